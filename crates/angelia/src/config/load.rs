@@ -1,0 +1,213 @@
+//! Reading the file and the environment, collecting faults on the way.
+
+use super::Config;
+use super::fault::{ConfigErrors, Fault, Origin, Problem};
+use super::keys::{KEYS, Key};
+use super::raw::{Given, Raw, secret_ref};
+use super::secret_ref::SecretRef;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use toml::de::{DeTable, DeValue};
+
+/// The file that is read if it is there and no other is named.
+const FILE: &str = "angelia.toml";
+/// How the variables begin that are ours.
+const PREFIX: &str = "ANGELIA_";
+/// Names the file.
+const FILE_VARIABLE: &str = "ANGELIA_CONFIG";
+/// How alike two names must be for one to be suggested for the other.
+const ALIKE: f64 = 0.6;
+
+/// This process's variables, as [`Config::load`] takes them.
+pub fn environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
+}
+
+impl Config {
+    /// Reads the configuration, or reports everything that is wrong with it.
+    ///
+    /// `path` is the file of `--config`. Without it `ANGELIA_CONFIG` names the
+    /// file; without either `angelia.toml` is read if it is there.
+    pub fn load(
+        path: Option<&Path>,
+        env: impl Iterator<Item = (String, String)>,
+    ) -> Result<Self, ConfigErrors> {
+        let env: BTreeMap<_, _> = env.filter(|(name, _)| name.starts_with(PREFIX)).collect();
+        let mut loader = Loader { config: Self::default(), faults: Vec::new() };
+        let named = path.map(Path::to_owned);
+        let named =
+            named.or_else(|| env.get(FILE_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from));
+        if let Some(path) = named.or_else(|| Some(PathBuf::from(FILE)).filter(|path| path.exists())) {
+            loader.read_file(&path);
+        }
+        loader.read_environment(&env);
+        loader.check_together();
+        ConfigErrors::check(loader.faults)?;
+        Ok(loader.config)
+    }
+}
+
+struct Loader {
+    config: Config,
+    faults: Vec<Fault>,
+}
+
+impl Loader {
+    fn read_file(&mut self, path: &Path) {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) => {
+                let origin = Origin::File { path: path.to_owned(), line: None };
+                return self.fault(origin, Problem::Unreadable(error));
+            }
+        };
+        let at = |offset: usize| Origin::File { path: path.to_owned(), line: Some(line_of(&text, offset)) };
+        let (table, errors) = DeTable::parse_recoverable(&text);
+        for error in &errors {
+            // Only the message: the library's long form repeats the line, which may hold a secret.
+            let offset = error.span().map_or(0, |span| span.start);
+            self.fault(at(offset), Problem::Syntax(error.message().to_owned()));
+        }
+        if errors.is_empty() {
+            self.read_table(table.get_ref(), &at);
+        }
+        // Tables come in the order of their names; people read from top to bottom.
+        self.faults.sort_by_key(|fault| match &fault.origin {
+            Origin::File { line, .. } => *line,
+            _ => None,
+        });
+    }
+
+    fn read_table(&mut self, table: &DeTable<'_>, at: &impl Fn(usize) -> Origin) {
+        for (section, value) in table {
+            let (name, origin) = (section.get_ref().as_ref(), at(section.span().start));
+            let known = KEYS.iter().any(|key| key.section == name);
+            match value.get_ref() {
+                DeValue::Table(keys) if known => self.read_section(name, keys, at),
+                DeValue::Table(_) | DeValue::Array(_) => self.unknown_section(origin, name),
+                other if known => {
+                    let given = Given { key: name.to_owned(), raw: Raw::Toml(other) };
+                    self.fault(origin, given.bad(format!("is a section; write [{name}] and its keys below")));
+                }
+                _ => self.unknown_key(origin, name),
+            }
+        }
+    }
+
+    fn read_section(&mut self, section: &str, keys: &DeTable<'_>, at: &impl Fn(usize) -> Origin) {
+        for (name, value) in keys {
+            let path = format!("{section}.{}", name.get_ref());
+            self.read(at(name.span().start), path, Raw::Toml(value.get_ref()));
+        }
+    }
+
+    fn read_environment(&mut self, env: &BTreeMap<String, String>) {
+        let origin = |name: &String| Origin::Env { name: name.clone() };
+        let (settings, others): (Vec<_>, Vec<_>) = env
+            .iter()
+            .map(|(name, value)| (name, name[PREFIX.len()..].to_lowercase().replace("__", "."), value))
+            .partition(|(_, path, _)| path.contains('.'));
+        for (name, path, value) in settings {
+            self.read_variable(origin(name), path, value);
+        }
+        // Others may use the prefix, as orchestrators do for a service of our name.
+        // Only what differs from a setting by its underscores is surely meant for us.
+        for (name, joined, _) in others {
+            let meant = KEYS.iter().find(|key| squeezed(&key.path()) == squeezed(&joined));
+            if let Some(key) = meant.filter(|_| !self.refers_to(name)) {
+                let suggestion = Some(variable(key));
+                self.fault(origin(name), Problem::UnknownKey { name: name.clone(), suggestion });
+            }
+        }
+    }
+
+    fn read_variable(&mut self, origin: Origin, path: String, value: &str) {
+        let reference = path
+            .rsplit_once('.')
+            .filter(|(key, _)| find(key).is_some())
+            .and_then(|(key, place)| Some((key.to_owned(), secret_ref(place, value)?)));
+        match reference {
+            Some((key, reference)) => self.read(origin, key, Raw::Ref(reference)),
+            None => self.read(origin, path, Raw::Text(value)),
+        }
+    }
+
+    /// Whether a secret is kept in that variable, so that it is not a setting.
+    fn refers_to(&self, variable: &str) -> bool {
+        matches!(&self.config.keys.master, Some(SecretRef::Env(name)) if name == variable)
+    }
+
+    fn read(&mut self, origin: Origin, path: String, raw: Raw<'_>) {
+        match find(&path) {
+            None => self.unknown_key(origin, &path),
+            Some(key) => {
+                if let Err(problem) = (key.read)(&mut self.config, &Given { key: path, raw }) {
+                    self.fault(origin, problem);
+                }
+            }
+        }
+    }
+
+    fn check_together(&mut self) {
+        let server = &self.config.server;
+        if server.listen == server.admin_listen && server.listen.port() != 0 {
+            let key = "server.admin_listen".to_owned();
+            let message =
+                format!("is the same address as `server.listen`, {}; give it another port", server.listen);
+            self.fault(Origin::Whole, Problem::BadValue { key, message });
+        }
+    }
+
+    fn unknown_section(&mut self, origin: Origin, name: &str) {
+        let suggestion = closest(name, KEYS.iter().map(|key| key.section.to_owned()));
+        self.fault(origin, Problem::UnknownSection { name: name.to_owned(), suggestion });
+    }
+
+    fn unknown_key(&mut self, origin: Origin, path: &str) {
+        let last = path.rsplit('.').next().unwrap_or(path);
+        // A right name in the wrong section is closer than a like one in the right section.
+        let moved = KEYS.iter().find(|key| key.name == last).map(Key::path);
+        let alike = || closest(path, KEYS.iter().map(Key::path));
+        let suggestion = moved.or_else(alike).map(|path| match &origin {
+            Origin::Env { .. } => find(&path).map_or(path, variable),
+            _ => path,
+        });
+        let name = match &origin {
+            Origin::Env { name } => name.clone(),
+            _ => path.to_owned(),
+        };
+        self.fault(origin, Problem::UnknownKey { name, suggestion });
+    }
+
+    fn fault(&mut self, origin: Origin, problem: Problem) {
+        self.faults.push(Fault { origin, problem });
+    }
+}
+
+fn find(path: &str) -> Option<&'static Key> {
+    let (section, name) = path.split_once('.')?;
+    KEYS.iter().find(|key| key.section == section && key.name == name)
+}
+
+/// The variable that overrides a setting.
+fn variable(key: &Key) -> String {
+    format!("{PREFIX}{}__{}", key.section.to_uppercase(), key.name.to_uppercase())
+}
+
+fn squeezed(name: &str) -> String {
+    name.replace(['.', '_'], "")
+}
+
+fn closest(name: &str, known: impl Iterator<Item = String>) -> Option<String> {
+    known
+        .map(|known| (strsim::normalized_damerau_levenshtein(name, &known), known))
+        .filter(|(alike, _)| *alike >= ALIKE)
+        .max_by(|(a, _), (b, _)| a.total_cmp(b))
+        .map(|(_, known)| known)
+}
+
+/// The line an offset is on, counted from one.
+fn line_of(text: &str, offset: usize) -> usize {
+    text.as_bytes().iter().take(offset).filter(|byte| **byte == b'\n').count() + 1
+}

@@ -1,0 +1,206 @@
+//! The configuration: defaults, then a file, then the environment.
+//!
+//! [`DEFAULT_FILE`] documents every key. All faults are found before any is
+//! reported, so that one run of `angelia config check` is enough.
+
+mod fault;
+mod human;
+mod keys;
+mod load;
+mod raw;
+mod secret_ref;
+#[cfg(test)]
+mod tests;
+
+pub use fault::{ConfigErrors, Fault, Origin, Problem};
+pub use load::environment;
+pub use secret_ref::{SecretRef, SecretRefError};
+
+use angelia_core::inbox::Quota;
+use ipnet::IpNet;
+use keys::{KEYS, Shown};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The commented default file: what every key means and what it is if not set.
+pub const DEFAULT_FILE: &str = include_str!("default.toml");
+
+/// What the server is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Config {
+    /// Addresses and directories.
+    pub server: Server,
+    /// Keys that seal what is stored.
+    pub keys: Keys,
+    /// What the relay says.
+    pub relay: Relay,
+    /// What may wait.
+    pub inbox: Inbox,
+    /// What wake URLs may point to.
+    pub wake: Wake,
+    /// The built-in web chat.
+    pub webchat: Webchat,
+    /// What is logged.
+    pub log: Log,
+}
+
+/// Addresses and directories.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// Where gateways, providers and the web chat connect.
+    pub listen: SocketAddr,
+    /// The base URL others know the server by, if it was given; see [`Server::public_url`].
+    pub public_url: Option<String>,
+    /// Where the admin API listens; always loopback.
+    pub admin_listen: SocketAddr,
+    /// Where everything is kept.
+    pub data_dir: PathBuf,
+    /// Whether a proxy in front does TLS.
+    pub behind_proxy: bool,
+}
+
+impl Server {
+    /// The base URL others know the server by, without a trailing slash.
+    ///
+    /// `bound` is the address the listener really got, which differs from
+    /// `listen` where that asks for any port.
+    pub fn public_url(&self, bound: SocketAddr) -> String {
+        if let Some(url) = &self.public_url {
+            return url.clone();
+        }
+        let ip = match bound.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+            ip => ip,
+        };
+        format!("http://{}", SocketAddr::new(ip, bound.port()))
+    }
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            listen: (Ipv4Addr::LOCALHOST, 8787).into(),
+            public_url: None,
+            admin_listen: (Ipv4Addr::LOCALHOST, 8788).into(),
+            data_dir: "angelia-data".into(),
+            behind_proxy: false,
+        }
+    }
+}
+
+/// Keys that seal what is stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Keys {
+    /// The master key; if not given, a key file in the data directory.
+    pub master: Option<SecretRef>,
+}
+
+/// What the relay says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Relay {
+    /// Whether sources carry `is_bot` and `message_is_edit`.
+    pub source_flags: bool,
+}
+
+/// What may wait for one instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inbox {
+    /// Longest time an entry waits.
+    pub max_age: Duration,
+    /// Most entries waiting.
+    pub max_entries: u64,
+    /// Most bytes waiting.
+    pub max_bytes: u64,
+}
+
+impl Inbox {
+    /// The same, as the inbox takes it.
+    pub fn quota(&self) -> Quota {
+        Quota { age: self.max_age, entries: self.max_entries, bytes: self.max_bytes }
+    }
+}
+
+impl Default for Inbox {
+    fn default() -> Self {
+        let Quota { age, entries, bytes } = Quota::default();
+        Self { max_age: age, max_entries: entries, max_bytes: bytes }
+    }
+}
+
+/// What wake URLs may point to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wake {
+    /// Whether plain http is allowed.
+    pub allow_http: bool,
+    /// Ranges exempt from the guard against private addresses.
+    pub allow: Vec<IpNet>,
+}
+
+/// The built-in web chat.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Webchat {
+    /// Whether it is served.
+    pub enabled: bool,
+}
+
+impl Default for Webchat {
+    fn default() -> Self {
+        Self { enabled: true }
+    }
+}
+
+/// What is logged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Log {
+    /// A level, or levels by part, as `tracing` filters are written.
+    pub level: String,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { level: "info".into() }
+    }
+}
+
+impl Config {
+    /// Refuses to be reachable by others without TLS in front.
+    ///
+    /// Apart from loading, because `--insecure` is a word for one run and has
+    /// no place in a file that is copied around.
+    pub fn check_exposure(&self, insecure: bool) -> Result<(), ConfigErrors> {
+        let listen = self.server.listen;
+        if insecure || self.server.behind_proxy || is_loopback(listen) {
+            return Ok(());
+        }
+        let problem = Problem::Exposed(format!(
+            "`server.listen` is {listen}, which others can reach, and secrets would cross the network in the \
+             clear. Put a proxy that does TLS in front and set `server.behind_proxy = true`, or listen on a \
+             loopback address, or pass --insecure if the network is yours alone"
+        ));
+        ConfigErrors::check(vec![Fault { origin: Origin::Whole, problem }])
+    }
+
+    /// The configuration in force as TOML; secrets appear as references only.
+    pub fn print(&self) -> String {
+        let (mut text, mut section) = (String::new(), "");
+        for key in KEYS {
+            if key.section != section {
+                let gap = if section.is_empty() { "" } else { "\n" };
+                text.push_str(&format!("{gap}[{}]\n", key.section));
+                section = key.section;
+            }
+            text.push_str(&match (key.show)(self) {
+                Shown::Value(value) => format!("{} = {value}\n", key.name),
+                Shown::Unset(instead) => format!("# {} is not set: {instead}\n", key.name),
+            });
+        }
+        text
+    }
+}
+
+/// Whether only this machine can reach an address.
+fn is_loopback(address: SocketAddr) -> bool {
+    address.ip().to_canonical().is_loopback()
+}

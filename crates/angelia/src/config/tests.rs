@@ -1,0 +1,276 @@
+use super::*;
+use std::path::Path;
+
+/// A file that is gone when the test is over.
+struct File(PathBuf);
+
+impl File {
+    fn new(name: &str, text: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("angelia-config-{}-{name}.toml", std::process::id()));
+        std::fs::write(&path, text).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn load(name: &str, text: &str, env: &[(&str, &str)]) -> Result<Config, ConfigErrors> {
+    let file = File::new(name, text);
+    from(Some(&file.0), env)
+}
+
+fn from(path: Option<&Path>, env: &[(&str, &str)]) -> Result<Config, ConfigErrors> {
+    Config::load(path, env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
+}
+
+/// What was reported, without the temporary directory.
+fn faults(result: Result<Config, ConfigErrors>) -> Vec<String> {
+    let errors = result.unwrap_err();
+    let short = |line: String| line.rsplit_once(".toml").map_or(line.clone(), |(_, rest)| rest.to_owned());
+    errors.faults().iter().map(|fault| short(fault.to_string())).collect()
+}
+
+#[test]
+fn the_default_file_is_the_default() {
+    assert_eq!(load("default", DEFAULT_FILE, &[]).unwrap(), Config::default());
+    assert_eq!(from(None, &[]).unwrap(), Config::default());
+    let url = Config::default().server.public_url(Config::default().server.listen);
+    assert_eq!(url, "http://127.0.0.1:8787");
+    assert!(DEFAULT_FILE.contains(&format!("# public_url = {url:?}")));
+}
+
+#[test]
+fn the_default_file_documents_every_key() {
+    let mut section = "";
+    let mut documented = Vec::new();
+    for line in DEFAULT_FILE.lines() {
+        if let Some(name) = line.strip_prefix('[') {
+            section = name.trim_end_matches(']');
+        } else if let Some((name, _)) = line.trim_start_matches("# ").split_once(" = ") {
+            documented.push(format!("{section}.{name}"));
+        }
+    }
+    for key in KEYS {
+        assert!(documented.contains(&key.path()), "{} is not in default.toml", key.path());
+    }
+}
+
+#[test]
+fn a_file_sets_what_it_names() {
+    let text = r#"
+        [server]
+        listen = "[::1]:9000"
+        public_url = "https://relay.example.org/x/"
+        data_dir = "/var/lib/angelia"
+        [keys]
+        master = { file = "/run/key" }
+        [inbox]
+        max_age = "1d12h"
+        max_entries = 5_000
+        max_bytes = "1GiB"
+        [wake]
+        allow = ["10.1.0.0/16", "192.0.2.7"]
+        [webchat]
+        enabled = false
+        [log]
+        level = "info,angelia_core=debug"
+    "#;
+    let config = load("sets", text, &[]).unwrap();
+    assert_eq!(config.server.listen, "[::1]:9000".parse().unwrap());
+    assert_eq!(config.server.public_url.as_deref(), Some("https://relay.example.org/x"));
+    assert_eq!(config.keys.master, Some(SecretRef::File("/run/key".into())));
+    assert_eq!(config.inbox.max_age, Duration::from_secs(36 * 3600));
+    assert_eq!(config.inbox.quota().bytes, 1 << 30);
+    assert_eq!(config.wake.allow[1].to_string(), "192.0.2.7/32");
+    assert!(!config.webchat.enabled);
+    assert_eq!(config.relay, Relay::default());
+}
+
+#[test]
+fn the_environment_wins() {
+    let text = "[server]\nlisten = \"127.0.0.1:1\"\nadmin_listen = \"127.0.0.1:2\"\n[wake]\nallow = [\"10.0.0.0/8\"]";
+    let env = [
+        ("ANGELIA_SERVER__LISTEN", "127.0.0.1:3"),
+        ("ANGELIA_SERVER__BEHIND_PROXY", "true"),
+        ("ANGELIA_INBOX__MAX_ENTRIES", "12"),
+        ("ANGELIA_WAKE__ALLOW", "10.1.0.0/16, fd00::/8"),
+        ("ANGELIA_KEYS__MASTER__ENV", "ANGELIA_KEYSMASTER"),
+        ("ANGELIA_KEYSMASTER", "hunter2"),
+        ("ANGELIA_LOG", "debug"),
+        ("ANGELIA_FAIL", "anything"),
+        ("ANGELIA_SERVICE_HOST", "10.0.0.1"),
+        ("ANGELIA_PORT_8787_TCP", "tcp://10.0.0.1:8787"),
+        ("SERVER__LISTEN", "not ours"),
+    ];
+    let config = load("env", text, &env).unwrap();
+    assert_eq!(config.server.listen.port(), 3);
+    assert_eq!(config.server.admin_listen.port(), 2);
+    assert!(config.server.behind_proxy);
+    assert_eq!(config.inbox.max_entries, 12);
+    assert_eq!(config.wake.allow.len(), 2);
+    assert_eq!(config.keys.master, Some(SecretRef::Env("ANGELIA_KEYSMASTER".into())));
+    assert_eq!(config.log.level, "info");
+}
+
+#[test]
+fn the_environment_names_the_file() {
+    let file = File::new("named", "[log]\nlevel = \"warn\"");
+    let other = File::new("other", "[log]\nlevel = \"error\"");
+    let named = [("ANGELIA_CONFIG", file.0.to_str().unwrap())];
+    assert_eq!(from(None, &named).unwrap().log.level, "warn");
+    assert_eq!(from(Some(&other.0), &named).unwrap().log.level, "error");
+}
+
+#[test]
+fn unknown_names_come_with_a_suggestion() {
+    let one = |text: &str| faults(load("unknown", text, &[])).join("\n");
+    assert_eq!(
+        one("[server]\n\nlisen = \"x\""),
+        ":3: there is no setting `server.lisen`; did you mean `server.listen`?"
+    );
+    assert_eq!(one("[sever]\nlisten = 1"), ":1: there is no section `sever`; did you mean `server`?");
+    assert_eq!(
+        one("listen = \"127.0.0.1:1\""),
+        ":1: there is no setting `listen`; did you mean `server.listen`?"
+    );
+    assert_eq!(
+        one("[server]\nmax_age = \"7d\""),
+        ":2: there is no setting `server.max_age`; did you mean `inbox.max_age`?"
+    );
+    assert_eq!(
+        one("[[bots]]\nplatform = \"discord\""),
+        ":1: there is no section `bots`; `angelia config print` lists them all"
+    );
+    assert_eq!(one("server = 1"), ":1: `server` is a section; write [server] and its keys below");
+    let env = |name: &str| faults(from(None, &[(name, "x")])).join("\n");
+    assert_eq!(
+        env("ANGELIA_SERVER__LISTN"),
+        "environment variable ANGELIA_SERVER__LISTN: there is no setting `ANGELIA_SERVER__LISTN`; \
+         did you mean `ANGELIA_SERVER__LISTEN`?"
+    );
+    assert!(env("ANGELIA_SERVER_LISTEN").ends_with("did you mean `ANGELIA_SERVER__LISTEN`?"));
+}
+
+#[test]
+fn all_faults_are_reported_together() {
+    let text = r#"[server]
+listen = "localhost:8787"
+admin_listen = "0.0.0.0:8788"
+behind_proxy = "yes"
+[store]
+url = "postgres://u:hunter2@db/x"
+[bus]
+url = "redis://x"
+[inbox]
+max_age = "a week"
+max_entries = 0
+max_bytes = "1KiB"
+[wake]
+allow = ["10.1.2.3/8"]
+[lgo]
+level = "info"
+"#;
+    let env = [("ANGELIA_LOG__LEVEL", "loud"), ("ANGELIA_WAKE__ALLOW_HTTP", "1")];
+    let errors = load("all", text, &env).unwrap_err();
+    let told = errors.to_string();
+    assert_eq!(errors.faults().len(), 12, "{told}");
+    assert!(told.starts_with("the configuration has 12 faults:\n"), "{told}");
+    for (line, words) in [
+        (2, "`server.listen` is not an IP address and a port: \"localhost:8787\""),
+        (3, "`server.admin_listen` must be a loopback address, not 0.0.0.0:8788"),
+        (4, "`server.behind_proxy` needs true or false, not a text"),
+        (6, "`store.url` can only be \"sqlite\" in this release"),
+        (8, "`bus.url` can only be \"local\" in this release"),
+        (10, "`inbox.max_age` is not a time: \"a week\""),
+        (11, "`inbox.max_entries` must be at least 1"),
+        (12, "`inbox.max_bytes` must be at least 1MiB"),
+        (15, "there is no section `lgo`; did you mean `log`?"),
+        (14, "write \"10.0.0.0/8\" for the whole range or \"10.1.2.3\" for one address"),
+    ] {
+        assert!(
+            told.lines().any(|told| told.contains(&format!(":{line}: ")) && told.contains(words)),
+            "{told}"
+        );
+    }
+    assert!(
+        told.contains("environment variable ANGELIA_LOG__LEVEL: `log.level` is not a log level"),
+        "{told}"
+    );
+    assert!(!told.contains("hunter2"), "{told}");
+}
+
+#[test]
+fn a_broken_file_is_told_with_its_line() {
+    let told = faults(load("broken", "[server]\nlisten = \n[keys]\nmaster = \"hunter2\nx", &[])).join("\n");
+    assert!(told.starts_with(":2: this is not TOML: "), "{told}");
+    assert!(!told.contains("hunter2"), "{told}");
+    let told = faults(load("twice", "[log]\nlevel = \"info\"\nlevel = \"warn\"", &[])).join("\n");
+    assert!(told.starts_with(":3: this is not TOML: duplicate key"), "{told}");
+    let missing = from(Some(Path::new("/nonexistent/angelia.toml")), &[]).unwrap_err().to_string();
+    assert!(missing.contains("/nonexistent/angelia.toml: the file cannot be read"), "{missing}");
+}
+
+#[test]
+fn a_secret_given_openly_is_refused_and_not_repeated() {
+    for text in [
+        "master = \"hunter2\"",
+        "master = { text = \"hunter2\" }",
+        "master = { env = \"A\", file = \"hunter2\" }",
+        "master = { file = \"\" }",
+        "master = [\"hunter2\"]",
+    ] {
+        let told = faults(load("secret", &format!("[keys]\n{text}"), &[])).join("\n");
+        assert!(told.starts_with(":2: `keys.master` is a secret and must be a reference"), "{told}");
+        assert!(!told.contains("hunter2"), "{told}");
+    }
+    let told = faults(from(None, &[("ANGELIA_KEYS__MASTER", "hunter2")])).join("\n");
+    assert!(told.contains("must be a reference") && !told.contains("hunter2"), "{told}");
+}
+
+#[test]
+fn strangers_are_let_in_only_deliberately() {
+    let with = |listen: &str, behind_proxy: bool| {
+        let mut config = Config::default();
+        config.server.listen = listen.parse().unwrap();
+        config.server.behind_proxy = behind_proxy;
+        config
+    };
+    for listen in ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
+        assert!(with(listen, false).check_exposure(false).is_ok(), "{listen}");
+    }
+    for listen in ["0.0.0.0:1", "[::]:1", "192.168.1.5:1", "[fe80::1]:1"] {
+        let told = with(listen, false).check_exposure(false).unwrap_err().to_string();
+        assert!(told.contains(listen) && told.contains("--insecure"), "{told}");
+        assert!(with(listen, true).check_exposure(false).is_ok());
+        assert!(with(listen, false).check_exposure(true).is_ok());
+    }
+    let told = faults(from(None, &[("ANGELIA_SERVER__LISTEN", "127.0.0.1:8788")])).join("\n");
+    assert!(told.contains("is the same address as `server.listen`"), "{told}");
+}
+
+#[test]
+fn the_public_url_follows_the_listener() {
+    let server = Server::default();
+    assert_eq!(server.public_url("0.0.0.0:99".parse().unwrap()), "http://127.0.0.1:99");
+    assert_eq!(server.public_url("[::]:99".parse().unwrap()), "http://[::1]:99");
+    for bad in ["relay.example.org", "ftp://x", "https://u:p@x", "https://x/?a", "https://x/#a"] {
+        let told = faults(from(None, &[("ANGELIA_SERVER__PUBLIC_URL", bad)])).join("\n");
+        assert!(told.contains("is not a base URL"), "{told}");
+    }
+}
+
+#[test]
+fn what_is_printed_is_what_is_in_force() {
+    let text = "[keys]\nmaster = { env = \"KEY\" }\n[wake]\nallow = [\"10.1.0.0/16\"]\n[inbox]\nmax_bytes = \"64MB\"";
+    let printed = load("print", text, &[("KEY", "hunter2")]).unwrap().print();
+    assert!(printed.contains("\nmaster = { env = \"KEY\" }\n"), "{printed}");
+    assert!(printed.contains("\nallow = [\"10.1.0.0/16\"]\n"), "{printed}");
+    assert!(printed.contains("\nmax_bytes = \"64MB\"\n"), "{printed}");
+    assert!(!printed.contains("hunter2"), "{printed}");
+    assert_eq!(load("printed", &printed, &[]).unwrap().print(), printed);
+    assert!(Config::default().print().contains("\n# master is not set: "));
+}

@@ -1,0 +1,11 @@
+//! The `angelia` command: its configuration and its subcommands.
+
+pub mod cli;
+pub mod config;
+pub mod contract_cli;
+mod demo;
+mod listen;
+mod node;
+mod remote;
+mod serve;
+mod show;

@@ -1,0 +1,103 @@
+//! Asking a server: the running one through its admin API, or, when none
+//! runs, one opened over the data directory just for the question.
+
+use crate::config::Config;
+use crate::node;
+use angelia_connector::admin;
+use angelia_core::error::{Error, Kind, Result};
+use angelia_core::secret::Secret;
+use angelia_engines::store::sqlite;
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use axum::http::{Method, Request};
+use serde_json::Value;
+use std::time::Duration;
+use tower::ServiceExt;
+
+/// Longest time a running server may take for an answer.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// Largest answer taken.
+const MAX_ANSWER: usize = 64 * 1024 * 1024;
+
+/// A server to ask.
+pub(crate) enum Remote {
+    /// One that runs.
+    Running { client: reqwest::Client, url: String, token: Secret },
+    /// One opened for the question.
+    Opened { router: Router, token: Secret },
+}
+
+impl Remote {
+    /// Finds out which of the two it is: the data directory is locked or not.
+    ///
+    /// `makes` tells whether the question may make a data directory that is not there.
+    pub(crate) async fn open(config: &Config, makes: bool) -> Result<Self> {
+        let data_dir = &config.server.data_dir;
+        if sqlite::is_locked(data_dir) {
+            let (url, token) = node::running(data_dir)?;
+            let client = reqwest::Client::builder().no_proxy().timeout(TIMEOUT).build();
+            let client = client.map_err(|e| Error::internal(e.to_string()))?;
+            return Ok(Self::Running { client, url, token });
+        }
+        if !makes && !node::has_data(data_dir) {
+            return Err(Error::unavailable(format!(
+                "no server is running and {} holds no data; start one with: angelia serve",
+                data_dir.display()
+            )));
+        }
+        let server = node::open(config, config.server.public_url(config.server.listen)).await?;
+        Ok(Self::Opened { router: admin::router(server), token: node::admin_token(data_dir)? })
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Result<Value> {
+        self.ask(Method::GET, path, None).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Value> {
+        self.ask(Method::POST, path, Some(body)).await
+    }
+
+    async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value> {
+        let (status, answer) = match self {
+            Self::Running { client, url, token } => {
+                let mut request = client.request(method, format!("{url}{path}")).bearer_auth(token.expose());
+                if let Some(body) = body {
+                    request = request.json(body);
+                }
+                let unreachable = |e: reqwest::Error| {
+                    Error::unavailable(format!("the server at {url} does not answer: {e}"))
+                };
+                let response = request.send().await.map_err(unreachable)?;
+                let status = response.status().as_u16();
+                (status, response.bytes().await.map_err(unreachable)?)
+            }
+            Self::Opened { router, token } => {
+                let request = Request::builder()
+                    .method(method)
+                    .uri(path)
+                    .header(AUTHORIZATION, format!("Bearer {}", token.expose()))
+                    .header(CONTENT_TYPE, "application/json")
+                    .body(body.map_or_else(Body::empty, |body| Body::from(body.to_string())))
+                    .map_err(|e| Error::internal(e.to_string()))?;
+                let response = router.clone().oneshot(request).await.unwrap_or_else(|never| match never {});
+                let status = response.status().as_u16();
+                let body = to_bytes(response.into_body(), MAX_ANSWER).await;
+                (status, body.map_err(|e| Error::internal(e.to_string()))?)
+            }
+        };
+        read(status, &answer)
+    }
+}
+
+fn read(status: u16, answer: &[u8]) -> Result<Value> {
+    let value: Value = serde_json::from_slice(answer).unwrap_or(Value::Null);
+    if (200..300).contains(&status) {
+        return Ok(value);
+    }
+    let text = value["error"].as_str().map_or_else(
+        || format!("the server answered {status}: {}", String::from_utf8_lossy(answer).trim()),
+        str::to_owned,
+    );
+    Err(Error::new(Kind::from_http_status(status), text))
+}

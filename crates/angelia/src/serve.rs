@@ -1,0 +1,74 @@
+//! `angelia serve`: from configuration to a running server, and down again.
+
+use crate::config::Config;
+use crate::{listen, node};
+use angelia_connector::{Server, admin};
+use angelia_core::error::{Error, Result};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tracing_subscriber::EnvFilter;
+
+/// Libraries that would print frames or headers at their chattiest levels.
+const QUIET: [&str; 3] = ["tungstenite=warn", "tokio_tungstenite=warn", "hyper=info"];
+
+/// Runs the server until a signal.
+pub(crate) async fn serve(config: Config, insecure: bool) -> Result<()> {
+    config.check_exposure(insecure).map_err(|faults| Error::invalid(faults.to_string()))?;
+    log(&config)?;
+    let public = listen::bind(config.server.listen).await?;
+    let running = start(&config, public).await?;
+    tracing::info!(listen = %running.public, admin = %running.admin, "ready");
+    stop_signal().await?;
+    tracing::info!("stopping: closing sockets so that gateways dial again");
+    running.server.stop().await;
+    Ok(())
+}
+
+/// A server with its listeners.
+pub(crate) struct Running {
+    pub(crate) server: Arc<Server>,
+    pub(crate) public: SocketAddr,
+    pub(crate) admin: SocketAddr,
+}
+
+/// Opens the data directory and starts to serve on `public` and the admin address.
+pub(crate) async fn start(config: &Config, public: TcpListener) -> Result<Running> {
+    let public_address = listen::address(&public)?;
+    let server = node::open(config, config.server.public_url(public_address)).await?;
+    let admin = listen::bind(config.server.admin_listen).await?;
+    let admin_address = listen::address(&admin)?;
+    node::announce(&config.server.data_dir, &format!("http://{admin_address}"))?;
+    server.start().await?;
+    tokio::spawn(listen::serve(public, server.public_router()));
+    tokio::spawn(listen::serve(admin, admin::router(server.clone())));
+    Ok(Running { server, public: public_address, admin: admin_address })
+}
+
+/// Logs to standard error. `ANGELIA_LOG` overrides the configured level.
+pub(crate) fn log(config: &Config) -> Result<()> {
+    let wanted = std::env::var("ANGELIA_LOG").unwrap_or_else(|_| config.log.level.clone());
+    let mut filter = EnvFilter::try_new(&wanted)
+        .map_err(|e| Error::invalid(format!("log level {wanted:?} cannot be read: {e}")))?;
+    for directive in QUIET {
+        filter = filter.add_directive(directive.parse().map_err(|_| Error::internal("a log directive"))?);
+    }
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+    Ok(())
+}
+
+/// Resolves when the process is asked to stop.
+pub(crate) async fn stop_signal() -> Result<()> {
+    let failed = |e: std::io::Error| Error::internal(format!("signals cannot be heard: {e}"));
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+        tokio::select! {
+            _ = terminate.recv() => Ok(()),
+            interrupted = tokio::signal::ctrl_c() => interrupted.map_err(failed),
+        }
+    }
+    #[cfg(not(unix))]
+    tokio::signal::ctrl_c().await.map_err(failed)
+}

@@ -1,0 +1,7 @@
+//! Where the server touches addresses that others gave it.
+
+mod guard;
+mod wake;
+
+pub use guard::{Guard, GuardError, install_tls_provider};
+pub(crate) use wake::Waker;

@@ -1,0 +1,93 @@
+//! Waking gateways that sleep while something waits for them.
+
+use super::guard::{Guard, GuardError};
+use crate::server::Server;
+use crate::telemetry::Counter;
+use angelia_core::clock::{self, Mono};
+use angelia_core::inbox::{InstanceId, WakeSchedule};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, Semaphore};
+
+/// Pokes under way at the same time.
+const MAX_POKES: usize = 16;
+/// How long to rest when nothing is scheduled.
+const REST: Duration = Duration::from_secs(3_600);
+
+/// Who has to be woken, and when next.
+pub(crate) struct Waker {
+    guard: Guard,
+    sleepers: Mutex<HashMap<InstanceId, WakeSchedule>>,
+    changed: Notify,
+    pokes: Arc<Semaphore>,
+}
+
+impl Waker {
+    pub(crate) fn new(guard: Guard) -> Self {
+        Self {
+            guard,
+            sleepers: Mutex::default(),
+            changed: Notify::new(),
+            pokes: Arc::new(Semaphore::new(MAX_POKES)),
+        }
+    }
+
+    /// Something waits for an instance that has no socket.
+    pub(crate) fn waits(&self, instance: InstanceId) {
+        self.sleepers().entry(instance).or_insert_with(|| WakeSchedule::start(clock::mono()));
+        self.changed.notify_one();
+    }
+
+    /// A socket ended: perhaps something waits for it already.
+    pub(crate) fn disconnected(&self, instance: InstanceId) {
+        self.waits(instance);
+    }
+
+    /// Pokes whoever is due, for as long as the server lives.
+    pub(crate) async fn run(server: Arc<Server>) {
+        loop {
+            let rest = server.wake.poke_due(&server, clock::mono());
+            tokio::select! {
+                () = tokio::time::sleep(rest) => {}
+                () = server.wake.changed.notified() => {}
+                () = server.stopped() => return,
+            }
+        }
+    }
+
+    /// Starts the pokes that are due; answers how long to rest.
+    fn poke_due(&self, server: &Arc<Server>, now: Mono) -> Duration {
+        let mut rest = REST;
+        self.sleepers().retain(|instance, schedule| {
+            let awake = server.registry.is_live(*instance) || server.store.usage(*instance).entries == 0;
+            let url = server.roster.serving(*instance).and_then(|record| record.wake_url.clone());
+            let (Some(url), Some(due), false) = (url, schedule.next(), awake) else {
+                return false;
+            };
+            if due <= now {
+                schedule.poked(now);
+                self.poke(server, url);
+            }
+            rest = rest.min(schedule.next().map_or(REST, |next| next.since(now)));
+            true
+        });
+        rest
+    }
+
+    fn poke(&self, server: &Arc<Server>, url: String) {
+        let (server, pokes) = (server.clone(), self.pokes.clone());
+        tokio::spawn(async move {
+            let Ok(_permit) = pokes.acquire().await else { return };
+            server.metrics.count(Counter::Wakes);
+            if let Err(error @ GuardError::Refused(_)) = server.wake.guard.poke(&url).await {
+                server.metrics.count(Counter::WakesRefused);
+                tracing::warn!(%error, "a wake URL was not requested; see [wake] in the configuration");
+            }
+        });
+    }
+
+    fn sleepers(&self) -> MutexGuard<'_, HashMap<InstanceId, WakeSchedule>> {
+        self.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,39 @@
+//! An interrupt finds the socket on which its turn runs.
+
+use crate::server::Server;
+use crate::telemetry::Counter;
+use angelia_contract::frame::ConnectorFrame;
+use angelia_contract::session_key::{may_belong_to, parse_key};
+use angelia_core::interrupt::Conversation;
+
+/// Conversations looked at when the exact key is unknown.
+const LOOK_BACK: usize = 1_000;
+
+/// Delivers an interrupt inside `tenant`, to the instance that got the conversation's last message.
+pub(crate) async fn route(server: &Server, tenant: &str, session_key: &str) {
+    let found = match server.store.conversation(tenant, session_key).await {
+        Ok(Some(conversation)) => Some(conversation),
+        _ => by_structure(server, tenant, session_key).await,
+    };
+    let sent = found.is_some_and(|conversation| {
+        let line = ConnectorFrame::InterruptInbound {
+            // The sender's own spelling of the key: its gateway built it.
+            session_key: session_key.to_owned(),
+            chat_id: conversation.chat_id,
+        };
+        let mailbox = server.registry.mailbox(conversation.instance);
+        mailbox.is_some_and(|mailbox| mailbox.interrupt(line.to_line()))
+    });
+    if !sent {
+        server.metrics.count(Counter::InterruptsUnresolved);
+    }
+}
+
+/// Operators can change how a gateway builds its keys; the chat is in it all the same.
+async fn by_structure(server: &Server, tenant: &str, session_key: &str) -> Option<Conversation> {
+    let recent = server.store.recent_conversations(tenant, LOOK_BACK).await.ok()?;
+    recent.into_iter().find(|conversation| {
+        let platform = parse_key(&conversation.session_key).map_or("relay", |parts| parts.platform);
+        may_belong_to(session_key, platform, &conversation.chat_id, None, None)
+    })
+}

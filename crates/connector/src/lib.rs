@@ -1,0 +1,13 @@
+//! The server: the relay socket that gateways dial, the edge that providers
+//! and people reach, and the management plane.
+
+pub mod edge;
+mod egress;
+mod interrupt;
+pub mod manage;
+mod relay;
+mod server;
+pub mod telemetry;
+
+pub use manage::admin;
+pub use server::{Announcer, Options, Server};

@@ -1,0 +1,297 @@
+//! The admin API: the operator's hands, on `admin_listen` only.
+//!
+//! The command line uses the same routes, through the socket while a server
+//! runs and in its own process when none does.
+
+use super::roster::bound_to;
+use crate::server::{DEFAULT_TENANT, Server};
+use crate::telemetry::Counter;
+use angelia_core::admission::{Allow, Place, Route};
+use angelia_core::error::{Error, Kind, Result};
+use angelia_core::identity::check_name;
+use angelia_core::inbox::{InstanceId, Seq};
+use angelia_core::secret::{Secret, fingerprint};
+use angelia_core::store::{NewGateway, Person};
+use axum::extract::{Path, Query, Request, State};
+use axum::http::StatusCode;
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Entries in one listing.
+const PAGE: usize = 1_000;
+
+/// The admin routes.
+pub fn router(server: Arc<Server>) -> Router {
+    let guarded = Router::new()
+        .route("/admin/status", get(status))
+        .route("/admin/gateways", get(list_gateways).post(create_gateway))
+        .route("/admin/inbox", get(list_inboxes))
+        .route("/admin/inbox/entries", get(list_entries))
+        .route("/admin/inbox/redrive", post(redrive))
+        .route("/admin/inbox/purge", post(purge))
+        .route("/admin/explain/{message}", get(explain))
+        .route("/admin/webchat/invites", post(invite))
+        .layer(middleware::from_fn_with_state(server.clone(), authenticate));
+    Router::new().route("/metrics", get(metrics)).merge(guarded).with_state(server)
+}
+
+async fn authenticate(State(server): State<Arc<Server>>, request: Request, next: Next) -> Response {
+    let header = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let token = header.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
+    if server.options.admin_token.matches(token) {
+        return next.run(request).await;
+    }
+    failure(&Error::new(
+        Kind::Unauthorized,
+        "wrong admin token; it is in the data directory, file admin-token",
+    ))
+}
+
+async fn metrics(State(server): State<Arc<Server>>) -> Response {
+    let text = server.metrics.render(server.store.healthy());
+    ([(CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
+}
+
+/// What `angelia status` shows.
+async fn status(State(server): State<Arc<Server>>) -> Response {
+    let status = async {
+        let inboxes = server.store.inboxes().await?;
+        let gateways: Vec<Value> = server
+            .roster
+            .all()
+            .iter()
+            .map(|record| {
+                let inbox = inboxes.iter().find(|inbox| inbox.instance == record.instance);
+                json!({
+                    "tenant": record.tenant,
+                    "gateway_id": record.gateway_id,
+                    "connected": server.registry.is_live(record.instance),
+                    "idle": server.registry.standing(record.instance).idle,
+                    "acknowledges": server.registry.standing(record.instance).habit.as_str(),
+                    "waiting": inbox.map_or(0, |inbox| inbox.waiting),
+                    "dead": inbox.map_or(0, |inbox| inbox.dead),
+                    "lost": inbox.map_or(0, |inbox| inbox.gaps.iter().map(|gap| gap.lost).sum::<u64>()),
+                })
+            })
+            .collect();
+        Ok(json!({
+            "ready": server.store.healthy() && !server.is_stopping(),
+            "sockets": server.metrics.sessions(),
+            "pushed": server.metrics.get(Counter::Pushed),
+            "settled": server.metrics.get(Counter::Settled),
+            "gateways": gateways,
+        }))
+    };
+    answer(StatusCode::OK, status.await)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CreateGateway {
+    #[serde(default)]
+    tenant: Option<String>,
+    #[serde(default)]
+    gateway_id: Option<String>,
+    #[serde(default)]
+    wake_url: Option<String>,
+}
+
+async fn create_gateway(State(server): State<Arc<Server>>, Json(body): Json<CreateGateway>) -> Response {
+    let create = async {
+        let tenant = body.tenant.unwrap_or_else(|| DEFAULT_TENANT.into());
+        let gateway_id =
+            body.gateway_id.unwrap_or_else(|| format!("gw-{}", angelia_core::secret::random_hex::<4>()));
+        check_name("tenant", &tenant)?;
+        check_name("gateway id", &gateway_id)?;
+        let secret = Secret::mint();
+        let sealed_secret = server.options.master_key.seal(&secret, &bound_to(&tenant, &gateway_id))?;
+        let new = NewGateway { tenant, gateway_id, sealed_secret, wake_url: body.wake_url };
+        let stored = server.store.create_gateway(new).await?;
+        let record = server.roster.add(stored, &server.options.master_key)?;
+        let env = [
+            format!("GATEWAY_RELAY_URL={}", server.options.public_url),
+            format!("GATEWAY_RELAY_ID={}", record.gateway_id),
+            format!("GATEWAY_RELAY_SECRET={}", secret.expose()),
+        ];
+        Ok(json!({
+            "tenant": record.tenant,
+            "gateway_id": record.gateway_id,
+            "secret": secret.expose(),
+            "env": env,
+        }))
+    };
+    answer(StatusCode::CREATED, create.await)
+}
+
+async fn list_gateways(State(server): State<Arc<Server>>) -> Response {
+    let gateways: Vec<Value> = server
+        .roster
+        .all()
+        .iter()
+        .map(|record| {
+            json!({
+                "tenant": record.tenant,
+                "gateway_id": record.gateway_id,
+                "instance": record.instance_name,
+                "connected": server.registry.is_live(record.instance),
+                "wake_url": record.wake_url,
+            })
+        })
+        .collect();
+    answer(StatusCode::OK, Ok(json!({ "gateways": gateways })))
+}
+
+/// Which inbox, and which of its entries.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct Selection {
+    #[serde(default)]
+    tenant: Option<String>,
+    #[serde(default)]
+    gateway: Option<String>,
+    #[serde(default)]
+    entry: Option<String>,
+    #[serde(default)]
+    dead: bool,
+}
+
+impl Selection {
+    /// The instance of the named gateway; `None` if none is named.
+    fn instance(&self, server: &Server) -> Result<Option<InstanceId>> {
+        let Some(gateway) = &self.gateway else { return Ok(None) };
+        let mut records = server.roster.gateways(gateway);
+        records.retain(|record| self.tenant.as_ref().is_none_or(|tenant| *tenant == record.tenant));
+        match records.as_slice() {
+            [] => Err(Error::not_found(format!("there is no gateway {gateway:?}"))),
+            [record] => Ok(Some(record.instance)),
+            _ => Err(Error::conflict(format!("several tenants have a gateway {gateway:?}; add --tenant"))),
+        }
+    }
+
+    fn seq(&self) -> Result<Option<Seq>> {
+        let Some(text) = &self.entry else { return Ok(None) };
+        let seq = Seq::from_buffer_id(text);
+        seq.map(Some).ok_or_else(|| Error::invalid(format!("{text:?} is not an entry; they look like b123")))
+    }
+}
+
+async fn list_inboxes(State(server): State<Arc<Server>>, Query(selection): Query<Selection>) -> Response {
+    let list = async {
+        let wanted = selection.instance(&server)?;
+        let mut inboxes = server.store.inboxes().await?;
+        inboxes.retain(|inbox| wanted.is_none_or(|instance| instance == inbox.instance));
+        Ok(json!({ "inboxes": inboxes }))
+    };
+    answer(StatusCode::OK, list.await)
+}
+
+async fn list_entries(State(server): State<Arc<Server>>, Query(selection): Query<Selection>) -> Response {
+    let list = async {
+        let instance = selection.instance(&server)?;
+        let mut entries = server.store.entries(instance, selection.dead, PAGE).await?;
+        if let Some(seq) = selection.seq()? {
+            entries.retain(|entry| entry.seq == seq);
+        }
+        Ok(json!({ "entries": entries }))
+    };
+    answer(StatusCode::OK, list.await)
+}
+
+async fn redrive(State(server): State<Arc<Server>>, Json(selection): Json<Selection>) -> Response {
+    let redrive = async {
+        let count = server.store.redrive(selection.instance(&server)?, selection.seq()?).await?;
+        Ok(json!({ "redriven": count }))
+    };
+    answer(StatusCode::OK, redrive.await)
+}
+
+async fn purge(State(server): State<Arc<Server>>, Json(selection): Json<Selection>) -> Response {
+    let purge = async {
+        let count = server.store.purge(selection.instance(&server)?, selection.seq()?).await?;
+        Ok(json!({ "purged": count }))
+    };
+    answer(StatusCode::OK, purge.await)
+}
+
+async fn explain(State(server): State<Arc<Server>>, Path(message): Path<String>) -> Response {
+    let explain = async {
+        let messages = server.store.explain(&message).await?;
+        let actions = server.store.explain_action(&message).await?;
+        if messages.is_empty() && actions.is_empty() {
+            return Err(Error::not_found(format!(
+                "nothing is known of message {message:?}; the journal goes back 72 hours"
+            )));
+        }
+        Ok(json!({ "messages": messages, "actions": actions }))
+    };
+    answer(StatusCode::OK, explain.await)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Invite {
+    room: String,
+    user: String,
+    #[serde(default)]
+    gateway: Option<String>,
+    #[serde(default)]
+    tenant: Option<String>,
+}
+
+async fn invite(State(server): State<Arc<Server>>, Json(invite): Json<Invite>) -> Response {
+    let invite = async {
+        check_name("room", &invite.room)?;
+        check_name("user", &invite.user)?;
+        let place: Place = format!("webchat:{}", invite.room).parse()?;
+        assign_room(&server, place, &invite).await?;
+        let key = Secret::mint();
+        let person = Person { room: invite.room.clone(), user: invite.user.clone() };
+        server.store.invite(person, fingerprint(key.expose())).await?;
+        let url =
+            format!("{}/chat/api/rooms/{}", server.options.public_url.trim_end_matches('/'), invite.room);
+        Ok(json!({ "room": invite.room, "user": invite.user, "key": key.expose(), "url": url }))
+    };
+    answer(StatusCode::CREATED, invite.await)
+}
+
+/// Gives a room to the gateway or tenant named in its invitation.
+async fn assign_room(server: &Server, place: Place, invite: &Invite) -> Result<()> {
+    if invite.gateway.is_none() && invite.tenant.is_none() {
+        return Ok(());
+    }
+    let selection =
+        Selection { tenant: invite.tenant.clone(), gateway: invite.gateway.clone(), ..Selection::default() };
+    let instance = selection.instance(server)?;
+    let served_by = instance.and_then(|id| server.roster.serving(id)).map(|record| record.tenant.clone());
+    let tenant = served_by.or_else(|| invite.tenant.clone()).unwrap_or_else(|| DEFAULT_TENANT.into());
+    let route = Route { place, bot: None, tenant, instance, allow: Allow::Any, free: true };
+    let existing = server.roster.routes().iter().find(|known| known.place == route.place).cloned();
+    match existing {
+        Some(known) if known == route => Ok(()),
+        Some(_) => Err(Error::conflict(format!("room {:?} already belongs to another gateway", invite.room))),
+        None => {
+            server.store.add_route(route).await?;
+            server.roster.set_routes(server.store.routes().await?);
+            Ok(())
+        }
+    }
+}
+
+fn answer<T: Serialize>(status: StatusCode, result: Result<T>) -> Response {
+    match result {
+        Ok(body) => (status, Json(body)).into_response(),
+        Err(error) => failure(&error),
+    }
+}
+
+fn failure(error: &Error) -> Response {
+    let status =
+        StatusCode::from_u16(error.kind().http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    (status, Json(json!({ "error": error.to_string() }))).into_response()
+}

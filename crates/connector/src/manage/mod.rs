@@ -1,0 +1,6 @@
+//! The management plane: who is known, and the operator's hands.
+
+pub mod admin;
+mod roster;
+
+pub(crate) use roster::Roster;

@@ -1,0 +1,130 @@
+//! Hellos and the descriptors that answer them.
+
+use angelia_contract::descriptor::Descriptor;
+use angelia_contract::frame::{ConnectorFrame, Hello};
+use angelia_core::clock::Mono;
+use std::time::Duration;
+
+/// With several hellos: after this long without another the primary is repeated.
+const QUIET: Duration = Duration::from_millis(200);
+/// How long a first hello may be followed by a second before the drain starts.
+const GRACE: Duration = Duration::from_millis(20);
+/// Hellos answered on one socket; nobody fronts more identities.
+const MAX_HELLOS: usize = 32;
+
+/// The hellos of one socket.
+#[derive(Debug, Default)]
+pub(super) struct Handshake {
+    hellos: usize,
+    last: Option<Mono>,
+    /// The descriptor that answered the first hello.
+    primary: Option<Box<Descriptor>>,
+    complete: bool,
+}
+
+impl Handshake {
+    /// Takes a hello; answers the line to write, if it is to be answered.
+    pub(super) fn hello(&mut self, descriptor: Descriptor, now: Mono) -> Option<String> {
+        if self.hellos >= MAX_HELLOS {
+            return None;
+        }
+        self.hellos += 1;
+        self.last = Some(now);
+        self.complete = false;
+        let line = ConnectorFrame::Descriptor(descriptor.clone()).to_line();
+        self.primary.get_or_insert_with(|| Box::new(descriptor));
+        Some(line)
+    }
+
+    /// Whether anybody said hello.
+    pub(super) fn begun(&self) -> bool {
+        self.hellos > 0
+    }
+
+    /// When [`Handshake::complete`] may have something to say.
+    pub(super) fn due(&self) -> Option<Mono> {
+        let wait = if self.hellos > 1 { QUIET } else { GRACE };
+        self.last.filter(|_| !self.complete).map(|last| last + wait)
+    }
+
+    /// Ends the handshake once it is quiet. Published gateways up to 0.19 keep
+    /// the last descriptor they got, so the primary is said once more.
+    pub(super) fn complete(&mut self, now: Mono) -> Option<Option<String>> {
+        if self.due().is_none_or(|due| now < due) {
+            return None;
+        }
+        self.complete = true;
+        let repeat = self.primary.as_ref().filter(|_| self.hellos > 1);
+        Some(repeat.map(|primary| ConnectorFrame::Descriptor((**primary).clone()).to_line()))
+    }
+}
+
+/// What a gateway that fronts `hello` is told. `ours` are the descriptors of
+/// the tenant's platforms. Silence would hang it for 30 s, so even a platform
+/// we do not have gets an answer, a cautious one.
+pub(super) fn descriptor_for(hello: &Hello, ours: &[Descriptor]) -> Descriptor {
+    if let Some(descriptor) = ours.iter().find(|d| d.platform.eq_ignore_ascii_case(&hello.platform)) {
+        return descriptor.clone();
+    }
+    if hello.platform == "relay"
+        && let Some(smallest) = ours.iter().min_by_key(|d| d.max_message_length)
+    {
+        return smallest.clone();
+    }
+    Descriptor {
+        platform: hello.platform.clone(),
+        label: hello.platform.clone(),
+        max_message_length: 1_600,
+        supported_ops: vec!["send".into()],
+        ..Descriptor::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Mono {
+        Mono(Duration::from_millis(ms))
+    }
+
+    #[test]
+    fn one_hello_starts_soon_and_several_repeat_the_primary() {
+        let mut one = Handshake::default();
+        assert_eq!(one.due(), None);
+        assert!(one.hello(Descriptor::default(), at(0)).unwrap().ends_with('\n'));
+        assert_eq!(one.complete(at(19)), None);
+        assert_eq!(one.complete(at(20)), Some(None));
+        assert_eq!(one.complete(at(21)), None, "only once");
+
+        let mut two = Handshake::default();
+        let named = |name: &str| Descriptor { platform: name.into(), ..Descriptor::default() };
+        two.hello(named("discord"), at(0));
+        two.hello(named("telegram"), at(10));
+        assert_eq!(two.complete(at(209)), None);
+        let repeated = two.complete(at(210)).unwrap().unwrap();
+        assert!(repeated.contains("discord"));
+    }
+
+    #[test]
+    fn hellos_without_end_are_not_answered_without_end() {
+        let mut handshake = Handshake::default();
+        let answered = (0..100).filter(|_| handshake.hello(Descriptor::default(), at(0)).is_some()).count();
+        assert_eq!(answered, MAX_HELLOS);
+    }
+
+    #[test]
+    fn every_hello_gets_a_descriptor() {
+        let ours = [
+            Descriptor { platform: "webchat".into(), max_message_length: 8_000, ..Descriptor::default() },
+            Descriptor { platform: "sms".into(), max_message_length: 1_600, ..Descriptor::default() },
+        ];
+        let hello = |platform: &str| Hello { platform: platform.into(), ..Hello::default() };
+        assert_eq!(descriptor_for(&hello("webchat"), &ours).platform, "webchat");
+        assert_eq!(descriptor_for(&hello("relay"), &ours).platform, "sms", "the smallest");
+        let unknown = descriptor_for(&hello("discord"), &ours);
+        assert_eq!((unknown.platform.as_str(), unknown.supports_edit), ("discord", false));
+        assert!(unknown.max_message_length > 0);
+        assert_eq!(descriptor_for(&hello("relay"), &[]).platform, "relay");
+    }
+}

@@ -1,0 +1,116 @@
+//! What is on its way to one socket's task. Small when idle: ten thousand of
+//! them must not be felt.
+
+use angelia_core::inbox::{Entry, Seq};
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// Fresh entries kept for a socket; beyond them it reads the store.
+const MAX_FRESH: usize = 64;
+/// Their bytes, for the same reason.
+const MAX_FRESH_BYTES: usize = 256 * 1024;
+/// Interrupts waiting to be written; a reader that stalls so long has no turn to stop.
+const MAX_INTERRUPTS: usize = 64;
+
+/// Why the server ends a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// A newer socket of the same instance took over.
+    Replaced,
+    /// The server is stopping.
+    Shutdown,
+}
+
+/// An answer for a gateway's request.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// Which of the socket's pending requests.
+    pub(crate) ticket: u64,
+    /// The `outbound_result` line.
+    pub(crate) line: String,
+}
+
+/// Everything that waits for a socket's task.
+#[derive(Debug, Default)]
+pub(crate) struct Mail {
+    /// Lines that overtake everything.
+    pub(crate) interrupts: VecDeque<String>,
+    /// Answers to requests.
+    pub(crate) answers: VecDeque<Answer>,
+    /// Entries just appended, in order.
+    pub(crate) fresh: VecDeque<Entry>,
+    pub(super) fresh_bytes: usize,
+    /// Entries that go ahead of the queue.
+    pub(crate) ahead: VecDeque<Entry>,
+    /// Entries that left the inbox otherwise.
+    pub(crate) removed: Vec<Seq>,
+    /// Whether entries were left out: the store has more.
+    pub(crate) missed: bool,
+    /// Whether the socket has to end.
+    pub(crate) ending: Option<Ending>,
+}
+
+/// The mailbox of one socket's task.
+#[derive(Debug, Default)]
+pub(crate) struct Mailbox {
+    mail: Mutex<Mail>,
+    notify: Notify,
+}
+
+impl Mailbox {
+    /// Takes everything that waits.
+    pub(crate) fn take(&self) -> Mail {
+        std::mem::take(&mut *self.mail())
+    }
+
+    /// Resolves when something was put in since the last time.
+    pub(crate) async fn arrival(&self) {
+        self.notify.notified().await;
+    }
+
+    pub(crate) fn append(&self, entry: Entry, ahead: bool) {
+        let mut mail = self.mail();
+        if ahead {
+            mail.ahead.push_back(entry);
+        } else if mail.missed || mail.fresh.len() >= MAX_FRESH || mail.fresh_bytes >= MAX_FRESH_BYTES {
+            mail.missed = true;
+        } else {
+            mail.fresh_bytes += entry.body.len();
+            mail.fresh.push_back(entry);
+        }
+        drop(mail);
+        self.notify.notify_one();
+    }
+
+    pub(crate) fn remove(&self, seqs: &[Seq]) {
+        self.mail().removed.extend_from_slice(seqs);
+        self.notify.notify_one();
+    }
+
+    pub(crate) fn answer(&self, answer: Answer) {
+        self.mail().answers.push_back(answer);
+        self.notify.notify_one();
+    }
+
+    /// `false` if too many wait already.
+    pub(crate) fn interrupt(&self, line: String) -> bool {
+        let mut mail = self.mail();
+        if mail.interrupts.len() >= MAX_INTERRUPTS {
+            return false;
+        }
+        mail.interrupts.push_back(line);
+        drop(mail);
+        self.notify.notify_one();
+        true
+    }
+
+    pub(crate) fn end(&self, ending: Ending) {
+        self.mail().ending.get_or_insert(ending);
+        self.notify.notify_one();
+    }
+
+    fn mail(&self) -> MutexGuard<'_, Mail> {
+        self.mail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,14 @@
+//! The socket every gateway dials: upgrade, session, registry.
+
+mod backlog;
+mod handshake;
+mod mailbox;
+mod outgoing;
+mod pending;
+mod registry;
+mod session;
+mod upgrade;
+
+pub(crate) use mailbox::{Answer, Mailbox};
+pub(crate) use registry::{Registry, Standing};
+pub(crate) use upgrade::upgrade;

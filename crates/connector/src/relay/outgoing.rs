@@ -1,0 +1,119 @@
+//! Lines on their way into WebSocket messages.
+
+use angelia_contract::line::{MAX_COALESCED_MESSAGE, MAX_CONNECTOR_MESSAGE, split_message};
+use axum::extract::ws::Message;
+use futures_util::Sink;
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+/// Messages being written, and the lines that will be joined into the next.
+#[derive(Debug, Default)]
+pub(super) struct Outgoing {
+    lines: String,
+    messages: VecDeque<Message>,
+    unflushed: bool,
+    /// A close frame is in line: nothing may follow it.
+    closed: bool,
+}
+
+impl Outgoing {
+    /// Whether the next message takes more lines. Lines only pile up while the
+    /// socket takes them: a gateway that does not read is not written for.
+    pub(super) fn has_room(&self) -> bool {
+        self.messages.is_empty() && !self.unflushed && self.lines.len() < MAX_COALESCED_MESSAGE
+    }
+
+    /// Adds a line; one that would make the message too large starts the next.
+    pub(super) fn line(&mut self, line: &str) {
+        if self.closed {
+            return;
+        }
+        if !self.lines.is_empty() && self.lines.len() + line.len() > MAX_COALESCED_MESSAGE {
+            self.seal();
+        }
+        self.lines.push_str(line);
+        if self.lines.len() > MAX_COALESCED_MESSAGE {
+            self.seal();
+        }
+    }
+
+    /// Adds a message of its own, after the lines so far.
+    pub(super) fn message(&mut self, message: Message) {
+        if self.closed {
+            return;
+        }
+        self.seal();
+        self.closed = matches!(message, Message::Close(_));
+        self.messages.push_back(message);
+    }
+
+    /// Whether there is anything to write.
+    pub(super) fn is_pending(&self) -> bool {
+        self.unflushed || !self.messages.is_empty() || !self.lines.is_empty()
+    }
+
+    /// Writes what there is. Safe to drop and call again.
+    pub(super) fn poll_write<S>(&mut self, sink: &mut S, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>>
+    where
+        S: Sink<Message> + Unpin,
+    {
+        self.seal();
+        while !self.messages.is_empty() {
+            ready!(Pin::new(&mut *sink).poll_ready(cx))?;
+            if let Some(message) = self.messages.pop_front() {
+                self.unflushed = true;
+                Pin::new(&mut *sink).start_send(message)?;
+            }
+        }
+        ready!(Pin::new(sink).poll_flush(cx))?;
+        self.unflushed = false;
+        Poll::Ready(Ok(()))
+    }
+
+    /// Turns the lines so far into messages that every gateway takes.
+    fn seal(&mut self) {
+        if self.lines.is_empty() {
+            return;
+        }
+        let lines = std::mem::take(&mut self.lines);
+        if lines.len() <= MAX_CONNECTOR_MESSAGE {
+            self.messages.push_back(Message::Text(lines.into()));
+            return;
+        }
+        for piece in split_message(&lines, MAX_CONNECTOR_MESSAGE) {
+            self.messages.push_back(Message::Text(piece.into()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(outgoing: &mut Outgoing) -> Vec<String> {
+        outgoing.seal();
+        outgoing.messages.drain(..).map(|m| m.into_text().unwrap().to_string()).collect()
+    }
+
+    #[test]
+    fn small_lines_share_a_message_and_large_ones_are_cut() {
+        let mut outgoing = Outgoing::default();
+        outgoing.line("a\n");
+        outgoing.line("b\n");
+        assert_eq!(texts(&mut outgoing), ["a\nb\n"]);
+
+        let long = format!("{}\n", "x".repeat(2_000_000));
+        outgoing.line("a\n");
+        outgoing.line(&long);
+        let sent = texts(&mut outgoing);
+        assert!(sent.iter().all(|text| text.len() <= MAX_CONNECTOR_MESSAGE));
+        assert_eq!(sent.concat(), format!("a\n{long}"));
+
+        let line = format!("{}\n", "y".repeat(1_000));
+        (0..200).for_each(|_| outgoing.line(&line));
+        let sent = texts(&mut outgoing);
+        assert!(sent.len() > 1 && sent.iter().all(|text| text.len() <= MAX_COALESCED_MESSAGE));
+        assert_eq!(sent.concat(), line.repeat(200));
+    }
+}

@@ -1,0 +1,199 @@
+//! Which socket serves which instance on this node: at most one.
+
+use super::mailbox::{Ending, Mailbox};
+use angelia_core::clock::Mono;
+use angelia_core::inbox::{AckHabit, Entry, InstanceId, Seq};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// Takeovers between living peers within [`FLAP_SPAN`] that mean two processes use one id.
+const FLAPS: usize = 3;
+const FLAP_SPAN: Duration = Duration::from_secs(30);
+/// How long further sockets of such an instance are turned away.
+const BAR: Duration = Duration::from_secs(60);
+
+/// What is known of the gateway behind an instance.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Standing {
+    pub(crate) habit: AckHabit,
+    pub(crate) idle: bool,
+}
+
+/// The live socket of an instance.
+#[derive(Clone)]
+pub(crate) struct Live {
+    pub(crate) mailbox: Arc<Mailbox>,
+    /// Told once the socket has ended and everything it settled is durable.
+    ended: Arc<Ended>,
+}
+
+#[derive(Default)]
+pub(crate) struct Ended {
+    over: std::sync::atomic::AtomicBool,
+    notify: Notify,
+}
+
+impl Ended {
+    pub(crate) fn tell(&self) {
+        self.over.store(true, std::sync::atomic::Ordering::Release);
+        self.notify.notify_waiters();
+    }
+
+    pub(crate) async fn wait(&self) {
+        let told = self.notify.notified();
+        if !self.over.load(std::sync::atomic::Ordering::Acquire) {
+            told.await;
+        }
+    }
+}
+
+#[derive(Default)]
+struct Slot {
+    standing: Standing,
+    live: Option<Live>,
+    takeovers: VecDeque<Mono>,
+    barred_until: Option<Mono>,
+}
+
+/// All instances this node knows of.
+#[derive(Default)]
+pub(crate) struct Registry {
+    slots: Mutex<HashMap<InstanceId, Slot>>,
+}
+
+impl Registry {
+    /// Sets what the store remembers of an instance.
+    pub(crate) fn remember(&self, instance: InstanceId, standing: Standing) {
+        self.slots().entry(instance).or_default().standing = standing;
+    }
+
+    pub(crate) fn standing(&self, instance: InstanceId) -> Standing {
+        self.slots().get(&instance).map(|slot| slot.standing).unwrap_or_default()
+    }
+
+    /// How much longer sockets of this instance are turned away.
+    pub(crate) fn barred(&self, instance: InstanceId, now: Mono) -> Option<Duration> {
+        let until = self.slots().get(&instance)?.barred_until?;
+        (now < until).then(|| until.since(now))
+    }
+
+    /// Makes `mailbox` the live socket; answers the end of the one it replaces.
+    pub(crate) fn claim(
+        &self,
+        instance: InstanceId,
+        mailbox: Arc<Mailbox>,
+    ) -> (Arc<Ended>, Option<Arc<Ended>>) {
+        let ended = Arc::new(Ended::default());
+        let live = Live { mailbox, ended: ended.clone() };
+        let old = self.slots().entry(instance).or_default().live.replace(live);
+        let replaced = old.map(|old| {
+            old.mailbox.end(Ending::Replaced);
+            old.ended
+        });
+        (ended, replaced)
+    }
+
+    /// Ends a claim, unless somebody else has claimed meanwhile.
+    pub(crate) fn release(&self, instance: InstanceId, mailbox: &Arc<Mailbox>) {
+        if let Some(slot) = self.slots().get_mut(&instance)
+            && slot.live.as_ref().is_some_and(|live| Arc::ptr_eq(&live.mailbox, mailbox))
+        {
+            slot.live = None;
+        }
+    }
+
+    /// Counts a takeover between living peers; `true` if it was one too many.
+    pub(crate) fn took_over(&self, instance: InstanceId, now: Mono) -> bool {
+        let mut slots = self.slots();
+        let slot = slots.entry(instance).or_default();
+        slot.takeovers.retain(|at| now.since(*at) <= FLAP_SPAN);
+        slot.takeovers.push_back(now);
+        if slot.takeovers.len() < FLAPS {
+            return false;
+        }
+        slot.takeovers.clear();
+        slot.barred_until = Some(now + BAR);
+        true
+    }
+
+    pub(crate) fn is_live(&self, instance: InstanceId) -> bool {
+        self.slots().get(&instance).is_some_and(|slot| slot.live.is_some())
+    }
+
+    pub(crate) fn live_count(&self) -> usize {
+        self.slots().values().filter(|slot| slot.live.is_some()).count()
+    }
+
+    /// The mailbox of an instance's live socket.
+    pub(crate) fn mailbox(&self, instance: InstanceId) -> Option<Arc<Mailbox>> {
+        self.slots().get(&instance)?.live.as_ref().map(|live| live.mailbox.clone())
+    }
+
+    /// Hands an entry to the live socket; `false` if there is none.
+    pub(crate) fn append(&self, instance: InstanceId, entry: Entry, ahead: bool) -> bool {
+        let mailbox = self.mailbox(instance);
+        if let Some(mailbox) = &mailbox {
+            mailbox.append(entry, ahead);
+        }
+        mailbox.is_some()
+    }
+
+    pub(crate) fn remove(&self, instance: InstanceId, seqs: &[Seq]) {
+        if let Some(mailbox) = self.mailbox(instance) {
+            mailbox.remove(seqs);
+        }
+    }
+
+    /// Asks every socket to end.
+    pub(crate) fn shut_down(&self) {
+        let live: Vec<Live> = self.slots().values().filter_map(|slot| slot.live.clone()).collect();
+        for socket in live {
+            socket.mailbox.end(Ending::Shutdown);
+        }
+    }
+
+    fn slots(&self) -> MutexGuard<'_, HashMap<InstanceId, Slot>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Mono {
+        Mono(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn three_takeovers_in_thirty_seconds_bar_the_instance_for_a_minute() {
+        let registry = Registry::default();
+        let id = InstanceId(1);
+        assert!(!registry.took_over(id, at(100)));
+        assert!(!registry.took_over(id, at(110)));
+        assert!(!registry.took_over(id, at(141)), "the first is too long ago");
+        assert!(registry.took_over(id, at(142)) || registry.took_over(id, at(143)));
+        assert!(registry.barred(id, at(150)).is_some());
+        assert!(registry.barred(id, at(204)).is_none());
+        assert!(registry.barred(InstanceId(2), at(150)).is_none());
+    }
+
+    #[tokio::test]
+    async fn the_newest_claim_wins_and_an_old_release_is_nothing() {
+        let registry = Registry::default();
+        let id = InstanceId(1);
+        let (old, new) = (Arc::new(Mailbox::default()), Arc::new(Mailbox::default()));
+        let (old_ended, none) = registry.claim(id, old.clone());
+        assert!(none.is_none());
+        let (_, replaced) = registry.claim(id, new.clone());
+        assert_eq!(old.take().ending, Some(Ending::Replaced));
+        old_ended.tell();
+        replaced.unwrap().wait().await;
+        registry.release(id, &old);
+        assert!(registry.is_live(id));
+        registry.release(id, &new);
+        assert!(!registry.is_live(id));
+    }
+}

@@ -1,0 +1,117 @@
+//! `GET /relay`: who may open a socket.
+//!
+//! A close code is only seen after a 101, and gateways take 4401 for good. So
+//! everything that refuses is an HTTP status, which every gateway retries, and
+//! only a real revocation is let in to be told (docs/decisions/0001).
+
+use super::session::{PeerProfile, Session};
+use crate::server::Server;
+use crate::telemetry::Counter;
+use angelia_contract::line::MAX_GATEWAY_MESSAGE;
+use angelia_contract::{close, token};
+use angelia_core::clock;
+use angelia_core::identity::{GatewayRecord, Upgrade, judge_upgrade};
+use axum::Json;
+use axum::extract::State;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::ws::{CloseFrame, Message, WebSocketUpgrade};
+use axum::http::header::{AUTHORIZATION, RETRY_AFTER, USER_AGENT};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The default of 128 KiB a socket would be most of what an idle one costs.
+const READ_BUFFER: usize = 4 * 1024;
+/// One message is written at a time; this must hold the largest.
+const MAX_WRITE_BUFFER: usize = 2 * 1024 * 1024;
+/// A revoked gateway that dials again and again is slowed down by this much a dial.
+const REVOKED_HOLD: Duration = Duration::from_secs(3);
+/// The Rust half of the contract, which acts on interrupts.
+const RUST_HALF: &str = "angelia-gateway/";
+
+/// Handles the upgrade.
+pub(crate) async fn upgrade(
+    State(server): State<Arc<Server>>,
+    headers: HeaderMap,
+    socket: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Response {
+    let socket = match socket {
+        Ok(socket) => socket,
+        Err(rejection) => return rejection.into_response(),
+    };
+    if server.is_stopping() {
+        return unavailable("the connector is restarting", 1);
+    }
+    let socket = socket
+        .read_buffer_size(READ_BUFFER)
+        .write_buffer_size(0)
+        .max_write_buffer_size(MAX_WRITE_BUFFER)
+        .max_message_size(MAX_GATEWAY_MESSAGE)
+        .max_frame_size(MAX_GATEWAY_MESSAGE);
+    match identify(&server, &headers) {
+        Identity::Gateway(record) => admit(server, record, &headers, socket),
+        Identity::Revoked(record) => {
+            server.metrics.count(Counter::UpgradesRevoked);
+            tracing::info!(tenant = %record.tenant, gateway = %record.gateway_id, "a revoked gateway dialled");
+            socket.on_upgrade(turn_away)
+        }
+        Identity::Unknown => {
+            server.metrics.count(Counter::UpgradesRefused);
+            let error = "unknown gateway id, wrong secret or expired token; \
+                         check GATEWAY_RELAY_ID, GATEWAY_RELAY_SECRET and the clock";
+            (StatusCode::UNAUTHORIZED, Json(json!({ "error": error }))).into_response()
+        }
+    }
+}
+
+enum Identity {
+    Gateway(Arc<GatewayRecord>),
+    Revoked(Arc<GatewayRecord>),
+    Unknown,
+}
+
+fn identify(server: &Server, headers: &HeaderMap) -> Identity {
+    let bearer = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+    let Some(token) = bearer.and_then(|text| token::parse(text.trim()).ok()) else {
+        return Identity::Unknown;
+    };
+    let records = server.roster.gateways(token.gateway_id());
+    match judge_upgrade(&records, &token, clock::wall()) {
+        Upgrade::Admit(index) => Identity::Gateway(records[index].clone()),
+        Upgrade::Revoked(index) => Identity::Revoked(records[index].clone()),
+        Upgrade::Refuse => Identity::Unknown,
+    }
+}
+
+fn admit(
+    server: Arc<Server>,
+    record: Arc<GatewayRecord>,
+    headers: &HeaderMap,
+    socket: WebSocketUpgrade,
+) -> Response {
+    if let Some(left) = server.registry.barred(record.instance, clock::mono()) {
+        server.metrics.count(Counter::UpgradesBarred);
+        return unavailable("two processes are using this gateway id", left.as_secs().max(1));
+    }
+    if !server.store.healthy() {
+        return unavailable("the store cannot commit at the moment", 5);
+    }
+    server.metrics.count(Counter::Upgrades);
+    let agent = headers.get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let profile = PeerProfile { interrupts: agent.starts_with(RUST_HALF) };
+    let session = Session::new(server, record, profile);
+    socket.on_upgrade(move |socket| session.run(socket))
+}
+
+async fn turn_away(mut socket: axum::extract::ws::WebSocket) {
+    tokio::time::sleep(REVOKED_HOLD).await;
+    let frame = CloseFrame { code: close::UNAUTHORIZED, reason: "unauthorized".into() };
+    let _ = socket.send(Message::Close(Some(frame))).await;
+}
+
+fn unavailable(why: &str, seconds: u64) -> Response {
+    let retry = [(RETRY_AFTER, seconds.to_string())];
+    (StatusCode::SERVICE_UNAVAILABLE, retry, Json(json!({ "error": why }))).into_response()
+}

@@ -1,0 +1,130 @@
+//! Counters, shown in Prometheus' text format.
+
+use angelia_core::admission::DropReason;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+macro_rules! counters {
+    ($($name:ident = $wire:literal, $help:literal;)*) => {
+        /// Something that is counted.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Counter {
+            $(#[doc = $help] $name,)*
+        }
+
+        const COUNTERS: &[(&str, &str)] = &[$(($wire, $help),)*];
+    };
+}
+
+counters! {
+    Upgrades = "angelia_relay_upgrades_total", "Sockets let in.";
+    UpgradesRefused = "angelia_relay_upgrades_refused_total", "Upgrades refused with 401.";
+    UpgradesRevoked = "angelia_relay_upgrades_revoked_total", "Upgrades of revoked gateways, closed with 4401.";
+    UpgradesBarred = "angelia_relay_upgrades_barred_total", "Upgrades refused with 503 because two processes use one id.";
+    Takeovers = "angelia_relay_takeovers_total", "Sockets replaced by a newer one of the same instance.";
+    Pushed = "angelia_relay_pushed_total", "Inbox entries written to a socket.";
+    Settled = "angelia_relay_settled_total", "Inbox entries settled.";
+    DeadLetters = "angelia_inbox_dead_letters_total", "Entries taken out after three sockets ended on them.";
+    Outbound = "angelia_relay_outbound_total", "Actions asked for by gateways.";
+    OutboundDeclined = "angelia_relay_outbound_declined_total", "Actions whose target the sender may not write to.";
+    OutboundTimedOut = "angelia_relay_outbound_timed_out_total", "Actions answered with a timeout.";
+    Interrupts = "angelia_relay_interrupts_total", "Interrupts written to a socket.";
+    InterruptsUnresolved = "angelia_relay_interrupts_unresolved_total", "Interrupts that matched no live conversation of the sender's tenant.";
+    FramesUnknown = "angelia_relay_frames_unknown_total", "Frames of a type we do not know, ignored.";
+    FramesMalformed = "angelia_relay_frames_malformed_total", "Lines that are no frame, ignored.";
+    LinesTooLong = "angelia_relay_lines_too_long_total", "Lines over the size limit, ignored.";
+    AcksUnknown = "angelia_relay_acks_unknown_total", "Acknowledgements of entries that were not in flight on that socket.";
+    Wakes = "angelia_wake_pokes_total", "Wake URLs poked.";
+    WakesRefused = "angelia_wake_refused_total", "Wake URLs that the guard did not let through.";
+}
+
+const REASONS: usize = DropReason::ALL.len();
+
+/// All counters of one server.
+#[derive(Debug)]
+pub struct Metrics {
+    counters: [AtomicU64; COUNTERS.len()],
+    dropped: [AtomicU64; REASONS],
+    sessions: AtomicI64,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            counters: std::array::from_fn(|_| AtomicU64::new(0)),
+            dropped: std::array::from_fn(|_| AtomicU64::new(0)),
+            sessions: AtomicI64::new(0),
+        }
+    }
+}
+
+impl Metrics {
+    /// Counts one.
+    pub fn count(&self, counter: Counter) {
+        self.add(counter, 1);
+    }
+
+    /// Counts `n`.
+    pub fn add(&self, counter: Counter, n: u64) {
+        self.counters[counter as usize].fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// Counts an event that reached nobody.
+    pub fn dropped(&self, reason: DropReason) {
+        if let Some(index) = DropReason::ALL.iter().position(|r| *r == reason) {
+            self.dropped[index].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts sockets in and out.
+    pub fn session(&self, change: i64) {
+        self.sessions.fetch_add(change, Ordering::Relaxed);
+    }
+
+    /// Sockets open now.
+    pub fn sessions(&self) -> i64 {
+        self.sessions.load(Ordering::Relaxed)
+    }
+
+    /// The value of a counter.
+    pub fn get(&self, counter: Counter) -> u64 {
+        self.counters[counter as usize].load(Ordering::Relaxed)
+    }
+
+    /// Everything, in Prometheus' text format.
+    pub fn render(&self, store_healthy: bool) -> String {
+        let mut text = String::with_capacity(4096);
+        let mut write = |name: &str, kind: &str, help: &str, rows: &[(String, i128)]| {
+            let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+            for (labels, value) in rows {
+                let _ = writeln!(text, "{name}{labels} {value}");
+            }
+        };
+        for (index, (name, help)) in COUNTERS.iter().enumerate() {
+            let value = self.counters[index].load(Ordering::Relaxed);
+            write(name, "counter", help, &[(String::new(), value.into())]);
+        }
+        let dropped: Vec<(String, i128)> = DropReason::ALL
+            .iter()
+            .zip(&self.dropped)
+            .map(|(reason, n)| {
+                (format!("{{reason=\"{}\"}}", reason.as_str()), n.load(Ordering::Relaxed).into())
+            })
+            .collect();
+        write("angelia_dropped_total", "counter", "Events that reached nobody, by reason.", &dropped);
+        let none = String::new();
+        write(
+            "angelia_relay_sessions",
+            "gauge",
+            "Sockets open now.",
+            &[(none.clone(), self.sessions().into())],
+        );
+        write(
+            "angelia_store_healthy",
+            "gauge",
+            "Whether the last commit went through.",
+            &[(none, store_healthy.into())],
+        );
+        text
+    }
+}

@@ -1,0 +1,5 @@
+//! Counting what happens.
+
+mod metrics;
+
+pub use metrics::{Counter, Metrics};

@@ -1,0 +1,187 @@
+//! A message on its way to a gateway.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+
+use crate::lenient;
+use crate::source::Source;
+
+/// Message types a gateway knows; any other is handled as text there.
+pub mod message_type {
+    /// Plain text.
+    pub const TEXT: &str = "text";
+    /// A place.
+    pub const LOCATION: &str = "location";
+    /// A picture. Gateways do not know the word `image`.
+    pub const PHOTO: &str = "photo";
+    /// A film.
+    pub const VIDEO: &str = "video";
+    /// Sound that is not transcribed.
+    pub const AUDIO: &str = "audio";
+    /// Speech, which gateways transcribe.
+    pub const VOICE: &str = "voice";
+    /// Any other file.
+    pub const DOCUMENT: &str = "document";
+    /// A sticker.
+    pub const STICKER: &str = "sticker";
+    /// A slash command; what counts is the leading `/` of the text.
+    pub const COMMAND: &str = "command";
+}
+
+/// One normalised message event.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Event {
+    /// What was said; may be empty.
+    #[serde(default, deserialize_with = "lenient::text_or_empty")]
+    pub text: String,
+    /// One of [`message_type`].
+    #[serde(default = "text_type", deserialize_with = "type_or_text")]
+    pub message_type: String,
+    /// Where it was said, and by whom.
+    pub source: Source,
+    /// The platform's message id; gateways drop repeats by it.
+    #[serde(default, deserialize_with = "lenient::opt_text")]
+    pub message_id: Option<String>,
+    /// The message this one answers.
+    #[serde(default, deserialize_with = "lenient::opt_text")]
+    pub reply_to_message_id: Option<String>,
+    /// Where attachments can be fetched.
+    #[serde(default, deserialize_with = "lenient::texts")]
+    pub media_urls: Vec<String>,
+    /// What the attachments are, matched to `media_urls` by url.
+    #[serde(default, deserialize_with = "lenient::forgiving_list")]
+    pub media: Vec<Media>,
+    /// Earlier messages of the chat, oldest first.
+    #[serde(default, deserialize_with = "lenient::forgiving_list", skip_serializing_if = "Vec::is_empty")]
+    pub context: Vec<ContextItem>,
+    /// Set when context was wanted and could not be fetched.
+    #[serde(default, deserialize_with = "lenient::opt_flag", skip_serializing_if = "Option::is_none")]
+    pub context_error: Option<bool>,
+    /// What the answered message said.
+    #[serde(
+        default,
+        deserialize_with = "lenient::forgiving_object",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub reply_to: Option<ReplyTo>,
+    /// The press of a prompt's button.
+    #[serde(
+        default,
+        deserialize_with = "lenient::forgiving_object",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub prompt_response: Option<PromptResponse>,
+    /// Keys this crate does not know, kept as they came.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+impl Default for Event {
+    fn default() -> Self {
+        Self {
+            text: String::new(),
+            message_type: text_type(),
+            source: Source::default(),
+            message_id: None,
+            reply_to_message_id: None,
+            media_urls: Vec::new(),
+            media: Vec::new(),
+            context: Vec::new(),
+            context_error: None,
+            reply_to: None,
+            prompt_response: None,
+            extra: Map::new(),
+        }
+    }
+}
+
+/// One attachment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Media {
+    /// The entry of `media_urls` this row describes.
+    #[serde(deserialize_with = "lenient::text")]
+    pub url: String,
+    /// Its MIME type, where known.
+    #[serde(default, deserialize_with = "lenient::opt_text", skip_serializing_if = "Option::is_none")]
+    pub mime: Option<String>,
+    /// Its file name, where known.
+    #[serde(default, deserialize_with = "lenient::opt_text", skip_serializing_if = "Option::is_none")]
+    pub filename: Option<String>,
+    /// Keys this crate does not know, kept as they came.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// One earlier message of the chat.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ContextItem {
+    /// What was said; gateways skip rows without text.
+    #[serde(default, deserialize_with = "lenient::text_or_empty")]
+    pub text: String,
+    /// Who said it.
+    #[serde(default)]
+    pub source: ContextSource,
+    /// Keys this crate does not know, kept as they came.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// Who said an earlier message.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ContextSource {
+    /// The author's name.
+    #[serde(default, deserialize_with = "lenient::opt_text", skip_serializing_if = "Option::is_none")]
+    pub user_name: Option<String>,
+    /// The author's id, shown when there is no name.
+    #[serde(default, deserialize_with = "lenient::opt_text", skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<String>,
+    /// Keys this crate does not know, kept as they came.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// What the answered message said.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReplyTo {
+    /// Its text.
+    #[serde(default, deserialize_with = "lenient::opt_text")]
+    pub text: Option<String>,
+    /// Its author.
+    #[serde(default, deserialize_with = "lenient::opt_text")]
+    pub author: Option<String>,
+    /// Whether the bot itself wrote it.
+    #[serde(default, deserialize_with = "lenient::flag")]
+    pub is_own: bool,
+    /// Keys this crate does not know, kept as they came.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// The press of a prompt's button.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PromptResponse {
+    /// The prompt that was answered.
+    #[serde(deserialize_with = "lenient::text")]
+    pub prompt_id: String,
+    /// The option that was chosen.
+    #[serde(deserialize_with = "lenient::text")]
+    pub option_id: String,
+    /// The text on the button.
+    #[serde(default, deserialize_with = "lenient::opt_text", skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The message that showed the prompt.
+    #[serde(default, deserialize_with = "lenient::opt_text", skip_serializing_if = "Option::is_none")]
+    pub prompt_message_id: Option<String>,
+    /// Keys this crate does not know, kept as they came.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+fn text_type() -> String {
+    message_type::TEXT.to_owned()
+}
+
+fn type_or_text<'de, D: Deserializer<'de>>(d: D) -> Result<String, D::Error> {
+    Ok(lenient::opt_text(d)?.unwrap_or_else(text_type))
+}

@@ -1,0 +1,41 @@
+//! The committed schema, and the promise not to take anything back.
+
+use angelia_contract::schema::{compat, schema, schema_text};
+use serde_json::Value;
+
+#[test]
+fn the_committed_schema_is_current() {
+    let committed = include_str!("../../schema/v1.json");
+    let hint = "regenerate: angelia contract schema > crates/contract/schema/v1.json";
+    let read: Value = serde_json::from_str(committed).expect(hint);
+    assert_eq!(read, schema(), "{hint}");
+    assert_eq!(committed, schema_text(), "{hint}");
+}
+
+#[test]
+fn nothing_is_taken_back_within_the_version() {
+    let frozen: Value = serde_json::from_str(include_str!("../../schema/v1.baseline.json")).unwrap();
+    let found = compat::violations(&frozen, &schema());
+    let list: String = found.iter().map(|violation| format!("\n  {violation}")).collect();
+    assert!(found.is_empty(), "the contract may only grow; this takes something back:{list}");
+}
+
+#[test]
+fn the_real_schema_is_really_checked() {
+    let frozen = schema();
+    for (pointer, key) in [
+        ("/$defs/Source/properties", "scope_id"),
+        ("/$defs/Hello/properties", "botId"),
+        ("/$defs/Descriptor/properties", "len_unit"),
+        ("/$defs", "ActionResult"),
+    ] {
+        let mut newer = schema();
+        newer.pointer_mut(pointer).unwrap().as_object_mut().unwrap().remove(key).unwrap();
+        assert!(!compat::violations(&frozen, &newer).is_empty(), "{pointer} {key}");
+    }
+    for at in 0..14 {
+        let mut newer = schema();
+        newer.pointer_mut("/$defs/Action/oneOf").unwrap().as_array_mut().unwrap().remove(at);
+        assert!(!compat::violations(&frozen, &newer).is_empty(), "operation {at}");
+    }
+}

@@ -1,0 +1,68 @@
+//! Where people write: `platform:path`, where `*` is the whole platform.
+
+use crate::error::Error;
+use std::fmt;
+use std::str::FromStr;
+
+/// Longest text of a place; ids of all platforms are far shorter.
+const MAX_PLACE: usize = 256;
+
+/// A place that a route can name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    platform: String,
+    path: String,
+}
+
+impl Place {
+    /// The platform it is on.
+    pub fn platform(&self) -> &str {
+        &self.platform
+    }
+
+    /// The part after the platform.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.platform, self.path)
+    }
+}
+
+impl FromStr for Place {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let wrong = || {
+            Error::invalid(format!(
+                "{text:?} is not a place; write platform:path, for example webchat:lobby or webchat:*"
+            ))
+        };
+        let (platform, path) = text.split_once(':').ok_or_else(wrong)?;
+        let platform_ok =
+            !platform.is_empty() && platform.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+        let path_ok = !path.is_empty() && !path.chars().any(|c| c.is_whitespace() || c.is_control());
+        if !platform_ok || !path_ok || text.len() > MAX_PLACE {
+            return Err(wrong());
+        }
+        Ok(Self { platform: platform.into(), path: path.into() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_read_and_written() {
+        for good in ["webchat:lobby", "webchat:*", "discord:1/2", "discord:dm:5", "sms:+15550100"] {
+            assert_eq!(good.parse::<Place>().unwrap().to_string(), good);
+        }
+        for bad in ["", "webchat", "webchat:", ":x", "Web:x", "webchat:a b", "webchat:\n"] {
+            assert!(bad.parse::<Place>().is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Where an agent may write, and how an action survives a crash.
+
+mod ledger;
+
+pub use ledger::{ActionState, Dedupe, Resume, after_crash};
+
+use crate::admission::Routes;
+use crate::inbox::InstanceId;
+
+/// Longest time until an action is answered. Gateways stop waiting at 30 s.
+pub const ANSWER_WITHIN: std::time::Duration = std::time::Duration::from_secs(25);
+
+/// The sender of an action, from the stored record of its socket.
+#[derive(Clone, Copy, Debug)]
+pub struct Sender<'a> {
+    /// Its tenant.
+    pub tenant: &'a str,
+    /// Its instance.
+    pub instance: InstanceId,
+}
+
+/// Whether `sender` may write to the target covered by `places` (most specific
+/// first): the same question ingress asks, on the routes as they stand now.
+pub fn authorize(routes: &Routes, sender: Sender<'_>, platform: &str, bot: &str, places: &[&str]) -> bool {
+    routes.resolve(platform, bot, places).is_some_and(|route| {
+        route.tenant == sender.tenant && route.instance.is_none_or(|instance| instance == sender.instance)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admission::{Allow, Route};
+
+    #[test]
+    fn only_the_tenant_and_instance_of_the_route_may_write() {
+        let route = |place: &str, tenant: &str, instance: Option<i64>| Route {
+            place: place.parse().unwrap(),
+            bot: None,
+            tenant: tenant.into(),
+            instance: instance.map(InstanceId),
+            allow: Allow::Any,
+            free: true,
+        };
+        let routes =
+            Routes::new(vec![route("webchat:*", "default", None), route("webchat:lab", "acme", Some(7))]);
+        let may = |tenant, instance, places: &[&str]| {
+            let sender = Sender { tenant, instance: InstanceId(instance) };
+            authorize(&routes, sender, "webchat", "webchat", places)
+        };
+        assert!(may("acme", 7, &["lab", "*"]));
+        assert!(!may("acme", 8, &["lab", "*"]), "another instance of the tenant");
+        assert!(!may("default", 7, &["lab", "*"]), "another tenant");
+        assert!(may("default", 3, &["den", "*"]));
+        assert!(!may("acme", 7, &["den", "*"]));
+    }
+}

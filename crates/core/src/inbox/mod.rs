@@ -1,0 +1,101 @@
+//! The durable, ordered queue of one instance: what may be pushed, and when an
+//! entry has settled.
+
+mod peer;
+mod quota;
+mod wake;
+mod window;
+
+pub use peer::AckHabit;
+pub use quota::{Quota, Usage};
+pub use wake::{WAKE_FIRST_DELAY, WAKE_GIVE_UP, WAKE_LONGEST_DELAY, WakeSchedule};
+pub use window::{
+    Ended, FrameKind, MAX_AWAITING_ACK, MAX_IN_FLIGHT_BYTES, MAX_UNSETTLED, Permit, Settled, SettledBy,
+    Window,
+};
+
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// The place of an entry in the log; also its `bufferId` on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct Seq(pub i64);
+
+impl Seq {
+    /// The `bufferId` under which the entry goes over the wire.
+    pub fn buffer_id(self) -> String {
+        format!("b{}", self.0)
+    }
+
+    /// Reads a `bufferId` back; anything we never wrote is `None`.
+    pub fn from_buffer_id(text: &str) -> Option<Self> {
+        let digits = text.strip_prefix('b')?;
+        let canonical = digits.bytes().all(|b| b.is_ascii_digit()) && !digits.starts_with('0');
+        canonical.then(|| digits.parse().ok().map(Seq)).flatten()
+    }
+}
+
+/// The store's own number of an instance; unique over all tenants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct InstanceId(pub i64);
+
+/// What an entry holds, in neutral form; the socket decides how it is rendered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EntryKind {
+    /// A normalized event.
+    Message,
+    /// A typed `/stop`: an interrupt for peers that act on one, else its event.
+    Stop,
+    /// A sanitized webhook request.
+    Passthrough,
+}
+
+impl EntryKind {
+    /// The word under which the store keeps it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Message => "message",
+            Self::Stop => "stop",
+            Self::Passthrough => "passthrough",
+        }
+    }
+
+    /// Reads [`EntryKind::as_str`] back.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Message, Self::Stop, Self::Passthrough].into_iter().find(|kind| kind.as_str() == word)
+    }
+}
+
+/// One waiting entry, as the store hands it to a socket.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Its place in the log.
+    pub seq: Seq,
+    /// What the body is.
+    pub kind: EntryKind,
+    /// The platform of the bot that received it.
+    pub platform: Arc<str>,
+    /// The bot that received it.
+    pub bot: Arc<str>,
+    /// The chat it came from.
+    pub chat_id: Arc<str>,
+    /// The conversation key a gateway would build for it.
+    pub session_key: Arc<str>,
+    /// The event, serialized once when it was received.
+    pub body: Bytes,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_own_buffer_ids_are_read() {
+        assert_eq!(Seq::from_buffer_id(&Seq(42).buffer_id()), Some(Seq(42)));
+        for foreign in ["", "b", "42", "b-1", "b+1", "b042", "b0", "b99999999999999999999", "b4 2"] {
+            assert_eq!(Seq::from_buffer_id(foreign), None, "{foreign}");
+        }
+    }
+}

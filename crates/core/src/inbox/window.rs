@@ -1,0 +1,288 @@
+//! The frames in flight on one socket, and what settles them.
+//!
+//! An entry settles by its acknowledgement; by the acknowledgement of a later
+//! frame on the same socket, because gateways read serially; and, where nobody
+//! acknowledges, by the pong to a ping written after it once the socket stayed
+//! up a little longer. A frame is pushed again only on a new socket.
+
+use super::{AckHabit, Seq};
+use crate::clock::Mono;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Frames that may await an acknowledgement. Gateways stop reading, and then
+/// fail their own keepalive, when more than 16 messages are unread.
+pub const MAX_AWAITING_ACK: usize = 8;
+/// Frames that may be unsettled in any way, for the same reason.
+pub const MAX_UNSETTLED: usize = 12;
+/// Bytes that may be unsettled, unless a single frame is larger.
+pub const MAX_IN_FLIGHT_BYTES: usize = 1024 * 1024;
+/// With a frame unacknowledged for this long the gateway is stalled: more would only pile up.
+const STALL: Duration = Duration::from_secs(5);
+/// A gateway may be blocked for 30 s behind one slash command before its first acknowledgement.
+const FIRST_ACK: Duration = Duration::from_secs(45);
+/// A pong proves received; this much more without the socket ending is taken as handled.
+const AFTER_PONG: Duration = Duration::from_secs(5);
+
+/// Whether a frame of this kind is ever acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameKind {
+    /// An `inbound`, acknowledged by every gateway since 0.18.
+    Acknowledged,
+    /// A `passthrough_forward` or an interrupt, which published gateways never acknowledge.
+    Unacknowledged,
+}
+
+/// What settled an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SettledBy {
+    /// Its own acknowledgement.
+    Ack,
+    /// The acknowledgement of a later frame on the same socket.
+    LaterAck,
+    /// A pong and a socket that stayed up.
+    Pong,
+}
+
+impl SettledBy {
+    /// The word the journal keeps.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ack => "acknowledged",
+            Self::LaterAck => "acknowledged by a later frame",
+            Self::Pong => "settled by pong",
+        }
+    }
+}
+
+/// An entry that is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// Which entry.
+    pub seq: Seq,
+    /// By what.
+    pub by: SettledBy,
+    /// When it was pushed on this socket.
+    pub pushed_at: Mono,
+}
+
+/// Whether the next frame may be pushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Permit {
+    /// Yes, now.
+    Push,
+    /// Not before something settles.
+    Wait,
+}
+
+/// What a socket leaves behind when it ends.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Ended {
+    /// Unsettled entries, oldest first, with the time each was pushed.
+    pub returned: Vec<(Seq, Mono)>,
+    /// The oldest of them, if the socket ended without a single acknowledgement.
+    pub strike: Option<Seq>,
+}
+
+#[derive(Debug)]
+struct Flight {
+    seq: Seq,
+    bytes: usize,
+    kind: FrameKind,
+    pushed_at: Mono,
+    /// Number of the first ping written after this frame.
+    ping: Option<u64>,
+    /// When that ping was answered.
+    pong_at: Option<Mono>,
+}
+
+/// The frames in flight on one socket.
+#[derive(Debug)]
+pub struct Window {
+    habit: AckHabit,
+    flights: VecDeque<Flight>,
+    bytes: usize,
+    first_push: Option<Mono>,
+    acked_here: bool,
+    pings: u64,
+    /// Settled here, but not yet durably so: a crash would push these again.
+    uncommitted: usize,
+}
+
+impl Window {
+    /// An empty window towards a gateway of that habit.
+    pub fn new(habit: AckHabit) -> Self {
+        Self {
+            habit,
+            flights: VecDeque::new(),
+            bytes: 0,
+            first_push: None,
+            acked_here: false,
+            pings: 0,
+            uncommitted: 0,
+        }
+    }
+
+    /// What is known of the gateway's habit by now.
+    pub fn habit(&self) -> AckHabit {
+        self.habit
+    }
+
+    /// Whether nothing is in flight.
+    pub fn is_empty(&self) -> bool {
+        self.flights.is_empty()
+    }
+
+    /// Whether any acknowledgement came on this socket.
+    pub fn acked_here(&self) -> bool {
+        self.acked_here
+    }
+
+    /// Whether this entry is in flight here.
+    pub fn contains(&self, seq: Seq) -> bool {
+        self.flights.iter().any(|flight| flight.seq == seq)
+    }
+
+    /// When the oldest frame in flight was pushed.
+    pub fn oldest(&self) -> Option<Mono> {
+        self.flights.front().map(|flight| flight.pushed_at)
+    }
+
+    /// Whether a frame of `kind` and `bytes` may be pushed at `now`.
+    pub fn permit(&self, kind: FrameKind, bytes: usize, now: Mono) -> Permit {
+        if self.flights.is_empty() && self.uncommitted == 0 {
+            return Permit::Push;
+        }
+        let room = self.flights.len() + self.uncommitted < MAX_UNSETTLED
+            && self.bytes + bytes <= MAX_IN_FLIGHT_BYTES;
+        let awaiting = self.flights.iter().filter(|flight| self.awaits_ack(flight.kind)).count();
+        let room_for_ack = !self.awaits_ack(kind) || awaiting + self.uncommitted < MAX_AWAITING_ACK;
+        if room && room_for_ack && !self.stalled(now) { Permit::Push } else { Permit::Wait }
+    }
+
+    /// Notes a frame as written.
+    pub fn pushed(&mut self, seq: Seq, kind: FrameKind, bytes: usize, now: Mono) {
+        self.first_push.get_or_insert(now);
+        self.bytes += bytes;
+        self.flights.push_back(Flight { seq, bytes, kind, pushed_at: now, ping: None, pong_at: None });
+    }
+
+    /// Takes an acknowledgement; everything pushed before that frame is done as well.
+    pub fn ack(&mut self, seq: Seq) -> Vec<Settled> {
+        let Some(position) = self.flights.iter().position(|flight| flight.seq == seq) else {
+            return Vec::new();
+        };
+        self.acked_here = true;
+        self.habit = AckHabit::Acknowledges;
+        let done: Vec<Settled> = self
+            .flights
+            .drain(..=position)
+            .map(|flight| Settled {
+                seq: flight.seq,
+                by: if flight.seq == seq { SettledBy::Ack } else { SettledBy::LaterAck },
+                pushed_at: flight.pushed_at,
+            })
+            .collect();
+        self.recount(done.len());
+        done
+    }
+
+    /// Notes that `count` settled entries are durably so.
+    pub fn committed(&mut self, count: usize) {
+        self.uncommitted = self.uncommitted.saturating_sub(count);
+    }
+
+    /// Number of the ping to write now, if some frame needs one to settle.
+    pub fn ping_due(&mut self) -> Option<u64> {
+        let habit_settles_by_pong = self.habit != AckHabit::Acknowledges;
+        let needed = self.flights.iter().any(|flight| {
+            flight.ping.is_none() && (habit_settles_by_pong || flight.kind == FrameKind::Unacknowledged)
+        });
+        if !needed {
+            return None;
+        }
+        self.pings += 1;
+        for flight in self.flights.iter_mut().filter(|flight| flight.ping.is_none()) {
+            flight.ping = Some(self.pings);
+        }
+        Some(self.pings)
+    }
+
+    /// Takes the pong to ping `number`.
+    pub fn pong(&mut self, number: u64, now: Mono) {
+        for flight in &mut self.flights {
+            if flight.ping.is_some_and(|ping| ping <= number) {
+                flight.pong_at.get_or_insert(now);
+            }
+        }
+    }
+
+    /// Settles what time has settled.
+    pub fn tick(&mut self, now: Mono) -> Vec<Settled> {
+        self.judge_habit(now);
+        let mut done = Vec::new();
+        let (habit, flights) = (self.habit, &mut self.flights);
+        flights.retain(|flight| {
+            let over = settles_by_pong(habit, flight.kind)
+                && flight.pong_at.is_some_and(|pong| now.since(pong) >= AFTER_PONG);
+            if over {
+                done.push(Settled { seq: flight.seq, by: SettledBy::Pong, pushed_at: flight.pushed_at });
+            }
+            !over
+        });
+        self.recount(done.len());
+        done
+    }
+
+    /// When [`Window::tick`] has something to do next.
+    pub fn next_tick(&self) -> Option<Mono> {
+        let by_pong = self
+            .flights
+            .iter()
+            .filter(|flight| settles_by_pong(self.habit, flight.kind))
+            .filter_map(|flight| flight.pong_at.map(|pong| pong + AFTER_PONG))
+            .min();
+        let by_habit = match (self.habit, self.first_push) {
+            (AckHabit::Unknown, Some(first)) if !self.flights.is_empty() => Some(first + FIRST_ACK),
+            _ => None,
+        };
+        by_pong.into_iter().chain(by_habit).min()
+    }
+
+    /// Ends the window with its socket.
+    pub fn end(self) -> Ended {
+        let returned: Vec<_> = self.flights.iter().map(|flight| (flight.seq, flight.pushed_at)).collect();
+        let strike = if self.acked_here { None } else { returned.first().map(|(seq, _)| *seq) };
+        Ended { returned, strike }
+    }
+
+    fn awaits_ack(&self, kind: FrameKind) -> bool {
+        !settles_by_pong(self.habit, kind)
+    }
+
+    fn stalled(&self, now: Mono) -> bool {
+        let oldest = self.flights.iter().find(|flight| self.awaits_ack(flight.kind));
+        oldest.is_some_and(|flight| now.since(flight.pushed_at) > STALL)
+    }
+
+    /// A new peer that let its time for a first acknowledgement pass is silent.
+    fn judge_habit(&mut self, now: Mono) {
+        let patience_over = self.first_push.is_some_and(|first| now.since(first) >= FIRST_ACK);
+        if self.habit == AckHabit::Unknown && patience_over && !self.flights.is_empty() {
+            self.habit = AckHabit::Silent;
+        }
+    }
+
+    fn recount(&mut self, settled: usize) {
+        self.uncommitted += settled;
+        self.bytes = self.flights.iter().map(|flight| flight.bytes).sum();
+    }
+}
+
+fn settles_by_pong(habit: AckHabit, kind: FrameKind) -> bool {
+    kind == FrameKind::Unacknowledged || habit == AckHabit::Silent
+}
+
+#[cfg(test)]
+#[path = "window_tests.rs"]
+mod tests;

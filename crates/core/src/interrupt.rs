@@ -1,0 +1,38 @@
+//! Stopping a running turn: which words ask for it, and whose turn it is.
+
+use crate::inbox::InstanceId;
+
+/// A place a conversation was last delivered to, as the store remembers it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conversation {
+    /// The key a gateway builds for it.
+    pub session_key: String,
+    /// The instance that was given its last message.
+    pub instance: InstanceId,
+    /// Its chat.
+    pub chat_id: String,
+}
+
+/// Whether a person's text is the command that stops a turn.
+///
+/// Only the bare command counts: `/stop the presses` is for the agent to read.
+pub fn is_stop(text: &str) -> bool {
+    let word = text.trim();
+    let command = word.split_once('@').map_or(word, |(command, _bot)| command);
+    command.eq_ignore_ascii_case("/stop") && !word.contains(char::is_whitespace)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_bare_command_stops() {
+        for yes in ["/stop", " /stop\n", "/STOP", "/stop@angelia_bot"] {
+            assert!(is_stop(yes), "{yes}");
+        }
+        for no in ["stop", "/stopp", "/stop now", "/sto", "please /stop", "", "/stop@bot now"] {
+            assert!(!is_stop(no), "{no}");
+        }
+    }
+}

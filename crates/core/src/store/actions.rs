@@ -1,0 +1,68 @@
+//! The ledger of outbound actions.
+
+use super::Later;
+use crate::clock::UnixMillis;
+use crate::egress::ActionState;
+use crate::inbox::InstanceId;
+
+/// The number of an action in the ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct ActionId(pub i64);
+
+/// An authorized action on its way into the ledger.
+#[derive(Clone, Debug)]
+pub struct NewAction {
+    /// The sender's tenant.
+    pub tenant: String,
+    /// The sender's instance.
+    pub instance: InstanceId,
+    /// The platform written to.
+    pub platform: String,
+    /// The bot that writes.
+    pub bot: String,
+    /// The chat written to.
+    pub chat_id: String,
+    /// The operation.
+    pub op: String,
+    /// The message it answers.
+    pub reply_to: Option<String>,
+    /// The action, serialized; gone once it is finished.
+    pub body: Vec<u8>,
+    /// When it was received.
+    pub received_at: UnixMillis,
+}
+
+/// An unfinished action, as found at start.
+#[derive(Clone, Debug)]
+pub struct StoredAction {
+    /// Its number.
+    pub id: ActionId,
+    /// What was accepted.
+    pub action: NewAction,
+    /// How far it came.
+    pub state: ActionState,
+}
+
+/// How an action ended.
+#[derive(Clone, Debug)]
+pub struct ActionOutcome {
+    /// [`ActionState::Sent`], [`ActionState::Ambiguous`] or [`ActionState::Failed`].
+    pub state: ActionState,
+    /// The id the provider gave.
+    pub message_id: Option<String>,
+    /// What went wrong, without any text of the message.
+    pub error: Option<String>,
+}
+
+/// Accepting and finishing actions.
+pub trait ActionStore: Send + Sync {
+    /// Makes an action durable before the provider is called.
+    fn accept_action(&self, action: NewAction) -> Later<'_, ActionId>;
+
+    /// Notes how it ended and forgets its text.
+    fn finish_action(&self, id: ActionId, outcome: ActionOutcome) -> Later<'_, ()>;
+
+    /// What a crash left unfinished, oldest first.
+    fn unfinished_actions(&self) -> Later<'_, Vec<StoredAction>>;
+}

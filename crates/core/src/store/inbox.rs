@@ -1,0 +1,166 @@
+//! The inbox as the store sees it.
+
+use super::Later;
+use crate::clock::UnixMillis;
+use crate::inbox::{AckHabit, Entry, EntryKind, InstanceId, Seq, SettledBy, Usage};
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// An admitted event on its way into the log.
+#[derive(Clone, Debug)]
+pub struct NewEntry {
+    /// The tenant it belongs to.
+    pub tenant: String,
+    /// The instance that receives it.
+    pub instance: InstanceId,
+    /// What the body is.
+    pub kind: EntryKind,
+    /// The platform of the bot that received it.
+    pub platform: Arc<str>,
+    /// The bot that received it.
+    pub bot: Arc<str>,
+    /// The chat it came from.
+    pub chat_id: Arc<str>,
+    /// The provider's id; with platform, bot and kind the key under which it is seen once.
+    pub message_id: String,
+    /// The conversation key a gateway would build.
+    pub session_key: Arc<str>,
+    /// The event, serialized.
+    pub body: Bytes,
+    /// Whether it overtakes what waits.
+    pub ahead: bool,
+    /// When it reached us.
+    pub received_at: UnixMillis,
+}
+
+/// What became of an append.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Appended {
+    /// It is in the log.
+    New(Seq),
+    /// It had been seen before; nothing was written.
+    Seen(Seq),
+}
+
+/// An entry that leaves the inbox because it settled.
+#[derive(Clone, Copy, Debug)]
+pub struct Settlement {
+    /// Which entry.
+    pub seq: Seq,
+    /// By what; `None` for an acknowledgement that came on another socket.
+    pub by: Option<SettledBy>,
+    /// When it was pushed on the socket that settled it.
+    pub pushed_at: Option<UnixMillis>,
+}
+
+/// What a socket left unsettled.
+#[derive(Clone, Debug)]
+pub struct Returned {
+    /// Entries in flight when it ended, with the time each was pushed.
+    pub entries: Vec<(Seq, UnixMillis)>,
+    /// The oldest, if the socket ended without any acknowledgement.
+    pub strike: Option<Seq>,
+}
+
+/// A summary of one inbox.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct ListedInbox {
+    /// Its number.
+    pub instance: InstanceId,
+    /// The tenant.
+    pub tenant: String,
+    /// The instance's name.
+    pub name: String,
+    /// Entries waiting.
+    pub waiting: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Dead letters.
+    pub dead: u64,
+    /// When the oldest waiting entry was received.
+    pub oldest_at: Option<UnixMillis>,
+    /// Whether the gateway said it goes idle.
+    pub idle: bool,
+    /// Messages lost to quotas, chat by chat.
+    pub gaps: Vec<Gap>,
+}
+
+/// Entries that went because an inbox was over its quota.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Gap {
+    /// The chat that lost them.
+    pub chat_id: String,
+    /// How many.
+    pub lost: u64,
+    /// When the first of them had been received.
+    pub first_at: UnixMillis,
+    /// When the last of them had been received.
+    pub last_at: UnixMillis,
+}
+
+/// One entry as an operator sees it: never with its text.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Listed {
+    /// Its place in the log.
+    pub seq: Seq,
+    /// The instance's number.
+    pub instance: InstanceId,
+    /// What it is.
+    pub kind: String,
+    /// The platform it came from.
+    pub platform: String,
+    /// The chat it came from.
+    pub chat_id: String,
+    /// The provider's id.
+    pub message_id: String,
+    /// Its size.
+    pub bytes: u64,
+    /// When it was received.
+    pub received_at: UnixMillis,
+    /// Sockets that ended on it.
+    pub strikes: u32,
+    /// When it became a dead letter.
+    pub dead_at: Option<UnixMillis>,
+}
+
+/// Appending, draining and settling.
+pub trait InboxStore: Send + Sync {
+    /// Appends one event, unless its key was seen before.
+    fn append(&self, entry: NewEntry) -> Later<'_, Appended>;
+
+    /// Waiting entries after `after` in order, without those that go ahead.
+    fn load(&self, instance: InstanceId, after: Seq, limit: usize) -> Later<'_, Vec<Entry>>;
+
+    /// Waiting entries that go ahead of the queue.
+    fn load_ahead(&self, instance: InstanceId) -> Later<'_, Vec<Entry>>;
+
+    /// Takes settled entries out; ones that are gone already are no error.
+    fn settle(&self, instance: InstanceId, settled: Vec<Settlement>) -> Later<'_, ()>;
+
+    /// Notes what a socket left behind; answers the entry that became a dead letter.
+    fn returned(&self, instance: InstanceId, returned: Returned) -> Later<'_, Option<Seq>>;
+
+    /// Marks an instance as idle, or live again.
+    fn set_idle(&self, instance: InstanceId, idle: bool) -> Later<'_, ()>;
+
+    /// Remembers what was learnt of a gateway's habit.
+    fn set_habit(&self, instance: InstanceId, habit: AckHabit) -> Later<'_, ()>;
+
+    /// What waits for an instance now.
+    fn usage(&self, instance: InstanceId) -> Usage;
+
+    /// Instances with something waiting.
+    fn waiting(&self) -> Vec<InstanceId>;
+
+    /// All inboxes with something to tell.
+    fn inboxes(&self) -> Later<'_, Vec<ListedInbox>>;
+
+    /// Entries of one inbox, or of all; `dead` chooses dead letters.
+    fn entries(&self, instance: Option<InstanceId>, dead: bool, limit: usize) -> Later<'_, Vec<Listed>>;
+
+    /// Puts dead letters back in line; all of them, or one. Answers how many.
+    fn redrive(&self, instance: Option<InstanceId>, seq: Option<Seq>) -> Later<'_, u64>;
+
+    /// Throws entries away: dead letters only, unless one is named. Answers how many.
+    fn purge(&self, instance: Option<InstanceId>, seq: Option<Seq>) -> Later<'_, u64>;
+}

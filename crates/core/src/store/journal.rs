@@ -1,0 +1,74 @@
+//! The journal: which legs a message took, and when. Never its text.
+
+use super::{ActionId, Later};
+use crate::clock::UnixMillis;
+use crate::inbox::{InstanceId, Seq};
+
+/// The way of one received message.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Story {
+    /// Its place in the log.
+    pub seq: Seq,
+    /// What it was.
+    pub kind: String,
+    /// The platform it came from.
+    pub platform: String,
+    /// The bot that received it.
+    pub bot: String,
+    /// The chat it came from.
+    pub chat_id: String,
+    /// The provider's id.
+    pub message_id: String,
+    /// The tenant it belongs to.
+    pub tenant: String,
+    /// The instance it was for.
+    pub instance: InstanceId,
+    /// The instance's name.
+    pub instance_name: String,
+    /// When it reached us.
+    pub received_at: UnixMillis,
+    /// When it was durable.
+    pub appended_at: UnixMillis,
+    /// When it was first pushed.
+    pub pushed_at: Option<UnixMillis>,
+    /// On how many sockets it was pushed.
+    pub pushes: u32,
+    /// When it left the inbox.
+    pub settled_at: Option<UnixMillis>,
+    /// How it left the inbox, in words.
+    pub outcome: Option<String>,
+    /// What the agent wrote in answer.
+    pub replies: Vec<ActionStory>,
+}
+
+/// The way of one outbound action.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct ActionStory {
+    /// Its number in the ledger.
+    pub id: ActionId,
+    /// The operation.
+    pub op: String,
+    /// The chat written to.
+    pub chat_id: String,
+    /// The message it answers.
+    pub reply_to: Option<String>,
+    /// When it was accepted.
+    pub accepted_at: UnixMillis,
+    /// When it was finished.
+    pub finished_at: Option<UnixMillis>,
+    /// How far it came.
+    pub state: String,
+    /// The id the provider gave.
+    pub message_id: Option<String>,
+    /// What went wrong.
+    pub error: Option<String>,
+}
+
+/// Asking what happened.
+pub trait JournalStore: Send + Sync {
+    /// Messages with this provider id, or of this log number, with their replies.
+    fn explain(&self, message: &str) -> Later<'_, Vec<Story>>;
+
+    /// Actions that produced this message id.
+    fn explain_action(&self, message: &str) -> Later<'_, Vec<ActionStory>>;
+}

@@ -1,0 +1,3 @@
+//! What implements the ports that core declares.
+
+pub mod store;

@@ -1,0 +1,3 @@
+//! Stores: where the log lives.
+
+pub mod sqlite;

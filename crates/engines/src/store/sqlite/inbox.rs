@@ -1,0 +1,416 @@
+//! Appending, draining, settling.
+
+use super::Sqlite;
+use super::writer::{Txn, now};
+use angelia_core::clock::UnixMillis;
+use angelia_core::inbox::{AckHabit, Entry, EntryKind, InstanceId, Seq, Usage};
+use angelia_core::store::{
+    Appended, Gap, InboxStore, Later, Listed, ListedInbox, NewEntry, Returned, Settlement,
+};
+use bytes::Bytes;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+/// Sockets in a row that may end on an entry without any acknowledgement
+/// before it is taken out of the way of those behind it.
+const STRIKES_UNTIL_DEAD: u32 = 3;
+/// A conversation's row is refreshed at most this often; it only has to be roughly recent.
+const CONVERSATION_REFRESH_MS: i64 = 3_600_000;
+const ENTRY_COLUMNS: &str = "seq, kind, platform, bot, chat_id, session_key, body";
+
+impl InboxStore for Sqlite {
+    fn append(&self, entry: NewEntry) -> Later<'_, Appended> {
+        angelia_core::fail::point("before_append");
+        self.writer.write("append", move |txn| append(txn, entry))
+    }
+
+    fn load(&self, instance: InstanceId, after: Seq, limit: usize) -> Later<'_, Vec<Entry>> {
+        self.readers.read("read an inbox", move |db| {
+            db.prepare_cached(&format!(
+                "SELECT {ENTRY_COLUMNS} FROM inbox
+                 WHERE instance = ? AND seq > ? AND dead_at IS NULL AND ahead = 0 ORDER BY seq LIMIT ?"
+            ))?
+            .query_map(params![instance.0, after.0, limit as i64], entry)?
+            .collect()
+        })
+    }
+
+    fn load_ahead(&self, instance: InstanceId) -> Later<'_, Vec<Entry>> {
+        self.readers.read("read an inbox", move |db| {
+            db.prepare_cached(&format!(
+                "SELECT {ENTRY_COLUMNS} FROM inbox
+                 WHERE instance = ? AND ahead = 1 AND dead_at IS NULL ORDER BY seq"
+            ))?
+            .query_map([instance.0], entry)?
+            .collect()
+        })
+    }
+
+    fn settle(&self, instance: InstanceId, settled: Vec<Settlement>) -> Later<'_, ()> {
+        self.writer.write("settle", move |txn| {
+            for settlement in &settled {
+                settle(txn, instance, settlement)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn returned(&self, instance: InstanceId, returned: Returned) -> Later<'_, Option<Seq>> {
+        self.writer.write("note returned entries", move |txn| {
+            for (seq, pushed_at) in &returned.entries {
+                note_push(txn, *seq, Some(*pushed_at))?;
+            }
+            // Whoever was in flight and is not struck was not the obstacle this time.
+            txn.prepare_cached(
+                "UPDATE inbox SET strikes = 0 WHERE instance = ? AND strikes > 0 AND seq <> ?",
+            )?
+            .execute(params![instance.0, returned.strike.map_or(0, |seq| seq.0)])?;
+            match returned.strike {
+                Some(seq) => strike(txn, instance, seq),
+                None => Ok(None),
+            }
+        })
+    }
+
+    fn set_idle(&self, instance: InstanceId, idle: bool) -> Later<'_, ()> {
+        self.writer.write("flip an instance", move |txn| {
+            txn.prepare_cached("UPDATE instances SET idle = ? WHERE instance = ? AND idle <> ?1")?
+                .execute(params![idle, instance.0])?;
+            Ok(())
+        })
+    }
+
+    fn set_habit(&self, instance: InstanceId, habit: AckHabit) -> Later<'_, ()> {
+        self.writer.write("remember a habit", move |txn| {
+            txn.prepare_cached("UPDATE instances SET ack_habit = ? WHERE instance = ?")?
+                .execute(params![habit.as_str(), instance.0])?;
+            Ok(())
+        })
+    }
+
+    fn usage(&self, instance: InstanceId) -> Usage {
+        self.usage_map().get(&instance).copied().unwrap_or_default()
+    }
+
+    fn waiting(&self) -> Vec<InstanceId> {
+        self.usage_map().iter().filter(|(_, usage)| usage.entries > 0).map(|(id, _)| *id).collect()
+    }
+
+    fn inboxes(&self) -> Later<'_, Vec<ListedInbox>> {
+        self.readers.read("list inboxes", inboxes)
+    }
+
+    fn entries(&self, instance: Option<InstanceId>, dead: bool, limit: usize) -> Later<'_, Vec<Listed>> {
+        self.readers.read("list entries", move |db| {
+            db.prepare_cached(
+                "SELECT seq, instance, kind, platform, chat_id, message_id, length(body), received_at, strikes, dead_at
+                 FROM inbox WHERE (?1 IS NULL OR instance = ?1) AND (dead_at IS NOT NULL) = ?2
+                 ORDER BY seq LIMIT ?3",
+            )?
+            .query_map(params![instance.map(|i| i.0), dead, limit as i64], listed)?
+            .collect()
+        })
+    }
+
+    fn redrive(&self, instance: Option<InstanceId>, seq: Option<Seq>) -> Later<'_, u64> {
+        self.writer.write("redrive dead letters", move |txn| redrive(txn, instance, seq))
+    }
+
+    fn purge(&self, instance: Option<InstanceId>, seq: Option<Seq>) -> Later<'_, u64> {
+        self.writer.write("purge entries", move |txn| purge(txn, instance, seq))
+    }
+}
+
+/// Appends one entry in the open transaction.
+pub(super) fn append(txn: &mut Txn<'_>, new: NewEntry) -> rusqlite::Result<Appended> {
+    let appended_at = now();
+    let inserted = txn
+        .prepare_cached(
+            "INSERT INTO journal (message_id, kind, platform, bot, chat_id, tenant, instance, received_at, appended_at)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        )?
+        .execute(params![
+            new.message_id,
+            new.kind.as_str(),
+            new.platform,
+            new.bot,
+            new.chat_id,
+            new.tenant,
+            new.instance.0,
+            new.received_at.0,
+            appended_at
+        ])?;
+    if inserted == 0 {
+        let seq = txn
+            .prepare_cached(
+                "SELECT seq FROM journal WHERE message_id = ? AND platform = ? AND bot = ? AND kind = ?",
+            )?
+            .query_row(params![new.message_id, new.platform, new.bot, new.kind.as_str()], |row| row.get(0))?;
+        return Ok(Appended::Seen(Seq(seq)));
+    }
+    let seq = Seq(txn.last_insert_rowid());
+    insert_waiting(txn, seq, &new)?;
+    remember_conversation(txn, &new, appended_at)?;
+    txn.count(new.instance, |usage| usage.add(new.body.len()));
+    let entry = Entry {
+        seq,
+        kind: new.kind,
+        platform: new.platform,
+        bot: new.bot,
+        chat_id: new.chat_id,
+        session_key: new.session_key,
+        body: new.body,
+    };
+    txn.appended(new.instance, entry, new.ahead);
+    enforce_quota(txn, new.instance)?;
+    Ok(Appended::New(seq))
+}
+
+fn insert_waiting(txn: &Txn<'_>, seq: Seq, new: &NewEntry) -> rusqlite::Result<()> {
+    txn.prepare_cached(
+        "INSERT INTO inbox (instance, seq, kind, platform, bot, chat_id, message_id, session_key, ahead, received_at, body)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    )?
+    .execute(params![
+        new.instance.0,
+        seq.0,
+        new.kind.as_str(),
+        new.platform,
+        new.bot,
+        new.chat_id,
+        new.message_id,
+        new.session_key,
+        new.ahead,
+        new.received_at.0,
+        new.body.as_ref()
+    ])?;
+    Ok(())
+}
+
+fn remember_conversation(txn: &Txn<'_>, new: &NewEntry, at: i64) -> rusqlite::Result<()> {
+    txn.prepare_cached(
+        "INSERT INTO conversations (tenant, session_key, instance, chat_id, last_at) VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT (tenant, session_key) DO UPDATE
+         SET instance = ?3, chat_id = ?4, last_at = ?5
+         WHERE instance <> ?3 OR chat_id <> ?4 OR last_at < ?5 - ?6",
+    )?
+    .execute(params![new.tenant, new.session_key, new.instance.0, new.chat_id, at, CONVERSATION_REFRESH_MS])?;
+    Ok(())
+}
+
+/// Takes the oldest entries out while an inbox is over its quota, as counted gaps.
+fn enforce_quota(txn: &mut Txn<'_>, instance: InstanceId) -> rusqlite::Result<()> {
+    let mut gone = Vec::new();
+    while txn.usage(instance).exceeds(txn.quota) {
+        let Some(seq) = oldest_waiting(txn, instance)? else { break };
+        drop_as_gap(txn, instance, seq, "lost: the inbox was over its quota")?;
+        gone.push(seq);
+    }
+    if !gone.is_empty() {
+        txn.removed(instance, gone);
+    }
+    Ok(())
+}
+
+fn oldest_waiting(txn: &Txn<'_>, instance: InstanceId) -> rusqlite::Result<Option<Seq>> {
+    txn.prepare_cached("SELECT seq FROM inbox WHERE instance = ? AND dead_at IS NULL ORDER BY seq LIMIT 1")?
+        .query_row([instance.0], |row| row.get(0).map(Seq))
+        .optional()
+}
+
+/// Removes one entry and counts it in its chat's gap.
+pub(super) fn drop_as_gap(
+    txn: &mut Txn<'_>,
+    instance: InstanceId,
+    seq: Seq,
+    outcome: &str,
+) -> rusqlite::Result<()> {
+    txn.prepare_cached(
+        "INSERT INTO gaps (instance, chat_id, lost, first_at, last_at)
+         SELECT instance, chat_id, 1, received_at, received_at FROM inbox WHERE instance = ? AND seq = ?
+         ON CONFLICT (instance, chat_id) DO UPDATE SET lost = lost + 1, last_at = excluded.last_at",
+    )?
+    .execute(params![instance.0, seq.0])?;
+    remove(txn, instance, seq)?;
+    close_journal(txn, seq, outcome)
+}
+
+/// Deletes a waiting entry and its share of the usage; `false` if it was gone.
+fn remove(txn: &mut Txn<'_>, instance: InstanceId, seq: Seq) -> rusqlite::Result<bool> {
+    let gone: Option<(usize, bool)> = txn
+        .prepare_cached(
+            "DELETE FROM inbox WHERE instance = ? AND seq = ? RETURNING length(body), dead_at IS NOT NULL",
+        )?
+        .query_row(params![instance.0, seq.0], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    if let Some((bytes, false)) = gone {
+        txn.count(instance, |usage| usage.remove(bytes));
+    }
+    Ok(gone.is_some())
+}
+
+fn close_journal(txn: &Txn<'_>, seq: Seq, outcome: &str) -> rusqlite::Result<()> {
+    txn.prepare_cached("UPDATE journal SET settled_at = ?, outcome = ? WHERE seq = ?")?.execute(params![
+        now(),
+        outcome,
+        seq.0
+    ])?;
+    Ok(())
+}
+
+fn settle(txn: &mut Txn<'_>, instance: InstanceId, settlement: &Settlement) -> rusqlite::Result<()> {
+    if !remove(txn, instance, settlement.seq)? {
+        return Ok(());
+    }
+    let outcome = settlement.by.map_or("acknowledged late", |by| by.as_str());
+    txn.prepare_cached(
+        "UPDATE journal SET settled_at = ?1, outcome = ?2, pushed_at = coalesce(pushed_at, ?3),
+         pushes = pushes + (?3 IS NOT NULL) WHERE seq = ?4",
+    )?
+    .execute(params![now(), outcome, settlement.pushed_at.map(|at| at.0), settlement.seq.0])?;
+    Ok(())
+}
+
+fn note_push(txn: &Txn<'_>, seq: Seq, pushed_at: Option<UnixMillis>) -> rusqlite::Result<()> {
+    txn.prepare_cached(
+        "UPDATE journal SET pushed_at = coalesce(pushed_at, ?), pushes = pushes + 1 WHERE seq = ?",
+    )?
+    .execute(params![pushed_at.map(|at| at.0), seq.0])?;
+    Ok(())
+}
+
+fn strike(txn: &mut Txn<'_>, instance: InstanceId, seq: Seq) -> rusqlite::Result<Option<Seq>> {
+    let struck: Option<(u32, usize)> = txn
+        .prepare_cached(
+            "UPDATE inbox SET strikes = strikes + 1 WHERE instance = ? AND seq = ? AND dead_at IS NULL
+             RETURNING strikes, length(body)",
+        )?
+        .query_row(params![instance.0, seq.0], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let Some((strikes, bytes)) = struck else { return Ok(None) };
+    if strikes < STRIKES_UNTIL_DEAD {
+        return Ok(None);
+    }
+    txn.prepare_cached("UPDATE inbox SET dead_at = ? WHERE instance = ? AND seq = ?")?.execute(params![
+        now(),
+        instance.0,
+        seq.0
+    ])?;
+    txn.count(instance, |usage| usage.remove(bytes));
+    close_journal(txn, seq, "dead letter: three sockets ended on it without an acknowledgement")?;
+    txn.removed(instance, vec![seq]);
+    Ok(Some(seq))
+}
+
+fn redrive(txn: &mut Txn<'_>, instance: Option<InstanceId>, seq: Option<Seq>) -> rusqlite::Result<u64> {
+    let rows: Vec<(InstanceId, Entry, bool)> = txn
+        .prepare_cached(&format!(
+            "UPDATE inbox SET dead_at = NULL, strikes = 0
+             WHERE dead_at IS NOT NULL AND (?1 IS NULL OR instance = ?1) AND (?2 IS NULL OR seq = ?2)
+             RETURNING {ENTRY_COLUMNS}, instance, ahead"
+        ))?
+        .query_map(params![instance.map(|i| i.0), seq.map(|s| s.0)], |row| {
+            Ok((InstanceId(row.get(7)?), entry(row)?, row.get(8)?))
+        })?
+        .collect::<rusqlite::Result<_>>()?;
+    let count = rows.len() as u64;
+    for (instance, entry, _) in rows {
+        txn.count(instance, |usage| usage.add(entry.body.len()));
+        txn.prepare_cached("UPDATE journal SET settled_at = NULL, outcome = NULL WHERE seq = ?")?
+            .execute([entry.seq.0])?;
+        // A live socket has read past it: it comes as a late entry, like one that goes ahead.
+        txn.appended(instance, entry, true);
+    }
+    Ok(count)
+}
+
+fn purge(txn: &mut Txn<'_>, instance: Option<InstanceId>, seq: Option<Seq>) -> rusqlite::Result<u64> {
+    let rows: Vec<(InstanceId, Seq)> = txn
+        .prepare_cached(
+            "SELECT instance, seq FROM inbox
+             WHERE (?1 IS NULL OR instance = ?1) AND (seq = ?2 OR (?2 IS NULL AND dead_at IS NOT NULL))",
+        )?
+        .query_map(params![instance.map(|i| i.0), seq.map(|s| s.0)], |row| {
+            Ok((InstanceId(row.get(0)?), Seq(row.get(1)?)))
+        })?
+        .collect::<rusqlite::Result<_>>()?;
+    let count = rows.len() as u64;
+    for (instance, seq) in rows {
+        remove(txn, instance, seq)?;
+        close_journal(txn, seq, "purged by the operator")?;
+        txn.removed(instance, vec![seq]);
+    }
+    Ok(count)
+}
+
+fn inboxes(db: &Connection) -> rusqlite::Result<Vec<ListedInbox>> {
+    let mut list: Vec<ListedInbox> = db
+        .prepare_cached(
+            "SELECT instance, tenant, name, idle,
+                    (SELECT count(*) FROM inbox e WHERE e.instance = i.instance AND dead_at IS NULL),
+                    (SELECT coalesce(sum(length(body)), 0) FROM inbox e WHERE e.instance = i.instance AND dead_at IS NULL),
+                    (SELECT count(*) FROM inbox e WHERE e.instance = i.instance AND dead_at IS NOT NULL),
+                    (SELECT min(received_at) FROM inbox e WHERE e.instance = i.instance AND dead_at IS NULL)
+             FROM instances i ORDER BY tenant, name",
+        )?
+        .query_map([], |row| {
+            Ok(ListedInbox {
+                instance: InstanceId(row.get(0)?),
+                tenant: row.get(1)?,
+                name: row.get(2)?,
+                idle: row.get(3)?,
+                waiting: row.get(4)?,
+                bytes: row.get(5)?,
+                dead: row.get(6)?,
+                oldest_at: row.get::<_, Option<i64>>(7)?.map(UnixMillis),
+                gaps: Vec::new(),
+            })
+        })?
+        .collect::<rusqlite::Result<_>>()?;
+    for inbox in &mut list {
+        inbox.gaps = gaps(db, inbox.instance)?;
+    }
+    Ok(list)
+}
+
+fn gaps(db: &Connection, instance: InstanceId) -> rusqlite::Result<Vec<Gap>> {
+    db.prepare_cached(
+        "SELECT chat_id, lost, first_at, last_at FROM gaps WHERE instance = ? ORDER BY chat_id",
+    )?
+    .query_map([instance.0], |row| {
+        Ok(Gap {
+            chat_id: row.get(0)?,
+            lost: row.get(1)?,
+            first_at: UnixMillis(row.get(2)?),
+            last_at: UnixMillis(row.get(3)?),
+        })
+    })?
+    .collect()
+}
+
+fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
+    let kind: String = row.get(1)?;
+    Ok(Entry {
+        seq: Seq(row.get(0)?),
+        kind: EntryKind::parse(&kind).unwrap_or(EntryKind::Message),
+        platform: row.get(2)?,
+        bot: row.get(3)?,
+        chat_id: row.get(4)?,
+        session_key: row.get(5)?,
+        body: Bytes::from(row.get::<_, Vec<u8>>(6)?),
+    })
+}
+
+fn listed(row: &Row<'_>) -> rusqlite::Result<Listed> {
+    Ok(Listed {
+        seq: Seq(row.get(0)?),
+        instance: InstanceId(row.get(1)?),
+        kind: row.get(2)?,
+        platform: row.get(3)?,
+        chat_id: row.get(4)?,
+        message_id: row.get(5)?,
+        bytes: row.get(6)?,
+        received_at: UnixMillis(row.get(7)?),
+        strikes: row.get(8)?,
+        dead_at: row.get::<_, Option<i64>>(9)?.map(UnixMillis),
+    })
+}

@@ -1,0 +1,80 @@
+//! What happened to a message.
+
+use super::Sqlite;
+use angelia_core::clock::UnixMillis;
+use angelia_core::inbox::{InstanceId, Seq};
+use angelia_core::store::{ActionId, ActionStory, JournalStore, Later, Story};
+use rusqlite::{Connection, Row};
+
+const ACTION_COLUMNS: &str = "id, op, chat_id, reply_to, received_at, finished_at, state, message_id, error";
+
+impl JournalStore for Sqlite {
+    fn explain(&self, message: &str) -> Later<'_, Vec<Story>> {
+        let message = message.to_owned();
+        self.readers.read("read the journal", move |db| {
+            let seq = Seq::from_buffer_id(&message).map_or(0, |seq| seq.0);
+            let mut stories: Vec<Story> = db
+                .prepare_cached(
+                    "SELECT seq, kind, platform, bot, chat_id, message_id, j.tenant, j.instance, name,
+                            received_at, appended_at, pushed_at, pushes, settled_at, outcome
+                     FROM journal j LEFT JOIN instances USING (instance)
+                     WHERE message_id = ? OR seq = ? ORDER BY seq",
+                )?
+                .query_map(rusqlite::params![message, seq], story)?
+                .collect::<rusqlite::Result<_>>()?;
+            for story in &mut stories {
+                story.replies = actions(db, "reply_to", &story.message_id)?;
+            }
+            Ok(stories)
+        })
+    }
+
+    fn explain_action(&self, message: &str) -> Later<'_, Vec<ActionStory>> {
+        let message = message.to_owned();
+        self.readers.read("read the ledger", move |db| actions(db, "message_id", &message))
+    }
+}
+
+fn actions(db: &Connection, column: &'static str, value: &str) -> rusqlite::Result<Vec<ActionStory>> {
+    db.prepare_cached(&format!(
+        "SELECT {ACTION_COLUMNS} FROM actions WHERE {column} = ? ORDER BY id LIMIT 100"
+    ))?
+    .query_map([value], action)?
+    .collect()
+}
+
+fn story(row: &Row<'_>) -> rusqlite::Result<Story> {
+    let moment = |column| row.get::<_, Option<i64>>(column).map(|at| at.map(UnixMillis));
+    Ok(Story {
+        seq: Seq(row.get(0)?),
+        kind: row.get(1)?,
+        platform: row.get(2)?,
+        bot: row.get(3)?,
+        chat_id: row.get(4)?,
+        message_id: row.get(5)?,
+        tenant: row.get(6)?,
+        instance: InstanceId(row.get(7)?),
+        instance_name: row.get::<_, Option<String>>(8)?.unwrap_or_default(),
+        received_at: UnixMillis(row.get(9)?),
+        appended_at: UnixMillis(row.get(10)?),
+        pushed_at: moment(11)?,
+        pushes: row.get(12)?,
+        settled_at: moment(13)?,
+        outcome: row.get(14)?,
+        replies: Vec::new(),
+    })
+}
+
+fn action(row: &Row<'_>) -> rusqlite::Result<ActionStory> {
+    Ok(ActionStory {
+        id: ActionId(row.get(0)?),
+        op: row.get(1)?,
+        chat_id: row.get(2)?,
+        reply_to: row.get(3)?,
+        accepted_at: UnixMillis(row.get(4)?),
+        finished_at: row.get::<_, Option<i64>>(5)?.map(UnixMillis),
+        state: row.get(6)?,
+        message_id: row.get(7)?,
+        error: row.get(8)?,
+    })
+}

@@ -1,0 +1,179 @@
+//! The embedded store: SQLite in WAL mode, `synchronous=FULL`, one writer.
+//!
+//! Writes are closures sent to one thread. It takes whatever waits, runs it in
+//! one transaction and answers everybody after the commit: an fsync is shared
+//! by all who arrived meanwhile, and nobody waits for a timer.
+
+mod actions;
+mod identity;
+mod inbox;
+mod journal;
+mod prune;
+mod reader;
+mod webchat;
+mod writer;
+
+use angelia_core::error::{Error, Kind, Result};
+use angelia_core::inbox::{InstanceId, Quota, Usage};
+use angelia_core::store::{Announce, Later, Store};
+use reader::Readers;
+use rusqlite::{Connection, OpenFlags};
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+use writer::Writer;
+
+/// The version of `schema.sql`; a database from a newer release is refused.
+const SCHEMA_VERSION: i64 = 1;
+const DATABASE: &str = "angelia.db";
+const LOCK: &str = "lock";
+
+/// The embedded store.
+pub struct Sqlite {
+    writer: Writer,
+    readers: Readers,
+    usage: Arc<Mutex<HashMap<InstanceId, Usage>>>,
+    /// Held for as long as the store is open: one server per data directory.
+    _lock: File,
+}
+
+impl Sqlite {
+    /// Opens or makes the store in `data_dir`; tells `announce` of every commit.
+    pub fn open(data_dir: &Path, quota: Quota, announce: Arc<dyn Announce>) -> Result<Self> {
+        std::fs::create_dir_all(data_dir).map_err(|e| {
+            Error::unavailable(format!("cannot make the data directory {}: {e}", data_dir.display()))
+        })?;
+        let lock = lock(data_dir)?;
+        let path = data_dir.join(DATABASE);
+        let connection = open_for_writing(&path)?;
+        let usage = Arc::new(Mutex::new(read_usage(&connection)?));
+        let writer = Writer::start(connection, quota, usage.clone(), announce)?;
+        Ok(Self { writer, readers: Readers::new(path), usage, _lock: lock })
+    }
+
+    fn usage_map(&self) -> MutexGuard<'_, HashMap<InstanceId, Usage>> {
+        self.usage.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Store for Sqlite {
+    fn healthy(&self) -> bool {
+        self.writer.healthy()
+    }
+
+    fn probe(&self) -> Later<'_, ()> {
+        self.writer.write("probe", |txn| {
+            txn.execute(
+                "INSERT INTO notes VALUES ('probe', randomblob(64))
+                 ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                [],
+            )?;
+            Ok(())
+        })
+    }
+
+    fn prune(&self) -> Later<'_, ()> {
+        Box::pin(prune::prune(self))
+    }
+}
+
+/// Whether a process has the store in `data_dir` open now.
+pub fn is_locked(data_dir: &Path) -> bool {
+    let file = File::options().write(true).open(data_dir.join(LOCK));
+    file.is_ok_and(|file| matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock)))
+}
+
+/// Takes the lock of the data directory, or says who has it.
+fn lock(data_dir: &Path) -> Result<File> {
+    let path = data_dir.join(LOCK);
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path)
+        .map_err(|e| Error::unavailable(format!("cannot open {}: {e}", path.display())))?;
+    file.try_lock().map_err(|_| {
+        Error::conflict(format!(
+            "another angelia is using {}; stop it, or give this one its own data_dir",
+            data_dir.display()
+        ))
+    })?;
+    Ok(file)
+}
+
+fn open_for_writing(path: &PathBuf) -> Result<Connection> {
+    let connection = Connection::open(path).map_err(|e| failed("open the database", &e))?;
+    protect(path);
+    connection
+        .execute_batch(
+            "PRAGMA journal_mode = WAL;
+             PRAGMA synchronous = FULL;
+             PRAGMA foreign_keys = ON;
+             PRAGMA secure_delete = ON;
+             PRAGMA temp_store = MEMORY;
+             PRAGMA cache_size = -8192;",
+        )
+        .map_err(|e| failed("prepare the database", &e))?;
+    connection.set_prepared_statement_cache_capacity(128);
+    migrate(&connection, path)?;
+    Ok(connection)
+}
+
+/// Brings an empty database to the current schema; refuses one from the future.
+fn migrate(connection: &Connection, path: &Path) -> Result<()> {
+    let version: i64 = connection
+        .query_row("PRAGMA user_version", [], |row| row.get(0))
+        .map_err(|e| failed("read the schema version", &e))?;
+    match version {
+        SCHEMA_VERSION => Ok(()),
+        0 => connection
+            .execute_batch(&format!(
+                "BEGIN IMMEDIATE; {} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;",
+                include_str!("schema.sql")
+            ))
+            .map_err(|e| failed("create the schema", &e)),
+        newer => Err(Error::new(
+            Kind::Conflict,
+            format!(
+                "{} has schema version {newer}, this angelia knows {SCHEMA_VERSION}: \
+                 run the newer angelia that wrote it, or restore a backup",
+                path.display()
+            ),
+        )),
+    }
+}
+
+/// Only the owner reads the database: it holds message text that waits.
+fn protect(path: &Path) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let _ = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600));
+    }
+}
+
+fn open_for_reading(path: &Path) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(|e| failed("open the database", &e))?;
+    connection.execute_batch("PRAGMA cache_size = -2048;").map_err(|e| failed("prepare a reader", &e))?;
+    Ok(connection)
+}
+
+fn read_usage(connection: &Connection) -> Result<HashMap<InstanceId, Usage>> {
+    let read = || -> rusqlite::Result<HashMap<InstanceId, Usage>> {
+        let mut statement = connection.prepare(
+            "SELECT instance, count(*), sum(length(body)) FROM inbox WHERE dead_at IS NULL GROUP BY instance",
+        )?;
+        let rows = statement.query_map([], |row| {
+            Ok((InstanceId(row.get(0)?), Usage { entries: row.get(1)?, bytes: row.get(2)? }))
+        })?;
+        rows.collect()
+    };
+    read().map_err(|e| failed("read the inboxes", &e))
+}
+
+/// Every SQLite failure is one thing to the outside: not committed, try later.
+fn failed(what: &str, error: &rusqlite::Error) -> Error {
+    Error::unavailable(format!("the store could not {what}: {error}"))
+}

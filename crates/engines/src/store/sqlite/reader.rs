@@ -1,0 +1,50 @@
+//! Reads beside the writer: WAL lets them go on while it commits.
+
+use super::{failed, open_for_reading};
+use angelia_core::error::{Error, Result};
+use angelia_core::store::Later;
+use rusqlite::Connection;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+/// Connections kept open between reads; more are opened under load and closed after.
+const KEPT: usize = 2;
+
+/// A small set of read-only connections.
+pub(super) struct Readers {
+    path: PathBuf,
+    idle: Arc<Mutex<Vec<Connection>>>,
+}
+
+impl Readers {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path, idle: Arc::default() }
+    }
+
+    /// Runs one read off the async threads.
+    pub(super) fn read<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Later<'_, T> {
+        let (path, idle) = (self.path.clone(), self.idle.clone());
+        Box::pin(async move {
+            let run = move || -> Result<T> {
+                let kept = idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop();
+                let connection = match kept {
+                    Some(connection) => connection,
+                    None => open_for_reading(&path)?,
+                };
+                let answer = query(&connection).map_err(|e| failed(what, &e));
+                let mut idle = idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                if idle.len() < KEPT {
+                    idle.push(connection);
+                }
+                answer
+            };
+            tokio::task::spawn_blocking(run)
+                .await
+                .map_err(|_| Error::unavailable(format!("the store could not {what}: shutting down")))?
+        })
+    }
+}

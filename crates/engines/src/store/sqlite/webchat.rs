@@ -1,0 +1,177 @@
+//! The web chat's people and lines.
+
+use super::writer::{Txn, now};
+use super::{Sqlite, actions, inbox};
+use angelia_core::clock::UnixMillis;
+use angelia_core::egress::ActionState;
+use angelia_core::store::{
+    ActionId, ActionOutcome, Later, Line, LineEdit, NewEntry, NewLine, Person, Posted, WebchatStore,
+};
+use rusqlite::{OptionalExtension, Row, params};
+
+/// Lines kept per room; a chat page shows fewer, and the store stays small.
+const KEPT_PER_ROOM: i64 = 2_000;
+const LINE_COLUMNS: &str = "id, room, message_id, author, from_agent, text, reply_to, at, edited";
+
+impl WebchatStore for Sqlite {
+    fn post_line(&self, line: NewLine, entry: Option<NewEntry>) -> Later<'_, Posted> {
+        angelia_core::fail::point("before_append");
+        self.writer.write("post a line", move |txn| {
+            if let Some(first) = earlier_post(txn, &line)? {
+                return Ok(Posted { message_id: first, new: false });
+            }
+            let message_id = line.message_id.clone();
+            insert(txn, line)?;
+            if let Some(entry) = entry {
+                inbox::append(txn, entry)?;
+            }
+            Ok(Posted { message_id, new: true })
+        })
+    }
+
+    fn say_lines(&self, lines: Vec<NewLine>, action: ActionId) -> Later<'_, ()> {
+        self.writer.write("say a line", move |txn| {
+            let outcome = sent(lines.first().map(|line| line.message_id.clone()));
+            for line in lines {
+                insert(txn, line)?;
+            }
+            actions::finish(txn, action, &outcome)
+        })
+    }
+
+    fn edit_line(&self, edit: LineEdit, action: ActionId) -> Later<'_, bool> {
+        self.writer.write("edit a line", move |txn| {
+            let next = next_id(txn)?;
+            let line = txn
+                .prepare_cached(&format!(
+                    "UPDATE webchat_lines SET id = ?, text = ?, edited = 1
+                     WHERE room = ? AND message_id = ? AND from_agent = 1 RETURNING {LINE_COLUMNS}"
+                ))?
+                .query_row(params![next, edit.text, edit.room, edit.message_id], read)
+                .optional()?;
+            let Some(line) = line else {
+                let error = Some("there is no such line of an agent".to_owned());
+                let outcome = ActionOutcome { state: ActionState::Failed, message_id: None, error };
+                actions::finish(txn, action, &outcome)?;
+                return Ok(false);
+            };
+            actions::finish(txn, action, &sent(Some(line.message_id.clone())))?;
+            txn.line(line);
+            Ok(true)
+        })
+    }
+
+    fn lines(&self, room: &str, after: i64, limit: usize) -> Later<'_, Vec<Line>> {
+        let room = room.to_owned();
+        self.readers.read("read lines", move |db| {
+            db.prepare_cached(&format!(
+                "SELECT {LINE_COLUMNS} FROM webchat_lines WHERE room = ? AND id > ? ORDER BY id LIMIT ?"
+            ))?
+            .query_map(params![room, after, limit as i64], read)?
+            .collect()
+        })
+    }
+
+    fn invite(&self, person: Person, key_fingerprint: [u8; 32]) -> Later<'_, ()> {
+        self.writer.write("invite a person", move |txn| {
+            txn.execute(
+                "INSERT INTO webchat_people (key_fingerprint, room, user, created_at) VALUES (?, ?, ?, ?)",
+                params![key_fingerprint, person.room, person.user, now()],
+            )?;
+            Ok(())
+        })
+    }
+
+    fn person(&self, key_fingerprint: [u8; 32]) -> Later<'_, Option<Person>> {
+        self.readers.read("recognise a person", move |db| {
+            db.prepare_cached("SELECT room, user FROM webchat_people WHERE key_fingerprint = ?")?
+                .query_row([key_fingerprint], |row| Ok(Person { room: row.get(0)?, user: row.get(1)? }))
+                .optional()
+        })
+    }
+}
+
+/// The first post with the same client id, if this one repeats it.
+fn earlier_post(txn: &Txn<'_>, line: &NewLine) -> rusqlite::Result<Option<String>> {
+    let Some(client_id) = &line.client_id else { return Ok(None) };
+    txn.prepare_cached(
+        "SELECT message_id FROM webchat_lines WHERE room = ? AND author = ? AND client_id = ?",
+    )?
+    .query_row([&line.room, &line.author, client_id], |row| row.get(0))
+    .optional()
+}
+
+fn insert(txn: &mut Txn<'_>, new: NewLine) -> rusqlite::Result<()> {
+    let id = next_id(txn)?;
+    let inserted = txn
+        .prepare_cached(
+        "INSERT INTO webchat_lines (id, room, message_id, author, from_agent, text, reply_to, client_id, at)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (message_id) DO NOTHING",
+    )?
+    .execute(params![
+        id,
+        new.room,
+        new.message_id,
+        new.author,
+        new.from_agent,
+        new.text,
+        new.reply_to,
+        new.client_id,
+        new.at.0
+    ])?;
+    if inserted == 0 {
+        return Ok(());
+    }
+    forget_oldest(txn, &new.room, id)?;
+    txn.line(Line {
+        id,
+        room: new.room,
+        message_id: new.message_id,
+        author: new.author,
+        from_agent: new.from_agent,
+        text: new.text,
+        reply_to: new.reply_to,
+        at: new.at,
+        edited: false,
+    });
+    Ok(())
+}
+
+/// One id for lines and edits, so that a reader continues after either.
+fn next_id(txn: &Txn<'_>) -> rusqlite::Result<i64> {
+    txn.prepare_cached(
+        "INSERT INTO notes VALUES ('webchat_id', 1) ON CONFLICT (name) DO UPDATE SET value = value + 1 RETURNING value",
+    )?
+    .query_row([], |row| row.get(0))
+}
+
+/// Looks now and then, not at every line, whether a room has grown too long.
+fn forget_oldest(txn: &Txn<'_>, room: &str, id: i64) -> rusqlite::Result<()> {
+    if id % 64 != 0 {
+        return Ok(());
+    }
+    txn.prepare_cached(
+        "DELETE FROM webchat_lines WHERE room = ?1 AND id <= (
+             SELECT id FROM webchat_lines WHERE room = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)",
+    )?
+    .execute(params![room, KEPT_PER_ROOM])?;
+    Ok(())
+}
+
+fn sent(message_id: Option<String>) -> ActionOutcome {
+    ActionOutcome { state: ActionState::Sent, message_id, error: None }
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Line> {
+    Ok(Line {
+        id: row.get(0)?,
+        room: row.get(1)?,
+        message_id: row.get(2)?,
+        author: row.get(3)?,
+        from_agent: row.get(4)?,
+        text: row.get(5)?,
+        reply_to: row.get(6)?,
+        at: UnixMillis(row.get(7)?),
+        edited: row.get(8)?,
+    })
+}

@@ -1,0 +1,254 @@
+//! Group commit: one thread, one transaction for everybody who waits.
+
+use super::failed;
+use angelia_core::error::{Error, Result};
+use angelia_core::inbox::{Entry, InstanceId, Quota, Seq, Usage};
+use angelia_core::store::{Announce, Later, Line};
+use angelia_core::{clock, fail};
+use rusqlite::Connection;
+use std::collections::HashMap;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use tokio::sync::{mpsc, oneshot};
+
+/// Writes that may wait; beyond it callers wait to get in line.
+const QUEUE: usize = 4096;
+/// Writes in one transaction: enough to share the fsync, few enough to answer soon.
+const BATCH: usize = 512;
+
+type Answer = Box<dyn FnOnce(Result<()>) + Send>;
+type Job = Box<dyn FnOnce(&mut Txn<'_>) -> rusqlite::Result<Answer> + Send>;
+
+/// The open transaction, with what is to be told after its commit.
+pub(super) struct Txn<'a> {
+    connection: &'a Connection,
+    pub(super) quota: &'a Quota,
+    usage: &'a mut HashMap<InstanceId, Usage>,
+    touched: Vec<InstanceId>,
+    news: Vec<News>,
+}
+
+enum News {
+    Appended(InstanceId, Entry, bool),
+    Removed(InstanceId, Vec<Seq>),
+    Line(Line),
+}
+
+impl Deref for Txn<'_> {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        self.connection
+    }
+}
+
+impl Txn<'_> {
+    /// What waits for an instance, this transaction included.
+    pub(super) fn usage(&self, instance: InstanceId) -> Usage {
+        self.usage.get(&instance).copied().unwrap_or_default()
+    }
+
+    /// Counts an entry in or out of an instance's usage.
+    pub(super) fn count(&mut self, instance: InstanceId, change: impl FnOnce(&mut Usage)) {
+        change(self.usage.entry(instance).or_default());
+        self.touched.push(instance);
+    }
+
+    /// Tells of an appended entry once it is durable.
+    pub(super) fn appended(&mut self, instance: InstanceId, entry: Entry, ahead: bool) {
+        self.news.push(News::Appended(instance, entry, ahead));
+    }
+
+    /// Tells of removed entries once that is durable.
+    pub(super) fn removed(&mut self, instance: InstanceId, seqs: Vec<Seq>) {
+        self.news.push(News::Removed(instance, seqs));
+    }
+
+    /// Tells of a web-chat line once it is durable.
+    pub(super) fn line(&mut self, line: Line) {
+        self.news.push(News::Line(line));
+    }
+}
+
+/// The way to the writing thread.
+pub(super) struct Writer {
+    jobs: Option<mpsc::Sender<Job>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+    healthy: Arc<AtomicBool>,
+}
+
+impl Writer {
+    pub(super) fn start(
+        connection: Connection,
+        quota: Quota,
+        usage: Arc<Mutex<HashMap<InstanceId, Usage>>>,
+        announce: Arc<dyn Announce>,
+    ) -> Result<Self> {
+        let (jobs, inbox) = mpsc::channel(QUEUE);
+        let healthy = Arc::new(AtomicBool::new(true));
+        let counted = usage.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        let state = Thread { connection, quota, counted, usage, announce, healthy: healthy.clone() };
+        let thread = std::thread::Builder::new()
+            .name("store-writer".into())
+            .spawn(move || state.run(inbox))
+            .map_err(|e| Error::internal(format!("cannot start the store's thread: {e}")))?;
+        Ok(Self { jobs: Some(jobs), thread: Some(thread), healthy })
+    }
+
+    pub(super) fn healthy(&self) -> bool {
+        self.healthy.load(Ordering::Relaxed)
+    }
+
+    /// Runs `change` in the next transaction; answers after its commit.
+    ///
+    /// A change that refuses must do so before it writes anything: the
+    /// transaction is shared. An SQL error fails the whole transaction.
+    pub(super) fn write<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        change: impl FnOnce(&mut Txn<'_>) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Later<'_, T> {
+        self.try_write(what, |txn| change(txn).map(Ok))
+    }
+
+    /// Like [`Writer::write`], for changes that may refuse.
+    pub(super) fn try_write<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        change: impl FnOnce(&mut Txn<'_>) -> rusqlite::Result<Result<T>> + Send + 'static,
+    ) -> Later<'_, T> {
+        let (answer, answered) = oneshot::channel();
+        let job: Job = Box::new(move |txn| {
+            let outcome = change(txn)?;
+            Ok(Box::new(move |committed: Result<()>| {
+                let _ = answer.send(committed.and(outcome));
+            }))
+        });
+        Box::pin(async move {
+            let stopped = || Error::unavailable(format!("the store could not {what}: it is not running"));
+            let jobs = self.jobs.as_ref().ok_or_else(stopped)?;
+            jobs.send(job).await.map_err(|_| stopped())?;
+            // A dropped answer is a failed transaction of which this job was the cause.
+            answered.await.unwrap_or_else(|_| {
+                Err(Error::unavailable(format!("the store could not {what}: nothing was changed, try again")))
+            })
+        })
+    }
+}
+
+impl Drop for Writer {
+    /// Lets the thread finish what was accepted, so that the lock outlives every write.
+    fn drop(&mut self) {
+        drop(self.jobs.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Thread {
+    connection: Connection,
+    quota: Quota,
+    /// The writer's own count, ahead of the shared one by the open transaction.
+    counted: HashMap<InstanceId, Usage>,
+    usage: Arc<Mutex<HashMap<InstanceId, Usage>>>,
+    announce: Arc<dyn Announce>,
+    healthy: Arc<AtomicBool>,
+}
+
+impl Thread {
+    fn run(mut self, mut inbox: mpsc::Receiver<Job>) {
+        let mut batch = Vec::with_capacity(BATCH);
+        while inbox.blocking_recv_many(&mut batch, BATCH) > 0 {
+            self.commit(batch.drain(..));
+        }
+    }
+
+    fn commit(&mut self, jobs: impl Iterator<Item = Job>) {
+        let mut answers = Vec::new();
+        let outcome = self.transact(jobs, &mut answers);
+        let was_healthy = self.healthy.swap(outcome.is_ok(), Ordering::Relaxed);
+        match outcome {
+            Ok(news) => {
+                if !was_healthy {
+                    tracing::warn!("the store commits again");
+                }
+                fail::point("after_commit");
+                self.tell(news);
+                answers.into_iter().for_each(|answer| answer(Ok(())));
+            }
+            Err(error) => {
+                let error = failed("commit", &error);
+                if was_healthy {
+                    tracing::error!(%error, "nothing is acknowledged until the store commits again");
+                }
+                answers.into_iter().for_each(|answer| answer(Err(error.clone())));
+            }
+        }
+    }
+
+    /// One transaction; on any error it is rolled back and what is counted is counted anew.
+    fn transact(
+        &mut self,
+        jobs: impl Iterator<Item = Job>,
+        answers: &mut Vec<Answer>,
+    ) -> rusqlite::Result<Vec<News>> {
+        let transaction = self.connection.unchecked_transaction()?;
+        let mut txn = Txn {
+            connection: &self.connection,
+            quota: &self.quota,
+            usage: &mut self.counted,
+            touched: Vec::new(),
+            news: Vec::new(),
+        };
+        let ran = jobs.into_iter().try_for_each(|job| job(&mut txn).map(|answer| answers.push(answer)));
+        let (news, touched) = (txn.news, txn.touched);
+        fail::point("before_commit");
+        match ran.and_then(|()| transaction.commit()) {
+            Ok(()) => {
+                self.publish(&touched);
+                Ok(news)
+            }
+            Err(error) => {
+                self.recover();
+                Err(error)
+            }
+        }
+    }
+
+    /// Shows the new counts before anybody is told of the entries behind them.
+    fn publish(&self, touched: &[InstanceId]) {
+        if touched.is_empty() {
+            return;
+        }
+        let mut shared = self.usage.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        for instance in touched {
+            shared.insert(*instance, self.counted.get(instance).copied().unwrap_or_default());
+        }
+    }
+
+    fn recover(&mut self) {
+        if !self.connection.is_autocommit() {
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+        if let Ok(counted) = super::read_usage(&self.connection) {
+            self.counted = counted;
+        }
+    }
+
+    fn tell(&self, news: Vec<News>) {
+        for item in news {
+            match item {
+                News::Appended(instance, entry, ahead) => self.announce.appended(instance, entry, ahead),
+                News::Removed(instance, seqs) => self.announce.removed(instance, &seqs),
+                News::Line(line) => self.announce.line(&line),
+            }
+        }
+    }
+}
+
+/// The time written into rows of this transaction.
+pub(super) fn now() -> i64 {
+    clock::wall().0
+}

@@ -1,0 +1,95 @@
+//! One turn's side of a conversation.
+
+use std::sync::Arc;
+
+use angelia_contract::{ActionResult, Descriptor, Source};
+use tokio::sync::watch;
+
+use crate::chat::Chat;
+use crate::error::CallError;
+use crate::handle::GatewayHandle;
+use crate::stream::ReplyStream;
+
+/// Where an event came from, and the way to answer it; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Conversation {
+    pub(crate) gateway: GatewayHandle,
+    pub(crate) source: Arc<Source>,
+    pub(crate) chat: Arc<Chat>,
+    pub(crate) session_key: Arc<str>,
+    pub(crate) message_id: Option<Arc<str>>,
+    pub(crate) cancel: watch::Receiver<bool>,
+}
+
+impl Conversation {
+    /// Answers the event: a reply to its message, marked as meant for people.
+    ///
+    /// The text may be of any length, connectors cut it.
+    pub async fn send(&self, text: &str) -> Result<ActionResult, CallError> {
+        let reply_to = self.message_id.as_deref();
+        self.gateway.send_reply(&self.chat, text, reply_to).await
+    }
+
+    /// Replaces the text of a message sent before.
+    pub async fn edit(&self, message_id: &str, text: &str) -> Result<ActionResult, CallError> {
+        self.gateway.edit(&self.chat, message_id, text).await
+    }
+
+    /// Shows that an answer is being written; repeat it every few seconds.
+    pub async fn typing(&self) -> Result<(), CallError> {
+        self.gateway.typing(&self.chat).await
+    }
+
+    /// Answers the interaction this conversation began with, if it did.
+    pub async fn follow_up(&self, text: &str) -> Result<ActionResult, CallError> {
+        let kind = format!("{}.interaction_token", self.source.platform);
+        self.gateway.follow_up(&self.session_key, &kind, text).await
+    }
+
+    /// A reply that appears while it is being written.
+    pub fn stream(&self) -> ReplyStream {
+        ReplyStream::new(self.clone())
+    }
+
+    /// Whether this turn was interrupted.
+    pub fn is_cancelled(&self) -> bool {
+        *self.cancel.borrow()
+    }
+
+    /// Completes when this turn is interrupted, and never if it is not.
+    ///
+    /// Needed in tasks the agent spawned; its own future is dropped anyway,
+    /// unless interrupts are cooperative.
+    pub async fn cancelled(&self) {
+        let mut cancel = self.cancel.clone();
+        if cancel.wait_for(|cancelled| *cancelled).await.is_err() {
+            // The turn is over, and was not interrupted.
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// The conversation's key.
+    pub fn session_key(&self) -> &str {
+        &self.session_key
+    }
+
+    /// Where the event came from.
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// The address of this conversation, to keep for later.
+    pub fn chat(&self) -> &Chat {
+        &self.chat
+    }
+
+    /// What the platform can do, as announced last.
+    pub fn descriptor(&self) -> Arc<Descriptor> {
+        self.gateway.shared.descriptor_for(&self.source.platform)
+    }
+
+    /// The gateway, for everything else.
+    pub fn gateway(&self) -> &GatewayHandle {
+        &self.gateway
+    }
+}

@@ -1,0 +1,202 @@
+//! What every part of a gateway shares.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use angelia_contract::line::MAX_GATEWAY_MESSAGE;
+use angelia_contract::{Action, ActionResult, Descriptor, GatewayFrame, Outbound};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::builder::Settings;
+use crate::calls::Calls;
+use crate::error::CallError;
+use crate::link::{Link, Outgoing, Want, Wire};
+
+/// What a gateway has counted since it was built.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Dials that were tried.
+    pub dials: u64,
+    /// Handshakes that were completed.
+    pub handshakes: u64,
+    /// Lines that could not be read.
+    pub malformed: u64,
+    /// Events delivered again and not handled again.
+    pub repeated: u64,
+    /// Events and requests dropped because too many were waiting.
+    pub shed: u64,
+}
+
+#[derive(Default)]
+pub(crate) struct Counters {
+    pub(crate) dials: AtomicU64,
+    pub(crate) handshakes: AtomicU64,
+    pub(crate) malformed: AtomicU64,
+    pub(crate) repeated: AtomicU64,
+    pub(crate) shed: AtomicU64,
+}
+
+pub(crate) fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+/// What connectors announced.
+#[derive(Default)]
+struct Announced {
+    primary: Option<Arc<Descriptor>>,
+    by_platform: BTreeMap<String, Arc<Descriptor>>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) settings: Settings,
+    pub(crate) link: watch::Sender<Link>,
+    pub(crate) want: watch::Sender<Want>,
+    pub(crate) calls: Calls,
+    pub(crate) counters: Counters,
+    announced: Mutex<Announced>,
+}
+
+impl Shared {
+    pub(crate) fn new(settings: Settings) -> Arc<Self> {
+        Arc::new(Self {
+            settings,
+            link: watch::Sender::new(Link::Down),
+            want: watch::Sender::new(Want::Run),
+            calls: Calls::new(),
+            counters: Counters::default(),
+            announced: Mutex::default(),
+        })
+    }
+
+    /// Sends an action and waits for what came of it.
+    pub(crate) async fn call(
+        &self,
+        action: Action,
+        platform: Option<String>,
+        bot_id: Option<String>,
+    ) -> Result<ActionResult, CallError> {
+        let deadline = Instant::now() + self.settings.connect_wait;
+        let mut ticket = timeout_at(deadline, self.calls.open()).await.map_err(|_| CallError::NotSent)??;
+        let frame =
+            GatewayFrame::Outbound(Outbound { request_id: ticket.id.clone(), action, platform, bot_id });
+        let line = frame.to_line();
+        if line.len() > MAX_GATEWAY_MESSAGE {
+            return Err(CallError::TooLarge { size: line.len() });
+        }
+        let written = Some(Arc::clone(&ticket.written));
+        self.queue(Outgoing::Line { line, written }, deadline).await?;
+        timeout(self.settings.call_timeout, ticket.answered())
+            .await
+            .unwrap_or_else(|_| Err(self.unanswered(&ticket.written)))
+    }
+
+    fn unanswered(&self, written: &std::sync::atomic::AtomicBool) -> CallError {
+        if written.load(Ordering::Acquire) { CallError::TimedOut } else { CallError::NotSent }
+    }
+
+    /// Sends a frame that has no answer.
+    pub(crate) async fn tell(&self, frame: &GatewayFrame) -> Result<(), CallError> {
+        let deadline = Instant::now() + self.settings.connect_wait;
+        self.queue(Outgoing::line(frame.to_line()), deadline).await
+    }
+
+    /// Puts a line into the queue of the connection, waiting for both.
+    async fn queue(&self, outgoing: Outgoing, deadline: Instant) -> Result<(), CallError> {
+        let wire = timeout_at(deadline, self.connected()).await.map_err(|_| CallError::NotSent)??;
+        match timeout_at(deadline, wire.send(outgoing)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) | Err(_) => Err(CallError::NotSent),
+        }
+    }
+
+    /// Waits until a handshake was completed.
+    async fn connected(&self) -> Result<Wire, CallError> {
+        let mut link = self.link.subscribe();
+        let settled = link.wait_for(|link| matches!(link, Link::Up(_) | Link::Over { .. })).await;
+        match settled.as_deref() {
+            Ok(Link::Up(wire)) => Ok(wire.clone()),
+            _ => Err(CallError::Stopped),
+        }
+    }
+
+    /// Acknowledges a delivery on whatever socket is open now.
+    ///
+    /// Without one the acknowledgement is dropped: the connector will deliver
+    /// again, and that delivery is recognised and acknowledged.
+    pub(crate) async fn ack(&self, buffer_id: String) {
+        let wire = self.link.borrow().wire().cloned();
+        if let Some(wire) = wire {
+            let _ = wire.send(ack_line(buffer_id)).await;
+        }
+    }
+
+    /// The same without waiting, for the reader.
+    pub(crate) fn ack_now(&self, buffer_id: String) {
+        if let Some(wire) = self.link.borrow().wire() {
+            let _ = wire.try_send(ack_line(buffer_id));
+        }
+    }
+
+    /// Takes in a descriptor; the first of a socket is the primary one.
+    pub(crate) fn announce(&self, descriptor: Descriptor, first: bool) {
+        let descriptor = Arc::new(descriptor);
+        let mut announced = self.announced();
+        let renewed =
+            announced.primary.as_ref().is_some_and(|primary| primary.platform == descriptor.platform);
+        if first || renewed {
+            announced.primary = Some(Arc::clone(&descriptor));
+        }
+        announced.by_platform.insert(descriptor.platform.clone(), descriptor);
+    }
+
+    pub(crate) fn primary(&self) -> Option<Arc<Descriptor>> {
+        self.announced().primary.clone()
+    }
+
+    pub(crate) fn descriptors(&self) -> BTreeMap<String, Arc<Descriptor>> {
+        self.announced().by_platform.clone()
+    }
+
+    /// What is known about a platform: its own descriptor, else the primary.
+    pub(crate) fn descriptor_for(&self, platform: &str) -> Arc<Descriptor> {
+        let announced = self.announced();
+        let known = announced.by_platform.get(platform);
+        known.or(announced.primary.as_ref()).cloned().unwrap_or_default()
+    }
+
+    /// The bot to name for a platform: the one wanted if this gateway greeted
+    /// with it, else the first it greeted with, else none.
+    pub(crate) fn bot_for(&self, platform: &str, wanted: Option<&str>) -> Option<String> {
+        let mut own = self
+            .settings
+            .hellos
+            .iter()
+            .filter(|hello| hello.platform == platform && !hello.bot_id.is_empty())
+            .map(|hello| &hello.bot_id);
+        let first = own.clone().next();
+        let exact = own.find(|bot| Some(bot.as_str()) == wanted);
+        exact.or(first).cloned()
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Stats {
+            dials: read(&self.counters.dials),
+            handshakes: read(&self.counters.handshakes),
+            malformed: read(&self.counters.malformed),
+            repeated: read(&self.counters.repeated),
+            shed: read(&self.counters.shed),
+        }
+    }
+
+    fn announced(&self) -> std::sync::MutexGuard<'_, Announced> {
+        self.announced.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn ack_line(buffer_id: String) -> Outgoing {
+    Outgoing::line(GatewayFrame::InboundAck { buffer_id }.to_line())
+}

@@ -1,0 +1,14 @@
+//! A gateway against a connector made of nothing but a socket.
+//!
+//! Most tests run on a stopped clock that jumps to the next timer whenever
+//! nothing else can happen, so waits of minutes cost nothing.
+
+mod calls;
+mod delivery;
+mod dependencies;
+mod handshake;
+mod idle;
+mod interrupts;
+mod passthrough;
+mod streams;
+mod support;

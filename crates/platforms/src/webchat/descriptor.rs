@@ -1,0 +1,24 @@
+//! What gateways are told of the web chat.
+
+use super::normalize::NAME;
+use angelia_contract::descriptor::Descriptor;
+use angelia_contract::length::LenUnit;
+
+/// Longest line: comfortable to read, small enough for one event.
+pub(super) const MAX_LINE_CHARS: u32 = 8_000;
+
+/// The web chat's descriptor.
+pub fn descriptor() -> Descriptor {
+    Descriptor {
+        platform: NAME.into(),
+        label: "Web chat".into(),
+        max_message_length: MAX_LINE_CHARS,
+        supports_edit: true,
+        markdown_dialect: "markdown".into(),
+        len_unit: LenUnit::Chars,
+        emoji: "💬".into(),
+        platform_hint: "A chat room on a web page. Markdown is shown.".into(),
+        supported_ops: ["send", "edit", "typing", "get_chat_info"].map(String::from).to_vec(),
+        ..Descriptor::default()
+    }
+}

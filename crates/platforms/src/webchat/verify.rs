@@ -1,0 +1,31 @@
+//! Who is posting: the holder of a personal key, never a name in a body.
+
+use angelia_core::error::{Error, Kind, Result};
+use angelia_core::secret::fingerprint;
+use angelia_core::store::{Person, Store};
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
+
+/// Longest key looked at; ours are far shorter.
+const MAX_KEY: usize = 256;
+
+/// The person behind a request for `room`, by their key.
+///
+/// A key of another room and a key of nobody get the same answer.
+pub(super) async fn person(store: &dyn Store, headers: &HeaderMap, room: &str) -> Result<Person> {
+    let unknown = || {
+        Error::new(
+            Kind::Unauthorized,
+            "this key does not open this room; ask the operator for an invitation (angelia webchat invite)",
+        )
+    };
+    let key = headers
+        .get(AUTHORIZATION)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.strip_prefix("Bearer "))
+        .map(str::trim)
+        .filter(|key| !key.is_empty() && key.len() <= MAX_KEY)
+        .ok_or_else(unknown)?;
+    let person = store.person(fingerprint(key)).await?.ok_or_else(unknown)?;
+    if person.room == room { Ok(person) } else { Err(unknown()) }
+}

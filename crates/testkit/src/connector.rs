@@ -1,0 +1,147 @@
+//! An `angelia` binary with a data directory of its own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::process::Command;
+
+use crate::process::{Process, free_port, run};
+use crate::webchat::{Person, http_client};
+
+/// How long one command of the binary may take.
+const COMMAND: Duration = Duration::from_secs(20);
+
+/// How long the server may take until it is ready.
+const START: Duration = Duration::from_secs(30);
+
+/// The exit code that says that something is there already.
+const CONFLICT: i32 = 4;
+
+/// A server and what is needed to talk to it.
+#[derive(Debug)]
+pub struct Connector {
+    binary: PathBuf,
+    folder: PathBuf,
+    port: u16,
+    process: Process,
+}
+
+/// A gateway's credentials.
+#[derive(Clone, Debug)]
+pub struct Credentials {
+    /// The gateway's id.
+    pub gateway_id: String,
+    /// Its secret, as the gateway's environment takes it.
+    pub secret: String,
+}
+
+impl Connector {
+    /// Writes a configuration into `folder` and starts `binary` with it.
+    ///
+    /// # Panics
+    ///
+    /// When the server does not become ready.
+    pub async fn start(binary: &Path, folder: &Path) -> Self {
+        fs::create_dir_all(folder).expect("create the server's folder");
+        let (port, admin) = (free_port(), free_port());
+        let config = format!(
+            "[server]\nlisten = \"127.0.0.1:{port}\"\npublic_url = \"http://127.0.0.1:{port}\"\n\
+             admin_listen = \"127.0.0.1:{admin}\"\ndata_dir = {:?}\n",
+            folder.join("data").display().to_string()
+        );
+        fs::write(folder.join("angelia.toml"), config).expect("write angelia.toml");
+        let process = serve(binary, folder);
+        let mut connector = Self { binary: binary.to_owned(), folder: folder.to_owned(), port, process };
+        connector.wait_ready().await;
+        connector
+    }
+
+    /// Starts it again with the same data; the one before must have ended.
+    ///
+    /// # Panics
+    ///
+    /// When the server does not become ready.
+    pub async fn restart(&mut self) {
+        assert!(!self.process.is_running(), "restart of a server that still runs");
+        self.process = serve(&self.binary, &self.folder);
+        self.wait_ready().await;
+    }
+
+    /// The server's address as gateways and browsers see it.
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// The process and the file with its output.
+    pub fn process(&mut self) -> &mut Process {
+        &mut self.process
+    }
+
+    /// Runs a command of the binary and returns the JSON it prints.
+    ///
+    /// # Panics
+    ///
+    /// When it fails for another reason than a conflict.
+    pub async fn command(&self, args: &[&str]) -> Value {
+        let config = self.folder.join("angelia.toml").display().to_string();
+        let mut all = vec!["--config", &config];
+        all.extend(args);
+        all.push("--json");
+        let output = run(&self.binary, &all, COMMAND, &[CONFLICT]).await;
+        serde_json::from_str(&output).unwrap_or_default()
+    }
+
+    /// Makes a tenant with one gateway.
+    ///
+    /// # Panics
+    ///
+    /// When the server refuses it.
+    pub async fn gateway(&self, tenant: &str, id: &str) -> Credentials {
+        self.command(&["tenant", "create", tenant]).await;
+        let made = self.command(&["gateway", "create", "--tenant", tenant, id]).await;
+        let text = |name: &str| {
+            let value = made[name].as_str();
+            value.unwrap_or_else(|| panic!("no {name} in {made}")).to_owned()
+        };
+        Credentials { gateway_id: text("gateway_id"), secret: text("secret") }
+    }
+
+    /// Opens a web-chat room of a tenant and lets `user` enter it.
+    ///
+    /// # Panics
+    ///
+    /// When the server refuses it.
+    pub async fn person(&self, tenant: &str, room: &str, user: &str) -> Person {
+        let place = format!("webchat:{room}");
+        self.command(&["route", "add", "--tenant", tenant, "--allow", "any", &place]).await;
+        let invited = self.command(&["webchat", "invite", "--room", room, "--user", user]).await;
+        let key = invited["key"].as_str();
+        let key = key.unwrap_or_else(|| panic!("no key in {invited}"));
+        Person::enter(&self.url(), room, user, key)
+    }
+
+    async fn wait_ready(&mut self) {
+        let url = format!("{}/readyz", self.url());
+        let client = http_client();
+        let (sender, ready) = tokio::sync::watch::channel(false);
+        let probe = tokio::spawn(async move {
+            loop {
+                if client.get(&url).send().await.is_ok_and(|answer| answer.status().is_success()) {
+                    let _ = sender.send(true);
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(30)).await;
+            }
+        });
+        self.process.wait_until("readiness", START, || *ready.borrow()).await;
+        probe.abort();
+    }
+}
+
+fn serve(binary: &Path, folder: &Path) -> Process {
+    let mut command = Command::new(binary);
+    command.arg("--config").arg(folder.join("angelia.toml")).arg("serve");
+    Process::spawn("angelia", command, folder.join("angelia.log"))
+}

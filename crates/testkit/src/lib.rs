@@ -1,0 +1,25 @@
+//! What Angelia's tests run against: real gateways, a model, processes.
+//!
+//! - [`hermes`] starts published hermes-agent gateways in a home of their own;
+//! - [`model`] is the OpenAI-compatible model they talk to, and the witness of
+//!   which texts reached an agent;
+//! - [`connector`] runs an `angelia` binary, [`webchat`] is a person in one of
+//!   its rooms;
+//! - [`scenarios`] are whole stories told with those four;
+//! - [`process`] is the child-process handling they share.
+//!
+//! Everything here is test support: it panics with a message that names what
+//! was awaited, because a test has nobody to return an error to.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "test support: a failed expectation is a panic, timings go to stderr"
+)]
+
+pub mod connector;
+pub mod hermes;
+pub mod model;
+pub mod process;
+pub mod scenarios;
+pub mod webchat;
