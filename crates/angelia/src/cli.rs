@@ -46,6 +46,12 @@ enum Command {
     /// Looks at the configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Customers: whose agents and places these are.
+    #[command(subcommand)]
+    Tenant(TenantCommand),
+    /// Which place belongs to which tenant, and who may speak there.
+    #[command(subcommand)]
+    Route(RouteCommand),
     /// Agents that may dial in.
     #[command(subcommand)]
     Gateway(GatewayCommand),
@@ -76,6 +82,46 @@ enum ConfigCommand {
         /// Prints the commented default file instead.
         #[arg(long)]
         default: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum TenantCommand {
+    /// Makes a tenant.
+    Create {
+        /// Its name.
+        name: String,
+    },
+    /// Lists the tenants.
+    List,
+}
+
+#[derive(Debug, Subcommand)]
+enum RouteCommand {
+    /// Gives a place to a tenant, or to one of its gateways.
+    #[command(after_help = "Example:\n  angelia route add --tenant acme --allow any webchat:lab")]
+    Add {
+        /// The place: platform:path, for example webchat:lab or webchat:*.
+        place: String,
+        /// Whose place it is.
+        #[arg(long)]
+        tenant: String,
+        /// The gateway that answers there, if not the tenant's default.
+        #[arg(long, value_name = "ID")]
+        gateway: Option<String>,
+        /// Who may speak there: user ids, or the word any.
+        #[arg(long, value_name = "any|ID,…", value_delimiter = ',')]
+        allow: Vec<String>,
+        /// Delivers messages that do not address the bot too.
+        #[arg(long)]
+        free: bool,
+    },
+    /// Lists the routes.
+    List,
+    /// Takes a place away again.
+    Remove {
+        /// The place.
+        place: String,
     },
 }
 
@@ -212,7 +258,10 @@ fn runtime() -> Result<tokio::runtime::Runtime> {
 async fn ask(config: Config, command: Command, as_json: bool) -> Result<()> {
     let makes = matches!(
         command,
-        Command::Gateway(GatewayCommand::Create { .. }) | Command::Webchat(WebchatCommand::Invite { .. })
+        Command::Gateway(GatewayCommand::Create { .. })
+            | Command::Tenant(TenantCommand::Create { .. })
+            | Command::Route(RouteCommand::Add { .. })
+            | Command::Webchat(WebchatCommand::Invite { .. })
     );
     let remote = Remote::open(&config, makes).await?;
     let (answer, show): (Value, fn(&Value) -> String) = match command {
@@ -220,6 +269,11 @@ async fn ask(config: Config, command: Command, as_json: bool) -> Result<()> {
             let body = json!({ "tenant": tenant, "gateway_id": id, "wake_url": wake_url });
             (remote.post("/admin/gateways", &body).await?, show::created_gateway)
         }
+        Command::Tenant(TenantCommand::Create { name }) => {
+            (remote.post("/admin/tenants", &json!({ "tenant": name })).await?, show::created_tenant)
+        }
+        Command::Tenant(TenantCommand::List) => (remote.get("/admin/tenants").await?, show::tenants),
+        Command::Route(command) => route(&remote, command).await?,
         Command::Gateway(GatewayCommand::List) => (remote.get("/admin/gateways").await?, show::gateways),
         Command::Status => (remote.get("/admin/status").await?, show::status),
         Command::Explain { message } => {
@@ -236,6 +290,20 @@ async fn ask(config: Config, command: Command, as_json: bool) -> Result<()> {
         }
     };
     if as_json { show::text(&format!("{answer}\n")) } else { show::text(&show(&answer)) }
+}
+
+async fn route(remote: &Remote, command: RouteCommand) -> Result<(Value, fn(&Value) -> String)> {
+    Ok(match command {
+        RouteCommand::Add { place, tenant, gateway, allow, free } => {
+            let body =
+                json!({ "place": place, "tenant": tenant, "gateway": gateway, "allow": allow, "free": free });
+            (remote.post("/admin/routes", &body).await?, show::added_route)
+        }
+        RouteCommand::List => (remote.get("/admin/routes").await?, show::routes),
+        RouteCommand::Remove { place } => {
+            (remote.post("/admin/routes/remove", &json!({ "place": place })).await?, show::removed_route)
+        }
+    })
 }
 
 async fn inbox(remote: &Remote, command: InboxCommand) -> Result<(Value, fn(&Value) -> String)> {

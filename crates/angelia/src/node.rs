@@ -28,6 +28,7 @@ pub(crate) async fn open(config: &Config, public_url: String) -> Result<Arc<Serv
         wake_allow_http: config.wake.allow_http,
         wake_allow: config.wake.allow.clone(),
         webchat: config.webchat.enabled,
+        source_flags: config.relay.source_flags,
         public_url,
     };
     Server::new(Arc::new(store), &announcer, options).await

@@ -27,6 +27,30 @@ pub(crate) fn created_gateway(answer: &Value) -> String {
     )
 }
 
+pub(crate) fn created_tenant(answer: &Value) -> String {
+    format!("Tenant {} is ready.\n", word(answer, "tenant"))
+}
+
+pub(crate) fn tenants(answer: &Value) -> String {
+    rows(answer, "tenants").iter().filter_map(Value::as_str).map(|tenant| format!("{tenant}\n")).collect()
+}
+
+pub(crate) fn added_route(answer: &Value) -> String {
+    format!("{} belongs to tenant {} now.\n", word(answer, "place"), word(answer, "tenant"))
+}
+
+pub(crate) fn removed_route(answer: &Value) -> String {
+    format!("{} belongs to nobody now.\n", word(answer, "removed"))
+}
+
+pub(crate) fn routes(answer: &Value) -> String {
+    let cells = rows(answer, "routes").iter().map(|row| {
+        let allow: Vec<&str> = rows(row, "allow").iter().filter_map(Value::as_str).collect();
+        vec![word(row, "place"), word(row, "tenant"), word(row, "gateway"), allow.join(",")]
+    });
+    table(&["PLACE", "TENANT", "GATEWAY", "ALLOW"], cells)
+}
+
 pub(crate) fn gateways(answer: &Value) -> String {
     let rows = rows(answer, "gateways");
     if rows.is_empty() {

@@ -48,6 +48,8 @@ pub struct Options {
     pub wake_allow: Vec<IpNet>,
     /// Whether the web chat is offered.
     pub webchat: bool,
+    /// Whether sources carry `is_bot` and `message_is_edit`.
+    pub source_flags: bool,
     /// The URL gateways and people reach this server at.
     pub public_url: String,
 }
@@ -156,8 +158,9 @@ impl Server {
             .with_state(self.clone());
         if self.options.webchat {
             let doorkeeper = Doorkeeper { roster: self.roster.clone(), metrics: self.metrics.clone() };
+            let (store, hub) = (self.store.clone(), self.hub.clone());
             router =
-                router.merge(webchat::routes(self.store.clone(), self.hub.clone(), Arc::new(doorkeeper)));
+                router.merge(webchat::routes(store, hub, Arc::new(doorkeeper), self.options.source_flags));
         }
         router
     }

@@ -35,6 +35,10 @@ pub(crate) struct Ticket<'a> {
     _place: tokio::sync::SemaphorePermit<'a>,
     /// The id the answer will carry.
     pub(crate) id: String,
+}
+
+/// One attempt at a call.
+pub(crate) struct Attempt {
     /// To be raised when the call leaves this process.
     pub(crate) written: Arc<AtomicBool>,
     answer: oneshot::Receiver<Answer>,
@@ -52,14 +56,13 @@ impl Calls {
 
     /// Takes a place, waiting for one if need be.
     pub(crate) async fn open(&self) -> Result<Ticket<'_>, CallError> {
-        let place = self.places.acquire().await.map_err(|_| CallError::Stopped)?;
+        let place = self.places.acquire().await;
         let count = self.count.fetch_add(1, Ordering::Relaxed);
-        let id = format!("{:016x}{count:016x}", self.process);
-        let (sender, answer) = oneshot::channel();
-        let written = Arc::new(AtomicBool::new(false));
-        let pending = Pending { answer: sender, written: Arc::clone(&written) };
-        self.pending().insert(id.clone(), pending);
-        Ok(Ticket { calls: self, _place: place, id, written, answer })
+        Ok(Ticket {
+            calls: self,
+            _place: place.map_err(|_| CallError::Stopped)?,
+            id: format!("{:016x}{count:016x}", self.process),
+        })
     }
 
     /// Delivers an answer; one that nobody waits for is ignored.
@@ -87,9 +90,27 @@ impl Calls {
 }
 
 impl Ticket<'_> {
+    /// Registers the call on the connection there is now.
+    ///
+    /// Not before: the end of a connection ends every call registered on it.
+    pub(crate) fn attempt(&self) -> Attempt {
+        let (sender, answer) = oneshot::channel();
+        let written = Arc::new(AtomicBool::new(false));
+        let pending = Pending { answer: sender, written: Arc::clone(&written) };
+        self.calls.pending().insert(self.id.clone(), pending);
+        Attempt { written, answer }
+    }
+}
+
+impl Attempt {
     /// Waits for the answer.
     pub(crate) async fn answered(&mut self) -> Answer {
         (&mut self.answer).await.unwrap_or(Err(CallError::Lost))
+    }
+
+    /// What it means that no answer came.
+    pub(crate) fn unanswered(&self) -> CallError {
+        if self.written.load(Ordering::Acquire) { CallError::TimedOut } else { CallError::NotSent }
     }
 }
 

@@ -132,7 +132,8 @@ impl GatewayHandle {
     /// wait here and were not acknowledged yet are left to it, too. Returns
     /// when the connection is closed; [`CallError::TimedOut`] says that the
     /// connector did not confirm, so that events of the last moment may have
-    /// been sent into the closing connection.
+    /// been sent into the closing connection. A turn that awaits this waits for
+    /// its own end, until the grace of the shutdown is over: spawn it there.
     pub async fn go_idle(&self) -> Result<(), CallError> {
         self.want(Want::Idle);
         self.quiet().await

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use tokio::sync::mpsc;
+use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 /// Lines that may wait for the socket; a full queue makes callers wait.
 pub(crate) const QUEUE: usize = 256;
@@ -15,7 +16,7 @@ pub(crate) type Wire = mpsc::Sender<Outgoing>;
 pub(crate) enum Outgoing {
     /// A frame, newline included.
     Line {
-        line: String,
+        line: Utf8Bytes,
         /// Raised when the line is handed to the socket.
         written: Option<Arc<AtomicBool>>,
     },
@@ -25,7 +26,7 @@ pub(crate) enum Outgoing {
 
 impl Outgoing {
     pub(crate) fn line(line: String) -> Self {
-        Self::Line { line, written: None }
+        Self::Line { line: line.into(), written: None }
     }
 }
 

@@ -225,8 +225,8 @@ impl Session<'_> {
                         }
                         // Flushing once per burst saves system calls.
                         match queue.is_empty() {
-                            true => sink.send(Message::text(line)).await,
-                            false => sink.feed(Message::text(line)).await,
+                            true => sink.send(Message::Text(line)).await,
+                            false => sink.feed(Message::Text(line)).await,
                         }
                     }
                     Some(Outgoing::Close) | None => {

@@ -8,6 +8,7 @@ use angelia_contract::line::MAX_GATEWAY_MESSAGE;
 use angelia_contract::{Action, ActionResult, Descriptor, GatewayFrame, Outbound};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
+use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use crate::builder::Settings;
 use crate::calls::Calls;
@@ -79,46 +80,52 @@ impl Shared {
         bot_id: Option<String>,
     ) -> Result<ActionResult, CallError> {
         let deadline = Instant::now() + self.settings.connect_wait;
-        let mut ticket = timeout_at(deadline, self.calls.open()).await.map_err(|_| CallError::NotSent)??;
+        let ticket = timeout_at(deadline, self.calls.open()).await.map_err(|_| CallError::NotSent)??;
         let frame =
             GatewayFrame::Outbound(Outbound { request_id: ticket.id.clone(), action, platform, bot_id });
-        let line = frame.to_line();
+        let line = Utf8Bytes::from(frame.to_line());
         if line.len() > MAX_GATEWAY_MESSAGE {
             return Err(CallError::TooLarge { size: line.len() });
         }
-        let written = Some(Arc::clone(&ticket.written));
-        self.queue(Outgoing::Line { line, written }, deadline).await?;
-        timeout(self.settings.call_timeout, ticket.answered())
-            .await
-            .unwrap_or_else(|_| Err(self.unanswered(&ticket.written)))
-    }
-
-    fn unanswered(&self, written: &std::sync::atomic::AtomicBool) -> CallError {
-        if written.load(Ordering::Acquire) { CallError::TimedOut } else { CallError::NotSent }
+        loop {
+            let wire = self.wire(deadline).await?;
+            let mut attempt = ticket.attempt();
+            let outgoing = Outgoing::Line { line: line.clone(), written: Some(Arc::clone(&attempt.written)) };
+            match timeout_at(deadline, wire.send(outgoing)).await {
+                Ok(Ok(())) => {}
+                // The connection went away first; the next one will do.
+                Ok(Err(_)) => continue,
+                Err(_) => return Err(CallError::NotSent),
+            }
+            match timeout(self.settings.call_timeout, attempt.answered()).await {
+                // Lost together with the queue it stood in.
+                Ok(Err(CallError::NotSent)) => {}
+                Ok(answer) => return answer,
+                Err(_) => return Err(attempt.unanswered()),
+            }
+        }
     }
 
     /// Sends a frame that has no answer.
     pub(crate) async fn tell(&self, frame: &GatewayFrame) -> Result<(), CallError> {
         let deadline = Instant::now() + self.settings.connect_wait;
-        self.queue(Outgoing::line(frame.to_line()), deadline).await
-    }
-
-    /// Puts a line into the queue of the connection, waiting for both.
-    async fn queue(&self, outgoing: Outgoing, deadline: Instant) -> Result<(), CallError> {
-        let wire = timeout_at(deadline, self.connected()).await.map_err(|_| CallError::NotSent)??;
-        match timeout_at(deadline, wire.send(outgoing)).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(CallError::NotSent),
-        }
+        let wire = self.wire(deadline).await?;
+        let sent = timeout_at(deadline, wire.send(Outgoing::line(frame.to_line()))).await;
+        sent.map_err(|_| CallError::NotSent)?.map_err(|_| CallError::NotSent)
     }
 
     /// Waits until a handshake was completed.
-    async fn connected(&self) -> Result<Wire, CallError> {
+    async fn wire(&self, deadline: Instant) -> Result<Wire, CallError> {
         let mut link = self.link.subscribe();
-        let settled = link.wait_for(|link| matches!(link, Link::Up(_) | Link::Over { .. })).await;
-        match settled.as_deref() {
-            Ok(Link::Up(wire)) => Ok(wire.clone()),
-            _ => Err(CallError::Stopped),
+        let settled = link.wait_for(|link| match link {
+            Link::Up(wire) => !wire.is_closed(),
+            Link::Over { .. } => true,
+            _ => false,
+        });
+        match timeout_at(deadline, settled).await {
+            Ok(Ok(link)) => link.wire().cloned().ok_or(CallError::Stopped),
+            Ok(Err(_)) => Err(CallError::Stopped),
+            Err(_) => Err(CallError::NotSent),
         }
     }
 

@@ -12,7 +12,7 @@
 //!   `NO_PROXY` for the loopback address). hermes looks up model metadata in
 //!   several places of the internet; without a network each look-up waits for
 //!   its time-out: up to 18 s for the start and 20 s for the first turn. Refused
-//!   at once, the start takes 1–2 s and the first turn 4–6 s, nearly all of it
+//!   at once, the start takes 1–2 s and the first turn 4–7 s, nearly all of it
 //!   imports; later turns take 0.1–0.8 s.
 //! - **`model.context_length`** saves the look-up of the context size.
 //! - **`security.tirith_enabled: false`, `allow_lazy_installs: false`** and
@@ -26,16 +26,23 @@
 //!
 //! # How they behave, as far as tests must know
 //!
+//! Times are those of an idle machine with two cores; a busy one takes three
+//! times as long.
+//!
 //! - SIGTERM ends an idle gateway in 0.6–0.9 s with exit code 1. During a turn
 //!   0.18.2 and 0.19.0 cut it and end in 1.0–1.5 s; 0.17.0 waits for the turn
 //!   (over 60 s if the model hangs).
 //! - For about one second after the handshake of a fresh process, inbound texts
 //!   are queued in memory (and acknowledged). The queue is then handled if the
 //!   source's platform is one the process runs an adapter for. `webchat`, being
-//!   unknown, counts as `relay` and is; `discord` and the like are **dropped**.
+//!   unknown, counts as `relay` and is; texts from `discord` are **dropped**, in
+//!   all three versions (seen up to 0.9 s, no longer at 1.5 s).
 //! - A text for a chat whose turn still runs cuts that turn. With the default
 //!   [`Options::busy_ack`] it also makes the reader wait 30 s for the result of
 //!   its own notice, because `webchat` is served by the relay adapter itself.
+//! - 0.19.0: a text that arrives within milliseconds of the end of a turn is
+//!   acknowledged, but parked until the next text of the chat, and then handled
+//!   after that one.
 //! - A typed `/stop` cuts the turn in 0.1 s and answers "Stopped", then the
 //!   reader stalls for 30 s. `interrupt_inbound` cuts it in 0.1–0.3 s without a
 //!   stall, on all three versions, for chats of the `relay` platform.

@@ -22,4 +22,5 @@ pub mod hermes;
 pub mod model;
 pub mod process;
 pub mod scenarios;
+pub mod socket;
 pub mod webchat;

@@ -20,7 +20,7 @@ use crate::webchat::Person;
 /// A gateway starts in 1–2 s; machines are busy while tests run.
 const BOOT: Duration = Duration::from_secs(60);
 
-/// A first turn takes 4–6 s, and a stalled reader adds 30 s.
+/// A first turn takes 4–7 s, and a stalled reader adds 30 s.
 const TURN: Duration = Duration::from_secs(90);
 
 /// An idle gateway ends in less than a second.

@@ -3,15 +3,15 @@
 //! The command line uses the same routes, through the socket while a server
 //! runs and in its own process when none does.
 
-use super::roster::bound_to;
-use crate::server::{DEFAULT_TENANT, Server};
+use super::identity;
+use crate::server::Server;
 use crate::telemetry::Counter;
-use angelia_core::admission::{Allow, Place, Route};
+use angelia_core::admission::{Allow, Place};
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::identity::check_name;
 use angelia_core::inbox::{InstanceId, Seq};
 use angelia_core::secret::{Secret, fingerprint};
-use angelia_core::store::{NewGateway, Person};
+use angelia_core::store::Person;
 use axum::extract::{Path, Query, Request, State};
 use axum::http::StatusCode;
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
@@ -30,7 +30,10 @@ const PAGE: usize = 1_000;
 pub fn router(server: Arc<Server>) -> Router {
     let guarded = Router::new()
         .route("/admin/status", get(status))
-        .route("/admin/gateways", get(list_gateways).post(create_gateway))
+        .route("/admin/tenants", get(identity::list_tenants).post(identity::create_tenant))
+        .route("/admin/routes", get(identity::list_routes).post(identity::add_route))
+        .route("/admin/routes/remove", post(identity::remove_route))
+        .route("/admin/gateways", get(identity::list_gateways).post(identity::create_gateway))
         .route("/admin/inbox", get(list_inboxes))
         .route("/admin/inbox/entries", get(list_entries))
         .route("/admin/inbox/redrive", post(redrive))
@@ -91,62 +94,6 @@ async fn status(State(server): State<Arc<Server>>) -> Response {
     answer(StatusCode::OK, status.await)
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CreateGateway {
-    #[serde(default)]
-    tenant: Option<String>,
-    #[serde(default)]
-    gateway_id: Option<String>,
-    #[serde(default)]
-    wake_url: Option<String>,
-}
-
-async fn create_gateway(State(server): State<Arc<Server>>, Json(body): Json<CreateGateway>) -> Response {
-    let create = async {
-        let tenant = body.tenant.unwrap_or_else(|| DEFAULT_TENANT.into());
-        let gateway_id =
-            body.gateway_id.unwrap_or_else(|| format!("gw-{}", angelia_core::secret::random_hex::<4>()));
-        check_name("tenant", &tenant)?;
-        check_name("gateway id", &gateway_id)?;
-        let secret = Secret::mint();
-        let sealed_secret = server.options.master_key.seal(&secret, &bound_to(&tenant, &gateway_id))?;
-        let new = NewGateway { tenant, gateway_id, sealed_secret, wake_url: body.wake_url };
-        let stored = server.store.create_gateway(new).await?;
-        let record = server.roster.add(stored, &server.options.master_key)?;
-        let env = [
-            format!("GATEWAY_RELAY_URL={}", server.options.public_url),
-            format!("GATEWAY_RELAY_ID={}", record.gateway_id),
-            format!("GATEWAY_RELAY_SECRET={}", secret.expose()),
-        ];
-        Ok(json!({
-            "tenant": record.tenant,
-            "gateway_id": record.gateway_id,
-            "secret": secret.expose(),
-            "env": env,
-        }))
-    };
-    answer(StatusCode::CREATED, create.await)
-}
-
-async fn list_gateways(State(server): State<Arc<Server>>) -> Response {
-    let gateways: Vec<Value> = server
-        .roster
-        .all()
-        .iter()
-        .map(|record| {
-            json!({
-                "tenant": record.tenant,
-                "gateway_id": record.gateway_id,
-                "instance": record.instance_name,
-                "connected": server.registry.is_live(record.instance),
-                "wake_url": record.wake_url,
-            })
-        })
-        .collect();
-    answer(StatusCode::OK, Ok(json!({ "gateways": gateways })))
-}
-
 /// Which inbox, and which of its entries.
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
@@ -164,14 +111,8 @@ struct Selection {
 impl Selection {
     /// The instance of the named gateway; `None` if none is named.
     fn instance(&self, server: &Server) -> Result<Option<InstanceId>> {
-        let Some(gateway) = &self.gateway else { return Ok(None) };
-        let mut records = server.roster.gateways(gateway);
-        records.retain(|record| self.tenant.as_ref().is_none_or(|tenant| *tenant == record.tenant));
-        match records.as_slice() {
-            [] => Err(Error::not_found(format!("there is no gateway {gateway:?}"))),
-            [record] => Ok(Some(record.instance)),
-            _ => Err(Error::conflict(format!("several tenants have a gateway {gateway:?}; add --tenant"))),
-        }
+        let record = |gateway| identity::gateway(server, self.tenant.as_deref(), gateway);
+        self.gateway.as_deref().map(record).transpose().map(|found| found.map(|record| record.instance))
     }
 
     fn seq(&self) -> Result<Option<Seq>> {
@@ -265,32 +206,24 @@ async fn assign_room(server: &Server, place: Place, invite: &Invite) -> Result<(
     if invite.gateway.is_none() && invite.tenant.is_none() {
         return Ok(());
     }
-    let selection =
-        Selection { tenant: invite.tenant.clone(), gateway: invite.gateway.clone(), ..Selection::default() };
-    let instance = selection.instance(server)?;
-    let served_by = instance.and_then(|id| server.roster.serving(id)).map(|record| record.tenant.clone());
-    let tenant = served_by.or_else(|| invite.tenant.clone()).unwrap_or_else(|| DEFAULT_TENANT.into());
-    let route = Route { place, bot: None, tenant, instance, allow: Allow::Any, free: true };
+    let tenant = invite.tenant.as_deref();
+    let route = identity::route(server, place, tenant, invite.gateway.as_deref(), Allow::Any, true)?;
     let existing = server.roster.routes().iter().find(|known| known.place == route.place).cloned();
     match existing {
         Some(known) if known == route => Ok(()),
         Some(_) => Err(Error::conflict(format!("room {:?} already belongs to another gateway", invite.room))),
-        None => {
-            server.store.add_route(route).await?;
-            server.roster.set_routes(server.store.routes().await?);
-            Ok(())
-        }
+        None => identity::store_route(server, route).await,
     }
 }
 
-fn answer<T: Serialize>(status: StatusCode, result: Result<T>) -> Response {
+pub(super) fn answer<T: Serialize>(status: StatusCode, result: Result<T>) -> Response {
     match result {
         Ok(body) => (status, Json(body)).into_response(),
         Err(error) => failure(&error),
     }
 }
 
-fn failure(error: &Error) -> Response {
+pub(super) fn failure(error: &Error) -> Response {
     let status =
         StatusCode::from_u16(error.kind().http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     (status, Json(json!({ "error": error.to_string() }))).into_response()

@@ -1,7 +1,7 @@
 //! Tenants, gateways and routes as the store sees them.
 
 use super::Later;
-use crate::admission::Route;
+use crate::admission::{Place, Route};
 use crate::clock::UnixMillis;
 use crate::inbox::{AckHabit, InstanceId};
 use crate::interrupt::Conversation;
@@ -72,6 +72,12 @@ pub trait IdentityStore: Send + Sync {
     /// Keeps a value under `name`.
     fn set_note(&self, name: &'static str, value: Vec<u8>) -> Later<'_, ()>;
 
+    /// Makes a tenant; a conflict if it exists.
+    fn create_tenant(&self, tenant: &str) -> Later<'_, ()>;
+
+    /// Every tenant.
+    fn tenants(&self) -> Later<'_, Vec<String>>;
+
     /// Enrols a gateway; a conflict if the tenant has that id.
     fn create_gateway(&self, gateway: NewGateway) -> Later<'_, StoredGateway>;
 
@@ -83,6 +89,9 @@ pub trait IdentityStore: Send + Sync {
 
     /// Adds a route; a conflict if the place is taken.
     fn add_route(&self, route: Route) -> Later<'_, ()>;
+
+    /// Removes a route; `false` if the place has none.
+    fn remove_route(&self, place: &Place, bot: Option<&str>) -> Later<'_, bool>;
 
     /// Every route.
     fn routes(&self) -> Later<'_, Vec<Route>>;

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use angelia_contract::{Action, ActionResult, ConnectorFrame, Event, Inbound, Source, close};
+use angelia_contract::{Action, ActionResult, ConnectorFrame, Event, GatewayFrame, Inbound, Source, close};
 use angelia_gateway::{CallError, Chat};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use crate::support::{Server, deaf, message, run, run_turns};
+use crate::support::{Server, deaf, message, run, run_turns, soon};
 
 fn chat() -> Chat {
     Chat::new("discord", "1")
@@ -45,6 +45,7 @@ async fn a_reply_names_what_it_answers_and_where() {
     let builder = server.builder().identity("discord", "bot1").identity("discord", "bot2");
     let (_handle, _running, mut turns) = run_turns(builder);
     let mut peer = server.greet().await;
+    assert!(matches!(peer.next().await, GatewayFrame::Hello(_)));
     let dm = Source { chat_type: "dm".into(), scope_id: None, ..message("5", "42", "", "").source };
     let thread = Source {
         chat_type: "thread".into(),
@@ -87,7 +88,7 @@ async fn a_reply_names_what_it_answers_and_where() {
             ..Inbound::default()
         };
         peer.send(&ConnectorFrame::Inbound(inbound)).await;
-        let (_, conversation) = turns.recv().await.unwrap();
+        let (_, conversation) = soon(turns.recv()).await.unwrap();
         let sending = tokio::spawn(async move { conversation.send("hi").await });
         let outbound = peer.outbound().await;
         assert_eq!(outbound.platform.as_deref(), platform);

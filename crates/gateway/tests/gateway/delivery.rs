@@ -8,7 +8,7 @@ use angelia_gateway::{AckWhen, Conversation, Event, GatewayBuilder, GatewayHandl
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::support::{Running, Server, message, run, run_turns};
+use crate::support::{Running, Server, message, run, run_turns, soon};
 
 const MOMENT: Duration = Duration::from_millis(50);
 
@@ -36,12 +36,12 @@ async fn an_event_is_acknowledged_when_the_agent_takes_it() {
     peer.event(message("1", "42", "m1", "one"), "b1").await;
     peer.event(message("1", "42", "m2", "two"), "b2").await;
     assert_eq!(peer.ack().await, "b1");
-    assert_eq!(texts.recv().await.unwrap(), "one");
+    assert_eq!(soon(texts.recv()).await.unwrap(), "one");
     // The second stands behind the first, untaken.
     peer.silence(Duration::from_secs(20)).await;
     gate.add_permits(1);
     assert_eq!(peer.ack().await, "b2");
-    assert_eq!(texts.recv().await.unwrap(), "two");
+    assert_eq!(soon(texts.recv()).await.unwrap(), "two");
 }
 
 #[tokio::test(start_paused = true)]
@@ -51,7 +51,7 @@ async fn an_event_can_be_acknowledged_when_it_was_handled() {
     let (_handle, _running, mut texts, gate) = run_gated(builder);
     let mut peer = server.greet().await;
     peer.event(message("1", "42", "m1", "one"), "b1").await;
-    assert_eq!(texts.recv().await.unwrap(), "one");
+    assert_eq!(soon(texts.recv()).await.unwrap(), "one");
     peer.silence(Duration::from_secs(20)).await;
     gate.add_permits(1);
     assert_eq!(peer.ack().await, "b1");
@@ -79,7 +79,7 @@ async fn an_event_without_an_id_is_not_acknowledged() {
     let (_handle, _running, mut texts, _gate) = run_gated(server.builder());
     let mut peer = server.greet().await;
     peer.event(message("1", "42", "m1", "one"), "").await;
-    assert_eq!(texts.recv().await.unwrap(), "one");
+    assert_eq!(soon(texts.recv()).await.unwrap(), "one");
     peer.silence(Duration::from_secs(20)).await;
 }
 
@@ -98,9 +98,9 @@ async fn one_conversation_is_in_order_and_others_do_not_wait() {
     begun.sort();
     assert_eq!(begun, ["a1", "b1", "c1"]);
     gate.add_permits(3);
-    assert_eq!(texts.recv().await.unwrap(), "a2");
+    assert_eq!(soon(texts.recv()).await.unwrap(), "a2");
     gate.add_permits(1);
-    assert_eq!(texts.recv().await.unwrap(), "a3");
+    assert_eq!(soon(texts.recv()).await.unwrap(), "a3");
 }
 
 #[tokio::test(start_paused = true)]
@@ -111,11 +111,11 @@ async fn only_so_many_turns_run_at_once() {
     for user in ["1", "2", "3"] {
         peer.event(message("1", user, user, user), "").await;
     }
-    assert!(texts.recv().await.is_some());
-    assert!(texts.recv().await.is_some());
+    assert!(soon(texts.recv()).await.is_some());
+    assert!(soon(texts.recv()).await.is_some());
     assert!(timeout(MOMENT, texts.recv()).await.is_err());
     gate.add_permits(1);
-    assert_eq!(texts.recv().await.unwrap(), "3");
+    assert_eq!(soon(texts.recv()).await.unwrap(), "3");
 }
 
 #[tokio::test(start_paused = true)]
@@ -124,7 +124,7 @@ async fn too_many_waiting_events_are_left_to_the_connector() {
     let (handle, _running, mut texts, gate) = run_gated(server.builder().max_backlog(1));
     let mut peer = server.greet().await;
     peer.event(message("1", "42", "1", "1"), "1").await;
-    assert_eq!(texts.recv().await.unwrap(), "1");
+    assert_eq!(soon(texts.recv()).await.unwrap(), "1");
     assert_eq!(peer.ack().await, "1");
     peer.event(message("1", "42", "2", "2"), "2").await;
     peer.event(message("1", "42", "3", "3"), "3").await;
@@ -145,7 +145,7 @@ async fn a_repeat_after_a_reconnect_is_acknowledged_but_not_handled_again() {
     let (handle, _running, mut texts, gate) = run_gated(builder);
     let mut peer = server.greet().await;
     peer.event(message("1", "42", "m1", "one"), "b1").await;
-    assert_eq!(texts.recv().await.unwrap(), "one");
+    assert_eq!(soon(texts.recv()).await.unwrap(), "one");
     peer.close(close::GOING_AWAY, "").await;
     let mut peer = server.greet().await;
     peer.event(message("1", "42", "m1", "one"), "b1-again").await;
@@ -173,8 +173,8 @@ async fn an_event_survives_the_reconnect_it_waits_through() {
     let mut peer = server.greet().await;
     gate.add_permits(1);
     assert_eq!(peer.ack().await, "2");
-    assert_eq!(texts.recv().await.unwrap(), "1");
-    assert_eq!(texts.recv().await.unwrap(), "2");
+    assert_eq!(soon(texts.recv()).await.unwrap(), "1");
+    assert_eq!(soon(texts.recv()).await.unwrap(), "2");
 }
 
 #[tokio::test(start_paused = true)]
@@ -210,7 +210,7 @@ async fn frames_and_messages_are_independent() {
     peer.send_raw(&line("last")[10..]).await;
     let mut lengths = Vec::new();
     for _ in 0..4 {
-        lengths.push(turns.recv().await.unwrap().0.text.len());
+        lengths.push(soon(turns.recv()).await.unwrap().0.text.len());
     }
     assert_eq!(lengths, [3, 3, 2_500_000, 4]);
 }
@@ -243,7 +243,7 @@ async fn malformed_lines_hurt_nobody() {
     assert_eq!(peer.ack().await, "b0");
     peer.event(message("1", "42", "m1", "still here"), "b1").await;
     assert_eq!(peer.ack().await, "b1");
-    assert_eq!(turns.recv().await.unwrap().0.text, "still here");
+    assert_eq!(soon(turns.recv()).await.unwrap().0.text, "still here");
     assert_eq!(handle.stats().malformed, bad.len() as u64 + 1);
     assert_eq!(handle.stats().dials, 1);
 }

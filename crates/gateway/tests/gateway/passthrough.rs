@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::support::{Peer, Server, run, run_turns};
+use crate::support::{Peer, Server, run, run_turns, soon};
 
 fn forward(platform: &str, body: Vec<u8>) -> PassthroughForward {
     PassthroughForward {
@@ -52,10 +52,10 @@ async fn a_request_arrives_byte_for_byte() {
     let bytes: Vec<u8> = (0..=255).collect();
     pass(&mut peer, forward("twilio", bytes.clone()), "b1").await;
     assert_eq!(peer.ack().await, "b1");
-    assert_eq!(received.recv().await.unwrap(), forward("twilio", bytes));
+    assert_eq!(soon(received.recv()).await.unwrap(), forward("twilio", bytes));
     // Not an interaction: the agent sees Discord's other requests as well.
     pass(&mut peer, forward("discord", b"{\"type\":1}".to_vec()), "b2").await;
-    assert_eq!(received.recv().await.unwrap().body, b"{\"type\":1}");
+    assert_eq!(soon(received.recv()).await.unwrap().body, b"{\"type\":1}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -75,7 +75,7 @@ async fn what_the_agent_does_not_want_is_dropped_and_acknowledged() {
         "member": {"user": {"id": "42"}}, "data": {"name": "help"}});
     pass(&mut peer, forward("discord", interaction.to_string().into_bytes()), "b4").await;
     assert_eq!(peer.ack().await, "b4");
-    let (event, conversation) = turns.recv().await.unwrap();
+    let (event, conversation) = soon(turns.recv()).await.unwrap();
     assert_eq!((event.text.as_str(), event.message_id.as_deref()), ("/help", Some("77")));
     assert_eq!(conversation.session_key(), "agent:main:discord:group:111:42");
     let moment = Duration::from_millis(50);

@@ -7,14 +7,14 @@ use angelia_gateway::{CallError, Conversation, ReplyStream};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use crate::support::{Peer, Running, Server, descriptor, message, run_turns};
+use crate::support::{Peer, Running, Server, descriptor, message, run_turns, soon};
 
 /// A conversation on a platform like this.
 async fn talk(server: &Server, descriptor: Descriptor) -> (Peer, Conversation, Running) {
     let (_handle, running, mut turns) = run_turns(server.builder());
     let mut peer = server.greet_as(descriptor).await;
     peer.event(message("1", "42", "m1", "go"), "").await;
-    let (_, conversation) = turns.recv().await.unwrap();
+    let (_, conversation) = soon(turns.recv()).await.unwrap();
     (peer, conversation, running)
 }
 

@@ -52,6 +52,8 @@ impl Server {
 
     pub(crate) async fn accept_tcp(&self) -> TcpStream {
         let (stream, _) = timeout(PATIENCE, self.listener.accept()).await.unwrap().unwrap();
+        // Nagle waits on the real clock, while the stopped one jumps ahead.
+        stream.set_nodelay(true).unwrap();
         stream
     }
 
@@ -70,7 +72,7 @@ impl Server {
         Peer { ws, path, bearer, lines: LineBuffer::new(1 << 24), frames: VecDeque::new() }
     }
 
-    /// Accepts and completes the handshake.
+    /// Accepts and completes the handshake of a gateway with one identity.
     pub(crate) async fn greet(&self) -> Peer {
         self.greet_as(descriptor("discord")).await
     }
@@ -227,6 +229,11 @@ pub(crate) fn message(chat: &str, user: &str, id: &str, text: &str) -> Event {
 }
 
 pub(crate) type Running = JoinHandle<Result<(), GatewayError>>;
+
+/// What must happen in the end, or the test is stuck.
+pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
+    timeout(PATIENCE, future).await.unwrap()
+}
 
 /// Runs a gateway with an agent.
 pub(crate) fn run<A: Agent>(builder: GatewayBuilder, agent: A) -> (GatewayHandle, Running) {

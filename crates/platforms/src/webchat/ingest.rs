@@ -42,6 +42,7 @@ struct Api {
     store: Arc<dyn Store>,
     hub: Arc<Hub>,
     admit: Arc<dyn Admit>,
+    source_flags: bool,
 }
 
 /// A post, as a client sends it. Who wrote it is not among its fields.
@@ -62,13 +63,13 @@ struct After {
 }
 
 /// The routes below `/chat/api`.
-pub fn routes(store: Arc<dyn Store>, hub: Arc<Hub>, admit: Arc<dyn Admit>) -> Router {
+pub fn routes(store: Arc<dyn Store>, hub: Arc<Hub>, admit: Arc<dyn Admit>, source_flags: bool) -> Router {
     Router::new()
         .route("/chat/api/rooms/{room}/messages", post(post_line).get(read_lines))
         .route("/chat/api/rooms/{room}/events", get(follow))
         .route("/chat/api/rooms/{room}/interrupt", post(stop))
         .layer(DefaultBodyLimit::max(MAX_BODY))
-        .with_state(Arc::new(Api { store, hub, admit }))
+        .with_state(Arc::new(Api { store, hub, admit, source_flags }))
 }
 
 async fn post_line(
@@ -155,7 +156,7 @@ impl Api {
         let observed = Observed { platform: NAME, bot: BOT, places: &places, author: &line.author };
         let admitted =
             self.admit.admit(observed).map_err(|reason| Error::new(Kind::Forbidden, reason.as_str()))?;
-        let event = normalize::event(line);
+        let event = normalize::event(line, self.source_flags);
         let body =
             serde_json::to_vec(&event).map_err(|_| Error::internal("the event could not be written"))?;
         let is_stop = interrupt::is_stop(&line.text);

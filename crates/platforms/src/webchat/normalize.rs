@@ -21,8 +21,9 @@ pub fn room_of(chat_id: &str) -> Option<&str> {
     chat_id.strip_prefix(PREFIX).filter(|room| !room.is_empty())
 }
 
-/// The event a line makes.
-pub(super) fn event(line: &NewLine) -> Event {
+/// The event a line makes. The contract keeps `is_bot` and `message_is_edit`
+/// off the wire; `source_flags` is the operator's word to write them.
+pub(super) fn event(line: &NewLine, source_flags: bool) -> Event {
     let is_command = line.text.starts_with('/');
     Event {
         text: line.text.clone(),
@@ -38,6 +39,8 @@ pub(super) fn event(line: &NewLine) -> Event {
             user_name: Some(line.author.clone()),
             user_display_name: Some(line.author.clone()),
             message_id: Some(line.message_id.clone()),
+            is_bot: source_flags.then_some(false),
+            message_is_edit: source_flags.then_some(false),
             ..Source::default()
         },
         ..Event::default()

@@ -2,7 +2,7 @@
 
 use super::Sqlite;
 use super::writer::{Txn, now};
-use angelia_core::admission::{Allow, Route};
+use angelia_core::admission::{Allow, Place, Route};
 use angelia_core::clock::UnixMillis;
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{AckHabit, InstanceId};
@@ -24,6 +24,28 @@ impl IdentityStore for Sqlite {
                 params![name, value],
             )?;
             Ok(())
+        })
+    }
+
+    fn create_tenant(&self, tenant: &str) -> Later<'_, ()> {
+        let tenant = tenant.to_owned();
+        self.writer.try_write("create a tenant", move |txn| {
+            let made = txn.execute(
+                "INSERT INTO tenants (tenant, created_at) VALUES (?, ?) ON CONFLICT DO NOTHING",
+                params![tenant, now()],
+            )?;
+            Ok(match made {
+                0 => Err(Error::conflict(format!("there is a tenant {tenant:?} already"))),
+                _ => Ok(()),
+            })
+        })
+    }
+
+    fn tenants(&self) -> Later<'_, Vec<String>> {
+        self.readers.read("read the tenants", |db| {
+            db.prepare("SELECT tenant FROM tenants ORDER BY tenant")?
+                .query_map([], |row| row.get(0))?
+                .collect()
         })
     }
 
@@ -56,6 +78,13 @@ impl IdentityStore for Sqlite {
 
     fn add_route(&self, route: Route) -> Later<'_, ()> {
         self.writer.try_write("add a route", move |txn| add_route(txn, &route))
+    }
+
+    fn remove_route(&self, place: &Place, bot: Option<&str>) -> Later<'_, bool> {
+        let (place, bot) = (place.to_string(), bot.unwrap_or_default().to_owned());
+        self.writer.write("remove a route", move |txn| {
+            Ok(txn.execute("DELETE FROM routes WHERE place = ? AND bot = ?", [place, bot])? > 0)
+        })
     }
 
     fn routes(&self) -> Later<'_, Vec<Route>> {

@@ -1,0 +1,48 @@
+//! What must hold when things die, stall, fill up or lie.
+//!
+//! Every test runs the real binary as a process of its own and judges from
+//! the outside: from what senders were told and from what a gateway process
+//! wrote down (`log-agent`), never from the server's own books.
+//!
+//! Random choices come from a seed that is printed; `CHAOS_SEED=<number>`
+//! plays the same choices again. Figures go to standard error even when the
+//! test passes.
+
+#![allow(missing_docs, clippy::unwrap_used, reason = "tests: a failed expectation is a panic")]
+
+#[path = "chaos/frozen_gateway.rs"]
+mod a_frozen_gateway;
+#[path = "chaos/agent.rs"]
+mod agent;
+#[path = "chaos/dice.rs"]
+mod dice;
+#[path = "chaos/full_disk.rs"]
+mod full_disk;
+#[path = "chaos/hostile_frames.rs"]
+mod hostile_frames;
+#[path = "chaos/hostile_http.rs"]
+mod hostile_http;
+#[path = "chaos/idle_memory.rs"]
+mod idle_memory;
+#[path = "chaos/interrupts.rs"]
+mod interrupts;
+#[path = "chaos/judge.rs"]
+mod judge;
+#[path = "chaos/killed_connector.rs"]
+mod killed_connector;
+#[path = "chaos/killed_gateway.rs"]
+mod killed_gateway;
+#[path = "chaos/named_points.rs"]
+mod named_points;
+#[path = "chaos/peer.rs"]
+mod peer;
+#[path = "chaos/raw_http.rs"]
+mod raw_http;
+#[path = "chaos/room.rs"]
+mod room;
+#[path = "chaos/server.rs"]
+mod server;
+#[path = "chaos/stage.rs"]
+mod stage;
+#[path = "chaos/stuck_reader.rs"]
+mod stuck_reader;

@@ -1,0 +1,99 @@
+//! The verdict: from the sender's log and the gateway's log alone.
+
+use crate::agent::Seen;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fmt;
+
+/// Frames the connector may have in flight on one socket, settled ones whose
+/// settlement a crash undid included.
+pub(crate) const IN_FLIGHT: usize = 8;
+
+/// What the senders were told, per chat, in the order it was accepted.
+pub(crate) type Accepted = HashMap<String, Vec<String>>;
+
+/// What came of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Verdict {
+    pub(crate) messages: usize,
+    pub(crate) sockets: usize,
+    pub(crate) redeliveries: usize,
+    pub(crate) most_per_socket: usize,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { messages, sockets, redeliveries, most_per_socket } = self;
+        write!(
+            f,
+            "{messages} messages over {sockets} sockets, {redeliveries} redeliveries, at most {most_per_socket} on one socket"
+        )
+    }
+}
+
+/// Judges a run: nothing accepted is missing, first deliveries are in order,
+/// and only what was in flight came again.
+pub(crate) fn judge(accepted: &Accepted, log: &[Seen]) -> Verdict {
+    all_handled_in_order(accepted, log);
+    one_entry_per_message(log);
+    redeliveries(log)
+}
+
+/// Every accepted message was handled, and each chat's first deliveries are in
+/// the order in which they were accepted.
+fn all_handled_in_order(accepted: &Accepted, log: &[Seen]) {
+    let mut firsts: HashMap<&str, Vec<&str>> = HashMap::new();
+    let mut known = HashSet::new();
+    for seen in log {
+        if known.insert(seen.text.as_str()) {
+            firsts.entry(&seen.chat).or_default().push(&seen.text);
+        }
+    }
+    for (chat, texts) in accepted {
+        let handled = firsts.remove(chat.as_str()).unwrap_or_default();
+        let missing: Vec<_> = texts.iter().filter(|text| !known.contains(text.as_str())).collect();
+        assert!(missing.is_empty(), "accepted and never delivered in {chat}: {missing:?}");
+        let wrong = handled.iter().zip(texts).find(|(handled, posted)| *handled != posted);
+        assert!(wrong.is_none(), "first deliveries of {chat} are out of order at {wrong:?}");
+        assert_eq!(handled.len(), texts.len(), "{chat} delivered more than was posted");
+    }
+    assert!(firsts.is_empty(), "messages of chats nobody wrote in: {:?}", firsts.keys());
+}
+
+/// A post that was repeated under its client id made one entry, not two.
+fn one_entry_per_message(log: &[Seen]) {
+    let mut entries: HashMap<&str, u64> = HashMap::new();
+    for seen in log {
+        let entry = *entries.entry(&seen.text).or_insert(seen.buffer);
+        assert_eq!(entry, seen.buffer, "{} was appended twice", seen.text);
+    }
+}
+
+/// On no socket does a frame come twice; on a new one only the last few that
+/// were pushed before come again.
+fn redeliveries(log: &[Seen]) -> Verdict {
+    let mut verdict = Verdict::default();
+    let mut before: BTreeSet<u64> = BTreeSet::new();
+    for on_socket in log.chunk_by(|one, next| one.socket == next.socket) {
+        let tail: BTreeSet<u64> = before.iter().rev().take(IN_FLIGHT).copied().collect();
+        let (mut here, mut again) = (HashSet::new(), 0);
+        for seen in on_socket {
+            assert!(here.insert(seen.buffer), "b{} came twice on socket {:?}", seen.buffer, seen.socket);
+            if before.contains(&seen.buffer) {
+                again += 1;
+                assert!(
+                    tail.contains(&seen.buffer),
+                    "b{} came again on socket {:?} although only {tail:?} can have been in flight",
+                    seen.buffer,
+                    seen.socket
+                );
+            }
+        }
+        before.extend(here);
+        verdict.sockets += 1;
+        verdict.redeliveries += again;
+        verdict.most_per_socket = verdict.most_per_socket.max(again);
+    }
+    assert!(verdict.most_per_socket <= IN_FLIGHT, "{verdict}");
+    verdict.messages = before.len();
+    verdict
+}

@@ -1,0 +1,53 @@
+//! HTTP by hand: requests as bytes, responses as far as they must be told apart.
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// A connection on which requests are pipelined.
+pub(crate) struct RawHttp {
+    stream: TcpStream,
+    unread: Vec<u8>,
+}
+
+impl RawHttp {
+    pub(crate) async fn connect(address: (&str, u16)) -> Self {
+        let stream = TcpStream::connect(address).await.expect("the server accepts");
+        stream.set_nodelay(true).expect("a socket option");
+        Self { stream, unread: Vec::new() }
+    }
+
+    /// Writes everything; `false` if the server ended the connection.
+    pub(crate) async fn write(&mut self, bytes: &[u8]) -> bool {
+        self.stream.write_all(bytes).await.is_ok()
+    }
+
+    /// The status of the next response; `None` when the connection ended.
+    pub(crate) async fn status(&mut self) -> Option<u16> {
+        let head_end = loop {
+            if let Some(at) = self.unread.windows(4).position(|four| four == b"\r\n\r\n") {
+                break at + 4;
+            }
+            self.more().await?;
+        };
+        let head = String::from_utf8_lossy(&self.unread[..head_end]).to_ascii_lowercase();
+        let status = head.split(' ').nth(1).and_then(|text| text.parse().ok());
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length:"));
+        let length: usize = length.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+        while self.unread.len() < head_end + length {
+            self.more().await?;
+        }
+        self.unread.drain(..head_end + length);
+        Some(status.unwrap_or_else(|| panic!("a response without a status: {head}")))
+    }
+
+    async fn more(&mut self) -> Option<()> {
+        let mut chunk = [0; 4096];
+        match self.stream.read(&mut chunk).await {
+            Ok(0) | Err(_) => None,
+            Ok(count) => {
+                self.unread.extend_from_slice(&chunk[..count]);
+                Some(())
+            }
+        }
+    }
+}

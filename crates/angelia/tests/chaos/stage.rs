@@ -1,0 +1,45 @@
+//! When a test may run, and how it speaks.
+
+use std::future::Future;
+use std::io::Write;
+use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
+
+/// Tests that measure hold it alone; tests that load the machine share it.
+static MACHINE: RwLock<()> = RwLock::new(());
+
+/// Runs a test that keeps the processors busy, beside others of its kind.
+pub(crate) fn busy<T>(test: impl Future<Output = T>) -> T {
+    let _shared = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
+    calm(test)
+}
+
+/// Runs a test that measures: nothing that loads the machine runs meanwhile.
+pub(crate) fn alone<T>(test: impl Future<Output = T>) -> T {
+    let _alone = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
+    calm(test)
+}
+
+/// Runs a test that mostly waits.
+pub(crate) fn calm<T>(test: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.expect("start a runtime").block_on(test)
+}
+
+/// Prints a figure, also when the test passes.
+pub(crate) fn report(test: &str, text: &str) {
+    let _ = writeln!(std::io::stderr(), "[{test}] {text}");
+}
+
+/// The value below which `share` of the samples lie; sorts them.
+pub(crate) fn quantile(samples: &mut [Duration], share: f64) -> Duration {
+    assert!(!samples.is_empty(), "nothing was measured");
+    samples.sort_unstable();
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
+    let index = ((samples.len() - 1) as f64 * share).round() as usize;
+    samples[index]
+}
+
+pub(crate) fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1_000.0
+}

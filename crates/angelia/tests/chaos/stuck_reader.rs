@@ -1,0 +1,164 @@
+//! One gateway that never reads is nobody else's problem.
+
+use crate::peer::{PYTHON, Peer};
+use crate::room::Room;
+use crate::server::{Credentials, Server};
+use crate::stage::{alone, milliseconds, quantile, report};
+use angelia_contract::frame::{ConnectorFrame, GatewayFrame, Hello};
+use futures_util::{FutureExt, SinkExt};
+use serde_json::json;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{Instant, interval, sleep, timeout};
+use tokio_tungstenite::tungstenite::Message;
+
+const TEST: &str = "stuck_reader";
+const GATEWAYS: usize = 100;
+/// Rounds without and with the stuck one, in turns: noise hits both alike.
+const ROUNDS: usize = 6;
+const POSTS: usize = 600;
+/// One post every so often: a steady load that the machine carries easily.
+const EVERY: Duration = Duration::from_millis(6);
+/// Messages that wait for the stuck one.
+const WAITING: usize = 2_000;
+/// Requests it sends without reading a result: far more than socket buffers hold.
+const REQUESTS: usize = 60_000;
+/// Differences below it are the clock's and the scheduler's.
+const FLOOR: Duration = Duration::from_millis(2);
+/// What a socket that does not read may cost the server.
+const MAX_GROWTH_KIB: u64 = 16 * 1024;
+
+/// Times from post to frame, collected by the gateways.
+type Samples = Arc<Mutex<Vec<Duration>>>;
+
+/// The p99 from post to frame of a hundred gateways stays within 20 % when one
+/// more socket never reads, and that socket costs the server little memory.
+#[test]
+fn others_do_not_feel_it() {
+    alone(async {
+        let server = Server::start(TEST).await;
+        let samples = Samples::default();
+        let clock = Instant::now();
+        let mut readers = JoinSet::new();
+        let mut rooms = Vec::new();
+        for number in 0..GATEWAYS {
+            let id = format!("gw-{number}");
+            let credentials = server.gateway("default", &id).await;
+            rooms.push(Room::enter(&server, &format!("room{number}"), &id).await);
+            let peer = Peer::greet(&server, &credentials, PYTHON).await;
+            readers.spawn(read_and_acknowledge(peer, clock, samples.clone()));
+        }
+        let stuck = server.gateway("default", "gw-stuck").await;
+        let stuck_room = Room::enter(&server, "stuck", "gw-stuck").await;
+        fill_up(&stuck_room).await;
+        round(&rooms, clock, &samples, "warm-up").await;
+
+        let (mut without, mut with) = (Vec::new(), Vec::new());
+        let mut growth = 0;
+        for number in 0..ROUNDS {
+            without.push(round(&rooms, clock, &samples, &format!("a{number}")).await);
+            let before = server.rss_kib();
+            let (held, sent) = get_stuck(&server, &stuck).await;
+            let grown = server.rss_kib().saturating_sub(before);
+            growth = growth.max(grown);
+            report(TEST, &format!("the stuck one sent {sent} requests; the server grew by {grown} KiB"));
+            with.push(round(&rooms, clock, &samples, &format!("b{number}")).await);
+            held.abort();
+        }
+        let (a, b) = (quantile(&mut without, 0.5), quantile(&mut with, 0.5));
+        report(
+            TEST,
+            &format!(
+                "p99 from post to frame of {GATEWAYS} gateways, median of {ROUNDS} rounds: {:.2} ms without, \
+                 {:.2} ms with a stuck reader ({:+.1} %)",
+                milliseconds(a),
+                milliseconds(b),
+                (milliseconds(b) / milliseconds(a) - 1.0) * 100.0
+            ),
+        );
+        server.assert_never_panicked();
+        assert!(b < a + FLOOR.max(a / 5), "a stuck reader is felt: {a:?} without, {b:?} with");
+        assert!(growth < MAX_GROWTH_KIB, "a stuck reader cost the server {growth} KiB");
+    });
+}
+
+/// Reads for ever; every text ends with the moment it was posted.
+async fn read_and_acknowledge(mut peer: Peer, clock: Instant, samples: Samples) {
+    while let Some(frame) = peer.next_or_end().await {
+        let ConnectorFrame::Inbound(inbound) = frame else { continue };
+        let posted = inbound.event.text.rsplit(' ').next().and_then(|text| text.parse().ok());
+        let posted = Duration::from_micros(posted.expect("a moment in every text"));
+        samples.lock().unwrap().push(clock.elapsed().saturating_sub(posted));
+        peer.ack(&inbound.buffer_id.unwrap_or_default()).await;
+    }
+}
+
+/// Posts at a steady pace to all rooms in turn; returns the p99.
+async fn round(rooms: &[Room], clock: Instant, samples: &Samples, name: &str) -> Duration {
+    samples.lock().unwrap().clear();
+    let mut pace = interval(EVERY);
+    let mut posts = JoinSet::new();
+    for number in 0..POSTS {
+        pace.tick().await;
+        let (room, id) = (rooms[number % rooms.len()].clone(), format!("{name}-{number}"));
+        posts.spawn(async move {
+            let text = format!("{id} {}", clock.elapsed().as_micros());
+            assert_eq!(room.post_once(&id, &text).await, Some(201));
+        });
+    }
+    posts.join_all().await;
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while samples.lock().unwrap().len() < POSTS {
+        assert!(Instant::now() < deadline, "{} of {POSTS} arrived", samples.lock().unwrap().len());
+        sleep(Duration::from_millis(5)).await;
+    }
+    quantile(&mut samples.lock().unwrap(), 0.99)
+}
+
+/// Thousands of long messages that wait for the stuck gateway.
+async fn fill_up(room: &Room) {
+    let mut posts = JoinSet::new();
+    for lane in 0..16 {
+        let room = room.clone();
+        posts.spawn(async move {
+            for number in (lane..WAITING).step_by(16) {
+                let id = format!("stuck-{number}");
+                room.post(&id, &format!("{id} {}", "x".repeat(7_000))).await;
+            }
+        });
+    }
+    posts.join_all().await;
+}
+
+/// Opens a socket that says hello, asks for results and never reads one. The
+/// task holds the socket open and goes on asking. Returns how many requests
+/// went out before the server stopped taking them.
+async fn get_stuck(server: &Server, credentials: &Credentials) -> (JoinHandle<()>, usize) {
+    let mut peer = Peer::dial(server, credentials, PYTHON, Some(4 * 1024)).await.expect("the dial succeeds");
+    peer.send(&GatewayFrame::Hello(Hello::default())).await;
+    let mut sent = 0;
+    while sent < REQUESTS {
+        let batch: String = (sent..sent + 50).map(request).collect();
+        match timeout(Duration::from_secs(2), peer.socket.send(Message::Text(batch.into()))).await {
+            Ok(Ok(())) => sent += 50,
+            // It is not read any more, or it was ended: both are fair.
+            Ok(Err(_)) | Err(_) => break,
+        }
+    }
+    let held = tokio::spawn(async move {
+        let mut number = sent;
+        loop {
+            sleep(Duration::from_millis(100)).await;
+            number += 1;
+            let _ = peer.socket.send(Message::Text(request(number).into())).now_or_never();
+        }
+    });
+    (held, sent)
+}
+
+/// Asks about a chat: cheap to perform, and answered with a result.
+fn request(number: usize) -> String {
+    let action = json!({ "op": "get_chat_info", "chat_id": "web-stuck" });
+    format!("{}\n", json!({ "type": "outbound", "requestId": format!("{number:032}"), "action": action }))
+}

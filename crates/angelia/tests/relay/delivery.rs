@@ -1,0 +1,186 @@
+//! From a post to an acknowledged frame.
+
+use super::world::World;
+use angelia_testkit::socket::Next;
+use serde_json::json;
+use std::time::Duration;
+
+#[tokio::test]
+async fn a_frame_carries_what_gateways_need() {
+    let world = World::new().await;
+    let mut socket = world.join().await;
+    let id = world.post("hello").await;
+    let frame = socket.frame().await;
+    assert_eq!((&frame["platform"], &frame["botId"]), (&"webchat".into(), &"webchat".into()));
+    assert!(frame["bufferId"].is_string());
+    let event = &frame["event"];
+    assert_eq!(event["message_id"], json!(id));
+    let source = event["source"].as_object().unwrap();
+    for key in
+        ["platform", "chat_id", "chat_type", "chat_name", "user_id", "user_name", "thread_id", "chat_topic"]
+    {
+        assert!(source.contains_key(key), "{key}");
+    }
+    assert_eq!(source["chat_id"], "web-lab");
+    assert_eq!(source["user_id"], "ann");
+    assert!(!source.contains_key("is_bot"), "off the wire by default");
+}
+
+#[tokio::test]
+async fn eight_frames_wait_for_acks_and_no_more() {
+    let world = World::new().await;
+    for n in 0..20 {
+        world.post(&format!("m{n}")).await;
+    }
+    let mut socket = world.join().await;
+    let mut frames = Vec::new();
+    while let Next::Frame(frame) = socket.next(Duration::from_millis(500)).await {
+        frames.push(frame);
+    }
+    assert_eq!(frames.len(), 8);
+    socket.ack(&frames[3]).await;
+    let mut more = Vec::new();
+    while let Next::Frame(frame) = socket.next(Duration::from_millis(500)).await {
+        more.push(frame);
+    }
+    assert_eq!(more.len(), 4, "a later ack settles all before it");
+    let texts: Vec<_> = frames.iter().chain(&more).map(|f| f["event"]["text"].clone()).collect();
+    let expected: Vec<_> = (0..12).map(|n| json!(format!("m{n}"))).collect();
+    assert_eq!(texts, expected);
+    world.until_waiting(16).await;
+}
+
+#[tokio::test]
+async fn a_repeated_post_is_the_same_message() {
+    let world = World::new().await;
+    let mut socket = world.join().await;
+    let body = json!({ "text": "once", "client_id": "c1" });
+    let first = world.post_as(&world.key, "lab", &body).await;
+    let second = world.post_as(&world.key, "lab", &body).await;
+    assert_eq!(first["message_id"], second["message_id"]);
+    assert_eq!(socket.take_text().await, "once");
+    assert_eq!(socket.next(Duration::from_millis(300)).await, Next::Silence);
+    assert_eq!(world.lines().await.len(), 1);
+}
+
+#[tokio::test]
+async fn the_author_is_the_holder_of_the_key() {
+    let world = World::new().await;
+    let url = format!("{}/chat/api/rooms/lab/messages", world.connector.url());
+    let other = format!("{}/chat/api/rooms/other/messages", world.connector.url());
+    let post =
+        |url: &str, key: &str, body: &str| world.http.post(url).bearer_auth(key).body(body.to_owned()).send();
+    let status = |answer: Result<reqwest::Response, reqwest::Error>| answer.unwrap().status().as_u16();
+    assert_eq!(status(post(&url, "wrong", r#"{"text":"x"}"#).await), 401);
+    assert_eq!(status(post(&other, &world.key, r#"{"text":"x"}"#).await), 401, "a key opens one room");
+    assert_eq!(status(post(&url, &world.key, r#"{"text":"x","author":"eve"}"#).await), 400);
+    assert_eq!(status(post(&url, &world.key, r#"{"text":"  "}"#).await), 400);
+    assert_eq!(status(post(&url, &world.key, "nonsense").await), 400);
+    let long = json!({ "text": "x".repeat(9_000) }).to_string();
+    assert_eq!(status(post(&url, &world.key, &long).await), 400);
+    let huge = json!({ "text": "x".repeat(200_000) }).to_string();
+    assert_eq!(status(post(&url, &world.key, &huge).await), 413);
+    assert_eq!(world.lines().await.len(), 0);
+}
+
+#[tokio::test]
+async fn a_restart_keeps_what_was_not_acknowledged() {
+    let mut world = World::new().await;
+    let mut socket = world.join().await;
+    world.post("acked").await;
+    world.post("open").await;
+    let (acked, open) = (socket.frame().await, socket.frame().await);
+    socket.ack(&acked).await;
+    world.until_waiting(1).await;
+    world.restart_with("").await;
+    world.post("later").await;
+    let mut socket = world.join().await;
+    let again = socket.frame().await;
+    assert_eq!(again["bufferId"], open["bufferId"]);
+    socket.ack(&again).await;
+    assert_eq!(socket.take_text().await, "later");
+}
+
+#[tokio::test]
+async fn text_leaves_the_store_when_its_entry_settles() {
+    let world = World::new().await;
+    let mut socket = world.join().await;
+    let id = world.post("hello").await;
+    assert_eq!(socket.take_text().await, "hello");
+    world.until_waiting(0).await;
+    let entries = world.connector.command(&["inbox", "show"]).await;
+    assert_eq!(entries["entries"], json!([]));
+    let story = world.connector.command(&["explain", &id]).await;
+    let message = &story["messages"][0];
+    for leg in ["received_at", "appended_at", "pushed_at", "settled_at"] {
+        assert!(message[leg].is_i64(), "{leg} in {story}");
+    }
+    assert_eq!(message["outcome"], "acknowledged");
+    assert!(!story.to_string().contains("hello"), "the journal holds no text");
+}
+
+#[tokio::test]
+async fn beyond_the_quota_the_oldest_go_as_a_counted_gap() {
+    let mut world = World::new().await;
+    world.restart_with("[inbox]\nmax_entries = 5\n").await;
+    let mut ids = Vec::new();
+    for n in 0..12 {
+        ids.push(world.post(&format!("m{n}")).await);
+    }
+    let inboxes = world.connector.command(&["inbox", "list"]).await;
+    let inbox = &inboxes["inboxes"][0];
+    assert_eq!((&inbox["waiting"], &inbox["gaps"][0]["lost"]), (&json!(5), &json!(7)), "{inboxes}");
+    assert_eq!(inbox["gaps"].as_array().unwrap().len(), 1, "one gap per chat");
+    let story = world.connector.command(&["explain", &ids[0]]).await;
+    assert!(story["messages"][0]["outcome"].as_str().unwrap().contains("quota"), "{story}");
+    let mut socket = world.join().await;
+    for n in 7..12 {
+        assert_eq!(socket.take_text().await, format!("m{n}"));
+    }
+}
+
+#[tokio::test]
+async fn source_flags_are_written_only_on_request() {
+    let mut world = World::new().await;
+    world.restart_with("[relay]\nsource_flags = true\n").await;
+    let mut socket = world.join().await;
+    world.post("hello").await;
+    let frame = socket.frame().await;
+    assert_eq!(frame["event"]["source"]["is_bot"], false, "{frame}");
+    assert_eq!(frame["event"]["source"]["message_is_edit"], false);
+}
+
+#[tokio::test]
+async fn message_text_and_secrets_are_never_logged() {
+    let mut world = World::new().await;
+    world.restart_with("[log]\nlevel = \"trace\"\n").await;
+    let mut socket = world.join().await;
+    world.post("canary-person-7d1f").await;
+    socket.take_text().await;
+    socket.ask(json!({"op": "send", "chat_id": "web-lab", "content": "canary-agent-7d1f"})).await;
+    socket.send_text("canary-broken-7d1f\n{\"type\":\"canary-type-7d1f\"}\n".into()).await;
+    world.until_waiting(0).await;
+    world.connector.process().terminate(Duration::from_secs(10)).await;
+    let log = world.connector.process().log_text();
+    assert!(log.contains("ready"), "there is a log to look into");
+    for canary in ["canary-", &world.key, &world.gateway.secret] {
+        assert!(!log.contains(canary), "{canary} is in the log");
+    }
+}
+
+#[tokio::test]
+async fn a_peer_that_never_acknowledges_is_settled_by_pongs() {
+    let world = World::new().await;
+    let mut socket = world.join().await;
+    for n in 0..3 {
+        world.post(&format!("m{n}")).await;
+        socket.frame().await;
+    }
+    // It has 45 s for its first acknowledgement; reading answers the pings meanwhile.
+    assert_eq!(socket.next(Duration::from_secs(44)).await, Next::Silence);
+    assert_eq!(world.waiting().await, 3);
+    let _ = socket.next(Duration::from_secs(8)).await;
+    world.until_waiting(0).await;
+    let status = world.connector.command(&["status"]).await;
+    assert_eq!(status["gateways"][0]["acknowledges"], "silent", "{status}");
+}

@@ -1,0 +1,89 @@
+//! Going idle, being woken, going away.
+
+use super::world::{World, binary, credentials};
+use angelia_testkit::connector::Connector;
+use angelia_testkit::socket::{Next, Socket};
+use serde_json::json;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+#[tokio::test]
+async fn going_idle_waits_for_acks_and_the_next_handshake_wakes() {
+    let world = World::new().await;
+    let mut socket = world.join().await;
+    world.post("in flight").await;
+    let frame = socket.frame().await;
+    socket.send(&json!({"type": "going_idle"})).await;
+    assert_eq!(socket.next(Duration::from_millis(500)).await, Next::Silence, "an ack is awaited");
+    world.post("after the flip").await;
+    socket.ack(&frame).await;
+    assert_eq!(socket.frame().await["type"], "going_idle_ack", "and nothing is pushed any more");
+    let status = world.connector.command(&["status"]).await;
+    assert_eq!(status["gateways"][0]["idle"], true);
+    socket.close().await;
+    let mut socket = world.join().await;
+    assert_eq!(socket.take_text().await, "after the flip");
+    world.until_waiting(0).await;
+    let status = world.connector.command(&["status"]).await;
+    assert_eq!(status["gateways"][0]["idle"], false);
+}
+
+#[tokio::test]
+async fn going_idle_does_not_wait_longer_than_a_gateway_does() {
+    let world = World::new().await;
+    let mut socket = world.join().await;
+    world.post("never acknowledged").await;
+    socket.frame().await;
+    socket.send(&json!({"type": "going_idle"})).await;
+    let Next::Frame(frame) = socket.next(Duration::from_millis(1_950)).await else {
+        panic!("no ack within 2 s")
+    };
+    assert_eq!(frame["type"], "going_idle_ack");
+    assert_eq!(world.waiting().await, 1, "what was not acknowledged stays");
+}
+
+#[tokio::test]
+async fn a_stopping_server_closes_with_1001() {
+    let mut world = World::new().await;
+    let mut socket = world.join().await;
+    let stop = world.connector.process().terminate(Duration::from_secs(10));
+    let (closed, (status, took)) = tokio::join!(socket.next(Duration::from_secs(5)), stop);
+    assert!(matches!(closed, Next::Closed(1001, _)), "{closed:?}");
+    assert!(status.success(), "{status}");
+    assert!(took < Duration::from_secs(5), "{took:?}");
+}
+
+#[tokio::test]
+async fn a_sleeping_gateway_is_poked_and_only_through_the_guard() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let wake_url = format!("http://{}/wake", listener.local_addr().unwrap());
+    for allowed in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut connector = Connector::start(binary(), folder.path()).await;
+        if allowed {
+            let config = folder.path().join("angelia.toml");
+            let text = std::fs::read_to_string(&config).unwrap() + "[wake]\nallow = [\"127.0.0.0/8\"]\n";
+            std::fs::write(&config, text).unwrap();
+            connector.process().terminate(Duration::from_secs(10)).await;
+            connector.restart().await;
+        }
+        let made = connector.command(&["gateway", "create", "gw", "--wake-url", &wake_url]).await;
+        let person = connector.command(&["webchat", "invite", "--room", "lab", "--user", "ann"]).await;
+        let url = format!("{}/chat/api/rooms/lab/messages", connector.url());
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let key = person["key"].as_str().unwrap();
+        http.post(url).bearer_auth(key).json(&json!({ "text": "wake up" })).send().await.unwrap();
+        let poked = tokio::time::timeout(Duration::from_secs(3), listener.accept()).await;
+        assert_eq!(poked.is_ok(), allowed);
+        if let Ok(Ok((mut stream, _))) = poked {
+            let mut request = vec![0; 2048];
+            let read = stream.read(&mut request).await.unwrap();
+            let request = String::from_utf8_lossy(&request[..read]).to_string();
+            assert!(request.starts_with("GET /wake HTTP/1.1"), "{request}");
+            assert!(!request.contains("wake up"), "the poke carries nothing");
+            stream.write_all(b"HTTP/1.1 204 x\r\n\r\n").await.unwrap();
+            let mut socket = Socket::join(&connector.url(), &credentials(&made)).await;
+            assert_eq!(socket.take_text().await, "wake up");
+        }
+    }
+}

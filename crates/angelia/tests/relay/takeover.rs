@@ -1,0 +1,87 @@
+//! One live socket per instance.
+
+use super::world::World;
+use angelia_testkit::socket::{Next, Socket};
+use std::time::Duration;
+
+#[tokio::test]
+async fn the_newest_socket_wins_and_late_acks_count() {
+    let world = World::new().await;
+    let mut old = world.join().await;
+    world.post("one").await;
+    world.post("two").await;
+    let (one, two) = (old.frame().await, old.frame().await);
+    assert_eq!((&one["event"]["text"], &two["event"]["text"]), (&"one".into(), &"two".into()));
+
+    let mut new = Socket::dial(&world.connector.url(), &world.gateway).await.unwrap();
+    new.hello("webchat", "webchat").await;
+    assert_eq!(new.frame().await["type"], "descriptor");
+    // The old socket is told; what it acknowledges until it is gone still counts.
+    old.ack(&one).await;
+    let Next::Closed(code, _) = old.next(Duration::from_secs(2)).await else {
+        panic!("the old socket stays")
+    };
+    assert_eq!(code, 1001);
+    drop(old);
+    let again = new.frame().await;
+    assert_eq!(again["event"]["text"], "two", "only what was not acknowledged comes again");
+    assert_eq!(again["bufferId"], two["bufferId"]);
+    new.ack(&again).await;
+    world.until_waiting(0).await;
+}
+
+#[tokio::test]
+async fn an_ack_on_the_new_socket_settles_what_the_old_one_pushed() {
+    let world = World::new().await;
+    let mut old = world.join().await;
+    world.post("one").await;
+    let one = old.frame().await;
+    let mut new = world.join().await;
+    new.ack(&one).await;
+    let _ = old.next(Duration::from_secs(2)).await;
+    drop(old);
+    world.until_waiting(0).await;
+    world.post("two").await;
+    assert_eq!(new.take_text().await, "two");
+}
+
+#[tokio::test]
+async fn two_processes_with_one_id_are_turned_away_for_a_while() {
+    let mut world = World::new().await;
+    let mut live = world.join().await;
+    for _ in 0..3 {
+        let next = world.join().await;
+        assert!(matches!(live.next(Duration::from_secs(3)).await, Next::Closed(1001, _)));
+        let _ = live.next(Duration::from_secs(1)).await;
+        live = next;
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let refused = Socket::dial(&world.connector.url(), &world.gateway).await.err().expect("turned away");
+    assert_eq!(refused.status, 503);
+    let retry: u64 = refused.headers["retry-after"].to_str().unwrap().parse().unwrap();
+    assert!((30..=60).contains(&retry), "{retry}");
+    assert!(world.connector.process().log_text().contains("two processes"), "the operator is told");
+    world.post("to the one that stays").await;
+    assert_eq!(live.take_text().await, "to the one that stays");
+}
+
+#[tokio::test]
+async fn an_entry_on_which_three_sockets_end_becomes_a_dead_letter() {
+    let world = World::new().await;
+    world.post("poison").await;
+    world.post("fine").await;
+    for _ in 0..3 {
+        let mut socket = world.join().await;
+        assert_eq!(socket.frame().await["event"]["text"], "poison");
+        drop(socket);
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    let mut socket = world.join().await;
+    assert_eq!(socket.take_text().await, "fine", "the poison is out of the way");
+    let dead = world.connector.command(&["inbox", "list", "--dead"]).await;
+    assert_eq!(dead["entries"].as_array().unwrap().len(), 1, "{dead}");
+    let redriven = world.connector.command(&["inbox", "redrive"]).await;
+    assert_eq!(redriven["redriven"], 1);
+    assert_eq!(socket.take_text().await, "poison");
+    world.until_waiting(0).await;
+}

@@ -1,0 +1,144 @@
+//! What a gateway says, frame by frame.
+
+use super::super::handshake::descriptor_for;
+use super::super::pending::result_line;
+use super::{Done, Phase, Session};
+use crate::telemetry::Counter;
+use angelia_contract::action::ActionResult;
+use angelia_contract::frame::GatewayFrame;
+use angelia_core::clock::{self, Mono};
+use angelia_core::fail;
+use angelia_core::inbox::Seq;
+use angelia_core::store::Settlement;
+use axum::extract::ws::Message;
+use std::time::Duration;
+
+/// How long going idle waits for acknowledgements in flight.
+const IDLE_PATIENCE: Duration = Duration::from_millis(1_500);
+/// How long a new socket waits for the one it replaces, commits included.
+const WAIT_FOR_OLD: Duration = Duration::from_secs(5);
+/// Interrupts of one gateway being resolved at the same time.
+const MAX_INTERRUPTS: usize = 8;
+
+impl Session {
+    /// Takes one WebSocket message.
+    pub(super) fn heard(&mut self, message: Message) {
+        let now = clock::mono();
+        self.heard_at = now;
+        self.spoke_after_close |= self.ending.is_some();
+        match message {
+            Message::Text(text) => self.take_bytes(text.as_bytes(), now),
+            Message::Binary(bytes) => self.take_bytes(&bytes, now),
+            Message::Pong(payload) => {
+                if let Ok(number) = <[u8; 8]>::try_from(payload.as_ref()) {
+                    self.window.pong(u64::from_be_bytes(number), now);
+                }
+            }
+            Message::Ping(_) => {}
+            Message::Close(_) => self.phase = Phase::Over,
+        }
+    }
+
+    fn take_bytes(&mut self, bytes: &[u8], now: Mono) {
+        for line in self.lines.push(bytes).collect::<Vec<_>>() {
+            match line {
+                Ok(line) => match GatewayFrame::parse(&line) {
+                    Ok(frame) => self.frame(frame, now),
+                    Err(_) => self.server.metrics.count(Counter::FramesMalformed),
+                },
+                Err(_) => self.server.metrics.count(Counter::LinesTooLong),
+            }
+        }
+    }
+
+    fn frame(&mut self, frame: GatewayFrame, now: Mono) {
+        match frame {
+            GatewayFrame::Hello(hello) => {
+                // Only gateways since 0.19.1 send a manifest, and those act on interrupts.
+                self.profile.interrupts |= hello.command_manifest.is_some();
+                let ours = self.server.descriptors();
+                if let Some(line) = self.handshake.hello(descriptor_for(&hello, &ours), now) {
+                    self.outgoing.line(&line);
+                }
+                self.greeted();
+            }
+            // Nothing a stranger to the handshake asks for is done.
+            _ if !self.handshake.begun() => self.server.metrics.count(Counter::FramesUnknown),
+            GatewayFrame::InboundAck { buffer_id } => self.acknowledged(&buffer_id, now),
+            GatewayFrame::Outbound(outbound) => {
+                self.server.metrics.count(Counter::Outbound);
+                let request_id = outbound.request_id.clone();
+                if self.ending.is_some() {
+                    let result = ActionResult::network("the connector is closing this connection; try again");
+                    self.outgoing.line(&result_line(request_id, result));
+                    return;
+                }
+                let ticket = self.pending.open(request_id, now);
+                crate::egress::submit(&self.server, &self.record, &self.mailbox, ticket, outbound);
+            }
+            GatewayFrame::Interrupt(interrupt) => self.interrupt(interrupt.session_key),
+            GatewayFrame::GoingIdle => {
+                if matches!(self.phase, Phase::Draining | Phase::Joining) {
+                    self.phase = Phase::GoingIdle(now + IDLE_PATIENCE);
+                }
+            }
+            GatewayFrame::Unknown { .. } => self.server.metrics.count(Counter::FramesUnknown),
+        }
+    }
+
+    /// The first hello makes this the instance's socket; one after going idle wakes it.
+    pub(super) fn greeted(&mut self) {
+        match self.phase {
+            Phase::Greeting => {
+                let (ended, old) = self.server.registry.claim(self.record.instance, self.mailbox.clone());
+                self.ended = Some(ended);
+                self.phase = Phase::Joining;
+                if let Some(old) = old {
+                    self.server.metrics.count(Counter::Takeovers);
+                    self.waits_for_old = true;
+                    self.jobs.push(Box::pin(async move {
+                        let _ = tokio::time::timeout(WAIT_FOR_OLD, old.wait()).await;
+                        Done::OldEnded
+                    }));
+                }
+                self.unflip();
+            }
+            Phase::Idle | Phase::GoingIdle(_) => {
+                self.phase = Phase::Joining;
+                self.unflip();
+            }
+            _ => {}
+        }
+    }
+
+    fn acknowledged(&mut self, buffer_id: &str, now: Mono) {
+        let Some(seq) = Seq::from_buffer_id(buffer_id) else {
+            self.server.metrics.count(Counter::AcksUnknown);
+            return;
+        };
+        let habit = self.window.habit();
+        let settled = self.window.ack(seq);
+        if settled.is_empty() {
+            // Pushed on an earlier socket: a late acknowledgement still settles it.
+            self.server.metrics.count(Counter::AcksUnknown);
+            self.backlog.remove(seq);
+            self.to_settle.push(Settlement { seq, by: None, pushed_at: None });
+        }
+        fail::point("after_ack");
+        self.settle(settled, now);
+        self.note_habit(habit);
+    }
+
+    fn interrupt(&mut self, session_key: String) {
+        if self.interrupting >= MAX_INTERRUPTS {
+            self.server.metrics.count(Counter::InterruptsUnresolved);
+            return;
+        }
+        self.interrupting += 1;
+        let (server, tenant) = (self.server.clone(), self.record.tenant.clone());
+        self.jobs.push(Box::pin(async move {
+            crate::interrupt::route(&server, &tenant, &session_key).await;
+            Done::Interrupted
+        }));
+    }
+}

@@ -1,0 +1,290 @@
+//! One live socket of one gateway: a single task with one loop.
+//!
+//! Every turn of the loop takes what arrived, lets time pass, writes what may
+//! be written, and then waits for whichever comes first. Nothing in it waits
+//! for a disk or a provider: such work runs beside it and comes back as [`Done`].
+
+mod deliver;
+mod hear;
+mod leave;
+
+use super::backlog::Backlog;
+use super::handshake::Handshake;
+use super::mailbox::{Ending, Mailbox};
+use super::outgoing::Outgoing;
+use super::pending::Pending;
+use super::registry::Ended;
+use crate::server::Server;
+use crate::telemetry::Counter;
+use angelia_contract::frame::ConnectorFrame;
+use angelia_contract::line::{LineBuffer, MAX_GATEWAY_MESSAGE};
+use angelia_core::clock::{self, Mono};
+use angelia_core::error::Result;
+use angelia_core::fail;
+use angelia_core::identity::GatewayRecord;
+use angelia_core::inbox::{Entry, Window};
+use angelia_core::store::Settlement;
+use axum::extract::ws::{Message, WebSocket};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A socket that says no hello within this time is not a gateway.
+const HELLO_WITHIN: Duration = Duration::from_secs(30);
+/// How often an otherwise quiet socket is pinged.
+const PING_EVERY: Duration = Duration::from_secs(30);
+/// Gateways may read nothing for 30–40 s and still be well.
+const SILENCE: Duration = Duration::from_secs(90);
+/// After a failed read or commit of the store.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// What the peer is known to be able to do.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::relay) struct PeerProfile {
+    /// It acts on `interrupt_inbound`.
+    pub(in crate::relay) interrupts: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// No hello yet.
+    Greeting,
+    /// Said hello; not yet quiet, or the replaced socket not yet gone.
+    Joining,
+    /// Entries are pushed as the window permits.
+    Draining,
+    /// Said it goes idle; acknowledgements in flight are awaited until then.
+    GoingIdle(Mono),
+    /// The flip is durable, or being made so.
+    Idle,
+    /// The close frame is written; last words are heard until then.
+    Closing(Mono),
+    /// Over.
+    Over,
+}
+
+/// Work that ran beside the loop.
+enum Done {
+    OldEnded,
+    Page(Result<Vec<Entry>>),
+    Ahead(Result<Vec<Entry>>),
+    Settled(Result<()>, Vec<Settlement>),
+    Flipped(Result<()>),
+    Interrupted,
+    Noted,
+}
+
+type Job = Pin<Box<dyn Future<Output = Done> + Send>>;
+
+pub(in crate::relay) struct Session {
+    server: Arc<Server>,
+    record: Arc<GatewayRecord>,
+    profile: PeerProfile,
+    mailbox: Arc<Mailbox>,
+    phase: Phase,
+    ending: Option<Ending>,
+    lines: LineBuffer,
+    handshake: Handshake,
+    window: Window,
+    backlog: Backlog,
+    pending: Pending,
+    outgoing: Outgoing,
+    jobs: FuturesUnordered<Job>,
+    /// Settled, to be made durable with the next commit.
+    to_settle: Vec<Settlement>,
+    settling: bool,
+    interrupting: usize,
+    ended: Option<Arc<Ended>>,
+    waits_for_old: bool,
+    opened_at: Mono,
+    heard_at: Mono,
+    pinged_at: Mono,
+    /// Whether the peer said anything after it was told to go.
+    spoke_after_close: bool,
+}
+impl Session {
+    pub(in crate::relay) fn new(
+        server: Arc<Server>,
+        record: Arc<GatewayRecord>,
+        profile: PeerProfile,
+    ) -> Self {
+        let now = clock::mono();
+        let standing = server.registry.standing(record.instance);
+        Self {
+            server,
+            record,
+            profile,
+            mailbox: Arc::default(),
+            phase: Phase::Greeting,
+            ending: None,
+            lines: LineBuffer::new(MAX_GATEWAY_MESSAGE),
+            handshake: Handshake::default(),
+            window: Window::new(standing.habit),
+            backlog: Backlog::default(),
+            pending: Pending::default(),
+            outgoing: Outgoing::default(),
+            jobs: FuturesUnordered::new(),
+            to_settle: Vec::new(),
+            settling: false,
+            interrupting: 0,
+            ended: None,
+            waits_for_old: false,
+            opened_at: now,
+            heard_at: now,
+            pinged_at: now,
+            spoke_after_close: false,
+        }
+    }
+
+    /// Serves the socket until it ends.
+    pub(in crate::relay) async fn run(mut self, socket: WebSocket) {
+        self.server.metrics.session(1);
+        let mailbox = self.mailbox.clone();
+        let (mut sink, mut stream) = socket.split();
+        loop {
+            let now = clock::mono();
+            self.advance(now);
+            if self.phase == Phase::Over {
+                break;
+            }
+            let nap = self.next_deadline().since(now);
+            let (outgoing, may_read) = (&mut self.outgoing, !self.pending.is_full());
+            let writing = outgoing.is_pending();
+            tokio::select! {
+                biased;
+                written = poll_fn(|cx| outgoing.poll_write(&mut sink, cx)), if writing => match written {
+                    Ok(()) => fail::point("after_push"),
+                    Err(_) => self.phase = Phase::Over,
+                },
+                Some(done) = self.jobs.next(), if !self.jobs.is_empty() => self.done(done),
+                message = stream.next(), if may_read => match message {
+                    Some(Ok(message)) => self.heard(message),
+                    // An end, an error, or a message over the limit: nothing more comes.
+                    Some(Err(_)) | None => self.phase = Phase::Over,
+                },
+                () = mailbox.arrival() => {}
+                () = tokio::time::sleep(nap) => {}
+            }
+        }
+        drop((sink, stream));
+        self.finish().await;
+    }
+
+    /// Takes the mail, lets time pass, and writes what may be written.
+    fn advance(&mut self, now: Mono) {
+        self.take_mail();
+        self.pass_time(now);
+        if self.phase == Phase::Draining {
+            self.drain(now);
+        }
+        self.commit_settled();
+    }
+
+    fn take_mail(&mut self) {
+        let mut mail = self.mailbox.take();
+        for answer in mail.answers.drain(..) {
+            if self.pending.close(answer.ticket) {
+                self.outgoing.line(&answer.line);
+            }
+        }
+        for line in mail.interrupts.drain(..) {
+            self.server.metrics.count(Counter::Interrupts);
+            self.outgoing.line(&line);
+        }
+        self.backlog.take(&mut mail);
+        if let Some(ending) = mail.ending
+            && self.ending.is_none()
+        {
+            self.close(ending, clock::mono());
+        }
+    }
+
+    fn pass_time(&mut self, now: Mono) {
+        while let Some(line) = self.pending.expire(now) {
+            self.server.metrics.count(Counter::OutboundTimedOut);
+            self.outgoing.line(&line);
+        }
+        let habit = self.window.habit();
+        let settled = self.window.tick(now);
+        self.settle(settled, now);
+        self.note_habit(habit);
+        if let Some(repeat) = self.handshake.complete(now) {
+            if let Some(line) = repeat {
+                self.outgoing.line(&line);
+            }
+            self.join();
+        }
+        match self.phase {
+            Phase::Greeting if now.since(self.opened_at) >= HELLO_WITHIN => self.phase = Phase::Over,
+            Phase::GoingIdle(until) if self.is_quiet() || now >= until => self.flip(),
+            Phase::Closing(until) if now >= until => self.phase = Phase::Over,
+            _ => {}
+        }
+        if now.since(self.heard_at) >= SILENCE {
+            self.phase = Phase::Over;
+        } else if now.since(self.pinged_at) >= PING_EVERY && now.since(self.heard_at) >= PING_EVERY {
+            self.ping(0, now);
+        }
+    }
+
+    /// When [`Session::pass_time`] has to look again.
+    fn next_deadline(&self) -> Mono {
+        let silence = (self.heard_at.max(self.pinged_at) + PING_EVERY).min(self.heard_at + SILENCE);
+        let phase = match self.phase {
+            Phase::Greeting => Some(self.opened_at + HELLO_WITHIN),
+            Phase::GoingIdle(until) | Phase::Closing(until) => Some(until),
+            _ => None,
+        };
+        let others = [phase, self.handshake.due(), self.window.next_tick(), self.pending.next_deadline()];
+        others.into_iter().flatten().fold(silence, Mono::min)
+    }
+
+    /// Starts the drain once the handshake is quiet and the old socket is gone.
+    fn join(&mut self) {
+        if self.phase == Phase::Joining && !self.waits_for_old {
+            self.phase = Phase::Draining;
+            if self.server.store.usage(self.record.instance).entries > 0 {
+                self.load_ahead();
+            } else {
+                // Nothing waited when the mailbox was already open: all else comes by mail.
+                self.backlog.wants_page();
+                self.backlog.loaded(Some(Vec::new()));
+            }
+        }
+    }
+
+    fn done(&mut self, done: Done) {
+        match done {
+            Done::OldEnded => {
+                self.waits_for_old = false;
+                if self.handshake.due().is_none() {
+                    self.join();
+                }
+            }
+            Done::Page(page) => self.backlog.loaded(page.ok()),
+            Done::Ahead(Ok(entries)) => self.backlog.loaded_ahead(entries),
+            Done::Ahead(Err(_)) => self.load_ahead(),
+            Done::Settled(Ok(()), settled) => {
+                self.settling = false;
+                let here = settled.iter().filter(|settlement| settlement.by.is_some()).count();
+                self.window.committed(here);
+            }
+            Done::Settled(Err(_), settled) => {
+                self.settling = false;
+                self.to_settle.splice(0..0, settled);
+            }
+            Done::Flipped(Ok(())) => self.outgoing.line(&ConnectorFrame::GoingIdleAck.to_line()),
+            Done::Flipped(Err(_)) => self.phase = Phase::Draining,
+            Done::Interrupted => self.interrupting -= 1,
+            Done::Noted => {}
+        }
+    }
+
+    fn ping(&mut self, number: u64, now: Mono) {
+        self.pinged_at = now;
+        self.outgoing.message(Message::Ping(number.to_be_bytes().to_vec().into()));
+    }
+}
