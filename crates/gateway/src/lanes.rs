@@ -127,7 +127,11 @@ impl<W> Lanes<W> {
         }
         let running = || self.lanes.values().filter_map(|lane| lane.running.as_ref());
         let spelled = running().filter(|turn| spellings(&turn.source, options).any(|k| k == key));
-        let stopped = spelled.inspect(|turn| drop(turn.cancel.send_replace(true))).count();
+        let mut stopped = 0;
+        for turn in spelled {
+            turn.cancel.send_replace(true);
+            stopped += 1;
+        }
         if stopped > 0 {
             return stopped;
         }

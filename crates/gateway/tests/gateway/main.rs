@@ -3,6 +3,9 @@
 //! Most tests run on a stopped clock that jumps to the next timer whenever
 //! nothing else can happen, so waits of minutes cost nothing.
 
+// Test helpers stand outside of test functions, where the lint looks away.
+#![allow(clippy::unwrap_used)]
+
 mod calls;
 mod delivery;
 mod dependencies;

@@ -31,8 +31,10 @@ const LOCK: &str = "lock";
 
 /// The embedded store.
 pub struct Sqlite {
-    writer: Writer,
+    // Dropped in this order: the last connection to close folds the log into
+    // the database, and a reader's cannot.
     readers: Readers,
+    writer: Writer,
     usage: Arc<Mutex<HashMap<InstanceId, Usage>>>,
     /// Held for as long as the store is open: one server per data directory.
     _lock: File,
@@ -49,7 +51,7 @@ impl Sqlite {
         let connection = open_for_writing(&path)?;
         let usage = Arc::new(Mutex::new(read_usage(&connection)?));
         let writer = Writer::start(connection, quota, usage.clone(), announce)?;
-        Ok(Self { writer, readers: Readers::new(path), usage, _lock: lock })
+        Ok(Self { readers: Readers::new(path), writer, usage, _lock: lock })
     }
 
     fn usage_map(&self) -> MutexGuard<'_, HashMap<InstanceId, Usage>> {

@@ -1,6 +1,7 @@
 //! Group commit: one thread, one transaction for everybody who waits.
 
 use super::failed;
+use angelia_core::clock::Mono;
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{Entry, InstanceId, Quota, Seq, Usage};
 use angelia_core::store::{Announce, Later, Line};
@@ -10,12 +11,15 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 /// Writes that may wait; beyond it callers wait to get in line.
 const QUEUE: usize = 4096;
 /// Writes in one transaction: enough to share the fsync, few enough to answer soon.
 const BATCH: usize = 512;
+/// How often the write-ahead log is emptied: settled text lives on in it until then.
+const EMPTY_LOG_EVERY: Duration = Duration::from_secs(60);
 
 type Answer = Box<dyn FnOnce(Result<()>) + Send>;
 type Job = Box<dyn FnOnce(&mut Txn<'_>) -> rusqlite::Result<Answer> + Send>;
@@ -88,7 +92,15 @@ impl Writer {
         let (jobs, inbox) = mpsc::channel(QUEUE);
         let healthy = Arc::new(AtomicBool::new(true));
         let counted = usage.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
-        let state = Thread { connection, quota, counted, usage, announce, healthy: healthy.clone() };
+        let state = Thread {
+            connection,
+            quota,
+            counted,
+            usage,
+            announce,
+            healthy: healthy.clone(),
+            emptied_at: clock::mono(),
+        };
         let thread = std::thread::Builder::new()
             .name("store-writer".into())
             .spawn(move || state.run(inbox))
@@ -155,6 +167,7 @@ struct Thread {
     usage: Arc<Mutex<HashMap<InstanceId, Usage>>>,
     announce: Arc<dyn Announce>,
     healthy: Arc<AtomicBool>,
+    emptied_at: Mono,
 }
 
 impl Thread {
@@ -162,7 +175,16 @@ impl Thread {
         let mut batch = Vec::with_capacity(BATCH);
         while inbox.blocking_recv_many(&mut batch, BATCH) > 0 {
             self.commit(batch.drain(..));
+            if inbox.is_empty() && clock::mono().since(self.emptied_at) >= EMPTY_LOG_EVERY {
+                self.empty_log();
+            }
         }
+    }
+
+    /// Folds the log into the database and cuts it; readers in the way are no harm.
+    fn empty_log(&mut self) {
+        self.emptied_at = clock::mono();
+        let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     }
 
     fn commit(&mut self, jobs: impl Iterator<Item = Job>) {

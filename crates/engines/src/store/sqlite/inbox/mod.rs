@@ -1,18 +1,16 @@
 //! Appending, draining, settling.
 
+mod dead;
+mod list;
+
 use super::Sqlite;
 use super::writer::{Txn, now};
 use angelia_core::clock::UnixMillis;
 use angelia_core::inbox::{AckHabit, Entry, EntryKind, InstanceId, Seq, Usage};
-use angelia_core::store::{
-    Appended, Gap, InboxStore, Later, Listed, ListedInbox, NewEntry, Returned, Settlement,
-};
+use angelia_core::store::{Appended, InboxStore, Later, Listed, ListedInbox, NewEntry, Returned, Settlement};
 use bytes::Bytes;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{OptionalExtension, Row, params};
 
-/// Sockets in a row that may end on an entry without any acknowledgement
-/// before it is taken out of the way of those behind it.
-const STRIKES_UNTIL_DEAD: u32 = 3;
 /// A conversation's row is refreshed at most this often; it only has to be roughly recent.
 const CONVERSATION_REFRESH_MS: i64 = 3_600_000;
 const ENTRY_COLUMNS: &str = "seq, kind, platform, bot, chat_id, session_key, body";
@@ -65,7 +63,7 @@ impl InboxStore for Sqlite {
             )?
             .execute(params![instance.0, returned.strike.map_or(0, |seq| seq.0)])?;
             match returned.strike {
-                Some(seq) => strike(txn, instance, seq),
+                Some(seq) => dead::strike(txn, instance, seq),
                 None => Ok(None),
             }
         })
@@ -96,7 +94,7 @@ impl InboxStore for Sqlite {
     }
 
     fn inboxes(&self) -> Later<'_, Vec<ListedInbox>> {
-        self.readers.read("list inboxes", inboxes)
+        self.readers.read("list inboxes", list::inboxes)
     }
 
     fn entries(&self, instance: Option<InstanceId>, dead: bool, limit: usize) -> Later<'_, Vec<Listed>> {
@@ -106,17 +104,17 @@ impl InboxStore for Sqlite {
                  FROM inbox WHERE (?1 IS NULL OR instance = ?1) AND (dead_at IS NOT NULL) = ?2
                  ORDER BY seq LIMIT ?3",
             )?
-            .query_map(params![instance.map(|i| i.0), dead, limit as i64], listed)?
+            .query_map(params![instance.map(|i| i.0), dead, limit as i64], list::listed)?
             .collect()
         })
     }
 
     fn redrive(&self, instance: Option<InstanceId>, seq: Option<Seq>) -> Later<'_, u64> {
-        self.writer.write("redrive dead letters", move |txn| redrive(txn, instance, seq))
+        self.writer.write("redrive dead letters", move |txn| dead::redrive(txn, instance, seq))
     }
 
     fn purge(&self, instance: Option<InstanceId>, seq: Option<Seq>) -> Later<'_, u64> {
-        self.writer.write("purge entries", move |txn| purge(txn, instance, seq))
+        self.writer.write("purge entries", move |txn| dead::purge(txn, instance, seq))
     }
 }
 
@@ -278,115 +276,6 @@ fn note_push(txn: &Txn<'_>, seq: Seq, pushed_at: Option<UnixMillis>) -> rusqlite
     Ok(())
 }
 
-fn strike(txn: &mut Txn<'_>, instance: InstanceId, seq: Seq) -> rusqlite::Result<Option<Seq>> {
-    let struck: Option<(u32, usize)> = txn
-        .prepare_cached(
-            "UPDATE inbox SET strikes = strikes + 1 WHERE instance = ? AND seq = ? AND dead_at IS NULL
-             RETURNING strikes, length(body)",
-        )?
-        .query_row(params![instance.0, seq.0], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
-    let Some((strikes, bytes)) = struck else { return Ok(None) };
-    if strikes < STRIKES_UNTIL_DEAD {
-        return Ok(None);
-    }
-    txn.prepare_cached("UPDATE inbox SET dead_at = ? WHERE instance = ? AND seq = ?")?.execute(params![
-        now(),
-        instance.0,
-        seq.0
-    ])?;
-    txn.count(instance, |usage| usage.remove(bytes));
-    close_journal(txn, seq, "dead letter: three sockets ended on it without an acknowledgement")?;
-    txn.removed(instance, vec![seq]);
-    Ok(Some(seq))
-}
-
-fn redrive(txn: &mut Txn<'_>, instance: Option<InstanceId>, seq: Option<Seq>) -> rusqlite::Result<u64> {
-    let rows: Vec<(InstanceId, Entry, bool)> = txn
-        .prepare_cached(&format!(
-            "UPDATE inbox SET dead_at = NULL, strikes = 0
-             WHERE dead_at IS NOT NULL AND (?1 IS NULL OR instance = ?1) AND (?2 IS NULL OR seq = ?2)
-             RETURNING {ENTRY_COLUMNS}, instance, ahead"
-        ))?
-        .query_map(params![instance.map(|i| i.0), seq.map(|s| s.0)], |row| {
-            Ok((InstanceId(row.get(7)?), entry(row)?, row.get(8)?))
-        })?
-        .collect::<rusqlite::Result<_>>()?;
-    let count = rows.len() as u64;
-    for (instance, entry, _) in rows {
-        txn.count(instance, |usage| usage.add(entry.body.len()));
-        txn.prepare_cached("UPDATE journal SET settled_at = NULL, outcome = NULL WHERE seq = ?")?
-            .execute([entry.seq.0])?;
-        // A live socket has read past it: it comes as a late entry, like one that goes ahead.
-        txn.appended(instance, entry, true);
-    }
-    Ok(count)
-}
-
-fn purge(txn: &mut Txn<'_>, instance: Option<InstanceId>, seq: Option<Seq>) -> rusqlite::Result<u64> {
-    let rows: Vec<(InstanceId, Seq)> = txn
-        .prepare_cached(
-            "SELECT instance, seq FROM inbox
-             WHERE (?1 IS NULL OR instance = ?1) AND (seq = ?2 OR (?2 IS NULL AND dead_at IS NOT NULL))",
-        )?
-        .query_map(params![instance.map(|i| i.0), seq.map(|s| s.0)], |row| {
-            Ok((InstanceId(row.get(0)?), Seq(row.get(1)?)))
-        })?
-        .collect::<rusqlite::Result<_>>()?;
-    let count = rows.len() as u64;
-    for (instance, seq) in rows {
-        remove(txn, instance, seq)?;
-        close_journal(txn, seq, "purged by the operator")?;
-        txn.removed(instance, vec![seq]);
-    }
-    Ok(count)
-}
-
-fn inboxes(db: &Connection) -> rusqlite::Result<Vec<ListedInbox>> {
-    let mut list: Vec<ListedInbox> = db
-        .prepare_cached(
-            "SELECT instance, tenant, name, idle,
-                    (SELECT count(*) FROM inbox e WHERE e.instance = i.instance AND dead_at IS NULL),
-                    (SELECT coalesce(sum(length(body)), 0) FROM inbox e WHERE e.instance = i.instance AND dead_at IS NULL),
-                    (SELECT count(*) FROM inbox e WHERE e.instance = i.instance AND dead_at IS NOT NULL),
-                    (SELECT min(received_at) FROM inbox e WHERE e.instance = i.instance AND dead_at IS NULL)
-             FROM instances i ORDER BY tenant, name",
-        )?
-        .query_map([], |row| {
-            Ok(ListedInbox {
-                instance: InstanceId(row.get(0)?),
-                tenant: row.get(1)?,
-                name: row.get(2)?,
-                idle: row.get(3)?,
-                waiting: row.get(4)?,
-                bytes: row.get(5)?,
-                dead: row.get(6)?,
-                oldest_at: row.get::<_, Option<i64>>(7)?.map(UnixMillis),
-                gaps: Vec::new(),
-            })
-        })?
-        .collect::<rusqlite::Result<_>>()?;
-    for inbox in &mut list {
-        inbox.gaps = gaps(db, inbox.instance)?;
-    }
-    Ok(list)
-}
-
-fn gaps(db: &Connection, instance: InstanceId) -> rusqlite::Result<Vec<Gap>> {
-    db.prepare_cached(
-        "SELECT chat_id, lost, first_at, last_at FROM gaps WHERE instance = ? ORDER BY chat_id",
-    )?
-    .query_map([instance.0], |row| {
-        Ok(Gap {
-            chat_id: row.get(0)?,
-            lost: row.get(1)?,
-            first_at: UnixMillis(row.get(2)?),
-            last_at: UnixMillis(row.get(3)?),
-        })
-    })?
-    .collect()
-}
-
 fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
     let kind: String = row.get(1)?;
     Ok(Entry {
@@ -397,20 +286,5 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
         chat_id: row.get(4)?,
         session_key: row.get(5)?,
         body: Bytes::from(row.get::<_, Vec<u8>>(6)?),
-    })
-}
-
-fn listed(row: &Row<'_>) -> rusqlite::Result<Listed> {
-    Ok(Listed {
-        seq: Seq(row.get(0)?),
-        instance: InstanceId(row.get(1)?),
-        kind: row.get(2)?,
-        platform: row.get(3)?,
-        chat_id: row.get(4)?,
-        message_id: row.get(5)?,
-        bytes: row.get(6)?,
-        received_at: UnixMillis(row.get(7)?),
-        strikes: row.get(8)?,
-        dead_at: row.get::<_, Option<i64>>(9)?.map(UnixMillis),
     })
 }

@@ -1,0 +1,82 @@
+//! Dead letters: entries on which sockets kept ending.
+
+use super::super::writer::{Txn, now};
+use super::{ENTRY_COLUMNS, close_journal, entry, remove};
+use angelia_core::inbox::{Entry, InstanceId, Seq};
+use rusqlite::{OptionalExtension, params};
+
+/// Sockets in a row that may end on an entry without any acknowledgement
+/// before it is taken out of the way of those behind it.
+const STRIKES_UNTIL_DEAD: u32 = 3;
+
+pub(super) fn strike(txn: &mut Txn<'_>, instance: InstanceId, seq: Seq) -> rusqlite::Result<Option<Seq>> {
+    let struck: Option<(u32, usize)> = txn
+        .prepare_cached(
+            "UPDATE inbox SET strikes = strikes + 1 WHERE instance = ? AND seq = ? AND dead_at IS NULL
+             RETURNING strikes, length(body)",
+        )?
+        .query_row(params![instance.0, seq.0], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let Some((strikes, bytes)) = struck else { return Ok(None) };
+    if strikes < STRIKES_UNTIL_DEAD {
+        return Ok(None);
+    }
+    txn.prepare_cached("UPDATE inbox SET dead_at = ? WHERE instance = ? AND seq = ?")?.execute(params![
+        now(),
+        instance.0,
+        seq.0
+    ])?;
+    txn.count(instance, |usage| usage.remove(bytes));
+    close_journal(txn, seq, "dead letter: three sockets ended on it without an acknowledgement")?;
+    txn.removed(instance, vec![seq]);
+    Ok(Some(seq))
+}
+
+pub(super) fn redrive(
+    txn: &mut Txn<'_>,
+    instance: Option<InstanceId>,
+    seq: Option<Seq>,
+) -> rusqlite::Result<u64> {
+    let rows: Vec<(InstanceId, Entry, bool)> = txn
+        .prepare_cached(&format!(
+            "UPDATE inbox SET dead_at = NULL, strikes = 0
+             WHERE dead_at IS NOT NULL AND (?1 IS NULL OR instance = ?1) AND (?2 IS NULL OR seq = ?2)
+             RETURNING {ENTRY_COLUMNS}, instance, ahead"
+        ))?
+        .query_map(params![instance.map(|i| i.0), seq.map(|s| s.0)], |row| {
+            Ok((InstanceId(row.get(7)?), entry(row)?, row.get(8)?))
+        })?
+        .collect::<rusqlite::Result<_>>()?;
+    let count = rows.len() as u64;
+    for (instance, entry, _) in rows {
+        txn.count(instance, |usage| usage.add(entry.body.len()));
+        txn.prepare_cached("UPDATE journal SET settled_at = NULL, outcome = NULL WHERE seq = ?")?
+            .execute([entry.seq.0])?;
+        // A live socket has read past it: it comes as a late entry, like one that goes ahead.
+        txn.appended(instance, entry, true);
+    }
+    Ok(count)
+}
+
+pub(super) fn purge(
+    txn: &mut Txn<'_>,
+    instance: Option<InstanceId>,
+    seq: Option<Seq>,
+) -> rusqlite::Result<u64> {
+    let rows: Vec<(InstanceId, Seq)> = txn
+        .prepare_cached(
+            "SELECT instance, seq FROM inbox
+             WHERE (?1 IS NULL OR instance = ?1) AND (seq = ?2 OR (?2 IS NULL AND dead_at IS NOT NULL))",
+        )?
+        .query_map(params![instance.map(|i| i.0), seq.map(|s| s.0)], |row| {
+            Ok((InstanceId(row.get(0)?), Seq(row.get(1)?)))
+        })?
+        .collect::<rusqlite::Result<_>>()?;
+    let count = rows.len() as u64;
+    for (instance, seq) in rows {
+        remove(txn, instance, seq)?;
+        close_journal(txn, seq, "purged by the operator")?;
+        txn.removed(instance, vec![seq]);
+    }
+    Ok(count)
+}

@@ -1,0 +1,196 @@
+use super::open::{Opened, entry};
+use angelia_core::Kind;
+use angelia_core::clock;
+use angelia_core::inbox::{AckHabit, EntryKind, Quota, Seq, SettledBy, Usage};
+use angelia_core::store::{Appended, NewEntry, Returned, Settlement};
+use std::time::Duration;
+
+fn settled(seq: Seq) -> Settlement {
+    Settlement { seq, by: Some(SettledBy::Ack), pushed_at: Some(clock::wall()) }
+}
+
+#[tokio::test]
+async fn an_event_is_seen_once_per_platform_bot_and_kind() {
+    let opened = Opened::new();
+    let a = opened.instance("a").await;
+    let Appended::New(first) = opened.store.append(entry(a, "m1")).await.unwrap() else { panic!("new") };
+    assert_eq!(opened.store.append(entry(a, "m1")).await.unwrap(), Appended::Seen(first));
+    let others = [
+        NewEntry { bot: "other".into(), ..entry(a, "m1") },
+        NewEntry { platform: "sms".into(), ..entry(a, "m1") },
+        NewEntry { kind: EntryKind::Stop, ..entry(a, "m1") },
+    ];
+    for other in others {
+        assert!(matches!(opened.store.append(other).await.unwrap(), Appended::New(_)));
+    }
+    opened.store.settle(a, vec![settled(first)]).await.unwrap();
+    assert_eq!(
+        opened.store.append(entry(a, "m1")).await.unwrap(),
+        Appended::Seen(first),
+        "settled is seen too"
+    );
+    assert_eq!(opened.seqs(a).await.len(), 3);
+}
+
+#[tokio::test]
+async fn what_is_appended_survives_and_what_is_settled_is_gone() {
+    let opened = Opened::new();
+    let (a, b) = (opened.instance("a").await, opened.instance("b").await);
+    for n in 0..5 {
+        opened.store.append(entry(a, &format!("a{n}"))).await.unwrap();
+        opened.store.append(entry(b, &format!("b{n}"))).await.unwrap();
+    }
+    let seqs = opened.seqs(a).await;
+    opened.store.settle(a, vec![settled(seqs[0]), settled(seqs[1]), settled(seqs[0])]).await.unwrap();
+    opened.store.settle(b, vec![settled(seqs[2])]).await.unwrap();
+    let opened = opened.reopen();
+    assert_eq!(opened.seqs(a).await, seqs[2..], "another instance settles nothing of mine");
+    assert_eq!(opened.seqs(b).await.len(), 5);
+    assert_eq!(opened.store.usage(a).entries, 3);
+    assert_eq!(
+        opened.store.load(a, seqs[2], 1).await.unwrap()[0].seq,
+        seqs[3],
+        "a page goes on where it ended"
+    );
+    let body = &opened.store.load(a, Seq(0), 1).await.unwrap()[0].body;
+    assert_eq!(&body[..], b"{\"text\":\"a2\"}", "the bytes are those that were given");
+}
+
+#[tokio::test]
+async fn commits_are_announced_in_the_order_of_the_log() {
+    let opened = Opened::new();
+    let a = opened.instance("a").await;
+    let mut tasks = tokio::task::JoinSet::new();
+    for n in 0..500 {
+        let store = opened.store.clone();
+        tasks.spawn(async move { store.append(entry(a, &format!("m{n}"))).await.unwrap() });
+    }
+    tasks.join_all().await;
+    let announced: Vec<Seq> = opened.witness.appended.lock().unwrap().iter().map(|(_, seq)| *seq).collect();
+    assert_eq!(announced.len(), 500);
+    assert!(announced.is_sorted());
+    assert_eq!(announced, opened.seqs(a).await);
+}
+
+#[tokio::test]
+async fn three_strikes_in_a_row_make_a_dead_letter() {
+    let opened = Opened::new();
+    let a = opened.instance("a").await;
+    for id in ["poison", "fine"] {
+        opened.store.append(entry(a, id)).await.unwrap();
+    }
+    let seqs = opened.seqs(a).await;
+    let strike = |seq: Option<Seq>| Returned {
+        entries: seqs.iter().map(|seq| (*seq, clock::wall())).collect(),
+        strike: seq,
+    };
+    for _ in 0..2 {
+        assert_eq!(opened.store.returned(a, strike(Some(seqs[0]))).await.unwrap(), None);
+    }
+    opened.store.returned(a, strike(None)).await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(opened.store.returned(a, strike(Some(seqs[0]))).await.unwrap(), None, "it starts anew");
+    }
+    assert_eq!(opened.store.returned(a, strike(Some(seqs[0]))).await.unwrap(), Some(seqs[0]));
+    assert_eq!(opened.seqs(a).await, [seqs[1]]);
+    assert_eq!(*opened.witness.removed.lock().unwrap(), [seqs[0]]);
+    assert_eq!(opened.store.entries(Some(a), true, 10).await.unwrap()[0].seq, seqs[0]);
+    let opened = opened.reopen();
+    assert_eq!(opened.store.usage(a).entries, 1, "dead letters do not count");
+    assert_eq!(opened.store.redrive(Some(a), None).await.unwrap(), 1);
+    assert_eq!(opened.seqs(a).await, seqs);
+    assert_eq!(opened.store.purge(Some(a), Some(seqs[0])).await.unwrap(), 1);
+    assert_eq!(opened.store.purge(None, None).await.unwrap(), 0, "without a name only dead letters go");
+    assert_eq!(opened.store.usage(a).entries, 1);
+}
+
+#[tokio::test]
+async fn beyond_a_quota_the_oldest_go_and_nobody_else_is_touched() {
+    let opened = Opened::with(Quota { entries: 10, bytes: 10_000, ..Quota::default() });
+    let (a, b) = (opened.instance("a").await, opened.instance("b").await);
+    for n in 0..25 {
+        let chat = if n % 2 == 0 { "web-even" } else { "web-odd" };
+        opened.store.append(NewEntry { chat_id: chat.into(), ..entry(a, &format!("a{n}")) }).await.unwrap();
+        opened.store.append(entry(b, "b")).await.unwrap();
+    }
+    let big = NewEntry { body: vec![b'x'; 9_990].into(), ..entry(a, "big") };
+    opened.store.append(big).await.unwrap();
+    assert_eq!(opened.store.usage(a), Usage { entries: 1, bytes: 9_990 });
+    assert_eq!(opened.store.usage(b).entries, 1);
+    let inboxes = opened.store.inboxes().await.unwrap();
+    let gaps: Vec<(String, u64)> =
+        inboxes[0].gaps.iter().map(|gap| (gap.chat_id.clone(), gap.lost)).collect();
+    assert_eq!(gaps, [("web-even".to_owned(), 13), ("web-odd".to_owned(), 12)]);
+    assert_eq!(opened.witness.removed.lock().unwrap().len(), 25, "the socket is told");
+    let story = opened.store.explain("a0").await.unwrap();
+    assert!(story[0].outcome.as_ref().unwrap().contains("quota"));
+}
+
+#[tokio::test]
+async fn what_waited_too_long_goes_and_old_keys_are_forgotten() {
+    let opened = Opened::new();
+    let a = opened.instance("a").await;
+    let days = |n: u64| clock::wall().before(Duration::from_secs(n * 24 * 3600));
+    opened.store.append(NewEntry { received_at: days(8), ..entry(a, "overaged") }).await.unwrap();
+    opened.store.append(NewEntry { received_at: days(4), ..entry(a, "old") }).await.unwrap();
+    opened.store.append(entry(a, "new")).await.unwrap();
+    let seqs = opened.seqs(a).await;
+    opened.store.settle(a, vec![settled(seqs[2])]).await.unwrap();
+    opened.store.prune().await.unwrap();
+    assert_eq!(opened.seqs(a).await, [seqs[1]]);
+    assert!(
+        matches!(opened.store.append(entry(a, "new")).await.unwrap(), Appended::Seen(_)),
+        "72 h are not over"
+    );
+    assert!(
+        matches!(opened.store.append(entry(a, "old")).await.unwrap(), Appended::Seen(_)),
+        "it still waits"
+    );
+    opened.store.settle(a, vec![settled(seqs[1])]).await.unwrap();
+    opened.store.prune().await.unwrap();
+    assert!(matches!(opened.store.append(entry(a, "old")).await.unwrap(), Appended::New(_)));
+}
+
+#[tokio::test]
+async fn habits_and_flips_are_remembered() {
+    let opened = Opened::new();
+    let a = opened.instance("a").await;
+    opened.store.set_habit(a, AckHabit::Silent).await.unwrap();
+    opened.store.set_idle(a, true).await.unwrap();
+    let opened = opened.reopen();
+    let instance = opened.store.instances().await.unwrap().remove(0);
+    assert_eq!((instance.habit, instance.idle, instance.is_default), (AckHabit::Silent, true, true));
+}
+
+#[tokio::test]
+async fn a_data_directory_is_used_by_one_store_only() {
+    let opened = Opened::new();
+    let second = angelia_engines::store::sqlite::Sqlite::open(
+        opened.folder.path(),
+        Quota::default(),
+        opened.witness.clone(),
+    );
+    assert_eq!(second.err().unwrap().kind(), Kind::Conflict);
+    assert!(angelia_engines::store::sqlite::is_locked(opened.folder.path()));
+}
+
+#[tokio::test]
+async fn settled_text_is_overwritten_on_disk() {
+    let opened = Opened::new();
+    let a = opened.instance("a").await;
+    let canary = "canary-4c7e-on-disk";
+    let body = format!("{{\"text\":\"{}\"}}", canary.repeat(50));
+    opened.store.append(NewEntry { body: body.into(), ..entry(a, "m") }).await.unwrap();
+    let on_disk = |opened: &Opened| {
+        let files = ["angelia.db", "angelia.db-wal"].map(|name| opened.folder.path().join(name));
+        files.iter().any(|file| {
+            let bytes = std::fs::read(file).unwrap_or_default();
+            bytes.windows(canary.len()).any(|window| window == canary.as_bytes())
+        })
+    };
+    assert!(on_disk(&opened), "the search finds what waits");
+    let seqs = opened.seqs(a).await;
+    opened.store.settle(a, vec![settled(seqs[0])]).await.unwrap();
+    let opened = opened.reopen();
+    assert!(!on_disk(&opened), "and nothing after it settled and the log was folded in");
+}

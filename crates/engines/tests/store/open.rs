@@ -1,0 +1,87 @@
+//! A store of its own for each test, and a witness of what it announces.
+
+use angelia_core::clock;
+use angelia_core::inbox::{Entry, EntryKind, InstanceId, Quota, Seq};
+use angelia_core::store::{Announce, Line, NewEntry, NewGateway, Store};
+use angelia_engines::store::sqlite::Sqlite;
+use std::sync::{Arc, Mutex};
+use tempfile::TempDir;
+
+#[derive(Default)]
+pub(crate) struct Witness {
+    pub(crate) appended: Mutex<Vec<(InstanceId, Seq)>>,
+    pub(crate) removed: Mutex<Vec<Seq>>,
+    pub(crate) lines: Mutex<Vec<Line>>,
+}
+
+impl Announce for Witness {
+    fn appended(&self, instance: InstanceId, entry: Entry, _ahead: bool) {
+        self.appended.lock().unwrap().push((instance, entry.seq));
+    }
+
+    fn removed(&self, _instance: InstanceId, seqs: &[Seq]) {
+        self.removed.lock().unwrap().extend(seqs);
+    }
+
+    fn line(&self, line: &Line) {
+        self.lines.lock().unwrap().push(line.clone());
+    }
+}
+
+pub(crate) struct Opened {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) witness: Arc<Witness>,
+    pub(crate) folder: TempDir,
+    quota: Quota,
+}
+
+impl Opened {
+    pub(crate) fn new() -> Self {
+        Self::with(Quota::default())
+    }
+
+    pub(crate) fn with(quota: Quota) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let witness = Arc::new(Witness::default());
+        let store = Arc::new(Sqlite::open(folder.path(), quota, witness.clone()).unwrap());
+        Self { store, witness, folder, quota }
+    }
+
+    /// Closes the store and opens it again, as a restart does.
+    pub(crate) fn reopen(self) -> Self {
+        let Self { store, witness, folder, quota } = self;
+        drop(store);
+        let store = Arc::new(Sqlite::open(folder.path(), quota, witness.clone()).unwrap());
+        Self { store, witness, folder, quota }
+    }
+
+    pub(crate) async fn instance(&self, name: &str) -> InstanceId {
+        let new = NewGateway {
+            tenant: "acme".into(),
+            gateway_id: name.into(),
+            sealed_secret: vec![1],
+            wake_url: None,
+        };
+        self.store.create_gateway(new).await.unwrap().instance
+    }
+
+    pub(crate) async fn seqs(&self, instance: InstanceId) -> Vec<Seq> {
+        self.store.load(instance, Seq(0), 1_000).await.unwrap().iter().map(|entry| entry.seq).collect()
+    }
+}
+
+pub(crate) fn entry(instance: InstanceId, message_id: &str) -> NewEntry {
+    NewEntry {
+        tenant: "acme".into(),
+        instance,
+        kind: EntryKind::Message,
+        platform: "webchat".into(),
+        bot: "webchat".into(),
+        chat_id: "web-lab".into(),
+        message_id: message_id.into(),
+        session_key: "agent:main:relay:group:web-lab:ann".into(),
+        body: format!("{{\"text\":\"{message_id}\"}}").into(),
+        ahead: false,
+        received_at: clock::wall(),
+    }
+}
