@@ -33,8 +33,8 @@ pub struct Cli {
 enum Command {
     /// Runs a server with an agent that echoes, to try things out; leaves no trace.
     Demo {
-        /// Keeps the data in this directory instead of throwing it away.
-        #[arg(long, value_name = "DIR")]
+        /// Keeps the data, in this directory, instead of throwing it away.
+        #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = "angelia-demo")]
         keep: Option<PathBuf>,
     },
     /// Runs the server until it is told to stop.

@@ -24,6 +24,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
 
+/// Actions that may wait for one chat. Sockets wait for their answers, so only
+/// a store or provider that stands still fills it.
+const MAX_LANE: usize = 1_024;
+
 /// One queue per chat that has something to do.
 #[derive(Default)]
 pub(crate) struct Lanes {
@@ -31,12 +35,15 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
-    /// Runs `job` after everything that was given for the same chat.
-    fn run(self: &Arc<Self>, chat: &str, job: Job) {
+    /// Runs `job` after everything that was given for the same chat; `false` if too much waits.
+    fn run(self: &Arc<Self>, chat: &str, job: Job) -> bool {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(lane) = lanes.get_mut(chat) {
-            lane.push_back(job);
-            return;
+            let room = lane.len() < MAX_LANE;
+            if room {
+                lane.push_back(job);
+            }
+            return room;
         }
         lanes.insert(chat.to_owned(), VecDeque::new());
         let (all, chat) = (self.clone(), chat.to_owned());
@@ -48,6 +55,7 @@ impl Lanes {
                 next = all.next(&chat);
             }
         });
+        true
     }
 
     fn next(&self, chat: &str) -> Option<Job> {
@@ -72,12 +80,17 @@ pub(crate) fn submit(
     let lane = action.chat_id().unwrap_or_default().to_owned();
     let (server, record, mailbox) = (server.clone(), record.clone(), mailbox.clone());
     let lanes = server.lanes.clone();
+    let (busy, refused) = (mailbox.clone(), request_id.clone());
     let job = async move {
         let result = perform(&server, &record, action).await;
         let line = ConnectorFrame::OutboundResult { request_id, result }.to_line();
         mailbox.answer(Answer { ticket, line });
     };
-    lanes.run(&lane, Box::pin(job));
+    if !lanes.run(&lane, Box::pin(job)) {
+        let result = ActionResult::network("too much waits for this chat; nothing was sent");
+        let line = ConnectorFrame::OutboundResult { request_id: refused, result }.to_line();
+        busy.answer(Answer { ticket, line });
+    }
 }
 
 async fn perform(server: &Server, record: &GatewayRecord, action: Action) -> ActionResult {

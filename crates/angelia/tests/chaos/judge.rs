@@ -97,3 +97,55 @@ fn redeliveries(log: &[Seen]) -> Verdict {
     verdict.messages = before.len();
     verdict
 }
+
+/// The judge itself: each rule is broken once and must be noticed.
+mod tests {
+    use super::*;
+
+    fn frame(socket: u64, buffer: u64) -> Seen {
+        Seen { socket: (1, socket), buffer, chat: "web-den".into(), text: format!("den-{buffer}") }
+    }
+
+    fn accepted(count: u64) -> Accepted {
+        Accepted::from([("web-den".into(), (1..=count).map(|n| format!("den-{n}")).collect())])
+    }
+
+    #[test]
+    fn a_good_run_passes() {
+        let log: Vec<Seen> = (1..=9).map(|n| frame(1, n)).chain((2..=12).map(|n| frame(2, n))).collect();
+        let verdict = judge(&accepted(12), &log);
+        assert_eq!((verdict.messages, verdict.sockets, verdict.redeliveries), (12, 2, 8));
+    }
+
+    #[test]
+    #[should_panic(expected = "never delivered")]
+    fn a_lost_message_is_noticed() {
+        judge(&accepted(3), &[frame(1, 1), frame(1, 2)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "out of order")]
+    fn a_swapped_message_is_noticed() {
+        judge(&accepted(3), &[frame(1, 1), frame(1, 3), frame(1, 2)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "came twice")]
+    fn a_second_push_on_the_same_socket_is_noticed() {
+        judge(&accepted(2), &[frame(1, 1), frame(1, 2), frame(1, 1)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "can have been in flight")]
+    fn a_redelivery_from_before_the_window_is_noticed() {
+        let log: Vec<Seen> = (1..=9).map(|n| frame(1, n)).chain([frame(2, 1)]).collect();
+        judge(&accepted(9), &log);
+    }
+
+    #[test]
+    #[should_panic(expected = "appended twice")]
+    fn two_entries_of_one_post_are_noticed() {
+        let twin = Seen { text: "den-1".into(), ..frame(1, 2) };
+        judge(&accepted(1), &[frame(1, 1), twin]);
+    }
+}

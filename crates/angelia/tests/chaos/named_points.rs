@@ -5,6 +5,8 @@ use crate::judge::{Accepted, judge};
 use crate::room::Room;
 use crate::server::Server;
 use crate::stage::{busy, report};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -18,6 +20,8 @@ const ON_THE_WAY_IN: [&str; 5] =
 const ON_THE_WAY_OUT: [&str; 2] = ["action_accepted", "action_sending"];
 /// At which pass of the point the process ends.
 const PASSES: [u64; 3] = [1, 4, 17];
+/// How a process ends itself.
+const SIGABRT: i32 = 6;
 const SOON: Duration = Duration::from_secs(30);
 
 /// Wherever the process ends on the way of a message, nothing accepted is lost.
@@ -42,6 +46,8 @@ fn on_the_way_of_a_message() {
                 die_at(&mut server, &format!("{point}@{pass}")).await;
                 deaths += 1;
                 server.wait_ready().await;
+                // What it died on, and some more, before the next.
+                agent.wait_for(agent.seen().len() + 10, SOON).await;
             }
         }
         enough.store(true, Ordering::Relaxed);
@@ -80,6 +86,7 @@ fn on_the_way_of_an_answer() {
                         wait_answered(&room, &mut server, texts.len()).await;
                     }
                 }
+                assert_died_there(server.process.wait(SOON).await, point);
                 server.respawn(None);
                 server.wait_ready().await;
                 // A last post whose answer the dead server never gave is repeated under its id.
@@ -112,8 +119,14 @@ fn on_the_way_of_an_answer() {
 async fn die_at(server: &mut Server, fail: &str) {
     server.respawn(Some(fail));
     let status = server.process.wait(SOON).await;
-    assert!(status.is_some(), "the server never passed {fail}");
+    assert_died_there(status, fail);
     server.respawn(None);
+}
+
+/// The process ended itself: not by the test's hand, and not for another reason.
+fn assert_died_there(status: Option<ExitStatus>, fail: &str) {
+    let status = status.unwrap_or_else(|| panic!("the server never passed {fail}"));
+    assert_eq!(status.signal(), Some(SIGABRT), "the server did not end at {fail} but with {status}");
 }
 
 async fn write_until(room: Room, enough: Arc<AtomicBool>) -> (String, Vec<String>) {

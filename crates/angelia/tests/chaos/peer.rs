@@ -45,16 +45,17 @@ impl Peer {
         }
     }
 
-    /// Dials; `receive_buffer` makes the kernel take little on our behalf.
+    /// Dials; `kernel_buffer` makes the kernel keep little on our behalf.
     pub(crate) async fn dial(
         server: &Server,
         credentials: &Credentials,
         user_agent: &str,
-        receive_buffer: Option<u32>,
+        kernel_buffer: Option<u32>,
     ) -> Result<Self, Error> {
         let tcp = TcpSocket::new_v4()?;
-        if let Some(size) = receive_buffer {
+        if let Some(size) = kernel_buffer {
             tcp.set_recv_buffer_size(size)?;
+            tcp.set_send_buffer_size(size)?;
         }
         let (host, port) = server.address();
         let stream = tcp.connect((host.parse::<std::net::Ipv4Addr>().unwrap(), port).into()).await?;

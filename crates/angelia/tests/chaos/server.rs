@@ -28,6 +28,7 @@ pub(crate) struct Server {
     data: PathBuf,
     port: u16,
     wrap: Vec<String>,
+    operator: reqwest::Client,
 }
 
 impl Server {
@@ -43,7 +44,7 @@ impl Server {
         let port = port();
         let wrap: Vec<String> = wrap.iter().map(|part| (*part).to_owned()).collect();
         let process = spawn(&folder, &data, port, &wrap, None);
-        let mut server = Self { process, folder, data, port, wrap };
+        let mut server = Self { process, folder, data, port, wrap, operator: keep_alive_client() };
         server.wait_ready().await;
         server
     }
@@ -120,7 +121,7 @@ impl Server {
 
     async fn admin_request(&self, method: reqwest::Method, path: &str, body: Option<&Value>) -> Value {
         let read = |name: &str| fs::read_to_string(self.data.join(name)).expect(name).trim().to_owned();
-        let request = client().request(method, format!("{}{path}", read("admin-url")));
+        let request = self.operator.request(method, format!("{}{path}", read("admin-url")));
         let mut request = request.bearer_auth(read("admin-token"));
         if let Some(body) = body {
             request = request.json(body);
@@ -157,7 +158,7 @@ pub(crate) fn fresh_folder(test: &str) -> PathBuf {
 }
 
 /// One HTTP client for all runtimes; it keeps no connection open, because one
-/// that outlives the runtime it was made in is of no use.
+/// does not outlive the runtime it was made in.
 pub(crate) fn client() -> &'static reqwest::Client {
     static CLIENT: LazyLock<reqwest::Client> = LazyLock::new(|| {
         angelia_connector::edge::install_tls_provider();

@@ -7,11 +7,17 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+/// Bytes that may wait for a peer that does not read; answers only pile up
+/// while it keeps asking, so it is no longer heard beyond this.
+const MAX_WAITING: usize = 256 * 1024;
+
 /// Messages being written, and the lines that will be joined into the next.
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
     lines: String,
     messages: VecDeque<Message>,
+    /// Bytes in `messages`.
+    waiting: usize,
     unflushed: bool,
     /// A close frame is in line: nothing may follow it.
     closed: bool,
@@ -22,6 +28,11 @@ impl Outgoing {
     /// socket takes them: a gateway that does not read is not written for.
     pub(super) fn has_room(&self) -> bool {
         self.messages.is_empty() && !self.unflushed && self.lines.len() < MAX_COALESCED_MESSAGE
+    }
+
+    /// Whether so much waits for a peer that does not read that it should not be heard either.
+    pub(super) fn is_backed_up(&self) -> bool {
+        self.lines.len() + self.waiting > MAX_WAITING
     }
 
     /// Adds a line; one that would make the message too large starts the next.
@@ -62,6 +73,7 @@ impl Outgoing {
         while !self.messages.is_empty() {
             ready!(Pin::new(&mut *sink).poll_ready(cx))?;
             if let Some(message) = self.messages.pop_front() {
+                self.waiting = self.waiting.saturating_sub(size(&message));
                 self.unflushed = true;
                 Pin::new(&mut *sink).start_send(message)?;
             }
@@ -78,12 +90,25 @@ impl Outgoing {
         }
         let lines = std::mem::take(&mut self.lines);
         if lines.len() <= MAX_CONNECTOR_MESSAGE {
-            self.messages.push_back(Message::Text(lines.into()));
+            self.queue(Message::Text(lines.into()));
             return;
         }
         for piece in split_message(&lines, MAX_CONNECTOR_MESSAGE) {
-            self.messages.push_back(Message::Text(piece.into()));
+            self.queue(Message::Text(piece.into()));
         }
+    }
+
+    fn queue(&mut self, message: Message) {
+        self.waiting += size(&message);
+        self.messages.push_back(message);
+    }
+}
+
+fn size(message: &Message) -> usize {
+    match message {
+        Message::Text(text) => text.len(),
+        // Pings and closes are a few bytes.
+        _ => 0,
     }
 }
 

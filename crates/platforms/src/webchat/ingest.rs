@@ -10,6 +10,7 @@ use angelia_core::error::{Error, Kind, Result};
 use angelia_core::inbox::EntryKind;
 use angelia_core::store::{Line, NewEntry, NewLine, Person, Store};
 use angelia_core::{clock, interrupt, secret};
+use axum::extract::rejection::{BytesRejection, QueryRejection};
 use axum::extract::{DefaultBodyLimit, Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{self, Sse};
@@ -76,17 +77,24 @@ async fn post_line(
     State(api): State<Arc<Api>>,
     Path(room): Path<String>,
     headers: HeaderMap,
-    body: bytes::Bytes,
+    body: Result<bytes::Bytes, BytesRejection>,
 ) -> Response {
-    answer(api.post(&room, &headers, &body).await)
+    match body {
+        Ok(body) => answer(api.post(&room, &headers, &body).await),
+        Err(rejection) => rejected(rejection.status(), &rejection.body_text()),
+    }
 }
 
 async fn read_lines(
     State(api): State<Arc<Api>>,
     Path(room): Path<String>,
-    Query(After { after }): Query<After>,
+    after: Result<Query<After>, QueryRejection>,
     headers: HeaderMap,
 ) -> Response {
+    let Query(After { after }) = match after {
+        Ok(after) => after,
+        Err(rejection) => return rejected(rejection.status(), &rejection.body_text()),
+    };
     let read = async {
         verify::person(&*api.store, &headers, &room).await?;
         let lines = api.store.lines(&room, after, PAGE).await?;
@@ -196,9 +204,13 @@ fn read_post(body: &[u8]) -> Result<Post> {
 async fn follow(
     State(api): State<Arc<Api>>,
     Path(room): Path<String>,
-    Query(After { after }): Query<After>,
+    after: Result<Query<After>, QueryRejection>,
     headers: HeaderMap,
 ) -> Response {
+    let Query(After { after }) = match after {
+        Ok(after) => after,
+        Err(rejection) => return rejected(rejection.status(), &rejection.body_text()),
+    };
     if let Err(error) = verify::person(&*api.store, &headers, &room).await {
         return answer(Err(error));
     }
@@ -261,6 +273,10 @@ impl Reader {
 fn line_event(line: &Line) -> Option<sse::Event> {
     let kind = if line.edited { "edit" } else { "message" };
     sse::Event::default().event(kind).id(line.id.to_string()).json_data(line).ok()
+}
+
+fn rejected(status: StatusCode, why: &str) -> Response {
+    (status, Json(json!({ "error": why }))).into_response()
 }
 
 fn answer(result: Result<(StatusCode, serde_json::Value)>) -> Response {

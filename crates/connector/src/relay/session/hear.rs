@@ -19,6 +19,8 @@ const IDLE_PATIENCE: Duration = Duration::from_millis(1_500);
 const WAIT_FOR_OLD: Duration = Duration::from_secs(5);
 /// Interrupts of one gateway being resolved at the same time.
 const MAX_INTERRUPTS: usize = 8;
+/// Each keeps its place a little longer than it takes: looking up costs the store.
+const INTERRUPT_PAUSE: Duration = Duration::from_millis(50);
 
 impl Session {
     /// Takes one WebSocket message.
@@ -35,7 +37,10 @@ impl Session {
                 }
             }
             Message::Ping(_) => {}
-            Message::Close(_) => self.phase = Phase::Over,
+            Message::Close(_) => {
+                self.peer_closed = true;
+                self.phase = Phase::Over;
+            }
         }
     }
 
@@ -138,6 +143,7 @@ impl Session {
         let (server, tenant) = (self.server.clone(), self.record.tenant.clone());
         self.jobs.push(Box::pin(async move {
             crate::interrupt::route(&server, &tenant, &session_key).await;
+            tokio::time::sleep(INTERRUPT_PAUSE).await;
             Done::Interrupted
         }));
     }

@@ -25,8 +25,8 @@ use angelia_core::identity::GatewayRecord;
 use angelia_core::inbox::{Entry, Window};
 use angelia_core::store::Settlement;
 use axum::extract::ws::{Message, WebSocket};
-use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{SinkExt, StreamExt};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -38,6 +38,8 @@ const HELLO_WITHIN: Duration = Duration::from_secs(30);
 const PING_EVERY: Duration = Duration::from_secs(30);
 /// Gateways may read nothing for 30–40 s and still be well.
 const SILENCE: Duration = Duration::from_secs(90);
+/// How long the answer to a peer's close may take to be written.
+const FAREWELL: Duration = Duration::from_secs(1);
 /// After a failed read or commit of the store.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -104,6 +106,8 @@ pub(in crate::relay) struct Session {
     pinged_at: Mono,
     /// Whether the peer said anything after it was told to go.
     spoke_after_close: bool,
+    /// Whether the peer sent a close frame.
+    peer_closed: bool,
 }
 impl Session {
     pub(in crate::relay) fn new(
@@ -136,6 +140,7 @@ impl Session {
             heard_at: now,
             pinged_at: now,
             spoke_after_close: false,
+            peer_closed: false,
         }
     }
 
@@ -151,7 +156,8 @@ impl Session {
                 break;
             }
             let nap = self.next_deadline().since(now);
-            let (outgoing, may_read) = (&mut self.outgoing, !self.pending.is_full());
+            let may_read = !self.pending.is_full() && !self.outgoing.is_backed_up();
+            let outgoing = &mut self.outgoing;
             let writing = outgoing.is_pending();
             tokio::select! {
                 biased;
@@ -168,6 +174,10 @@ impl Session {
                 () = mailbox.arrival() => {}
                 () = tokio::time::sleep(nap) => {}
             }
+        }
+        if self.peer_closed {
+            // Its close is answered, so that it need not wait for one.
+            let _ = tokio::time::timeout(FAREWELL, sink.flush()).await;
         }
         drop((sink, stream));
         self.finish().await;
@@ -245,11 +255,12 @@ impl Session {
     /// Starts the drain once the handshake is quiet and the old socket is gone.
     fn join(&mut self) {
         if self.phase == Phase::Joining && !self.waits_for_old {
-            self.phase = Phase::Draining;
             if self.server.store.usage(self.record.instance).entries > 0 {
+                // The drain begins with what goes ahead.
                 self.load_ahead();
             } else {
                 // Nothing waited when the mailbox was already open: all else comes by mail.
+                self.phase = Phase::Draining;
                 self.backlog.wants_page();
                 self.backlog.loaded(Some(Vec::new()));
             }
@@ -265,7 +276,12 @@ impl Session {
                 }
             }
             Done::Page(page) => self.backlog.loaded(page.ok()),
-            Done::Ahead(Ok(entries)) => self.backlog.loaded_ahead(entries),
+            Done::Ahead(Ok(entries)) => {
+                self.backlog.loaded_ahead(entries);
+                if self.phase == Phase::Joining {
+                    self.phase = Phase::Draining;
+                }
+            }
             Done::Ahead(Err(_)) => self.load_ahead(),
             Done::Settled(Ok(()), settled) => {
                 self.settling = false;

@@ -39,7 +39,7 @@ pub(super) fn redrive(
 ) -> rusqlite::Result<u64> {
     let rows: Vec<(InstanceId, Entry, bool)> = txn
         .prepare_cached(&format!(
-            "UPDATE inbox SET dead_at = NULL, strikes = 0
+            "UPDATE inbox SET dead_at = NULL, strikes = 0, ahead = 1
              WHERE dead_at IS NOT NULL AND (?1 IS NULL OR instance = ?1) AND (?2 IS NULL OR seq = ?2)
              RETURNING {ENTRY_COLUMNS}, instance, ahead"
         ))?
@@ -52,7 +52,7 @@ pub(super) fn redrive(
         txn.count(instance, |usage| usage.add(entry.body.len()));
         txn.prepare_cached("UPDATE journal SET settled_at = NULL, outcome = NULL WHERE seq = ?")?
             .execute([entry.seq.0])?;
-        // A live socket has read past it: it comes as a late entry, like one that goes ahead.
+        // Its place in the queue is long past: it goes ahead of what waits now.
         txn.appended(instance, entry, true);
     }
     Ok(count)
