@@ -18,6 +18,8 @@ mod agent;
 mod dice;
 #[path = "chaos/full_disk.rs"]
 mod full_disk;
+#[path = "chaos/hostile_bombs.rs"]
+mod hostile_bombs;
 #[path = "chaos/hostile_frames.rs"]
 mod hostile_frames;
 #[path = "chaos/hostile_http.rs"]

@@ -16,15 +16,17 @@ use tokio_tungstenite::tungstenite::Message;
 const TEST: &str = "stuck_reader";
 const GATEWAYS: usize = 100;
 /// Rounds without and with the stuck one, in turns: noise hits both alike.
-const ROUNDS: usize = 8;
-const POSTS: usize = 500;
+const ROUNDS: usize = 6;
+const POSTS: usize = 400;
 const ATTEMPTS: usize = 3;
 /// One post every so often: a steady load that the machine carries easily.
-const EVERY: Duration = Duration::from_millis(5);
+const EVERY: Duration = Duration::from_millis(8);
 /// Messages that wait for the stuck one.
 const WAITING: usize = 2_000;
 /// Requests it sends without reading a result: far more than socket buffers hold.
 const REQUESTS: usize = 200_000;
+/// Above it the machine is too busy with other things to measure anything.
+const TOO_BUSY: Duration = Duration::from_millis(100);
 /// Differences below it are the clock's and the scheduler's.
 const FLOOR: Duration = Duration::from_millis(2);
 /// What a socket that does not read may cost the server.
@@ -57,7 +59,7 @@ fn others_do_not_feel_it() {
 
         let mut growth = 0;
         // Other work on the machine can spoil a measurement; an effect shows in each.
-        let mut felt = true;
+        let mut verdict = "nothing was measured";
         for attempt in 1..=ATTEMPTS {
             let (mut without, mut with) = (Vec::new(), Vec::new());
             for number in 0..ROUNDS {
@@ -85,13 +87,17 @@ fn others_do_not_feel_it() {
                     (milliseconds(b) / milliseconds(a) - 1.0) * 100.0
                 ),
             );
-            felt = b >= a + FLOOR.max(a / 5);
-            if !felt {
+            verdict = match (a > TOO_BUSY, b < a + FLOOR.max(a / 5)) {
+                (true, _) => "the machine is too busy to measure",
+                (_, false) => "a stuck reader is felt by others",
+                (_, true) => "not felt",
+            };
+            if verdict == "not felt" {
                 break;
             }
         }
         server.assert_never_panicked();
-        assert!(!felt, "a stuck reader is felt by others, see the figures above");
+        assert_eq!(verdict, "not felt", "see the figures above");
         assert!(growth < MAX_GROWTH_KIB, "a stuck reader cost the server {growth} KiB");
     });
 }

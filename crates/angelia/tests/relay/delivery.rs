@@ -1,9 +1,11 @@
 //! From a post to an acknowledged frame.
 
+use super::interrupt::join_as;
 use super::world::World;
 use angelia_testkit::socket::Next;
 use serde_json::json;
 use std::time::Duration;
+use tokio::time::Instant;
 
 #[tokio::test]
 async fn a_frame_carries_what_gateways_need() {
@@ -78,9 +80,10 @@ async fn the_author_is_the_holder_of_the_key() {
     assert_eq!(status(post(&url, &world.key, "nonsense").await), 400);
     let long = json!({ "text": "x".repeat(9_000) }).to_string();
     assert_eq!(status(post(&url, &world.key, &long).await), 400);
+    assert_eq!(world.lines().await.len(), 0);
+    // Last, because the server hangs up on whoever sends too much.
     let huge = json!({ "text": "x".repeat(200_000) }).to_string();
     assert_eq!(status(post(&url, &world.key, &huge).await), 413);
-    assert_eq!(world.lines().await.len(), 0);
 }
 
 #[tokio::test]
@@ -183,4 +186,25 @@ async fn a_peer_that_never_acknowledges_is_settled_by_pongs() {
     world.until_waiting(0).await;
     let status = world.connector.command(&["status"]).await;
     assert_eq!(status["gateways"][0]["acknowledges"], "silent", "{status}");
+}
+
+#[tokio::test]
+async fn a_chat_just_answered_is_left_alone_for_a_moment() {
+    let world = World::new().await;
+    let mut waits = Vec::new();
+    for agent in ["Python/3.11 websockets/15.0.1", "angelia-gateway/0.1"] {
+        let mut socket = join_as(&world, agent).await;
+        world.post("question").await;
+        socket.take_text().await;
+        let answer =
+            json!({"op": "send", "chat_id": "web-lab", "content": "answer", "metadata": {"notify": true}});
+        socket.ask(answer).await;
+        let answered = Instant::now();
+        world.post("next").await;
+        assert_eq!(socket.take_text().await, "next");
+        waits.push(answered.elapsed());
+        socket.close().await;
+    }
+    assert!(waits[0] >= Duration::from_millis(200), "published gateways would park it: {waits:?}");
+    assert!(waits[1] < Duration::from_millis(200), "ours do not: {waits:?}");
 }

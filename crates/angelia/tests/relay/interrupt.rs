@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const KEY: &str = "agent:main:relay:group:web-lab:ann";
 
-async fn join_as(world: &World, agent: &str) -> Socket {
+pub(crate) async fn join_as(world: &World, agent: &str) -> Socket {
     let token = token::mint(&world.gateway.gateway_id, &world.gateway.secret, now(), 300);
     let mut socket =
         Socket::dial_with(&world.connector.url(), Some(&format!("Bearer {token}")), agent).await.unwrap();

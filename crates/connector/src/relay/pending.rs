@@ -13,6 +13,8 @@ struct Request {
     ticket: u64,
     id: String,
     deadline: Mono,
+    /// The chat whose turn this request answers.
+    final_in: Option<String>,
 }
 
 /// The open requests of one socket, oldest first.
@@ -24,20 +26,23 @@ pub(super) struct Pending {
 
 impl Pending {
     /// Takes a request; answers the ticket under which its answer comes.
-    pub(super) fn open(&mut self, request_id: String, now: Mono) -> u64 {
+    ///
+    /// `final_in` names the chat if the request is an agent's answer to it.
+    pub(super) fn open(&mut self, request_id: String, final_in: Option<String>, now: Mono) -> u64 {
         self.tickets += 1;
         self.requests.push_back(Request {
             ticket: self.tickets,
             id: request_id,
             deadline: now + ANSWER_WITHIN,
+            final_in,
         });
         self.tickets
     }
 
-    /// Whether an answer with this ticket is still wanted.
-    pub(super) fn close(&mut self, ticket: u64) -> bool {
-        let position = self.requests.iter().position(|request| request.ticket == ticket);
-        position.and_then(|index| self.requests.remove(index)).is_some()
+    /// Closes a request if its answer is still wanted; tells the chat it was final in.
+    pub(super) fn close(&mut self, ticket: u64) -> Option<Option<String>> {
+        let position = self.requests.iter().position(|request| request.ticket == ticket)?;
+        self.requests.remove(position).map(|request| request.final_in)
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -73,12 +78,12 @@ mod tests {
     fn a_request_is_answered_once() {
         let mut pending = Pending::default();
         let start = Mono::default();
-        let (first, second) = (pending.open("a".into(), start), pending.open("a".into(), start));
-        assert!(pending.close(first));
-        assert!(!pending.close(first));
+        let (first, second) = (pending.open("a".into(), None, start), pending.open("a".into(), None, start));
+        assert!(pending.close(first).is_some());
+        assert!(pending.close(first).is_none());
         assert!(pending.expire(start + Duration::from_secs(24)).is_none());
         let line = pending.expire(start + Duration::from_secs(25)).unwrap();
         assert!(line.contains("timed out"), "{line}");
-        assert!(!pending.close(second), "a late answer is not written");
+        assert!(pending.close(second).is_none(), "a late answer is not written");
     }
 }

@@ -100,7 +100,8 @@ fn admit(
     }
     server.metrics.count(Counter::Upgrades);
     let agent = headers.get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let profile = PeerProfile { interrupts: agent.starts_with(RUST_HALF) };
+    let rust_half = agent.starts_with(RUST_HALF);
+    let profile = PeerProfile { interrupts: rust_half, parks: !rust_half };
     let session = Session::new(server, record, profile);
     socket.on_upgrade(move |socket| session.run(socket))
 }

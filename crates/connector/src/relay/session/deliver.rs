@@ -38,6 +38,9 @@ impl Session {
     fn next_entry(&self) -> Option<(bool, FrameKind, usize)> {
         let ahead = self.backlog.front_ahead().map(|entry| (true, entry));
         let (ahead, entry) = ahead.or_else(|| self.backlog.front().map(|entry| (false, entry)))?;
+        if self.breathers.iter().any(|(chat, _)| **chat == *entry.chat_id) {
+            return None;
+        }
         let kind = match entry.kind {
             EntryKind::Passthrough => FrameKind::Unacknowledged,
             EntryKind::Stop if self.profile.interrupts => FrameKind::Unacknowledged,

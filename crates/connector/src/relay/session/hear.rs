@@ -4,7 +4,7 @@ use super::super::handshake::descriptor_for;
 use super::super::pending::result_line;
 use super::{Done, Phase, Session};
 use crate::telemetry::Counter;
-use angelia_contract::action::ActionResult;
+use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::frame::GatewayFrame;
 use angelia_core::clock::{self, Mono};
 use angelia_core::fail;
@@ -17,6 +17,10 @@ use std::time::Duration;
 const IDLE_PATIENCE: Duration = Duration::from_millis(1_500);
 /// How long a new socket waits for the one it replaces, commits included.
 const WAIT_FOR_OLD: Duration = Duration::from_secs(5);
+/// Frames of one message that are handled before others get a turn.
+const FRAMES_PER_TURN: usize = 32;
+/// Late acknowledgements in one commit.
+const MAX_LATE_ACKS: usize = 64;
 /// Interrupts of one gateway being resolved at the same time.
 const MAX_INTERRUPTS: usize = 8;
 /// Each keeps its place a little longer than it takes: looking up costs the store.
@@ -24,13 +28,13 @@ const INTERRUPT_PAUSE: Duration = Duration::from_millis(50);
 
 impl Session {
     /// Takes one WebSocket message.
-    pub(super) fn heard(&mut self, message: Message) {
+    pub(super) async fn heard(&mut self, message: Message) {
         let now = clock::mono();
         self.heard_at = now;
         self.spoke_after_close |= self.ending.is_some();
         match message {
-            Message::Text(text) => self.take_bytes(text.as_bytes(), now),
-            Message::Binary(bytes) => self.take_bytes(&bytes, now),
+            Message::Text(text) => self.take_bytes(text.as_bytes(), now).await,
+            Message::Binary(bytes) => self.take_bytes(&bytes, now).await,
             Message::Pong(payload) => {
                 if let Ok(number) = <[u8; 8]>::try_from(payload.as_ref()) {
                     self.window.pong(u64::from_be_bytes(number), now);
@@ -44,14 +48,19 @@ impl Session {
         }
     }
 
-    fn take_bytes(&mut self, bytes: &[u8], now: Mono) {
-        for line in self.lines.push(bytes).collect::<Vec<_>>() {
+    /// Takes the lines of one message. A message can hold a hundred thousand
+    /// of them: other sockets get their turn in between.
+    async fn take_bytes(&mut self, bytes: &[u8], now: Mono) {
+        for (index, line) in self.lines.push(bytes).enumerate() {
             match line {
                 Ok(line) => match GatewayFrame::parse(&line) {
                     Ok(frame) => self.frame(frame, now),
                     Err(_) => self.server.metrics.count(Counter::FramesMalformed),
                 },
                 Err(_) => self.server.metrics.count(Counter::LinesTooLong),
+            }
+            if index % FRAMES_PER_TURN == FRAMES_PER_TURN - 1 {
+                tokio::task::yield_now().await;
             }
         }
     }
@@ -78,7 +87,7 @@ impl Session {
                     self.outgoing.line(&result_line(request_id, result));
                     return;
                 }
-                let ticket = self.pending.open(request_id, now);
+                let ticket = self.pending.open(request_id, final_in(&outbound.action), now);
                 crate::egress::submit(&self.server, &self.record, &self.mailbox, ticket, outbound);
             }
             GatewayFrame::Interrupt(interrupt) => self.interrupt(interrupt.session_key),
@@ -124,14 +133,23 @@ impl Session {
         let habit = self.window.habit();
         let settled = self.window.ack(seq);
         if settled.is_empty() {
-            // Pushed on an earlier socket: a late acknowledgement still settles it.
             self.server.metrics.count(Counter::AcksUnknown);
-            self.backlog.remove(seq);
-            self.to_settle.push(Settlement { seq, by: None, pushed_at: None });
+            self.acknowledged_late(seq);
         }
         fail::point("after_ack");
         self.settle(settled, now);
         self.note_habit(habit);
+    }
+
+    /// An entry pushed on an earlier socket is settled by a late
+    /// acknowledgement too. Only so many at a time: earlier sockets left at
+    /// most a window each, and whoever invents ids must not keep the store busy.
+    fn acknowledged_late(&mut self, seq: Seq) {
+        let mut late = self.to_settle.iter().filter(|settlement| settlement.by.is_none());
+        if late.clone().count() < MAX_LATE_ACKS && !late.any(|settlement| settlement.seq == seq) {
+            self.backlog.remove(seq);
+            self.to_settle.push(Settlement { seq, by: None, pushed_at: None });
+        }
     }
 
     fn interrupt(&mut self, session_key: String) {
@@ -146,5 +164,15 @@ impl Session {
             tokio::time::sleep(INTERRUPT_PAUSE).await;
             Done::Interrupted
         }));
+    }
+}
+
+/// The chat an action ends a turn in: answers to people carry `notify`.
+fn final_in(action: &Action) -> Option<String> {
+    match action {
+        Action::Send { chat_id, metadata, .. } if metadata.get("notify").is_some_and(|n| n == true) => {
+            Some(chat_id.clone())
+        }
+        _ => None,
     }
 }

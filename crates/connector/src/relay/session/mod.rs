@@ -27,6 +27,7 @@ use angelia_core::store::Settlement;
 use axum::extract::ws::{Message, WebSocket};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{SinkExt, StreamExt};
+use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -38,6 +39,9 @@ const HELLO_WITHIN: Duration = Duration::from_secs(30);
 const PING_EVERY: Duration = Duration::from_secs(30);
 /// Gateways may read nothing for 30–40 s and still be well.
 const SILENCE: Duration = Duration::from_secs(90);
+/// How long a chat's next text is held back behind the agent's answer, for
+/// peers that would park it. None was parked from 50 ms on.
+const BREATHER: Duration = Duration::from_millis(250);
 /// How long the answer to a peer's close may take to be written.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// After a failed read or commit of the store.
@@ -48,6 +52,9 @@ const RETRY: Duration = Duration::from_secs(1);
 pub(in crate::relay) struct PeerProfile {
     /// It acts on `interrupt_inbound`.
     pub(in crate::relay) interrupts: bool,
+    /// A text that comes in the very moment a turn ends is acknowledged, but
+    /// parked until the chat's next one; seen with hermes 0.19.0.
+    pub(in crate::relay) parks: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +106,8 @@ pub(in crate::relay) struct Session {
     to_settle: Vec<Settlement>,
     settling: bool,
     interrupting: usize,
+    /// Chats just answered, and until when they are left alone; oldest first.
+    breathers: VecDeque<(String, Mono)>,
     ended: Option<Arc<Ended>>,
     waits_for_old: bool,
     opened_at: Mono,
@@ -134,6 +143,7 @@ impl Session {
             to_settle: Vec::new(),
             settling: false,
             interrupting: 0,
+            breathers: VecDeque::new(),
             ended: None,
             waits_for_old: false,
             opened_at: now,
@@ -167,7 +177,11 @@ impl Session {
                 },
                 Some(done) = self.jobs.next(), if !self.jobs.is_empty() => self.done(done),
                 message = stream.next(), if may_read => match message {
-                    Some(Ok(message)) => self.heard(message),
+                    Some(Ok(message)) => {
+                        self.heard(message).await;
+                        // Whoever always has more to say still shares its thread.
+                        tokio::task::yield_now().await;
+                    }
                     // An end, an error, or a message over the limit: nothing more comes.
                     Some(Err(_)) | None => self.phase = Phase::Over,
                 },
@@ -185,7 +199,7 @@ impl Session {
 
     /// Takes the mail, lets time pass, and writes what may be written.
     fn advance(&mut self, now: Mono) {
-        self.take_mail();
+        self.take_mail(now);
         self.pass_time(now);
         if self.phase == Phase::Draining {
             self.drain(now);
@@ -193,11 +207,14 @@ impl Session {
         self.commit_settled();
     }
 
-    fn take_mail(&mut self) {
+    fn take_mail(&mut self, now: Mono) {
         let mut mail = self.mailbox.take();
         for answer in mail.answers.drain(..) {
-            if self.pending.close(answer.ticket) {
+            if let Some(final_in) = self.pending.close(answer.ticket) {
                 self.outgoing.line(&answer.line);
+                if let Some(chat) = final_in.filter(|_| self.profile.parks) {
+                    self.breathers.push_back((chat, now + BREATHER));
+                }
             }
         }
         for line in mail.interrupts.drain(..) {
@@ -208,7 +225,7 @@ impl Session {
         if let Some(ending) = mail.ending
             && self.ending.is_none()
         {
-            self.close(ending, clock::mono());
+            self.close(ending, now);
         }
     }
 
@@ -216,6 +233,9 @@ impl Session {
         while let Some(line) = self.pending.expire(now) {
             self.server.metrics.count(Counter::OutboundTimedOut);
             self.outgoing.line(&line);
+        }
+        while self.breathers.front().is_some_and(|(_, until)| *until <= now) {
+            self.breathers.pop_front();
         }
         let habit = self.window.habit();
         let settled = self.window.tick(now);
@@ -248,7 +268,9 @@ impl Session {
             Phase::GoingIdle(until) | Phase::Closing(until) => Some(until),
             _ => None,
         };
-        let others = [phase, self.handshake.due(), self.window.next_tick(), self.pending.next_deadline()];
+        let breather = self.breathers.front().map(|(_, until)| *until);
+        let others =
+            [phase, breather, self.handshake.due(), self.window.next_tick(), self.pending.next_deadline()];
         others.into_iter().flatten().fold(silence, Mono::min)
     }
 
