@@ -149,10 +149,13 @@ pub(crate) fn story(answer: &Value) -> String {
         );
         leg(&mut text, "received", &message["received_at"], start, "");
         leg(&mut text, "appended", &message["appended_at"], start, "");
-        let sockets = format!("on {} socket(s)", message["pushes"]);
+        let sockets = format!("on {} socket(s)", message["pushes"].as_u64().unwrap_or_default().max(1));
         leg(&mut text, "pushed", &message["pushed_at"], start, &sockets);
         match word(message, "outcome") {
-            outcome if outcome.is_empty() => text.push_str("  waits for its gateway\n"),
+            outcome if outcome.is_empty() && message["pushed_at"].is_null() => {
+                text.push_str("  waits for its gateway\n");
+            }
+            outcome if outcome.is_empty() => text.push_str("  waits for its acknowledgement\n"),
             outcome => leg(&mut text, "settled", &message["settled_at"], start, &outcome),
         }
         rows(message, "replies").iter().for_each(|reply| action(&mut text, reply, start));

@@ -10,6 +10,7 @@
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests: a failed expectation is a panic")]
 
+// Named to run first: it mostly waits, and the others run beside it.
 #[path = "chaos/frozen_gateway.rs"]
 mod a_frozen_gateway;
 #[path = "chaos/agent.rs"]

@@ -26,6 +26,7 @@ const SOON: Duration = Duration::from_secs(30);
 
 /// Wherever the process ends on the way of a message, nothing accepted is lost.
 #[test]
+#[cfg_attr(not(feature = "fail-points"), ignore = "needs --features angelia/fail-points")]
 fn on_the_way_of_a_message() {
     const TEST: &str = "named_points_in";
     busy(async {
@@ -64,6 +65,7 @@ fn on_the_way_of_a_message() {
 /// exactly once, although the gateway never got its result and does not repeat
 /// it: the ledger does, and its id keeps the line from appearing twice.
 #[test]
+#[cfg_attr(not(feature = "fail-points"), ignore = "needs --features angelia/fail-points")]
 fn on_the_way_of_an_answer() {
     const TEST: &str = "named_points_out";
     busy(async {

@@ -175,13 +175,16 @@ async fn message_text_and_secrets_are_never_logged() {
 async fn a_peer_that_never_acknowledges_is_settled_by_pongs() {
     let world = World::new().await;
     let mut socket = world.join().await;
+    let mut ids = Vec::new();
     for n in 0..3 {
-        world.post(&format!("m{n}")).await;
+        ids.push(world.post(&format!("m{n}")).await);
         socket.frame().await;
     }
     // It has 45 s for its first acknowledgement; reading answers the pings meanwhile.
     assert_eq!(socket.next(Duration::from_secs(44)).await, Next::Silence);
     assert_eq!(world.waiting().await, 3);
+    let story = world.connector.command(&["explain", &ids[0]]).await;
+    assert!(story["messages"][0]["pushed_at"].is_i64(), "a frame in flight is told of: {story}");
     let _ = socket.next(Duration::from_secs(8)).await;
     world.until_waiting(0).await;
     let status = world.connector.command(&["status"]).await;

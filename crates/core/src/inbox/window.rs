@@ -21,6 +21,8 @@ pub const MAX_IN_FLIGHT_BYTES: usize = 1024 * 1024;
 const STALL: Duration = Duration::from_secs(5);
 /// A gateway may be blocked for 30 s behind one slash command before its first acknowledgement.
 const FIRST_ACK: Duration = Duration::from_secs(45);
+/// A frame unsettled for this long is noted in the journal; most never are, and cost nothing.
+const LINGER: Duration = Duration::from_secs(1);
 /// A pong proves received; this much more without the socket ending is taken as handled.
 const AFTER_PONG: Duration = Duration::from_secs(5);
 
@@ -94,6 +96,8 @@ struct Flight {
     ping: Option<u64>,
     /// When that ping was answered.
     pong_at: Option<Mono>,
+    /// Whether the journal knows of the push already.
+    noted: bool,
 }
 
 /// The frames in flight on one socket.
@@ -164,7 +168,15 @@ impl Window {
     pub fn pushed(&mut self, seq: Seq, kind: FrameKind, bytes: usize, now: Mono) {
         self.first_push.get_or_insert(now);
         self.bytes += bytes;
-        self.flights.push_back(Flight { seq, bytes, kind, pushed_at: now, ping: None, pong_at: None });
+        self.flights.push_back(Flight {
+            seq,
+            bytes,
+            kind,
+            pushed_at: now,
+            ping: None,
+            pong_at: None,
+            noted: false,
+        });
     }
 
     /// Takes an acknowledgement; everything pushed before that frame is done as well.
@@ -234,8 +246,19 @@ impl Window {
         done
     }
 
-    /// When [`Window::tick`] has something to do next.
+    /// Frames that linger and were not told of before, with the time each was pushed.
+    pub fn lingering(&mut self, now: Mono) -> Vec<(Seq, Mono)> {
+        let due = self.flights.iter_mut().filter(|f| !f.noted && now.since(f.pushed_at) >= LINGER);
+        due.map(|flight| {
+            flight.noted = true;
+            (flight.seq, flight.pushed_at)
+        })
+        .collect()
+    }
+
+    /// When [`Window::tick`] or [`Window::lingering`] has something to do next.
     pub fn next_tick(&self) -> Option<Mono> {
+        let by_linger = self.flights.iter().find(|flight| !flight.noted).map(|f| f.pushed_at + LINGER);
         let by_pong = self
             .flights
             .iter()
@@ -246,7 +269,7 @@ impl Window {
             (AckHabit::Unknown, Some(first)) if !self.flights.is_empty() => Some(first + FIRST_ACK),
             _ => None,
         };
-        by_pong.into_iter().chain(by_habit).min()
+        by_pong.into_iter().chain(by_habit).chain(by_linger).min()
     }
 
     /// Ends the window with its socket.

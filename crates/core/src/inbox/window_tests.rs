@@ -60,6 +60,9 @@ fn a_new_peer_has_45_seconds_and_then_pongs_settle() {
     window.pong(ping, at(10));
     assert!(window.tick(at(44_999)).is_empty());
     assert_eq!(window.habit(), AckHabit::Unknown);
+    assert_eq!(window.next_tick(), Some(at(1_000)));
+    assert_eq!(window.lingering(at(1_000)), [(Seq(1), at(0))]);
+    assert_eq!(window.lingering(at(2_000)), [], "noted once");
     assert_eq!(window.next_tick(), Some(at(45_000)));
     assert_eq!(seqs(&window.tick(at(45_000))), [1]);
     assert_eq!(window.habit(), AckHabit::Silent);

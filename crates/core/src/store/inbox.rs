@@ -137,6 +137,9 @@ pub trait InboxStore: Send + Sync {
     /// Takes settled entries out; ones that are gone already are no error.
     fn settle(&self, instance: InstanceId, settled: Vec<Settlement>) -> Later<'_, ()>;
 
+    /// Notes in the journal when entries still in flight were pushed.
+    fn note_pushed(&self, pushed: Vec<(Seq, UnixMillis)>) -> Later<'_, ()>;
+
     /// Notes what a socket left behind; answers the entry that became a dead letter.
     fn returned(&self, instance: InstanceId, returned: Returned) -> Later<'_, Option<Seq>>;
 

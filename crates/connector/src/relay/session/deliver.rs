@@ -83,6 +83,21 @@ impl Session {
         }));
     }
 
+    /// Lets the journal know of frames that wait for their acknowledgement.
+    pub(super) fn note_lingering(&mut self, now: Mono) {
+        let lingering = self.window.lingering(now);
+        if lingering.is_empty() {
+            return;
+        }
+        let wall = clock::wall();
+        let pushed = lingering.into_iter().map(|(seq, at)| (seq, wall_time(at, now, wall))).collect();
+        let store = self.server.store.clone();
+        self.jobs.push(Box::pin(async move {
+            let _ = store.note_pushed(pushed).await;
+            Done::Noted
+        }));
+    }
+
     /// One commit at a time: what settles meanwhile shares the next.
     pub(super) fn commit_settled(&mut self) {
         if self.settling || self.to_settle.is_empty() {

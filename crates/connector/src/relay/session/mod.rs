@@ -237,6 +237,7 @@ impl Session {
         while self.breathers.front().is_some_and(|(_, until)| *until <= now) {
             self.breathers.pop_front();
         }
+        self.note_lingering(now);
         let habit = self.window.habit();
         let settled = self.window.tick(now);
         self.settle(settled, now);

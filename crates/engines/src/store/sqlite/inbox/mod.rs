@@ -52,6 +52,17 @@ impl InboxStore for Sqlite {
         })
     }
 
+    fn note_pushed(&self, pushed: Vec<(Seq, UnixMillis)>) -> Later<'_, ()> {
+        self.writer.write("note pushes", move |txn| {
+            let mut note =
+                txn.prepare_cached("UPDATE journal SET pushed_at = coalesce(pushed_at, ?) WHERE seq = ?")?;
+            for (seq, at) in &pushed {
+                note.execute(params![at.0, seq.0])?;
+            }
+            Ok(())
+        })
+    }
+
     fn returned(&self, instance: InstanceId, returned: Returned) -> Later<'_, Option<Seq>> {
         self.writer.write("note returned entries", move |txn| {
             for (seq, pushed_at) in &returned.entries {
