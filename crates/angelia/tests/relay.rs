@@ -1,5 +1,7 @@
 //! The relay, seen from outside: the real binary, sockets by hand.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests: a failed expectation is a panic")]
+
 mod relay {
     mod command;
     mod delivery;

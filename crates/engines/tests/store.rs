@@ -1,6 +1,8 @@
 //! What every store must do. Written against the ports, so that each engine
 //! runs the same tests.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests: a failed expectation is a panic")]
+
 mod store {
     mod actions;
     mod bench;

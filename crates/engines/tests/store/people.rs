@@ -37,7 +37,7 @@ async fn a_place_has_one_route() {
     opened.store.add_route(mine.clone()).await.unwrap();
     let taken = opened.store.add_route(route("evil", Allow::Any)).await.unwrap_err();
     assert_eq!(taken.kind(), Kind::Conflict);
-    assert_eq!(opened.store.routes().await.unwrap(), [mine.clone()]);
+    assert_eq!(opened.store.routes().await.unwrap(), std::slice::from_ref(&mine));
     assert!(opened.store.remove_route(&mine.place, None).await.unwrap());
     assert!(!opened.store.remove_route(&mine.place, None).await.unwrap());
 }
