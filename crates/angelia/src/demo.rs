@@ -20,6 +20,7 @@ const PORTS: u16 = 20;
 
 /// Runs the demo until a signal; without `keep` its data goes with it.
 pub(crate) async fn demo(mut config: Config, keep: Option<PathBuf>) -> Result<()> {
+    config.check_exposure(false).map_err(|faults| Error::invalid(faults.to_string()))?;
     serve::log(&config)?;
     let scratch = Scratch::new(keep.is_none());
     config.server.data_dir = keep.clone().unwrap_or_else(|| scratch.path.clone());

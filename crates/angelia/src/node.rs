@@ -5,7 +5,7 @@ use angelia_connector::{Announcer, Options, Server};
 use angelia_core::error::{Error, Result};
 use angelia_core::seal::MasterKey;
 use angelia_core::secret::Secret;
-use angelia_engines::store::sqlite::Sqlite;
+use angelia_engines::store::sqlite::{self, DATABASE, Sqlite};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -14,16 +14,16 @@ use std::sync::Arc;
 const MASTER_KEY: &str = "master.key";
 const ADMIN_TOKEN: &str = "admin-token";
 const ADMIN_URL: &str = "admin-url";
-const DATABASE: &str = "angelia.db";
 
 /// Opens the data directory; nobody else may have it open.
 pub(crate) async fn open(config: &Config, public_url: String) -> Result<Arc<Server>> {
     let data_dir = &config.server.data_dir;
     let announcer = Arc::new(Announcer::default());
-    let had_data = has_data(data_dir);
+    // The key comes first: a crash in between must not leave data without one.
+    let master_key = master_key(config)?;
     let store = Sqlite::open(data_dir, config.inbox.quota(), announcer.clone())?;
     let options = Options {
-        master_key: master_key(config, had_data)?,
+        master_key,
         admin_token: admin_token(data_dir)?,
         wake_allow_http: config.wake.allow_http,
         wake_allow: config.wake.allow.clone(),
@@ -37,7 +37,7 @@ pub(crate) async fn open(config: &Config, public_url: String) -> Result<Arc<Serv
 /// The configured key, or the one in the data directory. A key is made only
 /// together with the data: making one beside existing data would lose every
 /// secret in it.
-fn master_key(config: &Config, had_data: bool) -> Result<MasterKey> {
+fn master_key(config: &Config) -> Result<MasterKey> {
     if let Some(reference) = &config.keys.master {
         let text = reference.resolve().map_err(|e| Error::invalid(e.to_string()))?;
         return MasterKey::from_hex(text.expose());
@@ -45,10 +45,15 @@ fn master_key(config: &Config, had_data: bool) -> Result<MasterKey> {
     let path = config.server.data_dir.join(MASTER_KEY);
     match fs::read_to_string(&path) {
         Ok(text) => MasterKey::from_hex(&text),
-        Err(_) if !had_data => {
+        Err(_) if !has_data(&config.server.data_dir) => {
+            sqlite::make_private_dir(&config.server.data_dir).map_err(|e| {
+                let folder = config.server.data_dir.display();
+                Error::unavailable(format!("cannot make the data directory {folder}: {e}"))
+            })?;
             let key = MasterKey::mint();
             write_private(&path, key.to_hex().expose())?;
-            Ok(key)
+            // Another process may have been quicker: what is there counts.
+            fs::read_to_string(&path).map_or(Ok(key), |text| MasterKey::from_hex(&text))
         }
         Err(e) => Err(Error::invalid(format!(
             "{} holds data, but its master key cannot be read: {}: {e}. Put the key back, \
@@ -109,7 +114,9 @@ fn write_private(path: &Path, text: &str) -> Result<()> {
         let mut file = options.open(&temporary)?;
         writeln!(file, "{text}")?;
         file.sync_all()?;
-        fs::rename(&temporary, path)
+        fs::rename(&temporary, path)?;
+        // The name has to survive a power cut as well.
+        path.parent().map_or(Ok(()), |folder| fs::File::open(folder)?.sync_all())
     };
     write().map_err(|e| Error::unavailable(format!("cannot write {}: {e}", path.display())))
 }

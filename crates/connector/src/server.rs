@@ -29,6 +29,8 @@ use tokio::sync::Notify;
 pub(crate) const DEFAULT_TENANT: &str = "default";
 /// The text sealed under the master key, so that a wrong key is recognised at start.
 const KEY_CHECK: &str = "key_check";
+/// Whether the first route was made; an operator who removes it means it.
+const FURNISHED: &str = "furnished";
 /// How often the store is asked to drop what is past its time.
 const PRUNE_EVERY: Duration = Duration::from_secs(600);
 /// How often a store that failed is tried again.
@@ -171,7 +173,7 @@ impl Server {
         self.stopped.notify_waiters();
         self.registry.shut_down();
         let gone = async {
-            while self.registry.live_count() > 0 || self.metrics.sessions() > 0 {
+            while self.registry.open() > 0 {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
@@ -210,7 +212,8 @@ impl Server {
             self.registry.remember(instance.instance, standing);
         }
         let mut routes = self.store.routes().await?;
-        if routes.is_empty() {
+        if self.store.note(FURNISHED).await?.is_none() {
+            self.store.set_note(FURNISHED, vec![1]).await?;
             let everywhere = web_chat_for_everybody()?;
             self.store.add_route(everywhere.clone()).await?;
             routes.push(everywhere);

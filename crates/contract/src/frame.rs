@@ -207,7 +207,18 @@ pub enum FrameError {
 impl GatewayFrame {
     /// Reads one line, with or without its newline.
     pub fn parse(line: &[u8]) -> Result<Self, FrameError> {
+        Self::parse_counting(line).map(|(frame, _)| frame)
+    }
+
+    /// Reads one line and counts the keys of its envelope that nobody knows.
+    pub fn parse_counting(line: &[u8]) -> Result<(Self, usize), FrameError> {
         let (kind, map) = envelope(line)?;
+        let known = known_keys(&kind);
+        let unknown = map.keys().filter(|key| !known.contains(&key.as_str())).count();
+        Self::read(kind, map).map(|frame| (frame, unknown))
+    }
+
+    fn read(kind: String, map: Map<String, Value>) -> Result<Self, FrameError> {
         match kind.as_str() {
             "hello" | "outbound" | "interrupt" | "going_idle" | "inbound_ack" => {
                 GatewayFrame::deserialize(Value::Object(map))
@@ -251,6 +262,17 @@ impl ConnectorFrame {
             Self::Unknown { kind } => unknown_line(kind),
             known => write_line(|out| ConnectorFrame::serialize(known, out)),
         }
+    }
+}
+
+/// The keys of a gateway frame's envelope; of an unknown type only `type` is known.
+fn known_keys(kind: &str) -> &'static [&'static str] {
+    match kind {
+        "hello" => &["type", "platform", "botId", "command_manifest"],
+        "outbound" => &["type", "requestId", "action", "platform", "botId"],
+        "interrupt" => &["type", "session_key", "reason"],
+        "inbound_ack" => &["type", "bufferId"],
+        _ => &["type"],
     }
 }
 

@@ -17,25 +17,36 @@ use crate::target::Target;
 
 /// When an event that carries a `bufferId` is acknowledged.
 ///
-/// Connectors keep only about ten events per gateway in flight without an
-/// acknowledgement; later is safer, but a slow conversation with a queue of
-/// its own then holds up the others.
+/// What is acknowledged the connector forgets, and what is not it delivers
+/// again on the next connection. Whenever it is, acknowledgements leave in the
+/// order in which the events came, across all conversations: connectors take
+/// one for all events before it. So with `Taken` and `Handled` one slow
+/// conversation holds back the acknowledgement of everything behind it; and as
+/// connectors stop delivering when eight events are unacknowledged, or one for
+/// five seconds, with it the delivery to all other conversations.
+///
+/// Forwarded requests, Discord interactions among them, are acknowledged as
+/// with `Queued` in any case: connectors do not wait for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AckWhen {
     /// As soon as it stands in the queue of its conversation.
     ///
-    /// Whatever is queued or running when the process dies is lost. This is
-    /// what hermes-agent does.
+    /// No conversation waits for another. Whatever is queued or running when
+    /// the process dies is lost; [`shutdown`](crate::GatewayHandle::shutdown)
+    /// lets it end first. This is what hermes-agent does.
+    #[default]
     Queued,
     /// When the agent takes it: right before its future is first polled.
     ///
     /// Queued events survive the death of the process, a running turn does not.
-    #[default]
     Taken,
     /// When the agent's future has returned, panicked or was interrupted.
     ///
     /// Running turns survive the death of the process too, and are then run
-    /// again from their start: handling is at-least-once.
+    /// again from their start: handling is at-least-once. A connector that
+    /// has never had an acknowledgement from this gateway takes it for one
+    /// that sends none after some time (about 45 s), and then relies on the
+    /// connection alone: let the first turns be short.
     Handled,
 }
 
@@ -151,7 +162,7 @@ impl GatewayBuilder {
         self
     }
 
-    /// When events are acknowledged.
+    /// When events are acknowledged; as soon as they are queued unless told.
     pub fn ack(mut self, when: AckWhen) -> Self {
         self.ack_when = when;
         self
@@ -179,9 +190,12 @@ impl GatewayBuilder {
 
     /// How many events may wait in all; 1024 unless told.
     ///
-    /// An event beyond that is dropped without an acknowledgement, so that
-    /// the connector delivers it again on the next connection. Keep it above
-    /// what a connector sends without acknowledgement (about ten).
+    /// An event beyond that is queued, but not acknowledged before there is
+    /// room, so that the connector holds back the rest by itself; answers to
+    /// calls and interrupts are not affected. A connector that does not wait
+    /// for acknowledgements loses the connection 64 events later (or with 1024
+    /// unacknowledged ones), and delivers the rest on the next one; an event
+    /// without a `bufferId` is dropped there.
     pub fn max_backlog(mut self, events: usize) -> Self {
         self.max_backlog = events.max(1);
         self
@@ -199,7 +213,8 @@ impl GatewayBuilder {
         self
     }
 
-    /// How long running turns may take to end on shutdown; 10 s unless told.
+    /// How long acknowledged events, waiting and running, may take to end on
+    /// shutdown; 10 s unless told. What has not ended by then is lost.
     pub fn shutdown_grace(mut self, limit: Duration) -> Self {
         self.grace = limit;
         self

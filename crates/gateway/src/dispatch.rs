@@ -2,20 +2,23 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use angelia_contract::{Event, Inbound, PassthroughForward, Rules, session_key};
 use futures_util::FutureExt as _;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
+use crate::acks::{Ack, Flooded};
 use crate::agent::{Agent, Interrupted};
 use crate::builder::AckWhen;
 use crate::chat::Chat;
 use crate::conversation::Conversation;
 use crate::handle::GatewayHandle;
 use crate::interaction::interaction_event;
-use crate::lanes::{Admission, Job, Lanes};
-use crate::seen::{Fingerprint, fingerprint};
+use crate::lanes::{Admission, Delivery, Job, Lanes};
+use crate::seen::fingerprint;
 use crate::shared::{Shared, count};
 
 /// What a turn works on.
@@ -44,9 +47,10 @@ struct Floor<A> {
 
 impl<A: Agent> Dispatcher<A> {
     pub(crate) fn new(agent: A, shared: Arc<Shared>) -> Self {
+        let early = shared.settings.ack_when == AckWhen::Queued;
         let floor = Floor {
             agent,
-            lanes: Mutex::new(Lanes::new(shared.settings.max_backlog)),
+            lanes: Mutex::new(Lanes::new(shared.settings.max_backlog, early)),
             turns: Semaphore::new(shared.settings.max_turns),
             quiet: Notify::new(),
             shared,
@@ -55,34 +59,34 @@ impl<A: Agent> Dispatcher<A> {
     }
 
     /// Takes in a message.
-    pub(crate) fn inbound(&mut self, inbound: Inbound) {
-        let key = session_key(&inbound.event.source, &self.floor.shared.settings.keys, Rules::Newer);
-        let job = Job {
-            fingerprint: fingerprint(&inbound.event),
-            buffer_id: inbound.buffer_id.filter(|id| !id.is_empty()),
-            work: Work::Event { event: Box::new(inbound.event), bot_id: inbound.bot_id },
-        };
-        self.admit(key, job);
+    pub(crate) fn inbound(&mut self, inbound: Inbound, ack: Option<Ack>) -> Result<(), Flooded> {
+        self.event(inbound.event, inbound.bot_id, ack, true)
     }
 
     /// Takes in a forwarded request; an interaction becomes a message.
-    pub(crate) fn forward(&mut self, forward: PassthroughForward, buffer_id: Option<String>) {
+    ///
+    /// Connectors do not wait for the acknowledgement of one.
+    pub(crate) fn forward(&mut self, forward: PassthroughForward, ack: Option<Ack>) -> Result<(), Flooded> {
         if let Some(event) = interaction_event(&forward) {
-            return self.inbound(Inbound {
-                event,
-                buffer_id,
-                platform: Some(forward.platform),
-                bot_id: Some(forward.bot_id),
-            });
+            return self.event(event, Some(forward.bot_id), ack, false);
         }
         // A key no session can have, so that no interrupt finds it.
         let key = format!("passthrough:{}:{}", forward.platform, forward.bot_id);
-        let job = Job {
-            work: Work::Forward(forward),
-            buffer_id: buffer_id.filter(|id| !id.is_empty()),
-            fingerprint: None,
-        };
-        self.admit(key, job);
+        let work = Work::Forward(forward);
+        self.admit(key, Delivery { work, ack, awaited: false, fingerprint: None })
+    }
+
+    fn event(
+        &mut self,
+        event: Event,
+        bot_id: Option<String>,
+        ack: Option<Ack>,
+        awaited: bool,
+    ) -> Result<(), Flooded> {
+        let key = session_key(&event.source, &self.floor.shared.settings.keys, Rules::Newer);
+        let fingerprint = fingerprint(&event);
+        let work = Work::Event { event: Box::new(event), bot_id };
+        self.admit(key, Delivery { work, ack, awaited, fingerprint })
     }
 
     /// Stops the turn a connector means.
@@ -102,42 +106,27 @@ impl<A: Agent> Dispatcher<A> {
         Arc::clone(&self.floor)
     }
 
-    fn admit(&mut self, key: String, mut job: Job<Work>) {
+    /// Fails if the connector has to deliver again, on another socket.
+    fn admit(&mut self, key: String, delivery: Delivery<Work>) -> Result<(), Flooded> {
         while self.tasks.try_join_next().is_some() {}
         let floor = &self.floor;
-        let buffer_id = job.buffer_id.clone();
-        let queued = floor.shared.settings.ack_when == AckWhen::Queued;
-        let fingerprint = job.fingerprint;
-        if queued {
-            job.buffer_id = None;
-        }
-        let mut lanes = floor.lanes();
-        let admission = lanes.admit(&key, job);
-        let admitted = matches!(admission, Admission::NewLane | Admission::Queued);
-        if let Some(fingerprint) = fingerprint
-            && queued
-            && admitted
-        {
-            lanes.seen.settle(fingerprint);
-        }
-        drop(lanes);
+        let comes_again = delivery.ack.is_some();
+        let admission = floor.lanes().admit(&key, delivery);
         match admission {
             Admission::NewLane => {
                 self.tasks.spawn(Arc::clone(floor).run_lane(key));
             }
-            Admission::Queued => {}
-            Admission::Repeated { .. } => count(&floor.shared.counters.repeated),
+            Admission::Queued | Admission::Left => {}
+            Admission::Repeated => count(&floor.shared.counters.repeated),
             Admission::Shed => {
                 count(&floor.shared.counters.shed);
-                tracing::warn!("too many events are waiting; one was dropped");
+                tracing::warn!(comes_again, "too many events are waiting; one was not taken in");
+                if comes_again {
+                    return Err(Flooded);
+                }
             }
         }
-        let again = admission == Admission::Repeated { settled: true };
-        if let Some(id) = buffer_id
-            && (again || (queued && admitted))
-        {
-            floor.shared.ack_now(id);
-        }
+        Ok(())
     }
 }
 
@@ -145,8 +134,9 @@ impl<A: Agent> Dispatcher<A> {
 pub(crate) trait Turns: Send + Sync {
     /// Starts or stops leaving waiting work to the connector.
     fn drain(&self, draining: bool);
-    /// Completes when no turn is running and nothing waits.
-    fn ended(&self) -> impl Future<Output = ()> + Send;
+    /// Completes when no turn is running and nothing waits, or it was told
+    /// to wait no longer.
+    fn ended(&self, grace: Duration) -> impl Future<Output = ()> + Send;
 }
 
 impl<A: Agent> Turns for Arc<Floor<A>> {
@@ -154,13 +144,18 @@ impl<A: Agent> Turns for Arc<Floor<A>> {
         self.lanes().draining = draining;
     }
 
-    async fn ended(&self) {
-        loop {
-            let quiet = self.quiet.notified();
-            if self.lanes().is_empty() {
-                return;
+    async fn ended(&self, grace: Duration) {
+        let ended = async {
+            loop {
+                let quiet = self.quiet.notified();
+                if self.lanes().is_empty() {
+                    return;
+                }
+                quiet.await;
             }
-            quiet.await;
+        };
+        if timeout(grace, ended).await.is_err() {
+            tracing::warn!("the grace is over, and turns are still running or waiting");
         }
     }
 }
@@ -185,24 +180,29 @@ impl<A: Agent> Floor<A> {
         job
     }
 
-    async fn run(&self, key: &str, mut job: Job<Work>) {
-        let late = self.shared.settings.ack_when == AckWhen::Handled;
-        let mut ack = Some((job.buffer_id.take(), job.fingerprint));
-        match job.work {
+    async fn run(&self, key: &str, job: Job<Work>) {
+        let Job { work, receipt, fingerprint } = job;
+        let taken = || {
+            if self.shared.settings.ack_when != AckWhen::Handled {
+                receipt.release();
+            }
+        };
+        match work {
             Work::Event { event, bot_id } => {
                 // Before anything waits, so that no interrupt can be missed.
                 let cancel = self.lanes().start(key, &event.source);
-                self.acknowledge(ack.take_if(|_| !late)).await;
+                taken();
                 self.turn(key, *event, bot_id, cancel).await;
             }
             Work::Forward(forward) => {
-                self.acknowledge(ack.take_if(|_| !late)).await;
+                taken();
                 let gateway = self.gateway();
                 let handled = async { self.agent.on_passthrough(forward, gateway).await };
                 self.guarded(handled).await;
             }
         }
-        self.acknowledge(ack).await;
+        receipt.release();
+        self.lanes().handled(fingerprint);
     }
 
     async fn turn(&self, key: &str, event: Event, bot_id: Option<String>, cancel: watch::Receiver<bool>) {
@@ -244,16 +244,6 @@ impl<A: Agent> Floor<A> {
     async fn guarded(&self, work: impl Future<Output = ()> + Send) {
         if AssertUnwindSafe(work).catch_unwind().await.is_err() {
             tracing::error!("the agent panicked; the turn is over");
-        }
-    }
-
-    async fn acknowledge(&self, ack: Option<(Option<String>, Option<Fingerprint>)>) {
-        let Some((buffer_id, fingerprint)) = ack else {
-            return;
-        };
-        let repeats = fingerprint.map(|fingerprint| self.lanes().seen.settle(fingerprint));
-        for id in buffer_id.into_iter().chain(repeats.into_iter().flatten()) {
-            self.shared.ack(id).await;
         }
     }
 

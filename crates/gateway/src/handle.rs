@@ -125,15 +125,18 @@ impl GatewayHandle {
         self.shared.tell(&frame).await
     }
 
-    /// Announces idleness, lets running turns end, closes the connection and
-    /// stays away until [`wake`](Self::wake).
+    /// Announces idleness, lets turns end, closes the connection and stays
+    /// away until [`wake`](Self::wake).
     ///
     /// From the announcement on the connector keeps events back. Events that
-    /// wait here and were not acknowledged yet are left to it, too. Returns
-    /// when the connection is closed; [`CallError::TimedOut`] says that the
-    /// connector did not confirm, so that events of the last moment may have
-    /// been sent into the closing connection. A turn that awaits this waits for
-    /// its own end, until the grace of the shutdown is over: spawn it there.
+    /// wait here and were not acknowledged yet are left to it, too; those that
+    /// were are run to their end like the turns that run already, as far as
+    /// [`shutdown_grace`](crate::GatewayBuilder::shutdown_grace) allows before
+    /// the connection is closed. Returns when it is; [`CallError::TimedOut`]
+    /// says that the connector did not confirm, so that events of the last
+    /// moment may have been sent into the closing connection. A turn that
+    /// awaits this waits for its own end, until the grace is over: spawn it
+    /// there.
     pub async fn go_idle(&self) -> Result<(), CallError> {
         self.want(Want::Idle);
         self.quiet().await
@@ -145,6 +148,9 @@ impl GatewayHandle {
     }
 
     /// The same as [`go_idle`](Self::go_idle), but for good: `run` returns.
+    ///
+    /// Turns have their grace without a connection as well. What it does not
+    /// suffice for is dropped.
     pub async fn shutdown(&self) -> Result<(), CallError> {
         self.want(Want::Stop);
         self.quiet().await

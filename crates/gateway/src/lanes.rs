@@ -3,18 +3,32 @@
 //! Pure bookkeeping; who runs the turns is in `dispatch`.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 use angelia_contract::session_key::may_belong_to;
 use angelia_contract::{KeyOptions, Rules, Source, session_key};
 use tokio::sync::watch;
 
-use crate::seen::{Delivery, Fingerprint, Seen};
+use crate::acks::{Ack, Receipt};
+use crate::seen::{Fingerprint, Known, Seen};
+
+/// Events taken in beyond the backlog, and not acknowledged until there is
+/// room: several times what connectors push without an acknowledgement.
+const OVERDRAFT: usize = 64;
+
+/// Something a connector delivered.
+pub(crate) struct Delivery<W> {
+    pub(crate) work: W,
+    pub(crate) ack: Option<Ack>,
+    /// Whether the connector keeps it until it is acknowledged.
+    pub(crate) awaited: bool,
+    pub(crate) fingerprint: Option<Fingerprint>,
+}
 
 /// A piece of work with what is needed to acknowledge it.
 pub(crate) struct Job<W> {
     pub(crate) work: W,
-    /// The id to acknowledge; none if there is none, or it was done.
-    pub(crate) buffer_id: Option<String>,
+    pub(crate) receipt: Arc<Receipt>,
     pub(crate) fingerprint: Option<Fingerprint>,
 }
 
@@ -23,7 +37,11 @@ pub(crate) struct Lanes<W> {
     lanes: HashMap<String, Lane<W>>,
     waiting: usize,
     max_waiting: usize,
-    pub(crate) seen: Seen,
+    /// Whether work is acknowledged as soon as it waits.
+    early: bool,
+    /// Work to be acknowledged as soon as there is room for it.
+    over: VecDeque<Arc<Receipt>>,
+    seen: Seen,
     /// While set, work that can be left to the connector is.
     pub(crate) draining: bool,
 }
@@ -47,33 +65,55 @@ pub(crate) enum Admission {
     NewLane,
     /// It waits behind others.
     Queued,
-    /// It is known already; acknowledge it if it was settled.
-    Repeated { settled: bool },
-    /// Too much is waiting.
+    /// It is known already.
+    Repeated,
+    /// The connector keeps it: this side is ending.
+    Left,
+    /// Too much is waiting; it is neither taken in nor acknowledged.
     Shed,
 }
 
 impl<W> Lanes<W> {
-    pub(crate) fn new(max_waiting: usize) -> Self {
-        Self { lanes: HashMap::new(), waiting: 0, max_waiting, seen: Seen::default(), draining: false }
+    pub(crate) fn new(max_waiting: usize, early: bool) -> Self {
+        Self {
+            lanes: HashMap::new(),
+            waiting: 0,
+            max_waiting,
+            early,
+            over: VecDeque::new(),
+            seen: Seen::default(),
+            draining: false,
+        }
     }
 
-    /// Puts a job into its lane.
-    pub(crate) fn admit(&mut self, key: &str, job: Job<W>) -> Admission {
-        if let Some(fingerprint) = job.fingerprint {
-            match self.seen.note(fingerprint, job.buffer_id.as_deref()) {
-                Delivery::New => {}
-                Delivery::Held => return Admission::Repeated { settled: false },
-                Delivery::Settled => return Admission::Repeated { settled: true },
+    /// Puts a delivery into its lane.
+    pub(crate) fn admit(&mut self, key: &str, delivery: Delivery<W>) -> Admission {
+        let Delivery { work, ack, awaited, fingerprint } = delivery;
+        if let Some(known) = fingerprint.and_then(|event| self.seen.find(event)) {
+            match (known, ack) {
+                (Known::Held(receipt), Some(ack)) => receipt.add(ack),
+                (Known::Handled, Some(ack)) => ack.release(),
+                (_, None) => {}
             }
+            return Admission::Repeated;
         }
-        if self.waiting >= self.max_waiting {
-            if let Some(fingerprint) = job.fingerprint {
-                self.seen.forget(fingerprint);
+        let leave = self.draining && awaited && ack.is_some();
+        if leave || self.waiting >= self.max_waiting.saturating_add(OVERDRAFT) {
+            if let Some(ack) = ack {
+                ack.withdraw();
             }
-            return Admission::Shed;
+            return if leave { Admission::Left } else { Admission::Shed };
+        }
+        let receipt = Receipt::new(ack, awaited);
+        if let Some(fingerprint) = fingerprint {
+            self.seen.hold(fingerprint, Arc::clone(&receipt));
+        }
+        if self.early || !awaited {
+            self.over.push_back(Arc::clone(&receipt));
         }
         self.waiting += 1;
+        self.acknowledge();
+        let job = Job { work, receipt, fingerprint };
         if let Some(lane) = self.lanes.get_mut(key) {
             lane.queue.push_back(job);
             return Admission::Queued;
@@ -89,17 +129,37 @@ impl<W> Lanes<W> {
         lane.running = None;
         while let Some(job) = lane.queue.pop_front() {
             self.waiting -= 1;
+            self.over.retain(|receipt| !Arc::ptr_eq(receipt, &job.receipt));
             // Not acknowledged, so the connector still has it.
-            if self.draining && job.buffer_id.is_some() {
+            if self.draining && job.receipt.withdraw() {
                 if let Some(fingerprint) = job.fingerprint {
                     self.seen.forget(fingerprint);
                 }
                 continue;
             }
+            self.acknowledge();
             return Some(job);
         }
         self.lanes.remove(key);
         None
+    }
+
+    /// Notes that the job of this fingerprint was handled.
+    pub(crate) fn handled(&mut self, fingerprint: Option<Fingerprint>) {
+        if let Some(fingerprint) = fingerprint {
+            self.seen.handled(fingerprint);
+        }
+    }
+
+    /// Lets go the acknowledgements there is room for.
+    fn acknowledge(&mut self) {
+        // What is not acknowledged while draining is about to be left.
+        while !self.draining
+            && self.waiting.saturating_sub(self.over.len()) < self.max_waiting
+            && let Some(receipt) = self.over.pop_front()
+        {
+            receipt.release();
+        }
     }
 
     /// Marks a turn as running and gives the signal that ends it.
@@ -166,6 +226,7 @@ fn may_name(key: &str, chat_id: &str, source: &Source) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::acks::Acks;
 
     fn source(user: &str, thread: Option<&str>) -> Source {
         Source {
@@ -179,14 +240,17 @@ mod tests {
         }
     }
 
+    fn delivery(ack: Option<Ack>, fingerprint: Option<Fingerprint>) -> Delivery<()> {
+        Delivery { work: (), ack, awaited: true, fingerprint }
+    }
+
     fn running(sources: &[Source]) -> (Lanes<()>, Vec<watch::Receiver<bool>>) {
-        let mut lanes = Lanes::new(100);
+        let mut lanes = Lanes::new(100, true);
         let signals = sources
             .iter()
             .map(|source| {
                 let key = session_key(source, &KeyOptions::default(), Rules::Newer);
-                let job = Job { work: (), buffer_id: None, fingerprint: None };
-                assert_eq!(lanes.admit(&key, job), Admission::NewLane);
+                assert_eq!(lanes.admit(&key, delivery(None, None)), Admission::NewLane);
                 assert!(lanes.next(&key).is_some());
                 lanes.start(&key, source)
             })
@@ -225,20 +289,54 @@ mod tests {
 
     #[test]
     fn what_is_left_to_the_connector_is_new_when_it_comes_back() {
-        let mut lanes = Lanes::new(2);
-        let job = |buffer_id: Option<&str>, fingerprint| Job {
-            work: (),
-            buffer_id: buffer_id.map(str::to_owned),
-            fingerprint,
-        };
-        assert_eq!(lanes.admit("k", job(Some("a"), Some(1))), Admission::NewLane);
-        assert_eq!(lanes.admit("k", job(None, None)), Admission::Queued);
-        assert_eq!(lanes.admit("k", job(None, Some(2))), Admission::Shed);
+        let acks = Arc::new(Acks::default());
+        let ack = |id: &str| Some(acks.arrive(id.to_owned()).unwrap());
+        let mut lanes = Lanes::new(10, false);
+        assert_eq!(lanes.admit("k", delivery(ack("a"), Some(1))), Admission::NewLane);
+        assert_eq!(lanes.admit("k", delivery(None, None)), Admission::Queued);
         lanes.draining = true;
-        assert!(lanes.next("k").is_some_and(|job| job.buffer_id.is_none()));
+        assert_eq!(lanes.admit("k", delivery(ack("b"), Some(2))), Admission::Left);
+        assert!(lanes.next("k").is_some_and(|job| job.fingerprint.is_none()));
         assert!(lanes.next("k").is_none());
         assert!(lanes.is_empty());
-        assert_eq!(lanes.admit("k", job(Some("b"), Some(1))), Admission::NewLane);
-        assert_eq!(lanes.admit("k", job(None, Some(2))), Admission::Queued);
+        lanes.draining = false;
+        assert_eq!(lanes.admit("k", delivery(None, Some(1))), Admission::NewLane);
+        assert_eq!(lanes.admit("k", delivery(None, Some(2))), Admission::Queued);
+        assert_eq!(lanes.admit("k", delivery(None, Some(2))), Admission::Repeated);
+        assert!(acks.due().is_empty());
+    }
+
+    #[test]
+    fn what_was_acknowledged_is_run_although_this_side_ends() {
+        let acks = Arc::new(Acks::default());
+        let ack = |id: &str| Some(acks.arrive(id.to_owned()).unwrap());
+        let mut lanes = Lanes::new(10, true);
+        lanes.admit("k", delivery(ack("a"), Some(1)));
+        assert_eq!(acks.due(), ["a"]);
+        lanes.admit("k", delivery(ack("b"), Some(2)));
+        // Released, but not written: the connector keeps it.
+        lanes.draining = true;
+        assert!(lanes.next("k").is_some_and(|job| job.fingerprint == Some(1)));
+        assert!(lanes.next("k").is_none());
+        assert!(acks.due().is_empty());
+    }
+
+    #[test]
+    fn what_the_backlog_has_no_room_for_is_acknowledged_when_it_has() {
+        let acks = Arc::new(Acks::default());
+        let mut lanes = Lanes::new(2, true);
+        for id in 0..66 {
+            let ack = acks.arrive(id.to_string()).unwrap();
+            assert_ne!(lanes.admit("k", delivery(Some(ack), Some(id))), Admission::Shed);
+        }
+        let ack = acks.arrive("too many".to_owned()).unwrap();
+        assert_eq!(lanes.admit("k", delivery(Some(ack), Some(66))), Admission::Shed);
+        assert_eq!(acks.due(), ["0", "1"]);
+        for id in 2..66 {
+            assert!(lanes.next("k").is_some());
+            assert_eq!(acks.due(), [id.to_string()]);
+        }
+        assert!(acks.due().is_empty());
+        assert!(lanes.over.is_empty());
     }
 }

@@ -27,9 +27,16 @@
 //! Events of one conversation (one session key) are handled one after the
 //! other, in the order they came; conversations run beside each other. An
 //! event that carries a `bufferId` is acknowledged once, at the moment chosen
-//! with [`AckWhen`]; by default that is right before the agent's future is
-//! first polled. A repeated delivery of an event that is waiting, running or
-//! was among the last few hundred is acknowledged and not handled again.
+//! with [`AckWhen`], but never before those that came earlier: connectors take
+//! the acknowledgement of an event for that of all before it. By default that
+//! moment is when the event stands in the queue of its conversation. What was
+//! acknowledged and not yet handled is lost if the process dies; a
+//! [`shutdown`](GatewayHandle::shutdown) lets it end first. The other moments
+//! leave it with the connector, at the price that one slow conversation holds
+//! up the others.
+//!
+//! A repeated delivery of an event that is waiting, running or was among the
+//! last few hundred is acknowledged and not handled again.
 //!
 //! An `interrupt_inbound` stops the running turn of its session and nothing
 //! else: the agent's future is dropped at the `await` it stands at.
@@ -46,6 +53,7 @@
 //! it does log whole frames and the upgrade request at `TRACE`: keep
 //! `tungstenite` above that level.
 
+mod acks;
 mod agent;
 mod backoff;
 mod builder;

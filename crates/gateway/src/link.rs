@@ -33,10 +33,8 @@ impl Outgoing {
 /// Where the connection stands.
 #[derive(Clone)]
 pub(crate) enum Link {
-    /// Not connected; a dial is under way or due.
+    /// Not connected: a dial is under way or due, or the descriptor is.
     Down,
-    /// A socket is open, its descriptor has not come yet.
-    Opening(Wire),
     /// Connected and greeted.
     Up(Wire),
     /// Closed on request, and not dialing.
@@ -52,10 +50,10 @@ pub(crate) enum Link {
 }
 
 impl Link {
-    /// The queue of whatever socket is open.
+    /// The queue of the connection, if there is one.
     pub(crate) fn wire(&self) -> Option<&Wire> {
         match self {
-            Self::Opening(wire) | Self::Up(wire) => Some(wire),
+            Self::Up(wire) => Some(wire),
             _ => None,
         }
     }

@@ -13,7 +13,7 @@ use crate::backoff::Backoff;
 use crate::builder::GatewayBuilder;
 use crate::calls::random;
 use crate::dial::{DialError, dial};
-use crate::dispatch::Dispatcher;
+use crate::dispatch::{Dispatcher, Turns as _};
 use crate::error::GatewayError;
 use crate::handle::GatewayHandle;
 use crate::link::{Link, Want};
@@ -80,8 +80,11 @@ impl Gateway {
         let shared = &*self.shared;
         let mut want = shared.want.subscribe();
         let mut dispatcher = Dispatcher::new(agent, Arc::clone(&self.shared));
+        let turns = dispatcher.turns();
         let mut backoff = Backoff::default();
         let mut accepted_before = false;
+        // Whether turns had their time to end already.
+        let mut graced = false;
         // Whether the last quiet was confirmed; without a connection there
         // was nothing to confirm.
         let mut acked = true;
@@ -89,12 +92,17 @@ impl Gateway {
             let wanted = *want.borrow_and_update();
             match wanted {
                 Want::Stop => {
+                    if !graced {
+                        turns.drain(true);
+                        turns.ended(shared.settings.grace).await;
+                    }
                     shared.link.send_replace(Link::Over { acked });
                     return Ok(());
                 }
                 Want::Idle => {
                     rest(shared, &mut want, acked).await;
                     acked = true;
+                    graced = false;
                     continue;
                 }
                 Want::Run => {}
@@ -117,6 +125,7 @@ impl Gateway {
                     }
                     if *want.borrow() != Want::Run {
                         acked = remains.idle_acked;
+                        graced = remains.ended == Ended::Quiet;
                         continue;
                     }
                     if remains.ended == Ended::Quiet {

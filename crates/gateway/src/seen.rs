@@ -5,14 +5,14 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 use angelia_contract::Event;
 
-/// Settled events remembered, as many as hermes-agent remembers.
-const MAX_SETTLED: usize = 512;
-/// Ids collected for one waiting event; more deliveries than that in one
-/// turn's time are not acknowledged, and so come again later.
-const MAX_EXTRA_IDS: usize = 8;
+use crate::acks::Receipt;
+
+/// Handled events remembered, as many as hermes-agent remembers.
+const MAX_HANDLED: usize = 512;
 
 /// A digest of what makes two deliveries the same event.
 pub(crate) type Fingerprint = u64;
@@ -31,64 +31,46 @@ pub(crate) fn fingerprint(event: &Event) -> Option<Fingerprint> {
     Some(hasher.finish())
 }
 
-/// What is known about a delivery.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Delivery {
-    /// Never seen.
-    New,
-    /// Held and not acknowledged yet; the new id will be, with the first.
-    Held,
-    /// Acknowledged before; to be acknowledged again.
-    Settled,
+/// What is known about an event that came before.
+#[derive(Clone, Debug)]
+pub(crate) enum Known {
+    /// It waits or runs; a further delivery is acknowledged with the first.
+    Held(Arc<Receipt>),
+    /// It was handled; a further delivery is only to be acknowledged.
+    Handled,
 }
 
 /// The memory of recent events.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    /// Extra ids of events that are held; none for settled ones.
-    events: HashMap<Fingerprint, Option<Vec<String>>>,
-    settled: VecDeque<Fingerprint>,
+    events: HashMap<Fingerprint, Known>,
+    handled: VecDeque<Fingerprint>,
 }
 
 impl Seen {
-    /// Takes note of a delivery.
-    pub(crate) fn note(&mut self, event: Fingerprint, buffer_id: Option<&str>) -> Delivery {
-        match self.events.get_mut(&event) {
-            None => {
-                self.events.insert(event, Some(Vec::new()));
-                Delivery::New
-            }
-            Some(Some(ids)) => {
-                if let Some(id) = buffer_id
-                    && ids.len() < MAX_EXTRA_IDS
-                {
-                    ids.push(id.to_owned());
-                }
-                Delivery::Held
-            }
-            Some(None) => Delivery::Settled,
-        }
+    pub(crate) fn find(&self, event: Fingerprint) -> Option<&Known> {
+        self.events.get(&event)
     }
 
-    /// An event was acknowledged; gives the ids of its repeats.
-    pub(crate) fn settle(&mut self, event: Fingerprint) -> Vec<String> {
-        let Some(ids) = self.events.get_mut(&event).and_then(Option::take) else {
-            return Vec::new();
-        };
-        if self.settled.len() == MAX_SETTLED
-            && let Some(oldest) = self.settled.pop_front()
+    /// A new event was taken in.
+    pub(crate) fn hold(&mut self, event: Fingerprint, receipt: Arc<Receipt>) {
+        self.events.insert(event, Known::Held(receipt));
+    }
+
+    /// An event that was held is done.
+    pub(crate) fn handled(&mut self, event: Fingerprint) {
+        if self.handled.len() == MAX_HANDLED
+            && let Some(oldest) = self.handled.pop_front()
         {
             self.events.remove(&oldest);
         }
-        self.settled.push_back(event);
-        ids
+        self.events.insert(event, Known::Handled);
+        self.handled.push_back(event);
     }
 
-    /// An event was given up unhandled; its next delivery is new again.
+    /// An event that was held is given up; its next delivery is new again.
     pub(crate) fn forget(&mut self, event: Fingerprint) {
-        if let Some(Some(_)) = self.events.get(&event) {
-            self.events.remove(&event);
-        }
+        self.events.remove(&event);
     }
 }
 
@@ -97,29 +79,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_repeat_is_recognised_in_every_state() {
+    fn an_event_is_recognised_until_it_is_given_up() {
         let mut seen = Seen::default();
-        assert_eq!(seen.note(1, Some("a")), Delivery::New);
-        assert_eq!(seen.note(1, Some("b")), Delivery::Held);
-        assert_eq!(seen.note(1, None), Delivery::Held);
-        assert_eq!(seen.settle(1), ["b"]);
-        assert_eq!(seen.note(1, Some("c")), Delivery::Settled);
-        assert!(seen.settle(1).is_empty());
-        seen.forget(1);
-        assert_eq!(seen.note(1, None), Delivery::Settled);
-        assert_eq!(seen.note(2, None), Delivery::New);
+        assert!(seen.find(1).is_none());
+        seen.hold(1, Receipt::new(None, true));
+        assert!(matches!(seen.find(1), Some(Known::Held(_))));
+        seen.handled(1);
+        assert!(matches!(seen.find(1), Some(Known::Handled)));
+        seen.hold(2, Receipt::new(None, true));
         seen.forget(2);
-        assert_eq!(seen.note(2, None), Delivery::New);
+        assert!(seen.find(2).is_none());
     }
 
     #[test]
     fn memory_is_bounded() {
         let mut seen = Seen::default();
         for event in 0..2000 {
-            seen.note(event, None);
-            seen.settle(event);
+            seen.hold(event, Receipt::new(None, true));
+            seen.handled(event);
         }
-        assert_eq!((seen.events.len(), seen.settled.len()), (MAX_SETTLED, MAX_SETTLED));
+        assert_eq!((seen.events.len(), seen.handled.len()), (MAX_HANDLED, MAX_HANDLED));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Reader, writer, watchdog and the owner's wishes run beside each other on
 //! one task. The reader never waits for anything but the socket.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Message, frame::coding::CloseCode};
 use tokio_tungstenite::tungstenite::{Bytes, Error as WsError};
 
+use crate::acks::{Ack, Acks, Flooded};
 use crate::agent::Agent;
 use crate::dial::{MAX_MESSAGE, Socket};
 use crate::dispatch::{Dispatcher, Turns};
@@ -42,6 +44,8 @@ pub(crate) enum Ended {
     Silent,
     /// No descriptor came.
     NotGreeted,
+    /// More came than can be kept; what was not acknowledged comes again.
+    Flooded,
 }
 
 /// What is left of a socket.
@@ -56,6 +60,7 @@ pub(crate) struct Remains {
 struct Session<'a> {
     shared: &'a Shared,
     wire: Wire,
+    acks: Arc<Acks>,
     opened: Instant,
     /// When something came last, in milliseconds after `opened`.
     heard: AtomicU64,
@@ -76,6 +81,7 @@ pub(crate) async fn run<A: Agent>(
     let session = Session {
         shared,
         wire,
+        acks: Arc::default(),
         opened: Instant::now(),
         heard: AtomicU64::new(0),
         greeted: AtomicBool::new(false),
@@ -84,13 +90,13 @@ pub(crate) async fn run<A: Agent>(
     };
     let turns = dispatcher.turns();
     turns.drain(false);
-    shared.link.send_replace(Link::Opening(session.wire.clone()));
     let ended = tokio::select! {
         ended = session.read(&mut stream, dispatcher) => ended,
         ended = session.write(sink, queue) => ended,
         ended = session.watch_over() => ended,
         ended = session.obey(want, turns) => ended,
     };
+    session.acks.end();
     // In this order: after it no call can be registered for the dead queue
     // and be forgotten.
     shared.link.send_replace(Link::Down);
@@ -119,30 +125,40 @@ impl Session<'_> {
                 return ended;
             };
             self.mark_heard();
-            match message {
+            let taken_in = match message {
                 Ok(Message::Text(text)) => self.take_in(&mut lines, text.as_bytes(), dispatcher),
                 Ok(Message::Binary(bytes)) => self.take_in(&mut lines, &bytes, dispatcher),
                 Ok(Message::Close(close)) => {
                     closing = true;
                     ended = closed(close);
+                    Ok(())
                 }
-                Ok(_) => {}
+                Ok(_) => Ok(()),
                 Err(error) => {
                     if !closing {
                         tracing::debug!(error = error_name(&error), "the connection broke");
                     }
                     return ended;
                 }
+            };
+            if let Err(Flooded) = taken_in {
+                tracing::warn!("the connector does not wait for acknowledgements; starting over");
+                return Ended::Flooded;
             }
         }
     }
 
-    fn take_in<A: Agent>(&self, lines: &mut LineBuffer, message: &[u8], to: &mut Dispatcher<A>) {
+    fn take_in<A: Agent>(
+        &self,
+        lines: &mut LineBuffer,
+        message: &[u8],
+        to: &mut Dispatcher<A>,
+    ) -> Result<(), Flooded> {
         for line in lines.push(message) {
             match line {
                 Ok(line) => match ConnectorFrame::parse(&line) {
-                    Ok(frame) => self.frame(frame, to),
-                    Err(error) => self.malformed(&line, &error),
+                    Ok(frame) => self.frame(frame, to)?,
+                    Err(error) => self.malformed(&line, &error)?,
                 },
                 Err(_) => {
                     count(&self.shared.counters.malformed);
@@ -150,9 +166,10 @@ impl Session<'_> {
                 }
             }
         }
+        Ok(())
     }
 
-    fn frame<A: Agent>(&self, frame: ConnectorFrame, dispatcher: &mut Dispatcher<A>) {
+    fn frame<A: Agent>(&self, frame: ConnectorFrame, dispatcher: &mut Dispatcher<A>) -> Result<(), Flooded> {
         match frame {
             ConnectorFrame::Descriptor(descriptor) => {
                 let first = !self.greeted.swap(true, Ordering::AcqRel);
@@ -163,7 +180,10 @@ impl Session<'_> {
                     self.shared.link.send_replace(Link::Up(self.wire.clone()));
                 }
             }
-            ConnectorFrame::Inbound(inbound) => dispatcher.inbound(inbound),
+            ConnectorFrame::Inbound(mut inbound) => {
+                let ack = self.arrived(inbound.buffer_id.take())?;
+                dispatcher.inbound(inbound, ack)?;
+            }
             ConnectorFrame::OutboundResult { request_id, result } => {
                 self.shared.calls.answer(&request_id, result);
             }
@@ -177,15 +197,21 @@ impl Session<'_> {
                 if forward.bot_id.is_empty() {
                     forward.bot_id = bot_id.unwrap_or_default();
                 }
-                dispatcher.forward(forward, buffer_id);
+                dispatcher.forward(forward, self.arrived(buffer_id)?)?;
             }
             ConnectorFrame::GoingIdleAck => self.idle_ack.notify_one(),
             ConnectorFrame::Unknown { kind } => tracing::debug!(kind, "unknown frame"),
         }
+        Ok(())
+    }
+
+    /// Takes a place in line for the acknowledgement of a frame, if it wants one.
+    fn arrived(&self, buffer_id: Option<String>) -> Result<Option<Ack>, Flooded> {
+        buffer_id.filter(|id| !id.is_empty()).map(|id| self.acks.arrive(id)).transpose()
     }
 
     /// Notes a line that is no frame, without showing what it says.
-    fn malformed(&self, line: &[u8], error: &FrameError) {
+    fn malformed(&self, line: &[u8], error: &FrameError) -> Result<(), Flooded> {
         count(&self.shared.counters.malformed);
         let kind = match error {
             FrameError::Malformed { kind, .. } => kind,
@@ -196,10 +222,11 @@ impl Session<'_> {
         // It will not become readable by being delivered again and again.
         if matches!(kind, "inbound" | "passthrough_forward")
             && let Ok(frame) = serde_json::from_slice::<serde_json::Value>(line)
-            && let Some(id) = frame["bufferId"].as_str().filter(|id| !id.is_empty())
+            && let Some(ack) = self.arrived(frame["bufferId"].as_str().map(str::to_owned))?
         {
-            self.shared.ack_now(id.to_owned());
+            ack.release();
         }
+        Ok(())
     }
 
     async fn write(
@@ -218,6 +245,9 @@ impl Session<'_> {
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let written = tokio::select! {
+                biased;
+                _ = pings.tick() => sink.send(Message::Ping(Bytes::new())).await,
+                ids = self.acks.next() => acknowledge(&mut sink, ids).await,
                 next = queue.recv() => match next {
                     Some(Outgoing::Line { line, written }) => {
                         if let Some(written) = written {
@@ -235,7 +265,6 @@ impl Session<'_> {
                         return Ended::Quiet;
                     }
                 },
-                _ = pings.tick() => sink.send(Message::Ping(Bytes::new())).await,
             };
             if written.is_err() {
                 return self.reader_decides(broken).await;
@@ -273,7 +302,7 @@ impl Session<'_> {
         let announced = self.wire.send(line).await.is_ok();
         let acked = timeout(IDLE_ACK_TIMEOUT, self.idle_ack.notified()).await.is_ok();
         self.idle_acked.store(announced && acked, Ordering::Release);
-        let _ = timeout(self.shared.settings.grace, turns.ended()).await;
+        turns.ended(self.shared.settings.grace).await;
         let _ = self.wire.send(Outgoing::Close).await;
         // The writer ends the session, after all that was queued before.
         std::future::pending().await
@@ -284,6 +313,14 @@ impl Session<'_> {
         let now = u64::try_from(now).unwrap_or(u64::MAX);
         self.heard.store(now, Ordering::Relaxed);
     }
+}
+
+async fn acknowledge(sink: &mut SplitSink<Socket, Message>, ids: Vec<String>) -> Result<(), WsError> {
+    for buffer_id in ids {
+        let line = GatewayFrame::InboundAck { buffer_id }.to_line();
+        sink.feed(Message::text(line)).await?;
+    }
+    sink.flush().await
 }
 
 fn closed(close: Option<CloseFrame>) -> Ended {

@@ -27,7 +27,8 @@ pub struct Stats {
     pub malformed: u64,
     /// Events delivered again and not handled again.
     pub repeated: u64,
-    /// Events and requests dropped because too many were waiting.
+    /// Events and requests not taken in because too many were waiting. Those
+    /// with a `bufferId` come again, the others are lost.
     pub shed: u64,
 }
 
@@ -129,24 +130,6 @@ impl Shared {
         }
     }
 
-    /// Acknowledges a delivery on whatever socket is open now.
-    ///
-    /// Without one the acknowledgement is dropped: the connector will deliver
-    /// again, and that delivery is recognised and acknowledged.
-    pub(crate) async fn ack(&self, buffer_id: String) {
-        let wire = self.link.borrow().wire().cloned();
-        if let Some(wire) = wire {
-            let _ = wire.send(ack_line(buffer_id)).await;
-        }
-    }
-
-    /// The same without waiting, for the reader.
-    pub(crate) fn ack_now(&self, buffer_id: String) {
-        if let Some(wire) = self.link.borrow().wire() {
-            let _ = wire.try_send(ack_line(buffer_id));
-        }
-    }
-
     /// Takes in a descriptor; the first of a socket is the primary one.
     pub(crate) fn announce(&self, descriptor: Descriptor, first: bool) {
         let descriptor = Arc::new(descriptor);
@@ -202,8 +185,4 @@ impl Shared {
     fn announced(&self) -> std::sync::MutexGuard<'_, Announced> {
         self.announced.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn ack_line(buffer_id: String) -> Outgoing {
-    Outgoing::line(GatewayFrame::InboundAck { buffer_id }.to_line())
 }

@@ -62,9 +62,9 @@ impl Waker {
         self.sleepers().retain(|instance, schedule| {
             let awake = server.registry.is_live(*instance) || server.store.usage(*instance).entries == 0;
             let url = server.roster.serving(*instance).and_then(|record| record.wake_url.clone());
-            let (Some(url), Some(due), false) = (url, schedule.next(), awake) else {
-                return false;
-            };
+            let (Some(url), false) = (url, awake) else { return false };
+            // One that is given up stays so until its gateway was here again.
+            let Some(due) = schedule.next() else { return true };
             if due <= now {
                 schedule.poked(now);
                 self.poke(server, url);

@@ -57,7 +57,7 @@ async fn authenticate(State(server): State<Arc<Server>>, request: Request, next:
 }
 
 async fn metrics(State(server): State<Arc<Server>>) -> Response {
-    let text = server.metrics.render(server.store.healthy());
+    let text = server.metrics.render(server.registry.open(), server.store.healthy());
     ([(CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
 }
 
@@ -85,7 +85,7 @@ async fn status(State(server): State<Arc<Server>>) -> Response {
             .collect();
         Ok(json!({
             "ready": server.store.healthy() && !server.is_stopping(),
-            "sockets": server.metrics.sessions(),
+            "sockets": server.registry.open(),
             "pushed": server.metrics.get(Counter::Pushed),
             "settled": server.metrics.get(Counter::Settled),
             "gateways": gateways,

@@ -22,18 +22,32 @@ pub(super) struct Backlog {
     /// Whether the store has more than `ready` shows.
     behind: bool,
     loading: bool,
+    /// Whether the store has more that goes ahead than `ahead` shows.
+    ahead_behind: bool,
+    ahead_loading: bool,
 }
 
 impl Default for Backlog {
     fn default() -> Self {
-        Self { ahead: VecDeque::new(), ready: VecDeque::new(), read_to: Seq(0), behind: true, loading: false }
+        Self {
+            ahead: VecDeque::new(),
+            ready: VecDeque::new(),
+            read_to: Seq(0),
+            behind: true,
+            loading: false,
+            ahead_behind: true,
+            ahead_loading: false,
+        }
     }
 }
 
 impl Backlog {
     /// Takes what the mailbox brought.
     pub(super) fn take(&mut self, mail: &mut Mail) {
-        self.ahead.extend(mail.ahead.drain(..));
+        for entry in mail.ahead.drain(..) {
+            self.put_ahead(entry);
+        }
+        self.ahead_behind |= mail.missed_ahead;
         for entry in mail.fresh.drain(..) {
             // Whoever is behind reads them from the store in their turn.
             if !self.behind && !self.loading && self.ready.len() < MAX_READY {
@@ -84,15 +98,47 @@ impl Backlog {
         }
     }
 
+    /// Whether the entries that go ahead are to be read from the store.
+    pub(super) fn wants_ahead(&mut self) -> bool {
+        let wants = self.ahead_behind && !self.ahead_loading && self.ahead.len() < LOW;
+        if wants {
+            self.ahead_loading = true;
+            self.ahead_behind = false;
+        }
+        wants
+    }
+
     /// Takes the entries that go ahead, as found in the store.
-    pub(super) fn loaded_ahead(&mut self, page: Vec<Entry>) {
-        for entry in page {
-            if !self.ahead.iter().any(|known| known.seq == entry.seq) {
-                self.ahead.push_back(entry);
-            }
+    pub(super) fn loaded_ahead(&mut self, page: Option<Vec<Entry>>) {
+        self.ahead_loading = false;
+        self.ahead_behind |= page.as_ref().is_none_or(|page| page.len() >= PAGE);
+        for entry in page.into_iter().flatten() {
+            self.put_ahead(entry);
         }
     }
 
+    /// Whether it is known what goes ahead next: nothing else may be pushed before.
+    pub(super) fn knows_ahead(&self) -> bool {
+        !self.ahead_loading && (!self.ahead_behind || !self.ahead.is_empty())
+    }
+
+    /// Nothing waits in the store: all there is comes by mail.
+    pub(super) fn is_empty_in_store(&mut self) {
+        (self.behind, self.ahead_behind) = (false, false);
+    }
+
+    /// Has everything read anew, for a gateway that comes back on the same socket.
+    pub(super) fn renew(&mut self) {
+        self.ahead_behind = true;
+    }
+
+    fn put_ahead(&mut self, entry: Entry) {
+        if let Err(place) = self.ahead.binary_search_by_key(&entry.seq, |known| known.seq) {
+            self.ahead.insert(place, entry);
+        }
+    }
+
+    /// The next entry that goes ahead.
     pub(super) fn front_ahead(&self) -> Option<&Entry> {
         self.ahead.front()
     }
@@ -101,12 +147,13 @@ impl Backlog {
         self.ahead.pop_front()
     }
 
-    pub(super) fn front(&self) -> Option<&Entry> {
-        self.ready.front()
+    /// The first entry of a chat that is not `held`, and its place.
+    pub(super) fn first(&self, held: impl Fn(&str) -> bool) -> Option<(usize, &Entry)> {
+        self.ready.iter().enumerate().find(|(_, entry)| !held(&entry.chat_id))
     }
 
-    pub(super) fn pop(&mut self) -> Option<Entry> {
-        self.ready.pop_front()
+    pub(super) fn take_at(&mut self, place: usize) -> Option<Entry> {
+        self.ready.remove(place)
     }
 }
 
@@ -132,7 +179,7 @@ mod tests {
     }
 
     fn drain(backlog: &mut Backlog) -> Vec<i64> {
-        std::iter::from_fn(|| backlog.pop()).map(|entry| entry.seq.0).collect()
+        std::iter::from_fn(|| backlog.take_at(0)).map(|entry| entry.seq.0).collect()
     }
 
     #[test]
@@ -148,6 +195,32 @@ mod tests {
         assert_eq!(backlog.wants_page(), None, "it has caught up");
         backlog.take(&mut mail(&[71, 72]));
         assert_eq!(drain(&mut backlog), [65, 66, 67, 68, 69, 70, 71, 72]);
+    }
+
+    #[test]
+    fn mail_that_goes_ahead_does_not_keep_the_store_from_being_asked() {
+        let mut backlog = Backlog::default();
+        backlog.take(&mut Mail { ahead: [entry(5)].into(), ..Mail::default() });
+        assert!(backlog.wants_ahead(), "earlier ones may wait in the store");
+        assert!(!backlog.knows_ahead());
+        backlog.loaded_ahead(Some(vec![entry(4), entry(5)]));
+        assert!(backlog.knows_ahead());
+        let ahead: Vec<i64> = std::iter::from_fn(|| backlog.pop_ahead()).map(|e| e.seq.0).collect();
+        assert_eq!(ahead, [4, 5], "each once, in order");
+    }
+
+    #[test]
+    fn a_held_chat_is_skipped_and_keeps_its_order() {
+        let mut backlog = Backlog::default();
+        backlog.is_empty_in_store();
+        let other = Entry { chat_id: "web-b".into(), ..entry(2) };
+        let mut mail = Mail { fresh: [entry(1), other, entry(3)].into(), ..Mail::default() };
+        backlog.take(&mut mail);
+        let (place, next) = backlog.first(|chat| chat == "web-a").unwrap();
+        assert_eq!(next.seq, Seq(2));
+        backlog.take_at(place);
+        assert!(backlog.first(|chat| chat == "web-a").is_none());
+        assert_eq!(drain(&mut backlog), [1, 3]);
     }
 
     #[test]

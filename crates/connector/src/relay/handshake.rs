@@ -20,6 +20,8 @@ pub(super) struct Handshake {
     /// The descriptor that answered the first hello.
     primary: Option<Box<Descriptor>>,
     complete: bool,
+    /// Whether anybody ever said hello on this socket.
+    begun: bool,
 }
 
 impl Handshake {
@@ -29,6 +31,7 @@ impl Handshake {
             return None;
         }
         self.hellos += 1;
+        self.begun = true;
         self.last = Some(now);
         self.complete = false;
         let line = ConnectorFrame::Descriptor(descriptor.clone()).to_line();
@@ -38,7 +41,12 @@ impl Handshake {
 
     /// Whether anybody said hello.
     pub(super) fn begun(&self) -> bool {
-        self.hellos > 0
+        self.begun
+    }
+
+    /// Starts over, for a gateway that went idle and may come back on the same socket.
+    pub(super) fn renew(&mut self) {
+        *self = Self { begun: self.begun, complete: true, ..Self::default() };
     }
 
     /// When [`Handshake::complete`] may have something to say.
@@ -60,7 +68,7 @@ impl Handshake {
 }
 
 /// What a gateway that fronts `hello` is told. `ours` are the descriptors of
-/// the tenant's platforms. Silence would hang it for 30 s, so even a platform
+/// the platforms here. Silence would hang it for 30 s, so even a platform
 /// we do not have gets an answer, a cautious one.
 pub(super) fn descriptor_for(hello: &Hello, ours: &[Descriptor]) -> Descriptor {
     if let Some(descriptor) = ours.iter().find(|d| d.platform.eq_ignore_ascii_case(&hello.platform)) {

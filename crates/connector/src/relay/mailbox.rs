@@ -10,6 +10,8 @@ use tokio::sync::Notify;
 const MAX_FRESH: usize = 64;
 /// Their bytes, for the same reason.
 const MAX_FRESH_BYTES: usize = 256 * 1024;
+/// Removed entries a socket is told of.
+const MAX_REMOVED: usize = 1_024;
 /// Interrupts waiting to be written; a reader that stalls so long has no turn to stop.
 const MAX_INTERRUPTS: usize = 64;
 
@@ -43,6 +45,8 @@ pub(crate) struct Mail {
     pub(super) fresh_bytes: usize,
     /// Entries that go ahead of the queue.
     pub(crate) ahead: VecDeque<Entry>,
+    /// Whether some that go ahead were left out.
+    pub(crate) missed_ahead: bool,
     /// Entries that left the inbox otherwise.
     pub(crate) removed: Vec<Seq>,
     /// Whether entries were left out: the store has more.
@@ -71,7 +75,9 @@ impl Mailbox {
 
     pub(crate) fn append(&self, entry: Entry, ahead: bool) {
         let mut mail = self.mail();
-        if ahead {
+        if ahead && mail.ahead.len() >= MAX_FRESH {
+            mail.missed_ahead = true;
+        } else if ahead {
             mail.ahead.push_back(entry);
         } else if mail.missed || mail.fresh.len() >= MAX_FRESH || mail.fresh_bytes >= MAX_FRESH_BYTES {
             mail.missed = true;
@@ -84,7 +90,11 @@ impl Mailbox {
     }
 
     pub(crate) fn remove(&self, seqs: &[Seq]) {
-        self.mail().removed.extend_from_slice(seqs);
+        let mut mail = self.mail();
+        // Whoever is not told pushes an entry once more than needed; nothing worse.
+        let room = MAX_REMOVED.saturating_sub(mail.removed.len());
+        mail.removed.extend(seqs.iter().take(room));
+        drop(mail);
         self.notify.notify_one();
     }
 

@@ -53,6 +53,17 @@ impl Pending {
         self.requests.front().map(|request| request.deadline)
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.requests.is_empty()
+    }
+
+    /// Gives up on the oldest request; its line says that the outcome is unknown.
+    pub(super) fn abandon(&mut self) -> Option<String> {
+        let request = self.requests.pop_front()?;
+        let result = ActionResult::timed_out("the connection is closing; it may still be sent");
+        Some(result_line(request.id, result))
+    }
+
     /// The line that tells the oldest request its time is over.
     pub(super) fn expire(&mut self, now: Mono) -> Option<String> {
         if self.next_deadline().is_none_or(|deadline| now < deadline) {

@@ -22,11 +22,37 @@ pub(crate) struct Standing {
 }
 
 /// The live socket of an instance.
-#[derive(Clone)]
-pub(crate) struct Live {
-    pub(crate) mailbox: Arc<Mailbox>,
+struct Live {
+    mailbox: Arc<Mailbox>,
     /// Told once the socket has ended and everything it settled is durable.
     ended: Arc<Ended>,
+}
+
+/// Being the live socket of an instance. Ends when dropped, however that comes about.
+pub(crate) struct Claim {
+    registry: Arc<Registry>,
+    instance: InstanceId,
+    mailbox: Arc<Mailbox>,
+    ended: Arc<Ended>,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.registry.release(self.instance, &self.mailbox);
+        self.ended.tell();
+    }
+}
+
+/// Being an open socket, with or without a hello.
+pub(crate) struct Seat {
+    registry: Arc<Registry>,
+    number: u64,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.registry.sockets().1.remove(&self.number);
+    }
 }
 
 #[derive(Default)]
@@ -61,12 +87,19 @@ struct Slot {
 #[derive(Default)]
 pub(crate) struct Registry {
     slots: Mutex<HashMap<InstanceId, Slot>>,
+    /// The last number given, and the mailbox of every open socket.
+    sockets: Mutex<(u64, HashMap<u64, Arc<Mailbox>>)>,
 }
 
 impl Registry {
     /// Sets what the store remembers of an instance.
     pub(crate) fn remember(&self, instance: InstanceId, standing: Standing) {
         self.slots().entry(instance).or_default().standing = standing;
+    }
+
+    /// Changes what is known of an instance.
+    pub(crate) fn update(&self, instance: InstanceId, change: impl FnOnce(&mut Standing)) {
+        change(&mut self.slots().entry(instance).or_default().standing);
     }
 
     pub(crate) fn standing(&self, instance: InstanceId) -> Standing {
@@ -79,24 +112,38 @@ impl Registry {
         (now < until).then(|| until.since(now))
     }
 
+    /// Takes note of an open socket.
+    pub(crate) fn enter(self: &Arc<Self>, mailbox: Arc<Mailbox>) -> Seat {
+        let mut sockets = self.sockets();
+        sockets.0 += 1;
+        let number = sockets.0;
+        sockets.1.insert(number, mailbox);
+        Seat { registry: self.clone(), number }
+    }
+
+    /// How many sockets are open.
+    pub(crate) fn open(&self) -> usize {
+        self.sockets().1.len()
+    }
+
     /// Makes `mailbox` the live socket; answers the end of the one it replaces.
     pub(crate) fn claim(
-        &self,
+        self: &Arc<Self>,
         instance: InstanceId,
         mailbox: Arc<Mailbox>,
-    ) -> (Arc<Ended>, Option<Arc<Ended>>) {
+    ) -> (Claim, Option<Arc<Ended>>) {
         let ended = Arc::new(Ended::default());
-        let live = Live { mailbox, ended: ended.clone() };
+        let live = Live { mailbox: mailbox.clone(), ended: ended.clone() };
         let old = self.slots().entry(instance).or_default().live.replace(live);
         let replaced = old.map(|old| {
             old.mailbox.end(Ending::Replaced);
             old.ended
         });
-        (ended, replaced)
+        (Claim { registry: self.clone(), instance, mailbox, ended }, replaced)
     }
 
     /// Ends a claim, unless somebody else has claimed meanwhile.
-    pub(crate) fn release(&self, instance: InstanceId, mailbox: &Arc<Mailbox>) {
+    fn release(&self, instance: InstanceId, mailbox: &Arc<Mailbox>) {
         if let Some(slot) = self.slots().get_mut(&instance)
             && slot.live.as_ref().is_some_and(|live| Arc::ptr_eq(&live.mailbox, mailbox))
         {
@@ -122,10 +169,6 @@ impl Registry {
         self.slots().get(&instance).is_some_and(|slot| slot.live.is_some())
     }
 
-    pub(crate) fn live_count(&self) -> usize {
-        self.slots().values().filter(|slot| slot.live.is_some()).count()
-    }
-
     /// The mailbox of an instance's live socket.
     pub(crate) fn mailbox(&self, instance: InstanceId) -> Option<Arc<Mailbox>> {
         self.slots().get(&instance)?.live.as_ref().map(|live| live.mailbox.clone())
@@ -148,10 +191,13 @@ impl Registry {
 
     /// Asks every socket to end.
     pub(crate) fn shut_down(&self) {
-        let live: Vec<Live> = self.slots().values().filter_map(|slot| slot.live.clone()).collect();
-        for socket in live {
-            socket.mailbox.end(Ending::Shutdown);
+        for mailbox in self.sockets().1.values() {
+            mailbox.end(Ending::Shutdown);
         }
+    }
+
+    fn sockets(&self) -> MutexGuard<'_, (u64, HashMap<u64, Arc<Mailbox>>)> {
+        self.sockets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn slots(&self) -> MutexGuard<'_, HashMap<InstanceId, Slot>> {
@@ -181,19 +227,29 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_newest_claim_wins_and_an_old_release_is_nothing() {
-        let registry = Registry::default();
+    async fn the_newest_claim_wins_and_an_old_end_is_nothing_to_it() {
+        let registry = Arc::new(Registry::default());
         let id = InstanceId(1);
         let (old, new) = (Arc::new(Mailbox::default()), Arc::new(Mailbox::default()));
-        let (old_ended, none) = registry.claim(id, old.clone());
+        let (first, none) = registry.claim(id, old.clone());
         assert!(none.is_none());
-        let (_, replaced) = registry.claim(id, new.clone());
+        let (second, replaced) = registry.claim(id, new.clone());
         assert_eq!(old.take().ending, Some(Ending::Replaced));
-        old_ended.tell();
+        drop(first);
         replaced.unwrap().wait().await;
-        registry.release(id, &old);
-        assert!(registry.is_live(id));
-        registry.release(id, &new);
+        assert!(registry.is_live(id), "the old one takes nothing with it");
+        drop(second);
         assert!(!registry.is_live(id));
+    }
+
+    #[test]
+    fn every_open_socket_is_told_to_stop() {
+        let registry = Arc::new(Registry::default());
+        let mailbox = Arc::new(Mailbox::default());
+        let seat = registry.enter(mailbox.clone());
+        registry.shut_down();
+        assert_eq!(mailbox.take().ending, Some(Ending::Shutdown));
+        drop(seat);
+        assert_eq!(registry.open(), 0);
     }
 }

@@ -22,6 +22,8 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Sockets at the same time; more would take the memory of those that are here.
+const MAX_SOCKETS: usize = 50_000;
 /// The default of 128 KiB a socket would be most of what an idle one costs.
 const READ_BUFFER: usize = 4 * 1024;
 /// One message is written at a time; this must hold the largest.
@@ -43,6 +45,9 @@ pub(crate) async fn upgrade(
     };
     if server.is_stopping() {
         return unavailable("the connector is restarting", 1);
+    }
+    if server.registry.open() >= MAX_SOCKETS {
+        return unavailable("too many gateways are connected", 30);
     }
     let socket = socket
         .read_buffer_size(READ_BUFFER)
@@ -108,7 +113,7 @@ fn admit(
 
 async fn turn_away(mut socket: axum::extract::ws::WebSocket) {
     tokio::time::sleep(REVOKED_HOLD).await;
-    let frame = CloseFrame { code: close::UNAUTHORIZED, reason: "unauthorized".into() };
+    let frame = CloseFrame { code: close::UNAUTHORIZED, reason: close::REASON_UNAUTHORIZED.into() };
     let _ = socket.send(Message::Close(Some(frame))).await;
 }
 

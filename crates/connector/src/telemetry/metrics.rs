@@ -2,7 +2,7 @@
 
 use angelia_core::admission::DropReason;
 use std::fmt::Write;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! counters {
     ($($name:ident = $wire:literal, $help:literal;)*) => {
@@ -31,6 +31,8 @@ counters! {
     Interrupts = "angelia_relay_interrupts_total", "Interrupts written to a socket.";
     InterruptsUnresolved = "angelia_relay_interrupts_unresolved_total", "Interrupts that matched no live conversation of the sender's tenant.";
     FramesUnknown = "angelia_relay_frames_unknown_total", "Frames of a type we do not know, ignored.";
+    FramesTooEarly = "angelia_relay_frames_too_early_total", "Frames before a hello, ignored.";
+    KeysUnknown = "angelia_relay_keys_unknown_total", "Keys of gateway frames that we do not know, ignored.";
     FramesMalformed = "angelia_relay_frames_malformed_total", "Lines that are no frame, ignored.";
     LinesTooLong = "angelia_relay_lines_too_long_total", "Lines over the size limit, ignored.";
     AcksUnknown = "angelia_relay_acks_unknown_total", "Acknowledgements of entries that were not in flight on that socket.";
@@ -45,7 +47,6 @@ const REASONS: usize = DropReason::ALL.len();
 pub struct Metrics {
     counters: [AtomicU64; COUNTERS.len()],
     dropped: [AtomicU64; REASONS],
-    sessions: AtomicI64,
 }
 
 impl Default for Metrics {
@@ -53,7 +54,6 @@ impl Default for Metrics {
         Self {
             counters: std::array::from_fn(|_| AtomicU64::new(0)),
             dropped: std::array::from_fn(|_| AtomicU64::new(0)),
-            sessions: AtomicI64::new(0),
         }
     }
 }
@@ -76,23 +76,13 @@ impl Metrics {
         }
     }
 
-    /// Counts sockets in and out.
-    pub fn session(&self, change: i64) {
-        self.sessions.fetch_add(change, Ordering::Relaxed);
-    }
-
-    /// Sockets open now.
-    pub fn sessions(&self) -> i64 {
-        self.sessions.load(Ordering::Relaxed)
-    }
-
     /// The value of a counter.
     pub fn get(&self, counter: Counter) -> u64 {
         self.counters[counter as usize].load(Ordering::Relaxed)
     }
 
     /// Everything, in Prometheus' text format.
-    pub fn render(&self, store_healthy: bool) -> String {
+    pub fn render(&self, sockets: usize, store_healthy: bool) -> String {
         let mut text = String::with_capacity(4096);
         let mut write = |name: &str, kind: &str, help: &str, rows: &[(String, i128)]| {
             let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
@@ -113,12 +103,7 @@ impl Metrics {
             .collect();
         write("angelia_dropped_total", "counter", "Events that reached nobody, by reason.", &dropped);
         let none = String::new();
-        write(
-            "angelia_relay_sessions",
-            "gauge",
-            "Sockets open now.",
-            &[(none.clone(), self.sessions().into())],
-        );
+        write("angelia_relay_sessions", "gauge", "Sockets open now.", &[(none.clone(), sockets as i128)]);
         write(
             "angelia_store_healthy",
             "gauge",

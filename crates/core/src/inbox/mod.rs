@@ -3,11 +3,13 @@
 
 mod peer;
 mod quota;
+mod retention;
 mod wake;
 mod window;
 
 pub use peer::AckHabit;
 pub use quota::{Quota, Usage};
+pub use retention::{CONVERSATIONS_FOR, GAPS_FOR, SEEN_FOR, is_dead};
 pub use wake::{WAKE_FIRST_DELAY, WAKE_GIVE_UP, WAKE_LONGEST_DELAY, WakeSchedule};
 pub use window::{
     Ended, FrameKind, MAX_AWAITING_ACK, MAX_IN_FLIGHT_BYTES, MAX_UNSETTLED, Permit, Settled, SettledBy,

@@ -147,11 +147,6 @@ impl Window {
         self.flights.iter().any(|flight| flight.seq == seq)
     }
 
-    /// When the oldest frame in flight was pushed.
-    pub fn oldest(&self) -> Option<Mono> {
-        self.flights.front().map(|flight| flight.pushed_at)
-    }
-
     /// Whether a frame of `kind` and `bytes` may be pushed at `now`.
     pub fn permit(&self, kind: FrameKind, bytes: usize, now: Mono) -> Permit {
         if self.flights.is_empty() && self.uncommitted == 0 {
@@ -166,7 +161,10 @@ impl Window {
 
     /// Notes a frame as written.
     pub fn pushed(&mut self, seq: Seq, kind: FrameKind, bytes: usize, now: Mono) {
-        self.first_push.get_or_insert(now);
+        if kind == FrameKind::Acknowledged {
+            // What nobody acknowledges says nothing about the habit.
+            self.first_push.get_or_insert(now);
+        }
         self.bytes += bytes;
         self.flights.push_back(Flight {
             seq,

@@ -69,6 +69,18 @@ fn a_new_peer_has_45_seconds_and_then_pongs_settle() {
 }
 
 #[test]
+fn the_time_for_a_first_ack_starts_with_a_frame_that_asks_for_one() {
+    let mut window = Window::new(AckHabit::Unknown);
+    window.pushed(Seq(1), FrameKind::Unacknowledged, 10, at(0));
+    let ping = window.ping_due().unwrap();
+    window.pong(ping, at(1));
+    window.tick(at(10_000));
+    push(&mut window, 2, 60_000);
+    assert!(window.tick(at(61_000)).is_empty());
+    assert_eq!(window.habit(), AckHabit::Unknown);
+}
+
+#[test]
 fn a_silent_peer_settles_five_seconds_after_the_pong() {
     let mut window = Window::new(AckHabit::Silent);
     for seq in 1..=12 {

@@ -131,8 +131,8 @@ pub trait InboxStore: Send + Sync {
     /// Waiting entries after `after` in order, without those that go ahead.
     fn load(&self, instance: InstanceId, after: Seq, limit: usize) -> Later<'_, Vec<Entry>>;
 
-    /// Waiting entries that go ahead of the queue.
-    fn load_ahead(&self, instance: InstanceId) -> Later<'_, Vec<Entry>>;
+    /// The first waiting entries that go ahead of the queue.
+    fn load_ahead(&self, instance: InstanceId, limit: usize) -> Later<'_, Vec<Entry>>;
 
     /// Takes settled entries out; ones that are gone already are no error.
     fn settle(&self, instance: InstanceId, settled: Vec<Settlement>) -> Later<'_, ()>;

@@ -64,8 +64,8 @@ pub struct LineEdit {
     pub room: String,
     /// Which line.
     pub message_id: String,
-    /// What it says now.
-    pub text: String,
+    /// What it says now, cut to size; further parts become lines of their own.
+    pub parts: Vec<String>,
 }
 
 /// What became of a post.

@@ -70,12 +70,24 @@ async fn an_edit_moves_a_line_behind_the_readers_and_only_agents_lines_are_edite
     let id = opened.store.accept_action(action(&opened, "send").await).await.unwrap();
     opened.store.say_lines(vec![said("wa1")], id).await.unwrap();
     let seen = opened.store.lines("lab", 0, 10).await.unwrap()[0].id;
-    let edit =
-        |message: &str| LineEdit { room: "lab".into(), message_id: message.into(), text: "new".into() };
+    let edit = |message: &str| LineEdit {
+        room: "lab".into(),
+        message_id: message.into(),
+        parts: vec!["new".into()],
+    };
     let id = opened.store.accept_action(action(&opened, "edit").await).await.unwrap();
     assert!(opened.store.edit_line(edit("wa1"), id).await.unwrap());
     let lines = opened.store.lines("lab", seen, 10).await.unwrap();
     assert_eq!((lines.len(), lines[0].text.as_str(), lines[0].edited), (1, "new", true));
+    let parts = |parts: &[&str]| LineEdit {
+        parts: parts.iter().map(|part| (*part).to_owned()).collect(),
+        ..edit("wa1")
+    };
+    for (given, shown) in [(&["a", "b", "c"][..], 3), (&["a", "b"], 2), (&["a"], 1)] {
+        let id = opened.store.accept_action(action(&opened, "edit").await).await.unwrap();
+        assert!(opened.store.edit_line(parts(given), id).await.unwrap());
+        assert_eq!(opened.store.lines("lab", 0, 10).await.unwrap().len(), shown, "parts come and go");
+    }
     let person = NewLine { from_agent: false, ..said("wp1") };
     opened.store.post_line(person, None).await.unwrap();
     let id = opened.store.accept_action(action(&opened, "edit").await).await.unwrap();

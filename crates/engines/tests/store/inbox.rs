@@ -98,7 +98,11 @@ async fn three_strikes_in_a_row_make_a_dead_letter() {
     let opened = opened.reopen();
     assert_eq!(opened.store.usage(a).entries, 1, "dead letters do not count");
     assert_eq!(opened.store.redrive(Some(a), None).await.unwrap(), 1);
-    assert_eq!(opened.store.load_ahead(a).await.unwrap()[0].seq, seqs[0], "its place in line is long past");
+    assert_eq!(
+        opened.store.load_ahead(a, 10).await.unwrap()[0].seq,
+        seqs[0],
+        "its place in line is long past"
+    );
     assert_eq!(opened.seqs(a).await, [seqs[1]]);
     assert_eq!(opened.store.purge(Some(a), Some(seqs[0])).await.unwrap(), 1);
     assert_eq!(opened.store.purge(None, None).await.unwrap(), 0, "without a name only dead letters go");

@@ -1,87 +1,14 @@
 //! Events on their way to the agent.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use angelia_contract::{ConnectorFrame, Inbound, close};
-use angelia_gateway::{AckWhen, Conversation, Event, GatewayBuilder, GatewayHandle};
-use tokio::sync::{Semaphore, mpsc};
+use angelia_contract::{ConnectorFrame, Inbound};
+use angelia_gateway::{Conversation, Event};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::support::{Running, Server, message, run, run_turns, soon};
+use crate::support::{Server, message, run, run_gated, run_turns, soon};
 
 const MOMENT: Duration = Duration::from_millis(50);
-
-/// An agent that reports each text and then waits to be let on.
-fn run_gated(builder: GatewayBuilder) -> (GatewayHandle, Running, mpsc::Receiver<String>, Arc<Semaphore>) {
-    let (begun, texts) = mpsc::channel(64);
-    let gate = Arc::new(Semaphore::new(0));
-    let waiting = Arc::clone(&gate);
-    let agent = move |event: Event, _: Conversation| {
-        let (begun, gate) = (begun.clone(), Arc::clone(&waiting));
-        async move {
-            begun.send(event.text).await.unwrap();
-            gate.acquire().await.unwrap().forget();
-        }
-    };
-    let (handle, running) = run(builder, agent);
-    (handle, running, texts, gate)
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_event_is_acknowledged_when_the_agent_takes_it() {
-    let server = Server::start().await;
-    let (_handle, _running, mut texts, gate) = run_gated(server.builder());
-    let mut peer = server.greet().await;
-    peer.event(message("1", "42", "m1", "one"), "b1").await;
-    peer.event(message("1", "42", "m2", "two"), "b2").await;
-    assert_eq!(peer.ack().await, "b1");
-    assert_eq!(soon(texts.recv()).await.unwrap(), "one");
-    // The second stands behind the first, untaken.
-    peer.silence(Duration::from_secs(20)).await;
-    gate.add_permits(1);
-    assert_eq!(peer.ack().await, "b2");
-    assert_eq!(soon(texts.recv()).await.unwrap(), "two");
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_event_can_be_acknowledged_when_it_was_handled() {
-    let server = Server::start().await;
-    let builder = server.builder().ack_after_handled();
-    let (_handle, _running, mut texts, gate) = run_gated(builder);
-    let mut peer = server.greet().await;
-    peer.event(message("1", "42", "m1", "one"), "b1").await;
-    assert_eq!(soon(texts.recv()).await.unwrap(), "one");
-    peer.silence(Duration::from_secs(20)).await;
-    gate.add_permits(1);
-    assert_eq!(peer.ack().await, "b1");
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_event_can_be_acknowledged_when_it_is_queued() {
-    let server = Server::start().await;
-    let builder = server.builder().ack(AckWhen::Queued);
-    let (_handle, _running, _texts, _gate) = run_gated(builder);
-    let mut peer = server.greet().await;
-    for id in ["1", "2", "3"] {
-        peer.event(message("1", "42", id, id), id).await;
-    }
-    for id in ["1", "2", "3"] {
-        assert_eq!(peer.ack().await, id);
-    }
-    peer.event(message("1", "42", "2", "2"), "again").await;
-    assert_eq!(peer.ack().await, "again");
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_event_without_an_id_is_not_acknowledged() {
-    let server = Server::start().await;
-    let (_handle, _running, mut texts, _gate) = run_gated(server.builder());
-    let mut peer = server.greet().await;
-    peer.event(message("1", "42", "m1", "one"), "").await;
-    assert_eq!(soon(texts.recv()).await.unwrap(), "one");
-    peer.silence(Duration::from_secs(20)).await;
-}
 
 #[tokio::test(start_paused = true)]
 async fn one_conversation_is_in_order_and_others_do_not_wait() {
@@ -116,65 +43,6 @@ async fn only_so_many_turns_run_at_once() {
     assert!(timeout(MOMENT, texts.recv()).await.is_err());
     gate.add_permits(1);
     assert_eq!(soon(texts.recv()).await.unwrap(), "3");
-}
-
-#[tokio::test(start_paused = true)]
-async fn too_many_waiting_events_are_left_to_the_connector() {
-    let server = Server::start().await;
-    let (handle, _running, mut texts, gate) = run_gated(server.builder().max_backlog(1));
-    let mut peer = server.greet().await;
-    peer.event(message("1", "42", "1", "1"), "1").await;
-    assert_eq!(soon(texts.recv()).await.unwrap(), "1");
-    assert_eq!(peer.ack().await, "1");
-    peer.event(message("1", "42", "2", "2"), "2").await;
-    peer.event(message("1", "42", "3", "3"), "3").await;
-    peer.silence(MOMENT).await;
-    assert_eq!(handle.stats().shed, 1);
-    gate.add_permits(1);
-    assert_eq!(peer.ack().await, "2");
-    // What was dropped is not taken for a repeat.
-    peer.event(message("1", "42", "3", "3"), "3").await;
-    gate.add_permits(1);
-    assert_eq!(peer.ack().await, "3");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_repeat_after_a_reconnect_is_acknowledged_but_not_handled_again() {
-    let server = Server::start().await;
-    let builder = server.builder().ack_after_handled();
-    let (handle, _running, mut texts, gate) = run_gated(builder);
-    let mut peer = server.greet().await;
-    peer.event(message("1", "42", "m1", "one"), "b1").await;
-    assert_eq!(soon(texts.recv()).await.unwrap(), "one");
-    peer.close(close::GOING_AWAY, "").await;
-    let mut peer = server.greet().await;
-    peer.event(message("1", "42", "m1", "one"), "b1-again").await;
-    peer.silence(MOMENT).await;
-    gate.add_permits(1);
-    // The turn's own ack, now on the new socket, and the repeat's.
-    assert_eq!(peer.ack().await, "b1");
-    assert_eq!(peer.ack().await, "b1-again");
-    peer.event(message("1", "42", "m1", "one"), "b1-late").await;
-    assert_eq!(peer.ack().await, "b1-late");
-    assert!(timeout(MOMENT, texts.recv()).await.is_err());
-    assert_eq!(handle.stats().repeated, 2);
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_event_survives_the_reconnect_it_waits_through() {
-    let server = Server::start().await;
-    let (_handle, _running, mut texts, gate) = run_gated(server.builder());
-    let mut peer = server.greet().await;
-    for id in ["1", "2"] {
-        peer.event(message("1", "42", id, id), id).await;
-    }
-    assert_eq!(peer.ack().await, "1");
-    peer.close(close::GOING_AWAY, "").await;
-    let mut peer = server.greet().await;
-    gate.add_permits(1);
-    assert_eq!(peer.ack().await, "2");
-    assert_eq!(soon(texts.recv()).await.unwrap(), "1");
-    assert_eq!(soon(texts.recv()).await.unwrap(), "2");
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use angelia_contract::{ActionResult, ConnectorFrame, GatewayFrame};
-use angelia_gateway::{CallError, Conversation, Event};
-use tokio::time::{Instant, sleep};
+use angelia_contract::{ActionResult, ConnectorFrame, GatewayFrame, close};
+use angelia_gateway::{AckWhen, CallError, Conversation, Event};
+use tokio::time::{Instant, sleep, timeout};
 
-use crate::support::{Server, deaf, message, run};
+use crate::support::{Server, deaf, message, run, run_gated, soon};
 
 #[tokio::test(start_paused = true)]
 async fn going_idle_is_announced_confirmed_and_kept() {
@@ -50,12 +50,13 @@ async fn an_unconfirmed_shutdown_ends_all_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shutdown_lets_turns_end_and_leaves_the_rest_to_the_connector() {
+async fn a_shutdown_leaves_what_was_not_acknowledged_to_the_connector() {
     let server = Server::start().await;
-    let (handle, running) = run(server.builder(), |event: Event, c: Conversation| async move {
-        sleep(Duration::from_secs(3)).await;
-        c.send(&event.text).await.unwrap();
-    });
+    let (handle, running) =
+        run(server.builder().ack(AckWhen::Taken), |event: Event, c: Conversation| async move {
+            sleep(Duration::from_secs(3)).await;
+            c.send(&event.text).await.unwrap();
+        });
     let mut peer = server.greet().await;
     peer.event(message("1", "42", "m1", "running"), "b1").await;
     peer.event(message("1", "42", "m2", "waiting"), "b2").await;
@@ -69,6 +70,83 @@ async fn a_shutdown_lets_turns_end_and_leaves_the_rest_to_the_connector() {
     peer.answer(&outbound, ActionResult::ok()).await;
     assert_eq!(peer.closed().await, 1000);
     drop(peer);
+    assert_eq!(ending.await.unwrap(), Ok(()));
+    assert_eq!(running.await.unwrap(), Ok(()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_runs_what_was_acknowledged_to_the_end() {
+    let server = Server::start().await;
+    let (handle, running) = run(server.builder(), |event: Event, c: Conversation| async move {
+        sleep(Duration::from_secs(3)).await;
+        c.send(&event.text).await.unwrap();
+    });
+    let mut peer = server.greet().await;
+    for id in ["1", "2", "3"] {
+        peer.event(message("1", "42", id, id), id).await;
+        assert_eq!(peer.ack().await, id);
+    }
+    let ending = tokio::spawn(async move { handle.shutdown().await });
+    assert_eq!(peer.next().await, GatewayFrame::GoingIdle);
+    peer.event(message("1", "42", "4", "4"), "4").await;
+    peer.send(&ConnectorFrame::GoingIdleAck).await;
+    for id in ["1", "2", "3"] {
+        assert_eq!(peer.take_text(id).await, format!("send {id}"));
+    }
+    // Neither run nor acknowledged.
+    assert_eq!(peer.last().await, None);
+    drop(peer);
+    assert_eq!(ending.await.unwrap(), Ok(()));
+    assert_eq!(running.await.unwrap(), Ok(()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_left_before_a_rest_is_handled_after_it() {
+    let server = Server::start().await;
+    let (handle, _running, mut texts, gate) = run_gated(server.builder().ack(AckWhen::Taken));
+    let mut peer = server.greet().await;
+    for (user, id) in [("42", "a1"), ("42", "a2"), ("43", "b1")] {
+        peer.event(message("1", user, id, id), id).await;
+    }
+    assert_eq!(peer.ack().await, "a1");
+    assert_eq!(soon(texts.recv()).await.unwrap(), "a1");
+    assert_eq!(soon(texts.recv()).await.unwrap(), "b1");
+    let idling = tokio::spawn({
+        let handle = handle.clone();
+        async move { handle.go_idle().await }
+    });
+    assert_eq!(peer.next().await, GatewayFrame::GoingIdle);
+    peer.send(&ConnectorFrame::GoingIdleAck).await;
+    gate.add_permits(2);
+    // The acknowledgement of b1 would be taken for that of a2.
+    assert_eq!(peer.last().await, None);
+    drop(peer);
+    assert_eq!(idling.await.unwrap(), Ok(()));
+    handle.wake();
+    let mut peer = server.greet().await;
+    for (user, id) in [("42", "a2"), ("43", "b1")] {
+        peer.event(message("1", user, id, id), id).await;
+        assert_eq!(peer.ack().await, id);
+    }
+    assert_eq!(soon(texts.recv()).await.unwrap(), "a2");
+    assert!(timeout(Duration::from_secs(1), texts.recv()).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_without_a_connection_lets_turns_end_as_well() {
+    let server = Server::start().await;
+    let (handle, running, mut texts, gate) = run_gated(server.builder());
+    let mut peer = server.greet().await;
+    for id in ["1", "2"] {
+        peer.event(message("1", "42", id, id), id).await;
+        assert_eq!(peer.ack().await, id);
+    }
+    peer.close(close::GOING_AWAY, "").await;
+    sleep(Duration::from_millis(10)).await;
+    let ending = tokio::spawn(async move { handle.shutdown().await });
+    assert_eq!(soon(texts.recv()).await.unwrap(), "1");
+    gate.add_permits(2);
+    assert_eq!(soon(texts.recv()).await.unwrap(), "2");
     assert_eq!(ending.await.unwrap(), Ok(()));
     assert_eq!(running.await.unwrap(), Ok(()));
 }

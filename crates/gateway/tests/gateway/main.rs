@@ -6,6 +6,7 @@
 // Test helpers stand outside of test functions, where the lint looks away.
 #![allow(clippy::unwrap_used)]
 
+mod acks;
 mod calls;
 mod delivery;
 mod dependencies;

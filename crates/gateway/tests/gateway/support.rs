@@ -1,6 +1,7 @@
 //! The connector's side of a test.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use angelia_contract::{
@@ -11,7 +12,7 @@ use angelia_gateway::{Agent, Conversation, Gateway, GatewayBuilder, GatewayError
 use futures_util::{SinkExt as _, StreamExt as _};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
@@ -119,6 +120,11 @@ impl Peer {
     /// The next frame; pings and pongs pass by.
     pub(crate) async fn next(&mut self) -> GatewayFrame {
         timeout(PATIENCE, self.read()).await.unwrap().unwrap()
+    }
+
+    /// The next frame; none if the socket was closed.
+    pub(crate) async fn last(&mut self) -> Option<GatewayFrame> {
+        timeout(PATIENCE, self.read()).await.unwrap()
     }
 
     /// None if the socket was closed.
@@ -252,6 +258,24 @@ pub(crate) fn run_turns(
     };
     let (handle, running) = run(builder, agent);
     (handle, running, taken)
+}
+
+/// Runs a gateway whose agent reports each text and then waits to be let on.
+pub(crate) fn run_gated(
+    builder: GatewayBuilder,
+) -> (GatewayHandle, Running, mpsc::Receiver<String>, Arc<Semaphore>) {
+    let (begun, texts) = mpsc::channel(64);
+    let gate = Arc::new(Semaphore::new(0));
+    let waiting = Arc::clone(&gate);
+    let agent = move |event: Event, _: Conversation| {
+        let (begun, gate) = (begun.clone(), Arc::clone(&waiting));
+        async move {
+            begun.send(event.text).await.unwrap();
+            gate.acquire().await.unwrap().forget();
+        }
+    };
+    let (handle, running) = run(builder, agent);
+    (handle, running, texts, gate)
 }
 
 /// An agent that does nothing.

@@ -91,9 +91,9 @@ async fn read_lines(
     after: Result<Query<After>, QueryRejection>,
     headers: HeaderMap,
 ) -> Response {
-    let Query(After { after }) = match after {
+    let after = match position(after) {
         Ok(after) => after,
-        Err(rejection) => return rejected(rejection.status(), &rejection.body_text()),
+        Err(rejection) => return rejection,
     };
     let read = async {
         verify::person(&*api.store, &headers, &room).await?;
@@ -207,9 +207,9 @@ async fn follow(
     after: Result<Query<After>, QueryRejection>,
     headers: HeaderMap,
 ) -> Response {
-    let Query(After { after }) = match after {
+    let after = match position(after) {
         Ok(after) => after,
-        Err(rejection) => return rejected(rejection.status(), &rejection.body_text()),
+        Err(rejection) => return rejection,
     };
     if let Err(error) = verify::person(&*api.store, &headers, &room).await {
         return answer(Err(error));
@@ -273,6 +273,14 @@ impl Reader {
 fn line_event(line: &Line) -> Option<sse::Event> {
     let kind = if line.edited { "edit" } else { "message" };
     sse::Event::default().event(kind).id(line.id.to_string()).json_data(line).ok()
+}
+
+/// Where a reader continues, or why that cannot be read.
+#[expect(clippy::result_large_err, reason = "the answer is ready to be returned")]
+fn position(after: Result<Query<After>, QueryRejection>) -> Result<i64, Response> {
+    after
+        .map(|Query(After { after })| after)
+        .map_err(|rejection| rejected(rejection.status(), &rejection.body_text()))
 }
 
 fn rejected(status: StatusCode, why: &str) -> Response {

@@ -60,8 +60,12 @@ impl Webchat {
         Ok(ActionResult::sent(line_id(id, 0)))
     }
 
-    async fn edit(&self, id: ActionId, room: &str, message_id: String, text: String) -> Result<ActionResult> {
-        let edit = LineEdit { room: room.to_owned(), message_id: message_id.clone(), text };
+    async fn edit(&self, id: ActionId, room: &str, message_id: String, text: &str) -> Result<ActionResult> {
+        let parts = match split(text, MAX_LINE_CHARS as usize, Unit::Chars) {
+            Ok(parts) if !parts.is_empty() => parts.into_iter().map(|part| part.text).collect(),
+            _ => return self.refuse(id, "there is no text to show").await,
+        };
+        let edit = LineEdit { room: room.to_owned(), message_id: message_id.clone(), parts };
         fail::point("action_sending");
         let found = self.store.edit_line(edit, id).await?;
         Ok(if found {
@@ -117,7 +121,7 @@ impl Platform for Webchat {
                     None => self.refuse(id, "this is not a chat").await,
                 },
                 Action::Edit { chat_id, message_id, content, .. } => match room_of(&chat_id) {
-                    Some(room) => self.edit(id, room, message_id, content).await,
+                    Some(room) => self.edit(id, room, message_id, &content).await,
                     None => self.refuse(id, "this is not a chat").await,
                 },
                 other => self.refuse(id, &format!("the web chat has no {:?}", other.op())).await,

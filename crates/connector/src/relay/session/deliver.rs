@@ -7,8 +7,16 @@ use crate::telemetry::Counter;
 use angelia_contract::frame::{ConnectorFrame, inbound_line, passthrough_line};
 use angelia_core::clock::{self, Mono, UnixMillis};
 use angelia_core::error::Result;
-use angelia_core::inbox::{AckHabit, Entry, EntryKind, FrameKind, Permit, Settled};
+use angelia_core::inbox::{AckHabit, Entry, EntryKind, FrameKind, Permit, Seq, Settled};
 use angelia_core::store::Settlement;
+
+/// The entry to push next.
+struct Next {
+    /// Its place in the queue; `None` for one that goes ahead.
+    place: Option<usize>,
+    kind: FrameKind,
+    bytes: usize,
+}
 
 impl Session {
     /// Pushes entries while the window, the socket and the gateway allow it.
@@ -19,34 +27,50 @@ impl Session {
                 Done::Page(or_later(store.load(instance, after, PAGE).await).await)
             }));
         }
-        while self.outgoing.has_room() {
-            let Some((ahead, kind, bytes)) = self.next_entry() else { break };
+        if self.backlog.wants_ahead() {
+            self.load_ahead();
+        }
+        while self.outgoing.has_room() && self.backlog.knows_ahead() {
+            let Some(next) = self.next_entry() else { break };
             // An interrupt is no message: it overtakes the window as well.
-            let free = ahead && kind == FrameKind::Unacknowledged;
-            if !free && self.window.permit(kind, bytes, now) == Permit::Wait {
+            let free = next.place.is_none() && next.kind == FrameKind::Unacknowledged;
+            if !free && self.window.permit(next.kind, next.bytes, now) == Permit::Wait {
                 break;
             }
-            let entry = if ahead { self.backlog.pop_ahead() } else { self.backlog.pop() };
+            let entry = match next.place {
+                None => self.backlog.pop_ahead(),
+                Some(place) => self.backlog.take_at(place),
+            };
             let Some(entry) = entry else { break };
-            self.push(&entry, kind, now);
+            if !self.is_under_way(entry.seq) {
+                self.push(&entry, next.kind, now);
+            }
         }
         if let Some(number) = self.window.ping_due() {
             self.ping(number, now);
         }
     }
 
-    fn next_entry(&self) -> Option<(bool, FrameKind, usize)> {
-        let ahead = self.backlog.front_ahead().map(|entry| (true, entry));
-        let (ahead, entry) = ahead.or_else(|| self.backlog.front().map(|entry| (false, entry)))?;
-        if self.breathers.iter().any(|(chat, _)| **chat == *entry.chat_id) {
-            return None;
-        }
+    /// What to push next: what goes ahead, else the first entry of a chat that
+    /// is not being left alone.
+    fn next_entry(&self) -> Option<Next> {
+        let held = |chat: &str| self.breathers.iter().any(|(answered, _)| answered == chat);
+        let ahead = self.backlog.front_ahead().map(|entry| (None, entry));
+        let (place, entry) =
+            ahead.or_else(|| self.backlog.first(held).map(|(place, entry)| (Some(place), entry)))?;
         let kind = match entry.kind {
             EntryKind::Passthrough => FrameKind::Unacknowledged,
             EntryKind::Stop if self.profile.interrupts => FrameKind::Unacknowledged,
             EntryKind::Message | EntryKind::Stop => FrameKind::Acknowledged,
         };
-        Some((ahead, kind, entry.body.len()))
+        Some(Next { place, kind, bytes: entry.body.len() })
+    }
+
+    /// Whether an entry was pushed on this socket already: it is not pushed again.
+    fn is_under_way(&self, seq: Seq) -> bool {
+        self.window.contains(seq)
+            || self.settling.contains(&seq)
+            || self.to_settle.iter().any(|settlement| settlement.seq == seq)
     }
 
     fn push(&mut self, entry: &Entry, kind: FrameKind, now: Mono) {
@@ -63,14 +87,16 @@ impl Session {
             }
         };
         self.outgoing.line(&line);
+        self.pushes_unwritten = true;
         self.window.pushed(entry.seq, kind, entry.body.len(), now);
         self.server.metrics.count(Counter::Pushed);
     }
 
-    pub(super) fn load_ahead(&mut self) {
+    fn load_ahead(&mut self) {
         let (store, instance) = (self.server.store.clone(), self.record.instance);
-        self.jobs
-            .push(Box::pin(async move { Done::Ahead(or_later(store.load_ahead(instance).await).await) }));
+        self.jobs.push(Box::pin(async move {
+            Done::Ahead(or_later(store.load_ahead(instance, PAGE).await).await)
+        }));
     }
 
     pub(super) fn settle(&mut self, settled: Vec<Settled>, now: Mono) {
@@ -100,11 +126,11 @@ impl Session {
 
     /// One commit at a time: what settles meanwhile shares the next.
     pub(super) fn commit_settled(&mut self) {
-        if self.settling || self.to_settle.is_empty() {
+        if !self.settling.is_empty() || self.to_settle.is_empty() {
             return;
         }
-        self.settling = true;
         let settled = std::mem::take(&mut self.to_settle);
+        self.settling = settled.iter().map(|settlement| settlement.seq).collect();
         let (store, instance) = (self.server.store.clone(), self.record.instance);
         self.jobs.push(Box::pin(async move {
             let outcome = or_later(store.settle(instance, settled.clone()).await).await;
@@ -118,7 +144,7 @@ impl Session {
         if habit == before {
             return;
         }
-        self.set_standing(|standing| standing.habit = habit);
+        self.server.registry.update(self.record.instance, |standing| standing.habit = habit);
         let (store, instance) = (self.server.store.clone(), self.record.instance);
         self.jobs.push(Box::pin(async move {
             let _ = store.set_habit(instance, habit).await;

@@ -5,12 +5,13 @@ use super::super::pending::result_line;
 use super::{Done, Phase, Session};
 use crate::telemetry::Counter;
 use angelia_contract::action::{Action, ActionResult};
-use angelia_contract::frame::GatewayFrame;
+use angelia_contract::frame::{ConnectorFrame, GatewayFrame, Hello, Outbound};
 use angelia_core::clock::{self, Mono};
 use angelia_core::fail;
 use angelia_core::inbox::Seq;
 use angelia_core::store::Settlement;
 use axum::extract::ws::Message;
+use bytes::Bytes;
 use std::time::Duration;
 
 /// How long going idle waits for acknowledgements in flight.
@@ -19,6 +20,8 @@ const IDLE_PATIENCE: Duration = Duration::from_millis(1_500);
 const WAIT_FOR_OLD: Duration = Duration::from_secs(5);
 /// Frames of one message that are handled before others get a turn.
 const FRAMES_PER_TURN: usize = 32;
+/// How often a gateway may go idle on one socket; each costs a commit.
+const MAX_FLIPS: u32 = 32;
 /// Late acknowledgements in one commit.
 const MAX_LATE_ACKS: usize = 64;
 /// Interrupts of one gateway being resolved at the same time.
@@ -26,15 +29,38 @@ const MAX_INTERRUPTS: usize = 8;
 /// Each keeps its place a little longer than it takes: looking up costs the store.
 const INTERRUPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// A message whose lines are not all taken yet.
+#[derive(Debug)]
+pub(super) struct Unheard {
+    bytes: Bytes,
+    at: usize,
+}
+
+impl Unheard {
+    /// The next stretch, up to and with its newline.
+    fn next(&mut self) -> Option<Bytes> {
+        let rest = &self.bytes[self.at..];
+        if rest.is_empty() {
+            return None;
+        }
+        let length = rest.iter().position(|byte| *byte == b'\n').map_or(rest.len(), |newline| newline + 1);
+        let stretch = self.bytes.slice(self.at..self.at + length);
+        self.at += length;
+        Some(stretch)
+    }
+}
+
 impl Session {
     /// Takes one WebSocket message.
-    pub(super) async fn heard(&mut self, message: Message) {
+    pub(super) fn heard(&mut self, message: Message) {
         let now = clock::mono();
         self.heard_at = now;
         self.spoke_after_close |= self.ending.is_some();
         match message {
-            Message::Text(text) => self.take_bytes(text.as_bytes(), now).await,
-            Message::Binary(bytes) => self.take_bytes(&bytes, now).await,
+            Message::Text(_) | Message::Binary(_) => {
+                self.unheard = Some(Unheard { bytes: message.into_data(), at: 0 });
+                self.hear_more(now);
+            }
             Message::Pong(payload) => {
                 if let Ok(number) = <[u8; 8]>::try_from(payload.as_ref()) {
                     self.window.pong(u64::from_be_bytes(number), now);
@@ -48,64 +74,70 @@ impl Session {
         }
     }
 
-    /// Takes the lines of one message. A message can hold a hundred thousand
+    /// Whether the peer may ask for more: not while too much waits for an
+    /// answer, or to be read by it.
+    pub(super) fn may_hear(&self) -> bool {
+        !self.pending.is_full() && !self.outgoing.is_backed_up()
+    }
+
+    /// Takes some lines of the message at hand. It can hold a hundred thousand
     /// of them: other sockets get their turn in between.
-    async fn take_bytes(&mut self, bytes: &[u8], now: Mono) {
-        for (index, line) in self.lines.push(bytes).enumerate() {
-            match line {
-                Ok(line) => match GatewayFrame::parse(&line) {
-                    Ok(frame) => self.frame(frame, now),
-                    Err(_) => self.server.metrics.count(Counter::FramesMalformed),
-                },
-                Err(_) => self.server.metrics.count(Counter::LinesTooLong),
+    pub(super) fn hear_more(&mut self, now: Mono) {
+        let Some(mut unheard) = self.unheard.take() else { return };
+        for _ in 0..FRAMES_PER_TURN {
+            if !self.may_hear() {
+                break;
             }
-            if index % FRAMES_PER_TURN == FRAMES_PER_TURN - 1 {
-                tokio::task::yield_now().await;
+            let Some(stretch) = unheard.next() else { return };
+            for line in self.lines.push(&stretch) {
+                match line {
+                    Ok(line) => self.line(&line, now),
+                    Err(_) => self.server.metrics.count(Counter::LinesTooLong),
+                }
             }
+        }
+        self.unheard = Some(unheard);
+    }
+
+    fn line(&mut self, line: &[u8], now: Mono) {
+        match GatewayFrame::parse_counting(line) {
+            Ok((frame, unknown_keys)) => {
+                self.server.metrics.add(Counter::KeysUnknown, unknown_keys as u64);
+                self.frame(frame, now);
+            }
+            Err(_) => self.server.metrics.count(Counter::FramesMalformed),
         }
     }
 
     fn frame(&mut self, frame: GatewayFrame, now: Mono) {
         match frame {
-            GatewayFrame::Hello(hello) => {
-                // Only gateways since 0.19.1 send a manifest, and those act on interrupts.
-                self.profile.interrupts |= hello.command_manifest.is_some();
-                let ours = self.server.descriptors();
-                if let Some(line) = self.handshake.hello(descriptor_for(&hello, &ours), now) {
-                    self.outgoing.line(&line);
-                }
-                self.greeted();
-            }
-            // Nothing a stranger to the handshake asks for is done.
-            _ if !self.handshake.begun() => self.server.metrics.count(Counter::FramesUnknown),
-            GatewayFrame::InboundAck { buffer_id } => self.acknowledged(&buffer_id, now),
-            GatewayFrame::Outbound(outbound) => {
-                self.server.metrics.count(Counter::Outbound);
-                let request_id = outbound.request_id.clone();
-                if self.ending.is_some() {
-                    let result = ActionResult::network("the connector is closing this connection; try again");
-                    self.outgoing.line(&result_line(request_id, result));
-                    return;
-                }
-                let ticket = self.pending.open(request_id, final_in(&outbound.action), now);
-                crate::egress::submit(&self.server, &self.record, &self.mailbox, ticket, outbound);
-            }
-            GatewayFrame::Interrupt(interrupt) => self.interrupt(interrupt.session_key),
-            GatewayFrame::GoingIdle => {
-                if matches!(self.phase, Phase::Draining | Phase::Joining) {
-                    self.phase = Phase::GoingIdle(now + IDLE_PATIENCE);
-                }
-            }
+            GatewayFrame::Hello(hello) => self.hello(&hello, now),
             GatewayFrame::Unknown { .. } => self.server.metrics.count(Counter::FramesUnknown),
+            // Nothing a stranger to the handshake asks for is done.
+            _ if !self.handshake.begun() => self.server.metrics.count(Counter::FramesTooEarly),
+            GatewayFrame::InboundAck { buffer_id } => self.acknowledged(&buffer_id, now),
+            GatewayFrame::Outbound(outbound) => self.asked(outbound, now),
+            GatewayFrame::Interrupt(interrupt) => self.interrupt(interrupt.session_key),
+            GatewayFrame::GoingIdle => self.goes_idle(now),
+        }
+    }
+
+    fn hello(&mut self, hello: &Hello, now: Mono) {
+        // Only gateways since 0.19.1 send a manifest, and those act on interrupts.
+        self.profile.interrupts |= hello.command_manifest.is_some();
+        let ours = self.server.descriptors();
+        if let Some(line) = self.handshake.hello(descriptor_for(hello, &ours), now) {
+            self.outgoing.line(&line);
+            self.greeted();
         }
     }
 
     /// The first hello makes this the instance's socket; one after going idle wakes it.
-    pub(super) fn greeted(&mut self) {
+    fn greeted(&mut self) {
         match self.phase {
             Phase::Greeting => {
-                let (ended, old) = self.server.registry.claim(self.record.instance, self.mailbox.clone());
-                self.ended = Some(ended);
+                let (claim, old) = self.server.registry.claim(self.record.instance, self.mailbox.clone());
+                self.claim = Some(claim);
                 self.phase = Phase::Joining;
                 if let Some(old) = old {
                     self.server.metrics.count(Counter::Takeovers);
@@ -119,8 +151,32 @@ impl Session {
             }
             Phase::Idle | Phase::GoingIdle(_) => {
                 self.phase = Phase::Joining;
+                self.backlog.renew();
                 self.unflip();
             }
+            _ => {}
+        }
+    }
+
+    fn asked(&mut self, outbound: Outbound, now: Mono) {
+        self.server.metrics.count(Counter::Outbound);
+        if self.ending.is_some() {
+            let result = ActionResult::network("the connector is closing this connection; try again");
+            self.outgoing.line(&result_line(outbound.request_id, result));
+            return;
+        }
+        let final_in = final_in(&outbound.action);
+        let ticket = self.pending.open(outbound.request_id.clone(), final_in, now);
+        crate::egress::submit(&self.server, &self.record, &self.mailbox, ticket, outbound);
+    }
+
+    fn goes_idle(&mut self, now: Mono) {
+        match self.phase {
+            Phase::Draining | Phase::Joining if self.flips < MAX_FLIPS => {
+                self.flips += 1;
+                self.phase = Phase::GoingIdle(now + IDLE_PATIENCE);
+            }
+            Phase::Idle if self.flipped => self.outgoing.line(&ConnectorFrame::GoingIdleAck.to_line()),
             _ => {}
         }
     }

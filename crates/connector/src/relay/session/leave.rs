@@ -1,32 +1,56 @@
 //! Going idle, being replaced, ending: nothing is left behind.
 
 use super::super::mailbox::Ending;
-use super::super::registry::Standing;
 use super::deliver::wall_time;
 use super::{Done, Phase, Session};
 use crate::telemetry::Counter;
 use angelia_contract::close;
+use angelia_contract::frame::ConnectorFrame;
 use angelia_core::clock::{self, Mono};
+use angelia_core::error::Result;
 use angelia_core::inbox::Window;
 use angelia_core::store::Returned;
 use axum::extract::ws::{CloseFrame, Message};
 use futures_util::StreamExt;
 use std::time::Duration;
 
+/// How long a socket that has to end waits for answers under way.
+const PARTING: Duration = Duration::from_secs(1);
 /// How long a replaced socket's acknowledgements still count.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 impl Session {
     pub(super) fn is_quiet(&self) -> bool {
-        self.window.is_empty() && self.to_settle.is_empty() && !self.settling
+        self.window.is_empty() && self.to_settle.is_empty() && self.settling.is_empty()
     }
 
     /// Makes it durable that the gateway sleeps, then tells it so.
     pub(super) fn flip(&mut self) {
         self.phase = Phase::Idle;
-        self.set_standing(|standing| standing.idle = true);
+        self.flipped = false;
+        self.handshake.renew();
+        self.server.registry.update(self.record.instance, |standing| standing.idle = true);
         let (store, instance) = (self.server.store.clone(), self.record.instance);
         self.jobs.push(Box::pin(async move { Done::Flipped(store.set_idle(instance, true).await) }));
+    }
+
+    /// Tells the gateway that it may sleep, or that it has to stay awake.
+    pub(super) fn flipped(&mut self, outcome: Result<()>) {
+        if self.phase != Phase::Idle {
+            return;
+        }
+        match outcome {
+            Ok(()) => {
+                self.flipped = true;
+                self.outgoing.line(&ConnectorFrame::GoingIdleAck.to_line());
+            }
+            Err(_) => {
+                self.server.registry.update(self.record.instance, |standing| standing.idle = false);
+                self.phase = Phase::Joining;
+                self.backlog.renew();
+                self.join();
+            }
+        }
     }
 
     /// A handshake says it is awake.
@@ -34,7 +58,7 @@ impl Session {
         if !self.server.registry.standing(self.record.instance).idle {
             return;
         }
-        self.set_standing(|standing| standing.idle = false);
+        self.server.registry.update(self.record.instance, |standing| standing.idle = false);
         let (store, instance) = (self.server.store.clone(), self.record.instance);
         self.jobs.push(Box::pin(async move {
             let _ = store.set_idle(instance, false).await;
@@ -42,30 +66,32 @@ impl Session {
         }));
     }
 
-    pub(super) fn set_standing(&self, change: impl FnOnce(&mut Standing)) {
-        let mut standing = self.server.registry.standing(self.record.instance);
-        change(&mut standing);
-        self.server.registry.remember(self.record.instance, standing);
+    /// Starts to end the socket: nothing new is begun, open requests get a
+    /// moment to be answered.
+    pub(super) fn close(&mut self, ending: Ending, now: Mono) {
+        self.ending = Some(ending);
+        self.phase = Phase::Parting(now + PARTING);
     }
 
     /// Says goodbye; acknowledgements on their way are still heard.
-    pub(super) fn close(&mut self, ending: Ending, now: Mono) {
-        self.ending = Some(ending);
+    pub(super) fn say_goodbye(&mut self, now: Mono) {
+        while let Some(line) = self.pending.abandon() {
+            self.outgoing.line(&line);
+        }
         self.phase = Phase::Closing(now + LAST_WORDS);
-        let reason = match ending {
-            Ending::Replaced => "replaced by a newer connection",
-            Ending::Shutdown => "the connector is restarting",
+        let reason = match self.ending {
+            Some(Ending::Replaced) => close::REASON_REPLACED,
+            _ => close::REASON_RESTART,
         };
-        self.outgoing
-            .message(Message::Close(Some(CloseFrame { code: close::GOING_AWAY, reason: reason.into() })));
+        let frame = CloseFrame { code: close::GOING_AWAY, reason: reason.into() };
+        self.outgoing.message(Message::Close(Some(frame)));
     }
 
-    /// Leaves nothing behind: what settled is committed, the rest returns to the inbox.
+    /// Leaves nothing behind: what settled is committed, the rest returns to
+    /// the inbox, and only then may the next socket begin.
     pub(super) async fn finish(mut self) {
-        let (server, instance) = (self.server.clone(), self.record.instance);
-        server.registry.release(instance, &self.mailbox);
         self.note_takeover();
-        while self.settling {
+        while !self.settling.is_empty() {
             match self.jobs.next().await {
                 Some(Done::Settled(Err(_), _)) | None => break,
                 Some(done) => self.done(done),
@@ -73,14 +99,20 @@ impl Session {
         }
         let settled = std::mem::take(&mut self.to_settle);
         if !settled.is_empty() {
-            let _ = server.store.settle(instance, settled).await;
+            let _ = self.server.store.settle(self.record.instance, settled).await;
         }
         self.return_unsettled().await;
-        if let Some(ended) = &self.ended {
-            ended.tell();
-            server.wake.disconnected(instance);
+        // Whoever replaces this one waits for the one before as well.
+        while self.waits_for_old {
+            match self.jobs.next().await {
+                Some(done) => self.done(done),
+                None => break,
+            }
         }
-        server.metrics.session(-1);
+        if let Some(claim) = self.claim.take() {
+            drop(claim);
+            self.server.wake.disconnected(self.record.instance);
+        }
     }
 
     async fn return_unsettled(&mut self) {

@@ -13,20 +13,20 @@ use super::handshake::Handshake;
 use super::mailbox::{Ending, Mailbox};
 use super::outgoing::Outgoing;
 use super::pending::Pending;
-use super::registry::Ended;
+use super::registry::Claim;
 use crate::server::Server;
 use crate::telemetry::Counter;
-use angelia_contract::frame::ConnectorFrame;
 use angelia_contract::line::{LineBuffer, MAX_GATEWAY_MESSAGE};
 use angelia_core::clock::{self, Mono};
 use angelia_core::error::Result;
 use angelia_core::fail;
 use angelia_core::identity::GatewayRecord;
-use angelia_core::inbox::{Entry, Window};
+use angelia_core::inbox::{Entry, Seq, Window};
 use angelia_core::store::Settlement;
 use axum::extract::ws::{Message, WebSocket};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{SinkExt, StreamExt};
+use hear::Unheard;
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -69,6 +69,8 @@ enum Phase {
     GoingIdle(Mono),
     /// The flip is durable, or being made so.
     Idle,
+    /// Told to end; open requests may be answered until then.
+    Parting(Mono),
     /// The close frame is written; last words are heard until then.
     Closing(Mono),
     /// Over.
@@ -96,6 +98,8 @@ pub(in crate::relay) struct Session {
     phase: Phase,
     ending: Option<Ending>,
     lines: LineBuffer,
+    /// The rest of a message whose frames are being taken.
+    unheard: Option<Unheard>,
     handshake: Handshake,
     window: Window,
     backlog: Backlog,
@@ -104,11 +108,17 @@ pub(in crate::relay) struct Session {
     jobs: FuturesUnordered<Job>,
     /// Settled, to be made durable with the next commit.
     to_settle: Vec<Settlement>,
-    settling: bool,
+    /// Being made durable now.
+    settling: Vec<Seq>,
+    /// Whether a push is among what is not written yet.
+    pushes_unwritten: bool,
     interrupting: usize,
+    flips: u32,
+    /// Whether the flip to idle is durable.
+    flipped: bool,
     /// Chats just answered, and until when they are left alone; oldest first.
     breathers: VecDeque<(String, Mono)>,
-    ended: Option<Arc<Ended>>,
+    claim: Option<Claim>,
     waits_for_old: bool,
     opened_at: Mono,
     heard_at: Mono,
@@ -118,6 +128,7 @@ pub(in crate::relay) struct Session {
     /// Whether the peer sent a close frame.
     peer_closed: bool,
 }
+
 impl Session {
     pub(in crate::relay) fn new(
         server: Arc<Server>,
@@ -134,6 +145,7 @@ impl Session {
             phase: Phase::Greeting,
             ending: None,
             lines: LineBuffer::new(MAX_GATEWAY_MESSAGE),
+            unheard: None,
             handshake: Handshake::default(),
             window: Window::new(standing.habit),
             backlog: Backlog::default(),
@@ -141,10 +153,13 @@ impl Session {
             outgoing: Outgoing::default(),
             jobs: FuturesUnordered::new(),
             to_settle: Vec::new(),
-            settling: false,
+            settling: Vec::new(),
+            pushes_unwritten: false,
             interrupting: 0,
+            flips: 0,
+            flipped: false,
             breathers: VecDeque::new(),
-            ended: None,
+            claim: None,
             waits_for_old: false,
             opened_at: now,
             heard_at: now,
@@ -156,8 +171,11 @@ impl Session {
 
     /// Serves the socket until it ends.
     pub(in crate::relay) async fn run(mut self, socket: WebSocket) {
-        self.server.metrics.session(1);
         let mailbox = self.mailbox.clone();
+        let _seat = self.server.registry.enter(mailbox.clone());
+        if self.server.is_stopping() {
+            mailbox.end(Ending::Shutdown);
+        }
         let (mut sink, mut stream) = socket.split();
         loop {
             let now = clock::mono();
@@ -166,19 +184,16 @@ impl Session {
                 break;
             }
             let nap = self.next_deadline().since(now);
-            let may_read = !self.pending.is_full() && !self.outgoing.is_backed_up();
+            let (may_hear, has_more) = (self.may_hear(), self.unheard.is_some());
             let outgoing = &mut self.outgoing;
             let writing = outgoing.is_pending();
             tokio::select! {
                 biased;
-                written = poll_fn(|cx| outgoing.poll_write(&mut sink, cx)), if writing => match written {
-                    Ok(()) => fail::point("after_push"),
-                    Err(_) => self.phase = Phase::Over,
-                },
+                written = poll_fn(|cx| outgoing.poll_write(&mut sink, cx)), if writing => self.wrote(written.is_ok()),
                 Some(done) = self.jobs.next(), if !self.jobs.is_empty() => self.done(done),
-                message = stream.next(), if may_read => match message {
+                message = stream.next(), if may_hear && !has_more => match message {
                     Some(Ok(message)) => {
-                        self.heard(message).await;
+                        self.heard(message);
                         // Whoever always has more to say still shares its thread.
                         tokio::task::yield_now().await;
                     }
@@ -186,6 +201,7 @@ impl Session {
                     Some(Err(_)) | None => self.phase = Phase::Over,
                 },
                 () = mailbox.arrival() => {}
+                () = tokio::task::yield_now(), if may_hear && has_more => self.hear_more(now),
                 () = tokio::time::sleep(nap) => {}
             }
         }
@@ -195,6 +211,14 @@ impl Session {
         }
         drop((sink, stream));
         self.finish().await;
+    }
+
+    fn wrote(&mut self, all: bool) {
+        if !all {
+            self.phase = Phase::Over;
+        } else if std::mem::take(&mut self.pushes_unwritten) {
+            fail::point("after_push");
+        }
     }
 
     /// Takes the mail, lets time pass, and writes what may be written.
@@ -213,6 +237,7 @@ impl Session {
             if let Some(final_in) = self.pending.close(answer.ticket) {
                 self.outgoing.line(&answer.line);
                 if let Some(chat) = final_in.filter(|_| self.profile.parks) {
+                    self.breathers.retain(|(answered, _)| *answered != chat);
                     self.breathers.push_back((chat, now + BREATHER));
                 }
             }
@@ -251,6 +276,7 @@ impl Session {
         match self.phase {
             Phase::Greeting if now.since(self.opened_at) >= HELLO_WITHIN => self.phase = Phase::Over,
             Phase::GoingIdle(until) if self.is_quiet() || now >= until => self.flip(),
+            Phase::Parting(until) if self.pending.is_empty() || now >= until => self.say_goodbye(now),
             Phase::Closing(until) if now >= until => self.phase = Phase::Over,
             _ => {}
         }
@@ -266,7 +292,7 @@ impl Session {
         let silence = (self.heard_at.max(self.pinged_at) + PING_EVERY).min(self.heard_at + SILENCE);
         let phase = match self.phase {
             Phase::Greeting => Some(self.opened_at + HELLO_WITHIN),
-            Phase::GoingIdle(until) | Phase::Closing(until) => Some(until),
+            Phase::GoingIdle(until) | Phase::Parting(until) | Phase::Closing(until) => Some(until),
             _ => None,
         };
         let breather = self.breathers.front().map(|(_, until)| *until);
@@ -277,15 +303,11 @@ impl Session {
 
     /// Starts the drain once the handshake is quiet and the old socket is gone.
     fn join(&mut self) {
-        if self.phase == Phase::Joining && !self.waits_for_old {
-            if self.server.store.usage(self.record.instance).entries > 0 {
-                // The drain begins with what goes ahead.
-                self.load_ahead();
-            } else {
+        if self.phase == Phase::Joining && !self.waits_for_old && self.handshake.due().is_none() {
+            self.phase = Phase::Draining;
+            if self.server.store.usage(self.record.instance).entries == 0 {
                 // Nothing waited when the mailbox was already open: all else comes by mail.
-                self.phase = Phase::Draining;
-                self.backlog.wants_page();
-                self.backlog.loaded(Some(Vec::new()));
+                self.backlog.is_empty_in_store();
             }
         }
     }
@@ -294,29 +316,20 @@ impl Session {
         match done {
             Done::OldEnded => {
                 self.waits_for_old = false;
-                if self.handshake.due().is_none() {
-                    self.join();
-                }
+                self.join();
             }
             Done::Page(page) => self.backlog.loaded(page.ok()),
-            Done::Ahead(Ok(entries)) => {
-                self.backlog.loaded_ahead(entries);
-                if self.phase == Phase::Joining {
-                    self.phase = Phase::Draining;
-                }
-            }
-            Done::Ahead(Err(_)) => self.load_ahead(),
+            Done::Ahead(page) => self.backlog.loaded_ahead(page.ok()),
             Done::Settled(Ok(()), settled) => {
-                self.settling = false;
+                self.settling.clear();
                 let here = settled.iter().filter(|settlement| settlement.by.is_some()).count();
                 self.window.committed(here);
             }
             Done::Settled(Err(_), settled) => {
-                self.settling = false;
+                self.settling.clear();
                 self.to_settle.splice(0..0, settled);
             }
-            Done::Flipped(Ok(())) => self.outgoing.line(&ConnectorFrame::GoingIdleAck.to_line()),
-            Done::Flipped(Err(_)) => self.phase = Phase::Draining,
+            Done::Flipped(outcome) => self.flipped(outcome),
             Done::Interrupted => self.interrupting -= 1,
             Done::Noted => {}
         }

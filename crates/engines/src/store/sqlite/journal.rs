@@ -23,7 +23,9 @@ impl JournalStore for Sqlite {
                 .query_map(rusqlite::params![message, seq], story)?
                 .collect::<rusqlite::Result<_>>()?;
             for story in &mut stories {
-                story.replies = actions(db, "reply_to", &story.message_id)?;
+                let mut replies = actions(db, "reply_to", &story.message_id)?;
+                replies.retain(|reply| reply.chat_id == story.chat_id);
+                story.replies = replies;
             }
             Ok(stories)
         })

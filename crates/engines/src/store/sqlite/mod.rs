@@ -26,8 +26,11 @@ use writer::Writer;
 
 /// The version of `schema.sql`; a database from a newer release is refused.
 const SCHEMA_VERSION: i64 = 1;
-const DATABASE: &str = "angelia.db";
+/// The database file in a data directory.
+pub const DATABASE: &str = "angelia.db";
 const LOCK: &str = "lock";
+const LOCK_TRIES: usize = 5;
+const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
 
 /// The embedded store.
 pub struct Sqlite {
@@ -43,7 +46,7 @@ pub struct Sqlite {
 impl Sqlite {
     /// Opens or makes the store in `data_dir`; tells `announce` of every commit.
     pub fn open(data_dir: &Path, quota: Quota, announce: Arc<dyn Announce>) -> Result<Self> {
-        std::fs::create_dir_all(data_dir).map_err(|e| {
+        make_private_dir(data_dir).map_err(|e| {
             Error::unavailable(format!("cannot make the data directory {}: {e}", data_dir.display()))
         })?;
         let lock = lock(data_dir)?;
@@ -95,13 +98,29 @@ fn lock(data_dir: &Path) -> Result<File> {
         .write(true)
         .open(&path)
         .map_err(|e| Error::unavailable(format!("cannot open {}: {e}", path.display())))?;
-    file.try_lock().map_err(|_| {
-        Error::conflict(format!(
-            "another angelia is using {}; stop it, or give this one its own data_dir",
-            data_dir.display()
-        ))
-    })?;
-    Ok(file)
+    // A command that looks whether a server runs holds the lock for a moment.
+    for _ in 0..LOCK_TRIES {
+        if file.try_lock().is_ok() {
+            return Ok(file);
+        }
+        std::thread::sleep(LOCK_PAUSE);
+    }
+    Err(Error::conflict(format!(
+        "another angelia is using {}; stop it, or give this one its own data_dir",
+        data_dir.display()
+    )))
+}
+
+/// Makes a directory that only its owner can enter.
+pub fn make_private_dir(path: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt;
+        builder.mode(0o700);
+    }
+    builder.create(path)
 }
 
 fn open_for_writing(path: &PathBuf) -> Result<Connection> {

@@ -2,58 +2,98 @@
 
 use super::Sqlite;
 use super::inbox::drop_as_gap;
+use super::webchat::KEPT_PER_ROOM;
 use super::writer::{Txn, now};
 use angelia_core::error::Result;
-use angelia_core::inbox::{InstanceId, Seq};
-use rusqlite::params;
+use angelia_core::inbox::{CONVERSATIONS_FOR, GAPS_FOR, InstanceId, SEEN_FOR, Seq};
+use angelia_core::store::InboxStore;
+use rusqlite::{OptionalExtension, params};
 
-/// How long a seen key, and with it the journal, is kept: the longest any
-/// provider repeats itself, with room to spare.
-const SEEN_FOR_MS: i64 = 72 * 3_600_000;
-/// Conversations are kept as long as somebody may want to interrupt one.
-const CONVERSATIONS_FOR_MS: i64 = 30 * 24 * 3_600_000;
-/// Rows in one step.
+/// Rows looked at in one step.
 const STEP: i64 = 500;
 
 pub(super) async fn prune(store: &Sqlite) -> Result<()> {
-    while store.writer.write("prune the journal", prune_journal).await? >= STEP as usize {}
-    while store.writer.write("prune overaged entries", prune_overaged).await? >= STEP as usize {}
+    let mut after = Some(0);
+    while let Some(seq) = after {
+        after = store.writer.write("prune the journal", move |txn| prune_journal(txn, seq)).await?;
+    }
+    while store.writer.write("prune the ledger", prune_actions).await? {}
+    for instance in store.waiting() {
+        while store.writer.write("prune overaged entries", move |txn| prune_overaged(txn, instance)).await? {}
+    }
+    while store.writer.write("prune rooms", prune_room).await? {}
     store
         .writer
         .write("prune conversations", |txn| {
-            txn.execute("DELETE FROM conversations WHERE last_at < ?", [now() - CONVERSATIONS_FOR_MS])
+            let conversations = now() - CONVERSATIONS_FOR.as_millis() as i64;
+            txn.execute("DELETE FROM conversations WHERE last_at < ?", [conversations])?;
+            txn.execute("DELETE FROM gaps WHERE last_at < ?", [now() - GAPS_FOR.as_millis() as i64])
         })
         .await?;
     Ok(())
 }
 
-/// Both tables grow in time order, so their oldest rows are the ones to look at.
-fn prune_journal(txn: &mut Txn<'_>) -> rusqlite::Result<usize> {
-    let before = now() - SEEN_FOR_MS;
-    let journal = txn.execute(
-        "DELETE FROM journal WHERE seq IN (
-             SELECT seq FROM (SELECT seq, received_at FROM journal ORDER BY seq LIMIT ?1)
-             WHERE received_at < ?2 AND seq NOT IN (SELECT seq FROM inbox))",
-        params![STEP, before],
-    )?;
-    let actions = txn.execute(
+/// The journal grows in time order. What still waits stays, and what lies
+/// behind it is looked at all the same; answers where to go on.
+fn prune_journal(txn: &mut Txn<'_>, after: i64) -> rusqlite::Result<Option<i64>> {
+    let before = now() - SEEN_FOR.as_millis() as i64;
+    let looked_at: Option<(i64, i64)> = txn
+        .prepare_cached(
+            "SELECT max(seq), max(received_at)
+             FROM (SELECT seq, received_at FROM journal WHERE seq > ? ORDER BY seq LIMIT ?)",
+        )?
+        .query_row(params![after, STEP], |row| Ok(row.get::<_, Option<i64>>(0)?.zip(row.get(1)?)))?;
+    let Some((last, newest)) = looked_at else { return Ok(None) };
+    txn.prepare_cached(
+        "DELETE FROM journal WHERE seq > ?1 AND seq <= ?2 AND received_at < ?3
+         AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.instance = journal.instance AND i.seq = journal.seq)",
+    )?
+    .execute(params![after, last, before])?;
+    Ok((newest < before).then_some(last))
+}
+
+/// `true` if there may be more.
+fn prune_actions(txn: &mut Txn<'_>) -> rusqlite::Result<bool> {
+    let before = now() - SEEN_FOR.as_millis() as i64;
+    let gone = txn.execute(
         "DELETE FROM actions WHERE id IN (
              SELECT id FROM (SELECT id, received_at, state FROM actions ORDER BY id LIMIT ?1)
              WHERE received_at < ?2 AND state NOT IN ('accepted', 'sending'))",
         params![STEP, before],
     )?;
-    Ok(journal.max(actions))
+    Ok(gone > 0)
 }
 
-fn prune_overaged(txn: &mut Txn<'_>) -> rusqlite::Result<usize> {
+fn prune_overaged(txn: &mut Txn<'_>, instance: InstanceId) -> rusqlite::Result<bool> {
     let before = now() - txn.quota.age.as_millis() as i64;
-    let overaged: Vec<(InstanceId, Seq)> = txn
-        .prepare_cached("SELECT instance, seq FROM inbox WHERE received_at < ? ORDER BY seq LIMIT ?")?
-        .query_map(params![before, STEP], |row| Ok((InstanceId(row.get(0)?), Seq(row.get(1)?))))?
+    let overaged: Vec<Seq> = txn
+        .prepare_cached(
+            "SELECT seq FROM (SELECT seq, received_at FROM inbox WHERE instance = ? ORDER BY seq LIMIT ?)
+             WHERE received_at < ?",
+        )?
+        .query_map(params![instance.0, STEP, before], |row| row.get(0).map(Seq))?
         .collect::<rusqlite::Result<_>>()?;
-    for (instance, seq) in &overaged {
-        drop_as_gap(txn, *instance, *seq, "lost: it waited longer than the quota allows")?;
-        txn.removed(*instance, vec![*seq]);
+    for seq in &overaged {
+        drop_as_gap(txn, instance, *seq, "lost: it waited longer than the quota allows")?;
     }
-    Ok(overaged.len())
+    let more = !overaged.is_empty();
+    if more {
+        txn.removed(instance, overaged);
+    }
+    Ok(more)
+}
+
+/// Shortens one room that has grown too long; `true` if there was one.
+fn prune_room(txn: &mut Txn<'_>) -> rusqlite::Result<bool> {
+    let room: Option<String> = txn
+        .prepare_cached("SELECT room FROM webchat_lines GROUP BY room HAVING count(*) > ? LIMIT 1")?
+        .query_row([KEPT_PER_ROOM], |row| row.get(0))
+        .optional()?;
+    let Some(room) = room else { return Ok(false) };
+    txn.prepare_cached(
+        "DELETE FROM webchat_lines WHERE room = ?1 AND id <= (
+             SELECT id FROM webchat_lines WHERE room = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)",
+    )?
+    .execute(params![room, KEPT_PER_ROOM])?;
+    Ok(true)
 }

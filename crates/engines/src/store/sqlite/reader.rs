@@ -6,19 +6,24 @@ use angelia_core::store::Later;
 use rusqlite::Connection;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use tokio::sync::Semaphore;
 
 /// Connections kept open between reads; more are opened under load and closed after.
 const KEPT: usize = 2;
 
+/// Reads at the same time; each costs a thread and a connection.
+const AT_ONCE: usize = 8;
+
 /// A small set of read-only connections.
 pub(super) struct Readers {
     path: PathBuf,
+    turns: Arc<Semaphore>,
     idle: Arc<Mutex<Vec<Connection>>>,
 }
 
 impl Readers {
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, idle: Arc::default() }
+        Self { path, turns: Arc::new(Semaphore::new(AT_ONCE)), idle: Arc::default() }
     }
 
     /// Runs one read off the async threads.
@@ -27,9 +32,11 @@ impl Readers {
         what: &'static str,
         query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Later<'_, T> {
-        let (path, idle) = (self.path.clone(), self.idle.clone());
+        let (path, idle, turns) = (self.path.clone(), self.idle.clone(), self.turns.clone());
         Box::pin(async move {
+            let turn = turns.acquire_owned().await;
             let run = move || -> Result<T> {
+                let _turn = turn;
                 let kept = idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop();
                 let connection = match kept {
                     Some(connection) => connection,

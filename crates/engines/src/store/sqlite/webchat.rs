@@ -10,7 +10,7 @@ use angelia_core::store::{
 use rusqlite::{OptionalExtension, Row, params};
 
 /// Lines kept per room; a chat page shows fewer, and the store stays small.
-const KEPT_PER_ROOM: i64 = 2_000;
+pub(super) const KEPT_PER_ROOM: i64 = 2_000;
 const LINE_COLUMNS: &str = "id, room, message_id, author, from_agent, text, reply_to, at, edited";
 
 impl WebchatStore for Sqlite {
@@ -41,22 +41,14 @@ impl WebchatStore for Sqlite {
 
     fn edit_line(&self, edit: LineEdit, action: ActionId) -> Later<'_, bool> {
         self.writer.write("edit a line", move |txn| {
-            let next = next_id(txn)?;
-            let line = txn
-                .prepare_cached(&format!(
-                    "UPDATE webchat_lines SET id = ?, text = ?, edited = 1
-                     WHERE room = ? AND message_id = ? AND from_agent = 1 RETURNING {LINE_COLUMNS}"
-                ))?
-                .query_row(params![next, edit.text, edit.room, edit.message_id], read)
-                .optional()?;
-            let Some(line) = line else {
+            let Some(first) = change_first(txn, &edit)? else {
                 let error = Some("there is no such line of an agent".to_owned());
                 let outcome = ActionOutcome { state: ActionState::Failed, message_id: None, error };
                 actions::finish(txn, action, &outcome)?;
                 return Ok(false);
             };
-            actions::finish(txn, action, &sent(Some(line.message_id.clone())))?;
-            txn.line(line);
+            change_rest(txn, &edit, &first)?;
+            actions::finish(txn, action, &sent(Some(first.message_id.clone())))?;
             Ok(true)
         })
     }
@@ -122,7 +114,6 @@ fn insert(txn: &mut Txn<'_>, new: NewLine) -> rusqlite::Result<()> {
     if inserted == 0 {
         return Ok(());
     }
-    forget_oldest(txn, &new.room, id)?;
     txn.line(Line {
         id,
         room: new.room,
@@ -145,17 +136,56 @@ fn next_id(txn: &Txn<'_>) -> rusqlite::Result<i64> {
     .query_row([], |row| row.get(0))
 }
 
-/// Looks now and then, not at every line, whether a room has grown too long.
-fn forget_oldest(txn: &Txn<'_>, room: &str, id: i64) -> rusqlite::Result<()> {
-    if id % 64 != 0 {
-        return Ok(());
+/// Changes the line itself; `None` if there is none, or a person wrote it.
+fn change_first(txn: &mut Txn<'_>, edit: &LineEdit) -> rusqlite::Result<Option<Line>> {
+    let next = next_id(txn)?;
+    let text = edit.parts.first().map(String::as_str).unwrap_or_default();
+    let line = txn
+        .prepare_cached(&format!(
+            "UPDATE webchat_lines SET id = ?, text = ?, edited = 1
+             WHERE room = ? AND message_id = ? AND from_agent = 1 RETURNING {LINE_COLUMNS}"
+        ))?
+        .query_row(params![next, text, edit.room, edit.message_id], read)
+        .optional()?;
+    if let Some(line) = &line {
+        txn.line(line.clone());
     }
-    txn.prepare_cached(
-        "DELETE FROM webchat_lines WHERE room = ?1 AND id <= (
-             SELECT id FROM webchat_lines WHERE room = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)",
-    )?
-    .execute(params![room, KEPT_PER_ROOM])?;
-    Ok(())
+    Ok(line)
+}
+
+/// Writes the parts that did not fit, and takes away those of an earlier, longer text.
+fn change_rest(txn: &mut Txn<'_>, edit: &LineEdit, first: &Line) -> rusqlite::Result<()> {
+    let rest = edit.parts.iter().enumerate().skip(1);
+    for (index, text) in rest {
+        let part = LineEdit {
+            room: edit.room.clone(),
+            message_id: format!("{}.{index}", edit.message_id),
+            parts: vec![text.clone()],
+        };
+        if change_first(txn, &part)?.is_none() {
+            let new = NewLine {
+                room: part.room,
+                message_id: part.message_id,
+                author: first.author.clone(),
+                from_agent: true,
+                text: text.clone(),
+                reply_to: None,
+                client_id: None,
+                at: UnixMillis(now()),
+            };
+            insert(txn, new)?;
+        }
+    }
+    let mut index = edit.parts.len().max(1);
+    loop {
+        let gone = txn
+            .prepare_cached("DELETE FROM webchat_lines WHERE room = ? AND message_id = ? AND from_agent = 1")?
+            .execute(params![edit.room, format!("{}.{index}", edit.message_id)])?;
+        if gone == 0 {
+            return Ok(());
+        }
+        index += 1;
+    }
 }
 
 fn sent(message_id: Option<String>) -> ActionOutcome {

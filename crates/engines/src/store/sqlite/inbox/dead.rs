@@ -2,12 +2,8 @@
 
 use super::super::writer::{Txn, now};
 use super::{ENTRY_COLUMNS, close_journal, entry, remove};
-use angelia_core::inbox::{Entry, InstanceId, Seq};
+use angelia_core::inbox::{Entry, InstanceId, Seq, is_dead};
 use rusqlite::{OptionalExtension, params};
-
-/// Sockets in a row that may end on an entry without any acknowledgement
-/// before it is taken out of the way of those behind it.
-const STRIKES_UNTIL_DEAD: u32 = 3;
 
 pub(super) fn strike(txn: &mut Txn<'_>, instance: InstanceId, seq: Seq) -> rusqlite::Result<Option<Seq>> {
     let struck: Option<(u32, usize)> = txn
@@ -18,7 +14,7 @@ pub(super) fn strike(txn: &mut Txn<'_>, instance: InstanceId, seq: Seq) -> rusql
         .query_row(params![instance.0, seq.0], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
     let Some((strikes, bytes)) = struck else { return Ok(None) };
-    if strikes < STRIKES_UNTIL_DEAD {
+    if !is_dead(strikes) {
         return Ok(None);
     }
     txn.prepare_cached("UPDATE inbox SET dead_at = ? WHERE instance = ? AND seq = ?")?.execute(params![
@@ -37,18 +33,18 @@ pub(super) fn redrive(
     instance: Option<InstanceId>,
     seq: Option<Seq>,
 ) -> rusqlite::Result<u64> {
-    let rows: Vec<(InstanceId, Entry, bool)> = txn
+    let rows: Vec<(InstanceId, Entry)> = txn
         .prepare_cached(&format!(
             "UPDATE inbox SET dead_at = NULL, strikes = 0, ahead = 1
              WHERE dead_at IS NOT NULL AND (?1 IS NULL OR instance = ?1) AND (?2 IS NULL OR seq = ?2)
-             RETURNING {ENTRY_COLUMNS}, instance, ahead"
+             RETURNING {ENTRY_COLUMNS}, instance"
         ))?
         .query_map(params![instance.map(|i| i.0), seq.map(|s| s.0)], |row| {
-            Ok((InstanceId(row.get(7)?), entry(row)?, row.get(8)?))
+            Ok((InstanceId(row.get(7)?), entry(row)?))
         })?
         .collect::<rusqlite::Result<_>>()?;
     let count = rows.len() as u64;
-    for (instance, entry, _) in rows {
+    for (instance, entry) in rows {
         txn.count(instance, |usage| usage.add(entry.body.len()));
         txn.prepare_cached("UPDATE journal SET settled_at = NULL, outcome = NULL WHERE seq = ?")?
             .execute([entry.seq.0])?;

@@ -13,6 +13,8 @@ use rusqlite::{OptionalExtension, Row, params};
 
 /// A conversation's row is refreshed at most this often; it only has to be roughly recent.
 const CONVERSATION_REFRESH_MS: i64 = 3_600_000;
+/// What the journal says of an entry that went for the quota.
+const OVER_QUOTA: &str = "lost: the inbox was over its quota";
 const ENTRY_COLUMNS: &str = "seq, kind, platform, bot, chat_id, session_key, body";
 
 impl InboxStore for Sqlite {
@@ -32,13 +34,13 @@ impl InboxStore for Sqlite {
         })
     }
 
-    fn load_ahead(&self, instance: InstanceId) -> Later<'_, Vec<Entry>> {
+    fn load_ahead(&self, instance: InstanceId, limit: usize) -> Later<'_, Vec<Entry>> {
         self.readers.read("read an inbox", move |db| {
             db.prepare_cached(&format!(
                 "SELECT {ENTRY_COLUMNS} FROM inbox
-                 WHERE instance = ? AND ahead = 1 AND dead_at IS NULL ORDER BY seq"
+                 WHERE instance = ? AND ahead = 1 AND dead_at IS NULL ORDER BY seq LIMIT ?"
             ))?
-            .query_map([instance.0], entry)?
+            .query_map(params![instance.0, limit as i64], entry)?
             .collect()
         })
     }
@@ -211,7 +213,7 @@ fn enforce_quota(txn: &mut Txn<'_>, instance: InstanceId) -> rusqlite::Result<()
     let mut gone = Vec::new();
     while txn.usage(instance).exceeds(txn.quota) {
         let Some(seq) = oldest_waiting(txn, instance)? else { break };
-        drop_as_gap(txn, instance, seq, "lost: the inbox was over its quota")?;
+        drop_as_gap(txn, instance, seq, OVER_QUOTA)?;
         gone.push(seq);
     }
     if !gone.is_empty() {
@@ -268,7 +270,7 @@ fn close_journal(txn: &Txn<'_>, seq: Seq, outcome: &str) -> rusqlite::Result<()>
 
 fn settle(txn: &mut Txn<'_>, instance: InstanceId, settlement: &Settlement) -> rusqlite::Result<()> {
     if !remove(txn, instance, settlement.seq)? {
-        return Ok(());
+        return unlose(txn, instance, settlement.seq);
     }
     let outcome = settlement.by.map_or("acknowledged late", |by| by.as_str());
     txn.prepare_cached(
@@ -276,6 +278,24 @@ fn settle(txn: &mut Txn<'_>, instance: InstanceId, settlement: &Settlement) -> r
          pushes = pushes + (?3 IS NOT NULL) WHERE seq = ?4",
     )?
     .execute(params![now(), outcome, settlement.pushed_at.map(|at| at.0), settlement.seq.0])?;
+    Ok(())
+}
+
+/// An entry that went for the quota while it was in flight, and was
+/// acknowledged after all, is not lost.
+fn unlose(txn: &Txn<'_>, instance: InstanceId, seq: Seq) -> rusqlite::Result<()> {
+    let chat: Option<String> = txn
+        .prepare_cached(
+            "UPDATE journal SET outcome = ? WHERE seq = ? AND instance = ? AND outcome = ? RETURNING chat_id",
+        )?
+        .query_row(params!["acknowledged", seq.0, instance.0, OVER_QUOTA], |row| row.get(0))
+        .optional()?;
+    if let Some(chat) = chat {
+        txn.prepare_cached("UPDATE gaps SET lost = lost - 1 WHERE instance = ? AND chat_id = ?")?
+            .execute(params![instance.0, chat])?;
+        txn.prepare_cached("DELETE FROM gaps WHERE instance = ? AND chat_id = ? AND lost <= 0")?
+            .execute(params![instance.0, chat])?;
+    }
     Ok(())
 }
 
