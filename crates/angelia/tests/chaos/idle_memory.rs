@@ -15,7 +15,8 @@ const FEW: usize = 1_000;
 const MANY: usize = 10_000;
 /// Descriptors one process needs: the sockets and a few hundred more.
 const DESCRIPTORS: u64 = 10_500;
-const MAX_KIB_PER_SESSION: f64 = 12.0;
+/// 12 KB, in KiB.
+const MAX_KIB_PER_SESSION: f64 = 12_000.0 / 1_024.0;
 /// Dials and requests under way at the same time.
 const AT_ONCE: usize = 64;
 

@@ -1,5 +1,6 @@
 //! Going idle, being woken, going away.
 
+use super::interrupt::join_as;
 use super::world::{World, binary, credentials};
 use angelia_testkit::connector::Connector;
 use angelia_testkit::socket::{Next, Socket};
@@ -40,6 +41,69 @@ async fn going_idle_does_not_wait_longer_than_a_gateway_does() {
     };
     assert_eq!(frame["type"], "going_idle_ack");
     assert_eq!(world.waiting().await, 1, "what was not acknowledged stays");
+}
+
+#[tokio::test]
+async fn nothing_is_pushed_twice_on_one_socket_that_slept() {
+    let world = World::new().await;
+    let mut socket = join_as(&world, "angelia-gateway/0.1").await;
+    world.post("one").await;
+    world.post("/stop").await;
+    let mut pushed = vec![socket.frame().await, socket.frame().await];
+    pushed.sort_by_key(|frame| frame["type"].to_string());
+    assert_eq!((&pushed[0]["type"], &pushed[1]["type"]), (&json!("inbound"), &json!("interrupt_inbound")));
+    for _ in 0..30 {
+        socket.send(&json!({"type": "going_idle"})).await;
+        socket.hello("webchat", "webchat").await;
+        while let Next::Frame(frame) = socket.next(Duration::from_millis(40)).await {
+            assert_ne!(frame["type"], "inbound", "{frame}");
+            assert_ne!(frame["type"], "interrupt_inbound", "{frame}");
+        }
+    }
+    socket.ack(&pushed[0]).await;
+    world.post("two").await;
+    assert_eq!(socket.take_text().await, "two", "and it goes on");
+}
+
+#[tokio::test]
+async fn a_socket_without_a_hello_is_told_as_well() {
+    let mut world = World::new().await;
+    let mut socket = Socket::dial(&world.connector.url(), &world.gateway).await.unwrap();
+    let stop = world.connector.process().terminate(Duration::from_secs(10));
+    let (closed, (_, took)) = tokio::join!(socket.next(Duration::from_secs(5)), stop);
+    assert!(matches!(closed, Next::Closed(1001, _)), "{closed:?}");
+    assert!(took < Duration::from_secs(2), "{took:?}");
+}
+
+#[tokio::test]
+async fn requests_under_way_are_answered_before_the_close() {
+    let mut world = World::new().await;
+    let mut socket = world.join().await;
+    let batch: String = (0..50)
+        .map(|n| {
+            json!({"type": "outbound", "requestId": format!("r{n}"), "action":
+            {"op": "send", "chat_id": "web-lab", "content": format!("n{n}")}})
+            .to_string()
+                + "\n"
+        })
+        .collect();
+    socket.send_text(batch).await;
+    let first = socket.frame().await;
+    assert_eq!(first["type"], "outbound_result");
+    let stop = world.connector.process().terminate(Duration::from_secs(10));
+    let rest = async {
+        let mut results = vec![first["requestId"].clone()];
+        loop {
+            match socket.next(Duration::from_secs(5)).await {
+                Next::Frame(frame) => results.push(frame["requestId"].clone()),
+                Next::Closed(1001, _) => return results,
+                other => panic!("{other:?}"),
+            }
+        }
+    };
+    let (results, _) = tokio::join!(rest, stop);
+    let expected: Vec<_> = (0..50).map(|n| json!(format!("r{n}"))).collect();
+    assert_eq!(results, expected, "each once, none forgotten");
 }
 
 #[tokio::test]

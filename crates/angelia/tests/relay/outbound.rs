@@ -98,3 +98,30 @@ async fn actions_of_one_chat_stay_in_order_and_each_is_answered_once() {
     assert_eq!(texts, expected);
     assert!(socket.message_sizes.iter().all(|size| *size <= 64 * 1024), "{:?}", socket.message_sizes);
 }
+
+#[tokio::test]
+async fn five_thousand_requests_in_one_message_are_each_answered_once() {
+    let world = World::new().await;
+    let mut socket = world.join().await;
+    let batch: String = (0..5_000)
+        .map(|n| {
+            let action = json!({"op": "get_chat_info", "chat_id": "web-lab"});
+            json!({"type": "outbound", "requestId": format!("r{n}"), "action": action}).to_string() + "\n"
+        })
+        .collect();
+    socket.send_text(batch).await;
+    let mut answered = std::collections::HashSet::new();
+    for _ in 0..5_000 {
+        let answer = socket.frame().await;
+        assert!(answered.insert(answer["requestId"].as_str().unwrap().to_owned()), "{answer} came twice");
+    }
+    let long = json!({"op": "send", "chat_id": "web-lab", "content": "x".repeat(300_000)});
+    assert_eq!(socket.ask(long).await["success"], false);
+    let edits = socket.ask(json!({"op": "send", "chat_id": "web-lab", "content": "short"})).await;
+    for (length, lines) in [(20_000, 3), (10_000, 2), (10, 1)] {
+        let content = "word ".repeat(length / 5);
+        let edit = json!({"op": "edit", "chat_id": "web-lab", "message_id": edits["message_id"], "content": content});
+        assert_eq!(socket.ask(edit).await["success"], true);
+        assert_eq!(world.lines().await.len(), lines, "an edit that outgrows a line goes on in the next");
+    }
+}

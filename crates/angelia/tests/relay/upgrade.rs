@@ -42,6 +42,27 @@ async fn everything_that_is_not_proven_is_a_401() {
 }
 
 #[tokio::test]
+async fn a_revoked_gateway_is_let_in_to_be_told() {
+    let mut world = World::new().await;
+    world.connector.process().terminate(Duration::from_secs(10)).await;
+    let database = rusqlite::Connection::open(world.folder.path().join("data/angelia.db")).unwrap();
+    database.execute("UPDATE gateways SET revoked_at = 1 WHERE gateway_id = 'gw'", []).unwrap();
+    drop(database);
+    world.connector.restart().await;
+    let mut socket = Socket::dial(&world.connector.url(), &world.gateway).await.unwrap();
+    let began = tokio::time::Instant::now();
+    let told = socket.next(Duration::from_secs(8)).await;
+    assert_eq!(told, Next::Closed(4401, "unauthorized".into()));
+    assert!(began.elapsed() > Duration::from_secs(2), "repeats are slowed down");
+    let expired = token::mint("gw", &world.gateway.secret, now() - 7200, 300);
+    assert_eq!(
+        status(&world, Some(&format!("Bearer {expired}"))).await,
+        401,
+        "an old token is never a revocation"
+    );
+}
+
+#[tokio::test]
 async fn every_hello_is_answered_and_the_primary_is_repeated() {
     let world = World::new().await;
     let mut socket = Socket::dial(&world.connector.url(), &world.gateway).await.unwrap();

@@ -20,6 +20,15 @@ fn nothing_is_taken_back_within_the_version() {
     assert!(found.is_empty(), "the contract may only grow; this takes something back:{list}");
 }
 
+/// What was added has to be kept from then on, so the baseline follows.
+#[test]
+fn the_baseline_keeps_up_with_what_was_added() {
+    let frozen: Value = serde_json::from_str(include_str!("../../schema/v1.baseline.json")).unwrap();
+    let missing = compat::violations(&schema(), &frozen);
+    let list: String = missing.iter().map(|violation| format!("\n  {violation}")).collect();
+    assert!(missing.is_empty(), "copy schema/v1.json to schema/v1.baseline.json; it lacks:{list}");
+}
+
 #[test]
 fn the_real_schema_is_really_checked() {
     let frozen = schema();

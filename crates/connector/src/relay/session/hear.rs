@@ -174,6 +174,7 @@ impl Session {
         match self.phase {
             Phase::Draining | Phase::Joining if self.flips < MAX_FLIPS => {
                 self.flips += 1;
+                self.handshake.renew();
                 self.phase = Phase::GoingIdle(now + IDLE_PATIENCE);
             }
             Phase::Idle if self.flipped => self.outgoing.line(&ConnectorFrame::GoingIdleAck.to_line()),

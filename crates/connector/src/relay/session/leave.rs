@@ -28,7 +28,6 @@ impl Session {
     pub(super) fn flip(&mut self) {
         self.phase = Phase::Idle;
         self.flipped = false;
-        self.handshake.renew();
         self.server.registry.update(self.record.instance, |standing| standing.idle = true);
         let (store, instance) = (self.server.store.clone(), self.record.instance);
         self.jobs.push(Box::pin(async move { Done::Flipped(store.set_idle(instance, true).await) }));
