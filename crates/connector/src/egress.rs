@@ -113,6 +113,7 @@ pub(crate) fn submit(
 
 /// The chat and platform an action is for, if it can be read and the sender
 /// may write there.
+#[expect(clippy::result_large_err, reason = "a refusal is the answer itself, and made once")]
 fn target(
     server: &Server,
     record: &GatewayRecord,

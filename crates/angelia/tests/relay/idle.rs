@@ -49,7 +49,7 @@ async fn nothing_is_pushed_twice_on_one_socket_that_slept() {
     let mut socket = join_as(&world, "angelia-gateway/0.1").await;
     world.post("one").await;
     world.post("/stop").await;
-    let mut pushed = vec![socket.frame().await, socket.frame().await];
+    let mut pushed = [socket.frame().await, socket.frame().await];
     pushed.sort_by_key(|frame| frame["type"].to_string());
     assert_eq!((&pushed[0]["type"], &pushed[1]["type"]), (&json!("inbound"), &json!("interrupt_inbound")));
     for _ in 0..30 {
