@@ -62,6 +62,25 @@ pub(crate) fn gateways(answer: &Value) -> String {
     table(&["TENANT", "GATEWAY", "STATE", "WAKE URL"], cells)
 }
 
+pub(crate) fn gateway(answer: &Value) -> String {
+    let fields = ["tenant", "gateway_id", "instance", "wake_url"].map(|name| (name, word(answer, name)));
+    let mut text: String = fields.iter().map(|(name, value)| format!("{name:<12} {value}\n")).collect();
+    let _ = writeln!(text, "{:<12} {}", "state", state(answer));
+    let _ = writeln!(text, "{:<12} {}", "default", answer["default"]);
+    if answer["revoked_at"].is_i64() {
+        let _ = writeln!(text, "{:<12} {}", "revoked", moment(&answer["revoked_at"]));
+    }
+    text
+}
+
+pub(crate) fn revoked_gateway(answer: &Value) -> String {
+    format!(
+        "Gateway {} of tenant {} is revoked. Its connection is closed and its secrets are void.\n",
+        word(answer, "gateway_id"),
+        word(answer, "tenant")
+    )
+}
+
 pub(crate) fn status(answer: &Value) -> String {
     let ready = if answer["ready"] == true { "ready" } else { "NOT READY" };
     let mut text = format!(

@@ -202,7 +202,7 @@ impl Server {
 
     async fn read_roster(&self) -> Result<()> {
         for stored in self.store.gateways().await? {
-            self.roster.add(stored, &self.options.master_key)?;
+            self.roster.put(stored, &self.options.master_key)?;
         }
         for instance in self.store.instances().await? {
             if instance.is_default {

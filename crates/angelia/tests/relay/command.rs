@@ -1,6 +1,7 @@
 //! The command line, with and without a running server.
 
-use super::world::{World, binary};
+use super::world::{World, binary, credentials};
+use angelia_testkit::socket::Socket;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -44,6 +45,30 @@ fn commands_work_without_a_server_and_exit_codes_tell() {
     assert!(angelia(&config, &["route", "remove", "webchat:lab"]).status.success());
     assert_eq!(angelia(&config, &["route", "remove", "webchat:lab"]).status.code(), Some(3));
     assert!(angelia(&config, &["config", "check"]).status.success());
+}
+
+#[tokio::test]
+async fn the_default_gateway_gets_what_no_route_assigns() {
+    let world = World::new().await;
+    let second = world.connector.command(&["gateway", "create", "second"]).await;
+    let shown = world.connector.command(&["gateway", "show", "second"]).await;
+    assert_eq!((&shown["default"], &shown["wake_url"]), (&false.into(), &serde_json::Value::Null));
+    let set =
+        world.connector.command(&["gateway", "set", "second", "--wake-url", "https://wake.example/"]).await;
+    assert_eq!(set["wake_url"], "https://wake.example/");
+    let made = world.connector.command(&["gateway", "default", "second"]).await;
+    assert_eq!(made["default"], true);
+    let mut socket = Socket::join(&world.connector.url(), &credentials(&second)).await;
+    world.post("for the default").await;
+    assert_eq!(socket.take_text().await, "for the default");
+    let config = world.folder.path().join("angelia.toml");
+    assert_eq!(angelia(&config, &["gateway", "show", "nobody"]).status.code(), Some(3));
+    assert!(angelia(&config, &["gateway", "revoke", "second"]).status.success());
+    assert_eq!(
+        angelia(&config, &["gateway", "rotate", "second"]).status.code(),
+        Some(4),
+        "revoked is revoked"
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Who is let in, and how the others are told.
 
-use super::world::World;
+use super::world::{World, credentials};
 use angelia_contract::token;
 use angelia_testkit::socket::{Next, Socket, now};
 use serde_json::json;
@@ -44,11 +44,12 @@ async fn everything_that_is_not_proven_is_a_401() {
 #[tokio::test]
 async fn a_revoked_gateway_is_let_in_to_be_told() {
     let mut world = World::new().await;
-    world.connector.process().terminate(Duration::from_secs(10)).await;
-    let database = rusqlite::Connection::open(world.folder.path().join("data/angelia.db")).unwrap();
-    database.execute("UPDATE gateways SET revoked_at = 1 WHERE gateway_id = 'gw'", []).unwrap();
-    drop(database);
-    world.connector.restart().await;
+    let mut live = world.join().await;
+    let revoking = world.connector.command(&["gateway", "revoke", "gw"]);
+    let (closed, shown) = tokio::join!(live.next(Duration::from_secs(5)), revoking);
+    assert_eq!(closed, Next::Closed(4401, "unauthorized".into()), "the live socket is closed at once");
+    assert!(shown["revoked_at"].is_i64(), "{shown}");
+    world.restart_with("").await;
     let mut socket = Socket::dial(&world.connector.url(), &world.gateway).await.unwrap();
     let began = tokio::time::Instant::now();
     let told = socket.next(Duration::from_secs(8)).await;
@@ -60,6 +61,30 @@ async fn a_revoked_gateway_is_let_in_to_be_told() {
         401,
         "an old token is never a revocation"
     );
+}
+
+#[tokio::test]
+async fn a_rotated_secret_stays_good_for_a_day() {
+    let mut world = World::new().await;
+    let old = world.gateway.clone();
+    let rotated = credentials(&world.connector.command(&["gateway", "rotate", "gw"]).await);
+    assert_ne!(rotated.secret, old.secret);
+    for restarted in [false, true] {
+        if restarted {
+            world.restart_with("").await;
+        }
+        for secret in [&old, &rotated] {
+            assert!(Socket::dial(&world.connector.url(), secret).await.is_ok());
+        }
+    }
+    world.connector.process().terminate(Duration::from_secs(10)).await;
+    let database = rusqlite::Connection::open(world.folder.path().join("data/angelia.db")).unwrap();
+    database.execute("UPDATE gateway_secrets SET valid_until = 1 WHERE valid_until IS NOT NULL", []).unwrap();
+    drop(database);
+    world.connector.restart().await;
+    let refused = Socket::dial(&world.connector.url(), &old).await.err().expect("past its window");
+    assert_eq!(refused.status, 401, "a secret past its window is no revocation");
+    assert!(Socket::dial(&world.connector.url(), &rotated).await.is_ok());
 }
 
 #[tokio::test]

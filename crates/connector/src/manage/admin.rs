@@ -3,7 +3,7 @@
 //! The command line uses the same routes, through the socket while a server
 //! runs and in its own process when none does.
 
-use super::identity;
+use super::{gateways, identity};
 use crate::server::Server;
 use crate::telemetry::Counter;
 use angelia_core::admission::{Allow, Place};
@@ -33,7 +33,12 @@ pub fn router(server: Arc<Server>) -> Router {
         .route("/admin/tenants", get(identity::list_tenants).post(identity::create_tenant))
         .route("/admin/routes", get(identity::list_routes).post(identity::add_route))
         .route("/admin/routes/remove", post(identity::remove_route))
-        .route("/admin/gateways", get(identity::list_gateways).post(identity::create_gateway))
+        .route("/admin/gateways", get(gateways::list).post(gateways::create))
+        .route("/admin/gateways/{id}/show", post(gateways::show))
+        .route("/admin/gateways/{id}/set", post(gateways::set))
+        .route("/admin/gateways/{id}/default", post(gateways::make_default))
+        .route("/admin/gateways/{id}/rotate", post(gateways::rotate))
+        .route("/admin/gateways/{id}/revoke", post(gateways::revoke))
         .route("/admin/inbox", get(list_inboxes))
         .route("/admin/inbox/entries", get(list_entries))
         .route("/admin/inbox/redrive", post(redrive))

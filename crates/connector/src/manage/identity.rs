@@ -1,13 +1,10 @@
-//! Tenants, gateways and routes, as an operator makes them.
+//! Tenants and routes, as an operator makes them.
 
 use super::admin::{answer, failure};
-use super::roster::bound_to;
 use crate::server::{DEFAULT_TENANT, Server};
 use angelia_core::admission::{Allow, Place, Route};
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::{GatewayRecord, check_name};
-use angelia_core::secret::{Secret, random_hex};
-use angelia_core::store::NewGateway;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -37,64 +34,6 @@ pub(super) async fn create_tenant(
 pub(super) async fn list_tenants(State(server): State<Arc<Server>>) -> Response {
     let tenants = server.store.tenants().await;
     answer(StatusCode::OK, tenants.map(|tenants| json!({ "tenants": tenants })))
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct CreateGateway {
-    #[serde(default)]
-    tenant: Option<String>,
-    #[serde(default)]
-    gateway_id: Option<String>,
-    #[serde(default)]
-    wake_url: Option<String>,
-}
-
-pub(super) async fn create_gateway(
-    State(server): State<Arc<Server>>,
-    Json(body): Json<CreateGateway>,
-) -> Response {
-    let create = async {
-        let tenant = body.tenant.unwrap_or_else(|| DEFAULT_TENANT.into());
-        let gateway_id = body.gateway_id.unwrap_or_else(|| format!("gw-{}", random_hex::<4>()));
-        check_name("tenant", &tenant)?;
-        check_name("gateway id", &gateway_id)?;
-        let secret = Secret::mint();
-        let sealed_secret = server.options.master_key.seal(&secret, &bound_to(&tenant, &gateway_id))?;
-        let new = NewGateway { tenant, gateway_id, sealed_secret, wake_url: body.wake_url };
-        let stored = server.store.create_gateway(new).await?;
-        let record = server.roster.add(stored, &server.options.master_key)?;
-        let env = [
-            format!("GATEWAY_RELAY_URL={}", server.options.public_url),
-            format!("GATEWAY_RELAY_ID={}", record.gateway_id),
-            format!("GATEWAY_RELAY_SECRET={}", secret.expose()),
-        ];
-        Ok(json!({
-            "tenant": record.tenant,
-            "gateway_id": record.gateway_id,
-            "secret": secret.expose(),
-            "env": env,
-        }))
-    };
-    answer(StatusCode::CREATED, create.await)
-}
-
-pub(super) async fn list_gateways(State(server): State<Arc<Server>>) -> Response {
-    let gateways: Vec<Value> = server
-        .roster
-        .all()
-        .iter()
-        .map(|record| {
-            json!({
-                "tenant": record.tenant,
-                "gateway_id": record.gateway_id,
-                "instance": record.instance_name,
-                "connected": server.registry.is_live(record.instance),
-                "wake_url": record.wake_url,
-            })
-        })
-        .collect();
-    answer(StatusCode::OK, Ok(json!({ "gateways": gateways })))
 }
 
 #[derive(Deserialize)]

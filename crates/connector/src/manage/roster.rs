@@ -33,8 +33,8 @@ impl Roster {
         all
     }
 
-    /// Takes a gateway in, opening its secrets.
-    pub(crate) fn add(&self, stored: StoredGateway, key: &MasterKey) -> Result<Arc<GatewayRecord>> {
+    /// Takes a gateway in, or its record as it is now, opening its secrets.
+    pub(crate) fn put(&self, stored: StoredGateway, key: &MasterKey) -> Result<Arc<GatewayRecord>> {
         let bound_to = bound_to(&stored.tenant, &stored.gateway_id);
         let secrets = stored
             .secrets
@@ -59,13 +59,20 @@ impl Roster {
         by_instance.insert(record.instance, record.clone());
         drop(by_instance);
         let mut gateways = self.gateways.write().unwrap_or_else(PoisonError::into_inner);
-        gateways.entry(record.gateway_id.clone()).or_default().push(record.clone());
+        let same_id = gateways.entry(record.gateway_id.clone()).or_default();
+        same_id.retain(|known| known.tenant != record.tenant);
+        same_id.push(record.clone());
         Ok(record)
     }
 
     /// Sets which instance gets what no route assigns.
     pub(crate) fn set_default(&self, tenant: String, instance: InstanceId) {
         self.defaults.write().unwrap_or_else(PoisonError::into_inner).insert(tenant, instance);
+    }
+
+    /// Whether an instance gets what no route assigns.
+    pub(crate) fn is_default(&self, tenant: &str, instance: InstanceId) -> bool {
+        self.defaults.read().unwrap_or_else(PoisonError::into_inner).get(tenant) == Some(&instance)
     }
 
     /// The routes as they stand now.

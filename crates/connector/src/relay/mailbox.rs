@@ -22,6 +22,8 @@ pub(crate) enum Ending {
     Replaced,
     /// The server is stopping.
     Shutdown,
+    /// The gateway was revoked.
+    Revoked,
 }
 
 /// An answer for a gateway's request.
@@ -116,7 +118,12 @@ impl Mailbox {
     }
 
     pub(crate) fn end(&self, ending: Ending) {
-        self.mail().ending.get_or_insert(ending);
+        let mut mail = self.mail();
+        // A revocation is the last word, whatever else was about to happen.
+        if mail.ending.is_none() || ending == Ending::Revoked {
+            mail.ending = Some(ending);
+        }
+        drop(mail);
         self.notify.notify_one();
     }
 

@@ -189,6 +189,13 @@ impl Registry {
         }
     }
 
+    /// Ends the socket of a gateway that was revoked.
+    pub(crate) fn revoke(&self, instance: InstanceId) {
+        if let Some(mailbox) = self.mailbox(instance) {
+            mailbox.end(Ending::Revoked);
+        }
+    }
+
     /// Asks every socket to end.
     pub(crate) fn shut_down(&self) {
         for mailbox in self.sockets().1.values() {

@@ -8,6 +8,9 @@ use angelia_contract::token::Token;
 /// Longest id of a tenant, gateway, instance, room or person.
 pub const MAX_NAME: usize = 128;
 
+/// How long a secret stays good after a newer one was made.
+pub const ROTATION_WINDOW: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
+
 /// One secret of a gateway's rotation list.
 #[derive(Clone, Debug)]
 pub struct GatewaySecret {

@@ -81,6 +81,24 @@ pub trait IdentityStore: Send + Sync {
     /// Enrols a gateway; a conflict if the tenant has that id.
     fn create_gateway(&self, gateway: NewGateway) -> Later<'_, StoredGateway>;
 
+    /// Gives a gateway a new secret; those it has are good until `old_until`.
+    fn rotate_gateway(
+        &self,
+        tenant: &str,
+        gateway_id: &str,
+        sealed_secret: Vec<u8>,
+        old_until: UnixMillis,
+    ) -> Later<'_, StoredGateway>;
+
+    /// Marks a gateway as revoked.
+    fn revoke_gateway(&self, tenant: &str, gateway_id: &str) -> Later<'_, StoredGateway>;
+
+    /// Sets where a gateway is poked.
+    fn set_wake_url(&self, tenant: &str, gateway_id: &str, url: Option<String>) -> Later<'_, StoredGateway>;
+
+    /// Makes an instance the one that receives what no route of its tenant assigns.
+    fn set_default_instance(&self, tenant: &str, instance: InstanceId) -> Later<'_, ()>;
+
     /// Every gateway, in the order they were made.
     fn gateways(&self) -> Later<'_, Vec<StoredGateway>>;
 

@@ -69,7 +69,9 @@ impl Session {
     /// moment to be answered.
     pub(super) fn close(&mut self, ending: Ending, now: Mono) {
         self.ending = Some(ending);
-        self.phase = Phase::Parting(now + PARTING);
+        // Whoever is revoked is not waited for.
+        let patience = if ending == Ending::Revoked { Duration::ZERO } else { PARTING };
+        self.phase = Phase::Parting(now + patience);
     }
 
     /// Says goodbye; acknowledgements on their way are still heard.
@@ -78,11 +80,12 @@ impl Session {
             self.outgoing.line(&line);
         }
         self.phase = Phase::Closing(now + LAST_WORDS);
-        let reason = match self.ending {
-            Some(Ending::Replaced) => close::REASON_REPLACED,
-            _ => close::REASON_RESTART,
+        let (code, reason) = match self.ending {
+            Some(Ending::Revoked) => (close::UNAUTHORIZED, close::REASON_UNAUTHORIZED),
+            Some(Ending::Replaced) => (close::GOING_AWAY, close::REASON_REPLACED),
+            Some(Ending::Shutdown) | None => (close::GOING_AWAY, close::REASON_RESTART),
         };
-        let frame = CloseFrame { code: close::GOING_AWAY, reason: reason.into() };
+        let frame = CloseFrame { code, reason: reason.into() };
         self.outgoing.message(Message::Close(Some(frame)));
     }
 
@@ -123,7 +126,7 @@ impl Session {
         let (now, wall) = (clock::mono(), clock::wall());
         let entries = ended.returned.iter().map(|(seq, at)| (*seq, wall_time(*at, now, wall))).collect();
         // A socket that we ended says nothing about the entry it ended on.
-        let ours = self.ending == Some(Ending::Shutdown);
+        let ours = matches!(self.ending, Some(Ending::Shutdown | Ending::Revoked));
         let returned = Returned { entries, strike: ended.strike.filter(|_| !ours) };
         if let Ok(Some(seq)) = self.server.store.returned(self.record.instance, returned).await {
             self.server.metrics.count(Counter::DeadLetters);

@@ -53,8 +53,60 @@ impl IdentityStore for Sqlite {
         self.writer.try_write("create a gateway", move |txn| create_gateway(txn, gateway))
     }
 
+    fn rotate_gateway(
+        &self,
+        tenant: &str,
+        gateway_id: &str,
+        sealed_secret: Vec<u8>,
+        old_until: UnixMillis,
+    ) -> Later<'_, StoredGateway> {
+        self.change_gateway(tenant, gateway_id, move |txn, tenant, id| {
+            txn.execute(
+                "DELETE FROM gateway_secrets WHERE tenant = ? AND gateway_id = ? AND valid_until < ?",
+                params![tenant, id, now()],
+            )?;
+            txn.execute(
+                "UPDATE gateway_secrets SET valid_until = ? WHERE tenant = ? AND gateway_id = ? AND valid_until IS NULL",
+                params![old_until.0, tenant, id],
+            )?;
+            txn.execute(
+                "INSERT INTO gateway_secrets (tenant, gateway_id, sealed) VALUES (?, ?, ?)",
+                params![tenant, id, sealed_secret],
+            )
+        })
+    }
+
+    fn revoke_gateway(&self, tenant: &str, gateway_id: &str) -> Later<'_, StoredGateway> {
+        self.change_gateway(tenant, gateway_id, |txn, tenant, id| {
+            txn.execute(
+                "UPDATE gateways SET revoked_at = coalesce(revoked_at, ?) WHERE tenant = ? AND gateway_id = ?",
+                params![now(), tenant, id],
+            )
+        })
+    }
+
+    fn set_wake_url(&self, tenant: &str, gateway_id: &str, url: Option<String>) -> Later<'_, StoredGateway> {
+        self.change_gateway(tenant, gateway_id, move |txn, tenant, id| {
+            txn.execute(
+                "UPDATE gateways SET wake_url = ? WHERE tenant = ? AND gateway_id = ?",
+                params![url, tenant, id],
+            )
+        })
+    }
+
+    fn set_default_instance(&self, tenant: &str, instance: InstanceId) -> Later<'_, ()> {
+        let tenant = tenant.to_owned();
+        self.writer.write("set a default", move |txn| {
+            txn.execute(
+                "UPDATE tenants SET default_instance = ? WHERE tenant = ?",
+                params![instance.0, tenant],
+            )?;
+            Ok(())
+        })
+    }
+
     fn gateways(&self) -> Later<'_, Vec<StoredGateway>> {
-        self.readers.read("read the gateways", gateways)
+        self.readers.read("read the gateways", |db| gateways(db, None))
     }
 
     fn instances(&self) -> Later<'_, Vec<StoredInstance>> {
@@ -119,6 +171,27 @@ impl IdentityStore for Sqlite {
     }
 }
 
+impl Sqlite {
+    /// Changes one gateway and answers what it is then; not found if there is none.
+    fn change_gateway(
+        &self,
+        tenant: &str,
+        gateway_id: &str,
+        change: impl FnOnce(&Txn<'_>, &str, &str) -> rusqlite::Result<usize> + Send + 'static,
+    ) -> Later<'_, StoredGateway> {
+        let (tenant, gateway_id) = (tenant.to_owned(), gateway_id.to_owned());
+        self.writer.try_write("change a gateway", move |txn| {
+            let named = Some((tenant.as_str(), gateway_id.as_str()));
+            if gateways(txn, named)?.is_empty() {
+                return Ok(Err(Error::not_found(format!("tenant {tenant:?} has no gateway {gateway_id:?}"))));
+            }
+            change(txn, &tenant, &gateway_id)?;
+            let changed = gateways(txn, named)?.pop();
+            Ok(changed.ok_or_else(|| Error::internal("the gateway is gone")))
+        })
+    }
+}
+
 fn create_gateway(txn: &mut Txn<'_>, new: NewGateway) -> rusqlite::Result<Result<StoredGateway>> {
     let taken: bool = txn
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM gateways WHERE tenant = ? AND gateway_id = ?)")?
@@ -164,13 +237,16 @@ fn create_gateway(txn: &mut Txn<'_>, new: NewGateway) -> rusqlite::Result<Result
     }))
 }
 
-fn gateways(db: &Connection) -> rusqlite::Result<Vec<StoredGateway>> {
+/// All gateways, or the one with this tenant and id.
+fn gateways(db: &Connection, named: Option<(&str, &str)>) -> rusqlite::Result<Vec<StoredGateway>> {
+    let (tenant, gateway_id) = named.unzip();
     let mut gateways: Vec<StoredGateway> = db
-        .prepare(
+        .prepare_cached(
             "SELECT g.tenant, g.gateway_id, g.instance, i.name, g.wake_url, g.created_at, g.revoked_at
-             FROM gateways g JOIN instances i USING (instance) ORDER BY g.rowid",
+             FROM gateways g JOIN instances i USING (instance)
+             WHERE ?1 IS NULL OR (g.tenant = ?1 AND g.gateway_id = ?2) ORDER BY g.rowid",
         )?
-        .query_map([], |row| {
+        .query_map([tenant, gateway_id], |row| {
             Ok(StoredGateway {
                 tenant: row.get(0)?,
                 gateway_id: row.get(1)?,
@@ -183,7 +259,7 @@ fn gateways(db: &Connection) -> rusqlite::Result<Vec<StoredGateway>> {
             })
         })?
         .collect::<rusqlite::Result<_>>()?;
-    let mut secrets = db.prepare(
+    let mut secrets = db.prepare_cached(
         "SELECT sealed, valid_until FROM gateway_secrets WHERE tenant = ? AND gateway_id = ? ORDER BY id DESC",
     )?;
     for gateway in &mut gateways {
