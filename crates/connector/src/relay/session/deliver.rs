@@ -10,6 +10,9 @@ use angelia_core::error::Result;
 use angelia_core::inbox::{AckHabit, Entry, EntryKind, FrameKind, Permit, Seq, Settled};
 use angelia_core::store::Settlement;
 
+/// Entries remembered as done on this socket: a few times what is read at once.
+const REMEMBERED: usize = 4 * PAGE;
+
 /// The entry to push next.
 struct Next {
     /// Its place in the queue; `None` for one that goes ahead.
@@ -42,9 +45,13 @@ impl Session {
                 Some(place) => self.backlog.take_at(place),
             };
             let Some(entry) = entry else { break };
-            if !self.is_under_way(entry.seq) {
-                self.push(&entry, next.kind, now);
+            if self.not_again.contains(&entry.seq) {
+                continue;
             }
+            if next.place.is_none() {
+                self.remember_not_again(entry.seq);
+            }
+            self.push(&entry, next.kind, now);
         }
         if let Some(number) = self.window.ping_due() {
             self.ping(number, now);
@@ -66,11 +73,14 @@ impl Session {
         Some(Next { place, kind, bytes: entry.body.len() })
     }
 
-    /// Whether an entry was pushed on this socket already: it is not pushed again.
-    fn is_under_way(&self, seq: Seq) -> bool {
-        self.window.contains(seq)
-            || self.settling.contains(&seq)
-            || self.to_settle.iter().any(|settlement| settlement.seq == seq)
+    /// Keeps an entry from being pushed on this socket. What goes ahead is read
+    /// without a place to go on from, so it may be read again; what was
+    /// acknowledged late may be in a page that is just being read.
+    pub(super) fn remember_not_again(&mut self, seq: Seq) {
+        if self.not_again.len() >= REMEMBERED {
+            self.not_again.pop_front();
+        }
+        self.not_again.push_back(seq);
     }
 
     fn push(&mut self, entry: &Entry, kind: FrameKind, now: Mono) {

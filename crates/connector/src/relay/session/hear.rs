@@ -205,6 +205,7 @@ impl Session {
         let mut late = self.to_settle.iter().filter(|settlement| settlement.by.is_none());
         if late.clone().count() < MAX_LATE_ACKS && !late.any(|settlement| settlement.seq == seq) {
             self.backlog.remove(seq);
+            self.remember_not_again(seq);
             self.to_settle.push(Settlement { seq, by: None, pushed_at: None });
         }
     }

@@ -113,6 +113,8 @@ pub(in crate::relay) struct Session {
     /// Whether a push is among what is not written yet.
     pushes_unwritten: bool,
     interrupting: usize,
+    /// Entries that are not to be pushed on this socket any more.
+    not_again: VecDeque<Seq>,
     flips: u32,
     /// Whether the flip to idle is durable.
     flipped: bool,
@@ -156,6 +158,7 @@ impl Session {
             settling: Vec::new(),
             pushes_unwritten: false,
             interrupting: 0,
+            not_again: VecDeque::new(),
             flips: 0,
             flipped: false,
             breathers: VecDeque::new(),
