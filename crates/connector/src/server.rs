@@ -7,7 +7,7 @@ use crate::relay::{self, Registry, Standing};
 use crate::telemetry::Metrics;
 use angelia_contract::descriptor::Descriptor;
 use angelia_core::admission::{Admitted, Allow, DropReason, Observed, Route};
-use angelia_core::error::{Error, Result};
+use angelia_core::error::{Error, Kind, Result};
 use angelia_core::inbox::{Entry, InstanceId, Seq};
 use angelia_core::seal::MasterKey;
 use angelia_core::secret::Secret;
@@ -65,6 +65,8 @@ pub struct Server {
     pub(crate) lanes: Arc<Lanes>,
     pub(crate) wake: Waker,
     pub(crate) options: Options,
+    /// Held while the store and what is in memory of it change together.
+    pub(crate) changing: tokio::sync::Mutex<()>,
     hub: Arc<Hub>,
     platforms: Vec<Arc<dyn Platform>>,
     stopping: AtomicBool,
@@ -130,6 +132,7 @@ impl Server {
             lanes: Arc::default(),
             wake: Waker::new(guard),
             options,
+            changing: tokio::sync::Mutex::default(),
             hub: announcer.hub.clone(),
             platforms,
             stopping: AtomicBool::new(false),
@@ -213,10 +216,14 @@ impl Server {
         }
         let mut routes = self.store.routes().await?;
         if self.store.note(FURNISHED).await?.is_none() {
-            self.store.set_note(FURNISHED, vec![1]).await?;
             let everywhere = web_chat_for_everybody()?;
-            self.store.add_route(everywhere.clone()).await?;
-            routes.push(everywhere);
+            match self.store.add_route(everywhere.clone()).await {
+                Ok(()) => routes.push(everywhere),
+                // A start that was cut short had made it already.
+                Err(error) if error.kind() == Kind::Conflict => {}
+                Err(error) => return Err(error),
+            }
+            self.store.set_note(FURNISHED, vec![1]).await?;
         }
         self.roster.set_routes(routes);
         Ok(())

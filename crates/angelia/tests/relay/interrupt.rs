@@ -79,3 +79,28 @@ async fn the_stop_button_does_the_same_as_the_word() {
     assert_eq!(socket.frame().await["type"], "interrupt_inbound");
     assert_eq!(world.lines().await.len(), 0, "a button is no line");
 }
+
+#[tokio::test]
+async fn a_hundred_stops_that_waited_hold_up_nothing() {
+    let world = World::new().await;
+    for _ in 0..100 {
+        world.post("/stop").await;
+    }
+    world.post("a message").await;
+    let mut socket = join_as(&world, "angelia-gateway/0.1").await;
+    let (mut stops, mut texts) = (0, 0);
+    while stops < 100 || texts < 1 {
+        let Next::Frame(frame) = socket.next(Duration::from_secs(20)).await else {
+            panic!("only {stops} stops and {texts} texts came")
+        };
+        match frame["type"].as_str() {
+            Some("interrupt_inbound") => stops += 1,
+            Some("inbound") => {
+                texts += 1;
+                socket.ack(&frame).await;
+            }
+            _ => panic!("{frame}"),
+        }
+    }
+    assert_eq!(socket.next(Duration::from_millis(500)).await, Next::Silence, "each once");
+}

@@ -45,10 +45,19 @@ async fn everything_that_is_not_proven_is_a_401() {
 async fn a_revoked_gateway_is_let_in_to_be_told() {
     let mut world = World::new().await;
     let mut live = world.join().await;
+    let mut in_reserve = Socket::dial(&world.connector.url(), &world.gateway).await.unwrap();
     let revoking = world.connector.command(&["gateway", "revoke", "gw"]);
     let (closed, shown) = tokio::join!(live.next(Duration::from_secs(5)), revoking);
     assert_eq!(closed, Next::Closed(4401, "unauthorized".into()), "the live socket is closed at once");
     assert!(shown["revoked_at"].is_i64(), "{shown}");
+    in_reserve.hello("webchat", "webchat").await;
+    assert_eq!(in_reserve.frame().await["type"], "descriptor");
+    let closed = in_reserve.next(Duration::from_secs(5)).await;
+    assert_eq!(
+        closed,
+        Next::Closed(4401, "unauthorized".into()),
+        "one that was let in before is no way around"
+    );
     world.restart_with("").await;
     let mut socket = Socket::dial(&world.connector.url(), &world.gateway).await.unwrap();
     let began = tokio::time::Instant::now();

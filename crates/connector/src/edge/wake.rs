@@ -39,6 +39,12 @@ impl Waker {
         self.changed.notify_one();
     }
 
+    /// The wake URL changed: what was tried with the old one counts for nothing.
+    pub(crate) fn start_over(&self, instance: InstanceId) {
+        self.sleepers().remove(&instance);
+        self.waits(instance);
+    }
+
     /// A socket ended: perhaps something waits for it already.
     pub(crate) fn disconnected(&self, instance: InstanceId) {
         self.waits(instance);
@@ -61,7 +67,8 @@ impl Waker {
         let mut rest = REST;
         self.sleepers().retain(|instance, schedule| {
             let awake = server.registry.is_live(*instance) || server.store.usage(*instance).entries == 0;
-            let url = server.roster.serving(*instance).and_then(|record| record.wake_url.clone());
+            let record = server.roster.serving(*instance).filter(|record| record.revoked_at.is_none());
+            let url = record.and_then(|record| record.wake_url.clone());
             let (Some(url), false) = (url, awake) else { return false };
             // One that is given up stays so until its gateway was here again.
             let Some(due) = schedule.next() else { return true };

@@ -195,7 +195,9 @@ async fn invite(State(server): State<Arc<Server>>, Json(invite): Json<Invite>) -
         check_name("room", &invite.room)?;
         check_name("user", &invite.user)?;
         let place: Place = format!("webchat:{}", invite.room).parse()?;
+        let turn = server.changing.lock().await;
         assign_room(&server, place, &invite).await?;
+        drop(turn);
         let key = Secret::mint();
         let person = Person { room: invite.room.clone(), user: invite.user.clone() };
         server.store.invite(person, fingerprint(key.expose())).await?;

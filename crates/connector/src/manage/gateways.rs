@@ -30,6 +30,7 @@ pub(super) struct Create {
 
 pub(super) async fn create(State(server): State<Arc<Server>>, Json(body): Json<Create>) -> Response {
     let create = async {
+        let _turn = server.changing.lock().await;
         let tenant = body.tenant.unwrap_or_else(|| DEFAULT_TENANT.into());
         let gateway_id = body.gateway_id.unwrap_or_else(|| format!("gw-{}", random_hex::<4>()));
         check_name("tenant", &tenant)?;
@@ -74,11 +75,13 @@ pub(super) async fn set(
     Json(body): Json<Change>,
 ) -> Response {
     let set = async {
+        let _turn = server.changing.lock().await;
         let record = gateway(&server, body.tenant.as_deref(), &id)?;
         let url = body.wake_url.ok_or_else(|| Error::invalid("say what to set: --wake-url URL"))?;
         let url = Some(url).filter(|url| !url.is_empty());
         let stored = server.store.set_wake_url(&record.tenant, &record.gateway_id, url).await?;
         let record = server.roster.put(stored, &server.options.master_key)?;
+        server.wake.start_over(record.instance);
         Ok(describe(&server, &record))
     };
     answer(StatusCode::OK, set.await)
@@ -90,6 +93,7 @@ pub(super) async fn make_default(
     Json(body): Json<Change>,
 ) -> Response {
     let make = async {
+        let _turn = server.changing.lock().await;
         let record = gateway(&server, body.tenant.as_deref(), &id)?;
         server.store.set_default_instance(&record.tenant, record.instance).await?;
         server.roster.set_default(record.tenant.clone(), record.instance);
@@ -104,6 +108,7 @@ pub(super) async fn rotate(
     Json(body): Json<Change>,
 ) -> Response {
     let rotate = async {
+        let _turn = server.changing.lock().await;
         let record = gateway(&server, body.tenant.as_deref(), &id)?;
         if record.revoked_at.is_some() {
             return Err(Error::conflict(format!("gateway {id:?} is revoked; make a new one")));
@@ -126,6 +131,7 @@ pub(super) async fn revoke(
     Json(body): Json<Change>,
 ) -> Response {
     let revoke = async {
+        let _turn = server.changing.lock().await;
         let record = gateway(&server, body.tenant.as_deref(), &id)?;
         let stored = server.store.revoke_gateway(&record.tenant, &record.gateway_id).await?;
         let record = server.roster.put(stored, &server.options.master_key)?;

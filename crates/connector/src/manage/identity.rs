@@ -51,6 +51,7 @@ pub(super) struct AddRoute {
 
 pub(super) async fn add_route(State(server): State<Arc<Server>>, Json(body): Json<AddRoute>) -> Response {
     let add = async {
+        let _turn = server.changing.lock().await;
         check_name("tenant", &body.tenant)?;
         let place: Place = body.place.parse()?;
         let allow = match body.allow {
@@ -81,6 +82,7 @@ pub(super) async fn remove_route(
     Json(body): Json<RemoveRoute>,
 ) -> Response {
     let remove = async {
+        let _turn = server.changing.lock().await;
         let place: Place = body.place.parse()?;
         if !server.store.remove_route(&place, None).await? {
             return Err(Error::not_found(format!("{place} has no route")));

@@ -70,6 +70,11 @@ impl Roster {
         self.defaults.write().unwrap_or_else(PoisonError::into_inner).insert(tenant, instance);
     }
 
+    /// Whether the gateway of an instance was revoked.
+    pub(crate) fn is_revoked(&self, instance: InstanceId) -> bool {
+        self.serving(instance).is_some_and(|record| record.revoked_at.is_some())
+    }
+
     /// Whether an instance gets what no route assigns.
     pub(crate) fn is_default(&self, tenant: &str, instance: InstanceId) -> bool {
         self.defaults.read().unwrap_or_else(PoisonError::into_inner).get(tenant) == Some(&instance)

@@ -25,6 +25,8 @@ pub(super) struct Backlog {
     /// Whether the store has more that goes ahead than `ahead` shows.
     ahead_behind: bool,
     ahead_loading: bool,
+    /// Whether there is more behind a page of entries that are all under way.
+    ahead_beyond: bool,
 }
 
 impl Default for Backlog {
@@ -37,6 +39,7 @@ impl Default for Backlog {
             loading: false,
             ahead_behind: true,
             ahead_loading: false,
+            ahead_beyond: false,
         }
     }
 }
@@ -108,13 +111,27 @@ impl Backlog {
         wants
     }
 
-    /// Takes the entries that go ahead, as found in the store.
-    pub(super) fn loaded_ahead(&mut self, page: Option<Vec<Entry>>) {
+    /// Takes the entries that go ahead, as found in the store, but for those
+    /// that are `known` to be under way.
+    pub(super) fn loaded_ahead(&mut self, page: Option<Vec<Entry>>, known: impl Fn(Seq) -> bool) {
         self.ahead_loading = false;
-        self.ahead_behind |= page.as_ref().is_none_or(|page| page.len() >= PAGE);
-        for entry in page.into_iter().flatten() {
+        let Some(page) = page else {
+            self.ahead_behind = true;
+            return;
+        };
+        let full = page.len() >= PAGE;
+        let new: Vec<Entry> = page.into_iter().filter(|entry| !known(entry.seq)).collect();
+        // A full page that brought nothing hides what is behind it until some of it settled.
+        self.ahead_behind |= full && !new.is_empty();
+        self.ahead_beyond |= full && new.is_empty();
+        for entry in new {
             self.put_ahead(entry);
         }
+    }
+
+    /// Something settled: there may be room to see further.
+    pub(super) fn look_ahead_again(&mut self) {
+        self.ahead_behind |= std::mem::take(&mut self.ahead_beyond);
     }
 
     /// Whether it is known what goes ahead next: nothing else may be pushed before.
@@ -203,10 +220,21 @@ mod tests {
         backlog.take(&mut Mail { ahead: [entry(5)].into(), ..Mail::default() });
         assert!(backlog.wants_ahead(), "earlier ones may wait in the store");
         assert!(!backlog.knows_ahead());
-        backlog.loaded_ahead(Some(vec![entry(4), entry(5)]));
+        backlog.loaded_ahead(Some(vec![entry(3), entry(4), entry(5)]), |seq| seq == Seq(3));
         assert!(backlog.knows_ahead());
         let ahead: Vec<i64> = std::iter::from_fn(|| backlog.pop_ahead()).map(|e| e.seq.0).collect();
         assert_eq!(ahead, [4, 5], "each once, in order");
+    }
+
+    #[test]
+    fn a_page_that_is_all_under_way_is_not_read_again_at_once() {
+        let mut backlog = Backlog::default();
+        assert!(backlog.wants_ahead());
+        let page: Vec<Entry> = (1..=PAGE as i64).map(entry).collect();
+        backlog.loaded_ahead(Some(page), |_| true);
+        assert!(!backlog.wants_ahead() && backlog.knows_ahead(), "others are not held up");
+        backlog.look_ahead_again();
+        assert!(backlog.wants_ahead());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a gateway says, frame by frame.
 
 use super::super::handshake::descriptor_for;
+use super::super::mailbox::Ending;
 use super::super::pending::result_line;
 use super::{Done, Phase, Session};
 use crate::telemetry::Counter;
@@ -139,6 +140,10 @@ impl Session {
                 let (claim, old) = self.server.registry.claim(self.record.instance, self.mailbox.clone());
                 self.claim = Some(claim);
                 self.phase = Phase::Joining;
+                // A revocation ends the live socket; this one was not it until now.
+                if self.server.roster.is_revoked(self.record.instance) {
+                    self.mailbox.end(Ending::Revoked);
+                }
                 if let Some(old) = old {
                     self.server.metrics.count(Counter::Takeovers);
                     self.waits_for_old = true;
@@ -151,6 +156,7 @@ impl Session {
             }
             Phase::Idle | Phase::GoingIdle(_) => {
                 self.phase = Phase::Joining;
+                self.flipped = false;
                 self.backlog.renew();
                 self.unflip();
             }

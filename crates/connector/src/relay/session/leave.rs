@@ -95,8 +95,8 @@ impl Session {
         self.note_takeover();
         while !self.settling.is_empty() {
             match self.jobs.next().await {
-                Some(Done::Settled(Err(_), _)) | None => break,
                 Some(done) => self.done(done),
+                None => break,
             }
         }
         let settled = std::mem::take(&mut self.to_settle);
@@ -125,9 +125,9 @@ impl Session {
         }
         let (now, wall) = (clock::mono(), clock::wall());
         let entries = ended.returned.iter().map(|(seq, at)| (*seq, wall_time(*at, now, wall))).collect();
-        // A socket that we ended says nothing about the entry it ended on.
-        let ours = matches!(self.ending, Some(Ending::Shutdown | Ending::Revoked));
-        let returned = Returned { entries, strike: ended.strike.filter(|_| !ours) };
+        // A socket that we ended, or that was put to sleep, says nothing about the entry it ended on.
+        let orderly = self.flipped || matches!(self.ending, Some(Ending::Shutdown | Ending::Revoked));
+        let returned = Returned { entries, strike: ended.strike.filter(|_| !orderly) };
         if let Ok(Some(seq)) = self.server.store.returned(self.record.instance, returned).await {
             self.server.metrics.count(Counter::DeadLetters);
             tracing::warn!(

@@ -21,7 +21,7 @@ use angelia_core::clock::{self, Mono};
 use angelia_core::error::Result;
 use angelia_core::fail;
 use angelia_core::identity::GatewayRecord;
-use angelia_core::inbox::{Entry, Seq, Window};
+use angelia_core::inbox::{AckHabit, Entry, Seq, Window};
 use angelia_core::store::Settlement;
 use axum::extract::ws::{Message, WebSocket};
 use futures_util::stream::FuturesUnordered;
@@ -138,7 +138,11 @@ impl Session {
         profile: PeerProfile,
     ) -> Self {
         let now = clock::mono();
-        let standing = server.registry.standing(record.instance);
+        // Our own half acknowledges, however long its first turn takes.
+        let habit = match profile.parks {
+            true => server.registry.standing(record.instance).habit,
+            false => AckHabit::Acknowledges,
+        };
         Self {
             server,
             record,
@@ -149,7 +153,7 @@ impl Session {
             lines: LineBuffer::new(MAX_GATEWAY_MESSAGE),
             unheard: None,
             handshake: Handshake::default(),
-            window: Window::new(standing.habit),
+            window: Window::new(habit),
             backlog: Backlog::default(),
             pending: Pending::default(),
             outgoing: Outgoing::default(),
@@ -283,7 +287,7 @@ impl Session {
             Phase::Closing(until) if now >= until => self.phase = Phase::Over,
             _ => {}
         }
-        if now.since(self.heard_at) >= SILENCE {
+        if now.since(self.heard_at) >= SILENCE && self.unheard.is_none() {
             self.phase = Phase::Over;
         } else if now.since(self.pinged_at) >= PING_EVERY && now.since(self.heard_at) >= PING_EVERY {
             self.ping(0, now);
@@ -322,11 +326,15 @@ impl Session {
                 self.join();
             }
             Done::Page(page) => self.backlog.loaded(page.ok()),
-            Done::Ahead(page) => self.backlog.loaded_ahead(page.ok()),
+            Done::Ahead(page) => {
+                let known = &self.not_again;
+                self.backlog.loaded_ahead(page.ok(), |seq| known.contains(&seq));
+            }
             Done::Settled(Ok(()), settled) => {
                 self.settling.clear();
                 let here = settled.iter().filter(|settlement| settlement.by.is_some()).count();
                 self.window.committed(here);
+                self.backlog.look_ahead_again();
             }
             Done::Settled(Err(_), settled) => {
                 self.settling.clear();

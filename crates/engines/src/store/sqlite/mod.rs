@@ -138,6 +138,8 @@ fn open_for_writing(path: &PathBuf) -> Result<Connection> {
         .map_err(|e| failed("prepare the database", &e))?;
     connection.set_prepared_statement_cache_capacity(128);
     migrate(&connection, path)?;
+    // The one writer waits for nobody: only emptying the log could, and that can be done later.
+    connection.busy_timeout(std::time::Duration::ZERO).map_err(|e| failed("prepare the database", &e))?;
     Ok(connection)
 }
 

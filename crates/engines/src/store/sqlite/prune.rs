@@ -6,8 +6,7 @@ use super::webchat::KEPT_PER_ROOM;
 use super::writer::{Txn, now};
 use angelia_core::error::Result;
 use angelia_core::inbox::{CONVERSATIONS_FOR, GAPS_FOR, InstanceId, SEEN_FOR, Seq};
-use angelia_core::store::InboxStore;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 /// Rows looked at in one step.
 const STEP: i64 = 500;
@@ -18,7 +17,8 @@ pub(super) async fn prune(store: &Sqlite) -> Result<()> {
         after = store.writer.write("prune the journal", move |txn| prune_journal(txn, seq)).await?;
     }
     while store.writer.write("prune the ledger", prune_actions).await? {}
-    for instance in store.waiting() {
+    let instances = store.readers.read("find inboxes", instances_with_entries).await?;
+    for instance in instances {
         while store.writer.write("prune overaged entries", move |txn| prune_overaged(txn, instance)).await? {}
     }
     while store.writer.write("prune rooms", prune_room).await? {}
@@ -39,17 +39,17 @@ fn prune_journal(txn: &mut Txn<'_>, after: i64) -> rusqlite::Result<Option<i64>>
     let before = now() - SEEN_FOR.as_millis() as i64;
     let looked_at: Option<(i64, i64)> = txn
         .prepare_cached(
-            "SELECT max(seq), max(received_at)
+            "SELECT max(seq), min(received_at)
              FROM (SELECT seq, received_at FROM journal WHERE seq > ? ORDER BY seq LIMIT ?)",
         )?
         .query_row(params![after, STEP], |row| Ok(row.get::<_, Option<i64>>(0)?.zip(row.get(1)?)))?;
-    let Some((last, newest)) = looked_at else { return Ok(None) };
+    let Some((last, oldest)) = looked_at else { return Ok(None) };
     txn.prepare_cached(
         "DELETE FROM journal WHERE seq > ?1 AND seq <= ?2 AND received_at < ?3
          AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.instance = journal.instance AND i.seq = journal.seq)",
     )?
     .execute(params![after, last, before])?;
-    Ok((newest < before).then_some(last))
+    Ok((oldest < before).then_some(last))
 }
 
 /// `true` if there may be more.
@@ -64,21 +64,33 @@ fn prune_actions(txn: &mut Txn<'_>) -> rusqlite::Result<bool> {
     Ok(gone > 0)
 }
 
+/// Every instance with something in its inbox, dead letters included.
+fn instances_with_entries(db: &Connection) -> rusqlite::Result<Vec<InstanceId>> {
+    db.prepare("SELECT DISTINCT instance FROM inbox")?
+        .query_map([], |row| row.get(0).map(InstanceId))?
+        .collect()
+}
+
 fn prune_overaged(txn: &mut Txn<'_>, instance: InstanceId) -> rusqlite::Result<bool> {
     let before = now() - txn.quota.age.as_millis() as i64;
-    let overaged: Vec<Seq> = txn
+    let overaged: Vec<(Seq, bool)> = txn
         .prepare_cached(
-            "SELECT seq FROM (SELECT seq, received_at FROM inbox WHERE instance = ? ORDER BY seq LIMIT ?)
+            "SELECT seq, dead FROM (
+                 SELECT seq, received_at, dead_at IS NOT NULL AS dead FROM inbox WHERE instance = ? ORDER BY seq LIMIT ?)
              WHERE received_at < ?",
         )?
-        .query_map(params![instance.0, STEP, before], |row| row.get(0).map(Seq))?
+        .query_map(params![instance.0, STEP, before], |row| Ok((Seq(row.get(0)?), row.get(1)?)))?
         .collect::<rusqlite::Result<_>>()?;
-    for seq in &overaged {
-        drop_as_gap(txn, instance, *seq, "lost: it waited longer than the quota allows")?;
+    for (seq, dead) in &overaged {
+        let outcome = match dead {
+            true => "lost: a dead letter that nobody redrove for longer than the quota allows",
+            false => "lost: it waited longer than the quota allows",
+        };
+        drop_as_gap(txn, instance, *seq, outcome)?;
     }
     let more = !overaged.is_empty();
     if more {
-        txn.removed(instance, overaged);
+        txn.removed(instance, overaged.into_iter().map(|(seq, _)| seq).collect());
     }
     Ok(more)
 }

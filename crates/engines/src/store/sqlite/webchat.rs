@@ -179,11 +179,16 @@ fn change_rest(txn: &mut Txn<'_>, edit: &LineEdit, first: &Line) -> rusqlite::Re
     let mut index = edit.parts.len().max(1);
     loop {
         let gone = txn
-            .prepare_cached("DELETE FROM webchat_lines WHERE room = ? AND message_id = ? AND from_agent = 1")?
-            .execute(params![edit.room, format!("{}.{index}", edit.message_id)])?;
-        if gone == 0 {
-            return Ok(());
-        }
+            .prepare_cached(&format!(
+                "DELETE FROM webchat_lines WHERE room = ? AND message_id = ? AND from_agent = 1
+                 RETURNING {LINE_COLUMNS}"
+            ))?
+            .query_row(params![edit.room, format!("{}.{index}", edit.message_id)], read)
+            .optional()?;
+        let Some(line) = gone else { return Ok(()) };
+        // Whoever is reading sees it emptied; whoever comes later does not see it at all.
+        let id = next_id(txn)?;
+        txn.line(Line { id, text: String::new(), edited: true, ..line });
         index += 1;
     }
 }

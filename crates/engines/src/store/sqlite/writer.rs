@@ -95,6 +95,7 @@ impl Writer {
         let state = Thread {
             connection,
             quota,
+            stale: false,
             counted,
             usage,
             announce,
@@ -170,6 +171,8 @@ impl Drop for Unwell {
 struct Thread {
     connection: Connection,
     quota: Quota,
+    /// Whether `counted` could not be read again after a failure.
+    stale: bool,
     /// The writer's own count, ahead of the shared one by the open transaction.
     counted: HashMap<InstanceId, Usage>,
     usage: Arc<Mutex<HashMap<InstanceId, Usage>>>,
@@ -228,6 +231,10 @@ impl Thread {
         jobs: impl Iterator<Item = Job>,
         answers: &mut Vec<Answer>,
     ) -> rusqlite::Result<Vec<News>> {
+        if self.stale {
+            self.counted = super::read_usage(&self.connection).map_err(|_| rusqlite::Error::InvalidQuery)?;
+            self.stale = false;
+        }
         let transaction = self.connection.unchecked_transaction()?;
         let mut txn = Txn {
             connection: &self.connection,
@@ -268,8 +275,9 @@ impl Thread {
         if !self.connection.is_autocommit() {
             let _ = self.connection.execute_batch("ROLLBACK");
         }
-        if let Ok(counted) = super::read_usage(&self.connection) {
-            self.counted = counted;
+        match super::read_usage(&self.connection) {
+            Ok(counted) => self.counted = counted,
+            Err(_) => self.stale = true,
         }
     }
 
