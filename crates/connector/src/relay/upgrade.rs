@@ -25,7 +25,7 @@ use std::time::Duration;
 /// Sockets at the same time; more would take the memory of those that are here.
 const MAX_SOCKETS: usize = 50_000;
 /// The default of 128 KiB a socket would be most of what an idle one costs.
-const READ_BUFFER: usize = 4 * 1024;
+const READ_BUFFER: usize = 3 * 1024;
 /// One message is written at a time; this must hold the largest.
 const MAX_WRITE_BUFFER: usize = 2 * 1024 * 1024;
 /// A revoked gateway that dials again and again is slowed down by this much a dial.
