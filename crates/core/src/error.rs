@@ -14,6 +14,8 @@ pub enum Kind {
     Unauthorized,
     /// The caller is known and may not.
     Forbidden,
+    /// The caller tried too often.
+    TooMany,
     /// The store cannot commit now; nothing was changed.
     Unavailable,
     /// A defect of ours.
@@ -29,6 +31,7 @@ impl Kind {
             Self::Forbidden => 403,
             Self::NotFound => 404,
             Self::Conflict => 409,
+            Self::TooMany => 429,
             Self::Internal => 500,
             Self::Unavailable => 503,
         }
@@ -42,6 +45,7 @@ impl Kind {
             Self::Forbidden,
             Self::NotFound,
             Self::Conflict,
+            Self::TooMany,
             Self::Unavailable,
         ]
         .into_iter()
@@ -56,7 +60,7 @@ impl Kind {
             Self::NotFound => 3,
             Self::Conflict => 4,
             Self::Unavailable => 5,
-            Self::Unauthorized | Self::Forbidden | Self::Internal => 1,
+            Self::Unauthorized | Self::Forbidden | Self::TooMany | Self::Internal => 1,
         }
     }
 }

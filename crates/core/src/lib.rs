@@ -5,6 +5,7 @@
 //! declared in [`store`].
 
 pub mod admission;
+pub mod audit;
 pub mod clock;
 pub mod egress;
 pub mod error;

@@ -14,6 +14,21 @@ pub const KEY_BYTES: usize = 32;
 const NONCE_BYTES: usize = 24;
 const KEY_ID_BYTES: usize = 4;
 
+/// The note that is sealed only so that a wrong key is recognised at start.
+pub const KEY_CHECK: &str = "key_check";
+/// The note that holds the key of the built-in token endpoint.
+pub const OAUTH_KEY: &str = "oauth_key";
+
+/// What a gateway's secret is bound to.
+pub fn gateway_secret(tenant: &str, gateway_id: &str) -> String {
+    format!("gateway-secret/{tenant}/{gateway_id}")
+}
+
+/// What a tenant's delivery key is bound to.
+pub fn delivery_key(tenant: &str) -> String {
+    format!("delivery-key/{tenant}")
+}
+
 /// The key under which secrets rest.
 pub struct MasterKey {
     key: Zeroizing<[u8; KEY_BYTES]>,
@@ -29,17 +44,17 @@ impl std::fmt::Debug for MasterKey {
 impl MasterKey {
     /// A fresh random key.
     pub fn mint() -> Self {
-        Self::from_bytes(random_bytes())
+        Self::from_bytes(Zeroizing::new(random_bytes()))
     }
 
     /// Reads a key written by [`MasterKey::to_hex`].
     pub fn from_hex(text: &str) -> Result<Self> {
         let text = text.trim();
         let wrong = || Error::invalid("the master key must be 64 hexadecimal digits");
-        if text.len() != KEY_BYTES * 2 || !text.is_ascii() {
+        if text.len() != KEY_BYTES * 2 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(wrong());
         }
-        let mut key = [0; KEY_BYTES];
+        let mut key = Zeroizing::new([0; KEY_BYTES]);
         for (byte, pair) in key.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
             let pair = std::str::from_utf8(pair).map_err(|_| wrong())?;
             *byte = u8::from_str_radix(pair, 16).map_err(|_| wrong())?;
@@ -47,22 +62,22 @@ impl MasterKey {
         Ok(Self::from_bytes(key))
     }
 
-    fn from_bytes(key: [u8; KEY_BYTES]) -> Self {
+    fn from_bytes(key: Zeroizing<[u8; KEY_BYTES]>) -> Self {
         use sha2::Digest;
-        let digest = sha2::Sha256::digest([b"angelia key id".as_slice(), &key].concat());
+        let digest = sha2::Sha256::new().chain_update(b"angelia key id").chain_update(*key).finalize();
         let mut id = [0; KEY_ID_BYTES];
         id.copy_from_slice(&digest[..KEY_ID_BYTES]);
-        Self { key: Zeroizing::new(key), id }
+        Self { key, id }
     }
 
     /// The key as text, for the file it lives in.
     pub fn to_hex(&self) -> Secret {
-        Secret::new(self.key.iter().map(|b| format!("{b:02x}")).collect::<String>())
+        Secret::new(hex(&*self.key))
     }
 
     /// A short public name of the key; tells keys apart, reveals nothing.
     pub fn id(&self) -> String {
-        self.id.iter().map(|b| format!("{b:02x}")).collect()
+        hex(&self.id)
     }
 
     /// Seals `secret` for exactly the row that `bound_to` describes.
@@ -85,7 +100,7 @@ impl MasterKey {
         }
         let (id, rest) = sealed.split_at(KEY_ID_BYTES);
         if id != self.id {
-            let needed: String = id.iter().map(|b| format!("{b:02x}")).collect();
+            let needed = hex(id);
             return Err(Error::new(
                 Kind::Internal,
                 format!("a stored secret needs master key {needed}, but the key at hand is {}", self.id()),
@@ -101,6 +116,15 @@ impl MasterKey {
     fn cipher(&self) -> XChaCha20Poly1305 {
         XChaCha20Poly1305::new(&Key::from(*self.key))
     }
+}
+
+/// The public name of the key that a sealed value needs.
+pub fn key_id(sealed: &[u8]) -> Option<String> {
+    sealed.get(..KEY_ID_BYTES).map(hex)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
@@ -127,6 +151,8 @@ mod tests {
         let sealed = old.seal(&Secret::new("x"), "row").unwrap();
         let error = new.open(&sealed, "row").unwrap_err().to_string();
         assert!(error.contains(&old.id()) && error.contains(&new.id()), "{error}");
+        assert_eq!(key_id(&sealed), Some(old.id()));
         assert_eq!(MasterKey::from_hex(old.to_hex().expose()).unwrap().id(), old.id());
+        assert!(MasterKey::from_hex(&"+f".repeat(KEY_BYTES)).is_err());
     }
 }

@@ -6,7 +6,10 @@
 mod store {
     mod actions;
     mod bench;
+    mod identity;
     mod inbox;
     pub(crate) mod open;
     mod people;
+    mod seals;
+    mod upgrade;
 }

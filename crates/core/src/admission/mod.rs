@@ -1,38 +1,22 @@
 //! Whose message is it: from what was observed to exactly one instance, or a
 //! reason why not.
+//!
+//! [`admit`] is a pure function of the routes, of what is [`Known`] of the
+//! tenants' instances, and of what was [`Observed`].
 
+mod link;
 mod place;
+mod policy;
+mod reason;
 mod route;
 
+pub use link::link_command;
 pub use place::Place;
-pub use route::{Allow, Route, Routes};
+pub use policy::Policy;
+pub use reason::DropReason;
+pub use route::{Allow, Route, Routes, fronts};
 
 use crate::inbox::InstanceId;
-
-/// Why an event reached nobody. Each is counted and can be asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum DropReason {
-    /// No route covers the place.
-    NoRoute,
-    /// The route does not let this author speak.
-    AuthorNotAllowed,
-    /// The tenant has no instance that could receive it.
-    NoInstance,
-}
-
-impl DropReason {
-    /// Every reason, for counters.
-    pub const ALL: [Self; 3] = [Self::NoRoute, Self::AuthorNotAllowed, Self::NoInstance];
-
-    /// The word for counters and `explain`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::NoRoute => "no_route",
-            Self::AuthorNotAllowed => "author_not_allowed",
-            Self::NoInstance => "no_instance",
-        }
-    }
-}
 
 /// What was observed of an event, as far as admission cares.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +29,14 @@ pub struct Observed<'a> {
     pub places: &'a [&'a str],
     /// Who wrote it.
     pub author: &'a str,
+    /// Whether the chat is one person and the bot: what is said there is meant for it.
+    pub private: bool,
+    /// Whether the author is a bot itself.
+    pub author_is_bot: bool,
+    /// Whether the event addresses the bot: a mention, a reply to it, a command.
+    pub addressed: bool,
+    /// The ids under which a policy may name the chat: chat, thread, parent, guild.
+    pub scopes: &'a [&'a str],
 }
 
 /// The receiver of an admitted event.
@@ -56,56 +48,74 @@ pub struct Admitted {
     pub instance: InstanceId,
 }
 
-/// Decides who receives an event. `default_instance` tells a tenant's default.
-pub fn admit(
-    routes: &Routes,
-    default_instance: impl Fn(&str) -> Option<InstanceId>,
-    observed: Observed<'_>,
-) -> Result<Admitted, DropReason> {
+/// What admission has to know of a tenant's instances.
+pub trait Known {
+    /// The tenant's instances that front a bot, by [`fronts`].
+    fn fronting(&self, tenant: &str, platform: &str, bot: &str) -> Vec<InstanceId>;
+
+    /// The instance that gets what nothing else assigns.
+    fn default_instance(&self, tenant: &str) -> Option<InstanceId>;
+
+    /// Whether any gateway that is not revoked serves the instance.
+    fn is_served(&self, instance: InstanceId) -> bool;
+
+    /// What the instance declared for a platform.
+    fn policy(&self, instance: InstanceId, platform: &str) -> Policy;
+}
+
+/// Decides who receives an event.
+pub fn admit(routes: &Routes, known: &impl Known, observed: Observed<'_>) -> Result<Admitted, DropReason> {
     let route =
         routes.resolve(observed.platform, observed.bot, observed.places).ok_or(DropReason::NoRoute)?;
     if !route.allow.admits(observed.author) {
         return Err(DropReason::AuthorNotAllowed);
     }
-    let instance =
-        route.instance.or_else(|| default_instance(&route.tenant)).ok_or(DropReason::NoInstance)?;
+    let instance = receiver(route, known, observed).ok_or(DropReason::NoInstance)?;
+    is_wanted(route, known, instance, observed)?;
     Ok(Admitted { tenant: route.tenant.clone(), instance })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn route(place: &str, tenant: &str, instance: Option<i64>, allow: Allow) -> Route {
-        Route {
-            place: place.parse().unwrap(),
-            bot: None,
-            tenant: tenant.into(),
-            instance: instance.map(InstanceId),
-            allow,
-            free: false,
-        }
+/// The one instance an event is for. A rule that binds a person to an instance
+/// would come first here.
+///
+/// An instance that no gateway can serve is no receiver. Where the route names
+/// it, nobody else is: others of the tenant may not answer in that place.
+fn receiver(route: &Route, known: &impl Known, observed: Observed<'_>) -> Option<InstanceId> {
+    let served = |instance: &InstanceId| known.is_served(*instance);
+    if let Some(named) = route.instance {
+        return Some(named).filter(served);
     }
-
-    fn observe<'a>(places: &'a [&'a str], author: &'a str) -> Observed<'a> {
-        Observed { platform: "webchat", bot: "webchat", places, author }
-    }
-
-    #[test]
-    fn the_most_specific_place_wins_and_reasons_are_told() {
-        let routes = Routes::new(vec![
-            route("webchat:*", "default", None, Allow::Any),
-            route("webchat:lab", "acme", Some(7), Allow::People(vec!["ann".into()])),
-        ]);
-        let default = |tenant: &str| (tenant == "default").then_some(InstanceId(1));
-        let ok = |tenant: &str, id| Ok(Admitted { tenant: tenant.into(), instance: InstanceId(id) });
-        assert_eq!(admit(&routes, default, observe(&["lab", "*"], "ann")), ok("acme", 7));
-        assert_eq!(admit(&routes, default, observe(&["den", "*"], "bob")), ok("default", 1));
-        assert_eq!(admit(&routes, default, observe(&["lab", "*"], "bob")), Err(DropReason::AuthorNotAllowed));
-        assert_eq!(admit(&routes, |_| None, observe(&["den", "*"], "bob")), Err(DropReason::NoInstance));
-        assert_eq!(
-            admit(&Routes::default(), default, observe(&["den", "*"], "bob")),
-            Err(DropReason::NoRoute)
-        );
+    let mut fronting = known.fronting(&route.tenant, observed.platform, observed.bot);
+    fronting.retain(served);
+    fronting.sort_unstable();
+    fronting.dedup();
+    match fronting.as_slice() {
+        [only] => Some(*only),
+        _ => known.default_instance(&route.tenant).filter(served),
     }
 }
+
+/// Whether the receiver wants to hear this, or why not.
+fn is_wanted(
+    route: &Route,
+    known: &impl Known,
+    instance: InstanceId,
+    observed: Observed<'_>,
+) -> Result<(), DropReason> {
+    let meant_for_it = observed.private || observed.addressed || route.free;
+    if meant_for_it && !observed.author_is_bot {
+        // The policy has no say; it is not looked up for nothing.
+        return Ok(());
+    }
+    let policy = known.policy(instance, observed.platform);
+    if observed.author_is_bot && !policy.allow_other_bots {
+        return Err(DropReason::BotNotAllowed);
+    }
+    if meant_for_it || !policy.require_address || policy.is_free_in(observed.scopes) {
+        return Ok(());
+    }
+    Err(DropReason::NotAddressed)
+}
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,9 @@ use std::str::FromStr;
 /// Longest text of a place; ids of all platforms are far shorter.
 const MAX_PLACE: usize = 256;
 
+/// What the path of a private chat begins with.
+const PRIVATE: &str = "dm:";
+
 /// A place that a route can name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
@@ -23,6 +26,11 @@ impl Place {
     /// The part after the platform.
     pub fn path(&self) -> &str {
         &self.path
+    }
+
+    /// The person whose private chat with the bot it is: `platform:dm:person`.
+    pub fn private_person(&self) -> Option<&str> {
+        self.path.strip_prefix(PRIVATE).filter(|person| !matches!(*person, "" | "*"))
     }
 }
 
@@ -63,6 +71,17 @@ mod tests {
         }
         for bad in ["", "webchat", "webchat:", ":x", "Web:x", "webchat:a b", "webchat:\n"] {
             assert!(bad.parse::<Place>().is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn private_places_name_their_person() {
+        let person = |text: &str| text.parse::<Place>().unwrap().private_person().map(str::to_owned);
+        assert_eq!(person("webchat:dm:ann").as_deref(), Some("ann"));
+        assert_eq!(person("discord:dm:5").as_deref(), Some("5"));
+        for shared in ["webchat:lab", "webchat:*", "discord:1/2", "discord:dm:*", "webchat:dm:", "sms:+1555"]
+        {
+            assert_eq!(person(shared), None, "{shared}");
         }
     }
 }

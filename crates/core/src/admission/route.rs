@@ -14,6 +14,12 @@ pub enum Allow {
 }
 
 impl Allow {
+    /// Who may speak where nobody was named: the person of a private chat.
+    /// Anywhere else that is a choice somebody has to make.
+    pub fn default_for(place: &Place) -> Option<Self> {
+        place.private_person().map(|person| Self::People(vec![person.to_owned()]))
+    }
+
     /// Whether `author` may speak.
     pub fn admits(&self, author: &str) -> bool {
         match self {
@@ -38,6 +44,12 @@ pub struct Route {
     pub allow: Allow,
     /// Whether messages that do not address the bot are delivered too.
     pub free: bool,
+}
+
+/// Whether an instance that declared `front` as (platform, bot) fronts this
+/// bot. One without a bot's id is for every bot of its platform.
+pub fn fronts(front: (&str, &str), platform: &str, bot: &str) -> bool {
+    front.0 == platform && (front.1.is_empty() || front.1 == bot)
 }
 
 /// All routes, ready to be asked.

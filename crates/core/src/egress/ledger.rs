@@ -3,9 +3,10 @@
 /// Where an action is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ActionState {
-    /// Durable; the provider was not called yet.
+    /// Durable. The provider was not called, or certainly did not take it; one
+    /// that dedupes may be under call.
     Accepted,
-    /// The provider is being called.
+    /// A provider that does not dedupe is being called.
     Sending,
     /// The provider has it.
     Sent,
@@ -13,6 +14,8 @@ pub enum ActionState {
     Ambiguous,
     /// The provider does not have it and will not get it.
     Failed,
+    /// A newer edit of the same message took its place.
+    Superseded,
 }
 
 impl ActionState {
@@ -24,12 +27,13 @@ impl ActionState {
             Self::Sent => "sent",
             Self::Ambiguous => "ambiguous",
             Self::Failed => "failed",
+            Self::Superseded => "superseded",
         }
     }
 
     /// Reads [`ActionState::as_str`] back.
     pub fn parse(word: &str) -> Option<Self> {
-        [Self::Accepted, Self::Sending, Self::Sent, Self::Ambiguous, Self::Failed]
+        [Self::Accepted, Self::Sending, Self::Sent, Self::Ambiguous, Self::Failed, Self::Superseded]
             .into_iter()
             .find(|state| state.as_str() == word)
     }
@@ -60,7 +64,9 @@ pub fn after_crash(state: ActionState, dedupe: Dedupe) -> Resume {
     match (state, dedupe) {
         (ActionState::Accepted, _) | (ActionState::Sending, Dedupe::Yes) => Resume::Send,
         (ActionState::Sending, Dedupe::No) => Resume::ShowAmbiguous,
-        (ActionState::Sent | ActionState::Ambiguous | ActionState::Failed, _) => Resume::Nothing,
+        (ActionState::Sent | ActionState::Ambiguous | ActionState::Failed | ActionState::Superseded, _) => {
+            Resume::Nothing
+        }
     }
 }
 

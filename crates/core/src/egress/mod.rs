@@ -1,14 +1,27 @@
-//! Where an agent may write, and how an action survives a crash.
+//! Where an agent may write, how an action survives a crash, and how one bot
+//! is shared fairly.
 
+mod budget;
 mod ledger;
+mod refusals;
+mod target;
 
+pub use budget::{Budget, Rate, Ticket};
 pub use ledger::{ActionState, Dedupe, Resume, after_crash};
+pub use refusals::{Leave, MAX_REFUSED, REFUSED_WINDOW, Refusals};
+pub use target::{Bot, Goal, MAX_CONTENT, Refusal, Target, decide, may_write};
 
 use crate::admission::Routes;
 use crate::inbox::InstanceId;
+use std::time::Duration;
 
 /// Longest time until an action is answered. Gateways stop waiting at 30 s.
-pub const ANSWER_WITHIN: std::time::Duration = std::time::Duration::from_secs(25);
+pub const ANSWER_WITHIN: Duration = Duration::from_secs(25);
+
+/// How long an accepted action is tried for, counted from its acceptance. An
+/// outage of a few minutes is ridden out; an answer that comes later than that
+/// answers nobody any more.
+pub const QUEUED_FOR: Duration = Duration::from_secs(600);
 
 /// The sender of an action, from the stored record of its socket.
 #[derive(Clone, Copy, Debug)]

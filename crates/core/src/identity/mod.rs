@@ -1,5 +1,13 @@
 //! Which gateway is dialling, and whether it may.
 
+mod attempts;
+mod enroll;
+mod subject;
+
+pub use attempts::Attempts;
+pub use enroll::{MAX_ENROLL_TOKEN, Provision, SAME_SECRET_FOR, judge_instance, judge_provision};
+pub use subject::{Proof, Subject};
+
 use crate::clock::UnixMillis;
 use crate::inbox::InstanceId;
 use crate::secret::Secret;
@@ -11,6 +19,9 @@ pub const MAX_NAME: usize = 128;
 /// How long a secret stays good after a newer one was made.
 pub const ROTATION_WINDOW: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
 
+/// How long a revoked gateway is remembered, so that a late dial is told.
+pub const TOMBSTONE_FOR: std::time::Duration = std::time::Duration::from_secs(90 * 24 * 3600);
+
 /// One secret of a gateway's rotation list.
 #[derive(Clone, Debug)]
 pub struct GatewaySecret {
@@ -18,6 +29,8 @@ pub struct GatewaySecret {
     pub secret: Secret,
     /// Until when it is good; `None` for the current one.
     pub valid_until: Option<UnixMillis>,
+    /// When it was made.
+    pub created_at: UnixMillis,
 }
 
 /// The stored record of an enrolled gateway: where identity comes from.
@@ -37,6 +50,17 @@ pub struct GatewayRecord {
     pub revoked_at: Option<UnixMillis>,
     /// Where to poke it when it sleeps.
     pub wake_url: Option<String>,
+    /// What people see it called.
+    pub display_name: Option<String>,
+    /// Who enrolled it; `None` for the operator.
+    pub subject: Option<Subject>,
+}
+
+impl GatewayRecord {
+    /// Whether both are records of the same gateway, however old.
+    pub fn is_same_gateway(&self, other: &Self) -> bool {
+        self.tenant == other.tenant && self.gateway_id == other.gateway_id
+    }
 }
 
 /// What becomes of an upgrade.
@@ -96,6 +120,7 @@ mod tests {
             .map(|(text, until)| GatewaySecret {
                 secret: Secret::new(*text),
                 valid_until: until.map(UnixMillis),
+                created_at: UnixMillis(0),
             })
             .collect();
         Arc::new(GatewayRecord {
@@ -106,6 +131,8 @@ mod tests {
             secrets,
             revoked_at: revoked.then_some(NOW),
             wake_url: None,
+            display_name: None,
+            subject: None,
         })
     }
 

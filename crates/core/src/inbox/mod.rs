@@ -85,8 +85,10 @@ pub struct Entry {
     pub chat_id: Arc<str>,
     /// The conversation key a gateway would build for it.
     pub session_key: Arc<str>,
-    /// The event, serialized once when it was received.
+    /// The event, serialized once when it was received, or changed by its author.
     pub body: Bytes,
+    /// How often it was changed: of two copies the one with the higher number counts.
+    pub revision: u32,
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ pub struct StoredAction {
 /// How an action ended.
 #[derive(Clone, Debug)]
 pub struct ActionOutcome {
-    /// [`ActionState::Sent`], [`ActionState::Ambiguous`] or [`ActionState::Failed`].
+    /// Any state but [`ActionState::Accepted`] and [`ActionState::Sending`].
     pub state: ActionState,
     /// The id the provider gave.
     pub message_id: Option<String>,
@@ -57,10 +57,17 @@ pub struct ActionOutcome {
 
 /// Accepting and finishing actions.
 pub trait ActionStore: Send + Sync {
-    /// Makes an action durable before the provider is called.
-    fn accept_action(&self, action: NewAction) -> Later<'_, ActionId>;
+    /// Makes actions durable, all or none, before the provider is called.
+    /// Their numbers grow in the order given.
+    fn accept_actions(&self, actions: Vec<NewAction>) -> Later<'_, Vec<ActionId>>;
 
-    /// Notes how it ended and forgets its text.
+    /// Notes that a provider is about to be called that does not dedupe.
+    fn begin_action(&self, id: ActionId) -> Later<'_, ()>;
+
+    /// Notes that the call certainly wrote nothing: the action waits again.
+    fn postpone_action(&self, id: ActionId) -> Later<'_, ()>;
+
+    /// Notes how it ended and forgets its text. What has ended does not change any more.
     fn finish_action(&self, id: ActionId, outcome: ActionOutcome) -> Later<'_, ()>;
 
     /// What a crash left unfinished, oldest first.

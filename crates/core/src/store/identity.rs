@@ -1,10 +1,26 @@
 //! Tenants, gateways and routes as the store sees them.
+//!
+//! Every change takes the [`Actor`] that makes it and writes its line into the
+//! audit log in the same commit.
 
 use super::Later;
 use crate::admission::{Place, Route};
+use crate::audit::Actor;
 use crate::clock::UnixMillis;
+use crate::identity::Subject;
 use crate::inbox::{AckHabit, InstanceId};
 use crate::interrupt::Conversation;
+
+/// As whom an issuer of identity tokens knows a tenant.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct TenantIdentity {
+    /// The tenant here.
+    pub tenant: String,
+    /// The issuer.
+    pub issuer: String,
+    /// The tenant there.
+    pub claim: String,
+}
 
 /// A gateway to be enrolled.
 #[derive(Clone, Debug)]
@@ -13,10 +29,30 @@ pub struct NewGateway {
     pub tenant: String,
     /// Its id.
     pub gateway_id: String,
+    /// The instance it serves, made if the tenant has none of that name; the gateway id if not given.
+    pub instance: Option<String>,
     /// Its secret, sealed.
     pub sealed_secret: Vec<u8>,
     /// Where to poke it when it sleeps.
     pub wake_url: Option<String>,
+    /// What people see it called.
+    pub display_name: Option<String>,
+    /// Who enrols it; `None` for the operator.
+    pub subject: Option<Subject>,
+}
+
+/// What is to change of a gateway; what is `None` stays.
+#[derive(Clone, Debug, Default)]
+pub struct GatewayChange {
+    /// Where to poke it; an inner `None` takes it away.
+    pub wake_url: Option<Option<String>>,
+    /// What people see it called; an inner `None` takes it away.
+    pub display_name: Option<Option<String>>,
+    /// The instance it serves, made if the tenant has none of that name. A
+    /// conflict if messages wait in the one it serves now and nobody else does.
+    pub instance: Option<String>,
+    /// Who asks; `None` for the operator. Others may not join an instance that is not theirs.
+    pub subject: Option<Subject>,
 }
 
 /// One sealed secret of a stored gateway.
@@ -26,6 +62,8 @@ pub struct StoredSecret {
     pub sealed: Vec<u8>,
     /// Until when it is good; `None` for the current one.
     pub valid_until: Option<UnixMillis>,
+    /// When it was made.
+    pub created_at: UnixMillis,
 }
 
 /// A gateway as it rests.
@@ -47,6 +85,10 @@ pub struct StoredGateway {
     pub revoked_at: Option<UnixMillis>,
     /// Where to poke it.
     pub wake_url: Option<String>,
+    /// What people see it called.
+    pub display_name: Option<String>,
+    /// Who enrolled it; `None` for the operator.
+    pub subject: Option<Subject>,
 }
 
 /// An instance as it rests.
@@ -56,12 +98,29 @@ pub struct StoredInstance {
     pub instance: InstanceId,
     /// Its tenant.
     pub tenant: String,
+    /// Its name within the tenant.
+    pub name: String,
     /// Whether its tenant's unassigned messages go to it.
     pub is_default: bool,
     /// Whether its gateway said it goes idle.
     pub idle: bool,
     /// What is known of its gateway's habit of acknowledging.
     pub habit: AckHabit,
+    /// Who made it; `None` for the operator.
+    pub subject: Option<Subject>,
+}
+
+/// What went with a removed tenant.
+#[derive(Clone, Debug, Default, serde::Serialize)]
+pub struct RemovedTenant {
+    /// Its gateways.
+    pub gateways: u64,
+    /// Its routes.
+    pub routes: u64,
+    /// Its OAuth clients.
+    pub clients: u64,
+    /// Messages that waited for it.
+    pub waiting: u64,
 }
 
 /// Who is known here.
@@ -72,14 +131,37 @@ pub trait IdentityStore: Send + Sync {
     /// Keeps a value under `name`.
     fn set_note(&self, name: &'static str, value: Vec<u8>) -> Later<'_, ()>;
 
-    /// Makes a tenant; a conflict if it exists.
-    fn create_tenant(&self, tenant: &str) -> Later<'_, ()>;
+    /// Makes a tenant; a conflict if it, or its identity, exists.
+    fn create_tenant(&self, tenant: &str, identity: Option<TenantIdentity>, by: &Actor) -> Later<'_, ()>;
+
+    /// Lets an issuer's claim prove a tenant; not found without the tenant, a
+    /// conflict if the claim proves another.
+    fn link_tenant(&self, identity: TenantIdentity, by: &Actor) -> Later<'_, ()>;
+
+    /// Takes that back; `false` if it was not so.
+    fn unlink_tenant(&self, identity: TenantIdentity, by: &Actor) -> Later<'_, bool>;
+
+    /// Every identity of every tenant.
+    fn tenant_identities(&self) -> Later<'_, Vec<TenantIdentity>>;
+
+    /// The tenant that an issuer's claim proves.
+    fn tenant_of(&self, issuer: &str, claim: &str) -> Later<'_, Option<String>>;
 
     /// Every tenant.
     fn tenants(&self) -> Later<'_, Vec<String>>;
 
-    /// Enrols a gateway; a conflict if the tenant has that id.
-    fn create_gateway(&self, gateway: NewGateway) -> Later<'_, StoredGateway>;
+    /// Takes a tenant and everything of it, the named web-chat rooms included; not found if there is none.
+    fn remove_tenant(&self, tenant: &str, rooms: Vec<String>, by: &Actor) -> Later<'_, RemovedTenant>;
+
+    /// The tenant's sealed delivery key.
+    fn delivery_key(&self, tenant: &str) -> Later<'_, Option<Vec<u8>>>;
+
+    /// Keeps `sealed` as the tenant's delivery key unless it has one; answers the one it has.
+    fn keep_delivery_key(&self, tenant: &str, sealed: Vec<u8>) -> Later<'_, Vec<u8>>;
+
+    /// Enrols a gateway; a conflict if the tenant has that id, forbidden if its
+    /// subject may not join the instance it names.
+    fn create_gateway(&self, gateway: NewGateway, by: &Actor) -> Later<'_, StoredGateway>;
 
     /// Gives a gateway a new secret; those it has are good until `old_until`.
     fn rotate_gateway(
@@ -88,16 +170,23 @@ pub trait IdentityStore: Send + Sync {
         gateway_id: &str,
         sealed_secret: Vec<u8>,
         old_until: UnixMillis,
+        by: &Actor,
     ) -> Later<'_, StoredGateway>;
 
     /// Marks a gateway as revoked.
-    fn revoke_gateway(&self, tenant: &str, gateway_id: &str) -> Later<'_, StoredGateway>;
+    fn revoke_gateway(&self, tenant: &str, gateway_id: &str, by: &Actor) -> Later<'_, StoredGateway>;
 
-    /// Sets where a gateway is poked.
-    fn set_wake_url(&self, tenant: &str, gateway_id: &str, url: Option<String>) -> Later<'_, StoredGateway>;
+    /// Changes what a gateway cannot tell itself.
+    fn change_gateway(
+        &self,
+        tenant: &str,
+        gateway_id: &str,
+        change: GatewayChange,
+        by: &Actor,
+    ) -> Later<'_, StoredGateway>;
 
     /// Makes an instance the one that receives what no route of its tenant assigns.
-    fn set_default_instance(&self, tenant: &str, instance: InstanceId) -> Later<'_, ()>;
+    fn set_default_instance(&self, tenant: &str, instance: InstanceId, by: &Actor) -> Later<'_, ()>;
 
     /// Every gateway, in the order they were made.
     fn gateways(&self) -> Later<'_, Vec<StoredGateway>>;
@@ -106,10 +195,10 @@ pub trait IdentityStore: Send + Sync {
     fn instances(&self) -> Later<'_, Vec<StoredInstance>>;
 
     /// Adds a route; a conflict if the place is taken.
-    fn add_route(&self, route: Route) -> Later<'_, ()>;
+    fn add_route(&self, route: Route, by: &Actor) -> Later<'_, ()>;
 
     /// Removes a route; `false` if the place has none.
-    fn remove_route(&self, place: &Place, bot: Option<&str>) -> Later<'_, bool>;
+    fn remove_route(&self, place: &Place, bot: Option<&str>, by: &Actor) -> Later<'_, bool>;
 
     /// Every route.
     fn routes(&self) -> Later<'_, Vec<Route>>;

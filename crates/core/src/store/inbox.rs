@@ -33,6 +33,21 @@ pub struct NewEntry {
     pub received_at: UnixMillis,
 }
 
+/// What an event says after its author changed it.
+#[derive(Clone, Debug)]
+pub struct Revision {
+    /// The platform of the bot that received it.
+    pub platform: Arc<str>,
+    /// The bot that received it.
+    pub bot: Arc<str>,
+    /// The provider's id.
+    pub message_id: String,
+    /// What the body is now.
+    pub kind: EntryKind,
+    /// The event as it is now, serialized.
+    pub body: Bytes,
+}
+
 /// What became of an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Appended {
@@ -127,6 +142,10 @@ pub struct Listed {
 pub trait InboxStore: Send + Sync {
     /// Appends one event, unless its key was seen before.
     fn append(&self, entry: NewEntry) -> Later<'_, Appended>;
+
+    /// Replaces what a waiting entry says, at its place in line; `false` if it
+    /// does not wait any more. Who receives it was decided when it came.
+    fn revise(&self, revision: Revision) -> Later<'_, bool>;
 
     /// Waiting entries after `after` in order, without those that go ahead.
     fn load(&self, instance: InstanceId, after: Seq, limit: usize) -> Later<'_, Vec<Entry>>;

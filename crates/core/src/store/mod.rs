@@ -3,17 +3,26 @@
 //! Every write resolves only after it is durable. A store that cannot commit
 //! answers [`Kind::Unavailable`](crate::Kind::Unavailable) and has changed nothing.
 
+mod access;
 mod actions;
+mod audit;
 mod identity;
 mod inbox;
 mod journal;
+mod seals;
 mod webchat;
 
+pub use access::{AccessStore, Client, CodeAllow, EnrollToken, Fingerprint, LinkCode};
 pub use actions::{ActionId, ActionOutcome, ActionStore, NewAction, StoredAction};
-pub use identity::{IdentityStore, NewGateway, StoredGateway, StoredInstance, StoredSecret};
-pub use inbox::{Appended, Gap, InboxStore, Listed, ListedInbox, NewEntry, Returned, Settlement};
+pub use audit::AuditStore;
+pub use identity::{
+    GatewayChange, IdentityStore, NewGateway, RemovedTenant, StoredGateway, StoredInstance, StoredSecret,
+    TenantIdentity,
+};
+pub use inbox::{Appended, Gap, InboxStore, Listed, ListedInbox, NewEntry, Returned, Revision, Settlement};
 pub use journal::{ActionStory, JournalStore, Story};
-pub use webchat::{Line, LineEdit, NewLine, Person, Posted, WebchatStore};
+pub use seals::{Resealed, SealStore, SealedValue};
+pub use webchat::{CONNECTOR, Guest, Line, LineEdit, LineRevision, NewLine, Person, Posted, WebchatStore};
 
 use crate::error::Result;
 use crate::inbox::{Entry, InstanceId, Seq};
@@ -24,7 +33,9 @@ use std::pin::Pin;
 pub type Later<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
 /// Everything the server keeps.
-pub trait Store: InboxStore + IdentityStore + ActionStore + WebchatStore + JournalStore {
+pub trait Store:
+    InboxStore + IdentityStore + AccessStore + AuditStore + SealStore + ActionStore + WebchatStore + JournalStore
+{
     /// Whether the last commit went through; what `/readyz` shows.
     fn healthy(&self) -> bool;
 
@@ -42,6 +53,9 @@ pub trait Announce: Send + Sync {
 
     /// Entries left the inbox other than by settling.
     fn removed(&self, instance: InstanceId, seqs: &[Seq]);
+
+    /// What a waiting entry says was replaced.
+    fn revised(&self, instance: InstanceId, entry: Entry);
 
     /// A web-chat line was written or changed.
     fn line(&self, line: &Line);

@@ -1,8 +1,11 @@
 //! The web chat's own memory: people and lines. It is a platform, so its
 //! history belongs to it and outlives the inbox entry of a line.
 
-use super::{ActionId, Later, NewEntry};
+use super::{ActionId, Later, NewEntry, Revision};
 use crate::clock::UnixMillis;
+
+/// The name under which the connector itself writes. Agents do not change its lines.
+pub const CONNECTOR: &str = "angelia";
 
 /// Somebody invited to a room.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -11,6 +14,17 @@ pub struct Person {
     pub room: String,
     /// Their name there.
     pub user: String,
+}
+
+/// Somebody whose key was recognised, and how they stand in their room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guest {
+    /// Who it is.
+    pub person: Person,
+    /// Whether nobody else was ever invited to the room.
+    pub alone: bool,
+    /// Whether they were the first who was invited there.
+    pub first: bool,
 }
 
 /// A line to be written.
@@ -68,6 +82,21 @@ pub struct LineEdit {
     pub parts: Vec<String>,
 }
 
+/// A person's change of their own line.
+#[derive(Clone, Debug)]
+pub struct LineRevision {
+    /// The room.
+    pub room: String,
+    /// Which line.
+    pub message_id: String,
+    /// Who changes it; must have written it.
+    pub author: String,
+    /// What it says now.
+    pub text: String,
+    /// What it says to the agent, if it still waits for one.
+    pub entry: Revision,
+}
+
 /// What became of a post.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Posted {
@@ -82,6 +111,17 @@ pub trait WebchatStore: Send + Sync {
     /// Writes a person's line and, in the same commit, the inbox entry it makes.
     fn post_line(&self, line: NewLine, entry: Option<NewEntry>) -> Later<'_, Posted>;
 
+    /// Writes a person's line and the connector's own answer to it.
+    fn post_answered(&self, line: NewLine, answer: NewLine) -> Later<'_, Posted>;
+
+    /// Changes a person's line and, in the same commit, what still waits of it;
+    /// answers whether something did. Not found without such a line, forbidden
+    /// if somebody else wrote it.
+    fn revise_line(&self, revision: LineRevision) -> Later<'_, bool>;
+
+    /// A line of a room.
+    fn line(&self, room: &str, message_id: &str) -> Later<'_, Option<Line>>;
+
     /// Writes an agent's lines and, in the same commit, finishes the action they
     /// came from. Lines that are there already are not written twice.
     fn say_lines(&self, lines: Vec<NewLine>, action: ActionId) -> Later<'_, ()>;
@@ -92,9 +132,13 @@ pub trait WebchatStore: Send + Sync {
     /// Lines and edits after `after`, oldest first.
     fn lines(&self, room: &str, after: i64, limit: usize) -> Later<'_, Vec<Line>>;
 
+    /// Every room with people or lines in it.
+    fn rooms(&self) -> Later<'_, Vec<String>>;
+
     /// Lets in whoever holds the key with this fingerprint.
     fn invite(&self, person: Person, key_fingerprint: [u8; 32]) -> Later<'_, ()>;
 
-    /// Who holds the key with this fingerprint.
-    fn person(&self, key_fingerprint: [u8; 32]) -> Later<'_, Option<Person>>;
+    /// Who holds the key with this fingerprint. Asked for every request, so it
+    /// tells at once what else a request needs to know of them.
+    fn person(&self, key_fingerprint: [u8; 32]) -> Later<'_, Option<Guest>>;
 }

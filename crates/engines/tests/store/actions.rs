@@ -1,7 +1,7 @@
 use super::open::Opened;
 use angelia_core::clock;
 use angelia_core::egress::ActionState;
-use angelia_core::store::{ActionOutcome, LineEdit, NewAction, NewLine};
+use angelia_core::store::{ActionId, ActionOutcome, LineEdit, NewAction, NewLine};
 
 async fn action(opened: &Opened, op: &str) -> NewAction {
     let instance = match opened.store.gateways().await.unwrap().first() {
@@ -21,6 +21,15 @@ async fn action(opened: &Opened, op: &str) -> NewAction {
     }
 }
 
+async fn accept(opened: &Opened, op: &str) -> ActionId {
+    let accepted = opened.store.accept_actions(vec![action(opened, op).await]).await;
+    accepted.unwrap()[0]
+}
+
+async fn state(opened: &Opened) -> Option<ActionState> {
+    opened.store.unfinished_actions().await.unwrap().first().map(|action| action.state)
+}
+
 fn said(id: &str) -> NewLine {
     NewLine {
         room: "lab".into(),
@@ -37,8 +46,8 @@ fn said(id: &str) -> NewLine {
 #[tokio::test]
 async fn an_accepted_action_is_found_after_a_restart_until_it_is_finished() {
     let opened = Opened::new();
-    let first = opened.store.accept_action(action(&opened, "send").await).await.unwrap();
-    let second = opened.store.accept_action(action(&opened, "send").await).await.unwrap();
+    let first = accept(&opened, "send").await;
+    let second = accept(&opened, "send").await;
     let opened = opened.reopen();
     let found = opened.store.unfinished_actions().await.unwrap();
     assert_eq!(found.iter().map(|a| a.id).collect::<Vec<_>>(), [first, second]);
@@ -57,7 +66,7 @@ async fn an_accepted_action_is_found_after_a_restart_until_it_is_finished() {
 #[tokio::test]
 async fn the_same_line_said_twice_is_one_line() {
     let opened = Opened::new();
-    let id = opened.store.accept_action(action(&opened, "send").await).await.unwrap();
+    let id = accept(&opened, "send").await;
     opened.store.say_lines(vec![said("wa1")], id).await.unwrap();
     opened.store.say_lines(vec![said("wa1")], id).await.unwrap();
     assert_eq!(opened.store.lines("lab", 0, 10).await.unwrap().len(), 1);
@@ -67,7 +76,7 @@ async fn the_same_line_said_twice_is_one_line() {
 #[tokio::test]
 async fn an_edit_moves_a_line_behind_the_readers_and_only_agents_lines_are_edited() {
     let opened = Opened::new();
-    let id = opened.store.accept_action(action(&opened, "send").await).await.unwrap();
+    let id = accept(&opened, "send").await;
     opened.store.say_lines(vec![said("wa1")], id).await.unwrap();
     let seen = opened.store.lines("lab", 0, 10).await.unwrap()[0].id;
     let edit = |message: &str| LineEdit {
@@ -75,7 +84,7 @@ async fn an_edit_moves_a_line_behind_the_readers_and_only_agents_lines_are_edite
         message_id: message.into(),
         parts: vec!["new".into()],
     };
-    let id = opened.store.accept_action(action(&opened, "edit").await).await.unwrap();
+    let id = accept(&opened, "edit").await;
     assert!(opened.store.edit_line(edit("wa1"), id).await.unwrap());
     let lines = opened.store.lines("lab", seen, 10).await.unwrap();
     assert_eq!((lines.len(), lines[0].text.as_str(), lines[0].edited), (1, "new", true));
@@ -84,13 +93,53 @@ async fn an_edit_moves_a_line_behind_the_readers_and_only_agents_lines_are_edite
         ..edit("wa1")
     };
     for (given, shown) in [(&["a", "b", "c"][..], 3), (&["a", "b"], 2), (&["a"], 1)] {
-        let id = opened.store.accept_action(action(&opened, "edit").await).await.unwrap();
+        let id = accept(&opened, "edit").await;
         assert!(opened.store.edit_line(parts(given), id).await.unwrap());
         assert_eq!(opened.store.lines("lab", 0, 10).await.unwrap().len(), shown, "parts come and go");
     }
     let person = NewLine { from_agent: false, ..said("wp1") };
     opened.store.post_line(person, None).await.unwrap();
-    let id = opened.store.accept_action(action(&opened, "edit").await).await.unwrap();
+    let id = accept(&opened, "edit").await;
     assert!(!opened.store.edit_line(edit("wp1"), id).await.unwrap());
     assert!(opened.store.unfinished_actions().await.unwrap().is_empty(), "a failed edit is finished too");
+}
+
+#[tokio::test]
+async fn actions_accepted_together_are_numbered_in_order() {
+    let opened = Opened::new();
+    let mut actions = Vec::new();
+    for n in 0..20 {
+        actions.push(NewAction { chat_id: format!("c{n}"), ..action(&opened, "send").await });
+    }
+    let ids = opened.store.accept_actions(actions).await.unwrap();
+    assert!(ids.is_sorted());
+    let found = opened.store.unfinished_actions().await.unwrap();
+    let found: Vec<_> = found.iter().map(|stored| (stored.id, stored.action.chat_id.clone())).collect();
+    let expected: Vec<_> = ids.iter().enumerate().map(|(n, id)| (*id, format!("c{n}"))).collect();
+    assert_eq!(found, expected);
+    assert!(opened.store.accept_actions(Vec::new()).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn an_action_goes_to_and_fro_until_it_has_ended() {
+    let opened = Opened::new();
+    let id = accept(&opened, "send").await;
+    opened.store.postpone_action(id).await.unwrap();
+    assert_eq!(state(&opened).await, Some(ActionState::Accepted));
+    opened.store.begin_action(id).await.unwrap();
+    let opened = opened.reopen();
+    assert_eq!(state(&opened).await, Some(ActionState::Sending));
+    opened.store.postpone_action(id).await.unwrap();
+    assert_eq!(state(&opened).await, Some(ActionState::Accepted));
+    let end = |state, message_id: &str| ActionOutcome {
+        state,
+        message_id: Some(message_id.to_owned()),
+        error: None,
+    };
+    opened.store.finish_action(id, end(ActionState::Superseded, "m9")).await.unwrap();
+    opened.store.begin_action(id).await.unwrap();
+    opened.store.finish_action(id, end(ActionState::Sent, "m10")).await.unwrap();
+    assert_eq!(state(&opened).await, None, "what has ended is not begun again");
+    let story = opened.store.explain_action("m9").await.unwrap();
+    assert_eq!(story[0].state, "superseded", "nor does its end change");
 }

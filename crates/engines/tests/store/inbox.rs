@@ -2,7 +2,7 @@ use super::open::{Opened, entry};
 use angelia_core::Kind;
 use angelia_core::clock;
 use angelia_core::inbox::{AckHabit, EntryKind, Quota, Seq, SettledBy, Usage};
-use angelia_core::store::{Appended, NewEntry, Returned, Settlement};
+use angelia_core::store::{Appended, NewEntry, Returned, Revision, Settlement};
 use std::time::Duration;
 
 fn settled(seq: Seq) -> Settlement {
@@ -154,6 +154,75 @@ async fn what_waited_too_long_goes_and_old_keys_are_forgotten() {
     opened.store.settle(a, vec![settled(seqs[1])]).await.unwrap();
     opened.store.prune().await.unwrap();
     assert!(matches!(opened.store.append(entry(a, "old")).await.unwrap(), Appended::New(_)));
+}
+
+fn revision(message_id: &str, body: String) -> Revision {
+    Revision {
+        platform: "webchat".into(),
+        bot: "webchat".into(),
+        message_id: message_id.into(),
+        kind: EntryKind::Message,
+        body: body.into(),
+    }
+}
+
+#[tokio::test]
+async fn what_waits_is_revised_in_its_place_and_what_settled_is_not() {
+    let opened = Opened::new();
+    let a = opened.instance("a").await;
+    for id in ["m1", "m2", "m3"] {
+        opened.store.append(entry(a, id)).await.unwrap();
+    }
+    let seqs = opened.seqs(a).await;
+    assert!(opened.store.revise(revision("m2", "first".into())).await.unwrap());
+    assert!(opened.store.revise(revision("m2", "second".into())).await.unwrap());
+    let waiting = opened.store.load(a, Seq(0), 10).await.unwrap();
+    assert_eq!(waiting.iter().map(|entry| entry.seq).collect::<Vec<_>>(), seqs);
+    assert_eq!((&waiting[1].body[..], waiting[1].revision), (&b"second"[..], 2));
+    assert_eq!(waiting[0].revision, 0);
+    let told: Vec<_> =
+        opened.witness.revised.lock().unwrap().iter().map(|entry| (entry.seq, entry.revision)).collect();
+    assert_eq!(told, [(seqs[1], 1), (seqs[1], 2)]);
+    opened.store.settle(a, vec![settled(seqs[0])]).await.unwrap();
+    assert!(!opened.store.revise(revision("m1", "late".into())).await.unwrap());
+    let elsewhere = Revision { bot: "other".into(), ..revision("m2", "evil".into()) };
+    assert!(!opened.store.revise(elsewhere).await.unwrap());
+    assert_eq!(opened.witness.revised.lock().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_revision_is_counted_and_a_longer_one_may_cost_the_oldest() {
+    let opened = Opened::with(Quota { bytes: 1_000, ..Quota::default() });
+    let a = opened.instance("a").await;
+    for id in ["m1", "m2"] {
+        opened.store.append(NewEntry { body: "x".repeat(100).into(), ..entry(a, id) }).await.unwrap();
+    }
+    let seqs = opened.seqs(a).await;
+    opened.store.revise(revision("m2", "y".repeat(300))).await.unwrap();
+    assert_eq!(opened.store.usage(a), Usage { entries: 2, bytes: 400 });
+    opened.store.revise(revision("m2", "y".repeat(950))).await.unwrap();
+    assert_eq!(opened.store.usage(a), Usage { entries: 1, bytes: 950 });
+    assert_eq!(opened.seqs(a).await, [seqs[1]]);
+    let opened = opened.reopen();
+    assert_eq!(opened.store.usage(a), Usage { entries: 1, bytes: 950 }, "counted the same from the disk");
+}
+
+#[tokio::test]
+async fn a_dead_letter_comes_back_with_its_newest_words() {
+    let opened = Opened::new();
+    let a = opened.instance("a").await;
+    opened.store.append(entry(a, "m1")).await.unwrap();
+    let seq = opened.seqs(a).await[0];
+    for _ in 0..3 {
+        let returned = Returned { entries: vec![(seq, clock::wall())], strike: Some(seq) };
+        opened.store.returned(a, returned).await.unwrap();
+    }
+    assert!(opened.store.revise(revision("m1", "harmless".into())).await.unwrap());
+    assert_eq!(opened.store.usage(a), Usage::default(), "dead letters do not count");
+    assert!(opened.witness.revised.lock().unwrap().is_empty(), "no socket has it");
+    opened.store.redrive(Some(a), None).await.unwrap();
+    assert_eq!(&opened.store.load_ahead(a, 1).await.unwrap()[0].body[..], b"harmless");
+    assert_eq!(opened.store.usage(a), Usage { entries: 1, bytes: 8 });
 }
 
 #[tokio::test]

@@ -1,8 +1,9 @@
 //! A store of its own for each test, and a witness of what it announces.
 
+use super::identity::{by, gateway};
 use angelia_core::clock;
 use angelia_core::inbox::{Entry, EntryKind, InstanceId, Quota, Seq};
-use angelia_core::store::{Announce, Line, NewEntry, NewGateway, Store};
+use angelia_core::store::{Announce, Line, NewEntry, Store};
 use angelia_engines::store::sqlite::Sqlite;
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
@@ -11,6 +12,7 @@ use tempfile::TempDir;
 pub(crate) struct Witness {
     pub(crate) appended: Mutex<Vec<(InstanceId, Seq)>>,
     pub(crate) removed: Mutex<Vec<Seq>>,
+    pub(crate) revised: Mutex<Vec<Entry>>,
     pub(crate) lines: Mutex<Vec<Line>>,
 }
 
@@ -21,6 +23,10 @@ impl Announce for Witness {
 
     fn removed(&self, _instance: InstanceId, seqs: &[Seq]) {
         self.removed.lock().unwrap().extend(seqs);
+    }
+
+    fn revised(&self, _instance: InstanceId, entry: Entry) {
+        self.revised.lock().unwrap().push(entry);
     }
 
     fn line(&self, line: &Line) {
@@ -56,13 +62,7 @@ impl Opened {
     }
 
     pub(crate) async fn instance(&self, name: &str) -> InstanceId {
-        let new = NewGateway {
-            tenant: "acme".into(),
-            gateway_id: name.into(),
-            sealed_secret: vec![1],
-            wake_url: None,
-        };
-        self.store.create_gateway(new).await.unwrap().instance
+        self.store.create_gateway(gateway("acme", name), &by()).await.unwrap().instance
     }
 
     pub(crate) async fn seqs(&self, instance: InstanceId) -> Vec<Seq> {

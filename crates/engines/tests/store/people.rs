@@ -1,20 +1,20 @@
+use super::identity::{by, gateway};
 use super::open::{Opened, entry};
 use angelia_core::Kind;
 use angelia_core::admission::{Allow, Route};
 use angelia_core::clock;
-use angelia_core::store::{NewEntry, NewGateway, NewLine, Person};
-
-fn gateway(tenant: &str, id: &str) -> NewGateway {
-    NewGateway { tenant: tenant.into(), gateway_id: id.into(), sealed_secret: vec![7], wake_url: None }
-}
+use angelia_core::inbox::{EntryKind, Seq};
+use angelia_core::store::{
+    ActionId, CONNECTOR, Guest, LineEdit, LineRevision, NewEntry, NewLine, Person, Revision,
+};
 
 #[tokio::test]
 async fn gateway_ids_are_unique_within_a_tenant() {
     let opened = Opened::new();
-    let first = opened.store.create_gateway(gateway("acme", "gw")).await.unwrap();
-    let other = opened.store.create_gateway(gateway("other", "gw")).await.unwrap();
+    let first = opened.store.create_gateway(gateway("acme", "gw"), &by()).await.unwrap();
+    let other = opened.store.create_gateway(gateway("other", "gw"), &by()).await.unwrap();
     assert_ne!(first.instance, other.instance);
-    let again = opened.store.create_gateway(gateway("acme", "gw")).await.unwrap_err();
+    let again = opened.store.create_gateway(gateway("acme", "gw"), &by()).await.unwrap_err();
     assert_eq!(again.kind(), Kind::Conflict);
     let opened = opened.reopen();
     let known = opened.store.gateways().await.unwrap();
@@ -34,12 +34,12 @@ async fn a_place_has_one_route() {
         free: true,
     };
     let mine = route("acme", Allow::People(vec!["ann".into(), "bob".into()]));
-    opened.store.add_route(mine.clone()).await.unwrap();
-    let taken = opened.store.add_route(route("evil", Allow::Any)).await.unwrap_err();
+    opened.store.add_route(mine.clone(), &by()).await.unwrap();
+    let taken = opened.store.add_route(route("evil", Allow::Any), &by()).await.unwrap_err();
     assert_eq!(taken.kind(), Kind::Conflict);
     assert_eq!(opened.store.routes().await.unwrap(), std::slice::from_ref(&mine));
-    assert!(opened.store.remove_route(&mine.place, None).await.unwrap());
-    assert!(!opened.store.remove_route(&mine.place, None).await.unwrap());
+    assert!(opened.store.remove_route(&mine.place, None, &by()).await.unwrap());
+    assert!(!opened.store.remove_route(&mine.place, None, &by()).await.unwrap());
 }
 
 #[tokio::test]
@@ -89,6 +89,87 @@ async fn a_key_opens_the_room_it_was_made_for() {
     let person = Person { room: "lab".into(), user: "ann".into() };
     opened.store.invite(person.clone(), [1; 32]).await.unwrap();
     let opened = opened.reopen();
-    assert_eq!(opened.store.person([1; 32]).await.unwrap(), Some(person));
+    let guest = Guest { person, alone: true, first: true };
+    assert_eq!(opened.store.person([1; 32]).await.unwrap(), Some(guest));
     assert_eq!(opened.store.person([2; 32]).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_guest_knows_whether_others_were_invited_and_who_came_first() {
+    let opened = Opened::new();
+    let invite = |key: u8, room: &str, user: &str| {
+        let person = Person { room: room.into(), user: user.into() };
+        opened.store.invite(person, [key; 32])
+    };
+    let standing = async |key: u8| {
+        let guest = opened.store.person([key; 32]).await.unwrap().unwrap();
+        (guest.alone, guest.first)
+    };
+    // Keys in falling order: neither they nor names decide who was first.
+    invite(9, "lab", "zoe").await.unwrap();
+    invite(8, "lab", "zoe").await.unwrap();
+    invite(7, "den", "ann").await.unwrap();
+    assert_eq!(standing(9).await, (true, true), "two keys of one person are one person");
+    invite(1, "lab", "ann").await.unwrap();
+    assert_eq!(standing(9).await, (false, true));
+    assert_eq!(standing(8).await, (false, true));
+    assert_eq!(standing(1).await, (false, false));
+    assert_eq!(standing(7).await, (true, true), "another room");
+}
+
+#[tokio::test]
+async fn an_answered_post_has_its_answer_once_and_agents_do_not_change_it() {
+    let opened = Opened::new();
+    let answer = |id: &str| NewLine { from_agent: true, author: CONNECTOR.into(), ..line(id, None) };
+    assert!(opened.store.post_answered(line("m1", Some("c1")), answer("a1")).await.unwrap().new);
+    assert!(!opened.store.post_answered(line("m2", Some("c1")), answer("a2")).await.unwrap().new);
+    let lines = opened.store.lines("lab", 0, 10).await.unwrap();
+    assert_eq!(lines.iter().map(|line| line.message_id.as_str()).collect::<Vec<_>>(), ["m1", "a1"]);
+    let edit = LineEdit { room: "lab".into(), message_id: "a1".into(), parts: vec!["evil".into()] };
+    assert!(!opened.store.edit_line(edit, ActionId(1)).await.unwrap());
+    assert_eq!(opened.store.line("lab", "a1").await.unwrap().unwrap().text, "text of a1");
+}
+
+fn revision(room: &str, id: &str, author: &str, text: &str) -> LineRevision {
+    let entry = Revision {
+        platform: "webchat".into(),
+        bot: "webchat".into(),
+        message_id: id.into(),
+        kind: EntryKind::Message,
+        body: format!("{{\"text\":\"{text}\"}}").into(),
+    };
+    LineRevision { room: room.into(), message_id: id.into(), author: author.into(), text: text.into(), entry }
+}
+
+#[tokio::test]
+async fn a_person_changes_their_own_line_and_what_waits_of_it() {
+    let opened = Opened::new();
+    let a = opened.instance("a").await;
+    opened.store.post_line(line("m1", None), Some(entry(a, "m1"))).await.unwrap();
+    opened.store.post_line(line("m2", None), None).await.unwrap();
+    assert!(opened.store.revise_line(revision("lab", "m1", "ann", "new")).await.unwrap());
+    assert!(!opened.store.revise_line(revision("lab", "m2", "ann", "new")).await.unwrap(), "it never waited");
+    for (wrong, kind) in [
+        (revision("lab", "m1", "bob", "evil"), Kind::Forbidden),
+        (revision("den", "m1", "ann", "evil"), Kind::NotFound),
+        (revision("lab", "m9", "ann", "evil"), Kind::NotFound),
+    ] {
+        assert_eq!(opened.store.revise_line(wrong).await.unwrap_err().kind(), kind);
+    }
+    let lines = opened.store.lines("lab", 2, 10).await.unwrap();
+    let shown: Vec<_> = lines.iter().map(|l| (l.message_id.as_str(), l.text.as_str(), l.edited)).collect();
+    assert_eq!(shown, [("m1", "new", true), ("m2", "new", true)], "edits come after what was read");
+    let waiting = opened.store.load(a, Seq(0), 10).await.unwrap();
+    assert_eq!((&waiting[0].body[..], waiting[0].revision), (&b"{\"text\":\"new\"}"[..], 1));
+}
+
+#[tokio::test]
+async fn an_agents_line_is_not_a_persons_to_change() {
+    let opened = Opened::new();
+    let own = NewLine { from_agent: true, ..line("wa1", None) };
+    opened.store.post_answered(line("m1", None), own).await.unwrap();
+    let refused = opened.store.revise_line(revision("lab", "wa1", "ann", "evil")).await.unwrap_err();
+    assert_eq!(refused.kind(), Kind::Forbidden);
+    assert_eq!(opened.store.line("lab", "wa1").await.unwrap().unwrap().text, "text of wa1");
+    assert_eq!(opened.store.line("den", "wa1").await.unwrap(), None, "lines are looked up in their room");
 }

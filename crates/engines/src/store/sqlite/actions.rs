@@ -9,25 +9,20 @@ use angelia_core::store::{ActionId, ActionOutcome, ActionStore, Later, NewAction
 use rusqlite::{Row, params};
 
 impl ActionStore for Sqlite {
-    fn accept_action(&self, action: NewAction) -> Later<'_, ActionId> {
-        self.writer.write("accept an action", move |txn| {
-            txn.prepare_cached(
-                "INSERT INTO actions (tenant, instance, platform, bot, chat_id, op, reply_to, state, received_at, body)
-                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            )?
-            .execute(params![
-                action.tenant,
-                action.instance.0,
-                action.platform,
-                action.bot,
-                action.chat_id,
-                action.op,
-                action.reply_to,
-                ActionState::Accepted.as_str(),
-                action.received_at.0,
-                action.body
-            ])?;
-            Ok(ActionId(txn.last_insert_rowid()))
+    fn accept_actions(&self, actions: Vec<NewAction>) -> Later<'_, Vec<ActionId>> {
+        self.writer.write("accept actions", move |txn| {
+            actions.into_iter().map(|action| accept(txn, action)).collect()
+        })
+    }
+
+    fn begin_action(&self, id: ActionId) -> Later<'_, ()> {
+        self.writer
+            .write("begin an action", move |txn| change(txn, id, ActionState::Accepted, ActionState::Sending))
+    }
+
+    fn postpone_action(&self, id: ActionId) -> Later<'_, ()> {
+        self.writer.write("postpone an action", move |txn| {
+            change(txn, id, ActionState::Sending, ActionState::Accepted)
         })
     }
 
@@ -47,10 +42,41 @@ impl ActionStore for Sqlite {
     }
 }
 
+fn accept(txn: &Txn<'_>, action: NewAction) -> rusqlite::Result<ActionId> {
+    txn.prepare_cached(
+        "INSERT INTO actions (tenant, instance, platform, bot, chat_id, op, reply_to, state, received_at, body)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    )?
+    .execute(params![
+        action.tenant,
+        action.instance.0,
+        action.platform,
+        action.bot,
+        action.chat_id,
+        action.op,
+        action.reply_to,
+        ActionState::Accepted.as_str(),
+        action.received_at.0,
+        action.body
+    ])?;
+    Ok(ActionId(txn.last_insert_rowid()))
+}
+
+/// Moves an action on, or back, if it is where it is thought to be.
+fn change(txn: &Txn<'_>, id: ActionId, from: ActionState, to: ActionState) -> rusqlite::Result<()> {
+    txn.prepare_cached("UPDATE actions SET state = ? WHERE id = ? AND state = ?")?.execute(params![
+        to.as_str(),
+        id.0,
+        from.as_str()
+    ])?;
+    Ok(())
+}
+
 /// Notes the end of an action in the open transaction; its text goes.
 pub(super) fn finish(txn: &Txn<'_>, id: ActionId, outcome: &ActionOutcome) -> rusqlite::Result<()> {
     txn.prepare_cached(
-        "UPDATE actions SET state = ?, message_id = ?, error = ?, finished_at = ?, body = NULL WHERE id = ?",
+        "UPDATE actions SET state = ?, message_id = ?, error = ?, finished_at = ?, body = NULL
+         WHERE id = ? AND state IN ('accepted', 'sending')",
     )?
     .execute(params![outcome.state.as_str(), outcome.message_id, outcome.error, now(), id.0])?;
     Ok(())

@@ -4,16 +4,23 @@
 //! one transaction and answers everybody after the commit: an fsync is shared
 //! by all who arrived meanwhile, and nobody waits for a timer.
 
+mod access;
 mod actions;
+mod audit;
+mod backup;
 mod identity;
 mod inbox;
 mod journal;
+mod migrate;
 mod prune;
 mod reader;
+mod seals;
 mod webchat;
 mod writer;
 
-use angelia_core::error::{Error, Kind, Result};
+pub use backup::{Backup, backup};
+
+use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{InstanceId, Quota, Usage};
 use angelia_core::store::{Announce, Later, Store};
 use reader::Readers;
@@ -24,8 +31,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use writer::Writer;
 
-/// The version of `schema.sql`; a database from a newer release is refused.
-const SCHEMA_VERSION: i64 = 1;
 /// The database file in a data directory.
 pub const DATABASE: &str = "angelia.db";
 const LOCK: &str = "lock";
@@ -137,34 +142,10 @@ fn open_for_writing(path: &PathBuf) -> Result<Connection> {
         )
         .map_err(|e| failed("prepare the database", &e))?;
     connection.set_prepared_statement_cache_capacity(128);
-    migrate(&connection, path)?;
+    migrate::migrate(&connection, path)?;
     // The one writer waits for nobody: only emptying the log could, and that can be done later.
     connection.busy_timeout(std::time::Duration::ZERO).map_err(|e| failed("prepare the database", &e))?;
     Ok(connection)
-}
-
-/// Brings an empty database to the current schema; refuses one from the future.
-fn migrate(connection: &Connection, path: &Path) -> Result<()> {
-    let version: i64 = connection
-        .query_row("PRAGMA user_version", [], |row| row.get(0))
-        .map_err(|e| failed("read the schema version", &e))?;
-    match version {
-        SCHEMA_VERSION => Ok(()),
-        0 => connection
-            .execute_batch(&format!(
-                "BEGIN IMMEDIATE; {} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;",
-                include_str!("schema.sql")
-            ))
-            .map_err(|e| failed("create the schema", &e)),
-        newer => Err(Error::new(
-            Kind::Conflict,
-            format!(
-                "{} has schema version {newer}, this angelia knows {SCHEMA_VERSION}: \
-                 run the newer angelia that wrote it, or restore a backup",
-                path.display()
-            ),
-        )),
-    }
 }
 
 /// Only the owner reads the database: it holds message text that waits.

@@ -1,12 +1,18 @@
 //! Dropping what is past its time, in steps small enough not to hold up appends.
 
-use super::Sqlite;
 use super::inbox::drop_as_gap;
 use super::webchat::KEPT_PER_ROOM;
 use super::writer::{Txn, now};
+use super::{Sqlite, audit, identity};
+use angelia_core::audit::{Actor, Deed};
 use angelia_core::error::Result;
+use angelia_core::identity::TOMBSTONE_FOR;
 use angelia_core::inbox::{CONVERSATIONS_FOR, GAPS_FOR, InstanceId, SEEN_FOR, Seq};
 use rusqlite::{Connection, OptionalExtension, params};
+use std::time::Duration;
+
+/// How long the audit log goes back; the schema refuses to forget sooner.
+const AUDIT_FOR: Duration = Duration::from_secs(401 * 24 * 3600);
 
 /// Rows looked at in one step.
 const STEP: i64 = 500;
@@ -21,12 +27,16 @@ pub(super) async fn prune(store: &Sqlite) -> Result<()> {
     for instance in instances {
         while store.writer.write("prune overaged entries", move |txn| prune_overaged(txn, instance)).await? {}
     }
+    while store.writer.write("prune tombstones", prune_tombstone).await? {}
     while store.writer.write("prune rooms", prune_room).await? {}
     store
         .writer
         .write("prune conversations", |txn| {
             let conversations = now() - CONVERSATIONS_FOR.as_millis() as i64;
             txn.execute("DELETE FROM conversations WHERE last_at < ?", [conversations])?;
+            txn.execute("DELETE FROM enroll_tokens WHERE expires_at < ?", [now()])?;
+            txn.execute("DELETE FROM link_codes WHERE expires_at < ?", [now()])?;
+            txn.execute("DELETE FROM audit WHERE at < ?", [now() - AUDIT_FOR.as_millis() as i64])?;
             txn.execute("DELETE FROM gaps WHERE last_at < ?", [now() - GAPS_FOR.as_millis() as i64])
         })
         .await?;
@@ -93,6 +103,30 @@ fn prune_overaged(txn: &mut Txn<'_>, instance: InstanceId) -> rusqlite::Result<b
         txn.removed(instance, overaged.into_iter().map(|(seq, _)| seq).collect());
     }
     Ok(more)
+}
+
+/// Forgets one gateway whose revocation was long enough ago, with the instance
+/// nobody else serves; `true` if there was one.
+fn prune_tombstone(txn: &mut Txn<'_>) -> rusqlite::Result<bool> {
+    let before = now() - TOMBSTONE_FOR.as_millis() as i64;
+    let found: Option<(String, String, i64)> = txn
+        .query_row(
+            "SELECT tenant, gateway_id, instance FROM gateways WHERE revoked_at < ? LIMIT 1",
+            [before],
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+        )
+        .optional()?;
+    let Some((tenant, gateway_id, instance)) = found else { return Ok(false) };
+    txn.execute("DELETE FROM gateways WHERE tenant = ? AND gateway_id = ?", [&tenant, &gateway_id])?;
+    audit::write(txn, &Deed::done(&Actor::server(), "gateway.forget", &tenant, &gateway_id))?;
+    let served: bool =
+        txn.query_row("SELECT EXISTS (SELECT 1 FROM gateways WHERE instance = ?)", [instance], |row| {
+            row.get(0)
+        })?;
+    if !served {
+        identity::forget_instance(txn, InstanceId(instance))?;
+    }
+    Ok(true)
 }
 
 /// Shortens one room that has grown too long; `true` if there was one.

@@ -1,4 +1,4 @@
--- What the connector keeps. Version 1.
+-- What the connector keeps. Version 2; migrations/ brings older databases here.
 
 -- Small facts about the database itself.
 CREATE TABLE notes (
@@ -10,16 +10,60 @@ CREATE TABLE tenants (
     tenant     TEXT PRIMARY KEY,
     created_at INTEGER NOT NULL,
     -- The instance that receives what no route assigns; initially the first.
-    default_instance INTEGER
+    default_instance INTEGER,
+    -- Sealed; made when the first gateway asks for it, and then always the same.
+    delivery_key BLOB
 ) WITHOUT ROWID;
 
--- A delivery destination: owns one inbox.
+-- As whom an issuer of identity tokens knows a tenant.
+CREATE TABLE tenant_identities (
+    issuer TEXT NOT NULL,
+    claim  TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    PRIMARY KEY (issuer, claim)
+) WITHOUT ROWID;
+
+-- OAuth clients of the built-in token endpoint; of their secrets only what
+-- recognises them.
+CREATE TABLE clients (
+    client_id          TEXT PRIMARY KEY,
+    tenant             TEXT NOT NULL,
+    secret_fingerprint BLOB NOT NULL,
+    created_at         INTEGER NOT NULL,
+    revoked_at         INTEGER
+) WITHOUT ROWID;
+
+-- Single-use tokens that let a gateway enrol; gone once used.
+CREATE TABLE enroll_tokens (
+    fingerprint BLOB PRIMARY KEY,
+    tenant      TEXT NOT NULL,
+    -- The only gateway it is for; NULL for any new one.
+    gateway_id  TEXT,
+    -- Whether that gateway existed when the token was made, so that it replaces it.
+    replaces    INTEGER NOT NULL,
+    expires_at  INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- Single-use codes that make a route where somebody types them; gone once used.
+CREATE TABLE link_codes (
+    fingerprint BLOB PRIMARY KEY,
+    tenant      TEXT NOT NULL,
+    instance    INTEGER,
+    -- NULL: whoever types it; "any"; or a JSON array of user ids.
+    allow       TEXT,
+    free        INTEGER NOT NULL,
+    expires_at  INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- A delivery destination: owns one inbox. Its number is never given again.
 CREATE TABLE instances (
-    instance  INTEGER PRIMARY KEY,
+    instance  INTEGER PRIMARY KEY AUTOINCREMENT,
     tenant    TEXT NOT NULL,
     name      TEXT NOT NULL,
     idle      INTEGER NOT NULL DEFAULT 0,
     ack_habit TEXT NOT NULL DEFAULT 'unknown',
+    -- Who made it; only they may let another gateway serve it. NULL: the operator.
+    subject   TEXT,
     UNIQUE (tenant, name)
 );
 
@@ -30,8 +74,30 @@ CREATE TABLE gateways (
     wake_url   TEXT,
     created_at INTEGER NOT NULL,
     revoked_at INTEGER,
+    -- Who enrolled it; NULL: the operator.
+    subject    TEXT,
+    display_name TEXT,
     PRIMARY KEY (tenant, gateway_id)
 );
+
+-- Which bots a gateway said it answers for: a tie-break among a tenant's own.
+CREATE TABLE fronts (
+    instance INTEGER NOT NULL,
+    platform TEXT NOT NULL,
+    bot      TEXT NOT NULL,
+    PRIMARY KEY (instance, platform, bot)
+) WITHOUT ROWID;
+
+-- What a gateway asked to be spared, per platform.
+CREATE TABLE policies (
+    instance         INTEGER NOT NULL,
+    platform         TEXT NOT NULL,
+    require_address  INTEGER NOT NULL,
+    -- A JSON array of chat, channel or guild ids.
+    free_scopes      TEXT NOT NULL,
+    allow_other_bots INTEGER NOT NULL,
+    PRIMARY KEY (instance, platform)
+) WITHOUT ROWID;
 
 CREATE TABLE gateway_secrets (
     id          INTEGER PRIMARY KEY,
@@ -39,6 +105,7 @@ CREATE TABLE gateway_secrets (
     gateway_id  TEXT NOT NULL,
     sealed      BLOB NOT NULL,
     valid_until INTEGER,
+    created_at  INTEGER NOT NULL DEFAULT 0,
     FOREIGN KEY (tenant, gateway_id) REFERENCES gateways ON DELETE CASCADE
 );
 
@@ -88,6 +155,8 @@ CREATE TABLE inbox (
     dead_at     INTEGER,
     received_at INTEGER NOT NULL,
     body        BLOB NOT NULL,
+    -- How often its author changed what it says while it waited.
+    revision    INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (instance, seq)
 ) WITHOUT ROWID;
 
@@ -135,12 +204,30 @@ CREATE INDEX actions_unfinished ON actions (id) WHERE state IN ('accepted', 'sen
 CREATE INDEX actions_by_reply ON actions (reply_to) WHERE reply_to IS NOT NULL;
 CREATE INDEX actions_by_message ON actions (message_id) WHERE message_id IS NOT NULL;
 
+-- Who changed what, and who was refused. Rows come and stay.
+CREATE TABLE audit (
+    id      INTEGER PRIMARY KEY AUTOINCREMENT,
+    at      INTEGER NOT NULL,
+    actor   TEXT NOT NULL,
+    action  TEXT NOT NULL,
+    tenant  TEXT NOT NULL DEFAULT '',
+    target  TEXT NOT NULL DEFAULT '',
+    outcome TEXT NOT NULL,
+    detail  TEXT NOT NULL DEFAULT ''
+);
+CREATE TRIGGER audit_stays BEFORE UPDATE ON audit
+BEGIN SELECT raise(ABORT, 'the audit log is append-only'); END;
+-- Four hundred days: a year, and time to look at it.
+CREATE TRIGGER audit_is_kept BEFORE DELETE ON audit WHEN OLD.at > (unixepoch() - 400 * 86400) * 1000
+BEGIN SELECT raise(ABORT, 'the audit log is append-only'); END;
+
 CREATE TABLE webchat_people (
     key_fingerprint BLOB PRIMARY KEY,
     room            TEXT NOT NULL,
     user            TEXT NOT NULL,
     created_at      INTEGER NOT NULL
 ) WITHOUT ROWID;
+CREATE INDEX webchat_people_by_room ON webchat_people (room, created_at);
 
 CREATE TABLE webchat_lines (
     id         INTEGER PRIMARY KEY,

@@ -4,8 +4,10 @@ use super::writer::{Txn, now};
 use super::{Sqlite, actions, inbox};
 use angelia_core::clock::UnixMillis;
 use angelia_core::egress::ActionState;
+use angelia_core::error::{Error, Kind, Result};
 use angelia_core::store::{
-    ActionId, ActionOutcome, Later, Line, LineEdit, NewEntry, NewLine, Person, Posted, WebchatStore,
+    ActionId, ActionOutcome, CONNECTOR, Guest, Later, Line, LineEdit, LineRevision, NewEntry, NewLine,
+    Person, Posted, WebchatStore,
 };
 use rusqlite::{OptionalExtension, Row, params};
 
@@ -17,15 +19,36 @@ impl WebchatStore for Sqlite {
     fn post_line(&self, line: NewLine, entry: Option<NewEntry>) -> Later<'_, Posted> {
         angelia_core::fail::point("before_append");
         self.writer.write("post a line", move |txn| {
-            if let Some(first) = earlier_post(txn, &line)? {
-                return Ok(Posted { message_id: first, new: false });
-            }
-            let message_id = line.message_id.clone();
-            insert(txn, line)?;
-            if let Some(entry) = entry {
+            let posted = post(txn, line)?;
+            if let Some(entry) = entry.filter(|_| posted.new) {
                 inbox::append(txn, entry)?;
             }
-            Ok(Posted { message_id, new: true })
+            Ok(posted)
+        })
+    }
+
+    fn post_answered(&self, line: NewLine, answer: NewLine) -> Later<'_, Posted> {
+        self.writer.write("post a line and its answer", move |txn| {
+            let posted = post(txn, line)?;
+            if posted.new {
+                insert(txn, answer)?;
+            }
+            Ok(posted)
+        })
+    }
+
+    fn revise_line(&self, revision: LineRevision) -> Later<'_, bool> {
+        self.writer.try_write("revise a line", move |txn| revise(txn, &revision))
+    }
+
+    fn line(&self, room: &str, message_id: &str) -> Later<'_, Option<Line>> {
+        let (room, message_id) = (room.to_owned(), message_id.to_owned());
+        self.readers.read("read a line", move |db| {
+            db.prepare_cached(&format!(
+                "SELECT {LINE_COLUMNS} FROM webchat_lines WHERE message_id = ? AND room = ?"
+            ))?
+            .query_row([message_id, room], read)
+            .optional()
         })
     }
 
@@ -64,23 +87,77 @@ impl WebchatStore for Sqlite {
         })
     }
 
+    fn rooms(&self) -> Later<'_, Vec<String>> {
+        self.readers.read("read the rooms", |db| {
+            db.prepare("SELECT room FROM webchat_people UNION SELECT room FROM webchat_lines")?
+                .query_map([], |row| row.get(0))?
+                .collect()
+        })
+    }
+
     fn invite(&self, person: Person, key_fingerprint: [u8; 32]) -> Later<'_, ()> {
         self.writer.write("invite a person", move |txn| {
+            // Who was first stays so, whatever the clock says of the second.
             txn.execute(
-                "INSERT INTO webchat_people (key_fingerprint, room, user, created_at) VALUES (?, ?, ?, ?)",
+                "INSERT INTO webchat_people (key_fingerprint, room, user, created_at) VALUES (?1, ?2, ?3,
+                 max(?4, coalesce((SELECT max(created_at) + 1 FROM webchat_people WHERE room = ?2), 0)))",
                 params![key_fingerprint, person.room, person.user, now()],
             )?;
             Ok(())
         })
     }
 
-    fn person(&self, key_fingerprint: [u8; 32]) -> Later<'_, Option<Person>> {
+    fn person(&self, key_fingerprint: [u8; 32]) -> Later<'_, Option<Guest>> {
         self.readers.read("recognise a person", move |db| {
-            db.prepare_cached("SELECT room, user FROM webchat_people WHERE key_fingerprint = ?")?
-                .query_row([key_fingerprint], |row| Ok(Person { room: row.get(0)?, user: row.get(1)? }))
-                .optional()
+            db.prepare_cached(
+                "SELECT room, user,
+                     NOT EXISTS (SELECT 1 FROM webchat_people o WHERE o.room = p.room AND o.user <> p.user),
+                     user = (SELECT user FROM webchat_people o WHERE o.room = p.room ORDER BY created_at LIMIT 1)
+                 FROM webchat_people p WHERE key_fingerprint = ?",
+            )?
+            .query_row([key_fingerprint], |row| {
+                let person = Person { room: row.get(0)?, user: row.get(1)? };
+                Ok(Guest { person, alone: row.get(2)?, first: row.get(3)? })
+            })
+            .optional()
         })
     }
+}
+
+/// Writes a person's line, unless it repeats an earlier one.
+fn post(txn: &mut Txn<'_>, line: NewLine) -> rusqlite::Result<Posted> {
+    if let Some(first) = earlier_post(txn, &line)? {
+        return Ok(Posted { message_id: first, new: false });
+    }
+    let message_id = line.message_id.clone();
+    insert(txn, line)?;
+    Ok(Posted { message_id, new: true })
+}
+
+/// Changes a person's own line, and what still waits of it.
+fn revise(txn: &mut Txn<'_>, revision: &LineRevision) -> rusqlite::Result<Result<bool>> {
+    let LineRevision { room, message_id, author, text, entry } = revision;
+    let own: Option<bool> = txn
+        .prepare_cached(
+            "SELECT author = ? AND from_agent = 0 FROM webchat_lines WHERE message_id = ? AND room = ?",
+        )?
+        .query_row([author, message_id, room], |row| row.get(0))
+        .optional()?;
+    match own {
+        None => return Ok(Err(Error::not_found("there is no such message in this room"))),
+        Some(false) => {
+            return Ok(Err(Error::new(Kind::Forbidden, "somebody else wrote this; only they can change it")));
+        }
+        Some(true) => {}
+    }
+    let id = next_id(txn)?;
+    let line = txn
+        .prepare_cached(&format!(
+            "UPDATE webchat_lines SET id = ?, text = ?, edited = 1 WHERE message_id = ? RETURNING {LINE_COLUMNS}"
+        ))?
+        .query_row(params![id, text, message_id], read)?;
+    txn.line(line);
+    inbox::revise(txn, entry).map(Ok)
 }
 
 /// The first post with the same client id, if this one repeats it.
@@ -136,16 +213,16 @@ fn next_id(txn: &Txn<'_>) -> rusqlite::Result<i64> {
     .query_row([], |row| row.get(0))
 }
 
-/// Changes the line itself; `None` if there is none, or a person wrote it.
+/// Changes the line itself; `None` if there is none, or no agent wrote it.
 fn change_first(txn: &mut Txn<'_>, edit: &LineEdit) -> rusqlite::Result<Option<Line>> {
     let next = next_id(txn)?;
     let text = edit.parts.first().map(String::as_str).unwrap_or_default();
     let line = txn
         .prepare_cached(&format!(
             "UPDATE webchat_lines SET id = ?, text = ?, edited = 1
-             WHERE room = ? AND message_id = ? AND from_agent = 1 RETURNING {LINE_COLUMNS}"
+             WHERE room = ? AND message_id = ? AND from_agent = 1 AND author <> ? RETURNING {LINE_COLUMNS}"
         ))?
-        .query_row(params![next, text, edit.room, edit.message_id], read)
+        .query_row(params![next, text, edit.room, edit.message_id, CONNECTOR], read)
         .optional()?;
     if let Some(line) = &line {
         txn.line(line.clone());

@@ -20,6 +20,10 @@ const QUEUE: usize = 4096;
 const BATCH: usize = 512;
 /// How often the write-ahead log is emptied: settled text lives on in it until then.
 const EMPTY_LOG_EVERY: Duration = Duration::from_secs(60);
+/// How often emptying the log at once is tried, and how long a reader in the
+/// way is waited for: writes wait meanwhile, so not for long.
+const EMPTY_LOG_TRIES: usize = 20;
+const EMPTY_LOG_PAUSE: Duration = Duration::from_millis(10);
 
 type Answer = Box<dyn FnOnce(Result<()>) + Send>;
 type Job = Box<dyn FnOnce(&mut Txn<'_>) -> rusqlite::Result<Answer> + Send>;
@@ -36,7 +40,9 @@ pub(super) struct Txn<'a> {
 enum News {
     Appended(InstanceId, Entry, bool),
     Removed(InstanceId, Vec<Seq>),
+    Revised(InstanceId, Entry),
     Line(Line),
+    EmptyLog(Arc<AtomicBool>),
 }
 
 impl Deref for Txn<'_> {
@@ -69,9 +75,20 @@ impl Txn<'_> {
         self.news.push(News::Removed(instance, seqs));
     }
 
+    /// Tells of an entry that says something else, once that is durable.
+    pub(super) fn revised(&mut self, instance: InstanceId, entry: Entry) {
+        self.news.push(News::Revised(instance, entry));
+    }
+
     /// Tells of a web-chat line once it is durable.
     pub(super) fn line(&mut self, line: Line) {
         self.news.push(News::Line(line));
+    }
+
+    /// Empties the log after the commit, so that what this transaction replaced
+    /// is gone from the disk; sets `emptied` if that went through.
+    pub(super) fn then_empty_log(&mut self, emptied: Arc<AtomicBool>) {
+        self.news.push(News::EmptyLog(emptied));
     }
 }
 
@@ -195,9 +212,21 @@ impl Thread {
     }
 
     /// Folds the log into the database and cuts it; readers in the way are no harm.
-    fn empty_log(&mut self) {
+    fn empty_log(&mut self) -> bool {
         self.emptied_at = clock::mono();
-        let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        let busy = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
+        busy == Ok(0)
+    }
+
+    /// The same, with some patience for readers.
+    fn empty_log_now(&mut self) -> bool {
+        (0..EMPTY_LOG_TRIES).any(|_| {
+            let emptied = self.empty_log();
+            if !emptied {
+                std::thread::sleep(EMPTY_LOG_PAUSE);
+            }
+            emptied
+        })
     }
 
     fn commit(&mut self, jobs: impl Iterator<Item = Job>) {
@@ -281,12 +310,14 @@ impl Thread {
         }
     }
 
-    fn tell(&self, news: Vec<News>) {
+    fn tell(&mut self, news: Vec<News>) {
         for item in news {
             match item {
                 News::Appended(instance, entry, ahead) => self.announce.appended(instance, entry, ahead),
                 News::Removed(instance, seqs) => self.announce.removed(instance, &seqs),
+                News::Revised(instance, entry) => self.announce.revised(instance, entry),
                 News::Line(line) => self.announce.line(&line),
+                News::EmptyLog(emptied) => emptied.store(self.empty_log_now(), Ordering::Release),
             }
         }
     }

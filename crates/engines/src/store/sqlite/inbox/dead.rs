@@ -40,7 +40,7 @@ pub(super) fn redrive(
              RETURNING {ENTRY_COLUMNS}, instance"
         ))?
         .query_map(params![instance.map(|i| i.0), seq.map(|s| s.0)], |row| {
-            Ok((InstanceId(row.get(7)?), entry(row)?))
+            Ok((InstanceId(row.get(8)?), entry(row)?))
         })?
         .collect::<rusqlite::Result<_>>()?;
     let count = rows.len() as u64;

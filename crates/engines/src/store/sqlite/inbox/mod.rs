@@ -2,12 +2,17 @@
 
 mod dead;
 mod list;
+mod revise;
+
+pub(super) use revise::revise;
 
 use super::Sqlite;
 use super::writer::{Txn, now};
 use angelia_core::clock::UnixMillis;
 use angelia_core::inbox::{AckHabit, Entry, EntryKind, InstanceId, Seq, Usage};
-use angelia_core::store::{Appended, InboxStore, Later, Listed, ListedInbox, NewEntry, Returned, Settlement};
+use angelia_core::store::{
+    Appended, InboxStore, Later, Listed, ListedInbox, NewEntry, Returned, Revision, Settlement,
+};
 use bytes::Bytes;
 use rusqlite::{OptionalExtension, Row, params};
 
@@ -15,12 +20,16 @@ use rusqlite::{OptionalExtension, Row, params};
 const CONVERSATION_REFRESH_MS: i64 = 3_600_000;
 /// What the journal says of an entry that went for the quota.
 const OVER_QUOTA: &str = "lost: the inbox was over its quota";
-const ENTRY_COLUMNS: &str = "seq, kind, platform, bot, chat_id, session_key, body";
+const ENTRY_COLUMNS: &str = "seq, kind, platform, bot, chat_id, session_key, body, revision";
 
 impl InboxStore for Sqlite {
     fn append(&self, entry: NewEntry) -> Later<'_, Appended> {
         angelia_core::fail::point("before_append");
         self.writer.write("append", move |txn| append(txn, entry))
+    }
+
+    fn revise(&self, revision: Revision) -> Later<'_, bool> {
+        self.writer.write("revise an entry", move |txn| revise(txn, &revision))
     }
 
     fn load(&self, instance: InstanceId, after: Seq, limit: usize) -> Later<'_, Vec<Entry>> {
@@ -170,6 +179,7 @@ pub(super) fn append(txn: &mut Txn<'_>, new: NewEntry) -> rusqlite::Result<Appen
         chat_id: new.chat_id,
         session_key: new.session_key,
         body: new.body,
+        revision: 0,
     };
     txn.appended(new.instance, entry, new.ahead);
     enforce_quota(txn, new.instance)?;
@@ -317,5 +327,6 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
         chat_id: row.get(4)?,
         session_key: row.get(5)?,
         body: Bytes::from(row.get::<_, Vec<u8>>(6)?),
+        revision: row.get(7)?,
     })
 }

@@ -1,0 +1,33 @@
+//! The command that is for the connector itself: `/link CODE`.
+
+/// What follows `/link` in a text whose first word it is; empty if nothing does.
+///
+/// `/link@name` counts for every name: chats with several bots show commands so,
+/// and a code that was meant for another bot must not reach an agent either.
+pub fn link_command(text: &str) -> Option<&str> {
+    let text = text.trim();
+    let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let command = word.split_once('@').map_or(word, |(command, _bot)| command);
+    command.eq_ignore_ascii_case("/link").then(|| rest.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_word_decides() {
+        for (text, rest) in [
+            ("/link abc", "abc"),
+            (" /LINK\n abc ", "abc"),
+            ("/link@angelia_bot abc", "abc"),
+            ("/link", ""),
+            ("/link a b", "a b"),
+        ] {
+            assert_eq!(link_command(text), Some(rest), "{text:?}");
+        }
+        for text in ["link abc", "/links abc", "please /link abc", "/linkabc", ""] {
+            assert_eq!(link_command(text), None, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Why an event reached nobody.
+
+/// Why an event reached nobody. Each is counted and can be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DropReason {
+    /// No route covers the place.
+    NoRoute,
+    /// The route does not let this author speak.
+    AuthorNotAllowed,
+    /// The tenant has no instance that could receive it.
+    NoInstance,
+    /// A bot wrote it, and the receiver does not listen to bots.
+    BotNotAllowed,
+    /// It was said in company and not to the bot.
+    NotAddressed,
+}
+
+impl DropReason {
+    /// Every reason, for counters.
+    pub const ALL: [Self; 5] =
+        [Self::NoRoute, Self::AuthorNotAllowed, Self::NoInstance, Self::BotNotAllowed, Self::NotAddressed];
+
+    /// The word for counters and `explain`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NoRoute => "no_route",
+            Self::AuthorNotAllowed => "author_not_allowed",
+            Self::NoInstance => "no_instance",
+            Self::BotNotAllowed => "bot_not_allowed",
+            Self::NotAddressed => "not_addressed",
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Who did what: the words of the audit log.
+
+use crate::clock::UnixMillis;
+use crate::identity::Subject;
+use std::fmt;
+
+/// Longest text of one column; what others send may be longer.
+const MAX_WORDS: usize = 200;
+
+/// Who changed something, or tried to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Actor(String);
+
+impl Actor {
+    /// Whoever holds the admin token or the data directory.
+    pub fn operator() -> Self {
+        Self("operator".into())
+    }
+
+    /// The server itself, in its upkeep.
+    pub fn server() -> Self {
+        Self("server".into())
+    }
+
+    /// Somebody who has not proven who they are.
+    pub fn stranger() -> Self {
+        Self("stranger".into())
+    }
+
+    /// The holder of an identity token.
+    pub fn subject(subject: &Subject) -> Self {
+        Self(format!("subject {subject}"))
+    }
+
+    /// A gateway, by its own secret.
+    pub fn gateway(tenant: &str, gateway_id: &str) -> Self {
+        Self(format!("gateway {tenant}/{gateway_id}"))
+    }
+
+    /// A person on a platform.
+    pub fn person(platform: &str, user: &str) -> Self {
+        Self(format!("person {platform}:{user}"))
+    }
+
+    /// The word in the log.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Actor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One line of the log, before it has a number.
+#[derive(Clone, Debug)]
+pub struct Deed {
+    /// Who.
+    pub actor: Actor,
+    /// What, as `noun.verb`.
+    pub action: &'static str,
+    /// Whose; empty if nobody's.
+    pub tenant: String,
+    /// To which thing.
+    pub target: String,
+    /// `done`, or `refused` and why.
+    pub outcome: String,
+    /// What else is worth knowing. Never a secret, never a message's text.
+    pub detail: String,
+}
+
+impl Deed {
+    /// Something that was done.
+    pub fn done(actor: &Actor, action: &'static str, tenant: &str, target: &str) -> Self {
+        Self {
+            actor: actor.clone(),
+            action,
+            tenant: short(tenant),
+            target: short(target),
+            outcome: "done".into(),
+            detail: String::new(),
+        }
+    }
+
+    /// Something that was refused; the reason is one of ours, not the caller's words.
+    pub fn refused(actor: &Actor, action: &'static str, tenant: &str, target: &str, why: &str) -> Self {
+        Self { outcome: format!("refused: {}", short(why)), ..Self::done(actor, action, tenant, target) }
+    }
+
+    /// With something else worth knowing.
+    pub fn with(mut self, detail: impl AsRef<str>) -> Self {
+        self.detail = short(detail.as_ref());
+        self
+    }
+}
+
+/// One line of the log.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct AuditLine {
+    /// Its number; grows.
+    pub id: i64,
+    /// When.
+    pub at: UnixMillis,
+    /// Who.
+    pub actor: String,
+    /// What, as `noun.verb`.
+    pub action: String,
+    /// Whose.
+    pub tenant: String,
+    /// To which thing.
+    pub target: String,
+    /// `done`, or `refused` and why.
+    pub outcome: String,
+    /// What else is worth knowing.
+    pub detail: String,
+}
+
+/// Cuts what others made up, and keeps control characters out of a log that people read in terminals.
+fn short(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).take(MAX_WORDS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_made_up_is_cut_and_harmless() {
+        let deed = Deed::refused(
+            &Actor::stranger(),
+            "gateway.enroll",
+            "a\u{1b}[2J",
+            &"x".repeat(10_000),
+            "unknown token",
+        );
+        assert_eq!(deed.tenant, "a\u{fffd}[2J");
+        assert_eq!(deed.target.len(), MAX_WORDS);
+        assert_eq!(deed.outcome, "refused: unknown token");
+    }
+}

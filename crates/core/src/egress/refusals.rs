@@ -1,0 +1,159 @@
+//! How many refused calls one tenant may cause.
+//!
+//! Providers ban a bot that keeps calling where it may not, and a ban hits
+//! every tenant of the bot.
+
+use crate::clock::Mono;
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+/// Refused calls of one tenant within [`REFUSED_WINDOW`]. Discord bans at
+/// 10,000 in ten minutes: ten tenants at their worst stay below.
+pub const MAX_REFUSED: usize = 100;
+/// See [`MAX_REFUSED`].
+pub const REFUSED_WINDOW: Duration = Duration::from_secs(60);
+
+/// Whether a tenant may make a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leave {
+    /// Yes. Its end is to be told with [`Refusals::done`].
+    Go,
+    /// Calls under way could already use up what is left: ask again when one is done.
+    Wait,
+    /// No: too many were refused.
+    No,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Tally {
+    /// When calls were refused, oldest first; at most [`MAX_REFUSED`].
+    refused: VecDeque<Mono>,
+    under_way: usize,
+}
+
+/// The refused calls of the last minute, tenant by tenant.
+///
+/// A call under way counts as one that may be refused, so that many at once
+/// cannot get past the limit together.
+#[derive(Clone, Debug, Default)]
+pub struct Refusals {
+    tenants: HashMap<String, Tally>,
+    swept_at: Mono,
+}
+
+impl Refusals {
+    /// Asks for leave to make one call.
+    pub fn ask(&mut self, tenant: &str, now: Mono) -> Leave {
+        self.sweep(now);
+        if !self.tenants.contains_key(tenant) {
+            self.tenants.insert(tenant.to_owned(), Tally::default());
+        }
+        let Some(tally) = self.tenants.get_mut(tenant) else { return Leave::Wait };
+        tally.pass(now);
+        if tally.refused.len() >= MAX_REFUSED {
+            return Leave::No;
+        }
+        if tally.refused.len() + tally.under_way >= MAX_REFUSED {
+            return Leave::Wait;
+        }
+        tally.under_way += 1;
+        Leave::Go
+    }
+
+    /// A call is over.
+    pub fn done(&mut self, tenant: &str, refused: bool, now: Mono) {
+        let Some(tally) = self.tenants.get_mut(tenant) else { return };
+        tally.under_way = tally.under_way.saturating_sub(1);
+        tally.pass(now);
+        if refused {
+            tally.refused.push_back(now);
+        }
+    }
+
+    /// Forgets tenants that have not been heard of for a window.
+    fn sweep(&mut self, now: Mono) {
+        if now.since(self.swept_at) < REFUSED_WINDOW {
+            return;
+        }
+        self.swept_at = now;
+        self.tenants.retain(|_, tally| {
+            tally.pass(now);
+            tally.under_way > 0 || !tally.refused.is_empty()
+        });
+    }
+}
+
+impl Tally {
+    fn pass(&mut self, now: Mono) {
+        while self.refused.front().is_some_and(|at| now.since(*at) >= REFUSED_WINDOW) {
+            self.refused.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(seconds: u64) -> Mono {
+        Mono(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn the_hundred_and_first_is_not_made() {
+        let mut refusals = Refusals::default();
+        for n in 0..100 {
+            assert_eq!(refusals.ask("loud", at(n / 2)), Leave::Go);
+            refusals.done("loud", true, at(n / 2));
+        }
+        assert_eq!(refusals.ask("loud", at(59)), Leave::No);
+        assert_eq!(refusals.ask("quiet", at(59)), Leave::Go, "others are not touched");
+        assert_eq!(refusals.ask("loud", at(60)), Leave::Go, "the first two are a minute old");
+        assert_eq!(refusals.ask("loud", at(60)), Leave::Go);
+        assert_eq!(refusals.ask("loud", at(60)), Leave::Wait, "those two may still be refused");
+        refusals.done("loud", false, at(60));
+        assert_eq!(refusals.ask("loud", at(60)), Leave::Go);
+    }
+
+    #[test]
+    fn tenants_are_forgotten() {
+        let mut refusals = Refusals::default();
+        for n in 0..1_000 {
+            let tenant = format!("t{n}");
+            assert_eq!(refusals.ask(&tenant, at(1)), Leave::Go);
+            refusals.done(&tenant, n % 2 == 0, at(1));
+        }
+        refusals.ask("t", at(62));
+        assert_eq!(refusals.tenants.len(), 1);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(500) })]
+
+        /// Whatever calls end when, no minute holds more than a hundred refusals.
+        #[test]
+        fn no_minute_holds_more(steps in prop::collection::vec((0u8..4, 0u64..12, any::<bool>()), 1..1_500)) {
+            let (mut refusals, mut now, mut under_way) = (Refusals::default(), 0, 0);
+            let mut refused: Vec<u64> = Vec::new();
+            for (kind, pass, bad) in steps {
+                now += pass / 11;
+                if kind < 3 {
+                    let leave = refusals.ask("a", at(now));
+                    let recent = refused.iter().filter(|then| **then + 60 > now).count();
+                    prop_assert_eq!(leave == Leave::No, recent >= 100);
+                    under_way += usize::from(leave == Leave::Go);
+                }
+                if (kind == 3 || under_way > 90) && under_way > 0 {
+                    under_way -= 1;
+                    refusals.done("a", bad, at(now));
+                    if bad {
+                        refused.push(now);
+                    }
+                }
+                let recent = refused.iter().filter(|then| **then + 60 > now).count();
+                prop_assert!(recent <= 100);
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! From a frame to the one place it would write to, or a refusal.
+
+use super::{Sender, authorize};
+use crate::admission::Routes;
+use angelia_contract::action::{Action, Metadata};
+use angelia_contract::frame::Outbound;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// Longest text of one action. Agents write pages, not books; the platforms'
+/// limits are far below.
+pub const MAX_CONTENT: usize = 256 * 1024;
+
+/// What an action would write to. A platform writes there and nowhere else:
+/// it takes no other hint for a place, because only this one was checked.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Target {
+    /// The chat.
+    pub chat_id: String,
+    /// The thread in it, if the action names one.
+    pub thread_id: Option<String>,
+}
+
+impl Target {
+    /// A chat without a thread.
+    pub fn chat(chat_id: impl Into<String>) -> Self {
+        Self { chat_id: chat_id.into(), thread_id: None }
+    }
+
+    /// Where an action would write; `None` if it names no chat.
+    pub fn of(action: &Action) -> Option<Self> {
+        let thread_id = action.metadata().and_then(thread_id);
+        action.chat_id().map(|chat_id| Self { chat_id: chat_id.to_owned(), thread_id })
+    }
+}
+
+/// The thread a gateway asks for. What is neither text nor number is kept as
+/// it is written, so that no platform takes it for the absence of a thread.
+fn thread_id(metadata: &Metadata) -> Option<String> {
+    match metadata.get("thread_id")? {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()).filter(|text| !text.is_empty()),
+        other => Some(other.to_string()),
+    }
+}
+
+/// One shared identity, as far as it matters where an action goes.
+pub trait Bot {
+    /// The platform's name on the wire.
+    fn platform(&self) -> &str;
+
+    /// The bot's id.
+    fn id(&self) -> &str;
+
+    /// The places that cover what would really be written to, most specific
+    /// first; `None` if there is no such target here.
+    fn places(&self, target: &Target) -> Option<Vec<String>>;
+}
+
+/// An action that may be performed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Goal {
+    /// The position of the bot that performs it.
+    pub bot: usize,
+    /// Where it writes to.
+    pub target: Target,
+}
+
+/// Why an action is not performed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The target is not the sender's. It is not told whose it is, or whether it exists.
+    Declined,
+    /// The action itself cannot be taken.
+    Unusable(String),
+}
+
+/// Decides where a frame of `sender` goes.
+///
+/// Nothing in the frame grants anything. Its `platform` may leave out bots of
+/// other platforms, if there is a bot of that name here at all; gateways also
+/// write names that mean nothing to us. `botId` and `scope_id` are not read.
+pub fn decide<B: Bot + ?Sized>(
+    routes: &Routes,
+    bots: &[Arc<B>],
+    sender: Sender<'_>,
+    frame: &Outbound,
+) -> Result<Goal, Refusal> {
+    let target = usable(&frame.action)?;
+    let hint = frame.platform.as_deref().filter(|name| bots.iter().any(|bot| bot.platform() == *name));
+    let bot = bots.iter().position(|bot| {
+        hint.is_none_or(|name| name == bot.platform()) && may_write(routes, &**bot, sender, &target)
+    });
+    bot.map(|bot| Goal { bot, target }).ok_or(Refusal::Declined)
+}
+
+/// Whether `sender` may write to `target` through `bot`, by the routes as they stand now.
+pub fn may_write<B: Bot + ?Sized>(routes: &Routes, bot: &B, sender: Sender<'_>, target: &Target) -> bool {
+    bot.places(target).is_some_and(|places| {
+        let places: Vec<&str> = places.iter().map(String::as_str).collect();
+        authorize(routes, sender, bot.platform(), bot.id(), &places)
+    })
+}
+
+/// The target of an action that can be taken at all.
+fn usable(action: &Action) -> Result<Target, Refusal> {
+    let unusable = |why: String| Err(Refusal::Unusable(why));
+    match action {
+        Action::Unreadable { reason, .. } => unusable(format!("this action cannot be read: {reason}")),
+        Action::FollowUp { .. } => unusable("there is no capability for this session".into()),
+        Action::Send { content, .. } | Action::Edit { content, .. } if content.len() > MAX_CONTENT => {
+            unusable(format!("the text is longer than {MAX_CONTENT} bytes"))
+        }
+        _ => Target::of(action).ok_or_else(|| Refusal::Unusable("this action names no chat".into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn target(action: Value) -> Option<Target> {
+        Target::of(&Action::from_value(action))
+    }
+
+    #[test]
+    fn the_thread_is_part_of_the_target() {
+        let with = |thread: Value| {
+            target(json!({"op": "send", "chat_id": 7, "metadata": {"thread_id": thread}})).unwrap().thread_id
+        };
+        assert_eq!(with(json!("9")).as_deref(), Some("9"));
+        assert_eq!(with(json!(9)).as_deref(), Some("9"));
+        assert_eq!((with(json!("")), with(json!(null))), (None, None));
+        for odd in [json!(false), json!([]), json!({"id": "9"})] {
+            assert!(with(odd.clone()).is_some(), "{odd} is not the absence of a thread");
+        }
+        assert_eq!(target(json!({"op": "get_chat_info", "chat_id": "7"})), Some(Target::chat("7")));
+        assert_eq!(target(json!({"op": "fly"})), None);
+    }
+}

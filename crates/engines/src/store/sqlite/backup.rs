@@ -1,0 +1,226 @@
+//! A copy of the database in one file, made beside a running server.
+//!
+//! The copy is a snapshot: what was committed when it began is in it, what
+//! comes meanwhile is not, and nobody waits for it. It is read back before it
+//! gets its name, so that a file with that name is a good one.
+
+use super::{DATABASE, open_for_reading};
+use angelia_core::error::{Error, Result};
+use angelia_core::seal::{self, KEY_CHECK};
+use angelia_core::secret::random_hex;
+use rusqlite::{Connection, OptionalExtension};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+/// How often the caller hears how far it is.
+const TOLD_EVERY: Duration = Duration::from_millis(500);
+
+/// A copy that was made.
+#[derive(Clone, Debug)]
+pub struct Backup {
+    /// How large it is.
+    pub bytes: u64,
+    /// The version of its schema.
+    pub schema_version: i64,
+    /// The master key it needs; `None` if nothing in it was ever sealed.
+    pub key_id: Option<String>,
+}
+
+/// Copies the database of `data_dir` to `target`, which must not exist.
+///
+/// `progress` hears now and then how many bytes of about how many are written.
+pub fn backup(data_dir: &Path, target: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Backup> {
+    if fs::symlink_metadata(target).is_ok() {
+        return Err(taken(target));
+    }
+    let database = data_dir.join(DATABASE);
+    if !database.exists() {
+        return Err(Error::not_found(format!("{} holds no data; check server.data_dir", data_dir.display())));
+    }
+    let partial = Partial::new(target)?;
+    let source = open_for_reading(&database)?;
+    let expected = size(&source).map_err(|e| broken("read", &database, &e))?;
+    copy(source, &partial.path, expected, progress)?;
+    let made = check(&partial.path)?;
+    partial.keep(target)?;
+    Ok(made)
+}
+
+/// The file while it grows; gone again unless it is kept.
+struct Partial {
+    path: PathBuf,
+}
+
+impl Partial {
+    fn new(target: &Path) -> Result<Self> {
+        let name = target.file_name().ok_or_else(|| {
+            Error::invalid(format!("{} names no file; say where to put the backup", target.display()))
+        })?;
+        let name = format!(".{}.{}.partial", name.to_string_lossy(), random_hex::<4>());
+        let path = target.with_file_name(name);
+        let mut options = File::options();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::OpenOptionsExt;
+            // Before the first byte: it will hold message text that waits.
+            options.mode(0o600);
+        }
+        options.open(&path).map_err(|e| cannot("write", &path, &e))?;
+        Ok(Self { path })
+    }
+
+    /// Gives it its name, durably, and not over another file.
+    fn keep(self, target: &Path) -> Result<()> {
+        File::open(&self.path)
+            .and_then(|file| file.sync_all())
+            .map_err(|e| cannot("write", &self.path, &e))?;
+        match fs::hard_link(&self.path, target) {
+            Ok(()) => {}
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => return Err(taken(target)),
+            // Not every file system has links; then the look before has to do.
+            Err(_) => fs::rename(&self.path, target).map_err(|e| cannot("write", target, &e))?,
+        }
+        let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let synced = File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all());
+        synced.map_err(|e| cannot("write", target, &e))
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Copies in a thread of its own, and watches the file grow.
+fn copy(source: Connection, target: &Path, expected: u64, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+    let (done, finished) = sync_channel(1);
+    let path = target.to_owned();
+    let copying = std::thread::spawn(move || {
+        let copied = source.execute("VACUUM INTO ?", [path.to_string_lossy()]);
+        let _ = done.send(());
+        copied
+    });
+    while finished.recv_timeout(TOLD_EVERY) == Err(RecvTimeoutError::Timeout) {
+        let written = fs::metadata(target).map_or(0, |file| file.len());
+        progress(written.min(expected), expected);
+    }
+    let copied = copying.join().map_err(|_| Error::internal("the copy broke off"))?;
+    copied.map(drop).map_err(|e| broken("copied", target, &e))
+}
+
+/// About how large the copy becomes: free pages are not copied.
+fn size(source: &Connection) -> rusqlite::Result<u64> {
+    let number = |name: &str| source.pragma_query_value(None, name, |row| row.get::<_, u64>(0));
+    Ok((number("page_count")?.saturating_sub(number("freelist_count")?)) * number("page_size")?)
+}
+
+/// Reads the copy back.
+fn check(path: &Path) -> Result<Backup> {
+    let failed = |e: rusqlite::Error| broken("read back", path, &e);
+    let copy = open_for_reading(path)?;
+    let verdict: String = copy.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(failed)?;
+    if verdict != "ok" {
+        return Err(Error::internal(format!(
+            "the copy is damaged: {verdict}; check the disk, and the database with it, and try again"
+        )));
+    }
+    let schema_version = copy.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
+    let sealed: Option<Vec<u8>> = copy
+        .query_row("SELECT value FROM notes WHERE name = ?", [KEY_CHECK], |row| row.get(0))
+        .optional()
+        .map_err(failed)?;
+    let bytes = fs::metadata(path).map_err(|e| cannot("read", path, &e))?.len();
+    Ok(Backup { bytes, schema_version, key_id: sealed.as_deref().and_then(seal::key_id) })
+}
+
+fn taken(target: &Path) -> Error {
+    Error::conflict(format!("{} exists already; choose another name, or move it away", target.display()))
+}
+
+fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Error {
+    Error::internal(format!("cannot {what} {}: {error}", path.display()))
+}
+
+fn broken(what: &str, path: &Path, error: &rusqlite::Error) -> Error {
+    Error::internal(format!("{} could not be {what}: {error}; nothing was kept", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn database(folder: &Path) -> Connection {
+        let db = Connection::open(folder.join(DATABASE)).unwrap();
+        db.execute_batch(
+            "PRAGMA journal_mode = WAL; PRAGMA user_version = 7;
+             CREATE TABLE notes (name TEXT PRIMARY KEY, value BLOB);
+             CREATE TABLE log (seq INTEGER PRIMARY KEY AUTOINCREMENT, text TEXT);
+             INSERT INTO log (text) VALUES ('one'), ('two'), ('three');
+             DELETE FROM log WHERE seq = 3;
+             INSERT INTO notes VALUES ('key_check', x'a1b2c3d400000000000000000000000000000000000000000000000000');",
+        )
+        .unwrap();
+        db
+    }
+
+    fn files(folder: &Path) -> Vec<String> {
+        let names =
+            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| !name.starts_with(DATABASE)).collect()
+    }
+
+    #[test]
+    fn the_copy_holds_what_was_committed_and_numbers_go_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = database(folder.path());
+        let target = folder.path().join("copy.db");
+        let made = backup(folder.path(), &target, &mut |_, _| {}).unwrap();
+        assert_eq!((made.schema_version, made.key_id.as_deref()), (7, Some("a1b2c3d4")));
+        assert_eq!(made.bytes, fs::metadata(&target).unwrap().len());
+        assert_eq!(files(folder.path()), ["copy.db"], "nothing else is left");
+        db.execute("INSERT INTO log (text) VALUES ('later')", []).unwrap();
+        let copy = Connection::open(&target).unwrap();
+        let texts: String =
+            copy.query_row("SELECT group_concat(text) FROM log", [], |row| row.get(0)).unwrap();
+        assert_eq!(texts, "one,two");
+        copy.execute("INSERT INTO log (text) VALUES ('next')", []).unwrap();
+        assert_eq!(copy.last_insert_rowid(), 4, "no number is given twice");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_the_owner_reads_it() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        drop(database(folder.path()));
+        let target = folder.path().join("copy.db");
+        backup(folder.path(), &target, &mut |_, _| {}).unwrap();
+        assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn nothing_is_overwritten_and_nothing_half_done_stays() {
+        use angelia_core::Kind;
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("copy.db");
+        let missing = backup(folder.path(), &target, &mut |_, _| {}).unwrap_err();
+        assert_eq!(missing.kind(), Kind::NotFound);
+        drop(database(folder.path()));
+        fs::write(&target, "mine").unwrap();
+        let error = backup(folder.path(), &target, &mut |_, _| {}).unwrap_err();
+        assert_eq!(error.kind(), Kind::Conflict);
+        assert_eq!(fs::read(&target).unwrap(), b"mine");
+        // A page in the middle is lost.
+        fs::remove_file(&target).unwrap();
+        let path = folder.path().join(DATABASE);
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[4096..8192].fill(0xff);
+        fs::write(&path, bytes).unwrap();
+        assert!(backup(folder.path(), &target, &mut |_, _| {}).is_err());
+        assert_eq!(files(folder.path()), Vec::<String>::new());
+    }
+}

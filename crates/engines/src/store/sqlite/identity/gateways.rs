@@ -1,0 +1,251 @@
+//! Gateways, their secrets and the instances they serve.
+
+use super::super::Sqlite;
+use super::super::audit::write as audit;
+use super::super::writer::{Txn, now};
+use angelia_core::audit::{Actor, Deed};
+use angelia_core::clock::UnixMillis;
+use angelia_core::error::{Error, Result};
+use angelia_core::identity::{Subject, judge_instance};
+use angelia_core::inbox::InstanceId;
+use angelia_core::store::{GatewayChange, Later, NewGateway, StoredGateway, StoredSecret};
+use rusqlite::{Connection, OptionalExtension, params};
+
+impl Sqlite {
+    /// Changes one gateway and answers what it is then; not found if there is none.
+    pub(super) fn change(
+        &self,
+        tenant: &str,
+        gateway_id: &str,
+        change: impl FnOnce(&Txn<'_>, &str, &str) -> rusqlite::Result<Result<()>> + Send + 'static,
+    ) -> Later<'_, StoredGateway> {
+        let (tenant, gateway_id) = (tenant.to_owned(), gateway_id.to_owned());
+        self.writer.try_write("change a gateway", move |txn| {
+            if find(txn, &tenant, &gateway_id)?.is_none() {
+                return Ok(Err(Error::not_found(format!("tenant {tenant:?} has no gateway {gateway_id:?}"))));
+            }
+            if let Err(refused) = change(txn, &tenant, &gateway_id)? {
+                return Ok(Err(refused));
+            }
+            let changed = find(txn, &tenant, &gateway_id)?;
+            Ok(changed.ok_or_else(|| Error::internal("the gateway is gone")))
+        })
+    }
+}
+
+/// Enrols a gateway, with its tenant and instance where they are new.
+pub(in super::super) fn create_gateway(
+    txn: &Txn<'_>,
+    new: NewGateway,
+    action: &'static str,
+    by: &Actor,
+) -> rusqlite::Result<Result<StoredGateway>> {
+    if find(txn, &new.tenant, &new.gateway_id)?.is_some() {
+        return Ok(Err(Error::conflict(format!(
+            "tenant {:?} already has a gateway {:?}; choose another id",
+            new.tenant, new.gateway_id
+        ))));
+    }
+    let name = new.instance.clone().unwrap_or_else(|| new.gateway_id.clone());
+    if let Err(refused) = may_join(txn, &new.tenant, &name, new.subject.as_ref())? {
+        return Ok(Err(refused));
+    }
+    let at = now();
+    txn.execute(
+        "INSERT INTO tenants (tenant, created_at) VALUES (?, ?) ON CONFLICT DO NOTHING",
+        params![new.tenant, at],
+    )?;
+    let subject = new.subject.as_ref().map(Subject::as_str);
+    let instance = instance(txn, &new.tenant, &name, subject)?;
+    txn.execute(
+        "UPDATE tenants SET default_instance = ? WHERE tenant = ? AND default_instance IS NULL",
+        params![instance, new.tenant],
+    )?;
+    txn.execute(
+        "INSERT INTO gateways (tenant, gateway_id, instance, wake_url, created_at, subject, display_name)
+         VALUES (?, ?, ?, ?, ?, ?, ?)",
+        params![new.tenant, new.gateway_id, instance, new.wake_url, at, subject, new.display_name],
+    )?;
+    add_secret(txn, &new.tenant, &new.gateway_id, &new.sealed_secret)?;
+    audit(txn, &Deed::done(by, action, &new.tenant, &new.gateway_id))?;
+    let made = find(txn, &new.tenant, &new.gateway_id)?;
+    Ok(made.ok_or_else(|| Error::internal("the gateway is gone")))
+}
+
+/// Gives a gateway a new secret; those it has are good until `old_until`.
+pub(in super::super) fn renew_secret(
+    txn: &Txn<'_>,
+    tenant: &str,
+    gateway_id: &str,
+    sealed: &[u8],
+    old_until: UnixMillis,
+) -> rusqlite::Result<()> {
+    txn.execute(
+        "DELETE FROM gateway_secrets WHERE tenant = ? AND gateway_id = ? AND valid_until < ?",
+        params![tenant, gateway_id, now()],
+    )?;
+    txn.execute(
+        "UPDATE gateway_secrets SET valid_until = ? WHERE tenant = ? AND gateway_id = ? AND valid_until IS NULL",
+        params![old_until.0, tenant, gateway_id],
+    )?;
+    add_secret(txn, tenant, gateway_id, sealed)
+}
+
+fn add_secret(txn: &Txn<'_>, tenant: &str, gateway_id: &str, sealed: &[u8]) -> rusqlite::Result<()> {
+    txn.execute(
+        "INSERT INTO gateway_secrets (tenant, gateway_id, sealed, created_at) VALUES (?, ?, ?, ?)",
+        params![tenant, gateway_id, sealed, now()],
+    )?;
+    Ok(())
+}
+
+/// Whether `subject` may let a gateway serve the tenant's instance of that name; the operator always may.
+fn may_join(
+    txn: &Txn<'_>,
+    tenant: &str,
+    name: &str,
+    subject: Option<&Subject>,
+) -> rusqlite::Result<Result<()>> {
+    let Some(subject) = subject else { return Ok(Ok(())) };
+    let found: Option<(Option<String>, bool)> = txn
+        .query_row(
+            "SELECT subject, EXISTS (SELECT 1 FROM gateways g WHERE g.instance = i.instance)
+                    AND NOT EXISTS (SELECT 1 FROM gateways g WHERE g.instance = i.instance AND revoked_at IS NULL)
+             FROM instances i WHERE tenant = ? AND name = ?",
+            [tenant, name],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+        .optional()?;
+    Ok(found.map_or(Ok(()), |(owner, revoked)| {
+        judge_instance(owner.map(Subject::stored).as_ref(), revoked, subject)
+    }))
+}
+
+/// The tenant's instance of that name, made if there is none.
+fn instance(txn: &Txn<'_>, tenant: &str, name: &str, subject: Option<&str>) -> rusqlite::Result<i64> {
+    txn.query_row(
+        "INSERT INTO instances (tenant, name, subject) VALUES (?, ?, ?)
+         ON CONFLICT (tenant, name) DO UPDATE SET name = excluded.name RETURNING instance",
+        params![tenant, name, subject],
+        |row| row.get(0),
+    )
+}
+
+/// Changes what a gateway cannot tell itself.
+pub(super) fn change(
+    txn: &Txn<'_>,
+    tenant: &str,
+    gateway_id: &str,
+    change: &GatewayChange,
+    by: &Actor,
+) -> rusqlite::Result<Result<()>> {
+    if let Some(name) = &change.instance
+        && let Some(waiting) = would_be_left(txn, tenant, gateway_id, name)?
+    {
+        return Ok(Err(Error::conflict(format!(
+            "{waiting} messages wait for the instance that gateway {gateway_id:?} serves now, and nobody else \
+             would fetch them; let it connect first, or purge them (angelia inbox purge)"
+        ))));
+    }
+    if let Some(name) = &change.instance
+        && let Err(refused) = may_join(txn, tenant, name, change.subject.as_ref())?
+    {
+        return Ok(Err(refused));
+    }
+    let mut set = Vec::new();
+    if let Some(url) = &change.wake_url {
+        txn.execute(
+            "UPDATE gateways SET wake_url = ? WHERE tenant = ? AND gateway_id = ?",
+            params![url, tenant, gateway_id],
+        )?;
+        set.push("wake_url".to_owned());
+    }
+    if let Some(name) = &change.display_name {
+        txn.execute(
+            "UPDATE gateways SET display_name = ? WHERE tenant = ? AND gateway_id = ?",
+            params![name, tenant, gateway_id],
+        )?;
+        set.push("display_name".to_owned());
+    }
+    if let Some(name) = &change.instance {
+        let subject = change.subject.as_ref().map(Subject::as_str);
+        let instance = instance(txn, tenant, name, subject)?;
+        txn.execute(
+            "UPDATE gateways SET instance = ? WHERE tenant = ? AND gateway_id = ?",
+            params![instance, tenant, gateway_id],
+        )?;
+        set.push(format!("instance {name}"));
+    }
+    audit(txn, &Deed::done(by, "gateway.set", tenant, gateway_id).with(set.join(", ")))?;
+    Ok(Ok(()))
+}
+
+/// How many messages nobody would fetch any more if the gateway served `name` instead.
+fn would_be_left(txn: &Txn<'_>, tenant: &str, gateway_id: &str, name: &str) -> rusqlite::Result<Option<u64>> {
+    let waiting: u64 = txn
+        .query_row(
+            "SELECT count(*) FROM gateways g JOIN instances i USING (instance)
+             JOIN inbox USING (instance)
+             WHERE g.tenant = ?1 AND g.gateway_id = ?2 AND i.name <> ?3 AND dead_at IS NULL
+             AND NOT EXISTS (SELECT 1 FROM gateways o WHERE o.instance = g.instance
+                             AND o.revoked_at IS NULL AND o.gateway_id <> g.gateway_id)",
+            [tenant, gateway_id, name],
+            |row| row.get(0),
+        )
+        .optional()?
+        .unwrap_or_default();
+    Ok((waiting > 0).then_some(waiting))
+}
+
+/// The gateway with this tenant and id.
+pub(in super::super) fn find(
+    db: &Connection,
+    tenant: &str,
+    gateway_id: &str,
+) -> rusqlite::Result<Option<StoredGateway>> {
+    list(db, Some((tenant, gateway_id))).map(|mut found| found.pop())
+}
+
+/// All gateways, or the one with this tenant and id.
+pub(super) fn list(db: &Connection, named: Option<(&str, &str)>) -> rusqlite::Result<Vec<StoredGateway>> {
+    let only = if named.is_some() { "WHERE g.tenant = ?1 AND g.gateway_id = ?2" } else { "" };
+    let (tenant, gateway_id) = named.unzip();
+    let values: Vec<&str> = tenant.into_iter().chain(gateway_id).collect();
+    let mut gateways: Vec<StoredGateway> = db
+        .prepare_cached(&format!(
+            "SELECT g.tenant, g.gateway_id, g.instance, i.name, g.wake_url, g.created_at, g.revoked_at,
+                    g.subject, g.display_name
+             FROM gateways g JOIN instances i USING (instance) {only} ORDER BY g.rowid"
+        ))?
+        .query_map(rusqlite::params_from_iter(values), |row| {
+            Ok(StoredGateway {
+                tenant: row.get(0)?,
+                gateway_id: row.get(1)?,
+                instance: InstanceId(row.get(2)?),
+                instance_name: row.get(3)?,
+                wake_url: row.get(4)?,
+                created_at: UnixMillis(row.get(5)?),
+                revoked_at: row.get::<_, Option<i64>>(6)?.map(UnixMillis),
+                subject: row.get::<_, Option<String>>(7)?.map(Subject::stored),
+                display_name: row.get(8)?,
+                secrets: Vec::new(),
+            })
+        })?
+        .collect::<rusqlite::Result<_>>()?;
+    let mut secrets = db.prepare_cached(
+        "SELECT sealed, valid_until, created_at FROM gateway_secrets
+         WHERE tenant = ? AND gateway_id = ? ORDER BY id DESC",
+    )?;
+    for gateway in &mut gateways {
+        gateway.secrets = secrets
+            .query_map([&gateway.tenant, &gateway.gateway_id], |row| {
+                Ok(StoredSecret {
+                    sealed: row.get(0)?,
+                    valid_until: row.get::<_, Option<i64>>(1)?.map(UnixMillis),
+                    created_at: UnixMillis(row.get(2)?),
+                })
+            })?
+            .collect::<rusqlite::Result<_>>()?;
+    }
+    Ok(gateways)
+}

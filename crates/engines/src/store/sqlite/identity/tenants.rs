@@ -1,0 +1,135 @@
+//! Tenants, from their making to their removal.
+
+use super::super::audit::write as audit;
+use super::super::writer::{Txn, now};
+use angelia_core::audit::{Actor, Deed};
+use angelia_core::error::{Error, Result};
+use angelia_core::inbox::{InstanceId, Seq, Usage};
+use angelia_core::store::{RemovedTenant, TenantIdentity};
+use rusqlite::{Connection, OptionalExtension, params};
+
+/// Whether there is such a tenant.
+pub(in super::super) fn exists(db: &Connection, tenant: &str) -> rusqlite::Result<bool> {
+    db.prepare_cached("SELECT EXISTS (SELECT 1 FROM tenants WHERE tenant = ?)")?
+        .query_row([tenant], |row| row.get(0))
+}
+
+pub(super) fn create(
+    txn: &Txn<'_>,
+    tenant: &str,
+    identity: Option<&TenantIdentity>,
+    by: &Actor,
+) -> rusqlite::Result<Result<()>> {
+    if exists(txn, tenant)? {
+        return Ok(Err(Error::conflict(format!("there is a tenant {tenant:?} already"))));
+    }
+    if let Some(identity) = identity
+        && let Some(other) = proves(txn, identity)?
+    {
+        return Ok(Err(taken(identity, &other)));
+    }
+    txn.execute("INSERT INTO tenants (tenant, created_at) VALUES (?, ?)", params![tenant, now()])?;
+    audit(txn, &Deed::done(by, "tenant.create", tenant, tenant))?;
+    if let Some(identity) = identity {
+        insert(txn, identity, by)?;
+    }
+    Ok(Ok(()))
+}
+
+pub(super) fn link(txn: &Txn<'_>, identity: &TenantIdentity, by: &Actor) -> rusqlite::Result<Result<()>> {
+    if !exists(txn, &identity.tenant)? {
+        return Ok(Err(Error::not_found(format!("there is no tenant {:?}", identity.tenant))));
+    }
+    match proves(txn, identity)? {
+        Some(other) if other == identity.tenant => Ok(Ok(())),
+        Some(other) => Ok(Err(taken(identity, &other))),
+        None => insert(txn, identity, by).map(Ok),
+    }
+}
+
+fn proves(txn: &Txn<'_>, identity: &TenantIdentity) -> rusqlite::Result<Option<String>> {
+    txn.query_row(
+        "SELECT tenant FROM tenant_identities WHERE issuer = ? AND claim = ?",
+        [&identity.issuer, &identity.claim],
+        |row| row.get(0),
+    )
+    .optional()
+}
+
+fn taken(identity: &TenantIdentity, other: &str) -> Error {
+    let TenantIdentity { issuer, claim, .. } = identity;
+    Error::conflict(format!("{claim:?} of {issuer} proves tenant {other:?} already; unlink it there first"))
+}
+
+fn insert(txn: &Txn<'_>, identity: &TenantIdentity, by: &Actor) -> rusqlite::Result<()> {
+    let TenantIdentity { tenant, issuer, claim } = identity;
+    txn.execute(
+        "INSERT INTO tenant_identities (issuer, claim, tenant) VALUES (?, ?, ?)",
+        [issuer, claim, tenant],
+    )?;
+    audit(txn, &Deed::done(by, "tenant.link", tenant, tenant).with(format!("{issuer} {claim}")))
+}
+
+/// The tenant's sealed delivery key.
+pub(super) fn delivery_key(db: &Connection, tenant: &str) -> rusqlite::Result<Option<Vec<u8>>> {
+    db.query_row("SELECT delivery_key FROM tenants WHERE tenant = ?", [tenant], |row| row.get(0))
+        .optional()
+        .map(Option::flatten)
+}
+
+/// Takes a tenant and everything of it. Only what the audit log says of it stays.
+pub(super) fn remove(
+    txn: &mut Txn<'_>,
+    tenant: &str,
+    rooms: &[String],
+    by: &Actor,
+) -> rusqlite::Result<Result<RemovedTenant>> {
+    if !exists(txn, tenant)? {
+        return Ok(Err(Error::not_found(format!("there is no tenant {tenant:?}"))));
+    }
+    let mut removed = RemovedTenant::default();
+    let instances: Vec<i64> = txn
+        .prepare("SELECT instance FROM instances WHERE tenant = ?")?
+        .query_map([tenant], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    for instance in instances {
+        removed.waiting += forget_instance(txn, InstanceId(instance))?;
+    }
+    let gone = |table: &str| -> rusqlite::Result<u64> {
+        txn.execute(&format!("DELETE FROM {table} WHERE tenant = ?"), [tenant]).map(|rows| rows as u64)
+    };
+    removed.gateways = gone("gateways")?;
+    removed.routes = gone("routes")?;
+    removed.clients = gone("clients")?;
+    for table in
+        ["enroll_tokens", "link_codes", "conversations", "journal", "actions", "tenant_identities", "tenants"]
+    {
+        gone(table)?;
+    }
+    for room in rooms {
+        txn.execute("DELETE FROM webchat_lines WHERE room = ?", [room])?;
+        txn.execute("DELETE FROM webchat_people WHERE room = ?", [room])?;
+    }
+    audit(txn, &Deed::done(by, "tenant.remove", tenant, tenant).with(format!("{removed:?}")))?;
+    Ok(Ok(removed))
+}
+
+/// Forgets an instance and what belongs to it; answers how many messages waited.
+pub(in super::super) fn forget_instance(txn: &mut Txn<'_>, instance: InstanceId) -> rusqlite::Result<u64> {
+    let waiting: Vec<(i64, bool)> = txn
+        .prepare("DELETE FROM inbox WHERE instance = ? RETURNING seq, dead_at IS NULL")?
+        .query_map([instance.0], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    for table in ["gaps", "fronts", "policies", "instances"] {
+        txn.execute(&format!("DELETE FROM {table} WHERE instance = ?"), [instance.0])?;
+    }
+    // A place that was one instance's must not fall to another one by itself.
+    for table in ["routes", "conversations"] {
+        txn.execute(&format!("DELETE FROM {table} WHERE instance = ?"), [instance.0])?;
+    }
+    txn.execute("UPDATE tenants SET default_instance = NULL WHERE default_instance = ?", [instance.0])?;
+    txn.count(instance, |usage| *usage = Usage::default());
+    let live = waiting.iter().filter(|(_, live)| *live).count() as u64;
+    txn.removed(instance, waiting.into_iter().map(|(seq, _)| Seq(seq)).collect());
+    Ok(live)
+}

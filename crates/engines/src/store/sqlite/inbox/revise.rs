@@ -1,0 +1,54 @@
+//! Messages that their authors changed while they waited.
+
+use super::super::writer::Txn;
+use super::{ENTRY_COLUMNS, enforce_quota, entry};
+use angelia_core::inbox::InstanceId;
+use angelia_core::store::Revision;
+use rusqlite::{OptionalExtension, params};
+
+/// An entry before the change.
+struct Waiting {
+    instance: InstanceId,
+    seq: i64,
+    bytes: usize,
+    dead: bool,
+}
+
+/// Replaces what a waiting entry says, at its place in line; `false` if it does
+/// not wait any more. A dead letter is changed too: it may be put back in line.
+pub(in super::super) fn revise(txn: &mut Txn<'_>, new: &Revision) -> rusqlite::Result<bool> {
+    let Some(old) = waiting(txn, new)? else { return Ok(false) };
+    let revised = txn
+        .prepare_cached(&format!(
+            "UPDATE inbox SET kind = ?, body = ?, revision = revision + 1 WHERE instance = ? AND seq = ?
+             RETURNING {ENTRY_COLUMNS}"
+        ))?
+        .query_row(params![new.kind.as_str(), new.body.as_ref(), old.instance.0, old.seq], entry)?;
+    if !old.dead {
+        txn.count(old.instance, |usage| {
+            usage.remove(old.bytes);
+            usage.add(new.body.len());
+        });
+        txn.revised(old.instance, revised);
+        enforce_quota(txn, old.instance)?;
+    }
+    Ok(true)
+}
+
+/// The entry an event made, by the key under which it is seen once.
+fn waiting(txn: &Txn<'_>, new: &Revision) -> rusqlite::Result<Option<Waiting>> {
+    txn.prepare_cached(
+        "SELECT i.instance, i.seq, length(i.body), i.dead_at IS NOT NULL
+         FROM journal j JOIN inbox i ON i.instance = j.instance AND i.seq = j.seq
+         WHERE j.message_id = ? AND j.platform = ? AND j.bot = ? AND j.kind IN ('message', 'stop')",
+    )?
+    .query_row(params![new.message_id, new.platform, new.bot], |row| {
+        Ok(Waiting {
+            instance: InstanceId(row.get(0)?),
+            seq: row.get(1)?,
+            bytes: row.get(2)?,
+            dead: row.get(3)?,
+        })
+    })
+    .optional()
+}

@@ -1,0 +1,268 @@
+//! Who is known, what lets somebody in, and what is written down about it.
+
+use super::open::{Opened, entry};
+use angelia_core::admission::{Allow, Place, Policy};
+use angelia_core::audit::{Actor, Deed};
+use angelia_core::clock::{self, UnixMillis};
+use angelia_core::error::Kind;
+use angelia_core::identity::{Subject, TOMBSTONE_FOR};
+use angelia_core::inbox::InstanceId;
+use angelia_core::secret::fingerprint;
+use angelia_core::store::{
+    Client, CodeAllow, EnrollToken, GatewayChange, LinkCode, NewGateway, TenantIdentity,
+};
+use std::time::Duration;
+
+pub(crate) fn gateway(tenant: &str, id: &str) -> NewGateway {
+    NewGateway {
+        tenant: tenant.into(),
+        gateway_id: id.into(),
+        instance: None,
+        sealed_secret: vec![7],
+        wake_url: None,
+        display_name: None,
+        subject: None,
+    }
+}
+
+pub(crate) fn by() -> Actor {
+    Actor::operator()
+}
+
+fn soon() -> UnixMillis {
+    clock::wall().after(Duration::from_secs(60))
+}
+
+fn identity(tenant: &str, claim: &str) -> TenantIdentity {
+    TenantIdentity { tenant: tenant.into(), issuer: "https://idp".into(), claim: claim.into() }
+}
+
+#[tokio::test]
+async fn a_claim_proves_one_tenant() {
+    let Opened { store, .. } = &Opened::new();
+    store.create_tenant("acme", Some(identity("acme", "a-1")), &by()).await.unwrap();
+    assert_eq!(store.tenant_of("https://idp", "a-1").await.unwrap().as_deref(), Some("acme"));
+    assert_eq!(store.tenant_of("https://other", "a-1").await.unwrap(), None, "another issuer's claim");
+    let taken = store.create_tenant("evil", Some(identity("evil", "a-1")), &by()).await.unwrap_err();
+    assert_eq!(taken.kind(), Kind::Conflict);
+    assert_eq!(store.tenants().await.unwrap(), ["acme"], "a refused tenant is not made");
+    assert_eq!(store.link_tenant(identity("nobody", "x"), &by()).await.unwrap_err().kind(), Kind::NotFound);
+    store.link_tenant(identity("acme", "a-2"), &by()).await.unwrap();
+    assert!(store.unlink_tenant(identity("acme", "a-1"), &by()).await.unwrap());
+    assert!(!store.unlink_tenant(identity("acme", "a-1"), &by()).await.unwrap());
+    assert_eq!(store.tenant_identities().await.unwrap(), [identity("acme", "a-2")]);
+}
+
+#[tokio::test]
+async fn an_enrolment_token_is_used_once_and_only_as_meant() {
+    let Opened { store, .. } = &Opened::new();
+    for tenant in ["acme", "evil"] {
+        store.create_tenant(tenant, None, &by()).await.unwrap();
+    }
+    let mint = async |tenant: &str, secret: &str, gateway: Option<&str>, expires_at| {
+        let token = EnrollToken {
+            fingerprint: fingerprint(secret),
+            tenant: tenant.into(),
+            gateway_id: gateway.map(str::to_owned),
+            expires_at,
+        };
+        store.mint_enroll_token(token, &by()).await.unwrap()
+    };
+    let enroll = async |secret: &str, tenant: &str, id: &str| {
+        let enrolled = store.enroll(fingerprint(secret), gateway(tenant, id), soon(), &by()).await;
+        enrolled.map(|gateway| gateway.secrets.len()).map_err(|error| error.kind())
+    };
+    assert!(!mint("acme", "t1", None, soon()).await);
+    assert_eq!(enroll("t1", "evil", "gw").await, Err(Kind::Forbidden), "another tenant's");
+    assert_eq!(enroll("t0", "acme", "gw").await, Err(Kind::Forbidden), "unknown");
+    assert_eq!(enroll("t1", "acme", "gw").await, Ok(1), "the refusal used nothing up");
+    assert_eq!(enroll("t1", "acme", "gw-2").await, Err(Kind::Forbidden), "used");
+    mint("acme", "old", None, UnixMillis(clock::wall().0 - 1)).await;
+    assert_eq!(enroll("old", "acme", "gw-2").await, Err(Kind::Forbidden), "expired");
+
+    mint("acme", "t2", None, soon()).await;
+    assert_eq!(enroll("t2", "acme", "gw").await, Err(Kind::Conflict), "the id is taken");
+    assert_eq!(enroll("t2", "acme", "gw-2").await, Ok(1), "and the token still good");
+    mint("acme", "t3", Some("gw-3"), soon()).await;
+    assert_eq!(enroll("t3", "acme", "gw-4").await, Err(Kind::Forbidden), "for another id");
+    assert!(mint("acme", "t4", Some("gw"), soon()).await, "it exists: the token replaces it");
+    assert_eq!(enroll("t4", "acme", "gw").await, Ok(2), "with the old secret for a while");
+    store.revoke_gateway("acme", "gw-2", &by()).await.unwrap();
+    let token = EnrollToken {
+        fingerprint: fingerprint("t5"),
+        tenant: "acme".into(),
+        gateway_id: Some("gw-2".into()),
+        expires_at: soon(),
+    };
+    assert_eq!(store.mint_enroll_token(token, &by()).await.unwrap_err().kind(), Kind::Conflict);
+}
+
+#[tokio::test]
+async fn a_code_makes_one_route() {
+    let Opened { store, .. } = &Opened::new();
+    store.create_tenant("acme", None, &by()).await.unwrap();
+    let mint = async |secret: &str, allow: CodeAllow| {
+        let code = LinkCode {
+            fingerprint: fingerprint(secret),
+            tenant: "acme".into(),
+            instance: None,
+            allow,
+            free: false,
+            expires_at: soon(),
+        };
+        store.mint_link_code(code, &by()).await.unwrap();
+    };
+    let lab: Place = "webchat:lab".parse().unwrap();
+    let den: Place = "webchat:den".parse().unwrap();
+    mint("c1", CodeAllow::Typist).await;
+    mint("c2", CodeAllow::Given(Allow::Any)).await;
+    let link = async |secret: &str, place: &Place| {
+        store
+            .use_link_code(fingerprint(secret), place, None, "ann", &by())
+            .await
+            .map_err(|error| error.kind())
+    };
+    assert_eq!(link("c1", &lab).await, Ok("acme".into()));
+    assert_eq!(link("c1", &den).await, Err(Kind::Forbidden), "used");
+    assert_eq!(link("c2", &lab).await, Err(Kind::Conflict), "the place is taken");
+    assert_eq!(link("c2", &den).await, Ok("acme".into()), "and the code still good");
+    let routes = store.routes().await.unwrap();
+    let allows: Vec<_> = routes.iter().map(|route| route.allow.clone()).collect();
+    assert_eq!(allows, [Allow::Any, Allow::People(vec!["ann".into()])]);
+}
+
+#[tokio::test]
+async fn the_delivery_key_stays_the_same() {
+    let Opened { store, .. } = &Opened::new();
+    store.create_tenant("acme", None, &by()).await.unwrap();
+    assert_eq!(store.delivery_key("acme").await.unwrap(), None);
+    assert_eq!(store.keep_delivery_key("acme", vec![1]).await.unwrap(), [1]);
+    assert_eq!(store.keep_delivery_key("acme", vec![2]).await.unwrap(), [1]);
+    assert_eq!(store.delivery_key("acme").await.unwrap(), Some(vec![1]));
+}
+
+#[tokio::test]
+async fn a_gateway_does_not_leave_messages_behind() {
+    let Opened { store, .. } = &Opened::new();
+    let made = store.create_gateway(gateway("acme", "gw"), &by()).await.unwrap();
+    store.append(entry(made.instance, "m1")).await.unwrap();
+    let to = |name: &str| GatewayChange { instance: Some(name.into()), ..GatewayChange::default() };
+    let refused = store.change_gateway("acme", "gw", to("other"), &by()).await.unwrap_err();
+    assert_eq!(refused.kind(), Kind::Conflict);
+    let twin = NewGateway { instance: Some("gw".into()), ..gateway("acme", "twin") };
+    assert_eq!(store.create_gateway(twin, &by()).await.unwrap().instance, made.instance);
+    let moved = store.change_gateway("acme", "gw", to("other"), &by()).await.unwrap();
+    assert_ne!(moved.instance, made.instance, "its twin fetches what waits");
+    let named = GatewayChange { display_name: Some(Some("Ann's".into())), ..GatewayChange::default() };
+    let named = store.change_gateway("acme", "gw", named, &by()).await.unwrap();
+    assert_eq!((named.display_name.as_deref(), named.instance), (Some("Ann's"), moved.instance));
+}
+
+#[tokio::test]
+async fn a_removed_tenant_leaves_nothing_but_its_audit() {
+    let opened = Opened::new();
+    let Opened { store, .. } = &opened;
+    let gone = store.create_gateway(gateway("acme", "gw"), &by()).await.unwrap().instance;
+    let stays = store.create_gateway(gateway("other", "gw"), &by()).await.unwrap().instance;
+    for (instance, id) in [(gone, "m1"), (gone, "m2"), (stays, "m3")] {
+        store.append(entry(instance, id)).await.unwrap();
+    }
+    let removed = store.remove_tenant("acme", vec!["lab".into()], &by()).await.unwrap();
+    assert_eq!((removed.gateways, removed.waiting), (1, 2));
+    assert_eq!(store.remove_tenant("acme", Vec::new(), &by()).await.unwrap_err().kind(), Kind::NotFound);
+    assert_eq!(store.tenants().await.unwrap(), ["other"]);
+    assert_eq!(opened.seqs(gone).await, []);
+    assert_eq!(opened.seqs(stays).await.len(), 1);
+    assert_eq!(opened.witness.removed.lock().unwrap().len(), 2, "live sockets are told");
+    let anew = store.create_gateway(gateway("acme", "gw"), &by()).await.unwrap();
+    assert!(anew.instance.0 > stays.0, "an instance's number is never given again");
+    let actions: Vec<_> =
+        store.audit_lines(Some("acme"), 10).await.unwrap().into_iter().map(|line| line.action).collect();
+    assert_eq!(actions, ["gateway.create", "tenant.remove", "gateway.create"]);
+}
+
+#[tokio::test]
+async fn policies_and_fronts_survive_a_restart() {
+    let opened = Opened::new();
+    let instance = opened.instance("gw").await;
+    let policy = Policy { require_address: false, free_scopes: vec!["9".into()], allow_other_bots: true };
+    opened.store.set_policy(instance, "discord", Policy::default(), &by()).await.unwrap();
+    opened.store.set_policy(instance, "discord", policy.clone(), &by()).await.unwrap();
+    let front = |platform: &str| (platform.to_owned(), "1".to_owned());
+    opened.store.set_fronts(instance, vec![front("discord"), front("telegram")]).await.unwrap();
+    opened.store.set_fronts(instance, vec![front("telegram")]).await.unwrap();
+    let opened = opened.reopen();
+    assert_eq!(opened.store.policies().await.unwrap(), [(instance, "discord".into(), policy)]);
+    assert_eq!(opened.store.fronts().await.unwrap(), [(instance, "telegram".into(), "1".into())]);
+}
+
+#[tokio::test]
+async fn clients_are_known_by_their_fingerprint() {
+    let Opened { store, .. } = &Opened::new();
+    let client = Client {
+        client_id: "c1".into(),
+        tenant: "acme".into(),
+        secret: fingerprint("s"),
+        created_at: clock::wall(),
+        revoked_at: None,
+    };
+    assert_eq!(store.create_client(client.clone(), &by()).await.unwrap_err().kind(), Kind::NotFound);
+    store.create_tenant("acme", None, &by()).await.unwrap();
+    store.create_client(client, &by()).await.unwrap();
+    assert_eq!(store.client("c1").await.unwrap().unwrap().secret, fingerprint("s"));
+    assert!(store.revoke_client("c1", &by()).await.unwrap().revoked_at.is_some());
+    assert_eq!(store.revoke_client("c2", &by()).await.unwrap_err().kind(), Kind::NotFound);
+    assert!(store.client("c1").await.unwrap().unwrap().revoked_at.is_some());
+}
+
+#[tokio::test]
+async fn the_audit_log_only_grows() {
+    let opened = Opened::new();
+    let deed = Deed::refused(&Actor::stranger(), "gateway.provision", "acme", "gw", "not proven");
+    opened.store.audit(deed).await.unwrap();
+    let path = opened.folder.path().join("angelia.db");
+    let line = opened.store.audit_lines(None, 1).await.unwrap().remove(0);
+    assert_eq!((line.actor.as_str(), line.outcome.as_str()), ("stranger", "refused: not proven"));
+    let db = rusqlite::Connection::open(path).unwrap();
+    assert!(db.execute("UPDATE audit SET actor = 'nobody'", []).is_err());
+    assert!(db.execute("DELETE FROM audit", []).is_err());
+    let old = clock::wall().before(Duration::from_secs(402 * 24 * 3600)).0;
+    db.execute("INSERT INTO audit (at, actor, action, outcome) VALUES (?, 'a', 'b', 'c')", [old]).unwrap();
+    opened.store.prune().await.unwrap();
+    assert_eq!(opened.store.audit_lines(None, 10).await.unwrap().len(), 1, "what is older than a year goes");
+}
+
+#[tokio::test]
+async fn a_tombstone_is_kept_for_ninety_days() {
+    let opened = Opened::new();
+    for id in ["fresh", "old"] {
+        opened.instance(id).await;
+        opened.store.revoke_gateway("acme", id, &by()).await.unwrap();
+    }
+    let db = rusqlite::Connection::open(opened.folder.path().join("angelia.db")).unwrap();
+    let long_ago = clock::wall().before(TOMBSTONE_FOR).0 - 1_000;
+    db.execute("UPDATE gateways SET revoked_at = ? WHERE gateway_id = 'old'", [long_ago]).unwrap();
+    opened.store.prune().await.unwrap();
+    let left: Vec<_> = opened.store.gateways().await.unwrap().into_iter().map(|g| g.gateway_id).collect();
+    assert_eq!(left, ["fresh"]);
+    assert_eq!(opened.store.instances().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn an_instance_remembers_who_made_it() {
+    let Opened { store, .. } = &Opened::new();
+    let ann = Subject::new("https://idp", "ann");
+    let new = NewGateway {
+        instance: Some("inst".into()),
+        subject: Some(ann.clone()),
+        display_name: Some("Ann's".into()),
+        ..gateway("acme", "gw")
+    };
+    let made = store.create_gateway(new, &Actor::subject(&ann)).await.unwrap();
+    assert_eq!((made.instance_name.as_str(), made.subject.as_ref()), ("inst", Some(&ann)));
+    let instances = store.instances().await.unwrap();
+    assert_eq!((instances[0].name.as_str(), instances[0].subject.as_ref()), ("inst", Some(&ann)));
+    assert_eq!(instances[0].instance, InstanceId(1));
+    let line = store.audit_lines(None, 1).await.unwrap().remove(0);
+    assert_eq!(line.actor, "subject https://idp ann");
+}

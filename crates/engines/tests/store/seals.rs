@@ -1,0 +1,68 @@
+//! A change of the master key, as the store sees it.
+
+use super::identity::{by, gateway};
+use super::open::Opened;
+use angelia_core::clock::UnixMillis;
+use angelia_core::error::Kind;
+use angelia_core::seal::{KEY_CHECK, OAUTH_KEY};
+use angelia_core::store::{Resealed, SealedValue};
+
+/// Every value with a byte more, as another key would make of it.
+fn anew(values: Vec<SealedValue>) -> Vec<Resealed> {
+    let longer = |old: SealedValue| Resealed { sealed: [old.sealed.as_slice(), &[9]].concat(), old };
+    values.into_iter().map(longer).collect()
+}
+
+#[tokio::test]
+async fn every_kind_is_listed_with_what_it_is_bound_to() {
+    let Opened { store, .. } = &Opened::new();
+    store.create_gateway(gateway("acme", "gw"), &by()).await.unwrap();
+    store.rotate_gateway("acme", "gw", vec![8], UnixMillis(i64::MAX), &by()).await.unwrap();
+    store.keep_delivery_key("acme", vec![3]).await.unwrap();
+    store.set_note(KEY_CHECK, vec![1]).await.unwrap();
+    store.set_note(OAUTH_KEY, vec![2]).await.unwrap();
+    store.set_note("furnished", vec![1]).await.unwrap();
+    let listed = store.sealed_values().await.unwrap();
+    let bound: Vec<(&str, &[u8])> =
+        listed.iter().map(|value| (value.bound_to.as_str(), value.sealed.as_slice())).collect();
+    let expected: [(&str, &[u8]); 5] = [
+        ("key_check", &[1]),
+        ("oauth_key", &[2]),
+        ("delivery-key/acme", &[3]),
+        ("gateway-secret/acme/gw", &[7]),
+        ("gateway-secret/acme/gw", &[8]),
+    ];
+    assert_eq!(bound, expected);
+
+    assert!(store.reseal(anew(listed), "cafe", &by()).await.unwrap(), "nobody reads: the log is emptied");
+    let resealed = store.sealed_values().await.unwrap();
+    assert!(resealed.iter().all(|value| value.sealed.len() == 2 && value.sealed[1] == 9), "{resealed:?}");
+    assert_eq!(store.note("furnished").await.unwrap(), Some(vec![1]), "what is not sealed stays");
+    assert_eq!(store.note(KEY_CHECK).await.unwrap(), Some(vec![1, 9]));
+    let secrets = store.gateways().await.unwrap().remove(0).secrets;
+    assert_eq!(secrets.iter().map(|secret| secret.sealed.clone()).collect::<Vec<_>>(), [[8, 9], [7, 9]]);
+    let line = store.audit_lines(None, 1).await.unwrap().remove(0);
+    assert_eq!((line.action.as_str(), line.target.as_str()), ("key.rotate", "cafe"));
+}
+
+#[tokio::test]
+async fn what_was_sealed_meanwhile_is_not_lost() {
+    let Opened { store, .. } = &Opened::new();
+    store.create_gateway(gateway("acme", "gw"), &by()).await.unwrap();
+    store.set_note(KEY_CHECK, vec![1]).await.unwrap();
+    let stale = anew(store.sealed_values().await.unwrap());
+    store.create_gateway(gateway("acme", "late"), &by()).await.unwrap();
+    assert_eq!(store.reseal(stale, "cafe", &by()).await.unwrap_err().kind(), Kind::Conflict, "one came");
+    let stale = anew(store.sealed_values().await.unwrap());
+    store.set_note(KEY_CHECK, vec![4]).await.unwrap();
+    assert_eq!(store.reseal(stale, "cafe", &by()).await.unwrap_err().kind(), Kind::Conflict, "one changed");
+    let mut short = anew(store.sealed_values().await.unwrap());
+    short.pop();
+    assert_eq!(
+        store.reseal(short, "cafe", &by()).await.unwrap_err().kind(),
+        Kind::Conflict,
+        "one is missing"
+    );
+    let left = store.sealed_values().await.unwrap();
+    assert!(left.iter().all(|value| value.sealed.len() == 1), "nothing was changed: {left:?}");
+}
