@@ -9,5 +9,6 @@ mod relay;
 mod server;
 pub mod telemetry;
 
-pub use manage::admin;
+pub use egress::EgressTimings;
+pub use manage::{AdminToken, Identity, KeyKeeper, Keyring, OidcIssuer, admin};
 pub use server::{Announcer, Options, Server};

@@ -1,25 +1,30 @@
 //! Everything the server holds, and how it starts and stops.
 
 use crate::edge::{Guard, Waker};
-use crate::egress::{self, Lanes};
-use crate::manage::Roster;
+use crate::egress::{self, Egress, EgressTimings};
+use crate::manage::{
+    self, AdminToken, Bearers, Doorkeeper, Drops, Front, Identity, Keyring, RefusalLog, Roster,
+};
 use crate::relay::{self, Registry, Standing};
 use crate::telemetry::Metrics;
 use angelia_contract::descriptor::Descriptor;
-use angelia_core::admission::{Admitted, Allow, DropReason, Observed, Route};
+use angelia_core::admission::{Allow, Route};
+use angelia_core::audit::Actor;
 use angelia_core::error::{Error, Kind, Result};
+use angelia_core::identity::GatewayRecord;
 use angelia_core::inbox::{Entry, InstanceId, Seq};
-use angelia_core::seal::MasterKey;
+use angelia_core::seal::{self, KEY_CHECK, MasterKey, OAUTH_KEY};
 use angelia_core::secret::Secret;
-use angelia_core::store::{Announce, Line, Store};
+use angelia_core::store::{Announce, Line, Store, StoredGateway};
 use angelia_platforms::webchat::{self, Hub, Webchat};
-use angelia_platforms::{Admit, Platform};
+use angelia_platforms::Platform;
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{DefaultBodyLimit, State};
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use axum::routing::get;
+use axum::routing::{get, post};
 use ipnet::IpNet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -27,31 +32,37 @@ use tokio::sync::Notify;
 
 /// The tenant of whoever runs angelia for themselves; exists from the start.
 pub(crate) const DEFAULT_TENANT: &str = "default";
-/// The text sealed under the master key, so that a wrong key is recognised at start.
-const KEY_CHECK: &str = "key_check";
 /// Whether the first route was made; an operator who removes it means it.
 const FURNISHED: &str = "furnished";
 /// How often the store is asked to drop what is past its time.
 const PRUNE_EVERY: Duration = Duration::from_secs(600);
 /// How often a store that failed is tried again.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
+/// Largest body of a request for an identity: ids, tokens, a thousand scopes.
+const MAX_IDENTITY_BODY: usize = 256 * 1024;
 /// How long sockets get to say goodbye when the server stops.
 const GOODBYE: Duration = Duration::from_secs(4);
 
 /// What an operator can set.
 pub struct Options {
     /// Under which secrets rest.
-    pub master_key: MasterKey,
+    pub master_key: Keyring,
     /// What the admin API asks for.
-    pub admin_token: Secret,
+    pub admin_token: AdminToken,
     /// Whether wake URLs may be plain http.
     pub wake_allow_http: bool,
     /// Ranges exempt from the SSRF guard.
     pub wake_allow: Vec<IpNet>,
     /// Whether the web chat is offered.
     pub webchat: bool,
+    /// Further bots to write to.
+    pub platforms: Vec<Arc<dyn Platform>>,
+    /// How long and how often actions are tried.
+    pub egress: EgressTimings,
     /// Whether sources carry `is_bot` and `message_is_edit`.
     pub source_flags: bool,
+    /// Who may prove a tenant.
+    pub identity: Identity,
     /// The URL gateways and people reach this server at.
     pub public_url: String,
 }
@@ -62,9 +73,13 @@ pub struct Server {
     pub(crate) registry: Arc<Registry>,
     pub(crate) roster: Arc<Roster>,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) lanes: Arc<Lanes>,
+    pub(crate) egress: Egress,
     pub(crate) wake: Waker,
     pub(crate) options: Options,
+    pub(crate) bearers: Bearers,
+    pub(crate) refusals: RefusalLog,
+    /// What reached nobody lately.
+    pub(crate) drops: Drops,
     /// Held while the store and what is in memory of it change together.
     pub(crate) changing: tokio::sync::Mutex<()>,
     hub: Arc<Hub>,
@@ -94,43 +109,38 @@ impl Announce for Announcer {
         self.registry.remove(instance, seqs);
     }
 
+    fn revised(&self, instance: InstanceId, entry: Entry) {
+        self.registry.revise(instance, entry);
+    }
+
     fn line(&self, line: &Line) {
         self.hub.line(line);
-    }
-}
-
-struct Doorkeeper {
-    roster: Arc<Roster>,
-    metrics: Arc<Metrics>,
-}
-
-impl Admit for Doorkeeper {
-    fn admit(&self, observed: Observed<'_>) -> Result<Admitted, DropReason> {
-        let decision = self.roster.admit(observed);
-        if let Err(reason) = &decision {
-            self.metrics.dropped(*reason);
-        }
-        decision
     }
 }
 
 impl Server {
     /// Reads what the store knows and gets ready to serve.
     pub async fn new(store: Arc<dyn Store>, announcer: &Announcer, options: Options) -> Result<Arc<Self>> {
-        check_key(&*store, &options.master_key).await?;
+        check_key(&*store, &options.master_key.current()).await?;
         let guard = Guard::new(options.wake_allow_http, options.wake_allow.clone())
             .map_err(|e| Error::internal(format!("the HTTP client could not be made: {e}")))?;
+        let oauth_key = oauth_key(&*store, &options.master_key.current()).await?;
+        let bearers = Bearers::new(&options.identity, oauth_key)?;
         let mut platforms: Vec<Arc<dyn Platform>> = Vec::new();
         if options.webchat {
             platforms.push(Arc::new(Webchat::new(store.clone(), announcer.hub.clone())));
         }
+        platforms.extend(options.platforms.iter().cloned());
         let server = Arc::new(Self {
             store,
             registry: announcer.registry.clone(),
             roster: Arc::default(),
             metrics: Arc::default(),
-            lanes: Arc::default(),
+            egress: Egress::new(&platforms, options.egress),
             wake: Waker::new(guard),
+            bearers,
+            refusals: RefusalLog::default(),
+            drops: Drops::default(),
             options,
             changing: tokio::sync::Mutex::default(),
             hub: announcer.hub.clone(),
@@ -158,14 +168,14 @@ impl Server {
     pub fn public_router(self: &Arc<Self>) -> Router {
         let mut router = Router::new()
             .route("/relay", get(relay::upgrade))
+            .merge(self.identity_router())
             .route("/livez", get(|| async { "ok\n" }))
             .route("/readyz", get(readyz))
             .with_state(self.clone());
         if self.options.webchat {
-            let doorkeeper = Doorkeeper { roster: self.roster.clone(), metrics: self.metrics.clone() };
+            let doorkeeper = Arc::new(Doorkeeper::new(self.clone()));
             let (store, hub) = (self.store.clone(), self.hub.clone());
-            router =
-                router.merge(webchat::routes(store, hub, Arc::new(doorkeeper), self.options.source_flags));
+            router = router.merge(webchat::routes(store, hub, doorkeeper, self.options.source_flags));
         }
         router
     }
@@ -176,7 +186,7 @@ impl Server {
         self.stopped.notify_waiters();
         self.registry.shut_down();
         let gone = async {
-            while self.registry.open() > 0 {
+            while self.registry.open() > 0 || self.egress.is_calling() {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
@@ -203,9 +213,50 @@ impl Server {
         self.platforms.iter().map(|platform| platform.descriptor()).collect()
     }
 
+    /// What gateways and their owners ask for over plain HTTP.
+    fn identity_router(&self) -> Router<Arc<Self>> {
+        Router::new()
+            .route("/relay/enroll", post(manage::enroll))
+            .route("/relay/provision", post(manage::provision))
+            .route("/relay/policy", post(manage::declare))
+            .route("/oauth/token", post(manage::token))
+            .layer(DefaultBodyLimit::max(MAX_IDENTITY_BODY))
+    }
+
+    /// Seals a secret for the row `bound_to` describes. Hold `changing` until it is stored.
+    pub(crate) fn seal(&self, secret: &Secret, bound_to: &str) -> Result<Vec<u8>> {
+        self.options.master_key.current().seal(secret, bound_to)
+    }
+
+    /// Lets a stored gateway's record count from now on.
+    pub(crate) fn take_in(&self, stored: StoredGateway) -> Result<Arc<GatewayRecord>> {
+        self.roster.put(stored, &self.options.master_key.current())
+    }
+
+    /// Keeps which bots an instance answers for, if that is new.
+    pub(crate) async fn keep_fronts(&self, instance: InstanceId, fronts: BTreeSet<Front>) -> Result<()> {
+        if self.roster.set_fronts(instance, fronts.clone()) {
+            self.store.set_fronts(instance, fronts.into_iter().collect()).await?;
+        }
+        Ok(())
+    }
+
+    /// The tenant's delivery key, made when it is first asked for. Hold `changing`.
+    pub(crate) async fn delivery_key(&self, tenant: &str) -> Result<Secret> {
+        let bound_to = seal::delivery_key(tenant);
+        let sealed = match self.store.delivery_key(tenant).await? {
+            Some(sealed) => sealed,
+            None => {
+                let made = self.seal(&Secret::mint(), &bound_to)?;
+                self.store.keep_delivery_key(tenant, made).await?
+            }
+        };
+        self.options.master_key.current().open(&sealed, &bound_to)
+    }
+
     async fn read_roster(&self) -> Result<()> {
         for stored in self.store.gateways().await? {
-            self.roster.put(stored, &self.options.master_key)?;
+            self.take_in(stored)?;
         }
         for instance in self.store.instances().await? {
             if instance.is_default {
@@ -214,10 +265,20 @@ impl Server {
             let standing = Standing { habit: instance.habit, idle: instance.idle };
             self.registry.remember(instance.instance, standing);
         }
+        for (instance, platform, policy) in self.store.policies().await? {
+            self.roster.set_policy(instance, platform, policy);
+        }
+        let mut fronts: HashMap<InstanceId, BTreeSet<Front>> = HashMap::new();
+        for (instance, platform, bot) in self.store.fronts().await? {
+            fronts.entry(instance).or_default().insert((platform, bot));
+        }
+        for (instance, fronts) in fronts {
+            self.roster.set_fronts(instance, fronts);
+        }
         let mut routes = self.store.routes().await?;
         if self.store.note(FURNISHED).await?.is_none() {
             let everywhere = web_chat_for_everybody()?;
-            match self.store.add_route(everywhere.clone()).await {
+            match self.store.add_route(everywhere.clone(), &Actor::server()).await {
                 Ok(()) => routes.push(everywhere),
                 // A start that was cut short had made it already.
                 Err(error) if error.kind() == Kind::Conflict => {}
@@ -249,6 +310,16 @@ async fn check_key(store: &dyn Store, key: &MasterKey) -> Result<()> {
         Some(sealed) => key.open(&sealed, KEY_CHECK).map(drop),
         None => store.set_note(KEY_CHECK, key.seal(&Secret::new(KEY_CHECK), KEY_CHECK)?).await,
     }
+}
+
+/// The key that signs tokens of the built-in endpoint, made once.
+async fn oauth_key(store: &dyn Store, key: &MasterKey) -> Result<Secret> {
+    if let Some(sealed) = store.note(OAUTH_KEY).await? {
+        return key.open(&sealed, OAUTH_KEY);
+    }
+    let made = Secret::mint();
+    store.set_note(OAUTH_KEY, key.seal(&made, OAUTH_KEY)?).await?;
+    Ok(made)
 }
 
 async fn readyz(State(server): State<Arc<Server>>) -> impl IntoResponse {

@@ -1,49 +1,87 @@
-//! What every platform can do, and what it needs from the server.
+//! What every platform can do.
 
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
-use angelia_core::admission::{Admitted, DropReason, Observed};
-use angelia_core::egress::Dedupe;
+use angelia_core::egress::{Bot, Dedupe, Rate, Target};
 use angelia_core::store::{ActionId, Later};
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// An authorized action that is in the ledger and has to reach the provider.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Delivery {
     /// Its number in the ledger; the key under which a provider may dedupe.
     pub id: ActionId,
+    /// Where to. This was checked; nothing else in the action names a place.
+    pub target: Target,
     /// What to do.
     pub action: Action,
+    /// How the platform tells how far it is, and asks to go on.
+    pub progress: Arc<dyn Progress>,
+}
+
+/// The other end of a [`Delivery`] that takes more than one call.
+pub trait Progress: Send + Sync {
+    /// The provider has the first part: the gateway is answered now. A platform
+    /// that does not dedupe has to see to the rest itself from here on,
+    /// because the whole cannot be given to it again.
+    fn first_part(&self, message_id: &str);
+
+    /// To be asked before every provider call but the first: waits until the bot may
+    /// call again. `false`: the sender may not write there any more, make no call.
+    fn next_call(&self) -> BoxFuture<'_, bool>;
+}
+
+/// What came of giving a [`Delivery`] to the provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The provider has it.
+    Sent {
+        /// The message; of several, the first.
+        message_id: String,
+        /// Whether the platform finished the action in the ledger already, in
+        /// one commit with the message.
+        recorded: bool,
+    },
+    /// The provider will not take it.
+    Refused {
+        /// Why, for the gateway and the ledger; without any text of the message.
+        why: String,
+    },
+    /// It was certainly not written: a rate limit, no connection. To be tried again.
+    Later {
+        /// Not before this much time has passed.
+        after: Duration,
+        /// Why, for the ledger.
+        why: String,
+    },
+    /// It may have been written.
+    Unknown {
+        /// Why, for the gateway and the ledger.
+        why: String,
+    },
 }
 
 /// One bot on one platform.
-pub trait Platform: Send + Sync {
-    /// The platform's name on the wire.
-    fn name(&self) -> &str;
-
-    /// The bot's id.
-    fn bot(&self) -> &str;
-
+pub trait Platform: Bot + Send + Sync {
     /// What gateways are told of it.
     fn descriptor(&self) -> Descriptor;
-
-    /// The places that cover a chat, most specific first; `None` if the id is not of this platform.
-    fn places(&self, chat_id: &str) -> Option<Vec<String>>;
 
     /// Whether giving it the same [`Delivery`] twice says the thing once.
     fn dedupe(&self) -> Dedupe;
 
-    /// Performs a `send` or `edit` and finishes it in the ledger.
-    fn deliver(&self, delivery: Delivery) -> Later<'_, ActionResult>;
+    /// How often the provider lets this bot call; `None` if it does not count.
+    fn budget(&self) -> Option<Rate> {
+        None
+    }
+
+    /// Performs a `send` or `edit`.
+    fn deliver(&self, delivery: Delivery) -> BoxFuture<'_, Outcome>;
 
     /// Shows that the agent is writing. Never recorded.
-    fn typing(&self, chat_id: &str) -> Later<'_, ActionResult>;
+    fn typing<'a>(&'a self, target: &'a Target) -> Later<'a, ActionResult>;
 
     /// Tells a chat's name and type.
-    fn chat_info(&self, chat_id: &str) -> Later<'_, ActionResult>;
-}
-
-/// Who decides whose message it is.
-pub trait Admit: Send + Sync {
-    /// Admits an event to one instance, or counts it as dropped for a reason.
-    fn admit(&self, observed: Observed<'_>) -> Result<Admitted, DropReason>;
+    fn chat_info<'a>(&'a self, target: &'a Target) -> Later<'a, ActionResult>;
 }

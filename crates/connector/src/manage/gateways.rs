@@ -1,23 +1,31 @@
 //! Gateways, from their making to their revocation.
 
 use super::admin::answer;
-use super::identity::gateway;
 use super::roster::bound_to;
+use crate::relay::Ending;
 use crate::server::{DEFAULT_TENANT, Server};
+use angelia_core::audit::Actor;
 use angelia_core::clock;
-use angelia_core::error::Error;
-use angelia_core::identity::{GatewayRecord, ROTATION_WINDOW, check_name};
+use angelia_core::error::{Error, Result};
+use angelia_core::identity::{GatewayRecord, ROTATION_WINDOW, Subject, check_name};
 use angelia_core::secret::{Secret, random_hex};
-use angelia_core::store::NewGateway;
+use angelia_core::store::{GatewayChange, NewGateway};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-#[derive(Deserialize)]
+/// Longest name people see; the contract's own limit.
+const MAX_DISPLAY_NAME: usize = 64;
+/// Longest wake URL.
+const MAX_URL: usize = 2_048;
+
+/// A gateway to be made.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Create {
     #[serde(default)]
@@ -26,6 +34,8 @@ pub(super) struct Create {
     gateway_id: Option<String>,
     #[serde(default)]
     wake_url: Option<String>,
+    #[serde(default)]
+    display_name: Option<String>,
 }
 
 pub(super) async fn create(State(server): State<Arc<Server>>, Json(body): Json<Create>) -> Response {
@@ -35,14 +45,54 @@ pub(super) async fn create(State(server): State<Arc<Server>>, Json(body): Json<C
         let gateway_id = body.gateway_id.unwrap_or_else(|| format!("gw-{}", random_hex::<4>()));
         check_name("tenant", &tenant)?;
         check_name("gateway id", &gateway_id)?;
+        body.wake_url.as_deref().map_or(Ok(()), check_wake_url)?;
+        body.display_name.as_deref().map_or(Ok(()), check_display_name)?;
         let secret = Secret::mint();
-        let sealed_secret = server.options.master_key.seal(&secret, &bound_to(&tenant, &gateway_id))?;
-        let new = NewGateway { tenant, gateway_id, sealed_secret, wake_url: body.wake_url };
-        let stored = server.store.create_gateway(new).await?;
-        let record = server.roster.put(stored, &server.options.master_key)?;
+        let sealed_secret = server.seal(&secret, &bound_to(&tenant, &gateway_id))?;
+        let new = NewGateway {
+            tenant,
+            gateway_id,
+            instance: None,
+            sealed_secret,
+            wake_url: body.wake_url,
+            display_name: body.display_name,
+            subject: None,
+        };
+        let stored = server.store.create_gateway(new, &Actor::operator()).await?;
+        let record = server.take_in(stored)?;
         Ok(with_secret(&server, &record, &secret))
     };
     answer(StatusCode::CREATED, create.await)
+}
+
+/// Whether a wake URL can be one at all; where it leads is the guard's to judge.
+pub(super) fn check_wake_url(url: &str) -> Result<()> {
+    let parsed = url::Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+    match parsed {
+        Some(_) if url.len() <= MAX_URL => Ok(()),
+        _ => Err(Error::invalid("the wake URL must be an http(s) URL of at most 2048 bytes")),
+    }
+}
+
+/// Whether people can be shown a name.
+pub(super) fn check_display_name(name: &str) -> Result<()> {
+    if name.chars().count() > MAX_DISPLAY_NAME || name.chars().any(char::is_control) {
+        return Err(Error::invalid(format!(
+            "a display name has at most {MAX_DISPLAY_NAME} characters, and no control characters"
+        )));
+    }
+    Ok(())
+}
+
+/// The one gateway with this id, within `tenant` where that is given.
+pub(super) fn gateway(server: &Server, tenant: Option<&str>, id: &str) -> Result<Arc<GatewayRecord>> {
+    let mut records = server.roster.gateways(id);
+    records.retain(|record| tenant.is_none_or(|tenant| tenant == record.tenant));
+    match records.as_slice() {
+        [] => Err(Error::not_found(format!("there is no gateway {id:?}"))),
+        [record] => Ok(record.clone()),
+        _ => Err(Error::conflict(format!("several tenants have a gateway {id:?}; add --tenant"))),
+    }
 }
 
 pub(super) async fn list(State(server): State<Arc<Server>>) -> Response {
@@ -51,13 +101,36 @@ pub(super) async fn list(State(server): State<Arc<Server>>) -> Response {
 }
 
 /// Which of several gateways with one id, and what is to become of it.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Change {
     #[serde(default)]
     tenant: Option<String>,
+    /// Empty to take it away.
     #[serde(default)]
     wake_url: Option<String>,
+    /// Empty to take it away.
+    #[serde(default)]
+    display_name: Option<String>,
+    #[serde(default)]
+    instance: Option<String>,
+}
+
+impl Change {
+    fn read(self) -> Result<GatewayChange> {
+        let Self { wake_url, display_name, instance, .. } = self;
+        if wake_url.is_none() && display_name.is_none() && instance.is_none() {
+            return Err(Error::invalid(
+                "say what to set: --wake-url URL, --display-name NAME or --instance NAME",
+            ));
+        }
+        let wake_url = wake_url.map(|url| Some(url).filter(|url| !url.is_empty()));
+        let display_name = display_name.map(|name| Some(name).filter(|name| !name.is_empty()));
+        wake_url.iter().flatten().try_for_each(|url| check_wake_url(url))?;
+        display_name.iter().flatten().try_for_each(|name| check_display_name(name))?;
+        instance.iter().try_for_each(|name| check_name("instance", name))?;
+        Ok(GatewayChange { wake_url, display_name, instance, subject: None })
+    }
 }
 
 pub(super) async fn show(
@@ -76,11 +149,15 @@ pub(super) async fn set(
 ) -> Response {
     let set = async {
         let _turn = server.changing.lock().await;
-        let record = gateway(&server, body.tenant.as_deref(), &id)?;
-        let url = body.wake_url.ok_or_else(|| Error::invalid("say what to set: --wake-url URL"))?;
-        let url = Some(url).filter(|url| !url.is_empty());
-        let stored = server.store.set_wake_url(&record.tenant, &record.gateway_id, url).await?;
-        let record = server.roster.put(stored, &server.options.master_key)?;
+        let before = gateway(&server, body.tenant.as_deref(), &id)?;
+        let change = body.read()?;
+        let (tenant, id) = (&before.tenant, &before.gateway_id);
+        let record =
+            server.take_in(server.store.change_gateway(tenant, id, change, &Actor::operator()).await?)?;
+        if record.instance != before.instance {
+            // It comes back at once, to its new inbox.
+            server.registry.end(&before, Ending::Shutdown);
+        }
         server.wake.start_over(record.instance);
         Ok(describe(&server, &record))
     };
@@ -95,7 +172,7 @@ pub(super) async fn make_default(
     let make = async {
         let _turn = server.changing.lock().await;
         let record = gateway(&server, body.tenant.as_deref(), &id)?;
-        server.store.set_default_instance(&record.tenant, record.instance).await?;
+        server.store.set_default_instance(&record.tenant, record.instance, &Actor::operator()).await?;
         server.roster.set_default(record.tenant.clone(), record.instance);
         Ok(describe(&server, &record))
     };
@@ -115,11 +192,11 @@ pub(super) async fn rotate(
         }
         let secret = Secret::mint();
         let bound_to = bound_to(&record.tenant, &record.gateway_id);
-        let sealed = server.options.master_key.seal(&secret, &bound_to)?;
+        let sealed = server.seal(&secret, &bound_to)?;
         let old_until = clock::wall().after(ROTATION_WINDOW);
-        let stored =
-            server.store.rotate_gateway(&record.tenant, &record.gateway_id, sealed, old_until).await?;
-        let record = server.roster.put(stored, &server.options.master_key)?;
+        let (tenant, id) = (&record.tenant, &record.gateway_id);
+        let stored = server.store.rotate_gateway(tenant, id, sealed, old_until, &Actor::operator()).await?;
+        let record = server.take_in(stored)?;
         Ok(with_secret(&server, &record, &secret))
     };
     answer(StatusCode::OK, rotate.await)
@@ -133,9 +210,9 @@ pub(super) async fn revoke(
     let revoke = async {
         let _turn = server.changing.lock().await;
         let record = gateway(&server, body.tenant.as_deref(), &id)?;
-        let stored = server.store.revoke_gateway(&record.tenant, &record.gateway_id).await?;
-        let record = server.roster.put(stored, &server.options.master_key)?;
-        server.registry.revoke(record.instance);
+        let (tenant, id) = (&record.tenant, &record.gateway_id);
+        let record = server.take_in(server.store.revoke_gateway(tenant, id, &Actor::operator()).await?)?;
+        server.registry.end(&record, Ending::Revoked);
         tracing::info!(tenant = %record.tenant, gateway = %record.gateway_id, "a gateway was revoked");
         Ok(describe(&server, &record))
     };
@@ -143,6 +220,9 @@ pub(super) async fn revoke(
 }
 
 fn describe(server: &Server, record: &GatewayRecord) -> Value {
+    let fronts = server.roster.fronts(record.instance);
+    let fronts: Vec<Value> =
+        fronts.iter().map(|(platform, bot)| json!({ "platform": platform, "bot": bot })).collect();
     json!({
         "tenant": record.tenant,
         "gateway_id": record.gateway_id,
@@ -151,6 +231,9 @@ fn describe(server: &Server, record: &GatewayRecord) -> Value {
         "idle": server.registry.standing(record.instance).idle,
         "default": server.roster.is_default(&record.tenant, record.instance),
         "wake_url": record.wake_url,
+        "display_name": record.display_name,
+        "subject": record.subject.as_ref().map(Subject::as_str),
+        "fronts": fronts,
         "revoked_at": record.revoked_at,
     })
 }

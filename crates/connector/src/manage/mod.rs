@@ -1,8 +1,32 @@
 //! The management plane: who is known, and the operator's hands.
 
 pub mod admin;
+mod api;
+mod audit;
+mod bearer;
+mod clients;
+mod doorkeeper;
+mod drops;
+mod enroll;
 mod gateways;
-mod identity;
+mod inbox;
+mod invites;
+mod keyring;
+mod keys;
+mod oauth;
+mod policy;
 mod roster;
+mod routes;
+mod status;
+mod tenants;
 
-pub(crate) use roster::Roster;
+pub(crate) use audit::RefusalLog;
+pub(crate) use bearer::Bearers;
+pub use bearer::{Identity, OidcIssuer};
+pub(crate) use doorkeeper::Doorkeeper;
+pub(crate) use drops::Drops;
+pub(crate) use enroll::{enroll, provision};
+pub use keyring::{AdminToken, KeyKeeper, Keyring};
+pub(crate) use oauth::token;
+pub(crate) use policy::declare;
+pub(crate) use roster::{Front, Roster};

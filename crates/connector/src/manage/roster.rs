@@ -1,28 +1,41 @@
 //! Gateways and routes in memory: ten thousand reconnects ask no disk.
 
-use angelia_core::admission::{Admitted, DropReason, Observed, Route, Routes, admit};
+use angelia_contract::platform::canonical;
+use angelia_core::admission::{Admitted, DropReason, Known, Observed, Policy, Route, Routes, admit, fronts};
 use angelia_core::error::Result;
 use angelia_core::identity::{GatewayRecord, GatewaySecret};
 use angelia_core::inbox::InstanceId;
 use angelia_core::seal::MasterKey;
 use angelia_core::store::StoredGateway;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// Who is known, ready to be asked.
 #[derive(Default)]
 pub(crate) struct Roster {
     gateways: RwLock<HashMap<String, Vec<Arc<GatewayRecord>>>>,
-    by_instance: RwLock<HashMap<InstanceId, Arc<GatewayRecord>>>,
+    by_instance: RwLock<HashMap<InstanceId, Vec<Arc<GatewayRecord>>>>,
+    /// The instances of each tenant: every message asks for them.
+    by_tenant: RwLock<HashMap<String, BTreeSet<InstanceId>>>,
     routes: RwLock<Arc<Routes>>,
     defaults: RwLock<HashMap<String, InstanceId>>,
+    policies: RwLock<HashMap<InstanceId, HashMap<String, Policy>>>,
+    fronts: RwLock<HashMap<InstanceId, BTreeSet<Front>>>,
 }
+
+/// A bot that a gateway answers for: platform and bot id, which may be empty for any.
+pub(crate) type Front = (String, String);
 
 impl Roster {
     /// Every record that carries this gateway id.
     pub(crate) fn gateways(&self, gateway_id: &str) -> Vec<Arc<GatewayRecord>> {
         let gateways = self.gateways.read().unwrap_or_else(PoisonError::into_inner);
         gateways.get(gateway_id).cloned().unwrap_or_default()
+    }
+
+    /// The gateway with this id of one tenant.
+    pub(crate) fn find(&self, tenant: &str, gateway_id: &str) -> Option<Arc<GatewayRecord>> {
+        self.gateways(gateway_id).into_iter().find(|record| record.tenant == tenant)
     }
 
     /// All records.
@@ -40,7 +53,8 @@ impl Roster {
             .secrets
             .iter()
             .map(|s| {
-                Ok(GatewaySecret { secret: key.open(&s.sealed, &bound_to)?, valid_until: s.valid_until })
+                let secret = key.open(&s.sealed, &bound_to)?;
+                Ok(GatewaySecret { secret, valid_until: s.valid_until, created_at: s.created_at })
             })
             .collect::<Result<_>>()?;
         let record = Arc::new(GatewayRecord {
@@ -51,12 +65,23 @@ impl Roster {
             secrets,
             revoked_at: stored.revoked_at,
             wake_url: stored.wake_url,
+            display_name: stored.display_name,
+            subject: stored.subject,
         });
+        let before = self.find(&record.tenant, &record.gateway_id);
         let mut defaults = self.defaults.write().unwrap_or_else(PoisonError::into_inner);
         defaults.entry(record.tenant.clone()).or_insert(record.instance);
         drop(defaults);
+        let mut by_tenant = self.by_tenant.write().unwrap_or_else(PoisonError::into_inner);
+        by_tenant.entry(record.tenant.clone()).or_default().insert(record.instance);
+        drop(by_tenant);
         let mut by_instance = self.by_instance.write().unwrap_or_else(PoisonError::into_inner);
-        by_instance.insert(record.instance, record.clone());
+        if let Some(before) = before
+            && let Some(serving) = by_instance.get_mut(&before.instance)
+        {
+            serving.retain(|known| !known.is_same_gateway(&before));
+        }
+        by_instance.entry(record.instance).or_default().push(record.clone());
         drop(by_instance);
         let mut gateways = self.gateways.write().unwrap_or_else(PoisonError::into_inner);
         let same_id = gateways.entry(record.gateway_id.clone()).or_default();
@@ -70,9 +95,60 @@ impl Roster {
         self.defaults.write().unwrap_or_else(PoisonError::into_inner).insert(tenant, instance);
     }
 
-    /// Whether the gateway of an instance was revoked.
+    /// Forgets a tenant and all its gateways; answers the gateways.
+    pub(crate) fn forget_tenant(&self, tenant: &str) -> Vec<Arc<GatewayRecord>> {
+        let mut gone = Vec::new();
+        let mut gateways = self.gateways.write().unwrap_or_else(PoisonError::into_inner);
+        gateways.retain(|_, same_id| {
+            gone.extend(same_id.extract_if(.., |record| record.tenant == tenant));
+            !same_id.is_empty()
+        });
+        drop(gateways);
+        self.defaults.write().unwrap_or_else(PoisonError::into_inner).remove(tenant);
+        self.by_tenant.write().unwrap_or_else(PoisonError::into_inner).remove(tenant);
+        for record in &gone {
+            self.by_instance.write().unwrap_or_else(PoisonError::into_inner).remove(&record.instance);
+            self.policies.write().unwrap_or_else(PoisonError::into_inner).remove(&record.instance);
+            self.fronts.write().unwrap_or_else(PoisonError::into_inner).remove(&record.instance);
+        }
+        gone
+    }
+
+    /// Whether an instance has gateways and all of them were revoked.
     pub(crate) fn is_revoked(&self, instance: InstanceId) -> bool {
         self.serving(instance).is_some_and(|record| record.revoked_at.is_some())
+    }
+
+    /// What an instance declared for a platform.
+    pub(crate) fn policy(&self, instance: InstanceId, platform: &str) -> Option<Policy> {
+        let policies = self.policies.read().unwrap_or_else(PoisonError::into_inner);
+        policies.get(&instance)?.get(platform).cloned()
+    }
+
+    /// For how many platforms an instance declared something.
+    pub(crate) fn policies(&self, instance: InstanceId) -> usize {
+        self.policies.read().unwrap_or_else(PoisonError::into_inner).get(&instance).map_or(0, HashMap::len)
+    }
+
+    /// Replaces what an instance declared for a platform.
+    pub(crate) fn set_policy(&self, instance: InstanceId, platform: String, policy: Policy) {
+        let mut policies = self.policies.write().unwrap_or_else(PoisonError::into_inner);
+        policies.entry(instance).or_default().insert(platform, policy);
+    }
+
+    /// The bots an instance answers for.
+    pub(crate) fn fronts(&self, instance: InstanceId) -> BTreeSet<Front> {
+        let fronts = self.fronts.read().unwrap_or_else(PoisonError::into_inner);
+        fronts.get(&instance).cloned().unwrap_or_default()
+    }
+
+    /// Replaces the bots an instance answers for; `false` if they were those already.
+    pub(crate) fn set_fronts(&self, instance: InstanceId, now: BTreeSet<Front>) -> bool {
+        let mut fronts = self.fronts.write().unwrap_or_else(PoisonError::into_inner);
+        let before = fronts.entry(instance).or_default();
+        let changed = *before != now;
+        *before = now;
+        changed
     }
 
     /// Whether an instance gets what no route assigns.
@@ -92,17 +168,46 @@ impl Roster {
 
     /// Whose message it is.
     pub(crate) fn admit(&self, observed: Observed<'_>) -> Result<Admitted, DropReason> {
-        let defaults = self.defaults.read().unwrap_or_else(PoisonError::into_inner);
-        admit(&self.routes(), |tenant| defaults.get(tenant).copied(), observed)
+        admit(&self.routes(), self, observed)
     }
 
-    /// A gateway that serves an instance.
+    /// A gateway that serves an instance; a revoked one only if there is no other.
     pub(crate) fn serving(&self, instance: InstanceId) -> Option<Arc<GatewayRecord>> {
-        self.by_instance.read().unwrap_or_else(PoisonError::into_inner).get(&instance).cloned()
+        let by_instance = self.by_instance.read().unwrap_or_else(PoisonError::into_inner);
+        let serving = by_instance.get(&instance)?;
+        let welcome = serving.iter().find(|record| record.revoked_at.is_none());
+        welcome.or_else(|| serving.first()).cloned()
+    }
+}
+
+impl Known for Roster {
+    fn fronting(&self, tenant: &str, platform: &str, bot: &str) -> Vec<InstanceId> {
+        let by_tenant = self.by_tenant.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(instances) = by_tenant.get(tenant) else { return Vec::new() };
+        let declared = self.fronts.read().unwrap_or_else(PoisonError::into_inner);
+        let covers = |front: &Front| fronts((&front.0, &front.1), platform, bot);
+        let fronting = instances.iter().filter(|instance| {
+            declared.get(instance).is_some_and(|of_instance| of_instance.iter().any(covers))
+        });
+        fronting.copied().collect()
+    }
+
+    fn default_instance(&self, tenant: &str) -> Option<InstanceId> {
+        self.defaults.read().unwrap_or_else(PoisonError::into_inner).get(tenant).copied()
+    }
+
+    fn is_served(&self, instance: InstanceId) -> bool {
+        self.serving(instance).is_some_and(|record| record.revoked_at.is_none())
+    }
+
+    fn policy(&self, instance: InstanceId, platform: &str) -> Policy {
+        // A platform that gateways have no name for is `relay` to them.
+        let declared = |name: &str| Roster::policy(self, instance, name);
+        declared(platform).or_else(|| declared(canonical(platform))).unwrap_or_default()
     }
 }
 
 /// The row a gateway's secret is sealed for.
 pub(crate) fn bound_to(tenant: &str, gateway_id: &str) -> String {
-    format!("gateway-secret/{tenant}/{gateway_id}")
+    angelia_core::seal::gateway_secret(tenant, gateway_id)
 }

@@ -1,7 +1,7 @@
 //! The entries that wait for one socket, in order: a short stretch in memory,
 //! the rest in the store.
 
-use super::mailbox::Mail;
+use super::mailbox::{Mail, Revisions};
 use angelia_core::inbox::{Entry, Seq};
 use std::collections::VecDeque;
 
@@ -27,6 +27,8 @@ pub(super) struct Backlog {
     ahead_loading: bool,
     /// Whether there is more behind a page of entries that are all under way.
     ahead_beyond: bool,
+    /// What changed while pages are being read, which may still show it as it was.
+    revised: Revisions,
 }
 
 impl Default for Backlog {
@@ -40,6 +42,7 @@ impl Default for Backlog {
             ahead_behind: true,
             ahead_loading: false,
             ahead_beyond: false,
+            revised: Revisions::default(),
         }
     }
 }
@@ -63,8 +66,28 @@ impl Backlog {
             }
         }
         self.behind |= mail.missed;
+        self.revise(&mut mail.revised);
         for seq in mail.removed.drain(..) {
             self.remove(seq);
+        }
+    }
+
+    /// Brings the copies in memory up to date.
+    fn revise(&mut self, revised: &mut Revisions) {
+        if revised.is_empty() {
+            return;
+        }
+        self.ready.iter_mut().chain(&mut self.ahead).for_each(|entry| revised.apply(entry));
+        if self.loading || self.ahead_loading {
+            revised.drain().for_each(|entry| self.revised.put(entry));
+        }
+    }
+
+    /// Brings a page that was just read up to date.
+    fn freshen(&mut self, page: &mut [Entry]) {
+        page.iter_mut().for_each(|entry| self.revised.apply(entry));
+        if !self.loading && !self.ahead_loading {
+            self.revised.clear();
         }
     }
 
@@ -88,10 +111,11 @@ impl Backlog {
     /// Takes a page; a failed read is tried again.
     pub(super) fn loaded(&mut self, page: Option<Vec<Entry>>) {
         self.loading = false;
-        let Some(page) = page else {
+        let Some(mut page) = page else {
             self.behind = true;
             return;
         };
+        self.freshen(&mut page);
         self.behind |= page.len() == PAGE;
         for entry in page {
             if entry.seq > self.read_to {
@@ -115,10 +139,11 @@ impl Backlog {
     /// that are `known` to be under way.
     pub(super) fn loaded_ahead(&mut self, page: Option<Vec<Entry>>, known: impl Fn(Seq) -> bool) {
         self.ahead_loading = false;
-        let Some(page) = page else {
+        let Some(mut page) = page else {
             self.ahead_behind = true;
             return;
         };
+        self.freshen(&mut page);
         let full = page.len() >= PAGE;
         let new: Vec<Entry> = page.into_iter().filter(|entry| !known(entry.seq)).collect();
         // A full page that brought nothing hides what is behind it until some of it settled.
@@ -188,6 +213,7 @@ mod tests {
             chat_id: "web-a".into(),
             session_key: "k".into(),
             body: bytes::Bytes::new(),
+            revision: 0,
         }
     }
 
@@ -249,6 +275,66 @@ mod tests {
         backlog.take_at(place);
         assert!(backlog.first(|chat| chat == "web-a").is_none());
         assert_eq!(drain(&mut backlog), [1, 3]);
+    }
+
+    fn changed(seq: i64, revision: u32) -> Entry {
+        Entry { revision, body: format!("r{revision}").into(), ..entry(seq) }
+    }
+
+    fn edits(entries: impl IntoIterator<Item = Entry>) -> Mail {
+        let mut mail = Mail::default();
+        entries.into_iter().for_each(|entry| mail.revised.put(entry));
+        mail
+    }
+
+    fn bodies(backlog: &mut Backlog) -> Vec<String> {
+        std::iter::from_fn(|| backlog.take_at(0))
+            .map(|entry| String::from_utf8(entry.body.to_vec()).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn an_edit_reaches_the_copy_in_memory_and_only_a_newer_one() {
+        let mut backlog = Backlog::default();
+        backlog.is_empty_in_store();
+        backlog.take(&mut Mail { ahead: [entry(4)].into(), ..mail(&[1, 2, 3]) });
+        backlog.take(&mut edits([changed(2, 1), changed(9, 1)]));
+        backlog.take(&mut edits([changed(2, 3), changed(2, 2), changed(4, 1)]));
+        assert_eq!(bodies(&mut backlog), ["", "r3", ""]);
+        assert_eq!(&backlog.pop_ahead().unwrap().body[..], b"r1");
+    }
+
+    #[test]
+    fn an_edit_in_one_mail_with_its_entry_counts() {
+        let mut backlog = Backlog::default();
+        backlog.is_empty_in_store();
+        let mut both = mail(&[1]);
+        both.revised.put(changed(1, 1));
+        backlog.take(&mut both);
+        assert_eq!(bodies(&mut backlog), ["r1"]);
+    }
+
+    #[test]
+    fn a_page_that_was_read_before_an_edit_does_not_undo_it() {
+        let mut backlog = Backlog::default();
+        assert!(backlog.wants_page().is_some() && backlog.wants_ahead());
+        backlog.take(&mut edits([changed(1, 1), changed(2, 1), changed(5, 1)]));
+        backlog.loaded_ahead(Some(vec![entry(5)]), |_| false);
+        // One page is older than the edit, of the other entry the store knows a later one.
+        backlog.loaded(Some(vec![entry(1), changed(2, 2)]));
+        assert_eq!(bodies(&mut backlog), ["r1", "r2"]);
+        assert_eq!(&backlog.pop_ahead().unwrap().body[..], b"r1");
+        assert!(backlog.revised.is_empty(), "nothing is kept once nothing is being read");
+    }
+
+    #[test]
+    fn a_failed_read_does_not_lose_an_edit_of_the_other() {
+        let mut backlog = Backlog::default();
+        assert!(backlog.wants_page().is_some() && backlog.wants_ahead());
+        backlog.take(&mut edits([changed(1, 1)]));
+        backlog.loaded_ahead(None, |_| false);
+        backlog.loaded(Some(vec![entry(1)]));
+        assert_eq!(bodies(&mut backlog), ["r1"]);
     }
 
     #[test]

@@ -1,8 +1,11 @@
 //! Hellos and the descriptors that answer them.
 
+use crate::manage::Front;
 use angelia_contract::descriptor::Descriptor;
 use angelia_contract::frame::{ConnectorFrame, Hello};
 use angelia_core::clock::Mono;
+use angelia_core::identity::MAX_NAME;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// With several hellos: after this long without another the primary is repeated.
@@ -22,6 +25,8 @@ pub(super) struct Handshake {
     complete: bool,
     /// Whether anybody ever said hello on this socket.
     begun: bool,
+    /// The bots the hellos named, until the handshake is complete.
+    fronts: BTreeSet<Front>,
 }
 
 impl Handshake {
@@ -37,6 +42,20 @@ impl Handshake {
         let line = ConnectorFrame::Descriptor(descriptor.clone()).to_line();
         self.primary.get_or_insert_with(|| Box::new(descriptor));
         Some(line)
+    }
+
+    /// Notes which bot a hello is for; `relay` is none in particular.
+    pub(super) fn fronts(&mut self, hello: &Hello) {
+        let (platform, bot) = (hello.platform.as_str(), hello.bot_id.as_str());
+        let named = !platform.is_empty() && platform != "relay";
+        if named && platform.len().max(bot.len()) <= MAX_NAME && self.fronts.len() < MAX_HELLOS {
+            self.fronts.insert((platform.to_lowercase(), bot.to_owned()));
+        }
+    }
+
+    /// All bots of a complete handshake.
+    pub(super) fn take_fronts(&mut self) -> BTreeSet<Front> {
+        std::mem::take(&mut self.fronts)
     }
 
     /// Whether anybody said hello.

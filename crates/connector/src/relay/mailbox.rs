@@ -12,6 +12,8 @@ const MAX_FRESH: usize = 64;
 const MAX_FRESH_BYTES: usize = 256 * 1024;
 /// Removed entries a socket is told of.
 const MAX_REMOVED: usize = 1_024;
+/// Changed entries a socket is told of: more than it keeps in memory.
+const MAX_REVISED: usize = 256;
 /// Interrupts waiting to be written; a reader that stalls so long has no turn to stop.
 const MAX_INTERRUPTS: usize = 64;
 
@@ -51,10 +53,50 @@ pub(crate) struct Mail {
     pub(crate) missed_ahead: bool,
     /// Entries that left the inbox otherwise.
     pub(crate) removed: Vec<Seq>,
+    /// Entries that say something else now, each in its newest form.
+    pub(crate) revised: Revisions,
     /// Whether entries were left out: the store has more.
     pub(crate) missed: bool,
     /// Whether the socket has to end.
     pub(crate) ending: Option<Ending>,
+}
+
+/// Changed entries, each in its newest form.
+#[derive(Debug, Default)]
+pub(crate) struct Revisions(Vec<Entry>);
+
+impl Revisions {
+    /// Takes a changed entry. Beyond a limit it is left out: whoever changes so
+    /// much at once may be too late with some of it, and nothing worse.
+    pub(crate) fn put(&mut self, entry: Entry) {
+        if let Some(known) = self.0.iter_mut().find(|known| known.seq == entry.seq) {
+            if known.revision < entry.revision {
+                *known = entry;
+            }
+        } else if self.0.len() < MAX_REVISED {
+            self.0.push(entry);
+        }
+    }
+
+    /// Brings a copy of an entry up to date.
+    pub(crate) fn apply(&self, entry: &mut Entry) {
+        let newer = self.0.iter().find(|known| known.seq == entry.seq && known.revision > entry.revision);
+        if let Some(newer) = newer {
+            *entry = newer.clone();
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0 = Vec::new();
+    }
+
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Entry> {
+        std::mem::take(&mut self.0).into_iter()
+    }
 }
 
 /// The mailbox of one socket's task.
@@ -97,6 +139,11 @@ impl Mailbox {
         let room = MAX_REMOVED.saturating_sub(mail.removed.len());
         mail.removed.extend(seqs.iter().take(room));
         drop(mail);
+        self.notify.notify_one();
+    }
+
+    pub(crate) fn revise(&self, entry: Entry) {
+        self.mail().revised.put(entry);
         self.notify.notify_one();
     }
 

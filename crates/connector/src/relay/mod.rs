@@ -9,6 +9,6 @@ mod registry;
 mod session;
 mod upgrade;
 
-pub(crate) use mailbox::{Answer, Mailbox};
+pub(crate) use mailbox::{Answer, Ending, Mailbox};
 pub(crate) use registry::{Registry, Standing};
-pub(crate) use upgrade::upgrade;
+pub(crate) use upgrade::{Identity, identify, upgrade};

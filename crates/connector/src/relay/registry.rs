@@ -2,6 +2,7 @@
 
 use super::mailbox::{Ending, Mailbox};
 use angelia_core::clock::Mono;
+use angelia_core::identity::GatewayRecord;
 use angelia_core::inbox::{AckHabit, Entry, InstanceId, Seq};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -88,7 +89,13 @@ struct Slot {
 pub(crate) struct Registry {
     slots: Mutex<HashMap<InstanceId, Slot>>,
     /// The last number given, and the mailbox of every open socket.
-    sockets: Mutex<(u64, HashMap<u64, Arc<Mailbox>>)>,
+    sockets: Mutex<(u64, HashMap<u64, Sitting>)>,
+}
+
+/// An open socket, and whose it is.
+struct Sitting {
+    record: Arc<GatewayRecord>,
+    mailbox: Arc<Mailbox>,
 }
 
 impl Registry {
@@ -113,11 +120,11 @@ impl Registry {
     }
 
     /// Takes note of an open socket.
-    pub(crate) fn enter(self: &Arc<Self>, mailbox: Arc<Mailbox>) -> Seat {
+    pub(crate) fn enter(self: &Arc<Self>, record: Arc<GatewayRecord>, mailbox: Arc<Mailbox>) -> Seat {
         let mut sockets = self.sockets();
         sockets.0 += 1;
         let number = sockets.0;
-        sockets.1.insert(number, mailbox);
+        sockets.1.insert(number, Sitting { record, mailbox });
         Seat { registry: self.clone(), number }
     }
 
@@ -183,27 +190,34 @@ impl Registry {
         mailbox.is_some()
     }
 
+    /// Tells the live socket that an entry says something else now.
+    pub(crate) fn revise(&self, instance: InstanceId, entry: Entry) {
+        if let Some(mailbox) = self.mailbox(instance) {
+            mailbox.revise(entry);
+        }
+    }
+
     pub(crate) fn remove(&self, instance: InstanceId, seqs: &[Seq]) {
         if let Some(mailbox) = self.mailbox(instance) {
             mailbox.remove(seqs);
         }
     }
 
-    /// Ends the socket of a gateway that was revoked.
-    pub(crate) fn revoke(&self, instance: InstanceId) {
-        if let Some(mailbox) = self.mailbox(instance) {
-            mailbox.end(Ending::Revoked);
+    /// Ends every socket of one gateway, whether it said hello or not.
+    pub(crate) fn end(&self, record: &GatewayRecord, why: Ending) {
+        for sitting in self.sockets().1.values().filter(|sitting| sitting.record.is_same_gateway(record)) {
+            sitting.mailbox.end(why);
         }
     }
 
     /// Asks every socket to end.
     pub(crate) fn shut_down(&self) {
-        for mailbox in self.sockets().1.values() {
-            mailbox.end(Ending::Shutdown);
+        for sitting in self.sockets().1.values() {
+            sitting.mailbox.end(Ending::Shutdown);
         }
     }
 
-    fn sockets(&self) -> MutexGuard<'_, (u64, HashMap<u64, Arc<Mailbox>>)> {
+    fn sockets(&self) -> MutexGuard<'_, (u64, HashMap<u64, Sitting>)> {
         self.sockets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -253,7 +267,18 @@ mod tests {
     fn every_open_socket_is_told_to_stop() {
         let registry = Arc::new(Registry::default());
         let mailbox = Arc::new(Mailbox::default());
-        let seat = registry.enter(mailbox.clone());
+        let record = Arc::new(GatewayRecord {
+            tenant: "acme".into(),
+            gateway_id: "gw".into(),
+            instance: InstanceId(1),
+            instance_name: "gw".into(),
+            secrets: Vec::new(),
+            revoked_at: None,
+            wake_url: None,
+            display_name: None,
+            subject: None,
+        });
+        let seat = registry.enter(record, mailbox.clone());
         registry.shut_down();
         assert_eq!(mailbox.take().ending, Some(Ending::Shutdown));
         drop(seat);

@@ -9,7 +9,9 @@ use crate::server::Server;
 use crate::telemetry::Counter;
 use angelia_contract::line::MAX_GATEWAY_MESSAGE;
 use angelia_contract::{close, token};
+use angelia_core::audit::Actor;
 use angelia_core::clock;
+use angelia_core::error::{Error, Kind};
 use angelia_core::identity::{GatewayRecord, Upgrade, judge_upgrade};
 use axum::Json;
 use axum::extract::State;
@@ -66,20 +68,36 @@ pub(crate) async fn upgrade(
             server.metrics.count(Counter::UpgradesRefused);
             let error = "unknown gateway id, wrong secret or expired token; \
                          check GATEWAY_RELAY_ID, GATEWAY_RELAY_SECRET and the clock";
-            (StatusCode::UNAUTHORIZED, Json(json!({ "error": error }))).into_response()
+            let error = Error::new(Kind::Unauthorized, error);
+            server.refused(&Actor::stranger(), "gateway.dial", "", &claimed(&headers), &error).await;
+            (StatusCode::UNAUTHORIZED, Json(json!({ "error": error.to_string() }))).into_response()
         }
     }
 }
 
-enum Identity {
+/// The gateway id a token names, proven or not.
+fn claimed(headers: &HeaderMap) -> String {
+    let token = bearer(headers).and_then(|text| token::parse(text).ok());
+    token.map(|token| token.gateway_id().to_owned()).unwrap_or_default()
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    headers.get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ").map(str::trim)
+}
+
+/// Who signed a token.
+pub(crate) enum Identity {
+    /// A gateway that may come in.
     Gateway(Arc<GatewayRecord>),
+    /// One that was revoked.
     Revoked(Arc<GatewayRecord>),
+    /// Nobody we know.
     Unknown,
 }
 
-fn identify(server: &Server, headers: &HeaderMap) -> Identity {
-    let bearer = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
-    let Some(token) = bearer.and_then(|text| token::parse(text.trim()).ok()) else {
+/// Finds the gateway whose secret signed a request's upgrade token.
+pub(crate) fn identify(server: &Server, headers: &HeaderMap) -> Identity {
+    let Some(token) = bearer(headers).and_then(|text| token::parse(text).ok()) else {
         return Identity::Unknown;
     };
     let records = server.roster.gateways(token.gateway_id());

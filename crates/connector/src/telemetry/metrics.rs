@@ -21,12 +21,16 @@ counters! {
     UpgradesRefused = "angelia_relay_upgrades_refused_total", "Upgrades refused with 401.";
     UpgradesRevoked = "angelia_relay_upgrades_revoked_total", "Upgrades of revoked gateways, closed with 4401.";
     UpgradesBarred = "angelia_relay_upgrades_barred_total", "Upgrades refused with 503 because two processes use one id.";
+    AccessRefused = "angelia_access_refused_total", "Requests refused for want of a proof or a right.";
     Takeovers = "angelia_relay_takeovers_total", "Sockets replaced by a newer one of the same instance.";
     Pushed = "angelia_relay_pushed_total", "Inbox entries written to a socket.";
     Settled = "angelia_relay_settled_total", "Inbox entries settled.";
     DeadLetters = "angelia_inbox_dead_letters_total", "Entries taken out after three sockets ended on them.";
     Outbound = "angelia_relay_outbound_total", "Actions asked for by gateways.";
     OutboundDeclined = "angelia_relay_outbound_declined_total", "Actions whose target the sender may not write to.";
+    OutboundAmbiguous = "angelia_relay_outbound_ambiguous_total", "Actions of which it is not known whether the platform has them.";
+    OutboundExpired = "angelia_relay_outbound_expired_total", "Actions that could not be sent in the time they are kept for.";
+    OutboundSuperseded = "angelia_relay_outbound_superseded_total", "Edits that a newer edit of the same message overtook.";
     OutboundTimedOut = "angelia_relay_outbound_timed_out_total", "Actions answered with a timeout.";
     Interrupts = "angelia_relay_interrupts_total", "Interrupts written to a socket.";
     InterruptsUnresolved = "angelia_relay_interrupts_unresolved_total", "Interrupts that matched no live conversation of the sender's tenant.";

@@ -1,30 +1,25 @@
-//! The JSON API of the web chat: post, read, follow, interrupt.
+//! The JSON API of the web chat: post, edit, read, follow, interrupt.
 
-use super::hub::{Happening, Hub};
-use super::normalize::{self, BOT, NAME};
+use super::follow::{PAGE, Reader};
+use super::hub::Hub;
+use super::speak::{Api, Said};
 use super::verify;
-use crate::platform::Admit;
-use angelia_contract::session_key::{KeyOptions, Rules, session_key};
-use angelia_core::admission::Observed;
-use angelia_core::error::{Error, Kind, Result};
-use angelia_core::inbox::EntryKind;
-use angelia_core::store::{Line, NewEntry, NewLine, Person, Store};
-use angelia_core::{clock, interrupt, secret};
+use crate::admit::Admit;
+use angelia_core::error::{Error, Result};
+use angelia_core::store::Store;
 use axum::extract::rejection::{BytesRejection, QueryRejection};
 use axum::extract::{DefaultBodyLimit, Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{self, Sse};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{get, post, put};
 use axum::{Json, Router};
-use futures_util::Stream;
+use bytes::Bytes;
 use serde::Deserialize;
-use serde_json::json;
-use std::collections::VecDeque;
-use std::convert::Infallible;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::broadcast;
 
 /// Longest text a person may post.
 pub const MAX_POST_CHARS: usize = 8_000;
@@ -32,19 +27,9 @@ pub const MAX_POST_CHARS: usize = 8_000;
 const MAX_BODY: usize = 64 * 1024;
 /// Longest id a client may give to a post.
 const MAX_CLIENT_ID: usize = 64;
-/// Lines in one answer.
-const PAGE: usize = 200;
 /// People who may follow rooms at the same time.
 const MAX_READERS: usize = 2_000;
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-
-/// What the API works on.
-struct Api {
-    store: Arc<dyn Store>,
-    hub: Arc<Hub>,
-    admit: Arc<dyn Admit>,
-    source_flags: bool,
-}
 
 /// A post, as a client sends it. Who wrote it is not among its fields.
 #[derive(Deserialize)]
@@ -57,16 +42,26 @@ struct Post {
     reply_to: Option<String>,
 }
 
+/// What an edit may change.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Edit {
+    text: String,
+}
+
 #[derive(Deserialize)]
 struct After {
     #[serde(default)]
     after: i64,
 }
 
+type Answer = Result<(StatusCode, Value)>;
+
 /// The routes below `/chat/api`.
 pub fn routes(store: Arc<dyn Store>, hub: Arc<Hub>, admit: Arc<dyn Admit>, source_flags: bool) -> Router {
     Router::new()
         .route("/chat/api/rooms/{room}/messages", post(post_line).get(read_lines))
+        .route("/chat/api/rooms/{room}/messages/{id}", put(edit_line))
         .route("/chat/api/rooms/{room}/events", get(follow))
         .route("/chat/api/rooms/{room}/interrupt", post(stop))
         .layer(DefaultBodyLimit::max(MAX_BODY))
@@ -77,12 +72,38 @@ async fn post_line(
     State(api): State<Arc<Api>>,
     Path(room): Path<String>,
     headers: HeaderMap,
-    body: Result<bytes::Bytes, BytesRejection>,
+    body: Result<Bytes, BytesRejection>,
 ) -> Response {
-    match body {
-        Ok(body) => answer(api.post(&room, &headers, &body).await),
-        Err(rejection) => rejected(rejection.status(), &rejection.body_text()),
-    }
+    let body = match body {
+        Ok(body) => body,
+        Err(rejection) => return rejected(rejection.status(), &rejection.body_text()),
+    };
+    let post = async {
+        let guest = verify::guest(&*api.store, &headers, &room).await?;
+        let Post { text, client_id, reply_to } = read_post(&body)?;
+        Ok(posted(api.post(guest, text, reply_to, client_id).await?))
+    };
+    answer(post.await)
+}
+
+async fn edit_line(
+    State(api): State<Arc<Api>>,
+    Path((room, id)): Path<(String, String)>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
+    let body = match body {
+        Ok(body) => body,
+        Err(rejection) => return rejected(rejection.status(), &rejection.body_text()),
+    };
+    let edit = async {
+        let guest = verify::guest(&*api.store, &headers, &room).await?;
+        let Edit { text } = read(&body, r#"{"text": "hello"}"#)?;
+        check_text(&text)?;
+        let replaced = api.edit(guest.person, &id, text).await?;
+        Ok((StatusCode::OK, json!({ "message_id": id, "replaced": replaced })))
+    };
+    answer(edit.await)
 }
 
 async fn read_lines(
@@ -96,7 +117,7 @@ async fn read_lines(
         Err(rejection) => return rejection,
     };
     let read = async {
-        verify::person(&*api.store, &headers, &room).await?;
+        verify::guest(&*api.store, &headers, &room).await?;
         let lines = api.store.lines(&room, after, PAGE).await?;
         Ok((StatusCode::OK, json!({ "messages": lines })))
     };
@@ -105,100 +126,11 @@ async fn read_lines(
 
 async fn stop(State(api): State<Arc<Api>>, Path(room): Path<String>, headers: HeaderMap) -> Response {
     let stop = async {
-        let person = verify::person(&*api.store, &headers, &room).await?;
-        let line = api.line(person, "/stop".into(), None, None);
-        let entry = api.entry(&line)?;
-        api.store.append(entry).await?;
-        Ok((StatusCode::ACCEPTED, json!({ "message_id": line.message_id })))
+        let guest = verify::guest(&*api.store, &headers, &room).await?;
+        let message_id = api.stop(guest.person).await?;
+        Ok((StatusCode::ACCEPTED, json!({ "message_id": message_id })))
     };
     answer(stop.await)
-}
-
-impl Api {
-    async fn post(
-        &self,
-        room: &str,
-        headers: &HeaderMap,
-        body: &[u8],
-    ) -> Result<(StatusCode, serde_json::Value)> {
-        let person = verify::person(&*self.store, headers, room).await?;
-        let post = read_post(body)?;
-        let line = self.line(person, post.text, post.reply_to, post.client_id);
-        // A line that nobody receives is still a line of the room; its writer is told.
-        let (entry, dropped) = match self.entry(&line) {
-            Ok(entry) => (Some(entry), None),
-            Err(error) if error.kind() == Kind::Forbidden => (None, Some(error.to_string())),
-            Err(error) => return Err(error),
-        };
-        let posted = self.store.post_line(line, entry).await?;
-        let status = if posted.new { StatusCode::CREATED } else { StatusCode::OK };
-        let mut answer = json!({ "message_id": posted.message_id });
-        if let Some(reason) = dropped {
-            answer["undelivered"] = reason.into();
-        }
-        Ok((status, answer))
-    }
-
-    fn line(
-        &self,
-        person: Person,
-        text: String,
-        reply_to: Option<String>,
-        client_id: Option<String>,
-    ) -> NewLine {
-        NewLine {
-            room: person.room,
-            message_id: format!("wp{}", secret::random_hex::<12>()),
-            author: person.user,
-            from_agent: false,
-            text,
-            reply_to,
-            client_id,
-            at: clock::wall(),
-        }
-    }
-
-    /// The inbox entry a line makes, for the one instance it is admitted to.
-    fn entry(&self, line: &NewLine) -> Result<NewEntry> {
-        let places = [line.room.as_str(), "*"];
-        let observed = Observed { platform: NAME, bot: BOT, places: &places, author: &line.author };
-        let admitted =
-            self.admit.admit(observed).map_err(|reason| Error::new(Kind::Forbidden, reason.as_str()))?;
-        let event = normalize::event(line, self.source_flags);
-        let body =
-            serde_json::to_vec(&event).map_err(|_| Error::internal("the event could not be written"))?;
-        let is_stop = interrupt::is_stop(&line.text);
-        Ok(NewEntry {
-            tenant: admitted.tenant,
-            instance: admitted.instance,
-            kind: if is_stop { EntryKind::Stop } else { EntryKind::Message },
-            platform: NAME.into(),
-            bot: BOT.into(),
-            chat_id: event.source.chat_id.as_str().into(),
-            message_id: line.message_id.clone(),
-            session_key: session_key(&event.source, &KeyOptions::default(), Rules::Published).into(),
-            body: body.into(),
-            ahead: is_stop,
-            received_at: line.at,
-        })
-    }
-}
-
-fn read_post(body: &[u8]) -> Result<Post> {
-    let post: Post = serde_json::from_slice(body).map_err(|error| {
-        Error::invalid(format!("send JSON like {{\"text\": \"hello\", \"client_id\": \"1\"}}: {error}"))
-    })?;
-    if post.text.trim().is_empty() {
-        return Err(Error::invalid("the text is empty"));
-    }
-    if post.text.chars().count() > MAX_POST_CHARS {
-        return Err(Error::invalid(format!("the text is longer than {MAX_POST_CHARS} characters")));
-    }
-    let ids = [&post.client_id, &post.reply_to];
-    if ids.into_iter().flatten().any(|id| id.is_empty() || id.len() > MAX_CLIENT_ID) {
-        return Err(Error::invalid(format!("client_id and reply_to have 1 to {MAX_CLIENT_ID} bytes")));
-    }
-    Ok(post)
 }
 
 async fn follow(
@@ -211,7 +143,7 @@ async fn follow(
         Ok(after) => after,
         Err(rejection) => return rejection,
     };
-    if let Err(error) = verify::person(&*api.store, &headers, &room).await {
+    if let Err(error) = verify::guest(&*api.store, &headers, &room).await {
         return answer(Err(error));
     }
     if api.hub.readers() >= MAX_READERS {
@@ -219,60 +151,47 @@ async fn follow(
     }
     // A browser that reconnects says where it was.
     let resumed = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
-    let reader = Reader {
-        happenings: api.hub.read(&room),
-        store: api.store.clone(),
-        room,
-        after: resumed.unwrap_or(after),
-        ready: VecDeque::new(),
-        behind: true,
-    };
+    let happenings = api.hub.read(&room);
+    let reader = Reader::new(api.store.clone(), happenings, room, resumed.unwrap_or(after));
     Sse::new(reader.stream()).keep_alive(sse::KeepAlive::new().interval(KEEP_ALIVE)).into_response()
 }
 
-/// One follower of a room: first what the store has, then what happens.
-struct Reader {
-    store: Arc<dyn Store>,
-    happenings: broadcast::Receiver<Happening>,
-    room: String,
-    after: i64,
-    ready: VecDeque<Line>,
-    behind: bool,
+fn read<T: DeserializeOwned>(body: &[u8], example: &str) -> Result<T> {
+    serde_json::from_slice(body).map_err(|error| Error::invalid(format!("send JSON like {example}: {error}")))
 }
 
-impl Reader {
-    fn stream(self) -> impl Stream<Item = std::result::Result<sse::Event, Infallible>> {
-        futures_util::stream::unfold(self, |mut reader| async move {
-            let event = reader.next().await?;
-            Some((Ok(event), reader))
-        })
+fn read_post(body: &[u8]) -> Result<Post> {
+    let post: Post = read(body, r#"{"text": "hello", "client_id": "1"}"#)?;
+    check_text(&post.text)?;
+    let ids = [&post.client_id, &post.reply_to];
+    if ids.into_iter().flatten().any(|id| id.is_empty() || id.len() > MAX_CLIENT_ID) {
+        return Err(Error::invalid(format!("client_id and reply_to have 1 to {MAX_CLIENT_ID} bytes")));
     }
-
-    async fn next(&mut self) -> Option<sse::Event> {
-        loop {
-            if let Some(line) = self.ready.pop_front() {
-                self.after = line.id;
-                return line_event(&line);
-            }
-            if self.behind {
-                self.ready = self.store.lines(&self.room, self.after, PAGE).await.ok()?.into();
-                self.behind = self.ready.len() == PAGE;
-                continue;
-            }
-            match self.happenings.recv().await {
-                Ok(Happening::Line(line)) if line.id > self.after => self.ready.push_back(line),
-                Ok(Happening::Line(_)) => {}
-                Ok(Happening::Typing) => return Some(sse::Event::default().event("typing").data("{}")),
-                Err(broadcast::error::RecvError::Lagged(_)) => self.behind = true,
-                Err(broadcast::error::RecvError::Closed) => return None,
-            }
-        }
-    }
+    Ok(post)
 }
 
-fn line_event(line: &Line) -> Option<sse::Event> {
-    let kind = if line.edited { "edit" } else { "message" };
-    sse::Event::default().event(kind).id(line.id.to_string()).json_data(line).ok()
+fn check_text(text: &str) -> Result<()> {
+    if text.trim().is_empty() {
+        return Err(Error::invalid("the text is empty"));
+    }
+    if text.chars().count() > MAX_POST_CHARS {
+        return Err(Error::invalid(format!("the text is longer than {MAX_POST_CHARS} characters")));
+    }
+    Ok(())
+}
+
+/// What a post's writer is told.
+fn posted(said: Said) -> (StatusCode, Value) {
+    let status = if said.posted.new { StatusCode::CREATED } else { StatusCode::OK };
+    let mut answer = json!({ "message_id": said.posted.message_id });
+    if let Some((reason, hint)) = said.undelivered {
+        answer["undelivered"] = reason.into();
+        answer["hint"] = hint.into();
+    }
+    if let Some(text) = said.answer {
+        answer["answer"] = text.into();
+    }
+    (status, answer)
 }
 
 /// Where a reader continues, or why that cannot be read.
@@ -287,7 +206,7 @@ fn rejected(status: StatusCode, why: &str) -> Response {
     (status, Json(json!({ "error": why }))).into_response()
 }
 
-fn answer(result: Result<(StatusCode, serde_json::Value)>) -> Response {
+fn answer(result: Answer) -> Response {
     match result {
         Ok((status, body)) => (status, Json(body)).into_response(),
         Err(error) => {

@@ -1,5 +1,7 @@
 //! A posted line, as the event a gateway reads.
 
+use super::address;
+use super::room::person_of;
 use angelia_contract::event::{Event, message_type};
 use angelia_contract::source::{Source, chat_type};
 use angelia_core::store::NewLine;
@@ -24,17 +26,22 @@ pub fn room_of(chat_id: &str) -> Option<&str> {
 /// The event a line makes. The contract keeps `is_bot` and `message_is_edit`
 /// off the wire; `source_flags` is the operator's word to write them.
 pub(super) fn event(line: &NewLine, source_flags: bool) -> Event {
-    let is_command = line.text.starts_with('/');
+    let text = address::said(&line.text);
+    let is_command = text.starts_with('/');
+    let (chat_type, chat_name) = match person_of(&line.room) {
+        Some(person) => (chat_type::DM, person),
+        None => (chat_type::GROUP, line.room.as_str()),
+    };
     Event {
-        text: line.text.clone(),
+        text: text.to_owned(),
         message_type: if is_command { message_type::COMMAND } else { message_type::TEXT }.into(),
         message_id: Some(line.message_id.clone()),
         reply_to_message_id: line.reply_to.clone(),
         source: Source {
             platform: NAME.into(),
             chat_id: chat_id(&line.room),
-            chat_type: chat_type::GROUP.into(),
-            chat_name: Some(line.room.clone()),
+            chat_type: chat_type.into(),
+            chat_name: Some(chat_name.to_owned()),
             user_id: Some(line.author.clone()),
             user_name: Some(line.author.clone()),
             user_display_name: Some(line.author.clone()),
@@ -44,5 +51,47 @@ pub(super) fn event(line: &NewLine, source_flags: bool) -> Event {
             ..Source::default()
         },
         ..Event::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use angelia_contract::session_key::{KeyOptions, Rules, session_key};
+    use angelia_core::clock::UnixMillis;
+
+    fn said_in(room: &str, text: &str) -> Event {
+        let line = NewLine {
+            room: room.into(),
+            message_id: "wp1".into(),
+            author: "ann".into(),
+            from_agent: false,
+            text: text.into(),
+            reply_to: None,
+            client_id: None,
+            at: UnixMillis(0),
+        };
+        event(&line, false)
+    }
+
+    #[test]
+    fn a_private_room_is_a_dm_and_any_other_a_group() {
+        let key = |event: &Event| session_key(&event.source, &KeyOptions::default(), Rules::Published);
+        let dm = said_in("dm:ann", "hi");
+        assert_eq!((dm.source.chat_type.as_str(), dm.source.chat_name.as_deref()), ("dm", Some("ann")));
+        assert_eq!(key(&dm), "agent:main:relay:dm:web-dm:ann");
+        let group = said_in("lab", "hi");
+        assert_eq!(
+            (group.source.chat_type.as_str(), group.source.chat_name.as_deref()),
+            ("group", Some("lab"))
+        );
+        assert_eq!(key(&group), "agent:main:relay:group:web-lab:ann");
+    }
+
+    #[test]
+    fn a_mention_before_a_command_is_left_out() {
+        let event = said_in("lab", "@agent /new");
+        assert_eq!((event.text.as_str(), event.message_type.as_str()), ("/new", message_type::COMMAND));
+        assert_eq!(said_in("lab", "ask @agent").text, "ask @agent");
     }
 }

@@ -2,20 +2,25 @@
 
 use super::descriptor::MAX_LINE_CHARS;
 use super::normalize::{BOT, NAME, room_of};
+use super::room::{AGENT, person_of};
 use super::{Hub, descriptor};
-use crate::platform::{Delivery, Platform};
+use crate::platform::{Delivery, Outcome, Platform};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
 use angelia_contract::length::Unit;
+use angelia_contract::source::chat_type;
 use angelia_contract::split::split;
-use angelia_core::egress::{ActionState, Dedupe};
-use angelia_core::error::Result;
-use angelia_core::store::{ActionId, ActionOutcome, Later, LineEdit, NewLine, Store};
+use angelia_core::egress::{Bot, Dedupe, Target};
+use angelia_core::error::{Error, Kind, Result};
+use angelia_core::identity::check_name;
+use angelia_core::store::{ActionId, Later, LineEdit, NewLine, Store};
 use angelia_core::{clock, fail};
+use futures_util::future::BoxFuture;
 use std::sync::Arc;
+use std::time::Duration;
 
-/// The name under which agents write.
-const AGENT: &str = "agent";
+/// How soon a store that did not commit is tried again.
+const STORE_AGAIN: Duration = Duration::from_secs(1);
 
 /// The web chat as a platform to write to.
 pub struct Webchat {
@@ -29,58 +34,54 @@ impl Webchat {
         Self { store, hub }
     }
 
-    async fn say(
-        &self,
-        id: ActionId,
-        room: &str,
-        content: &str,
-        reply_to: Option<String>,
-    ) -> Result<ActionResult> {
-        let parts = match split(content, MAX_LINE_CHARS as usize, Unit::Chars) {
-            Ok(parts) if !parts.is_empty() => parts,
-            _ => return self.refuse(id, "there is no text to send").await,
-        };
-        let at = clock::wall();
-        let lines: Vec<NewLine> = parts
-            .into_iter()
-            .enumerate()
-            .map(|(index, part)| NewLine {
-                room: room.to_owned(),
-                message_id: line_id(id, index),
-                author: AGENT.into(),
-                from_agent: true,
-                text: part.text,
-                reply_to: reply_to.clone().filter(|_| index == 0),
-                client_id: None,
-                at,
-            })
-            .collect();
-        fail::point("action_sending");
-        self.store.say_lines(lines, id).await?;
-        Ok(ActionResult::sent(line_id(id, 0)))
+    async fn perform(&self, id: ActionId, room: &str, action: Action) -> Result<Outcome> {
+        match action {
+            Action::Send { content, reply_to, .. } => self.say(id, room, &content, reply_to).await,
+            Action::Edit { message_id, content, .. } => self.edit(id, room, message_id, &content).await,
+            other => Ok(refused(format!("the web chat has no {:?}", other.op()))),
+        }
     }
 
-    async fn edit(&self, id: ActionId, room: &str, message_id: String, text: &str) -> Result<ActionResult> {
-        let parts = match split(text, MAX_LINE_CHARS as usize, Unit::Chars) {
-            Ok(parts) if !parts.is_empty() => parts.into_iter().map(|part| part.text).collect(),
-            _ => return self.refuse(id, "there is no text to show").await,
-        };
+    async fn say(&self, id: ActionId, room: &str, text: &str, reply_to: Option<String>) -> Result<Outcome> {
+        let parts = parts(text);
+        if parts.is_empty() {
+            return Ok(refused("there is no text to send"));
+        }
+        let at = clock::wall();
+        let lines = parts.into_iter().enumerate().map(|(index, text)| NewLine {
+            room: room.to_owned(),
+            message_id: line_id(id, index),
+            author: AGENT.into(),
+            from_agent: true,
+            text,
+            reply_to: reply_to.clone().filter(|_| index == 0),
+            client_id: None,
+            at,
+        });
+        fail::point("action_sending");
+        self.store.say_lines(lines.collect(), id).await?;
+        Ok(Outcome::Sent { message_id: line_id(id, 0), recorded: true })
+    }
+
+    async fn edit(&self, id: ActionId, room: &str, message_id: String, text: &str) -> Result<Outcome> {
+        let parts = parts(text);
+        if parts.is_empty() {
+            return Ok(refused("there is no text to show"));
+        }
         let edit = LineEdit { room: room.to_owned(), message_id: message_id.clone(), parts };
         fail::point("action_sending");
-        let found = self.store.edit_line(edit, id).await?;
-        Ok(if found {
-            ActionResult::sent(message_id)
+        if self.store.edit_line(edit, id).await? {
+            Ok(Outcome::Sent { message_id, recorded: true })
         } else {
-            ActionResult::failed("there is no such message of yours in this chat")
-        })
+            Ok(refused("there is no such message of yours in this chat"))
+        }
     }
+}
 
-    async fn refuse(&self, id: ActionId, why: &str) -> Result<ActionResult> {
-        let outcome =
-            ActionOutcome { state: ActionState::Failed, message_id: None, error: Some(why.to_owned()) };
-        self.store.finish_action(id, outcome).await?;
-        Ok(ActionResult::failed(why))
-    }
+/// A text, cut into lines.
+fn parts(text: &str) -> Vec<String> {
+    let parts = split(text, MAX_LINE_CHARS as usize, Unit::Chars).unwrap_or_default();
+    parts.into_iter().map(|part| part.text).collect()
 }
 
 /// The id of an action's line: the same action makes the same line.
@@ -91,53 +92,103 @@ fn line_id(id: ActionId, part: usize) -> String {
     }
 }
 
-impl Platform for Webchat {
-    fn name(&self) -> &str {
+/// The room of a target. There are no threads, so whoever names one means
+/// something that is not here.
+fn room(target: &Target) -> Option<&str> {
+    let in_chat = target.thread_id.as_ref().is_none_or(|thread| *thread == target.chat_id);
+    room_of(&target.chat_id).filter(|room| in_chat && check_name("room", room).is_ok())
+}
+
+fn refused(why: impl Into<String>) -> Outcome {
+    Outcome::Refused { why: why.into() }
+}
+
+/// What a failure of the store means: it has written nothing.
+fn failed(error: &Error) -> Outcome {
+    match error.kind() {
+        Kind::Unavailable => Outcome::Later { after: STORE_AGAIN, why: "the store does not commit".into() },
+        _ => refused(error.to_string()),
+    }
+}
+
+impl Bot for Webchat {
+    fn platform(&self) -> &str {
         NAME
     }
 
-    fn bot(&self) -> &str {
+    fn id(&self) -> &str {
         BOT
     }
 
+    fn places(&self, target: &Target) -> Option<Vec<String>> {
+        room(target).map(|room| vec![room.to_owned(), "*".to_owned()])
+    }
+}
+
+impl Platform for Webchat {
     fn descriptor(&self) -> Descriptor {
         descriptor()
-    }
-
-    fn places(&self, chat_id: &str) -> Option<Vec<String>> {
-        room_of(chat_id).map(|room| vec![room.to_owned(), "*".to_owned()])
     }
 
     fn dedupe(&self) -> Dedupe {
         Dedupe::Yes
     }
 
-    fn deliver(&self, delivery: Delivery) -> Later<'_, ActionResult> {
+    fn deliver(&self, delivery: Delivery) -> BoxFuture<'_, Outcome> {
         Box::pin(async move {
-            let id = delivery.id;
-            match delivery.action {
-                Action::Send { chat_id, content, reply_to, .. } => match room_of(&chat_id) {
-                    Some(room) => self.say(id, room, &content, reply_to).await,
-                    None => self.refuse(id, "this is not a chat").await,
-                },
-                Action::Edit { chat_id, message_id, content, .. } => match room_of(&chat_id) {
-                    Some(room) => self.edit(id, room, message_id, &content).await,
-                    None => self.refuse(id, "this is not a chat").await,
-                },
-                other => self.refuse(id, &format!("the web chat has no {:?}", other.op())).await,
+            match room(&delivery.target) {
+                Some(room) => {
+                    let outcome = self.perform(delivery.id, room, delivery.action).await;
+                    outcome.unwrap_or_else(|error| failed(&error))
+                }
+                None => refused("this is not a chat"),
             }
         })
     }
 
-    fn typing(&self, chat_id: &str) -> Later<'_, ActionResult> {
-        if let Some(room) = room_of(chat_id) {
-            self.hub.typing(room);
-        }
-        Box::pin(async { Ok(ActionResult::ok()) })
+    fn typing<'a>(&'a self, target: &'a Target) -> Later<'a, ActionResult> {
+        Box::pin(async move {
+            if let Some(room) = room(target) {
+                self.hub.typing(room);
+            }
+            Ok(ActionResult::ok())
+        })
     }
 
-    fn chat_info(&self, chat_id: &str) -> Later<'_, ActionResult> {
-        let name = room_of(chat_id).unwrap_or(chat_id).to_owned();
-        Box::pin(async { Ok(ActionResult::chat(name, "group")) })
+    fn chat_info<'a>(&'a self, target: &'a Target) -> Later<'a, ActionResult> {
+        Box::pin(async move {
+            let room = room(target).unwrap_or_default();
+            Ok(match person_of(room) {
+                Some(person) => ActionResult::chat(person, chat_type::DM),
+                None => ActionResult::chat(room, chat_type::GROUP),
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_room_is_what_will_be_written_to() {
+        let with = |chat_id: &str, thread_id: Option<&str>| {
+            let target = Target { chat_id: chat_id.into(), thread_id: thread_id.map(str::to_owned) };
+            room(&target).map(str::to_owned)
+        };
+        assert_eq!(with("web-lab", None).as_deref(), Some("lab"));
+        assert_eq!(with("web-lab", Some("web-lab")).as_deref(), Some("lab"));
+        assert_eq!(with("web-dm:ann", None).as_deref(), Some("dm:ann"));
+        for (chat_id, thread_id) in [
+            ("web-lab", Some("web-den")),
+            ("web-lab", Some("lab")),
+            ("web-", None),
+            ("web-*", None),
+            ("web-a b", None),
+            ("lab", None),
+            ("", None),
+        ] {
+            assert_eq!(with(chat_id, thread_id), None, "{chat_id} {thread_id:?}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::secret::fingerprint;
-use angelia_core::store::{Person, Store};
+use angelia_core::store::{Guest, Store};
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 
@@ -12,7 +12,7 @@ const MAX_KEY: usize = 256;
 /// The person behind a request for `room`, by their key.
 ///
 /// A key of another room and a key of nobody get the same answer.
-pub(super) async fn person(store: &dyn Store, headers: &HeaderMap, room: &str) -> Result<Person> {
+pub(super) async fn guest(store: &dyn Store, headers: &HeaderMap, room: &str) -> Result<Guest> {
     let unknown = || {
         Error::new(
             Kind::Unauthorized,
@@ -26,6 +26,6 @@ pub(super) async fn person(store: &dyn Store, headers: &HeaderMap, room: &str) -
         .map(str::trim)
         .filter(|key| !key.is_empty() && key.len() <= MAX_KEY)
         .ok_or_else(unknown)?;
-    let person = store.person(fingerprint(key)).await?.ok_or_else(unknown)?;
-    if person.room == room { Ok(person) } else { Err(unknown()) }
+    let guest = store.person(fingerprint(key)).await?.ok_or_else(unknown)?;
+    if guest.person.room == room { Ok(guest) } else { Err(unknown()) }
 }

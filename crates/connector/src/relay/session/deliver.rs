@@ -148,6 +148,21 @@ impl Session {
         }));
     }
 
+    /// Remembers which bots the gateway answers for now.
+    pub(super) fn keep_fronts(&mut self) {
+        let (server, instance) = (self.server.clone(), self.record.instance);
+        let fronts = self.handshake.take_fronts();
+        if server.roster.fronts(instance) == fronts {
+            return;
+        }
+        self.jobs.push(Box::pin(async move {
+            if let Err(error) = server.keep_fronts(instance, fronts).await {
+                tracing::warn!(%error, "what a gateway fronts could not be kept");
+            }
+            Done::Noted
+        }));
+    }
+
     /// Remembers what this socket taught about the gateway's habit.
     pub(super) fn note_habit(&mut self, before: AckHabit) {
         let habit = self.window.habit();

@@ -126,6 +126,7 @@ impl Session {
     fn hello(&mut self, hello: &Hello, now: Mono) {
         // Only gateways since 0.19.1 send a manifest, and those act on interrupts.
         self.profile.interrupts |= hello.command_manifest.is_some();
+        self.handshake.fronts(hello);
         let ours = self.server.descriptors();
         if let Some(line) = self.handshake.hello(descriptor_for(hello, &ours), now) {
             self.outgoing.line(&line);
@@ -140,10 +141,7 @@ impl Session {
                 let (claim, old) = self.server.registry.claim(self.record.instance, self.mailbox.clone());
                 self.claim = Some(claim);
                 self.phase = Phase::Joining;
-                // A revocation ends the live socket; this one was not it until now.
-                if self.server.roster.is_revoked(self.record.instance) {
-                    self.mailbox.end(Ending::Revoked);
-                }
+                self.look_again();
                 if let Some(old) = old {
                     self.server.metrics.count(Counter::Takeovers);
                     self.waits_for_old = true;
@@ -161,6 +159,16 @@ impl Session {
                 self.unflip();
             }
             _ => {}
+        }
+    }
+
+    /// The record may have changed between the upgrade and this hello.
+    fn look_again(&self) {
+        let record = self.server.roster.find(&self.record.tenant, &self.record.gateway_id);
+        match record.filter(|record| record.revoked_at.is_none()) {
+            Some(record) if record.instance == self.record.instance => {}
+            Some(_) => self.mailbox.end(Ending::Shutdown),
+            None => self.mailbox.end(Ending::Revoked),
         }
     }
 

@@ -179,7 +179,7 @@ impl Session {
     /// Serves the socket until it ends.
     pub(in crate::relay) async fn run(mut self, socket: WebSocket) {
         let mailbox = self.mailbox.clone();
-        let _seat = self.server.registry.enter(mailbox.clone());
+        let _seat = self.server.registry.enter(self.record.clone(), mailbox.clone());
         if self.server.is_stopping() {
             mailbox.end(Ending::Shutdown);
         }
@@ -275,6 +275,7 @@ impl Session {
         self.settle(settled, now);
         self.note_habit(habit);
         if let Some(repeat) = self.handshake.complete(now) {
+            self.keep_fronts();
             if let Some(line) = repeat {
                 self.outgoing.line(&line);
             }

@@ -1,0 +1,124 @@
+//! An action on its way: whose it is, where it goes, who waits for its answer.
+
+use super::answer::Reply;
+use super::gate::Gate;
+use super::lanes::Lane;
+use crate::server::Server;
+use angelia_contract::action::Action;
+use angelia_core::clock;
+use angelia_core::egress::{Sender, Target, may_write};
+use angelia_core::identity::GatewayRecord;
+use angelia_core::inbox::InstanceId;
+use angelia_core::store::NewAction;
+use angelia_platforms::Platform;
+use std::sync::Arc;
+
+/// Who sent an action.
+#[derive(Clone, Debug)]
+pub(super) struct Origin {
+    pub(super) tenant: String,
+    pub(super) instance: InstanceId,
+    /// The gateway; the ledger does not keep it.
+    pub(super) gateway_id: Option<String>,
+}
+
+impl Origin {
+    pub(super) fn of(record: &GatewayRecord) -> Self {
+        Self {
+            tenant: record.tenant.clone(),
+            instance: record.instance,
+            gateway_id: Some(record.gateway_id.clone()),
+        }
+    }
+
+    /// Whether the sender was revoked meanwhile, or is not there any more.
+    pub(super) fn is_revoked(&self, server: &Server) -> bool {
+        match &self.gateway_id {
+            Some(id) => {
+                let record = server.roster.find(&self.tenant, id);
+                record.is_none_or(|record| record.revoked_at.is_some())
+            }
+            None => server.roster.is_revoked(self.instance),
+        }
+    }
+}
+
+/// An action, with everything that is needed to perform and answer it.
+pub(super) struct Errand {
+    pub(super) origin: Origin,
+    /// The position of the platform that performs it.
+    pub(super) bot: usize,
+    pub(super) target: Target,
+    pub(super) action: Action,
+    pub(super) reply: Reply,
+}
+
+impl Errand {
+    /// The chat as this instance writes to it: what others do there is not waited for.
+    pub(super) fn lane(&self) -> Lane {
+        Lane { instance: self.origin.instance, bot: self.bot, chat_id: self.target.chat_id.clone() }
+    }
+
+    pub(super) fn platform<'a>(&self, server: &'a Server) -> &'a Arc<dyn Platform> {
+        &server.platforms()[self.bot]
+    }
+
+    pub(super) fn gate<'a>(&self, server: &'a Server) -> &'a Gate {
+        &server.egress.gates[self.bot]
+    }
+
+    /// Whether the sender may write there, as things stand at this moment. To
+    /// be asked right before every provider call.
+    pub(super) fn is_allowed(&self, server: &Server) -> bool {
+        let sender = Sender { tenant: &self.origin.tenant, instance: self.origin.instance };
+        let bot = &**self.platform(server);
+        !self.origin.is_revoked(server) && may_write(&server.roster.routes(), bot, sender, &self.target)
+    }
+
+    /// The message that this edits.
+    pub(super) fn edits(&self) -> Option<&str> {
+        match &self.action {
+            Action::Edit { message_id, .. } => Some(message_id),
+            _ => None,
+        }
+    }
+
+    /// Whether this is an edit of the same message as `other`.
+    pub(super) fn edits_the_same(&self, other: &Self) -> bool {
+        self.edits().is_some() && self.edits() == other.edits() && self.target == other.target
+    }
+
+    /// Whether it is written into the ledger.
+    pub(super) fn is_owed(&self) -> bool {
+        matches!(self.action, Action::Send { .. } | Action::Edit { .. })
+    }
+
+    /// The bytes it holds while it waits.
+    pub(super) fn size(&self) -> usize {
+        match &self.action {
+            Action::Send { content, .. } | Action::Edit { content, .. } => content.len(),
+            _ => 0,
+        }
+    }
+
+    /// What the ledger keeps of it.
+    pub(super) fn entry(&self, server: &Server) -> NewAction {
+        let platform = self.platform(server);
+        let reply_to = match &self.action {
+            Action::Send { reply_to, .. } => reply_to.clone(),
+            _ => None,
+        };
+        NewAction {
+            tenant: self.origin.tenant.clone(),
+            instance: self.origin.instance,
+            platform: platform.platform().to_owned(),
+            bot: platform.id().to_owned(),
+            chat_id: self.target.chat_id.clone(),
+            op: self.action.op().to_owned(),
+            reply_to,
+            // Made of strings and maps of strings: it can always be written.
+            body: serde_json::to_vec(&self.action).unwrap_or_default(),
+            received_at: clock::wall(),
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Waiting for leave to call a provider: the bot's budget, and the brake on
+//! tenants whose calls are refused.
+
+use angelia_core::clock;
+use angelia_core::egress::{Budget, Leave, Rate, Refusals, Ticket};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{Notify, oneshot};
+
+/// The way to one bot's provider.
+pub(super) struct Gate(Option<Arc<Turnstile>>);
+
+/// Leave for one call; given back if it is not made.
+pub(super) struct Permit(Option<(Arc<Turnstile>, String)>);
+
+impl Gate {
+    pub(super) fn new(rate: Option<Rate>) -> Self {
+        Self(rate.map(|rate| Arc::new(Turnstile::new(rate))))
+    }
+
+    /// Waits for a call; tenants are let through as [`Budget`] says.
+    pub(super) async fn turn(&self, tenant: &str) -> Permit {
+        match &self.0 {
+            Some(turnstile) => turnstile.turn(tenant).await,
+            None => Permit(None),
+        }
+    }
+
+    /// Takes a call that nobody waits for; `false` if there is none.
+    pub(super) fn spare(&self, tenant: &str) -> bool {
+        self.0.as_ref().is_none_or(|turnstile| turnstile.state().budget.spare(tenant, clock::mono()))
+    }
+}
+
+impl Permit {
+    /// The call is made now.
+    pub(super) fn made(mut self) {
+        if let Some((turnstile, tenant)) = self.0.take() {
+            turnstile.state().budget.made(&tenant, clock::mono());
+        }
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        if let Some((turnstile, tenant)) = self.0.take() {
+            turnstile.state().budget.give_back(&tenant);
+            turnstile.returned.notify_one();
+        }
+    }
+}
+
+/// Lets those who wait through, one by one.
+struct Turnstile {
+    state: Mutex<State>,
+    /// A call was given back: somebody may go sooner.
+    returned: Notify,
+}
+
+struct State {
+    budget: Budget,
+    waiting: HashMap<Ticket, (String, oneshot::Sender<Permit>)>,
+    /// Whether a task looks after those who wait.
+    attended: bool,
+}
+
+/// A place in the line; left when it is dropped.
+struct InLine<'a> {
+    turnstile: &'a Turnstile,
+    tenant: &'a str,
+    ticket: Ticket,
+}
+
+impl Drop for InLine<'_> {
+    fn drop(&mut self) {
+        let mut state = self.turnstile.state();
+        state.budget.leave(self.tenant, self.ticket);
+        let sender = state.waiting.remove(&self.ticket);
+        drop((state, sender));
+    }
+}
+
+impl Turnstile {
+    fn new(rate: Rate) -> Self {
+        let budget = Budget::new(rate, clock::mono());
+        let state = State { budget, waiting: HashMap::new(), attended: false };
+        Self { state: Mutex::new(state), returned: Notify::new() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn turn(self: &Arc<Self>, tenant: &str) -> Permit {
+        let (permit, granted) = oneshot::channel();
+        let ticket = {
+            let mut state = self.state();
+            let ticket = state.budget.join(tenant);
+            state.waiting.insert(ticket, (tenant.to_owned(), permit));
+            ticket
+        };
+        let _in_line = InLine { turnstile: self, tenant, ticket };
+        if self.let_through() {
+            tokio::spawn(self.clone().attend());
+        }
+        // The other end is dropped by nobody else.
+        granted.await.unwrap_or(Permit(None))
+    }
+
+    /// Lets through whoever may go now; `true` if others wait and nobody looks after them.
+    fn let_through(self: &Arc<Self>) -> bool {
+        let mut through = Vec::new();
+        let mut state = self.state();
+        let now = clock::mono();
+        while let Some(ticket) = state.budget.grant(now) {
+            through.extend(state.waiting.remove(&ticket));
+        }
+        let somebody_waits = state.budget.next_at().is_some();
+        let unattended = somebody_waits && !std::mem::replace(&mut state.attended, somebody_waits);
+        drop(state);
+        for (tenant, permit) in through {
+            // Whoever is gone gives it back.
+            let _ = permit.send(Permit(Some((self.clone(), tenant))));
+        }
+        unattended
+    }
+
+    /// Lets others through as time earns it, until nobody waits.
+    async fn attend(self: Arc<Self>) {
+        loop {
+            let next = {
+                let mut state = self.state();
+                let next = state.budget.next_at();
+                state.attended = next.is_some();
+                next
+            };
+            let Some(next) = next else { return };
+            tokio::select! {
+                () = tokio::time::sleep(next.since(clock::mono())) => {}
+                () = self.returned.notified() => {}
+            }
+            self.let_through();
+        }
+    }
+}
+
+/// Stops tenants whose calls are refused again and again.
+#[derive(Default)]
+pub(super) struct Brake {
+    refusals: Mutex<Refusals>,
+    /// A call is over: others may be let through.
+    over: Notify,
+}
+
+/// Leave for one call that may be refused.
+pub(super) struct Slot {
+    brake: Arc<Brake>,
+    tenant: String,
+    refused: bool,
+}
+
+impl Slot {
+    /// The call is over.
+    pub(super) fn over(mut self, refused: bool) {
+        self.refused = refused;
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.brake.refusals().done(&self.tenant, self.refused, clock::mono());
+        self.brake.over.notify_waiters();
+    }
+}
+
+impl Brake {
+    /// Waits for leave to call; `None` if too many of the tenant's calls were refused.
+    pub(super) async fn slot(self: &Arc<Self>, tenant: &str) -> Option<Slot> {
+        loop {
+            let mut over = std::pin::pin!(self.over.notified());
+            over.as_mut().enable();
+            match self.ask(tenant) {
+                Leave::Go => return Some(self.taken(tenant)),
+                Leave::No => return None,
+                Leave::Wait => over.await,
+            }
+        }
+    }
+
+    /// The same, for what is not worth waiting for.
+    pub(super) fn slot_at_once(self: &Arc<Self>, tenant: &str) -> Option<Slot> {
+        (self.ask(tenant) == Leave::Go).then(|| self.taken(tenant))
+    }
+
+    fn ask(&self, tenant: &str) -> Leave {
+        self.refusals().ask(tenant, clock::mono())
+    }
+
+    fn taken(self: &Arc<Self>, tenant: &str) -> Slot {
+        Slot { brake: self.clone(), tenant: tenant.to_owned(), refused: false }
+    }
+
+    fn refusals(&self) -> MutexGuard<'_, Refusals> {
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,119 @@
+//! The way of an action: authorize, write down, perform, answer.
+//!
+//! Actions of one chat are accepted and performed in order, chats run in
+//! parallel. An action that takes longer than a gateway waits is answered by
+//! its session; it stays in the ledger and is performed all the same
+//! (docs/decisions/0011).
+
+mod answer;
+mod deliver;
+mod errand;
+mod gate;
+mod lanes;
+mod light;
+mod resume;
+
+pub(crate) use resume::resume;
+
+use crate::relay::Mailbox;
+use crate::server::Server;
+use crate::telemetry::Counter;
+use angelia_contract::action::{Action, ActionResult};
+use angelia_contract::frame::Outbound;
+use angelia_core::egress::{QUEUED_FOR, Refusal, Sender, decide};
+use angelia_core::identity::GatewayRecord;
+use angelia_platforms::Platform;
+use answer::Reply;
+use errand::{Errand, Origin};
+use gate::{Brake, Gate};
+use lanes::Lanes;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// How long and how often actions are tried. The default is meant for
+/// everybody; tests have less time.
+#[derive(Clone, Copy, Debug)]
+pub struct EgressTimings {
+    /// How long an accepted action is tried for.
+    pub queued_for: Duration,
+    /// The pause after a store that did not commit, and the first one after a
+    /// provider whose answer is not known.
+    pub again: Duration,
+}
+
+impl Default for EgressTimings {
+    fn default() -> Self {
+        Self { queued_for: QUEUED_FOR, again: Duration::from_secs(1) }
+    }
+}
+
+/// Everything that is on its way out.
+pub(crate) struct Egress {
+    lanes: Lanes,
+    /// One for each platform, in their order.
+    gates: Vec<Gate>,
+    brake: Arc<Brake>,
+    timings: EgressTimings,
+    /// Provider calls whose outcome is not written down yet.
+    under_way: AtomicUsize,
+}
+
+impl Egress {
+    pub(crate) fn new(platforms: &[Arc<dyn Platform>], timings: EgressTimings) -> Self {
+        let gates = platforms.iter().map(|platform| Gate::new(platform.budget())).collect();
+        Self {
+            lanes: Lanes::default(),
+            gates,
+            brake: Arc::default(),
+            timings,
+            under_way: AtomicUsize::new(0),
+        }
+    }
+
+    /// Whether a provider is being called. A server that stops waits for it:
+    /// what ends without an outcome may be ambiguous for ever.
+    pub(crate) fn is_calling(&self) -> bool {
+        self.under_way.load(Ordering::Acquire) > 0
+    }
+}
+
+/// Takes a request of a socket; its answer goes to `mailbox` under `ticket`.
+///
+/// What is not allowed is answered at once and takes nobody's place in a queue.
+pub(crate) fn submit(
+    server: &Arc<Server>,
+    record: &Arc<GatewayRecord>,
+    mailbox: &Arc<Mailbox>,
+    ticket: u64,
+    outbound: Outbound,
+) {
+    let reply = Reply::to(mailbox.clone(), ticket, outbound.request_id.clone());
+    let sender = Sender { tenant: &record.tenant, instance: record.instance };
+    let goal = match decide(&server.roster.routes(), server.platforms(), sender, &outbound) {
+        Ok(goal) => goal,
+        Err(Refusal::Declined) => return reply.decline(server),
+        Err(Refusal::Unusable(why)) => return reply.give(ActionResult::failed(why)),
+    };
+    let origin = Origin::of(record);
+    if origin.is_revoked(server) {
+        return reply.decline(server);
+    }
+    let errand = Errand { origin, bot: goal.bot, target: goal.target, action: outbound.action, reply };
+    let errand = Arc::new(errand);
+    match errand.action {
+        Action::Send { .. } | Action::Edit { .. } => lanes::enter(server, errand),
+        Action::Typing { .. } => light::typing(server, errand),
+        Action::GetChatInfo { .. } => light::chat_info(server, errand),
+        ref other => {
+            let platform = server.platforms()[errand.bot].platform();
+            let why = format!("{platform} does not offer {:?}", other.op());
+            errand.reply.give(ActionResult::failed(why));
+        }
+    }
+}
+
+/// Counts a target that the sender may not write to.
+fn count_declined(server: &Server) {
+    server.metrics.count(Counter::OutboundDeclined);
+}

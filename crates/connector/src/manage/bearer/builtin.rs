@@ -1,0 +1,63 @@
+//! Tokens of the built-in endpoint: the client's id, signed, for an hour.
+//!
+//! They have the form of upgrade tokens under a key of their own. The client
+//! is looked up each time, so revoking it ends its tokens as well.
+
+use super::unproven;
+use crate::server::Server;
+use angelia_contract::token::{self, Token};
+use angelia_core::clock;
+use angelia_core::error::Result;
+use angelia_core::identity::{Proof, Subject};
+use angelia_core::secret::{Secret, fingerprint};
+use angelia_core::store::Client;
+use std::time::Duration;
+use subtle::ConstantTimeEq;
+
+/// The issuer's name in records; no URL is like it.
+pub(in super::super) const BUILTIN: &str = "builtin";
+/// How long a token is good.
+pub(in super::super) const TOKEN_FOR: Duration = Duration::from_secs(3600);
+
+/// The built-in issuer.
+pub(in super::super) struct Builtin {
+    key: Secret,
+}
+
+impl Builtin {
+    pub(super) fn new(key: Secret) -> Self {
+        Self { key }
+    }
+
+    /// Reads a bearer that has the form and the signature of ours.
+    pub(super) fn recognise(&self, bearer: &str) -> Option<Token> {
+        let token = token::parse(bearer).ok()?;
+        token.first_match(std::iter::once(self.key.expose())).is_some().then_some(token)
+    }
+
+    pub(super) async fn prove(&self, server: &Server, token: &Token) -> Result<Proof> {
+        token.check_time(clock::wall().seconds()).map_err(|_| unproven())?;
+        let client = server.store.client(token.gateway_id()).await?;
+        let client = client.filter(|client| client.revoked_at.is_none()).ok_or_else(unproven)?;
+        let subject = Subject::new(BUILTIN, &client.client_id);
+        Ok(Proof { issuer: BUILTIN.into(), claim: client.tenant, subject })
+    }
+
+    /// A token for the client with this id and secret; `None` if that is not proven.
+    pub(in super::super) async fn issue(
+        &self,
+        server: &Server,
+        client_id: &str,
+        client_secret: &str,
+    ) -> Result<Option<Secret>> {
+        let client = server.store.client(client_id).await?;
+        let good = |client: &Client| {
+            let same: bool = client.secret.ct_eq(&fingerprint(client_secret)).into();
+            same && client.revoked_at.is_none()
+        };
+        Ok(client.filter(good).map(|client| {
+            let now = clock::wall().seconds();
+            Secret::new(token::mint(&client.client_id, self.key.expose(), now, TOKEN_FOR.as_secs()))
+        }))
+    }
+}

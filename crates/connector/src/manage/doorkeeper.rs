@@ -1,0 +1,190 @@
+//! Who comes in: admission, what it turns away, and the codes that open a place.
+
+use crate::server::Server;
+use angelia_core::admission::{Admitted, DropReason, Observed, Route};
+use angelia_core::audit::Actor;
+use angelia_core::clock::{self, Mono};
+use angelia_core::error::{Error, Kind, Result};
+use angelia_core::secret::fingerprint;
+use angelia_core::store::Later;
+use angelia_platforms::{Admit, Linking, Which};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Codes a person may get wrong within [`TRIES_IN`]: enough for typing errors,
+/// nothing for guessing.
+const TRIES: usize = 10;
+const TRIES_IN: Duration = Duration::from_secs(600);
+/// People whose tries are remembered. Beyond it whoever tried longest ago is
+/// forgotten: guessing needs far more tries than all of them together have.
+const PEOPLE: usize = 4_096;
+
+const HOW: &str = "Type /link and the code you were given, in one message.";
+const NOT_YOURS: &str = "Only an administrator can link this chat.";
+/// The same for every reason: a code is not to be guessed by what is said of it.
+const NOT_GOOD: &str = "This did not work: the code is wrong, used or too old, or this chat is linked already. \
+                        Ask for a new code and try again later.";
+
+/// Decides for the platforms.
+pub(crate) struct Doorkeeper {
+    server: Arc<Server>,
+    tries: Tries,
+}
+
+impl Doorkeeper {
+    pub(crate) fn new(server: Arc<Server>) -> Self {
+        Self { server, tries: Tries::default() }
+    }
+
+    /// Uses a code up and lets the new route count; answers its tenant.
+    async fn use_code(&self, typed: &Linking, by: &Actor) -> Result<String> {
+        let server = &self.server;
+        let _turn = server.changing.lock().await;
+        let taken = |route: &Route| {
+            let same_bot = route.bot.is_none() || typed.bot.is_none() || route.bot == typed.bot;
+            route.place == typed.place && same_bot
+        };
+        // The store knows of routes for the same bot only.
+        if server.roster.routes().iter().any(taken) {
+            return Err(Error::conflict(format!("{} has a route", typed.place)));
+        }
+        let code = fingerprint(typed.code.expose());
+        let bot = typed.bot.as_deref();
+        let tenant = server.store.use_link_code(code, &typed.place, bot, &typed.author, by).await?;
+        server.roster.set_routes(server.store.routes().await?);
+        Ok(tenant)
+    }
+}
+
+impl Admit for Doorkeeper {
+    fn decide(&self, observed: Observed<'_>) -> Result<Admitted, DropReason> {
+        self.server.roster.admit(observed)
+    }
+
+    fn dropped(&self, observed: Observed<'_>, which: Which<'_>, reason: DropReason) {
+        self.server.metrics.dropped(reason);
+        self.server.drops.note(observed, which, reason, clock::wall());
+    }
+
+    fn link(&self, typed: Linking) -> Later<'_, String> {
+        Box::pin(async move {
+            if !typed.private && !typed.administrator {
+                return Ok(NOT_YOURS.to_owned());
+            }
+            if typed.code.expose().is_empty() {
+                return Ok(HOW.to_owned());
+            }
+            // Noted before it is tried, so that many at once are not one.
+            let Some(a_try) = self.tries.begin(typed.platform, &typed.author, clock::mono()) else {
+                return Ok(NOT_GOOD.to_owned());
+            };
+            let by = Actor::person(typed.platform, &typed.author);
+            let outcome = self.use_code(&typed, &by).await;
+            match outcome {
+                Ok(tenant) => {
+                    self.tries.forgive(typed.platform, &typed.author, a_try);
+                    tracing::info!(%tenant, place = %typed.place, "a place was linked by a code");
+                    Ok(format!("Linked: this chat belongs to {tenant} now."))
+                }
+                Err(error) if error.kind() == Kind::Conflict => {
+                    self.server.refused(&by, "route.link", "", &typed.place.to_string(), &error).await;
+                    Ok(NOT_GOOD.to_owned())
+                }
+                // The store wrote that down itself.
+                Err(error) if error.kind() == Kind::Forbidden => Ok(NOT_GOOD.to_owned()),
+                Err(error) => {
+                    self.tries.forgive(typed.platform, &typed.author, a_try);
+                    Err(error)
+                }
+            }
+        })
+    }
+}
+
+type Person = (&'static str, String);
+
+/// How often each person got a code wrong lately.
+#[derive(Debug, Default)]
+struct Tries(Mutex<HashMap<Person, Vec<Mono>>>);
+
+impl Tries {
+    /// Notes a try; `None` if the person had too many.
+    fn begin(&self, platform: &'static str, author: &str, now: Mono) -> Option<Mono> {
+        let mut people = self.people();
+        let person = (platform, author.to_owned());
+        if !people.contains_key(&person) && people.len() >= PEOPLE {
+            let oldest = people.iter().min_by_key(|(_, tries)| tries.last().copied());
+            if let Some(oldest) = oldest.map(|(person, _)| person.clone()) {
+                people.remove(&oldest);
+            }
+        }
+        let tries = people.entry(person).or_default();
+        tries.retain(|at| now.since(*at) < TRIES_IN);
+        if tries.len() >= TRIES {
+            return None;
+        }
+        tries.push(now);
+        Some(now)
+    }
+
+    /// Takes a try back that was not wrong.
+    fn forgive(&self, platform: &'static str, author: &str, a_try: Mono) {
+        let mut people = self.people();
+        let person = (platform, author.to_owned());
+        if let Some(tries) = people.get_mut(&person) {
+            if let Some(place) = tries.iter().position(|at| *at == a_try) {
+                tries.remove(place);
+            }
+            if tries.is_empty() {
+                people.remove(&person);
+            }
+        }
+    }
+
+    fn people(&self) -> MutexGuard<'_, HashMap<Person, Vec<Mono>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Mono {
+        Mono(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn ten_wrong_codes_in_ten_minutes_and_no_more() {
+        let tries = Tries::default();
+        for n in 0..TRIES as u64 {
+            assert!(tries.begin("webchat", "ann", at(n)).is_some());
+        }
+        assert!(tries.begin("webchat", "ann", at(599)).is_none());
+        assert!(tries.begin("webchat", "bob", at(599)).is_some(), "somebody else");
+        assert!(tries.begin("discord", "ann", at(599)).is_some(), "somebody else of that name");
+        assert!(tries.begin("webchat", "ann", at(600)).is_some(), "the first is ten minutes ago");
+        assert!(tries.begin("webchat", "ann", at(600)).is_none());
+    }
+
+    #[test]
+    fn a_good_code_is_no_wrong_one() {
+        let tries = Tries::default();
+        for n in 0..100 {
+            let a_try = tries.begin("webchat", "ann", at(n)).unwrap();
+            tries.forgive("webchat", "ann", a_try);
+        }
+        assert!(tries.people().is_empty());
+    }
+
+    #[test]
+    fn so_many_people_are_remembered() {
+        let tries = Tries::default();
+        for n in 0..=PEOPLE as u64 {
+            tries.begin("webchat", &n.to_string(), at(n));
+        }
+        assert_eq!(tries.people().len(), PEOPLE);
+        assert!(!tries.people().contains_key(&("webchat", "0".to_owned())), "the first went");
+    }
+}

@@ -1,0 +1,261 @@
+//! `POST /relay/enroll` and `POST /relay/provision`: how a gateway gets its secret.
+//!
+//! The bearer proves the tenant. Of the body only the gateway's own id, its
+//! instance within that tenant, its wake URL and its name count: platform, bot,
+//! endpoint and route keys grant nothing.
+
+use super::admin::answer;
+use super::bearer::proven;
+use super::gateways::{check_display_name, check_wake_url};
+use super::roster::bound_to;
+use crate::server::Server;
+use angelia_core::audit::Actor;
+use angelia_core::clock;
+use angelia_core::error::{Error, Kind, Result};
+use angelia_core::identity::{GatewayRecord, Proof, Provision, ROTATION_WINDOW, check_name, judge_provision};
+use angelia_core::secret::{Secret, fingerprint};
+use angelia_core::store::{GatewayChange, NewGateway};
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use bytes::Bytes;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Most bots one gateway fronts.
+const MAX_FRONTS: usize = 32;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Enroll {
+    enrollment_token: String,
+    gateway_id: String,
+}
+
+pub(crate) async fn enroll(State(server): State<Arc<Server>>, headers: HeaderMap, body: Bytes) -> Response {
+    let mut attempt = Attempt::new("gateway.enroll");
+    let enrolled = async {
+        let proof = attempt.prove(&server, &headers).await?;
+        let ask: Enroll = read(&body)?;
+        attempt.target = ask.gateway_id.clone();
+        check_name("gateway id", &ask.gateway_id)?;
+        let _turn = server.changing.lock().await;
+        let secret = Secret::mint();
+        let new = new_gateway(&server, &attempt.tenant, &ask.gateway_id, &secret, &proof)?;
+        let token = fingerprint(&ask.enrollment_token);
+        let old_until = clock::wall().after(ROTATION_WINDOW);
+        let stored = server.store.enroll(token, new, old_until, &attempt.actor).await?;
+        let record = server.take_in(stored)?;
+        tracing::info!(tenant = %record.tenant, gateway = %record.gateway_id, "a gateway enrolled");
+        granted(&server, &record, &secret).await
+    };
+    let enrolled = enrolled.await;
+    attempt.finish(&server, enrolled).await
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Provisioning {
+    gateway_id: String,
+    #[serde(default)]
+    platform: Option<String>,
+    #[serde(default)]
+    bot_id: Option<String>,
+    #[serde(default)]
+    instance_id: Option<String>,
+    #[serde(default)]
+    wake_url: Option<String>,
+    #[serde(default)]
+    display_name: Option<String>,
+}
+
+pub(crate) async fn provision(
+    State(server): State<Arc<Server>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let mut attempt = Attempt::new("gateway.provision");
+    let provisioned = async {
+        let proof = attempt.prove(&server, &headers).await?;
+        let ask: Provisioning = read(&body)?;
+        attempt.target = ask.gateway_id.clone();
+        check(&ask)?;
+        let _turn = server.changing.lock().await;
+        let (record, secret) = secret_for(&server, &attempt, &proof, &ask).await?;
+        note_front(&server, &record, &ask).await?;
+        granted(&server, &record, &secret).await
+    };
+    let provisioned = provisioned.await;
+    attempt.finish(&server, provisioned).await
+}
+
+fn check(ask: &Provisioning) -> Result<()> {
+    check_name("gateway id", &ask.gateway_id)?;
+    if let Some(instance) = &ask.instance_id {
+        check_name("instance id", instance)?;
+    }
+    if let Some(url) = &ask.wake_url {
+        check_wake_url(url)?;
+    }
+    ask.display_name.as_deref().map_or(Ok(()), check_display_name)
+}
+
+/// The gateway's record and the secret its subject gets: the same one for a
+/// day, so that several provisions of one start agree.
+async fn secret_for(
+    server: &Server,
+    attempt: &Attempt,
+    proof: &Proof,
+    ask: &Provisioning,
+) -> Result<(Arc<GatewayRecord>, Secret)> {
+    let known = server.roster.find(&attempt.tenant, &ask.gateway_id);
+    let secret = Secret::mint();
+    match (judge_provision(known.as_deref(), &proof.subject, clock::wall())?, known) {
+        (Provision::Same, Some(record)) => {
+            let secret = record.secrets.iter().find(|secret| secret.valid_until.is_none());
+            let secret = secret.ok_or_else(|| Error::internal("this gateway has no secret"))?.secret.clone();
+            Ok((keep_up(server, attempt, proof, &record, ask).await?, secret))
+        }
+        (Provision::Renew, Some(record)) => {
+            let (tenant, id) = (&record.tenant, &record.gateway_id);
+            let sealed = server.seal(&secret, &bound_to(tenant, id))?;
+            let old_until = clock::wall().after(ROTATION_WINDOW);
+            let stored = server.store.rotate_gateway(tenant, id, sealed, old_until, &attempt.actor).await?;
+            let record = server.take_in(stored)?;
+            Ok((keep_up(server, attempt, proof, &record, ask).await?, secret))
+        }
+        _ => {
+            let new = NewGateway {
+                instance: ask.instance_id.clone(),
+                wake_url: ask.wake_url.clone(),
+                display_name: ask.display_name.clone(),
+                ..new_gateway(server, &attempt.tenant, &ask.gateway_id, &secret, proof)?
+            };
+            let stored = server.store.create_gateway(new, &attempt.actor).await?;
+            Ok((server.take_in(stored)?, secret))
+        }
+    }
+}
+
+fn new_gateway(
+    server: &Server,
+    tenant: &str,
+    gateway_id: &str,
+    secret: &Secret,
+    proof: &Proof,
+) -> Result<NewGateway> {
+    Ok(NewGateway {
+        tenant: tenant.to_owned(),
+        gateway_id: gateway_id.to_owned(),
+        instance: None,
+        sealed_secret: server.seal(secret, &bound_to(tenant, gateway_id))?,
+        wake_url: None,
+        display_name: None,
+        subject: Some(proof.subject.clone()),
+    })
+}
+
+/// Takes over what a known gateway says differently now. What it leaves out stays.
+async fn keep_up(
+    server: &Server,
+    attempt: &Attempt,
+    proof: &Proof,
+    record: &Arc<GatewayRecord>,
+    ask: &Provisioning,
+) -> Result<Arc<GatewayRecord>> {
+    let wake_url = ask.wake_url.as_ref().filter(|url| record.wake_url.as_ref() != Some(*url));
+    let name = ask.display_name.as_ref().filter(|name| record.display_name.as_ref() != Some(*name));
+    let instance = ask.instance_id.as_ref().filter(|name| record.instance_name != **name);
+    if wake_url.is_none() && name.is_none() && instance.is_none() {
+        return Ok(record.clone());
+    }
+    let change = GatewayChange {
+        wake_url: wake_url.map(|url| Some(url.clone())),
+        display_name: name.map(|name| Some(name.clone())),
+        instance: instance.cloned(),
+        subject: Some(proof.subject.clone()),
+    };
+    let (tenant, id) = (&record.tenant, &record.gateway_id);
+    match server.store.change_gateway(tenant, id, change.clone(), &attempt.actor).await {
+        Ok(stored) => server.take_in(stored),
+        // What waits in its old inbox would be left behind: it moves at a later start.
+        Err(error) if error.kind() == Kind::Conflict && change.instance.is_some() => {
+            tracing::warn!(%tenant, gateway = %id, %error, "the instance id stays as it was");
+            let change = GatewayChange { instance: None, ..change };
+            server.take_in(server.store.change_gateway(tenant, id, change, &attempt.actor).await?)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Remembers which bot the gateway answers for: a tie-break among its tenant's own.
+async fn note_front(server: &Server, record: &GatewayRecord, ask: &Provisioning) -> Result<()> {
+    let Some(platform) = ask.platform.as_deref().filter(|platform| *platform != "relay") else {
+        return Ok(());
+    };
+    let bot = ask.bot_id.clone().unwrap_or_default();
+    if platform.is_empty() || platform.len() > 64 || bot.len() > 128 {
+        return Ok(());
+    }
+    let mut fronts = server.roster.fronts(record.instance);
+    if fronts.len() < MAX_FRONTS && fronts.insert((platform.to_owned(), bot)) {
+        server.keep_fronts(record.instance, fronts).await?;
+    }
+    Ok(())
+}
+
+/// What a gateway is told: its secret, and the tenant's real routes.
+async fn granted(server: &Server, record: &GatewayRecord, secret: &Secret) -> Result<Value> {
+    let delivery_key = server.delivery_key(&record.tenant).await?;
+    let routes = server.roster.routes();
+    let mut places: Vec<String> = routes
+        .iter()
+        .filter(|route| route.tenant == record.tenant)
+        .filter(|route| route.instance.is_none_or(|instance| instance == record.instance))
+        .map(|route| route.place.to_string())
+        .collect();
+    places.sort();
+    Ok(json!({
+        "secretIssued": true,
+        "secret": secret.expose(),
+        "deliveryKey": delivery_key.expose(),
+        "tenant": record.tenant,
+        "gatewayId": record.gateway_id,
+        "routeKeys": places,
+    }))
+}
+
+/// A request that may be refused, with what is written down of it then.
+struct Attempt {
+    action: &'static str,
+    actor: Actor,
+    tenant: String,
+    target: String,
+}
+
+impl Attempt {
+    fn new(action: &'static str) -> Self {
+        Self { action, actor: Actor::stranger(), tenant: String::new(), target: String::new() }
+    }
+
+    async fn prove(&mut self, server: &Server, headers: &HeaderMap) -> Result<Proof> {
+        let (tenant, proof) = proven(server, headers).await?;
+        self.actor = Actor::subject(&proof.subject);
+        self.tenant = tenant;
+        Ok(proof)
+    }
+
+    async fn finish(self, server: &Server, outcome: Result<Value>) -> Response {
+        if let Err(error) = &outcome {
+            server.refused(&self.actor, self.action, &self.tenant, &self.target, error).await;
+        }
+        answer(StatusCode::OK, outcome)
+    }
+}
+
+/// Reads a body. Keys we do not know may come from newer gateways and are let be.
+pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
+    serde_json::from_slice(body).map_err(|error| Error::invalid(format!("the body cannot be read: {error}")))
+}

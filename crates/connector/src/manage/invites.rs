@@ -1,0 +1,69 @@
+//! Letting people into the web chat.
+
+use super::admin::answer;
+use super::routes;
+use crate::server::Server;
+use angelia_core::admission::{Allow, Place};
+use angelia_core::audit::{Actor, Deed};
+use angelia_core::error::{Error, Result};
+use angelia_core::secret::{Secret, fingerprint};
+use angelia_core::store::Person;
+use angelia_platforms::webchat;
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use std::sync::Arc;
+
+/// Somebody to be let in. Without a room it is a private chat with the agent.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Invite {
+    user: String,
+    #[serde(default)]
+    room: Option<String>,
+    #[serde(default)]
+    gateway: Option<String>,
+    #[serde(default)]
+    tenant: Option<String>,
+}
+
+pub(super) async fn invite(State(server): State<Arc<Server>>, Json(invite): Json<Invite>) -> Response {
+    let invite = async {
+        let room = invite.room.clone().unwrap_or_else(|| webchat::private_room(&invite.user));
+        webchat::check_invitation(&room, &invite.user)?;
+        let place = webchat::place(&room)?;
+        let turn = server.changing.lock().await;
+        assign_room(&server, place, &invite).await?;
+        drop(turn);
+        let key = Secret::mint();
+        let person = Person { room: room.clone(), user: invite.user.clone() };
+        server.store.invite(person, fingerprint(key.expose())).await?;
+        server
+            .store
+            .audit(Deed::done(&Actor::operator(), "webchat.invite", "", &room).with(&invite.user))
+            .await?;
+        let url = format!("{}/chat/api/rooms/{room}", server.options.public_url);
+        Ok(json!({ "room": room, "user": invite.user, "key": key.expose(), "url": url }))
+    };
+    answer(StatusCode::CREATED, invite.await)
+}
+
+/// Gives a room to the gateway or tenant named in its invitation.
+async fn assign_room(server: &Server, place: Place, invite: &Invite) -> Result<()> {
+    if invite.gateway.is_none() && invite.tenant.is_none() {
+        return Ok(());
+    }
+    let allow = Allow::default_for(&place).unwrap_or(Allow::Any);
+    let route =
+        routes::route(server, place, invite.tenant.as_deref(), invite.gateway.as_deref(), allow, true)?;
+    let existing = server.roster.routes().iter().find(|known| known.place == route.place).cloned();
+    match existing {
+        Some(known) if known == route => Ok(()),
+        Some(_) => Err(Error::conflict(format!("{} already belongs to another gateway", route.place))),
+        None => routes::store_route(server, route).await,
+    }
+}

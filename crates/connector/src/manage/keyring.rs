@@ -1,0 +1,106 @@
+//! What the server is opened with, and can be given anew while it runs: the
+//! master key and the admin token.
+
+use angelia_core::error::{Error, Result};
+use angelia_core::seal::MasterKey;
+use angelia_core::secret::Secret;
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// Where the master key is kept between starts. The process knows; the server does not.
+pub trait KeyKeeper: Send + Sync {
+    /// The key to change to: the one in `file`, or a new one where keeping it is ours.
+    fn next(&self, file: Option<&Path>) -> Result<MasterKey>;
+
+    /// Puts `next` beside the key in use, durably, so that a start finds the
+    /// one that opens the store, whenever this process ends.
+    fn stage(&self, next: &MasterKey) -> Result<()>;
+
+    /// Makes the staged key the one in use. Answers what the operator has to
+    /// do before the next start, if there is anything.
+    fn adopt(&self) -> Result<Option<String>>;
+}
+
+/// The master key in use.
+pub struct Keyring {
+    current: RwLock<Arc<MasterKey>>,
+    pub(super) keeper: Box<dyn KeyKeeper>,
+}
+
+impl Keyring {
+    /// Begins with `key`.
+    pub fn new(key: MasterKey, keeper: Box<dyn KeyKeeper>) -> Self {
+        Self { current: RwLock::new(Arc::new(key)), keeper }
+    }
+
+    /// The key in use now. Whoever stores what they seal with it holds the
+    /// server's `changing` from here to the commit: a value sealed before a
+    /// change of keys and stored after it would never open again.
+    pub fn current(&self) -> Arc<MasterKey> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn replace(&self, key: MasterKey) {
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(key);
+    }
+}
+
+/// A key that nobody keeps: good for one process, and for tests.
+impl From<MasterKey> for Keyring {
+    fn from(key: MasterKey) -> Self {
+        Self::new(key, Box::new(Nobody))
+    }
+}
+
+struct Nobody;
+
+impl KeyKeeper for Nobody {
+    fn next(&self, _file: Option<&Path>) -> Result<MasterKey> {
+        Err(Error::conflict("the master key of this server is kept nowhere, so it cannot be changed"))
+    }
+
+    fn stage(&self, _next: &MasterKey) -> Result<()> {
+        Ok(())
+    }
+
+    fn adopt(&self) -> Result<Option<String>> {
+        Ok(None)
+    }
+}
+
+type KeepToken = Box<dyn Fn(&Secret) -> Result<()> + Send + Sync>;
+
+/// What the admin API asks for.
+pub struct AdminToken {
+    current: RwLock<Secret>,
+    keep: KeepToken,
+}
+
+impl AdminToken {
+    /// Begins with `token`; `keep` writes a new one down where commands read it.
+    pub fn new(token: Secret, keep: impl Fn(&Secret) -> Result<()> + Send + Sync + 'static) -> Self {
+        Self { current: RwLock::new(token), keep: Box::new(keep) }
+    }
+
+    /// Whether this is the token.
+    pub fn matches(&self, token: &str) -> bool {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).matches(token)
+    }
+
+    /// Makes a new token. It is written down first: a start in between reads the one that counts.
+    pub(super) fn rotate(&self) -> Result<()> {
+        let token = Secret::mint();
+        (self.keep)(&token)?;
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = token;
+        Ok(())
+    }
+}
+
+/// A token that is written down nowhere: good for one process, and for tests.
+impl From<Secret> for AdminToken {
+    fn from(token: Secret) -> Self {
+        Self::new(token, |_| {
+            Err(Error::conflict("the admin token of this server is kept nowhere, so it cannot be changed"))
+        })
+    }
+}

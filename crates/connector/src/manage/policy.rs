@@ -1,0 +1,91 @@
+//! `POST /relay/policy`: what a gateway asks to be spared. Enforced at once.
+
+use super::admin::failure;
+use super::enroll::read;
+use crate::relay::{Identity, identify};
+use crate::server::Server;
+use angelia_core::admission::Policy;
+use angelia_core::audit::Actor;
+use angelia_core::error::{Error, Kind, Result};
+use angelia_core::identity::GatewayRecord;
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::json;
+use std::sync::Arc;
+
+/// Most scopes of one policy: far more channels than anybody sets free by hand.
+const MAX_SCOPES: usize = 1_000;
+/// Longest scope or platform name.
+const MAX_SCOPE: usize = 128;
+/// Platforms one instance may declare something for.
+const MAX_POLICIES: usize = 32;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Declared {
+    platform: String,
+    #[serde(default = "yes")]
+    require_address: bool,
+    #[serde(default)]
+    free_response_scopes: Vec<String>,
+    #[serde(default)]
+    allow_other_bots: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+pub(crate) async fn declare(State(server): State<Arc<Server>>, headers: HeaderMap, body: Bytes) -> Response {
+    let record = match identify(&server, &headers) {
+        Identity::Gateway(record) => record,
+        Identity::Revoked(record) => {
+            let error = Error::new(Kind::Forbidden, "this gateway was revoked");
+            let actor = Actor::gateway(&record.tenant, &record.gateway_id);
+            server.refused(&actor, "policy.set", &record.tenant, &record.gateway_id, &error).await;
+            return failure(&error);
+        }
+        Identity::Unknown => {
+            let error = Error::new(Kind::Unauthorized, "unknown gateway id, wrong secret or expired token");
+            server.refused(&Actor::stranger(), "policy.set", "", "", &error).await;
+            return failure(&error);
+        }
+    };
+    match set(&server, &record, &body).await {
+        // Gateways take any other success for a failure.
+        Ok(()) => (StatusCode::OK, Json(json!({ "ok": true }))).into_response(),
+        Err(error) => failure(&error),
+    }
+}
+
+async fn set(server: &Server, record: &GatewayRecord, body: &[u8]) -> Result<()> {
+    let Declared { platform, require_address, free_response_scopes, allow_other_bots } = read(body)?;
+    let fits = |text: &String| !text.is_empty() && text.len() <= MAX_SCOPE;
+    if !fits(&platform) {
+        return Err(Error::invalid("the platform's name is missing or too long"));
+    }
+    if free_response_scopes.len() > MAX_SCOPES || !free_response_scopes.iter().all(fits) {
+        return Err(Error::invalid(format!(
+            "freeResponseScopes may have {MAX_SCOPES} entries of 1 to {MAX_SCOPE} bytes"
+        )));
+    }
+    let policy = Policy { require_address, free_scopes: free_response_scopes, allow_other_bots };
+    let _turn = server.changing.lock().await;
+    // Gateways declare it at every start: only a change is written.
+    if server.roster.policy(record.instance, &platform).as_ref() == Some(&policy) {
+        return Ok(());
+    }
+    if server.roster.policies(record.instance) >= MAX_POLICIES
+        && server.roster.policy(record.instance, &platform).is_none()
+    {
+        return Err(Error::invalid(format!("policies for {MAX_POLICIES} platforms are declared already")));
+    }
+    let actor = Actor::gateway(&record.tenant, &record.gateway_id);
+    server.store.set_policy(record.instance, &platform, policy.clone(), &actor).await?;
+    server.roster.set_policy(record.instance, platform, policy);
+    Ok(())
+}

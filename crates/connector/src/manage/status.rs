@@ -1,0 +1,52 @@
+//! How the server is doing.
+
+use super::admin::answer;
+use crate::server::Server;
+use crate::telemetry::Counter;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What `angelia status` shows.
+pub(super) async fn status(State(server): State<Arc<Server>>) -> Response {
+    let status = async {
+        let inboxes = server.store.inboxes().await?;
+        let inboxes: HashMap<_, _> = inboxes.iter().map(|inbox| (inbox.instance, inbox)).collect();
+        let ours = server.descriptors();
+        let served = |platform: &String| ours.iter().any(|known| known.platform == *platform);
+        let gateways: Vec<Value> = server
+            .roster
+            .all()
+            .iter()
+            .map(|record| {
+                let inbox = inboxes.get(&record.instance);
+                let mut missing: Vec<String> =
+                    server.roster.fronts(record.instance).into_iter().map(|(platform, _)| platform).collect();
+                missing.retain(|platform| !served(platform));
+                json!({
+                    "tenant": record.tenant,
+                    "gateway_id": record.gateway_id,
+                    "connected": server.registry.is_live(record.instance),
+                    "idle": server.registry.standing(record.instance).idle,
+                    // It says hello for these, and nothing here could bring it anything from them.
+                    "not_served": missing,
+                    "acknowledges": server.registry.standing(record.instance).habit.as_str(),
+                    "waiting": inbox.map_or(0, |inbox| inbox.waiting),
+                    "dead": inbox.map_or(0, |inbox| inbox.dead),
+                    "lost": inbox.map_or(0, |inbox| inbox.gaps.iter().map(|gap| gap.lost).sum::<u64>()),
+                })
+            })
+            .collect();
+        Ok(json!({
+            "ready": server.store.healthy() && !server.is_stopping(),
+            "sockets": server.registry.open(),
+            "pushed": server.metrics.get(Counter::Pushed),
+            "settled": server.metrics.get(Counter::Settled),
+            "gateways": gateways,
+        }))
+    };
+    answer(StatusCode::OK, status.await)
+}

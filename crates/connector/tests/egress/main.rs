@@ -1,0 +1,12 @@
+//! What becomes of the actions of agents: seen from a gateway's socket, from
+//! the provider, and from the ledger on disk.
+
+#![allow(clippy::unwrap_used, reason = "tests: a failed expectation is a panic")]
+
+mod decide;
+mod lanes;
+mod ledger;
+mod platform;
+mod rights;
+mod shares;
+mod world;

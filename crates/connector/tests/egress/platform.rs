@@ -1,0 +1,179 @@
+//! A provider that does what a test tells it to.
+
+use angelia_contract::action::{Action, ActionResult};
+use angelia_contract::descriptor::Descriptor;
+use angelia_core::egress::{Bot, Dedupe, Rate, Target};
+use angelia_core::store::Later;
+use angelia_platforms::{Delivery, Outcome, Platform};
+use futures_util::future::BoxFuture;
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// What the provider does with a call.
+pub(crate) enum Reaction {
+    /// It answers.
+    Give(Outcome),
+    /// It answers when it is told to.
+    Hold(oneshot::Receiver<Outcome>),
+    /// It takes the first part, asks whether it may go on, and answers when it is told to.
+    Parts(&'static str, oneshot::Receiver<Outcome>),
+}
+
+/// A call as the provider saw it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Call {
+    pub(crate) chat: String,
+    pub(crate) text: String,
+    /// What the ledger said of it on disk in that moment.
+    pub(crate) state: String,
+}
+
+/// The provider. Without a script it takes everything.
+pub(crate) struct Scripted {
+    dedupe: Dedupe,
+    rate: Option<Rate>,
+    script: Mutex<VecDeque<Reaction>>,
+    /// What it does when the script is over.
+    pub(crate) always: Mutex<Option<Outcome>>,
+    calls: Mutex<Vec<Call>>,
+    pub(crate) ledger: OnceLock<PathBuf>,
+}
+
+pub(crate) fn sent(message_id: &str) -> Outcome {
+    Outcome::Sent { message_id: message_id.into(), recorded: false }
+}
+
+pub(crate) fn refused() -> Outcome {
+    Outcome::Refused { why: "no such chat".into() }
+}
+
+pub(crate) fn later(after: Duration) -> Outcome {
+    Outcome::Later { after, why: "too many requests".into() }
+}
+
+pub(crate) fn unknown() -> Outcome {
+    Outcome::Unknown { why: "no answer came".into() }
+}
+
+impl Scripted {
+    pub(crate) fn new(dedupe: Dedupe) -> Arc<Self> {
+        Self::with_rate(dedupe, None)
+    }
+
+    pub(crate) fn with_rate(dedupe: Dedupe, rate: Option<Rate>) -> Arc<Self> {
+        Arc::new(Self {
+            dedupe,
+            rate,
+            script: Mutex::default(),
+            always: Mutex::default(),
+            calls: Mutex::default(),
+            ledger: OnceLock::new(),
+        })
+    }
+
+    /// Answers the next calls.
+    pub(crate) fn give(&self, outcomes: impl IntoIterator<Item = Outcome>) {
+        self.script.lock().unwrap().extend(outcomes.into_iter().map(Reaction::Give));
+    }
+
+    /// Holds the next call until it is told how it ends.
+    pub(crate) fn hold(&self) -> oneshot::Sender<Outcome> {
+        let (end, held) = oneshot::channel();
+        self.script.lock().unwrap().push_back(Reaction::Hold(held));
+        end
+    }
+
+    /// Takes the first part of the next call, and holds the rest.
+    pub(crate) fn hold_after(&self, first: &'static str) -> oneshot::Sender<Outcome> {
+        let (end, held) = oneshot::channel();
+        self.script.lock().unwrap().push_back(Reaction::Parts(first, held));
+        end
+    }
+
+    pub(crate) fn calls(&self) -> Vec<Call> {
+        self.calls.lock().unwrap().clone()
+    }
+
+    /// The texts it was called with.
+    pub(crate) fn texts(&self) -> Vec<String> {
+        self.calls().into_iter().map(|call| call.text).collect()
+    }
+
+    fn state_of(&self, id: i64) -> String {
+        let Some(path) = self.ledger.get() else { return String::new() };
+        let db = rusqlite::Connection::open(path).unwrap();
+        db.query_row("SELECT state FROM actions WHERE id = ?", [id], |row| row.get(0)).unwrap()
+    }
+
+    fn called(&self, chat: &str, text: &str, state: String) {
+        self.calls.lock().unwrap().push(Call { chat: chat.into(), text: text.into(), state });
+    }
+
+    async fn react(&self, delivery: Delivery) -> Outcome {
+        let (text, made) = match &delivery.action {
+            Action::Send { content, .. } => (content.clone(), format!("m{}", delivery.id.0)),
+            Action::Edit { content, message_id, .. } => (content.clone(), message_id.clone()),
+            other => panic!("{} was delivered", other.op()),
+        };
+        self.called(&delivery.target.chat_id, &text, self.state_of(delivery.id.0));
+        let reaction = self.script.lock().unwrap().pop_front();
+        match reaction {
+            Some(Reaction::Give(outcome)) => outcome,
+            Some(Reaction::Hold(held)) => held.await.unwrap_or_else(|_| refused()),
+            Some(Reaction::Parts(first, held)) => {
+                delivery.progress.first_part(first);
+                let outcome = held.await.unwrap_or_else(|_| refused());
+                if delivery.progress.next_call().await { outcome } else { refused() }
+            }
+            None => self.always.lock().unwrap().clone().unwrap_or_else(|| sent(&made)),
+        }
+    }
+}
+
+impl Bot for Scripted {
+    fn platform(&self) -> &str {
+        "fake"
+    }
+
+    fn id(&self) -> &str {
+        "bot"
+    }
+
+    /// Chats are `x-<room>`; a thread of a chat is `<chat>/<name>`.
+    fn places(&self, target: &Target) -> Option<Vec<String>> {
+        let room = target.chat_id.strip_prefix("x-").filter(|room| !room.is_empty())?;
+        let mine = |thread: &String| thread.starts_with(&format!("{}/", target.chat_id));
+        target.thread_id.as_ref().is_none_or(mine).then(|| vec![room.to_owned(), "*".to_owned()])
+    }
+}
+
+impl Platform for Scripted {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor { platform: "fake".into(), ..Descriptor::default() }
+    }
+
+    fn dedupe(&self) -> Dedupe {
+        self.dedupe
+    }
+
+    fn budget(&self) -> Option<Rate> {
+        self.rate
+    }
+
+    fn deliver(&self, delivery: Delivery) -> BoxFuture<'_, Outcome> {
+        Box::pin(self.react(delivery))
+    }
+
+    fn typing<'a>(&'a self, target: &'a Target) -> Later<'a, ActionResult> {
+        self.called(&target.chat_id, "(typing)", String::new());
+        Box::pin(async { Ok(ActionResult::ok()) })
+    }
+
+    fn chat_info<'a>(&'a self, target: &'a Target) -> Later<'a, ActionResult> {
+        self.called(&target.chat_id, "(info)", String::new());
+        Box::pin(async { Ok(ActionResult::chat("a chat", "group")) })
+    }
+}

@@ -1,0 +1,250 @@
+//! A server in this process, with a scripted provider and a gateway's socket.
+
+use super::platform::Scripted;
+use angelia_connector::{Announcer, EgressTimings, Identity, Options, Server, admin, edge};
+use angelia_core::admission::{Allow, Route};
+use angelia_core::audit::Actor;
+use angelia_core::inbox::Quota;
+use angelia_core::seal::MasterKey;
+use angelia_core::secret::Secret;
+use angelia_core::store::{IdentityStore, Store};
+use angelia_engines::store::sqlite::{DATABASE, Sqlite};
+use angelia_testkit::connector::Credentials;
+use angelia_testkit::socket::{Next, Socket};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+
+/// How long an awaited thing may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long is waited for something that must not come.
+pub(crate) const A_WHILE: Duration = Duration::from_millis(300);
+const ADMIN_TOKEN: &str = "the admin token of this test";
+
+pub(crate) const QUICK: EgressTimings =
+    EgressTimings { queued_for: Duration::from_secs(30), again: Duration::from_millis(50) };
+
+pub(crate) struct World {
+    pub(crate) platform: Arc<Scripted>,
+    pub(crate) server: Arc<Server>,
+    url: String,
+    admin: String,
+    database: PathBuf,
+    http: reqwest::Client,
+    _folder: Option<TempDir>,
+}
+
+impl World {
+    pub(crate) async fn new(platform: Arc<Scripted>) -> Self {
+        Self::with(platform, QUICK).await
+    }
+
+    pub(crate) async fn with(platform: Arc<Scripted>, timings: EgressTimings) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut world = Self::open(folder.path(), platform, timings).await;
+        world._folder = Some(folder);
+        world
+    }
+
+    /// A server over what is in `folder`; the place `fake:*` is the tenant `acme`'s.
+    pub(crate) async fn open(folder: &Path, platform: Arc<Scripted>, timings: EgressTimings) -> Self {
+        edge::install_tls_provider();
+        let announcer = Arc::new(Announcer::default());
+        let store = Arc::new(Sqlite::open(folder, Quota::default(), announcer.clone()).unwrap());
+        let everywhere = Route {
+            place: "fake:*".parse().unwrap(),
+            bot: None,
+            tenant: "acme".into(),
+            instance: None,
+            allow: Allow::Any,
+            free: true,
+        };
+        // Made by the first start only: a test may have taken it away.
+        if store.gateways().await.unwrap().is_empty() {
+            store.add_route(everywhere, &Actor::server()).await.unwrap();
+        }
+        let database = folder.join(DATABASE);
+        let _ = platform.ledger.set(database.clone());
+        let options = Options {
+            master_key: MasterKey::from_hex(&"07".repeat(32)).unwrap().into(),
+            admin_token: Secret::new(ADMIN_TOKEN).into(),
+            wake_allow_http: false,
+            wake_allow: Vec::new(),
+            webchat: true,
+            platforms: vec![platform.clone()],
+            egress: timings,
+            source_flags: false,
+            identity: Identity::default(),
+            public_url: "http://127.0.0.1".into(),
+        };
+        let server = Server::new(store as Arc<dyn Store>, &announcer, options).await.unwrap();
+        server.start().await.unwrap();
+        let url = serve(server.public_router()).await;
+        let admin = serve(admin::router(server.clone())).await;
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        Self { platform, server, url, admin, database, http, _folder: None }
+    }
+
+    /// Asks the admin API.
+    pub(crate) async fn admin(&self, path: &str, body: Value) -> Value {
+        let url = format!("{}/admin/{path}", self.admin);
+        let answer = self.http.post(url).bearer_auth(ADMIN_TOKEN).json(&body).send().await.unwrap();
+        let (good, answer) = (answer.status().is_success(), answer.json::<Value>().await.unwrap());
+        assert!(good, "{path}: {answer}");
+        answer
+    }
+
+    pub(crate) async fn gateway(&self, tenant: &str, id: &str) -> Credentials {
+        let made = self.admin("gateways", json!({ "tenant": tenant, "gateway_id": id })).await;
+        let text = |name: &str| made[name].as_str().unwrap().to_owned();
+        Credentials { gateway_id: text("gateway_id"), secret: text("secret") }
+    }
+
+    /// The gateway `gw` of the tenant `acme`, connected.
+    pub(crate) async fn agent(&self) -> Agent {
+        let credentials = self.gateway("acme", "gw").await;
+        self.join(&credentials).await
+    }
+
+    pub(crate) async fn join(&self, credentials: &Credentials) -> Agent {
+        Agent { socket: Socket::join(&self.url, credentials).await, answers: HashMap::new() }
+    }
+
+    /// What the ledger says on disk, oldest first.
+    pub(crate) fn ledger(&self) -> Vec<Row> {
+        ledger(&self.database)
+    }
+
+    pub(crate) fn states(&self) -> Vec<String> {
+        self.ledger().into_iter().map(|row| row.state).collect()
+    }
+
+    pub(crate) async fn until_states(&self, expected: &[&str]) {
+        until(|| self.states() == expected, || format!("the ledger says {:?}", self.ledger())).await;
+    }
+
+    pub(crate) async fn until_texts(&self, expected: &[&str]) {
+        let platform = &self.platform;
+        until(|| platform.texts() == expected, || format!("{:?} were called", platform.texts())).await;
+    }
+
+    /// Takes the store's write lock: nothing commits until it is dropped.
+    pub(crate) fn stop_commits(&self) -> rusqlite::Connection {
+        let db = rusqlite::Connection::open(&self.database).unwrap();
+        db.busy_timeout(PATIENCE).unwrap();
+        db.execute_batch("BEGIN IMMEDIATE").unwrap();
+        db
+    }
+}
+
+async fn serve(router: axum::Router) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    format!("http://{address}")
+}
+
+/// A row of the ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) id: i64,
+    pub(crate) op: String,
+    pub(crate) state: String,
+    pub(crate) message_id: Option<String>,
+    pub(crate) error: Option<String>,
+    pub(crate) has_body: bool,
+}
+
+pub(crate) fn ledger(database: &Path) -> Vec<Row> {
+    let db = rusqlite::Connection::open(database).unwrap();
+    let mut rows = db
+        .prepare("SELECT id, op, state, message_id, error, body IS NOT NULL FROM actions ORDER BY id")
+        .unwrap();
+    let read = |row: &rusqlite::Row<'_>| {
+        Ok(Row {
+            id: row.get(0)?,
+            op: row.get(1)?,
+            state: row.get(2)?,
+            message_id: row.get(3)?,
+            error: row.get(4)?,
+            has_body: row.get(5)?,
+        })
+    };
+    rows.query_map([], read).unwrap().map(Result::unwrap).collect()
+}
+
+/// Waits until something is so.
+pub(crate) async fn until(mut holds: impl FnMut() -> bool, otherwise: impl Fn() -> String) {
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(tokio::time::Instant::now() < deadline, "{}", otherwise());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// A gateway's socket, with requests under way.
+pub(crate) struct Agent {
+    socket: Socket,
+    answers: HashMap<String, Value>,
+}
+
+pub(crate) fn send(chat: &str, text: &str) -> Value {
+    json!({"op": "send", "chat_id": chat, "content": text, "reply_to": null, "metadata": {}})
+}
+
+pub(crate) fn edit(chat: &str, message: &str, text: &str) -> Value {
+    json!({"op": "edit", "chat_id": chat, "message_id": message, "content": text, "metadata": {}})
+}
+
+impl Agent {
+    /// Asks for an action under `id`.
+    pub(crate) async fn ask(&mut self, id: &str, action: Value) {
+        self.socket.send(&json!({"type": "outbound", "requestId": id, "action": action})).await;
+    }
+
+    /// The answer to `id`.
+    pub(crate) async fn answer(&mut self, id: &str) -> Value {
+        loop {
+            if let Some(answer) = self.answers.remove(id) {
+                return answer;
+            }
+            let frame = self.socket.frame().await;
+            self.take(frame);
+        }
+    }
+
+    /// The answer to an action.
+    pub(crate) async fn asked(&mut self, action: Value) -> Value {
+        self.ask("r", action).await;
+        self.answer("r").await
+    }
+
+    /// Whether `id` is without an answer, for a while.
+    pub(crate) async fn waits_for(&mut self, id: &str) -> bool {
+        while let Next::Frame(frame) = self.socket.next(A_WHILE).await {
+            self.take(frame);
+        }
+        !self.answers.contains_key(id)
+    }
+
+    pub(crate) async fn close(self) {
+        self.socket.close().await;
+    }
+
+    fn take(&mut self, frame: Value) {
+        assert_eq!(frame["type"], "outbound_result", "{frame}");
+        let id = frame["requestId"].as_str().unwrap().to_owned();
+        let second = self.answers.insert(id, frame["result"].clone());
+        assert_eq!(second, None, "answered twice");
+    }
+}
+
+/// The text of a failure.
+pub(crate) fn error(answer: &Value) -> &str {
+    assert_eq!(answer["success"], false, "{answer}");
+    answer["error"].as_str().unwrap()
+}

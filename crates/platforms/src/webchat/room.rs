@@ -1,0 +1,67 @@
+//! Rooms: private or shared, and who can be invited to them.
+
+use super::normalize::NAME;
+use angelia_core::admission::Place;
+use angelia_core::error::{Error, Result};
+use angelia_core::identity::check_name;
+use angelia_core::store::CONNECTOR;
+
+/// What the names of private rooms begin with, as their places do.
+const PRIVATE: &str = "dm:";
+
+/// The name under which agents write.
+pub(super) const AGENT: &str = "agent";
+
+/// The room of one person and the agent.
+pub fn private_room(user: &str) -> String {
+    format!("{PRIVATE}{user}")
+}
+
+/// The one person of a private room; `None` for a room that people share.
+pub fn person_of(room: &str) -> Option<&str> {
+    room.strip_prefix(PRIVATE).filter(|user| !user.is_empty())
+}
+
+/// The place of a room.
+pub fn place(room: &str) -> Result<Place> {
+    format!("{NAME}:{room}").parse()
+}
+
+/// Checks that `user` can be invited to `room`.
+pub fn check_invitation(room: &str, user: &str) -> Result<()> {
+    check_name("room", room)?;
+    check_name("user", user)?;
+    if [AGENT, CONNECTOR].iter().any(|taken| taken.eq_ignore_ascii_case(user)) {
+        return Err(Error::invalid(format!("{user:?} is not a person's name here; choose another")));
+    }
+    match room.strip_prefix(PRIVATE) {
+        Some(owner) if owner != user => Err(Error::invalid(format!(
+            "{room:?} is private: only {owner:?} can be invited to it. \
+             Leave the room out for {user:?}'s own, or name one they share"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_private_room_is_for_its_person() {
+        assert_eq!(person_of(&private_room("ann")), Some("ann"));
+        assert_eq!(person_of("lab"), None);
+        assert_eq!(place(&private_room("ann")).unwrap().private_person(), Some("ann"));
+        for (room, user, may) in [
+            ("lab", "ann", true),
+            ("dm:ann", "ann", true),
+            ("dm:ann", "bob", false),
+            ("dm:", "ann", false),
+            ("lab", "Agent", false),
+            ("lab", "angelia", false),
+            ("a b", "ann", false),
+        ] {
+            assert_eq!(check_invitation(room, user).is_ok(), may, "{user} to {room}");
+        }
+    }
+}
