@@ -1,5 +1,7 @@
 //! Accepting connections, within bounds.
 
+use crate::tls::Certificate;
+use angelia_core::clock;
 use angelia_core::error::{Error, Result};
 use axum::Router;
 use axum::extract::Request;
@@ -12,11 +14,15 @@ use hyper_util::service::TowerToHyperService;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
 
 /// Connections at the same time; beyond them new ones wait in the kernel.
 const MAX_CONNECTIONS: usize = 50_000;
+/// A TLS handshake must be complete within this time; whoever dawdles holds a slot.
+const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 /// A request's headers must be complete within this time.
 const HEADERS_WITHIN: Duration = Duration::from_secs(10);
 /// A request must be answered within this time; streams only have to begin.
@@ -38,8 +44,8 @@ pub(crate) fn address(listener: &TcpListener) -> Result<SocketAddr> {
     listener.local_addr().map_err(|e| Error::internal(e.to_string()))
 }
 
-/// Serves `router` for ever.
-pub(crate) async fn serve(listener: TcpListener, router: Router) {
+/// Serves `router` for ever, over TLS where there is a certificate.
+pub(crate) async fn serve(listener: TcpListener, router: Router, certificate: Option<Certificate>) {
     let router = router.layer(middleware::from_fn(answer_in_time));
     let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
@@ -47,8 +53,9 @@ pub(crate) async fn serve(listener: TcpListener, router: Router) {
         match listener.accept().await {
             Ok((stream, _)) => {
                 let router = router.clone();
+                let acceptor = certificate.as_ref().map(|it| it.acceptor(clock::mono()));
                 tokio::spawn(async move {
-                    connection(stream, router).await;
+                    connection(stream, acceptor, router).await;
                     drop(slot);
                 });
             }
@@ -60,8 +67,16 @@ pub(crate) async fn serve(listener: TcpListener, router: Router) {
     }
 }
 
-async fn connection(stream: TcpStream, router: Router) {
+async fn connection(stream: TcpStream, acceptor: Option<TlsAcceptor>, router: Router) {
     let _ = stream.set_nodelay(true);
+    let Some(acceptor) = acceptor else { return speak(stream, router).await };
+    // Who does not get through the handshake in time speaks something else, or nothing.
+    if let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_WITHIN, acceptor.accept(stream)).await {
+        speak(stream, router).await;
+    }
+}
+
+async fn speak(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, router: Router) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEADERS_WITHIN).max_buf_size(MAX_HEAD);
     let service = TowerToHyperService::new(router);

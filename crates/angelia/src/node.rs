@@ -1,17 +1,18 @@
 //! A server over its data directory: store, keys, admin token.
 
 use crate::config::Config;
-use angelia_connector::{Announcer, Options, Server};
+use crate::keeper;
+use angelia_connector::{
+    AdminToken, Announcer, EgressTimings, Identity, Keyring, OidcIssuer, Options, Server,
+};
 use angelia_core::error::{Error, Result};
-use angelia_core::seal::MasterKey;
 use angelia_core::secret::Secret;
-use angelia_engines::store::sqlite::{self, DATABASE, Sqlite};
+use angelia_engines::store::sqlite::{DATABASE, Sqlite};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-const MASTER_KEY: &str = "master.key";
 const ADMIN_TOKEN: &str = "admin-token";
 const ADMIN_URL: &str = "admin-url";
 
@@ -20,48 +21,36 @@ pub(crate) async fn open(config: &Config, public_url: String) -> Result<Arc<Serv
     let data_dir = &config.server.data_dir;
     let announcer = Arc::new(Announcer::default());
     // The key comes first: a crash in between must not leave data without one.
-    let master_key = master_key(config)?;
+    let master_key = keeper::master_key(config)?;
     let store = Sqlite::open(data_dir, config.inbox.quota(), announcer.clone())?;
+    let (master_key, key_keeper) = keeper::settle(config, master_key, &store).await?;
+    let token_file = data_dir.join(ADMIN_TOKEN);
     let options = Options {
-        master_key,
-        admin_token: admin_token(data_dir)?,
+        master_key: Keyring::new(master_key, key_keeper),
+        admin_token: AdminToken::new(admin_token(data_dir)?, move |token| {
+            write_private(&token_file, token.expose())
+        }),
         wake_allow_http: config.wake.allow_http,
         wake_allow: config.wake.allow.clone(),
         webchat: config.webchat.enabled,
+        platforms: Vec::new(),
+        egress: EgressTimings::default(),
         source_flags: config.relay.source_flags,
+        identity: identity(config),
         public_url,
     };
     Server::new(Arc::new(store), &announcer, options).await
 }
 
-/// The configured key, or the one in the data directory. A key is made only
-/// together with the data: making one beside existing data would lose every
-/// secret in it.
-fn master_key(config: &Config) -> Result<MasterKey> {
-    if let Some(reference) = &config.keys.master {
-        let text = reference.resolve().map_err(|e| Error::invalid(e.to_string()))?;
-        return MasterKey::from_hex(text.expose());
-    }
-    let path = config.server.data_dir.join(MASTER_KEY);
-    match fs::read_to_string(&path) {
-        Ok(text) => MasterKey::from_hex(&text),
-        Err(_) if !has_data(&config.server.data_dir) => {
-            sqlite::make_private_dir(&config.server.data_dir).map_err(|e| {
-                let folder = config.server.data_dir.display();
-                Error::unavailable(format!("cannot make the data directory {folder}: {e}"))
-            })?;
-            let key = MasterKey::mint();
-            write_private(&path, key.to_hex().expose())?;
-            // Another process may have been quicker: what is there counts.
-            fs::read_to_string(&path).map_or(Ok(key), |text| MasterKey::from_hex(&text))
-        }
-        Err(e) => Err(Error::invalid(format!(
-            "{} holds data, but its master key cannot be read: {}: {e}. Put the key back, \
-             or name it in the configuration under [keys]",
-            config.server.data_dir.display(),
-            path.display()
-        ))),
-    }
+fn identity(config: &Config) -> Identity {
+    let configured = &config.identity;
+    let oidc = configured.oidc.iter().cloned().map(|it| OidcIssuer {
+        issuer: it.issuer,
+        jwks_url: it.jwks_url,
+        audience: it.audience,
+        tenant_claim: it.tenant_claim,
+    });
+    Identity { builtin: configured.builtin, oidc: oidc.collect(), portal: configured.portal.clone() }
 }
 
 /// The token the admin API asks for, made once.
@@ -101,7 +90,7 @@ pub(crate) fn announce(data_dir: &Path, admin_url: &str) -> Result<()> {
 }
 
 /// Writes a file that only its owner can read, whole or not at all.
-fn write_private(path: &Path, text: &str) -> Result<()> {
+pub(crate) fn write_private(path: &Path, text: &str) -> Result<()> {
     let write = || -> std::io::Result<()> {
         let temporary = path.with_extension("new");
         let mut options = fs::File::options();

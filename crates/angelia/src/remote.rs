@@ -34,11 +34,8 @@ impl Remote {
     /// `makes` tells whether the question may make a data directory that is not there.
     pub(crate) async fn open(config: &Config, makes: bool) -> Result<Self> {
         let data_dir = &config.server.data_dir;
-        if sqlite::is_locked(data_dir) {
-            let (url, token) = node::running(data_dir)?;
-            let client = reqwest::Client::builder().no_proxy().timeout(TIMEOUT).build();
-            let client = client.map_err(|e| Error::internal(e.to_string()))?;
-            return Ok(Self::Running { client, url, token });
+        if let Some(running) = Self::running(config)? {
+            return Ok(running);
         }
         if !makes && !node::has_data(data_dir) {
             return Err(Error::unavailable(format!(
@@ -48,6 +45,18 @@ impl Remote {
         }
         let server = node::open(config, config.server.public_url(config.server.listen)).await?;
         Ok(Self::Opened { router: admin::router(server), token: node::admin_token(data_dir)? })
+    }
+
+    /// The server that runs, if one does.
+    pub(crate) fn running(config: &Config) -> Result<Option<Self>> {
+        let data_dir = &config.server.data_dir;
+        if !sqlite::is_locked(data_dir) {
+            return Ok(None);
+        }
+        let (url, token) = node::running(data_dir)?;
+        let client = reqwest::Client::builder().no_proxy().timeout(TIMEOUT).build();
+        let client = client.map_err(|e| Error::internal(e.to_string()))?;
+        Ok(Some(Self::Running { client, url, token }))
     }
 
     pub(crate) async fn get(&self, path: &str) -> Result<Value> {

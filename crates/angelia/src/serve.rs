@@ -1,6 +1,7 @@
 //! `angelia serve`: from configuration to a running server, and down again.
 
 use crate::config::Config;
+use crate::tls::Certificate;
 use crate::{listen, node};
 use angelia_connector::{Server, admin};
 use angelia_core::error::{Error, Result};
@@ -35,13 +36,14 @@ pub(crate) struct Running {
 /// Opens the data directory and starts to serve on `public` and the admin address.
 pub(crate) async fn start(config: &Config, public: TcpListener) -> Result<Running> {
     let public_address = listen::address(&public)?;
+    let certificate = config.server.tls.as_ref().map(Certificate::load).transpose()?;
     let server = node::open(config, config.server.public_url(public_address)).await?;
     let admin = listen::bind(config.server.admin_listen).await?;
     let admin_address = listen::address(&admin)?;
     node::announce(&config.server.data_dir, &format!("http://{admin_address}"))?;
     server.start().await?;
-    tokio::spawn(listen::serve(public, server.public_router()));
-    tokio::spawn(listen::serve(admin, admin::router(server.clone())));
+    tokio::spawn(listen::serve(public, server.public_router(), certificate));
+    tokio::spawn(listen::serve(admin, admin::router(server.clone()), None));
     Ok(Running { server, public: public_address, admin: admin_address })
 }
 

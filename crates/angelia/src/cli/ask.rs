@@ -1,15 +1,21 @@
 //! Commands that ask a server, running or not.
 
-use super::Command;
-use super::words::{GatewayCommand, InboxCommand, Named, RouteCommand, TenantCommand, WebchatCommand, Which};
+use super::answer::Answer;
+use super::gateway::GatewayCommand;
+use super::route::RouteCommand;
+use super::tenant::TenantCommand;
+use super::webchat::WebchatCommand;
+use super::{Command, client, gateway, inbox, key, route, tenant, webchat};
 use crate::config::Config;
 use crate::remote::Remote;
 use crate::show;
-use angelia_core::error::{Error, Kind, Result};
-use serde_json::{Value, json};
+use angelia_core::error::{Error, Result};
 
 /// Asks, and shows the answer.
 pub(super) async fn ask(config: Config, command: Command, as_json: bool) -> Result<()> {
+    if let Command::Tenant(command) = &command {
+        command.check_terminal()?;
+    }
     let makes = matches!(
         command,
         Command::Gateway(GatewayCommand::Create { .. })
@@ -18,115 +24,180 @@ pub(super) async fn ask(config: Config, command: Command, as_json: bool) -> Resu
             | Command::Webchat(WebchatCommand::Invite { .. })
     );
     let remote = Remote::open(&config, makes).await?;
-    let (answer, show): (Value, fn(&Value) -> String) = match command {
-        Command::Tenant(TenantCommand::Create { name }) => {
-            (remote.post("/admin/tenants", &json!({ "tenant": name })).await?, show::created_tenant)
-        }
-        Command::Tenant(TenantCommand::List) => (remote.get("/admin/tenants").await?, show::tenants),
-        Command::Route(command) => route(&remote, command).await?,
-        Command::Gateway(command) => gateway(&remote, command).await?,
-        Command::Status => (remote.get("/admin/status").await?, show::status),
+    answer(&config, &remote, command).await?.show(as_json)
+}
+
+async fn answer(config: &Config, remote: &Remote, command: Command) -> Result<Answer> {
+    match command {
+        Command::Tenant(command) => tenant::ask(remote, command).await,
+        Command::Client(command) => client::ask(remote, command).await,
+        Command::EnrollToken(wanted) => client::enroll_token(remote, config, wanted).await,
+        Command::Route(command) => route::ask(remote, command).await,
+        Command::Gateway(command) => gateway::ask(remote, command).await,
+        Command::Inbox(command) => inbox::ask(remote, command).await,
+        Command::Webchat(command) => webchat::ask(remote, command).await,
+        Command::Status { .. } => Ok(Answer::new(remote.get("/admin/status").await?, show::status)),
         Command::Explain { message } => {
-            let path = format!("/admin/explain/{}", path_segment(&message)?);
-            (remote.get(&path).await?, show::story)
+            let path = path(&["admin", "explain", &message])?;
+            Ok(Answer::new(remote.get(&path).await?, show::story))
         }
-        Command::Webchat(WebchatCommand::Invite { room, user, gateway, tenant }) => {
-            let body = json!({ "room": room, "user": user, "gateway": gateway, "tenant": tenant });
-            (remote.post("/admin/webchat/invites", &body).await?, show::invitation)
-        }
-        Command::Inbox(command) => inbox(&remote, command).await?,
-        Command::Demo { .. } | Command::Serve { .. } | Command::Config(_) | Command::Contract(_) => {
-            return Err(Error::internal("this command asks no server"));
-        }
-    };
-    if as_json { show::text(&format!("{answer}\n")) } else { show::text(&show(&answer)) }
+        Command::Audit(command) => key::audit(remote, command).await,
+        Command::Key(command) => key::key(remote, command).await,
+        Command::AdminToken(command) => key::admin_token(remote, command).await,
+        Command::Demo { .. }
+        | Command::Serve { .. }
+        | Command::Config(_)
+        | Command::Backup { .. }
+        | Command::Contract(_) => Err(Error::internal("this command asks no server")),
+    }
 }
 
-async fn gateway(remote: &Remote, command: GatewayCommand) -> Result<(Value, fn(&Value) -> String)> {
-    let act = async |verb: &str, named: Named, wake_url: Option<String>| {
-        let path = format!("/admin/gateways/{}/{verb}", path_segment(&named.id)?);
-        remote.post(&path, &json!({ "tenant": named.tenant, "wake_url": wake_url })).await
-    };
-    Ok(match command {
-        GatewayCommand::Create { id, tenant, wake_url } => {
-            let body = json!({ "tenant": tenant, "gateway_id": id, "wake_url": wake_url });
-            (remote.post("/admin/gateways", &body).await?, show::created_gateway)
-        }
-        GatewayCommand::List => (remote.get("/admin/gateways").await?, show::gateways),
-        GatewayCommand::Show(named) => (act("show", named, None).await?, show::gateway),
-        GatewayCommand::Set { gateway, wake_url } => {
-            (act("set", gateway, Some(wake_url)).await?, show::gateway)
-        }
-        GatewayCommand::Default(named) => (act("default", named, None).await?, show::gateway),
-        GatewayCommand::Rotate(named) => (act("rotate", named, None).await?, show::created_gateway),
-        GatewayCommand::Revoke(named) => (act("revoke", named, None).await?, show::revoked_gateway),
-    })
-}
-
-async fn route(remote: &Remote, command: RouteCommand) -> Result<(Value, fn(&Value) -> String)> {
-    Ok(match command {
-        RouteCommand::Add { place, tenant, gateway, allow, free } => {
-            let body =
-                json!({ "place": place, "tenant": tenant, "gateway": gateway, "allow": allow, "free": free });
-            (remote.post("/admin/routes", &body).await?, show::added_route)
-        }
-        RouteCommand::List => (remote.get("/admin/routes").await?, show::routes),
-        RouteCommand::Remove { place } => {
-            (remote.post("/admin/routes/remove", &json!({ "place": place })).await?, show::removed_route)
-        }
-    })
-}
-
-async fn inbox(remote: &Remote, command: InboxCommand) -> Result<(Value, fn(&Value) -> String)> {
-    let body = |entry: &Option<String>, which: &Which| json!({ "entry": entry, "gateway": which.gateway, "tenant": which.tenant });
-    Ok(match command {
-        InboxCommand::List { which, dead: false } => {
-            (remote.get(&query("/admin/inbox", None, &which, false)?).await?, show::inboxes)
-        }
-        InboxCommand::List { which, dead: true } => {
-            (remote.get(&query("/admin/inbox/entries", None, &which, true)?).await?, show::entries)
-        }
-        InboxCommand::Show { entry, which, dead } => {
-            (remote.get(&query("/admin/inbox/entries", entry, &which, dead)?).await?, show::entries)
-        }
-        InboxCommand::Redrive { entry, which } => {
-            (remote.post("/admin/inbox/redrive", &body(&entry, &which)).await?, show::redriven)
-        }
-        InboxCommand::Purge { entry, which } => {
-            (remote.post("/admin/inbox/purge", &body(&entry, &which)).await?, show::purged)
-        }
-    })
-}
-
-fn query(path: &str, entry: Option<String>, which: &Which, dead: bool) -> Result<String> {
+/// A path of these segments; names and message ids may hold anything, a path may not.
+pub(super) fn path(segments: &[&str]) -> Result<String> {
     let mut url = url::Url::parse("http://admin").map_err(|e| Error::internal(e.to_string()))?;
-    let optional = [("entry", &entry), ("gateway", &which.gateway), ("tenant", &which.tenant)];
-    for (name, value) in optional {
+    if let Some(bad) = segments.iter().find(|segment| ["", ".", ".."].contains(*segment)) {
+        return Err(Error::invalid(format!("{bad:?} names nothing")));
+    }
+    url.path_segments_mut().map_err(|()| Error::internal("no path"))?.extend(segments);
+    Ok(url.path().to_owned())
+}
+
+/// A path with those of the pairs that have a value.
+pub(super) fn with_query(path: &str, pairs: &[(&str, Option<&str>)]) -> Result<String> {
+    let mut url = url::Url::parse("http://admin").map_err(|e| Error::internal(e.to_string()))?;
+    for (name, value) in pairs {
         if let Some(value) = value {
             url.query_pairs_mut().append_pair(name, value);
         }
     }
-    url.query_pairs_mut().append_pair("dead", if dead { "true" } else { "false" });
-    Ok(format!("{path}?{}", url.query().unwrap_or_default()))
-}
-
-/// Message ids of platforms may hold anything; a path may not.
-fn path_segment(text: &str) -> Result<String> {
-    let mut url = url::Url::parse("http://admin").map_err(|e| Error::internal(e.to_string()))?;
-    if text.is_empty() || text == "." || text == ".." {
-        return Err(Error::new(Kind::Invalid, format!("{text:?} is not a message id")));
-    }
-    url.path_segments_mut().map_err(|()| Error::internal("no path"))?.push(text);
-    Ok(url.path().trim_start_matches('/').to_owned())
+    Ok(url.query().map_or_else(|| path.to_owned(), |query| format!("{path}?{query}")))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Cli;
     use super::*;
+    use angelia_core::secret::Secret;
+    use axum::Json;
+    use axum::extract::Request;
+    use clap::Parser;
+    use serde_json::{Value, json};
 
     #[test]
     fn ids_survive_the_path() {
-        assert_eq!(path_segment("a/b c?d").unwrap(), "a%2Fb%20c%3Fd");
-        assert!(path_segment("..").is_err());
+        assert_eq!(path(&["a/b c?d", "x"]).unwrap(), "/a%2Fb%20c%3Fd/x");
+        assert!(path(&["admin", ".."]).is_err());
+        assert_eq!(with_query("/x", &[("a", Some("1&2")), ("b", None)]).unwrap(), "/x?a=1%262");
+        assert_eq!(with_query("/x", &[("b", None)]).unwrap(), "/x");
+    }
+
+    /// A server that answers with what it was asked.
+    async fn echo(request: Request) -> Json<Value> {
+        let line = format!("{} {}", request.method(), request.uri());
+        let body = axum::body::to_bytes(request.into_body(), 10_000).await.unwrap();
+        Json(json!({ "asked": line, "body": serde_json::from_slice::<Value>(&body).unwrap_or_default() }))
+    }
+
+    async fn asked(line: &str) -> (String, Value) {
+        let cli = Cli::try_parse_from(format!("angelia {line}").split(' '))
+            .unwrap_or_else(|e| panic!("{line}: {e}"));
+        let remote =
+            Remote::Opened { router: axum::Router::new().fallback(echo), token: Secret::new("token") };
+        let answer = answer(&Config::default(), &remote, cli.command).await.unwrap();
+        let value = answer.value();
+        (value["asked"].as_str().unwrap().to_owned(), value["body"].clone())
+    }
+
+    #[tokio::test]
+    async fn every_command_asks_what_it_should() {
+        let none = Value::Null;
+        for (line, request, body) in [
+            ("tenant create acme", "POST /admin/tenants", json!({ "tenant": "acme" })),
+            (
+                "tenant create acme --issuer https://i/ --claim c",
+                "POST /admin/tenants",
+                json!({ "tenant": "acme", "issuer": "https://i/", "claim": "c" }),
+            ),
+            ("tenant list", "GET /admin/tenants", none.clone()),
+            (
+                "tenant link acme --issuer i --claim c",
+                "POST /admin/tenants/acme/link",
+                json!({ "issuer": "i", "claim": "c" }),
+            ),
+            (
+                "tenant unlink acme --issuer i --claim c",
+                "POST /admin/tenants/acme/unlink",
+                json!({ "issuer": "i", "claim": "c" }),
+            ),
+            (
+                "tenant remove acme --confirm acme",
+                "POST /admin/tenants/acme/remove",
+                json!({ "confirm": "acme" }),
+            ),
+            ("client create --tenant acme", "POST /admin/clients", json!({ "tenant": "acme" })),
+            ("client list", "GET /admin/clients", none.clone()),
+            ("client list --tenant a", "GET /admin/clients?tenant=a", none.clone()),
+            ("client revoke c1", "POST /admin/clients/c1/revoke", json!({})),
+            ("enroll-token --tenant a", "POST /admin/enroll-tokens", json!({ "tenant": "a" })),
+            (
+                "enroll-token --tenant a --gateway g --expires 1h30m",
+                "POST /admin/enroll-tokens",
+                json!({ "tenant": "a", "gateway": "g", "expires_in": 5400 }),
+            ),
+            (
+                "route add --tenant a --gateway g --bot b --allow 1,2 --free webchat:lab",
+                "POST /admin/routes",
+                json!({ "tenant": "a", "gateway": "g", "bot": "b", "allow": ["1", "2"], "free": true, "place": "webchat:lab" }),
+            ),
+            ("route list --unrouted", "GET /admin/routes/unrouted", none.clone()),
+            ("route code --tenant a", "POST /admin/routes/codes", json!({ "tenant": "a", "free": false })),
+            (
+                "route remove --bot b webchat:lab",
+                "POST /admin/routes/remove",
+                json!({ "place": "webchat:lab", "bot": "b" }),
+            ),
+            ("gateway show g", "POST /admin/gateways/g/show", json!({})),
+            (
+                "gateway set --tenant a g --display-name Gus --instance i",
+                "POST /admin/gateways/g/set",
+                json!({ "tenant": "a", "display_name": "Gus", "instance": "i" }),
+            ),
+            ("gateway set g --wake-url ", "POST /admin/gateways/g/set", json!({ "wake_url": "" })),
+            ("webchat invite --user ann", "POST /admin/webchat/invites", json!({ "user": "ann" })),
+            (
+                "webchat invite --room r --user ann --gateway g",
+                "POST /admin/webchat/invites",
+                json!({ "user": "ann", "room": "r", "gateway": "g" }),
+            ),
+            ("inbox show b1 --dead", "GET /admin/inbox/entries?entry=b1&dead=true", none.clone()),
+            ("explain a/b", "GET /admin/explain/a%2Fb", none.clone()),
+            ("audit list --tenant a --limit 5", "GET /admin/audit?tenant=a&limit=5", none.clone()),
+            ("key check", "GET /admin/key", none.clone()),
+            ("key rotate", "POST /admin/key/rotate", json!({})),
+            ("key rotate --to /k", "POST /admin/key/rotate", json!({ "file": "/k" })),
+            ("admin-token rotate", "POST /admin/token/rotate", json!({})),
+            ("status", "GET /admin/status", none),
+        ] {
+            assert_eq!(asked(line).await, (request.to_owned(), body), "{line}");
+        }
+    }
+
+    #[test]
+    fn half_a_command_is_refused() {
+        for line in [
+            "gateway set g",
+            "tenant create acme --issuer i",
+            "tenant link acme --issuer i",
+            "client create",
+            "enroll-token",
+            "enroll-token --tenant a --expires soon",
+            "enroll-token --tenant a --expires 0s",
+            "route code",
+            "audit list --limit 0",
+            "backup",
+        ] {
+            let error = Cli::try_parse_from(format!("angelia {line}").split(' ')).unwrap_err();
+            assert_eq!(error.exit_code(), 2, "{line}");
+        }
     }
 }

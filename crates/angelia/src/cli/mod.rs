@@ -1,19 +1,35 @@
 //! The command line.
 
+mod answer;
 mod ask;
-mod words;
+mod backup;
+mod client;
+mod gateway;
+mod inbox;
+mod key;
+mod route;
+mod tenant;
+mod watch;
+mod webchat;
 
 use crate::config::{self, Config};
 use crate::contract_cli::{self, ContractCommand};
+use crate::tls::Certificate;
 use crate::{demo, serve, show};
 use angelia_core::clock;
 use angelia_core::error::{Error, Result};
 use clap::{Parser, Subcommand};
+use client::{ClientCommand, EnrollToken};
+use gateway::GatewayCommand;
+use inbox::InboxCommand;
+use key::{AdminTokenCommand, AuditCommand, KeyCommand};
+use route::RouteCommand;
 use serde_json::json;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use words::{ConfigCommand, GatewayCommand, InboxCommand, RouteCommand, TenantCommand, WebchatCommand};
+use tenant::TenantCommand;
+use webchat::WebchatCommand;
 
 /// Connects people on chat platforms to AI agents that dial in.
 ///
@@ -35,12 +51,14 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Runs a server with an agent that echoes, to try things out; leaves no trace.
+    #[command(after_help = "Examples:\n  angelia demo\n  angelia demo --keep my-demo")]
     Demo {
         /// Keeps the data, in this directory, instead of throwing it away.
         #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = "angelia-demo")]
         keep: Option<PathBuf>,
     },
     /// Runs the server until it is told to stop.
+    #[command(after_help = "Example:\n  angelia serve --config /etc/angelia.toml")]
     Serve {
         /// Listens beyond this machine without TLS.
         #[arg(long)]
@@ -52,6 +70,13 @@ enum Command {
     /// Customers: whose agents and places these are.
     #[command(subcommand)]
     Tenant(TenantCommand),
+    /// OAuth clients with which agents prove whose they are.
+    #[command(subcommand)]
+    Client(ClientCommand),
+    /// Makes a token with which one agent enrolls itself, once.
+    ///
+    /// Prints the line to run where the agent is.
+    EnrollToken(EnrollToken),
     /// Which place belongs to which tenant, and who may speak there.
     #[command(subcommand)]
     Route(RouteCommand),
@@ -65,15 +90,55 @@ enum Command {
     #[command(subcommand)]
     Webchat(WebchatCommand),
     /// Shows how the server is doing.
-    Status,
+    #[command(after_help = "Examples:\n  angelia status\n  angelia status --watch")]
+    Status {
+        /// Looks again every two seconds until Ctrl-C, restarts of the server included.
+        #[arg(long)]
+        watch: bool,
+    },
     /// Tells which way a message took, and when.
+    #[command(after_help = "Examples:\n  angelia explain wp7c08…\n  angelia explain b123")]
     Explain {
         /// The message's id, or an inbox entry such as b123.
         message: String,
     },
+    /// Who changed what.
+    #[command(subcommand)]
+    Audit(AuditCommand),
+    /// The master key, under which secrets rest.
+    #[command(subcommand)]
+    Key(KeyCommand),
+    /// The token the admin API asks for.
+    #[command(subcommand)]
+    AdminToken(AdminTokenCommand),
+    /// Copies the database into one file, beside a running server or without one.
+    ///
+    /// The copy holds everything but the master key: keep that apart. To restore,
+    /// stop the server, remove angelia.db, angelia.db-wal and angelia.db-shm from
+    /// the data directory, put FILE there as angelia.db and the master key beside
+    /// it, and start.
+    #[command(after_help = "Example:\n  angelia backup /var/backups/angelia-2026-11-15.db")]
+    Backup {
+        /// The file to make; it must not exist.
+        file: PathBuf,
+    },
     /// The rules of the relay contract, for scripts and other languages.
     #[command(subcommand)]
     Contract(ContractCommand),
+}
+
+#[derive(Debug, Subcommand)]
+enum ConfigCommand {
+    /// Says whether the configuration is good, and everything that is wrong with it.
+    #[command(after_help = "Example:\n  angelia config check")]
+    Check,
+    /// Prints the configuration in force; secrets appear as references.
+    #[command(after_help = "Example:\n  angelia config print --default > angelia.toml")]
+    Print {
+        /// Prints the commented default file instead.
+        #[arg(long)]
+        default: bool,
+    },
 }
 
 /// Runs a command; what it cannot do is said on standard error and in the exit code.
@@ -110,10 +175,13 @@ fn dispatch(cli: Cli) -> Result<()> {
         Command::Config(ConfigCommand::Print { .. }) => show::text(&config.print()),
         Command::Config(ConfigCommand::Check) => {
             config.check_exposure(false).map_err(|faults| Error::invalid(faults.to_string()))?;
+            config.server.tls.as_ref().map(Certificate::load).transpose()?;
             show::text("the configuration is good\n")
         }
         Command::Serve { insecure } => runtime()?.block_on(serve::serve(config, insecure)),
         Command::Demo { keep } => runtime()?.block_on(demo::demo(config, keep)),
+        Command::Backup { file } => backup::backup(&config, &file, cli.json),
+        Command::Status { watch: true } => runtime()?.block_on(watch::watch(&config, cli.json)),
         other => runtime()?.block_on(ask::ask(config, other, cli.json)),
     }
 }
@@ -130,6 +198,34 @@ mod tests {
     #[test]
     fn the_grammar_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    /// Every verb but those of the contract, which are for programs.
+    fn verbs(command: &clap::Command, path: &str) -> Vec<(String, clap::Command)> {
+        let inner =
+            command.get_subcommands().filter(|inner| !["help", "contract"].contains(&inner.get_name()));
+        let verbs: Vec<_> =
+            inner.flat_map(|inner| verbs(inner, &format!("{path} {}", inner.get_name()))).collect();
+        if verbs.is_empty() { vec![(path.to_owned(), command.clone())] } else { verbs }
+    }
+
+    #[test]
+    fn every_command_teaches_by_an_example_that_parses() {
+        for (path, command) in verbs(&Cli::command(), "angelia") {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let examples: Vec<&str> =
+                help.lines().filter_map(|line| line.split_once("angelia ")).map(|it| it.1).collect();
+            assert!(!examples.is_empty(), "{path} has no example");
+            for example in examples {
+                let words = example.split("   ").next().unwrap_or_default();
+                let words = words.split('>').next().unwrap_or_default().trim();
+                let words = words.split(' ').map(|word| if word == "''" { "" } else { word });
+                let parsed = Cli::try_parse_from(std::iter::once("angelia").chain(words));
+                assert!(parsed.is_ok(), "{path}: {example}: {}", parsed.unwrap_err());
+                let own = path.strip_prefix("angelia ").unwrap_or_default();
+                assert!(example.starts_with(own), "{path} is taught by {example}");
+            }
+        }
     }
 
     #[test]

@@ -22,7 +22,7 @@ const SIZES: [(&str, u64); 9] = [
 ];
 
 /// Reads `7d`, `12h`, `1d12h`, `250ms`.
-pub(super) fn parse_duration(text: &str) -> Option<Duration> {
+pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
     let (mut rest, mut total, mut smallest) = (text.trim(), 0u64, u64::MAX);
     while !rest.is_empty() {
         let (number, unit, after) = number_and_unit(rest)?;

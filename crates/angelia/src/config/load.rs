@@ -3,11 +3,12 @@
 use super::Config;
 use super::fault::{ConfigErrors, Fault, Origin, Problem};
 use super::keys::{KEYS, Key};
+use super::lists::{LISTS, List};
 use super::raw::{Given, Raw, secret_ref};
 use super::secret_ref::SecretRef;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeArray, DeTable, DeValue};
 
 /// The file that is read if it is there and no other is named.
 const FILE: &str = "angelia.toml";
@@ -95,10 +96,60 @@ impl Loader {
         }
     }
 
-    fn read_section(&mut self, section: &str, keys: &DeTable<'_>, at: &impl Fn(usize) -> Origin) {
+    /// Reads a section, or a table in it: `prefix` is the way to it.
+    fn read_section(&mut self, prefix: &str, keys: &DeTable<'_>, at: &impl Fn(usize) -> Origin) {
         for (name, value) in keys {
-            let path = format!("{section}.{}", name.get_ref());
-            self.read(at(name.span().start), path, Raw::Toml(value.get_ref()));
+            let path = format!("{prefix}.{}", name.get_ref());
+            match (value.get_ref(), find_list(&path)) {
+                (DeValue::Table(inner), _) if is_group(&path) => self.read_section(&path, inner, at),
+                (DeValue::Array(entries), Some(list)) => self.read_list(list, entries, at),
+                (other, _) => self.read(at(name.span().start), path, Raw::Toml(other)),
+            }
+        }
+    }
+
+    fn read_list(&mut self, list: &'static List, entries: &DeArray<'_>, at: &impl Fn(usize) -> Origin) {
+        for entry in entries {
+            let origin = || at(entry.span().start);
+            let DeValue::Table(keys) = entry.get_ref() else {
+                let problem = not_a_list(list);
+                self.fault(origin(), problem);
+                continue;
+            };
+            (list.begin)(&mut self.config);
+            let before = self.faults.len();
+            self.read_entry(list, keys, at);
+            for field in list.fields {
+                if let Some(why) = field.required
+                    && !keys.keys().any(|name| name.get_ref() == field.name)
+                {
+                    let key = format!("{}.{}", list.path(), field.name);
+                    let message = format!("is missing: {why}");
+                    self.fault(origin(), Problem::BadValue { key, message });
+                }
+            }
+            if self.faults.len() == before
+                && let Err(problem) = (list.check)(&self.config)
+            {
+                self.fault(origin(), problem);
+            }
+        }
+    }
+
+    fn read_entry(&mut self, list: &'static List, keys: &DeTable<'_>, at: &impl Fn(usize) -> Origin) {
+        for (name, value) in keys {
+            let (key, origin) = (format!("{}.{}", list.path(), name.get_ref()), at(name.span().start));
+            let Some(field) = list.fields.iter().find(|field| field.name == name.get_ref()) else {
+                let known = list.fields.iter().map(|field| format!("{}.{}", list.path(), field.name));
+                let suggestion = closest(&key, known);
+                self.fault(origin, Problem::UnknownKey { name: key, suggestion });
+                continue;
+            };
+            if let Err(problem) =
+                (field.read)(&mut self.config, &Given { key, raw: Raw::Toml(value.get_ref()) })
+            {
+                self.fault(origin, problem);
+            }
         }
     }
 
@@ -139,9 +190,11 @@ impl Loader {
     }
 
     fn read(&mut self, origin: Origin, path: String, raw: Raw<'_>) {
-        match find(&path) {
-            None => self.unknown_key(origin, &path),
-            Some(key) => {
+        match (find(&path), find_list(&path)) {
+            (None, Some(list)) => self.fault(origin, not_a_list(list)),
+            (None, None) if is_group(&path) => self.fault(origin, not_a_group(&path)),
+            (None, None) => self.unknown_key(origin, &path),
+            (Some(key), _) => {
                 if let Err(problem) = (key.read)(&mut self.config, &Given { key: path, raw }) {
                     self.fault(origin, problem);
                 }
@@ -157,6 +210,17 @@ impl Loader {
                 format!("is the same address as `server.listen`, {}; give it another port", server.listen);
             self.fault(Origin::Whole, Problem::BadValue { key, message });
         }
+        let half = self.config.server.tls.as_ref().and_then(|tls| {
+            let missing = |path: &Path| path.as_os_str().is_empty();
+            let halves = [("cert", missing(&tls.cert)), ("key", missing(&tls.key))];
+            halves.into_iter().find_map(|(name, missing)| missing.then_some(name))
+        });
+        if let Some(name) = half {
+            let key = format!("server.tls.{name}");
+            let message =
+                "is missing: TLS needs a certificate and its key, cert = \"FILE\" and key = \"FILE\"";
+            self.fault(Origin::Whole, Problem::BadValue { key, message: message.into() });
+        }
     }
 
     fn unknown_section(&mut self, origin: Origin, name: &str) {
@@ -167,8 +231,8 @@ impl Loader {
     fn unknown_key(&mut self, origin: Origin, path: &str) {
         let last = path.rsplit('.').next().unwrap_or(path);
         // A right name in the wrong section is closer than a like one in the right section.
-        let moved = KEYS.iter().find(|key| key.name == last).map(Key::path);
-        let alike = || closest(path, KEYS.iter().map(Key::path));
+        let moved = known_paths().find(|known| known.rsplit('.').next() == Some(last));
+        let alike = || closest(path, known_paths());
         let suggestion = moved.or_else(alike).map(|path| match &origin {
             Origin::Env { .. } => find(&path).map_or(path, variable),
             _ => path,
@@ -185,6 +249,39 @@ impl Loader {
     }
 }
 
+/// Every name a setting, a table of settings or a list goes by.
+fn known_paths() -> impl Iterator<Item = String> {
+    let groups = KEYS.iter().filter_map(|key| key.path().rsplit_once('.').map(|(group, _)| group.to_owned()));
+    let groups = groups.filter(|group| group.contains('.'));
+    let fields = LISTS
+        .iter()
+        .flat_map(|list| list.fields.iter().map(|field| format!("{}.{}", list.path(), field.name)));
+    KEYS.iter().map(Key::path).chain(LISTS.iter().map(List::path)).chain(groups).chain(fields)
+}
+
+/// Whether there are settings below this name.
+fn is_group(path: &str) -> bool {
+    KEYS.iter().any(|key| key.path().strip_prefix(path).is_some_and(|rest| rest.starts_with('.')))
+}
+
+fn not_a_group(path: &str) -> Problem {
+    let inner =
+        KEYS.iter().filter_map(|key| Some(key.path().strip_prefix(path)?.strip_prefix('.')?.to_owned()));
+    let inner: Vec<String> = inner.map(|name| format!("{name} = …")).collect();
+    let message = format!("is a table; write {{ {} }}", inner.join(", "));
+    Problem::BadValue { key: path.to_owned(), message }
+}
+
+fn find_list(path: &str) -> Option<&'static List> {
+    LISTS.iter().find(|list| list.path() == path)
+}
+
+fn not_a_list(list: &List) -> Problem {
+    let path = list.path();
+    let message = format!("is a list of tables; write [[{path}]] in the file, with its keys below");
+    Problem::BadValue { key: path, message }
+}
+
 fn find(path: &str) -> Option<&'static Key> {
     let (section, name) = path.split_once('.')?;
     KEYS.iter().find(|key| key.section == section && key.name == name)
@@ -192,7 +289,7 @@ fn find(path: &str) -> Option<&'static Key> {
 
 /// The variable that overrides a setting.
 fn variable(key: &Key) -> String {
-    format!("{PREFIX}{}__{}", key.section.to_uppercase(), key.name.to_uppercase())
+    format!("{PREFIX}{}", key.path().to_uppercase().replace('.', "__"))
 }
 
 fn squeezed(name: &str) -> String {

@@ -6,11 +6,15 @@
 mod fault;
 mod human;
 mod keys;
+mod lists;
 mod load;
 mod raw;
 mod secret_ref;
 #[cfg(test)]
 mod tests;
+mod values;
+
+pub(crate) use human::parse_duration;
 
 pub use fault::{ConfigErrors, Fault, Origin, Problem};
 pub use load::environment;
@@ -19,6 +23,7 @@ pub use secret_ref::{SecretRef, SecretRefError};
 use angelia_core::inbox::Quota;
 use ipnet::IpNet;
 use keys::{KEYS, Shown};
+use lists::LISTS;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -35,6 +40,8 @@ pub struct Config {
     pub keys: Keys,
     /// What the relay says.
     pub relay: Relay,
+    /// Who may enroll and provision, and for which tenant.
+    pub identity: Identity,
     /// What may wait.
     pub inbox: Inbox,
     /// What wake URLs may point to.
@@ -58,6 +65,17 @@ pub struct Server {
     pub data_dir: PathBuf,
     /// Whether a proxy in front does TLS.
     pub behind_proxy: bool,
+    /// The certificate with which the server does TLS itself.
+    pub tls: Option<Tls>,
+}
+
+/// A certificate and its key, both in PEM files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tls {
+    /// The certificate, followed by those between it and the root.
+    pub cert: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
 }
 
 impl Server {
@@ -74,7 +92,8 @@ impl Server {
             IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
             ip => ip,
         };
-        format!("http://{}", SocketAddr::new(ip, bound.port()))
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", SocketAddr::new(ip, bound.port()))
     }
 }
 
@@ -86,6 +105,7 @@ impl Default for Server {
             admin_listen: (Ipv4Addr::LOCALHOST, 8788).into(),
             data_dir: "angelia-data".into(),
             behind_proxy: false,
+            tls: None,
         }
     }
 }
@@ -102,6 +122,43 @@ pub struct Keys {
 pub struct Relay {
     /// Whether sources carry `is_bot` and `message_is_edit`.
     pub source_flags: bool,
+}
+
+/// Who may enroll and provision, and for which tenant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Whether the built-in token endpoint serves the clients made here.
+    pub builtin: bool,
+    /// Issuers whose signed tokens are taken.
+    pub oidc: Vec<Oidc>,
+    /// The portal's account URL, which tells whose token a caller holds.
+    pub portal: Option<String>,
+}
+
+impl Default for Identity {
+    fn default() -> Self {
+        Self { builtin: true, oidc: Vec::new(), portal: None }
+    }
+}
+
+/// An issuer whose signed tokens are taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Oidc {
+    /// What its tokens name as `iss`, letter by letter.
+    pub issuer: String,
+    /// Where its keys are published.
+    pub jwks_url: String,
+    /// What its tokens must name as `aud`.
+    pub audience: String,
+    /// The claim that says whose agent it is.
+    pub tenant_claim: String,
+}
+
+impl Default for Oidc {
+    fn default() -> Self {
+        let (issuer, jwks_url, audience) = Default::default();
+        Self { issuer, jwks_url, audience, tenant_claim: "tid".into() }
+    }
 }
 
 /// What may wait for one instance.
@@ -165,39 +222,51 @@ impl Default for Log {
 }
 
 impl Config {
-    /// Refuses to be reachable by others without TLS in front.
+    /// Refuses to be reachable by others without TLS.
     ///
     /// Apart from loading, because `--insecure` is a word for one run and has
     /// no place in a file that is copied around.
     pub fn check_exposure(&self, insecure: bool) -> Result<(), ConfigErrors> {
         let listen = self.server.listen;
-        if insecure || self.server.behind_proxy || is_loopback(listen) {
+        let protected = self.server.tls.is_some() || self.server.behind_proxy;
+        if insecure || protected || is_loopback(listen) {
             return Ok(());
         }
         let problem = Problem::Exposed(format!(
             "`server.listen` is {listen}, which others can reach, and secrets would cross the network in the \
-             clear. Put a proxy that does TLS in front and set `server.behind_proxy = true`, or listen on a \
-             loopback address, or pass --insecure if the network is yours alone"
+             clear. Set `server.tls = {{ cert = \"FILE\", key = \"FILE\" }}`, or put a proxy that does TLS in front \
+             and set `server.behind_proxy = true`, or listen on a loopback address, or pass --insecure if the \
+             network is yours alone"
         ));
         ConfigErrors::check(vec![Fault { origin: Origin::Whole, problem }])
     }
 
     /// The configuration in force as TOML; secrets appear as references only.
     pub fn print(&self) -> String {
-        let (mut text, mut section) = (String::new(), "");
-        for key in KEYS {
-            if key.section != section {
-                let gap = if section.is_empty() { "" } else { "\n" };
-                text.push_str(&format!("{gap}[{}]\n", key.section));
-                section = key.section;
+        let sections = KEYS.chunk_by(|a, b| a.section == b.section);
+        let texts = sections.map(|keys| {
+            let section = keys[0].section;
+            let mut text = format!("[{section}]\n");
+            keys.iter().for_each(|key| show(&mut text, key.name, (key.show)(self)));
+            for list in LISTS.iter().filter(|list| list.section == section) {
+                for index in 0..(list.count)(self) {
+                    text.push_str(&format!("\n[[{}]]\n", list.path()));
+                    list.fields
+                        .iter()
+                        .for_each(|field| show(&mut text, field.name, (field.show)(self, index)));
+                }
             }
-            text.push_str(&match (key.show)(self) {
-                Shown::Value(value) => format!("{} = {value}\n", key.name),
-                Shown::Unset(instead) => format!("# {} is not set: {instead}\n", key.name),
-            });
-        }
-        text
+            text
+        });
+        texts.collect::<Vec<_>>().join("\n")
     }
+}
+
+fn show(text: &mut String, name: &str, shown: Shown) {
+    text.push_str(&match shown {
+        Shown::Value(value) => format!("{name} = {value}\n"),
+        Shown::Unset(instead) => format!("# {name} is not set: {instead}\n"),
+    });
 }
 
 /// Whether only this machine can reach an address.

@@ -1,3 +1,5 @@
+mod tables;
+
 use super::*;
 use std::path::Path;
 
@@ -45,13 +47,25 @@ fn the_default_file_is_the_default() {
 
 #[test]
 fn the_default_file_documents_every_key() {
-    let mut section = "";
+    let mut section = String::new();
     let mut documented = Vec::new();
     for line in DEFAULT_FILE.lines() {
-        if let Some(name) = line.strip_prefix('[') {
-            section = name.trim_end_matches(']');
-        } else if let Some((name, _)) = line.trim_start_matches("# ").split_once(" = ") {
+        let line = line.trim_start_matches("# ");
+        let named = |line: &str| line.strip_prefix('[')?.strip_suffix(']').map(str::to_owned);
+        if let Some(name) = named(line).filter(|name| !name.contains(' ')) {
+            section = name.trim_matches(['[', ']']).to_owned();
+        } else if let Some((name, table)) = line.split_once(" = { ") {
+            let inner = table.split(", ").filter_map(|pair| pair.split_once(" = "));
+            documented.extend(inner.map(|(key, _)| format!("{section}.{name}.{key}")));
             documented.push(format!("{section}.{name}"));
+        } else if let Some((name, _)) = line.split_once(" = ") {
+            documented.push(format!("{section}.{name}"));
+        }
+    }
+    for list in LISTS {
+        for field in list.fields {
+            let path = format!("{}.{}", list.path(), field.name);
+            assert!(documented.contains(&path), "{path} is not in default.toml");
         }
     }
     for key in KEYS {
@@ -248,6 +262,9 @@ fn strangers_are_let_in_only_deliberately() {
         assert!(with(listen, true).check_exposure(false).is_ok());
         assert!(with(listen, false).check_exposure(true).is_ok());
     }
+    let mut config = with("0.0.0.0:1", false);
+    config.server.tls = Some(Tls { cert: "c.pem".into(), key: "k.pem".into() });
+    assert!(config.check_exposure(false).is_ok());
     let told = faults(from(None, &[("ANGELIA_SERVER__LISTEN", "127.0.0.1:8788")])).join("\n");
     assert!(told.contains("is the same address as `server.listen`"), "{told}");
 }
@@ -257,6 +274,8 @@ fn the_public_url_follows_the_listener() {
     let server = Server::default();
     assert_eq!(server.public_url("0.0.0.0:99".parse().unwrap()), "http://127.0.0.1:99");
     assert_eq!(server.public_url("[::]:99".parse().unwrap()), "http://[::1]:99");
+    let server = Server { tls: Some(Tls::default()), ..server };
+    assert_eq!(server.public_url("0.0.0.0:99".parse().unwrap()), "https://127.0.0.1:99");
     for bad in ["relay.example.org", "ftp://x", "https://u:p@x", "https://x/?a", "https://x/#a"] {
         let told = faults(from(None, &[("ANGELIA_SERVER__PUBLIC_URL", bad)])).join("\n");
         assert!(told.contains("is not a base URL"), "{told}");

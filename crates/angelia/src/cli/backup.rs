@@ -1,0 +1,62 @@
+//! `angelia backup`: done by the command itself, whether a server runs or not.
+
+use super::answer::Answer;
+use crate::config::Config;
+use crate::show;
+use angelia_core::clock::{self, Mono};
+use angelia_core::error::Result;
+use angelia_engines::store::sqlite;
+use serde_json::json;
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::time::Duration;
+
+/// A copy that takes longer than this is told of while it is made.
+const QUIET_FOR: Duration = Duration::from_secs(2);
+
+pub(super) fn backup(config: &Config, file: &Path, as_json: bool) -> Result<()> {
+    let mut teller = Teller { began: clock::mono(), in_place: std::io::stderr().is_terminal(), tenths: None };
+    let made = sqlite::backup(&config.server.data_dir, file, &mut |written, expected| {
+        if !as_json {
+            teller.tell(written, expected);
+        }
+    });
+    teller.end();
+    let made = made?;
+    let answer = json!({
+        "file": file,
+        "bytes": made.bytes,
+        "schema_version": made.schema_version,
+        "key_id": made.key_id,
+        "data_dir": config.server.data_dir,
+    });
+    Answer::new(answer, show::backup).show(as_json)
+}
+
+/// Says how far a long copy is: in one line of a terminal, or a line per tenth.
+struct Teller {
+    began: Mono,
+    in_place: bool,
+    /// What was said last.
+    tenths: Option<u64>,
+}
+
+impl Teller {
+    fn tell(&mut self, written: u64, expected: u64) {
+        let tenths = written.saturating_mul(10) / expected.max(1);
+        if clock::mono().since(self.began) < QUIET_FOR || (!self.in_place && self.tenths == Some(tenths)) {
+            return;
+        }
+        self.tenths = Some(tenths);
+        let line = show::copied(written, expected);
+        let line = if self.in_place { format!("\r{line}\x1b[K") } else { format!("{line}\n") };
+        // What goes wrong with the telling is no reason to stop.
+        let _ = std::io::stderr().write_all(line.as_bytes());
+    }
+
+    fn end(&self) {
+        if self.in_place && self.tenths.is_some() {
+            let _ = writeln!(std::io::stderr());
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! `angelia client` and `angelia enroll-token`: how agents enroll themselves.
+
+use super::answer::Answer;
+use super::ask::{path, with_query};
+use crate::config::{Config, parse_duration};
+use crate::remote::Remote;
+use crate::show;
+use angelia_core::error::Result;
+use clap::{Args, Subcommand};
+use serde_json::json;
+use std::time::Duration;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ClientCommand {
+    /// Makes an OAuth client with which agents of a tenant prove whose they are.
+    ///
+    /// hermes-agent from 0.19 on fetches a token with it and enrolls or
+    /// provisions itself. The secret is shown once.
+    #[command(after_help = "Example:\n  angelia client create --tenant acme")]
+    Create {
+        /// Whose agents.
+        #[arg(long)]
+        tenant: String,
+    },
+    /// Lists the clients.
+    #[command(after_help = "Example:\n  angelia client list --tenant acme")]
+    List {
+        /// Only those of this tenant.
+        #[arg(long)]
+        tenant: Option<String>,
+    },
+    /// Shuts a client out, with the tokens it has. Agents that are enrolled stay.
+    #[command(after_help = "Example:\n  angelia client revoke client-2f6c")]
+    Revoke {
+        /// Its id.
+        id: String,
+    },
+}
+
+/// A token for one enrollment.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  angelia enroll-token --tenant acme\n  \
+    angelia enroll-token --tenant acme --gateway gw-office --expires 10m")]
+pub(super) struct EnrollToken {
+    /// Whose agent.
+    #[arg(long)]
+    tenant: String,
+    /// The only gateway it is good for; one that exists gets a new secret.
+    #[arg(long, value_name = "ID")]
+    gateway: Option<String>,
+    /// How long it is good: 10m, 1h, 1d.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    expires: Option<Duration>,
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    let time = parse_duration(text).filter(|time| time.as_secs() > 0);
+    time.ok_or_else(|| "not a time of a second or more; write something like 10m, 1h or 1d".to_owned())
+}
+
+pub(super) async fn ask(remote: &Remote, command: ClientCommand) -> Result<Answer> {
+    Ok(match command {
+        ClientCommand::Create { tenant } => Answer::new(
+            remote.post("/admin/clients", &json!({ "tenant": tenant })).await?,
+            show::created_client,
+        ),
+        ClientCommand::List { tenant } => {
+            let path = with_query("/admin/clients", &[("tenant", tenant.as_deref())])?;
+            Answer::new(remote.get(&path).await?, show::clients)
+        }
+        ClientCommand::Revoke { id } => {
+            let path = path(&["admin", "clients", &id, "revoke"])?;
+            Answer::new(remote.post(&path, &json!({})).await?, |_| show::revoked_client(&id))
+        }
+    })
+}
+
+pub(super) async fn enroll_token(remote: &Remote, config: &Config, wanted: EnrollToken) -> Result<Answer> {
+    let mut body = json!({ "tenant": wanted.tenant });
+    if let Some(gateway) = wanted.gateway {
+        body["gateway"] = gateway.into();
+    }
+    if let Some(expires) = wanted.expires {
+        body["expires_in"] = expires.as_secs().into();
+    }
+    let url = config.server.public_url(config.server.listen);
+    let answer = remote.post("/admin/enroll-tokens", &body).await?;
+    Ok(Answer::new(answer, |answer| show::enroll_token(answer, &url)))
+}

@@ -1,0 +1,109 @@
+//! `angelia gateway`: agents that may dial in.
+
+use super::answer::Answer;
+use super::ask::path;
+use crate::remote::Remote;
+use crate::show;
+use angelia_core::error::Result;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum GatewayCommand {
+    /// Makes an id and a secret for an agent, and prints the lines it needs.
+    #[command(after_help = "Example:\n  angelia gateway create --tenant acme gw-office")]
+    Create {
+        /// The gateway id; made up if not given.
+        id: Option<String>,
+        /// Whose agent it is.
+        #[arg(long, default_value = "default")]
+        tenant: String,
+        /// Where to poke it when it sleeps and something waits.
+        #[arg(long, value_name = "URL")]
+        wake_url: Option<String>,
+    },
+    /// Lists the gateways.
+    #[command(after_help = "Example:\n  angelia gateway list")]
+    List,
+    /// Shows one gateway.
+    #[command(after_help = "Example:\n  angelia gateway show gw-office")]
+    Show(Named),
+    /// Changes what a gateway cannot tell us itself.
+    #[command(
+        after_help = "Examples:\n  angelia gateway set gw-office --wake-url https://wake.example/gw\n  \
+        angelia gateway set gw-office --wake-url ''    (takes it away)"
+    )]
+    Set {
+        #[command(flatten)]
+        gateway: Named,
+        #[command(flatten)]
+        change: Change,
+    },
+    /// Makes this gateway the one that receives what no route assigns to another.
+    #[command(after_help = "Example:\n  angelia gateway default gw-office")]
+    Default(Named),
+    /// Makes a new secret; the old one stays good for 24 hours.
+    #[command(after_help = "Example:\n  angelia gateway rotate gw-office")]
+    Rotate(Named),
+    /// Shuts a gateway out for good: it is told so, and does not come back by itself.
+    #[command(after_help = "Example:\n  angelia gateway revoke gw-office")]
+    Revoke(Named),
+}
+
+/// One gateway.
+#[derive(Args, Debug)]
+pub(super) struct Named {
+    /// Its id.
+    id: String,
+    /// Its tenant, where ids collide.
+    #[arg(long)]
+    tenant: Option<String>,
+}
+
+/// What is to change; at least one thing.
+#[derive(Args, Debug)]
+#[group(required = true, multiple = true)]
+pub(super) struct Change {
+    /// Where to poke it when it sleeps and something waits; an empty one takes it away.
+    #[arg(long, value_name = "URL")]
+    wake_url: Option<String>,
+    /// What people see it called; an empty one takes it away.
+    #[arg(long, value_name = "NAME")]
+    display_name: Option<String>,
+    /// The inbox it serves; of several gateways with one inbox, the last that dialled receives.
+    #[arg(long, value_name = "NAME")]
+    instance: Option<String>,
+}
+
+pub(super) async fn ask(remote: &Remote, command: GatewayCommand) -> Result<Answer> {
+    let act = async |verb: &str, named: Named, fields: [(&str, Option<String>); 3]| {
+        let given = std::iter::once(("tenant", named.tenant)).chain(fields);
+        let given = given.filter_map(|(name, value)| Some((name.to_owned(), Value::from(value?))));
+        let body = Value::Object(given.collect());
+        remote.post(&path(&["admin", "gateways", &named.id, verb])?, &body).await
+    };
+    let none = || [("", None), ("", None), ("", None)];
+    Ok(match command {
+        GatewayCommand::Create { id, tenant, wake_url } => {
+            let body = json!({ "tenant": tenant, "gateway_id": id, "wake_url": wake_url });
+            Answer::new(remote.post("/admin/gateways", &body).await?, show::created_gateway)
+        }
+        GatewayCommand::List => Answer::new(remote.get("/admin/gateways").await?, show::gateways),
+        GatewayCommand::Show(named) => Answer::new(act("show", named, none()).await?, show::gateway),
+        GatewayCommand::Set { gateway, change } => {
+            let fields = [
+                ("wake_url", change.wake_url),
+                ("display_name", change.display_name),
+                ("instance", change.instance),
+            ];
+            Answer::new(act("set", gateway, fields).await?, show::gateway)
+        }
+        GatewayCommand::Default(named) => Answer::new(act("default", named, none()).await?, show::gateway),
+        GatewayCommand::Rotate(named) => {
+            Answer::new(act("rotate", named, none()).await?, show::created_gateway)
+        }
+        GatewayCommand::Revoke(named) => {
+            Answer::new(act("revoke", named, none()).await?, show::revoked_gateway)
+        }
+    })
+}

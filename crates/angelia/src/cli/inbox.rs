@@ -1,0 +1,96 @@
+//! `angelia inbox`: what waits for agents.
+
+use super::answer::Answer;
+use super::ask::with_query;
+use crate::remote::Remote;
+use crate::show;
+use angelia_core::error::Result;
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum InboxCommand {
+    /// Lists what waits: a line per gateway, or dead letters.
+    #[command(after_help = "Example:\n  angelia inbox list --dead")]
+    List {
+        #[command(flatten)]
+        which: Which,
+        /// Lists dead letters: entries on which three connections ended.
+        #[arg(long)]
+        dead: bool,
+    },
+    /// Shows the entries of one gateway's inbox, or one entry; never their text.
+    #[command(after_help = "Examples:\n  angelia inbox show --gateway gw-office\n  angelia inbox show b123")]
+    Show {
+        /// The entry, such as b123.
+        entry: Option<String>,
+        #[command(flatten)]
+        which: Which,
+        /// Shows dead letters.
+        #[arg(long)]
+        dead: bool,
+    },
+    /// Puts dead letters back in line.
+    #[command(after_help = "Example:\n  angelia inbox redrive --gateway gw-office")]
+    Redrive {
+        /// One entry; without it all dead letters.
+        entry: Option<String>,
+        #[command(flatten)]
+        which: Which,
+    },
+    /// Throws dead letters away for good.
+    #[command(after_help = "Example:\n  angelia inbox purge b123")]
+    Purge {
+        /// One entry, dead or waiting; without it all dead letters.
+        entry: Option<String>,
+        #[command(flatten)]
+        which: Which,
+    },
+}
+
+/// Whose inbox.
+#[derive(Args, Debug, Default)]
+pub(super) struct Which {
+    /// Only the inbox of this gateway.
+    #[arg(long, value_name = "ID")]
+    gateway: Option<String>,
+    /// The gateway's tenant, where ids collide.
+    #[arg(long)]
+    tenant: Option<String>,
+}
+
+pub(super) async fn ask(remote: &Remote, command: InboxCommand) -> Result<Answer> {
+    Ok(match command {
+        InboxCommand::List { which, dead: false } => {
+            Answer::new(remote.get(&query("/admin/inbox", None, &which, false)?).await?, show::inboxes)
+        }
+        InboxCommand::List { which, dead: true } => {
+            Answer::new(remote.get(&query("/admin/inbox/entries", None, &which, true)?).await?, show::entries)
+        }
+        InboxCommand::Show { entry, which, dead } => Answer::new(
+            remote.get(&query("/admin/inbox/entries", entry, &which, dead)?).await?,
+            show::entries,
+        ),
+        InboxCommand::Redrive { entry, which } => {
+            let body = json!({ "entry": entry, "gateway": which.gateway, "tenant": which.tenant });
+            Answer::new(remote.post("/admin/inbox/redrive", &body).await?, show::redriven)
+        }
+        InboxCommand::Purge { entry, which } => {
+            let body = json!({ "entry": entry, "gateway": which.gateway, "tenant": which.tenant });
+            Answer::new(remote.post("/admin/inbox/purge", &body).await?, show::purged)
+        }
+    })
+}
+
+fn query(path: &str, entry: Option<String>, which: &Which, dead: bool) -> Result<String> {
+    let dead = if dead { "true" } else { "false" };
+    with_query(
+        path,
+        &[
+            ("entry", entry.as_deref()),
+            ("gateway", which.gateway.as_deref()),
+            ("tenant", which.tenant.as_deref()),
+            ("dead", Some(dead)),
+        ],
+    )
+}

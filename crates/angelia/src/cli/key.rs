@@ -1,0 +1,95 @@
+//! `angelia key`, `angelia admin-token` and `angelia audit`: what protects the rest.
+
+use super::answer::Answer;
+use super::ask::with_query;
+use crate::remote::Remote;
+use crate::show;
+use angelia_core::error::{Error, Result};
+use clap::Subcommand;
+use serde_json::json;
+use std::path::PathBuf;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum KeyCommand {
+    /// Opens everything that is sealed with the master key, and counts it.
+    #[command(after_help = "Example:\n  angelia key check")]
+    Check,
+    /// Changes the master key and seals everything anew; nobody is disconnected.
+    ///
+    /// Backups made before still need the old key: keep a copy of it for as long
+    /// as you keep them. With the key file of the data directory a new key is
+    /// made and put in its place. With keys.master configured, write the new key
+    /// to a file first and name it; point keys.master at it afterwards.
+    #[command(after_help = "Examples:\n  angelia key rotate\n  \
+        openssl rand -hex 32 > next.key && angelia key rotate --to next.key")]
+    Rotate {
+        /// The file with the new key: 64 hexadecimal digits.
+        #[arg(long, value_name = "FILE")]
+        to: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum AdminTokenCommand {
+    /// Makes a new token for the admin API; the old one is void at once.
+    ///
+    /// It is in the data directory, file admin-token, where commands find it by
+    /// themselves.
+    #[command(after_help = "Example:\n  angelia admin-token rotate")]
+    Rotate,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum AuditCommand {
+    /// Lists who changed what, and who was refused; the newest first.
+    #[command(after_help = "Example:\n  angelia audit list --tenant acme --limit 20")]
+    List {
+        /// Only what concerns this tenant.
+        #[arg(long)]
+        tenant: Option<String>,
+        /// How many lines.
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        limit: Option<u32>,
+    },
+}
+
+pub(super) async fn key(remote: &Remote, command: KeyCommand) -> Result<Answer> {
+    Ok(match command {
+        KeyCommand::Check => {
+            let answer = remote.get("/admin/key").await?;
+            let unreadable = answer["unreadable"].as_u64().unwrap_or_default();
+            if unreadable > 0 {
+                let key = answer["key_id"].as_str().unwrap_or_default();
+                return Err(Error::internal(format!(
+                    "{unreadable} sealed values do not open with the key {key}: they are damaged, or were \
+                     sealed with another key; restore a backup together with its key"
+                )));
+            }
+            Answer::new(answer, show::key)
+        }
+        KeyCommand::Rotate { to } => {
+            // The server may run in another directory.
+            let absolute = |file: PathBuf| {
+                let made = std::path::absolute(&file);
+                made.map_err(|e| Error::invalid(format!("{} is not a path: {e}", file.display())))
+            };
+            let body = match to.map(absolute).transpose()? {
+                Some(file) => json!({ "file": file }),
+                None => json!({}),
+            };
+            Answer::new(remote.post("/admin/key/rotate", &body).await?, show::rotated_key)
+        }
+    })
+}
+
+pub(super) async fn admin_token(remote: &Remote, command: AdminTokenCommand) -> Result<Answer> {
+    let AdminTokenCommand::Rotate = command;
+    Ok(Answer::new(remote.post("/admin/token/rotate", &json!({})).await?, |_| show::rotated_admin_token()))
+}
+
+pub(super) async fn audit(remote: &Remote, command: AuditCommand) -> Result<Answer> {
+    let AuditCommand::List { tenant, limit } = command;
+    let limit = limit.map(|limit| limit.to_string());
+    let path = with_query("/admin/audit", &[("tenant", tenant.as_deref()), ("limit", limit.as_deref())])?;
+    Ok(Answer::new(remote.get(&path).await?, show::audit))
+}

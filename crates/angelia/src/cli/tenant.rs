@@ -1,0 +1,153 @@
+//! `angelia tenant`: customers, and as whom issuers of tokens know them.
+
+use super::answer::Answer;
+use super::ask::path;
+use crate::remote::Remote;
+use crate::show;
+use angelia_core::error::{Error, Result};
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use std::io::{BufRead, IsTerminal, Write};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum TenantCommand {
+    /// Makes a tenant.
+    ///
+    /// Agents that bring a token of an identity provider of yours belong to the
+    /// tenant that the token's claim is linked to: name both to link it at once.
+    #[command(after_help = "Examples:\n  angelia tenant create acme\n  \
+        angelia tenant create acme --issuer https://id.example.org/ --claim 8f14e45f")]
+    Create {
+        /// Its name.
+        name: String,
+        /// An issuer of [[identity.oidc]], or the portal's account URL.
+        #[arg(long, value_name = "URL", requires = "claim")]
+        issuer: Option<String>,
+        /// What tokens of that issuer say where they mean this tenant.
+        #[arg(long, value_name = "VALUE", requires = "issuer")]
+        claim: Option<String>,
+    },
+    /// Lists the tenants, and as whom issuers know them.
+    #[command(after_help = "Example:\n  angelia tenant list")]
+    List,
+    /// Lets tokens of an issuer prove a tenant.
+    #[command(after_help = "Example:\n  \
+        angelia tenant link acme --issuer https://id.example.org/ --claim 8f14e45f")]
+    Link(Identity),
+    /// Takes that back; agents that are enrolled stay.
+    #[command(after_help = "Example:\n  \
+        angelia tenant unlink acme --issuer https://id.example.org/ --claim 8f14e45f")]
+    Unlink(Identity),
+    /// Removes a tenant and everything of it, for good.
+    ///
+    /// Its agents are shut out, its routes and clients go, and so do messages
+    /// that wait for it. Asks for the name again before it does.
+    #[command(after_help = "Examples:\n  angelia tenant remove acme\n  \
+        angelia tenant remove acme --confirm acme    (in scripts)")]
+    Remove {
+        /// Its name.
+        name: String,
+        /// The name again, where nobody can be asked.
+        #[arg(long, value_name = "NAME")]
+        confirm: Option<String>,
+    },
+}
+
+/// A tenant as an issuer knows it.
+#[derive(Args, Debug)]
+pub(super) struct Identity {
+    /// The tenant.
+    name: String,
+    /// The issuer, letter by letter as in its tokens.
+    #[arg(long, value_name = "URL")]
+    issuer: String,
+    /// What its tokens say where they mean this tenant.
+    #[arg(long, value_name = "VALUE")]
+    claim: String,
+}
+
+impl TenantCommand {
+    /// Refuses what would have to be asked where nobody can be.
+    pub(super) fn check_terminal(&self) -> Result<()> {
+        match self {
+            Self::Remove { name, confirm: None } if !std::io::stdin().is_terminal() => {
+                Err(Error::invalid(format!(
+                    "removing a tenant has to be confirmed, and there is no terminal to ask on; add: --confirm {name}"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+pub(super) async fn ask(remote: &Remote, command: TenantCommand) -> Result<Answer> {
+    Ok(match command {
+        TenantCommand::Create { name, issuer, claim } => {
+            let mut body = json!({ "tenant": name });
+            if let (Some(issuer), Some(claim)) = (issuer, claim) {
+                body["issuer"] = issuer.into();
+                body["claim"] = claim.into();
+            }
+            Answer::new(remote.post("/admin/tenants", &body).await?, show::created_tenant)
+        }
+        TenantCommand::List => Answer::new(remote.get("/admin/tenants").await?, show::tenants),
+        TenantCommand::Link(identity) => {
+            let (path, body) = identity.request("link")?;
+            Answer::new(remote.post(&path, &body).await?, |_| show::linked(&identity.name, &body))
+        }
+        TenantCommand::Unlink(identity) => {
+            let (path, body) = identity.request("unlink")?;
+            Answer::new(remote.post(&path, &body).await?, |_| show::unlinked(&identity.name, &body))
+        }
+        TenantCommand::Remove { name, confirm } => remove(remote, &name, confirm).await?,
+    })
+}
+
+impl Identity {
+    fn request(&self, verb: &str) -> Result<(String, Value)> {
+        let body = json!({ "issuer": self.issuer, "claim": self.claim });
+        Ok((path(&["admin", "tenants", &self.name, verb])?, body))
+    }
+}
+
+async fn remove(remote: &Remote, name: &str, confirm: Option<String>) -> Result<Answer> {
+    let confirm = match confirm {
+        Some(confirm) => confirm,
+        None => {
+            let counts = remote.get(&path(&["admin", "tenants", name])?).await?;
+            type_again(&counts, &mut std::io::stdin().lock(), &mut std::io::stderr())?
+        }
+    };
+    if confirm != name {
+        return Err(Error::invalid(format!("{confirm:?} is not {name:?}: nothing was removed")));
+    }
+    let removed =
+        remote.post(&path(&["admin", "tenants", name, "remove"])?, &json!({ "confirm": confirm })).await?;
+    Ok(Answer::new(removed, |answer| show::removed_tenant(name, answer)))
+}
+
+/// Says what will go, and takes what the operator types.
+fn type_again(counts: &Value, from: &mut dyn BufRead, to: &mut dyn Write) -> Result<String> {
+    let failed = |e: std::io::Error| Error::internal(format!("the terminal cannot be used: {e}"));
+    write!(to, "{}", show::about_to_remove(counts)).and_then(|()| to.flush()).map_err(failed)?;
+    let mut line = String::new();
+    from.read_line(&mut line).map_err(failed)?;
+    Ok(line.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_operator_sees_what_goes_before_typing() {
+        let counts = json!({ "tenant": "acme", "gateways": 2, "routes": 3, "clients": 1, "waiting": 40 });
+        let mut shown = Vec::new();
+        assert_eq!(type_again(&counts, &mut "acme \n".as_bytes(), &mut shown).unwrap(), "acme");
+        let shown = String::from_utf8(shown).unwrap();
+        for part in ["acme", "2 gateways", "3 routes", "1 client", "40 messages"] {
+            assert!(shown.contains(part), "{part} in {shown}");
+        }
+        assert_eq!(type_again(&counts, &mut "".as_bytes(), &mut Vec::new()).unwrap(), "");
+    }
+}

@@ -1,0 +1,201 @@
+//! Values of each sort: how they are read, and what is told when they are no good.
+
+use super::fault::Problem;
+use super::human::{format_duration, format_size, parse_duration, parse_size};
+use super::raw::Given;
+use ipnet::IpNet;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// An inbox smaller than this could not hold one message of the largest size.
+const MIN_INBOX_BYTES: u64 = 1024 * 1024;
+/// Ten years: longer is a slip, and moments before it stay representable.
+const LONGEST: Duration = Duration::from_secs(3650 * 24 * 3600);
+
+pub(super) fn address(given: &Given<'_>) -> Result<SocketAddr, Problem> {
+    let text = given.text()?;
+    text.parse().map_err(|_| {
+        given.bad(format!(
+            "is not an IP address and a port: {text:?}; write something like \"127.0.0.1:8787\" or \"[::1]:8787\""
+        ))
+    })
+}
+
+pub(super) fn loopback(given: &Given<'_>) -> Result<SocketAddr, Problem> {
+    let address = address(given)?;
+    if super::is_loopback(address) {
+        return Ok(address);
+    }
+    Err(given.bad(format!(
+        "must be a loopback address, not {address}: whoever reaches it can administer the server; use \
+         \"127.0.0.1:8788\" and reach it from elsewhere through an SSH tunnel"
+    )))
+}
+
+pub(super) fn public_url(given: &Given<'_>) -> Result<String, Problem> {
+    let text = given.text()?;
+    let why = |why: &str| {
+        given.bad(format!("is not a base URL ({why}); write something like \"https://relay.example.org\""))
+    };
+    let url = url::Url::parse(text).map_err(|error| why(&error.to_string()))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(why("it must begin with http:// or https://"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(why("it must not hold a user name or password"));
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(why("it must not have a query or a fragment"));
+    }
+    Ok(url.as_str().trim_end_matches('/').to_owned())
+}
+
+/// A URL that tokens or keys travel over: https, or http on this machine.
+pub(super) fn endpoint(given: &Given<'_>) -> Result<String, Problem> {
+    let text = given.text()?;
+    // Never repeated: what is wrong with it may be that it holds a password.
+    let why = |why: &str| {
+        given.bad(format!(
+            "is not a URL to rely on ({why}); write something like \"https://id.example.org/…\""
+        ))
+    };
+    let url = url::Url::parse(text).map_err(|error| why(&error.to_string()))?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(why("it must not hold a user name or password"));
+    }
+    if url.fragment().is_some() {
+        return Err(why("it must not have a fragment"));
+    }
+    match url.scheme() {
+        "https" => Ok(text.to_owned()),
+        "http" if is_this_machine(&url) => Ok(text.to_owned()),
+        "http" => Err(why("plain http is good only for this machine: whoever is in between could forge it")),
+        _ => Err(why("it must begin with https://")),
+    }
+}
+
+fn is_this_machine(url: &url::Url) -> bool {
+    match url.host() {
+        Some(url::Host::Domain(name)) => name == "localhost",
+        Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
+        None => false,
+    }
+}
+
+/// The `iss` of tokens. Kept letter by letter: tokens must name exactly it.
+pub(super) fn issuer(given: &Given<'_>) -> Result<String, Problem> {
+    let text = endpoint(given)?;
+    if text.contains('?') {
+        return Err(given.bad("must not have a query; write the issuer exactly as it stands in its tokens"));
+    }
+    Ok(text)
+}
+
+/// A text with something in it.
+pub(super) fn word(given: &Given<'_>, example: &str) -> Result<String, Problem> {
+    match given.text()?.trim() {
+        "" => Err(given.bad(format!("must not be empty; write something like {example:?}"))),
+        text => Ok(text.to_owned()),
+    }
+}
+
+pub(super) fn file(given: &Given<'_>) -> Result<PathBuf, Problem> {
+    match given.text()? {
+        "" => Err(given.bad("must not be empty; write the path of a file")),
+        text => Ok(text.into()),
+    }
+}
+
+pub(super) fn directory(given: &Given<'_>) -> Result<PathBuf, Problem> {
+    match given.text()? {
+        "" => Err(given.bad("must not be empty; write \".\" for the current directory")),
+        text => Ok(text.into()),
+    }
+}
+
+pub(super) fn duration(given: &Given<'_>) -> Result<Duration, Problem> {
+    let text = given.text()?;
+    match parse_duration(text) {
+        Some(duration) if duration.is_zero() => Err(given.bad("must be longer than nothing")),
+        Some(duration) if duration > LONGEST => {
+            Err(given.bad(format!("must be at most {}", format_duration(LONGEST))))
+        }
+        Some(duration) => Ok(duration),
+        None => Err(given.bad(format!(
+            "is not a time: {text:?}; write something like \"90s\", \"12h\", \"7d\" or \"1d12h\""
+        ))),
+    }
+}
+
+pub(super) fn at_least_one(given: &Given<'_>) -> Result<u64, Problem> {
+    match given.count()? {
+        0 => Err(given.bad("must be at least 1: with 0 every message would be lost")),
+        count => Ok(count),
+    }
+}
+
+pub(super) fn inbox_bytes(given: &Given<'_>) -> Result<u64, Problem> {
+    let text = given.text()?;
+    match parse_size(text) {
+        Some(bytes) if bytes >= MIN_INBOX_BYTES => Ok(bytes),
+        Some(_) => Err(given.bad(format!(
+            "must be at least {}: one message can be that large",
+            format_size(MIN_INBOX_BYTES)
+        ))),
+        None => {
+            Err(given.bad(format!("is not a size: {text:?}; write something like \"64MiB\" or \"1GiB\"")))
+        }
+    }
+}
+
+pub(super) fn ranges(given: &Given<'_>) -> Result<Vec<IpNet>, Problem> {
+    given.texts()?.into_iter().map(|text| range(given, text)).collect()
+}
+
+fn range(given: &Given<'_>, text: &str) -> Result<IpNet, Problem> {
+    if let Ok(address) = text.parse::<IpAddr>() {
+        return Ok(address.into());
+    }
+    let range: IpNet = text.parse().map_err(|_| {
+        given.bad(format!(
+            "holds {text:?}, which is not an address range; write something like \"10.1.0.0/16\" or \"fd00:1::/32\""
+        ))
+    })?;
+    // 10.1.2.3/8 was hardly meant to open the whole of 10/8.
+    if range.trunc() != range {
+        let (all, one) = (range.trunc(), range.addr());
+        return Err(given.bad(format!(
+            "holds {text:?}, which is unclear: write \"{all}\" for the whole range or \"{one}\" for one address"
+        )));
+    }
+    Ok(range)
+}
+
+pub(super) fn only(given: &Given<'_>, word: &str, what: &str) -> Result<(), Problem> {
+    match given.text()? {
+        text if text == word => Ok(()),
+        // Not repeated: a database URL holds its password.
+        _ => Err(given.bad(format!("can only be {word:?} in this release, which is {what}"))),
+    }
+}
+
+pub(super) fn log_level(given: &Given<'_>) -> Result<String, Problem> {
+    let text = given.text()?;
+    let is_level = |word: &str| {
+        ["off", "error", "warn", "info", "debug", "trace"]
+            .iter()
+            .any(|level| level.eq_ignore_ascii_case(word))
+    };
+    let is_directive = |part: &str| match part.trim().split_once('=') {
+        None => is_level(part.trim()),
+        Some((target, level)) => !target.is_empty() && is_level(level),
+    };
+    if text.split(',').all(is_directive) {
+        return Ok(text.to_owned());
+    }
+    Err(given.bad(format!(
+        "is not a log level: {text:?}; write error, warn, info, debug or trace, or per part \"info,angelia_core=debug\""
+    )))
+}

@@ -1,0 +1,169 @@
+//! Where the master key lives between starts: in the data directory, or
+//! wherever the configuration says.
+//!
+//! A change of keys writes `master.key.next`, commits the store, and renames
+//! it over `master.key`. A process that ends in between leaves both behind,
+//! and the next start keeps the one that opens the store.
+
+use crate::config::{Config, SecretRef};
+use crate::node::{has_data, write_private};
+use angelia_connector::KeyKeeper;
+use angelia_core::error::{Error, Result};
+use angelia_core::seal::{KEY_CHECK, MasterKey};
+use angelia_core::secret::Secret;
+use angelia_core::store::Store;
+use angelia_engines::store::sqlite;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+const MASTER_KEY: &str = "master.key";
+const NEXT_KEY: &str = "master.key.next";
+
+/// The configured key, or the one in the data directory. A key is made only
+/// together with the data: making one beside existing data would lose every
+/// secret in it.
+pub(crate) fn master_key(config: &Config) -> Result<MasterKey> {
+    if let Some(reference) = &config.keys.master {
+        let text = reference.resolve().map_err(|e| Error::invalid(e.to_string()))?;
+        return MasterKey::from_hex(text.expose());
+    }
+    let path = config.server.data_dir.join(MASTER_KEY);
+    match fs::read_to_string(&path).map(Secret::new) {
+        Ok(text) => MasterKey::from_hex(text.expose()),
+        Err(_) if !has_data(&config.server.data_dir) => {
+            sqlite::make_private_dir(&config.server.data_dir).map_err(|e| {
+                let folder = config.server.data_dir.display();
+                Error::unavailable(format!("cannot make the data directory {folder}: {e}"))
+            })?;
+            let key = MasterKey::mint();
+            write_private(&path, key.to_hex().expose())?;
+            // Another process may have been quicker: what is there counts.
+            fs::read_to_string(&path)
+                .map(Secret::new)
+                .map_or(Ok(key), |text| MasterKey::from_hex(text.expose()))
+        }
+        Err(e) => Err(Error::invalid(format!(
+            "{} holds data, but its master key cannot be read: {}: {e}. Put the key back, \
+             or name it in the configuration under [keys]",
+            config.server.data_dir.display(),
+            path.display()
+        ))),
+    }
+}
+
+/// The key that opens the store, after a change of keys that was cut short
+/// too, and who keeps it.
+pub(crate) async fn settle(
+    config: &Config,
+    key: MasterKey,
+    store: &dyn Store,
+) -> Result<(MasterKey, Box<dyn KeyKeeper>)> {
+    if let Some(reference) = &config.keys.master {
+        return Ok((key, Box::new(Configured { reference: reference.clone(), next: Mutex::default() })));
+    }
+    let files = KeyFiles { folder: config.server.data_dir.clone() };
+    let Some(next) = files.staged()? else { return Ok((key, Box::new(files))) };
+    let check = store.note(KEY_CHECK).await?;
+    let opens = |key: &MasterKey| check.as_deref().is_none_or(|sealed| key.open(sealed, KEY_CHECK).is_ok());
+    if !opens(&key) && opens(&next) {
+        tracing::warn!(key = %next.id(), "a change of the master key was cut short; finishing it");
+        files.adopt()?;
+        return Ok((next, Box::new(files)));
+    }
+    if opens(&key) {
+        tracing::warn!(key = %next.id(), "a change of the master key was cut short before it took place");
+        files.unstage()?;
+    }
+    Ok((key, Box::new(files)))
+}
+
+/// The key in the data directory.
+struct KeyFiles {
+    folder: PathBuf,
+}
+
+impl KeyFiles {
+    fn staged(&self) -> Result<Option<MasterKey>> {
+        let path = self.folder.join(NEXT_KEY);
+        match fs::read_to_string(&path).map(Secret::new) {
+            Ok(text) => MasterKey::from_hex(text.expose())
+                .map(Some)
+                .map_err(|e| Error::invalid(format!("{}: {e}; move the file away", path.display()))),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(Error::unavailable(format!("cannot read {}: {e}", path.display()))),
+        }
+    }
+
+    fn unstage(&self) -> Result<()> {
+        let path = self.folder.join(NEXT_KEY);
+        fs::remove_file(&path)
+            .map_err(|e| Error::unavailable(format!("cannot remove {}: {e}", path.display())))
+    }
+}
+
+impl KeyKeeper for KeyFiles {
+    fn next(&self, file: Option<&Path>) -> Result<MasterKey> {
+        file.map_or_else(|| Ok(MasterKey::mint()), read_key)
+    }
+
+    fn stage(&self, next: &MasterKey) -> Result<()> {
+        write_private(&self.folder.join(NEXT_KEY), next.to_hex().expose())
+    }
+
+    fn adopt(&self) -> Result<Option<String>> {
+        let (next, path) = (self.folder.join(NEXT_KEY), self.folder.join(MASTER_KEY));
+        let adopt = || {
+            fs::rename(&next, &path)?;
+            fs::File::open(&self.folder)?.sync_all()
+        };
+        adopt().map_err(|e: std::io::Error| {
+            Error::unavailable(format!("cannot rename {} to {MASTER_KEY}: {e}", next.display()))
+        })?;
+        Ok(None)
+    }
+}
+
+/// A key that the operator keeps.
+struct Configured {
+    reference: SecretRef,
+    /// The file of the next key.
+    next: Mutex<Option<PathBuf>>,
+}
+
+impl KeyKeeper for Configured {
+    fn next(&self, file: Option<&Path>) -> Result<MasterKey> {
+        let file = file.ok_or_else(|| {
+            Error::invalid(format!(
+                "the master key is configured as {}, so the next one is yours to keep: write it to a file \
+                 with `openssl rand -hex 32 > FILE` and name it with --to FILE",
+                self.reference
+            ))
+        })?;
+        let key = read_key(file)?;
+        *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Some(file.to_owned());
+        Ok(key)
+    }
+
+    fn stage(&self, _next: &MasterKey) -> Result<()> {
+        // It was read from the place where it stays.
+        Ok(())
+    }
+
+    fn adopt(&self) -> Result<Option<String>> {
+        let file = self.next.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(file) = file else { return Ok(None) };
+        if matches!(&self.reference, SecretRef::File(known) if *known == file) {
+            return Ok(None);
+        }
+        Ok(Some(format!(
+            "before the next start, point keys.master at the new key: master = {}",
+            SecretRef::File(file)
+        )))
+    }
+}
+
+fn read_key(file: &Path) -> Result<MasterKey> {
+    let text = SecretRef::File(file.to_owned()).resolve().map_err(|e| Error::invalid(e.to_string()))?;
+    MasterKey::from_hex(text.expose()).map_err(|e| Error::invalid(format!("{}: {e}", file.display())))
+}

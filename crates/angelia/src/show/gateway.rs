@@ -1,0 +1,90 @@
+//! Gateways, and how they are doing.
+
+use super::{moment, rows, state, table, word, words};
+use serde_json::Value;
+
+pub(crate) fn created_gateway(answer: &Value) -> String {
+    format!(
+        "Gateway {} of tenant {} is ready. Give its agent these lines (the secret is not shown again):\n\n{}\n\n\
+         For hermes-agent, put them into ~/.hermes/.env and run: hermes gateway run\n",
+        word(answer, "gateway_id"),
+        word(answer, "tenant"),
+        words(answer, "env").join("\n")
+    )
+}
+
+pub(crate) fn gateways(answer: &Value) -> String {
+    let rows = rows(answer, "gateways");
+    if rows.is_empty() {
+        return "There is no gateway yet. Make one with: angelia gateway create\n".into();
+    }
+    let cells = rows
+        .iter()
+        .map(|row| vec![word(row, "tenant"), word(row, "gateway_id"), state(row), word(row, "wake_url")]);
+    table(&["TENANT", "GATEWAY", "STATE", "WAKE URL"], cells)
+}
+
+pub(crate) fn gateway(answer: &Value) -> String {
+    let fronts =
+        rows(answer, "fronts").iter().map(|bot| format!("{}:{}", word(bot, "platform"), word(bot, "bot")));
+    let fields = [
+        ("tenant", word(answer, "tenant")),
+        ("gateway_id", word(answer, "gateway_id")),
+        ("display_name", word(answer, "display_name")),
+        ("instance", word(answer, "instance")),
+        ("fronts", fronts.collect::<Vec<_>>().join(", ")),
+        ("wake_url", word(answer, "wake_url")),
+        ("enrolled by", word(answer, "subject")),
+        ("state", state(answer)),
+        ("default", word(answer, "default")),
+        ("revoked", moment(&answer["revoked_at"])),
+    ];
+    let shown = fields.iter().filter(|(name, value)| *name != "revoked" || !value.is_empty());
+    shown.map(|(name, value)| format!("{name:<13} {value}").trim_end().to_owned() + "\n").collect()
+}
+
+pub(crate) fn revoked_gateway(answer: &Value) -> String {
+    format!(
+        "Gateway {} of tenant {} is revoked. Its connection is closed and its secrets are void.\n",
+        word(answer, "gateway_id"),
+        word(answer, "tenant")
+    )
+}
+
+pub(crate) fn status(answer: &Value) -> String {
+    let ready = if answer["ready"] == true { "ready" } else { "NOT READY" };
+    let mut text = format!(
+        "{ready}, {} sockets, {} pushed, {} settled\n",
+        answer["sockets"], answer["pushed"], answer["settled"]
+    );
+    let cells = rows(answer, "gateways").iter().map(|row| {
+        let counts = ["waiting", "dead", "lost"].map(|name| word(row, name));
+        [vec![word(row, "tenant"), word(row, "gateway_id"), state(row)], counts.to_vec()].concat()
+    });
+    text.push_str(&table(&["TENANT", "GATEWAY", "STATE", "WAITING", "DEAD", "LOST"], cells));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_gateway_is_shown_with_what_it_fronts_and_without_control_characters() {
+        let text = gateway(&json!({
+            "tenant": "acme", "gateway_id": "gw", "display_name": "Gus\u{1b}[2J", "instance": "gw",
+            "subject": "https://id/ abc", "connected": true, "default": false, "wake_url": null,
+            "fronts": [{ "platform": "webchat", "bot": "webchat" }, { "platform": "sms", "bot": "+1" }],
+        }));
+        for line in [
+            "tenant        acme\n",
+            "fronts        webchat:webchat, sms:+1\n",
+            "state         connected\n",
+            "wake_url\n",
+        ] {
+            assert!(text.contains(line), "{line:?} in {text}");
+        }
+        assert!(!text.contains('\u{1b}') && !text.contains("revoked"), "{text}");
+    }
+}

@@ -1,0 +1,110 @@
+//! Keys, backups and the audit log.
+
+use super::{moment, rows, table, word};
+use serde_json::Value;
+use std::fmt::Write as _;
+
+pub(crate) fn key(answer: &Value) -> String {
+    let mut text =
+        format!("The master key is {}. Everything sealed with it opens:\n", word(answer, "key_id"));
+    for row in rows(answer, "sealed") {
+        let _ = writeln!(text, "{:>6}  {}", word(row, "count"), word(row, "kind"));
+    }
+    text
+}
+
+pub(crate) fn rotated_key(answer: &Value) -> String {
+    let mut text = format!(
+        "The master key is {} now, and {} values are sealed with it. Nobody was disconnected.\n\
+         Backups made before need the old key, {}: keep a copy of it for as long as you keep them.\n",
+        word(answer, "key_id"),
+        answer["resealed"],
+        word(answer, "old_key_id"),
+    );
+    if answer["old_erased"] == false {
+        text.push_str(
+            "Something is reading the database: values under the old key go from its log when that is done.\n",
+        );
+    }
+    if let Some(step) = answer["next_step"].as_str() {
+        let _ = writeln!(text, "To do: {step}");
+    }
+    text
+}
+
+pub(crate) fn rotated_admin_token() -> String {
+    "The admin token is a new one; it is in the data directory, file admin-token. The old one is void.\n"
+        .into()
+}
+
+pub(crate) fn audit(answer: &Value) -> String {
+    let rows = rows(answer, "audit");
+    if rows.is_empty() {
+        return "nothing\n".into();
+    }
+    let cells = rows.iter().map(|row| {
+        let fields = ["actor", "action", "tenant", "target", "outcome", "detail"].map(|name| word(row, name));
+        [vec![moment(&row["at"])], fields.to_vec()].concat()
+    });
+    table(&["AT", "ACTOR", "ACTION", "TENANT", "TARGET", "OUTCOME", "DETAIL"], cells)
+}
+
+/// How far a copy is.
+pub(crate) fn copied(written: u64, expected: u64) -> String {
+    let percent = written.saturating_mul(100) / expected.max(1);
+    format!("copied {} of about {} ({percent} %)", size(written), size(expected))
+}
+
+pub(crate) fn backup(answer: &Value) -> String {
+    let key = match answer["key_id"].as_str() {
+        Some(key) => format!(
+            "It does not hold the master key, {key}, and is of no use without it: keep a copy of that key,\n\
+             apart from this file.\n"
+        ),
+        None => String::new(),
+    };
+    format!(
+        "{file} is a good copy of the database, {size}.\n{key}\n\
+         To restore it: stop the server; remove angelia.db, angelia.db-wal and angelia.db-shm from\n\
+         {data_dir}; copy {file} there as angelia.db, with the master key beside it; start the server.\n",
+        file = word(answer, "file"),
+        size = size(answer["bytes"].as_u64().unwrap_or_default()),
+        data_dir = word(answer, "data_dir"),
+    )
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..=1_048_575 => format!("{} KiB", bytes.div_ceil(1024)),
+        _ => format!("{} MiB", bytes.div_ceil(1024 * 1024)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_rotation_says_what_is_left_to_do() {
+        let mut answer = json!({
+            "old_key_id": "aaaa", "key_id": "bbbb", "resealed": 3, "old_erased": true, "next_step": null,
+        });
+        let done = rotated_key(&answer);
+        assert!(done.contains("bbbb") && done.contains("aaaa") && !done.contains("To do"), "{done}");
+        answer["next_step"] = "point keys.master there".into();
+        answer["old_erased"] = false.into();
+        let more = rotated_key(&answer);
+        assert!(more.contains("To do: point keys.master there") && more.contains("from its log"), "{more}");
+    }
+
+    #[test]
+    fn a_backup_names_the_key_it_needs() {
+        let answer = json!({ "file": "/b/x.db", "bytes": 5 << 20, "key_id": "a1b2", "data_dir": "/data" });
+        let text = backup(&answer);
+        for part in ["/b/x.db", "5 MiB", "a1b2", "/data", "angelia.db-wal"] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+        assert_eq!(copied(512 * 1024, 2 << 20), "copied 512 KiB of about 2 MiB (25 %)");
+    }
+}

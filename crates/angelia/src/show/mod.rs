@@ -1,0 +1,123 @@
+//! Answers, as a person reads them.
+
+mod gateway;
+mod inbox;
+mod key;
+mod place;
+mod story;
+mod tenant;
+
+pub(crate) use gateway::*;
+pub(crate) use inbox::*;
+pub(crate) use key::*;
+pub(crate) use place::*;
+pub(crate) use story::*;
+pub(crate) use tenant::*;
+
+use angelia_core::error::{Error, Result};
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+/// Writes to standard output; a reader who has seen enough is no error.
+pub(crate) fn text(text: &str) -> Result<()> {
+    heard(text).map(drop)
+}
+
+/// The same; tells whether somebody still reads.
+pub(crate) fn heard(text: &str) -> Result<bool> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Error::internal(error.to_string())),
+    }
+}
+
+fn rows<'a>(value: &'a Value, name: &str) -> &'a [Value] {
+    value[name].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// A field as text.
+fn word(value: &Value, name: &str) -> String {
+    match &value[name] {
+        Value::Null => String::new(),
+        Value::String(text) => harmless(text),
+        other => other.to_string(),
+    }
+}
+
+/// The texts of a list.
+fn words(value: &Value, name: &str) -> Vec<String> {
+    rows(value, name).iter().filter_map(Value::as_str).map(harmless).collect()
+}
+
+/// Others chose much of what is shown: what could steer a terminal is taken out.
+fn harmless(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// `1 route`, `2 routes`.
+fn count(value: &Value, name: &str, one: &str) -> String {
+    match value[name].as_u64().unwrap_or_default() {
+        1 => format!("1 {one}"),
+        many => format!("{many} {one}s"),
+    }
+}
+
+fn state(row: &Value) -> String {
+    match (row["connected"] == true, row["idle"] == true) {
+        (true, _) => "connected".into(),
+        (false, true) => "idle".into(),
+        (false, false) => "away".into(),
+    }
+}
+
+/// A stored time as UTC, to the millisecond.
+pub(crate) fn moment(at: &Value) -> String {
+    let Some(ms) = at.as_i64() else { return String::new() };
+    let (days, ms_of_day) = (ms.div_euclid(86_400_000), ms.rem_euclid(86_400_000));
+    let (year, month, day) = civil(days);
+    let (s, ms) = (ms_of_day / 1000, ms_of_day % 1000);
+    format!("{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}.{ms:03}Z", s / 3600, s / 60 % 60, s % 60)
+}
+
+/// Days since 1970 as a date, by the well-known era arithmetic.
+fn civil(days: i64) -> (i64, i64, i64) {
+    let z = days + 719_468;
+    let (era, doe) = (z.div_euclid(146_097), z.rem_euclid(146_097));
+    let yoe = (doe - doe / 1_460 + doe / 36_524 - doe / 146_096) / 365;
+    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+    let mp = (5 * doy + 2) / 153;
+    let month = if mp < 10 { mp + 3 } else { mp - 9 };
+    (yoe + era * 400 + i64::from(month <= 2), month, doy - (153 * mp + 2) / 5 + 1)
+}
+
+fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let head: Vec<String> = head.iter().map(|cell| (*cell).to_owned()).collect();
+    let all: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
+    let width = |column: usize| all.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+    let mut text = String::new();
+    for row in &all {
+        let cells: Vec<String> = row
+            .iter()
+            .enumerate()
+            .map(|(column, cell)| format!("{cell:<width$}", width = width(column)))
+            .collect();
+        let _ = writeln!(text, "{}", cells.join("  ").trim_end());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn moments_are_utc() {
+        assert_eq!(moment(&json!(0)), "1970-01-01 00:00:00.000Z");
+        assert_eq!(moment(&json!(1_794_736_799_123i64)), "2026-11-15 09:59:59.123Z");
+        assert_eq!(moment(&json!(951_782_400_000i64)), "2000-02-29 00:00:00.000Z");
+    }
+}

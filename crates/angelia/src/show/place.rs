@@ -1,0 +1,86 @@
+//! Routes, and people in the web chat.
+
+use super::{moment, rows, table, word, words};
+use serde_json::Value;
+use std::fmt::Write as _;
+
+pub(crate) fn added_route(answer: &Value) -> String {
+    format!("{} belongs to tenant {} now.\n", word(answer, "place"), word(answer, "tenant"))
+}
+
+pub(crate) fn removed_route(answer: &Value) -> String {
+    format!("{} belongs to nobody now.\n", word(answer, "removed"))
+}
+
+pub(crate) fn routes(answer: &Value) -> String {
+    let cells = rows(answer, "routes").iter().map(|row| {
+        let free = if row["free"] == true { "free" } else { "" };
+        let fields = ["place", "bot", "tenant", "gateway"].map(|name| word(row, name));
+        [fields.to_vec(), vec![words(row, "allow").join(","), free.into()]].concat()
+    });
+    table(&["PLACE", "BOT", "TENANT", "GATEWAY", "ALLOW", ""], cells)
+}
+
+/// Places where somebody wrote and that belong to nobody, with the command that changes it.
+pub(crate) fn unrouted(answer: &Value) -> String {
+    let rows = rows(answer, "unrouted");
+    if rows.is_empty() {
+        return "Every place where somebody wrote belongs to a tenant.\n".into();
+    }
+    let cells = rows.iter().map(|row| {
+        let fields = ["place", "bot", "count"].map(|name| word(row, name));
+        [fields.to_vec(), vec![moment(&row["last_at"])]].concat()
+    });
+    let mut text = table(&["PLACE", "BOT", "MESSAGES", "LAST"], cells);
+    text.push_str("\nGive one to a tenant with:\n");
+    for row in rows {
+        let _ = writeln!(text, "  {}", word(row, "add"));
+    }
+    text
+}
+
+pub(crate) fn route_code(answer: &Value) -> String {
+    format!(
+        "Whoever types this gives the place where they type it away, once, until {until}:\n\n  {say}\n",
+        until = moment(&answer["expires_at"]),
+        say = word(answer, "say"),
+    )
+}
+
+pub(crate) fn invitation(answer: &Value) -> String {
+    let (url, key) = (word(answer, "url"), word(answer, "key"));
+    format!(
+        "{user} may write {place} with this key (not shown again):\n\n{key}\n\n\
+         Post:    curl -H 'Authorization: Bearer {key}' -d '{{\"text\": \"hello\"}}' {url}/messages\n\
+         Follow:  curl -N -H 'Authorization: Bearer {key}' {url}/events\n",
+        user = word(answer, "user"),
+        place = match word(answer, "room") {
+            // A private chat is a room of its own, named after the person.
+            room if room.is_empty() || room.starts_with("dm:") => "to the agent in private".to_owned(),
+            room => format!("in room {room}"),
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_place_of_nobody_comes_with_the_command_that_helps() {
+        let add = "angelia route add --tenant NAME --allow any webchat:lab";
+        let text = unrouted(&json!({ "unrouted": [
+            { "place": "webchat:lab", "bot": "webchat", "count": 3, "last_at": 0, "add": add },
+        ]}));
+        assert!(text.contains(add) && text.contains("1970-01-01"), "{text}");
+        assert!(unrouted(&json!({ "unrouted": [] })).starts_with("Every place"));
+    }
+
+    #[test]
+    fn a_private_invitation_names_no_room() {
+        let text =
+            invitation(&json!({ "user": "ann", "room": "dm:ann", "key": "k", "url": "http://x/chat" }));
+        assert!(text.starts_with("ann may write to the agent in private with this key"), "{text}");
+    }
+}

@@ -1,0 +1,100 @@
+//! The story of one message.
+
+use super::{moment, rows, word};
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// The legs of a message, each with the time since it was received.
+pub(crate) fn story(answer: &Value) -> String {
+    let mut text = String::new();
+    for message in rows(answer, "messages") {
+        let start = message["received_at"].as_i64().unwrap_or_default();
+        let _ = writeln!(
+            text,
+            "{} {} from {} chat {}, for {} of tenant {} (entry b{})",
+            word(message, "kind"),
+            word(message, "message_id"),
+            word(message, "platform"),
+            word(message, "chat_id"),
+            word(message, "instance_name"),
+            word(message, "tenant"),
+            message["seq"]
+        );
+        leg(&mut text, "received", &message["received_at"], start, "");
+        leg(&mut text, "appended", &message["appended_at"], start, "");
+        let sockets = format!("on {} socket(s)", message["pushes"].as_u64().unwrap_or_default().max(1));
+        leg(&mut text, "pushed", &message["pushed_at"], start, &sockets);
+        match word(message, "outcome") {
+            outcome if outcome.is_empty() && message["pushed_at"].is_null() => {
+                text.push_str("  waits for its gateway\n");
+            }
+            outcome if outcome.is_empty() => text.push_str("  waits for its acknowledgement\n"),
+            outcome => leg(&mut text, "settled", &message["settled_at"], start, &outcome),
+        }
+        rows(message, "replies").iter().for_each(|reply| action(&mut text, reply, start));
+    }
+    for dropped in rows(answer, "drops") {
+        let _ = writeln!(
+            text,
+            "{} from {} in {} reached nobody: {}\n  dropped          {}",
+            word(dropped, "message_id"),
+            word(dropped, "author"),
+            word(dropped, "place"),
+            word(dropped, "reason"),
+            moment(&dropped["at"])
+        );
+    }
+    for reply in rows(answer, "actions") {
+        let start = reply["accepted_at"].as_i64().unwrap_or_default();
+        let _ = writeln!(text, "written by the agent in chat {}", word(reply, "chat_id"));
+        action(&mut text, reply, start);
+    }
+    text
+}
+
+fn action(text: &mut String, reply: &Value, start: i64) {
+    let note = [word(reply, "message_id"), word(reply, "error")].join(" ");
+    leg(text, &format!("{} accepted", word(reply, "op")), &reply["accepted_at"], start, "");
+    leg(
+        text,
+        &format!("{} {}", word(reply, "op"), word(reply, "state")),
+        &reply["finished_at"],
+        start,
+        note.trim(),
+    );
+}
+
+fn leg(text: &mut String, name: &str, at: &Value, start: i64, note: &str) {
+    if let Some(ms) = at.as_i64() {
+        let _ = writeln!(text, "  {name:<16} {}  +{} ms  {note}", moment(at), ms - start);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_drop_tells_its_reason_and_place() {
+        let story = story(&json!({ "messages": [], "actions": [], "drops": [{
+            "message_id": "wp1", "author": "ann", "place": "webchat:lab", "reason": "not_addressed", "at": 0,
+        }]}));
+        assert!(story.contains("wp1 from ann in webchat:lab reached nobody: not_addressed"), "{story}");
+    }
+
+    #[test]
+    fn a_story_names_every_leg() {
+        let story = story(&json!({ "messages": [{
+            "seq": 7, "kind": "message", "platform": "webchat", "chat_id": "web-a", "message_id": "wp1",
+            "instance_name": "gw", "tenant": "default", "received_at": 1000, "appended_at": 1002,
+            "pushed_at": 1003, "pushes": 1, "settled_at": 1010, "outcome": "acknowledged",
+            "replies": [{ "op": "send", "state": "sent", "accepted_at": 1020, "finished_at": 1025, "message_id": "wa1" }],
+        }]}));
+        for leg in
+            ["received", "appended", "pushed", "settled", "send accepted", "send sent", "+25 ms", "wa1"]
+        {
+            assert!(story.contains(leg), "{leg} in {story}");
+        }
+    }
+}
