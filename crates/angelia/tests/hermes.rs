@@ -1,12 +1,12 @@
 //! Published hermes-agent gateways, unchanged, against the real binary.
 //!
-//! Each test starts a Python gateway, whose start and first turn are some five
-//! seconds of one core; the rest is waiting.
+//! Each test starts one to three Python gateways, whose start and first turn
+//! are some five seconds of one core; the rest is waiting.
 
 use std::path::{Path, PathBuf};
 
 use angelia_testkit::hermes::Version;
-use angelia_testkit::scenarios::{self, Stop};
+use angelia_testkit::scenarios::{self, Clock, Stop};
 
 fn binary() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_angelia"))
@@ -19,48 +19,70 @@ fn folder(story: &str, version: Version) -> PathBuf {
     folder
 }
 
-macro_rules! for_each_version {
-    ($($name:ident = $version:expr;)*) => {$(
-        mod $name {
-            use super::*;
-
-            const VERSION: Version = $version;
-
-            #[tokio::test(flavor = "multi_thread")]
-            async fn round_trip() {
-                scenarios::round_trip(VERSION, binary(), &folder("round-trip", VERSION)).await;
-            }
-
-            #[tokio::test(flavor = "multi_thread")]
-            async fn two_rooms_stay_apart() {
-                scenarios::two_rooms(VERSION, binary(), &folder("two-rooms", VERSION)).await;
-            }
-
-            #[tokio::test(flavor = "multi_thread")]
-            async fn nothing_is_lost_in_a_restart() {
-                scenarios::restart(VERSION, binary(), &folder("restart", VERSION), false).await;
-            }
-
-            #[tokio::test(flavor = "multi_thread")]
-            async fn nothing_is_lost_in_a_crash() {
-                scenarios::restart(VERSION, binary(), &folder("crash", VERSION), true).await;
-            }
-
-            #[tokio::test(flavor = "multi_thread")]
-            async fn typed_stop_ends_a_turn() {
-                scenarios::stop(VERSION, binary(), &folder("stop", VERSION), Stop::Typed).await;
-            }
-
-            #[tokio::test(flavor = "multi_thread")]
-            async fn stop_button_ends_a_turn() {
-                scenarios::stop(VERSION, binary(), &folder("button", VERSION), Stop::Button).await;
-            }
+/// Tests of one module, each a story of the test kit.
+macro_rules! tell {
+    ($($name:ident: $story:ident($($more:expr),*);)*) => {$(
+        #[tokio::test(flavor = "multi_thread")]
+        async fn $name() {
+            let folder = folder(stringify!($name), VERSION);
+            scenarios::$story(VERSION, binary(), &folder, $($more),*).await;
         }
     )*};
 }
 
-for_each_version! {
-    hermes_0_17_0 = Version::V0_17_0;
-    hermes_0_18_2 = Version::V0_18_2;
-    hermes_0_19_0 = Version::V0_19_0;
+macro_rules! stories_of_every_version {
+    () => {
+        tell! {
+            round_trip: round_trip();
+            two_rooms_stay_apart: two_rooms();
+            private_chat_and_group: dm_and_group();
+            two_tenants_with_one_gateway_id: two_tenants();
+            one_of_two_gateways_answers: two_gateways();
+            nothing_is_lost_in_a_restart: restart(false);
+            nothing_is_lost_in_a_crash: restart(true);
+            typed_stop_ends_a_turn: stop(Stop::Typed);
+            stop_button_ends_a_turn: stop(Stop::Button);
+            enrolls_by_command: enroll();
+            provisions_itself: provision(&[("webchat", "webchat")]);
+            slow_clock_does_not_disable: wrong_clock(Clock::Slow);
+            fast_clock_does_not_disable: wrong_clock(Clock::Fast);
+        }
+    };
+}
+
+/// What 0.17.0 cannot do: front several platforms, declare a policy, understand
+/// a revocation, dial again.
+macro_rules! stories_since_0_18 {
+    () => {
+        tell! {
+            provisions_itself_for_three_platforms:
+                provision(&[("webchat", "webchat"), ("discord", "1001"), ("telegram", "2002")]);
+            declares_a_policy: policy();
+            revocation_disables: revoke();
+            clock_that_jumps_back_does_not_disable: clock_jumps();
+        }
+    };
+}
+
+mod hermes_0_17_0 {
+    use super::*;
+
+    const VERSION: Version = Version::V0_17_0;
+    stories_of_every_version!();
+}
+
+mod hermes_0_18_2 {
+    use super::*;
+
+    const VERSION: Version = Version::V0_18_2;
+    stories_of_every_version!();
+    stories_since_0_18!();
+}
+
+mod hermes_0_19_0 {
+    use super::*;
+
+    const VERSION: Version = Version::V0_19_0;
+    stories_of_every_version!();
+    stories_since_0_18!();
 }

@@ -3,12 +3,17 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests: a failed expectation is a panic")]
 
 mod relay {
+    mod admission;
+    mod edits;
+    mod linking;
     mod command;
     mod delivery;
+    mod hands;
     mod idle;
     mod interrupt;
     mod outbound;
     mod takeover;
+    mod tls;
     mod upgrade;
     pub(crate) mod world;
 }

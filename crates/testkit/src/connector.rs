@@ -25,6 +25,7 @@ pub struct Connector {
     binary: PathBuf,
     folder: PathBuf,
     port: u16,
+    admin: u16,
     process: Process,
 }
 
@@ -44,16 +45,35 @@ impl Connector {
     ///
     /// When the server does not become ready.
     pub async fn start(binary: &Path, folder: &Path) -> Self {
+        Self::start_with(binary, folder, "").await
+    }
+
+    /// The same, with more lines of configuration.
+    ///
+    /// # Panics
+    ///
+    /// When the server does not become ready.
+    pub async fn start_with(binary: &Path, folder: &Path, lines: &str) -> Self {
+        Self::start_on(binary, folder, free_port(), lines).await
+    }
+
+    /// The same, on a port that others know already.
+    ///
+    /// # Panics
+    ///
+    /// When the server does not become ready.
+    pub async fn start_on(binary: &Path, folder: &Path, port: u16, lines: &str) -> Self {
         fs::create_dir_all(folder).expect("create the server's folder");
-        let (port, admin) = (free_port(), free_port());
+        let admin = free_port();
         let config = format!(
             "[server]\nlisten = \"127.0.0.1:{port}\"\npublic_url = \"http://127.0.0.1:{port}\"\n\
-             admin_listen = \"127.0.0.1:{admin}\"\ndata_dir = {:?}\n",
+             admin_listen = \"127.0.0.1:{admin}\"\ndata_dir = {:?}\n{lines}",
             folder.join("data").display().to_string()
         );
         fs::write(folder.join("angelia.toml"), config).expect("write angelia.toml");
         let process = serve(binary, folder);
-        let mut connector = Self { binary: binary.to_owned(), folder: folder.to_owned(), port, process };
+        let mut connector =
+            Self { binary: binary.to_owned(), folder: folder.to_owned(), port, admin, process };
         connector.wait_ready().await;
         connector
     }
@@ -116,10 +136,48 @@ impl Connector {
     pub async fn person(&self, tenant: &str, room: &str, user: &str) -> Person {
         let place = format!("webchat:{room}");
         self.command(&["route", "add", "--tenant", tenant, "--allow", "any", &place]).await;
-        let invited = self.command(&["webchat", "invite", "--room", room, "--user", user]).await;
-        let key = invited["key"].as_str();
-        let key = key.unwrap_or_else(|| panic!("no key in {invited}"));
-        Person::enter(&self.url(), room, user, key)
+        self.invite(&["--room", room, "--user", user], user).await
+    }
+
+    /// Opens a private chat of `user` with an agent of a tenant.
+    ///
+    /// # Panics
+    ///
+    /// When the server refuses it.
+    pub async fn private(&self, tenant: &str, user: &str) -> Person {
+        let place = format!("webchat:dm:{user}");
+        self.command(&["route", "add", "--tenant", tenant, &place]).await;
+        self.invite(&["--user", user], user).await
+    }
+
+    async fn invite(&self, args: &[&str], user: &str) -> Person {
+        let invited = self.command(&[&["webchat", "invite"], args].concat()).await;
+        let text = |name: &str| invited[name].as_str().unwrap_or_else(|| panic!("no {name} in {invited}"));
+        Person::enter(&self.url(), text("room"), user, text("key"))
+    }
+
+    /// What the audit log says of an action, newest first.
+    ///
+    /// # Panics
+    ///
+    /// When the server does not tell.
+    pub async fn audited(&self, action: &str) -> Vec<Value> {
+        let log = self.command(&["audit", "list"]).await;
+        let lines = log["audit"].as_array().unwrap_or_else(|| panic!("no audit log in {log}"));
+        lines.iter().filter(|line| line["action"] == action).cloned().collect()
+    }
+
+    /// The value of a counter.
+    ///
+    /// # Panics
+    ///
+    /// When the server does not tell, or has no such counter.
+    pub async fn counter(&self, name: &str) -> u64 {
+        let url = format!("http://127.0.0.1:{}/metrics", self.admin);
+        let answer = http_client().get(&url).send().await.expect("ask for metrics");
+        let text = answer.text().await.expect("read metrics");
+        let value = text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+        value.unwrap_or_else(|| panic!("no {name} in {text}"))
     }
 
     async fn wait_ready(&mut self) {

@@ -5,7 +5,9 @@
 //!   which texts reached an agent;
 //! - [`connector`] runs an `angelia` binary, [`webchat`] is a person in one of
 //!   its rooms;
-//! - [`scenarios`] are whole stories told with those four;
+//! - [`portal`] tells whose token somebody holds, as an identity provider would;
+//! - [`scenarios`] are whole stories told with those five;
+//! - [`issuer`] is an identity issuer that others' libraries sign for;
 //! - [`process`] is the child-process handling they share.
 //!
 //! Everything here is test support: it panics with a message that names what
@@ -19,7 +21,9 @@
 
 pub mod connector;
 pub mod hermes;
+pub mod issuer;
 pub mod model;
+pub mod portal;
 pub mod process;
 pub mod scenarios;
 pub mod socket;

@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Stdio};
+use std::process::{ExitStatus, Output, Stdio};
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -197,12 +197,10 @@ impl Drop for Process {
 /// code that is neither 0 nor in `also_fine`.
 pub async fn run(program: impl AsRef<OsStr>, args: &[&str], limit: Duration, also_fine: &[i32]) -> String {
     let program = program.as_ref();
-    let output = Command::new(program).args(args).stdin(Stdio::null()).kill_on_drop(true).output();
     let shown = format!("{} {}", program.to_string_lossy(), args.join(" "));
-    let output = timeout(limit, output)
-        .await
-        .unwrap_or_else(|_| panic!("{shown}: not finished after {limit:?}"))
-        .unwrap_or_else(|error| panic!("{shown}: {error}"));
+    let mut command = Command::new(program);
+    command.args(args);
+    let output = output(&shown, command, limit).await;
     let code = output.status.code().unwrap_or(-1);
     assert!(
         code == 0 || also_fine.contains(&code),
@@ -212,6 +210,19 @@ pub async fn run(program: impl AsRef<OsStr>, args: &[&str], limit: Duration, als
         String::from_utf8_lossy(&output.stderr)
     );
     String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Runs a command to its end, whatever that is.
+///
+/// # Panics
+///
+/// When it cannot be started or takes longer than `limit`.
+pub async fn output(shown: &str, mut command: Command, limit: Duration) -> Output {
+    let output = command.stdin(Stdio::null()).kill_on_drop(true).output();
+    timeout(limit, output)
+        .await
+        .unwrap_or_else(|_| panic!("{shown}: not finished after {limit:?}"))
+        .unwrap_or_else(|error| panic!("{shown}: {error}"))
 }
 
 /// A TCP port of the loopback address that was free a moment ago.

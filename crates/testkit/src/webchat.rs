@@ -63,11 +63,27 @@ impl Person {
     ///
     /// When the server does not take it.
     pub async fn say(&self, text: &str) -> String {
-        // The text is unique in a test, so it also serves as the client's id.
-        let body = json!({"text": text, "client_id": text});
-        let answer = self.post("messages", &body).await;
+        let answer = self.tell(text).await;
         let id = answer["message_id"].as_str();
         id.unwrap_or_else(|| panic!("no message_id in {answer}")).to_owned()
+    }
+
+    /// Writes into the room; an error is the reason why no agent gets it.
+    ///
+    /// # Errors
+    ///
+    /// When no agent gets it.
+    ///
+    /// # Panics
+    ///
+    /// When the server does not take it.
+    pub async fn try_say(&self, text: &str) -> Result<(), String> {
+        self.tell(text).await["undelivered"].as_str().map_or(Ok(()), |reason| Err(reason.to_owned()))
+    }
+
+    async fn tell(&self, text: &str) -> Value {
+        // The text is unique in a test, so it also serves as the client's id.
+        self.post("messages", &json!({"text": text, "client_id": text})).await
     }
 
     /// Presses the stop button.
@@ -94,6 +110,12 @@ impl Person {
             event.kind == "message" && event.author != self.user && !event.text.starts_with(HOME_NOTICE)
         });
         others.map(|event| event.text).collect()
+    }
+
+    /// Those answers that came from the model, which echoes.
+    pub fn echoes(&self) -> Vec<String> {
+        let answers = self.answers().into_iter();
+        answers.filter(|answer| answer.starts_with("echo: ")).collect()
     }
 
     /// Waits for an answer that contains `text`.

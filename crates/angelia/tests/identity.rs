@@ -1,0 +1,16 @@
+//! Who may: enrolment, issuers, egress, secrets; the real binary and, as an
+//! oracle for signatures, PyJWT.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests: a failed expectation is a panic")]
+
+mod identity {
+    mod canary;
+    pub(crate) mod desk;
+    mod egress;
+    mod enroll;
+    mod issuers;
+    mod openapi;
+    mod policy;
+    mod provision;
+    mod upgrade;
+}

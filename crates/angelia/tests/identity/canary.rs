@@ -1,0 +1,323 @@
+//! No secret is ever seen where it does not belong.
+//!
+//! A server at its chattiest log level is used in every way there is. Every
+//! secret that appears is noted, and everything that could carry one is kept:
+//! logs, answers, frames, metrics, command output, the raw files. Only the one
+//! answer that hands a secret out may hold it, and only that secret.
+
+use super::desk::{Client, Desk, binary, credentials};
+use angelia_contract::token;
+use angelia_testkit::connector::Credentials;
+use angelia_testkit::issuer::Issuer;
+use angelia_testkit::socket::{Next, Socket, now};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::Duration;
+
+/// Words that are no secret and must be found, or the search finds nothing.
+const CONTROL: &str = "canary-control";
+const CONTROL_TEXT: &str = "the canary sings in the inbox";
+
+#[derive(Default)]
+struct Aviary {
+    /// What each secret is, and the secret.
+    secrets: Vec<(String, String)>,
+    /// Where something was seen, and what.
+    seen: Vec<(String, Vec<u8>)>,
+}
+
+impl Aviary {
+    /// Notes a secret; short ones would be found by chance.
+    fn plant(&mut self, what: &str, secret: &str) {
+        assert!(secret.len() >= 16, "{what} is too short to be searched for: {secret:?}");
+        self.secrets.push((what.to_owned(), secret.to_owned()));
+    }
+
+    fn see(&mut self, where_: &str, what: impl Into<Vec<u8>>) {
+        self.seen.push((where_.to_owned(), what.into()));
+    }
+
+    /// Takes an answer that hands out secrets: they are planted, the rest is seen.
+    fn handed_out(&mut self, where_: &str, answer: &Value, fields: &[&str]) {
+        let mut rest = answer.to_string();
+        for field in fields {
+            let secret =
+                answer[field].as_str().unwrap_or_else(|| panic!("no {field} in {answer}")).to_owned();
+            rest = rest.replace(&secret, "(its own)");
+            self.plant(&format!("{field} of {where_}"), &secret);
+        }
+        self.see(where_, rest);
+    }
+
+    /// Everything that was found where it does not belong.
+    fn escaped(&self) -> Vec<String> {
+        let forms = |secret: &str| {
+            let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+            [secret.to_owned(), secret.to_uppercase(), hex]
+        };
+        let mut found = Vec::new();
+        for (what, secret) in &self.secrets {
+            let forms = forms(secret);
+            for (where_, bytes) in &self.seen {
+                if forms.iter().any(|form| contains(bytes, form.as_bytes())) {
+                    found.push(format!("{what} in {where_}"));
+                }
+            }
+        }
+        found
+    }
+
+    fn holds(&self, where_: &str, what: &str) -> bool {
+        self.seen.iter().any(|(place, bytes)| place.starts_with(where_) && contains(bytes, what.as_bytes()))
+    }
+}
+
+fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
+    // Only where the first byte fits is worth a look; the files are megabytes.
+    let first = wanted[0];
+    let mut at = 0;
+    while let Some(next) = bytes[at..].iter().position(|byte| *byte == first) {
+        at += next;
+        if bytes[at..].starts_with(wanted) {
+            return true;
+        }
+        at += 1;
+    }
+    false
+}
+
+#[tokio::test]
+async fn no_secret_is_seen_where_it_does_not_belong() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("canary");
+    let _ = std::fs::remove_dir_all(&folder);
+    let issuer = Issuer::start(&folder).await;
+    issuer.make_key("k", "ES256").await;
+    let lines = format!(
+        "\n[log]\nlevel = \"trace\"\n[[identity.oidc]]\nissuer = {:?}\njwks_url = {:?}\naudience = \"a\"\n\
+         [identity.portal]\naccount_url = {:?}\n",
+        issuer.name(),
+        issuer.jwks_url(),
+        issuer.account_url()
+    );
+    let mut desk = Desk::with(&lines).await;
+    let mut birds = Aviary::default();
+    plant_files(&desk, &mut birds);
+    let gateway = identities(&desk, &issuer, &mut birds).await;
+    conversation(&desk, &gateway, &mut birds).await;
+    strangers(&desk, &mut birds).await;
+    operator(&desk, &mut birds).await;
+    // The log may still hold what was written last; the store folds it in when it closes.
+    see_files(&desk, &mut birds, "running");
+    desk.connector.process().terminate(Duration::from_secs(10)).await;
+    see_files(&desk, &mut birds, "stopped");
+    let log = std::fs::read(desk.folder.path().join("angelia.log")).unwrap();
+    birds.see("log", log);
+
+    println!("{} secrets searched for in {} places", birds.secrets.len(), birds.seen.len());
+    assert!(birds.secrets.len() >= 20, "{}", birds.secrets.len());
+    for place in ["log", "command", "running/angelia.db", "frame", "backup"] {
+        assert!(birds.holds(place, CONTROL), "the control canary is not found in {place}");
+    }
+    assert!(birds.holds("running/angelia.db", CONTROL_TEXT), "nor the text that waits");
+    let escaped = birds.escaped();
+    assert!(escaped.is_empty(), "{escaped:#?}");
+}
+
+/// The two files that hold secrets as they are.
+fn plant_files(desk: &Desk, birds: &mut Aviary) {
+    for name in ["master.key", "admin-token"] {
+        let text = std::fs::read_to_string(desk.folder.path().join("data").join(name)).unwrap();
+        birds.plant(name, text.trim());
+    }
+}
+
+/// Everything else in the data directory, byte by byte.
+fn see_files(desk: &Desk, birds: &mut Aviary, when: &str) {
+    for entry in std::fs::read_dir(desk.folder.path().join("data")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if name != "master.key" && name != "admin-token" {
+            birds.see(&format!("{when}/{name}"), std::fs::read(&path).unwrap());
+        }
+    }
+}
+
+/// Enrols in every way there is.
+async fn identities(desk: &Desk, issuer: &Issuer, birds: &mut Aviary) -> Credentials {
+    desk.run(&["tenant", "create", CONTROL, "--issuer", &issuer.name(), "--claim", "t1"]).await;
+    desk.run(&["tenant", "link", CONTROL, "--issuer", &issuer.account_url(), "--claim", "o1"]).await;
+    let client = desk.run(&["client", "create", "--tenant", CONTROL]).await;
+    birds.handed_out("client create", &client, &["client_secret"]);
+    let id = client["client_id"].as_str().unwrap().to_owned();
+    let client = Client { id, secret: client["client_secret"].as_str().unwrap().to_owned() };
+    let answer = desk.ask_token(&client).await.1;
+    birds.handed_out("oauth token", &answer, &["access_token"]);
+    let bearer = answer["access_token"].as_str().unwrap().to_owned();
+
+    let token = desk.run(&["enroll-token", "--tenant", CONTROL]).await;
+    birds.handed_out("enroll-token", &token, &["token"]);
+    let unused = desk.run(&["enroll-token", "--tenant", CONTROL, "--gateway", "later"]).await;
+    birds.handed_out("enroll-token", &unused, &["token"]);
+    let enrolled = desk.enroll(&bearer, token["token"].as_str().unwrap(), "gw").await.1;
+    birds.handed_out("enroll", &enrolled, &["secret", "deliveryKey"]);
+
+    let claims = json!({ "iss": issuer.name(), "aud": "a", "exp": now() + 600, "sub": "ann", "tid": "t1" });
+    let signed = issuer.sign("k", &claims, &json!({})).await;
+    birds.plant("an issuer's token", &signed);
+    let provisioned = desk.provision(&signed, &json!({ "gatewayId": "gw-oidc" })).await.1;
+    birds.handed_out("provision", &provisioned, &["secret", "deliveryKey"]);
+    let account = "account-bearer-0123456789abcdef";
+    birds.plant("an account's bearer", account);
+    issuer.know(account, &json!({ "organisation": { "id": "o1" }, "user": { "email": "ann@x" } })).await;
+    let vouched = desk.provision(account, &json!({ "gatewayId": "gw-portal" })).await.1;
+    birds.handed_out("provision", &vouched, &["secret", "deliveryKey"]);
+
+    let created = desk.run(&["gateway", "create", "--tenant", CONTROL, "gw-made"]).await;
+    birds.handed_out("gateway create", &created, &["secret"]);
+    let rotated = desk.run(&["gateway", "rotate", "gw-made"]).await;
+    birds.handed_out("gateway rotate", &rotated, &["secret"]);
+    let code = desk.run(&["route", "code", "--tenant", CONTROL]).await;
+    birds.handed_out("route code", &code, &["code"]);
+    credentials(&enrolled)
+}
+
+/// People and an agent talk.
+async fn conversation(desk: &Desk, gateway: &Credentials, birds: &mut Aviary) {
+    let invited = desk
+        .run(&[
+            "webchat",
+            "invite",
+            "--room",
+            CONTROL,
+            "--user",
+            "ann",
+            "--tenant",
+            CONTROL,
+            "--gateway",
+            "gw",
+        ])
+        .await;
+    birds.handed_out("webchat invite", &invited, &["key"]);
+    let key = invited["key"].as_str().unwrap();
+    let upgrade = token::mint(&gateway.gateway_id, &gateway.secret, now(), 300);
+    birds.plant("an upgrade token", &upgrade);
+    let policy = desk.post("/relay/policy", &upgrade, &json!({ "platform": "discord" })).await;
+    birds.see("policy", policy.1.to_string());
+    let url = format!("{}/chat/api/rooms/{CONTROL}/messages", desk.connector.url());
+    let say = async |text: &str| {
+        let answer =
+            desk.http.post(&url).bearer_auth(key).json(&json!({ "text": text })).send().await.unwrap();
+        answer.text().await.unwrap()
+    };
+    birds.see("post", say("hello").await);
+    let code = desk.run(&["route", "code", "--tenant", CONTROL]).await;
+    birds.handed_out("route code", &code, &["code"]);
+    birds.see("post", say(&format!("/link {}", code["code"].as_str().unwrap())).await);
+    let used = desk.run(&["route", "code", "--tenant", CONTROL]).await;
+    birds.handed_out("route code", &used, &["code"]);
+    birds.see("post", say(&format!("@agent /link {}", used["code"].as_str().unwrap())).await);
+    let mut socket = Socket::join(&desk.connector.url(), gateway).await;
+    let frame = socket.frame().await;
+    birds.see("frame", frame.to_string());
+    socket.ack(&frame).await;
+    let chat = format!("web-{CONTROL}");
+    for action in [
+        json!({ "op": "send", "chat_id": chat, "content": "hi" }),
+        json!({ "op": "send", "chat_id": "web-elsewhere", "content": "hi" }),
+        json!({ "op": "get_chat_info", "chat_id": chat }),
+        json!({ "op": "follow_up", "session_key": "agent:main:relay:group:x", "kind": "discord.interaction_token" }),
+        json!({ "op": "nonsense" }),
+    ] {
+        birds.see("frame", socket.ask(action).await.to_string());
+    }
+    socket.close().await;
+    say(CONTROL_TEXT).await;
+    let read = desk.http.get(&url).bearer_auth(key).send().await.unwrap();
+    birds.see("room", read.text().await.unwrap());
+    if let Ok(mut dialled) = Socket::dial_with(&desk.connector.url(), Some(&upgrade), "canary").await
+        && let Next::Closed(_, reason) = dialled.next(Duration::from_millis(200)).await
+    {
+        birds.see("frame", reason);
+    }
+}
+
+/// People who guess, and the secrets they guess with.
+async fn strangers(desk: &Desk, birds: &mut Aviary) {
+    let admin = std::fs::read_to_string(desk.folder.path().join("data/admin-url")).unwrap();
+    let wrong = "wrong-secret-9f8e7d6c5b4a3210";
+    birds.plant("a wrong secret", wrong);
+    let public = desk.connector.url();
+    for (method, url) in [
+        ("GET", format!("{}/admin/status", admin.trim())),
+        ("GET", format!("{}/admin/gateways", admin.trim())),
+        ("POST", format!("{public}/relay/enroll")),
+        ("POST", format!("{public}/relay/provision")),
+        ("POST", format!("{public}/relay/policy")),
+        ("GET", format!("{public}/chat/api/rooms/{CONTROL}/messages")),
+        ("GET", format!("{public}/relay")),
+    ] {
+        let method = method.parse().unwrap();
+        let answer = desk.http.request(method, &url).bearer_auth(wrong).body("{}").send().await.unwrap();
+        let head = format!("{:?}", answer.headers());
+        birds.see(&url, head + &answer.text().await.unwrap());
+    }
+    let nobody = Client { id: "client-x".into(), secret: wrong.into() };
+    birds.see("oauth", desk.ask_token(&nobody).await.1.to_string());
+    if let Err(refused) = Socket::dial_with(&public, Some(wrong), "canary").await {
+        birds.see("upgrade", format!("{:?}", refused.headers));
+    }
+}
+
+/// Everything an operator can have shown.
+async fn operator(desk: &Desk, birds: &mut Aviary) {
+    let backup = desk.folder.path().join("backup.db").display().to_string();
+    let commands: &[&[&str]] = &[
+        &["tenant", "list"],
+        &["route", "list"],
+        &["route", "list", "--unrouted"],
+        &["gateway", "list"],
+        &["gateway", "show", "gw"],
+        &["gateway", "set", "gw", "--display-name", "Ann's", "--wake-url", "https://wake.example/"],
+        &["client", "list"],
+        &["inbox", "list"],
+        &["inbox", "show"],
+        &["audit", "list", "--limit", "1000"],
+        &["status"],
+        &["key", "check"],
+        &["explain", "b1"],
+        &["backup", &backup],
+        &["key", "rotate"],
+        &["admin-token", "rotate"],
+        &["gateway", "revoke", "gw-made"],
+    ];
+    for command in commands {
+        birds.see(&format!("command {}", command.join(" ")), desk.run(command).await.to_string());
+    }
+    plant_files(desk, birds);
+    birds.see("backup", std::fs::read(&backup).unwrap());
+    let config = desk.folder.path().join("angelia.toml").display().to_string();
+    for args in [["config", "print"], ["config", "check"]] {
+        let output =
+            std::process::Command::new(binary()).args(["--config", &config]).args(args).output().unwrap();
+        birds.see("command config", [output.stdout, output.stderr].concat());
+    }
+    let admin = std::fs::read_to_string(desk.folder.path().join("data/admin-url")).unwrap();
+    let token = std::fs::read_to_string(desk.folder.path().join("data/admin-token")).unwrap();
+    for path in ["/metrics", "/admin/status", "/admin/openapi.json", "/admin/nothing"] {
+        let url = format!("{}{path}", admin.trim());
+        let answer = desk.http.get(url).bearer_auth(token.trim()).send().await.unwrap();
+        birds.see(path, answer.text().await.unwrap());
+    }
+}
+
+#[test]
+fn the_search_finds() {
+    let mut birds = Aviary::default();
+    birds.plant("a secret", "0123456789abcdef");
+    birds.see("clean", "nothing here, 0123456789abcde");
+    assert!(birds.escaped().is_empty());
+    birds.see("dirty", "xx0x0123456789abcdefxx");
+    birds.see("shouted", "0123456789ABCDEF");
+    birds.see("in hex", "30313233343536373839616263646566");
+    assert_eq!(birds.escaped(), ["a secret in dirty", "a secret in shouted", "a secret in in hex"]);
+}

@@ -1,0 +1,77 @@
+//! What a gateway asks to be spared.
+
+use super::desk::{Desk, credentials};
+use angelia_contract::token;
+use angelia_testkit::socket::{Socket, now};
+use serde_json::{Value, json};
+
+/// Posts a line as a person of a room and tells why it reached nobody, if it did not.
+async fn say(desk: &Desk, key: &str, text: &str) -> Option<String> {
+    let url = format!("{}/chat/api/rooms/lab/messages", desk.connector.url());
+    let answer = desk.http.post(url).bearer_auth(key).json(&json!({ "text": text })).send().await.unwrap();
+    let answer: Value = answer.json().await.unwrap();
+    answer["undelivered"].as_str().map(str::to_owned)
+}
+
+async fn invite(desk: &Desk, user: &str) -> String {
+    let invited = desk.run(&["webchat", "invite", "--room", "lab", "--user", user]).await;
+    invited["key"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_policy_is_enforced_at_once_and_survives_a_restart() {
+    let mut desk = Desk::new().await;
+    let bearer = desk.bearer("acme").await;
+    desk.run(&["route", "add", "--tenant", "acme", "--allow", "any", "webchat:lab"]).await;
+    let (ann, _bob) = (invite(&desk, "ann").await, invite(&desk, "bob").await);
+    let gateway = credentials(&desk.provision(&bearer, &json!({ "gatewayId": "gw" })).await.1);
+    let _socket = Socket::join(&desk.connector.url(), &gateway).await;
+    let declare = async |desk: &Desk, body: Value| {
+        let bearer = token::mint(&gateway.gateway_id, &gateway.secret, now(), 300);
+        desk.post("/relay/policy", &bearer, &body).await.0
+    };
+    assert_eq!(say(&desk, &ann, "plain").await.as_deref(), Some("not_addressed"));
+    assert_eq!(say(&desk, &ann, "@agent hello").await, None);
+    let free = json!({ "platform": "webchat", "requireAddress": false });
+    assert_eq!(declare(&desk, free).await, 200);
+    assert_eq!(say(&desk, &ann, "plain").await, None);
+    desk.connector.process().terminate(std::time::Duration::from_secs(10)).await;
+    desk.connector.restart().await;
+    assert_eq!(say(&desk, &ann, "plain").await, None, "it was kept");
+    let gated = json!({ "platform": "webchat", "requireAddress": true });
+    assert_eq!(declare(&desk, gated).await, 200);
+    assert_eq!(say(&desk, &ann, "plain").await.as_deref(), Some("not_addressed"), "a full replace");
+    let scoped =
+        json!({ "platform": "webchat", "requireAddress": true, "freeResponseScopes": ["web-lab"], "new": 1 });
+    assert_eq!(declare(&desk, scoped).await, 200);
+    assert_eq!(say(&desk, &ann, "plain").await, None);
+    let other = json!({ "platform": "discord", "requireAddress": true });
+    assert_eq!(declare(&desk, other).await, 200);
+    assert_eq!(say(&desk, &ann, "plain").await, None, "another platform's policy is another");
+}
+
+#[tokio::test]
+async fn only_a_gateway_declares_and_only_for_itself() {
+    let desk = Desk::new().await;
+    let bearer = desk.bearer("acme").await;
+    let gateway = credentials(&desk.provision(&bearer, &json!({ "gatewayId": "gw" })).await.1);
+    let body =
+        json!({ "platform": "webchat", "requireAddress": false, "instanceId": "other", "tenant": "evil" });
+    assert_eq!(
+        desk.post("/relay/policy", &bearer, &body).await.0,
+        401,
+        "an identity token is no upgrade token"
+    );
+    let forged = token::mint("gw", "not the secret", now(), 300);
+    assert_eq!(desk.post("/relay/policy", &forged, &body).await.0, 401);
+    let old = token::mint("gw", &gateway.secret, now() - 3_600, 300);
+    assert_eq!(desk.post("/relay/policy", &old, &body).await.0, 401);
+    let good = token::mint("gw", &gateway.secret, now(), 300);
+    assert_eq!(desk.post("/relay/policy", &good, &json!({ "platform": "" })).await.0, 400);
+    let many: Vec<String> = (0..1_001).map(|n| n.to_string()).collect();
+    let many = json!({ "platform": "webchat", "freeResponseScopes": many });
+    assert_eq!(desk.post("/relay/policy", &good, &many).await.0, 400);
+    assert_eq!(desk.post("/relay/policy", &good, &body).await.0, 200);
+    desk.run(&["gateway", "revoke", "--tenant", "acme", "gw"]).await;
+    assert_eq!(desk.post("/relay/policy", &good, &body).await.0, 403);
+}

@@ -1,0 +1,99 @@
+//! Gateways that provision themselves.
+
+use super::desk::{Desk, credentials};
+use angelia_testkit::socket::Socket;
+use serde_json::{Value, json};
+
+fn ask(id: &str, platform: &str) -> Value {
+    json!({
+        "gatewayId": id, "platform": platform, "botId": "b1", "gatewayEndpoint": "https://evil.example",
+        "routeKeys": ["webchat:lab", "discord:*"], "instanceId": "inst", "wakeUrl": "https://wake.example/x",
+        "displayName": "Ann's agent", "somethingNew": { "x": 1 },
+    })
+}
+
+#[tokio::test]
+async fn three_platforms_get_one_secret() {
+    let desk = Desk::new().await;
+    let bearer = desk.bearer("acme").await;
+    let mut secrets = Vec::new();
+    for platform in ["discord", "telegram", "slack"] {
+        let (status, answer) = desk.provision(&bearer, &ask("gw", platform)).await;
+        assert_eq!(status, 200, "{answer}");
+        assert_eq!(answer["routeKeys"], json!([]), "what a body asks for grants nothing");
+        secrets.push(answer["secret"].as_str().unwrap().to_owned());
+    }
+    secrets.dedup();
+    assert_eq!(secrets.len(), 1);
+    let shown = desk.run(&["gateway", "show", "gw"]).await;
+    assert_eq!(shown["instance"], "inst");
+    assert_eq!(shown["wake_url"], "https://wake.example/x");
+    assert_eq!(shown["display_name"], "Ann's agent");
+    assert_eq!(shown["fronts"].as_array().unwrap().len(), 3, "{shown}");
+    assert_eq!(
+        desk.run(&["route", "list"]).await["routes"].as_array().unwrap().len(),
+        1,
+        "only the first one"
+    );
+}
+
+#[tokio::test]
+async fn a_secret_is_given_again_only_to_whom_it_was_made_for() {
+    let desk = Desk::new().await;
+    let (ann, bob) = (desk.bearer("acme").await, desk.bearer("acme").await);
+    let evil = desk.bearer("evil").await;
+    let first = desk.provision(&ann, &ask("gw", "discord")).await.1;
+    assert_eq!(desk.provision(&bob, &ask("gw", "discord")).await.0, 403, "another subject of the tenant");
+    let theirs = desk.provision(&evil, &ask("gw", "discord")).await.1;
+    assert_eq!(theirs["tenant"], "evil", "another tenant gets a gateway of its own");
+    assert_ne!(theirs["secret"], first["secret"]);
+    let same_instance = json!({ "gatewayId": "gw-bob", "instanceId": "inst" });
+    assert_eq!(desk.provision(&bob, &same_instance).await.0, 403, "another subject's instance");
+    let same_name = json!({ "gatewayId": "inst" });
+    assert_eq!(desk.provision(&bob, &same_name).await.0, 403, "also by the name of a gateway");
+    desk.run(&["gateway", "create", "--tenant", "acme", "operators"]).await;
+    assert_eq!(desk.provision(&ann, &ask("operators", "discord")).await.0, 403, "the operator's");
+    let again = json!({ "gatewayId": "gw-other", "instanceId": "inst" });
+    assert_eq!(desk.provision(&ann, &again).await.0, 200, "its own instance under another id");
+    let refused = desk.refusals().await;
+    assert_eq!(refused.len(), 4, "{refused:?}");
+}
+
+#[tokio::test]
+async fn after_a_day_there_is_a_new_secret_and_the_old_one_still_works() {
+    let mut desk = Desk::new().await;
+    let bearer = desk.bearer("acme").await;
+    let first = desk.provision(&bearer, &ask("gw", "discord")).await.1;
+    desk.connector.process().terminate(std::time::Duration::from_secs(10)).await;
+    let db = rusqlite::Connection::open(desk.folder.path().join("data/angelia.db")).unwrap();
+    db.execute("UPDATE gateway_secrets SET created_at = created_at - 25 * 3600 * 1000", []).unwrap();
+    drop(db);
+    desk.connector.restart().await;
+    let second = desk.provision(&bearer, &ask("gw", "discord")).await.1;
+    assert_ne!(first["secret"], second["secret"]);
+    let third = desk.provision(&bearer, &ask("gw", "telegram")).await.1;
+    assert_eq!(second["secret"], third["secret"]);
+    for answer in [&first, &second] {
+        Socket::join(&desk.connector.url(), &credentials(answer)).await.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_bad_body_is_told_and_changes_nothing() {
+    let desk = Desk::new().await;
+    let bearer = desk.bearer("acme").await;
+    for body in [
+        json!({}),
+        json!({ "gatewayId": 7 }),
+        json!({ "gatewayId": "" }),
+        json!({ "gatewayId": "gw", "instanceId": "a b" }),
+        json!({ "gatewayId": "gw", "wakeUrl": "ftp://x" }),
+        json!({ "gatewayId": "gw", "displayName": "x".repeat(65) }),
+        json!([]),
+    ] {
+        let (status, answer) = desk.provision(&bearer, &body).await;
+        assert_eq!(status, 400, "{body}: {answer}");
+        assert!(answer["error"].is_string());
+    }
+    assert_eq!(desk.run(&["gateway", "list"]).await["gateways"], json!([]));
+}

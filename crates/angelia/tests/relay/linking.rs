@@ -1,0 +1,137 @@
+//! `/link`: a place is given away by a code that somebody types there.
+
+use super::world::World;
+use angelia_testkit::socket::{Next, Socket};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const QUIET: Duration = Duration::from_millis(300);
+
+impl World {
+    async fn code(&self, args: &[&str]) -> String {
+        let made = self.connector.command(&[&["route", "code", "--tenant", "acme"], args].concat()).await;
+        made["code"].as_str().unwrap_or_else(|| panic!("no code in {made}")).to_owned()
+    }
+
+    async fn type_link(&self, key: &str, room: &str, text: &str) -> String {
+        let answer = self.post_as(key, room, &json!({ "text": text })).await;
+        assert_eq!(answer["undelivered"], Value::Null, "it is not a message: {answer}");
+        answer["answer"].as_str().unwrap_or_else(|| panic!("no answer in {answer}")).to_owned()
+    }
+
+    async fn route_of(&self, place: &str) -> Option<Value> {
+        let routes = self.connector.command(&["route", "list"]).await;
+        routes["routes"].as_array().unwrap().iter().find(|route| route["place"] == place).cloned()
+    }
+}
+
+#[tokio::test]
+async fn a_code_gives_a_room_to_its_tenant_once() {
+    let mut world = World::new().await;
+    let acme = world.connector.gateway("acme", "gw-acme").await;
+    let mut before = world.join().await;
+    let mut acme = Socket::join(&world.connector.url(), &acme).await;
+    let code = world.code(&[]).await;
+    let said = world.type_link(&world.key, "lab", &format!("@agent /link@angelia {code}")).await;
+    assert!(said.starts_with("Linked"), "{said}");
+    let route = world.route_of("webchat:lab").await.unwrap();
+    assert_eq!((&route["tenant"], &route["allow"]), (&json!("acme"), &json!(["ann"])), "whoever typed it");
+
+    let lines = world.lines().await;
+    assert_eq!((&lines[0]["text"], &lines[0]["author"]), (&json!("/link …"), &json!("ann")));
+    assert_eq!((&lines[1]["text"], &lines[1]["author"]), (&json!(said), &json!("angelia")));
+    assert_eq!((&lines[1]["from_agent"], &lines[1]["reply_to"]), (&json!(true), &lines[0]["message_id"]));
+    assert_eq!(world.waiting().await, 0, "no agent gets it");
+    world.post("hello").await;
+    assert_eq!(acme.take_text().await, "hello");
+    assert_eq!(before.next(QUIET).await, Next::Silence);
+    let reply = json!({"text": "thanks", "reply_to": lines[1]["message_id"]});
+    world.invite("lab", "bob").await;
+    let answer = world.post_as(&world.key, "lab", &reply).await;
+    assert_eq!(answer["undelivered"], "not_addressed", "the connector is not the agent");
+
+    let den = world.invite("den", "ann").await;
+    let again = world.type_link(&den, "den", &format!("/link {code}")).await;
+    let wrong = world.type_link(&den, "den", "/link 0000").await;
+    assert_eq!(again, wrong, "used and unknown are told alike");
+    let spare = world.code(&[]).await;
+    let taken = world.type_link(&world.key, "lab", &format!("/link {spare}")).await;
+    assert_eq!(taken, wrong, "and so is a place that is taken");
+    assert!(world.route_of("webchat:den").await.is_none());
+    let said = world.type_link(&den, "den", &format!("/link {spare}")).await;
+    assert!(said.starts_with("Linked"), "the code was still good: {said}");
+
+    let audit = world.connector.command(&["audit", "list"]).await;
+    let links: Vec<(&str, &str)> = audit["audit"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|line| line["action"] == "route.link")
+        .map(|line| (line["target"].as_str().unwrap(), line["outcome"].as_str().unwrap()))
+        .collect();
+    assert_eq!(links.len(), 5, "{audit}");
+    assert_eq!(links[0], ("webchat:den", "done"));
+    assert_eq!(links[4], ("webchat:lab", "done"));
+    assert!(audit.to_string().contains("person webchat:ann"), "{audit}");
+
+    world.connector.process().terminate(Duration::from_secs(10)).await;
+    for file in ["data/angelia.db", "data/angelia.db-wal", "angelia.log"] {
+        let bytes = std::fs::read(world.folder.path().join(file)).unwrap_or_default();
+        for code in [&code, &spare] {
+            assert!(!bytes.windows(code.len()).any(|window| window == code.as_bytes()), "a code in {file}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn in_a_shared_room_only_the_first_person_can_link_it() {
+    let world = World::new().await;
+    world.connector.gateway("acme", "gw-acme").await;
+    let bob = world.invite("lab", "bob").await;
+    let code = world.code(&["--allow", "any"]).await;
+    let said = world.type_link(&bob, "lab", &format!("/link {code}")).await;
+    assert!(said.contains("administrator"), "{said}");
+    assert!(world.route_of("webchat:lab").await.is_none());
+    assert_eq!(world.waiting().await, 0, "consumed all the same");
+    let how = world.type_link(&world.key, "lab", "/link").await;
+    assert!(how.contains("code"), "{how}");
+    assert!(world.type_link(&world.key, "lab", &format!("/LINK {code} ")).await.starts_with("Linked"));
+    assert_eq!(world.route_of("webchat:lab").await.unwrap()["allow"], json!(["any"]));
+}
+
+#[tokio::test]
+async fn a_private_chat_is_linked_by_its_person() {
+    let world = World::new().await;
+    world.connector.gateway("acme", "gw-acme").await;
+    let made = world.connector.command(&["webchat", "invite", "--user", "ann"]).await;
+    let code = world.code(&["--gateway", "gw-acme", "--free"]).await;
+    let said = world.type_link(made["key"].as_str().unwrap(), "dm:ann", &format!("/link {code}")).await;
+    assert!(said.starts_with("Linked"), "{said}");
+    let route = world.route_of("webchat:dm:ann").await.unwrap();
+    assert_eq!(
+        (&route["gateway"], &route["allow"], &route["free"]),
+        (&json!("gw-acme"), &json!(["ann"]), &json!(true))
+    );
+}
+
+#[tokio::test]
+async fn ten_wrong_codes_are_enough() {
+    let world = World::new().await;
+    world.connector.gateway("acme", "gw-acme").await;
+    let refused = world.type_link(&world.key, "lab", "/link wrong-0").await;
+    for n in 1..10 {
+        assert_eq!(world.type_link(&world.key, "lab", &format!("/link wrong-{n}")).await, refused);
+    }
+    let code = world.code(&[]).await;
+    assert_eq!(
+        world.type_link(&world.key, "lab", &format!("/link {code}")).await,
+        refused,
+        "not even looked at"
+    );
+    assert!(world.route_of("webchat:lab").await.is_none());
+    let den = world.invite("den", "zoe").await;
+    assert!(
+        world.type_link(&den, "den", &format!("/link {code}")).await.starts_with("Linked"),
+        "another person"
+    );
+}
