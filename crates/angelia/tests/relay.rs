@@ -4,13 +4,13 @@
 
 mod relay {
     mod admission;
-    mod edits;
-    mod linking;
     mod command;
     mod delivery;
+    mod edits;
     mod hands;
     mod idle;
     mod interrupt;
+    mod linking;
     mod outbound;
     mod takeover;
     mod tls;

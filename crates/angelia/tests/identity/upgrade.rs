@@ -59,7 +59,7 @@ async fn an_upgrade_loses_nothing_while_people_write() {
     std::fs::create_dir_all(&data).unwrap();
     std::fs::write(data.join("master.key"), MASTER_KEY).unwrap();
     let old = rusqlite::Connection::open(data.join("angelia.db")).unwrap();
-    old.execute_batch(include_str!("release-1.sql")).unwrap();
+    old.execute_batch(include_str!("../../../engines/tests/store/release-1.sql")).unwrap();
     drop(old);
     let port = angelia_testkit::process::free_port();
     let url = format!("http://127.0.0.1:{port}");

@@ -2,7 +2,7 @@
 
 use super::platform::{Scripted, later, sent};
 use super::world::{World, edit, error, send};
-use angelia_core::egress::Dedupe;
+use angelia_core::egress::{Dedupe, Rate};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -42,6 +42,23 @@ async fn a_route_moved_while_it_waits_to_be_tried_again_ends_it() {
     assert_eq!(platform.texts(), ["one"]);
     world.until_states(&["failed"]).await;
     assert_eq!(agent.asked(send("x-den", "two")).await["success"], true, "elsewhere it may");
+}
+
+#[tokio::test]
+async fn a_route_taken_away_while_the_bot_may_not_call_ends_it() {
+    let rate = Rate { calls: 1, per: Duration::from_secs(1), burst: 1 };
+    let platform = Scripted::with_rate(Dedupe::No, Some(rate));
+    let world = World::new(platform.clone()).await;
+    let mut agent = world.agent().await;
+    assert_eq!(agent.asked(send("x-lab", "one")).await["success"], true);
+    agent.ask("two", send("x-den", "two")).await;
+    agent.ask("info", json!({"op": "get_chat_info", "chat_id": "x-den"})).await;
+    world.until_states(&["sent", "accepted"]).await;
+    world.admin("routes/remove", json!({ "place": "fake:*" })).await;
+    assert!(is_declined(&agent.answer("two").await));
+    assert!(is_declined(&agent.answer("info").await));
+    assert_eq!(platform.texts(), ["one"]);
+    assert_eq!(world.states(), ["sent", "failed"]);
 }
 
 #[tokio::test]

@@ -32,12 +32,15 @@ pub(super) fn set(home: &Path, seconds: i64) {
 }
 
 /// What puts a process under the clock of `home`.
-pub(super) fn environment(home: &Path) -> [(&'static str, String); 4] {
+pub(super) fn environment(home: &Path) -> [(&'static str, String); 5] {
     [
         ("LD_PRELOAD", library().display().to_string()),
         ("FAKETIME_TIMESTAMP_FILE", home.join(FILE).display().to_string()),
         ("FAKETIME_CACHE_DURATION", CACHED.to_owned()),
         ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
+        // The ages of files stay true, or Python would compile the package anew
+        // and leave that for every other gateway to do again.
+        ("NO_FAKE_STAT", "1".to_owned()),
     ]
 }
 
