@@ -176,7 +176,7 @@ impl Connector {
         let url = format!("http://127.0.0.1:{}/metrics", self.admin);
         let answer = http_client().get(&url).send().await.expect("ask for metrics");
         let text = answer.text().await.expect("read metrics");
-        let value = text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
         value.unwrap_or_else(|| panic!("no {name} in {text}"))
     }
 

@@ -2,6 +2,7 @@
 
 use super::{moment, rows, state, table, word, words};
 use serde_json::Value;
+use std::fmt::Write as _;
 
 pub(crate) fn created_gateway(answer: &Value) -> String {
     format!(
@@ -62,6 +63,22 @@ pub(crate) fn status(answer: &Value) -> String {
         [vec![word(row, "tenant"), word(row, "gateway_id"), state(row)], counts.to_vec()].concat()
     });
     text.push_str(&table(&["TENANT", "GATEWAY", "STATE", "WAITING", "DEAD", "LOST"], cells));
+    for row in rows(answer, "gateways") {
+        let missing: Vec<&str> = rows(row, "not_served").iter().filter_map(Value::as_str).collect();
+        if !missing.is_empty() {
+            let (tenant, id) = (word(row, "tenant"), word(row, "gateway_id"));
+            let _ = writeln!(
+                text,
+                "{tenant}/{id} answers for {}, which this server does not have",
+                missing.join(", ")
+            );
+        }
+    }
+    for action in rows(answer, "ambiguous") {
+        let (op, chat, why) = (word(action, "op"), word(action, "chat_id"), word(action, "error"));
+        let at = moment(&action["accepted_at"]);
+        let _ = writeln!(text, "may or may not have been sent: a {op} to chat {chat}, {at}: {why}");
+    }
     text
 }
 
@@ -86,5 +103,16 @@ mod tests {
             assert!(text.contains(line), "{line:?} in {text}");
         }
         assert!(!text.contains('\u{1b}') && !text.contains("revoked"), "{text}");
+    }
+
+    #[test]
+    fn what_needs_an_eye_is_below_the_table() {
+        let text = status(&json!({
+            "ready": true, "sockets": 0, "pushed": 0, "settled": 0,
+            "gateways": [{ "tenant": "acme", "gateway_id": "gw", "not_served": ["slack"] }],
+            "ambiguous": [{ "op": "send", "chat_id": "c1", "accepted_at": 0, "error": "no answer" }],
+        }));
+        assert!(text.contains("acme/gw answers for slack, which this server does not have\n"), "{text}");
+        assert!(text.contains("a send to chat c1, 1970-01-01 00:00:00.000Z: no answer\n"), "{text}");
     }
 }

@@ -5,7 +5,8 @@ use angelia_testkit::connector::Credentials;
 use angelia_testkit::socket::{Next, Socket};
 use reqwest::StatusCode;
 use serde_json::json;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 #[tokio::test]
 async fn a_client_gets_a_token_and_a_wrong_one_does_not() {

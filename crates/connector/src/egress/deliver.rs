@@ -179,8 +179,8 @@ impl Courier<'_> {
         // Whatever is begun in time gets as long as a gateway waits.
         let now = clock::mono();
         let patience = until.max(&(now + ANSWER_WITHIN)).since(now);
-        let call = AssertUnwindSafe(errand.platform(self.server).deliver(delivery)).catch_unwind();
-        match tokio::time::timeout(patience, call).await {
+        let call = async { errand.platform(self.server).deliver(delivery).await };
+        match tokio::time::timeout(patience, AssertUnwindSafe(call).catch_unwind()).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) => Outcome::Unknown { why: "the connector failed while it was sending".into() },
             Err(_) => Outcome::Unknown { why: "the platform did not answer".into() },
@@ -225,7 +225,8 @@ impl Courier<'_> {
     }
 
     fn is_overtaken(&self) -> bool {
-        self.owed.superseded || self.server.egress.lanes.has_newer(self.lane, &self.owed.errand)
+        let Owed { errand, superseded, .. } = &self.owed;
+        *superseded || errand.edits().is_some() && self.server.egress.lanes.has_newer(self.lane, errand)
     }
 
     /// Waits, but not longer than until a newer edit of the same message takes over.
@@ -256,13 +257,15 @@ impl Courier<'_> {
             End::Superseded => {
                 let message_id = self.owed.errand.edits().unwrap_or_default();
                 reply.give(ActionResult::sent(message_id));
-                self.server.metrics.count(Counter::OutboundSuperseded);
+                // One that was marked while it waited is counted already.
+                if !self.owed.superseded {
+                    self.server.metrics.count(Counter::OutboundSuperseded);
+                }
                 self.record(ActionState::Superseded, Some(message_id.to_owned()), None).await;
             }
             End::Ambiguous(why) => self.leave_open(&why).await,
-            End::Parked => {
-                let _ = self.server.store.postpone_action(self.owed.id).await;
-            }
+            End::Parked if self.may_be_out() => {}
+            End::Parked => drop(self.server.store.postpone_action(self.owed.id).await),
             End::Declined => {
                 count_declined(self.server);
                 self.fail("its sender may not write there any more", ActionResult::declined("relay")).await;

@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// Ambiguous actions shown.
+const SHOWN: usize = 20;
+
 /// What `angelia status` shows.
 pub(super) async fn status(State(server): State<Arc<Server>>) -> Response {
     let status = async {
@@ -40,7 +43,10 @@ pub(super) async fn status(State(server): State<Arc<Server>>) -> Response {
                 })
             })
             .collect();
+        // Answers that may or may not have been sent; repeating them could double them.
+        let ambiguous = server.store.ambiguous_actions(SHOWN).await?;
         Ok(json!({
+            "ambiguous": ambiguous,
             "ready": server.store.healthy() && !server.is_stopping(),
             "sockets": server.registry.open(),
             "pushed": server.metrics.get(Counter::Pushed),

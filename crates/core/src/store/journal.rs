@@ -69,6 +69,9 @@ pub trait JournalStore: Send + Sync {
     /// Messages with this provider id, or of this log number, with their replies.
     fn explain(&self, message: &str) -> Later<'_, Vec<Story>>;
 
+    /// Actions of which nobody knows whether the provider has them, newest first.
+    fn ambiguous_actions(&self, limit: usize) -> Later<'_, Vec<ActionStory>>;
+
     /// Actions that produced this message id.
     fn explain_action(&self, message: &str) -> Later<'_, Vec<ActionStory>>;
 }

@@ -143,3 +143,16 @@ async fn an_action_goes_to_and_fro_until_it_has_ended() {
     let story = opened.store.explain_action("m9").await.unwrap();
     assert_eq!(story[0].state, "superseded", "nor does its end change");
 }
+
+#[tokio::test]
+async fn what_nobody_knows_the_end_of_is_shown() {
+    let opened = Opened::new();
+    let (sure, unsure) = (accept(&opened, "send").await, accept(&opened, "send").await);
+    let end =
+        |state, error: Option<&str>| ActionOutcome { state, message_id: None, error: error.map(Into::into) };
+    opened.store.finish_action(sure, end(ActionState::Sent, None)).await.unwrap();
+    opened.store.finish_action(unsure, end(ActionState::Ambiguous, Some("no answer"))).await.unwrap();
+    let shown = opened.store.ambiguous_actions(10).await.unwrap();
+    assert_eq!(shown.iter().map(|action| action.id).collect::<Vec<_>>(), [unsure]);
+    assert_eq!(shown[0].error.as_deref(), Some("no answer"));
+}

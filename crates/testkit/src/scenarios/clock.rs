@@ -54,7 +54,7 @@ impl Story {
     async fn check_not_disabled(&mut self) {
         let log = self.hermes.gateway_log();
         assert!(!log.contains("4401") && !log.contains("relay_disabled"), "{log}");
-        assert_eq!(self.connector.counter("angelia_relay_upgrades_revoked_total ").await, 0);
+        assert_eq!(self.connector.counter("angelia_relay_upgrades_revoked_total").await, 0);
         assert!(self.hermes.process().is_running(), "{log}");
     }
 }
@@ -70,7 +70,7 @@ pub async fn wrong_clock(version: Version, binary: &Path, folder: &Path, clock: 
     } else {
         story.hermes.wait_logged(REFUSED, BOOT).await;
         sleep(QUIET).await;
-        assert_eq!(story.connector.counter("angelia_relay_upgrades_total ").await, 0);
+        assert_eq!(story.connector.counter("angelia_relay_upgrades_total").await, 0);
     }
     story.check_not_disabled().await;
     story.hermes.terminate(SHUTDOWN).await;

@@ -63,22 +63,11 @@ struct Stage {
 
 impl Stage {
     async fn set(version: Version, binary: &Path, folder: &Path) -> Self {
-        Self::set_with(version, binary, folder, |_| {}).await
-    }
-
-    /// The same, with something changed of the usual gateway.
-    async fn set_with(
-        version: Version,
-        binary: &Path,
-        folder: &Path,
-        change: impl FnOnce(&mut Setup),
-    ) -> Self {
         let connector = Connector::start(binary, &folder.join("connector")).await;
         let model = Model::start().await;
         let gateway = connector.gateway(TENANT, "gw-test").await;
         let relay = pinned(&connector, &gateway);
-        let mut setup = Setup::new(version, folder.join("hermes"), &model.url(), relay);
-        change(&mut setup);
+        let setup = Setup::new(version, folder.join("hermes"), &model.url(), relay);
         let hermes = connected(Hermes::start(setup)).await;
         Self { connector, model, hermes }
     }

@@ -29,6 +29,6 @@ pub async fn revoke(version: Version, binary: &Path, folder: &Path) {
     }
     let state = stage.hermes.home_file("gateway_state.json");
     assert!(state.contains("\"state\":\"disabled\",\"error_code\":\"relay_disabled\""), "{state}");
-    assert_eq!(stage.connector.counter("angelia_relay_upgrades_total ").await, 1, "it did not dial again");
-    assert_eq!(stage.connector.counter("angelia_relay_upgrades_revoked_total ").await, 0);
+    assert_eq!(stage.connector.counter("angelia_relay_upgrades_total").await, 1, "it did not dial again");
+    assert_eq!(stage.connector.counter("angelia_relay_upgrades_revoked_total").await, 0);
 }

@@ -52,20 +52,22 @@ pub async fn dm_and_group(version: Version, binary: &Path, folder: &Path) {
     let ann = stage.connector.person(TENANT, "team", "ann").await;
     let bob = stage.connector.person(TENANT, "team", "bob").await;
 
-    private.say("private-question").await;
-    private.wait_for_answer("echo: private-question", TURN).await;
     assert_eq!(ann.try_say("not-for-agents").await, Err("not_addressed".into()));
-    for (person, text) in [(&ann, "ann-question"), (&bob, "bob-question")] {
-        person.say(&format!("@agent {text}")).await;
-        for reader in [&ann, &bob] {
-            reader.wait_for_answer(&format!("echo: {text}"), TURN).await;
-        }
-        sleep(READING).await;
+    private.say("private-question").await;
+    ann.say("@agent ann-question").await;
+    bob.say("@agent bob-question").await;
+    private.wait_for_answer("echo: private-question", TURN).await;
+    for text in ["echo: ann-question", "echo: bob-question"] {
+        ann.wait_for_answer(text, TURN).await;
+        bob.wait_for_answer(text, TURN).await;
     }
     sleep(QUIET).await;
     assert_eq!(private.echoes(), ["echo: private-question"]);
-    assert_eq!(ann.echoes(), ["echo: ann-question", "echo: bob-question"]);
-    assert_eq!(bob.echoes(), ann.echoes());
+    for person in [ann, bob] {
+        let mut echoes = person.echoes();
+        echoes.sort();
+        assert_eq!(echoes, ["echo: ann-question", "echo: bob-question"]);
+    }
     // Each turn knows one text only: the three conversations are apart.
     let mut known: Vec<_> = stage.model.turns().into_iter().map(|turn| turn.user_messages).collect();
     known.sort();

@@ -31,6 +31,16 @@ impl JournalStore for Sqlite {
         })
     }
 
+    fn ambiguous_actions(&self, limit: usize) -> Later<'_, Vec<ActionStory>> {
+        self.readers.read("read the ledger", move |db| {
+            db.prepare_cached(&format!(
+                "SELECT {ACTION_COLUMNS} FROM actions WHERE state = 'ambiguous' ORDER BY id DESC LIMIT ?"
+            ))?
+            .query_map([limit as i64], action)?
+            .collect()
+        })
+    }
+
     fn explain_action(&self, message: &str) -> Later<'_, Vec<ActionStory>> {
         let message = message.to_owned();
         self.readers.read("read the ledger", move |db| actions(db, "message_id", &message))

@@ -201,6 +201,7 @@ CREATE TABLE actions (
     body        BLOB
 );
 CREATE INDEX actions_unfinished ON actions (id) WHERE state IN ('accepted', 'sending');
+CREATE INDEX actions_ambiguous ON actions (id) WHERE state = 'ambiguous';
 CREATE INDEX actions_by_reply ON actions (reply_to) WHERE reply_to IS NOT NULL;
 CREATE INDEX actions_by_message ON actions (message_id) WHERE message_id IS NOT NULL;
 

@@ -87,3 +87,5 @@ BEGIN SELECT raise(ABORT, 'the audit log is append-only'); END;
 ALTER TABLE inbox ADD COLUMN revision INTEGER NOT NULL DEFAULT 0;
 
 CREATE INDEX webchat_people_by_room ON webchat_people (room, created_at);
+
+CREATE INDEX actions_ambiguous ON actions (id) WHERE state = 'ambiguous';
