@@ -45,6 +45,13 @@ async fn a_policy_is_enforced_at_once_and_survives_a_restart() {
         json!({ "platform": "webchat", "requireAddress": true, "freeResponseScopes": ["web-lab"], "new": 1 });
     assert_eq!(declare(&desk, scoped).await, 200);
     assert_eq!(say(&desk, &ann, "plain").await, None);
+    let side_effect =
+        json!({ "platform": "webchat", "requireAddress": false, "freeResponseScopes": ["elsewhere"] });
+    assert_eq!(declare(&desk, side_effect).await, 200);
+    let told = say(&desk, &ann, "plain").await;
+    assert_eq!(told.as_deref(), Some("not_addressed"), "naming what is free leaves the rest as it was");
+    let free = json!({ "platform": "webchat", "requireAddress": false });
+    assert_eq!(declare(&desk, free).await, 200);
     let other = json!({ "platform": "discord", "requireAddress": true });
     assert_eq!(declare(&desk, other).await, 200);
     assert_eq!(say(&desk, &ann, "plain").await, None, "another platform's policy is another");

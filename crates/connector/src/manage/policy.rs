@@ -73,6 +73,9 @@ async fn set(server: &Server, record: &GatewayRecord, body: &[u8]) -> Result<()>
             "freeResponseScopes may have {MAX_SCOPES} entries of 1 to {MAX_SCOPE} bytes"
         )));
     }
+    // Published gateways say `false` whenever they declare something else, and
+    // mean nothing by it: taken at its word it would open every room to chatter.
+    let require_address = require_address || allow_other_bots || !free_response_scopes.is_empty();
     let policy = Policy { require_address, free_scopes: free_response_scopes, allow_other_bots };
     let _turn = server.changing.lock().await;
     // Gateways declare it at every start: only a change is written.
