@@ -36,7 +36,7 @@ pub(crate) async fn demo(mut config: Config, keep: Option<PathBuf>) -> Result<()
     show::text(&welcome(&running, &invitation, &config, keep.is_some()))?;
     serve::stop_signal().await?;
     agent.abort();
-    running.server.stop().await;
+    running.stop().await;
     Ok(())
 }
 

@@ -6,14 +6,16 @@
 //! and the next start keeps the one that opens the store.
 
 use crate::config::{Config, SecretRef};
-use crate::node::{has_data, write_private};
+use crate::files::{create_private, write_private};
+use crate::node::has_data;
 use angelia_connector::KeyKeeper;
 use angelia_core::error::{Error, Result};
 use angelia_core::seal::{KEY_CHECK, MasterKey};
 use angelia_core::secret::Secret;
 use angelia_core::store::Store;
-use angelia_engines::store::sqlite;
+use angelia_engines::store::sqlite::{self, DataLock};
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -22,34 +24,39 @@ const NEXT_KEY: &str = "master.key.next";
 
 /// The configured key, or the one in the data directory. A key is made only
 /// together with the data: making one beside existing data would lose every
-/// secret in it.
-pub(crate) fn master_key(config: &Config) -> Result<MasterKey> {
+/// secret in it. Nobody else may make one meanwhile, hence the lock.
+pub(crate) fn master_key(config: &Config, lock: &DataLock) -> Result<MasterKey> {
     if let Some(reference) = &config.keys.master {
-        let text = reference.resolve().map_err(|e| Error::invalid(e.to_string()))?;
+        let text = reference.resolve().map_err(|e| match has_data(lock.data_dir()) {
+            true => lost(lock.data_dir(), &e.to_string()),
+            false => Error::invalid(e.to_string()),
+        })?;
         return MasterKey::from_hex(text.expose());
     }
-    let path = config.server.data_dir.join(MASTER_KEY);
+    let path = lock.data_dir().join(MASTER_KEY);
     match fs::read_to_string(&path).map(Secret::new) {
-        Ok(text) => MasterKey::from_hex(text.expose()),
-        Err(_) if !has_data(&config.server.data_dir) => {
-            sqlite::make_private_dir(&config.server.data_dir).map_err(|e| {
-                let folder = config.server.data_dir.display();
-                Error::unavailable(format!("cannot make the data directory {folder}: {e}"))
-            })?;
+        Ok(text) => MasterKey::from_hex(text.expose())
+            .map_err(|e| Error::invalid(format!("{}: {e}; put the right key there", path.display()))),
+        Err(e) if e.kind() == ErrorKind::NotFound && !has_data(lock.data_dir()) => {
             let key = MasterKey::mint();
-            write_private(&path, key.to_hex().expose())?;
-            // Another process may have been quicker: what is there counts.
-            fs::read_to_string(&path)
-                .map(Secret::new)
-                .map_or(Ok(key), |text| MasterKey::from_hex(text.expose()))
+            create_private(&path, key.to_hex().expose())?;
+            Ok(key)
         }
-        Err(e) => Err(Error::invalid(format!(
-            "{} holds data, but its master key cannot be read: {}: {e}. Put the key back, \
-             or name it in the configuration under [keys]",
-            config.server.data_dir.display(),
-            path.display()
-        ))),
+        Err(e) => Err(lost(lock.data_dir(), &format!("{}: {e}", path.display()))),
     }
+}
+
+/// What to say when there is data, but not its key.
+fn lost(data_dir: &Path, why: &str) -> Error {
+    let needed = match sqlite::key_id(data_dir) {
+        Ok(Some(id)) => format!("its master key, {id},"),
+        _ => "its master key".to_owned(),
+    };
+    Error::internal(format!(
+        "{} holds data, but {needed} cannot be read: {why}. Put the key back, or name it in the \
+         configuration under [keys]",
+        data_dir.display()
+    ))
 }
 
 /// The key that opens the store, after a change of keys that was cut short
@@ -90,7 +97,7 @@ impl KeyFiles {
             Ok(text) => MasterKey::from_hex(text.expose())
                 .map(Some)
                 .map_err(|e| Error::invalid(format!("{}: {e}; move the file away", path.display()))),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
             Err(e) => Err(Error::unavailable(format!("cannot read {}: {e}", path.display()))),
         }
     }

@@ -3,6 +3,7 @@
 
 use crate::config::Config;
 use crate::node;
+use crate::presence::{self, Holder};
 use angelia_connector::admin;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::secret::Secret;
@@ -29,34 +30,36 @@ pub(crate) enum Remote {
 }
 
 impl Remote {
-    /// Finds out which of the two it is: the data directory is locked or not.
+    /// Finds out which of the two it is, after waiting for whoever has the data directory.
     ///
     /// `makes` tells whether the question may make a data directory that is not there.
     pub(crate) async fn open(config: &Config, makes: bool) -> Result<Self> {
         let data_dir = &config.server.data_dir;
-        if let Some(running) = Self::running(config)? {
-            return Ok(running);
-        }
-        if !makes && !node::has_data(data_dir) {
+        if !makes && !node::has_data(data_dir) && !sqlite::is_locked(data_dir) {
             return Err(Error::unavailable(format!(
                 "no server is running and {} holds no data; start one with: angelia serve",
                 data_dir.display()
             )));
         }
-        let server = node::open(config, config.server.public_url(config.server.listen)).await?;
-        Ok(Self::Opened { router: admin::router(server), token: node::admin_token(data_dir)? })
+        match presence::find(data_dir).await? {
+            Holder::Server(url, token) => Self::at(url, token),
+            Holder::Us(lock) => {
+                let public_url = config.server.public_url(config.server.listen);
+                let server = node::open(config, lock, public_url).await?;
+                Ok(Self::Opened { router: admin::router(server), token: node::admin_token(data_dir)? })
+            }
+        }
     }
 
     /// The server that runs, if one does.
     pub(crate) fn running(config: &Config) -> Result<Option<Self>> {
-        let data_dir = &config.server.data_dir;
-        if !sqlite::is_locked(data_dir) {
-            return Ok(None);
-        }
-        let (url, token) = node::running(data_dir)?;
+        presence::server(&config.server.data_dir)?.map(|(url, token)| Self::at(url, token)).transpose()
+    }
+
+    fn at(url: String, token: Secret) -> Result<Self> {
         let client = reqwest::Client::builder().no_proxy().timeout(TIMEOUT).build();
         let client = client.map_err(|e| Error::internal(e.to_string()))?;
-        Ok(Some(Self::Running { client, url, token }))
+        Ok(Self::Running { client, url, token })
     }
 
     pub(crate) async fn get(&self, path: &str) -> Result<Value> {

@@ -1,10 +1,12 @@
 //! `angelia serve`: from configuration to a running server, and down again.
 
 use crate::config::Config;
+use crate::presence::{self, Announcement, Holder};
 use crate::tls::Certificate;
 use crate::{listen, node};
 use angelia_connector::{Server, admin};
 use angelia_core::error::{Error, Result};
+use angelia_engines::store::sqlite;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -22,7 +24,7 @@ pub(crate) async fn serve(config: Config, insecure: bool) -> Result<()> {
     tracing::info!(listen = %running.public, admin = %running.admin, "ready");
     stop_signal().await?;
     tracing::info!("stopping: closing sockets so that gateways dial again");
-    running.server.stop().await;
+    running.stop().await;
     Ok(())
 }
 
@@ -31,20 +33,32 @@ pub(crate) struct Running {
     pub(crate) server: Arc<Server>,
     pub(crate) public: SocketAddr,
     pub(crate) admin: SocketAddr,
+    announcement: Announcement,
+}
+
+impl Running {
+    /// Closes every socket, and takes no more commands.
+    pub(crate) async fn stop(self) {
+        self.server.stop().await;
+        // Before the data directory is free: whoever gets it next may announce itself.
+        drop(self.announcement);
+    }
 }
 
 /// Opens the data directory and starts to serve on `public` and the admin address.
 pub(crate) async fn start(config: &Config, public: TcpListener) -> Result<Running> {
     let public_address = listen::address(&public)?;
     let certificate = config.server.tls.as_ref().map(Certificate::load).transpose()?;
-    let server = node::open(config, config.server.public_url(public_address)).await?;
+    let data_dir = &config.server.data_dir;
+    let Holder::Us(lock) = presence::find(data_dir).await? else { return Err(sqlite::taken(data_dir)) };
+    let server = node::open(config, lock, config.server.public_url(public_address)).await?;
     let admin = listen::bind(config.server.admin_listen).await?;
     let admin_address = listen::address(&admin)?;
-    node::announce(&config.server.data_dir, &format!("http://{admin_address}"))?;
     server.start().await?;
+    let announcement = presence::announce(data_dir, &format!("http://{admin_address}"))?;
     tokio::spawn(listen::serve(public, server.public_router(), certificate));
     tokio::spawn(listen::serve(admin, admin::router(server.clone()), None));
-    Ok(Running { server, public: public_address, admin: admin_address })
+    Ok(Running { server, public: public_address, admin: admin_address, announcement })
 }
 
 /// Logs to standard error. `ANGELIA_LOG` overrides the configured level.

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests: a failed expectation is a panic")]
 
 mod identity {
+    mod bounds;
     mod canary;
     pub(crate) mod desk;
     mod egress;
@@ -12,5 +13,6 @@ mod identity {
     mod openapi;
     mod policy;
     mod provision;
+    mod races;
     mod upgrade;
 }

@@ -4,12 +4,14 @@
 
 mod relay {
     mod admission;
+    mod alone;
     mod command;
     mod delivery;
     mod edits;
     mod hands;
     mod idle;
     mod interrupt;
+    mod letters;
     mod linking;
     mod outbound;
     mod takeover;

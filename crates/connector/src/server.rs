@@ -3,7 +3,7 @@
 use crate::edge::{Guard, Waker};
 use crate::egress::{self, Egress, EgressTimings};
 use crate::manage::{
-    self, AdminToken, Bearers, Doorkeeper, Drops, Front, Identity, Keyring, RefusalLog, Roster,
+    self, AdminToken, Bearers, Doorkeeper, Drops, Front, Identity, Keyring, Pace, RefusalLog, Roster,
 };
 use crate::relay::{self, Registry, Standing};
 use crate::telemetry::Metrics;
@@ -19,16 +19,17 @@ use angelia_core::store::{Announce, Line, Store, StoredGateway};
 use angelia_platforms::Platform;
 use angelia_platforms::webchat::{self, Hub, Webchat};
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use ipnet::IpNet;
 use std::collections::{BTreeSet, HashMap};
+use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
 /// The tenant of whoever runs angelia for themselves; exists from the start.
 pub(crate) const DEFAULT_TENANT: &str = "default";
@@ -38,8 +39,11 @@ const FURNISHED: &str = "furnished";
 const PRUNE_EVERY: Duration = Duration::from_secs(600);
 /// How often a store that failed is tried again.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
-/// Largest body of a request for an identity: ids, tokens, a thousand scopes.
-const MAX_IDENTITY_BODY: usize = 256 * 1024;
+/// Gateways that enrol or provision at the same time. Others wait outside, so
+/// that an operator's change is never behind more than these.
+const SELF_SERVICE: usize = 4;
+/// How long they wait; gateways give up after 15 s.
+const SELF_SERVICE_PATIENCE: Duration = Duration::from_secs(10);
 /// How long sockets get to say goodbye when the server stops.
 const GOODBYE: Duration = Duration::from_secs(4);
 
@@ -78,6 +82,8 @@ pub struct Server {
     pub(crate) options: Options,
     pub(crate) bearers: Bearers,
     pub(crate) refusals: RefusalLog,
+    self_service: Semaphore,
+    pub(crate) pace: Pace,
     /// What reached nobody lately.
     pub(crate) drops: Drops,
     /// Held while the store and what is in memory of it change together.
@@ -140,6 +146,8 @@ impl Server {
             wake: Waker::new(guard),
             bearers,
             refusals: RefusalLog::default(),
+            self_service: Semaphore::new(SELF_SERVICE),
+            pace: Pace::default(),
             drops: Drops::default(),
             options,
             changing: tokio::sync::Mutex::default(),
@@ -191,6 +199,7 @@ impl Server {
             }
         };
         let _ = tokio::time::timeout(GOODBYE, gone).await;
+        self.close_refusals().await;
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
@@ -220,7 +229,34 @@ impl Server {
             .route("/relay/provision", post(manage::provision))
             .route("/relay/policy", post(manage::declare))
             .route("/oauth/token", post(manage::token))
-            .layer(DefaultBodyLimit::max(MAX_IDENTITY_BODY))
+    }
+
+    /// Runs a change of the store and of what is in memory of it to its end, even
+    /// if its caller hangs up in between: what is committed must be known here.
+    /// One change at a time.
+    pub(crate) async fn change<T, F>(self: &Arc<Self>, change: impl FnOnce(Arc<Self>) -> F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T>> + Send + 'static,
+    {
+        let (server, change) = (self.clone(), change(self.clone()));
+        let task = tokio::spawn(async move {
+            let _turn = server.changing.lock().await;
+            change.await
+        });
+        task.await.unwrap_or_else(|_| Err(Error::internal("the change broke off")))
+    }
+
+    /// Waits for a turn to enrol or provision.
+    pub(crate) async fn self_service(&self) -> Result<SemaphorePermit<'_>> {
+        let busy = || Error::unavailable("too many gateways enrol at the moment; try again");
+        let turn = tokio::time::timeout(SELF_SERVICE_PATIENCE, self.self_service.acquire()).await;
+        turn.map_err(|_| busy())?.map_err(|_| busy())
+    }
+
+    /// Ends what people follow of rooms that are gone.
+    pub(crate) fn close_rooms(&self, rooms: &[String]) {
+        self.hub.close(rooms);
     }
 
     /// Seals a secret for the row `bound_to` describes. Hold `changing` until it is stored.
@@ -229,14 +265,17 @@ impl Server {
     }
 
     /// Lets a stored gateway's record count from now on.
-    pub(crate) fn take_in(&self, stored: StoredGateway) -> Result<Arc<GatewayRecord>> {
-        self.roster.put(stored, &self.options.master_key.current())
+    pub(crate) async fn take_in(&self, stored: StoredGateway) -> Result<Arc<GatewayRecord>> {
+        let record = self.roster.put(stored, &self.options.master_key.current());
+        self.roster.set_default(&record.tenant, self.store.default_instance(&record.tenant).await?);
+        Ok(record)
     }
 
     /// Keeps which bots an instance answers for, if that is new.
     pub(crate) async fn keep_fronts(&self, instance: InstanceId, fronts: BTreeSet<Front>) -> Result<()> {
-        if self.roster.set_fronts(instance, fronts.clone()) {
-            self.store.set_fronts(instance, fronts.into_iter().collect()).await?;
+        if self.roster.fronts(instance) != fronts {
+            self.store.set_fronts(instance, fronts.iter().cloned().collect()).await?;
+            self.roster.set_fronts(instance, fronts);
         }
         Ok(())
     }
@@ -254,13 +293,13 @@ impl Server {
         self.options.master_key.current().open(&sealed, &bound_to)
     }
 
-    async fn read_roster(&self) -> Result<()> {
+    pub(crate) async fn read_roster(&self) -> Result<()> {
         for stored in self.store.gateways().await? {
-            self.take_in(stored)?;
+            self.roster.put(stored, &self.options.master_key.current());
         }
         for instance in self.store.instances().await? {
             if instance.is_default {
-                self.roster.set_default(instance.tenant, instance.instance);
+                self.roster.set_default(&instance.tenant, Some(instance.instance));
             }
             let standing = Standing { habit: instance.habit, idle: instance.idle };
             self.registry.remember(instance.instance, standing);
@@ -278,6 +317,7 @@ impl Server {
         let mut routes = self.store.routes().await?;
         if self.store.note(FURNISHED).await?.is_none() {
             let everywhere = web_chat_for_everybody()?;
+            make_first_tenant(&*self.store).await?;
             match self.store.add_route(everywhere.clone(), &Actor::server()).await {
                 Ok(()) => routes.push(everywhere),
                 // A start that was cut short had made it already.
@@ -304,10 +344,21 @@ fn web_chat_for_everybody() -> Result<Route> {
     })
 }
 
+/// A start that was cut short may have made it already.
+async fn make_first_tenant(store: &dyn Store) -> Result<()> {
+    match store.create_tenant(DEFAULT_TENANT, None, &Actor::server()).await {
+        Err(error) if error.kind() != Kind::Conflict => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Refuses to go on with a key that does not open what is stored.
 async fn check_key(store: &dyn Store, key: &MasterKey) -> Result<()> {
     match store.note(KEY_CHECK).await? {
-        Some(sealed) => key.open(&sealed, KEY_CHECK).map(drop),
+        Some(sealed) => key
+            .open(&sealed, KEY_CHECK)
+            .map(drop)
+            .map_err(|error| Error::new(error.kind(), format!("the check of the master key failed: {error}"))),
         None => store.set_note(KEY_CHECK, key.seal(&Secret::new(KEY_CHECK), KEY_CHECK)?).await,
     }
 }
@@ -315,7 +366,11 @@ async fn check_key(store: &dyn Store, key: &MasterKey) -> Result<()> {
 /// The key that signs tokens of the built-in endpoint, made once.
 async fn oauth_key(store: &dyn Store, key: &MasterKey) -> Result<Secret> {
     if let Some(sealed) = store.note(OAUTH_KEY).await? {
-        return key.open(&sealed, OAUTH_KEY);
+        match key.open(&sealed, OAUTH_KEY) {
+            Ok(known) => return Ok(known),
+            // It signs what is good for an hour: a new one costs less than no server.
+            Err(error) => tracing::error!(%error, "the key of the token endpoint does not open; making another"),
+        }
     }
     let made = Secret::mint();
     store.set_note(OAUTH_KEY, key.seal(&made, OAUTH_KEY)?).await?;
@@ -332,6 +387,22 @@ async fn readyz(State(server): State<Arc<Server>>) -> impl IntoResponse {
     }
 }
 
+/// Drops what is past its time, in the store and in memory.
+async fn prune(server: &Arc<Server>) -> Result<()> {
+    let forgotten = server.store.prune().await?;
+    if forgotten.is_empty() {
+        return Ok(());
+    }
+    let forget = |server: Arc<Server>| async move {
+        for (tenant, gateway_id) in &forgotten {
+            server.roster.forget(tenant, gateway_id);
+            server.roster.set_default(tenant, server.store.default_instance(tenant).await?);
+        }
+        Ok(())
+    };
+    server.change(forget).await
+}
+
 /// Prunes now and then, and tries a failed store until it works again.
 async fn upkeep(server: Arc<Server>) {
     let mut prune_at = angelia_core::clock::mono();
@@ -339,10 +410,11 @@ async fn upkeep(server: Arc<Server>) {
         if !server.store.healthy() {
             let _ = server.store.probe().await;
         }
+        server.tell_refusals().await;
         let now = angelia_core::clock::mono();
         if now >= prune_at {
             prune_at = now + PRUNE_EVERY;
-            if let Err(error) = server.store.prune().await {
+            if let Err(error) = prune(&server).await {
                 tracing::warn!(%error, "what is past its time could not be dropped");
             }
         }

@@ -15,7 +15,7 @@ pub struct Which<'a> {
 
 /// A `/link` somebody typed, found with [`link_command`](angelia_core::admission::link_command).
 /// Such a text is never delivered, and its code is never stored.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Linking {
     /// The platform it was typed on.
     pub platform: &'static str,

@@ -137,6 +137,7 @@ mod tests {
             ("client create --tenant acme", "POST /admin/clients", json!({ "tenant": "acme" })),
             ("client list", "GET /admin/clients", none.clone()),
             ("client list --tenant a", "GET /admin/clients?tenant=a", none.clone()),
+            ("client rotate c1", "POST /admin/clients/c1/rotate", json!({})),
             ("client revoke c1", "POST /admin/clients/c1/revoke", json!({})),
             ("enroll-token --tenant a", "POST /admin/enroll-tokens", json!({ "tenant": "a" })),
             (

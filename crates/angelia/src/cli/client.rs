@@ -29,6 +29,15 @@ pub(super) enum ClientCommand {
         #[arg(long)]
         tenant: Option<String>,
     },
+    /// Makes a new secret for a client; the old one is void at once.
+    ///
+    /// The client stays the same: agents that enrolled with it stay enrolled, and
+    /// may go on with the new secret. The secret is shown once.
+    #[command(after_help = "Example:\n  angelia client rotate client-2f6c")]
+    Rotate {
+        /// Its id.
+        id: String,
+    },
     /// Shuts a client out, with the tokens it has. Agents that are enrolled stay.
     #[command(after_help = "Example:\n  angelia client revoke client-2f6c")]
     Revoke {
@@ -67,6 +76,10 @@ pub(super) async fn ask(remote: &Remote, command: ClientCommand) -> Result<Answe
         ClientCommand::List { tenant } => {
             let path = with_query("/admin/clients", &[("tenant", tenant.as_deref())])?;
             Answer::new(remote.get(&path).await?, show::clients)
+        }
+        ClientCommand::Rotate { id } => {
+            let path = path(&["admin", "clients", &id, "rotate"])?;
+            Answer::new(remote.post(&path, &json!({})).await?, show::rotated_client)
         }
         ClientCommand::Revoke { id } => {
             let path = path(&["admin", "clients", &id, "revoke"])?;

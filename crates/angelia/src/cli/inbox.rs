@@ -48,13 +48,13 @@ pub(super) enum InboxCommand {
     },
 }
 
-/// Whose inbox.
+/// Whose inboxes; everybody's if nothing is said.
 #[derive(Args, Debug, Default)]
 pub(super) struct Which {
     /// Only the inbox of this gateway.
     #[arg(long, value_name = "ID")]
     gateway: Option<String>,
-    /// The gateway's tenant, where ids collide.
+    /// Only inboxes of this tenant; with --gateway, whose gateway it is.
     #[arg(long)]
     tenant: Option<String>,
 }

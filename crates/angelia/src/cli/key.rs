@@ -57,13 +57,8 @@ pub(super) async fn key(remote: &Remote, command: KeyCommand) -> Result<Answer> 
     Ok(match command {
         KeyCommand::Check => {
             let answer = remote.get("/admin/key").await?;
-            let unreadable = answer["unreadable"].as_u64().unwrap_or_default();
-            if unreadable > 0 {
-                let key = answer["key_id"].as_str().unwrap_or_default();
-                return Err(Error::internal(format!(
-                    "{unreadable} sealed values do not open with the key {key}: they are damaged, or were \
-                     sealed with another key; restore a backup together with its key"
-                )));
+            if answer["unreadable"].as_u64().unwrap_or_default() > 0 {
+                return Err(Error::internal(show::unreadable(&answer)));
             }
             Answer::new(answer, show::key)
         }

@@ -13,6 +13,12 @@ pub(super) enum WebchatCommand {
     ///
     /// With --room in a room that others may be in too; without it in a private
     /// chat with the agent.
+    ///
+    /// With --gateway or --tenant it also makes a route for the room, if it has none:
+    /// everybody who is invited there may speak to the agent (--allow any), and the
+    /// agent gets all they write (--free). The route of a private chat is for its
+    /// person. To let in fewer, make the route with route add, and invite without
+    /// --gateway and --tenant.
     #[command(after_help = "Examples:\n  angelia webchat invite --room kitchen --user ann\n  \
         angelia webchat invite --user ann --gateway gw-office")]
     Invite {

@@ -74,6 +74,14 @@ pub(crate) fn status(answer: &Value) -> String {
             );
         }
     }
+    for row in rows(answer, "damaged") {
+        let (kind, tenant, id) = (word(row, "kind"), word(row, "tenant"), word(row, "gateway_id"));
+        let _ = writeln!(
+            text,
+            "DAMAGED: the {kind} {tenant}/{id}: {}; make a new one with: angelia gateway rotate --tenant {tenant} {id}",
+            word(row, "error")
+        );
+    }
     for action in rows(answer, "ambiguous") {
         let (op, chat, why) = (word(action, "op"), word(action, "chat_id"), word(action, "error"));
         let at = moment(&action["accepted_at"]);
@@ -110,9 +118,11 @@ mod tests {
         let text = status(&json!({
             "ready": true, "sockets": 0, "pushed": 0, "settled": 0,
             "gateways": [{ "tenant": "acme", "gateway_id": "gw", "not_served": ["slack"] }],
+            "damaged": [{ "kind": "secret of a gateway", "tenant": "acme", "gateway_id": "old", "error": "moved" }],
             "ambiguous": [{ "op": "send", "chat_id": "c1", "accepted_at": 0, "error": "no answer" }],
         }));
         assert!(text.contains("acme/gw answers for slack, which this server does not have\n"), "{text}");
+        assert!(text.contains("DAMAGED: the secret of a gateway acme/old: moved; make a new one"), "{text}");
         assert!(text.contains("a send to chat c1, 1970-01-01 00:00:00.000Z: no answer\n"), "{text}");
     }
 }

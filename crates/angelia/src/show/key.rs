@@ -13,6 +13,21 @@ pub(crate) fn key(answer: &Value) -> String {
     text
 }
 
+/// What does not open, each by its name, and what to do about it.
+pub(crate) fn unreadable(answer: &Value) -> String {
+    let mut text = format!("not everything sealed opens with the key {}:\n", word(answer, "key_id"));
+    for row in rows(answer, "damaged") {
+        let (kind, name) = (word(row, "kind"), word(row, "name"));
+        let what = format!("{kind} {name}");
+        let _ = writeln!(text, "  {}: {}", what.trim_end(), word(row, "error"));
+    }
+    text.push_str(
+        "Restore a backup together with its key, or make what is lost anew: a gateway gets another secret \
+         with angelia gateway rotate",
+    );
+    text
+}
+
 pub(crate) fn rotated_key(answer: &Value) -> String {
     let mut text = format!(
         "The master key is {} now, and {} values are sealed with it. Nobody was disconnected.\n\
@@ -96,6 +111,16 @@ mod tests {
         answer["old_erased"] = false.into();
         let more = rotated_key(&answer);
         assert!(more.contains("To do: point keys.master there") && more.contains("from its log"), "{more}");
+    }
+
+    #[test]
+    fn what_does_not_open_is_named() {
+        let text = unreadable(&json!({ "key_id": "a1b2", "unreadable": 2, "damaged": [
+            { "kind": "secret of a gateway", "name": "acme/gw", "error": "damaged" },
+            { "kind": "key check", "name": null, "error": "moved" },
+        ]}));
+        assert!(text.contains("  secret of a gateway acme/gw: damaged\n"), "{text}");
+        assert!(text.contains("  key check: moved\n") && text.contains("a1b2"), "{text}");
     }
 
     #[test]

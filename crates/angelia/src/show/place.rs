@@ -49,7 +49,7 @@ pub(crate) fn route_code(answer: &Value) -> String {
 
 pub(crate) fn invitation(answer: &Value) -> String {
     let (url, key) = (word(answer, "url"), word(answer, "key"));
-    format!(
+    let mut text = format!(
         "{user} may write {place} with this key (not shown again):\n\n{key}\n\n\
          Post:    curl -H 'Authorization: Bearer {key}' -d '{{\"text\": \"hello\"}}' {url}/messages\n\
          Follow:  curl -N -H 'Authorization: Bearer {key}' {url}/events\n",
@@ -59,6 +59,25 @@ pub(crate) fn invitation(answer: &Value) -> String {
             room if room.is_empty() || room.starts_with("dm:") => "to the agent in private".to_owned(),
             room => format!("in room {room}"),
         },
+    );
+    if let Some(route) = answer.get("route") {
+        text += &opened(route);
+    }
+    text
+}
+
+/// What the route of an invitation opens, and how to narrow it.
+fn opened(route: &Value) -> String {
+    let place = word(route, "place");
+    let who = match words(route, "allow").as_slice() {
+        [any] if any == "any" => "everybody who is invited there".to_owned(),
+        people => people.join(", "),
+    };
+    let what = if route["free"] == true { "everything they write" } else { "what they write to it" };
+    format!(
+        "\nThe place {place} belongs to tenant {tenant}: its agent listens to {who} and gets {what}.\n\
+         To narrow that, use angelia route remove {place} and then angelia route add --allow.\n",
+        tenant = word(route, "tenant"),
     )
 }
 
@@ -82,5 +101,21 @@ mod tests {
         let text =
             invitation(&json!({ "user": "ann", "room": "dm:ann", "key": "k", "url": "http://x/chat" }));
         assert!(text.starts_with("ann may write to the agent in private with this key"), "{text}");
+        assert!(!text.contains("route"), "none was made: {text}");
+    }
+
+    #[test]
+    fn an_invitation_tells_whom_its_route_lets_in() {
+        let mut answer = json!({
+            "user": "ann", "room": "lab", "key": "k", "url": "http://x/chat",
+            "route": { "place": "webchat:lab", "tenant": "acme", "allow": ["any"], "free": true },
+        });
+        let text = invitation(&answer);
+        let told = "webchat:lab belongs to tenant acme: its agent listens to everybody who is invited there \
+                    and gets everything they write";
+        assert!(text.contains(told), "{text}");
+        assert!(text.contains("angelia route remove webchat:lab"), "{text}");
+        answer["route"]["allow"] = json!(["ann"]);
+        assert!(invitation(&answer).contains("its agent listens to ann and gets"));
     }
 }

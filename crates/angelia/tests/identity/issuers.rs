@@ -115,7 +115,10 @@ async fn forged_tokens_are_not_taken() {
         }
     }
     assert_eq!(desk.run(&["gateway", "list"]).await["gateways"], json!([]));
-    assert_eq!(desk.refusals().await.len(), refused, "each is in the audit log");
+    assert_eq!(desk.connector.counter("angelia_access_refused_total").await, refused, "each is counted");
+    let lines = desk.refusals().await;
+    assert_eq!(lines.len(), 1, "the same of a stranger again and again is one line: {lines:?}");
+    assert!(lines[0].starts_with("gateway.provision: refused: the identity token"), "{lines:?}");
 }
 
 #[tokio::test]
@@ -151,6 +154,8 @@ async fn an_account_service_vouches_for_bearers() {
     assert_eq!(attempt(&desk, "bearer-bob", "gw").await.0, 403, "another person of the organisation");
     assert_eq!(attempt(&desk, "bearer-eve", "gw").await.0, 403, "an organisation we do not have");
     assert_eq!(attempt(&desk, "made-up", "gw").await.0, 401);
+    issuer.know("bearer-zoe", &account("acme", "zoe@acme")).await;
     drop(issuer);
-    assert_eq!(attempt(&desk, "bearer-ann", "gw").await.0, 503, "nobody to ask is not the bearer's fault");
+    assert_eq!(attempt(&desk, "bearer-zoe", "gw-z").await.0, 503, "nobody to ask is not the bearer's fault");
+    assert_eq!(attempt(&desk, "bearer-ann", "gw").await.0, 200, "who was vouched for just now goes on");
 }

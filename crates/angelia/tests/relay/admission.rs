@@ -37,7 +37,7 @@ impl World {
         (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
     }
 
-    async fn dropped(&self, reason: &str) -> u64 {
+    pub(crate) async fn dropped(&self, reason: &str) -> u64 {
         let (_, text) = self.admin("GET", "/metrics", None).await;
         let name = format!("angelia_dropped_total{{reason=\"{reason}\"}} ");
         let line = text.as_str().unwrap().lines().find_map(|line| line.strip_prefix(&name));

@@ -21,6 +21,20 @@ fn commands_work_without_a_server_and_exit_codes_tell() {
     let folder = tempfile::tempdir().unwrap();
     let config = config(folder.path());
     assert_eq!(angelia(&config, &["status"]).status.code(), Some(5), "no server and no data");
+    for typo in [
+        &["gateway", "create", "--tenant", "acme", "gw-1"] as &[_],
+        &["route", "add", "--tenant", "acme", "--allow", "any", "webchat:lab"],
+    ] {
+        let refused = angelia(&config, typo);
+        let error = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!(refused.status.code(), Some(3), "{error}");
+        assert!(error.contains("angelia tenant create acme"), "{error}");
+    }
+    let tenants = String::from_utf8(angelia(&config, &["tenant", "list"]).stdout).unwrap();
+    assert!(tenants.contains("default") && !tenants.contains("acme"), "{tenants}");
+    for tenant in ["acme", "other"] {
+        assert!(angelia(&config, &["tenant", "create", tenant]).status.success());
+    }
     let made = angelia(&config, &["gateway", "create", "--tenant", "acme", "gw-1"]);
     let text = String::from_utf8(made.stdout).unwrap();
     assert!(made.status.success() && text.contains("GATEWAY_RELAY_SECRET="), "{text}");
@@ -40,6 +54,18 @@ fn commands_work_without_a_server_and_exit_codes_tell() {
             .status
             .success()
     );
+    for (allow, place, hint) in [
+        ("", "webchat:den", "nobody's id"),
+        ("81,,82", "webchat:den", "nobody's id"),
+        ("81, 82", "webchat:den", "no spaces"),
+        ("Any", "webchat:den", "--allow any"),
+        ("ANY", "webchat:den", "--allow any"),
+        ("any", "webchta:den", "did you mean webchat:den?"),
+    ] {
+        let refused = angelia(&config, &["route", "add", "--tenant", "acme", "--allow", allow, place]);
+        let error = String::from_utf8(refused.stderr).unwrap();
+        assert!(refused.status.code() == Some(2) && error.contains(hint), "{allow:?} {place}: {error}");
+    }
     let taken = angelia(&config, &["route", "add", "--tenant", "other", "--allow", "any", "webchat:lab"]);
     assert_eq!(taken.status.code(), Some(4));
     assert!(angelia(&config, &["route", "remove", "webchat:lab"]).status.success());
@@ -82,12 +108,16 @@ fn secrets_rest_sealed_and_a_lost_key_is_not_replaced() {
         let bytes = std::fs::read(folder.path().join("data").join(file)).unwrap_or_default();
         assert!(!bytes.windows(secret.len()).any(|window| window == secret.as_bytes()), "{file}");
     }
+    let checked = angelia(&config, &["key", "check", "--json"]);
+    let checked: serde_json::Value = serde_json::from_slice(&checked.stdout).unwrap();
+    let id = checked["key_id"].as_str().unwrap();
     let key = folder.path().join("data/master.key");
     let kept = std::fs::read_to_string(&key).unwrap();
     std::fs::remove_file(&key).unwrap();
     let lost = angelia(&config, &["status"]);
     let error = String::from_utf8(lost.stderr).unwrap();
-    assert!(!lost.status.success() && error.contains("master key"), "{error}");
+    assert!(lost.status.code() == Some(1) && error.contains("its master key"), "{error}");
+    assert!(error.contains(&format!(", {id},")), "the key it needs is {id}: {error}");
     assert!(!key.exists(), "no new key beside existing data");
     std::fs::write(&key, "0".repeat(64)).unwrap();
     let error = String::from_utf8(angelia(&config, &["status"]).stderr).unwrap();

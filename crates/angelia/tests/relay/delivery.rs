@@ -3,9 +3,22 @@
 use super::interrupt::join_as;
 use super::world::World;
 use angelia_testkit::socket::Next;
-use serde_json::json;
+use futures_util::StreamExt;
+use serde_json::{Value, json};
 use std::time::Duration;
-use tokio::time::Instant;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout};
+
+/// Long enough for whatever should happen at once, on a busy machine too.
+const SOON: Duration = Duration::from_secs(20);
+
+impl World {
+    async fn follow(&self, room: &str, key: &str) -> reqwest::Response {
+        let url = format!("{}/chat/api/rooms/{room}/events", self.connector.url());
+        self.http.get(url).bearer_auth(key).send().await.unwrap()
+    }
+}
 
 #[tokio::test]
 async fn a_frame_carries_what_gateways_need() {
@@ -84,6 +97,85 @@ async fn the_author_is_the_holder_of_the_key() {
     // Last, because the server hangs up on whoever sends too much.
     let huge = json!({ "text": "x".repeat(200_000) }).to_string();
     assert_eq!(status(post(&url, &world.key, &huge).await), 413);
+}
+
+#[tokio::test]
+async fn strangers_are_turned_away_before_their_body() {
+    let world = World::new().await;
+    let id = world.post("mine").await;
+    let address = world.connector.url().replace("http://", "");
+    for line in ["POST /chat/api/rooms/lab/messages", &format!("PUT /chat/api/rooms/lab/messages/{id}")] {
+        let mut stream = TcpStream::connect(&address).await.unwrap();
+        let head = format!(
+            "{line} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer wrong\r\ncontent-length: 60000\r\n\r\n{{"
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = [0; 12];
+        let read = timeout(SOON, stream.read_exact(&mut answer)).await;
+        read.expect("an answer without the body").unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 401", "{line}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_takes_all_the_seats_of_the_event_streams() {
+    let world = World::new().await;
+    let bob = world.invite("lab", "bob").await;
+    let mut streams = Vec::new();
+    for _ in 0..8 {
+        streams.push(world.follow("lab", &world.key).await);
+        assert_eq!(streams.last().unwrap().status(), 200);
+    }
+    let refused = world.follow("lab", &world.key).await;
+    assert_eq!(refused.status(), 429);
+    let why: Value = refused.json().await.unwrap();
+    assert!(why["error"].as_str().unwrap().contains("close one"), "{why}");
+    assert_eq!(world.follow("lab", &bob).await.status(), 200, "others have their own");
+    streams.pop();
+    let freed = async {
+        while world.follow("lab", &world.key).await.status() != 200 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(SOON, freed).await.expect("a seat that was left is free");
+}
+
+#[tokio::test]
+async fn the_streams_of_a_room_end_with_its_tenant() {
+    let world = World::new().await;
+    world.connector.gateway("acme", "gw-acme").await;
+    let args = ["webchat", "invite", "--room", "den", "--user", "zoe", "--tenant", "acme"];
+    let made = world.connector.command(&args).await;
+    let key = made["key"].as_str().unwrap();
+    let mut den = world.follow("den", key).await.bytes_stream();
+    let mut lab = world.follow("lab", &world.key).await.bytes_stream();
+    world.post_as(key, "den", &json!({ "text": "anybody?" })).await;
+    assert!(den.next().await.unwrap().is_ok(), "it is live");
+    let (status, answer) =
+        world.admin("POST", "/admin/tenants/acme/remove", Some(json!({ "confirm": "acme" }))).await;
+    assert_eq!(status, 200, "{answer}");
+    let ended = async { while den.next().await.is_some() {} };
+    timeout(SOON, ended).await.expect("the room is gone, and so are its streams");
+    assert_eq!(world.follow("den", key).await.status(), 401);
+    world.post("still here").await;
+    let shown = timeout(SOON, lab.next()).await.expect("another room").unwrap().unwrap();
+    assert!(String::from_utf8_lossy(&shown).contains("still here"));
+}
+
+#[tokio::test]
+async fn an_invitation_tells_what_its_route_opens() {
+    let world = World::new().await;
+    world.connector.gateway("acme", "gw-acme").await;
+    let invite = async |args: &[&str]| {
+        world.connector.command(&[&["webchat", "invite", "--user", "zoe"], args].concat()).await
+    };
+    let made = invite(&["--room", "den", "--tenant", "acme"]).await;
+    let route = &made["route"];
+    assert_eq!((&route["place"], &route["tenant"]), (&json!("webchat:den"), &json!("acme")), "{made}");
+    assert_eq!((&route["allow"], &route["free"]), (&json!(["any"]), &json!(true)), "{made}");
+    let made = invite(&["--tenant", "acme"]).await;
+    assert_eq!(made["route"]["allow"], json!(["zoe"]), "{made}");
+    assert_eq!(invite(&["--room", "den"]).await["route"], Value::Null, "nothing was asked for");
 }
 
 #[tokio::test]

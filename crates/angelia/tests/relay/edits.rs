@@ -15,6 +15,14 @@ impl World {
         (answer.status().as_u16(), answer.json().await.unwrap())
     }
 
+    /// Changes something that the agent does not get as it is now; answers why.
+    async fn edit_in_vain(&self, key: &str, id: &str, text: &str) -> String {
+        let (status, answer) = self.edit_as(key, id, text).await;
+        assert_eq!((status, &answer["replaced"]), (200, &json!(false)), "{answer}");
+        assert!(answer["hint"].as_str().is_some_and(|hint| !hint.is_empty()), "{answer}");
+        answer["reason"].as_str().unwrap_or_else(|| panic!("no reason in {answer}")).to_owned()
+    }
+
     async fn edit(&self, id: &str, text: &str) -> bool {
         let (status, answer) = self.edit_as(&self.key, id, text).await;
         assert_eq!(status, 200, "{answer}");
@@ -54,7 +62,7 @@ async fn what_was_delivered_is_not_delivered_again() {
     let id = world.post("first").await;
     assert_eq!(socket.take_text().await, "first");
     world.until_waiting(0).await;
-    assert!(!world.edit(&id, "second").await);
+    assert_eq!(world.edit_in_vain(&world.key, &id, "second").await, "not_waiting");
     assert_eq!(socket.next(QUIET).await, Next::Silence);
     assert_eq!(world.waiting().await, 0);
     assert_eq!(world.lines().await[0]["text"], "second");
@@ -89,17 +97,44 @@ async fn only_the_author_changes_a_line() {
 }
 
 #[tokio::test]
-async fn an_edit_does_not_ask_again_who_is_meant() {
+async fn an_edit_asks_again_who_is_meant_and_delivers_nothing_by_itself() {
     let world = World::new().await;
     world.route("default", "any", "lab").await;
     world.invite("lab", "bob").await;
     let meant = world.post("@agent hello").await;
     let chatter = world.post("chatter").await;
-    assert!(world.edit(&meant, "never mind").await);
-    assert!(!world.edit(&chatter, "@agent listen").await);
+    assert_eq!(world.edit_in_vain(&world.key, &meant, "never mind").await, "not_addressed");
+    assert_eq!(world.edit_in_vain(&world.key, &chatter, "@agent listen").await, "not_waiting");
+    assert!(world.edit(&meant, "@agent never mind").await);
     let mut socket = world.join().await;
     assert_eq!(socket.take_text().await, "never mind");
     assert_eq!(socket.next(QUIET).await, Next::Silence);
+}
+
+#[tokio::test]
+async fn an_edit_does_not_go_round_admission() {
+    let world = World::new().await;
+    let acme = world.connector.gateway("acme", "gw-acme").await;
+    world.route("default", "any", "lab").await;
+    let bob = world.invite("lab", "bob").await;
+    let posted = world.post_as(&bob, "lab", &json!({ "text": "@agent as it was" })).await;
+    let id = posted["message_id"].as_str().unwrap();
+
+    world.connector.command(&["route", "remove", "webchat:lab"]).await;
+    world.route("acme", "ann", "lab").await;
+    assert_eq!(world.edit_in_vain(&bob, id, "@agent evil").await, "author_not_allowed");
+    assert_eq!(world.lines().await[0]["text"], "@agent evil", "the room is shown it all the same");
+    world.connector.command(&["route", "remove", "webchat:lab"]).await;
+    world.route("acme", "any", "lab").await;
+    assert_eq!(world.edit_in_vain(&bob, id, "@agent for another").await, "moved");
+    world.connector.command(&["route", "remove", "webchat:*"]).await;
+    world.connector.command(&["route", "remove", "webchat:lab"]).await;
+    assert_eq!(world.edit_in_vain(&bob, id, "@agent for nobody").await, "no_route");
+
+    let mut acme = Socket::join(&world.connector.url(), &acme).await;
+    assert_eq!(acme.next(QUIET).await, Next::Silence);
+    let mut socket = world.join().await;
+    assert_eq!(socket.take_text().await, "as it was");
 }
 
 #[tokio::test]

@@ -63,8 +63,8 @@ async fn an_interrupt_frame_finds_its_conversation_within_the_tenant_only() {
     sibling.send(&json!({"type": "interrupt", "session_key": spelled, "reason": "enough"})).await;
     assert_eq!(socket.frame().await["session_key"], spelled);
 
-    let stranger = world.connector.command(&["gateway", "create", "--tenant", "other", "gw"]).await;
-    let mut stranger = Socket::join(&world.connector.url(), &credentials(&stranger)).await;
+    let stranger = world.connector.gateway("other", "gw").await;
+    let mut stranger = Socket::join(&world.connector.url(), &stranger).await;
     stranger.send(&json!({"type": "interrupt", "session_key": KEY, "reason": null})).await;
     assert_eq!(socket.next(Duration::from_millis(400)).await, Next::Silence);
 }

@@ -115,6 +115,41 @@ async fn a_private_chat_is_linked_by_its_person() {
 }
 
 #[tokio::test]
+async fn a_repeated_link_has_the_first_answer() {
+    let world = World::new().await;
+    world.connector.gateway("acme", "gw-acme").await;
+    let code = world.code(&[]).await;
+    let body = json!({ "text": format!("/link {code}"), "client_id": "c1" });
+    // Both at once, as an impatient client does, and once more.
+    let (one, two) =
+        tokio::join!(world.post_as(&world.key, "lab", &body), world.post_as(&world.key, "lab", &body));
+    let three = world.post_as(&world.key, "lab", &body).await;
+    assert!(one["answer"].as_str().is_some_and(|said| said.starts_with("Linked")), "{one}");
+    assert_eq!((&two, &three), (&one, &one));
+    assert_eq!(world.lines().await.len(), 2, "one line and one answer");
+    let spare = world.code(&[]).await;
+    let den = world.invite("den", "ann").await;
+    let first = world.post_as(&den, "den", &json!({ "text": "hello", "client_id": "c1" })).await;
+    let reused = json!({ "text": format!("/link {spare}"), "client_id": "c1" });
+    assert_eq!(world.post_as(&den, "den", &reused).await["message_id"], first["message_id"]);
+    assert!(world.route_of("webchat:den").await.is_none(), "a post with an id of before is that of before");
+    assert!(world.type_link(&den, "den", &format!("/link {spare}")).await.starts_with("Linked"));
+}
+
+#[tokio::test]
+async fn a_link_has_a_story() {
+    let world = World::new().await;
+    let body = json!({ "text": "/link wrong-7d1f", "client_id": "c1" });
+    let posted = world.post_as(&world.key, "lab", &body).await;
+    world.post_as(&world.key, "lab", &body).await;
+    assert_eq!(world.dropped("consumed").await, 1, "a repetition is not another one");
+    let story = world.connector.command(&["explain", posted["message_id"].as_str().unwrap()]).await;
+    let told = &story["drops"][0];
+    assert_eq!((&told["reason"], &told["place"]), (&json!("consumed"), &json!("webchat:lab")), "{story}");
+    assert!(!story.to_string().contains("7d1f"), "without the code: {story}");
+}
+
+#[tokio::test]
 async fn ten_wrong_codes_are_enough() {
     let world = World::new().await;
     world.connector.gateway("acme", "gw-acme").await;

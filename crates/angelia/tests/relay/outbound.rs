@@ -1,6 +1,6 @@
 //! What an agent may do, and the one answer it gets.
 
-use super::world::{World, credentials};
+use super::world::World;
 use angelia_testkit::socket::Socket;
 use serde_json::json;
 use std::collections::HashMap;
@@ -49,8 +49,8 @@ async fn long_texts_are_split_and_the_first_id_is_returned() {
 #[tokio::test]
 async fn what_is_not_allowed_is_declined_alike() {
     let world = World::new().await;
-    let stranger = world.connector.command(&["gateway", "create", "--tenant", "other", "gw2"]).await;
-    let mut stranger = Socket::join(&world.connector.url(), &credentials(&stranger)).await;
+    let stranger = world.connector.gateway("other", "gw2").await;
+    let mut stranger = Socket::join(&world.connector.url(), &stranger).await;
     let mut declined = Vec::new();
     for chat in ["web-lab", "web-nowhere", "12345", "discord", ""] {
         for op in ["send", "edit", "typing", "get_chat_info"] {

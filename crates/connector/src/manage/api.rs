@@ -69,6 +69,9 @@ const OPERATIONS: &[Operation] = &[
     make::<clients::CreateClient>("/admin/clients", "Makes a client; its secret is shown once.", || {
         post(clients::create)
     }),
+    act::<Nothing>("/admin/clients/{id}/rotate", "Makes a new secret, shown once; the old one is void.", || {
+        post(clients::rotate)
+    }),
     act::<Nothing>("/admin/clients/{id}/revoke", "Ends a client and its tokens.", || post(clients::revoke)),
     make::<clients::MintToken>("/admin/enroll-tokens", "Makes a single-use enrolment token.", || {
         post(clients::mint_token)

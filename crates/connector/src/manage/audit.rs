@@ -3,13 +3,13 @@
 use super::admin::answer;
 use crate::server::Server;
 use crate::telemetry::Counter;
-use angelia_core::audit::{Actor, Deed};
-use angelia_core::clock;
+use angelia_core::audit::{Actor, Deed, Refusals};
+use angelia_core::clock::{self, Mono};
 use angelia_core::error::{Error, Kind};
-use angelia_core::identity::Attempts;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
+use futures_util::future::join_all;
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,10 +18,8 @@ use std::time::Duration;
 /// Lines in one answer, unless said otherwise and at the most.
 const PAGE: usize = 100;
 const MAX_PAGE: usize = 10_000;
-/// Refusals written down in a minute, and in a day. Strangers decide how many
-/// there are, and each is a row that stays; the others are counted.
-const A_MINUTE: (usize, Duration) = (60, Duration::from_secs(60));
-const A_DAY: (usize, Duration) = (2_000, Duration::from_secs(24 * 3600));
+/// How long a server that stops waits for its last lines: not for a broken disk.
+const LAST_LINES: Duration = Duration::from_secs(1);
 
 /// Which lines.
 #[derive(Deserialize)]
@@ -39,21 +37,13 @@ pub(super) async fn list(State(server): State<Arc<Server>>, Query(wanted): Query
     answer(StatusCode::OK, lines.map(|lines| json!({ "audit": lines })))
 }
 
-/// How many refusals were written down lately.
-pub(crate) struct RefusalLog(Mutex<[Attempts; 2]>);
-
-impl Default for RefusalLog {
-    fn default() -> Self {
-        Self(Mutex::new([A_MINUTE, A_DAY].map(|(most, span)| Attempts::new(most, span))))
-    }
-}
+/// Which refusals were written down lately, and which were only counted.
+#[derive(Default)]
+pub(crate) struct RefusalLog(Mutex<Refusals>);
 
 impl RefusalLog {
-    fn has_room(&self) -> bool {
-        let mut spans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = clock::mono();
-        let room = spans.iter_mut().all(|span| span.has_room(now));
-        room && spans.iter_mut().all(|span| span.note(now))
+    fn with(&self, change: impl FnOnce(&mut Refusals, Mono) -> Vec<Deed>) -> Vec<Deed> {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner), clock::mono())
     }
 }
 
@@ -71,9 +61,27 @@ impl Server {
             return;
         }
         self.metrics.count(Counter::AccessRefused);
-        if self.refusals.has_room() {
-            let deed = Deed::refused(actor, action, tenant, target, &error.to_string());
-            if let Err(error) = self.store.audit(deed).await {
+        let deed = Deed::refused(actor, action, tenant, target, &error.to_string());
+        self.write_down(self.refusals.with(|log, now| log.note(now, deed))).await;
+    }
+
+    /// Writes how many refusals were only counted, of those whose time is over.
+    pub(crate) async fn tell_refusals(&self) {
+        self.write_down(self.refusals.with(Refusals::due)).await;
+    }
+
+    /// The same for all of them, before the server stops.
+    pub(crate) async fn close_refusals(&self) {
+        let written = self.write_down(self.refusals.with(Refusals::close));
+        if tokio::time::timeout(LAST_LINES, written).await.is_err() {
+            tracing::warn!("how many refusals were only counted could not be written down in time");
+        }
+    }
+
+    async fn write_down(&self, lines: Vec<Deed>) {
+        // All at once, which the store makes one commit of.
+        for written in join_all(lines.into_iter().map(|line| self.store.audit(line))).await {
+            if let Err(error) = written {
                 tracing::warn!(%error, "a refusal could not be written down");
             }
         }

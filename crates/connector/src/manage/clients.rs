@@ -79,6 +79,16 @@ pub(super) async fn list(State(server): State<Arc<Server>>, Query(of): Query<Of>
     answer(StatusCode::OK, clients)
 }
 
+pub(super) async fn rotate(State(server): State<Arc<Server>>, Path(id): Path<String>) -> Response {
+    let rotate = async {
+        let secret = Secret::mint();
+        let client =
+            server.store.rotate_client(&id, fingerprint(secret.expose()), &Actor::operator()).await?;
+        Ok(with_secret(&server, &client, &secret))
+    };
+    answer(StatusCode::OK, rotate.await)
+}
+
 pub(super) async fn revoke(State(server): State<Arc<Server>>, Path(id): Path<String>) -> Response {
     answer(StatusCode::OK, server.store.revoke_client(&id, &Actor::operator()).await)
 }

@@ -39,22 +39,25 @@ impl Doorkeeper {
 
     /// Uses a code up and lets the new route count; answers its tenant.
     async fn use_code(&self, typed: &Linking, by: &Actor) -> Result<String> {
-        let server = &self.server;
-        let _turn = server.changing.lock().await;
-        let taken = |route: &Route| {
-            let same_bot = route.bot.is_none() || typed.bot.is_none() || route.bot == typed.bot;
-            route.place == typed.place && same_bot
-        };
-        // The store knows of routes for the same bot only.
-        if server.roster.routes().iter().any(taken) {
-            return Err(Error::conflict(format!("{} has a route", typed.place)));
-        }
-        let code = fingerprint(typed.code.expose());
-        let bot = typed.bot.as_deref();
-        let tenant = server.store.use_link_code(code, &typed.place, bot, &typed.author, by).await?;
-        server.roster.set_routes(server.store.routes().await?);
-        Ok(tenant)
+        let (typed, by) = (typed.clone(), by.clone());
+        self.server.change(move |server| async move { linked(&server, &typed, &by).await }).await
     }
+}
+
+async fn linked(server: &Server, typed: &Linking, by: &Actor) -> Result<String> {
+    let taken = |route: &Route| {
+        let same_bot = route.bot.is_none() || typed.bot.is_none() || route.bot == typed.bot;
+        route.place == typed.place && same_bot
+    };
+    // The store knows of routes for the same bot only.
+    if server.roster.routes().iter().any(taken) {
+        return Err(Error::conflict(format!("{} has a route", typed.place)));
+    }
+    let code = fingerprint(typed.code.expose());
+    let bot = typed.bot.as_deref();
+    let tenant = server.store.use_link_code(code, &typed.place, bot, &typed.author, by).await?;
+    server.roster.set_routes(server.store.routes().await?);
+    Ok(tenant)
 }
 
 impl Admit for Doorkeeper {

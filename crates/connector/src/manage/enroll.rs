@@ -5,25 +5,32 @@
 //! endpoint and route keys grant nothing.
 
 use super::admin::answer;
-use super::bearer::proven;
+use super::bearer::{proven, tenant_of};
 use super::gateways::{check_display_name, check_wake_url};
 use super::roster::bound_to;
+use crate::relay::Ending;
 use crate::server::Server;
 use angelia_core::audit::Actor;
 use angelia_core::clock;
 use angelia_core::error::{Error, Kind, Result};
-use angelia_core::identity::{GatewayRecord, Proof, Provision, ROTATION_WINDOW, check_name, judge_provision};
+use angelia_core::identity::{
+    GatewayRecord, MAX_NAME, Proof, Provision, ROTATION_WINDOW, check_name, judge_provision,
+};
 use angelia_core::secret::{Secret, fingerprint};
 use angelia_core::store::{GatewayChange, NewGateway};
-use axum::extract::State;
+use axum::body::Body;
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::error::Category;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
+/// Largest body of either request.
+const MAX_BODY: usize = 64 * 1024;
 /// Most bots one gateway fronts.
 const MAX_FRONTS: usize = 32;
 
@@ -34,25 +41,37 @@ struct Enroll {
     gateway_id: String,
 }
 
-pub(crate) async fn enroll(State(server): State<Arc<Server>>, headers: HeaderMap, body: Bytes) -> Response {
+pub(crate) async fn enroll(State(server): State<Arc<Server>>, request: Request) -> Response {
     let mut attempt = Attempt::new("gateway.enroll");
     let enrolled = async {
-        let proof = attempt.prove(&server, &headers).await?;
-        let ask: Enroll = read(&body)?;
+        let (head, body) = request.into_parts();
+        let proof = attempt.prove(&server, &head.headers).await?;
+        let ask: Enroll = read(&read_body(body, MAX_BODY).await?)?;
         attempt.target = ask.gateway_id.clone();
         check_name("gateway id", &ask.gateway_id)?;
-        let _turn = server.changing.lock().await;
-        let secret = Secret::mint();
-        let new = new_gateway(&server, &attempt.tenant, &ask.gateway_id, &secret, &proof)?;
-        let token = fingerprint(&ask.enrollment_token);
-        let old_until = clock::wall().after(ROTATION_WINDOW);
-        let stored = server.store.enroll(token, new, old_until, &attempt.actor).await?;
-        let record = server.take_in(stored)?;
-        tracing::info!(tenant = %record.tenant, gateway = %record.gateway_id, "a gateway enrolled");
-        granted(&server, &record, &secret).await
+        let _turn = server.self_service().await?;
+        let (tenant, actor) = (attempt.tenant.clone(), attempt.actor.clone());
+        server.change(move |server| async move { enrolled(&server, tenant, &proof, ask, &actor).await }).await
     };
     let enrolled = enrolled.await;
     attempt.finish(&server, enrolled).await
+}
+
+async fn enrolled(
+    server: &Server,
+    tenant: String,
+    proof: &Proof,
+    ask: Enroll,
+    actor: &Actor,
+) -> Result<Value> {
+    still_proven(server, &tenant, proof).await?;
+    let secret = Secret::mint();
+    let new = new_gateway(server, &tenant, &ask.gateway_id, &secret, proof)?;
+    let token = fingerprint(&ask.enrollment_token);
+    let old_until = clock::wall().after(ROTATION_WINDOW);
+    let record = server.take_in(server.store.enroll(token, new, old_until, actor).await?).await?;
+    tracing::info!(tenant = %record.tenant, gateway = %record.gateway_id, "a gateway enrolled");
+    granted(server, &record, &secret).await
 }
 
 #[derive(Deserialize)]
@@ -71,21 +90,24 @@ struct Provisioning {
     display_name: Option<String>,
 }
 
-pub(crate) async fn provision(
-    State(server): State<Arc<Server>>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response {
+pub(crate) async fn provision(State(server): State<Arc<Server>>, request: Request) -> Response {
     let mut attempt = Attempt::new("gateway.provision");
     let provisioned = async {
-        let proof = attempt.prove(&server, &headers).await?;
-        let ask: Provisioning = read(&body)?;
+        let (head, body) = request.into_parts();
+        let proof = attempt.prove(&server, &head.headers).await?;
+        let ask: Provisioning = read(&read_body(body, MAX_BODY).await?)?;
         attempt.target = ask.gateway_id.clone();
         check(&ask)?;
-        let _turn = server.changing.lock().await;
-        let (record, secret) = secret_for(&server, &attempt, &proof, &ask).await?;
-        note_front(&server, &record, &ask).await?;
-        granted(&server, &record, &secret).await
+        let _turn = server.self_service().await?;
+        let (tenant, actor) = (attempt.tenant.clone(), attempt.actor.clone());
+        let provision = move |server: Arc<Server>| async move {
+            still_proven(&server, &tenant, &proof).await?;
+            let asking = Asking { server: &server, tenant: &tenant, proof: &proof, ask: &ask, actor: &actor };
+            let (record, secret) = asking.secret().await?;
+            asking.note_front(&record).await?;
+            granted(&server, &record, &secret).await
+        };
+        server.change(provision).await
     };
     let provisioned = provisioned.await;
     attempt.finish(&server, provisioned).await
@@ -100,43 +122,6 @@ fn check(ask: &Provisioning) -> Result<()> {
         check_wake_url(url)?;
     }
     ask.display_name.as_deref().map_or(Ok(()), check_display_name)
-}
-
-/// The gateway's record and the secret its subject gets: the same one for a
-/// day, so that several provisions of one start agree.
-async fn secret_for(
-    server: &Server,
-    attempt: &Attempt,
-    proof: &Proof,
-    ask: &Provisioning,
-) -> Result<(Arc<GatewayRecord>, Secret)> {
-    let known = server.roster.find(&attempt.tenant, &ask.gateway_id);
-    let secret = Secret::mint();
-    match (judge_provision(known.as_deref(), &proof.subject, clock::wall())?, known) {
-        (Provision::Same, Some(record)) => {
-            let secret = record.secrets.iter().find(|secret| secret.valid_until.is_none());
-            let secret = secret.ok_or_else(|| Error::internal("this gateway has no secret"))?.secret.clone();
-            Ok((keep_up(server, attempt, proof, &record, ask).await?, secret))
-        }
-        (Provision::Renew, Some(record)) => {
-            let (tenant, id) = (&record.tenant, &record.gateway_id);
-            let sealed = server.seal(&secret, &bound_to(tenant, id))?;
-            let old_until = clock::wall().after(ROTATION_WINDOW);
-            let stored = server.store.rotate_gateway(tenant, id, sealed, old_until, &attempt.actor).await?;
-            let record = server.take_in(stored)?;
-            Ok((keep_up(server, attempt, proof, &record, ask).await?, secret))
-        }
-        _ => {
-            let new = NewGateway {
-                instance: ask.instance_id.clone(),
-                wake_url: ask.wake_url.clone(),
-                display_name: ask.display_name.clone(),
-                ..new_gateway(server, &attempt.tenant, &ask.gateway_id, &secret, proof)?
-            };
-            let stored = server.store.create_gateway(new, &attempt.actor).await?;
-            Ok((server.take_in(stored)?, secret))
-        }
-    }
 }
 
 fn new_gateway(
@@ -157,53 +142,98 @@ fn new_gateway(
     })
 }
 
-/// Takes over what a known gateway says differently now. What it leaves out stays.
-async fn keep_up(
-    server: &Server,
-    attempt: &Attempt,
-    proof: &Proof,
-    record: &Arc<GatewayRecord>,
-    ask: &Provisioning,
-) -> Result<Arc<GatewayRecord>> {
-    let wake_url = ask.wake_url.as_ref().filter(|url| record.wake_url.as_ref() != Some(*url));
-    let name = ask.display_name.as_ref().filter(|name| record.display_name.as_ref() != Some(*name));
-    let instance = ask.instance_id.as_ref().filter(|name| record.instance_name != **name);
-    if wake_url.is_none() && name.is_none() && instance.is_none() {
-        return Ok(record.clone());
-    }
-    let change = GatewayChange {
-        wake_url: wake_url.map(|url| Some(url.clone())),
-        display_name: name.map(|name| Some(name.clone())),
-        instance: instance.cloned(),
-        subject: Some(proof.subject.clone()),
-    };
-    let (tenant, id) = (&record.tenant, &record.gateway_id);
-    match server.store.change_gateway(tenant, id, change.clone(), &attempt.actor).await {
-        Ok(stored) => server.take_in(stored),
-        // What waits in its old inbox would be left behind: it moves at a later start.
-        Err(error) if error.kind() == Kind::Conflict && change.instance.is_some() => {
-            tracing::warn!(%tenant, gateway = %id, %error, "the instance id stays as it was");
-            let change = GatewayChange { instance: None, ..change };
-            server.take_in(server.store.change_gateway(tenant, id, change, &attempt.actor).await?)
-        }
-        Err(error) => Err(error),
-    }
+/// A provision request whose tenant is proven.
+struct Asking<'a> {
+    server: &'a Server,
+    tenant: &'a str,
+    proof: &'a Proof,
+    ask: &'a Provisioning,
+    actor: &'a Actor,
 }
 
-/// Remembers which bot the gateway answers for: a tie-break among its tenant's own.
-async fn note_front(server: &Server, record: &GatewayRecord, ask: &Provisioning) -> Result<()> {
-    let Some(platform) = ask.platform.as_deref().filter(|platform| *platform != "relay") else {
-        return Ok(());
-    };
-    let bot = ask.bot_id.clone().unwrap_or_default();
-    if platform.is_empty() || platform.len() > 64 || bot.len() > 128 {
-        return Ok(());
+impl Asking<'_> {
+    /// The gateway's record and the secret its subject gets: the same one for a
+    /// day, so that several provisions of one start agree.
+    async fn secret(&self) -> Result<(Arc<GatewayRecord>, Secret)> {
+        let Self { server, tenant, proof, ask, actor } = self;
+        let known = server.roster.find(tenant, &ask.gateway_id);
+        let secret = Secret::mint();
+        match (judge_provision(known.as_deref(), &proof.subject, clock::wall())?, known) {
+            (Provision::Same, Some(record)) => {
+                let secret = record.secrets.iter().find(|secret| secret.valid_until.is_none());
+                let secret = secret.ok_or_else(|| Error::internal("this gateway has no secret"))?.secret.clone();
+                Ok((self.keep_up(&record).await?, secret))
+            }
+            (Provision::Renew, Some(record)) => {
+                let id = &record.gateway_id;
+                let sealed = server.seal(&secret, &bound_to(tenant, id))?;
+                let old_until = clock::wall().after(ROTATION_WINDOW);
+                let stored = server.store.rotate_gateway(tenant, id, sealed, old_until, actor).await?;
+                let record = server.take_in(stored).await?;
+                Ok((self.keep_up(&record).await?, secret))
+            }
+            _ => {
+                let new = NewGateway {
+                    instance: ask.instance_id.clone(),
+                    wake_url: ask.wake_url.clone(),
+                    display_name: ask.display_name.clone(),
+                    ..new_gateway(server, tenant, &ask.gateway_id, &secret, proof)?
+                };
+                let stored = server.store.create_gateway(new, actor).await?;
+                Ok((server.take_in(stored).await?, secret))
+            }
+        }
     }
-    let mut fronts = server.roster.fronts(record.instance);
-    if fronts.len() < MAX_FRONTS && fronts.insert((platform.to_owned(), bot)) {
-        server.keep_fronts(record.instance, fronts).await?;
+
+    /// Takes over what a known gateway says differently now. What it leaves out stays.
+    async fn keep_up(&self, record: &Arc<GatewayRecord>) -> Result<Arc<GatewayRecord>> {
+        let Self { server, tenant, proof, ask, actor } = self;
+        let wake_url = ask.wake_url.as_ref().filter(|url| record.wake_url.as_ref() != Some(*url));
+        let name = ask.display_name.as_ref().filter(|name| record.display_name.as_ref() != Some(*name));
+        let instance = ask.instance_id.as_ref().filter(|name| record.instance_name != **name);
+        if wake_url.is_none() && name.is_none() && instance.is_none() {
+            return Ok(record.clone());
+        }
+        let change = GatewayChange {
+            wake_url: wake_url.map(|url| Some(url.clone())),
+            display_name: name.map(|name| Some(name.clone())),
+            instance: instance.cloned(),
+            subject: Some(proof.subject.clone()),
+        };
+        server.may_change(record)?;
+        let id = &record.gateway_id;
+        let stored = match server.store.change_gateway(tenant, id, change.clone(), actor).await {
+            // What waits in its old inbox would be left behind: it moves at a later start.
+            Err(error) if error.kind() == Kind::Conflict && change.instance.is_some() => {
+                tracing::warn!(%tenant, gateway = %id, %error, "the instance id stays as it was");
+                let change = GatewayChange { instance: None, ..change };
+                server.store.change_gateway(tenant, id, change, actor).await?
+            }
+            stored => stored?,
+        };
+        let now = server.take_in(stored).await?;
+        if now.instance != record.instance {
+            // A socket of the process before comes back to the new inbox.
+            server.registry.end(record, Ending::Shutdown);
+        }
+        Ok(now)
     }
-    Ok(())
+
+    /// Remembers which bot the gateway answers for: a tie-break among its tenant's own.
+    async fn note_front(&self, record: &GatewayRecord) -> Result<()> {
+        let Some(platform) = self.ask.platform.as_deref().filter(|platform| *platform != "relay") else {
+            return Ok(());
+        };
+        let bot = self.ask.bot_id.clone().unwrap_or_default();
+        if platform.is_empty() || platform.len().max(bot.len()) > MAX_NAME {
+            return Ok(());
+        }
+        let mut fronts = self.server.roster.fronts(record.instance);
+        if fronts.len() < MAX_FRONTS && fronts.insert((platform.to_owned(), bot)) {
+            self.server.keep_fronts(record.instance, fronts).await?;
+        }
+        Ok(())
+    }
 }
 
 /// What a gateway is told: its secret, and the tenant's real routes.
@@ -256,6 +286,30 @@ impl Attempt {
 }
 
 /// Reads a body. Keys we do not know may come from newer gateways and are let be.
+/// What was sent is never repeated: it may hold a token.
 pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
-    serde_json::from_slice(body).map_err(|error| Error::invalid(format!("the body cannot be read: {error}")))
+    serde_json::from_slice(body).map_err(|error| {
+        let text = error.to_string();
+        Error::invalid(match error.classify() {
+            Category::Data if text.starts_with("missing field") => format!("the body is incomplete: {text}"),
+            Category::Data => "something in the body has the wrong type".into(),
+            _ => "the body is no JSON".to_owned(),
+        })
+    })
+}
+
+/// Takes a body once its sender is known.
+pub(super) async fn read_body(body: Body, most: usize) -> Result<Bytes> {
+    axum::body::to_bytes(body, most)
+        .await
+        .map_err(|_| Error::invalid(format!("the body is larger than {most} bytes, or broke off")))
+}
+
+/// Asks once more, when nothing can change any more until the gateway is
+/// stored: a tenant, link or client may have gone since the proof.
+async fn still_proven(server: &Server, tenant: &str, proof: &Proof) -> Result<()> {
+    if tenant_of(server, proof).await?.as_deref() == Some(tenant) {
+        return Ok(());
+    }
+    Err(Error::new(Kind::Forbidden, "this tenant or client is not known any more"))
 }

@@ -39,8 +39,7 @@ pub(super) struct Create {
 }
 
 pub(super) async fn create(State(server): State<Arc<Server>>, Json(body): Json<Create>) -> Response {
-    let create = async {
-        let _turn = server.changing.lock().await;
+    let create = server.change(move |server| async move {
         let tenant = body.tenant.unwrap_or_else(|| DEFAULT_TENANT.into());
         let gateway_id = body.gateway_id.unwrap_or_else(|| format!("gw-{}", random_hex::<4>()));
         check_name("tenant", &tenant)?;
@@ -59,9 +58,9 @@ pub(super) async fn create(State(server): State<Arc<Server>>, Json(body): Json<C
             subject: None,
         };
         let stored = server.store.create_gateway(new, &Actor::operator()).await?;
-        let record = server.take_in(stored)?;
+        let record = server.take_in(stored).await?;
         Ok(with_secret(&server, &record, &secret))
-    };
+    });
     answer(StatusCode::CREATED, create.await)
 }
 
@@ -147,20 +146,19 @@ pub(super) async fn set(
     Path(id): Path<String>,
     Json(body): Json<Change>,
 ) -> Response {
-    let set = async {
-        let _turn = server.changing.lock().await;
+    let set = server.change(move |server| async move {
         let before = gateway(&server, body.tenant.as_deref(), &id)?;
         let change = body.read()?;
         let (tenant, id) = (&before.tenant, &before.gateway_id);
         let record =
-            server.take_in(server.store.change_gateway(tenant, id, change, &Actor::operator()).await?)?;
+            server.take_in(server.store.change_gateway(tenant, id, change, &Actor::operator()).await?).await?;
         if record.instance != before.instance {
             // It comes back at once, to its new inbox.
             server.registry.end(&before, Ending::Shutdown);
         }
         server.wake.start_over(record.instance);
         Ok(describe(&server, &record))
-    };
+    });
     answer(StatusCode::OK, set.await)
 }
 
@@ -169,13 +167,12 @@ pub(super) async fn make_default(
     Path(id): Path<String>,
     Json(body): Json<Change>,
 ) -> Response {
-    let make = async {
-        let _turn = server.changing.lock().await;
+    let make = server.change(move |server| async move {
         let record = gateway(&server, body.tenant.as_deref(), &id)?;
         server.store.set_default_instance(&record.tenant, record.instance, &Actor::operator()).await?;
-        server.roster.set_default(record.tenant.clone(), record.instance);
+        server.roster.set_default(&record.tenant, Some(record.instance));
         Ok(describe(&server, &record))
-    };
+    });
     answer(StatusCode::OK, make.await)
 }
 
@@ -184,8 +181,7 @@ pub(super) async fn rotate(
     Path(id): Path<String>,
     Json(body): Json<Change>,
 ) -> Response {
-    let rotate = async {
-        let _turn = server.changing.lock().await;
+    let rotate = server.change(move |server| async move {
         let record = gateway(&server, body.tenant.as_deref(), &id)?;
         if record.revoked_at.is_some() {
             return Err(Error::conflict(format!("gateway {id:?} is revoked; make a new one")));
@@ -196,9 +192,9 @@ pub(super) async fn rotate(
         let old_until = clock::wall().after(ROTATION_WINDOW);
         let (tenant, id) = (&record.tenant, &record.gateway_id);
         let stored = server.store.rotate_gateway(tenant, id, sealed, old_until, &Actor::operator()).await?;
-        let record = server.take_in(stored)?;
+        let record = server.take_in(stored).await?;
         Ok(with_secret(&server, &record, &secret))
-    };
+    });
     answer(StatusCode::OK, rotate.await)
 }
 
@@ -207,15 +203,14 @@ pub(super) async fn revoke(
     Path(id): Path<String>,
     Json(body): Json<Change>,
 ) -> Response {
-    let revoke = async {
-        let _turn = server.changing.lock().await;
+    let revoke = server.change(move |server| async move {
         let record = gateway(&server, body.tenant.as_deref(), &id)?;
         let (tenant, id) = (&record.tenant, &record.gateway_id);
-        let record = server.take_in(server.store.revoke_gateway(tenant, id, &Actor::operator()).await?)?;
+        let record = server.take_in(server.store.revoke_gateway(tenant, id, &Actor::operator()).await?).await?;
         server.registry.end(&record, Ending::Revoked);
         tracing::info!(tenant = %record.tenant, gateway = %record.gateway_id, "a gateway was revoked");
         Ok(describe(&server, &record))
-    };
+    });
     answer(StatusCode::OK, revoke.await)
 }
 
@@ -227,7 +222,7 @@ fn describe(server: &Server, record: &GatewayRecord) -> Value {
         "tenant": record.tenant,
         "gateway_id": record.gateway_id,
         "instance": record.instance_name,
-        "connected": server.registry.is_live(record.instance),
+        "connected": server.registry.is_connected(record),
         "idle": server.registry.standing(record.instance).idle,
         "default": server.roster.is_default(&record.tenant, record.instance),
         "wake_url": record.wake_url,

@@ -6,6 +6,7 @@ use crate::server::Server;
 use angelia_core::audit::{Actor, Deed};
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{InstanceId, Seq};
+use angelia_core::store::{Later, Listed};
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
@@ -18,10 +19,11 @@ use std::sync::Arc;
 /// Entries in one listing.
 const PAGE: usize = 1_000;
 
-/// Which inbox, and which of its entries.
+/// Which inboxes, and which of their entries.
 #[derive(Deserialize, Default, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Selection {
+    /// All inboxes of a tenant, or whose gateway it is.
     #[serde(default)]
     tenant: Option<String>,
     #[serde(default)]
@@ -32,27 +34,97 @@ pub(super) struct Selection {
     dead: bool,
 }
 
+/// The inboxes that a selection means, and what to call them.
+struct Chosen {
+    /// `None` for all there are.
+    instances: Option<Vec<InstanceId>>,
+    tenant: String,
+    gateway: String,
+}
+
+impl Chosen {
+    fn holds(&self, instance: InstanceId) -> bool {
+        self.instances.as_ref().is_none_or(|chosen| chosen.contains(&instance))
+    }
+
+    fn words(&self) -> &'static str {
+        match (&self.instances, self.gateway.as_str()) {
+            (None, _) => "every tenant",
+            (Some(_), "") => "the tenant",
+            (Some(_), _) => "the gateway",
+        }
+    }
+
+    /// One by one, as the store takes them; all at once where nothing was chosen.
+    fn each(&self) -> Vec<Option<InstanceId>> {
+        self.instances.as_ref().map_or(vec![None], |chosen| chosen.iter().copied().map(Some).collect())
+    }
+}
+
 impl Selection {
-    /// The instance of the named gateway; `None` if none is named.
-    fn instance(&self, server: &Server) -> Result<Option<InstanceId>> {
-        let record = |id| gateway(server, self.tenant.as_deref(), id);
-        self.gateway.as_deref().map(record).transpose().map(|found| found.map(|record| record.instance))
+    /// The inboxes it means: of a gateway, else of a tenant, else all.
+    async fn choose(&self, server: &Server) -> Result<Chosen> {
+        if let Some(id) = &self.gateway {
+            let record = gateway(server, self.tenant.as_deref(), id)?;
+            let (tenant, gateway) = (record.tenant.clone(), record.gateway_id.clone());
+            return Ok(Chosen { instances: Some(vec![record.instance]), tenant, gateway });
+        }
+        let Some(tenant) = &self.tenant else {
+            return Ok(Chosen { instances: None, tenant: String::new(), gateway: String::new() });
+        };
+        if !server.store.tenants().await?.contains(tenant) {
+            return Err(Error::not_found(format!("there is no tenant {tenant:?}")));
+        }
+        let mut instances = server.store.instances().await?;
+        instances.retain(|instance| instance.tenant == *tenant);
+        let instances = instances.iter().map(|instance| instance.instance).collect();
+        Ok(Chosen { instances: Some(instances), tenant: tenant.clone(), gateway: String::new() })
     }
 
-    /// Writes down what the operator did to how many entries.
-    async fn note(&self, server: &Server, action: &'static str, count: u64) -> Result<()> {
-        let (tenant, gateway) = (self.tenant.as_deref(), self.gateway.as_deref());
-        let entry = self.entry.as_deref().unwrap_or("all dead letters");
-        let deed =
-            Deed::done(&Actor::operator(), action, tenant.unwrap_or_default(), gateway.unwrap_or_default());
-        server.store.audit(deed.with(format!("{entry}: {count}"))).await
-    }
-
-    fn seq(&self) -> Result<Option<Seq>> {
+    /// The entry it names, in the inboxes it means; `None` if it names none.
+    async fn named(&self, server: &Server, chosen: &Chosen) -> Result<Option<Listed>> {
         let Some(text) = &self.entry else { return Ok(None) };
-        let seq = Seq::from_buffer_id(text);
-        seq.map(Some).ok_or_else(|| Error::invalid(format!("{text:?} is not an entry; they look like b123")))
+        let seq = Seq::from_buffer_id(text)
+            .ok_or_else(|| Error::invalid(format!("{text:?} is not an entry; they look like b123")))?;
+        let entry = server.store.entry(seq).await?.filter(|entry| chosen.holds(entry.instance));
+        entry.map(Some).ok_or_else(|| gone(text))
     }
+
+    /// Does something to the named entry, or to every chosen inbox, and writes it down.
+    async fn act<'a>(
+        &self,
+        server: &'a Server,
+        action: &'static str,
+        act: impl Fn(Option<InstanceId>, Option<Seq>) -> Later<'a, u64>,
+    ) -> Result<u64> {
+        let chosen = self.choose(server).await?;
+        let Some(entry) = self.named(server, &chosen).await? else {
+            let mut count = 0;
+            for instance in chosen.each() {
+                count += act(instance, None).await?;
+            }
+            let what = format!("all dead letters of {}", chosen.words());
+            let deed = Deed::done(&Actor::operator(), action, &chosen.tenant, &chosen.gateway);
+            server.store.audit(deed.with(format!("{what}: {count}"))).await?;
+            return Ok(count);
+        };
+        let id = entry.seq.buffer_id();
+        let count = act(Some(entry.instance), Some(entry.seq)).await?;
+        if count == 0 {
+            return Err(gone(&id));
+        }
+        let instances = server.store.instances().await?;
+        let owner = instances.iter().find(|known| known.instance == entry.instance);
+        let (tenant, name) = owner.map_or(("", ""), |owner| (&owner.tenant, &owner.name));
+        server.store.audit(Deed::done(&Actor::operator(), action, tenant, name).with(id)).await?;
+        Ok(count)
+    }
+}
+
+fn gone(entry: &str) -> Error {
+    Error::not_found(format!(
+        "there is no entry {entry}; it was delivered, thrown away or never here: angelia explain {entry}"
+    ))
 }
 
 pub(super) async fn list_inboxes(
@@ -60,9 +132,9 @@ pub(super) async fn list_inboxes(
     Query(selection): Query<Selection>,
 ) -> Response {
     let list = async {
-        let wanted = selection.instance(&server)?;
+        let chosen = selection.choose(&server).await?;
         let mut inboxes = server.store.inboxes().await?;
-        inboxes.retain(|inbox| wanted.is_none_or(|instance| instance == inbox.instance));
+        inboxes.retain(|inbox| chosen.holds(inbox.instance));
         Ok(json!({ "inboxes": inboxes }))
     };
     answer(StatusCode::OK, list.await)
@@ -73,11 +145,19 @@ pub(super) async fn list_entries(
     Query(selection): Query<Selection>,
 ) -> Response {
     let list = async {
-        let instance = selection.instance(&server)?;
-        let mut entries = server.store.entries(instance, selection.dead, PAGE).await?;
-        if let Some(seq) = selection.seq()? {
-            entries.retain(|entry| entry.seq == seq);
+        let chosen = selection.choose(&server).await?;
+        if let Some(entry) = selection.named(&server, &chosen).await? {
+            if selection.dead && entry.dead_at.is_none() {
+                return Err(Error::not_found(format!("{} is no dead letter", entry.seq.buffer_id())));
+            }
+            return Ok(json!({ "entries": [entry] }));
         }
+        let mut entries = Vec::new();
+        for instance in chosen.each() {
+            entries.extend(server.store.entries(instance, selection.dead, PAGE).await?);
+        }
+        entries.sort_unstable_by_key(|entry| entry.seq);
+        entries.truncate(PAGE);
         Ok(json!({ "entries": entries }))
     };
     answer(StatusCode::OK, list.await)
@@ -85,20 +165,24 @@ pub(super) async fn list_entries(
 
 pub(super) async fn redrive(State(server): State<Arc<Server>>, Json(selection): Json<Selection>) -> Response {
     let redrive = async {
-        let count = server.store.redrive(selection.instance(&server)?, selection.seq()?).await?;
-        selection.note(&server, "inbox.redrive", count).await?;
+        let chosen = selection.choose(&server).await?;
+        if let Some(entry) = selection.named(&server, &chosen).await?
+            && entry.dead_at.is_none()
+        {
+            return Err(Error::conflict(format!(
+                "{} is no dead letter: it is in line already",
+                entry.seq.buffer_id()
+            )));
+        }
+        let count = selection.act(&server, "inbox.redrive", |i, seq| server.store.redrive(i, seq)).await?;
         Ok(json!({ "redriven": count }))
     };
     answer(StatusCode::OK, redrive.await)
 }
 
 pub(super) async fn purge(State(server): State<Arc<Server>>, Json(selection): Json<Selection>) -> Response {
-    let purge = async {
-        let count = server.store.purge(selection.instance(&server)?, selection.seq()?).await?;
-        selection.note(&server, "inbox.purge", count).await?;
-        Ok(json!({ "purged": count }))
-    };
-    answer(StatusCode::OK, purge.await)
+    let purged = selection.act(&server, "inbox.purge", |i, seq| server.store.purge(i, seq)).await;
+    answer(StatusCode::OK, purged.map(|count| json!({ "purged": count })))
 }
 
 pub(super) async fn explain(State(server): State<Arc<Server>>, Path(message): Path<String>) -> Response {

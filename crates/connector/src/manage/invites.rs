@@ -3,7 +3,7 @@
 use super::admin::answer;
 use super::routes;
 use crate::server::Server;
-use angelia_core::admission::{Allow, Place};
+use angelia_core::admission::{Allow, Place, Route};
 use angelia_core::audit::{Actor, Deed};
 use angelia_core::error::{Error, Result};
 use angelia_core::secret::{Secret, fingerprint};
@@ -36,9 +36,13 @@ pub(super) async fn invite(State(server): State<Arc<Server>>, Json(invite): Json
         let room = invite.room.clone().unwrap_or_else(|| webchat::private_room(&invite.user));
         webchat::check_invitation(&room, &invite.user)?;
         let place = webchat::place(&room)?;
-        let turn = server.changing.lock().await;
-        assign_room(&server, place, &invite).await?;
-        drop(turn);
+        let mut route = None;
+        if invite.gateway.is_some() || invite.tenant.is_some() {
+            let (gateway, tenant) = (invite.gateway.clone(), invite.tenant.clone());
+            let assign = server
+                .change(move |server| async move { assign_room(&server, place, gateway, tenant).await });
+            route = Some(assign.await?);
+        }
         let key = Secret::mint();
         let person = Person { room: room.clone(), user: invite.user.clone() };
         server.store.invite(person, fingerprint(key.expose())).await?;
@@ -47,23 +51,30 @@ pub(super) async fn invite(State(server): State<Arc<Server>>, Json(invite): Json
             .audit(Deed::done(&Actor::operator(), "webchat.invite", "", &room).with(&invite.user))
             .await?;
         let url = format!("{}/chat/api/rooms/{room}", server.options.public_url);
-        Ok(json!({ "room": room, "user": invite.user, "key": key.expose(), "url": url }))
+        let mut made = json!({ "room": room, "user": invite.user, "key": key.expose(), "url": url });
+        if let Some(route) = route {
+            // Who may speak there is not only whoever was invited now.
+            made["route"] = routes::show(&server, &route);
+        }
+        Ok(made)
     };
     answer(StatusCode::CREATED, invite.await)
 }
 
-/// Gives a room to the gateway or tenant named in its invitation.
-async fn assign_room(server: &Server, place: Place, invite: &Invite) -> Result<()> {
-    if invite.gateway.is_none() && invite.tenant.is_none() {
-        return Ok(());
-    }
+/// Gives a room to the gateway or tenant named in its invitation; answers the
+/// route that does.
+async fn assign_room(
+    server: &Server,
+    place: Place,
+    gateway: Option<String>,
+    tenant: Option<String>,
+) -> Result<Route> {
     let allow = Allow::default_for(&place).unwrap_or(Allow::Any);
-    let route =
-        routes::route(server, place, invite.tenant.as_deref(), invite.gateway.as_deref(), allow, true)?;
+    let route = routes::route(server, place, tenant.as_deref(), gateway.as_deref(), allow, true)?;
     let existing = server.roster.routes().iter().find(|known| known.place == route.place).cloned();
     match existing {
-        Some(known) if known == route => Ok(()),
+        Some(known) if known == route => Ok(route),
         Some(_) => Err(Error::conflict(format!("{} already belongs to another gateway", route.place))),
-        None => routes::store_route(server, route).await,
+        None => routes::store_route(server, route.clone()).await.map(|()| route),
     }
 }

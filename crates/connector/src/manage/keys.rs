@@ -37,10 +37,20 @@ pub(super) async fn check(State(server): State<Arc<Server>>) -> Response {
         values.iter().for_each(|value| *counts.entry(value.kind).or_default() += 1);
         let sealed: Vec<Value> =
             counts.iter().map(|(kind, count)| json!({ "kind": kind, "count": count })).collect();
-        let unreadable = values.iter().filter(|value| key.open(&value.sealed, &value.bound_to).is_err());
-        Ok(json!({ "key_id": key.id(), "sealed": sealed, "unreadable": unreadable.count() }))
+        let damaged: Vec<Value> = values.iter().filter_map(|value| damage(&key, value)).collect();
+        Ok(json!({
+            "key_id": key.id(), "sealed": sealed, "unreadable": damaged.len(), "damaged": damaged,
+        }))
     };
     answer(StatusCode::OK, check.await)
+}
+
+/// What does not open, by the name an operator knows it by.
+fn damage(key: &MasterKey, value: &SealedValue) -> Option<Value> {
+    let error = key.open(&value.sealed, &value.bound_to).err()?;
+    // `gateway-secret/acme/gw` is the gateway acme/gw; what there is one of needs no name.
+    let name = value.bound_to.split_once('/').map(|(_, name)| name);
+    Some(json!({ "kind": value.kind, "name": name, "error": error.to_string() }))
 }
 
 /// A change of the master key.

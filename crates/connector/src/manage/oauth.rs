@@ -1,18 +1,21 @@
 //! `POST /oauth/token`: the built-in token endpoint, client credentials only.
 
 use super::bearer::TOKEN_FOR;
+use super::enroll::read_body;
 use crate::server::Server;
 use angelia_core::audit::Actor;
 use angelia_core::error::{Error, Kind};
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, CACHE_CONTROL};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
-use bytes::Bytes;
 use serde_json::json;
 use std::sync::Arc;
+
+/// Largest form. Whoever sends it is proven by it, so it has to be read first.
+const MAX_FORM: usize = 4 * 1024;
 
 /// What a client sends, in the form or, for its credentials, in the header.
 #[derive(Default)]
@@ -22,11 +25,15 @@ struct Ask {
     client_secret: String,
 }
 
-pub(crate) async fn token(State(server): State<Arc<Server>>, headers: HeaderMap, body: Bytes) -> Response {
+pub(crate) async fn token(State(server): State<Arc<Server>>, request: Request) -> Response {
     let Some(builtin) = server.bearers.builtin() else {
         return refuse(StatusCode::NOT_FOUND, "invalid_request", "this connector has no token endpoint");
     };
-    let ask = read(&headers, &body);
+    let (head, body) = request.into_parts();
+    let Ok(body) = read_body(body, MAX_FORM).await else {
+        return refuse(StatusCode::BAD_REQUEST, "invalid_request", "the form is too large");
+    };
+    let ask = read(&head.headers, &body);
     if ask.grant_type != "client_credentials" {
         let why = "only grant_type=client_credentials is served";
         return refuse(StatusCode::BAD_REQUEST, "unsupported_grant_type", why);

@@ -1,7 +1,7 @@
 //! `POST /relay/policy`: what a gateway asks to be spared. Enforced at once.
 
 use super::admin::failure;
-use super::enroll::read;
+use super::enroll::{read, read_body};
 use crate::relay::{Identity, identify};
 use crate::server::Server;
 use angelia_core::admission::Policy;
@@ -9,14 +9,16 @@ use angelia_core::audit::Actor;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::identity::GatewayRecord;
 use axum::Json;
-use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 
+/// Largest body: a thousand scopes, and what else there is.
+const MAX_BODY: usize = 256 * 1024;
 /// Most scopes of one policy: far more channels than anybody sets free by hand.
 const MAX_SCOPES: usize = 1_000;
 /// Longest scope or platform name.
@@ -40,8 +42,9 @@ fn yes() -> bool {
     true
 }
 
-pub(crate) async fn declare(State(server): State<Arc<Server>>, headers: HeaderMap, body: Bytes) -> Response {
-    let record = match identify(&server, &headers) {
+pub(crate) async fn declare(State(server): State<Arc<Server>>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let record = match identify(&server, &head.headers) {
         Identity::Gateway(record) => record,
         Identity::Revoked(record) => {
             let error = Error::new(Kind::Forbidden, "this gateway was revoked");
@@ -55,15 +58,39 @@ pub(crate) async fn declare(State(server): State<Arc<Server>>, headers: HeaderMa
             return failure(&error);
         }
     };
-    match set(&server, &record, &body).await {
+    match set(&server, record, body).await {
         // Gateways take any other success for a failure.
         Ok(()) => (StatusCode::OK, Json(json!({ "ok": true }))).into_response(),
         Err(error) => failure(&error),
     }
 }
 
-async fn set(server: &Server, record: &GatewayRecord, body: &[u8]) -> Result<()> {
-    let Declared { platform, require_address, free_response_scopes, allow_other_bots } = read(body)?;
+async fn set(server: &Arc<Server>, record: Arc<GatewayRecord>, body: Body) -> Result<()> {
+    let (platform, policy) = declared(read(&read_body(body, MAX_BODY).await?)?)?;
+    let set = move |server: Arc<Server>| async move {
+        // Gateways declare it at every start: only a change is written.
+        let known = server.roster.policy(record.instance, &platform);
+        if known.as_ref() == Some(&policy) {
+            return Ok(());
+        }
+        if known.is_none() && server.roster.policies(record.instance) >= MAX_POLICIES {
+            return Err(Error::invalid(format!("policies for {MAX_POLICIES} platforms are declared already")));
+        }
+        let actor = Actor::gateway(&record.tenant, &record.gateway_id);
+        if let Err(error) = server.may_change(&record) {
+            server.refused(&actor, "policy.set", &record.tenant, &record.gateway_id, &error).await;
+            return Err(error);
+        }
+        server.store.set_policy(record.instance, &platform, policy.clone(), &actor).await?;
+        server.roster.set_policy(record.instance, platform, policy);
+        Ok(())
+    };
+    server.change(set).await
+}
+
+/// The platform and the policy that a gateway declares, within bounds.
+fn declared(declared: Declared) -> Result<(String, Policy)> {
+    let Declared { platform, require_address, free_response_scopes, allow_other_bots } = declared;
     let fits = |text: &String| !text.is_empty() && text.len() <= MAX_SCOPE;
     if !fits(&platform) {
         return Err(Error::invalid("the platform's name is missing or too long"));
@@ -76,19 +103,5 @@ async fn set(server: &Server, record: &GatewayRecord, body: &[u8]) -> Result<()>
     // Published gateways say `false` whenever they declare something else, and
     // mean nothing by it: taken at its word it would open every room to chatter.
     let require_address = require_address || allow_other_bots || !free_response_scopes.is_empty();
-    let policy = Policy { require_address, free_scopes: free_response_scopes, allow_other_bots };
-    let _turn = server.changing.lock().await;
-    // Gateways declare it at every start: only a change is written.
-    if server.roster.policy(record.instance, &platform).as_ref() == Some(&policy) {
-        return Ok(());
-    }
-    if server.roster.policies(record.instance) >= MAX_POLICIES
-        && server.roster.policy(record.instance, &platform).is_none()
-    {
-        return Err(Error::invalid(format!("policies for {MAX_POLICIES} platforms are declared already")));
-    }
-    let actor = Actor::gateway(&record.tenant, &record.gateway_id);
-    server.store.set_policy(record.instance, &platform, policy.clone(), &actor).await?;
-    server.roster.set_policy(record.instance, platform, policy);
-    Ok(())
+    Ok((platform, Policy { require_address, free_scopes: free_response_scopes, allow_other_bots }))
 }

@@ -7,7 +7,7 @@ use angelia_core::identity::{GatewayRecord, GatewaySecret};
 use angelia_core::inbox::InstanceId;
 use angelia_core::seal::MasterKey;
 use angelia_core::store::StoredGateway;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// Who is known, ready to be asked.
@@ -21,6 +21,8 @@ pub(crate) struct Roster {
     defaults: RwLock<HashMap<String, InstanceId>>,
     policies: RwLock<HashMap<InstanceId, HashMap<String, Policy>>>,
     fronts: RwLock<HashMap<InstanceId, BTreeSet<Front>>>,
+    /// Gateways with a secret that does not open, and why not.
+    damaged: RwLock<BTreeMap<(String, String), String>>,
 }
 
 /// A bot that a gateway answers for: platform and bot id, which may be empty for any.
@@ -46,17 +48,11 @@ impl Roster {
         all
     }
 
-    /// Takes a gateway in, or its record as it is now, opening its secrets.
-    pub(crate) fn put(&self, stored: StoredGateway, key: &MasterKey) -> Result<Arc<GatewayRecord>> {
-        let bound_to = bound_to(&stored.tenant, &stored.gateway_id);
-        let secrets = stored
-            .secrets
-            .iter()
-            .map(|s| {
-                let secret = key.open(&s.sealed, &bound_to)?;
-                Ok(GatewaySecret { secret, valid_until: s.valid_until, created_at: s.created_at })
-            })
-            .collect::<Result<_>>()?;
+    /// Takes a gateway in, or its record as it is now, with those of its secrets
+    /// that open. One that has none left cannot dial in, but what is for it waits,
+    /// and it can be given a new one.
+    pub(crate) fn put(&self, stored: StoredGateway, key: &MasterKey) -> Arc<GatewayRecord> {
+        let secrets = self.open_secrets(&stored, key);
         let record = Arc::new(GatewayRecord {
             tenant: stored.tenant,
             gateway_id: stored.gateway_id,
@@ -69,9 +65,6 @@ impl Roster {
             subject: stored.subject,
         });
         let before = self.find(&record.tenant, &record.gateway_id);
-        let mut defaults = self.defaults.write().unwrap_or_else(PoisonError::into_inner);
-        defaults.entry(record.tenant.clone()).or_insert(record.instance);
-        drop(defaults);
         let mut by_tenant = self.by_tenant.write().unwrap_or_else(PoisonError::into_inner);
         by_tenant.entry(record.tenant.clone()).or_default().insert(record.instance);
         drop(by_tenant);
@@ -87,12 +80,62 @@ impl Roster {
         let same_id = gateways.entry(record.gateway_id.clone()).or_default();
         same_id.retain(|known| known.tenant != record.tenant);
         same_id.push(record.clone());
-        Ok(record)
+        record
+    }
+
+    fn open_secrets(&self, stored: &StoredGateway, key: &MasterKey) -> Vec<GatewaySecret> {
+        let (tenant, gateway_id) = (&stored.tenant, &stored.gateway_id);
+        let bound_to = bound_to(tenant, gateway_id);
+        let mut secrets = Vec::new();
+        let mut damage = None;
+        for s in &stored.secrets {
+            match key.open(&s.sealed, &bound_to) {
+                Ok(secret) => {
+                    secrets.push(GatewaySecret { secret, valid_until: s.valid_until, created_at: s.created_at });
+                }
+                Err(error) => {
+                    tracing::error!(%tenant, gateway = %gateway_id, %error, "the secret of a gateway does not open");
+                    damage = Some(error.to_string());
+                }
+            }
+        }
+        let mut damaged = self.damaged.write().unwrap_or_else(PoisonError::into_inner);
+        let name = (tenant.clone(), gateway_id.clone());
+        match damage {
+            Some(why) => drop(damaged.insert(name, why)),
+            None => drop(damaged.remove(&name)),
+        }
+        secrets
+    }
+
+    /// Gateways that are known, with a secret that does not open: tenant, id, why.
+    pub(crate) fn damaged(&self) -> Vec<(String, String, String)> {
+        let damaged = self.damaged.read().unwrap_or_else(PoisonError::into_inner);
+        let known = damaged.iter().filter(|((tenant, id), _)| self.find(tenant, id).is_some());
+        known.map(|((tenant, id), why)| (tenant.clone(), id.clone(), why.clone())).collect()
     }
 
     /// Sets which instance gets what no route assigns.
-    pub(crate) fn set_default(&self, tenant: String, instance: InstanceId) {
-        self.defaults.write().unwrap_or_else(PoisonError::into_inner).insert(tenant, instance);
+    pub(crate) fn set_default(&self, tenant: &str, instance: Option<InstanceId>) {
+        let mut defaults = self.defaults.write().unwrap_or_else(PoisonError::into_inner);
+        match instance {
+            Some(instance) => drop(defaults.insert(tenant.to_owned(), instance)),
+            None => drop(defaults.remove(tenant)),
+        }
+    }
+
+    /// Forgets one gateway.
+    pub(crate) fn forget(&self, tenant: &str, gateway_id: &str) {
+        let mut gateways = self.gateways.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(same_id) = gateways.get_mut(gateway_id) else { return };
+        same_id.retain(|record| record.tenant != tenant);
+        if same_id.is_empty() {
+            gateways.remove(gateway_id);
+        }
+        drop(gateways);
+        for serving in self.by_instance.write().unwrap_or_else(PoisonError::into_inner).values_mut() {
+            serving.retain(|record| record.tenant != tenant || record.gateway_id != gateway_id);
+        }
     }
 
     /// Forgets a tenant and all its gateways; answers the gateways.

@@ -26,6 +26,9 @@ const CODE_FOR: Duration = Duration::from_secs(15 * 60);
 /// is guessed a few times at most.
 const CODE_BYTES: usize = 10;
 
+/// The word that lets everybody speak.
+const ANYBODY: &str = "any";
+
 /// A route to be made.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -43,10 +46,11 @@ pub(super) struct AddRoute {
 }
 
 pub(super) async fn add(State(server): State<Arc<Server>>, Json(body): Json<AddRoute>) -> Response {
-    let add = async {
-        let _turn = server.changing.lock().await;
+    let add = server.change(move |server| async move {
         check_name("tenant", &body.tenant)?;
-        let place: Place = body.place.parse()?;
+        let here = server.descriptors();
+        let here: Vec<&str> = here.iter().map(|known| known.platform.as_str()).collect();
+        let place = Place::meant(&body.place, &here)?;
         let allow = allowed(body.allow)?.or_else(|| Allow::default_for(&place)).ok_or_else(|| {
             Error::invalid(format!(
                 "say who may speak in {place}: --allow ID,… for some people, --allow any for everybody there"
@@ -57,21 +61,35 @@ pub(super) async fn add(State(server): State<Arc<Server>>, Json(body): Json<AddR
         let shown = show(&server, &route);
         store_route(&server, route).await?;
         Ok(shown)
-    };
+    });
     answer(StatusCode::CREATED, add.await)
 }
 
 /// Who was named; `None` if nobody was.
 fn allowed(people: Option<Vec<String>>) -> Result<Option<Allow>> {
     let people = people.unwrap_or_default();
-    if people.iter().any(|person| person == "any") && people.len() > 1 {
+    people.iter().try_for_each(|person| check_person(person))?;
+    if people.iter().any(|person| person == ANYBODY) && people.len() > 1 {
         return Err(Error::invalid("allow either any, or some people by their ids, not both"));
     }
     Ok(match people.as_slice() {
         [] => None,
-        [any] if any == "any" => Some(Allow::Any),
+        [any] if any == ANYBODY => Some(Allow::Any),
         _ => Some(Allow::People(people)),
     })
+}
+
+/// Refuses what can be nobody's id: a route that admits nobody is a slip.
+fn check_person(person: &str) -> Result<()> {
+    if person.is_empty() || person.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        return Err(Error::invalid(format!(
+            "{person:?} is nobody's id; write ids with commas between them, and no spaces: --allow 81,82"
+        )));
+    }
+    if person != ANYBODY && person.eq_ignore_ascii_case(ANYBODY) {
+        return Err(Error::invalid(format!("to let everybody speak, write it in small letters: --allow {ANYBODY}")));
+    }
+    Ok(())
 }
 
 /// A route to be taken away.
@@ -84,15 +102,14 @@ pub(super) struct RemoveRoute {
 }
 
 pub(super) async fn remove(State(server): State<Arc<Server>>, Json(body): Json<RemoveRoute>) -> Response {
-    let remove = async {
-        let _turn = server.changing.lock().await;
+    let remove = server.change(move |server| async move {
         let place: Place = body.place.parse()?;
         if !server.store.remove_route(&place, body.bot.as_deref(), &Actor::operator()).await? {
             return Err(Error::not_found(format!("{place} has no route")));
         }
         server.roster.set_routes(server.store.routes().await?);
         Ok(json!({ "removed": place.to_string() }))
-    };
+    });
     answer(StatusCode::OK, remove.await)
 }
 
@@ -168,7 +185,7 @@ pub(super) async fn store_route(server: &Server, route: Route) -> Result<()> {
     Ok(())
 }
 
-fn show(server: &Server, route: &Route) -> Value {
+pub(super) fn show(server: &Server, route: &Route) -> Value {
     let gateway = route.instance.and_then(|instance| server.roster.serving(instance));
     let allow = match &route.allow {
         Allow::Any => vec!["any"],

@@ -32,7 +32,7 @@ pub(super) async fn status(State(server): State<Arc<Server>>) -> Response {
                 json!({
                     "tenant": record.tenant,
                     "gateway_id": record.gateway_id,
-                    "connected": server.registry.is_live(record.instance),
+                    "connected": server.registry.is_connected(record),
                     "idle": server.registry.standing(record.instance).idle,
                     // It says hello for these, and nothing here could bring it anything from them.
                     "not_served": missing,
@@ -45,8 +45,13 @@ pub(super) async fn status(State(server): State<Arc<Server>>) -> Response {
             .collect();
         // Answers that may or may not have been sent; repeating them could double them.
         let ambiguous = server.store.ambiguous_actions(SHOWN).await?;
+        let damaged = server.roster.damaged().into_iter().map(|(tenant, gateway_id, why)| {
+            json!({ "tenant": tenant, "gateway_id": gateway_id, "kind": "secret of a gateway", "error": why })
+        });
         Ok(json!({
             "ambiguous": ambiguous,
+            // Their gateways may not come in: what was sealed for them does not open.
+            "damaged": damaged.collect::<Vec<_>>(),
             "ready": server.store.healthy() && !server.is_stopping(),
             "sockets": server.registry.open(),
             "pushed": server.metrics.get(Counter::Pushed),

@@ -3,6 +3,7 @@
 use super::admin::answer;
 use crate::relay::Ending;
 use crate::server::Server;
+use angelia_core::admission::Route;
 use angelia_core::audit::Actor;
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::{MAX_NAME, check_name};
@@ -32,14 +33,13 @@ pub(super) struct CreateTenant {
 }
 
 pub(super) async fn create(State(server): State<Arc<Server>>, Json(body): Json<CreateTenant>) -> Response {
-    let create = async {
+    let create = server.change(move |server| async move {
         check_name("tenant", &body.tenant)?;
         let identity = first_identity(&server, &body)?;
-        let _turn = server.changing.lock().await;
         server.store.create_tenant(&body.tenant, identity.clone(), &Actor::operator()).await?;
         let identities: Vec<TenantIdentity> = identity.into_iter().collect();
         Ok(json!({ "tenant": body.tenant, "identities": identities }))
-    };
+    });
     answer(StatusCode::CREATED, create.await)
 }
 
@@ -151,18 +151,26 @@ pub(super) async fn remove(
     Path(tenant): Path<String>,
     Json(body): Json<Remove>,
 ) -> Response {
-    let remove = async {
+    let remove = server.change(move |server| async move {
         if body.confirm != tenant {
             return Err(Error::invalid(format!("to remove tenant {tenant:?}, confirm with its name")));
         }
-        let _turn = server.changing.lock().await;
         let rooms = rooms_of(&server, &tenant).await?;
-        let removed = server.store.remove_tenant(&tenant, rooms, &Actor::operator()).await?;
-        // Routes first: nothing new may be admitted while the sockets go.
-        server.roster.set_routes(server.store.routes().await?);
-        for record in server.roster.forget_tenant(&tenant) {
+        // Out of memory first: nothing new may be admitted while the rows go.
+        let routes: Vec<Route> = server.roster.routes().iter().cloned().collect();
+        server.roster.set_routes(routes.iter().filter(|route| route.tenant != tenant).cloned().collect());
+        let gone = server.roster.forget_tenant(&tenant);
+        let removed = match server.store.remove_tenant(&tenant, rooms.clone(), &Actor::operator()).await {
+            Ok(removed) => removed,
+            Err(error) => {
+                server.read_roster().await?;
+                return Err(error);
+            }
+        };
+        for record in gone {
             server.registry.end(&record, Ending::Revoked);
         }
+        server.close_rooms(&rooms);
         tracing::info!(%tenant, "a tenant was removed");
         Ok(json!({
             "removed": tenant,
@@ -171,7 +179,7 @@ pub(super) async fn remove(
             "clients": removed.clients,
             "waiting": removed.waiting,
         }))
-    };
+    });
     answer(StatusCode::OK, remove.await)
 }
 

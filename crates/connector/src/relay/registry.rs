@@ -24,6 +24,7 @@ pub(crate) struct Standing {
 
 /// The live socket of an instance.
 struct Live {
+    record: Arc<GatewayRecord>,
     mailbox: Arc<Mailbox>,
     /// Told once the socket has ended and everything it settled is durable.
     ended: Arc<Ended>,
@@ -136,11 +137,12 @@ impl Registry {
     /// Makes `mailbox` the live socket; answers the end of the one it replaces.
     pub(crate) fn claim(
         self: &Arc<Self>,
-        instance: InstanceId,
+        record: Arc<GatewayRecord>,
         mailbox: Arc<Mailbox>,
     ) -> (Claim, Option<Arc<Ended>>) {
+        let instance = record.instance;
         let ended = Arc::new(Ended::default());
-        let live = Live { mailbox: mailbox.clone(), ended: ended.clone() };
+        let live = Live { record, mailbox: mailbox.clone(), ended: ended.clone() };
         let old = self.slots().entry(instance).or_default().live.replace(live);
         let replaced = old.map(|old| {
             old.mailbox.end(Ending::Replaced);
@@ -170,6 +172,13 @@ impl Registry {
         slot.takeovers.clear();
         slot.barred_until = Some(now + BAR);
         true
+    }
+
+    /// Whether the live socket of its instance is this gateway's.
+    pub(crate) fn is_connected(&self, record: &GatewayRecord) -> bool {
+        let slots = self.slots();
+        let live = slots.get(&record.instance).and_then(|slot| slot.live.as_ref());
+        live.is_some_and(|live| live.record.is_same_gateway(record))
     }
 
     pub(crate) fn is_live(&self, instance: InstanceId) -> bool {
@@ -230,6 +239,20 @@ impl Registry {
 mod tests {
     use super::*;
 
+    fn record(id: &str) -> Arc<GatewayRecord> {
+        Arc::new(GatewayRecord {
+            tenant: "acme".into(),
+            gateway_id: id.into(),
+            instance: InstanceId(1),
+            instance_name: "gw".into(),
+            secrets: Vec::new(),
+            revoked_at: None,
+            wake_url: None,
+            display_name: None,
+            subject: None,
+        })
+    }
+
     fn at(seconds: u64) -> Mono {
         Mono(Duration::from_secs(seconds))
     }
@@ -252,13 +275,14 @@ mod tests {
         let registry = Arc::new(Registry::default());
         let id = InstanceId(1);
         let (old, new) = (Arc::new(Mailbox::default()), Arc::new(Mailbox::default()));
-        let (first, none) = registry.claim(id, old.clone());
+        let (first, none) = registry.claim(record("old"), old.clone());
         assert!(none.is_none());
-        let (second, replaced) = registry.claim(id, new.clone());
+        let (second, replaced) = registry.claim(record("new"), new.clone());
         assert_eq!(old.take().ending, Some(Ending::Replaced));
         drop(first);
         replaced.unwrap().wait().await;
         assert!(registry.is_live(id), "the old one takes nothing with it");
+        assert!(registry.is_connected(&record("new")) && !registry.is_connected(&record("old")));
         drop(second);
         assert!(!registry.is_live(id));
     }
@@ -267,18 +291,7 @@ mod tests {
     fn every_open_socket_is_told_to_stop() {
         let registry = Arc::new(Registry::default());
         let mailbox = Arc::new(Mailbox::default());
-        let record = Arc::new(GatewayRecord {
-            tenant: "acme".into(),
-            gateway_id: "gw".into(),
-            instance: InstanceId(1),
-            instance_name: "gw".into(),
-            secrets: Vec::new(),
-            revoked_at: None,
-            wake_url: None,
-            display_name: None,
-            subject: None,
-        });
-        let seat = registry.enter(record, mailbox.clone());
+        let seat = registry.enter(record("gw"), mailbox.clone());
         registry.shut_down();
         assert_eq!(mailbox.take().ending, Some(Ending::Shutdown));
         drop(seat);

@@ -61,7 +61,9 @@ pub(crate) async fn upgrade(
         Identity::Gateway(record) => admit(server, record, &headers, socket),
         Identity::Revoked(record) => {
             server.metrics.count(Counter::UpgradesRevoked);
-            tracing::info!(tenant = %record.tenant, gateway = %record.gateway_id, "a revoked gateway dialled");
+            let error = Error::new(Kind::Forbidden, "revoked");
+            let actor = Actor::gateway(&record.tenant, &record.gateway_id);
+            server.refused(&actor, "gateway.dial", &record.tenant, &record.gateway_id, &error).await;
             socket.on_upgrade(turn_away)
         }
         Identity::Unknown => {

@@ -65,6 +65,8 @@ impl World {
         };
         // Made by the first start only: a test may have taken it away.
         if store.gateways().await.unwrap().is_empty() {
+            store.create_tenant("acme", None, &Actor::server()).await.unwrap();
+            store.create_tenant("other", None, &Actor::server()).await.unwrap();
             store.add_route(everywhere, &Actor::server()).await.unwrap();
         }
         let database = folder.join(DATABASE);

@@ -7,6 +7,9 @@ use std::str::FromStr;
 /// Longest text of a place; ids of all platforms are far shorter.
 const MAX_PLACE: usize = 256;
 
+/// Platforms that a place can be on, as an operator may name them.
+const PLATFORMS: [&str; 5] = ["webchat", "discord", "telegram", "sms", "wecom"];
+
 /// What the path of a private chat begins with.
 const PRIVATE: &str = "dm:";
 
@@ -28,10 +31,43 @@ impl Place {
         &self.path
     }
 
+    /// Reads a place that somebody means to use from now on: on a platform that
+    /// everybody knows, or one of `here`. What is stored already is read by
+    /// [`str::parse`], whatever platforms it was made for.
+    pub fn meant(text: &str, here: &[&str]) -> Result<Self, Error> {
+        let place: Self = text.parse()?;
+        if PLATFORMS.iter().chain(here).any(|known| *known == place.platform) {
+            return Ok(place);
+        }
+        let closest = PLATFORMS.iter().min_by_key(|known| distance(place.platform(), known));
+        let platform = closest.copied().unwrap_or_default();
+        Err(Error::invalid(format!(
+            "{:?} is not a platform; did you mean {platform}:{}? There are {}",
+            place.platform,
+            place.path,
+            PLATFORMS.join(", ")
+        )))
+    }
+
     /// The person whose private chat with the bot it is: `platform:dm:person`.
     pub fn private_person(&self) -> Option<&str> {
         self.path.strip_prefix(PRIVATE).filter(|person| !matches!(*person, "" | "*"))
     }
+}
+
+/// How many letters have to be changed, added or taken to make one word of another.
+fn distance(one: &str, other: &str) -> usize {
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, a) in one.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in other.bytes().enumerate() {
+            let changed = diagonal + usize::from(a != b);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[other.len()]
 }
 
 impl fmt::Display for Place {
@@ -72,6 +108,22 @@ mod tests {
         for bad in ["", "webchat", "webchat:", ":x", "Web:x", "webchat:a b", "webchat:\n"] {
             assert!(bad.parse::<Place>().is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn a_platform_nobody_has_comes_with_the_one_that_is_meant() {
+        for (text, meant) in
+            [("webchta:x", "webchat:x"), ("telegramm:5", "telegram:5"), ("dicord:1/2", "discord:1/2")]
+        {
+            let error = Place::meant(text, &["fake"]).unwrap_err().to_string();
+            assert!(error.contains(&format!("did you mean {meant}?")), "{error}");
+            assert!(text.parse::<Place>().is_ok(), "what is stored is read");
+        }
+        for good in ["webchat:*", "discord:1/2", "telegram:5", "sms:+15550100", "wecom:main"] {
+            assert_eq!(Place::meant(good, &[]).unwrap().to_string(), good);
+        }
+        assert!(Place::meant("fake:x", &["fake"]).is_ok());
+        assert_eq!([distance("sms", "smms"), distance("", "abc"), distance("kitten", "sitting")], [1, 3, 3]);
     }
 
     #[test]

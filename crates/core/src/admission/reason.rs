@@ -13,12 +13,20 @@ pub enum DropReason {
     BotNotAllowed,
     /// It was said in company and not to the bot.
     NotAddressed,
+    /// It was for the connector itself, which has answered it.
+    Consumed,
 }
 
 impl DropReason {
     /// Every reason, for counters.
-    pub const ALL: [Self; 5] =
-        [Self::NoRoute, Self::AuthorNotAllowed, Self::NoInstance, Self::BotNotAllowed, Self::NotAddressed];
+    pub const ALL: [Self; 6] = [
+        Self::NoRoute,
+        Self::AuthorNotAllowed,
+        Self::NoInstance,
+        Self::BotNotAllowed,
+        Self::NotAddressed,
+        Self::Consumed,
+    ];
 
     /// The word for counters and `explain`.
     pub fn as_str(self) -> &'static str {
@@ -28,6 +36,7 @@ impl DropReason {
             Self::NoInstance => "no_instance",
             Self::BotNotAllowed => "bot_not_allowed",
             Self::NotAddressed => "not_addressed",
+            Self::Consumed => "consumed",
         }
     }
 }

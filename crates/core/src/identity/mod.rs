@@ -4,7 +4,7 @@ mod attempts;
 mod enroll;
 mod subject;
 
-pub use attempts::Attempts;
+pub use attempts::{Attempts, AttemptsOf};
 pub use enroll::{MAX_ENROLL_TOKEN, Provision, SAME_SECRET_FOR, judge_instance, judge_provision};
 pub use subject::{Proof, Subject};
 

@@ -13,6 +13,11 @@ impl Subject {
         Self(format!("{issuer} {name}"))
     }
 
+    /// The name its issuer gives it.
+    pub fn name(&self) -> &str {
+        self.0.split_once(' ').map_or("", |(_, name)| name)
+    }
+
     /// Takes back what [`Subject::as_str`] gave.
     pub fn stored(text: String) -> Self {
         Self(text)

@@ -79,6 +79,10 @@ pub trait AccessStore: Send + Sync {
     /// Marks a client as revoked; not found if there is none.
     fn revoke_client(&self, client_id: &str, by: &Actor) -> Later<'_, Client>;
 
+    /// Gives a client another secret; the one it had is void. Not found if there
+    /// is none, a conflict if it was revoked.
+    fn rotate_client(&self, client_id: &str, secret: Fingerprint, by: &Actor) -> Later<'_, Client>;
+
     /// Keeps an enrolment token; answers whether it is to replace a gateway
     /// that exists. Not found without its tenant, a conflict if that gateway was revoked.
     fn mint_enroll_token(&self, token: EnrollToken, by: &Actor) -> Later<'_, bool>;

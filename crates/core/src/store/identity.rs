@@ -25,7 +25,7 @@ pub struct TenantIdentity {
 /// A gateway to be enrolled.
 #[derive(Clone, Debug)]
 pub struct NewGateway {
-    /// Its tenant; made if it does not exist.
+    /// Its tenant, which must exist.
     pub tenant: String,
     /// Its id.
     pub gateway_id: String,
@@ -188,13 +188,17 @@ pub trait IdentityStore: Send + Sync {
     /// Makes an instance the one that receives what no route of its tenant assigns.
     fn set_default_instance(&self, tenant: &str, instance: InstanceId, by: &Actor) -> Later<'_, ()>;
 
+    /// The instance that receives what no route of its tenant assigns. Changes that
+    /// leave it without a gateway choose another where there is only one.
+    fn default_instance(&self, tenant: &str) -> Later<'_, Option<InstanceId>>;
+
     /// Every gateway, in the order they were made.
     fn gateways(&self) -> Later<'_, Vec<StoredGateway>>;
 
     /// Every instance.
     fn instances(&self) -> Later<'_, Vec<StoredInstance>>;
 
-    /// Adds a route; a conflict if the place is taken.
+    /// Adds a route; not found without its tenant, a conflict if the place is taken.
     fn add_route(&self, route: Route, by: &Actor) -> Later<'_, ()>;
 
     /// Removes a route; `false` if the place has none.

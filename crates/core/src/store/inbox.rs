@@ -42,10 +42,23 @@ pub struct Revision {
     pub bot: Arc<str>,
     /// The provider's id.
     pub message_id: String,
+    /// The instance it is admitted to as it is now.
+    pub instance: InstanceId,
     /// What the body is now.
     pub kind: EntryKind,
     /// The event as it is now, serialized.
     pub body: Bytes,
+}
+
+/// What became of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Revised {
+    /// It still waited, and says the new thing now.
+    Replaced,
+    /// It does not wait: it was delivered, or never admitted.
+    NotWaiting,
+    /// It waits for another instance than the one the change is admitted to.
+    Elsewhere,
 }
 
 /// What became of an append.
@@ -140,12 +153,13 @@ pub struct Listed {
 
 /// Appending, draining and settling.
 pub trait InboxStore: Send + Sync {
-    /// Appends one event, unless its key was seen before.
+    /// Appends one event, unless its key was seen before. Not found if its
+    /// instance is gone: nothing is written for whoever was removed.
     fn append(&self, entry: NewEntry) -> Later<'_, Appended>;
 
-    /// Replaces what a waiting entry says, at its place in line; `false` if it
-    /// does not wait any more. Who receives it was decided when it came.
-    fn revise(&self, revision: Revision) -> Later<'_, bool>;
+    /// Replaces what a waiting entry says, at its place in line, if it waits for
+    /// the instance that the change is admitted to.
+    fn revise(&self, revision: Revision) -> Later<'_, Revised>;
 
     /// Waiting entries after `after` in order, without those that go ahead.
     fn load(&self, instance: InstanceId, after: Seq, limit: usize) -> Later<'_, Vec<Entry>>;
@@ -179,6 +193,9 @@ pub trait InboxStore: Send + Sync {
 
     /// Entries of one inbox, or of all; `dead` chooses dead letters.
     fn entries(&self, instance: Option<InstanceId>, dead: bool, limit: usize) -> Later<'_, Vec<Listed>>;
+
+    /// One entry, dead or waiting.
+    fn entry(&self, seq: Seq) -> Later<'_, Option<Listed>>;
 
     /// Puts dead letters back in line; all of them, or one. Answers how many.
     fn redrive(&self, instance: Option<InstanceId>, seq: Option<Seq>) -> Later<'_, u64>;

@@ -19,10 +19,14 @@ pub use identity::{
     GatewayChange, IdentityStore, NewGateway, RemovedTenant, StoredGateway, StoredInstance, StoredSecret,
     TenantIdentity,
 };
-pub use inbox::{Appended, Gap, InboxStore, Listed, ListedInbox, NewEntry, Returned, Revision, Settlement};
+pub use inbox::{
+    Appended, Gap, InboxStore, Listed, ListedInbox, NewEntry, Returned, Revised, Revision, Settlement,
+};
 pub use journal::{ActionStory, JournalStore, Story};
 pub use seals::{Resealed, SealStore, SealedValue};
-pub use webchat::{CONNECTOR, Guest, Line, LineEdit, LineRevision, NewLine, Person, Posted, WebchatStore};
+pub use webchat::{
+    CONNECTOR, Earlier, Guest, Line, LineEdit, LineRevision, NewLine, Person, Posted, WebchatStore,
+};
 
 use crate::error::Result;
 use crate::inbox::{Entry, InstanceId, Seq};
@@ -31,6 +35,9 @@ use std::pin::Pin;
 
 /// An answer that comes after the disk had its say.
 pub type Later<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
+
+/// Tenant and id of a gateway that is not remembered any more.
+pub type ForgottenGateway = (String, String);
 
 /// Everything the server keeps.
 pub trait Store:
@@ -42,8 +49,9 @@ pub trait Store:
     /// Writes something small to find out whether commits work again.
     fn probe(&self) -> Later<'_, ()>;
 
-    /// Drops what is past its time: seen keys, journal, overaged entries.
-    fn prune(&self) -> Later<'_, ()>;
+    /// Drops what is past its time: seen keys, journal, overaged entries. Answers
+    /// the revoked gateways it forgot.
+    fn prune(&self) -> Later<'_, Vec<ForgottenGateway>>;
 }
 
 /// Who is told of commits, in commit order. A hint: whoever misses one reads the store.

@@ -1,7 +1,7 @@
 //! The web chat's own memory: people and lines. It is a platform, so its
 //! history belongs to it and outlives the inbox entry of a line.
 
-use super::{ActionId, Later, NewEntry, Revision};
+use super::{ActionId, Later, NewEntry, Revised, Revision};
 use crate::clock::UnixMillis;
 
 /// The name under which the connector itself writes. Agents do not change its lines.
@@ -93,8 +93,8 @@ pub struct LineRevision {
     pub author: String,
     /// What it says now.
     pub text: String,
-    /// What it says to the agent, if it still waits for one.
-    pub entry: Revision,
+    /// What it says to the agent, if it is admitted to one as it is now.
+    pub entry: Option<Revision>,
 }
 
 /// What became of a post.
@@ -104,26 +104,42 @@ pub struct Posted {
     pub message_id: String,
     /// Whether it was new.
     pub new: bool,
+    /// Whether the instance it was for is gone: there is a line, and no entry.
+    pub no_instance: bool,
+}
+
+/// A post that was made before under the same id of its writer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Earlier {
+    /// The line's id.
+    pub message_id: String,
+    /// What the connector itself answered to it.
+    pub answer: Option<String>,
 }
 
 /// Rooms, people, lines.
 pub trait WebchatStore: Send + Sync {
     /// Writes a person's line and, in the same commit, the inbox entry it makes.
+    /// Unauthorized if nobody of that name is in the room any more.
     fn post_line(&self, line: NewLine, entry: Option<NewEntry>) -> Later<'_, Posted>;
 
-    /// Writes a person's line and the connector's own answer to it.
+    /// Writes a person's line and the connector's own answer to it. Unauthorized
+    /// if nobody of that name is in the room any more.
     fn post_answered(&self, line: NewLine, answer: NewLine) -> Later<'_, Posted>;
 
-    /// Changes a person's line and, in the same commit, what still waits of it;
-    /// answers whether something did. Not found without such a line, forbidden
-    /// if somebody else wrote it.
-    fn revise_line(&self, revision: LineRevision) -> Later<'_, bool>;
+    /// What a person posted before under an id of their own.
+    fn earlier(&self, person: &Person, client_id: &str) -> Later<'_, Option<Earlier>>;
+
+    /// Changes a person's line and, in the same commit, what still waits of it.
+    /// Not found without such a line, forbidden if somebody else wrote it.
+    fn revise_line(&self, revision: LineRevision) -> Later<'_, Revised>;
 
     /// A line of a room.
     fn line(&self, room: &str, message_id: &str) -> Later<'_, Option<Line>>;
 
     /// Writes an agent's lines and, in the same commit, finishes the action they
-    /// came from. Lines that are there already are not written twice.
+    /// came from. Lines that are there already are not written twice. Not found
+    /// if the action or its instance is gone.
     fn say_lines(&self, lines: Vec<NewLine>, action: ActionId) -> Later<'_, ()>;
 
     /// Changes an agent's line and finishes the action; `false` if there is no such line.

@@ -97,7 +97,8 @@ async fn an_edit_moves_a_line_behind_the_readers_and_only_agents_lines_are_edite
         assert!(opened.store.edit_line(parts(given), id).await.unwrap());
         assert_eq!(opened.store.lines("lab", 0, 10).await.unwrap().len(), shown, "parts come and go");
     }
-    let person = NewLine { from_agent: false, ..said("wp1") };
+    let person = NewLine { from_agent: false, author: "ann".into(), ..said("wp1") };
+    let opened = opened.with_ann_in_lab().await;
     opened.store.post_line(person, None).await.unwrap();
     let id = accept(&opened, "edit").await;
     assert!(!opened.store.edit_line(edit("wp1"), id).await.unwrap());

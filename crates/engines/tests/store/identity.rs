@@ -1,7 +1,7 @@
 //! Who is known, what lets somebody in, and what is written down about it.
 
 use super::open::{Opened, entry};
-use angelia_core::admission::{Allow, Place, Policy};
+use angelia_core::admission::{Allow, Place, Policy, Route};
 use angelia_core::audit::{Actor, Deed};
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::error::Kind;
@@ -143,7 +143,7 @@ async fn the_delivery_key_stays_the_same() {
 
 #[tokio::test]
 async fn a_gateway_does_not_leave_messages_behind() {
-    let Opened { store, .. } = &Opened::new();
+    let Opened { store, .. } = &Opened::with_tenants(&["acme"]).await;
     let made = store.create_gateway(gateway("acme", "gw"), &by()).await.unwrap();
     store.append(entry(made.instance, "m1")).await.unwrap();
     let to = |name: &str| GatewayChange { instance: Some(name.into()), ..GatewayChange::default() };
@@ -160,7 +160,7 @@ async fn a_gateway_does_not_leave_messages_behind() {
 
 #[tokio::test]
 async fn a_removed_tenant_leaves_nothing_but_its_audit() {
-    let opened = Opened::new();
+    let opened = Opened::with_tenants(&["acme", "other"]).await;
     let Opened { store, .. } = &opened;
     let gone = store.create_gateway(gateway("acme", "gw"), &by()).await.unwrap().instance;
     let stays = store.create_gateway(gateway("other", "gw"), &by()).await.unwrap().instance;
@@ -174,11 +174,23 @@ async fn a_removed_tenant_leaves_nothing_but_its_audit() {
     assert_eq!(opened.seqs(gone).await, []);
     assert_eq!(opened.seqs(stays).await.len(), 1);
     assert_eq!(opened.witness.removed.lock().unwrap().len(), 2, "live sockets are told");
+    let unknown = store.create_gateway(gateway("acme", "gw"), &by()).await.unwrap_err();
+    assert_eq!(unknown.kind(), Kind::NotFound, "it does not come back by itself");
+    store.create_tenant("acme", None, &by()).await.unwrap();
     let anew = store.create_gateway(gateway("acme", "gw"), &by()).await.unwrap();
     assert!(anew.instance.0 > stays.0, "an instance's number is never given again");
     let actions: Vec<_> =
         store.audit_lines(Some("acme"), 10).await.unwrap().into_iter().map(|line| line.action).collect();
-    assert_eq!(actions, ["gateway.create", "tenant.remove", "gateway.create"]);
+    let expected = [
+        "gateway.default",
+        "gateway.create",
+        "tenant.create",
+        "tenant.remove",
+        "gateway.default",
+        "gateway.create",
+        "tenant.create",
+    ];
+    assert_eq!(actions, expected);
 }
 
 #[tokio::test]
@@ -242,15 +254,27 @@ async fn a_tombstone_is_kept_for_ninety_days() {
     let db = rusqlite::Connection::open(opened.folder.path().join("angelia.db")).unwrap();
     let long_ago = clock::wall().before(TOMBSTONE_FOR).0 - 1_000;
     db.execute("UPDATE gateways SET revoked_at = ? WHERE gateway_id = 'old'", [long_ago]).unwrap();
-    opened.store.prune().await.unwrap();
+    let place: Place = "webchat:lab".parse().unwrap();
+    let old = opened.store.gateways().await.unwrap()[1].instance;
+    let route = Route {
+        place,
+        bot: None,
+        tenant: "acme".into(),
+        instance: Some(old),
+        allow: Allow::Any,
+        free: false,
+    };
+    opened.store.add_route(route, &by()).await.unwrap();
+    assert_eq!(opened.store.prune().await.unwrap(), [("acme".to_owned(), "old".to_owned())]);
+    assert_eq!(opened.store.routes().await.unwrap().len(), 1, "its place falls to nobody else");
     let left: Vec<_> = opened.store.gateways().await.unwrap().into_iter().map(|g| g.gateway_id).collect();
     assert_eq!(left, ["fresh"]);
-    assert_eq!(opened.store.instances().await.unwrap().len(), 1);
+    assert_eq!(opened.store.instances().await.unwrap().len(), 2, "a route names it");
 }
 
 #[tokio::test]
 async fn an_instance_remembers_who_made_it() {
-    let Opened { store, .. } = &Opened::new();
+    let Opened { store, .. } = &Opened::with_tenants(&["acme"]).await;
     let ann = Subject::new("https://idp", "ann");
     let new = NewGateway {
         instance: Some("inst".into()),
@@ -263,6 +287,85 @@ async fn an_instance_remembers_who_made_it() {
     let instances = store.instances().await.unwrap();
     assert_eq!((instances[0].name.as_str(), instances[0].subject.as_ref()), ("inst", Some(&ann)));
     assert_eq!(instances[0].instance, InstanceId(1));
-    let line = store.audit_lines(None, 1).await.unwrap().remove(0);
-    assert_eq!(line.actor, "subject https://idp ann");
+    let line = store.audit_lines(None, 2).await.unwrap().remove(1);
+    assert_eq!((line.action.as_str(), line.actor.as_str()), ("gateway.create", "subject https://idp ann"));
+}
+
+fn of(subject: &Subject, id: &str, instance: Option<&str>) -> NewGateway {
+    NewGateway {
+        subject: Some(subject.clone()),
+        instance: instance.map(str::to_owned),
+        ..gateway("acme", id)
+    }
+}
+
+#[tokio::test]
+async fn nobody_joins_an_instance_that_is_not_theirs() {
+    let Opened { store, .. } = &Opened::with_tenants(&["acme"]).await;
+    let (ann, bob) = (Subject::new("i", "ann"), Subject::new("i", "bob"));
+    let create = async |new: NewGateway| {
+        store.create_gateway(new, &by()).await.map(|made| made.instance).map_err(|error| error.kind())
+    };
+    let office = create(of(&ann, "gw-sq", Some("office"))).await.unwrap();
+    assert_eq!(
+        create(gateway("acme", "office")).await,
+        Err(Kind::Conflict),
+        "not even the operator, unaware"
+    );
+    assert_eq!(create(of(&bob, "office", None)).await, Err(Kind::Forbidden), "nor by a gateway's name");
+    assert_eq!(create(of(&bob, "gw-b", Some("office"))).await, Err(Kind::Forbidden));
+    assert_eq!(
+        create(of(&bob, "gw-b", Some("gw-sq"))).await,
+        Err(Kind::Forbidden),
+        "nor squat a gateway's name"
+    );
+    assert_eq!(create(of(&ann, "gw-2", Some("office"))).await, Ok(office), "its maker may");
+    let named = NewGateway { instance: Some("office".into()), ..gateway("acme", "ops") };
+    assert_eq!(create(named).await, Ok(office), "and the operator who says so");
+}
+
+#[tokio::test]
+async fn a_replaced_gateway_is_its_new_owners_with_its_instance() {
+    let Opened { store, .. } = &Opened::with_tenants(&["acme"]).await;
+    let (ann, bob) = (Subject::new("i", "ann"), Subject::new("i", "bob"));
+    store.create_gateway(of(&ann, "gw", None), &by()).await.unwrap();
+    store.create_gateway(of(&ann, "gw-2", Some("gw")), &by()).await.unwrap();
+    let token = EnrollToken {
+        fingerprint: fingerprint("t"),
+        tenant: "acme".into(),
+        gateway_id: Some("gw".into()),
+        expires_at: soon(),
+    };
+    store.mint_enroll_token(token, &by()).await.unwrap();
+    let shared = store.enroll(fingerprint("t"), of(&bob, "gw", None), soon(), &by()).await.unwrap_err();
+    assert_eq!(shared.kind(), Kind::Conflict, "another gateway of hers would still get his messages");
+    store.revoke_gateway("acme", "gw-2", &by()).await.unwrap();
+    let replaced = store.enroll(fingerprint("t"), of(&bob, "gw", None), soon(), &by()).await.unwrap();
+    assert_eq!(replaced.subject, Some(bob), "the refusal had not used the token up");
+    let joined = store.create_gateway(of(&ann, "gw-3", Some("gw")), &by()).await.unwrap_err();
+    assert_eq!(joined.kind(), Kind::Forbidden, "the instance went along");
+}
+
+#[tokio::test]
+async fn the_default_is_an_instance_that_somebody_serves() {
+    let Opened { store, .. } = &Opened::with_tenants(&["acme"]).await;
+    let default = async || {
+        let instance = store.default_instance("acme").await.unwrap();
+        let named =
+            store.instances().await.unwrap().into_iter().find(|known| Some(known.instance) == instance);
+        named.map(|known| known.name)
+    };
+    for id in ["a", "b"] {
+        store.create_gateway(gateway("acme", id), &by()).await.unwrap();
+    }
+    assert_eq!(default().await.as_deref(), Some("a"), "the first");
+    let moved = GatewayChange { instance: Some("office".into()), ..GatewayChange::default() };
+    store.change_gateway("acme", "a", moved, &by()).await.unwrap();
+    assert_eq!(default().await.as_deref(), Some("office"), "it goes along with its gateway");
+    store.revoke_gateway("acme", "a", &by()).await.unwrap();
+    assert_eq!(default().await.as_deref(), Some("b"), "the only one left");
+    store.revoke_gateway("acme", "b", &by()).await.unwrap();
+    assert_eq!(default().await, None);
+    store.create_gateway(gateway("acme", "c"), &by()).await.unwrap();
+    assert_eq!(default().await.as_deref(), Some("c"));
 }

@@ -1,8 +1,8 @@
 use super::open::{Opened, entry};
 use angelia_core::Kind;
 use angelia_core::clock;
-use angelia_core::inbox::{AckHabit, EntryKind, Quota, Seq, SettledBy, Usage};
-use angelia_core::store::{Appended, NewEntry, Returned, Revision, Settlement};
+use angelia_core::inbox::{AckHabit, EntryKind, InstanceId, Quota, Seq, SettledBy, Usage};
+use angelia_core::store::{Appended, NewEntry, Returned, Revised, Revision, Settlement};
 use std::time::Duration;
 
 fn settled(seq: Seq) -> Settlement {
@@ -156,11 +156,12 @@ async fn what_waited_too_long_goes_and_old_keys_are_forgotten() {
     assert!(matches!(opened.store.append(entry(a, "old")).await.unwrap(), Appended::New(_)));
 }
 
-fn revision(message_id: &str, body: String) -> Revision {
+fn revision(instance: InstanceId, message_id: &str, body: String) -> Revision {
     Revision {
         platform: "webchat".into(),
         bot: "webchat".into(),
         message_id: message_id.into(),
+        instance,
         kind: EntryKind::Message,
         body: body.into(),
     }
@@ -174,8 +175,8 @@ async fn what_waits_is_revised_in_its_place_and_what_settled_is_not() {
         opened.store.append(entry(a, id)).await.unwrap();
     }
     let seqs = opened.seqs(a).await;
-    assert!(opened.store.revise(revision("m2", "first".into())).await.unwrap());
-    assert!(opened.store.revise(revision("m2", "second".into())).await.unwrap());
+    assert_eq!(opened.store.revise(revision(a, "m2", "first".into())).await.unwrap(), Revised::Replaced);
+    assert_eq!(opened.store.revise(revision(a, "m2", "second".into())).await.unwrap(), Revised::Replaced);
     let waiting = opened.store.load(a, Seq(0), 10).await.unwrap();
     assert_eq!(waiting.iter().map(|entry| entry.seq).collect::<Vec<_>>(), seqs);
     assert_eq!((&waiting[1].body[..], waiting[1].revision), (&b"second"[..], 2));
@@ -184,9 +185,12 @@ async fn what_waits_is_revised_in_its_place_and_what_settled_is_not() {
         opened.witness.revised.lock().unwrap().iter().map(|entry| (entry.seq, entry.revision)).collect();
     assert_eq!(told, [(seqs[1], 1), (seqs[1], 2)]);
     opened.store.settle(a, vec![settled(seqs[0])]).await.unwrap();
-    assert!(!opened.store.revise(revision("m1", "late".into())).await.unwrap());
-    let elsewhere = Revision { bot: "other".into(), ..revision("m2", "evil".into()) };
-    assert!(!opened.store.revise(elsewhere).await.unwrap());
+    assert_eq!(opened.store.revise(revision(a, "m1", "late".into())).await.unwrap(), Revised::NotWaiting);
+    let elsewhere = Revision { bot: "other".into(), ..revision(a, "m2", "evil".into()) };
+    assert_eq!(opened.store.revise(elsewhere).await.unwrap(), Revised::NotWaiting);
+    let b = opened.instance("b").await;
+    assert_eq!(opened.store.revise(revision(b, "m2", "evil".into())).await.unwrap(), Revised::Elsewhere);
+    assert_eq!(&opened.store.load(a, Seq(0), 10).await.unwrap()[0].body[..], b"second");
     assert_eq!(opened.witness.revised.lock().unwrap().len(), 2);
 }
 
@@ -198,9 +202,9 @@ async fn a_revision_is_counted_and_a_longer_one_may_cost_the_oldest() {
         opened.store.append(NewEntry { body: "x".repeat(100).into(), ..entry(a, id) }).await.unwrap();
     }
     let seqs = opened.seqs(a).await;
-    opened.store.revise(revision("m2", "y".repeat(300))).await.unwrap();
+    opened.store.revise(revision(a, "m2", "y".repeat(300))).await.unwrap();
     assert_eq!(opened.store.usage(a), Usage { entries: 2, bytes: 400 });
-    opened.store.revise(revision("m2", "y".repeat(950))).await.unwrap();
+    opened.store.revise(revision(a, "m2", "y".repeat(950))).await.unwrap();
     assert_eq!(opened.store.usage(a), Usage { entries: 1, bytes: 950 });
     assert_eq!(opened.seqs(a).await, [seqs[1]]);
     let opened = opened.reopen();
@@ -217,7 +221,7 @@ async fn a_dead_letter_comes_back_with_its_newest_words() {
         let returned = Returned { entries: vec![(seq, clock::wall())], strike: Some(seq) };
         opened.store.returned(a, returned).await.unwrap();
     }
-    assert!(opened.store.revise(revision("m1", "harmless".into())).await.unwrap());
+    assert_eq!(opened.store.revise(revision(a, "m1", "harmless".into())).await.unwrap(), Revised::Replaced);
     assert_eq!(opened.store.usage(a), Usage::default(), "dead letters do not count");
     assert!(opened.witness.revised.lock().unwrap().is_empty(), "no socket has it");
     opened.store.redrive(Some(a), None).await.unwrap();

@@ -46,6 +46,15 @@ impl Opened {
         Self::with(Quota::default())
     }
 
+    /// A store that knows these tenants.
+    pub(crate) async fn with_tenants(tenants: &[&str]) -> Self {
+        let opened = Self::new();
+        for tenant in tenants {
+            opened.store.create_tenant(tenant, None, &by()).await.unwrap();
+        }
+        opened
+    }
+
     pub(crate) fn with(quota: Quota) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let witness = Arc::new(Witness::default());
@@ -62,6 +71,7 @@ impl Opened {
     }
 
     pub(crate) async fn instance(&self, name: &str) -> InstanceId {
+        let _ = self.store.create_tenant("acme", None, &by()).await;
         self.store.create_gateway(gateway("acme", name), &by()).await.unwrap().instance
     }
 

@@ -3,14 +3,15 @@ use super::open::{Opened, entry};
 use angelia_core::Kind;
 use angelia_core::admission::{Allow, Route};
 use angelia_core::clock;
-use angelia_core::inbox::{EntryKind, Seq};
+use angelia_core::inbox::{EntryKind, InstanceId, Seq};
 use angelia_core::store::{
-    ActionId, CONNECTOR, Guest, LineEdit, LineRevision, NewEntry, NewLine, Person, Revision,
+    ActionId, CONNECTOR, Earlier, Guest, LineEdit, LineRevision, NewAction, NewEntry, NewLine, Person,
+    Revised, Revision,
 };
 
 #[tokio::test]
 async fn gateway_ids_are_unique_within_a_tenant() {
-    let opened = Opened::new();
+    let opened = Opened::with_tenants(&["acme", "other"]).await;
     let first = opened.store.create_gateway(gateway("acme", "gw"), &by()).await.unwrap();
     let other = opened.store.create_gateway(gateway("other", "gw"), &by()).await.unwrap();
     assert_ne!(first.instance, other.instance);
@@ -24,7 +25,7 @@ async fn gateway_ids_are_unique_within_a_tenant() {
 
 #[tokio::test]
 async fn a_place_has_one_route() {
-    let opened = Opened::new();
+    let opened = Opened::with_tenants(&["acme", "evil"]).await;
     let route = |tenant: &str, allow: Allow| Route {
         place: "webchat:lab".parse().unwrap(),
         bot: None,
@@ -68,9 +69,18 @@ fn line(id: &str, client_id: Option<&str>) -> NewLine {
     }
 }
 
+impl Opened {
+    /// Lets ann into the room the lines of these tests are in.
+    pub(crate) async fn with_ann_in_lab(self) -> Self {
+        let ann = Person { room: "lab".into(), user: "ann".into() };
+        self.store.invite(ann, [1; 32]).await.unwrap();
+        self
+    }
+}
+
 #[tokio::test]
 async fn a_repeated_post_makes_neither_line_nor_entry() {
-    let opened = Opened::new();
+    let opened = Opened::new().with_ann_in_lab().await;
     let a = opened.instance("a").await;
     let post = |id: &'static str| {
         let entry = NewEntry { message_id: id.into(), ..entry(a, id) };
@@ -119,7 +129,7 @@ async fn a_guest_knows_whether_others_were_invited_and_who_came_first() {
 
 #[tokio::test]
 async fn an_answered_post_has_its_answer_once_and_agents_do_not_change_it() {
-    let opened = Opened::new();
+    let opened = Opened::new().with_ann_in_lab().await;
     let answer = |id: &str| NewLine { from_agent: true, author: CONNECTOR.into(), ..line(id, None) };
     assert!(opened.store.post_answered(line("m1", Some("c1")), answer("a1")).await.unwrap().new);
     assert!(!opened.store.post_answered(line("m2", Some("c1")), answer("a2")).await.unwrap().new);
@@ -130,25 +140,34 @@ async fn an_answered_post_has_its_answer_once_and_agents_do_not_change_it() {
     assert_eq!(opened.store.line("lab", "a1").await.unwrap().unwrap().text, "text of a1");
 }
 
-fn revision(room: &str, id: &str, author: &str, text: &str) -> LineRevision {
+fn revision(room: &str, id: &str, author: &str, text: &str, instance: InstanceId) -> LineRevision {
     let entry = Revision {
         platform: "webchat".into(),
         bot: "webchat".into(),
         message_id: id.into(),
+        instance,
         kind: EntryKind::Message,
         body: format!("{{\"text\":\"{text}\"}}").into(),
     };
-    LineRevision { room: room.into(), message_id: id.into(), author: author.into(), text: text.into(), entry }
+    LineRevision {
+        room: room.into(),
+        message_id: id.into(),
+        author: author.into(),
+        text: text.into(),
+        entry: Some(entry),
+    }
 }
 
 #[tokio::test]
 async fn a_person_changes_their_own_line_and_what_waits_of_it() {
-    let opened = Opened::new();
-    let a = opened.instance("a").await;
+    let opened = Opened::new().with_ann_in_lab().await;
+    let (a, b) = (opened.instance("a").await, opened.instance("b").await);
+    let revision = |room: &str, id: &str, author: &str, text: &str| revision(room, id, author, text, a);
     opened.store.post_line(line("m1", None), Some(entry(a, "m1"))).await.unwrap();
     opened.store.post_line(line("m2", None), None).await.unwrap();
-    assert!(opened.store.revise_line(revision("lab", "m1", "ann", "new")).await.unwrap());
-    assert!(!opened.store.revise_line(revision("lab", "m2", "ann", "new")).await.unwrap(), "it never waited");
+    let revise = async |revision| opened.store.revise_line(revision).await.unwrap();
+    assert_eq!(revise(revision("lab", "m1", "ann", "new")).await, Revised::Replaced);
+    assert_eq!(revise(revision("lab", "m2", "ann", "new")).await, Revised::NotWaiting, "it never waited");
     for (wrong, kind) in [
         (revision("lab", "m1", "bob", "evil"), Kind::Forbidden),
         (revision("den", "m1", "ann", "evil"), Kind::NotFound),
@@ -161,14 +180,103 @@ async fn a_person_changes_their_own_line_and_what_waits_of_it() {
     assert_eq!(shown, [("m1", "new", true), ("m2", "new", true)], "edits come after what was read");
     let waiting = opened.store.load(a, Seq(0), 10).await.unwrap();
     assert_eq!((&waiting[0].body[..], waiting[0].revision), (&b"{\"text\":\"new\"}"[..], 1));
+
+    let newest = revision("lab", "m1", "ann", "newest");
+    let entry = newest.entry.clone().map(|entry| Revision { instance: b, ..entry });
+    assert_eq!(revise(LineRevision { entry, ..newest.clone() }).await, Revised::Elsewhere);
+    assert_eq!(revise(LineRevision { entry: None, ..newest }).await, Revised::NotWaiting);
+    let line = opened.store.line("lab", "m1").await.unwrap().unwrap();
+    assert_eq!(line.text, "newest", "the room sees every change");
+    let waiting = opened.store.load(a, Seq(0), 10).await.unwrap();
+    assert_eq!(&waiting[0].body[..], b"{\"text\":\"new\"}", "what waits is not what another may hear");
+}
+
+#[tokio::test]
+async fn an_earlier_post_is_found_with_its_answer() {
+    let opened = Opened::new().with_ann_in_lab().await;
+    let ann = Person { room: "lab".into(), user: "ann".into() };
+    let answer = NewLine {
+        from_agent: true,
+        author: CONNECTOR.into(),
+        reply_to: Some("m1".into()),
+        ..line("a1", None)
+    };
+    opened.store.post_answered(line("m1", Some("c1")), answer).await.unwrap();
+    opened.store.post_line(line("m2", Some("c2")), None).await.unwrap();
+    let earlier = async |person: &Person, id: &str| opened.store.earlier(person, id).await.unwrap();
+    let answered = Earlier { message_id: "m1".into(), answer: Some("text of a1".into()) };
+    assert_eq!(earlier(&ann, "c1").await, Some(answered));
+    assert_eq!(earlier(&ann, "c2").await, Some(Earlier { message_id: "m2".into(), answer: None }));
+    assert_eq!(earlier(&ann, "c3").await, None);
+    assert_eq!(earlier(&Person { user: "bob".into(), ..ann.clone() }, "c1").await, None);
+    assert_eq!(earlier(&Person { room: "den".into(), ..ann }, "c1").await, None);
+}
+
+/// Everything that holds something of a message.
+fn rows(opened: &Opened) -> Vec<(&'static str, i64)> {
+    let db = rusqlite::Connection::open(opened.folder.path().join("angelia.db")).unwrap();
+    ["inbox", "journal", "conversations", "webchat_lines"]
+        .into_iter()
+        .map(|table| {
+            let count = db.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0));
+            (table, count.unwrap())
+        })
+        .filter(|(_, count)| *count > 0)
+        .collect()
+}
+
+#[tokio::test]
+async fn what_comes_after_the_removal_of_a_tenant_leaves_nothing() {
+    let opened = Opened::new().with_ann_in_lab().await;
+    let store = &opened.store;
+    let a = opened.instance("a").await;
+    let action = NewAction {
+        tenant: "acme".into(),
+        instance: a,
+        platform: "webchat".into(),
+        bot: "webchat".into(),
+        chat_id: "web-lab".into(),
+        op: "send".into(),
+        reply_to: None,
+        body: Vec::new(),
+        received_at: clock::wall(),
+    };
+    let before = store.accept_actions(vec![action.clone()]).await.unwrap()[0];
+    store.remove_tenant("acme", vec!["lab".into()], &by()).await.unwrap();
+
+    assert_eq!(store.append(entry(a, "m1")).await.unwrap_err().kind(), Kind::NotFound);
+    let late = store.post_line(line("m2", None), Some(entry(a, "m2"))).await;
+    assert_eq!(late.unwrap_err().kind(), Kind::Unauthorized, "the key went with the room");
+    let answer = NewLine { from_agent: true, author: CONNECTOR.into(), ..line("a1", None) };
+    assert_eq!(store.post_answered(line("m3", None), answer).await.unwrap_err().kind(), Kind::Unauthorized);
+    let after = store.accept_actions(vec![action]).await.unwrap_or_default();
+    for action in [before].into_iter().chain(after) {
+        let said = NewLine { from_agent: true, author: "agent".into(), ..line("wa1", None) };
+        assert_eq!(store.say_lines(vec![said], action).await.unwrap_err().kind(), Kind::NotFound);
+    }
+    assert_eq!(rows(&opened), []);
+    assert_eq!(store.usage(a).entries, 0);
+    assert!(opened.witness.lines.lock().unwrap().is_empty(), "nobody is told of them either");
+}
+
+#[tokio::test]
+async fn a_line_for_an_instance_that_is_gone_is_a_line_and_no_more() {
+    let opened = Opened::new().with_ann_in_lab().await;
+    let a = opened.instance("a").await;
+    opened.store.remove_tenant("acme", Vec::new(), &by()).await.unwrap();
+    let posted = opened.store.post_line(line("m1", None), Some(entry(a, "m1"))).await.unwrap();
+    assert!(posted.new && posted.no_instance);
+    assert_eq!(rows(&opened), [("webchat_lines", 1)]);
+    assert!(opened.witness.appended.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
 async fn an_agents_line_is_not_a_persons_to_change() {
-    let opened = Opened::new();
+    let opened = Opened::new().with_ann_in_lab().await;
+    let a = opened.instance("a").await;
     let own = NewLine { from_agent: true, ..line("wa1", None) };
     opened.store.post_answered(line("m1", None), own).await.unwrap();
-    let refused = opened.store.revise_line(revision("lab", "wa1", "ann", "evil")).await.unwrap_err();
+    let refused = opened.store.revise_line(revision("lab", "wa1", "ann", "evil", a)).await.unwrap_err();
     assert_eq!(refused.kind(), Kind::Forbidden);
     assert_eq!(opened.store.line("lab", "wa1").await.unwrap().unwrap().text, "text of wa1");
     assert_eq!(opened.store.line("den", "wa1").await.unwrap(), None, "lines are looked up in their room");

@@ -15,7 +15,7 @@ fn anew(values: Vec<SealedValue>) -> Vec<Resealed> {
 
 #[tokio::test]
 async fn every_kind_is_listed_with_what_it_is_bound_to() {
-    let Opened { store, .. } = &Opened::new();
+    let Opened { store, .. } = &Opened::with_tenants(&["acme"]).await;
     store.create_gateway(gateway("acme", "gw"), &by()).await.unwrap();
     store.rotate_gateway("acme", "gw", vec![8], UnixMillis(i64::MAX), &by()).await.unwrap();
     store.keep_delivery_key("acme", vec![3]).await.unwrap();
@@ -47,7 +47,7 @@ async fn every_kind_is_listed_with_what_it_is_bound_to() {
 
 #[tokio::test]
 async fn what_was_sealed_meanwhile_is_not_lost() {
-    let Opened { store, .. } = &Opened::new();
+    let Opened { store, .. } = &Opened::with_tenants(&["acme"]).await;
     store.create_gateway(gateway("acme", "gw"), &by()).await.unwrap();
     store.set_note(KEY_CHECK, vec![1]).await.unwrap();
     let stale = anew(store.sealed_values().await.unwrap());

@@ -40,6 +40,7 @@ pub(super) fn hint(reason: DropReason) -> &'static str {
         DropReason::NotAddressed => {
             "others are in this room: write @agent to be heard, or answer one of the agent's messages"
         }
+        DropReason::Consumed => "this was for the server itself; it has answered",
     }
 }
 

@@ -1,21 +1,30 @@
 //! Following a room: first what the store has, then what happens.
 
-use super::hub::Happening;
-use angelia_core::store::{Line, Store};
+use super::hub::{Happening, Seat};
+use super::verify::{self, Fingerprint};
+use angelia_core::store::{Line, WebchatStore};
 use axum::response::sse;
 use futures_util::Stream;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::broadcast;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 /// Lines in one answer.
 pub(super) const PAGE: usize = 200;
 
+/// How often a reader's key is looked at again: nobody reads on for long after
+/// it stopped counting, whatever else failed to end their stream.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
+
 /// One follower of a room.
 pub(super) struct Reader {
-    store: Arc<dyn Store>,
-    happenings: broadcast::Receiver<Happening>,
+    store: Arc<dyn WebchatStore>,
+    seat: Seat,
+    key: Fingerprint,
+    look_again: Interval,
     room: String,
     after: i64,
     ready: VecDeque<Line>,
@@ -25,12 +34,15 @@ pub(super) struct Reader {
 impl Reader {
     /// A follower who has seen everything up to `after`.
     pub(super) fn new(
-        store: Arc<dyn Store>,
-        happenings: broadcast::Receiver<Happening>,
+        store: Arc<dyn WebchatStore>,
+        seat: Seat,
+        key: Fingerprint,
         room: String,
         after: i64,
     ) -> Self {
-        Self { store, happenings, room, after, ready: VecDeque::new(), behind: true }
+        let mut look_again = interval_at(Instant::now() + LOOK_AGAIN, LOOK_AGAIN);
+        look_again.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self { store, seat, key, look_again, room, after, ready: VecDeque::new(), behind: true }
     }
 
     /// What they see, for as long as they look.
@@ -48,11 +60,21 @@ impl Reader {
                 return line_event(&line);
             }
             if self.behind {
+                // Also at the beginning: the room may have gone before the seat was taken.
+                self.check_key().await?;
                 self.ready = self.store.lines(&self.room, self.after, PAGE).await.ok()?.into();
                 self.behind = self.ready.len() == PAGE;
                 continue;
             }
-            match self.happenings.recv().await {
+            let happening = tokio::select! {
+                biased;
+                _ = self.look_again.tick() => {
+                    self.check_key().await?;
+                    continue;
+                }
+                happening = self.seat.next() => happening,
+            };
+            match happening {
                 Ok(Happening::Line(line)) if line.id > self.after => self.ready.push_back(line),
                 Ok(Happening::Line(_)) => {}
                 Ok(Happening::Typing) => return Some(sse::Event::default().event("typing").data("{}")),
@@ -61,9 +83,140 @@ impl Reader {
             }
         }
     }
+
+    /// `None`, which ends the stream, if the key does not open the room any more.
+    async fn check_key(&self) -> Option<()> {
+        verify::holder(&*self.store, self.key, &self.room).await.ok().map(drop)
+    }
 }
 
 fn line_event(line: &Line) -> Option<sse::Event> {
     let kind = if line.edited { "edit" } else { "message" };
     sse::Event::default().event(kind).id(line.id.to_string()).json_data(line).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::hub::Hub;
+    use super::*;
+    use angelia_core::clock::UnixMillis;
+    use angelia_core::store::{
+        ActionId, Earlier, Guest, Later, LineEdit, LineRevision, NewEntry, NewLine, Person, Posted, Revised,
+    };
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// Long enough for whatever should happen at once.
+    const SOON: Duration = Duration::from_secs(10);
+
+    /// A room with one key, which may stop to count.
+    #[derive(Default)]
+    struct Room {
+        closed: AtomicBool,
+    }
+
+    fn ann() -> Person {
+        Person { room: "lab".into(), user: "ann".into() }
+    }
+
+    impl WebchatStore for Room {
+        fn person(&self, _key: Fingerprint) -> Later<'_, Option<Guest>> {
+            let open = !self.closed.load(Ordering::Relaxed);
+            Box::pin(async move { Ok(open.then(|| Guest { person: ann(), alone: true, first: true })) })
+        }
+
+        fn lines(&self, _room: &str, _after: i64, _limit: usize) -> Later<'_, Vec<Line>> {
+            Box::pin(async { Ok(Vec::new()) })
+        }
+
+        fn post_line(&self, _line: NewLine, _entry: Option<NewEntry>) -> Later<'_, Posted> {
+            unreachable!("readers do not write")
+        }
+
+        fn post_answered(&self, _line: NewLine, _answer: NewLine) -> Later<'_, Posted> {
+            unreachable!("readers do not write")
+        }
+
+        fn earlier(&self, _person: &Person, _client_id: &str) -> Later<'_, Option<Earlier>> {
+            unreachable!("readers do not write")
+        }
+
+        fn revise_line(&self, _revision: LineRevision) -> Later<'_, Revised> {
+            unreachable!("readers do not write")
+        }
+
+        fn line(&self, _room: &str, _message_id: &str) -> Later<'_, Option<Line>> {
+            unreachable!("readers read on")
+        }
+
+        fn say_lines(&self, _lines: Vec<NewLine>, _action: ActionId) -> Later<'_, ()> {
+            unreachable!("readers do not write")
+        }
+
+        fn edit_line(&self, _edit: LineEdit, _action: ActionId) -> Later<'_, bool> {
+            unreachable!("readers do not write")
+        }
+
+        fn rooms(&self) -> Later<'_, Vec<String>> {
+            unreachable!("readers know their room")
+        }
+
+        fn invite(&self, _person: Person, _key_fingerprint: Fingerprint) -> Later<'_, ()> {
+            unreachable!("readers do not write")
+        }
+    }
+
+    fn reader() -> (Arc<Room>, Arc<Hub>, Reader) {
+        let (room, hub) = (Arc::new(Room::default()), Arc::new(Hub::default()));
+        let seat = hub.read(&ann()).unwrap();
+        let reader = Reader::new(room.clone(), seat, [1; 32], "lab".into(), 0);
+        (room, hub, reader)
+    }
+
+    async fn next(reader: &mut Reader) -> Option<sse::Event> {
+        tokio::time::timeout(SOON, reader.next()).await.expect("something should happen")
+    }
+
+    #[tokio::test]
+    async fn a_key_that_went_before_the_first_look_shows_nothing() {
+        let (room, hub, mut reader) = reader();
+        hub.typing("lab");
+        room.closed.store(true, Ordering::Relaxed);
+        assert!(next(&mut reader).await.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_reader_who_fell_behind_shows_the_key_again() {
+        let (room, hub, mut reader) = reader();
+        hub.typing("lab");
+        assert!(next(&mut reader).await.is_some(), "the key is good");
+        room.closed.store(true, Ordering::Relaxed);
+        for id in 0..1_000 {
+            hub.line(&Line {
+                id,
+                room: "lab".into(),
+                message_id: id.to_string(),
+                author: "agent".into(),
+                from_agent: true,
+                text: String::new(),
+                reply_to: None,
+                at: UnixMillis(0),
+                edited: false,
+            });
+        }
+        assert!(next(&mut reader).await.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_key_is_looked_at_again_from_time_to_time_however_busy_the_room() {
+        let (room, hub, mut reader) = reader();
+        reader.look_again = tokio::time::interval(Duration::from_millis(1));
+        for _ in 0..3 {
+            hub.typing("lab");
+            assert!(next(&mut reader).await.is_some(), "the key is good");
+        }
+        room.closed.store(true, Ordering::Relaxed);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        hub.typing("lab");
+        assert!(next(&mut reader).await.is_none());
+    }
 }

@@ -1,12 +1,18 @@
 //! Live readers of rooms. What they miss they read from the store.
 
-use angelia_core::store::Line;
+use angelia_core::error::{Error, Kind, Result};
+use angelia_core::store::{Line, Person};
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::broadcast;
 
 /// Events a slow reader may fall behind before it has to read the store again.
 const BACKLOG: usize = 64;
+/// Streams that may be open at the same time: each holds a socket.
+const MAX_STREAMS: usize = 2_000;
+/// Streams one person may have open in a room: a few tabs and devices, so that
+/// nobody takes the seats of all others.
+const MAX_STREAMS_EACH: usize = 8;
 
 /// Something that just happened in a room.
 #[derive(Clone, Debug)]
@@ -19,8 +25,21 @@ pub(super) enum Happening {
 
 /// Rooms somebody is reading now.
 #[derive(Debug, Default)]
-pub struct Hub {
-    rooms: Mutex<HashMap<String, broadcast::Sender<Happening>>>,
+pub struct Hub(Mutex<Readers>);
+
+#[derive(Debug, Default)]
+struct Readers {
+    rooms: HashMap<String, broadcast::Sender<Happening>>,
+    /// Open streams, by room and user.
+    streams: HashMap<(String, String), usize>,
+}
+
+/// One open stream. Its seat is free again when it is dropped.
+#[derive(Debug)]
+pub(super) struct Seat {
+    happenings: broadcast::Receiver<Happening>,
+    hub: Arc<Hub>,
+    who: (String, String),
 }
 
 impl Hub {
@@ -29,31 +48,116 @@ impl Hub {
         self.tell(&line.room, || Happening::Line(line.clone()));
     }
 
+    /// Ends every stream of these rooms: they are gone, or belong to others now.
+    /// Whoever still may read follows anew.
+    pub fn close<'a>(&self, rooms: impl IntoIterator<Item = &'a String>) {
+        let mut readers = self.readers();
+        for room in rooms {
+            // Without its sender a stream ends.
+            readers.rooms.remove(room);
+        }
+    }
+
     /// Tells the readers of a room that the agent is writing.
     pub(super) fn typing(&self, room: &str) {
         self.tell(room, || Happening::Typing);
     }
 
-    /// Starts reading a room.
-    pub(super) fn read(&self, room: &str) -> broadcast::Receiver<Happening> {
-        let mut rooms = self.rooms();
+    /// Starts reading a person's room, if there is a seat left for them.
+    pub(super) fn read(self: &Arc<Self>, person: &Person) -> Result<Seat> {
+        let who = (person.room.clone(), person.user.clone());
+        let mut readers = self.readers();
+        if readers.streams.values().sum::<usize>() >= MAX_STREAMS {
+            return Err(Error::unavailable("too many people are following rooms; try again later"));
+        }
+        if readers.streams.get(&who).is_some_and(|open| *open >= MAX_STREAMS_EACH) {
+            return Err(Error::new(
+                Kind::TooMany,
+                format!("you follow this room {MAX_STREAMS_EACH} times already; close one of the streams"),
+            ));
+        }
+        *readers.streams.entry(who.clone()).or_default() += 1;
         // Rooms nobody reads any more go when somebody starts to read.
-        rooms.retain(|_, readers| readers.receiver_count() > 0);
-        rooms.entry(room.to_owned()).or_insert_with(|| broadcast::Sender::new(BACKLOG)).subscribe()
-    }
-
-    /// How many are reading now.
-    pub(super) fn readers(&self) -> usize {
-        self.rooms().values().map(broadcast::Sender::receiver_count).sum()
+        readers.rooms.retain(|_, readers| readers.receiver_count() > 0);
+        let room = readers.rooms.entry(person.room.clone());
+        let happenings = room.or_insert_with(|| broadcast::Sender::new(BACKLOG)).subscribe();
+        Ok(Seat { happenings, hub: self.clone(), who })
     }
 
     fn tell(&self, room: &str, happening: impl FnOnce() -> Happening) {
-        if let Some(readers) = self.rooms().get(room) {
+        if let Some(readers) = self.readers().rooms.get(room) {
             let _ = readers.send(happening());
         }
     }
 
-    fn rooms(&self) -> MutexGuard<'_, HashMap<String, broadcast::Sender<Happening>>> {
-        self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
+    fn readers(&self) -> MutexGuard<'_, Readers> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Seat {
+    /// What happens next in the room; may be given up at any time.
+    pub(super) async fn next(&mut self) -> Result<Happening, broadcast::error::RecvError> {
+        self.happenings.recv().await
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut readers = self.hub.readers();
+        if let Some(open) = readers.streams.get_mut(&self.who) {
+            *open -= 1;
+            if *open == 0 {
+                readers.streams.remove(&self.who);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn person(room: &str, user: &str) -> Person {
+        Person { room: room.into(), user: user.into() }
+    }
+
+    #[test]
+    fn one_person_has_so_many_seats_and_gets_them_back() {
+        let hub = Arc::new(Hub::default());
+        let ann = person("lab", "ann");
+        let mut seats: Vec<Seat> = (0..MAX_STREAMS_EACH).map(|_| hub.read(&ann).unwrap()).collect();
+        assert_eq!(hub.read(&ann).unwrap_err().kind(), Kind::TooMany);
+        assert!(hub.read(&person("lab", "bob")).is_ok(), "another person");
+        assert!(hub.read(&person("den", "ann")).is_ok(), "another room");
+        seats.pop();
+        assert!(hub.read(&ann).is_ok());
+        drop(seats);
+        assert!(hub.readers().streams.is_empty(), "nothing is kept of who left");
+    }
+
+    #[test]
+    fn everybody_together_has_so_many_seats() {
+        let hub = Arc::new(Hub::default());
+        let seats: Vec<Seat> =
+            (0..MAX_STREAMS).map(|n| hub.read(&person("lab", &n.to_string())).unwrap()).collect();
+        assert_eq!(hub.read(&person("lab", "one more")).unwrap_err().kind(), Kind::Unavailable);
+        drop(seats);
+        assert!(hub.read(&person("lab", "one more")).is_ok());
+    }
+
+    #[tokio::test]
+    async fn the_streams_of_a_closed_room_end_and_no_others() {
+        let hub = Arc::new(Hub::default());
+        let (mut lab, mut den) =
+            (hub.read(&person("lab", "ann")).unwrap(), hub.read(&person("den", "ann")).unwrap());
+        hub.close([&"lab".to_owned()]);
+        // Whoever comes after that is of another room of that name.
+        let mut later = hub.read(&person("lab", "eve")).unwrap();
+        hub.typing("lab");
+        hub.typing("den");
+        assert_eq!(lab.next().await.unwrap_err(), broadcast::error::RecvError::Closed);
+        assert!(matches!(den.next().await, Ok(Happening::Typing)));
+        assert!(matches!(later.next().await, Ok(Happening::Typing)));
     }
 }

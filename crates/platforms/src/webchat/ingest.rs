@@ -6,9 +6,9 @@ use super::speak::{Api, Said};
 use super::verify;
 use crate::admit::Admit;
 use angelia_core::error::{Error, Result};
-use angelia_core::store::Store;
-use axum::extract::rejection::{BytesRejection, QueryRejection};
-use axum::extract::{DefaultBodyLimit, Path, Query, State};
+use angelia_core::store::{Guest, Store};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{DefaultBodyLimit, FromRequest, Path, Query, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{self, Sse};
 use axum::response::{IntoResponse, Response};
@@ -20,6 +20,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio::time::timeout;
 
 /// Longest text a person may post.
 pub const MAX_POST_CHARS: usize = 8_000;
@@ -27,8 +29,9 @@ pub const MAX_POST_CHARS: usize = 8_000;
 const MAX_BODY: usize = 64 * 1024;
 /// Longest id a client may give to a post.
 const MAX_CLIENT_ID: usize = 64;
-/// People who may follow rooms at the same time.
-const MAX_READERS: usize = 2_000;
+/// How long a body may take to arrive: plenty for 64 KiB, short for whoever
+/// only wants to hold a socket.
+const BODY_WITHIN: Duration = Duration::from_secs(20);
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// A post, as a client sends it. Who wrote it is not among its fields.
@@ -65,21 +68,15 @@ pub fn routes(store: Arc<dyn Store>, hub: Arc<Hub>, admit: Arc<dyn Admit>, sourc
         .route("/chat/api/rooms/{room}/events", get(follow))
         .route("/chat/api/rooms/{room}/interrupt", post(stop))
         .layer(DefaultBodyLimit::max(MAX_BODY))
-        .with_state(Arc::new(Api { store, hub, admit, source_flags }))
+        .with_state(Arc::new(Api { store, hub, admit, source_flags, linking: Mutex::default() }))
 }
 
-async fn post_line(
-    State(api): State<Arc<Api>>,
-    Path(room): Path<String>,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
-) -> Response {
-    let body = match body {
-        Ok(body) => body,
-        Err(rejection) => return rejected(rejection.status(), &rejection.body_text()),
+async fn post_line(State(api): State<Arc<Api>>, Path(room): Path<String>, request: Request) -> Response {
+    let (guest, body) = match received(&api, &room, request).await {
+        Ok(received) => received,
+        Err(rejection) => return rejection,
     };
     let post = async {
-        let guest = verify::guest(&*api.store, &headers, &room).await?;
         let Post { text, client_id, reply_to } = read_post(&body)?;
         Ok(posted(api.post(guest, text, reply_to, client_id).await?))
     };
@@ -89,19 +86,22 @@ async fn post_line(
 async fn edit_line(
     State(api): State<Arc<Api>>,
     Path((room, id)): Path<(String, String)>,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    request: Request,
 ) -> Response {
-    let body = match body {
-        Ok(body) => body,
-        Err(rejection) => return rejected(rejection.status(), &rejection.body_text()),
+    let (guest, body) = match received(&api, &room, request).await {
+        Ok(received) => received,
+        Err(rejection) => return rejection,
     };
     let edit = async {
-        let guest = verify::guest(&*api.store, &headers, &room).await?;
         let Edit { text } = read(&body, r#"{"text": "hello"}"#)?;
         check_text(&text)?;
-        let replaced = api.edit(guest.person, &id, text).await?;
-        Ok((StatusCode::OK, json!({ "message_id": id, "replaced": replaced })))
+        let revised = api.edit(guest, &id, text).await?;
+        let mut answer = json!({ "message_id": id, "replaced": revised.is_ok() });
+        if let Err((reason, hint)) = revised {
+            answer["reason"] = reason.into();
+            answer["hint"] = hint.into();
+        }
+        Ok((StatusCode::OK, answer))
     };
     answer(edit.await)
 }
@@ -143,17 +143,33 @@ async fn follow(
         Ok(after) => after,
         Err(rejection) => return rejection,
     };
-    if let Err(error) = verify::guest(&*api.store, &headers, &room).await {
-        return answer(Err(error));
-    }
-    if api.hub.readers() >= MAX_READERS {
-        return answer(Err(Error::unavailable("too many people are following rooms; try again later")));
-    }
+    let take_seat = async {
+        let key = verify::key(&headers)?;
+        let guest = verify::holder(&*api.store, key, &room).await?;
+        Ok((key, api.hub.read(&guest.person)?))
+    };
+    let (key, seat) = match take_seat.await {
+        Ok(taken) => taken,
+        Err(error) => return answer(Err(error)),
+    };
     // A browser that reconnects says where it was.
     let resumed = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
-    let happenings = api.hub.read(&room);
-    let reader = Reader::new(api.store.clone(), happenings, room, resumed.unwrap_or(after));
+    let reader = Reader::new(api.store.clone(), seat, key, room, resumed.unwrap_or(after));
     Sse::new(reader.stream()).keep_alive(sse::KeepAlive::new().interval(KEEP_ALIVE)).into_response()
+}
+
+/// Who sent a request, and its body. The key comes first: for strangers nothing
+/// is held, however much they send and however slowly.
+async fn received(api: &Api, room: &str, request: Request) -> Result<(Guest, Bytes), Response> {
+    let guest = verify::guest(&*api.store, request.headers(), room).await;
+    let guest = guest.map_err(|error| answer(Err(error)))?;
+    match timeout(BODY_WITHIN, Bytes::from_request(request, &())).await {
+        Ok(Ok(body)) => Ok((guest, body)),
+        Ok(Err(rejection)) => Err(rejected(rejection.status(), &rejection.body_text())),
+        Err(_) => {
+            Err(rejected(StatusCode::REQUEST_TIMEOUT, "the body took too long to arrive; send it again"))
+        }
+    }
 }
 
 fn read<T: DeserializeOwned>(body: &[u8], example: &str) -> Result<T> {

@@ -12,14 +12,21 @@ use angelia_core::error::{Error, Kind, Result};
 use angelia_core::inbox::EntryKind;
 use angelia_core::secret::{Secret, random_hex};
 use angelia_core::store::{
-    CONNECTOR, Guest, LineRevision, NewEntry, NewLine, Person, Posted, Revision, Store,
+    CONNECTOR, Earlier, Guest, LineRevision, NewEntry, NewLine, Person, Posted, Revised, Revision, Store,
 };
 use angelia_core::{clock, interrupt};
 use bytes::Bytes;
 use std::sync::Arc;
+use tokio::sync::Mutex;
 
 /// What a room shows of a typed `/link`: its code is nobody else's to read.
 const LINK_SHOWN: &str = "/link …";
+
+/// Why an edit reaches no agent although its text is admitted.
+const NOT_WAITING: Why =
+    ("not_waiting", "the agent has the old text, or was never sent this message: write a new one");
+const MOVED: Why =
+    ("moved", "the old text waits for another agent than the one of this room now: write a new message");
 
 /// What the API works on.
 pub(super) struct Api {
@@ -27,13 +34,18 @@ pub(super) struct Api {
     pub(super) hub: Arc<Hub>,
     pub(super) admit: Arc<dyn Admit>,
     pub(super) source_flags: bool,
+    /// One `/link` at a time: a repeated one must find the answer of the first.
+    pub(super) linking: Mutex<()>,
 }
+
+/// A word for programs, and what a person can do about it.
+type Why = (&'static str, &'static str);
 
 /// What became of something said.
 pub(super) struct Said {
     pub(super) posted: Posted,
-    /// Why no agent gets it, and what to do about it.
-    pub(super) undelivered: Option<(&'static str, &'static str)>,
+    /// Why no agent gets it.
+    pub(super) undelivered: Option<Why>,
     /// What the connector itself answered.
     pub(super) answer: Option<String>,
 }
@@ -53,26 +65,27 @@ impl Api {
         let Guest { person, alone, .. } = guest;
         let line = new_line(person, text, reply_to, client_id);
         let addressed = alone || self.addresses(&line).await?;
-        let (posted, undelivered) = match self.decide(&line, addressed) {
-            Ok(admitted) => {
-                let entry = self.entry(&line, admitted)?;
-                (self.store.post_line(line, Some(entry)).await?, None)
-            }
-            // A line that nobody receives is still a line of the room; its writer is told.
-            Err(reason) => {
-                let posted = self.store.post_line(line.clone(), None).await?;
-                if posted.new {
-                    self.dropped(&line, addressed, reason);
-                }
-                (posted, Some((reason.as_str(), address::hint(reason))))
-            }
-        };
-        Ok(Said { posted, undelivered, answer: None })
+        let decided = self.decide(&line, addressed);
+        // A line that nobody receives is still a line of the room; its writer is told.
+        let entry = decided.clone().ok().map(|admitted| self.entry(&line, admitted)).transpose()?;
+        let posted = self.store.post_line(line.clone(), entry).await?;
+        let reason = if posted.no_instance { Some(DropReason::NoInstance) } else { decided.err() };
+        if let Some(reason) = reason.filter(|_| posted.new) {
+            self.dropped(&line, addressed, reason);
+        }
+        Ok(Said { posted, undelivered: reason.map(why), answer: None })
     }
 
-    /// Changes a line, and what still waits of it for the agent; answers
-    /// whether something did. Who gets it was decided when it was written.
-    pub(super) async fn edit(&self, person: Person, message_id: &str, text: String) -> Result<bool> {
+    /// Changes a line and, if the new text is admitted to the agent that the old
+    /// one still waits for, what that agent will get. An error within is why it
+    /// gets the old text, or none.
+    pub(super) async fn edit(
+        &self,
+        guest: Guest,
+        message_id: &str,
+        text: String,
+    ) -> Result<std::result::Result<(), Why>> {
+        let Guest { person, alone, .. } = guest;
         if link_command(address::said(&text)).is_some() {
             return Err(Error::invalid("send /link as a message of its own, not as an edit"));
         }
@@ -80,32 +93,45 @@ impl Api {
         let line = line.ok_or_else(|| Error::not_found("there is no such message in this room"))?;
         let message_id = line.message_id.clone();
         let changed = NewLine { message_id, ..new_line(person, text, line.reply_to, None) };
-        let event = normalize::event(&changed, self.source_flags);
+        // A route may have moved since: an edit must not carry a text past it.
+        let addressed = alone || self.addresses(&changed).await?;
+        let decided = self.decide(&changed, addressed);
+        let entry = decided.clone().ok().map(|admitted| self.revision(&changed, admitted)).transpose()?;
         let NewLine { room, message_id, author, text, .. } = changed;
-        let entry = Revision {
-            platform: NAME.into(),
-            bot: BOT.into(),
-            message_id: message_id.clone(),
-            kind: kind(&event),
-            body: written(&event)?,
-        };
-        self.store.revise_line(LineRevision { room, message_id, author, text, entry }).await
+        let revised = self.store.revise_line(LineRevision { room, message_id, author, text, entry }).await?;
+        Ok(match (decided, revised) {
+            (Err(reason), _) => Err(why(reason)),
+            (Ok(_), Revised::Replaced) => Ok(()),
+            (Ok(_), Revised::NotWaiting) => Err(NOT_WAITING),
+            (Ok(_), Revised::Elsewhere) => Err(MOVED),
+        })
     }
 
     /// Stops what the agent does for a person; a button is no line of the room.
     pub(super) async fn stop(&self, person: Person) -> Result<String> {
         let line = new_line(person, "/stop".into(), None, None);
-        let admitted = self.decide(&line, true).map_err(|reason| {
+        let refused = |reason: DropReason| {
             self.dropped(&line, true, reason);
             Error::new(Kind::Forbidden, format!("{}: {}", reason.as_str(), address::hint(reason)))
-        })?;
-        self.store.append(self.entry(&line, admitted)?).await?;
-        Ok(line.message_id)
+        };
+        let admitted = self.decide(&line, true).map_err(refused)?;
+        match self.store.append(self.entry(&line, admitted)?).await {
+            Err(gone) if gone.kind() == Kind::NotFound => Err(refused(DropReason::NoInstance)),
+            appended => appended.map(|_| line.message_id.clone()),
+        }
     }
 
     /// Uses up a link code. The room sees that it was tried, and how it went.
+    /// Repeated, it is not tried again: the code would be found used.
     async fn link(&self, guest: Guest, code: Secret, client_id: Option<String>) -> Result<Said> {
         let Guest { person, first, .. } = guest;
+        let _turn = self.linking.lock().await;
+        if let Some(client_id) = &client_id
+            && let Some(Earlier { message_id, answer }) = self.store.earlier(&person, client_id).await?
+        {
+            let posted = Posted { message_id, new: false, no_instance: false };
+            return Ok(Said { posted, undelivered: None, answer });
+        }
         let typed = Linking {
             platform: NAME,
             bot: None,
@@ -127,7 +153,8 @@ impl Api {
             client_id: None,
             at: line.at,
         };
-        let posted = self.store.post_answered(line, reply).await?;
+        let posted = self.store.post_answered(line.clone(), reply).await?;
+        self.dropped(&line, true, DropReason::Consumed);
         Ok(Said { posted, undelivered: None, answer: Some(answer) })
     }
 
@@ -150,6 +177,12 @@ impl Api {
         observe(line, addressed, |observed| self.admit.dropped(observed, which, reason));
     }
 
+    /// What a changed line says to the instance it is admitted to.
+    fn revision(&self, line: &NewLine, admitted: Admitted) -> Result<Revision> {
+        let NewEntry { platform, bot, message_id, instance, kind, body, .. } = self.entry(line, admitted)?;
+        Ok(Revision { platform, bot, message_id, instance, kind, body })
+    }
+
     /// The inbox entry a line makes for the instance it is admitted to.
     fn entry(&self, line: &NewLine, admitted: Admitted) -> Result<NewEntry> {
         let event = normalize::event(line, self.source_flags);
@@ -168,6 +201,10 @@ impl Api {
             received_at: line.at,
         })
     }
+}
+
+fn why(reason: DropReason) -> Why {
+    (reason.as_str(), address::hint(reason))
 }
 
 /// What admission gets to see of a line.

@@ -2,30 +2,44 @@
 
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::secret::fingerprint;
-use angelia_core::store::{Guest, Store};
+use angelia_core::store::{Guest, Store, WebchatStore};
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 
 /// Longest key looked at; ours are far shorter.
 const MAX_KEY: usize = 256;
 
+/// What recognises a key.
+pub(super) type Fingerprint = [u8; 32];
+
 /// The person behind a request for `room`, by their key.
 ///
 /// A key of another room and a key of nobody get the same answer.
 pub(super) async fn guest(store: &dyn Store, headers: &HeaderMap, room: &str) -> Result<Guest> {
-    let unknown = || {
-        Error::new(
-            Kind::Unauthorized,
-            "this key does not open this room; ask the operator for an invitation (angelia webchat invite)",
-        )
-    };
-    let key = headers
+    holder(store, key(headers)?, room).await
+}
+
+/// The key of a request.
+pub(super) fn key(headers: &HeaderMap) -> Result<Fingerprint> {
+    headers
         .get(AUTHORIZATION)
         .and_then(|value| value.to_str().ok())
         .and_then(|value| value.strip_prefix("Bearer "))
         .map(str::trim)
         .filter(|key| !key.is_empty() && key.len() <= MAX_KEY)
-        .ok_or_else(unknown)?;
-    let guest = store.person(fingerprint(key)).await?.ok_or_else(unknown)?;
+        .map(fingerprint)
+        .ok_or_else(unknown)
+}
+
+/// The person who holds a key of `room` now.
+pub(super) async fn holder(store: &dyn WebchatStore, key: Fingerprint, room: &str) -> Result<Guest> {
+    let guest = store.person(key).await?.ok_or_else(unknown)?;
     if guest.person.room == room { Ok(guest) } else { Err(unknown()) }
+}
+
+fn unknown() -> Error {
+    Error::new(
+        Kind::Unauthorized,
+        "this key does not open this room; ask the operator for an invitation (angelia webchat invite)",
+    )
 }

@@ -3,8 +3,10 @@
 //! Three sorts of bearers are taken: those of the built-in token endpoint,
 //! signed ones of configured issuers, and those an account URL vouches for.
 
+mod answers;
 mod builtin;
 mod oidc;
+mod peek;
 mod portal;
 
 pub(super) use builtin::{BUILTIN, TOKEN_FOR};
@@ -103,10 +105,7 @@ pub(super) async fn proven(server: &Server, headers: &HeaderMap) -> Result<(Stri
         .filter(|bearer| !bearer.is_empty())
         .ok_or_else(unproven)?;
     let proof = server.bearers.prove(server, bearer).await?;
-    if proof.issuer == BUILTIN {
-        return Ok((proof.claim.clone(), proof));
-    }
-    match server.store.tenant_of(&proof.issuer, &proof.claim).await? {
+    match tenant_of(server, &proof).await? {
         Some(tenant) => Ok((tenant, proof)),
         None => Err(Error::new(
             Kind::Forbidden,
@@ -117,6 +116,15 @@ pub(super) async fn proven(server: &Server, headers: &HeaderMap) -> Result<(Stri
             ),
         )),
     }
+}
+
+/// The tenant a proof is of, as things stand now.
+pub(super) async fn tenant_of(server: &Server, proof: &Proof) -> Result<Option<String>> {
+    if proof.issuer != BUILTIN {
+        return server.store.tenant_of(&proof.issuer, &proof.claim).await;
+    }
+    let client = server.store.client(proof.subject.name()).await?;
+    Ok(client.filter(|client| client.revoked_at.is_none()).map(|client| client.tenant))
 }
 
 /// One answer for everything that is not proven: it tells nothing to a guesser.

@@ -1,6 +1,6 @@
 //! Signed tokens of a configured issuer, proven with the keys it publishes.
 
-use super::unproven;
+use super::{peek, unproven};
 use angelia_core::clock::{self, Mono};
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::{MAX_NAME, Proof, Subject};
@@ -84,7 +84,7 @@ impl Oidc {
 
     pub(super) async fn prove(&self, bearer: &str) -> Result<Proof> {
         let header = jsonwebtoken::decode_header(bearer).map_err(|_| unproven())?;
-        if !ALGORITHMS.contains(&header.alg) {
+        if !ALGORITHMS.contains(&header.alg) || has_demands(bearer) {
             return Err(unproven());
         }
         let key = self.key_for(&header).await?.ok_or_else(unproven)?;
@@ -190,11 +190,13 @@ fn fits(key: &Jwk, algorithm: Algorithm) -> bool {
 
 /// The issuer a token names, before anything is proven: only to choose who proves it.
 pub(super) fn issuer_of(bearer: &str) -> Option<String> {
-    use base64::Engine;
-    let payload = bearer.split('.').nth(1)?;
-    let payload = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(payload).ok()?;
-    let claims: Value = serde_json::from_slice(&payload).ok()?;
-    claims["iss"].as_str().map(str::to_owned)
+    peek::claims(bearer)?["iss"].as_str().map(str::to_owned)
+}
+
+/// Whether a token says that it must not be taken by those who do not
+/// understand its extensions (RFC 7515, 4.1.11). We understand none.
+fn has_demands(bearer: &str) -> bool {
+    peek::header(bearer).is_none_or(|header| header.get("crit").is_some())
 }
 
 #[cfg(test)]
@@ -210,6 +212,18 @@ mod tests {
         assert!(!known.may_ask(at(104)) && known.may_ask(at(105)), "without any keys, soon again");
         known.keys = Some(Arc::new(JwkSet { keys: Vec::new() }));
         assert!(!known.may_ask(at(159)) && known.may_ask(at(160)));
+    }
+
+    #[test]
+    fn a_token_with_demands_is_known() {
+        use base64::Engine;
+        let token = |header: &str| {
+            format!("{}.e30.c", base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(header))
+        };
+        assert!(!has_demands(&token(r#"{"alg":"ES256","kid":"k"}"#)));
+        for crit in [r#"["exp"]"#, "[]", "null", "7"] {
+            assert!(has_demands(&token(&format!(r#"{{"alg":"ES256","crit":{crit}}}"#))), "{crit}");
+        }
     }
 
     #[test]

@@ -138,7 +138,7 @@ impl Session {
     fn greeted(&mut self) {
         match self.phase {
             Phase::Greeting => {
-                let (claim, old) = self.server.registry.claim(self.record.instance, self.mailbox.clone());
+                let (claim, old) = self.server.registry.claim(self.record.clone(), self.mailbox.clone());
                 self.claim = Some(claim);
                 self.phase = Phase::Joining;
                 self.look_again();

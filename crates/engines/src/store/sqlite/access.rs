@@ -2,7 +2,9 @@
 
 use super::Sqlite;
 use super::audit::write as audit;
-use super::identity::{add_route, create_gateway, find_gateway, parse_allow, renew_secret, tenant_exists};
+use super::identity::{
+    add_route, create_gateway, find_gateway, no_tenant, parse_allow, renew_secret, settle_default, tenant_exists,
+};
 use super::writer::{Txn, now};
 use angelia_core::admission::{Allow, Place, Policy, Route};
 use angelia_core::audit::{Actor, Deed};
@@ -64,11 +66,28 @@ impl AccessStore for Sqlite {
                     client,
                 )
                 .optional()?;
-            let Some(revoked) = revoked else {
-                return Ok(Err(Error::not_found(format!("there is no client {client_id:?}"))));
-            };
+            let Some(revoked) = revoked else { return Ok(Err(no_client(&client_id))) };
             audit(txn, &Deed::done(&by, "client.revoke", &revoked.tenant, &client_id))?;
             Ok(Ok(revoked))
+        })
+    }
+
+    fn rotate_client(&self, client_id: &str, secret: Fingerprint, by: &Actor) -> Later<'_, Client> {
+        let (client_id, by) = (client_id.to_owned(), by.clone());
+        self.writer.try_write("rotate a client", move |txn| {
+            let rotated = txn
+                .query_row(
+                    &format!(
+                        "UPDATE clients SET secret_fingerprint = ? WHERE client_id = ? AND revoked_at IS NULL
+                         RETURNING {CLIENT_COLUMNS}"
+                    ),
+                    params![secret, client_id],
+                    client,
+                )
+                .optional()?;
+            let Some(rotated) = rotated else { return no_living_client(txn, &client_id).map(Err) };
+            audit(txn, &Deed::done(&by, "client.rotate", &rotated.tenant, &client_id))?;
+            Ok(Ok(rotated))
         })
     }
 
@@ -233,17 +252,49 @@ fn enroll(
         }
         _ => {}
     }
-    txn.execute("DELETE FROM enroll_tokens WHERE fingerprint = ?", [token])?;
-    if existing.is_none() {
-        return create_gateway(txn, gateway, "gateway.enroll", by);
+    let enrolled = match existing {
+        None => create_gateway(txn, gateway, "gateway.enroll", by)?,
+        Some(known) => replace(txn, &known, &gateway, old_until, by)?,
+    };
+    if enrolled.is_ok() {
+        txn.execute("DELETE FROM enroll_tokens WHERE fingerprint = ?", [token])?;
     }
-    renew_secret(txn, &tenant, &id, &gateway.sealed_secret, old_until)?;
+    Ok(enrolled)
+}
+
+/// Hands a gateway and its instance over to the subject that enrols it now.
+fn replace(
+    txn: &Txn<'_>,
+    known: &StoredGateway,
+    new: &NewGateway,
+    old_until: UnixMillis,
+    by: &Actor,
+) -> rusqlite::Result<Result<StoredGateway>> {
+    let (tenant, id) = (&known.tenant, &known.gateway_id);
+    let subject = new.subject.as_ref().map(|subject| subject.as_str());
+    let sharing: Option<String> = txn
+        .query_row(
+            "SELECT gateway_id FROM gateways
+             WHERE instance = ?1 AND gateway_id <> ?2 AND revoked_at IS NULL AND subject IS NOT ?3 LIMIT 1",
+            params![known.instance.0, id, subject],
+            |row| row.get(0),
+        )
+        .optional()?;
+    if let Some(other) = sharing {
+        return Ok(Err(Error::conflict(format!(
+            "gateway {other:?} serves the same instance and is somebody else's; ask the operator to revoke or \
+             move it first"
+        ))));
+    }
+    renew_secret(txn, tenant, id, &new.sealed_secret, old_until)?;
     txn.execute(
         "UPDATE gateways SET subject = ? WHERE tenant = ? AND gateway_id = ?",
-        params![gateway.subject.as_ref().map(|subject| subject.as_str()), tenant, id],
+        params![subject, tenant, id],
     )?;
-    audit(txn, &Deed::done(by, "gateway.enroll", &tenant, &id).with("replaced"))?;
-    Ok(find_gateway(txn, &tenant, &id)?.ok_or_else(|| Error::internal("the gateway is gone")))
+    txn.execute("UPDATE instances SET subject = ? WHERE instance = ?", params![subject, known.instance.0])?;
+    audit(txn, &Deed::done(by, "gateway.enroll", tenant, id).with("replaced"))?;
+    settle_default(txn, tenant)?;
+    Ok(find_gateway(txn, tenant, id)?.ok_or_else(|| Error::internal("the gateway is gone")))
 }
 
 fn use_link_code(
@@ -327,8 +378,21 @@ fn client(row: &Row<'_>) -> rusqlite::Result<Client> {
     })
 }
 
-fn no_tenant(tenant: &str) -> Error {
-    Error::not_found(format!("there is no tenant {tenant:?}; make it with: angelia tenant create {tenant}"))
+fn no_client(client_id: &str) -> Error {
+    Error::not_found(format!("there is no client {client_id:?}"))
+}
+
+/// Why a client cannot be changed: it was revoked, or never was.
+fn no_living_client(txn: &Txn<'_>, client_id: &str) -> rusqlite::Result<Error> {
+    let known: bool = txn.query_row(
+        "SELECT EXISTS (SELECT 1 FROM clients WHERE client_id = ?)",
+        [client_id],
+        |row| row.get(0),
+    )?;
+    Ok(match known {
+        true => Error::conflict(format!("client {client_id:?} is revoked; make a new one")),
+        false => no_client(client_id),
+    })
 }
 
 fn forbidden(why: &str) -> Error {

@@ -129,12 +129,26 @@ fn check(path: &Path) -> Result<Backup> {
         )));
     }
     let schema_version = copy.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
-    let sealed: Option<Vec<u8>> = copy
-        .query_row("SELECT value FROM notes WHERE name = ?", [KEY_CHECK], |row| row.get(0))
-        .optional()
-        .map_err(failed)?;
+    let key_id = needed_key(&copy).map_err(failed)?;
     let bytes = fs::metadata(path).map_err(|e| cannot("read", path, &e))?.len();
-    Ok(Backup { bytes, schema_version, key_id: sealed.as_deref().and_then(seal::key_id) })
+    Ok(Backup { bytes, schema_version, key_id })
+}
+
+/// The public name of the master key that the database of `data_dir` needs;
+/// `None` if nothing in it was ever sealed. Nobody needs the key to ask.
+pub fn key_id(data_dir: &Path) -> Result<Option<String>> {
+    let database = data_dir.join(DATABASE);
+    needed_key(&open_for_reading(&database)?).map_err(|e| cannot_read(&database, &e))
+}
+
+fn needed_key(db: &Connection) -> rusqlite::Result<Option<String>> {
+    let sealed: Option<Vec<u8>> =
+        db.query_row("SELECT value FROM notes WHERE name = ?", [KEY_CHECK], |row| row.get(0)).optional()?;
+    Ok(sealed.as_deref().and_then(seal::key_id))
+}
+
+fn cannot_read(path: &Path, error: &rusqlite::Error) -> Error {
+    Error::internal(format!("{} could not be read: {error}", path.display()))
 }
 
 fn taken(target: &Path) -> Error {

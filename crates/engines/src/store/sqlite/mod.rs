@@ -11,6 +11,7 @@ mod backup;
 mod identity;
 mod inbox;
 mod journal;
+mod lock;
 mod migrate;
 mod prune;
 mod reader;
@@ -18,24 +19,21 @@ mod seals;
 mod webchat;
 mod writer;
 
-pub use backup::{Backup, backup};
+pub use backup::{Backup, backup, key_id};
+pub use lock::{DataLock, is_locked, taken};
 
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{InstanceId, Quota, Usage};
-use angelia_core::store::{Announce, Later, Store};
+use angelia_core::store::{Announce, ForgottenGateway, Later, Store};
 use reader::Readers;
 use rusqlite::{Connection, OpenFlags};
 use std::collections::HashMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use writer::Writer;
 
 /// The database file in a data directory.
 pub const DATABASE: &str = "angelia.db";
-const LOCK: &str = "lock";
-const LOCK_TRIES: usize = 5;
-const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
 
 /// The embedded store.
 pub struct Sqlite {
@@ -45,17 +43,18 @@ pub struct Sqlite {
     writer: Writer,
     usage: Arc<Mutex<HashMap<InstanceId, Usage>>>,
     /// Held for as long as the store is open: one server per data directory.
-    _lock: File,
+    _lock: DataLock,
 }
 
 impl Sqlite {
     /// Opens or makes the store in `data_dir`; tells `announce` of every commit.
     pub fn open(data_dir: &Path, quota: Quota, announce: Arc<dyn Announce>) -> Result<Self> {
-        make_private_dir(data_dir).map_err(|e| {
-            Error::unavailable(format!("cannot make the data directory {}: {e}", data_dir.display()))
-        })?;
-        let lock = lock(data_dir)?;
-        let path = data_dir.join(DATABASE);
+        Self::open_locked(DataLock::take(data_dir)?, quota, announce)
+    }
+
+    /// The same in a directory that is ours already; keeps it for as long as it is open.
+    pub fn open_locked(lock: DataLock, quota: Quota, announce: Arc<dyn Announce>) -> Result<Self> {
+        let path = lock.data_dir().join(DATABASE);
         let connection = open_for_writing(&path)?;
         let usage = Arc::new(Mutex::new(read_usage(&connection)?));
         let writer = Writer::start(connection, quota, usage.clone(), announce)?;
@@ -83,49 +82,9 @@ impl Store for Sqlite {
         })
     }
 
-    fn prune(&self) -> Later<'_, ()> {
+    fn prune(&self) -> Later<'_, Vec<ForgottenGateway>> {
         Box::pin(prune::prune(self))
     }
-}
-
-/// Whether a process has the store in `data_dir` open now.
-pub fn is_locked(data_dir: &Path) -> bool {
-    let file = File::options().write(true).open(data_dir.join(LOCK));
-    file.is_ok_and(|file| matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock)))
-}
-
-/// Takes the lock of the data directory, or says who has it.
-fn lock(data_dir: &Path) -> Result<File> {
-    let path = data_dir.join(LOCK);
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path)
-        .map_err(|e| Error::unavailable(format!("cannot open {}: {e}", path.display())))?;
-    // A command that looks whether a server runs holds the lock for a moment.
-    for _ in 0..LOCK_TRIES {
-        if file.try_lock().is_ok() {
-            return Ok(file);
-        }
-        std::thread::sleep(LOCK_PAUSE);
-    }
-    Err(Error::conflict(format!(
-        "another angelia is using {}; stop it, or give this one its own data_dir",
-        data_dir.display()
-    )))
-}
-
-/// Makes a directory that only its owner can enter.
-pub fn make_private_dir(path: &Path) -> std::io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::DirBuilderExt;
-        builder.mode(0o700);
-    }
-    builder.create(path)
 }
 
 fn open_for_writing(path: &PathBuf) -> Result<Connection> {

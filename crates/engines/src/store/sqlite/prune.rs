@@ -8,6 +8,7 @@ use angelia_core::audit::{Actor, Deed};
 use angelia_core::error::Result;
 use angelia_core::identity::TOMBSTONE_FOR;
 use angelia_core::inbox::{CONVERSATIONS_FOR, GAPS_FOR, InstanceId, SEEN_FOR, Seq};
+use angelia_core::store::ForgottenGateway;
 use rusqlite::{Connection, OptionalExtension, params};
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ const AUDIT_FOR: Duration = Duration::from_secs(401 * 24 * 3600);
 /// Rows looked at in one step.
 const STEP: i64 = 500;
 
-pub(super) async fn prune(store: &Sqlite) -> Result<()> {
+pub(super) async fn prune(store: &Sqlite) -> Result<Vec<ForgottenGateway>> {
     let mut after = Some(0);
     while let Some(seq) = after {
         after = store.writer.write("prune the journal", move |txn| prune_journal(txn, seq)).await?;
@@ -27,7 +28,10 @@ pub(super) async fn prune(store: &Sqlite) -> Result<()> {
     for instance in instances {
         while store.writer.write("prune overaged entries", move |txn| prune_overaged(txn, instance)).await? {}
     }
-    while store.writer.write("prune tombstones", prune_tombstone).await? {}
+    let mut forgotten = Vec::new();
+    while let Some(gateway) = store.writer.write("prune tombstones", prune_tombstone).await? {
+        forgotten.push(gateway);
+    }
     while store.writer.write("prune rooms", prune_room).await? {}
     store
         .writer
@@ -40,7 +44,7 @@ pub(super) async fn prune(store: &Sqlite) -> Result<()> {
             txn.execute("DELETE FROM gaps WHERE last_at < ?", [now() - GAPS_FOR.as_millis() as i64])
         })
         .await?;
-    Ok(())
+    Ok(forgotten)
 }
 
 /// The journal grows in time order. What still waits stays, and what lies
@@ -106,8 +110,8 @@ fn prune_overaged(txn: &mut Txn<'_>, instance: InstanceId) -> rusqlite::Result<b
 }
 
 /// Forgets one gateway whose revocation was long enough ago, with the instance
-/// nobody else serves; `true` if there was one.
-fn prune_tombstone(txn: &mut Txn<'_>) -> rusqlite::Result<bool> {
+/// if nobody needs it; answers which, if there was one.
+fn prune_tombstone(txn: &mut Txn<'_>) -> rusqlite::Result<Option<ForgottenGateway>> {
     let before = now() - TOMBSTONE_FOR.as_millis() as i64;
     let found: Option<(String, String, i64)> = txn
         .query_row(
@@ -116,17 +120,21 @@ fn prune_tombstone(txn: &mut Txn<'_>) -> rusqlite::Result<bool> {
             |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
         )
         .optional()?;
-    let Some((tenant, gateway_id, instance)) = found else { return Ok(false) };
+    let Some((tenant, gateway_id, instance)) = found else { return Ok(None) };
     txn.execute("DELETE FROM gateways WHERE tenant = ? AND gateway_id = ?", [&tenant, &gateway_id])?;
     audit::write(txn, &Deed::done(&Actor::server(), "gateway.forget", &tenant, &gateway_id))?;
-    let served: bool =
-        txn.query_row("SELECT EXISTS (SELECT 1 FROM gateways WHERE instance = ?)", [instance], |row| {
-            row.get(0)
-        })?;
-    if !served {
+    // While a route names it, the place is nobody else's: it must not fall to another route.
+    let needed: bool = txn.query_row(
+        "SELECT EXISTS (SELECT 1 FROM gateways WHERE instance = ?1)
+             OR EXISTS (SELECT 1 FROM routes WHERE instance = ?1)",
+        [instance],
+        |row| row.get(0),
+    )?;
+    if !needed {
         identity::forget_instance(txn, InstanceId(instance))?;
     }
-    Ok(true)
+    identity::settle_default(txn, &tenant)?;
+    Ok(Some((tenant, gateway_id)))
 }
 
 /// Shortens one room that has grown too long; `true` if there was one.

@@ -6,8 +6,8 @@ use angelia_core::clock::UnixMillis;
 use angelia_core::egress::ActionState;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::store::{
-    ActionId, ActionOutcome, CONNECTOR, Guest, Later, Line, LineEdit, LineRevision, NewEntry, NewLine,
-    Person, Posted, WebchatStore,
+    ActionId, ActionOutcome, CONNECTOR, Earlier, Guest, Later, Line, LineEdit, LineRevision, NewEntry,
+    NewLine, Person, Posted, Revised, WebchatStore,
 };
 use rusqlite::{OptionalExtension, Row, params};
 
@@ -18,26 +18,48 @@ const LINE_COLUMNS: &str = "id, room, message_id, author, from_agent, text, repl
 impl WebchatStore for Sqlite {
     fn post_line(&self, line: NewLine, entry: Option<NewEntry>) -> Later<'_, Posted> {
         angelia_core::fail::point("before_append");
-        self.writer.write("post a line", move |txn| {
-            let posted = post(txn, line)?;
+        self.writer.try_write("post a line", move |txn| {
+            let mut posted = match post(txn, line)? {
+                Ok(posted) => posted,
+                Err(gone) => return Ok(Err(gone)),
+            };
             if let Some(entry) = entry.filter(|_| posted.new) {
-                inbox::append(txn, entry)?;
+                posted.no_instance = !inbox::has_instance(txn, entry.instance)?;
+                if !posted.no_instance {
+                    inbox::append(txn, entry)?;
+                }
             }
-            Ok(posted)
+            Ok(Ok(posted))
         })
     }
 
     fn post_answered(&self, line: NewLine, answer: NewLine) -> Later<'_, Posted> {
-        self.writer.write("post a line and its answer", move |txn| {
+        self.writer.try_write("post a line and its answer", move |txn| {
             let posted = post(txn, line)?;
-            if posted.new {
+            if posted.as_ref().is_ok_and(|posted| posted.new) {
                 insert(txn, answer)?;
             }
             Ok(posted)
         })
     }
 
-    fn revise_line(&self, revision: LineRevision) -> Later<'_, bool> {
+    fn earlier(&self, person: &Person, client_id: &str) -> Later<'_, Option<Earlier>> {
+        let Person { room, user } = person.clone();
+        let client_id = client_id.to_owned();
+        self.readers.read("look for an earlier post", move |db| {
+            db.prepare_cached(
+                "SELECT message_id, (SELECT text FROM webchat_lines a WHERE a.room = l.room AND a.author = ?
+                     AND a.from_agent = 1 AND a.reply_to = l.message_id ORDER BY a.id LIMIT 1)
+                 FROM webchat_lines l WHERE room = ? AND author = ? AND client_id = ?",
+            )?
+            .query_row(params![CONNECTOR, room, user, client_id], |row| {
+                Ok(Earlier { message_id: row.get(0)?, answer: row.get(1)? })
+            })
+            .optional()
+        })
+    }
+
+    fn revise_line(&self, revision: LineRevision) -> Later<'_, Revised> {
         self.writer.try_write("revise a line", move |txn| revise(txn, &revision))
     }
 
@@ -53,12 +75,15 @@ impl WebchatStore for Sqlite {
     }
 
     fn say_lines(&self, lines: Vec<NewLine>, action: ActionId) -> Later<'_, ()> {
-        self.writer.write("say a line", move |txn| {
+        self.writer.try_write("say a line", move |txn| {
+            if !is_owed(txn, action)? {
+                return Ok(Err(Error::not_found("whoever wanted to say this is gone: nothing was written")));
+            }
             let outcome = sent(lines.first().map(|line| line.message_id.clone()));
             for line in lines {
                 insert(txn, line)?;
             }
-            actions::finish(txn, action, &outcome)
+            actions::finish(txn, action, &outcome).map(Ok)
         })
     }
 
@@ -124,18 +149,36 @@ impl WebchatStore for Sqlite {
     }
 }
 
-/// Writes a person's line, unless it repeats an earlier one.
-fn post(txn: &mut Txn<'_>, line: NewLine) -> rusqlite::Result<Posted> {
+/// Writes a person's line, unless it repeats an earlier one, or the room went
+/// with its tenant since their key was looked at.
+fn post(txn: &mut Txn<'_>, line: NewLine) -> rusqlite::Result<Result<Posted>> {
+    if !is_in_room(txn, &line)? {
+        let gone = "this key does not open this room any more; ask the operator for an invitation";
+        return Ok(Err(Error::new(Kind::Unauthorized, gone)));
+    }
     if let Some(first) = earlier_post(txn, &line)? {
-        return Ok(Posted { message_id: first, new: false });
+        return Ok(Ok(Posted { message_id: first, new: false, no_instance: false }));
     }
     let message_id = line.message_id.clone();
     insert(txn, line)?;
-    Ok(Posted { message_id, new: true })
+    Ok(Ok(Posted { message_id, new: true, no_instance: false }))
+}
+
+fn is_in_room(txn: &Txn<'_>, line: &NewLine) -> rusqlite::Result<bool> {
+    txn.prepare_cached("SELECT EXISTS (SELECT 1 FROM webchat_people WHERE room = ? AND user = ?)")?
+        .query_row([&line.room, &line.author], |row| row.get(0))
+}
+
+/// Whether an action is still somebody's: those of a removed tenant are not.
+fn is_owed(txn: &Txn<'_>, action: ActionId) -> rusqlite::Result<bool> {
+    txn.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM actions a JOIN instances i ON i.instance = a.instance WHERE a.id = ?)",
+    )?
+    .query_row([action.0], |row| row.get(0))
 }
 
 /// Changes a person's own line, and what still waits of it.
-fn revise(txn: &mut Txn<'_>, revision: &LineRevision) -> rusqlite::Result<Result<bool>> {
+fn revise(txn: &mut Txn<'_>, revision: &LineRevision) -> rusqlite::Result<Result<Revised>> {
     let LineRevision { room, message_id, author, text, entry } = revision;
     let own: Option<bool> = txn
         .prepare_cached(
@@ -157,7 +200,10 @@ fn revise(txn: &mut Txn<'_>, revision: &LineRevision) -> rusqlite::Result<Result
         ))?
         .query_row(params![id, text, message_id], read)?;
     txn.line(line);
-    inbox::revise(txn, entry).map(Ok)
+    match entry {
+        Some(entry) => inbox::revise(txn, entry).map(Ok),
+        None => Ok(Ok(Revised::NotWaiting)),
+    }
 }
 
 /// The first post with the same client id, if this one repeats it.

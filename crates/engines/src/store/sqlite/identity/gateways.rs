@@ -3,6 +3,7 @@
 use super::super::Sqlite;
 use super::super::audit::write as audit;
 use super::super::writer::{Txn, now};
+use super::tenants::{exists as tenant_exists, no_tenant};
 use angelia_core::audit::{Actor, Deed};
 use angelia_core::clock::UnixMillis;
 use angelia_core::error::{Error, Result};
@@ -33,13 +34,20 @@ impl Sqlite {
     }
 }
 
-/// Enrols a gateway, with its tenant and instance where they are new.
+/// Most gateways of one tenant: far more than anybody runs, few enough to
+/// list, and a bound for somebody who provisions in a loop.
+const MAX_GATEWAYS: i64 = 10_000;
+
+/// Enrols a gateway, with its instance where that is new.
 pub(in super::super) fn create_gateway(
     txn: &Txn<'_>,
     new: NewGateway,
     action: &'static str,
     by: &Actor,
 ) -> rusqlite::Result<Result<StoredGateway>> {
+    if !tenant_exists(txn, &new.tenant)? {
+        return Ok(Err(no_tenant(&new.tenant)));
+    }
     if find(txn, &new.tenant, &new.gateway_id)?.is_some() {
         return Ok(Err(Error::conflict(format!(
             "tenant {:?} already has a gateway {:?}; choose another id",
@@ -47,20 +55,16 @@ pub(in super::super) fn create_gateway(
         ))));
     }
     let name = new.instance.clone().unwrap_or_else(|| new.gateway_id.clone());
-    if let Err(refused) = may_join(txn, &new.tenant, &name, new.subject.as_ref())? {
+    let joins = match new.instance {
+        Some(_) => may_join(txn, &new.tenant, &name, new.subject.as_ref())?,
+        None => may_own(txn, &new.tenant, &name, new.subject.as_ref())?,
+    };
+    if let Err(refused) = joins.and(has_room(txn, &new.tenant)?) {
         return Ok(Err(refused));
     }
     let at = now();
-    txn.execute(
-        "INSERT INTO tenants (tenant, created_at) VALUES (?, ?) ON CONFLICT DO NOTHING",
-        params![new.tenant, at],
-    )?;
     let subject = new.subject.as_ref().map(Subject::as_str);
     let instance = instance(txn, &new.tenant, &name, subject)?;
-    txn.execute(
-        "UPDATE tenants SET default_instance = ? WHERE tenant = ? AND default_instance IS NULL",
-        params![instance, new.tenant],
-    )?;
     txn.execute(
         "INSERT INTO gateways (tenant, gateway_id, instance, wake_url, created_at, subject, display_name)
          VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -68,6 +72,7 @@ pub(in super::super) fn create_gateway(
     )?;
     add_secret(txn, &new.tenant, &new.gateway_id, &new.sealed_secret)?;
     audit(txn, &Deed::done(by, action, &new.tenant, &new.gateway_id))?;
+    settle_default(txn, &new.tenant)?;
     let made = find(txn, &new.tenant, &new.gateway_id)?;
     Ok(made.ok_or_else(|| Error::internal("the gateway is gone")))
 }
@@ -99,6 +104,79 @@ fn add_secret(txn: &Txn<'_>, tenant: &str, gateway_id: &str, sealed: &[u8]) -> r
     Ok(())
 }
 
+fn has_room(txn: &Txn<'_>, tenant: &str) -> rusqlite::Result<Result<()>> {
+    let count: i64 =
+        txn.query_row("SELECT count(*) FROM gateways WHERE tenant = ?", [tenant], |row| row.get(0))?;
+    Ok(match count < MAX_GATEWAYS {
+        true => Ok(()),
+        false => Err(Error::conflict(format!(
+            "tenant {tenant:?} has {MAX_GATEWAYS} gateways already; revoke some, and ask again in 90 days"
+        ))),
+    })
+}
+
+/// Sees to it that a tenant's default is an instance that somebody serves: the
+/// only one there is, if it was not. Between several the operator chooses.
+pub(in super::super) fn settle_default(txn: &Txn<'_>, tenant: &str) -> rusqlite::Result<()> {
+    let served: Vec<(i64, String)> = txn
+        .prepare_cached(
+            "SELECT DISTINCT i.instance, i.name FROM instances i JOIN gateways g USING (instance)
+             WHERE i.tenant = ? AND g.revoked_at IS NULL LIMIT 10001",
+        )?
+        .query_map([tenant], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    let now: Option<i64> = default_instance(txn, tenant)?;
+    if now.is_some_and(|now| served.iter().any(|(instance, _)| *instance == now)) {
+        return Ok(());
+    }
+    let next = match served.as_slice() {
+        [(only, _)] => Some(*only),
+        _ => None,
+    };
+    if next != now {
+        txn.execute("UPDATE tenants SET default_instance = ? WHERE tenant = ?", params![next, tenant])?;
+        let name = next.and_then(|_| served.first()).map_or("", |(_, name)| name);
+        audit(txn, &Deed::done(&Actor::server(), "gateway.default", tenant, name))?;
+    }
+    Ok(())
+}
+
+/// The instance that gets what nothing else assigns.
+pub(super) fn default_instance(db: &Connection, tenant: &str) -> rusqlite::Result<Option<i64>> {
+    db.query_row("SELECT default_instance FROM tenants WHERE tenant = ?", [tenant], |row| row.get(0))
+        .optional()
+        .map(Option::flatten)
+}
+
+/// Whether a new gateway may have the instance of its own name. One that is
+/// there already is somebody's, unless nobody serves it and the same subject made it.
+fn may_own(
+    txn: &Txn<'_>,
+    tenant: &str,
+    name: &str,
+    subject: Option<&Subject>,
+) -> rusqlite::Result<Result<()>> {
+    let found: Option<(Option<String>, bool)> = txn
+        .query_row(
+            "SELECT subject, EXISTS (SELECT 1 FROM gateways g WHERE g.instance = i.instance)
+             FROM instances i WHERE tenant = ? AND name = ?",
+            [tenant, name],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+        .optional()?;
+    Ok(match found {
+        None => Ok(()),
+        Some((owner, false)) if owner.as_deref() == subject.map(Subject::as_str) => Ok(()),
+        Some(_) => match subject {
+            Some(subject) => judge_instance(None, false, subject),
+            None => Err(Error::conflict(format!(
+                "an instance of tenant {tenant:?} is called {name:?} already, and other gateways serve it; \
+                 choose another id"
+            ))),
+        },
+    })
+}
+
 /// Whether `subject` may let a gateway serve the tenant's instance of that name; the operator always may.
 fn may_join(
     txn: &Txn<'_>,
@@ -107,6 +185,9 @@ fn may_join(
     subject: Option<&Subject>,
 ) -> rusqlite::Result<Result<()>> {
     let Some(subject) = subject else { return Ok(Ok(())) };
+    if find(txn, tenant, name)?.is_some_and(|gateway| gateway.subject.as_ref() != Some(subject)) {
+        return Ok(judge_instance(None, false, subject));
+    }
     let found: Option<(Option<String>, bool)> = txn
         .query_row(
             "SELECT subject, EXISTS (SELECT 1 FROM gateways g WHERE g.instance = i.instance)
@@ -170,6 +251,14 @@ pub(super) fn change(
     if let Some(name) = &change.instance {
         let subject = change.subject.as_ref().map(Subject::as_str);
         let instance = instance(txn, tenant, name, subject)?;
+        // The default goes along with the last gateway that served it.
+        txn.execute(
+            "UPDATE tenants SET default_instance = ?1 WHERE tenant = ?2 AND default_instance =
+                 (SELECT instance FROM gateways WHERE tenant = ?2 AND gateway_id = ?3)
+             AND NOT EXISTS (SELECT 1 FROM gateways WHERE instance = default_instance
+                             AND revoked_at IS NULL AND gateway_id <> ?3)",
+            params![instance, tenant, gateway_id],
+        )?;
         txn.execute(
             "UPDATE gateways SET instance = ? WHERE tenant = ? AND gateway_id = ?",
             params![instance, tenant, gateway_id],
@@ -177,6 +266,7 @@ pub(super) fn change(
         set.push(format!("instance {name}"));
     }
     audit(txn, &Deed::done(by, "gateway.set", tenant, gateway_id).with(set.join(", ")))?;
+    settle_default(txn, tenant)?;
     Ok(Ok(()))
 }
 

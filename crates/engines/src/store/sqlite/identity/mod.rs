@@ -4,9 +4,9 @@ mod gateways;
 mod routes;
 mod tenants;
 
-pub(super) use gateways::{create_gateway, find as find_gateway, renew_secret};
+pub(super) use gateways::{create_gateway, find as find_gateway, renew_secret, settle_default};
 pub(super) use routes::{add_route, parse_allow};
-pub(super) use tenants::{exists as tenant_exists, forget_instance};
+pub(super) use tenants::{exists as tenant_exists, forget_instance, no_tenant};
 
 use super::Sqlite;
 use super::audit::write as audit;
@@ -145,6 +145,7 @@ impl IdentityStore for Sqlite {
                 params![now(), tenant, id],
             )?;
             audit(txn, &Deed::done(&by, "gateway.revoke", tenant, id))?;
+            settle_default(txn, tenant)?;
             Ok(Ok(()))
         })
     }
@@ -175,6 +176,13 @@ impl IdentityStore for Sqlite {
                 |row| row.get(0),
             )?;
             audit(txn, &Deed::done(&by, "gateway.default", &tenant, &name))
+        })
+    }
+
+    fn default_instance(&self, tenant: &str) -> Later<'_, Option<InstanceId>> {
+        let tenant = tenant.to_owned();
+        self.readers.read("read a default", move |db| {
+            Ok(gateways::default_instance(db, &tenant)?.map(InstanceId))
         })
     }
 

@@ -1,7 +1,8 @@
 //! Routes.
 
 use super::super::audit::write as audit;
-use super::super::writer::{Txn, now};
+use super::super::writer::Txn;
+use super::tenants::{exists as tenant_exists, no_tenant};
 use angelia_core::admission::{Allow, Route};
 use angelia_core::audit::{Actor, Deed};
 use angelia_core::error::{Error, Result};
@@ -17,6 +18,9 @@ pub(in super::super) fn add_route(
 ) -> rusqlite::Result<Result<()>> {
     let place = route.place.to_string();
     let bot = route.bot.as_deref().unwrap_or_default();
+    if !tenant_exists(txn, &route.tenant)? {
+        return Ok(Err(no_tenant(&route.tenant)));
+    }
     let taken: bool = txn.query_row(
         "SELECT EXISTS (SELECT 1 FROM routes WHERE place = ? AND bot = ?)",
         [place.as_str(), bot],
@@ -29,10 +33,6 @@ pub(in super::super) fn add_route(
         Allow::Any => None,
         Allow::People(people) => Some(serde_json::json!(people).to_string()),
     };
-    txn.execute(
-        "INSERT INTO tenants (tenant, created_at) VALUES (?, ?) ON CONFLICT DO NOTHING",
-        params![route.tenant, now()],
-    )?;
     txn.execute(
         "INSERT INTO routes (place, bot, tenant, instance, allow, free) VALUES (?, ?, ?, ?, ?, ?)",
         params![place, bot, route.tenant, route.instance.map(|i| i.0), allow, route.free],

@@ -8,6 +8,11 @@ use angelia_core::inbox::{InstanceId, Seq, Usage};
 use angelia_core::store::{RemovedTenant, TenantIdentity};
 use rusqlite::{Connection, OptionalExtension, params};
 
+/// What to say when there is none.
+pub(in super::super) fn no_tenant(tenant: &str) -> Error {
+    Error::not_found(format!("there is no tenant {tenant:?}; make it with: angelia tenant create {tenant}"))
+}
+
 /// Whether there is such a tenant.
 pub(in super::super) fn exists(db: &Connection, tenant: &str) -> rusqlite::Result<bool> {
     db.prepare_cached("SELECT EXISTS (SELECT 1 FROM tenants WHERE tenant = ?)")?
@@ -120,14 +125,9 @@ pub(in super::super) fn forget_instance(txn: &mut Txn<'_>, instance: InstanceId)
         .prepare("DELETE FROM inbox WHERE instance = ? RETURNING seq, dead_at IS NULL")?
         .query_map([instance.0], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<rusqlite::Result<_>>()?;
-    for table in ["gaps", "fronts", "policies", "instances"] {
+    for table in ["gaps", "fronts", "policies", "conversations", "instances"] {
         txn.execute(&format!("DELETE FROM {table} WHERE instance = ?"), [instance.0])?;
     }
-    // A place that was one instance's must not fall to another one by itself.
-    for table in ["routes", "conversations"] {
-        txn.execute(&format!("DELETE FROM {table} WHERE instance = ?"), [instance.0])?;
-    }
-    txn.execute("UPDATE tenants SET default_instance = NULL WHERE default_instance = ?", [instance.0])?;
     txn.count(instance, |usage| *usage = Usage::default());
     let live = waiting.iter().filter(|(_, live)| *live).count() as u64;
     txn.removed(instance, waiting.into_iter().map(|(seq, _)| Seq(seq)).collect());

@@ -50,6 +50,10 @@ fn gaps(db: &Connection, instance: InstanceId) -> rusqlite::Result<Vec<Gap>> {
     .collect()
 }
 
+/// What [`listed`] reads.
+pub(super) const LISTED_COLUMNS: &str =
+    "seq, instance, kind, platform, chat_id, message_id, length(body), received_at, strikes, dead_at";
+
 pub(super) fn listed(row: &Row<'_>) -> rusqlite::Result<Listed> {
     Ok(Listed {
         seq: Seq(row.get(0)?),

@@ -9,9 +9,10 @@ pub(super) use revise::revise;
 use super::Sqlite;
 use super::writer::{Txn, now};
 use angelia_core::clock::UnixMillis;
+use angelia_core::error::Error;
 use angelia_core::inbox::{AckHabit, Entry, EntryKind, InstanceId, Seq, Usage};
 use angelia_core::store::{
-    Appended, InboxStore, Later, Listed, ListedInbox, NewEntry, Returned, Revision, Settlement,
+    Appended, InboxStore, Later, Listed, ListedInbox, NewEntry, Returned, Revised, Revision, Settlement,
 };
 use bytes::Bytes;
 use rusqlite::{OptionalExtension, Row, params};
@@ -25,10 +26,15 @@ const ENTRY_COLUMNS: &str = "seq, kind, platform, bot, chat_id, session_key, bod
 impl InboxStore for Sqlite {
     fn append(&self, entry: NewEntry) -> Later<'_, Appended> {
         angelia_core::fail::point("before_append");
-        self.writer.write("append", move |txn| append(txn, entry))
+        self.writer.try_write("append", move |txn| {
+            if !has_instance(txn, entry.instance)? {
+                return Ok(Err(Error::not_found("the instance this was for is gone: nothing was written")));
+            }
+            append(txn, entry).map(Ok)
+        })
     }
 
-    fn revise(&self, revision: Revision) -> Later<'_, bool> {
+    fn revise(&self, revision: Revision) -> Later<'_, Revised> {
         self.writer.write("revise an entry", move |txn| revise(txn, &revision))
     }
 
@@ -121,13 +127,25 @@ impl InboxStore for Sqlite {
 
     fn entries(&self, instance: Option<InstanceId>, dead: bool, limit: usize) -> Later<'_, Vec<Listed>> {
         self.readers.read("list entries", move |db| {
-            db.prepare_cached(
-                "SELECT seq, instance, kind, platform, chat_id, message_id, length(body), received_at, strikes, dead_at
-                 FROM inbox WHERE (?1 IS NULL OR instance = ?1) AND (dead_at IS NOT NULL) = ?2
+            db.prepare_cached(&format!(
+                "SELECT {} FROM inbox WHERE (?1 IS NULL OR instance = ?1) AND (dead_at IS NOT NULL) = ?2
                  ORDER BY seq LIMIT ?3",
-            )?
+                list::LISTED_COLUMNS
+            ))?
             .query_map(params![instance.map(|i| i.0), dead, limit as i64], list::listed)?
             .collect()
+        })
+    }
+
+    fn entry(&self, seq: Seq) -> Later<'_, Option<Listed>> {
+        self.readers.read("find an entry", move |db| {
+            // By way of the instances: the table is in their order.
+            db.prepare_cached(&format!(
+                "SELECT {} FROM inbox WHERE instance IN (SELECT instance FROM instances) AND seq = ?",
+                list::LISTED_COLUMNS
+            ))?
+            .query_row([seq.0], list::listed)
+            .optional()
         })
     }
 
@@ -140,7 +158,14 @@ impl InboxStore for Sqlite {
     }
 }
 
-/// Appends one entry in the open transaction.
+/// Whether there still is such an instance. Whoever was admitted to it asks in
+/// the transaction that writes: its tenant may have gone since.
+pub(super) fn has_instance(txn: &Txn<'_>, instance: InstanceId) -> rusqlite::Result<bool> {
+    txn.prepare_cached("SELECT EXISTS (SELECT 1 FROM instances WHERE instance = ?)")?
+        .query_row([instance.0], |row| row.get(0))
+}
+
+/// Appends one entry in the open transaction, for an instance that is there.
 pub(super) fn append(txn: &mut Txn<'_>, new: NewEntry) -> rusqlite::Result<Appended> {
     let appended_at = now();
     let inserted = txn

@@ -3,7 +3,7 @@
 use super::super::writer::Txn;
 use super::{ENTRY_COLUMNS, enforce_quota, entry};
 use angelia_core::inbox::InstanceId;
-use angelia_core::store::Revision;
+use angelia_core::store::{Revised, Revision};
 use rusqlite::{OptionalExtension, params};
 
 /// An entry before the change.
@@ -14,10 +14,13 @@ struct Waiting {
     dead: bool,
 }
 
-/// Replaces what a waiting entry says, at its place in line; `false` if it does
-/// not wait any more. A dead letter is changed too: it may be put back in line.
-pub(in super::super) fn revise(txn: &mut Txn<'_>, new: &Revision) -> rusqlite::Result<bool> {
-    let Some(old) = waiting(txn, new)? else { return Ok(false) };
+/// Replaces what a waiting entry says, at its place in line. A dead letter is
+/// changed too: it may be put back in line.
+pub(in super::super) fn revise(txn: &mut Txn<'_>, new: &Revision) -> rusqlite::Result<Revised> {
+    let Some(old) = waiting(txn, new)? else { return Ok(Revised::NotWaiting) };
+    if old.instance != new.instance {
+        return Ok(Revised::Elsewhere);
+    }
     let revised = txn
         .prepare_cached(&format!(
             "UPDATE inbox SET kind = ?, body = ?, revision = revision + 1 WHERE instance = ? AND seq = ?
@@ -32,7 +35,7 @@ pub(in super::super) fn revise(txn: &mut Txn<'_>, new: &Revision) -> rusqlite::R
         txn.revised(old.instance, revised);
         enforce_quota(txn, old.instance)?;
     }
-    Ok(true)
+    Ok(Revised::Replaced)
 }
 
 /// The entry an event made, by the key under which it is seen once.

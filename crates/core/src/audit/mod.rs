@@ -1,5 +1,9 @@
 //! Who did what: the words of the audit log.
 
+mod refusals;
+
+pub use refusals::Refusals;
+
 use crate::clock::UnixMillis;
 use crate::identity::Subject;
 use std::fmt;

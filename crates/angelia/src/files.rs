@@ -1,0 +1,110 @@
+//! Small files of the data directory that only their owner may read.
+
+use angelia_core::error::{Error, Result};
+use angelia_core::secret::random_hex;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Writes a file, whole or not at all, over the one of that name.
+pub(crate) fn write_private(path: &Path, text: &str) -> Result<()> {
+    let write = || Draft::new(path, text)?.rename();
+    write().map(drop).map_err(|e| cannot(path, &e))
+}
+
+/// The same for a name that nobody has; one who has it already keeps it.
+pub(crate) fn create_private(path: &Path, text: &str) -> Result<()> {
+    let create = || Draft::new(path, text)?.link();
+    create().map_err(|e| cannot(path, &e))
+}
+
+/// Writes a file over the one of that name and keeps a lock on it. Whoever
+/// finds a file of this name locked reads what the holder of the lock wrote:
+/// it is locked before it gets its name.
+pub(crate) fn write_locked(path: &Path, text: &str) -> Result<File> {
+    let write = || {
+        let draft = Draft::new(path, text)?;
+        draft.file.lock()?;
+        draft.rename()
+    };
+    write().map_err(|e| cannot(path, &e))
+}
+
+/// A file before it gets its name; gone again unless it does.
+struct Draft<'a> {
+    path: PathBuf,
+    wanted: &'a Path,
+    file: File,
+}
+
+impl<'a> Draft<'a> {
+    fn new(wanted: &'a Path, text: &str) -> io::Result<Self> {
+        let name = wanted.file_name().unwrap_or_default().to_string_lossy();
+        // A name of its own: two who write at once must not write into one file.
+        let path = wanted.with_file_name(format!(".{name}.{}.new", random_hex::<4>()));
+        let mut options = File::options();
+        options.create_new(true).write(true);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::OpenOptionsExt;
+            options.mode(0o600);
+        }
+        let mut draft = Self { file: options.open(&path)?, path, wanted };
+        writeln!(draft.file, "{text}")?;
+        draft.file.sync_all()?;
+        Ok(draft)
+    }
+
+    /// Takes the name, from another file if need be.
+    fn rename(self) -> io::Result<File> {
+        fs::rename(&self.path, self.wanted)?;
+        sync_folder(self.wanted)?;
+        self.file.try_clone()
+    }
+
+    /// Takes the name if it is free.
+    fn link(self) -> io::Result<()> {
+        match fs::hard_link(&self.path, self.wanted) {
+            // Not every file system has links; then a look has to do.
+            Err(e)
+                if e.kind() != io::ErrorKind::AlreadyExists && fs::symlink_metadata(self.wanted).is_err() =>
+            {
+                fs::rename(&self.path, self.wanted)?;
+            }
+            other => other?,
+        }
+        sync_folder(self.wanted)
+    }
+}
+
+impl Drop for Draft<'_> {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// The name has to survive a power cut as well.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+}
+
+fn cannot(path: &Path, error: &io::Error) -> Error {
+    Error::unavailable(format!("cannot write {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_taken_is_kept_and_nothing_else_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("master.key");
+        create_private(&path, "first").unwrap();
+        assert!(create_private(&path, "second").is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "first\n");
+        write_private(&path, "third").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "third\n");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

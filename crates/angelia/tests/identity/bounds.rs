@@ -1,0 +1,140 @@
+//! What strangers and gateways cannot fill up.
+
+use super::desk::{Client, Desk, credentials};
+use angelia_contract::token;
+use angelia_testkit::connector::Credentials;
+use angelia_testkit::issuer::Issuer;
+use angelia_testkit::portal::Portal;
+use angelia_testkit::socket::{Socket, now};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::Duration;
+
+const REFUSED: &str = "angelia_access_refused_total";
+
+/// The lines of the audit log with this action, newest first, as `tenant target outcome`.
+async fn lines(desk: &Desk, action: &str) -> Vec<String> {
+    let audit = desk.run(&["audit", "list", "--limit", "10000"]).await;
+    let lines = audit["audit"].as_array().unwrap().iter().filter(|line| line["action"] == action);
+    let word = |line: &Value, name: &str| line[name].as_str().unwrap().to_owned();
+    lines.map(|line| ["tenant", "target", "outcome"].map(|name| word(line, name)).join(" ")).collect()
+}
+
+#[tokio::test]
+async fn strangers_do_not_blind_the_audit_log() {
+    let mut desk = Desk::new().await;
+    let (ann, bob) = (desk.bearer("acme").await, desk.bearer("acme").await);
+    assert_eq!(desk.provision(&ann, &json!({ "gatewayId": "gw" })).await.0, 200);
+    for number in 0..100 {
+        let nobody = Client { id: format!("client-{number}"), secret: "guess".into() };
+        assert_eq!(desk.ask_token(&nobody).await.0, 401);
+    }
+    assert_eq!(lines(&desk, "client.token").await.len(), 60, "the strangers' share of a minute");
+    assert_eq!(desk.provision(&bob, &json!({ "gatewayId": "gw" })).await.0, 403);
+    assert_eq!(lines(&desk, "gateway.provision").await.len(), 1, "a tenant has a share of its own");
+    let admin = std::fs::read_to_string(desk.folder.path().join("data/admin-url")).unwrap();
+    let url = format!("{}/admin/status", admin.trim());
+    assert_eq!(desk.http.get(url).bearer_auth("guess").send().await.unwrap().status(), 401);
+    assert_eq!(lines(&desk, "admin.enter").await.len(), 1, "and so has the admin API");
+    assert_eq!(desk.connector.counter(REFUSED).await, 102, "all are counted");
+
+    desk.connector.process().terminate(Duration::from_secs(10)).await;
+    desk.connector.restart().await;
+    let swallowed = lines(&desk, "audit.swallowed").await;
+    assert_eq!(swallowed.len(), 1, "{swallowed:?}");
+    assert!(swallowed[0].starts_with(" strangers 40 refusals were not written in "), "{swallowed:?}");
+}
+
+#[tokio::test]
+async fn the_same_refusal_again_and_again_is_one_line_and_a_number() {
+    let mut desk = Desk::new().await;
+    let thief = Credentials { gateway_id: "gw".into(), secret: "0".repeat(64) };
+    for _ in 0..38 {
+        assert!(Socket::dial(&desk.connector.url(), &thief).await.is_err());
+    }
+    assert_eq!(lines(&desk, "gateway.dial").await.len(), 1);
+    desk.connector.process().terminate(Duration::from_secs(10)).await;
+    desk.connector.restart().await;
+    let told = lines(&desk, "gateway.dial").await;
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].contains("(37 more in "), "{told:?}");
+}
+
+#[tokio::test]
+async fn a_gateway_changes_its_policy_so_often_and_no_more() {
+    let desk = Desk::new().await;
+    let bearer = desk.bearer("acme").await;
+    let mut gateways = Vec::new();
+    for id in ["busy", "calm"] {
+        gateways.push(credentials(&desk.provision(&bearer, &json!({ "gatewayId": id })).await.1));
+    }
+    let declare = async |gateway: &Credentials, bots: bool| {
+        let bearer = token::mint(&gateway.gateway_id, &gateway.secret, now(), 300);
+        let body = json!({ "platform": "webchat", "requireAddress": true, "allowOtherBots": bots });
+        desk.post("/relay/policy", &bearer, &body).await
+    };
+    let mut answers = Vec::new();
+    for number in 0..60 {
+        answers.push(declare(&gateways[0], number % 2 == 0).await);
+    }
+    let statuses: Vec<u16> = answers.iter().map(|(status, _)| *status).collect();
+    assert_eq!((&statuses[..30], &statuses[30..]), (&[200; 30][..], &alternating(30)[..]));
+    let told = answers[30].1["error"].as_str().unwrap();
+    assert!(told.contains("30 times within 10 minutes") && told.contains("try again in"), "{told}");
+    let written = lines(&desk, "policy.set").await;
+    assert_eq!(written.iter().filter(|line| line.ends_with("done")).count(), 30, "{written:?}");
+    assert_eq!(written.len(), 31, "and one line about the others: {written:?}");
+    assert_eq!(declare(&gateways[1], true).await.0, 200, "another gateway of the tenant");
+}
+
+/// After the last change every second request asks for what is set already, which changes nothing.
+fn alternating(count: usize) -> Vec<u16> {
+    [429, 200].into_iter().cycle().take(count).collect()
+}
+
+#[tokio::test]
+async fn the_account_service_is_not_asked_more_than_needed() {
+    let portal = Portal::start().await;
+    let desk = Desk::with(&portal.config()).await;
+    let good = portal.log_in("acme", "ann@example.org");
+    let attempt = async |bearer: &str, id: &str| desk.provision(bearer, &json!({ "gatewayId": id })).await.0;
+    for number in 0..5 {
+        assert_eq!(attempt(&good, &format!("gw-{number}")).await, 200);
+        assert_eq!(attempt("made-up", "gw").await, 401);
+    }
+    assert_eq!((portal.vouched(), portal.refused()), (1, 1), "the same bearer is asked about once");
+    // Claims of {"exp":1}, which is long ago.
+    assert_eq!(attempt("e30.eyJleHAiOjF9.x", "gw").await, 401);
+    assert_eq!(portal.refused(), 1, "an expired token is turned away without asking");
+
+    let mut statuses = Vec::new();
+    for number in 0..130 {
+        statuses.push(attempt(&format!("made-up-{number}"), "gw").await);
+    }
+    assert_eq!((&statuses[..118], &statuses[118..]), (&[401; 118][..], &[503; 12][..]));
+    assert_eq!(portal.refused(), 119);
+    assert_eq!(attempt(&good, "gw-0").await, 200, "who was vouched for is not in that line");
+}
+
+#[tokio::test]
+async fn a_token_that_demands_what_we_do_not_understand_is_not_taken() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("demands");
+    let issuer = Issuer::start(&folder).await;
+    let desk = Desk::with(&format!(
+        "\n[[identity.oidc]]\nissuer = {:?}\njwks_url = {:?}\naudience = \"angelia\"\n",
+        issuer.name(),
+        issuer.jwks_url()
+    ))
+    .await;
+    issuer.make_key("k", "ES256").await;
+    let claims = json!({
+        "iss": issuer.name(), "aud": "angelia", "exp": now() + 600, "sub": "ann", "tid": "acme",
+    });
+    for (header, expected) in
+        [(json!({}), 200), (json!({ "crit": ["bound"], "bound": true }), 401), (json!({ "other": 1 }), 200)]
+    {
+        let token = issuer.sign("k", &claims, &header).await;
+        let (status, answer) = desk.provision(&token, &json!({ "gatewayId": "gw" })).await;
+        assert_eq!(status, expected, "{header}: {answer}");
+    }
+}

@@ -1,0 +1,124 @@
+//! What happens at the same time, or breaks off in the middle.
+
+use super::desk::Desk;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+fn read(desk: &Desk, name: &str) -> String {
+    std::fs::read_to_string(desk.folder.path().join("data").join(name)).unwrap().trim().to_owned()
+}
+
+/// The ids of revoked gateways, as the database has them.
+fn revoked_on_disk(desk: &Desk) -> BTreeSet<String> {
+    let db = rusqlite::Connection::open(desk.folder.path().join("data/angelia.db")).unwrap();
+    let mut found = db.prepare("SELECT gateway_id FROM gateways WHERE revoked_at IS NOT NULL").unwrap();
+    found.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+/// The ids of revoked gateways, as the running server knows them.
+async fn revoked_in_memory(desk: &Desk) -> BTreeSet<String> {
+    let listed = desk.run(&["gateway", "list"]).await;
+    let rows = listed["gateways"].as_array().unwrap().iter();
+    let revoked = rows.filter(|row| row["revoked_at"].is_i64());
+    revoked.map(|row| row["gateway_id"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_caller_who_hangs_up_leaves_nothing_half_done() {
+    let desk = Desk::new().await;
+    for number in 0..40 {
+        desk.run(&["gateway", "create", "--tenant", "acme", &format!("gw-{number}")]).await;
+    }
+    let (admin, token) = (read(&desk, "admin-url"), read(&desk, "admin-token"));
+    let address = admin.trim_start_matches("http://");
+    for number in 0..40u64 {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let request = format!(
+            "POST /admin/gateways/gw-{number}/revoke HTTP/1.1\r\nhost: {address}\r\n\
+             authorization: Bearer {token}\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{{}}"
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        tokio::time::sleep(Duration::from_micros(number * 150)).await;
+        drop(stream);
+    }
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let on_disk = revoked_on_disk(&desk);
+    println!("{} of 40 were committed", on_disk.len());
+    assert!(on_disk.len() > 20, "most got that far: {on_disk:?}");
+    assert_eq!(revoked_in_memory(&desk).await, on_disk);
+}
+
+#[tokio::test]
+async fn a_removed_tenant_stays_removed_while_its_gateways_provision() {
+    let desk = Arc::new(Desk::new().await);
+    let bearer = desk.bearer("acme").await;
+    let mut busy = Vec::new();
+    for task in 0..4 {
+        let (desk, bearer) = (desk.clone(), bearer.clone());
+        busy.push(tokio::spawn(async move {
+            let mut statuses = Vec::new();
+            for number in 0..60 {
+                let body = json!({ "gatewayId": format!("gw-{task}-{number}") });
+                statuses.push(desk.provision(&bearer, &body).await.0);
+            }
+            statuses
+        }));
+    }
+    tokio::time::sleep(Duration::from_millis(60)).await;
+    let removed = desk.run(&["tenant", "remove", "acme", "--confirm", "acme"]).await;
+    assert_eq!(removed["removed"], "acme", "{removed}");
+    let mut statuses = Vec::new();
+    for task in busy {
+        statuses.extend(task.await.unwrap());
+    }
+    assert!(statuses.contains(&401) || statuses.contains(&403), "some came too late: {statuses:?}");
+    let tenants = desk.run(&["tenant", "list"]).await;
+    assert_eq!(tenants["tenants"], json!(["default", "evil"]));
+    assert_eq!(desk.run(&["gateway", "list"]).await["gateways"], json!([]));
+    let db = rusqlite::Connection::open(desk.folder.path().join("data/angelia.db")).unwrap();
+    let left: i64 = db.query_row("SELECT count(*) FROM gateways", [], |row| row.get(0)).unwrap();
+    assert_eq!(left, 0);
+}
+
+#[tokio::test]
+async fn an_operator_is_not_kept_waiting_by_those_who_provision() {
+    let desk = Arc::new(Desk::new().await);
+    let (acme, evil) = (desk.bearer("acme").await, desk.bearer("evil").await);
+    assert_eq!(desk.provision(&acme, &json!({ "gatewayId": "gw" })).await.0, 200);
+    let flood: Vec<_> = (0..200)
+        .map(|number| {
+            let (desk, evil) = (desk.clone(), evil.clone());
+            tokio::spawn(async move {
+                desk.provision(&evil, &json!({ "gatewayId": format!("gw-{number}") })).await.0
+            })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let began = tokio::time::Instant::now();
+    desk.run(&["gateway", "revoke", "--tenant", "acme", "gw"]).await;
+    println!("revoked after {:?}, the command included", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    for request in flood {
+        assert_eq!(request.await.unwrap(), 200, "they wait their turn");
+    }
+}
+
+#[tokio::test]
+async fn a_secret_in_the_wrong_place_is_not_repeated() {
+    let desk = Desk::new().await;
+    let bearer = desk.bearer("acme").await;
+    let token = desk.enroll_token(&["--tenant", "acme"]).await;
+    for body in
+        [json!(token), json!({ "gatewayId": [token] }), json!({ "enrollmentToken": 7, "gatewayId": {} })]
+    {
+        let (status, answer) = desk.post("/relay/enroll", &bearer, &body).await;
+        assert_eq!(status, 400);
+        assert!(!answer.to_string().contains(&token), "{answer}");
+    }
+    let audit: Value = desk.run(&["audit", "list"]).await;
+    assert!(!audit.to_string().contains(&token), "{audit}");
+}
