@@ -13,6 +13,7 @@ mod relay {
     mod interrupt;
     mod letters;
     mod linking;
+    mod mending;
     mod outbound;
     mod takeover;
     mod tls;

@@ -273,11 +273,14 @@ impl Server {
 
     /// Keeps which bots an instance answers for, if that is new.
     pub(crate) async fn keep_fronts(&self, instance: InstanceId, fronts: BTreeSet<Front>) -> Result<()> {
-        if self.roster.fronts(instance) != fronts {
-            self.store.set_fronts(instance, fronts.iter().cloned().collect()).await?;
-            self.roster.set_fronts(instance, fronts);
+        let before = self.roster.fronts(instance);
+        if before == fronts {
+            return Ok(());
         }
-        Ok(())
+        // It counts from now on, not from the commit on: the next message may be here already.
+        self.roster.set_fronts(instance, fronts.clone());
+        let kept = self.store.set_fronts(instance, fronts.into_iter().collect()).await;
+        kept.inspect_err(|_| drop(self.roster.set_fronts(instance, before)))
     }
 
     /// The tenant's delivery key, made when it is first asked for. Hold `changing`.
@@ -355,10 +358,9 @@ async fn make_first_tenant(store: &dyn Store) -> Result<()> {
 /// Refuses to go on with a key that does not open what is stored.
 async fn check_key(store: &dyn Store, key: &MasterKey) -> Result<()> {
     match store.note(KEY_CHECK).await? {
-        Some(sealed) => key
-            .open(&sealed, KEY_CHECK)
-            .map(drop)
-            .map_err(|error| Error::new(error.kind(), format!("the check of the master key failed: {error}"))),
+        Some(sealed) => key.open(&sealed, KEY_CHECK).map(drop).map_err(|error| {
+            Error::new(error.kind(), format!("the check of the master key failed: {error}"))
+        }),
         None => store.set_note(KEY_CHECK, key.seal(&Secret::new(KEY_CHECK), KEY_CHECK)?).await,
     }
 }
@@ -369,7 +371,7 @@ async fn oauth_key(store: &dyn Store, key: &MasterKey) -> Result<Secret> {
         match key.open(&sealed, OAUTH_KEY) {
             Ok(known) => return Ok(known),
             // It signs what is good for an hour: a new one costs less than no server.
-            Err(error) => tracing::error!(%error, "the key of the token endpoint does not open; making another"),
+            Err(error) => tracing::error!(%error, "the key of the token endpoint does not open; made anew"),
         }
     }
     let made = Secret::mint();

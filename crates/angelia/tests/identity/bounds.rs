@@ -93,6 +93,25 @@ fn alternating(count: usize) -> Vec<u16> {
 }
 
 #[tokio::test]
+async fn a_gateway_changes_what_it_is_called_so_often_and_no_more() {
+    let desk = Desk::new().await;
+    let bearer = desk.bearer("acme").await;
+    let provision = async |id: &str, name: usize| {
+        desk.provision(&bearer, &json!({ "gatewayId": id, "displayName": name.to_string() })).await.0
+    };
+    assert_eq!(provision("gw", 0).await, 200);
+    let mut statuses = Vec::new();
+    for number in 1..=40 {
+        statuses.push(provision("gw", number).await);
+    }
+    assert_eq!((&statuses[..30], &statuses[30..]), (&[200; 30][..], &[429; 10][..]));
+    assert_eq!(provision("gw", 30).await, 200, "the same again is no change");
+    assert_eq!(provision("gw-2", 1).await, 200, "another gateway");
+    let refused = lines(&desk, "gateway.provision").await;
+    assert_eq!(refused.len(), 1, "{refused:?}");
+}
+
+#[tokio::test]
 async fn the_account_service_is_not_asked_more_than_needed() {
     let portal = Portal::start().await;
     let desk = Desk::with(&portal.config()).await;
@@ -119,6 +138,7 @@ async fn the_account_service_is_not_asked_more_than_needed() {
 #[tokio::test]
 async fn a_token_that_demands_what_we_do_not_understand_is_not_taken() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("demands");
+    let _ = std::fs::remove_dir_all(&folder);
     let issuer = Issuer::start(&folder).await;
     let desk = Desk::with(&format!(
         "\n[[identity.oidc]]\nissuer = {:?}\njwks_url = {:?}\naudience = \"angelia\"\n",

@@ -99,22 +99,32 @@ async fn the_author_is_the_holder_of_the_key() {
     assert_eq!(status(post(&url, &world.key, &huge).await), 413);
 }
 
+/// Sends the beginning of a body and no more; answers the status.
+async fn send_half(world: &World, line: &str, key: &str) -> String {
+    let address = world.connector.url().replace("http://", "");
+    let mut stream = TcpStream::connect(&address).await.unwrap();
+    let head = format!(
+        "{line} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\ncontent-length: 60000\r\n\r\n{{"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = [0; 12];
+    timeout(SOON, stream.read_exact(&mut answer)).await.expect("an answer without the body").unwrap();
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
 #[tokio::test]
-async fn strangers_are_turned_away_before_their_body() {
+async fn strangers_are_turned_away_before_their_body_and_nobody_sends_it_for_ever() {
     let world = World::new().await;
     let id = world.post("mine").await;
-    let address = world.connector.url().replace("http://", "");
-    for line in ["POST /chat/api/rooms/lab/messages", &format!("PUT /chat/api/rooms/lab/messages/{id}")] {
-        let mut stream = TcpStream::connect(&address).await.unwrap();
-        let head = format!(
-            "{line} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer wrong\r\ncontent-length: 60000\r\n\r\n{{"
-        );
-        stream.write_all(head.as_bytes()).await.unwrap();
-        let mut answer = [0; 12];
-        let read = timeout(SOON, stream.read_exact(&mut answer)).await;
-        read.expect("an answer without the body").unwrap();
-        assert_eq!(&answer, b"HTTP/1.1 401", "{line}");
+    let post = "POST /chat/api/rooms/lab/messages";
+    let put = format!("PUT /chat/api/rooms/lab/messages/{id}");
+    let began = Instant::now();
+    for line in [post, &put] {
+        assert_eq!(send_half(&world, line, "wrong").await, "HTTP/1.1 401", "{line}");
     }
+    assert!(began.elapsed() < Duration::from_secs(8), "nothing of theirs was waited for");
+    assert_eq!(send_half(&world, post, &world.key).await, "HTTP/1.1 408");
+    assert_eq!(world.lines().await.len(), 1);
 }
 
 #[tokio::test]

@@ -69,7 +69,7 @@ const OPERATIONS: &[Operation] = &[
     make::<clients::CreateClient>("/admin/clients", "Makes a client; its secret is shown once.", || {
         post(clients::create)
     }),
-    act::<Nothing>("/admin/clients/{id}/rotate", "Makes a new secret, shown once; the old one is void.", || {
+    act::<Nothing>("/admin/clients/{id}/rotate", "Makes a new secret, shown once; the old is void.", || {
         post(clients::rotate)
     }),
     act::<Nothing>("/admin/clients/{id}/revoke", "Ends a client and its tokens.", || post(clients::revoke)),

@@ -161,7 +161,8 @@ impl Asking<'_> {
         match (judge_provision(known.as_deref(), &proof.subject, clock::wall())?, known) {
             (Provision::Same, Some(record)) => {
                 let secret = record.secrets.iter().find(|secret| secret.valid_until.is_none());
-                let secret = secret.ok_or_else(|| Error::internal("this gateway has no secret"))?.secret.clone();
+                let secret =
+                    secret.ok_or_else(|| Error::internal("this gateway has no secret"))?.secret.clone();
                 Ok((self.keep_up(&record).await?, secret))
             }
             (Provision::Renew, Some(record)) => {

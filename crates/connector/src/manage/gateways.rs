@@ -150,8 +150,9 @@ pub(super) async fn set(
         let before = gateway(&server, body.tenant.as_deref(), &id)?;
         let change = body.read()?;
         let (tenant, id) = (&before.tenant, &before.gateway_id);
-        let record =
-            server.take_in(server.store.change_gateway(tenant, id, change, &Actor::operator()).await?).await?;
+        let record = server
+            .take_in(server.store.change_gateway(tenant, id, change, &Actor::operator()).await?)
+            .await?;
         if record.instance != before.instance {
             // It comes back at once, to its new inbox.
             server.registry.end(&before, Ending::Shutdown);
@@ -206,7 +207,8 @@ pub(super) async fn revoke(
     let revoke = server.change(move |server| async move {
         let record = gateway(&server, body.tenant.as_deref(), &id)?;
         let (tenant, id) = (&record.tenant, &record.gateway_id);
-        let record = server.take_in(server.store.revoke_gateway(tenant, id, &Actor::operator()).await?).await?;
+        let record =
+            server.take_in(server.store.revoke_gateway(tenant, id, &Actor::operator()).await?).await?;
         server.registry.end(&record, Ending::Revoked);
         tracing::info!(tenant = %record.tenant, gateway = %record.gateway_id, "a gateway was revoked");
         Ok(describe(&server, &record))

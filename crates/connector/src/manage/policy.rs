@@ -74,7 +74,9 @@ async fn set(server: &Arc<Server>, record: Arc<GatewayRecord>, body: Body) -> Re
             return Ok(());
         }
         if known.is_none() && server.roster.policies(record.instance) >= MAX_POLICIES {
-            return Err(Error::invalid(format!("policies for {MAX_POLICIES} platforms are declared already")));
+            return Err(Error::invalid(format!(
+                "policies for {MAX_POLICIES} platforms are declared already"
+            )));
         }
         let actor = Actor::gateway(&record.tenant, &record.gateway_id);
         if let Err(error) = server.may_change(&record) {

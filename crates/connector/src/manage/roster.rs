@@ -91,7 +91,8 @@ impl Roster {
         for s in &stored.secrets {
             match key.open(&s.sealed, &bound_to) {
                 Ok(secret) => {
-                    secrets.push(GatewaySecret { secret, valid_until: s.valid_until, created_at: s.created_at });
+                    let (valid_until, created_at) = (s.valid_until, s.created_at);
+                    secrets.push(GatewaySecret { secret, valid_until, created_at });
                 }
                 Err(error) => {
                     tracing::error!(%tenant, gateway = %gateway_id, %error, "the secret of a gateway does not open");

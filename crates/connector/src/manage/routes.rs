@@ -87,7 +87,7 @@ fn check_person(person: &str) -> Result<()> {
         )));
     }
     if person != ANYBODY && person.eq_ignore_ascii_case(ANYBODY) {
-        return Err(Error::invalid(format!("to let everybody speak, write it in small letters: --allow {ANYBODY}")));
+        return Err(Error::invalid("to let everybody speak, write it in small letters: --allow any"));
     }
     Ok(())
 }

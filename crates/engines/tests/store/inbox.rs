@@ -104,7 +104,10 @@ async fn three_strikes_in_a_row_make_a_dead_letter() {
         "its place in line is long past"
     );
     assert_eq!(opened.seqs(a).await, [seqs[1]]);
+    let found = opened.store.entry(seqs[0]).await.unwrap().unwrap();
+    assert_eq!((found.seq, found.instance), (seqs[0], a));
     assert_eq!(opened.store.purge(Some(a), Some(seqs[0])).await.unwrap(), 1);
+    assert!(opened.store.entry(seqs[0]).await.unwrap().is_none());
     assert_eq!(opened.store.purge(None, None).await.unwrap(), 0, "without a name only dead letters go");
     assert_eq!(opened.store.usage(a).entries, 1);
 }
@@ -250,6 +253,12 @@ async fn a_data_directory_is_used_by_one_store_only() {
     );
     assert_eq!(second.err().unwrap().kind(), Kind::Conflict);
     assert!(angelia_engines::store::sqlite::is_locked(opened.folder.path()));
+    let Opened { store, folder, .. } = opened;
+    drop(store);
+    // Those who only look do not take each other for a holder.
+    let looking = std::fs::File::open(folder.path().join("lock")).unwrap();
+    looking.try_lock_shared().unwrap();
+    assert!(!angelia_engines::store::sqlite::is_locked(folder.path()));
 }
 
 #[tokio::test]

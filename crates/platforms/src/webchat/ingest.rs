@@ -31,7 +31,7 @@ const MAX_BODY: usize = 64 * 1024;
 const MAX_CLIENT_ID: usize = 64;
 /// How long a body may take to arrive: plenty for 64 KiB, short for whoever
 /// only wants to hold a socket.
-const BODY_WITHIN: Duration = Duration::from_secs(20);
+const BODY_WITHIN: Duration = Duration::from_secs(10);
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// A post, as a client sends it. Who wrote it is not among its fields.

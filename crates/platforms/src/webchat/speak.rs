@@ -52,15 +52,18 @@ pub(super) struct Said {
 
 impl Api {
     pub(super) async fn post(
-        &self,
+        self: &Arc<Self>,
         guest: Guest,
         text: String,
         reply_to: Option<String>,
         client_id: Option<String>,
     ) -> Result<Said> {
         if let Some(code) = link_command(address::said(&text)) {
-            let code = Secret::new(code);
-            return self.link(guest, code, client_id).await;
+            let (api, code) = (self.clone(), Secret::new(code));
+            // On its own, so that whoever hangs up and repeats it finds the answer.
+            let linking = tokio::spawn(async move { api.link(guest, code, client_id).await });
+            let broken = |_| Error::internal("the link was cut short; look whether the room is linked");
+            return linking.await.map_err(broken)?;
         }
         let Guest { person, alone, .. } = guest;
         let line = new_line(person, text, reply_to, client_id);
@@ -85,7 +88,7 @@ impl Api {
         message_id: &str,
         text: String,
     ) -> Result<std::result::Result<(), Why>> {
-        let Guest { person, alone, .. } = guest;
+        let Guest { person, .. } = guest;
         if link_command(address::said(&text)).is_some() {
             return Err(Error::invalid("send /link as a message of its own, not as an edit"));
         }
@@ -94,8 +97,9 @@ impl Api {
         let message_id = line.message_id.clone();
         let changed = NewLine { message_id, ..new_line(person, text, line.reply_to, None) };
         // A route may have moved since: an edit must not carry a text past it.
-        let addressed = alone || self.addresses(&changed).await?;
-        let decided = self.decide(&changed, addressed);
+        // What waits was meant for the agent when it was written; who may speak to
+        // it there is asked anew.
+        let decided = self.decide(&changed, true);
         let entry = decided.clone().ok().map(|admitted| self.revision(&changed, admitted)).transpose()?;
         let NewLine { room, message_id, author, text, .. } = changed;
         let revised = self.store.revise_line(LineRevision { room, message_id, author, text, entry }).await?;

@@ -3,7 +3,8 @@
 use super::Sqlite;
 use super::audit::write as audit;
 use super::identity::{
-    add_route, create_gateway, find_gateway, no_tenant, parse_allow, renew_secret, settle_default, tenant_exists,
+    add_route, create_gateway, find_gateway, no_tenant, parse_allow, renew_secret, settle_default,
+    tenant_exists,
 };
 use super::writer::{Txn, now};
 use angelia_core::admission::{Allow, Place, Policy, Route};
@@ -384,11 +385,8 @@ fn no_client(client_id: &str) -> Error {
 
 /// Why a client cannot be changed: it was revoked, or never was.
 fn no_living_client(txn: &Txn<'_>, client_id: &str) -> rusqlite::Result<Error> {
-    let known: bool = txn.query_row(
-        "SELECT EXISTS (SELECT 1 FROM clients WHERE client_id = ?)",
-        [client_id],
-        |row| row.get(0),
-    )?;
+    let find = "SELECT EXISTS (SELECT 1 FROM clients WHERE client_id = ?)";
+    let known: bool = txn.query_row(find, [client_id], |row| row.get(0))?;
     Ok(match known {
         true => Error::conflict(format!("client {client_id:?} is revoked; make a new one")),
         false => no_client(client_id),

@@ -181,9 +181,8 @@ impl IdentityStore for Sqlite {
 
     fn default_instance(&self, tenant: &str) -> Later<'_, Option<InstanceId>> {
         let tenant = tenant.to_owned();
-        self.readers.read("read a default", move |db| {
-            Ok(gateways::default_instance(db, &tenant)?.map(InstanceId))
-        })
+        self.readers
+            .read("read a default", move |db| Ok(gateways::default_instance(db, &tenant)?.map(InstanceId)))
     }
 
     fn gateways(&self) -> Later<'_, Vec<StoredGateway>> {
