@@ -280,7 +280,7 @@ impl Server {
         // It counts from now on, not from the commit on: the next message may be here already.
         self.roster.set_fronts(instance, fronts.clone());
         let kept = self.store.set_fronts(instance, fronts.into_iter().collect()).await;
-        kept.inspect_err(|_| drop(self.roster.set_fronts(instance, before)))
+        kept.inspect_err(|_| self.roster.set_fronts(instance, before))
     }
 
     /// The tenant's delivery key, made when it is first asked for. Hold `changing`.

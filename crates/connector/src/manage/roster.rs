@@ -186,13 +186,9 @@ impl Roster {
         fronts.get(&instance).cloned().unwrap_or_default()
     }
 
-    /// Replaces the bots an instance answers for; `false` if they were those already.
-    pub(crate) fn set_fronts(&self, instance: InstanceId, now: BTreeSet<Front>) -> bool {
-        let mut fronts = self.fronts.write().unwrap_or_else(PoisonError::into_inner);
-        let before = fronts.entry(instance).or_default();
-        let changed = *before != now;
-        *before = now;
-        changed
+    /// Replaces the bots an instance answers for.
+    pub(crate) fn set_fronts(&self, instance: InstanceId, now: BTreeSet<Front>) {
+        self.fronts.write().unwrap_or_else(PoisonError::into_inner).insert(instance, now);
     }
 
     /// Whether an instance gets what no route assigns.
