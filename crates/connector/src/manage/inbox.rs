@@ -3,7 +3,7 @@
 use super::admin::answer;
 use super::gateways::gateway;
 use crate::server::Server;
-use angelia_core::audit::{Actor, Deed};
+use angelia_core::audit::Actor;
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{InstanceId, Seq};
 use angelia_core::store::{Later, Listed};
@@ -34,30 +34,17 @@ pub(super) struct Selection {
     dead: bool,
 }
 
-/// The inboxes that a selection means, and what to call them.
-struct Chosen {
-    /// `None` for all there are.
-    instances: Option<Vec<InstanceId>>,
-    tenant: String,
-    gateway: String,
-}
+/// The inboxes that a selection means; `None` for all there are.
+struct Chosen(Option<Vec<InstanceId>>);
 
 impl Chosen {
     fn holds(&self, instance: InstanceId) -> bool {
-        self.instances.as_ref().is_none_or(|chosen| chosen.contains(&instance))
-    }
-
-    fn words(&self) -> &'static str {
-        match (&self.instances, self.gateway.as_str()) {
-            (None, _) => "every tenant",
-            (Some(_), "") => "the tenant",
-            (Some(_), _) => "the gateway",
-        }
+        self.0.as_ref().is_none_or(|chosen| chosen.contains(&instance))
     }
 
     /// One by one, as the store takes them; all at once where nothing was chosen.
     fn each(&self) -> Vec<Option<InstanceId>> {
-        self.instances.as_ref().map_or(vec![None], |chosen| chosen.iter().copied().map(Some).collect())
+        self.0.as_ref().map_or(vec![None], |chosen| chosen.iter().copied().map(Some).collect())
     }
 }
 
@@ -65,20 +52,16 @@ impl Selection {
     /// The inboxes it means: of a gateway, else of a tenant, else all.
     async fn choose(&self, server: &Server) -> Result<Chosen> {
         if let Some(id) = &self.gateway {
-            let record = gateway(server, self.tenant.as_deref(), id)?;
-            let (tenant, gateway) = (record.tenant.clone(), record.gateway_id.clone());
-            return Ok(Chosen { instances: Some(vec![record.instance]), tenant, gateway });
+            return gateway(server, self.tenant.as_deref(), id)
+                .map(|record| Chosen(Some(vec![record.instance])));
         }
-        let Some(tenant) = &self.tenant else {
-            return Ok(Chosen { instances: None, tenant: String::new(), gateway: String::new() });
-        };
+        let Some(tenant) = &self.tenant else { return Ok(Chosen(None)) };
         if !server.store.tenants().await?.contains(tenant) {
             return Err(Error::not_found(format!("there is no tenant {tenant:?}")));
         }
         let mut instances = server.store.instances().await?;
         instances.retain(|instance| instance.tenant == *tenant);
-        let instances = instances.iter().map(|instance| instance.instance).collect();
-        Ok(Chosen { instances: Some(instances), tenant: tenant.clone(), gateway: String::new() })
+        Ok(Chosen(Some(instances.iter().map(|instance| instance.instance).collect())))
     }
 
     /// The entry it names, in the inboxes it means; `None` if it names none.
@@ -90,11 +73,10 @@ impl Selection {
         entry.map(Some).ok_or_else(|| gone(text))
     }
 
-    /// Does something to the named entry, or to every chosen inbox, and writes it down.
+    /// Does something to the named entry, or to every chosen inbox.
     async fn act<'a>(
         &self,
         server: &'a Server,
-        action: &'static str,
         act: impl Fn(Option<InstanceId>, Option<Seq>) -> Later<'a, u64>,
     ) -> Result<u64> {
         let chosen = self.choose(server).await?;
@@ -103,20 +85,12 @@ impl Selection {
             for instance in chosen.each() {
                 count += act(instance, None).await?;
             }
-            let what = format!("all dead letters of {}", chosen.words());
-            let deed = Deed::done(&Actor::operator(), action, &chosen.tenant, &chosen.gateway);
-            server.store.audit(deed.with(format!("{what}: {count}"))).await?;
             return Ok(count);
         };
-        let id = entry.seq.buffer_id();
         let count = act(Some(entry.instance), Some(entry.seq)).await?;
         if count == 0 {
-            return Err(gone(&id));
+            return Err(gone(&entry.seq.buffer_id()));
         }
-        let instances = server.store.instances().await?;
-        let owner = instances.iter().find(|known| known.instance == entry.instance);
-        let (tenant, name) = owner.map_or(("", ""), |owner| (&owner.tenant, &owner.name));
-        server.store.audit(Deed::done(&Actor::operator(), action, tenant, name).with(id)).await?;
         Ok(count)
     }
 }
@@ -174,14 +148,16 @@ pub(super) async fn redrive(State(server): State<Arc<Server>>, Json(selection): 
                 entry.seq.buffer_id()
             )));
         }
-        let count = selection.act(&server, "inbox.redrive", |i, seq| server.store.redrive(i, seq)).await?;
+        let operator = Actor::operator();
+        let count = selection.act(&server, |i, seq| server.store.redrive(i, seq, &operator)).await?;
         Ok(json!({ "redriven": count }))
     };
     answer(StatusCode::OK, redrive.await)
 }
 
 pub(super) async fn purge(State(server): State<Arc<Server>>, Json(selection): Json<Selection>) -> Response {
-    let purged = selection.act(&server, "inbox.purge", |i, seq| server.store.purge(i, seq)).await;
+    let operator = Actor::operator();
+    let purged = selection.act(&server, |i, seq| server.store.purge(i, seq, &operator)).await;
     answer(StatusCode::OK, purged.map(|count| json!({ "purged": count })))
 }
 

@@ -4,7 +4,7 @@ use super::admin::answer;
 use super::routes;
 use crate::server::Server;
 use angelia_core::admission::{Allow, Place, Route};
-use angelia_core::audit::{Actor, Deed};
+use angelia_core::audit::Actor;
 use angelia_core::error::{Error, Result};
 use angelia_core::secret::{Secret, fingerprint};
 use angelia_core::store::Person;
@@ -45,11 +45,7 @@ pub(super) async fn invite(State(server): State<Arc<Server>>, Json(invite): Json
         }
         let key = Secret::mint();
         let person = Person { room: room.clone(), user: invite.user.clone() };
-        server.store.invite(person, fingerprint(key.expose())).await?;
-        server
-            .store
-            .audit(Deed::done(&Actor::operator(), "webchat.invite", "", &room).with(&invite.user))
-            .await?;
+        server.store.invite(person, fingerprint(key.expose()), &Actor::operator()).await?;
         let url = format!("{}/chat/api/rooms/{room}", server.options.public_url);
         let mut made = json!({ "room": room, "user": invite.user, "key": key.expose(), "url": url });
         if let Some(route) = route {
@@ -73,8 +69,15 @@ async fn assign_room(
     let route = routes::route(server, place, tenant.as_deref(), gateway.as_deref(), allow, true)?;
     let existing = server.roster.routes().iter().find(|known| known.place == route.place).cloned();
     match existing {
-        Some(known) if known == route => Ok(route),
-        Some(_) => Err(Error::conflict(format!("{} already belongs to another gateway", route.place))),
+        Some(known)
+            if known.tenant == route.tenant && (gateway.is_none() || known.instance == route.instance) =>
+        {
+            Ok(known)
+        }
+        Some(known) => Err(Error::conflict(format!(
+            "{} belongs to tenant {:?}, or to another of its gateways; see angelia route list",
+            route.place, known.tenant
+        ))),
         None => routes::store_route(server, route.clone()).await.map(|()| route),
     }
 }

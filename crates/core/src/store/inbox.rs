@@ -1,6 +1,7 @@
 //! The inbox as the store sees it.
 
 use super::Later;
+use crate::audit::Actor;
 use crate::clock::UnixMillis;
 use crate::inbox::{AckHabit, Entry, EntryKind, InstanceId, Seq, SettledBy, Usage};
 use bytes::Bytes;
@@ -198,8 +199,8 @@ pub trait InboxStore: Send + Sync {
     fn entry(&self, seq: Seq) -> Later<'_, Option<Listed>>;
 
     /// Puts dead letters back in line; all of them, or one. Answers how many.
-    fn redrive(&self, instance: Option<InstanceId>, seq: Option<Seq>) -> Later<'_, u64>;
+    fn redrive(&self, instance: Option<InstanceId>, seq: Option<Seq>, by: &Actor) -> Later<'_, u64>;
 
     /// Throws entries away: dead letters only, unless one is named. Answers how many.
-    fn purge(&self, instance: Option<InstanceId>, seq: Option<Seq>) -> Later<'_, u64>;
+    fn purge(&self, instance: Option<InstanceId>, seq: Option<Seq>, by: &Actor) -> Later<'_, u64>;
 }

@@ -2,6 +2,7 @@
 //! history belongs to it and outlives the inbox entry of a line.
 
 use super::{ActionId, Later, NewEntry, Revised, Revision};
+use crate::audit::Actor;
 use crate::clock::UnixMillis;
 
 /// The name under which the connector itself writes. Agents do not change its lines.
@@ -152,7 +153,7 @@ pub trait WebchatStore: Send + Sync {
     fn rooms(&self) -> Later<'_, Vec<String>>;
 
     /// Lets in whoever holds the key with this fingerprint.
-    fn invite(&self, person: Person, key_fingerprint: [u8; 32]) -> Later<'_, ()>;
+    fn invite(&self, person: Person, key_fingerprint: [u8; 32], by: &Actor) -> Later<'_, ()>;
 
     /// Who holds the key with this fingerprint. Asked for every request, so it
     /// tells at once what else a request needs to know of them.

@@ -1,3 +1,4 @@
+use super::identity::by;
 use super::open::{Opened, entry};
 use angelia_core::Kind;
 use angelia_core::clock;
@@ -97,7 +98,7 @@ async fn three_strikes_in_a_row_make_a_dead_letter() {
     assert_eq!(opened.store.entries(Some(a), true, 10).await.unwrap()[0].seq, seqs[0]);
     let opened = opened.reopen();
     assert_eq!(opened.store.usage(a).entries, 1, "dead letters do not count");
-    assert_eq!(opened.store.redrive(Some(a), None).await.unwrap(), 1);
+    assert_eq!(opened.store.redrive(Some(a), None, &by()).await.unwrap(), 1);
     assert_eq!(
         opened.store.load_ahead(a, 10).await.unwrap()[0].seq,
         seqs[0],
@@ -106,9 +107,13 @@ async fn three_strikes_in_a_row_make_a_dead_letter() {
     assert_eq!(opened.seqs(a).await, [seqs[1]]);
     let found = opened.store.entry(seqs[0]).await.unwrap().unwrap();
     assert_eq!((found.seq, found.instance), (seqs[0], a));
-    assert_eq!(opened.store.purge(Some(a), Some(seqs[0])).await.unwrap(), 1);
+    assert_eq!(opened.store.purge(Some(a), Some(seqs[0]), &by()).await.unwrap(), 1);
     assert!(opened.store.entry(seqs[0]).await.unwrap().is_none());
-    assert_eq!(opened.store.purge(None, None).await.unwrap(), 0, "without a name only dead letters go");
+    assert_eq!(
+        opened.store.purge(None, None, &by()).await.unwrap(),
+        0,
+        "without a name only dead letters go"
+    );
     assert_eq!(opened.store.usage(a).entries, 1);
 }
 
@@ -227,7 +232,7 @@ async fn a_dead_letter_comes_back_with_its_newest_words() {
     assert_eq!(opened.store.revise(revision(a, "m1", "harmless".into())).await.unwrap(), Revised::Replaced);
     assert_eq!(opened.store.usage(a), Usage::default(), "dead letters do not count");
     assert!(opened.witness.revised.lock().unwrap().is_empty(), "no socket has it");
-    opened.store.redrive(Some(a), None).await.unwrap();
+    opened.store.redrive(Some(a), None, &by()).await.unwrap();
     assert_eq!(&opened.store.load_ahead(a, 1).await.unwrap()[0].body[..], b"harmless");
     assert_eq!(opened.store.usage(a), Usage { entries: 1, bytes: 8 });
 }

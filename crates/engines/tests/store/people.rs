@@ -73,7 +73,7 @@ impl Opened {
     /// Lets ann into the room the lines of these tests are in.
     pub(crate) async fn with_ann_in_lab(self) -> Self {
         let ann = Person { room: "lab".into(), user: "ann".into() };
-        self.store.invite(ann, [1; 32]).await.unwrap();
+        self.store.invite(ann, [1; 32], &by()).await.unwrap();
         self
     }
 }
@@ -97,7 +97,7 @@ async fn a_repeated_post_makes_neither_line_nor_entry() {
 async fn a_key_opens_the_room_it_was_made_for() {
     let opened = Opened::new();
     let person = Person { room: "lab".into(), user: "ann".into() };
-    opened.store.invite(person.clone(), [1; 32]).await.unwrap();
+    opened.store.invite(person.clone(), [1; 32], &by()).await.unwrap();
     let opened = opened.reopen();
     let guest = Guest { person, alone: true, first: true };
     assert_eq!(opened.store.person([1; 32]).await.unwrap(), Some(guest));
@@ -109,7 +109,7 @@ async fn a_guest_knows_whether_others_were_invited_and_who_came_first() {
     let opened = Opened::new();
     let invite = |key: u8, room: &str, user: &str| {
         let person = Person { room: room.into(), user: user.into() };
-        opened.store.invite(person, [key; 32])
+        opened.store.invite(person, [key; 32], &by())
     };
     let standing = async |key: u8| {
         let guest = opened.store.person([key; 32]).await.unwrap().unwrap();

@@ -160,7 +160,12 @@ mod tests {
             unreachable!("readers know their room")
         }
 
-        fn invite(&self, _person: Person, _key_fingerprint: Fingerprint) -> Later<'_, ()> {
+        fn invite(
+            &self,
+            _person: Person,
+            _key_fingerprint: Fingerprint,
+            _by: &angelia_core::audit::Actor,
+        ) -> Later<'_, ()> {
             unreachable!("readers do not write")
         }
     }

@@ -1,7 +1,9 @@
 //! The web chat's people and lines.
 
+use super::audit::write as audit;
 use super::writer::{Txn, now};
 use super::{Sqlite, actions, inbox};
+use angelia_core::audit::{Actor, Deed};
 use angelia_core::clock::UnixMillis;
 use angelia_core::egress::ActionState;
 use angelia_core::error::{Error, Kind, Result};
@@ -120,7 +122,8 @@ impl WebchatStore for Sqlite {
         })
     }
 
-    fn invite(&self, person: Person, key_fingerprint: [u8; 32]) -> Later<'_, ()> {
+    fn invite(&self, person: Person, key_fingerprint: [u8; 32], by: &Actor) -> Later<'_, ()> {
+        let by = by.clone();
         self.writer.write("invite a person", move |txn| {
             // Who was first stays so, whatever the clock says of the second.
             txn.execute(
@@ -128,7 +131,7 @@ impl WebchatStore for Sqlite {
                  max(?4, coalesce((SELECT max(created_at) + 1 FROM webchat_people WHERE room = ?2), 0)))",
                 params![key_fingerprint, person.room, person.user, now()],
             )?;
-            Ok(())
+            audit(txn, &Deed::done(&by, "webchat.invite", "", &person.room).with(&person.user))
         })
     }
 

@@ -1,7 +1,9 @@
 //! Dead letters: entries on which sockets kept ending.
 
+use super::super::audit::write as audit;
 use super::super::writer::{Txn, now};
 use super::{ENTRY_COLUMNS, close_journal, entry, remove};
+use angelia_core::audit::{Actor, Deed};
 use angelia_core::inbox::{Entry, InstanceId, Seq, is_dead};
 use rusqlite::{OptionalExtension, params};
 
@@ -74,5 +76,32 @@ pub(super) fn purge(
         close_journal(txn, seq, "purged by the operator")?;
         txn.removed(instance, vec![seq]);
     }
+    Ok(count)
+}
+
+/// Writes down what the operator did to how many entries, in the same commit;
+/// nothing if there were none. Answers the number.
+pub(super) fn note(
+    txn: &Txn<'_>,
+    by: &Actor,
+    action: &'static str,
+    instance: Option<InstanceId>,
+    seq: Option<Seq>,
+    count: u64,
+) -> rusqlite::Result<u64> {
+    if count == 0 {
+        return Ok(count);
+    }
+    let owner: Option<(String, String)> = match instance {
+        Some(instance) => txn
+            .query_row("SELECT tenant, name FROM instances WHERE instance = ?", [instance.0], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
+            .optional()?,
+        None => None,
+    };
+    let (tenant, name) = owner.unwrap_or_default();
+    let what = seq.map_or_else(|| format!("all dead letters: {count}"), |seq| seq.buffer_id());
+    audit(txn, &Deed::done(by, action, &tenant, &name).with(what))?;
     Ok(count)
 }

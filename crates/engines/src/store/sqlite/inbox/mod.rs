@@ -8,6 +8,7 @@ pub(super) use revise::revise;
 
 use super::Sqlite;
 use super::writer::{Txn, now};
+use angelia_core::audit::Actor;
 use angelia_core::clock::UnixMillis;
 use angelia_core::error::Error;
 use angelia_core::inbox::{AckHabit, Entry, EntryKind, InstanceId, Seq, Usage};
@@ -149,12 +150,20 @@ impl InboxStore for Sqlite {
         })
     }
 
-    fn redrive(&self, instance: Option<InstanceId>, seq: Option<Seq>) -> Later<'_, u64> {
-        self.writer.write("redrive dead letters", move |txn| dead::redrive(txn, instance, seq))
+    fn redrive(&self, instance: Option<InstanceId>, seq: Option<Seq>, by: &Actor) -> Later<'_, u64> {
+        let by = by.clone();
+        self.writer.write("redrive dead letters", move |txn| {
+            let count = dead::redrive(txn, instance, seq)?;
+            dead::note(txn, &by, "inbox.redrive", instance, seq, count)
+        })
     }
 
-    fn purge(&self, instance: Option<InstanceId>, seq: Option<Seq>) -> Later<'_, u64> {
-        self.writer.write("purge entries", move |txn| dead::purge(txn, instance, seq))
+    fn purge(&self, instance: Option<InstanceId>, seq: Option<Seq>, by: &Actor) -> Later<'_, u64> {
+        let by = by.clone();
+        self.writer.write("purge entries", move |txn| {
+            let count = dead::purge(txn, instance, seq)?;
+            dead::note(txn, &by, "inbox.purge", instance, seq, count)
+        })
     }
 }
 
