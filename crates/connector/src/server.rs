@@ -29,7 +29,7 @@ use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
-use tokio::sync::{Notify, Semaphore, SemaphorePermit};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// The tenant of whoever runs angelia for themselves; exists from the start.
 pub(crate) const DEFAULT_TENANT: &str = "default";
@@ -82,7 +82,7 @@ pub struct Server {
     pub(crate) options: Options,
     pub(crate) bearers: Bearers,
     pub(crate) refusals: RefusalLog,
-    self_service: Semaphore,
+    self_service: Arc<Semaphore>,
     pub(crate) pace: Pace,
     /// What reached nobody lately.
     pub(crate) drops: Drops,
@@ -146,7 +146,7 @@ impl Server {
             wake: Waker::new(guard),
             bearers,
             refusals: RefusalLog::default(),
-            self_service: Semaphore::new(SELF_SERVICE),
+            self_service: Arc::new(Semaphore::new(SELF_SERVICE)),
             pace: Pace::default(),
             drops: Drops::default(),
             options,
@@ -248,9 +248,10 @@ impl Server {
     }
 
     /// Waits for a turn to enrol or provision.
-    pub(crate) async fn self_service(&self) -> Result<SemaphorePermit<'_>> {
+    pub(crate) async fn self_service(&self) -> Result<OwnedSemaphorePermit> {
         let busy = || Error::unavailable("too many gateways enrol at the moment; try again");
-        let turn = tokio::time::timeout(SELF_SERVICE_PATIENCE, self.self_service.acquire()).await;
+        let turn =
+            tokio::time::timeout(SELF_SERVICE_PATIENCE, self.self_service.clone().acquire_owned()).await;
         turn.map_err(|_| busy())?.map_err(|_| busy())
     }
 
@@ -398,7 +399,9 @@ async fn prune(server: &Arc<Server>) -> Result<()> {
     let forget = |server: Arc<Server>| async move {
         for (tenant, gateway_id) in &forgotten {
             server.roster.forget(tenant, gateway_id);
-            server.roster.set_default(tenant, server.store.default_instance(tenant).await?);
+            if let Ok(default) = server.store.default_instance(tenant).await {
+                server.roster.set_default(tenant, default);
+            }
         }
         Ok(())
     };

@@ -76,6 +76,11 @@ pub trait Platform: Bot + Send + Sync {
         None
     }
 
+    /// Whether the connector itself is the provider: what it refuses annoys nobody.
+    fn is_own(&self) -> bool {
+        false
+    }
+
     /// Performs a `send` or `edit`.
     fn deliver(&self, delivery: Delivery) -> BoxFuture<'_, Outcome>;
 

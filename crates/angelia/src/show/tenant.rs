@@ -70,8 +70,8 @@ pub(crate) fn created_client(answer: &Value) -> String {
 
 pub(crate) fn rotated_client(answer: &Value) -> String {
     format!(
-        "Client {} of tenant {} has a new secret; the old one is void. Tokens fetched with it run out within \
-         an hour.\nGive these lines to its agents (the secret is not shown again):\n\n{}\n",
+        "Client {} of tenant {} has a new secret; the old one is void, and so are tokens fetched with it.\n\
+         Give these lines to its agents (the secret is not shown again):\n\n{}\n",
         word(answer, "client_id"),
         word(answer, "tenant"),
         words(answer, "env").join("\n")

@@ -96,8 +96,12 @@ impl Server {
         number.unwrap_or_else(|| panic!("no VmRSS of process {}", self.process.id()))
     }
 
-    /// Makes a gateway.
+    /// Makes a gateway, and its tenant if that is new.
     pub(crate) async fn gateway(&self, tenant: &str, id: &str) -> Credentials {
+        let tenants = self.admin_request(reqwest::Method::GET, "/admin/tenants", None).await;
+        if !tenants["tenants"].as_array().expect("tenants").contains(&json!(tenant)) {
+            self.admin("/admin/tenants", &json!({ "tenant": tenant })).await;
+        }
         let made = self.admin("/admin/gateways", &json!({ "tenant": tenant, "gateway_id": id })).await;
         Credentials { id: id.to_owned(), secret: made["secret"].as_str().expect("a secret").to_owned() }
     }

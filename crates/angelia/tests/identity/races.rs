@@ -1,11 +1,13 @@
 //! What happens at the same time, or breaks off in the middle.
 
-use super::desk::Desk;
+use super::desk::{Client, Desk, credentials};
+use angelia_contract::token;
+use angelia_testkit::socket::now;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 fn read(desk: &Desk, name: &str) -> String {
@@ -121,4 +123,105 @@ async fn a_secret_in_the_wrong_place_is_not_repeated() {
     }
     let audit: Value = desk.run(&["audit", "list"]).await;
     assert!(!audit.to_string().contains(&token), "{audit}");
+}
+
+#[tokio::test]
+async fn what_happens_while_a_body_is_on_its_way_counts() {
+    let desk = Desk::new().await;
+    let bearer = desk.bearer("acme").await;
+    let gateway = credentials(&desk.provision(&bearer, &json!({ "gatewayId": "gw" })).await.1);
+    let upgrade = token::mint("gw", &gateway.secret, now(), 300);
+    let url = desk.connector.url();
+    let address = url.trim_start_matches("http://");
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let body = json!({ "platform": "webchat", "requireAddress": false }).to_string();
+    let head = format!(
+        "POST /relay/policy HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {upgrade}\r\n\
+         connection: close\r\ncontent-length: {}\r\n\r\n{}",
+        body.len(),
+        &body[..5]
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    desk.run(&["gateway", "revoke", "--tenant", "acme", "gw"]).await;
+    stream.write_all(&body.as_bytes()[5..]).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_refusal_is_written_down_even_if_nobody_waits_for_it() {
+    let desk = Desk::new().await;
+    let bearer = desk.bearer("acme").await;
+    let url = desk.connector.url();
+    let address = url.trim_start_matches("http://");
+    for number in 0..10 {
+        let body = json!({ "enrollmentToken": "made up", "gatewayId": format!("gw-{number}") }).to_string();
+        let request = format!(
+            "POST /relay/enroll HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {bearer}\r\n\
+             content-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(3)).await;
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(desk.refusals().await.len(), 10);
+}
+
+#[tokio::test]
+async fn a_rotated_client_ends_its_old_tokens() {
+    let desk = Desk::new().await;
+    let client = desk.client("acme").await;
+    let old = desk.ask_token(&client).await.1["access_token"].as_str().unwrap().to_owned();
+    assert_eq!(desk.provision(&old, &json!({ "gatewayId": "gw" })).await.0, 200);
+    let rotated = desk.run(&["client", "rotate", &client.id]).await;
+    assert_eq!(desk.provision(&old, &json!({ "gatewayId": "gw" })).await.0, 401);
+    let client = Client { secret: rotated["client_secret"].as_str().unwrap().to_owned(), ..client };
+    let new = desk.ask_token(&client).await.1["access_token"].as_str().unwrap().to_owned();
+    assert_eq!(desk.provision(&new, &json!({ "gatewayId": "gw" })).await.0, 200, "the same subject");
+}
+
+#[tokio::test]
+async fn a_gateway_that_cannot_move_yet_still_gets_its_secret() {
+    let desk = Desk::new().await;
+    let bearer = desk.bearer("acme").await;
+    assert_eq!(desk.provision(&bearer, &json!({ "gatewayId": "gw" })).await.0, 200);
+    desk.run(&["route", "add", "--tenant", "acme", "--allow", "any", "--free", "webchat:lab"]).await;
+    let invited = desk.run(&["webchat", "invite", "--room", "lab", "--user", "ann"]).await;
+    let url = format!("{}/chat/api/rooms/lab/messages", desk.connector.url());
+    let post = desk.http.post(url).bearer_auth(invited["key"].as_str().unwrap());
+    post.json(&json!({ "text": "waits" })).send().await.unwrap();
+    for _ in 0..35 {
+        let (status, answer) =
+            desk.provision(&bearer, &json!({ "gatewayId": "gw", "instanceId": "new" })).await;
+        assert_eq!(status, 200, "{answer}");
+    }
+    assert_eq!(desk.run(&["gateway", "show", "gw"]).await["instance"], "gw", "what waits is not left behind");
+    let audit = desk.run(&["audit", "list", "--tenant", "acme", "--limit", "1000"]).await;
+    let sets = audit["audit"].as_array().unwrap().iter().filter(|line| line["action"] == "gateway.set");
+    assert_eq!(sets.count(), 0, "nothing was set");
+}
+
+#[tokio::test]
+async fn nothing_is_given_to_a_revoked_gateway() {
+    let desk = Desk::new().await;
+    for id in ["gone", "stays"] {
+        desk.run(&["gateway", "create", "--tenant", "acme", id]).await;
+    }
+    desk.run(&["gateway", "revoke", "gone"]).await;
+    let shown = desk.run(&["gateway", "show", "stays"]).await;
+    assert_eq!(shown["default"], true, "{shown}");
+    for args in [
+        &["gateway", "default", "gone"] as &[&str],
+        &["gateway", "rotate", "gone"],
+        &["route", "add", "--tenant", "acme", "--gateway", "gone", "--allow", "any", "webchat:x"],
+        &["route", "code", "--tenant", "acme", "--gateway", "gone"],
+        &["webchat", "invite", "--room", "x", "--user", "ann", "--gateway", "gone"],
+    ] {
+        assert_eq!(desk.run(args).await, Value::Null, "{args:?}: a conflict prints nothing");
+    }
+    assert_eq!(desk.run(&["gateway", "show", "stays"]).await["default"], true);
 }

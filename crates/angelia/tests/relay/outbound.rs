@@ -34,6 +34,18 @@ async fn send_edit_typing_and_chat_info() {
 }
 
 #[tokio::test]
+async fn what_the_web_chat_refuses_slows_nobody_down() {
+    let world = World::new().await;
+    let mut socket = world.join().await;
+    for _ in 0..120 {
+        let edit = json!({"op": "edit", "chat_id": "web-lab", "message_id": "wa999", "content": "x"});
+        assert_eq!(socket.ask(edit).await["success"], false);
+    }
+    let sent = socket.ask(json!({"op": "send", "chat_id": "web-lab", "content": "hi"})).await;
+    assert_eq!(sent["success"], true, "{sent}");
+}
+
+#[tokio::test]
 async fn long_texts_are_split_and_the_first_id_is_returned() {
     let world = World::new().await;
     let mut socket = world.join().await;

@@ -132,7 +132,8 @@ impl Courier<'_> {
         }
         permit.made();
         let outcome = self.call().await;
-        slot.over(matches!(outcome, Outcome::Refused { .. }));
+        let own = self.owed.errand.platform(self.server).is_own();
+        slot.over(matches!(outcome, Outcome::Refused { .. }) && !own);
         self.judge(outcome).await
     }
 

@@ -80,17 +80,20 @@ pub(super) async fn list(State(server): State<Arc<Server>>, Query(of): Query<Of>
 }
 
 pub(super) async fn rotate(State(server): State<Arc<Server>>, Path(id): Path<String>) -> Response {
-    let rotate = async {
+    let rotate = server.change(move |server| async move {
         let secret = Secret::mint();
         let client =
             server.store.rotate_client(&id, fingerprint(secret.expose()), &Actor::operator()).await?;
         Ok(with_secret(&server, &client, &secret))
-    };
+    });
     answer(StatusCode::OK, rotate.await)
 }
 
 pub(super) async fn revoke(State(server): State<Arc<Server>>, Path(id): Path<String>) -> Response {
-    answer(StatusCode::OK, server.store.revoke_client(&id, &Actor::operator()).await)
+    // Whoever enrols looks at its client once more under the same lock.
+    let revoke =
+        |server: Arc<Server>| async move { server.store.revoke_client(&id, &Actor::operator()).await };
+    answer(StatusCode::OK, server.change(revoke).await)
 }
 
 /// An enrolment token to be made.

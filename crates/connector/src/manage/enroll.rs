@@ -4,7 +4,7 @@
 //! instance within that tenant, its wake URL and its name count: platform, bot,
 //! endpoint and route keys grant nothing.
 
-use super::admin::answer;
+use super::admin::{answer, failure};
 use super::bearer::{proven, tenant_of};
 use super::gateways::{check_display_name, check_wake_url};
 use super::roster::bound_to;
@@ -27,6 +27,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 use serde_json::{Value, json};
+use std::future::Future;
 use std::sync::Arc;
 
 /// Largest body of either request.
@@ -42,6 +43,10 @@ struct Enroll {
 }
 
 pub(crate) async fn enroll(State(server): State<Arc<Server>>, request: Request) -> Response {
+    to_its_end(enroll_one(server, request)).await
+}
+
+async fn enroll_one(server: Arc<Server>, request: Request) -> Response {
     let mut attempt = Attempt::new("gateway.enroll");
     let enrolled = async {
         let (head, body) = request.into_parts();
@@ -91,6 +96,10 @@ struct Provisioning {
 }
 
 pub(crate) async fn provision(State(server): State<Arc<Server>>, request: Request) -> Response {
+    to_its_end(provision_one(server, request)).await
+}
+
+async fn provision_one(server: Arc<Server>, request: Request) -> Response {
     let mut attempt = Attempt::new("gateway.provision");
     let provisioned = async {
         let (head, body) = request.into_parts();
@@ -201,12 +210,19 @@ impl Asking<'_> {
             instance: instance.cloned(),
             subject: Some(proof.subject.clone()),
         };
-        server.may_change(record)?;
         let id = &record.gateway_id;
+        if let Err(error) = server.may_change(record) {
+            // It gets its secret all the same: without it, it could not even fetch what waits.
+            tracing::warn!(%tenant, gateway = %id, %error, "the settings stay as they were");
+            return Ok(record.clone());
+        }
         let stored = match server.store.change_gateway(tenant, id, change.clone(), actor).await {
             // What waits in its old inbox would be left behind: it moves at a later start.
             Err(error) if error.kind() == Kind::Conflict && change.instance.is_some() => {
                 tracing::warn!(%tenant, gateway = %id, %error, "the instance id stays as it was");
+                if wake_url.is_none() && name.is_none() {
+                    return Ok(record.clone());
+                }
                 let change = GatewayChange { instance: None, ..change };
                 server.store.change_gateway(tenant, id, change, actor).await?
             }
@@ -214,6 +230,7 @@ impl Asking<'_> {
         };
         let now = server.take_in(stored).await?;
         if now.instance != record.instance {
+            server.roster.inherit(record.instance, now.instance);
             // A socket of the process before comes back to the new inbox.
             server.registry.end(record, Ending::Shutdown);
         }
@@ -284,6 +301,12 @@ impl Attempt {
         }
         answer(StatusCode::OK, outcome)
     }
+}
+
+/// Answers a request even if its caller hangs up: a refusal is written down then too.
+async fn to_its_end(answer: impl Future<Output = Response> + Send + 'static) -> Response {
+    let broke_off = |_| failure(&Error::internal("the request broke off"));
+    tokio::spawn(answer).await.unwrap_or_else(broke_off)
 }
 
 /// Reads a body. Keys we do not know may come from newer gateways and are let be.

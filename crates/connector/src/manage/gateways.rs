@@ -83,6 +83,16 @@ pub(super) fn check_display_name(name: &str) -> Result<()> {
     Ok(())
 }
 
+/// Refuses to give anything to a gateway that was revoked.
+pub(super) fn check_welcome(record: &GatewayRecord) -> Result<()> {
+    match record.revoked_at {
+        Some(_) => {
+            Err(Error::conflict(format!("gateway {:?} is revoked; make a new one", record.gateway_id)))
+        }
+        None => Ok(()),
+    }
+}
+
 /// The one gateway with this id, within `tenant` where that is given.
 pub(super) fn gateway(server: &Server, tenant: Option<&str>, id: &str) -> Result<Arc<GatewayRecord>> {
     let mut records = server.roster.gateways(id);
@@ -154,6 +164,7 @@ pub(super) async fn set(
             .take_in(server.store.change_gateway(tenant, id, change, &Actor::operator()).await?)
             .await?;
         if record.instance != before.instance {
+            server.roster.inherit(before.instance, record.instance);
             // It comes back at once, to its new inbox.
             server.registry.end(&before, Ending::Shutdown);
         }
@@ -170,6 +181,7 @@ pub(super) async fn make_default(
 ) -> Response {
     let make = server.change(move |server| async move {
         let record = gateway(&server, body.tenant.as_deref(), &id)?;
+        check_welcome(&record)?;
         server.store.set_default_instance(&record.tenant, record.instance, &Actor::operator()).await?;
         server.roster.set_default(&record.tenant, Some(record.instance));
         Ok(describe(&server, &record))
@@ -184,9 +196,7 @@ pub(super) async fn rotate(
 ) -> Response {
     let rotate = server.change(move |server| async move {
         let record = gateway(&server, body.tenant.as_deref(), &id)?;
-        if record.revoked_at.is_some() {
-            return Err(Error::conflict(format!("gateway {id:?} is revoked; make a new one")));
-        }
+        check_welcome(&record)?;
         let secret = Secret::mint();
         let bound_to = bound_to(&record.tenant, &record.gateway_id);
         let sealed = server.seal(&secret, &bound_to)?;

@@ -68,6 +68,10 @@ pub(crate) async fn declare(State(server): State<Arc<Server>>, request: Request)
 async fn set(server: &Arc<Server>, record: Arc<GatewayRecord>, body: Body) -> Result<()> {
     let (platform, policy) = declared(read(&read_body(body, MAX_BODY).await?)?)?;
     let set = move |server: Arc<Server>| async move {
+        // Much may have happened while the body was on its way.
+        let record = server.roster.find(&record.tenant, &record.gateway_id);
+        let record = record.filter(|record| record.revoked_at.is_none());
+        let record = record.ok_or_else(|| Error::new(Kind::Forbidden, "this gateway was revoked"))?;
         // Gateways declare it at every start: only a change is written.
         let known = server.roster.policy(record.instance, &platform);
         if known.as_ref() == Some(&policy) {

@@ -125,17 +125,20 @@ impl Roster {
         }
     }
 
-    /// Forgets one gateway.
+    /// Forgets one gateway that was revoked. One that was made again meanwhile stays.
     pub(crate) fn forget(&self, tenant: &str, gateway_id: &str) {
         let mut gateways = self.gateways.write().unwrap_or_else(PoisonError::into_inner);
         let Some(same_id) = gateways.get_mut(gateway_id) else { return };
-        same_id.retain(|record| record.tenant != tenant);
+        same_id.retain(|record| record.tenant != tenant || record.revoked_at.is_none());
         if same_id.is_empty() {
             gateways.remove(gateway_id);
         }
         drop(gateways);
         for serving in self.by_instance.write().unwrap_or_else(PoisonError::into_inner).values_mut() {
-            serving.retain(|record| record.tenant != tenant || record.gateway_id != gateway_id);
+            let gone = |record: &Arc<GatewayRecord>| {
+                record.tenant == tenant && record.gateway_id == gateway_id && record.revoked_at.is_some()
+            };
+            serving.retain(|record| !gone(record));
         }
     }
 
@@ -178,6 +181,23 @@ impl Roster {
     pub(crate) fn set_policy(&self, instance: InstanceId, platform: String, policy: Policy) {
         let mut policies = self.policies.write().unwrap_or_else(PoisonError::into_inner);
         policies.entry(instance).or_default().insert(platform, policy);
+    }
+
+    /// Lets an instance that declared nothing have what another one declared.
+    pub(crate) fn inherit(&self, from: InstanceId, to: InstanceId) {
+        let mut policies = self.policies.write().unwrap_or_else(PoisonError::into_inner);
+        if !policies.contains_key(&to)
+            && let Some(declared) = policies.get(&from).cloned()
+        {
+            policies.insert(to, declared);
+        }
+        drop(policies);
+        let mut fronts = self.fronts.write().unwrap_or_else(PoisonError::into_inner);
+        if !fronts.contains_key(&to)
+            && let Some(declared) = fronts.get(&from).cloned()
+        {
+            fronts.insert(to, declared);
+        }
     }
 
     /// The bots an instance answers for.

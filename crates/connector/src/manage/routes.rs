@@ -1,7 +1,7 @@
 //! Routes, as an operator makes them, and the codes that let others make one.
 
 use super::admin::{answer, failure};
-use super::gateways::gateway;
+use super::gateways::{check_welcome, gateway};
 use crate::server::{DEFAULT_TENANT, Server};
 use angelia_core::admission::{Allow, Place, Route};
 use angelia_core::audit::Actor;
@@ -141,6 +141,7 @@ pub(super) async fn make_code(State(server): State<Arc<Server>>, Json(body): Jso
         check_name("tenant", &body.tenant)?;
         let record =
             body.gateway.as_deref().map(|id| gateway(&server, Some(&body.tenant), id)).transpose()?;
+        record.iter().try_for_each(|record| check_welcome(record))?;
         let code = random_hex::<CODE_BYTES>();
         let expires_at = clock::wall().after(CODE_FOR);
         let new = LinkCode {
@@ -167,6 +168,7 @@ pub(super) fn route(
     free: bool,
 ) -> Result<Route> {
     let record = gateway_id.map(|id| gateway(server, tenant, id)).transpose()?;
+    record.iter().try_for_each(|record| check_welcome(record))?;
     let owner = record.as_ref().map(|record| record.tenant.as_str()).or(tenant);
     Ok(Route {
         place,

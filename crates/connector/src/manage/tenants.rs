@@ -126,7 +126,7 @@ pub(super) async fn unlink(
     Path(tenant): Path<String>,
     Json(body): Json<Link>,
 ) -> Response {
-    let unlink = async {
+    let unlink = server.change(move |server| async move {
         let identity = identity(tenant, body.issuer, body.claim)?;
         if !server.store.unlink_tenant(identity.clone(), &Actor::operator()).await? {
             return Err(Error::not_found(format!(
@@ -135,7 +135,7 @@ pub(super) async fn unlink(
             )));
         }
         Ok(json!({ "unlinked": identity }))
-    };
+    });
     answer(StatusCode::OK, unlink.await)
 }
 
@@ -156,17 +156,12 @@ pub(super) async fn remove(
             return Err(Error::invalid(format!("to remove tenant {tenant:?}, confirm with its name")));
         }
         let rooms = rooms_of(&server, &tenant).await?;
-        // Out of memory first: nothing new may be admitted while the rows go.
+        // The routes go first: nothing new may be admitted while the rows go.
         let routes: Vec<Route> = server.roster.routes().iter().cloned().collect();
         server.roster.set_routes(routes.iter().filter(|route| route.tenant != tenant).cloned().collect());
+        let removed = server.store.remove_tenant(&tenant, rooms.clone(), &Actor::operator()).await;
+        let removed = removed.inspect_err(|_| server.roster.set_routes(routes))?;
         let gone = server.roster.forget_tenant(&tenant);
-        let removed = match server.store.remove_tenant(&tenant, rooms.clone(), &Actor::operator()).await {
-            Ok(removed) => removed,
-            Err(error) => {
-                server.read_roster().await?;
-                return Err(error);
-            }
-        };
         for record in gone {
             server.registry.end(&record, Ending::Revoked);
         }

@@ -374,3 +374,20 @@ async fn the_default_is_an_instance_that_somebody_serves() {
     store.create_gateway(gateway("acme", "c"), &by()).await.unwrap();
     assert_eq!(default().await.as_deref(), Some("c"));
 }
+
+#[tokio::test]
+async fn a_message_for_an_instance_that_nobody_serves_is_not_taken() {
+    let opened = Opened::with_tenants(&["acme"]).await;
+    let old = opened.instance("gw").await;
+    let policy = Policy { require_address: false, ..Policy::default() };
+    opened.store.set_policy(old, "webchat", policy.clone(), &by()).await.unwrap();
+    let moved = GatewayChange { instance: Some("new".into()), ..GatewayChange::default() };
+    let new = opened.store.change_gateway("acme", "gw", moved, &by()).await.unwrap().instance;
+    let refused = opened.store.append(entry(old, "m1")).await.unwrap_err();
+    assert_eq!(refused.kind(), Kind::NotFound, "it was admitted before the gateway moved");
+    opened.store.append(entry(new, "m1")).await.unwrap();
+    let declared = opened.store.policies().await.unwrap();
+    assert!(declared.contains(&(new, "webchat".into(), policy)), "what it declared goes along: {declared:?}");
+    opened.store.revoke_gateway("acme", "gw", &by()).await.unwrap();
+    assert_eq!(opened.store.append(entry(new, "m2")).await.unwrap_err().kind(), Kind::NotFound);
+}

@@ -130,6 +130,10 @@ impl Platform for Webchat {
         descriptor()
     }
 
+    fn is_own(&self) -> bool {
+        true
+    }
+
     fn dedupe(&self) -> Dedupe {
         Dedupe::Yes
     }

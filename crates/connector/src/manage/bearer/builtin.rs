@@ -29,16 +29,25 @@ impl Builtin {
         Self { key }
     }
 
-    /// Reads a bearer that has the form and the signature of ours.
+    /// Reads a bearer that has the form of ours; no other issuer's is like it.
     pub(super) fn recognise(&self, bearer: &str) -> Option<Token> {
-        let token = token::parse(bearer).ok()?;
-        token.first_match(std::iter::once(self.key.expose())).is_some().then_some(token)
+        token::parse(bearer).ok()
+    }
+
+    /// What signs a client's tokens. Its secret is in it, so that a new secret ends old tokens.
+    fn key_of(&self, client: &Client) -> Secret {
+        let secret: String = client.secret.iter().map(|byte| format!("{byte:02x}")).collect();
+        let digest = fingerprint(&format!("{}/{secret}", self.key.expose()));
+        Secret::new(digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
     }
 
     pub(super) async fn prove(&self, server: &Server, token: &Token) -> Result<Proof> {
         token.check_time(clock::wall().seconds()).map_err(|_| unproven())?;
         let client = server.store.client(token.gateway_id()).await?;
-        let client = client.filter(|client| client.revoked_at.is_none()).ok_or_else(unproven)?;
+        let signed =
+            |client: &Client| token.first_match(std::iter::once(self.key_of(client).expose())).is_some();
+        let good = |client: &Client| client.revoked_at.is_none() && signed(client);
+        let client = client.filter(good).ok_or_else(unproven)?;
         let subject = Subject::new(BUILTIN, &client.client_id);
         Ok(Proof { issuer: BUILTIN.into(), claim: client.tenant, subject })
     }
@@ -57,7 +66,12 @@ impl Builtin {
         };
         Ok(client.filter(good).map(|client| {
             let now = clock::wall().seconds();
-            Secret::new(token::mint(&client.client_id, self.key.expose(), now, TOKEN_FOR.as_secs()))
+            Secret::new(token::mint(
+                &client.client_id,
+                self.key_of(&client).expose(),
+                now,
+                TOKEN_FOR.as_secs(),
+            ))
         }))
     }
 }

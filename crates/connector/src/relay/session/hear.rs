@@ -165,10 +165,11 @@ impl Session {
     /// The record may have changed between the upgrade and this hello.
     fn look_again(&self) {
         let record = self.server.roster.find(&self.record.tenant, &self.record.gateway_id);
-        match record.filter(|record| record.revoked_at.is_none()) {
+        match record {
+            Some(record) if record.revoked_at.is_some() => self.mailbox.end(Ending::Revoked),
             Some(record) if record.instance == self.record.instance => {}
-            Some(_) => self.mailbox.end(Ending::Shutdown),
-            None => self.mailbox.end(Ending::Revoked),
+            // Gone or moved: the next dial finds out, and is told in the right words.
+            _ => self.mailbox.end(Ending::Shutdown),
         }
     }
 

@@ -176,7 +176,8 @@ impl AccessStore for Sqlite {
             txn.execute("DELETE FROM fronts WHERE instance = ?", [instance.0])?;
             for (platform, bot) in &fronts {
                 txn.execute(
-                    "INSERT INTO fronts (instance, platform, bot) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+                    "INSERT INTO fronts (instance, platform, bot)
+                     SELECT instance, ?2, ?3 FROM instances WHERE instance = ?1 ON CONFLICT DO NOTHING",
                     params![instance.0, platform, bot],
                 )?;
             }

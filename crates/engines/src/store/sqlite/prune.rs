@@ -28,10 +28,6 @@ pub(super) async fn prune(store: &Sqlite) -> Result<Vec<ForgottenGateway>> {
     for instance in instances {
         while store.writer.write("prune overaged entries", move |txn| prune_overaged(txn, instance)).await? {}
     }
-    let mut forgotten = Vec::new();
-    while let Some(gateway) = store.writer.write("prune tombstones", prune_tombstone).await? {
-        forgotten.push(gateway);
-    }
     while store.writer.write("prune rooms", prune_room).await? {}
     store
         .writer
@@ -44,6 +40,11 @@ pub(super) async fn prune(store: &Sqlite) -> Result<Vec<ForgottenGateway>> {
             txn.execute("DELETE FROM gaps WHERE last_at < ?", [now() - GAPS_FOR.as_millis() as i64])
         })
         .await?;
+    // Last, so that nothing that fails hides what was forgotten.
+    let mut forgotten = Vec::new();
+    while let Some(gateway) = store.writer.write("prune tombstones", prune_tombstone).await? {
+        forgotten.push(gateway);
+    }
     Ok(forgotten)
 }
 

@@ -80,6 +80,8 @@ CREATE TABLE gateways (
     PRIMARY KEY (tenant, gateway_id)
 );
 
+CREATE INDEX gateways_by_instance ON gateways (instance);
+
 -- Which bots a gateway said it answers for: a tie-break among a tenant's own.
 CREATE TABLE fronts (
     instance INTEGER NOT NULL,

@@ -26,7 +26,7 @@ impl WebchatStore for Sqlite {
                 Err(gone) => return Ok(Err(gone)),
             };
             if let Some(entry) = entry.filter(|_| posted.new) {
-                posted.no_instance = !inbox::has_instance(txn, entry.instance)?;
+                posted.no_instance = !inbox::is_served(txn, entry.instance)?;
                 if !posted.no_instance {
                     inbox::append(txn, entry)?;
                 }

@@ -34,8 +34,8 @@ impl Sqlite {
     }
 }
 
-/// Most gateways of one tenant: far more than anybody runs, few enough to
-/// list, and a bound for somebody who provisions in a loop.
+/// Most gateways of one tenant that enrol by themselves: far more than anybody
+/// runs, and a bound for somebody who provisions in a loop.
 const MAX_GATEWAYS: i64 = 10_000;
 
 /// Enrols a gateway, with its instance where that is new.
@@ -59,12 +59,17 @@ pub(in super::super) fn create_gateway(
         Some(_) => may_join(txn, &new.tenant, &name, new.subject.as_ref())?,
         None => may_own(txn, &new.tenant, &name, new.subject.as_ref())?,
     };
-    if let Err(refused) = joins.and(has_room(txn, &new.tenant)?) {
+    let room = if new.subject.is_some() { has_room(txn, &new.tenant)? } else { Ok(()) };
+    if let Err(refused) = joins.and(room) {
         return Ok(Err(refused));
     }
     let at = now();
     let subject = new.subject.as_ref().map(Subject::as_str);
     let instance = instance(txn, &new.tenant, &name, subject)?;
+    if new.subject.is_none() && new.instance.is_none() {
+        // It may have been somebody's who left it: it is the operator's now.
+        txn.execute("UPDATE instances SET subject = NULL WHERE instance = ?", [instance])?;
+    }
     txn.execute(
         "INSERT INTO gateways (tenant, gateway_id, instance, wake_url, created_at, subject, display_name)
          VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -118,17 +123,25 @@ fn has_room(txn: &Txn<'_>, tenant: &str) -> rusqlite::Result<Result<()>> {
 /// Sees to it that a tenant's default is an instance that somebody serves: the
 /// only one there is, if it was not. Between several the operator chooses.
 pub(in super::super) fn settle_default(txn: &Txn<'_>, tenant: &str) -> rusqlite::Result<()> {
+    let now: Option<i64> = default_instance(txn, tenant)?;
+    let is_served = |instance: i64| -> rusqlite::Result<bool> {
+        txn.prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM gateways WHERE instance = ? AND revoked_at IS NULL)",
+        )?
+        .query_row([instance], |row| row.get(0))
+    };
+    if let Some(now) = now
+        && is_served(now)?
+    {
+        return Ok(());
+    }
     let served: Vec<(i64, String)> = txn
         .prepare_cached(
-            "SELECT DISTINCT i.instance, i.name FROM instances i JOIN gateways g USING (instance)
-             WHERE i.tenant = ? AND g.revoked_at IS NULL LIMIT 10001",
+            "SELECT DISTINCT i.instance, i.name FROM gateways g JOIN instances i USING (instance)
+             WHERE g.tenant = ? AND g.revoked_at IS NULL LIMIT 2",
         )?
         .query_map([tenant], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<rusqlite::Result<_>>()?;
-    let now: Option<i64> = default_instance(txn, tenant)?;
-    if now.is_some_and(|now| served.iter().any(|(instance, _)| *instance == now)) {
-        return Ok(());
-    }
     let next = match served.as_slice() {
         [(only, _)] => Some(*only),
         _ => None,
@@ -167,6 +180,8 @@ fn may_own(
     Ok(match found {
         None => Ok(()),
         Some((owner, false)) if owner.as_deref() == subject.map(Subject::as_str) => Ok(()),
+        // What was abandoned the operator may take.
+        Some((_, false)) if subject.is_none() => Ok(()),
         Some(_) => match subject {
             Some(subject) => judge_instance(None, false, subject),
             None => Err(Error::conflict(format!(
@@ -259,6 +274,7 @@ pub(super) fn change(
                              AND revoked_at IS NULL AND gateway_id <> ?3)",
             params![instance, tenant, gateway_id],
         )?;
+        inherit(txn, tenant, gateway_id, instance)?;
         txn.execute(
             "UPDATE gateways SET instance = ? WHERE tenant = ? AND gateway_id = ?",
             params![instance, tenant, gateway_id],
@@ -268,6 +284,25 @@ pub(super) fn change(
     audit(txn, &Deed::done(by, "gateway.set", tenant, gateway_id).with(set.join(", ")))?;
     settle_default(txn, tenant)?;
     Ok(Ok(()))
+}
+
+/// A gateway declares its policies and bots when it starts, not when it is
+/// moved: an instance that has none gets those of the one it serves now.
+fn inherit(txn: &Txn<'_>, tenant: &str, gateway_id: &str, to: i64) -> rusqlite::Result<()> {
+    for (table, columns) in [
+        ("policies", "platform, require_address, free_scopes, allow_other_bots"),
+        ("fronts", "platform, bot"),
+    ] {
+        txn.execute(
+            &format!(
+                "INSERT INTO {table} (instance, {columns}) SELECT ?1, {columns} FROM {table}
+                 WHERE instance = (SELECT instance FROM gateways WHERE tenant = ?2 AND gateway_id = ?3)
+                 AND NOT EXISTS (SELECT 1 FROM {table} WHERE instance = ?1)"
+            ),
+            params![to, tenant, gateway_id],
+        )?;
+    }
+    Ok(())
 }
 
 /// How many messages nobody would fetch any more if the gateway served `name` instead.

@@ -28,7 +28,7 @@ impl InboxStore for Sqlite {
     fn append(&self, entry: NewEntry) -> Later<'_, Appended> {
         angelia_core::fail::point("before_append");
         self.writer.try_write("append", move |txn| {
-            if !has_instance(txn, entry.instance)? {
+            if !is_served(txn, entry.instance)? {
                 return Ok(Err(Error::not_found("the instance this was for is gone: nothing was written")));
             }
             append(txn, entry).map(Ok)
@@ -167,10 +167,11 @@ impl InboxStore for Sqlite {
     }
 }
 
-/// Whether there still is such an instance. Whoever was admitted to it asks in
-/// the transaction that writes: its tenant may have gone since.
-pub(super) fn has_instance(txn: &Txn<'_>, instance: InstanceId) -> rusqlite::Result<bool> {
-    txn.prepare_cached("SELECT EXISTS (SELECT 1 FROM instances WHERE instance = ?)")?
+/// Whether any gateway that is not revoked serves an instance. Whoever was
+/// admitted to it asks in the transaction that writes: its gateway may have
+/// moved or gone since, and nobody would fetch the message.
+pub(super) fn is_served(txn: &Txn<'_>, instance: InstanceId) -> rusqlite::Result<bool> {
+    txn.prepare_cached("SELECT EXISTS (SELECT 1 FROM gateways WHERE instance = ? AND revoked_at IS NULL)")?
         .query_row([instance.0], |row| row.get(0))
 }
 

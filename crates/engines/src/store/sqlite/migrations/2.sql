@@ -89,3 +89,4 @@ ALTER TABLE inbox ADD COLUMN revision INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX webchat_people_by_room ON webchat_people (room, created_at);
 
 CREATE INDEX actions_ambiguous ON actions (id) WHERE state = 'ambiguous';
+CREATE INDEX gateways_by_instance ON gateways (instance);
