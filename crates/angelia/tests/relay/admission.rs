@@ -115,6 +115,23 @@ async fn a_repeated_post_is_dropped_once() {
 }
 
 #[tokio::test]
+async fn a_repeated_post_tells_what_became_of_the_first() {
+    let world = World::new().await;
+    world.connector.command(&["tenant", "create", "empty"]).await;
+    world.route("empty", "any", "void").await;
+    let zoe = world.invite("void", "zoe").await;
+    let body = json!({"text": "anybody home", "client_id": "c1"});
+    world.is_dropped(&zoe, "void", body.clone(), "no_instance").await;
+    world.connector.command(&["gateway", "create", "--tenant", "empty", "late"]).await;
+    let again = world.post_as(&zoe, "void", &body).await;
+    assert_eq!(again["undelivered"], "not_delivered", "an agent came, but not for that one: {again}");
+    let body = json!({"text": "now", "client_id": "c2"});
+    assert_eq!(world.post_as(&zoe, "void", &body).await["undelivered"], Value::Null);
+    world.connector.command(&["gateway", "revoke", "late"]).await;
+    assert_eq!(world.post_as(&zoe, "void", &body).await["undelivered"], Value::Null, "the first one waits");
+}
+
+#[tokio::test]
 async fn every_reason_is_told_counted_and_explained() {
     let world = World::new().await;
     let text = |text: &str| json!({ "text": text });

@@ -269,6 +269,12 @@ impl Courier<'_> {
             End::Parked => drop(self.server.store.postpone_action(self.owed.id).await),
             End::Declined => {
                 count_declined(self.server);
+                if self.is_unsure() {
+                    let why =
+                        "its sender may not write there any more; it may have been sent before a restart";
+                    self.record(ActionState::Ambiguous, None, Some(why.to_owned())).await;
+                    return reply.give(ActionResult::declined("relay"));
+                }
                 self.fail("its sender may not write there any more", ActionResult::declined("relay")).await;
             }
             End::Expired => self.expire().await,
@@ -282,13 +288,16 @@ impl Courier<'_> {
     async fn expire(&self) {
         let reason = if self.why.is_empty() { "its turn did not come" } else { &self.why };
         let why = format!("it could not be sent in the time it is kept for: {reason}");
-        // What a provider that dedupes was given before a crash was not written down.
-        let unsure = self.owed.resumed && self.dedupe() == Dedupe::Yes;
-        if self.may_be_out() || unsure {
+        if self.may_be_out() || self.is_unsure() {
             return self.leave_open(&why).await;
         }
         self.server.metrics.count(Counter::OutboundExpired);
         self.fail(&why, never_sent(&why)).await;
+    }
+
+    /// What a provider that dedupes was given before a crash was not written down.
+    fn is_unsure(&self) -> bool {
+        self.owed.resumed && self.dedupe() == Dedupe::Yes
     }
 
     /// Whether some of it may be at the provider.

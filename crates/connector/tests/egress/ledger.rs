@@ -308,6 +308,7 @@ fn a_route_taken_away_before_a_start_ends_what_waits() {
     });
     before.crash(agent);
     let again = Crashing::start(folder.path(), platform.clone(), QUICK);
-    again.client.block_on(again.world.until_states(&["failed", "failed"]));
+    // Which of them the provider was given before is not written down where it dedupes.
+    again.client.block_on(again.world.until_states(&["ambiguous", "ambiguous"]));
     assert_eq!(platform.texts(), ["one"]);
 }

@@ -107,6 +107,9 @@ pub struct Posted {
     pub new: bool,
     /// Whether the instance it was for is gone: there is a line, and no entry.
     pub no_instance: bool,
+    /// Whether it came into an inbox; of a repetition, whether the first post did.
+    /// One that is older than the journal is taken for delivered.
+    pub entered: bool,
 }
 
 /// A post that was made before under the same id of its writer.

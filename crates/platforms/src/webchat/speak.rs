@@ -25,6 +25,8 @@ const LINK_SHOWN: &str = "/link …";
 /// Why an edit reaches no agent although its text is admitted.
 const NOT_WAITING: Why =
     ("not_waiting", "the agent has the old text, or was never sent this message: write a new one");
+const NOT_DELIVERED: Why =
+    ("not_delivered", "it reached nobody when you posted it first: post it again, with another client_id");
 const MOVED: Why =
     ("moved", "the old text waits for another agent than the one of this room now: write a new message");
 
@@ -72,8 +74,13 @@ impl Api {
         // A line that nobody receives is still a line of the room; its writer is told.
         let entry = decided.clone().ok().map(|admitted| self.entry(&line, admitted)).transpose()?;
         let posted = self.store.post_line(line.clone(), entry).await?;
+        if !posted.new {
+            // Whoever lost the first answer must not take this one for a delivery.
+            let undelivered = (!posted.entered).then(|| decided.err().map_or(NOT_DELIVERED, why));
+            return Ok(Said { posted, undelivered, answer: None });
+        }
         let reason = if posted.no_instance { Some(DropReason::NoInstance) } else { decided.err() };
-        if let Some(reason) = reason.filter(|_| posted.new) {
+        if let Some(reason) = reason {
             self.dropped(&line, addressed, reason);
         }
         Ok(Said { posted, undelivered: reason.map(why), answer: None })
@@ -133,7 +140,7 @@ impl Api {
         if let Some(client_id) = &client_id
             && let Some(Earlier { message_id, answer }) = self.store.earlier(&person, client_id).await?
         {
-            let posted = Posted { message_id, new: false, no_instance: false };
+            let posted = Posted { message_id, new: false, no_instance: false, entered: false };
             return Ok(Said { posted, undelivered: None, answer });
         }
         let typed = Linking {

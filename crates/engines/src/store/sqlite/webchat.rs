@@ -7,6 +7,7 @@ use angelia_core::audit::{Actor, Deed};
 use angelia_core::clock::UnixMillis;
 use angelia_core::egress::ActionState;
 use angelia_core::error::{Error, Kind, Result};
+use angelia_core::inbox::SEEN_FOR;
 use angelia_core::store::{
     ActionId, ActionOutcome, CONNECTOR, Earlier, Guest, Later, Line, LineEdit, LineRevision, NewEntry,
     NewLine, Person, Posted, Revised, WebchatStore,
@@ -29,6 +30,7 @@ impl WebchatStore for Sqlite {
                 posted.no_instance = !inbox::is_served(txn, entry.instance)?;
                 if !posted.no_instance {
                     inbox::append(txn, entry)?;
+                    posted.entered = true;
                 }
             }
             Ok(Ok(posted))
@@ -160,11 +162,23 @@ fn post(txn: &mut Txn<'_>, line: NewLine) -> rusqlite::Result<Result<Posted>> {
         return Ok(Err(Error::new(Kind::Unauthorized, gone)));
     }
     if let Some(first) = earlier_post(txn, &line)? {
-        return Ok(Ok(Posted { message_id: first, new: false, no_instance: false }));
+        let entered = has_entered(txn, &first)?;
+        return Ok(Ok(Posted { message_id: first, new: false, no_instance: false, entered }));
     }
     let message_id = line.message_id.clone();
     insert(txn, line)?;
-    Ok(Ok(Posted { message_id, new: true, no_instance: false }))
+    Ok(Ok(Posted { message_id, new: true, no_instance: false, entered: false }))
+}
+
+/// Whether a line came into an inbox when it was posted.
+fn has_entered(txn: &Txn<'_>, message_id: &str) -> rusqlite::Result<bool> {
+    let forgotten = now() - SEEN_FOR.as_millis() as i64;
+    txn.query_row(
+        "SELECT EXISTS (SELECT 1 FROM journal WHERE message_id = ?1 AND platform = 'webchat')
+             OR EXISTS (SELECT 1 FROM webchat_lines WHERE message_id = ?1 AND at < ?2)",
+        params![message_id, forgotten],
+        |row| row.get(0),
+    )
 }
 
 fn is_in_room(txn: &Txn<'_>, line: &NewLine) -> rusqlite::Result<bool> {
