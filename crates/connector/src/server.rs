@@ -297,7 +297,7 @@ impl Server {
         self.options.master_key.current().open(&sealed, &bound_to)
     }
 
-    pub(crate) async fn read_roster(&self) -> Result<()> {
+    async fn read_roster(&self) -> Result<()> {
         for stored in self.store.gateways().await? {
             self.roster.put(stored, &self.options.master_key.current());
         }

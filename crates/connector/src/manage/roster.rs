@@ -271,3 +271,35 @@ impl Known for Roster {
 pub(crate) fn bound_to(tenant: &str, gateway_id: &str) -> String {
     angelia_core::seal::gateway_secret(tenant, gateway_id)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use angelia_core::clock::UnixMillis;
+
+    fn stored(revoked: bool) -> StoredGateway {
+        StoredGateway {
+            tenant: "acme".into(),
+            gateway_id: "gw".into(),
+            instance: InstanceId(1),
+            instance_name: "gw".into(),
+            secrets: Vec::new(),
+            created_at: UnixMillis(0),
+            revoked_at: revoked.then_some(UnixMillis(1)),
+            wake_url: None,
+            display_name: None,
+            subject: None,
+        }
+    }
+
+    #[test]
+    fn a_gateway_made_again_outlives_its_tombstone() {
+        let (roster, key) = (Roster::default(), MasterKey::mint());
+        roster.put(stored(true), &key);
+        roster.forget("acme", "gw");
+        assert!(roster.find("acme", "gw").is_none() && roster.serving(InstanceId(1)).is_none());
+        roster.put(stored(false), &key);
+        roster.forget("acme", "gw");
+        assert!(roster.find("acme", "gw").is_some() && roster.is_served(InstanceId(1)));
+    }
+}
