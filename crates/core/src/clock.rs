@@ -40,6 +40,11 @@ impl Mono {
     pub fn since(self, earlier: Mono) -> Duration {
         self.0.saturating_sub(earlier.0)
     }
+
+    /// So long before; the start of the clock if that is earlier.
+    pub fn before(self, span: Duration) -> Mono {
+        Mono(self.0.saturating_sub(span))
+    }
 }
 
 impl std::ops::Add<Duration> for Mono {

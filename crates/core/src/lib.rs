@@ -7,6 +7,7 @@
 pub mod admission;
 pub mod audit;
 pub mod clock;
+pub mod directory;
 pub mod egress;
 pub mod error;
 pub mod fail;

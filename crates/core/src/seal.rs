@@ -29,6 +29,11 @@ pub fn delivery_key(tenant: &str) -> String {
     format!("delivery-key/{tenant}")
 }
 
+/// What a bot's unreadable updates are bound to.
+pub fn quarantine(platform: &str, bot: &str) -> String {
+    format!("quarantine/{platform}/{bot}")
+}
+
 /// The key under which secrets rest.
 pub struct MasterKey {
     key: Zeroizing<[u8; KEY_BYTES]>,

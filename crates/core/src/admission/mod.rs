@@ -35,6 +35,9 @@ pub struct Observed<'a> {
     pub author_is_bot: bool,
     /// Whether the event addresses the bot: a mention, a reply to it, a command.
     pub addressed: bool,
+    /// The instance that was addressed in this thread before: what is said there
+    /// goes on being meant for it.
+    pub engaged: Option<InstanceId>,
     /// The ids under which a policy may name the chat: chat, thread, parent, guild.
     pub scopes: &'a [&'a str],
 }
@@ -102,7 +105,8 @@ fn is_wanted(
     instance: InstanceId,
     observed: Observed<'_>,
 ) -> Result<(), DropReason> {
-    let meant_for_it = observed.private || observed.addressed || route.free;
+    let engaged = observed.engaged == Some(instance);
+    let meant_for_it = observed.private || observed.addressed || engaged || route.free;
     if meant_for_it && !observed.author_is_bot {
         // The policy has no say; it is not looked up for nothing.
         return Ok(());

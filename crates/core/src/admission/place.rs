@@ -12,6 +12,8 @@ const PLATFORMS: [&str; 5] = ["webchat", "discord", "telegram", "sms", "wecom"];
 
 /// What the path of a private chat begins with.
 const PRIVATE: &str = "dm:";
+/// The path that means a whole platform.
+const EVERYWHERE: &str = "*";
 
 /// A place that a route can name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,12 +34,13 @@ impl Place {
     }
 
     /// Reads a place that somebody means to use from now on: on a platform that
-    /// everybody knows, or one of `here`. What is stored already is read by
-    /// [`str::parse`], whatever platforms it was made for.
+    /// everybody knows, or one of `here`, and written the way that platform
+    /// names its chats. What is stored already is read by [`str::parse`],
+    /// whatever platforms it was made for.
     pub fn meant(text: &str, here: &[&str]) -> Result<Self, Error> {
         let place: Self = text.parse()?;
         if PLATFORMS.iter().chain(here).any(|known| *known == place.platform) {
-            return Ok(place);
+            return place.check_shape().map(|()| place);
         }
         let closest = PLATFORMS.iter().min_by_key(|known| distance(place.platform(), known));
         let platform = closest.copied().unwrap_or_default();
@@ -49,10 +52,53 @@ impl Place {
         )))
     }
 
-    /// The person whose private chat with the bot it is: `platform:dm:person`.
+    /// The person whose private chat with the bot it is: `platform:dm:person`. On
+    /// Telegram a private chat has the id of its person; all others are negative.
     pub fn private_person(&self) -> Option<&str> {
-        self.path.strip_prefix(PRIVATE).filter(|person| !matches!(*person, "" | "*"))
+        if self.platform == "telegram" {
+            return Some(self.path()).filter(|path| is_id(path));
+        }
+        self.path.strip_prefix(PRIVATE).filter(|person| !matches!(*person, "" | EVERYWHERE))
     }
+
+    /// Refuses what can be no chat of its platform: such a route would wait for ever.
+    fn check_shape(&self) -> Result<(), Error> {
+        let path = self.path.as_str();
+        let (good, help) = match self.platform.as_str() {
+            "discord" => (is_discord(path), DISCORD_HELP),
+            "telegram" => (is_id(path.strip_prefix('-').unwrap_or(path)), TELEGRAM_HELP),
+            _ => return Ok(()),
+        };
+        if good || path == EVERYWHERE {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("{:?} is not a place; {help}", self.to_string())))
+    }
+}
+
+/// How Discord's places are written, and where their ids are to be found.
+const DISCORD_HELP: &str = "write discord:SERVER, discord:SERVER/CHANNEL, discord:dm:USER or discord:*, \
+    with ids, which are digits: turn on Developer Mode in Discord (User Settings, Advanced), then right-click \
+    the server, channel or person and choose Copy ID. Threads follow their channel. Or write to the bot there \
+    and see: angelia route list --unrouted";
+
+/// The same for Telegram.
+const TELEGRAM_HELP: &str = "write telegram:CHAT or telegram:*, with the chat's id: digits for a person's \
+    private chat, a minus before them for a group or channel, such as telegram:-1001234567890. To find it, \
+    write to the bot there and see: angelia route list --unrouted";
+
+fn is_discord(path: &str) -> bool {
+    match (path.strip_prefix(PRIVATE), path.split_once('/')) {
+        (Some(person), _) => is_id(person),
+        (None, Some((guild, channel))) => is_id(guild) && is_id(channel),
+        (None, None) => is_id(path),
+    }
+}
+
+/// Whether it is a provider's number. Only as providers write it: places are
+/// compared letter by letter.
+fn is_id(text: &str) -> bool {
+    text.parse::<i64>().is_ok_and(|id| id > 0 && id.to_string() == text)
 }
 
 /// How many letters have to be changed, added or taken to make one word of another.
@@ -127,12 +173,52 @@ mod tests {
     }
 
     #[test]
+    fn a_place_is_written_as_its_platform_names_chats() {
+        for good in [
+            "discord:10",
+            "discord:10/20",
+            "discord:dm:5",
+            "discord:*",
+            "telegram:5",
+            "telegram:-1001234567890",
+            "telegram:*",
+            "webchat:dm:ann",
+            "sms:+15550100/+1555",
+        ] {
+            assert_eq!(Place::meant(good, &[]).unwrap().to_string(), good);
+        }
+        for bad in ["discord:lobby", "discord:10/", "discord:10/20/30", "discord:dm:ann", "discord:-1"] {
+            let error = Place::meant(bad, &[]).unwrap_err().to_string();
+            assert!(error.contains("discord:SERVER/CHANNEL") && error.contains("Copy ID"), "{error}");
+            assert!(bad.parse::<Place>().is_ok(), "what is stored is read");
+        }
+        for bad in
+            ["telegram:@ann", "telegram:dm:5", "telegram:007", "telegram:+5", "telegram:--5", "telegram:0"]
+        {
+            let error = Place::meant(bad, &["telegram"]).unwrap_err().to_string();
+            assert!(error.contains("telegram:CHAT") && error.contains("--unrouted"), "{error}");
+        }
+    }
+
+    #[test]
     fn private_places_name_their_person() {
         let person = |text: &str| text.parse::<Place>().unwrap().private_person().map(str::to_owned);
         assert_eq!(person("webchat:dm:ann").as_deref(), Some("ann"));
         assert_eq!(person("discord:dm:5").as_deref(), Some("5"));
-        for shared in ["webchat:lab", "webchat:*", "discord:1/2", "discord:dm:*", "webchat:dm:", "sms:+1555"]
-        {
+        assert_eq!(person("telegram:5").as_deref(), Some("5"));
+        for shared in [
+            "webchat:lab",
+            "webchat:*",
+            "discord:1/2",
+            "discord:5",
+            "discord:dm:*",
+            "webchat:dm:",
+            "sms:+1555",
+            "sms:1555",
+            "telegram:*",
+            "telegram:-5",
+            "telegram:-1001234567890",
+        ] {
             assert_eq!(person(shared), None, "{shared}");
         }
     }

@@ -54,6 +54,7 @@ const ADDRESSED: Observed<'_> = Observed {
     private: false,
     author_is_bot: false,
     addressed: true,
+    engaged: None,
     scopes: &["20", "10"],
 };
 
@@ -176,7 +177,8 @@ fn only_a_private_chat_says_by_itself_who_may_speak() {
     let default = |place: &str| Allow::default_for(&place.parse().unwrap());
     assert_eq!(default("webchat:dm:ann"), Some(Allow::People(vec!["ann".into()])));
     assert_eq!(default("discord:dm:5"), Some(Allow::People(vec!["5".into()])));
-    for place in ["discord:10", "discord:10/20", "webchat:lab", "sms:+15550100", "webchat:*"] {
+    assert_eq!(default("telegram:5"), Some(Allow::People(vec!["5".into()])));
+    for place in ["telegram:-5", "discord:10", "discord:10/20", "webchat:lab", "sms:+15550100", "webchat:*"] {
         assert_eq!(default(place), None, "{place}");
     }
 }

@@ -26,7 +26,7 @@ pub struct Rate {
 
 impl Rate {
     /// The time that earns one call.
-    fn interval(&self) -> Duration {
+    pub(super) fn interval(&self) -> Duration {
         (self.per / self.calls.max(1)).max(Duration::from_nanos(1))
     }
 
@@ -51,6 +51,8 @@ pub struct Budget {
     /// Time saved up; each call costs [`Rate::interval`].
     credit: Duration,
     counted_at: Mono,
+    /// The provider wants no call before.
+    paused_until: Option<Mono>,
     /// Calls granted and neither made nor given back.
     granted: u32,
     /// Calls made in the last window, oldest first; at most a window's and a burst's.
@@ -70,6 +72,7 @@ impl Budget {
             rate,
             credit: rate.interval() * rate.burst.max(1),
             counted_at: now,
+            paused_until: None,
             granted: 0,
             made: VecDeque::new(),
             taken: HashMap::new(),
@@ -109,7 +112,7 @@ impl Budget {
     /// The next call, if there may be one now. It is either made or given back.
     pub fn grant(&mut self, now: Mono) -> Option<Ticket> {
         self.count(now);
-        if self.missing() > Duration::ZERO {
+        if self.missing() > Duration::ZERO || self.is_paused(now) {
             return None;
         }
         let tenant = self.turns.remove(self.next_turn()?)?;
@@ -142,7 +145,7 @@ impl Budget {
     /// Makes a call at once if nobody waits for it; `false` if there is none to spare.
     pub fn spare(&mut self, tenant: &str, now: Mono) -> bool {
         self.count(now);
-        let spare = self.turns.is_empty() && self.missing() == Duration::ZERO;
+        let spare = self.turns.is_empty() && self.missing() == Duration::ZERO && !self.is_paused(now);
         if spare {
             self.granted += 1;
             *self.taken.entry(tenant.into()).or_default() += 1;
@@ -153,7 +156,17 @@ impl Budget {
 
     /// When the next call may be granted, if anybody waits for one.
     pub fn next_at(&self) -> Option<Mono> {
-        (!self.turns.is_empty()).then(|| self.counted_at + self.missing())
+        let earned = self.counted_at + self.missing();
+        (!self.turns.is_empty()).then(|| self.paused_until.map_or(earned, |until| until.max(earned)))
+    }
+
+    /// The provider wants no call of this bot before `until`.
+    pub fn pause(&mut self, until: Mono) {
+        self.paused_until = Some(self.paused_until.map_or(until, |before| before.max(until)));
+    }
+
+    fn is_paused(&self, now: Mono) -> bool {
+        self.paused_until.is_some_and(|until| now < until)
     }
 
     /// The time until there is credit for one call more than was granted.

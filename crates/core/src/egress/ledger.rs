@@ -1,5 +1,7 @@
 //! The life of an action, written down before the provider is called.
 
+use std::time::Duration;
+
 /// Where an action is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ActionState {
@@ -44,8 +46,21 @@ impl ActionState {
 pub enum Dedupe {
     /// It does: repeating is safe.
     Yes,
+    /// It does, for so long after it was first called.
+    For(Duration),
     /// It does not: repeating may say a thing twice.
     No,
+}
+
+impl Dedupe {
+    /// Whether repeating is safe when the first call was so long ago.
+    pub fn holds(self, since_begun: Duration) -> bool {
+        match self {
+            Self::Yes => true,
+            Self::For(life) => since_begun < life,
+            Self::No => false,
+        }
+    }
 }
 
 /// What to do with an unfinished action after a restart.
@@ -59,12 +74,14 @@ pub enum Resume {
     Nothing,
 }
 
-/// Decides the fate of an action found in `state` at start.
-pub fn after_crash(state: ActionState, dedupe: Dedupe) -> Resume {
-    match (state, dedupe) {
-        (ActionState::Accepted, _) | (ActionState::Sending, Dedupe::Yes) => Resume::Send,
-        (ActionState::Sending, Dedupe::No) => Resume::ShowAmbiguous,
-        (ActionState::Sent | ActionState::Ambiguous | ActionState::Failed | ActionState::Superseded, _) => {
+/// Decides the fate of an action found in `state` at start, whose provider was
+/// first called so long ago.
+pub fn after_crash(state: ActionState, dedupe: Dedupe, since_begun: Duration) -> Resume {
+    match state {
+        ActionState::Accepted => Resume::Send,
+        ActionState::Sending if dedupe.holds(since_begun) => Resume::Send,
+        ActionState::Sending => Resume::ShowAmbiguous,
+        ActionState::Sent | ActionState::Ambiguous | ActionState::Failed | ActionState::Superseded => {
             Resume::Nothing
         }
     }
@@ -76,9 +93,13 @@ mod tests {
 
     #[test]
     fn only_what_cannot_double_is_repeated() {
-        assert_eq!(after_crash(ActionState::Accepted, Dedupe::No), Resume::Send);
-        assert_eq!(after_crash(ActionState::Sending, Dedupe::Yes), Resume::Send);
-        assert_eq!(after_crash(ActionState::Sending, Dedupe::No), Resume::ShowAmbiguous);
-        assert_eq!(after_crash(ActionState::Sent, Dedupe::Yes), Resume::Nothing);
+        let minute = Duration::from_secs(60);
+        assert_eq!(after_crash(ActionState::Accepted, Dedupe::No, minute), Resume::Send);
+        assert_eq!(after_crash(ActionState::Sending, Dedupe::Yes, minute), Resume::Send);
+        assert_eq!(after_crash(ActionState::Sending, Dedupe::No, minute), Resume::ShowAmbiguous);
+        assert_eq!(after_crash(ActionState::Sending, Dedupe::For(2 * minute), minute), Resume::Send);
+        assert_eq!(after_crash(ActionState::Sending, Dedupe::For(minute), minute), Resume::ShowAmbiguous);
+        assert_eq!(after_crash(ActionState::Accepted, Dedupe::For(minute), 9 * minute), Resume::Send);
+        assert_eq!(after_crash(ActionState::Sent, Dedupe::Yes, minute), Resume::Nothing);
     }
 }

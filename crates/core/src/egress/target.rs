@@ -1,7 +1,7 @@
 //! From a frame to the one place it would write to, or a refusal.
 
 use super::{Sender, authorize};
-use crate::admission::Routes;
+use crate::admission::{Route, Routes};
 use angelia_contract::action::{Action, Metadata};
 use angelia_contract::frame::Outbound;
 use serde_json::Value;
@@ -52,9 +52,19 @@ pub trait Bot {
     /// The bot's id.
     fn id(&self) -> &str;
 
-    /// The places that cover what would really be written to, most specific
-    /// first; `None` if there is no such target here.
-    fn places(&self, target: &Target) -> Option<Vec<String>>;
+    /// What covers what would really be written to.
+    fn places(&self, target: &Target) -> Whereabouts;
+}
+
+/// Where a target is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Whereabouts {
+    /// In these places, most specific first, without the platform.
+    Places(Vec<String>),
+    /// The directory at hand does not tell; the store may, or the provider.
+    Unknown,
+    /// There is no such target here.
+    Nowhere,
 }
 
 /// An action that may be performed.
@@ -71,6 +81,8 @@ pub struct Goal {
 pub enum Refusal {
     /// The target is not the sender's. It is not told whose it is, or whether it exists.
     Declined,
+    /// Nobody knows yet: these bots may find out.
+    Unknown(Vec<usize>),
     /// The action itself cannot be taken.
     Unusable(String),
 }
@@ -79,7 +91,8 @@ pub enum Refusal {
 ///
 /// Nothing in the frame grants anything. Its `platform` may leave out bots of
 /// other platforms, if there is a bot of that name here at all; gateways also
-/// write names that mean nothing to us. `botId` and `scope_id` are not read.
+/// write names that mean nothing to us. Its `botId` is preferred among several
+/// bots that may. `scope_id` is not read.
 pub fn decide<B: Bot + ?Sized>(
     routes: &Routes,
     bots: &[Arc<B>],
@@ -88,18 +101,42 @@ pub fn decide<B: Bot + ?Sized>(
 ) -> Result<Goal, Refusal> {
     let target = usable(&frame.action)?;
     let hint = frame.platform.as_deref().filter(|name| bots.iter().any(|bot| bot.platform() == *name));
-    let bot = bots.iter().position(|bot| {
-        hint.is_none_or(|name| name == bot.platform()) && may_write(routes, &**bot, sender, &target)
-    });
-    bot.map(|bot| Goal { bot, target }).ok_or(Refusal::Declined)
+    let candidates = || {
+        let named = |bot: &Arc<B>| hint.is_none_or(|name| name == bot.platform());
+        bots.iter().enumerate().filter(move |(_, bot)| named(bot))
+    };
+    let may = |bot: &B| may_write(routes, bot, sender, &target);
+    let preferred = frame.bot_id.as_deref().filter(|id| !id.is_empty());
+    let by_name = candidates().find(|(_, bot)| preferred == Some(bot.id()) && may(bot) == Some(true));
+    if let Some((bot, _)) = by_name.or_else(|| candidates().find(|(_, bot)| may(bot) == Some(true))) {
+        return Ok(Goal { bot, target });
+    }
+    // Whoever has no route on a platform has no chat there: nothing is asked for them.
+    let has_route = |bot: &B| {
+        let ours = |route: &Route| route.tenant == sender.tenant && route.place.platform() == bot.platform();
+        routes.iter().any(ours)
+    };
+    let unknown: Vec<usize> =
+        candidates().filter(|(_, bot)| may(bot).is_none() && has_route(bot)).map(|(bot, _)| bot).collect();
+    Err(if unknown.is_empty() { Refusal::Declined } else { Refusal::Unknown(unknown) })
 }
 
-/// Whether `sender` may write to `target` through `bot`, by the routes as they stand now.
-pub fn may_write<B: Bot + ?Sized>(routes: &Routes, bot: &B, sender: Sender<'_>, target: &Target) -> bool {
-    bot.places(target).is_some_and(|places| {
-        let places: Vec<&str> = places.iter().map(String::as_str).collect();
-        authorize(routes, sender, bot.platform(), bot.id(), &places)
-    })
+/// Whether `sender` may write to `target` through `bot`, by the routes as they
+/// stand now; `None` if nobody knows yet where the target is.
+pub fn may_write<B: Bot + ?Sized>(
+    routes: &Routes,
+    bot: &B,
+    sender: Sender<'_>,
+    target: &Target,
+) -> Option<bool> {
+    match bot.places(target) {
+        Whereabouts::Places(places) => {
+            let places: Vec<&str> = places.iter().map(String::as_str).collect();
+            Some(authorize(routes, sender, bot.platform(), bot.id(), &places))
+        }
+        Whereabouts::Unknown => None,
+        Whereabouts::Nowhere => Some(false),
+    }
 }
 
 /// The target of an action that can be taken at all.

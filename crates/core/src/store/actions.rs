@@ -42,6 +42,8 @@ pub struct StoredAction {
     pub action: NewAction,
     /// How far it came.
     pub state: ActionState,
+    /// When its provider was first about to be called, where that is written down.
+    pub begun_at: Option<UnixMillis>,
 }
 
 /// How an action ended.
@@ -61,10 +63,12 @@ pub trait ActionStore: Send + Sync {
     /// Their numbers grow in the order given.
     fn accept_actions(&self, actions: Vec<NewAction>) -> Later<'_, Vec<ActionId>>;
 
-    /// Notes that a provider is about to be called that does not dedupe.
+    /// Notes that a provider is about to be called that does not dedupe for ever,
+    /// and when, if that is the first time.
     fn begin_action(&self, id: ActionId) -> Later<'_, ()>;
 
-    /// Notes that the call certainly wrote nothing: the action waits again.
+    /// Notes that the call certainly wrote nothing: the action waits again, and
+    /// was not begun.
     fn postpone_action(&self, id: ActionId) -> Later<'_, ()>;
 
     /// Notes how it ended and forgets its text. What has ended does not change any more.

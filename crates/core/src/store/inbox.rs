@@ -22,7 +22,7 @@ pub struct NewEntry {
     pub bot: Arc<str>,
     /// The chat it came from.
     pub chat_id: Arc<str>,
-    /// The provider's id; with platform, bot and kind the key under which it is seen once.
+    /// The provider's id; with platform, bot, chat and kind the key under which it is seen once.
     pub message_id: String,
     /// The conversation key a gateway would build.
     pub session_key: Arc<str>,
@@ -41,6 +41,8 @@ pub struct Revision {
     pub platform: Arc<str>,
     /// The bot that received it.
     pub bot: Arc<str>,
+    /// The chat it came from.
+    pub chat_id: Arc<str>,
     /// The provider's id.
     pub message_id: String,
     /// The instance it is admitted to as it is now.

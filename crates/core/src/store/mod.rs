@@ -6,15 +6,19 @@
 mod access;
 mod actions;
 mod audit;
+mod directory;
 mod identity;
 mod inbox;
+mod intake;
 mod journal;
+mod notices;
 mod seals;
 mod webchat;
 
 pub use access::{AccessStore, Client, CodeAllow, EnrollToken, Fingerprint, LinkCode};
 pub use actions::{ActionId, ActionOutcome, ActionStore, NewAction, StoredAction};
 pub use audit::AuditStore;
+pub use directory::DirectoryStore;
 pub use identity::{
     GatewayChange, IdentityStore, NewGateway, RemovedTenant, StoredGateway, StoredInstance, StoredSecret,
     TenantIdentity,
@@ -22,7 +26,9 @@ pub use identity::{
 pub use inbox::{
     Appended, Gap, InboxStore, Listed, ListedInbox, NewEntry, Returned, Revised, Revision, Settlement,
 };
+pub use intake::{Cursor, Intake, IntakeStore, Missed, NewQuarantined, Quarantined, Taken, Traffic};
 pub use journal::{ActionStory, JournalStore, Story};
+pub use notices::{NoticeKind, NoticeStore, Overdue};
 pub use seals::{Resealed, SealStore, SealedValue};
 pub use webchat::{
     CONNECTOR, Earlier, Guest, Line, LineEdit, LineRevision, NewLine, Person, Posted, WebchatStore,
@@ -41,7 +47,17 @@ pub type ForgottenGateway = (String, String);
 
 /// Everything the server keeps.
 pub trait Store:
-    InboxStore + IdentityStore + AccessStore + AuditStore + SealStore + ActionStore + WebchatStore + JournalStore
+    InboxStore
+    + IdentityStore
+    + AccessStore
+    + AuditStore
+    + SealStore
+    + ActionStore
+    + WebchatStore
+    + JournalStore
+    + DirectoryStore
+    + IntakeStore
+    + NoticeStore
 {
     /// Whether the last commit went through; what `/readyz` shows.
     fn healthy(&self) -> bool;

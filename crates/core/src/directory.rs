@@ -1,0 +1,110 @@
+//! What the connector itself knows of chats: their kind, and what they belong to.
+//! It is filled by what a bot sees and by its own provider calls, never by a frame.
+
+use crate::clock::UnixMillis;
+use crate::inbox::InstanceId;
+use std::sync::Arc;
+
+/// One shared identity: the platform and the bot's id on it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct BotKey {
+    /// The platform's name on the wire.
+    pub platform: Arc<str>,
+    /// The bot's id there.
+    pub bot: Arc<str>,
+}
+
+impl BotKey {
+    /// The bot `bot` of `platform`.
+    pub fn new(platform: &str, bot: &str) -> Self {
+        Self { platform: platform.into(), bot: bot.into() }
+    }
+}
+
+/// What a chat is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ChatKind {
+    /// Not a chat itself: what chats belong to, a Discord guild.
+    Scope,
+    /// One person and the bot.
+    Dm,
+    /// Several people; also a channel of a guild.
+    Group,
+    /// Where some write and many read.
+    Channel,
+    /// A conversation beside its parent, with an id of its own.
+    Thread,
+    /// A topic of a group, found by the group's id and its own.
+    Topic,
+}
+
+impl ChatKind {
+    const ALL: [Self; 6] = [Self::Scope, Self::Dm, Self::Group, Self::Channel, Self::Thread, Self::Topic];
+
+    /// The word the store keeps.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Scope => "scope",
+            Self::Dm => "dm",
+            Self::Group => "group",
+            Self::Channel => "channel",
+            Self::Thread => "thread",
+            Self::Topic => "topic",
+        }
+    }
+
+    /// Reads [`ChatKind::as_str`] back.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
+    }
+}
+
+/// What a provider said of a chat.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chat {
+    /// The provider's id; of a topic, the group's and its own with a `/` between.
+    pub chat_id: String,
+    /// What it is.
+    pub kind: ChatKind,
+    /// The chat it is beside or within: of a thread its channel, of a topic its group.
+    pub parent: Option<String>,
+    /// What it belongs to, such as a guild.
+    pub scope: Option<String>,
+    /// How people call it.
+    pub name: Option<String>,
+    /// What it is about.
+    pub topic: Option<String>,
+    /// The other person of a private chat.
+    pub person: Option<String>,
+    /// The bot's own roles in a scope: a mention of one means the bot.
+    pub roles: Vec<String>,
+}
+
+impl Chat {
+    /// A chat of which nothing but its kind is known.
+    pub fn new(chat_id: impl Into<String>, kind: ChatKind) -> Self {
+        let (parent, scope, name, topic, person) = Default::default();
+        Self { chat_id: chat_id.into(), kind, parent, scope, name, topic, person, roles: Vec::new() }
+    }
+}
+
+/// A chat as the directory has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownChat {
+    /// What the provider said of it.
+    pub chat: Chat,
+    /// Where it went: a group that became a supergroup has a new id.
+    pub moved_to: Option<String>,
+    /// The instance that was addressed there, where that counts for what follows.
+    pub engaged: Option<InstanceId>,
+    /// The newest message seen there.
+    pub last_message: Option<String>,
+    /// When that was.
+    pub last_at: Option<UnixMillis>,
+}
+
+impl From<Chat> for KnownChat {
+    fn from(chat: Chat) -> Self {
+        Self { chat, moved_to: None, engaged: None, last_message: None, last_at: None }
+    }
+}

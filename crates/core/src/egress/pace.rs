@@ -1,0 +1,123 @@
+//! How fast one chat is written to, whoever writes there.
+
+use super::Rate;
+use crate::clock::Mono;
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// Chats whose pace is remembered. Those that have rested are forgotten first,
+/// and it takes a bot weeks of its budget to write to so many within a minute.
+const MAX_CHATS: usize = 20_000;
+
+/// What a call is worth waiting for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Urgency {
+    /// A text that a newer one follows: it leaves a call over for that one.
+    Interim,
+    /// Anything else.
+    Whole,
+}
+
+/// The calls of one bot, chat by chat.
+#[derive(Debug, Default)]
+pub struct Paces {
+    chats: HashMap<String, Pace>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    /// When the chat has rested completely.
+    rested_at: Mono,
+    /// The provider said not before.
+    paused_until: Mono,
+}
+
+impl Paces {
+    /// When there may be a call to a chat; not later than `now` if there may be one now.
+    pub fn next_at(&self, chat: &str, rate: Rate, urgency: Urgency, now: Mono) -> Mono {
+        let Some(pace) = self.chats.get(chat) else { return now };
+        let burst = rate.burst.max(1);
+        let spare = u32::from(urgency == Urgency::Interim && burst > 1);
+        // After a full rest a burst may come at once; each call puts the rest off.
+        let may_reach = rate.interval() * (burst - 1 - spare);
+        let ahead = pace.rested_at.since(now).saturating_sub(may_reach);
+        (now + ahead).max(pace.paused_until)
+    }
+
+    /// Takes a call to a chat, or tells when there may be one.
+    pub fn take(&mut self, chat: &str, rate: Rate, urgency: Urgency, now: Mono) -> Result<(), Mono> {
+        let next = self.next_at(chat, rate, urgency, now);
+        if next > now {
+            return Err(next);
+        }
+        let pace = self.pace(chat, now);
+        pace.rested_at = pace.rested_at.max(now) + rate.interval();
+        Ok(())
+    }
+
+    /// The provider wants no call to a chat before `until`.
+    pub fn pause(&mut self, chat: &str, until: Mono, now: Mono) {
+        let pace = self.pace(chat, now);
+        pace.paused_until = pace.paused_until.max(until);
+    }
+
+    fn pace(&mut self, chat: &str, now: Mono) -> &mut Pace {
+        if self.chats.len() >= MAX_CHATS && !self.chats.contains_key(chat) {
+            self.chats.retain(|_, pace| pace.rested_at > now || pace.paused_until > now);
+        }
+        self.chats
+            .entry(chat.to_owned())
+            .or_insert(Pace { rested_at: now, paused_until: Mono(Duration::ZERO) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: Rate = Rate { calls: 1, per: Duration::from_secs(3), burst: 3 };
+
+    fn at(seconds: u64) -> Mono {
+        Mono(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn a_burst_and_then_one_by_one() {
+        let mut paces = Paces::default();
+        let mut take = |now| paces.take("c", RATE, Urgency::Whole, at(now));
+        assert_eq!([take(100), take(100), take(100)], [Ok(()); 3]);
+        assert_eq!(take(100), Err(at(103)));
+        assert_eq!(take(103), Ok(()));
+        assert_eq!(take(105), Err(at(106)));
+        assert_eq!([take(200), take(200), take(200)], [Ok(()); 3], "it has rested");
+        assert_eq!(take(200), Err(at(203)));
+    }
+
+    #[test]
+    fn an_interim_text_leaves_a_call_for_the_final_one() {
+        let mut paces = Paces::default();
+        let mut interim = 0;
+        for now in 0..600 {
+            interim += u32::from(paces.take("c", RATE, Urgency::Interim, at(now)).is_ok());
+            // Whenever the final text comes, it goes at once.
+            let mut now_final = Paces { chats: paces.chats.clone() };
+            assert_eq!(now_final.take("c", RATE, Urgency::Whole, at(now)), Ok(()), "at {now}");
+        }
+        assert_eq!(interim, 201, "one every three seconds, and one more at first");
+        let alone = Rate { burst: 1, ..RATE };
+        assert_eq!(
+            paces.take("d", alone, Urgency::Interim, at(0)),
+            Ok(()),
+            "without a burst nothing is left over"
+        );
+    }
+
+    #[test]
+    fn chats_do_not_wait_for_each_other_and_pauses_are_kept() {
+        let mut paces = Paces::default();
+        paces.pause("a", at(60), at(0));
+        assert_eq!(paces.take("a", RATE, Urgency::Whole, at(59)), Err(at(60)));
+        assert_eq!(paces.take("b", RATE, Urgency::Whole, at(59)), Ok(()));
+        assert_eq!(paces.take("a", RATE, Urgency::Whole, at(60)), Ok(()));
+    }
+}

@@ -1,0 +1,126 @@
+//! What a bot received, committed together with how far it has read.
+
+use super::{Appended, Later, NewEntry, Revised, Revision};
+use crate::audit::Actor;
+use crate::clock::UnixMillis;
+use crate::directory::{BotKey, Chat};
+use crate::inbox::InstanceId;
+
+/// How far a bot has read one of its streams: a Discord shard, Telegram's updates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    /// Which stream of the bot.
+    pub stream: String,
+    /// Where it is; only the platform reads it.
+    pub position: String,
+}
+
+/// The newest message of a chat, whoever it was for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Traffic {
+    /// The chat.
+    pub chat_id: String,
+    /// Its newest message.
+    pub message_id: String,
+    /// When it was seen.
+    pub at: UnixMillis,
+}
+
+/// Something a provider sent that could not be read.
+#[derive(Clone, Debug)]
+pub struct NewQuarantined {
+    /// Which one it was, for people: the provider's number and kind, no text.
+    pub what: String,
+    /// Why it could not be read, without any text of it.
+    pub why: String,
+    /// The bytes, sealed for the row that [`quarantine`](crate::seal::quarantine) describes.
+    pub sealed: Vec<u8>,
+    /// When it came.
+    pub at: UnixMillis,
+}
+
+/// What one thing that was received comes to. Everything in it is committed together.
+#[derive(Clone, Debug, Default)]
+pub struct Intake {
+    /// Chats as the provider describes them now.
+    pub chats: Vec<Chat>,
+    /// The newest messages of chats.
+    pub traffic: Vec<Traffic>,
+    /// A message that was admitted.
+    pub entry: Option<NewEntry>,
+    /// What a message that may still wait says now.
+    pub revision: Option<Revision>,
+    /// A chat in which an instance was addressed, so that it is meant from now on.
+    pub engaged: Option<(String, InstanceId)>,
+    /// What could not be read.
+    pub quarantined: Option<NewQuarantined>,
+    /// How far the stream is read with this.
+    pub cursor: Option<Cursor>,
+}
+
+/// What became of an [`Intake`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// What became of its entry.
+    pub appended: Option<Appended>,
+    /// What became of its revision.
+    pub revised: Option<Revised>,
+    /// Whether the instance of its entry is gone: everything but the entry was written.
+    pub no_instance: bool,
+}
+
+/// Something in quarantine, without its bytes.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Quarantined {
+    /// Its number.
+    pub id: i64,
+    /// The platform of the bot that received it.
+    pub platform: String,
+    /// The bot.
+    pub bot: String,
+    /// Which one it was.
+    pub what: String,
+    /// Why it could not be read.
+    pub why: String,
+    /// When it came.
+    pub at: UnixMillis,
+}
+
+/// A stretch of a chat that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Missed {
+    /// The chat; `None` if nobody knows which ones.
+    pub chat_id: Option<String>,
+    /// The last message seen before it.
+    pub after: Option<String>,
+    /// When it began.
+    pub since: UnixMillis,
+    /// When it ended.
+    pub until: UnixMillis,
+    /// Why it could not be read.
+    pub why: String,
+}
+
+/// Taking in what bots receive.
+pub trait IntakeStore: Send + Sync {
+    /// Commits everything, all or none, in order.
+    fn take_in(&self, bot: &BotKey, intakes: Vec<Intake>) -> Later<'_, Vec<Taken>>;
+
+    /// How far each stream of a bot was read.
+    fn cursors(&self, bot: &BotKey) -> Later<'_, Vec<Cursor>>;
+
+    /// Notes stretches that could not be read.
+    fn note_missed(&self, bot: &BotKey, missed: Vec<Missed>) -> Later<'_, ()>;
+
+    /// Stretches that could not be read, newest first.
+    fn missed(&self, bot: &BotKey, limit: usize) -> Later<'_, Vec<Missed>>;
+
+    /// What is in quarantine, newest first; of one bot, or of all.
+    fn quarantine(&self, bot: Option<&BotKey>, limit: usize) -> Later<'_, Vec<Quarantined>>;
+
+    /// One thing in quarantine and its sealed bytes.
+    fn quarantined(&self, id: i64) -> Later<'_, Option<(Quarantined, Vec<u8>)>>;
+
+    /// Throws away what is in quarantine, all or one. Answers how much it was.
+    fn purge_quarantine(&self, id: Option<i64>, by: &Actor) -> Later<'_, u64>;
+}

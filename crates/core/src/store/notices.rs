@@ -1,0 +1,73 @@
+//! What people are told by the connector itself, once.
+
+use super::Later;
+use crate::clock::UnixMillis;
+use crate::directory::{BotKey, ChatKind};
+use crate::inbox::{InstanceId, Seq};
+
+/// What a notice is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NoticeKind {
+    /// The agent is away and the message is kept; once per outage and chat.
+    Away,
+    /// Why nothing answers here; once per place.
+    Hint,
+}
+
+impl NoticeKind {
+    /// The word the store keeps.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Away => "away",
+            Self::Hint => "hint",
+        }
+    }
+}
+
+/// A message that waits for too long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overdue {
+    /// Its place in the log.
+    pub seq: Seq,
+    /// The bot that received it.
+    pub bot: BotKey,
+    /// The chat it came from.
+    pub chat_id: String,
+    /// The thread or topic of that chat, from the event.
+    pub thread_id: Option<String>,
+    /// The provider's id.
+    pub message_id: String,
+    /// What the chat is, if the directory knows it.
+    pub kind: Option<ChatKind>,
+}
+
+/// Telling people things once.
+pub trait NoticeStore: Send + Sync {
+    /// Notes that a chat is told something; `false` if it was before. Notices
+    /// of an instance end with [`NoticeStore::end_notices`].
+    fn notice(
+        &self,
+        kind: NoticeKind,
+        bot: &BotKey,
+        chat_id: &str,
+        instance: Option<InstanceId>,
+    ) -> Later<'_, bool>;
+
+    /// Forgets that a chat was told something, because it could not be.
+    fn unnotice(&self, kind: NoticeKind, bot: &BotKey, chat_id: &str) -> Later<'_, ()>;
+
+    /// An instance's outage is over: its chats are told again in the next one.
+    fn end_notices(&self, instance: InstanceId) -> Later<'_, ()>;
+
+    /// Instances with chats that were told of an outage.
+    fn noticed(&self) -> Later<'_, Vec<InstanceId>>;
+
+    /// Messages of an instance after `after` that wait since `before`, in order.
+    fn overdue(
+        &self,
+        instance: InstanceId,
+        after: Seq,
+        before: UnixMillis,
+        limit: usize,
+    ) -> Later<'_, Vec<Overdue>>;
+}
