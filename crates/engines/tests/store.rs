@@ -6,8 +6,12 @@
 mod store {
     mod actions;
     mod bench;
+    mod directory;
     mod identity;
     mod inbox;
+    mod intake;
+    mod moves;
+    mod notices;
     pub(crate) mod open;
     mod people;
     mod seals;

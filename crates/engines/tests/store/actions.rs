@@ -1,7 +1,7 @@
-use super::open::Opened;
-use angelia_core::clock;
+use super::open::{Opened, entry};
+use angelia_core::clock::{self, UnixMillis};
 use angelia_core::egress::ActionState;
-use angelia_core::store::{ActionId, ActionOutcome, LineEdit, NewAction, NewLine};
+use angelia_core::store::{ActionId, ActionOutcome, LineEdit, NewAction, NewEntry, NewLine};
 
 async fn action(opened: &Opened, op: &str) -> NewAction {
     let instance = match opened.store.gateways().await.unwrap().first() {
@@ -28,6 +28,10 @@ async fn accept(opened: &Opened, op: &str) -> ActionId {
 
 async fn state(opened: &Opened) -> Option<ActionState> {
     opened.store.unfinished_actions().await.unwrap().first().map(|action| action.state)
+}
+
+async fn begun_at(opened: &Opened) -> Option<UnixMillis> {
+    opened.store.unfinished_actions().await.unwrap()[0].begun_at
 }
 
 fn said(id: &str) -> NewLine {
@@ -127,11 +131,20 @@ async fn an_action_goes_to_and_fro_until_it_has_ended() {
     let id = accept(&opened, "send").await;
     opened.store.postpone_action(id).await.unwrap();
     assert_eq!(state(&opened).await, Some(ActionState::Accepted));
+    assert_eq!(begun_at(&opened).await, None);
+    let before = clock::wall();
     opened.store.begin_action(id).await.unwrap();
     let opened = opened.reopen();
     assert_eq!(state(&opened).await, Some(ActionState::Sending));
+    let begun = begun_at(&opened).await;
+    assert!(begun.is_some_and(|at| before <= at && at <= clock::wall()), "{begun:?}");
+    let db = rusqlite::Connection::open(opened.folder.path().join("angelia.db")).unwrap();
+    db.execute("UPDATE actions SET begun_at = 7", []).unwrap();
+    opened.store.begin_action(id).await.unwrap();
+    assert_eq!(begun_at(&opened).await, Some(UnixMillis(7)), "the first time counts");
     opened.store.postpone_action(id).await.unwrap();
     assert_eq!(state(&opened).await, Some(ActionState::Accepted));
+    assert_eq!(begun_at(&opened).await, None, "it was not begun");
     let end = |state, message_id: &str| ActionOutcome {
         state,
         message_id: Some(message_id.to_owned()),
@@ -156,4 +169,42 @@ async fn what_nobody_knows_the_end_of_is_shown() {
     let shown = opened.store.ambiguous_actions(10).await.unwrap();
     assert_eq!(shown.iter().map(|action| action.id).collect::<Vec<_>>(), [unsure]);
     assert_eq!(shown[0].error.as_deref(), Some("no answer"));
+}
+
+#[tokio::test]
+async fn a_message_is_told_by_its_chat_where_ids_repeat() {
+    let opened = Opened::new();
+    let a = opened.instance("a").await;
+    let in_chat = |chat: &str| NewEntry { chat_id: chat.into(), ..entry(a, "m1") };
+    for chat in ["web-lab", "web-den", "-5/7"] {
+        opened.store.append(in_chat(chat)).await.unwrap();
+    }
+    let elsewhere = NewEntry { bot: "other".into(), ..in_chat("web-lab") };
+    opened.store.append(elsewhere).await.unwrap();
+    for chat in ["web-lab", "web-den"] {
+        let answer = NewAction { chat_id: chat.into(), ..action(&opened, "send").await };
+        let id = opened.store.accept_actions(vec![answer]).await.unwrap()[0];
+        let sent = ActionOutcome { state: ActionState::Sent, message_id: Some("wa1".into()), error: None };
+        opened.store.finish_action(id, sent).await.unwrap();
+    }
+    let explain = async |message: &str| -> Vec<(String, String, usize)> {
+        let stories = opened.store.explain(message).await.unwrap();
+        stories.into_iter().map(|story| (story.chat_id, story.bot, story.replies.len())).collect()
+    };
+    let row = |chat: &str, bot: &str, replies| (chat.to_owned(), bot.to_owned(), replies);
+    let all = [
+        row("web-lab", "webchat", 1),
+        row("web-den", "webchat", 1),
+        row("-5/7", "webchat", 0),
+        row("web-lab", "other", 0),
+    ];
+    assert_eq!(explain("m1").await, all);
+    assert_eq!(explain("web-den/m1").await, all[1..2]);
+    assert_eq!(explain("-5/7/m1").await, all[2..3], "a topic has a / of its own");
+    assert_eq!(explain("elsewhere/m1").await, []);
+    let number = opened.store.explain("m1").await.unwrap()[3].seq.buffer_id();
+    assert_eq!(explain(&number).await, all[3..]);
+    assert_eq!(opened.store.explain_action("wa1").await.unwrap().len(), 2);
+    let told = opened.store.explain_action("web-den/wa1").await.unwrap();
+    assert_eq!(told.iter().map(|action| action.chat_id.as_str()).collect::<Vec<_>>(), ["web-den"]);
 }

@@ -11,13 +11,14 @@ fn settled(seq: Seq) -> Settlement {
 }
 
 #[tokio::test]
-async fn an_event_is_seen_once_per_platform_bot_and_kind() {
+async fn an_event_is_seen_once_per_chat_bot_and_kind() {
     let opened = Opened::new();
     let a = opened.instance("a").await;
     let Appended::New(first) = opened.store.append(entry(a, "m1")).await.unwrap() else { panic!("new") };
     assert_eq!(opened.store.append(entry(a, "m1")).await.unwrap(), Appended::Seen(first));
     let others = [
         NewEntry { bot: "other".into(), ..entry(a, "m1") },
+        NewEntry { chat_id: "web-den".into(), ..entry(a, "m1") },
         NewEntry { platform: "sms".into(), ..entry(a, "m1") },
         NewEntry { kind: EntryKind::Stop, ..entry(a, "m1") },
     ];
@@ -30,7 +31,7 @@ async fn an_event_is_seen_once_per_platform_bot_and_kind() {
         Appended::Seen(first),
         "settled is seen too"
     );
-    assert_eq!(opened.seqs(a).await.len(), 3);
+    assert_eq!(opened.seqs(a).await.len(), 4);
 }
 
 #[tokio::test]
@@ -168,6 +169,7 @@ fn revision(instance: InstanceId, message_id: &str, body: String) -> Revision {
     Revision {
         platform: "webchat".into(),
         bot: "webchat".into(),
+        chat_id: "web-lab".into(),
         message_id: message_id.into(),
         instance,
         kind: EntryKind::Message,
@@ -195,6 +197,8 @@ async fn what_waits_is_revised_in_its_place_and_what_settled_is_not() {
     opened.store.settle(a, vec![settled(seqs[0])]).await.unwrap();
     assert_eq!(opened.store.revise(revision(a, "m1", "late".into())).await.unwrap(), Revised::NotWaiting);
     let elsewhere = Revision { bot: "other".into(), ..revision(a, "m2", "evil".into()) };
+    assert_eq!(opened.store.revise(elsewhere).await.unwrap(), Revised::NotWaiting);
+    let elsewhere = Revision { chat_id: "web-den".into(), ..revision(a, "m2", "evil".into()) };
     assert_eq!(opened.store.revise(elsewhere).await.unwrap(), Revised::NotWaiting);
     let b = opened.instance("b").await;
     assert_eq!(opened.store.revise(revision(b, "m2", "evil".into())).await.unwrap(), Revised::Elsewhere);

@@ -144,6 +144,7 @@ fn revision(room: &str, id: &str, author: &str, text: &str, instance: InstanceId
     let entry = Revision {
         platform: "webchat".into(),
         bot: "webchat".into(),
+        chat_id: "web-lab".into(),
         message_id: id.into(),
         instance,
         kind: EntryKind::Message,

@@ -36,36 +36,108 @@ fn shape(db: &rusqlite::Connection) -> Vec<String> {
         let sql: String =
             db.query_row("SELECT sql FROM sqlite_master WHERE name = ?", [&table], |row| row.get(0)).unwrap();
         shape.push(format!("{table} autoincrement {}", sql.contains("AUTOINCREMENT")));
+        let mut indices: Vec<String> = db
+            .prepare(
+                "SELECT l.\"unique\" || l.partial || ' ' || iif(l.origin = 'c', l.name, '') || (
+                     SELECT group_concat(i.name) FROM pragma_index_info(l.name) i)
+                 FROM pragma_index_list(?) l",
+            )
+            .unwrap()
+            .query_map([&table], |row| row.get(0))
+            .unwrap()
+            .collect::<Result<_, _>>()
+            .unwrap();
+        indices.sort();
+        shape.extend(indices.into_iter().map(|index| format!("{table} index {index}")));
     }
-    shape.extend(names("index"));
     shape.extend(names("trigger"));
     shape
 }
 
-#[test]
-fn an_upgraded_database_is_like_a_new_one() {
-    let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let path = old.path().join("angelia.db");
-    let db = rusqlite::Connection::open(&path).unwrap();
-    db.execute_batch(include_str!("release-1.sql")).unwrap();
+/// What is in the tables: every row of every column that `like` has too.
+fn rows(db: &rusqlite::Connection, like: &[(String, String)]) -> Vec<String> {
+    let mut rows = Vec::new();
+    for (table, columns) in like {
+        let quoted: Vec<String> = columns.split(',').map(|column| format!("quote({column})")).collect();
+        let query = format!("SELECT {} FROM {table} ORDER BY {columns}", quoted.join(" || ',' || "));
+        let mut statement = db.prepare(&query).unwrap();
+        let found = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
+        rows.extend(found.map(|row| format!("{table}: {}", row.unwrap())));
+    }
+    rows
+}
+
+/// Every table and its columns.
+fn columns(db: &rusqlite::Connection) -> Vec<(String, String)> {
+    db.prepare(
+        "SELECT t.name, group_concat(c.name) FROM sqlite_master t JOIN pragma_table_info(t.name) c
+         WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%' GROUP BY t.name ORDER BY t.name",
+    )
+    .unwrap()
+    .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+    .unwrap()
+    .collect::<Result<_, _>>()
+    .unwrap()
+}
+
+fn open(folder: &std::path::Path) -> rusqlite::Connection {
+    let quota = angelia_core::inbox::Quota::default();
+    drop(Sqlite::open(folder, quota, Arc::new(Witness::default())).unwrap());
+    rusqlite::Connection::open(folder.join("angelia.db")).unwrap()
+}
+
+/// Opens a database of an earlier release; nothing of it may be lost.
+fn upgrade(release: &str) -> (tempfile::TempDir, rusqlite::Connection) {
+    let folder = tempfile::tempdir().unwrap();
+    let db = rusqlite::Connection::open(folder.path().join("angelia.db")).unwrap();
+    db.execute_batch(release).unwrap();
     db.execute("UPDATE instances SET idle = 1, ack_habit = 'acks' WHERE instance = 1", []).unwrap();
+    let known = columns(&db);
+    let before = rows(&db, &known);
     drop(db);
-    let open = |folder: &std::path::Path| {
-        let quota = angelia_core::inbox::Quota::default();
-        drop(Sqlite::open(folder, quota, Arc::new(Witness::default())).unwrap());
-        rusqlite::Connection::open(folder.join("angelia.db")).unwrap()
-    };
-    let (upgraded, fresh) = (open(old.path()), open(new.path()));
-    assert_eq!(shape(&upgraded), shape(&fresh));
-    let kept: (String, bool) = upgraded
-        .query_row("SELECT ack_habit, idle FROM instances WHERE instance = 1", [], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })
-        .unwrap();
-    assert_eq!(kept, ("acks".into(), true));
+    let upgraded = open(folder.path());
+    assert_eq!(rows(&upgraded, &known), before);
+    let fresh = tempfile::tempdir().unwrap();
+    assert_eq!(shape(&upgraded), shape(&open(fresh.path())), "an upgraded database is like a new one");
+    (folder, upgraded)
+}
+
+/// The next numbers are those that the old release would have given.
+fn numbers_go_on(db: &rusqlite::Connection, instance: i64, seq: i64) {
+    db.execute("DELETE FROM instances", []).unwrap();
+    db.execute("INSERT INTO instances (tenant, name) VALUES ('x', 'y')", []).unwrap();
+    assert_eq!(db.last_insert_rowid(), instance, "an instance's number is never given again");
+    db.execute("DELETE FROM journal", []).unwrap();
+    db.execute(
+        "INSERT INTO journal (message_id, kind, platform, bot, chat_id, tenant, instance, received_at, appended_at)
+         VALUES ('m', 'message', 'p', 'b', 'c', 't', 1, 1, 1)",
+        [],
+    )
+    .unwrap();
+    assert_eq!(db.last_insert_rowid(), seq, "nor a number of the log");
+}
+
+#[test]
+fn release_1_is_brought_here() {
+    let (_folder, upgraded) = upgrade(include_str!("release-1.sql"));
     let waiting: i64 = upgraded.query_row("SELECT count(*) FROM inbox", [], |row| row.get(0)).unwrap();
     assert_eq!(waiting, 5);
-    upgraded.execute("DELETE FROM instances", []).unwrap();
-    upgraded.execute("INSERT INTO instances (tenant, name) VALUES ('x', 'y')", []).unwrap();
-    assert_eq!(upgraded.last_insert_rowid(), 4, "an instance's number is never given again");
+    numbers_go_on(&upgraded, 4, 6);
+}
+
+#[test]
+fn release_2_is_brought_here() {
+    let (_folder, upgraded) = upgrade(include_str!("release-2.sql"));
+    let unknown: i64 = upgraded
+        .query_row("SELECT count(*) FROM actions WHERE begun_at IS NULL", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(unknown, 3, "nobody knows when they were begun");
+    numbers_go_on(&upgraded, 10, 13);
+}
+
+#[test]
+fn an_empty_journal_of_release_2_keeps_its_numbers() {
+    let emptied = format!("{} DELETE FROM journal;", include_str!("release-2.sql"));
+    let (_folder, upgraded) = upgrade(&emptied);
+    numbers_go_on(&upgraded, 10, 13);
 }

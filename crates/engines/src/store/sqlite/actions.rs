@@ -16,13 +16,14 @@ impl ActionStore for Sqlite {
     }
 
     fn begin_action(&self, id: ActionId) -> Later<'_, ()> {
-        self.writer
-            .write("begin an action", move |txn| change(txn, id, ActionState::Accepted, ActionState::Sending))
+        self.writer.write("begin an action", move |txn| {
+            change(txn, id, ActionState::Accepted, ActionState::Sending, Some(now()))
+        })
     }
 
     fn postpone_action(&self, id: ActionId) -> Later<'_, ()> {
         self.writer.write("postpone an action", move |txn| {
-            change(txn, id, ActionState::Sending, ActionState::Accepted)
+            change(txn, id, ActionState::Sending, ActionState::Accepted, None)
         })
     }
 
@@ -33,7 +34,8 @@ impl ActionStore for Sqlite {
     fn unfinished_actions(&self) -> Later<'_, Vec<StoredAction>> {
         self.readers.read("read the ledger", |db| {
             db.prepare(
-                "SELECT id, tenant, instance, platform, bot, chat_id, op, reply_to, body, received_at, state
+                "SELECT id, tenant, instance, platform, bot, chat_id, op, reply_to, body, received_at, state,
+                        begun_at
                  FROM actions WHERE state IN ('accepted', 'sending') ORDER BY id",
             )?
             .query_map([], stored)?
@@ -63,12 +65,15 @@ fn accept(txn: &Txn<'_>, action: NewAction) -> rusqlite::Result<ActionId> {
 }
 
 /// Moves an action on, or back, if it is where it is thought to be.
-fn change(txn: &Txn<'_>, id: ActionId, from: ActionState, to: ActionState) -> rusqlite::Result<()> {
-    txn.prepare_cached("UPDATE actions SET state = ? WHERE id = ? AND state = ?")?.execute(params![
-        to.as_str(),
-        id.0,
-        from.as_str()
-    ])?;
+fn change(
+    txn: &Txn<'_>,
+    id: ActionId,
+    from: ActionState,
+    to: ActionState,
+    begun_at: Option<i64>,
+) -> rusqlite::Result<()> {
+    txn.prepare_cached("UPDATE actions SET state = ?, begun_at = ? WHERE id = ? AND state = ?")?
+        .execute(params![to.as_str(), begun_at, id.0, from.as_str()])?;
     Ok(())
 }
 
@@ -98,5 +103,6 @@ fn stored(row: &Row<'_>) -> rusqlite::Result<StoredAction> {
             received_at: UnixMillis(row.get(9)?),
         },
         state: ActionState::parse(&state).unwrap_or(ActionState::Accepted),
+        begun_at: row.get::<_, Option<i64>>(11)?.map(UnixMillis),
     })
 }

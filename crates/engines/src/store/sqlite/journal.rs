@@ -4,28 +4,29 @@ use super::Sqlite;
 use angelia_core::clock::UnixMillis;
 use angelia_core::inbox::{InstanceId, Seq};
 use angelia_core::store::{ActionId, ActionStory, JournalStore, Later, Story};
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, Row, params};
 
 const ACTION_COLUMNS: &str = "id, op, chat_id, reply_to, received_at, finished_at, state, message_id, error";
+/// Actions shown of one message: more than anybody reads.
+const MOST_ACTIONS: usize = 100;
 
 impl JournalStore for Sqlite {
     fn explain(&self, message: &str) -> Later<'_, Vec<Story>> {
         let message = message.to_owned();
         self.readers.read("read the journal", move |db| {
             let seq = Seq::from_buffer_id(&message).map_or(0, |seq| seq.0);
+            let (chat, within) = named(&message);
             let mut stories: Vec<Story> = db
                 .prepare_cached(
                     "SELECT seq, kind, platform, bot, chat_id, message_id, j.tenant, j.instance, name,
                             received_at, appended_at, pushed_at, pushes, settled_at, outcome
                      FROM journal j LEFT JOIN instances USING (instance)
-                     WHERE message_id = ? OR seq = ? ORDER BY seq",
+                     WHERE message_id = ?1 OR seq = ?2 OR (message_id = ?3 AND chat_id = ?4) ORDER BY seq",
                 )?
-                .query_map(rusqlite::params![message, seq], story)?
+                .query_map(params![message, seq, within, chat], story)?
                 .collect::<rusqlite::Result<_>>()?;
             for story in &mut stories {
-                let mut replies = actions(db, "reply_to", &story.message_id)?;
-                replies.retain(|reply| reply.chat_id == story.chat_id);
-                story.replies = replies;
+                story.replies = replies(db, story)?;
             }
             Ok(stories)
         })
@@ -43,15 +44,30 @@ impl JournalStore for Sqlite {
 
     fn explain_action(&self, message: &str) -> Later<'_, Vec<ActionStory>> {
         let message = message.to_owned();
-        self.readers.read("read the ledger", move |db| actions(db, "message_id", &message))
+        self.readers.read("read the ledger", move |db| {
+            let (chat, within) = named(&message);
+            db.prepare_cached(&format!(
+                "SELECT {ACTION_COLUMNS} FROM actions
+                 WHERE message_id = ?1 OR (message_id = ?2 AND chat_id = ?3) ORDER BY id LIMIT {MOST_ACTIONS}"
+            ))?
+            .query_map(params![message, within, chat], action)?
+            .collect()
+        })
     }
 }
 
-fn actions(db: &Connection, column: &'static str, value: &str) -> rusqlite::Result<Vec<ActionStory>> {
+/// A chat and a message of it, where somebody wrote `CHAT/MESSAGE`.
+fn named(message: &str) -> (Option<&str>, Option<&str>) {
+    message.rsplit_once('/').unzip()
+}
+
+/// What was written in answer to a message: its id may be another one elsewhere.
+fn replies(db: &Connection, story: &Story) -> rusqlite::Result<Vec<ActionStory>> {
     db.prepare_cached(&format!(
-        "SELECT {ACTION_COLUMNS} FROM actions WHERE {column} = ? ORDER BY id LIMIT 100"
+        "SELECT {ACTION_COLUMNS} FROM actions
+         WHERE reply_to = ? AND chat_id = ? AND platform = ? AND bot = ? ORDER BY id LIMIT {MOST_ACTIONS}"
     ))?
-    .query_map([value], action)?
+    .query_map([&story.message_id, &story.chat_id, &story.platform, &story.bot], action)?
     .collect()
 }
 

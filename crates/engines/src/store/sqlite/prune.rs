@@ -1,6 +1,8 @@
 //! Dropping what is past its time, in steps small enough not to hold up appends.
 
+use super::directory::PIECES_FOR;
 use super::inbox::drop_as_gap;
+use super::quarantine::QUARANTINE_FOR;
 use super::webchat::KEPT_PER_ROOM;
 use super::writer::{Txn, now};
 use super::{Sqlite, audit, identity};
@@ -14,6 +16,10 @@ use std::time::Duration;
 
 /// How long the audit log goes back; the schema refuses to forget sooner.
 const AUDIT_FOR: Duration = Duration::from_secs(401 * 24 * 3600);
+
+/// How long it is remembered that a chat was told something: whoever comes back
+/// after a year may be told again.
+const NOTICES_FOR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Rows looked at in one step.
 const STEP: i64 = 500;
@@ -36,6 +42,10 @@ pub(super) async fn prune(store: &Sqlite) -> Result<Vec<ForgottenGateway>> {
             txn.execute("DELETE FROM conversations WHERE last_at < ?", [conversations])?;
             txn.execute("DELETE FROM enroll_tokens WHERE expires_at < ?", [now()])?;
             txn.execute("DELETE FROM link_codes WHERE expires_at < ?", [now()])?;
+            txn.execute("DELETE FROM quarantine WHERE at < ?", [now() - QUARANTINE_FOR.as_millis() as i64])?;
+            txn.execute("DELETE FROM missed WHERE until < ?", [now() - GAPS_FOR.as_millis() as i64])?;
+            txn.execute("DELETE FROM pieces WHERE at < ?", [now() - PIECES_FOR.as_millis() as i64])?;
+            txn.execute("DELETE FROM notices WHERE at < ?", [now() - NOTICES_FOR.as_millis() as i64])?;
             txn.execute("DELETE FROM audit WHERE at < ?", [now() - AUDIT_FOR.as_millis() as i64])?;
             txn.execute("DELETE FROM gaps WHERE last_at < ?", [now() - GAPS_FOR.as_millis() as i64])
         })

@@ -1,4 +1,4 @@
--- What the connector keeps. Version 2; migrations/ brings older databases here.
+-- What the connector keeps. Version 3; migrations/ brings older databases here.
 
 -- Small facts about the database itself.
 CREATE TABLE notes (
@@ -139,7 +139,8 @@ CREATE TABLE journal (
     pushes      INTEGER NOT NULL DEFAULT 0,
     settled_at  INTEGER,
     outcome     TEXT,
-    UNIQUE (message_id, platform, bot, kind)
+    -- A provider's ids may count within each chat.
+    UNIQUE (message_id, chat_id, platform, bot, kind)
 );
 
 -- What waits. Clustered by instance, so that a drain reads one range.
@@ -200,12 +201,100 @@ CREATE TABLE actions (
     error       TEXT,
     received_at INTEGER NOT NULL,
     finished_at INTEGER,
-    body        BLOB
+    body        BLOB,
+    -- When its provider was first about to be called, where it does not dedupe for ever.
+    begun_at    INTEGER
 );
 CREATE INDEX actions_unfinished ON actions (id) WHERE state IN ('accepted', 'sending');
 CREATE INDEX actions_ambiguous ON actions (id) WHERE state = 'ambiguous';
 CREATE INDEX actions_by_reply ON actions (reply_to) WHERE reply_to IS NOT NULL;
 CREATE INDEX actions_by_message ON actions (message_id) WHERE message_id IS NOT NULL;
+
+-- The directory: what bots know of chats.
+CREATE TABLE chats (
+    platform TEXT NOT NULL,
+    bot      TEXT NOT NULL,
+    chat_id  TEXT NOT NULL,
+    kind     TEXT NOT NULL,
+    parent   TEXT,
+    scope    TEXT,
+    name     TEXT,
+    topic    TEXT,
+    person   TEXT,
+    -- A JSON array of the bot's own roles in a scope.
+    roles    TEXT NOT NULL DEFAULT '[]',
+    -- The id it has now.
+    moved_to TEXT,
+    -- The instance that was addressed there.
+    engaged  INTEGER,
+    last_message TEXT,
+    last_at  INTEGER,
+    PRIMARY KEY (platform, bot, chat_id)
+) WITHOUT ROWID;
+CREATE INDEX chats_recent ON chats (platform, bot, last_at) WHERE last_at IS NOT NULL;
+
+-- How far a bot has read each of its streams.
+CREATE TABLE cursors (
+    platform TEXT NOT NULL,
+    bot      TEXT NOT NULL,
+    stream   TEXT NOT NULL,
+    position TEXT NOT NULL,
+    at       INTEGER NOT NULL,
+    PRIMARY KEY (platform, bot, stream)
+) WITHOUT ROWID;
+
+-- What providers sent that could not be read.
+CREATE TABLE quarantine (
+    id       INTEGER PRIMARY KEY AUTOINCREMENT,
+    platform TEXT NOT NULL,
+    bot      TEXT NOT NULL,
+    what     TEXT NOT NULL,
+    why      TEXT NOT NULL,
+    sealed   BLOB NOT NULL,
+    at       INTEGER NOT NULL
+);
+CREATE INDEX quarantine_by_bot ON quarantine (platform, bot, id);
+
+-- Stretches of chats that could not be read.
+CREATE TABLE missed (
+    id       INTEGER PRIMARY KEY AUTOINCREMENT,
+    platform TEXT NOT NULL,
+    bot      TEXT NOT NULL,
+    -- NULL if nobody knows which ones.
+    chat_id  TEXT,
+    -- The last message seen before.
+    seen     TEXT,
+    since    INTEGER NOT NULL,
+    until    INTEGER NOT NULL,
+    why      TEXT NOT NULL
+);
+CREATE INDEX missed_by_bot ON missed (platform, bot, id);
+
+-- Which further messages a sent message is continued in.
+CREATE TABLE pieces (
+    platform   TEXT NOT NULL,
+    bot        TEXT NOT NULL,
+    chat_id    TEXT NOT NULL,
+    message_id TEXT NOT NULL,
+    -- A JSON array of message ids.
+    pieces     TEXT NOT NULL,
+    at         INTEGER NOT NULL,
+    PRIMARY KEY (platform, bot, chat_id, message_id)
+) WITHOUT ROWID;
+CREATE INDEX pieces_by_age ON pieces (at);
+
+-- What chats were told by the connector itself.
+CREATE TABLE notices (
+    kind     TEXT NOT NULL,
+    platform TEXT NOT NULL,
+    bot      TEXT NOT NULL,
+    chat_id  TEXT NOT NULL,
+    -- Whose outage it was about.
+    instance INTEGER,
+    at       INTEGER NOT NULL,
+    PRIMARY KEY (kind, platform, bot, chat_id)
+) WITHOUT ROWID;
+CREATE INDEX notices_by_instance ON notices (instance) WHERE instance IS NOT NULL;
 
 -- Who changed what, and who was refused. Rows come and stay.
 CREATE TABLE audit (

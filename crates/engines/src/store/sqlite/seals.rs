@@ -21,7 +21,7 @@ struct Seal {
     bound_to: fn(&Row<'_>) -> rusqlite::Result<String>,
 }
 
-const SEALS: [Seal; 4] = [
+const SEALS: [Seal; 5] = [
     Seal {
         kind: "key check",
         list: "SELECT name, value FROM notes WHERE name = 'key_check'",
@@ -45,6 +45,12 @@ const SEALS: [Seal; 4] = [
         list: "SELECT CAST(id AS TEXT), sealed, tenant, gateway_id FROM gateway_secrets ORDER BY id",
         replace: "UPDATE gateway_secrets SET sealed = ? WHERE id = CAST(? AS INTEGER)",
         bound_to: |row| Ok(seal::gateway_secret(&row.get::<_, String>(2)?, &row.get::<_, String>(3)?)),
+    },
+    Seal {
+        kind: "unreadable update",
+        list: "SELECT CAST(id AS TEXT), sealed, platform, bot FROM quarantine ORDER BY id",
+        replace: "UPDATE quarantine SET sealed = ? WHERE id = CAST(? AS INTEGER)",
+        bound_to: |row| Ok(seal::quarantine(&row.get::<_, String>(2)?, &row.get::<_, String>(3)?)),
     },
 ];
 
@@ -121,7 +127,8 @@ mod tests {
         "actions.body",
     ];
     /// Columns of bytes that [`SEALS`] names.
-    const SEALED: [&str; 3] = ["notes.value", "tenants.delivery_key", "gateway_secrets.sealed"];
+    const SEALED: [&str; 4] =
+        ["notes.value", "tenants.delivery_key", "gateway_secrets.sealed", "quarantine.sealed"];
 
     #[test]
     fn every_column_of_bytes_is_known_as_sealed_or_open() {

@@ -42,6 +42,7 @@ enum News {
     Removed(InstanceId, Vec<Seq>),
     Revised(InstanceId, Entry),
     Line(Line),
+    TakenIn,
     EmptyLog(Arc<AtomicBool>),
 }
 
@@ -83,6 +84,11 @@ impl Txn<'_> {
     /// Tells of a web-chat line once it is durable.
     pub(super) fn line(&mut self, line: Line) {
         self.news.push(News::Line(line));
+    }
+
+    /// Marks the transaction as one that moves a bot's place in what it reads.
+    pub(super) fn taken_in(&mut self) {
+        self.news.push(News::TakenIn);
     }
 
     /// Empties the log after the commit, so that what this transaction replaced
@@ -241,6 +247,9 @@ impl Thread {
                 if carries_message(&news) {
                     fail::point("after_commit");
                 }
+                if news.iter().any(|item| matches!(item, News::TakenIn)) {
+                    fail::point("intake_committed");
+                }
                 self.tell(news);
                 answers.into_iter().for_each(|answer| answer(Ok(())));
             }
@@ -317,6 +326,8 @@ impl Thread {
                 News::Removed(instance, seqs) => self.announce.removed(instance, &seqs),
                 News::Revised(instance, entry) => self.announce.revised(instance, entry),
                 News::Line(line) => self.announce.line(&line),
+                // Nobody waits for it but whoever took it in.
+                News::TakenIn => {}
                 News::EmptyLog(emptied) => emptied.store(self.empty_log_now(), Ordering::Release),
             }
         }

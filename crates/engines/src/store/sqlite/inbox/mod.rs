@@ -197,9 +197,13 @@ pub(super) fn append(txn: &mut Txn<'_>, new: NewEntry) -> rusqlite::Result<Appen
     if inserted == 0 {
         let seq = txn
             .prepare_cached(
-                "SELECT seq FROM journal WHERE message_id = ? AND platform = ? AND bot = ? AND kind = ?",
+                "SELECT seq FROM journal
+                 WHERE message_id = ? AND chat_id = ? AND platform = ? AND bot = ? AND kind = ?",
             )?
-            .query_row(params![new.message_id, new.platform, new.bot, new.kind.as_str()], |row| row.get(0))?;
+            .query_row(
+                params![new.message_id, new.chat_id, new.platform, new.bot, new.kind.as_str()],
+                |row| row.get(0),
+            )?;
         return Ok(Appended::Seen(Seq(seq)));
     }
     let seq = Seq(txn.last_insert_rowid());

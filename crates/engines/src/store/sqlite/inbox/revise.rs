@@ -43,9 +43,10 @@ fn waiting(txn: &Txn<'_>, new: &Revision) -> rusqlite::Result<Option<Waiting>> {
     txn.prepare_cached(
         "SELECT i.instance, i.seq, length(i.body), i.dead_at IS NOT NULL
          FROM journal j JOIN inbox i ON i.instance = j.instance AND i.seq = j.seq
-         WHERE j.message_id = ? AND j.platform = ? AND j.bot = ? AND j.kind IN ('message', 'stop')",
+         WHERE j.message_id = ? AND j.chat_id = ? AND j.platform = ? AND j.bot = ?
+         AND j.kind IN ('message', 'stop')",
     )?
-    .query_row(params![new.message_id, new.platform, new.bot], |row| {
+    .query_row(params![new.message_id, new.chat_id, new.platform, new.bot], |row| {
         Ok(Waiting {
             instance: InstanceId(row.get(0)?),
             seq: row.get(1)?,

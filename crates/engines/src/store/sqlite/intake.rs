@@ -1,0 +1,103 @@
+//! Taking in what bots receive.
+
+use super::writer::{Txn, now};
+use super::{Sqlite, directory, inbox, quarantine};
+use angelia_core::audit::Actor;
+use angelia_core::directory::BotKey;
+use angelia_core::store::{Cursor, Intake, IntakeStore, Later, Missed, Quarantined, Taken};
+use rusqlite::params;
+
+impl IntakeStore for Sqlite {
+    fn take_in(&self, bot: &BotKey, intakes: Vec<Intake>) -> Later<'_, Vec<Taken>> {
+        if intakes.iter().any(|intake| intake.entry.is_some()) {
+            angelia_core::fail::point("before_append");
+        }
+        let bot = bot.clone();
+        self.writer.write("take in what a bot received", move |txn| {
+            let taken = intakes.into_iter().map(|intake| take_in(txn, &bot, intake)).collect();
+            txn.taken_in();
+            taken
+        })
+    }
+
+    fn cursors(&self, bot: &BotKey) -> Later<'_, Vec<Cursor>> {
+        let bot = bot.clone();
+        self.readers.read("read how far a bot has read", move |db| {
+            db.prepare_cached(
+                "SELECT stream, position FROM cursors WHERE platform = ? AND bot = ? ORDER BY stream",
+            )?
+            .query_map([&bot.platform, &bot.bot], |row| {
+                Ok(Cursor { stream: row.get(0)?, position: row.get(1)? })
+            })?
+            .collect()
+        })
+    }
+
+    fn note_missed(&self, bot: &BotKey, missed: Vec<Missed>) -> Later<'_, ()> {
+        let bot = bot.clone();
+        self.writer.write("note what was missed", move |txn| {
+            missed.iter().try_for_each(|missed| quarantine::miss(txn, &bot, missed))
+        })
+    }
+
+    fn missed(&self, bot: &BotKey, limit: usize) -> Later<'_, Vec<Missed>> {
+        let bot = bot.clone();
+        self.readers.read("read what was missed", move |db| quarantine::missed(db, &bot, limit))
+    }
+
+    fn quarantine(&self, bot: Option<&BotKey>, limit: usize) -> Later<'_, Vec<Quarantined>> {
+        let bot = bot.cloned();
+        self.readers.read("list the quarantine", move |db| quarantine::list(db, bot.as_ref(), limit))
+    }
+
+    fn quarantined(&self, id: i64) -> Later<'_, Option<(Quarantined, Vec<u8>)>> {
+        self.readers.read("find what is in quarantine", move |db| quarantine::find(db, id))
+    }
+
+    fn purge_quarantine(&self, id: Option<i64>, by: &Actor) -> Later<'_, u64> {
+        let by = by.clone();
+        self.writer.write("purge the quarantine", move |txn| quarantine::purge(txn, id, &by))
+    }
+}
+
+/// Writes everything of one intake. Chats come first: what follows is noted on their rows.
+fn take_in(txn: &mut Txn<'_>, bot: &BotKey, intake: Intake) -> rusqlite::Result<Taken> {
+    let Intake { chats, traffic, entry, revision, engaged, quarantined, cursor } = intake;
+    for chat in &chats {
+        directory::learn(txn, bot, chat)?;
+    }
+    for traffic in &traffic {
+        directory::note_traffic(txn, bot, traffic)?;
+    }
+    if let Some((chat_id, instance)) = engaged {
+        directory::engage(txn, bot, &chat_id, instance)?;
+    }
+    if let Some(unreadable) = &quarantined {
+        quarantine::add(txn, bot, unreadable)?;
+    }
+    let mut taken = Taken::default();
+    if let Some(revision) = &revision {
+        taken.revised = Some(inbox::revise(txn, revision)?);
+    }
+    if let Some(entry) = entry {
+        match inbox::is_served(txn, entry.instance)? {
+            true => taken.appended = Some(inbox::append(txn, entry)?),
+            false => taken.no_instance = true,
+        }
+    }
+    if let Some(cursor) = &cursor {
+        advance(txn, bot, cursor)?;
+    }
+    Ok(taken)
+}
+
+/// Notes how far a stream was read.
+fn advance(txn: &Txn<'_>, bot: &BotKey, cursor: &Cursor) -> rusqlite::Result<()> {
+    txn.prepare_cached(
+        "INSERT INTO cursors (platform, bot, stream, position, at) VALUES (?, ?, ?, ?, ?)
+         ON CONFLICT (platform, bot, stream) DO UPDATE SET position = excluded.position, at = excluded.at
+         WHERE position <> excluded.position",
+    )?
+    .execute(params![bot.platform, bot.bot, cursor.stream, cursor.position, now()])?;
+    Ok(())
+}

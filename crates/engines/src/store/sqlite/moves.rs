@@ -1,0 +1,103 @@
+//! Chats that got another id: everything that names one moves in one commit.
+
+use super::audit::write as audit;
+use super::directory;
+use super::writer::Txn;
+use angelia_core::audit::{Actor, Deed};
+use angelia_core::directory::{BotKey, ChatKind};
+use rusqlite::params;
+
+/// What of a table belongs to a chat `?3`: the chat itself and its topics,
+/// whose ids begin with its own and a `/`. The sign after `/` is `0`.
+const OF_CHAT: &str =
+    "platform = ?1 AND bot = ?2 AND (chat_id = ?3 OR (chat_id > ?3 || '/' AND chat_id < ?3 || '0'))";
+/// The id that something of chat `?3` has once that is `?4`.
+const NEW_ID: &str = "?4 || substr(chat_id, length(?3) + 1)";
+
+/// Moves a chat and its topics; what has moved there already stays as it is.
+pub(super) fn move_chat(
+    txn: &Txn<'_>,
+    bot: &BotKey,
+    from: &str,
+    to: &str,
+    by: &Actor,
+) -> rusqlite::Result<()> {
+    let known = directory::find(txn, bot, from)?;
+    if from == to || known.is_some_and(|known| known.moved_to.as_deref() == Some(to)) {
+        return Ok(());
+    }
+    move_facts(txn, bot, from, to)?;
+    // What the new id has of its own is newer.
+    txn.execute(
+        &format!("UPDATE OR IGNORE notices SET chat_id = {NEW_ID} WHERE {OF_CHAT}"),
+        params![bot.platform, bot.bot, from, to],
+    )?;
+    // The messages stayed behind: their ids are those of other messages in the new chat.
+    for table in ["notices", "pieces"] {
+        txn.execute(&format!("DELETE FROM {table} WHERE {OF_CHAT}"), params![bot.platform, bot.bot, from])?;
+    }
+    move_routes(txn, bot, from, to, by)
+}
+
+/// The new id gets what was known of the old one, unless more is known of it
+/// already; the old one leads there from now on. The newest message does not
+/// come along: its id means nothing in the new chat.
+fn move_facts(txn: &Txn<'_>, bot: &BotKey, from: &str, to: &str) -> rusqlite::Result<()> {
+    // Whatever is moved to is where the chat is: nothing leads round in a circle.
+    txn.execute(
+        &format!("DELETE FROM chats WHERE {OF_CHAT} AND moved_to IS NOT NULL"),
+        params![bot.platform, bot.bot, to],
+    )?;
+    txn.execute(
+        &format!(
+            "INSERT INTO chats (platform, bot, chat_id, kind, parent, scope, name, topic, person, roles, engaged)
+             SELECT platform, bot, {NEW_ID}, kind, iif(parent = ?3, ?4, parent), scope, name, topic, person,
+                    roles, engaged
+             FROM chats WHERE {OF_CHAT} AND moved_to IS NULL
+             ON CONFLICT (platform, bot, chat_id) DO UPDATE
+             SET engaged = coalesce(engaged, excluded.engaged)"
+        ),
+        params![bot.platform, bot.bot, from, to],
+    )?;
+    txn.execute(
+        &format!(
+            "UPDATE chats SET moved_to = {NEW_ID}, engaged = NULL, last_message = NULL, last_at = NULL
+             WHERE {OF_CHAT}"
+        ),
+        params![bot.platform, bot.bot, from, to],
+    )?;
+    // An id that nobody knew leads on too. Only what several people share gets another id.
+    txn.execute(
+        "INSERT INTO chats (platform, bot, chat_id, kind, moved_to) VALUES (?, ?, ?, ?, ?)
+         ON CONFLICT (platform, bot, chat_id) DO NOTHING",
+        params![bot.platform, bot.bot, from, ChatKind::Group.as_str(), to],
+    )?;
+    Ok(())
+}
+
+/// Routes of this bot, and of every bot: the chat has its new id for all of them.
+fn move_routes(txn: &Txn<'_>, bot: &BotKey, from: &str, to: &str, by: &Actor) -> rusqlite::Result<()> {
+    let (old, new) = (format!("{}:{from}", bot.platform), format!("{}:{to}", bot.platform));
+    let routes: Vec<(String, String, String)> = txn
+        .prepare_cached(
+            "SELECT place, bot, tenant FROM routes
+             WHERE bot IN (?1, '') AND (place = ?2 OR (place > ?2 || '/' AND place < ?2 || '0'))",
+        )?
+        .query_map(params![bot.bot, old], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    for (place, of_bot, tenant) in routes {
+        let target = format!("{new}{}", place.strip_prefix(&old).unwrap_or_default());
+        let moved = txn.execute(
+            "UPDATE OR IGNORE routes SET place = ? WHERE place = ? AND bot = ?",
+            [&target, &place, &of_bot],
+        )?;
+        let detail = if moved > 0 {
+            format!("to {target}")
+        } else {
+            txn.execute("DELETE FROM routes WHERE place = ? AND bot = ?", [&place, &of_bot])?;
+            format!("gone: {target} has a route already")
+        };
+        audit(txn, &Deed::done(by, "route.move", &tenant, &place).with(detail))?;
+    }
+    Ok(())
+}

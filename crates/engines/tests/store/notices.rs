@@ -1,0 +1,97 @@
+//! What people are told once.
+
+use super::directory::{bot, chat};
+use super::identity::by;
+use super::open::{Opened, entry};
+use angelia_core::clock::UnixMillis;
+use angelia_core::directory::{BotKey, ChatKind};
+use angelia_core::inbox::{EntryKind, InstanceId, Seq};
+use angelia_core::store::{NewEntry, NoticeKind, Overdue, Returned};
+
+#[tokio::test]
+async fn a_chat_is_told_once_until_the_outage_is_over() {
+    let opened = Opened::new();
+    let (a, b) = (opened.instance("a").await, opened.instance("b").await);
+    let away = async |chat: &str, instance| {
+        opened.store.notice(NoticeKind::Away, &bot(), chat, Some(instance)).await.unwrap()
+    };
+    assert!(away("lab", a).await);
+    assert!(!away("lab", a).await);
+    assert!(away("den", b).await);
+    assert!(opened.store.notice(NoticeKind::Hint, &bot(), "lab", None).await.unwrap(), "another thing");
+    let second = BotKey::new("telegram", "7");
+    assert!(opened.store.notice(NoticeKind::Away, &second, "lab", Some(a)).await.unwrap());
+    assert_eq!(opened.store.noticed().await.unwrap(), [a, b]);
+    opened.store.end_notices(a).await.unwrap();
+    assert_eq!(opened.store.noticed().await.unwrap(), [b]);
+    assert!(away("lab", a).await, "the next outage is told again");
+    assert!(!away("den", b).await, "another instance's goes on");
+    assert!(!opened.store.notice(NoticeKind::Hint, &bot(), "lab", None).await.unwrap(), "once per place");
+    opened.store.unnotice(NoticeKind::Hint, &bot(), "lab").await.unwrap();
+    assert!(opened.store.notice(NoticeKind::Hint, &bot(), "lab", None).await.unwrap());
+    assert!(!away("lab", a).await, "only what could not be told is forgotten");
+}
+
+#[tokio::test]
+async fn notices_go_with_the_tenant() {
+    let opened = Opened::new();
+    let a = opened.instance("a").await;
+    for (kind, instance) in [(NoticeKind::Away, Some(a)), (NoticeKind::Hint, None)] {
+        opened.store.notice(kind, &bot(), "lab", instance).await.unwrap();
+    }
+    opened.store.remove_tenant("acme", Vec::new(), &by()).await.unwrap();
+    assert!(opened.store.noticed().await.unwrap().is_empty());
+    assert!(opened.store.notice(NoticeKind::Away, &bot(), "lab", Some(InstanceId(9))).await.unwrap());
+    assert!(!opened.store.notice(NoticeKind::Hint, &bot(), "lab", None).await.unwrap());
+}
+
+#[tokio::test]
+async fn what_waits_for_too_long_is_found_in_order() {
+    let opened = Opened::new();
+    let (a, b) = (opened.instance("a").await, opened.instance("b").await);
+    opened.learn(&bot(), &[chat("lab")]).await;
+    let waits = |instance, id: &str, chat: &str, at, body: &str| NewEntry {
+        platform: "discord".into(),
+        bot: "main".into(),
+        chat_id: chat.into(),
+        received_at: UnixMillis(at),
+        body: body.to_owned().into(),
+        ..entry(instance, id)
+    };
+    let entries = [
+        waits(a, "m1", "lab", 10, r#"{"source":{"thread_id":"t1"}}"#),
+        waits(a, "m2", "den", 20, r#"{"source":{"thread_id":null}}"#),
+        NewEntry { kind: EntryKind::Stop, ..waits(a, "m3", "lab", 20, "{}") },
+        waits(b, "m4", "lab", 10, "{}"),
+        waits(a, "m5", "lab", 31, "{}"),
+        waits(a, "m6", "lab", 30, "no json"),
+        waits(a, "dead", "lab", 10, "{}"),
+    ];
+    for entry in entries {
+        opened.store.append(entry).await.unwrap();
+    }
+    for _ in 0..3 {
+        let strike = Returned { entries: Vec::new(), strike: Some(Seq(7)) };
+        opened.store.returned(a, strike).await.unwrap();
+    }
+    let found = async |after, before, limit| -> Vec<Overdue> {
+        opened.store.overdue(a, Seq(after), UnixMillis(before), limit).await.unwrap()
+    };
+    let expected = |seq, chat: &str, thread: Option<&str>, id: &str, kind| Overdue {
+        seq: Seq(seq),
+        bot: bot(),
+        chat_id: chat.into(),
+        thread_id: thread.map(str::to_owned),
+        message_id: id.into(),
+        kind,
+    };
+    let all = [
+        expected(1, "lab", Some("t1"), "m1", Some(ChatKind::Group)),
+        expected(2, "den", None, "m2", None),
+        expected(6, "lab", None, "m6", Some(ChatKind::Group)),
+    ];
+    assert_eq!(found(0, 30, 10).await, all);
+    assert_eq!(found(1, 30, 10).await, all[1..]);
+    assert_eq!(found(0, 30, 2).await, all[..2]);
+    assert_eq!(found(0, 19, 10).await, all[..1]);
+}
