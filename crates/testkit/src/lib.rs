@@ -6,8 +6,10 @@
 //! - [`connector`] runs an `angelia` binary, [`webchat`] is a person in one of
 //!   its rooms;
 //! - [`portal`] tells whose token somebody holds, as an identity provider would;
+//! - [`discord`] is a stand-in for Discord that discord.py accepts;
 //! - [`scenarios`] are whole stories told with those five;
 //! - [`issuer`] is an identity issuer that others' libraries sign for;
+//! - [`telegram`] is a Bot API that real clients accept, and one of those clients;
 //! - [`process`] is the child-process handling they share.
 //!
 //! Everything here is test support: it panics with a message that names what
@@ -20,6 +22,7 @@
 )]
 
 pub mod connector;
+pub mod discord;
 pub mod hermes;
 pub mod issuer;
 pub mod model;
@@ -27,4 +30,5 @@ pub mod portal;
 pub mod process;
 pub mod scenarios;
 pub mod socket;
+pub mod telegram;
 pub mod webchat;

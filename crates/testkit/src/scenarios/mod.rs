@@ -6,6 +6,7 @@
 //! precedes a first answer is left out, and 0.17.0, which never acknowledges,
 //! may get a text twice but never not at all.
 
+mod bots;
 mod clock;
 mod enroll;
 mod outage;
@@ -15,6 +16,7 @@ mod share;
 mod stop;
 mod talk;
 
+pub use bots::{discord, telegram};
 pub use clock::{Clock, clock_jumps, wrong_clock};
 pub use enroll::{enroll, provision};
 pub use outage::restart;

@@ -1,0 +1,97 @@
+"""discord.py as a bot: python discord_client.py URL GATEWAY_URL TOKEN [GATEWAY_TOKEN]
+
+Prints every event it sees as one JSON line, and does what people tell it:
+
+  reply TEXT      replies to the message
+  send TEXT       sends into the channel
+  edit A|B        sends A, then makes it B
+  type            shows that it types
+  wide TEXT       sends into every text channel of the guild at once, and tells how long that took
+  history         reads the channel back from its beginning
+"""
+
+import asyncio
+import json
+import sys
+import time
+
+import discord
+import yarl
+
+URL, GATEWAY_URL, TOKEN = sys.argv[1:4]
+
+discord.http.Route.BASE = f"{URL}/api/v10"
+discord.gateway.DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(GATEWAY_URL)
+
+
+def tell(event, **facts):
+    print(json.dumps({"event": event, **facts}), flush=True)
+
+
+class Bot(discord.Client):
+    async def on_ready(self):
+        tell("ready", user=str(self.user.id), guilds=[guild.name for guild in self.guilds])
+
+    async def on_resumed(self):
+        tell("resumed")
+
+    async def on_disconnect(self):
+        tell("disconnected")
+
+    async def on_message(self, message):
+        if message.author == self.user:
+            return
+        channel = message.channel
+        tell(
+            "message", id=str(message.id), content=message.content, author=message.author.name,
+            channel=str(channel.id), kind=type(channel).__name__,
+            guild=message.guild.name if message.guild else None,
+            parent=channel.parent.name if isinstance(channel, discord.Thread) else None,
+            mentioned=self.user in message.mentions,
+            reply_to=str(message.reference.message_id) if message.reference else None,
+            attachments=[item.filename for item in message.attachments],
+        )
+        try:
+            await self.obey(message)
+        except discord.HTTPException as error:
+            tell("refused", status=error.status, code=error.code)
+
+    async def obey(self, message):
+        order, _, text = message.content.partition(" ")
+        if order == "reply":
+            await message.reply(text, allowed_mentions=discord.AllowedMentions.none())
+        elif order == "send":
+            await message.channel.send(text)
+        elif order == "edit":
+            before, after = text.split("|")
+            sent = await message.channel.send(before)
+            await sent.edit(content=after)
+        elif order == "type":
+            await message.channel.typing()
+        elif order == "wide":
+            begun = time.monotonic()
+            await asyncio.gather(*(channel.send(text) for channel in message.guild.text_channels))
+            tell("wide", seconds=time.monotonic() - begun)
+        elif order == "history":
+            start = discord.Object(message.channel.id)
+            read = [past.content async for past in message.channel.history(after=start, limit=None)]
+            tell("history", contents=read)
+
+
+async def main():
+    intents = discord.Intents.default()
+    intents.message_content = True
+    async with Bot(intents=intents) as bot:
+        try:
+            await bot.login(TOKEN)
+            if len(sys.argv) > 4:
+                bot.http.token = sys.argv[4]
+            await bot.connect()
+        except discord.LoginFailure:
+            tell("login_failed")
+        except discord.ConnectionClosed as error:
+            tell("closed", code=error.code)
+
+
+discord.utils.setup_logging()
+asyncio.run(main())

@@ -1,0 +1,213 @@
+"""The routes that simcord lacks or answers differently from Discord."""
+
+import collections
+import re
+import time
+
+from simcord.backend import errors, serializers
+from simcord.backend.access import channel_accessible
+from simcord.backend.errors import BackendError
+from simcord.http import router
+from simcord.http._helpers import message_response
+
+from . import payloads
+from .world import Note
+
+#: Characters of a message, characters of a nonce, messages of one page.
+CONTENT_LIMIT, NONCE_LIMIT, PAGE_LIMIT = 2000, 25, 100
+
+#: Message types one can reply to: plain, reply, command, context command.
+ANSWERABLE = (0, 19, 20, 23)
+
+
+def form_error(field, code, message):
+    return errors.invalid_form_body(errors={field: {"_errors": [{"code": code, "message": message}]}})
+
+
+class Routes:
+    def __init__(self, world, gateway, options):
+        self.world = world
+        self.backend = world.backend
+        self.gateway = gateway
+        self.options = options
+        self.typing = collections.Counter()
+        self.nonces_repeated = 0
+        self.own = [
+            ("GET", r"/gateway", self.gateway_url),
+            ("GET", r"/gateway/bot", self.gateway_bot),
+            ("GET", r"/(?:oauth2/)?applications/@me", self.application),
+            ("GET", r"/users/@me", self.me),
+            ("GET", r"/users/@me/guilds", self.my_guilds),
+            ("POST", r"/users/@me/channels", self.open_dm),
+            ("GET", r"/guilds/(\d+)", self.guild),
+            ("GET", r"/guilds/(\d+)/members", self.members),
+            ("GET", r"/channels/(\d+)/messages", self.history),
+            ("POST", r"/channels/(\d+)/messages", self.send),
+            ("PATCH", r"/channels/(\d+)/messages/(\d+)", self.edit),
+            ("POST", r"/channels/(\d+)/typing", self.type),
+        ]
+
+    def answer(self, method, path, body, query, files):
+        """The JSON of the answer; None is an empty one."""
+        call = (method, path, body, query, files)
+        # A guild the bot is not in does not exist for it.
+        guild = re.match(r"/guilds/(\d+)", path)
+        if guild and not self.world.is_in(int(guild[1])):
+            raise errors.unknown_guild()
+        for own_method, pattern, handler in self.own:
+            match = re.fullmatch(pattern, path) if own_method == method else None
+            if match:
+                return handler(call, *(int(part) for part in match.groups()))
+        return self._simcord(call)
+
+    def _simcord(self, call, body=None):
+        method, path, sent, query, files = call
+        return router.dispatch(
+            self.backend, method, path, json=sent if body is None else body, params=query, files=files,
+            message_content_access="message_content" in self.options.privileged,
+        )
+
+    # ------------------------------------------------------------- the bot
+
+    def gateway_url(self, _call):
+        return {"url": self.gateway.url}
+
+    def gateway_bot(self, _call):
+        used = self.gateway.counts["identifies"]
+        limit = {
+            "total": self.options.identify_total, "remaining": max(0, self.options.identify_total - used),
+            "reset_after": 86_400_000, "max_concurrency": self.options.max_concurrency,
+        }
+        return {"url": self.gateway.url, "shards": self.options.shards, "session_start_limit": limit}
+
+    def application(self, _call):
+        bot = serializers.user_payload(self.world.bot)
+        return {
+            "id": str(self.backend.application_id), "name": self.world.bot.name, "icon": None, "description": "",
+            "summary": "", "bot_public": True, "bot_require_code_grant": False, "verify_key": "0" * 64,
+            "owner": bot, "team": None, "bot": bot, "flags": self.world.application_flags(),
+            "approximate_guild_count": len(self.backend.guilds), "interactions_endpoint_url": None,
+            "redirect_uris": [], "tags": [],
+        }
+
+    def me(self, _call):
+        return payloads.me(self.world.bot)
+
+    def my_guilds(self, call):
+        query = call[3]
+        guilds = sorted(guild for guild in self.backend.guilds if self.world.is_in(guild))
+        guilds = [guild for guild in guilds if guild > int(query.get("after", 0))]
+        if "before" in query:
+            guilds = [guild for guild in guilds if guild < int(query["before"])]
+        guilds = guilds[: int(query.get("limit", 200))]
+        return [payloads.partial_guild(self.backend, self.backend.guilds[guild]) for guild in guilds]
+
+    def guild(self, call, guild_id):
+        counts = call[3].get("with_counts") == "true"
+        return payloads.rest_guild(self.backend, self.backend.guilds[guild_id], counts=counts)
+
+    def members(self, call, _guild_id):
+        if "members" not in self.options.privileged:
+            raise errors.missing_access()
+        return self._simcord(call)
+
+    def open_dm(self, call):
+        person = int((call[2] or {}).get("recipient_id", 0))
+        if person not in self.backend.users or person == self.world.bot.id:
+            raise BackendError(400, 50033, "Invalid Recipient(s)")
+        return serializers.channel_payload(self.backend, self.backend.get_dm_channel(person))
+
+    # ----------------------------------------------------------- messages
+
+    def history(self, call, channel_id):
+        """simcord gives the newest messages after an id; Discord gives the next ones."""
+        query = call[3]
+        limit = int(query.get("limit", 50))
+        if not 1 <= limit <= PAGE_LIMIT:
+            raise form_error("limit", "NUMBER_TYPE_MAX", f"int value should be less than or equal to {PAGE_LIMIT}.")
+        if "after" not in query:
+            return self._simcord(call)
+        channel = self.backend.get_channel(channel_id)
+        self.backend.require_permissions(channel.guild_id, self.world.bot.id, channel_id)
+        if not channel_accessible(self.backend, channel_id, self.world.bot.id, history=True):
+            return []
+        later = sorted(number for number in self.backend.messages[channel_id] if number > int(query["after"]))
+        access = "message_content" in self.options.privileged
+        context = router.RequestContext(self.backend, {}, message_content_access=access)
+        page = [self.backend.messages[channel_id][number] for number in reversed(later[:limit])]
+        return [message_response(context, message) for message in page]
+
+    def send(self, call, channel_id):
+        body = dict(call[2] or {})
+        self._check_content(body)
+        channel = self.backend.get_channel(channel_id)
+        state = channel.thread_metadata
+        if state is not None and state.archived and state.locked:
+            raise BackendError(400, 50083, "Thread is archived")
+        nonce = self._nonce(body)
+        if nonce is not None and body.get("enforce_nonce"):
+            first = self._sent_before(nonce)
+            if first is not None:
+                self.nonces_repeated += 1
+                return serializers.message_payload(self.backend, first)
+        if not (body.get("content") or "").strip() and not any(
+            body.get(name) for name in ("embeds", "components", "sticker_ids", "poll", "message_reference")
+        ) and not call[4]:
+            raise BackendError(400, 50006, "Cannot send an empty message")
+        self._settle_reference(channel_id, body)
+        self.world.next_note = Note(nonce=nonce, allowed_mentions=body.get("allowed_mentions"))
+        try:
+            answer = self._simcord(call, body)
+        finally:
+            self.world.next_note = None
+        if nonce is not None:
+            self.world.nonces[str(nonce)] = (time.monotonic(), channel_id, int(answer["id"]))
+        return answer
+
+    def _nonce(self, body):
+        nonce = body.get("nonce")
+        if nonce is None:
+            return None
+        if isinstance(nonce, bool) or not isinstance(nonce, (str, int)) or len(str(nonce)) > NONCE_LIMIT:
+            raise form_error("nonce", "NONCE_TYPE_TOO_LONG", f"Nonce must be {NONCE_LIMIT} or fewer characters.")
+        return nonce
+
+    def _sent_before(self, nonce):
+        """The bot's message with this nonce, wherever it went, while it is remembered."""
+        sent = self.world.nonces.get(str(nonce))
+        if sent is None or time.monotonic() - sent[0] > self.options.nonce_life:
+            return None
+        return self.backend.messages.get(sent[1], {}).get(sent[2])
+
+    def _check_content(self, body):
+        content = body.get("content")
+        if content is not None and not isinstance(content, str):
+            raise form_error("content", "STRING_TYPE_CONVERT", f"Could not interpret {content!r} as string.")
+        if len(content or "") > CONTENT_LIMIT:
+            message = f"Must be {CONTENT_LIMIT} or fewer in length."
+            raise form_error("content", "BASE_TYPE_MAX_LENGTH", message)
+
+    def _settle_reference(self, channel_id, body):
+        """A reply needs its message, unless it says that it does not."""
+        reference = body.get("message_reference")
+        if not isinstance(reference, dict) or reference.get("type", 0) != 0:
+            return
+        target = self.backend.messages.get(channel_id, {}).get(int(reference.get("message_id") or 0))
+        if target is None and not reference.get("fail_if_not_exists", True):
+            del body["message_reference"]
+        elif target is None:
+            raise form_error("message_reference", "REPLIES_UNKNOWN_MESSAGE", "Unknown message")
+        elif target.type not in ANSWERABLE:
+            message = "Cannot reply to a system message"
+            raise form_error("message_reference", "REPLIES_CANNOT_REPLY_TO_SYSTEM_MESSAGE", message)
+
+    def edit(self, call, _channel_id, _message_id):
+        body = dict(call[2] or {})
+        self._check_content(body)
+        if "content" in body and not (body["content"] or "").strip() and not body.get("embeds"):
+            raise BackendError(400, 50006, "Cannot send an empty message")
+        return self._simcord(call)
+
+    def type(self, call, channel_id):
+        self._simcord(call)
+        self.typing[channel_id] += 1
