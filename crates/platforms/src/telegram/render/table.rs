@@ -1,0 +1,105 @@
+//! Tables as text of even width.
+
+use pulldown_cmark::Alignment;
+use unicode_segmentation::UnicodeSegmentation;
+
+/// The widest column that others are padded to.
+///
+/// A wider one has no room on a telephone anyway, and padding every row of a
+/// long table to one huge cell would grow with the square of the input.
+const MAX_COLUMN: usize = 48;
+
+/// A table while it is read.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    alignments: Vec<Alignment>,
+    rows: Vec<Row>,
+}
+
+#[derive(Debug)]
+struct Row {
+    /// Where it is in the source.
+    at: usize,
+    cells: Vec<String>,
+}
+
+impl Table {
+    pub(super) fn new(alignments: Vec<Alignment>) -> Self {
+        Self { alignments, rows: Vec::new() }
+    }
+
+    pub(super) fn start_row(&mut self, at: usize) {
+        self.rows.push(Row { at, cells: Vec::new() });
+    }
+
+    pub(super) fn start_cell(&mut self) {
+        if let Some(row) = self.rows.last_mut() {
+            row.cells.push(String::new());
+        }
+    }
+
+    /// The cell that is being filled.
+    pub(super) fn cell(&mut self) -> Option<&mut String> {
+        self.rows.last_mut()?.cells.last_mut()
+    }
+
+    /// Its lines, each with where it is in the source.
+    pub(super) fn lines(&self) -> Vec<(usize, String)> {
+        let widths = self.widths();
+        let mut lines = Vec::with_capacity(self.rows.len() + 1);
+        for (number, row) in self.rows.iter().enumerate() {
+            lines.push((row.at, self.line(row, &widths, number == 0)));
+            if number == 0 {
+                let dashes: Vec<String> = widths.iter().map(|width| "-".repeat(*width)).collect();
+                lines.push((row.at, dashes.join("-|-")));
+            }
+        }
+        lines
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let mut widths = vec![1; self.alignments.len()];
+        for row in &self.rows {
+            for (width, cell) in widths.iter_mut().zip(&row.cells) {
+                *width = columns(cell).clamp(*width, MAX_COLUMN.max(*width));
+            }
+        }
+        widths
+    }
+
+    fn line(&self, row: &Row, widths: &[usize], head: bool) -> String {
+        let mut line = String::new();
+        for (number, (cell, width)) in row.cells.iter().zip(widths).enumerate() {
+            if number > 0 {
+                line.push_str(" | ");
+            }
+            let room = width.saturating_sub(columns(cell));
+            let before = match self.alignments.get(number) {
+                // A message loses the white space it begins with.
+                _ if head && number == 0 => 0,
+                Some(Alignment::Right) => room,
+                Some(Alignment::Center) => room / 2,
+                _ => 0,
+            };
+            line.push_str(&" ".repeat(before));
+            line.push_str(cell);
+            line.push_str(&" ".repeat(room - before));
+        }
+        line.truncate(line.trim_end().len());
+        line
+    }
+}
+
+/// How wide a text is in a fixed-width font.
+fn columns(text: &str) -> usize {
+    text.graphemes(true).map(|cluster| if cluster.chars().next().is_some_and(is_wide) { 2 } else { 1 }).sum()
+}
+
+/// Hangul, Chinese, Japanese, full-width forms and emoji take two columns.
+fn is_wide(c: char) -> bool {
+    matches!(c,
+        '\u{1100}'..='\u{115f}' | '\u{2e80}'..='\u{303e}' | '\u{3041}'..='\u{a4cf}' | '\u{ac00}'..='\u{d7a3}'
+        | '\u{f900}'..='\u{faff}' | '\u{fe30}'..='\u{fe6f}' | '\u{ff00}'..='\u{ff60}'
+        | '\u{ffe0}'..='\u{ffe6}' | '\u{1f300}'..='\u{1f64f}' | '\u{1f680}'..='\u{1f6ff}'
+        | '\u{1f900}'..='\u{1f9ff}' | '\u{20000}'..='\u{3fffd}' | '✅' | '❌' | '⭐' | '⚡')
+}
