@@ -1,0 +1,167 @@
+//! A `/link` somebody typed: who they are in their guild, and what they are told.
+
+use super::message::Reader;
+use super::parse::{Guild, Member, Message};
+use super::rest::Call;
+use super::spot::Spot;
+use super::trouble::Trouble;
+use super::{NAME, address};
+use crate::admit::Linking;
+use angelia_core::clock;
+use angelia_core::directory::ChatKind;
+use angelia_core::error::Kind;
+use angelia_core::secret::Secret;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// The permissions that make somebody an administrator here.
+const ADMINISTRATOR: u64 = 1 << 3;
+const MANAGE_GUILD: u64 = 1 << 5;
+
+const COMMAND: &str = "/link";
+
+/// How long it may take to find out who somebody is. The shard is not read meanwhile.
+const ASKED_WITHIN: Duration = Duration::from_secs(5);
+
+const TRY_LATER: &str = "I could not find that out just now. Try again in a minute.";
+
+impl Reader {
+    /// Uses up a code and tells the person how it went. Anybody can type this:
+    /// beyond a few in a while nothing is tried, and nothing said.
+    pub(super) async fn link(&self, message: &Message, spot: &Spot, code: &str) {
+        let chat = &spot.chat.chat;
+        let place = address::link_place(chat).and_then(|path| format!("{NAME}:{path}").parse().ok());
+        let Some(place) = place else { return };
+        let author = &message.author.id;
+        if !self.discord.pace.may_answer(&chat.chat_id, author, clock::mono()) {
+            self.discord.pulse.count("links_unanswered");
+            return;
+        }
+        let guild = chat.scope.as_deref();
+        // Without a code nothing is linked: everybody may be told how it is done.
+        let administrator = code.is_empty()
+            || match timeout(ASKED_WITHIN, self.is_administrator(message, guild)).await {
+                Ok(Ok(administrator)) => administrator,
+                Ok(Err(())) | Err(_) => return self.answer(message, TRY_LATER.into()),
+            };
+        let typed = Linking {
+            platform: NAME,
+            bot: Some(self.discord.own_id().to_owned()),
+            place,
+            author: author.clone(),
+            private: chat.kind == ChatKind::Dm,
+            administrator,
+            code: Secret::new(code),
+        };
+        let admit = self.desk.admit.clone();
+        // A task of its own: a code is used up and told about, or neither.
+        let linked = tokio::spawn(async move { admit.link(typed).await }).await;
+        let answer = match linked {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(error)) if error.kind() == Kind::Unavailable => TRY_LATER.into(),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => TRY_LATER.into(),
+        };
+        self.answer(message, answer);
+    }
+
+    /// Answers somebody beside everything else: a shard does not wait for calls
+    /// that anybody can cause.
+    fn answer(&self, message: &Message, answer: String) {
+        let Some(room) = self.discord.pace.room() else { return };
+        let (discord, chat, asked) = (self.discord.clone(), message.channel_id.clone(), message.id.clone());
+        tokio::spawn(async move {
+            if let Err(trouble) = discord.say(&chat, &answer, Some(&asked)).await {
+                let (bot, why) = (discord.own_id(), trouble.why());
+                tracing::warn!(bot, chat, why, "the answer to a /link could not be told");
+            }
+            drop(room);
+        });
+    }
+
+    /// Whether somebody administers the guild they write in.
+    async fn is_administrator(&self, message: &Message, guild: Option<&str>) -> Result<bool, ()> {
+        let Some(guild_id) = guild else { return Ok(false) };
+        let author = &message.author.id;
+        let rest = &self.discord.rest;
+        let guild: Guild = match rest.read(Call::get(format!("guilds/{guild_id}"))).await {
+            Ok(guild) => guild,
+            Err(trouble) => return not_told(trouble),
+        };
+        if guild.owner_id.as_ref() == Some(author) {
+            return Ok(true);
+        }
+        let roles = match &message.member {
+            Some(member) => member.roles.clone(),
+            // What is read back from a channel comes without it.
+            None if address::snowflake(author).is_some() => {
+                let member = Call::get(format!("guilds/{guild_id}/members/{author}"));
+                match rest.read::<Member>(member).await {
+                    Ok(member) => member.roles,
+                    Err(trouble) => return not_told(trouble),
+                }
+            }
+            None => return Ok(false),
+        };
+        Ok(administers(&guild, &roles))
+    }
+}
+
+/// Whoever cannot be shown to be an administrator is none.
+fn not_told(trouble: Trouble) -> Result<bool, ()> {
+    match trouble {
+        Trouble::Refused { .. } | Trouble::Unreadable => Ok(false),
+        _ => Err(()),
+    }
+}
+
+/// Whether something that is to be kept may hold a code: those are kept nowhere.
+pub(super) fn may_hold_code(raw: &str) -> bool {
+    let raw = raw.to_ascii_lowercase();
+    let follows = |at: usize| raw[at..].chars().next();
+    let mut commands = raw.match_indices(COMMAND).map(|(at, _)| follows(at + COMMAND.len()));
+    // Line breaks are written with a backslash in JSON.
+    commands.any(|next| next.is_some_and(|next| next.is_whitespace() || matches!(next, '\\' | '@')))
+}
+
+/// Whether one of the roles, or the one that everybody has, administers the guild.
+fn administers(guild: &Guild, roles: &[String]) -> bool {
+    let held = guild.roles.iter().flatten().filter(|role| role.id == guild.id || roles.contains(&role.id));
+    let bits = |permissions: &String| permissions.parse::<u64>().ok();
+    let permissions = held.filter_map(|role| role.permissions.as_ref().and_then(bits));
+    permissions.fold(0, |all, one| all | one) & (ADMINISTRATOR | MANAGE_GUILD) != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_may_hold_a_code_is_known() {
+        for yes in [r#"{"content": "/link c0de"}"#, "<@7> /LINK@bot c0de", r"/link\nc0de", "\"\\/link c0de"] {
+            assert!(may_hold_code(yes), "{yes}");
+        }
+        for no in ["https://x/link/a", "https://x/links b", r#"{"content": "/link"}"#, "link c0de"] {
+            assert!(!may_hold_code(no), "{no}");
+        }
+    }
+
+    #[test]
+    fn administrators_have_a_role_that_says_so() {
+        let guild = |everyone: u64| -> Guild {
+            serde_json::from_value(json!({"id": "900", "owner_id": "1", "roles": [
+                {"id": "900", "permissions": everyone.to_string()},
+                {"id": "5", "permissions": "8"}, {"id": "6", "permissions": "32"},
+                {"id": "7", "permissions": "2048"}, {"id": "8", "permissions": null},
+            ]}))
+            .unwrap()
+        };
+        let may = |everyone: u64, roles: &[&str]| {
+            let roles: Vec<String> = roles.iter().map(|role| role.to_string()).collect();
+            administers(&guild(everyone), &roles)
+        };
+        assert!(may(0, &["5"]) && may(0, &["7", "6"]) && may(32, &[]));
+        assert!(!may(2048, &[]) && !may(0, &["7", "8", "999"]));
+    }
+}

@@ -1,0 +1,271 @@
+//! What somebody said: admitted to an instance, or only the newest of its chat.
+
+use super::learn::unreadable;
+use super::link::may_hold_code;
+use super::normalize::{self, Writing};
+use super::parse::{Message, Update};
+use super::spot::{Spot, Stumble};
+use super::{Discord, NAME, address};
+use crate::admit::Which;
+use crate::desk::Desk;
+use crate::inbound;
+use angelia_core::admission::{Admitted, DropReason, Observed, link_command};
+use angelia_core::clock;
+use angelia_core::directory::{Chat, ChatKind};
+use angelia_core::inbox::InstanceId;
+use angelia_core::store::{Intake, NewQuarantined, Taken, Traffic};
+use angelia_core::{error, seal};
+use std::sync::Arc;
+
+/// What is kept of something that cannot be read and may hold a link code.
+const NOT_KEPT: &str = "not kept: it may hold a link code";
+
+/// A bot at its desk.
+#[derive(Clone)]
+pub(super) struct Reader {
+    pub(super) discord: Arc<Discord>,
+    pub(super) desk: Desk,
+}
+
+/// What something that was received comes to.
+#[derive(Default)]
+pub(super) struct Heard {
+    /// What is to be committed.
+    pub(super) intake: Intake,
+    /// Whether that has to be at once: chatter waits for the next occasion.
+    pub(super) at_once: bool,
+    /// What admission was shown, should the instance be gone when it is committed.
+    view: Option<View>,
+}
+
+impl Heard {
+    /// Something that has to be committed before anything else is read.
+    pub(super) fn at_once(intake: Intake) -> Self {
+        Self { intake, at_once: true, view: None }
+    }
+}
+
+/// What admission gets to see of a message.
+pub(super) struct View {
+    places: Vec<String>,
+    scopes: Vec<String>,
+    author: String,
+    private: bool,
+    author_is_bot: bool,
+    addressed: bool,
+    engaged: Option<InstanceId>,
+    chat_id: String,
+    thread_id: Option<String>,
+    message_id: String,
+}
+
+impl View {
+    fn new(message: &Message, spot: &Spot, addressed: bool) -> Result<Self, Stumble> {
+        let chat = &spot.chat.chat;
+        let places = address::places(chat)
+            .ok_or_else(|| Stumble::Unreadable("nobody knows where it was written".into()))?;
+        let scopes = [Some(&chat.chat_id), chat.parent.as_ref(), chat.scope.as_ref()];
+        let is_thread = chat.kind == ChatKind::Thread;
+        Ok(Self {
+            places,
+            scopes: scopes.into_iter().flatten().cloned().collect(),
+            author: message.author.id.clone(),
+            private: chat.kind == ChatKind::Dm,
+            author_is_bot: normalize::is_by_bot(message),
+            addressed,
+            engaged: spot.chat.engaged.filter(|_| is_thread),
+            chat_id: chat.chat_id.clone(),
+            thread_id: is_thread.then(|| chat.chat_id.clone()),
+            message_id: message.id.clone(),
+        })
+    }
+
+    fn observe<T>(&self, bot: &str, ask: impl FnOnce(Observed<'_>, Which<'_>) -> T) -> T {
+        let places: Vec<&str> = self.places.iter().map(String::as_str).collect();
+        let scopes: Vec<&str> = self.scopes.iter().map(String::as_str).collect();
+        let Self { author, private, author_is_bot, addressed, engaged, .. } = self;
+        let observed = Observed {
+            platform: NAME,
+            bot,
+            places: &places,
+            author,
+            private: *private,
+            author_is_bot: *author_is_bot,
+            addressed: *addressed,
+            engaged: *engaged,
+            scopes: &scopes,
+        };
+        let thread_id = self.thread_id.as_deref();
+        ask(observed, Which { chat_id: &self.chat_id, thread_id, message_id: &self.message_id })
+    }
+}
+
+impl Reader {
+    /// What a message comes to.
+    pub(super) async fn message(&self, raw: &str) -> Result<Heard, Stumble> {
+        let mut message: Message =
+            serde_json::from_str(raw).map_err(|error| Stumble::Unreadable(unreadable(&error)))?;
+        let mut heard = Heard::default();
+        heard.intake.traffic.push(Traffic {
+            chat_id: message.channel_id.clone(),
+            message_id: message.id.clone(),
+            // By Discord's clock, so that none here can hold it back.
+            at: address::snowflake(&message.id).map_or_else(clock::wall, address::made_at),
+        });
+        let discord = &*self.discord;
+        if message.author.id == discord.own_id() {
+            return Ok(heard);
+        }
+        if !normalize::is_said(&message) {
+            discord.pulse.count("skipped");
+            return Ok(heard);
+        }
+        normalize::spell_out(&mut message);
+        let spot = discord.spot(&message).await?;
+        let addressed = address::addresses(&message, discord.own_id(), spot.own_roles());
+        if normalize::is_empty(&message) {
+            if !addressed && spot.chat.chat.kind != ChatKind::Dm {
+                discord.pulse.count("skipped");
+                return Ok(heard);
+            }
+            normalize::mark_unsupported(&mut message);
+        }
+        let text = self.said(&message, &spot);
+        let view = View::new(&message, &spot, addressed)?;
+        if !view.author_is_bot
+            && let Some(code) = link_command(text)
+        {
+            // Others' bots have such a command too: among many people it has to be meant for this one.
+            if addressed || view.private {
+                self.link(&message, &spot, code).await;
+                heard.at_once = true;
+            }
+            view.observe(discord.own_id(), |observed, which| {
+                self.desk.admit.dropped(observed, which, DropReason::Consumed);
+            });
+            return Ok(heard);
+        }
+        let decided = view.observe(discord.own_id(), |seen, which| self.desk.admit.admit(seen, which));
+        if let Ok(admitted) = decided {
+            self.admitted(&mut heard, &message, &spot, text, view, admitted)?;
+        }
+        Ok(heard)
+    }
+
+    fn admitted(
+        &self,
+        heard: &mut Heard,
+        message: &Message,
+        spot: &Spot,
+        text: &str,
+        view: View,
+        admitted: Admitted,
+    ) -> Result<(), Stumble> {
+        // Only a thread goes on being meant for whom it was begun with.
+        if view.addressed && view.thread_id.is_some() && view.engaged != Some(admitted.instance) {
+            heard.intake.engaged = Some((view.chat_id.clone(), admitted.instance));
+        }
+        let event = normalize::event(message, spot, text, self.writing(false));
+        let entry = inbound::entry(&self.discord.key, &event, admitted, clock::wall());
+        heard.intake.entry = Some(entry.map_err(never)?);
+        (heard.view, heard.at_once) = (Some(view), true);
+        Ok(())
+    }
+
+    /// What an update of a message comes to. Most are Discord's own, who adds
+    /// pictures to links; those of a person carry a time.
+    pub(super) async fn update(&self, raw: &str) -> Result<Heard, Stumble> {
+        let nothing = Heard::default();
+        let update: Update =
+            serde_json::from_str(raw).map_err(|error| Stumble::Unreadable(unreadable(&error)))?;
+        let is_edit = update.author.is_some() && update.edited_timestamp.is_some();
+        if !is_edit || update.content.is_none_or(|content| content.is_null()) {
+            return Ok(nothing);
+        }
+        let message: Message =
+            serde_json::from_str(raw).map_err(|error| Stumble::Unreadable(unreadable(&error)))?;
+        let discord = &*self.discord;
+        let is_own = message.author.id == discord.own_id();
+        if is_own || !normalize::is_said(&message) || normalize::is_empty(&message) {
+            return Ok(nothing);
+        }
+        let spot = discord.spot(&message).await?;
+        let text = self.said(&message, &spot);
+        if link_command(text).is_some() {
+            return Ok(nothing);
+        }
+        // What waits was meant for the agent when it was written; who may speak to
+        // it there is asked anew, because a route may have moved since.
+        let view = View::new(&message, &spot, true)?;
+        let decided = view.observe(discord.own_id(), |observed, _| self.desk.admit.decide(observed));
+        let Ok(admitted) = decided else { return Ok(nothing) };
+        let event = normalize::event(&message, &spot, text, self.writing(true));
+        let revision = inbound::revision(&discord.key, &event, admitted, clock::wall()).map_err(never)?;
+        Ok(Heard::at_once(Intake { revision: Some(revision), ..Intake::default() }))
+    }
+
+    /// Whether a route covers a chat: elsewhere nothing that is said is for anybody here.
+    pub(super) fn is_routed(&self, chat: &Chat) -> bool {
+        // What cannot be placed yet is once somebody writes there.
+        let Some(places) = address::places(chat) else { return true };
+        let places: Vec<&str> = places.iter().map(String::as_str).collect();
+        let observed = Observed {
+            platform: NAME,
+            bot: self.discord.own_id(),
+            places: &places,
+            author: "",
+            private: chat.kind == ChatKind::Dm,
+            author_is_bot: false,
+            addressed: true,
+            engaged: None,
+            scopes: &[],
+        };
+        !matches!(self.desk.admit.decide(observed), Err(DropReason::NoRoute))
+    }
+
+    /// What follows when it is committed.
+    pub(super) fn committed(&self, heard: Heard, taken: Taken) {
+        let Heard { intake, view, .. } = heard;
+        if intake.quarantined.is_some() {
+            self.discord.pulse.count("quarantined");
+        }
+        if taken.no_instance {
+            if let Some(view) = view {
+                view.observe(self.discord.own_id(), |observed, which| {
+                    self.desk.admit.dropped(observed, which, DropReason::NoInstance);
+                });
+            }
+        } else if let Some((chat_id, instance)) = intake.engaged {
+            self.discord.directory.change(&chat_id, |known| known.engaged = Some(instance));
+        }
+    }
+
+    /// What is kept of something that cannot be read.
+    pub(super) fn quarantined(&self, what: String, why: String, raw: &str) -> Heard {
+        let bot = self.discord.own_id();
+        tracing::warn!(bot, what, why, "an update of Discord's cannot be read; it is in quarantine");
+        let raw = if may_hold_code(raw) { NOT_KEPT } else { raw };
+        let sealed = self.desk.seal.seal(raw, &seal::quarantine(NAME, bot)).unwrap_or_else(|error| {
+            tracing::error!(bot, what, %error, "what cannot be read cannot be sealed either: it is not kept");
+            Vec::new()
+        });
+        let quarantined = NewQuarantined { what, why, sealed, at: clock::wall() };
+        Heard::at_once(Intake { quarantined: Some(quarantined), ..Intake::default() })
+    }
+
+    fn said<'a>(&self, message: &'a Message, spot: &Spot) -> &'a str {
+        let text = message.content.as_deref().unwrap_or_default();
+        let said = address::said(text, self.discord.own_id(), spot.own_roles());
+        // A mention alone is all that was said, unless something was shown with it.
+        if said.is_empty() && message.attachments.is_empty() { text } else { said }
+    }
+
+    fn writing(&self, is_edit: bool) -> Writing<'_> {
+        Writing { own_id: self.discord.own_id(), source_flags: self.desk.source_flags, is_edit }
+    }
+}
+
+/// An event that cannot be written will not be written later either.
+fn never(error: error::Error) -> Stumble {
+    Stumble::Unreadable(error.to_string())
+}

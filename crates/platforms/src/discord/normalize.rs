@@ -1,0 +1,215 @@
+//! A message, as the event a gateway reads.
+
+use super::NAME;
+use super::parse::{Attachment, Message, Referenced, Snapshot, User};
+use super::spot::Spot;
+use angelia_contract::event::{Event, Media, ReplyTo, message_type};
+use angelia_contract::source::{Source, chat_type};
+use angelia_core::admission::link_command;
+use angelia_core::directory::ChatKind;
+use serde_json::Map;
+
+/// As much of an answered message as an agent needs to know which one it was.
+const MAX_REPLY_CHARS: usize = 500;
+
+/// The flag of a message that is a recording.
+const IS_VOICE: u64 = 1 << 13;
+
+/// Messages that people write: plain ones, answers, commands of both kinds.
+/// Others tell what happened: somebody joined, a thread began.
+pub(super) fn is_said(message: &Message) -> bool {
+    matches!(message.kind, None | Some(0 | 19 | 20 | 23))
+}
+
+/// What stands for something that was sent and cannot be told.
+const UNSUPPORTED: &str = "[unsupported message]";
+
+/// Whether a message says or shows anything.
+pub(super) fn is_empty(message: &Message) -> bool {
+    is_silent(message) && message.attachments.is_empty()
+}
+
+fn is_silent(message: &Message) -> bool {
+    message.content.as_deref().is_none_or(|text| text.trim().is_empty())
+}
+
+/// Puts into words what a message says without any: what was forwarded, a
+/// sticker, a poll.
+pub(super) fn spell_out(message: &mut Message) {
+    for Snapshot { message: forwarded } in std::mem::take(&mut message.message_snapshots) {
+        if is_silent(message) {
+            message.content = forwarded.content;
+        }
+        message.attachments.extend(forwarded.attachments);
+        message.sticker_items.extend(forwarded.sticker_items);
+    }
+    if !is_empty(message) {
+        message.sticker_items.clear();
+        return;
+    }
+    let stickers: Vec<String> =
+        message.sticker_items.iter().map(|sticker| format!("[sticker {}]", sticker.name)).collect();
+    if !stickers.is_empty() {
+        message.content = Some(stickers.join(" "));
+    } else if let Some(poll) = &message.poll {
+        message.content = Some(format!("[poll: {}]", poll.question.text));
+    }
+}
+
+/// Puts a word in the place of something that cannot be told at all.
+pub(super) fn mark_unsupported(message: &mut Message) {
+    message.content = Some(UNSUPPORTED.to_owned());
+}
+
+/// The message that another one answers. What refers to one in another channel,
+/// or forwards it, answers nothing.
+fn answered(message: &Message) -> (Option<String>, Option<&Referenced>) {
+    let reference = message.message_reference.as_ref();
+    let is_answer = reference.is_none_or(|reference| {
+        let is_here = reference.channel_id.as_ref().is_none_or(|channel| *channel == message.channel_id);
+        matches!(reference.kind, None | Some(0)) && is_here
+    });
+    if !is_answer {
+        return (None, None);
+    }
+    let inline = message.referenced_message.as_ref();
+    let id = reference.and_then(|reference| reference.message_id.clone());
+    (id.or_else(|| inline.map(|inline| inline.id.clone())), inline)
+}
+
+/// Whether a person did not write it.
+pub(super) fn is_by_bot(message: &Message) -> bool {
+    message.author.bot == Some(true) || message.webhook_id.is_some()
+}
+
+/// The word gateways know a kind of chat by.
+pub(super) fn type_of(kind: ChatKind) -> &'static str {
+    match kind {
+        ChatKind::Dm => chat_type::DM,
+        ChatKind::Thread => chat_type::THREAD,
+        _ => chat_type::GROUP,
+    }
+}
+
+/// How an event is to be written.
+#[derive(Clone, Copy)]
+pub(super) struct Writing<'a> {
+    /// The bot's own user id.
+    pub(super) own_id: &'a str,
+    /// Whether the source says what the contract keeps off the wire: whether a
+    /// bot wrote it, whether it was changed.
+    pub(super) source_flags: bool,
+    /// Whether it was changed.
+    pub(super) is_edit: bool,
+}
+
+/// The event a message makes of which the agent gets `text`.
+pub(super) fn event(message: &Message, spot: &Spot, text: &str, writing: Writing<'_>) -> Event {
+    let (reply_to_message_id, answered) = answered(message);
+    Event {
+        text: text.to_owned(),
+        message_type: type_of_message(message, text).into(),
+        message_id: Some(message.id.clone()),
+        reply_to_message_id,
+        reply_to: answered.map(|answered| reply_to(answered, writing.own_id)),
+        media_urls: message.attachments.iter().map(|file| file.url.clone()).collect(),
+        media: message.attachments.iter().map(|file| media(file, message)).collect(),
+        source: source(message, spot, writing),
+        ..Event::default()
+    }
+}
+
+fn source(message: &Message, spot: &Spot, writing: Writing<'_>) -> Source {
+    let chat = &spot.chat.chat;
+    let is_thread = chat.kind == ChatKind::Thread;
+    let nick = message.member.as_ref().and_then(|member| member.nick.clone());
+    Source {
+        platform: NAME.into(),
+        chat_id: chat.chat_id.clone(),
+        chat_type: type_of(chat.kind).into(),
+        chat_name: chat_name(message, spot),
+        chat_topic: chat.topic.clone(),
+        user_id: Some(message.author.id.clone()),
+        user_name: message.author.username.clone(),
+        user_display_name: nick
+            .filter(|nick| !nick.is_empty())
+            .or_else(|| message.author.name().map(str::to_owned)),
+        thread_id: is_thread.then(|| chat.chat_id.clone()),
+        parent_chat_id: chat.parent.clone(),
+        scope_id: chat.scope.clone(),
+        message_id: Some(message.id.clone()),
+        is_bot: writing.source_flags.then(|| is_by_bot(message)),
+        message_is_edit: writing.source_flags.then_some(writing.is_edit),
+        ..Source::default()
+    }
+}
+
+/// How people call a chat: `guild / #channel / thread`, or the person's name.
+fn chat_name(message: &Message, spot: &Spot) -> Option<String> {
+    let chat = &spot.chat.chat;
+    if chat.kind == ChatKind::Dm {
+        return message.author.name().map(str::to_owned).or_else(|| chat.name.clone());
+    }
+    let guild = spot.guild.as_ref().and_then(|guild| guild.chat.name.clone());
+    let channel = |name: &Option<String>| name.as_ref().map(|name| format!("#{name}"));
+    let (channel, thread) = match chat.kind {
+        ChatKind::Thread => {
+            (spot.parent.as_ref().and_then(|parent| channel(&parent.chat.name)), chat.name.clone())
+        }
+        _ => (channel(&chat.name), None),
+    };
+    let names: Vec<String> = [guild, channel, thread].into_iter().flatten().collect();
+    (!names.is_empty()).then(|| names.join(" / "))
+}
+
+fn type_of_message(message: &Message, text: &str) -> &'static str {
+    match message.attachments.first() {
+        _ if text.starts_with('/') => message_type::COMMAND,
+        Some(file) => type_of_file(file, message),
+        None if !message.sticker_items.is_empty() => message_type::STICKER,
+        None => message_type::TEXT,
+    }
+}
+
+fn type_of_file(file: &Attachment, message: &Message) -> &'static str {
+    let mime = file.content_type.as_deref().unwrap_or_default();
+    match mime.split('/').next().unwrap_or_default() {
+        "image" => message_type::PHOTO,
+        "video" => message_type::VIDEO,
+        "audio" if message.flags.unwrap_or_default() & IS_VOICE != 0 => message_type::VOICE,
+        "audio" => message_type::AUDIO,
+        _ => message_type::DOCUMENT,
+    }
+}
+
+fn media(file: &Attachment, message: &Message) -> Media {
+    let mut extra = Map::new();
+    extra.insert("kind".into(), type_of_file(file, message).into());
+    if let Some(size) = file.size {
+        extra.insert("size".into(), size.into());
+    }
+    Media { url: file.url.clone(), mime: file.content_type.clone(), filename: file.filename.clone(), extra }
+}
+
+/// What follows the mention a text begins with.
+fn behind_mention(text: &str) -> &str {
+    let mention = text.trim_start().strip_prefix("<@").and_then(|rest| rest.split_once('>'));
+    mention.map_or(text, |(_, rest)| rest)
+}
+
+fn reply_to(answered: &Referenced, own_id: &str) -> ReplyTo {
+    let text = answered.content.as_deref().unwrap_or_default();
+    ReplyTo {
+        // A link code is for no agent, not even quoted.
+        text: link_command(behind_mention(text))
+            .is_none()
+            .then(|| text.chars().take(MAX_REPLY_CHARS).collect()),
+        author: answered.author.as_ref().and_then(User::name).map(str::to_owned),
+        is_own: answered.author.as_ref().is_some_and(|author| author.id == own_id),
+        ..ReplyTo::default()
+    }
+}
+
+#[cfg(test)]
+#[path = "normalize_tests.rs"]
+mod tests;

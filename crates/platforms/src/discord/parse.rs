@@ -1,0 +1,343 @@
+//! What Discord sends, as far as it matters here.
+//!
+//! Discord's models grow and lose fields. Whatever is not needed to bring a
+//! message to the right place may be missing or of another type: it is then
+//! taken for absent, so that one odd field never makes a guild deaf.
+
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// A gateway message: what it is, and its data untouched.
+#[derive(Deserialize)]
+pub(super) struct Envelope<'a> {
+    pub(super) op: u8,
+    #[serde(default, deserialize_with = "forgiving")]
+    pub(super) s: Option<u64>,
+    #[serde(default, deserialize_with = "forgiving")]
+    pub(super) t: Option<String>,
+    #[serde(borrow)]
+    pub(super) d: Option<&'a RawValue>,
+}
+
+/// A message. Without an id, a channel and an author there is none.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Message {
+    #[serde(deserialize_with = "id")]
+    pub(super) id: String,
+    #[serde(deserialize_with = "id")]
+    pub(super) channel_id: String,
+    pub(super) author: User,
+    #[serde(default, deserialize_with = "forgiving")]
+    pub(super) member: Option<Member>,
+    /// The one field that is not forgiven: a text that cannot be read must not
+    /// be taken for silence.
+    #[serde(default, deserialize_with = "text_or_none")]
+    pub(super) content: Option<String>,
+    #[serde(default, deserialize_with = "forgiving", rename = "type")]
+    pub(super) kind: Option<u64>,
+    #[serde(default, deserialize_with = "forgiving")]
+    pub(super) flags: Option<u64>,
+    #[serde(default, deserialize_with = "list")]
+    pub(super) mentions: Vec<User>,
+    #[serde(default, deserialize_with = "ids")]
+    pub(super) mention_roles: Vec<String>,
+    #[serde(default, deserialize_with = "list")]
+    pub(super) attachments: Vec<Attachment>,
+    #[serde(default, deserialize_with = "forgiving")]
+    pub(super) referenced_message: Option<Referenced>,
+    #[serde(default, deserialize_with = "forgiving")]
+    pub(super) message_reference: Option<Reference>,
+    #[serde(default, deserialize_with = "opt_id")]
+    pub(super) webhook_id: Option<String>,
+    #[serde(default, deserialize_with = "list")]
+    pub(super) sticker_items: Vec<Sticker>,
+    #[serde(default, deserialize_with = "forgiving")]
+    pub(super) poll: Option<Poll>,
+    /// What was forwarded, as it was then.
+    #[serde(default, deserialize_with = "list")]
+    pub(super) message_snapshots: Vec<Snapshot>,
+}
+
+/// A sticker.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Sticker {
+    pub(super) name: String,
+}
+
+/// A poll, as far as its question.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Poll {
+    pub(super) question: Question,
+}
+
+/// What a poll asks.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Question {
+    pub(super) text: String,
+}
+
+/// A message that was forwarded.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Snapshot {
+    pub(super) message: Forwarded,
+}
+
+/// What a forwarded message said and showed.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Forwarded {
+    #[serde(default, deserialize_with = "forgiving")]
+    pub(super) content: Option<String>,
+    #[serde(default, deserialize_with = "list")]
+    pub(super) attachments: Vec<Attachment>,
+    #[serde(default, deserialize_with = "list")]
+    pub(super) sticker_items: Vec<Sticker>,
+}
+
+/// What an update of a message says before it is known to be an edit.
+#[derive(Deserialize)]
+pub(super) struct Update {
+    #[serde(default, deserialize_with = "forgiving")]
+    pub(super) author: Option<Value>,
+    #[serde(default, deserialize_with = "forgiving")]
+    pub(super) content: Option<Value>,
+    #[serde(default, deserialize_with = "forgiving")]
+    pub(super) edited_timestamp: Option<String>,
+}
+
+/// A new session: the guilds that the bot is in, as far as it says.
+#[derive(Default, Deserialize)]
+pub(super) struct Ready {
+    #[serde(default, deserialize_with = "optional_list")]
+    pub(super) guilds: Option<Vec<GuildId>>,
+}
+
+/// A guild of which nothing else matters.
+#[derive(Deserialize)]
+pub(super) struct GuildId {
+    #[serde(deserialize_with = "id")]
+    pub(super) id: String,
+}
+
+/// What a guild's list says of a channel before it is known what that is.
+#[derive(Deserialize)]
+pub(super) struct Listed {
+    #[serde(deserialize_with = "id")]
+    pub(super) id: String,
+    #[serde(default, deserialize_with = "opt_id")]
+    pub(super) last_message_id: Option<String>,
+}
+
+/// Somebody.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct User {
+    #[serde(deserialize_with = "id")]
+    pub(super) id: String,
+    #[serde(default, deserialize_with = "forgiving")]
+    pub(super) username: Option<String>,
+    #[serde(default, deserialize_with = "forgiving")]
+    pub(super) global_name: Option<String>,
+    #[serde(default, deserialize_with = "forgiving")]
+    pub(super) bot: Option<bool>,
+}
+
+impl User {
+    /// How people see them, without a guild's say.
+    pub(super) fn name(&self) -> Option<&str> {
+        self.global_name.as_deref().or(self.username.as_deref()).filter(|name| !name.is_empty())
+    }
+}
+
+/// What somebody is in a guild.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct Member {
+    #[serde(default, deserialize_with = "forgiving")]
+    pub(super) nick: Option<String>,
+    #[serde(default, deserialize_with = "ids")]
+    pub(super) roles: Vec<String>,
+}
+
+/// A file.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Attachment {
+    pub(super) url: String,
+    #[serde(default, deserialize_with = "forgiving")]
+    pub(super) filename: Option<String>,
+    #[serde(default, deserialize_with = "forgiving")]
+    pub(super) content_type: Option<String>,
+    #[serde(default, deserialize_with = "forgiving")]
+    pub(super) size: Option<u64>,
+}
+
+/// The message that another one answers, as it comes along with it.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Referenced {
+    #[serde(deserialize_with = "id")]
+    pub(super) id: String,
+    #[serde(default, deserialize_with = "forgiving")]
+    pub(super) author: Option<User>,
+    #[serde(default, deserialize_with = "forgiving")]
+    pub(super) content: Option<String>,
+}
+
+/// Which message another one refers to.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Reference {
+    #[serde(default, deserialize_with = "opt_id")]
+    pub(super) message_id: Option<String>,
+    #[serde(default, deserialize_with = "opt_id")]
+    pub(super) channel_id: Option<String>,
+    #[serde(default, deserialize_with = "forgiving", rename = "type")]
+    pub(super) kind: Option<u64>,
+}
+
+/// A channel or thread.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Channel {
+    #[serde(deserialize_with = "id")]
+    pub(super) id: String,
+    #[serde(rename = "type")]
+    pub(super) kind: u64,
+    #[serde(default, deserialize_with = "opt_id")]
+    pub(super) guild_id: Option<String>,
+    #[serde(default, deserialize_with = "opt_id")]
+    pub(super) parent_id: Option<String>,
+    #[serde(default, deserialize_with = "forgiving")]
+    pub(super) name: Option<String>,
+    #[serde(default, deserialize_with = "forgiving")]
+    pub(super) topic: Option<String>,
+    #[serde(default, deserialize_with = "list")]
+    pub(super) recipients: Vec<User>,
+}
+
+/// A guild. Its channels stay unread, so that one of them cannot hide the others.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Guild {
+    #[serde(deserialize_with = "id")]
+    pub(super) id: String,
+    #[serde(default, deserialize_with = "forgiving")]
+    pub(super) name: Option<String>,
+    #[serde(default, deserialize_with = "opt_id")]
+    pub(super) owner_id: Option<String>,
+    #[serde(default, deserialize_with = "forgiving")]
+    pub(super) unavailable: Option<bool>,
+    #[serde(default, deserialize_with = "optional_list")]
+    pub(super) roles: Option<Vec<Role>>,
+    #[serde(default, deserialize_with = "values")]
+    pub(super) channels: Vec<Value>,
+    #[serde(default, deserialize_with = "values")]
+    pub(super) threads: Vec<Value>,
+}
+
+/// A role of a guild.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Role {
+    #[serde(deserialize_with = "id")]
+    pub(super) id: String,
+    #[serde(default, deserialize_with = "opt_id")]
+    pub(super) permissions: Option<String>,
+    #[serde(default, deserialize_with = "forgiving")]
+    pub(super) tags: Option<RoleTags>,
+}
+
+/// What a role is for.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct RoleTags {
+    #[serde(default, deserialize_with = "opt_id")]
+    pub(super) bot_id: Option<String>,
+}
+
+/// A change of one role.
+#[derive(Deserialize)]
+pub(super) struct RoleChange {
+    #[serde(deserialize_with = "id")]
+    pub(super) guild_id: String,
+    #[serde(default, deserialize_with = "forgiving")]
+    pub(super) role: Option<Role>,
+    #[serde(default, deserialize_with = "opt_id")]
+    pub(super) role_id: Option<String>,
+}
+
+/// The threads of a guild that the bot has come to see.
+#[derive(Deserialize)]
+pub(super) struct ThreadList {
+    #[serde(deserialize_with = "id")]
+    pub(super) guild_id: String,
+    #[serde(default, deserialize_with = "values")]
+    pub(super) threads: Vec<Value>,
+}
+
+/// Where to connect, and how often.
+#[derive(Debug, Deserialize)]
+pub(super) struct GatewayBot {
+    pub(super) url: String,
+    pub(super) shards: u32,
+    pub(super) session_start_limit: StartLimit,
+}
+
+/// How many sessions may still be begun.
+#[derive(Debug, Deserialize)]
+pub(super) struct StartLimit {
+    pub(super) total: u32,
+    pub(super) remaining: u32,
+    /// Milliseconds.
+    pub(super) reset_after: u64,
+    pub(super) max_concurrency: u16,
+}
+
+/// Discord's ids are strings; some peers write them as numbers.
+fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    id_of(&value).ok_or_else(|| D::Error::custom("an id is neither text nor a number"))
+}
+
+fn opt_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(id_of(&Value::deserialize(deserializer)?))
+}
+
+fn ids<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    Ok(values(deserializer)?.iter().filter_map(id_of).collect())
+}
+
+fn id_of(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()).filter(|text| !text.is_empty()),
+        Value::Number(number) => number.as_u64().map(|number| number.to_string()),
+        _ => None,
+    }
+}
+
+/// A field that is taken for absent if it is not what it should be.
+fn forgiving<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Option<T>, D::Error> {
+    Ok(serde_json::from_value(Value::deserialize(deserializer)?).ok())
+}
+
+/// Those of a list that can be read.
+fn list<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    Ok(optional_list(deserializer)?.unwrap_or_default())
+}
+
+fn optional_list<'de, D, T>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    let Value::Array(items) = Value::deserialize(deserializer)? else { return Ok(None) };
+    Ok(Some(items.into_iter().filter_map(|item| serde_json::from_value(item).ok()).collect()))
+}
+
+fn values<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Value>, D::Error> {
+    match Value::deserialize(deserializer)? {
+        Value::Array(items) => Ok(items),
+        _ => Ok(Vec::new()),
+    }
+}
+
+fn text_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Option::deserialize(deserializer)
+}
+
+#[cfg(test)]
+#[path = "parse_tests.rs"]
+mod tests;

@@ -1,0 +1,172 @@
+//! Discord as a platform: where targets are, and who does what.
+
+use super::descriptor::descriptor;
+use super::normalize::type_of;
+use super::pieces;
+use super::rest::Call;
+use super::spot::Stumble;
+use super::trouble::Trouble;
+use super::{Discord, NAME, address};
+use crate::desk::Desk;
+use crate::health::{Checkup, Health};
+use crate::platform::{Delivery, Outcome, Platform};
+use angelia_contract::action::{Action, ActionResult};
+use angelia_contract::descriptor::Descriptor;
+use angelia_core::directory::ChatKind;
+use angelia_core::egress::{Bot, Dedupe, Rate, Target, Whereabouts};
+use angelia_core::error::Error;
+use angelia_core::store::Later;
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// For how long Discord surely knows a nonce. It says "a few minutes".
+pub(super) const NONCE_LIFE: Duration = Duration::from_secs(120);
+
+/// All of a bot's calls: with the burst, less than Discord's fifty in any second,
+/// and a few are left for what the connector itself asks.
+const BUDGET: Rate = Rate { calls: 36, per: Duration::from_secs(1), burst: 8 };
+
+/// Calls in one channel. Discord lets five messages and five edits through in
+/// five seconds each. A burst may run into that: then the calls wait for what
+/// Discord itself says of its buckets, and none is refused.
+const CHAT_BUDGET: Rate = Rate { calls: 5, per: Duration::from_secs(5), burst: 4 };
+
+impl Discord {
+    /// The channel that a target means; `None` if its ids are none.
+    fn channel_of<'a>(&self, target: &'a Target) -> Option<&'a str> {
+        let written = target.thread_id.as_deref().unwrap_or(&target.chat_id);
+        let are_ids = [&target.chat_id, written].into_iter().all(|id| address::snowflake(id).is_some());
+        are_ids.then_some(written)
+    }
+
+    /// Where a target is, by what is at hand.
+    fn whereabouts(&self, target: &Target) -> Whereabouts {
+        let Some(channel) = self.channel_of(target) else { return Whereabouts::Nowhere };
+        let Some(known) = self.directory.at_hand(channel) else { return Whereabouts::Unknown };
+        let chat = &known.chat;
+        // A thread is where its channel is, not where a frame says.
+        let is_below = chat.kind == ChatKind::Thread && chat.parent.as_ref() == Some(&target.chat_id);
+        if channel != target.chat_id && !is_below {
+            return Whereabouts::Nowhere;
+        }
+        address::places(chat).map_or(Whereabouts::Unknown, Whereabouts::Places)
+    }
+}
+
+impl Bot for Discord {
+    fn platform(&self) -> &str {
+        NAME
+    }
+
+    fn id(&self) -> &str {
+        self.own_id()
+    }
+
+    fn places(&self, target: &Target) -> Whereabouts {
+        self.whereabouts(target)
+    }
+}
+
+impl Platform for Discord {
+    fn descriptor(&self) -> Descriptor {
+        descriptor()
+    }
+
+    fn dedupe(&self, action: &Action) -> Dedupe {
+        match action {
+            // One that may post further pieces leans on their nonces.
+            Action::Edit { content, .. } if pieces::parts(content).len() <= 1 => Dedupe::Yes,
+            _ => Dedupe::For(NONCE_LIFE),
+        }
+    }
+
+    fn budget(&self) -> Option<Rate> {
+        Some(BUDGET)
+    }
+
+    fn chat_budget(&self, _target: &Target) -> Option<Rate> {
+        Some(CHAT_BUDGET)
+    }
+
+    fn deliver(&self, delivery: Delivery) -> BoxFuture<'_, Outcome> {
+        Box::pin(async move {
+            match self.channel_of(&delivery.target).map(str::to_owned) {
+                Some(channel) => self.perform(delivery, &channel).await,
+                None => Outcome::Refused { why: "this is not a chat".into() },
+            }
+        })
+    }
+
+    fn typing<'a>(&'a self, target: &'a Target) -> Later<'a, ActionResult> {
+        Box::pin(async move {
+            let Some(channel) = self.channel_of(target) else {
+                return Ok(ActionResult::failed("this is not a chat"));
+            };
+            match self.rest.call(Call::post(format!("channels/{channel}/typing"), None)).await {
+                Ok(_) => Ok(ActionResult::ok()),
+                Err(trouble @ (Trouble::Refused { .. } | Trouble::Withdrawn)) => {
+                    Ok(ActionResult::failed(trouble.why()))
+                }
+                Err(trouble) => Err(Error::unavailable(trouble.why())),
+            }
+        })
+    }
+
+    fn chat_info<'a>(&'a self, target: &'a Target) -> Later<'a, ActionResult> {
+        Box::pin(async move {
+            let channel = self.channel_of(target).unwrap_or_default();
+            let known = self.directory.find(channel).await?;
+            let known = known.ok_or_else(|| Error::not_found("nothing is known of this chat"))?;
+            let name = known.chat.name.clone().unwrap_or_else(|| channel.to_owned());
+            Ok(ActionResult::chat(name, type_of(known.chat.kind)))
+        })
+    }
+
+    fn recall<'a>(&'a self, target: &'a Target) -> Later<'a, ()> {
+        Box::pin(async move {
+            if let Some(channel) = self.channel_of(target) {
+                self.directory.find(channel).await?;
+            }
+            Ok(())
+        })
+    }
+
+    fn look_up<'a>(&'a self, target: &'a Target) -> Later<'a, bool> {
+        Box::pin(async move {
+            let Some(channel) = self.channel_of(target) else { return Ok(false) };
+            match self.fetch_channel(channel).await {
+                Ok(_) => Ok(true),
+                Err(Stumble::Unreadable(_)) => Ok(false),
+                Err(Stumble::NotNow { why, .. }) => Err(Error::unavailable(why)),
+            }
+        })
+    }
+
+    fn chat_key(&self, target: &Target) -> String {
+        self.channel_of(target).unwrap_or(&target.chat_id).to_owned()
+    }
+
+    fn tell<'a>(&'a self, target: &'a Target, text: &'a str) -> Later<'a, ()> {
+        Box::pin(async move {
+            let channel = self.channel_of(target).ok_or_else(|| Error::invalid("this is not a chat"))?;
+            self.say(channel, text, None).await.map_err(|trouble| trouble.error())
+        })
+    }
+
+    fn listen(self: Arc<Self>, desk: Desk) -> BoxFuture<'static, ()> {
+        Box::pin(self.run(desk))
+    }
+
+    fn name(&self) -> &str {
+        &self.config.name
+    }
+
+    fn health(&self) -> Option<Health> {
+        Some(self.state())
+    }
+
+    fn check(&self) -> Later<'_, Checkup> {
+        Box::pin(async move { Ok(self.checkup().await) })
+    }
+}

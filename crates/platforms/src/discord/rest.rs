@@ -1,0 +1,259 @@
+//! Discord's HTTP API: one bot's calls, held to Discord's own limits.
+
+use super::trouble::{Storm, Trouble, read_trouble, wait_of};
+use crate::crowd::Crowd;
+use crate::platform::Reach;
+use angelia_core::error::{Error, Result};
+use angelia_core::secret::Secret;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::Value;
+use std::sync::OnceLock;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+use twilight_http_ratelimiting::{Endpoint, Method, RateLimitHeaders, RateLimiter};
+
+const UNREACHABLE: &str = "Discord cannot be reached: see that this server's network lets it out to discord.com, \
+                           and that `api_url`, if it is set, is right";
+
+const PAGE: &str = "something on the way to Discord answered in its place";
+
+/// Where Discord is.
+const DISCORD: &str = "https://discord.com";
+const API: &str = "/api/v10";
+
+/// Discord asks bots to say who made them.
+const USER_AGENT: &str = concat!("DiscordBot (https://github.com/angelia, ", env!("CARGO_PKG_VERSION"), ")");
+
+/// How long a connection may take to come about.
+const CONNECT_WITHIN: Duration = Duration::from_secs(10);
+/// How long an answer may take. Discord answers in well under a second, and a
+/// gateway waits for 25 s: there has to be time for a second attempt.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+/// How long a call waits for its bucket: twice Discord's usual window. Whoever
+/// has to wait longer is told so, instead of looking as if it were on its way.
+const PERMIT_WITHIN: Duration = Duration::from_secs(10);
+const PERMIT_AGAIN: Duration = Duration::from_secs(5);
+/// Largest answer that is read: a hundred messages with all their embeds stay below.
+const MAX_ANSWER: usize = 8 * 1024 * 1024;
+/// Calls in a second, over all routes. Discord counts fifty; the window here
+/// begins with its first call, Discord's need not.
+const CALLS_PER_SECOND: u16 = 45;
+/// Calls that can arrive within a second, whenever they left.
+const ARRIVALS_PER_SECOND: usize = 48;
+
+/// One bot's calls.
+pub(super) struct Rest {
+    http: reqwest::Client,
+    base: String,
+    authorization: HeaderValue,
+    /// Made with the first call: it runs a task, for which there has to be a runtime.
+    limiter: OnceLock<RateLimiter>,
+    crowd: Crowd,
+    storm: Storm,
+    /// Whether Discord does not take the token any more. No call is made then:
+    /// those that are refused count against the address of this server.
+    revoked: watch::Sender<bool>,
+}
+
+/// One call.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    method: Method,
+    /// Below the API's version, without a leading slash.
+    path: String,
+    body: Option<Value>,
+}
+
+impl Call {
+    pub(super) fn get(path: impl Into<String>) -> Self {
+        Self { method: Method::Get, path: path.into(), body: None }
+    }
+
+    pub(super) fn post(path: impl Into<String>, body: Option<Value>) -> Self {
+        Self { method: Method::Post, path: path.into(), body }
+    }
+
+    pub(super) fn patch(path: impl Into<String>, body: Value) -> Self {
+        Self { method: Method::Patch, path: path.into(), body: Some(body) }
+    }
+
+    pub(super) fn delete(path: impl Into<String>) -> Self {
+        Self { method: Method::Delete, path: path.into(), body: None }
+    }
+
+    /// What Discord counts this call with. Messages of one channel share a
+    /// bucket, so their ids are left out: each would look like a bucket of its own.
+    fn endpoint(&self) -> Endpoint {
+        let path = self.path.split_once('?').map_or(self.path.as_str(), |(path, _)| path);
+        let is_id = |segment: &str| segment.bytes().all(|byte| byte.is_ascii_digit());
+        let segments = path.split('/').enumerate();
+        let shown = segments.map(|(at, segment)| if at > 1 && is_id(segment) { "id" } else { segment });
+        Endpoint { method: self.method, path: shown.collect::<Vec<_>>().join("/") }
+    }
+
+    fn method(&self) -> reqwest::Method {
+        match self.method {
+            Method::Delete => reqwest::Method::DELETE,
+            Method::Patch => reqwest::Method::PATCH,
+            Method::Post => reqwest::Method::POST,
+            _ => reqwest::Method::GET,
+        }
+    }
+}
+
+impl Rest {
+    /// The API at `api_url`, or Discord's own.
+    pub(super) fn new(api_url: Option<&str>, token: &Secret) -> Result<Self> {
+        let mut http = reqwest::Client::builder()
+            .user_agent(USER_AGENT)
+            .connect_timeout(CONNECT_WITHIN)
+            .timeout(ANSWER_WITHIN)
+            .redirect(reqwest::redirect::Policy::none());
+        if api_url.is_some() {
+            // Whoever names an address means to reach it, not a proxy of the surroundings.
+            http = http.no_proxy();
+        }
+        let http =
+            http.build().map_err(|_| Error::internal("the HTTP client for Discord could not be made"))?;
+        let mut authorization = HeaderValue::from_str(&format!("Bot {}", token.expose())).map_err(|_| {
+            Error::invalid("the Discord token holds characters that no token has: copy it again")
+        })?;
+        authorization.set_sensitive(true);
+        let base = format!("{}{API}", api_url.unwrap_or(DISCORD).trim_end_matches('/'));
+        let (limiter, storm) = Default::default();
+        let crowd = Crowd::of(ARRIVALS_PER_SECOND);
+        Ok(Self { http, base, authorization, limiter, crowd, storm, revoked: watch::Sender::new(false) })
+    }
+
+    /// Makes a call and reads its answer.
+    pub(super) async fn read<T: DeserializeOwned>(&self, call: Call) -> Result<T, Trouble> {
+        let body = self.call(call).await?;
+        serde_json::from_slice(&body).map_err(|_| match serde_json::from_slice::<IgnoredAny>(&body) {
+            Ok(_) => Trouble::Unreadable,
+            // A page for people, and no word of Discord's.
+            Err(_) => Trouble::Unreachable { reach: Reach::Action, why: PAGE.into() },
+        })
+    }
+
+    /// Makes a call, when Discord's limits let it; answers its body.
+    pub(super) async fn call(&self, call: Call) -> Result<Vec<u8>, Trouble> {
+        self.call_if(call, || true).await
+    }
+
+    /// The same, if it may still be made when Discord's limits let it: that can
+    /// take seconds, in which a chat goes to somebody else.
+    pub(super) async fn call_if(&self, call: Call, may: impl Fn() -> bool) -> Result<Vec<u8>, Trouble> {
+        if *self.revoked.borrow() {
+            return Err(Trouble::Unauthorized);
+        }
+        let permit = self.limiter.get_or_init(|| RateLimiter::new(CALLS_PER_SECOND)).acquire(call.endpoint());
+        let Ok(permit) = timeout(PERMIT_WITHIN, permit).await else {
+            return Err(Trouble::Limited { after: PERMIT_AGAIN, reach: Reach::Chat });
+        };
+        let Some(_inside) = self.crowd.enter().await else {
+            return Err(Trouble::Unreachable { reach: Reach::Bot, why: "Discord does not answer".into() });
+        };
+        if !may() {
+            return Err(Trouble::Withdrawn);
+        }
+        let mut request = self
+            .http
+            .request(call.method(), format!("{}/{}", self.base, call.path))
+            .header(AUTHORIZATION, self.authorization.clone());
+        if let Some(body) = &call.body {
+            request = request.json(body);
+        }
+        let answer = request.send().await.map_err(|error| read_failure(&error))?;
+        let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
+        permit.complete(limits(&headers));
+        let body = read_body(answer).await;
+        if (200..300).contains(&status) {
+            self.storm.is_over();
+            return body;
+        }
+        let changes = !matches!(call.method, Method::Get);
+        let trouble = read_trouble(status, &headers, &body.unwrap_or_default(), changes, &self.storm);
+        if matches!(trouble, Trouble::Unauthorized) {
+            self.revoked.send_replace(true);
+        }
+        Err(trouble)
+    }
+
+    /// Resolves when Discord does not take the token any more.
+    pub(super) async fn revoked(&self) {
+        let _ = self.revoked.subscribe().wait_for(|revoked| *revoked).await;
+    }
+}
+
+/// What a call that got no answer means.
+fn read_failure(error: &reqwest::Error) -> Trouble {
+    // Neither the error's own words: they can name more than people should see.
+    if error.is_connect() || error.is_builder() {
+        Trouble::Unreachable { reach: Reach::Bot, why: UNREACHABLE.into() }
+    } else if error.is_timeout() {
+        Trouble::Unknown { why: "Discord did not answer in time".into() }
+    } else {
+        Trouble::Unknown { why: "the connection to Discord broke".into() }
+    }
+}
+
+/// The body, up to what is sensible.
+async fn read_body(mut answer: reqwest::Response) -> Result<Vec<u8>, Trouble> {
+    let mut body = Vec::new();
+    loop {
+        match answer.chunk().await {
+            Ok(Some(chunk)) if body.len() + chunk.len() <= MAX_ANSWER => body.extend_from_slice(&chunk),
+            Ok(Some(_)) => return Err(Trouble::Unreadable),
+            Ok(None) => return Ok(body),
+            Err(error) => return Err(read_failure(&error)),
+        }
+    }
+}
+
+/// What an answer says of its bucket.
+fn limits(headers: &HeaderMap) -> Option<RateLimitHeaders> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let bucket = text(RateLimitHeaders::BUCKET)?.as_bytes().to_vec();
+    let limit = text(RateLimitHeaders::LIMIT)?.parse().ok()?;
+    let remaining = text(RateLimitHeaders::REMAINING)?.parse().ok()?;
+    let reset_after = wait_of(text(RateLimitHeaders::RESET_AFTER)?.parse().ok()?)?;
+    let reset_at = (Instant::now() + reset_after).into_std();
+    Some(RateLimitHeaders { bucket, limit, remaining, reset_at })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_of_a_channel_share_a_bucket() {
+        let path = |call: Call| call.endpoint().path;
+        assert_eq!(path(Call::patch("channels/1/messages/22", Value::Null)), "channels/1/messages/id");
+        assert_eq!(path(Call::get("channels/1/messages?after=5&limit=100")), "channels/1/messages");
+        assert_eq!(path(Call::get("channels/1")), "channels/1");
+        assert_eq!(path(Call::get("guilds/9/members/42")), "guilds/9/members/id");
+        assert_eq!(path(Call::get("users/@me")), "users/@me");
+    }
+
+    #[test]
+    fn an_answer_without_limits_says_nothing_of_them() {
+        let mut headers = HeaderMap::new();
+        assert!(limits(&headers).is_none());
+        for (name, value) in [
+            (RateLimitHeaders::BUCKET, "b"),
+            (RateLimitHeaders::LIMIT, "5"),
+            (RateLimitHeaders::REMAINING, "4"),
+            (RateLimitHeaders::RESET_AFTER, "4.25"),
+        ] {
+            headers.insert(name, value.parse().unwrap());
+        }
+        let read = limits(&headers).unwrap();
+        assert_eq!((read.limit, read.remaining), (5, 4));
+        headers.insert(RateLimitHeaders::RESET_AFTER, "1e17".parse().unwrap());
+        assert!(limits(&headers).is_some(), "no time is too long to be read");
+        headers.insert(RateLimitHeaders::RESET_AFTER, "-1".parse().unwrap());
+        assert!(limits(&headers).is_none());
+    }
+}

@@ -1,0 +1,400 @@
+//! An agent's actions, as calls.
+
+use super::cursor::NONCE;
+use super::descriptor::MAX_MESSAGE_CHARS;
+use super::pieces::{Step, parts, plan};
+use super::platform::NONCE_LIFE;
+use super::rest::Call;
+use super::trouble::{Trouble, code};
+use super::{Discord, address};
+use crate::platform::{Delivery, Outcome, Progress, Reach};
+use angelia_contract::action::Action;
+use angelia_core::error::{Error, Result};
+use angelia_core::secret::random_hex;
+use angelia_core::store::{ActionId, Cursor, Intake};
+use angelia_core::{clock, fail};
+use serde::Deserialize;
+use serde_json::json;
+use std::time::Duration;
+
+/// How soon a store that does not answer is asked again.
+const STORE_AGAIN: Duration = Duration::from_secs(1);
+/// How long the further messages of a text are tried for, once the first is out:
+/// an agent waits for the whole, and what it says next waits with it.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often the store is asked to note which messages a text takes.
+const KEEP_TRIES: u32 = 4;
+/// How often a piece is posted whose nonce Discord knows from one that is gone.
+const MAX_ANEW: u32 = 3;
+
+#[derive(Deserialize)]
+struct Posted {
+    id: String,
+    #[serde(default)]
+    content: Option<String>,
+}
+
+impl Posted {
+    /// Whether it shows this. Discord trims what it is given.
+    fn shows(&self, text: &str) -> bool {
+        let letters = |text: &str| text.chars().filter(|char| !char.is_whitespace()).collect::<String>();
+        self.content.as_ref().is_none_or(|content| letters(content) == letters(text))
+    }
+}
+
+impl Discord {
+    /// Performs an action in the channel it was checked for.
+    pub(super) async fn perform(&self, delivery: Delivery, channel: &str) -> Outcome {
+        let Delivery { id, action, progress, .. } = delivery;
+        let work = match self.nonce_prefix().await {
+            Ok(prefix) => Work { discord: self, channel, prefix, id, progress: &*progress },
+            Err(error) => return store_failed(&error),
+        };
+        let done = match action {
+            Action::Send { content, reply_to, .. } => work.send(&content, reply_to.as_deref()).await,
+            Action::Edit { message_id, content, .. } => work.edit(&message_id, &content).await,
+            other => Err(refused(format!("Discord has no {:?} here", other.op()))),
+        };
+        match done {
+            Ok(message_id) => Outcome::Sent { message_id, recorded: false },
+            Err(outcome) => outcome,
+        }
+    }
+
+    /// Says something of the connector's own. Tried once.
+    pub(super) async fn say(&self, channel: &str, text: &str, reply_to: Option<&str>) -> Result<(), Trouble> {
+        let text: String = text.chars().take(MAX_MESSAGE_CHARS as usize).collect();
+        self.rest.call(post(channel, &text, None, reply_to)).await.map(drop)
+    }
+
+    /// What nonces begin with: the same for all of a store's life, another for
+    /// every store. One that was made anew counts its actions from the start
+    /// while Discord still remembers what the old one said.
+    async fn nonce_prefix(&self) -> Result<&str> {
+        let prefix = self.nonce.get_or_try_init(|| async {
+            let cursors = self.store.cursors(&self.key).await?;
+            if let Some(known) = cursors.into_iter().find(|cursor| cursor.stream == NONCE) {
+                return Ok(known.position);
+            }
+            let minted = random_hex::<4>();
+            let cursor = Some(Cursor { stream: NONCE.into(), position: minted.clone() });
+            self.store.take_in(&self.key, vec![Intake { cursor, ..Intake::default() }]).await?;
+            Ok(minted)
+        });
+        prefix.await.map(String::as_str)
+    }
+}
+
+/// One action under way.
+struct Work<'a> {
+    discord: &'a Discord,
+    channel: &'a str,
+    prefix: &'a str,
+    id: ActionId,
+    progress: &'a dyn Progress,
+}
+
+impl Work<'_> {
+    /// Posts a text; answers the first message's id.
+    async fn send(&self, text: &str, reply_to: Option<&str>) -> Result<String, Outcome> {
+        let mut parts = parts(text).into_iter();
+        let first = parts.next().ok_or_else(|| refused("there is no text to send"))?;
+        fail::point("action_sending");
+        let message_id = self.post_first(&first, reply_to).await?;
+        self.discord.shown.put(&message_id, &first);
+        self.progress.first_part(&message_id);
+        let until = clock::mono() + PATIENCE;
+        let mut pieces = self.pieces_so_far(&message_id, parts.len()).await;
+        let posted = pieces.len();
+        for (index, text) in parts.enumerate().skip(posted) {
+            pieces.push(self.post_further(&message_id, index + 1, &text, until).await?);
+            self.keep(&message_id, &pieces).await;
+        }
+        Ok(message_id)
+    }
+
+    /// The further pieces that an earlier attempt at this text has posted. Where the
+    /// store does not tell, they are found by their nonces while Discord knows those.
+    async fn pieces_so_far(&self, message_id: &str, wanted: usize) -> Vec<String> {
+        let Discord { store, key, .. } = self.discord;
+        if wanted == 0 {
+            return Vec::new();
+        }
+        let pieces = store.pieces(key, self.channel, message_id).await.unwrap_or_default();
+        pieces.into_iter().take(wanted).collect()
+    }
+
+    async fn post_first(&self, text: &str, reply_to: Option<&str>) -> Result<String, Outcome> {
+        let mut answer = self.call(self.post_with_own_nonce(text, reply_to)).await;
+        let about_reference =
+            |trouble: &Trouble| trouble.is(code::INVALID_FORM) || trouble.is(code::CANNOT_READ_ANSWERED);
+        if reply_to.is_some() && answer.as_ref().is_err_and(about_reference) {
+            // What is said is worth more than what it refers to.
+            self.may_go_on().await?;
+            answer = self.call(self.post_with_own_nonce(text, None)).await;
+        }
+        posted(&answer.map_err(|trouble| trouble.outcome())?).map(|posted| posted.id)
+    }
+
+    /// Makes a message and its further pieces show a text.
+    async fn edit(&self, message_id: &str, text: &str) -> Result<String, Outcome> {
+        if address::snowflake(message_id).is_none() {
+            return Err(refused("there is no such message of yours in this chat"));
+        }
+        let parts = parts(text);
+        if parts.is_empty() {
+            return Err(refused("there is no text to show"));
+        }
+        let Discord { store, key, .. } = self.discord;
+        let known = store.pieces(key, self.channel, message_id).await;
+        let mut pieces = known.map_err(|error| store_failed(&error))?;
+        fail::point("action_sending");
+        let until = clock::mono() + PATIENCE;
+        for step in plan(message_id, &pieces, parts) {
+            match step {
+                Step::Edit { part: 0, text, .. } => {
+                    self.edit_first(message_id, &text).await?;
+                    self.progress.first_part(message_id);
+                }
+                Step::Edit { part, message_id: piece, text } => {
+                    if let Some(instead) = self.edit_further(message_id, part, &piece, &text, until).await? {
+                        pieces[part - 1] = instead;
+                        self.keep(message_id, &pieces).await;
+                    }
+                }
+                Step::Post { part, text } => {
+                    pieces.push(self.post_further(message_id, part, &text, until).await?);
+                    self.keep(message_id, &pieces).await;
+                }
+                Step::Delete { part, message_id: piece } => {
+                    self.delete(&piece, until).await?;
+                    self.discord.shown.gone(message_id, part);
+                    pieces.retain(|known| *known != piece);
+                    self.keep(message_id, &pieces).await;
+                }
+            }
+        }
+        Ok(message_id.to_owned())
+    }
+
+    async fn edit_first(&self, message_id: &str, text: &str) -> Result<(), Outcome> {
+        let Discord { shown, .. } = self.discord;
+        if shown.is(message_id, text) {
+            return Ok(());
+        }
+        shown.forget(message_id);
+        self.call(self.patch(message_id, text)).await.map_err(|trouble| trouble.outcome())?;
+        shown.put(message_id, text);
+        Ok(())
+    }
+
+    /// Edits a further piece; one that somebody deleted is posted anew, and its id answered.
+    async fn edit_further(
+        &self,
+        first: &str,
+        part: usize,
+        piece: &str,
+        text: &str,
+        until: clock::Mono,
+    ) -> Result<Option<String>, Outcome> {
+        let Discord { shown, .. } = self.discord;
+        if shown.is(piece, text) {
+            return Ok(None);
+        }
+        shown.forget(piece);
+        match self.further(self.patch(piece, text), until).await? {
+            Ok(_) => {
+                shown.put(piece, text);
+                Ok(None)
+            }
+            Err(gone) if gone.is(code::UNKNOWN_MESSAGE) => {
+                shown.gone(first, part);
+                self.post_further(first, part, text, until).await.map(Some)
+            }
+            Err(trouble) => Err(trouble.outcome()),
+        }
+    }
+
+    /// Posts the `part`-th piece of the text that begins with `first`. One that an
+    /// earlier attempt posted, of which nobody here knows, is found by its nonce
+    /// and shows this text from then on.
+    async fn post_further(
+        &self,
+        first: &str,
+        part: usize,
+        text: &str,
+        until: clock::Mono,
+    ) -> Result<String, Outcome> {
+        let Discord { shown, .. } = self.discord;
+        for _ in 0..MAX_ANEW {
+            let nonce = piece_nonce(first, part, shown.times_gone(first, part));
+            let answer = self.further(post(self.channel, text, Some(nonce), None), until).await?;
+            let posted = posted(&answer.map_err(|trouble| trouble.outcome())?)?;
+            if !posted.shows(text) {
+                match self.further(self.patch(&posted.id, text), until).await? {
+                    Ok(_) => {}
+                    Err(gone) if gone.is(code::UNKNOWN_MESSAGE) => {
+                        shown.gone(first, part);
+                        continue;
+                    }
+                    Err(trouble) => return Err(trouble.outcome()),
+                }
+            }
+            shown.put(&posted.id, text);
+            return Ok(posted.id);
+        }
+        Err(Outcome::Unknown { why: "Discord names a message that is not there".into() })
+    }
+
+    async fn delete(&self, piece: &str, until: clock::Mono) -> Result<(), Outcome> {
+        self.discord.shown.forget(piece);
+        let call = Call::delete(format!("channels/{}/messages/{piece}", self.channel));
+        match self.further(call, until).await? {
+            Ok(_) => Ok(()),
+            // It is gone, which is all that was wanted.
+            Err(gone) if gone.is(code::UNKNOWN_MESSAGE) => Ok(()),
+            Err(trouble) => Err(trouble.outcome()),
+        }
+    }
+
+    /// A call after the first: what Discord asks to wait for is waited for here,
+    /// because the beginning is out already. An outer error ends the action. What
+    /// may have been done is not done again when its nonce may be forgotten.
+    async fn further(&self, call: Call, until: clock::Mono) -> Result<Result<Vec<u8>, Trouble>, Outcome> {
+        let (mut begun, mut doubt) = (None, None);
+        loop {
+            self.may_go_on().await?;
+            let known_until = *begun.get_or_insert_with(clock::mono) + NONCE_LIFE;
+            let is_late = || doubt.is_some() && clock::mono() >= known_until;
+            let may = || !is_late() && self.progress.still_allowed();
+            let trouble = match self.discord.rest.call_if(call.clone(), may).await {
+                Err(Trouble::Withdrawn) if is_late() => None,
+                Err(trouble) if !matches!(trouble, Trouble::Refused { .. } | Trouble::Withdrawn) => {
+                    Some(trouble)
+                }
+                done => return Ok(done),
+            };
+            let pause = trouble.as_ref().map_or(Duration::MAX, Trouble::pause);
+            let outcome = trouble.map(|trouble| trouble.outcome());
+            match &outcome {
+                Some(Outcome::Unknown { .. }) => doubt = outcome.clone(),
+                // Nobody else shall call into it meanwhile.
+                Some(Outcome::Later { reach, .. }) => self.progress.pause(*reach, pause),
+                _ => {}
+            }
+            if pause >= until.since(clock::mono()) {
+                return Err(doubt.or(outcome).unwrap_or_else(|| Trouble::Withdrawn.outcome()));
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// To be asked before every call but the first.
+    async fn may_go_on(&self) -> Result<(), Outcome> {
+        match self.progress.next_call().await {
+            true => Ok(()),
+            false => Err(Trouble::Withdrawn.outcome()),
+        }
+    }
+
+    /// Makes a call, if its sender may still write there when its turn comes.
+    async fn call(&self, call: Call) -> Result<Vec<u8>, Trouble> {
+        self.discord.rest.call_if(call, || self.progress.still_allowed()).await
+    }
+
+    fn post_with_own_nonce(&self, text: &str, reply_to: Option<&str>) -> Call {
+        post(self.channel, text, Some(nonce(self.prefix, self.id)), reply_to)
+    }
+
+    fn patch(&self, message_id: &str, text: &str) -> Call {
+        let body = json!({ "content": text, "allowed_mentions": { "parse": [] } });
+        Call::patch(format!("channels/{}/messages/{message_id}", self.channel), body)
+    }
+
+    /// Notes the further pieces. Should that fail, a later edit finds them by their
+    /// nonces for as long as Discord knows those, and afterwards leaves them behind.
+    async fn keep(&self, message_id: &str, pieces: &[String]) {
+        let Discord { store, key, .. } = self.discord;
+        for tries in 1..=KEEP_TRIES {
+            let Err(error) = store.keep_pieces(key, self.channel, message_id, pieces.to_vec()).await else {
+                return;
+            };
+            tracing::warn!(bot = &*key.bot, message_id, tries, %error, "the pieces of a message are not noted");
+            if tries < KEEP_TRIES {
+                tokio::time::sleep(STORE_AGAIN).await;
+            }
+        }
+    }
+}
+
+/// The call that posts a text: nobody is pinged by what an agent writes, and
+/// the same nonce posts it once.
+fn post(channel: &str, text: &str, nonce: Option<String>, reply_to: Option<&str>) -> Call {
+    let mut body = json!({ "content": text, "allowed_mentions": { "parse": [], "replied_user": false } });
+    if let Some(nonce) = nonce {
+        body["nonce"] = nonce.into();
+        body["enforce_nonce"] = true.into();
+    }
+    if let Some(answered) = reply_to.filter(|id| address::snowflake(id).is_some()) {
+        // The answer survives what it answers.
+        body["message_reference"] = json!({ "message_id": answered, "fail_if_not_exists": false });
+    }
+    Call::post(format!("channels/{channel}/messages"), Some(body))
+}
+
+/// The key of an action's message, 25 characters at most: the store's prefix, the action.
+fn nonce(prefix: &str, id: ActionId) -> String {
+    format!("{prefix}{:x}", id.0 & 0xff_ffff_ffff)
+}
+
+/// The key of a further piece, whichever action posts it: the message that the
+/// text begins with, the part, and how often one was there and went. No action's
+/// key begins with this letter.
+fn piece_nonce(first: &str, part: usize, gone: u32) -> String {
+    format!("p{:x}.{:x}.{:x}", address::snowflake(first).unwrap_or_default(), part & 0xfff, gone & 0xff)
+}
+
+fn posted(answer: &[u8]) -> Result<Posted, Outcome> {
+    serde_json::from_slice(answer).map_err(|_| Trouble::Unreadable.outcome())
+}
+
+fn refused(why: impl Into<String>) -> Outcome {
+    Outcome::Refused { why: why.into() }
+}
+
+/// What a failure of the store means: nothing was sent.
+fn store_failed(error: &Error) -> Outcome {
+    let why = format!("the connector's store does not answer: {error}");
+    Outcome::Later { after: STORE_AGAIN, reach: Reach::Action, why }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nonce_is_short_and_one_of_its_own() {
+        let longest =
+            [nonce("12345678", ActionId(i64::MAX)), piece_nonce(&u64::MAX.to_string(), 0xfff, 0xff)];
+        assert!(longest.iter().all(|nonce| nonce.len() <= 25), "{longest:?}");
+        let made = [
+            nonce("ab", ActionId(1)),
+            nonce("ab", ActionId(0x11)),
+            nonce("ac", ActionId(1)),
+            piece_nonce("17", 1, 0),
+            piece_nonce("17", 1, 1),
+            piece_nonce("17", 0x11, 0),
+            piece_nonce("18", 1, 0),
+        ];
+        assert_eq!(made.iter().collect::<std::collections::HashSet<_>>().len(), made.len());
+    }
+
+    #[test]
+    fn what_discord_trims_is_still_shown() {
+        let shows = |content: Option<&str>, text: &str| {
+            Posted { id: "1".into(), content: content.map(str::to_owned) }.shows(text)
+        };
+        assert!(shows(Some("a b"), " a b\n") && shows(None, "a"));
+        assert!(!shows(Some("a"), "a b"));
+    }
+}

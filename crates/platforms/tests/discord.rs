@@ -1,0 +1,16 @@
+//! Discord against a stand-in that real clients accept, over a real store.
+
+#![allow(clippy::unwrap_used, reason = "tests: a failed expectation is a panic")]
+
+#[path = "discord/lifeline.rs"]
+mod lifeline;
+#[path = "discord/linking.rs"]
+mod linking;
+#[path = "discord/outage.rs"]
+mod outage;
+#[path = "discord/receive.rs"]
+mod receive;
+#[path = "discord/send.rs"]
+mod send;
+#[path = "discord/world.rs"]
+mod world;

@@ -1,0 +1,297 @@
+//! A stand-in, a store, and a bot between them that can be stopped, killed and started.
+
+use angelia_contract::action::Action;
+use angelia_contract::event::Event;
+use angelia_core::admission::{Admitted, Allow, DropReason, Known, Observed, Policy, Route, Routes, admit};
+use angelia_core::audit::Actor;
+use angelia_core::directory::BotKey;
+use angelia_core::egress::Target;
+use angelia_core::error::Result;
+use angelia_core::inbox::{Entry, InstanceId, Quota, Seq};
+use angelia_core::secret::Secret;
+use angelia_core::store::{ActionId, Announce, Later, Line, NewGateway, Store};
+use angelia_engines::store::sqlite::Sqlite;
+use angelia_platforms::discord::{Config, Discord};
+use angelia_platforms::{
+    Admit, Delivery, Desk, Linking, Outcome, Platform, Progress, Reach, Seal, Stop, Which,
+};
+use angelia_testkit::discord::FakeDiscord;
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+
+/// Long enough for whatever should happen soon on a busy machine.
+pub(crate) const SOON: Duration = Duration::from_secs(30);
+
+pub(crate) struct World {
+    pub(crate) fake: FakeDiscord,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) instance: InstanceId,
+    pub(crate) door: Arc<Door>,
+    /// What actions under way asked others to wait for.
+    pub(crate) pauses: Pauses,
+    running: Option<Running>,
+    folder: TempDir,
+}
+
+type Pauses = Arc<Mutex<Vec<(Reach, Duration)>>>;
+
+struct Running {
+    discord: Arc<Discord>,
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+struct Deaf;
+
+impl Announce for Deaf {
+    fn appended(&self, _instance: InstanceId, _entry: Entry, _ahead: bool) {}
+    fn removed(&self, _instance: InstanceId, _seqs: &[Seq]) {}
+    fn revised(&self, _instance: InstanceId, _entry: Entry) {}
+    fn line(&self, _line: &Line) {}
+}
+
+impl World {
+    /// A stand-in with these options and a bot that is not started yet.
+    pub(crate) async fn new(options: Value) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let fake = FakeDiscord::start(folder.path(), &options).await;
+        let store: Arc<dyn Store> =
+            Arc::new(Sqlite::open(&folder.path().join("data"), Quota::default(), Arc::new(Deaf)).unwrap());
+        store.create_tenant("acme", None, &Actor::operator()).await.unwrap();
+        let gateway = NewGateway {
+            tenant: "acme".into(),
+            gateway_id: "gw".into(),
+            instance: None,
+            sealed_secret: vec![7],
+            wake_url: None,
+            display_name: None,
+            subject: None,
+        };
+        let instance = store.create_gateway(gateway, &Actor::operator()).await.unwrap().instance;
+        let place = Mutex::new("discord:*".into());
+        let door = Arc::new(Door { instance, place, dropped: Mutex::default(), linked: Mutex::default() });
+        Self { fake, store, instance, door, pauses: Arc::default(), running: None, folder }
+    }
+
+    /// The same with the bot started and heard from.
+    pub(crate) async fn started(options: Value) -> Self {
+        let mut world = Self::new(options).await;
+        world.start();
+        world.until("the bot hears", |world| world.count("identifies") == 1).await;
+        world
+    }
+
+    pub(crate) fn config(&self) -> Config {
+        Config {
+            id: self.fake.bot_id().to_owned(),
+            name: "main".into(),
+            token: Secret::new(self.fake.token()),
+            api_url: Some(self.fake.url().to_owned()),
+            gateway_url: Some(self.fake.gateway_url().to_owned()),
+        }
+    }
+
+    pub(crate) fn start(&mut self) {
+        self.start_with(self.config());
+    }
+
+    pub(crate) fn start_with(&mut self, config: Config) {
+        let discord = Discord::new(config, self.store.clone()).unwrap();
+        let (stop, stopped) = Stop::new();
+        let desk = Desk {
+            store: self.store.clone(),
+            admit: self.door.clone(),
+            seal: Arc::new(Plain),
+            source_flags: false,
+            public_url: "http://127.0.0.1".into(),
+            stop: stopped,
+        };
+        let task = tokio::spawn(discord.clone().listen(desk));
+        self.running = Some(Running { discord, stop, task });
+    }
+
+    /// Stops the bot as a server that ends does.
+    pub(crate) async fn stop(&mut self) {
+        let Running { stop, task, .. } = self.running.take().unwrap();
+        stop.send_replace(true);
+        tokio::time::timeout(SOON, task).await.expect("it stops").unwrap();
+    }
+
+    /// Ends the bot in the middle of whatever it does.
+    pub(crate) async fn kill(&mut self) {
+        let Running { task, .. } = self.running.take().unwrap();
+        task.abort();
+        let _ = task.await;
+    }
+
+    /// The store's file, past the store.
+    pub(crate) fn raw(&self) -> rusqlite::Connection {
+        rusqlite::Connection::open(self.folder.path().join("data/angelia.db")).unwrap()
+    }
+
+    pub(crate) fn bot(&self) -> Arc<Discord> {
+        self.running.as_ref().unwrap().discord.clone()
+    }
+
+    pub(crate) fn key(&self) -> BotKey {
+        BotKey::new("discord", self.fake.bot_id())
+    }
+
+    /// One of the bot's own counts.
+    pub(crate) fn count(&self, what: &str) -> u64 {
+        self.bot().health().unwrap().counts.get(what).copied().unwrap_or_default()
+    }
+
+    pub(crate) async fn until(&self, what: &str, mut enough: impl FnMut(&Self) -> bool) {
+        let deadline = Instant::now() + SOON;
+        while !enough(self) {
+            assert!(Instant::now() < deadline, "not in time: {what}; {:?}", self.bot().health());
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Everything in the inbox.
+    pub(crate) async fn events(&self) -> Vec<Event> {
+        let entries = self.store.load(self.instance, Seq(0), 10_000).await.unwrap();
+        entries.iter().map(|entry| serde_json::from_slice(&entry.body).unwrap()).collect()
+    }
+
+    pub(crate) async fn until_events(&self, count: usize) -> Vec<Event> {
+        let deadline = Instant::now() + SOON;
+        loop {
+            let events = self.events().await;
+            if events.len() >= count {
+                assert_eq!(events.len(), count, "{:?}", texts(&events));
+                return events;
+            }
+            let health = self.bot().health();
+            assert!(Instant::now() < deadline, "{} of {count} came; {health:?}", events.len());
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Waits until at least so many came.
+    pub(crate) async fn until_at_least(&self, count: usize) {
+        let deadline = Instant::now() + SOON;
+        while self.events().await.len() < count {
+            assert!(Instant::now() < deadline, "less than {count} came; {:?}", self.bot().health());
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Gives the bot an action; answers what came of it.
+    pub(crate) async fn deliver(&self, id: i64, target: Target, action: Action) -> Outcome {
+        let progress = Arc::new(Hand(self.pauses.clone()));
+        let delivery = Delivery { id: ActionId(id), target, action, progress };
+        self.bot().deliver(delivery).await
+    }
+}
+
+pub(crate) fn texts(events: &[Event]) -> Vec<&str> {
+    events.iter().map(|event| event.text.as_str()).collect()
+}
+
+pub(crate) fn send(chat_id: &str, content: &str, reply_to: Option<&str>) -> Action {
+    Action::Send {
+        chat_id: chat_id.into(),
+        content: content.into(),
+        reply_to: reply_to.map(str::to_owned),
+        metadata: Default::default(),
+    }
+}
+
+pub(crate) fn edit(chat_id: &str, message_id: &str, content: &str) -> Action {
+    Action::Edit {
+        chat_id: chat_id.into(),
+        message_id: message_id.into(),
+        content: content.into(),
+        metadata: Default::default(),
+    }
+}
+
+/// Lets every further call through.
+struct Hand(Pauses);
+
+impl Progress for Hand {
+    fn first_part(&self, _message_id: &str) {}
+
+    fn next_call(&self) -> BoxFuture<'_, bool> {
+        Box::pin(async { true })
+    }
+
+    fn pause(&self, reach: Reach, pause: Duration) {
+        self.0.lock().unwrap().push((reach, pause));
+    }
+
+    fn still_allowed(&self) -> bool {
+        true
+    }
+}
+
+struct Plain;
+
+impl Seal for Plain {
+    fn seal(&self, text: &str, bound_to: &str) -> Result<Vec<u8>> {
+        Ok(format!("{bound_to}|{text}").into_bytes())
+    }
+}
+
+/// Everything in one place, at first all of Discord, is acme's, whose one instance gets it.
+pub(crate) struct Door {
+    instance: InstanceId,
+    pub(crate) place: Mutex<String>,
+    pub(crate) dropped: Mutex<Vec<(String, DropReason)>>,
+    pub(crate) linked: Mutex<Vec<Linking>>,
+}
+
+impl Known for &Door {
+    fn fronting(&self, _tenant: &str, _platform: &str, _bot: &str) -> Vec<InstanceId> {
+        vec![self.instance]
+    }
+
+    fn default_instance(&self, _tenant: &str) -> Option<InstanceId> {
+        Some(self.instance)
+    }
+
+    fn is_served(&self, _instance: InstanceId) -> bool {
+        true
+    }
+
+    fn policy(&self, _instance: InstanceId, _platform: &str) -> Policy {
+        Policy::default()
+    }
+}
+
+impl Admit for Door {
+    fn decide(&self, observed: Observed<'_>) -> Result<Admitted, DropReason> {
+        let route = Route {
+            place: self.place.lock().unwrap().parse().unwrap(),
+            bot: None,
+            tenant: "acme".into(),
+            instance: None,
+            allow: Allow::Any,
+            free: false,
+        };
+        admit(&Routes::new(vec![route]), &self, observed)
+    }
+
+    fn dropped(&self, _observed: Observed<'_>, which: Which<'_>, reason: DropReason) {
+        self.dropped.lock().unwrap().push((which.message_id.to_owned(), reason));
+    }
+
+    fn link(&self, typed: Linking) -> Later<'_, String> {
+        let answer = format!("{} administrator: {}", typed.place, typed.administrator);
+        self.linked.lock().unwrap().push(typed);
+        Box::pin(async { Ok(answer) })
+    }
+
+    fn moved<'a>(&'a self, _bot: &'a BotKey, _from: &'a str, _to: &'a str) -> Later<'a, ()> {
+        unreachable!("nothing moves on Discord")
+    }
+}
