@@ -1,0 +1,25 @@
+//! What gateways are told of Telegram.
+
+use super::NAME;
+use angelia_contract::descriptor::Descriptor;
+use angelia_contract::length::LenUnit;
+
+/// What Telegram takes in one message, in UTF-16 units. Longer texts are cut here.
+const MAX_UNITS: u32 = 4096;
+
+/// Telegram's descriptor. The dialect is the one gateways know for it; what
+/// they write is read as Markdown and sent as entities.
+pub fn descriptor() -> Descriptor {
+    Descriptor {
+        platform: NAME.into(),
+        label: "Telegram".into(),
+        max_message_length: MAX_UNITS,
+        supports_edit: true,
+        markdown_dialect: "markdown_v2".into(),
+        len_unit: LenUnit::Utf16,
+        emoji: "✈️".into(),
+        platform_hint: "A Telegram chat. Markdown is shown; files that people send cannot be fetched.".into(),
+        supported_ops: ["send", "edit", "typing", "get_chat_info"].map(String::from).to_vec(),
+        ..Descriptor::default()
+    }
+}

@@ -1,0 +1,347 @@
+//! Listening: who the bot is, and its updates, asked for one batch after the other.
+
+use super::address::Me;
+use super::api::{CALL_WITHIN, Failure};
+use super::parse::{Raw, User};
+use super::{Ingest, STREAM, Telegram};
+use crate::desk::Desk;
+use crate::health::BotState;
+use angelia_core::clock;
+use angelia_core::secret::random_bytes;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The updates that are asked for; others are not for us, and Telegram keeps
+/// the last choice for good.
+pub(super) const KINDS: [&str; 5] =
+    ["message", "edited_message", "channel_post", "edited_channel_post", "my_chat_member"];
+
+/// How long Telegram holds a question for updates when there are none.
+const HELD_FOR: Duration = Duration::from_secs(30);
+/// Updates asked for at once: Telegram's most.
+const BATCH: usize = 100;
+/// Pause after an empty answer that was not held, so that it is not asked in circles.
+const BREATH: Duration = Duration::from_millis(500);
+/// How soon a store that did not commit is tried again.
+const STORE_AGAIN: Duration = Duration::from_secs(1);
+/// The first and the longest pause while Telegram does not answer.
+const LEAST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// The longest pause while somebody else polls: each question cuts theirs off.
+const LONGEST_CONFLICT: Duration = Duration::from_secs(60);
+
+/// The longest pause before a bot that Telegram does not know asks again who it
+/// is: @BotFather may have it back.
+const LONGEST_STOP: Duration = Duration::from_secs(300);
+
+const BAD_TOKEN: &str = "Telegram does not know this token: ask @BotFather for the bot's token (/mybots, API Token), \
+put it into the configuration and restart; if it is right, the bot is asked for again every few minutes and comes back \
+by itself";
+const OTHER_POLLER: &str = "another program polls this bot: stop it, or take another token for one of the two \
+(@BotFather, /revoke, makes the old token useless)";
+
+/// A pause that grows.
+pub(super) struct Backoff {
+    next: Duration,
+    most: Duration,
+}
+
+impl Backoff {
+    /// Grows up to `most`.
+    pub(super) fn up_to(most: Duration) -> Self {
+        Self { next: LEAST_PAUSE, most }
+    }
+
+    /// The next pause, somewhere in its upper half: many that failed together
+    /// do not come back together.
+    fn pause(&mut self) -> Duration {
+        let pause = self.next;
+        self.next = (pause * 2).min(self.most);
+        let [byte] = random_bytes::<1>();
+        pause / 2 + pause.mul_f64(f64::from(byte) / 510.0)
+    }
+
+    /// Waits; `false` if it is time to stop.
+    pub(super) async fn wait(&mut self, desk: &Desk) -> bool {
+        let pause = self.pause();
+        sleep(desk, pause).await
+    }
+}
+
+/// Waits; `false` if it is time to stop.
+pub(super) async fn sleep(desk: &Desk, pause: Duration) -> bool {
+    tokio::select! {
+        () = desk.stop.wait() => false,
+        () = tokio::time::sleep(pause) => true,
+    }
+}
+
+impl Telegram {
+    /// Listens until the desk says stop.
+    pub(super) async fn run(self: &Arc<Self>, desk: &Desk) {
+        // Whoever listens first says whom to ask; it is the same for all.
+        let _ = self.admit.set(desk.admit.clone());
+        if let Some(me) = self.introduce(desk).await {
+            match self.config.ingest {
+                Ingest::Poll => self.poll(desk, &me).await,
+                Ingest::Webhook => self.keep_webhook(desk).await,
+            }
+        }
+        desk.stop.wait().await;
+    }
+
+    /// Asks who the bot is, until it is known; `None` if that is in vain.
+    async fn introduce(&self, desk: &Desk) -> Option<Me> {
+        let mut backoff = Backoff::up_to(LONGEST_PAUSE);
+        loop {
+            match self.api.call::<User>("getMe", &json!({})).await {
+                Ok(user) if user.id.to_string() == self.config.id => {
+                    let me = Me { id: user.id, username: user.username.unwrap_or_default() };
+                    return Some(self.me.get_or_init(|| me).clone());
+                }
+                Ok(user) => {
+                    let why = format!(
+                        "the token belongs to bot {}, the configuration says {}: correct one of the two and restart",
+                        user.id, self.config.id
+                    );
+                    tracing::error!(bot = %self.config.name, %why, "a Telegram bot gave up");
+                    self.pulse.stopped(why);
+                    return None;
+                }
+                Err(Failure::Unauthorized) => {
+                    if !self.until_known(desk).await {
+                        return None;
+                    }
+                    continue;
+                }
+                Err(failure) => self.fell_silent(&failure.to_string()),
+            }
+            if !backoff.wait(desk).await {
+                return None;
+            }
+        }
+    }
+
+    /// Telegram does not know the token: says so, and asks from time to time
+    /// whether it does; `false` if it is time to stop.
+    pub(super) async fn until_known(&self, desk: &Desk) -> bool {
+        tracing::error!(bot = %self.config.name, why = BAD_TOKEN, "a Telegram bot stopped");
+        self.pulse.stopped(BAD_TOKEN);
+        let mut backoff = Backoff::up_to(LONGEST_STOP);
+        while backoff.wait(desk).await {
+            if self.api.call::<User>("getMe", &json!({})).await.is_ok() {
+                tracing::info!(bot = %self.config.name, "Telegram knows the bot again");
+                return true;
+            }
+        }
+        false
+    }
+
+    async fn poll(self: &Arc<Self>, desk: &Desk, me: &Me) {
+        let Some(mut offset) = self.position(desk).await else { return };
+        if !self.without_webhook(desk).await {
+            return;
+        }
+        let mut line = Line::default();
+        loop {
+            let asked_at = clock::mono();
+            let updates = tokio::select! {
+                () = desk.stop.wait() => return,
+                updates = self.updates(offset, line.limit) => updates,
+            };
+            match updates {
+                Ok(updates) => {
+                    self.pulse.heard();
+                    let numbered = updates.iter().any(|update| update.id.is_some());
+                    let empty = updates.is_empty();
+                    if numbered || empty {
+                        line.clear();
+                    }
+                    // What comes next is what follows the last one, even if that
+                    // is less: after a week of silence numbers start anywhere.
+                    let next = next_offset(offset, &updates);
+                    if !self.take_all(desk, me, updates.into()).await {
+                        return;
+                    }
+                    offset = next;
+                    let goes_on = match empty {
+                        true if clock::mono().since(asked_at) < BREATH => sleep(desk, BREATH).await,
+                        // Without numbers the same may come again at once, and for ever.
+                        false if !numbered => line.backoff.wait(desk).await,
+                        _ => true,
+                    };
+                    if !goes_on {
+                        return;
+                    }
+                }
+                Err(failure) => {
+                    if !self.failed(desk, failure, &mut line).await {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn updates(&self, offset: Option<i64>, limit: usize) -> Result<Vec<Raw>, Failure> {
+        // Whoever has not heard yet asks for an answer at once: it tells that all is well.
+        let held_for = if self.pulse.health().state == BotState::Up { HELD_FOR } else { Duration::ZERO };
+        let mut question = json!({ "timeout": held_for.as_secs(), "limit": limit, "allowed_updates": KINDS });
+        if let Some(offset) = offset {
+            question["offset"] = offset.into();
+        }
+        let within = held_for + CALL_WITHIN;
+        let updates: Vec<Box<RawValue>> = self.api.call_within("getUpdates", &question, within).await?;
+        Ok(updates.into_iter().map(Raw::from).collect())
+    }
+
+    /// Takes a batch in, however long the store refuses to commit: nothing is
+    /// read on before. `false` if it is time to stop.
+    async fn take_all(self: &Arc<Self>, desk: &Desk, me: &Me, mut line: VecDeque<Raw>) -> bool {
+        let _turn = self.reading.lock().await;
+        while let Err(error) = self.take(desk, me, &mut line).await {
+            tracing::error!(bot = %self.config.name, %error, "updates wait to be committed");
+            self.pulse.down(format!("what was received could not be committed: {error}"));
+            if !sleep(desk, STORE_AGAIN).await {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Does what a failed question calls for; `false` if there will be no other.
+    async fn failed(&self, desk: &Desk, failure: Failure, line: &mut Line) -> bool {
+        match failure {
+            Failure::Unauthorized => self.until_known(desk).await,
+            Failure::RetryAfter(pause) => {
+                self.fell_silent(&failure.to_string());
+                sleep(desk, pause).await
+            }
+            Failure::Conflict(why) if why.contains("webhook") => {
+                self.fell_silent(
+                    "a webhook was set for this bot, so it cannot be polled: it is taken away again",
+                );
+                line.conflict.wait(desk).await && self.without_webhook(desk).await
+            }
+            Failure::Conflict(_) => {
+                self.pulse.count("conflicts");
+                self.fell_silent(OTHER_POLLER);
+                line.conflict.wait(desk).await
+            }
+            failure => {
+                // It may have been too much at once: too large, or too slow on its way.
+                if matches!(failure, Failure::Unknown(_)) {
+                    line.limit = (line.limit / 2).max(1);
+                }
+                self.fell_silent(&failure.to_string());
+                line.backoff.wait(desk).await
+            }
+        }
+    }
+
+    /// How far the updates were read before, as the store has it.
+    async fn position(&self, desk: &Desk) -> Option<Option<i64>> {
+        loop {
+            match desk.store.cursors(&self.bot).await {
+                Ok(cursors) => {
+                    let cursor = cursors.into_iter().find(|cursor| cursor.stream == STREAM);
+                    return Some(cursor.and_then(|cursor| cursor.position.parse().ok()));
+                }
+                Err(error) => self.fell_silent(&error.to_string()),
+            }
+            if !sleep(desk, STORE_AGAIN).await {
+                return None;
+            }
+        }
+    }
+
+    /// Makes sure that updates wait to be asked for; `false` if it is time to stop.
+    async fn without_webhook(&self, desk: &Desk) -> bool {
+        let mut backoff = Backoff::up_to(LONGEST_PAUSE);
+        loop {
+            match self.api.call::<Value>("deleteWebhook", &json!({ "drop_pending_updates": false })).await {
+                Ok(_) => return true,
+                Err(Failure::Unauthorized) => {
+                    if !self.until_known(desk).await {
+                        return false;
+                    }
+                    continue;
+                }
+                Err(failure) => self.fell_silent(&failure.to_string()),
+            }
+            if !backoff.wait(desk).await {
+                return false;
+            }
+        }
+    }
+
+    /// Says once what is wrong, as long as it is the same thing.
+    pub(super) fn fell_silent(&self, why: &str) {
+        if self.pulse.health().why.as_deref() != Some(why) {
+            tracing::warn!(bot = %self.config.name, why, "a Telegram bot does not hear");
+        }
+        self.pulse.down(why);
+    }
+}
+
+/// How patient a poller is at the moment.
+struct Line {
+    backoff: Backoff,
+    conflict: Backoff,
+    /// Updates asked for at once.
+    limit: usize,
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        let (backoff, conflict) = (Backoff::up_to(LONGEST_PAUSE), Backoff::up_to(LONGEST_CONFLICT));
+        Self { backoff, conflict, limit: BATCH }
+    }
+}
+
+impl Line {
+    fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+/// What to ask for after these. Where none has a number, one is passed over:
+/// the same would come again for ever.
+fn next_offset(offset: Option<i64>, updates: &[Raw]) -> Option<i64> {
+    let last = updates.iter().rev().find_map(|update| update.id);
+    match last {
+        Some(last) => last.checked_add(1),
+        None if updates.is_empty() => offset,
+        None => offset.map(|offset| offset.saturating_add(1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_offset_follows_the_last_update_wherever_it_is() {
+        let raw = |id: Option<i64>| Raw { id, json: String::new() };
+        assert_eq!(next_offset(None, &[]), None);
+        assert_eq!(next_offset(Some(9), &[]), Some(9));
+        assert_eq!(next_offset(Some(9), &[raw(Some(9)), raw(Some(12))]), Some(13));
+        assert_eq!(next_offset(Some(900), &[raw(Some(4)), raw(Some(5))]), Some(6), "numbers started anew");
+        assert_eq!(next_offset(Some(9), &[raw(Some(9)), raw(None)]), Some(10));
+        assert_eq!(next_offset(Some(9), &[raw(None)]), Some(10), "not the same for ever");
+        assert_eq!(next_offset(None, &[raw(None)]), None);
+    }
+
+    #[test]
+    fn pauses_grow_to_their_most() {
+        let mut backoff = Backoff::up_to(LONGEST_PAUSE);
+        for expected in [1, 2, 4, 8, 16, 30, 30] {
+            let pause = backoff.pause();
+            let most = Duration::from_secs(expected);
+            assert!(pause >= most / 2 && pause <= most, "{pause:?} of {most:?}");
+        }
+    }
+}

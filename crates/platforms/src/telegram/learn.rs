@@ -1,0 +1,74 @@
+//! What a message tells of the chat it is in.
+
+use super::Telegram;
+use super::parse::{self, ChatType, Message};
+use angelia_core::directory::{Chat, ChatKind};
+use angelia_core::error::Result;
+
+/// The row of a topic: found by its group's id and its own.
+pub(super) fn topic_row(chat_id: &str, topic: i64) -> String {
+    format!("{chat_id}/{topic}")
+}
+
+/// What Telegram says of a chat.
+pub(super) fn described(chat: &parse::Chat) -> Chat {
+    let kind = match chat.kind {
+        ChatType::Private => ChatKind::Dm,
+        ChatType::Group | ChatType::Supergroup => ChatKind::Group,
+        ChatType::Channel => ChatKind::Channel,
+    };
+    let person = chat.is_private().then(|| chat.id());
+    Chat { name: chat.name(), person, ..Chat::new(chat.id(), kind) }
+}
+
+/// The topic a message is in, with the name it got just now, if it did.
+fn topic(message: &Message) -> Option<Chat> {
+    let id = message.topic()?;
+    let named = message.forum_topic_edited.as_ref().or(message.forum_topic_created.as_ref());
+    let name = named.and_then(|topic| topic.name.clone());
+    let chat_id = message.chat.id();
+    let row = topic_row(&chat_id, id);
+    Some(Chat { parent: Some(chat_id), name, ..Chat::new(row, ChatKind::Topic) })
+}
+
+/// The name a topic began with: messages in it show the one that opened it.
+fn first_name(message: &Message) -> Option<String> {
+    message.reply_to_message.as_ref()?.forum_topic_created.as_ref()?.name.clone()
+}
+
+impl Telegram {
+    /// Takes note of the chat of a message; answers what is new and has to be
+    /// committed.
+    pub(super) async fn learn_from(&self, message: &Message) -> Result<Vec<Chat>> {
+        let mut new = self.learn(described(&message.chat)).await?;
+        if let Some(mut topic) = topic(message) {
+            if topic.name.is_none() {
+                // The name it has now is newer than the one it began with.
+                let known = self.directory.find(&topic.chat_id).await.inspect_err(|_| self.unlearn(&new))?;
+                topic.name = known.and_then(|known| known.chat.name.clone()).or_else(|| first_name(message));
+            }
+            let topic = self.learn(topic).await.inspect_err(|_| self.unlearn(&new))?;
+            new.extend(topic);
+        }
+        Ok(new)
+    }
+
+    /// Takes note of a chat; answers it if that is new and has to be committed.
+    pub(super) async fn learn(&self, chat: Chat) -> Result<Vec<Chat>> {
+        self.directory.find(&chat.chat_id).await?;
+        Ok(if self.directory.learn(&chat) { vec![chat] } else { Vec::new() })
+    }
+
+    /// Forgets at hand what could not be committed, so that it is new again.
+    pub(super) fn unlearn(&self, chats: &[Chat]) {
+        if !chats.is_empty() {
+            self.directory.forget(|known| chats.iter().any(|chat| chat.chat_id == known.chat.chat_id));
+        }
+    }
+
+    /// The name of a topic, as far as it is at hand.
+    pub(super) fn topic_name(&self, message: &Message) -> Option<String> {
+        let row = topic_row(&message.chat.id(), message.topic()?);
+        self.directory.at_hand(&row)?.chat.name.clone()
+    }
+}

@@ -1,0 +1,102 @@
+//! Chats that get another id. At this moment their routes move and what is at
+//! hand of them changes, one after the other; who looks in between finds both
+//! ids. Afterwards agents may go on using the old one for a while.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex as Short, MutexGuard as ShortGuard, PoisonError};
+use tokio::sync::{Mutex, MutexGuard};
+
+/// Messages remembered that were sent by a chat's old id. Agents change what
+/// they have just written, and soon learn the new id.
+const SENT_SINCE: usize = 1_000;
+
+/// The move under way, if any: there is one at a time.
+#[derive(Default)]
+pub(super) struct Moves {
+    turn: Mutex<()>,
+    /// From where to where.
+    now: Short<Option<(String, String)>>,
+    /// What was sent since a move by the chat's old id: that id, and the
+    /// message's at the new one.
+    sent_since: Short<VecDeque<(String, String)>>,
+}
+
+/// A move under way, until this is dropped.
+pub(super) struct Moving<'a> {
+    moves: &'a Moves,
+    _turn: MutexGuard<'a, ()>,
+}
+
+impl Moves {
+    /// A chat begins to move, when no other does.
+    pub(super) async fn begin(&self, from: &str, to: &str) -> Moving<'_> {
+        let turn = self.turn.lock().await;
+        self.set(Some((from.to_owned(), to.to_owned())));
+        Moving { moves: self, _turn: turn }
+    }
+
+    /// Where a chat is moving to right now.
+    pub(super) fn of(&self, chat_id: &str) -> Option<String> {
+        let now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        now.as_ref().filter(|(from, _)| from == chat_id).map(|(_, to)| to.clone())
+    }
+
+    /// A message was sent to where a chat has moved, by the id it had before.
+    pub(super) fn sent(&self, from: &str, message_id: &str) {
+        let mut sent = self.sent_since();
+        if sent.len() >= SENT_SINCE {
+            sent.pop_front();
+        }
+        sent.push_back((from.to_owned(), message_id.to_owned()));
+    }
+
+    /// Whether a message is known to be sent so: its id is one of the new chat.
+    /// All others stayed with the old one.
+    pub(super) fn was_sent(&self, from: &str, message_id: &str) -> bool {
+        self.sent_since().iter().any(|(chat_id, sent)| chat_id == from && sent == message_id)
+    }
+
+    fn sent_since(&self) -> ShortGuard<'_, VecDeque<(String, String)>> {
+        self.sent_since.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, now: Option<(String, String)>) {
+        *self.now.lock().unwrap_or_else(PoisonError::into_inner) = now;
+    }
+}
+
+impl Drop for Moving<'_> {
+    fn drop(&mut self) {
+        self.moves.set(None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+
+    #[tokio::test]
+    async fn a_move_is_known_as_long_as_it_lasts() {
+        let moves = Moves::default();
+        let moving = moves.begin("-5", "-1005").await;
+        assert_eq!((moves.of("-5").as_deref(), moves.of("-6")), (Some("-1005"), None));
+        assert!(moves.begin("-6", "-1006").now_or_never().is_none(), "one at a time");
+        drop(moving);
+        assert_eq!(moves.of("-5"), None);
+        assert!(moves.begin("-6", "-1006").now_or_never().is_some());
+    }
+
+    #[test]
+    fn what_was_sent_since_a_move_is_known_for_a_while() {
+        let moves = Moves::default();
+        moves.sent("-5", "7");
+        assert!(moves.was_sent("-5", "7"));
+        assert!(!moves.was_sent("-5", "8") && !moves.was_sent("-6", "7"));
+        for n in 0..SENT_SINCE {
+            moves.sent("-6", &n.to_string());
+        }
+        assert!(!moves.was_sent("-5", "7") && moves.was_sent("-6", "0"), "the oldest went");
+        assert_eq!(moves.sent_since().len(), SENT_SINCE);
+    }
+}

@@ -1,0 +1,281 @@
+//! A Telegram message, as the event a gateway reads.
+
+use super::NAME;
+use super::address::{self, Me};
+use super::media::{self, Carried};
+use super::own::start_command;
+use super::parse::{ChatType, Message};
+use super::service::is_service;
+use angelia_contract::event::{Event, ReplyTo, message_type};
+use angelia_contract::source::{Source, chat_type};
+use angelia_core::admission::link_command;
+
+/// What an agent reads of a message whose sort is not known here.
+pub(super) const UNSUPPORTED: &str = "[unsupported message]";
+/// How much of the message that was answered an agent gets to see.
+const MAX_REPLIED_CHARS: usize = 500;
+
+/// What is known beside the message itself.
+pub(super) struct Beside<'a> {
+    /// Who the bot is.
+    pub(super) me: &'a Me,
+    /// The name of the topic the message is in.
+    pub(super) topic_name: Option<String>,
+    /// Whether the message was changed.
+    pub(super) edited: bool,
+    /// Whether to write `is_bot` and `message_is_edit`, which the contract keeps
+    /// off the wire.
+    pub(super) source_flags: bool,
+}
+
+/// Who wrote a message: the chat in whose name it was said, or the person.
+pub(super) struct Author {
+    /// The id.
+    pub(super) id: Option<i64>,
+    /// What people call them.
+    pub(super) name: Option<String>,
+    /// Their handle, without the `@`.
+    pub(super) handle: Option<String>,
+    /// Whether a bot wrote it. Those who stay anonymous are shown as one by
+    /// Telegram, and are none.
+    pub(super) is_bot: bool,
+}
+
+impl Author {
+    /// The author of a message.
+    pub(super) fn of(message: &Message) -> Self {
+        match (&message.sender_chat, &message.from) {
+            (Some(chat), _) => Self {
+                id: Some(chat.id),
+                name: message.author_signature.clone().or_else(|| chat.title.clone()),
+                handle: chat.username.clone(),
+                is_bot: false,
+            },
+            (None, Some(user)) => Self {
+                id: Some(user.id),
+                name: user.name(),
+                handle: user.username.clone(),
+                is_bot: user.is_bot,
+            },
+            (None, None) => Self { id: None, name: None, handle: None, is_bot: false },
+        }
+    }
+}
+
+/// The event a message makes; `None` if nothing was said: somebody joined, a
+/// title changed.
+pub(super) fn event(message: &Message, beside: Beside<'_>) -> Option<Event> {
+    let carried = media::carried(message);
+    let words = address::said(beside.me, message.words().0);
+    let text = match &carried {
+        Some(carried) if words.is_empty() => carried.placeholder.clone(),
+        None if words.is_empty() && is_service(message) => return None,
+        None if words.is_empty() => UNSUPPORTED.to_owned(),
+        _ => words,
+    };
+    let message_type = match &carried {
+        Some(Carried { message_type, .. }) => message_type,
+        None if text.starts_with('/') => message_type::COMMAND,
+        None => message_type::TEXT,
+    };
+    let answered = message.answers();
+    Some(Event {
+        text,
+        message_type: message_type.into(),
+        message_id: Some(message.message_id.to_string()),
+        reply_to_message_id: answered.map(|answered| answered.message_id.to_string()),
+        reply_to: answered.map(|answered| reply_to(answered, beside.me)),
+        media: carried.and_then(|carried| carried.media).into_iter().collect(),
+        source: source(message, beside),
+        ..Event::default()
+    })
+}
+
+fn source(message: &Message, beside: Beside<'_>) -> Source {
+    let topic = message.topic();
+    let chat_type = match (message.chat.kind, topic) {
+        (ChatType::Private, _) => chat_type::DM,
+        (ChatType::Group | ChatType::Supergroup, None) => chat_type::GROUP,
+        (ChatType::Group | ChatType::Supergroup, Some(_)) => chat_type::FORUM,
+        (ChatType::Channel, _) => chat_type::CHANNEL,
+    };
+    let author = Author::of(message);
+    // A channel speaks for itself: its posts are one conversation, with no person in it.
+    let person = author.id.filter(|id| message.chat.kind != ChatType::Channel || *id != message.chat.id);
+    Source {
+        platform: NAME.into(),
+        chat_id: message.chat.id(),
+        chat_type: chat_type.into(),
+        chat_name: message.chat.name(),
+        chat_topic: beside.topic_name,
+        user_id: person.map(|id| id.to_string()),
+        user_name: author.name.clone(),
+        user_display_name: author.name,
+        user_handle: author.handle,
+        thread_id: topic.map(|topic| topic.to_string()),
+        message_id: Some(message.message_id.to_string()),
+        is_bot: beside.source_flags.then_some(author.is_bot),
+        message_is_edit: beside.source_flags.then_some(beside.edited),
+        ..Source::default()
+    }
+}
+
+fn reply_to(answered: &Message, me: &Me) -> ReplyTo {
+    let words = answered.words().0;
+    let text = match media::carried(answered) {
+        Some(carried) if words.is_empty() => carried.placeholder,
+        _ if is_command_of_ours(&address::said(me, words)) => String::new(),
+        _ => words.to_owned(),
+    };
+    ReplyTo {
+        text: (!text.is_empty()).then(|| text.chars().take(MAX_REPLIED_CHARS).collect()),
+        author: Author::of(answered).name,
+        is_own: answered.from.as_ref().is_some_and(|user| user.id == me.id),
+        ..ReplyTo::default()
+    }
+}
+
+/// Whether a text may hold a link code: that is for no agent, not even quoted.
+fn is_command_of_ours(said: &str) -> bool {
+    link_command(said).is_some() || start_command(said).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use angelia_contract::session_key::{KeyOptions, Rules, session_key};
+    use serde_json::{Value, json};
+
+    fn said(message: Value) -> Event {
+        let me = Me { id: 77, username: "angelia_bot".into() };
+        let beside = Beside { me: &me, topic_name: Some("news".into()), edited: false, source_flags: false };
+        event(&serde_json::from_value(message).unwrap(), beside).unwrap()
+    }
+
+    fn key(event: &Event) -> String {
+        session_key(&event.source, &KeyOptions::default(), Rules::Published)
+    }
+
+    #[test]
+    fn every_sort_of_chat_has_the_key_gateways_give_it() {
+        let ann = json!({"id": 1001, "first_name": "Ann", "last_name": "Lee", "username": "ann"});
+        let private = json!({"id": 1001, "type": "private", "first_name": "Ann"});
+        let group = json!({"id": -100200, "type": "supergroup", "title": "lab", "is_forum": true});
+        let channel = json!({"id": -100300, "type": "channel", "title": "news"});
+        for (message, expected) in [
+            (json!({"chat": private, "from": ann}), "agent:main:telegram:dm:1001"),
+            (
+                json!({"chat": private, "from": ann, "message_thread_id": 7, "is_topic_message": true}),
+                "agent:main:telegram:dm:1001:7",
+            ),
+            (json!({"chat": group, "from": ann}), "agent:main:telegram:group:-100200:1001"),
+            (
+                json!({"chat": group, "from": ann, "message_thread_id": 5, "is_topic_message": true}),
+                "agent:main:telegram:forum:-100200:5",
+            ),
+            (
+                json!({"chat": group, "from": ann, "message_thread_id": 5}),
+                "agent:main:telegram:group:-100200:1001",
+            ),
+            (json!({"chat": channel, "sender_chat": channel}), "agent:main:telegram:channel:-100300"),
+            (json!({"chat": channel}), "agent:main:telegram:channel:-100300"),
+        ] {
+            let mut message = message;
+            message["message_id"] = 9.into();
+            message["text"] = "hi".into();
+            assert_eq!(key(&said(message.clone())), expected, "{message}");
+        }
+        // The same chat and thread as a group, which no message here makes.
+        let source = Source {
+            platform: NAME.into(),
+            chat_id: "-100200".into(),
+            chat_type: chat_type::GROUP.into(),
+            user_id: Some("1001".into()),
+            thread_id: Some("5".into()),
+            ..Source::default()
+        };
+        let as_group = session_key(&source, &KeyOptions::default(), Rules::Published);
+        assert_eq!(as_group, "agent:main:telegram:group:-100200:5");
+    }
+
+    #[test]
+    fn a_message_of_a_topic_says_where_it_is_and_who_wrote_it() {
+        let event = said(json!({
+            "message_id": 9, "text": "@angelia_bot /new", "message_thread_id": 5, "is_topic_message": true,
+            "chat": {"id": -100200, "type": "supergroup", "title": "lab"},
+            "from": {"id": 1001, "first_name": "Ann", "last_name": "Lee", "username": "ann"},
+            "reply_to_message": {"message_id": 5, "chat": {"id": -100200, "type": "supergroup"}, "forum_topic_created": {"name": "news"}}
+        }));
+        let source = serde_json::to_value(&event.source).unwrap();
+        assert_eq!(
+            source,
+            json!({
+                "platform": "telegram", "chat_id": "-100200", "chat_type": "forum", "chat_name": "lab",
+                "chat_topic": "news", "thread_id": "5", "message_id": "9", "user_id": "1001",
+                "user_name": "Ann Lee", "user_display_name": "Ann Lee", "user_handle": "ann"
+            })
+        );
+        assert_eq!((event.text.as_str(), event.message_type.as_str()), ("/new", "command"));
+        assert_eq!((event.reply_to, event.reply_to_message_id), (None, None));
+    }
+
+    #[test]
+    fn whoever_stays_anonymous_is_the_chat_they_speak_for() {
+        let event = said(json!({
+            "message_id": 9, "text": "hi", "chat": {"id": -100200, "type": "supergroup", "title": "lab"},
+            "from": {"id": 1087968824, "is_bot": true, "first_name": "Group", "username": "GroupAnonymousBot"},
+            "sender_chat": {"id": -100200, "type": "supergroup", "title": "lab"}, "author_signature": "boss"
+        }));
+        assert_eq!(event.source.user_id.as_deref(), Some("-100200"));
+        assert_eq!(event.source.user_name.as_deref(), Some("boss"));
+    }
+
+    #[test]
+    fn an_answer_carries_what_it_answers() {
+        let event = said(json!({
+            "message_id": 9, "text": "yes", "chat": {"id": -5, "type": "group"}, "from": {"id": 1001},
+            "reply_to_message": {"message_id": 8, "chat": {"id": -5, "type": "group"},
+                "from": {"id": 77, "is_bot": true, "first_name": "Angelia"}, "text": "é".repeat(600)}
+        }));
+        let reply = event.reply_to.unwrap();
+        assert_eq!(event.reply_to_message_id.as_deref(), Some("8"));
+        assert_eq!((reply.author.as_deref(), reply.is_own), (Some("Angelia"), true));
+        assert_eq!(reply.text.map(|text| text.chars().count()), Some(MAX_REPLIED_CHARS));
+    }
+
+    #[test]
+    fn an_answer_to_a_command_with_a_code_does_not_quote_it() {
+        for text in ["/link s3cret", "/start s3cret", "@angelia_bot /link s3cret", "/link@other_bot s3cret"] {
+            let event = said(json!({
+                "message_id": 9, "text": "what is this?", "chat": {"id": -5, "type": "group"}, "from": {"id": 1001},
+                "reply_to_message": {"message_id": 8, "chat": {"id": -5, "type": "group"},
+                    "from": {"id": 1002, "first_name": "Bob"}, "text": text}
+            }));
+            let reply = event.reply_to.unwrap();
+            assert_eq!((reply.text, reply.author.as_deref()), (None, Some("Bob")), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_of_no_known_sort_is_not_passed_over() {
+        let event = said(json!({"message_id": 9, "chat": {"id": 1001, "type": "private"},
+            "from": {"id": 1001}, "paid_media": {"star_count": 5}}));
+        assert_eq!((event.text.as_str(), event.message_type.as_str()), (UNSUPPORTED, "text"));
+    }
+
+    #[test]
+    fn a_file_comes_with_its_caption_or_a_word_for_it() {
+        let file = |caption: Value| {
+            said(json!({"message_id": 9, "chat": {"id": 1001, "type": "private"}, "from": {"id": 1001},
+                "photo": [{"file_id": "x", "width": 4, "height": 3}], "caption": caption}))
+        };
+        let captioned = file(json!("look"));
+        assert_eq!((captioned.text.as_str(), captioned.message_type.as_str()), ("look", "photo"));
+        let bare = file(json!(null));
+        assert_eq!((bare.text.as_str(), bare.media.len(), bare.media_urls.len()), ("[photo, 4×3]", 1, 0));
+        let joined = json!({"message_id": 9, "chat": {"id": -5, "type": "group"}, "new_chat_members": []});
+        let me = Me { id: 77, username: String::new() };
+        let beside = Beside { me: &me, topic_name: None, edited: false, source_flags: true };
+        assert!(event(&serde_json::from_value(joined).unwrap(), beside).is_none());
+    }
+}

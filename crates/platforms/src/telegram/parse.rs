@@ -1,0 +1,395 @@
+//! What is read of an update: little, and that little tolerantly.
+//!
+//! Strict is what decides where a message goes and whose it is: an update in
+//! which that cannot be read goes to quarantine. Everything else is left out
+//! where it is not as expected, so that a field that Telegram changes never
+//! makes the bot deaf.
+
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+
+/// An update as it came, with the number it has if any can be found.
+#[derive(Clone, Debug)]
+pub(super) struct Raw {
+    pub(super) id: Option<i64>,
+    pub(super) json: String,
+}
+
+impl Raw {
+    pub(super) fn new(json: impl Into<String>) -> Self {
+        #[derive(Deserialize)]
+        struct Numbered {
+            update_id: i64,
+        }
+        let json = json.into();
+        let id = serde_json::from_str(&json).ok().map(|numbered: Numbered| numbered.update_id);
+        Self { id, json }
+    }
+}
+
+impl From<Box<RawValue>> for Raw {
+    fn from(value: Box<RawValue>) -> Self {
+        Self::new(value.get())
+    }
+}
+
+/// One update, of the kinds that are asked for.
+#[derive(Debug, Deserialize)]
+pub(super) struct Update {
+    #[serde(default)]
+    pub(super) message: Option<Message>,
+    #[serde(default)]
+    pub(super) edited_message: Option<Message>,
+    #[serde(default)]
+    pub(super) channel_post: Option<Message>,
+    #[serde(default)]
+    pub(super) edited_channel_post: Option<Message>,
+    #[serde(default)]
+    pub(super) my_chat_member: Option<MemberChange>,
+}
+
+/// The bot's own place in a chat has changed.
+#[derive(Debug, Deserialize)]
+pub(super) struct MemberChange {
+    pub(super) chat: Chat,
+    pub(super) new_chat_member: Member,
+}
+
+/// What somebody is in a chat.
+#[derive(Debug, Deserialize)]
+pub(super) struct Member {
+    pub(super) status: String,
+}
+
+/// A message, as far as anybody here cares.
+#[derive(Debug, Deserialize)]
+pub(super) struct Message {
+    pub(super) message_id: i64,
+    pub(super) chat: Chat,
+    #[serde(default)]
+    pub(super) from: Option<User>,
+    #[serde(default)]
+    pub(super) sender_chat: Option<SenderChat>,
+    #[serde(default)]
+    pub(super) message_thread_id: Option<i64>,
+    #[serde(default)]
+    pub(super) is_topic_message: bool,
+    #[serde(default)]
+    pub(super) text: Option<String>,
+    #[serde(default)]
+    pub(super) caption: Option<String>,
+    #[serde(default, deserialize_with = "soft_list")]
+    pub(super) entities: Vec<Span>,
+    #[serde(default, deserialize_with = "soft_list")]
+    pub(super) caption_entities: Vec<Span>,
+    #[serde(default, deserialize_with = "soft")]
+    pub(super) reply_to_message: Option<Box<Message>>,
+    #[serde(default, deserialize_with = "soft")]
+    pub(super) author_signature: Option<String>,
+    #[serde(default)]
+    pub(super) migrate_to_chat_id: Option<i64>,
+    #[serde(default)]
+    pub(super) migrate_from_chat_id: Option<i64>,
+    #[serde(default, deserialize_with = "soft")]
+    pub(super) forum_topic_created: Option<TopicName>,
+    #[serde(default, deserialize_with = "soft")]
+    pub(super) forum_topic_edited: Option<TopicName>,
+    #[serde(flatten)]
+    pub(super) media: Attachments,
+    /// The names of what else it has.
+    #[serde(flatten)]
+    pub(super) rest: BTreeMap<String, IgnoredAny>,
+}
+
+/// Everything a message can carry beside words.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Attachments {
+    #[serde(default, deserialize_with = "soft_list")]
+    pub(super) photo: Vec<File>,
+    #[serde(default, deserialize_with = "soft")]
+    pub(super) voice: Option<File>,
+    #[serde(default, deserialize_with = "soft")]
+    pub(super) audio: Option<File>,
+    #[serde(default, deserialize_with = "soft")]
+    pub(super) video: Option<File>,
+    #[serde(default, deserialize_with = "soft")]
+    pub(super) video_note: Option<File>,
+    #[serde(default, deserialize_with = "soft")]
+    pub(super) animation: Option<File>,
+    #[serde(default, deserialize_with = "soft")]
+    pub(super) document: Option<File>,
+    #[serde(default, deserialize_with = "soft")]
+    pub(super) sticker: Option<File>,
+    #[serde(default, deserialize_with = "soft")]
+    pub(super) location: Option<Location>,
+    #[serde(default, deserialize_with = "soft")]
+    pub(super) venue: Option<Venue>,
+    #[serde(default, deserialize_with = "soft")]
+    pub(super) contact: Option<Contact>,
+    #[serde(default, deserialize_with = "soft")]
+    pub(super) poll: Option<Poll>,
+    #[serde(default, deserialize_with = "soft")]
+    pub(super) dice: Option<Dice>,
+}
+
+/// A file of any sort; which of these it has depends on the sort.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct File {
+    #[serde(deserialize_with = "soft")]
+    pub(super) file_name: Option<String>,
+    #[serde(deserialize_with = "soft")]
+    pub(super) mime_type: Option<String>,
+    #[serde(deserialize_with = "soft")]
+    pub(super) file_size: Option<u64>,
+    #[serde(deserialize_with = "soft")]
+    pub(super) width: Option<u32>,
+    #[serde(deserialize_with = "soft")]
+    pub(super) height: Option<u32>,
+    #[serde(deserialize_with = "soft")]
+    pub(super) duration: Option<u64>,
+    #[serde(deserialize_with = "soft")]
+    pub(super) title: Option<String>,
+    #[serde(deserialize_with = "soft")]
+    pub(super) emoji: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Location {
+    pub(super) latitude: f64,
+    pub(super) longitude: f64,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Venue {
+    pub(super) title: String,
+    #[serde(default)]
+    pub(super) address: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Contact {
+    pub(super) first_name: String,
+    #[serde(default)]
+    pub(super) last_name: String,
+    #[serde(default)]
+    pub(super) phone_number: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Poll {
+    pub(super) question: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Dice {
+    pub(super) emoji: String,
+    pub(super) value: i64,
+}
+
+/// The name of a topic, in the message that made or changed it.
+#[derive(Debug, Deserialize)]
+pub(super) struct TopicName {
+    #[serde(default)]
+    pub(super) name: Option<String>,
+}
+
+/// A style, mention or command in a text; offsets in UTF-16 units.
+#[derive(Debug, Deserialize)]
+pub(super) struct Span {
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    pub(super) offset: usize,
+    pub(super) length: usize,
+    #[serde(default, deserialize_with = "soft")]
+    pub(super) user: Option<User>,
+}
+
+/// What a chat is, in Telegram's words. Another word is not guessed at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum ChatType {
+    Private,
+    Group,
+    Supergroup,
+    Channel,
+}
+
+/// Where something was said.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Chat {
+    pub(super) id: i64,
+    #[serde(rename = "type")]
+    pub(super) kind: ChatType,
+    #[serde(default, deserialize_with = "soft")]
+    pub(super) title: Option<String>,
+    #[serde(default, deserialize_with = "soft")]
+    pub(super) first_name: Option<String>,
+    #[serde(default, deserialize_with = "soft")]
+    pub(super) last_name: Option<String>,
+}
+
+/// The chat in whose name something was said: a channel, or a group whose
+/// administrators stay anonymous.
+#[derive(Debug, Deserialize)]
+pub(super) struct SenderChat {
+    pub(super) id: i64,
+    #[serde(default, deserialize_with = "soft")]
+    pub(super) title: Option<String>,
+    #[serde(default, deserialize_with = "soft")]
+    pub(super) username: Option<String>,
+}
+
+/// A person or a bot.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct User {
+    pub(super) id: i64,
+    #[serde(default)]
+    pub(super) is_bot: bool,
+    #[serde(default, deserialize_with = "soft")]
+    pub(super) first_name: Option<String>,
+    #[serde(default, deserialize_with = "soft")]
+    pub(super) last_name: Option<String>,
+    #[serde(default, deserialize_with = "soft")]
+    pub(super) username: Option<String>,
+}
+
+/// First and last name as people are called.
+pub(super) fn full_name(first: Option<&str>, last: Option<&str>) -> Option<String> {
+    let name =
+        [first, last].into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
+    (!name.is_empty()).then_some(name)
+}
+
+impl Chat {
+    /// The id as text.
+    pub(super) fn id(&self) -> String {
+        self.id.to_string()
+    }
+
+    /// What people call it.
+    pub(super) fn name(&self) -> Option<String> {
+        self.title.clone().or_else(|| full_name(self.first_name.as_deref(), self.last_name.as_deref()))
+    }
+
+    pub(super) fn is_private(&self) -> bool {
+        self.kind == ChatType::Private
+    }
+}
+
+impl User {
+    pub(super) fn name(&self) -> Option<String> {
+        full_name(self.first_name.as_deref(), self.last_name.as_deref()).or_else(|| self.username.clone())
+    }
+}
+
+/// The topic that is not one: messages there carry no thread, and sending with
+/// its number is refused. Private chats have none: there it is a number like any.
+pub(super) const GENERAL: i64 = 1;
+
+impl Message {
+    /// The topic it was said in. A thread of replies is not a topic.
+    pub(super) fn topic(&self) -> Option<i64> {
+        let real = |thread: i64| thread != GENERAL || self.chat.is_private();
+        self.message_thread_id.filter(|thread| self.is_topic_message && real(*thread))
+    }
+
+    /// The words and what is marked in them: of a file, its caption.
+    pub(super) fn words(&self) -> (&str, &[Span]) {
+        match (&self.text, &self.caption) {
+            (Some(text), _) => (text, &self.entities),
+            (None, Some(caption)) => (caption, &self.caption_entities),
+            (None, None) => ("", &[]),
+        }
+    }
+
+    /// The message it answers. Whatever is said in a topic "answers" the
+    /// message that opened it: that one does not count.
+    pub(super) fn answers(&self) -> Option<&Message> {
+        let answered = self.reply_to_message.as_deref()?;
+        let opened_topic = answered.forum_topic_created.is_some()
+            || self.is_topic_message && self.message_thread_id == Some(answered.message_id);
+        (!opened_topic).then_some(answered)
+    }
+}
+
+/// A value that is left out if it is not what it should be.
+pub(super) fn soft<'de, D: Deserializer<'de>, T: DeserializeOwned>(d: D) -> Result<Option<T>, D::Error> {
+    Ok(serde_json::from_value(Value::deserialize(d)?).ok())
+}
+
+/// A list without what is not what it should be.
+fn soft_list<'de, D: Deserializer<'de>, T: DeserializeOwned>(d: D) -> Result<Vec<T>, D::Error> {
+    let Value::Array(items) = Value::deserialize(d)? else { return Ok(Vec::new()) };
+    Ok(items.into_iter().filter_map(|item| serde_json::from_value(item).ok()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn message(extra: Value) -> Result<Message, serde_json::Error> {
+        let mut message = json!({
+            "message_id": 5, "date": 1, "chat": {"id": -100200, "type": "supergroup", "title": "lab"},
+            "from": {"id": 1001, "is_bot": false, "first_name": "Ann"}
+        });
+        message.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        serde_json::from_value(message)
+    }
+
+    #[test]
+    fn what_does_not_route_is_left_out_where_it_is_odd() {
+        let read = message(json!({
+            "text": "hi", "entities": [{"type": "bold", "offset": 0, "length": 2}, {"type": 5}, null],
+            "reply_to_message": {"text": "no id"}, "photo": "a picture", "voice": 1, "location": {"latitude": "x"},
+            "forum_topic_created": 7, "author_signature": {}, "something_new": {"deep": []}
+        }));
+        let read = read.unwrap();
+        assert_eq!((read.words().0, read.entities.len()), ("hi", 1));
+        assert!(read.reply_to_message.is_none() && read.media.photo.is_empty() && read.media.voice.is_none());
+    }
+
+    #[test]
+    fn what_routes_is_read_exactly_or_not_at_all() {
+        for odd in [
+            json!({"chat": {"id": "-100200", "type": "supergroup"}}),
+            json!({"chat": {"id": -100200, "type": "planet"}}),
+            json!({"chat": {"id": -100200}}),
+            json!({"from": {"is_bot": false}}),
+            json!({"sender_chat": {"title": "x"}}),
+            json!({"message_thread_id": "5"}),
+            json!({"is_topic_message": "yes"}),
+            json!({"message_id": null}),
+            json!({"text": 5}),
+        ] {
+            assert!(message(odd.clone()).is_err(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn a_number_is_found_in_what_cannot_be_read() {
+        assert_eq!(Raw::new(r#"{"update_id": 7, "message": {"chat": 1}}"#).id, Some(7));
+        assert_eq!(Raw::new(r#"{"message": "\ud800", "update_id": 8}"#).id, Some(8));
+        assert_eq!((Raw::new("{}").id, Raw::new("not json").id), (None, None));
+    }
+
+    #[test]
+    fn topics_are_neither_general_nor_threads_of_replies() {
+        let topic = |extra| message(extra).unwrap().topic();
+        assert_eq!(topic(json!({"message_thread_id": 5, "is_topic_message": true})), Some(5));
+        assert_eq!(topic(json!({"message_thread_id": 5})), None);
+        assert_eq!(topic(json!({"message_thread_id": 1, "is_topic_message": true})), None);
+        let first = json!({"message_thread_id": 1, "is_topic_message": true, "chat": {"id": 1001, "type": "private"}});
+        assert_eq!(topic(first), Some(1), "private chats have no General");
+        let first = json!({"message_id": 5, "chat": {"id": -100200, "type": "supergroup"}});
+        let said =
+            message(json!({"message_thread_id": 5, "is_topic_message": true, "reply_to_message": first}));
+        assert!(said.unwrap().answers().is_none());
+        let said = message(json!({"message_thread_id": 5, "reply_to_message": first})).unwrap();
+        assert_eq!(said.answers().map(|answered| answered.message_id), Some(5));
+    }
+}

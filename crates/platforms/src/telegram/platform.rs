@@ -1,0 +1,155 @@
+//! Telegram as a platform.
+
+use super::api::Failure;
+use super::spot::{BOT, chat_rate};
+use super::{NAME, Telegram, descriptor, learn, parse, render, webhook};
+use crate::desk::Desk;
+use crate::health::{Checkup, Health};
+use crate::platform::{Delivery, Outcome, Platform};
+use angelia_contract::action::{Action, ActionResult};
+use angelia_contract::descriptor::Descriptor;
+use angelia_contract::length::Unit;
+use angelia_core::egress::{Bot, Dedupe, Rate, Target, Whereabouts};
+use angelia_core::error::{Error, Result};
+use angelia_core::store::{Intake, Later};
+use axum::Router;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+impl Bot for Telegram {
+    fn platform(&self) -> &str {
+        NAME
+    }
+
+    fn id(&self) -> &str {
+        &self.config.id
+    }
+
+    fn places(&self, target: &Target) -> Whereabouts {
+        self.whereabouts(target)
+    }
+}
+
+impl Platform for Telegram {
+    fn descriptor(&self) -> Descriptor {
+        descriptor()
+    }
+
+    /// A message may be sent twice. Changing it to the same text twice changes
+    /// nothing, as long as no further message has to be sent for it.
+    fn dedupe(&self, action: &Action) -> Dedupe {
+        match action {
+            Action::Edit { content, .. } if fits_one(content) => Dedupe::Yes,
+            _ => Dedupe::No,
+        }
+    }
+
+    fn budget(&self) -> Option<Rate> {
+        Some(BOT)
+    }
+
+    fn chat_budget(&self, target: &Target) -> Option<Rate> {
+        Some(chat_rate(target))
+    }
+
+    fn chat_key(&self, target: &Target) -> String {
+        self.written_to(target)
+    }
+
+    fn deliver(&self, delivery: Delivery) -> BoxFuture<'_, Outcome> {
+        Box::pin(self.perform(delivery))
+    }
+
+    fn typing<'a>(&'a self, target: &'a Target) -> Later<'a, ActionResult> {
+        Box::pin(async move {
+            let Some(spot) = self.spot(target).await? else {
+                return Ok(ActionResult::failed("this is not a chat"));
+            };
+            let mut asked = json!({ "chat_id": spot.chat(), "action": "typing" });
+            if let Some(thread) = spot.thread {
+                asked["message_thread_id"] = thread.into();
+            }
+            match self.api.call::<Value>("sendChatAction", &asked).await {
+                // An ornament is not worth a word about a pause.
+                Ok(_) | Err(Failure::RetryAfter(_) | Failure::Unknown(_)) => Ok(ActionResult::ok()),
+                Err(failure) => Err(failure.into()),
+            }
+        })
+    }
+
+    fn chat_info<'a>(&'a self, target: &'a Target) -> Later<'a, ActionResult> {
+        Box::pin(self.info(target))
+    }
+
+    fn recall<'a>(&'a self, target: &'a Target) -> Later<'a, ()> {
+        Box::pin(async move { self.directory.find(&target.chat_id).await.map(drop) })
+    }
+
+    fn look_up<'a>(&'a self, target: &'a Target) -> Later<'a, bool> {
+        Box::pin(self.ask_for(target))
+    }
+
+    fn tell<'a>(&'a self, target: &'a Target, text: &'a str) -> Later<'a, ()> {
+        Box::pin(async move {
+            let spot = self.spot(target).await?.ok_or_else(|| Error::invalid("this is not a chat"))?;
+            Ok(self.say_own(&spot, text).await?)
+        })
+    }
+
+    fn listen(self: Arc<Self>, desk: Desk) -> BoxFuture<'static, ()> {
+        Box::pin(async move { self.run(&desk).await })
+    }
+
+    fn webhooks(self: Arc<Self>, desk: Desk) -> Router {
+        webhook::routes(self, desk)
+    }
+
+    fn name(&self) -> &str {
+        &self.config.name
+    }
+
+    fn health(&self) -> Option<Health> {
+        Some(self.pulse.aged())
+    }
+
+    fn check(&self) -> Later<'_, Checkup> {
+        Box::pin(self.look_over())
+    }
+}
+
+impl Telegram {
+    /// Asks Telegram for a chat and keeps what it says. One that it does not
+    /// know stays unknown.
+    async fn ask_for(&self, target: &Target) -> Result<bool> {
+        let Some(spot) = self.spot(target).await? else { return Ok(false) };
+        let asked = json!({ "chat_id": spot.chat() });
+        let chat: parse::Chat = match self.api.call("getChat", &asked).await {
+            Ok(chat) => chat,
+            Err(Failure::Migrated(to)) => {
+                self.move_chat(&spot.chat_id, &to).await?;
+                // The old id leads to the new one now, for whoever goes on using it.
+                return Ok(self.directory.find(&spot.chat_id).await?.is_some());
+            }
+            Err(Failure::Refused(_)) => return Ok(false),
+            Err(failure) => return Err(failure.into()),
+        };
+        // Telegram answers to other names for a chat too; only the one that was asked counts.
+        if chat.id != spot.chat() {
+            return Ok(false);
+        }
+        let new = self.learn(learn::described(&chat)).await?;
+        if new.is_empty() {
+            return Ok(true);
+        }
+        let intake = Intake { chats: new.clone(), ..Intake::default() };
+        let kept = self.store.take_in(&self.bot, vec![intake]).await;
+        kept.map(|_| true).inspect_err(|_| self.unlearn(&new))
+    }
+}
+
+/// Whether a text needs one message at most.
+fn fits_one(text: &str) -> bool {
+    // What is longer as it was typed may still fit; it is not worth the reading.
+    Unit::Utf16.measure(text) <= render::MAX_UNITS && render::render(text).len() <= 1
+}

@@ -1,0 +1,217 @@
+//! Updates that Telegram posts, and keeping it at that.
+
+use super::api::Failure;
+use super::ingest::{Backoff, KINDS, sleep};
+use super::parse::Raw;
+use super::{Ingest, NAME, Telegram, verify};
+use crate::desk::Desk;
+use angelia_core::clock;
+use angelia_core::error::Result;
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, FromRequest, Request, State};
+use axum::http::StatusCode;
+use axum::routing::post;
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Largest update: a long message and the one it answers take a tenth of it.
+const MAX_UPDATE: usize = 1024 * 1024;
+/// How long an update may take to arrive.
+const BODY_WITHIN: Duration = Duration::from_secs(10);
+/// How often Telegram is asked how its posts fare.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
+/// The longest pause while Telegram does not answer.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// Connections Telegram posts on. With one, updates come in their order.
+const CONNECTIONS: u32 = 1;
+
+struct Hook {
+    bot: Arc<Telegram>,
+    desk: Desk,
+}
+
+/// What Telegram says of a webhook.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WebhookInfo {
+    /// Where it posts; empty if it does not.
+    pub(super) url: String,
+    /// Updates that wait.
+    pub(super) pending_update_count: u64,
+    /// When a post last failed, in seconds since 1970.
+    pub(super) last_error_date: Option<i64>,
+    /// Why.
+    pub(super) last_error_message: Option<String>,
+}
+
+/// What a bot is posted to.
+pub(super) fn routes(bot: Arc<Telegram>, desk: Desk) -> Router {
+    if bot.config.ingest != Ingest::Webhook {
+        return Router::new();
+    }
+    let path = path(&bot.config.name);
+    Router::new()
+        .route(&path, post(receive))
+        .layer(DefaultBodyLimit::max(MAX_UPDATE))
+        .with_state(Arc::new(Hook { bot, desk }))
+}
+
+/// Where a bot is posted to, below the public URL.
+pub(super) fn path(name: &str) -> String {
+    format!("/webhooks/{NAME}/{name}")
+}
+
+async fn receive(State(hook): State<Arc<Hook>>, request: Request) -> StatusCode {
+    // For strangers nothing is read, however much they send and however slowly.
+    if !verify::is_authentic(&hook.bot.webhook_secret, request.headers()) {
+        return StatusCode::UNAUTHORIZED;
+    }
+    let body = match timeout(BODY_WITHIN, Bytes::from_request(request, &())).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(rejection)) => return rejection.status(),
+        Err(_) => return StatusCode::REQUEST_TIMEOUT,
+    };
+    // On its own: whoever hangs up does not stop a commit half way.
+    let taken = tokio::spawn(async move { hook.bot.take_posted(&hook.desk, &body).await });
+    match taken.await {
+        Ok(Ok(())) => StatusCode::OK,
+        Ok(Err(_)) | Err(_) => StatusCode::SERVICE_UNAVAILABLE,
+    }
+}
+
+impl Telegram {
+    /// Takes in one posted update. What cannot be read is kept and counts as
+    /// taken: Telegram would post it for ever.
+    async fn take_posted(self: &Arc<Self>, desk: &Desk, body: &[u8]) -> Result<()> {
+        let me = self
+            .me()
+            .ok_or_else(|| angelia_core::error::Error::unavailable("the bot does not know yet who it is"))?;
+        let raw = Raw::new(String::from_utf8_lossy(body));
+        let mut last = self.reading.lock().await;
+        if raw.id.is_some() && *last == raw.id {
+            return Ok(());
+        }
+        let id = raw.id;
+        let taken = self.take(desk, &me, &mut VecDeque::from([raw])).await;
+        match &taken {
+            Ok(()) => {
+                *last = id;
+                self.pulse.heard();
+            }
+            Err(error) => {
+                tracing::error!(bot = %self.config.name, %error, "a posted update was not committed");
+                self.pulse.down(format!("what was received could not be committed: {error}"));
+            }
+        }
+        taken
+    }
+
+    /// Has Telegram post here, and looks from time to time whether it does.
+    pub(super) async fn keep_webhook(&self, desk: &Desk) {
+        let url = format!("{}{}", desk.public_url, path(&self.config.name));
+        let mut backoff = Backoff::up_to(LONGEST_PAUSE);
+        loop {
+            match self.set_webhook(&url).await {
+                Ok(_) => {
+                    self.pulse.heard();
+                    if !self.watch_webhook(desk, &url).await {
+                        return;
+                    }
+                    backoff = Backoff::up_to(LONGEST_PAUSE);
+                }
+                Err(Failure::Refused(why)) => self.fell_silent(&format!(
+                    "Telegram does not take {url} as a webhook ({why}): server.public_url must be an https address \
+                     that Telegram reaches, on port 443, 80, 88 or 8443; or set ingest = \"poll\""
+                )),
+                Err(Failure::Unauthorized) => {
+                    if !self.until_known(desk).await {
+                        return;
+                    }
+                    continue;
+                }
+                Err(failure) => self.fell_silent(&failure.to_string()),
+            }
+            if !backoff.wait(desk).await {
+                return;
+            }
+        }
+    }
+
+    async fn set_webhook(&self, url: &str) -> Result<Value, Failure> {
+        let asked = json!({
+            "url": url,
+            "secret_token": self.webhook_secret.expose(),
+            "max_connections": CONNECTIONS,
+            "allowed_updates": KINDS,
+            "drop_pending_updates": false,
+        });
+        self.api.call("setWebhook", &asked).await
+    }
+
+    /// Looks on while the webhook is ours; `false` if it is time to stop.
+    async fn watch_webhook(&self, desk: &Desk, url: &str) -> bool {
+        while sleep(desk, LOOK_AGAIN).await {
+            match self.api.call::<WebhookInfo>("getWebhookInfo", &json!({})).await {
+                Ok(info) if info.url != url => return true,
+                Ok(info) => match fresh_error(&info, clock::wall().seconds()) {
+                    // Telegram posts with a secret that is not ours: it is told anew.
+                    Some(why) if is_wrong_secret(why) => {
+                        self.fell_silent("Telegram posts updates with another secret: the webhook is set again");
+                        return true;
+                    }
+                    Some(why) => self.fell_silent(&format!(
+                        "Telegram could not post updates here ({why}): look whether {url} is reachable from outside"
+                    )),
+                    None => self.pulse.heard(),
+                },
+                // The loop around it deals with that.
+                Err(Failure::Unauthorized) => return true,
+                Err(failure) => self.fell_silent(&failure.to_string()),
+            }
+        }
+        false
+    }
+}
+
+/// Whether a post failed because we took its sender for a stranger.
+fn is_wrong_secret(why: &str) -> bool {
+    why.contains("401")
+}
+
+/// What went wrong with Telegram's posts since the last look, while any wait.
+fn fresh_error(info: &WebhookInfo, now: u64) -> Option<&str> {
+    let failed_at = u64::try_from(info.last_error_date?).ok()?;
+    let fresh = now.saturating_sub(failed_at) <= LOOK_AGAIN.as_secs() && info.pending_update_count > 0;
+    fresh.then(|| info.last_error_message.as_deref().unwrap_or("no reason given"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_secret_is_told_from_other_errors() {
+        assert!(is_wrong_secret("Wrong response from the webhook: 401 Unauthorized"));
+        assert!(!is_wrong_secret("Wrong response from the webhook: 503 Service Unavailable"));
+        assert!(!is_wrong_secret("Connection refused"));
+    }
+
+    #[test]
+    fn an_error_counts_while_it_is_fresh_and_something_waits() {
+        let info = |at: Option<i64>, waiting: u64| WebhookInfo {
+            last_error_date: at,
+            pending_update_count: waiting,
+            last_error_message: Some("Connection refused".into()),
+            ..WebhookInfo::default()
+        };
+        assert_eq!(fresh_error(&info(Some(1_000), 3), 1_010), Some("Connection refused"));
+        assert_eq!(fresh_error(&info(Some(1_000), 3), 2_000), None);
+        assert_eq!(fresh_error(&info(Some(1_000), 0), 1_010), None);
+        assert_eq!(fresh_error(&info(None, 3), 1_010), None);
+    }
+}
