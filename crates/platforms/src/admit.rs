@@ -1,6 +1,7 @@
 //! What a platform asks before what people say goes anywhere.
 
 use angelia_core::admission::{Admitted, DropReason, Observed, Place};
+use angelia_core::directory::BotKey;
 use angelia_core::secret::Secret;
 use angelia_core::store::Later;
 
@@ -9,6 +10,8 @@ use angelia_core::store::Later;
 pub struct Which<'a> {
     /// Its chat, as gateways know it.
     pub chat_id: &'a str,
+    /// The thread or topic in that chat, where it has one.
+    pub thread_id: Option<&'a str>,
     /// The provider's id.
     pub message_id: &'a str,
 }
@@ -50,4 +53,8 @@ pub trait Admit: Send + Sync {
     /// Uses up a link code; answers what to tell the person who typed it,
     /// whether it was good or not. An error means that nothing was tried.
     fn link(&self, typed: Linking) -> Later<'_, String>;
+
+    /// A chat has a new id: its routes and what is known of it move, durably,
+    /// before anything is read from the new one.
+    fn moved<'a>(&'a self, bot: &'a BotKey, from: &'a str, to: &'a str) -> Later<'a, ()>;
 }

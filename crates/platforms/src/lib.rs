@@ -2,8 +2,17 @@
 //! `ingest`, `normalize`, `send`, `descriptor`.
 
 mod admit;
+mod crowd;
+mod desk;
+pub mod directory;
+pub mod discord;
+mod health;
+mod inbound;
 mod platform;
+pub mod telegram;
 pub mod webchat;
 
 pub use admit::{Admit, Linking, Which};
-pub use platform::{Delivery, Outcome, Platform, Progress};
+pub use desk::{Desk, Seal, Stop};
+pub use health::{BotState, Checkup, Finding, Health, Pulse, Verdict};
+pub use platform::{Delivery, Outcome, Platform, Progress, Reach};

@@ -1,9 +1,13 @@
 //! What every platform can do.
 
+use crate::desk::Desk;
+use crate::health::{Checkup, Health};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
 use angelia_core::egress::{Bot, Dedupe, Rate, Target};
+use angelia_core::error::Error;
 use angelia_core::store::{ActionId, Later};
+use axum::Router;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,6 +35,14 @@ pub trait Progress: Send + Sync {
     /// To be asked before every provider call but the first: waits until the bot may
     /// call again. `false`: the sender may not write there any more, make no call.
     fn next_call(&self) -> BoxFuture<'_, bool>;
+
+    /// The provider wants no such call for a while. A platform that waits for
+    /// it in the middle of a delivery tells, so that nobody else makes one either.
+    fn pause(&self, reach: Reach, pause: Duration);
+
+    /// To be asked by a platform that lets calls wait for limits of its own, when
+    /// that is over. `false`: the sender may not write there any more, make no call.
+    fn still_allowed(&self) -> bool;
 }
 
 /// What came of giving a [`Delivery`] to the provider.
@@ -53,6 +65,8 @@ pub enum Outcome {
     Later {
         /// Not before this much time has passed.
         after: Duration,
+        /// What has to wait for it.
+        reach: Reach,
         /// Why, for the ledger.
         why: String,
     },
@@ -63,17 +77,39 @@ pub enum Outcome {
     },
 }
 
+/// What a provider's "not now" is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// This action.
+    Action,
+    /// Everything for this chat.
+    Chat,
+    /// Everything this bot does.
+    Bot,
+}
+
 /// One bot on one platform.
 pub trait Platform: Bot + Send + Sync {
     /// What gateways are told of it.
     fn descriptor(&self) -> Descriptor;
 
     /// Whether giving it the same [`Delivery`] twice says the thing once.
-    fn dedupe(&self) -> Dedupe;
+    fn dedupe(&self, action: &Action) -> Dedupe;
 
     /// How often the provider lets this bot call; `None` if it does not count.
     fn budget(&self) -> Option<Rate> {
         None
+    }
+
+    /// How often the provider lets a bot write to one chat; `None` if it does not count.
+    fn chat_budget(&self, _target: &Target) -> Option<Rate> {
+        None
+    }
+
+    /// The id of the chat that is really written to: a thread, or where a chat
+    /// moved to. Order, pace and questions to the provider go by it.
+    fn chat_key(&self, target: &Target) -> String {
+        target.chat_id.clone()
     }
 
     /// Whether the connector itself is the provider: what it refuses annoys nobody.
@@ -84,9 +120,53 @@ pub trait Platform: Bot + Send + Sync {
     /// Performs a `send` or `edit`.
     fn deliver(&self, delivery: Delivery) -> BoxFuture<'_, Outcome>;
 
-    /// Shows that the agent is writing. Never recorded.
+    /// Shows that the agent is writing. Never recorded. What the provider refuses
+    /// is a failed result, what it could not be asked is an error.
     fn typing<'a>(&'a self, target: &'a Target) -> Later<'a, ActionResult>;
 
     /// Tells a chat's name and type.
     fn chat_info<'a>(&'a self, target: &'a Target) -> Later<'a, ActionResult>;
+
+    /// Brings what the store knows of a target to hand, so that
+    /// [`Bot::places`](angelia_core::egress::Bot::places) can tell where it is.
+    fn recall<'a>(&'a self, _target: &'a Target) -> Later<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Asks the provider where a target is that nobody here knows, and keeps
+    /// what it says; `false` if it will not tell. An error means that it could
+    /// not be asked. Whoever calls it counts how often.
+    fn look_up<'a>(&'a self, _target: &'a Target) -> Later<'a, bool> {
+        Box::pin(async { Ok(false) })
+    }
+
+    /// Says something of the connector's own in a chat. Tried once.
+    fn tell<'a>(&'a self, _target: &'a Target, _text: &'a str) -> Later<'a, ()> {
+        Box::pin(async { Err(Error::invalid("this platform has no words of its own")) })
+    }
+
+    /// Listens until the desk says stop, whatever happens to the connection.
+    fn listen(self: Arc<Self>, _desk: Desk) -> BoxFuture<'static, ()> {
+        Box::pin(async {})
+    }
+
+    /// What providers push to, below the public URL.
+    fn webhooks(self: Arc<Self>, _desk: Desk) -> Router {
+        Router::new()
+    }
+
+    /// The name an operator gave it.
+    fn name(&self) -> &str {
+        self.platform()
+    }
+
+    /// How it is; `None` if it has nobody to listen to.
+    fn health(&self) -> Option<Health> {
+        None
+    }
+
+    /// Finds out what the credential is good for. Safe beside a running server.
+    fn check(&self) -> Later<'_, Checkup> {
+        Box::pin(async { Ok(Checkup::default()) })
+    }
 }

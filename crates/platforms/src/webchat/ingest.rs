@@ -2,9 +2,11 @@
 
 use super::follow::{PAGE, Reader};
 use super::hub::Hub;
+use super::normalize::{BOT, NAME};
 use super::speak::{Api, Said};
 use super::verify;
 use crate::admit::Admit;
+use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
 use angelia_core::store::{Guest, Store};
 use axum::extract::rejection::QueryRejection;
@@ -62,13 +64,14 @@ type Answer = Result<(StatusCode, Value)>;
 
 /// The routes below `/chat/api`.
 pub fn routes(store: Arc<dyn Store>, hub: Arc<Hub>, admit: Arc<dyn Admit>, source_flags: bool) -> Router {
+    let bot = BotKey::new(NAME, BOT);
     Router::new()
         .route("/chat/api/rooms/{room}/messages", post(post_line).get(read_lines))
         .route("/chat/api/rooms/{room}/messages/{id}", put(edit_line))
         .route("/chat/api/rooms/{room}/events", get(follow))
         .route("/chat/api/rooms/{room}/interrupt", post(stop))
         .layer(DefaultBodyLimit::max(MAX_BODY))
-        .with_state(Arc::new(Api { store, hub, admit, source_flags, linking: Mutex::default() }))
+        .with_state(Arc::new(Api { store, hub, admit, source_flags, bot, linking: Mutex::default() }))
 }
 
 async fn post_line(State(api): State<Arc<Api>>, Path(room): Path<String>, request: Request) -> Response {

@@ -4,13 +4,13 @@ use super::descriptor::MAX_LINE_CHARS;
 use super::normalize::{BOT, NAME, room_of};
 use super::room::{AGENT, person_of};
 use super::{Hub, descriptor};
-use crate::platform::{Delivery, Outcome, Platform};
+use crate::platform::{Delivery, Outcome, Platform, Reach};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
 use angelia_contract::length::Unit;
 use angelia_contract::source::chat_type;
 use angelia_contract::split::split;
-use angelia_core::egress::{Bot, Dedupe, Target};
+use angelia_core::egress::{Bot, Dedupe, Target, Whereabouts};
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::identity::check_name;
 use angelia_core::store::{ActionId, Later, LineEdit, NewLine, Store};
@@ -106,7 +106,11 @@ fn refused(why: impl Into<String>) -> Outcome {
 /// What a failure of the store means: it has written nothing.
 fn failed(error: &Error) -> Outcome {
     match error.kind() {
-        Kind::Unavailable => Outcome::Later { after: STORE_AGAIN, why: "the store does not commit".into() },
+        Kind::Unavailable => Outcome::Later {
+            after: STORE_AGAIN,
+            reach: Reach::Action,
+            why: "the store does not commit".into(),
+        },
         _ => refused(error.to_string()),
     }
 }
@@ -120,8 +124,11 @@ impl Bot for Webchat {
         BOT
     }
 
-    fn places(&self, target: &Target) -> Option<Vec<String>> {
-        room(target).map(|room| vec![room.to_owned(), "*".to_owned()])
+    fn places(&self, target: &Target) -> Whereabouts {
+        match room(target) {
+            Some(room) => Whereabouts::Places(vec![room.to_owned(), "*".to_owned()]),
+            None => Whereabouts::Nowhere,
+        }
     }
 }
 
@@ -134,7 +141,7 @@ impl Platform for Webchat {
         true
     }
 
-    fn dedupe(&self) -> Dedupe {
+    fn dedupe(&self, _action: &Action) -> Dedupe {
         Dedupe::Yes
     }
 

@@ -5,17 +5,15 @@ use super::hub::Hub;
 use super::normalize::{self, BOT, NAME, chat_id};
 use super::room::{self, AGENT, person_of};
 use crate::admit::{Admit, Linking, Which};
-use angelia_contract::event::Event;
-use angelia_contract::session_key::{KeyOptions, Rules, session_key};
+use crate::inbound;
 use angelia_core::admission::{Admitted, DropReason, Observed, link_command};
+use angelia_core::clock;
+use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Kind, Result};
-use angelia_core::inbox::EntryKind;
 use angelia_core::secret::{Secret, random_hex};
 use angelia_core::store::{
     CONNECTOR, Earlier, Guest, LineRevision, NewEntry, NewLine, Person, Posted, Revised, Revision, Store,
 };
-use angelia_core::{clock, interrupt};
-use bytes::Bytes;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
@@ -36,6 +34,7 @@ pub(super) struct Api {
     pub(super) hub: Arc<Hub>,
     pub(super) admit: Arc<dyn Admit>,
     pub(super) source_flags: bool,
+    pub(super) bot: BotKey,
     /// One `/link` at a time: a repeated one must find the answer of the first.
     pub(super) linking: Mutex<()>,
 }
@@ -184,33 +183,18 @@ impl Api {
     }
 
     fn dropped(&self, line: &NewLine, addressed: bool, reason: DropReason) {
-        let which = Which { chat_id: &chat_id(&line.room), message_id: &line.message_id };
+        let which = Which { chat_id: &chat_id(&line.room), thread_id: None, message_id: &line.message_id };
         observe(line, addressed, |observed| self.admit.dropped(observed, which, reason));
     }
 
     /// What a changed line says to the instance it is admitted to.
     fn revision(&self, line: &NewLine, admitted: Admitted) -> Result<Revision> {
-        let NewEntry { platform, bot, message_id, instance, kind, body, .. } = self.entry(line, admitted)?;
-        Ok(Revision { platform, bot, message_id, instance, kind, body })
+        inbound::revision(&self.bot, &normalize::event(line, self.source_flags), admitted, line.at)
     }
 
     /// The inbox entry a line makes for the instance it is admitted to.
     fn entry(&self, line: &NewLine, admitted: Admitted) -> Result<NewEntry> {
-        let event = normalize::event(line, self.source_flags);
-        let kind = kind(&event);
-        Ok(NewEntry {
-            tenant: admitted.tenant,
-            instance: admitted.instance,
-            kind,
-            platform: NAME.into(),
-            bot: BOT.into(),
-            chat_id: event.source.chat_id.as_str().into(),
-            message_id: line.message_id.clone(),
-            session_key: session_key(&event.source, &KeyOptions::default(), Rules::Published).into(),
-            body: written(&event)?,
-            ahead: kind == EntryKind::Stop,
-            received_at: line.at,
-        })
+        inbound::entry(&self.bot, &normalize::event(line, self.source_flags), admitted, line.at)
     }
 }
 
@@ -228,18 +212,10 @@ fn observe<T>(line: &NewLine, addressed: bool, ask: impl FnOnce(Observed<'_>) ->
         private: person_of(&line.room).is_some(),
         author_is_bot: false,
         addressed,
+        engaged: None,
         // Gateways know the room by its chat id, people by its name.
         scopes: &[&chat_id(&line.room), &line.room],
     })
-}
-
-fn kind(event: &Event) -> EntryKind {
-    if interrupt::is_stop(&event.text) { EntryKind::Stop } else { EntryKind::Message }
-}
-
-fn written(event: &Event) -> Result<Bytes> {
-    let body = serde_json::to_vec(event).map_err(|_| Error::internal("the event could not be written"))?;
-    Ok(body.into())
 }
 
 fn new_line(person: Person, text: String, reply_to: Option<String>, client_id: Option<String>) -> NewLine {

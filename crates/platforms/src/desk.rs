@@ -1,0 +1,52 @@
+//! What a bot that listens works with.
+
+use crate::admit::Admit;
+use angelia_core::error::Result;
+use angelia_core::store::Store;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// Seals bytes that only this server is to read again.
+pub trait Seal: Send + Sync {
+    /// Seals `text` for the row that `bound_to` describes.
+    fn seal(&self, text: &str, bound_to: &str) -> Result<Vec<u8>>;
+}
+
+/// Everything a listening bot needs of the server.
+#[derive(Clone)]
+pub struct Desk {
+    /// Where what it receives is kept.
+    pub store: Arc<dyn Store>,
+    /// Who decides whose message it is.
+    pub admit: Arc<dyn Admit>,
+    /// How it keeps what it cannot read.
+    pub seal: Arc<dyn Seal>,
+    /// Whether sources carry `is_bot` and `message_is_edit`.
+    pub source_flags: bool,
+    /// The URL providers reach this server at, without a trailing slash.
+    pub public_url: Arc<str>,
+    /// When to stop.
+    pub stop: Stop,
+}
+
+/// Tells a listener that the server stops.
+#[derive(Clone, Debug)]
+pub struct Stop(watch::Receiver<bool>);
+
+impl Stop {
+    /// A signal, and what it follows: `true` is sent once.
+    pub fn new() -> (watch::Sender<bool>, Self) {
+        let (sender, receiver) = watch::channel(false);
+        (sender, Self(receiver))
+    }
+
+    /// Whether it is time.
+    pub fn is_now(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Resolves when it is time, or nobody is left who could tell.
+    pub async fn wait(&self) {
+        let _ = self.0.clone().wait_for(|now| *now).await;
+    }
+}

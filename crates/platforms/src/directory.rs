@@ -1,0 +1,110 @@
+//! A bot's chats at hand: a bounded memory over the store.
+
+use angelia_core::directory::{BotKey, Chat, KnownChat};
+use angelia_core::error::Result;
+use angelia_core::store::Store;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Chats kept in each half of the memory. A chat that is asked for stays; of the
+/// others the older half goes when the younger one is full. Some 300 bytes each.
+const HALF: usize = 50_000;
+
+/// What a bot knows of its chats without asking anybody.
+pub struct Directory {
+    bot: BotKey,
+    store: Arc<dyn Store>,
+    memory: Mutex<Memory>,
+}
+
+#[derive(Default)]
+struct Memory {
+    young: HashMap<String, Arc<KnownChat>>,
+    old: HashMap<String, Arc<KnownChat>>,
+}
+
+impl Memory {
+    fn put(&mut self, chat: Arc<KnownChat>) {
+        if self.young.len() >= HALF {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(chat.chat.chat_id.clone(), chat);
+    }
+
+    fn get(&mut self, chat_id: &str) -> Option<Arc<KnownChat>> {
+        if let Some(chat) = self.young.get(chat_id) {
+            return Some(chat.clone());
+        }
+        let chat = self.old.remove(chat_id)?;
+        self.put(chat.clone());
+        Some(chat)
+    }
+}
+
+impl Directory {
+    /// The directory of one bot.
+    pub fn new(bot: BotKey, store: Arc<dyn Store>) -> Self {
+        Self { bot, store, memory: Mutex::default() }
+    }
+
+    /// A chat, if it is at hand.
+    pub fn at_hand(&self, chat_id: &str) -> Option<Arc<KnownChat>> {
+        self.memory().get(chat_id)
+    }
+
+    /// A chat, at hand or from the store.
+    pub async fn find(&self, chat_id: &str) -> Result<Option<Arc<KnownChat>>> {
+        if let Some(chat) = self.at_hand(chat_id) {
+            return Ok(Some(chat));
+        }
+        let stored = self.store.chat(&self.bot, chat_id).await?.map(Arc::new);
+        if let Some(chat) = &stored {
+            let mut memory = self.memory();
+            // What was learnt while the store was asked is newer.
+            match memory.get(chat_id) {
+                Some(newer) => return Ok(Some(newer)),
+                None => memory.put(chat.clone()),
+            }
+        }
+        Ok(stored)
+    }
+
+    /// Takes note of what a provider said of a chat; answers whether that is new,
+    /// and has to be committed. A chat that is not at hand is always new: ask for
+    /// it with [`Directory::find`] first where that matters.
+    pub fn learn(&self, chat: &Chat) -> bool {
+        let mut memory = self.memory();
+        match memory.get(&chat.chat_id) {
+            Some(known) if known.chat == *chat => false,
+            Some(known) => {
+                memory.put(Arc::new(KnownChat { chat: chat.clone(), ..(*known).clone() }));
+                true
+            }
+            None => {
+                memory.put(Arc::new(chat.clone().into()));
+                true
+            }
+        }
+    }
+
+    /// Changes what is at hand of a chat; what is not at hand is read changed from the store.
+    pub fn change(&self, chat_id: &str, change: impl FnOnce(&mut KnownChat)) {
+        let mut memory = self.memory();
+        if let Some(known) = memory.get(chat_id) {
+            let mut known = (*known).clone();
+            change(&mut known);
+            memory.put(Arc::new(known));
+        }
+    }
+
+    /// Forgets what is at hand of the chats that `gone` names.
+    pub fn forget(&self, gone: impl Fn(&KnownChat) -> bool) {
+        let mut memory = self.memory();
+        memory.young.retain(|_, chat| !gone(chat));
+        memory.old.retain(|_, chat| !gone(chat));
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
