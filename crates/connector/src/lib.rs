@@ -4,11 +4,15 @@
 pub mod edge;
 mod egress;
 mod interrupt;
+mod listening;
 pub mod manage;
+mod notices;
+mod opening;
 mod relay;
 mod server;
 pub mod telemetry;
 
 pub use egress::EgressTimings;
 pub use manage::{AdminToken, Identity, KeyKeeper, Keyring, OidcIssuer, admin};
+pub use notices::{Away, Notices};
 pub use server::{Announcer, Options, Server};

@@ -2,18 +2,19 @@
 
 use crate::edge::{Guard, Waker};
 use crate::egress::{self, Egress, EgressTimings};
+use crate::listening::Listeners;
 use crate::manage::{
     self, AdminToken, Bearers, Doorkeeper, Drops, Front, Identity, Keyring, Pace, RefusalLog, Roster,
 };
-use crate::relay::{self, Registry, Standing};
+use crate::notices::{self, Hints, Notices};
+use crate::opening::{check_key, oauth_key};
+use crate::relay::{self, Registry};
 use crate::telemetry::Metrics;
 use angelia_contract::descriptor::Descriptor;
-use angelia_core::admission::{Allow, Route};
-use angelia_core::audit::Actor;
-use angelia_core::error::{Error, Kind, Result};
+use angelia_core::error::{Error, Result};
 use angelia_core::identity::GatewayRecord;
 use angelia_core::inbox::{Entry, InstanceId, Seq};
-use angelia_core::seal::{self, KEY_CHECK, MasterKey, OAUTH_KEY};
+use angelia_core::seal;
 use angelia_core::secret::Secret;
 use angelia_core::store::{Announce, Line, Store, StoredGateway};
 use angelia_platforms::Platform;
@@ -24,7 +25,7 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use ipnet::IpNet;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -33,8 +34,6 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// The tenant of whoever runs angelia for themselves; exists from the start.
 pub(crate) const DEFAULT_TENANT: &str = "default";
-/// Whether the first route was made; an operator who removes it means it.
-const FURNISHED: &str = "furnished";
 /// How often the store is asked to drop what is past its time.
 const PRUNE_EVERY: Duration = Duration::from_secs(600);
 /// How often a store that failed is tried again.
@@ -69,6 +68,8 @@ pub struct Options {
     pub identity: Identity,
     /// The URL gateways and people reach this server at.
     pub public_url: String,
+    /// What the connector says of its own.
+    pub notices: Notices,
 }
 
 /// The running server.
@@ -90,6 +91,8 @@ pub struct Server {
     pub(crate) changing: tokio::sync::Mutex<()>,
     hub: Arc<Hub>,
     platforms: Vec<Arc<dyn Platform>>,
+    pub(crate) listeners: Listeners,
+    pub(crate) hints: Hints,
     stopping: AtomicBool,
     stopped: Notify,
 }
@@ -153,6 +156,8 @@ impl Server {
             changing: tokio::sync::Mutex::default(),
             hub: announcer.hub.clone(),
             platforms,
+            listeners: Listeners::default(),
+            hints: Hints::default(),
             stopping: AtomicBool::new(false),
             stopped: Notify::new(),
         });
@@ -161,7 +166,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Starts what runs beside the sockets: unfinished actions, wakes, upkeep.
+    /// Starts what runs beside the sockets: unfinished actions, wakes, upkeep, bots.
     pub async fn start(self: &Arc<Self>) -> Result<()> {
         egress::resume(self).await?;
         for instance in self.store.waiting() {
@@ -169,6 +174,8 @@ impl Server {
         }
         tokio::spawn(Waker::run(self.clone()));
         tokio::spawn(upkeep(self.clone()));
+        tokio::spawn(notices::watch(self.clone()));
+        self.listeners.start(self);
         Ok(())
     }
 
@@ -185,6 +192,10 @@ impl Server {
             let (store, hub) = (self.store.clone(), self.hub.clone());
             router = router.merge(webchat::routes(store, hub, doorkeeper, self.options.source_flags));
         }
+        let desk = self.desk();
+        for platform in &self.platforms {
+            router = router.merge(platform.clone().webhooks(desk.clone()));
+        }
         router
     }
 
@@ -193,6 +204,8 @@ impl Server {
         self.stopping.store(true, Ordering::Release);
         self.stopped.notify_waiters();
         self.registry.shut_down();
+        // What they have received is durable, and they say how far that is.
+        self.listeners.stop().await;
         let gone = async {
             while self.registry.open() > 0 || self.egress.is_calling() {
                 tokio::time::sleep(Duration::from_millis(10)).await;
@@ -296,88 +309,6 @@ impl Server {
         };
         self.options.master_key.current().open(&sealed, &bound_to)
     }
-
-    async fn read_roster(&self) -> Result<()> {
-        for stored in self.store.gateways().await? {
-            self.roster.put(stored, &self.options.master_key.current());
-        }
-        for instance in self.store.instances().await? {
-            if instance.is_default {
-                self.roster.set_default(&instance.tenant, Some(instance.instance));
-            }
-            let standing = Standing { habit: instance.habit, idle: instance.idle };
-            self.registry.remember(instance.instance, standing);
-        }
-        for (instance, platform, policy) in self.store.policies().await? {
-            self.roster.set_policy(instance, platform, policy);
-        }
-        let mut fronts: HashMap<InstanceId, BTreeSet<Front>> = HashMap::new();
-        for (instance, platform, bot) in self.store.fronts().await? {
-            fronts.entry(instance).or_default().insert((platform, bot));
-        }
-        for (instance, fronts) in fronts {
-            self.roster.set_fronts(instance, fronts);
-        }
-        let mut routes = self.store.routes().await?;
-        if self.store.note(FURNISHED).await?.is_none() {
-            let everywhere = web_chat_for_everybody()?;
-            make_first_tenant(&*self.store).await?;
-            match self.store.add_route(everywhere.clone(), &Actor::server()).await {
-                Ok(()) => routes.push(everywhere),
-                // A start that was cut short had made it already.
-                Err(error) if error.kind() == Kind::Conflict => {}
-                Err(error) => return Err(error),
-            }
-            self.store.set_note(FURNISHED, vec![1]).await?;
-        }
-        self.roster.set_routes(routes);
-        Ok(())
-    }
-}
-
-/// The first route: rooms of the web chat belong to the default tenant until
-/// an operator says otherwise. Everybody who was invited may speak there.
-fn web_chat_for_everybody() -> Result<Route> {
-    Ok(Route {
-        place: "webchat:*".parse()?,
-        bot: None,
-        tenant: DEFAULT_TENANT.into(),
-        instance: None,
-        allow: Allow::Any,
-        free: true,
-    })
-}
-
-/// A start that was cut short may have made it already.
-async fn make_first_tenant(store: &dyn Store) -> Result<()> {
-    match store.create_tenant(DEFAULT_TENANT, None, &Actor::server()).await {
-        Err(error) if error.kind() != Kind::Conflict => Err(error),
-        _ => Ok(()),
-    }
-}
-
-/// Refuses to go on with a key that does not open what is stored.
-async fn check_key(store: &dyn Store, key: &MasterKey) -> Result<()> {
-    match store.note(KEY_CHECK).await? {
-        Some(sealed) => key.open(&sealed, KEY_CHECK).map(drop).map_err(|error| {
-            Error::new(error.kind(), format!("the check of the master key failed: {error}"))
-        }),
-        None => store.set_note(KEY_CHECK, key.seal(&Secret::new(KEY_CHECK), KEY_CHECK)?).await,
-    }
-}
-
-/// The key that signs tokens of the built-in endpoint, made once.
-async fn oauth_key(store: &dyn Store, key: &MasterKey) -> Result<Secret> {
-    if let Some(sealed) = store.note(OAUTH_KEY).await? {
-        match key.open(&sealed, OAUTH_KEY) {
-            Ok(known) => return Ok(known),
-            // It signs what is good for an hour: a new one costs less than no server.
-            Err(error) => tracing::error!(%error, "the key of the token endpoint does not open; made anew"),
-        }
-    }
-    let made = Secret::mint();
-    store.set_note(OAUTH_KEY, key.seal(&made, OAUTH_KEY)?).await?;
-    Ok(made)
 }
 
 async fn readyz(State(server): State<Arc<Server>>) -> impl IntoResponse {

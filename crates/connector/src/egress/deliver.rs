@@ -2,8 +2,8 @@
 
 use super::answer::{failed, never_sent, perhaps_sent};
 use super::count_declined;
-use super::errand::Errand;
 use super::gate::{Permit, Slot};
+use super::hand::Hand;
 use super::lanes::{Lane, Owed};
 use crate::server::Server;
 use crate::telemetry::Counter;
@@ -11,13 +11,12 @@ use angelia_contract::action::ActionResult;
 use angelia_core::clock::{self, Mono};
 use angelia_core::egress::{ANSWER_WITHIN, ActionState, Dedupe};
 use angelia_core::store::ActionOutcome;
-use angelia_platforms::{Delivery, Outcome, Progress};
+use angelia_platforms::{Delivery, Outcome};
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -59,15 +58,20 @@ enum Step {
 
 /// Performs what is in the ledger, and sees to its answer and its end there.
 pub(super) async fn carry(server: &Arc<Server>, lane: &Lane, owed: Owed) {
-    let progress = Arc::new(Hand {
-        server: server.clone(),
-        errand: owed.errand.clone(),
-        first_part: OnceLock::new(),
-        stopped: AtomicBool::new(false),
-    });
+    let progress = Arc::new(Hand::new(server.clone(), owed.errand.clone()));
     let news = server.egress.lanes.news(lane);
-    let mut courier =
-        Courier { server, lane, owed, news, progress, why: String::new(), unknown: 0, calling: None };
+    let begun_at = owed.begun_at;
+    let mut courier = Courier {
+        server,
+        lane,
+        owed,
+        news,
+        progress,
+        why: String::new(),
+        unknown: 0,
+        begun_at,
+        calling: None,
+    };
     loop {
         match courier.attempt().await {
             Step::End(end) => return courier.finish(end).await,
@@ -92,6 +96,8 @@ struct Courier<'a> {
     why: String,
     /// Calls whose outcome is not known.
     unknown: u32,
+    /// When the provider was first called.
+    begun_at: Option<Mono>,
     /// Held from the call to the note of its outcome.
     calling: Option<Calling<'a>>,
 }
@@ -114,6 +120,9 @@ impl Drop for Calling<'_> {
 
 impl Courier<'_> {
     async fn attempt(&mut self) -> Step {
+        if self.owed.errand.recall(self.server).await.is_err() {
+            return self.store_fails();
+        }
         if let Some(end) = self.is_over() {
             return Step::End(end);
         }
@@ -122,10 +131,10 @@ impl Courier<'_> {
             Err(step) => return step,
         };
         self.calling = Some(Calling::begin(self.server));
-        if self.dedupe() == Dedupe::No && self.server.store.begin_action(self.owed.id).await.is_err() {
-            self.why = "the connector's store does not commit".into();
-            return Step::Again(self.server.egress.timings.again);
+        if self.dedupe() != Dedupe::Yes && self.server.store.begin_action(self.owed.id).await.is_err() {
+            return self.store_fails();
         }
+        self.begun_at.get_or_insert_with(clock::mono);
         // Asked once more: much may have changed while this waited.
         if let Some(end) = self.is_over() {
             return Step::End(end);
@@ -133,13 +142,22 @@ impl Courier<'_> {
         permit.made();
         let outcome = self.call().await;
         let own = self.owed.errand.platform(self.server).is_own();
-        slot.over(matches!(outcome, Outcome::Refused { .. }) && !own);
+        let withdrawn = self.progress.was_stopped();
+        slot.over(matches!(outcome, Outcome::Refused { .. }) && !own && !withdrawn);
         self.judge(outcome).await
+    }
+
+    fn store_fails(&mut self) -> Step {
+        self.why = "the connector's store does not answer".into();
+        Step::Again(self.server.egress.timings.again)
     }
 
     /// Whether there is nothing left to try.
     fn is_over(&self) -> Option<End> {
-        if self.server.is_stopping() {
+        if self.may_be_out() && !self.may_repeat() {
+            // It waited for longer than the provider would recognise it.
+            Some(End::Ambiguous(self.why.clone()))
+        } else if self.server.is_stopping() {
             Some(End::Parked)
         } else if self.is_overtaken() {
             Some(End::Superseded)
@@ -158,7 +176,7 @@ impl Courier<'_> {
         let tenant = &errand.origin.tenant;
         let waiting = async {
             let slot = egress.brake.slot(tenant).await?;
-            Some((slot, errand.gate(self.server).turn(tenant).await))
+            Some((slot, errand.gate(self.server).turn_for(tenant, errand.paced(self.server)).await))
         };
         let patience = self.owed.until.since(clock::mono());
         match self.unless_overtaken(tokio::time::timeout(patience, waiting)).await {
@@ -189,28 +207,24 @@ impl Courier<'_> {
     }
 
     async fn judge(&mut self, outcome: Outcome) -> Step {
-        let in_parts = self.progress.first_part.get().is_some();
+        let in_parts = self.progress.said_first().is_some();
         match outcome {
             Outcome::Sent { message_id, recorded } => Step::End(End::Sent { message_id, recorded }),
             Outcome::Refused { why } if in_parts => {
                 Step::End(End::Ambiguous(format!("only a part was sent: {why}")))
             }
-            Outcome::Refused { .. } if self.progress.stopped.load(Ordering::Acquire) => {
-                Step::End(End::Declined)
-            }
+            Outcome::Refused { .. } if self.progress.was_stopped() => Step::End(End::Declined),
             Outcome::Refused { why } => Step::End(End::Refused(why)),
-            Outcome::Later { why, .. } if in_parts && self.dedupe() == Dedupe::No => {
+            Outcome::Later { why, .. } if in_parts && !self.may_repeat() => {
                 Step::End(End::Ambiguous(format!("only a part was sent: {why}")))
             }
-            Outcome::Later { after, why } => {
+            Outcome::Later { after, reach, why } => {
                 self.why = why;
-                if self.dedupe() == Dedupe::No {
-                    // Should this fail, a crash shows it as ambiguous, which is no harm.
-                    let _ = self.server.store.postpone_action(self.owed.id).await;
-                }
+                self.owed.errand.pause(self.server, reach, after);
+                self.postpone().await;
                 Step::Again(after.max(LEAST_PAUSE))
             }
-            Outcome::Unknown { why } if self.dedupe() == Dedupe::No => Step::End(End::Ambiguous(why)),
+            Outcome::Unknown { why } if !self.may_repeat() => Step::End(End::Ambiguous(why)),
             Outcome::Unknown { why } => {
                 self.why = why;
                 self.owed.perhaps_sent = true;
@@ -222,7 +236,23 @@ impl Courier<'_> {
     }
 
     fn dedupe(&self) -> Dedupe {
-        self.owed.errand.platform(self.server).dedupe()
+        self.owed.errand.dedupe(self.server)
+    }
+
+    /// Whether giving it to the provider once more cannot say it twice.
+    fn may_repeat(&self) -> bool {
+        let since_begun = self.begun_at.map_or(Duration::ZERO, |begun| clock::mono().since(begun));
+        self.dedupe().holds(since_begun)
+    }
+
+    /// Notes that the provider has nothing of it, unless an earlier call left something there.
+    async fn postpone(&mut self) {
+        if self.dedupe() == Dedupe::Yes || self.may_be_out() {
+            return;
+        }
+        self.begun_at = None;
+        // Should this fail, a crash shows it as ambiguous, which is no harm.
+        let _ = self.server.store.postpone_action(self.owed.id).await;
     }
 
     fn is_overtaken(&self) -> bool {
@@ -302,12 +332,12 @@ impl Courier<'_> {
 
     /// Whether some of it may be at the provider.
     fn may_be_out(&self) -> bool {
-        self.owed.perhaps_sent || self.progress.first_part.get().is_some()
+        self.owed.perhaps_sent || self.progress.said_first().is_some()
     }
 
     async fn fail(&self, why: &str, answer: ActionResult) {
         let state = if self.may_be_out() { ActionState::Ambiguous } else { ActionState::Failed };
-        let first_part = self.progress.first_part.get().cloned();
+        let first_part = self.progress.said_first().cloned();
         if self.record(state, first_part, Some(why.to_owned())).await {
             self.owed.errand.reply.give(answer);
         }
@@ -316,7 +346,7 @@ impl Courier<'_> {
     async fn leave_open(&self, why: &str) {
         self.server.metrics.count(Counter::OutboundAmbiguous);
         self.owed.errand.reply.give(perhaps_sent(why));
-        let first_part = self.progress.first_part.get().cloned();
+        let first_part = self.progress.said_first().cloned();
         self.record(ActionState::Ambiguous, first_part, Some(why.to_owned())).await;
     }
 
@@ -335,33 +365,5 @@ impl Courier<'_> {
                 }
             }
         }
-    }
-}
-
-/// What a platform holds of us while it works on a delivery.
-struct Hand {
-    server: Arc<Server>,
-    errand: Arc<Errand>,
-    first_part: OnceLock<String>,
-    /// Whether the platform was told to make no further call.
-    stopped: AtomicBool,
-}
-
-impl Progress for Hand {
-    fn first_part(&self, message_id: &str) {
-        let _ = self.first_part.set(message_id.to_owned());
-        self.errand.reply.give(ActionResult::sent(message_id));
-    }
-
-    fn next_call(&self) -> BoxFuture<'_, bool> {
-        Box::pin(async move {
-            let permit = self.errand.gate(&self.server).turn(&self.errand.origin.tenant).await;
-            let allowed = self.errand.is_allowed(&self.server);
-            match allowed {
-                true => permit.made(),
-                false => self.stopped.store(true, Ordering::Release),
-            }
-            allowed
-        })
     }
 }

@@ -1,17 +1,26 @@
 //! An action on its way: whose it is, where it goes, who waits for its answer.
 
 use super::answer::Reply;
-use super::gate::Gate;
+use super::gate::{Gate, Paced};
 use super::lanes::Lane;
 use crate::server::Server;
 use angelia_contract::action::Action;
 use angelia_core::clock;
-use angelia_core::egress::{Sender, Target, may_write};
+use angelia_core::egress::{Dedupe, Sender, Target, Urgency, may_write};
+use angelia_core::error::Result;
 use angelia_core::identity::GatewayRecord;
 use angelia_core::inbox::InstanceId;
 use angelia_core::store::NewAction;
-use angelia_platforms::Platform;
+use angelia_platforms::{Platform, Reach};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// What gateways write behind a text that is not complete yet.
+const GROWS_ON: char = '▉';
+
+/// Longest time for which everything a bot does is held back at once: what one
+/// chat brought about must not silence the others for hours. Then it is tried.
+const LONGEST_BOT_PAUSE: Duration = Duration::from_secs(60);
 
 /// Who sent an action.
 #[derive(Clone, Debug)]
@@ -55,8 +64,9 @@ pub(super) struct Errand {
 
 impl Errand {
     /// The chat as this instance writes to it: what others do there is not waited for.
-    pub(super) fn lane(&self) -> Lane {
-        Lane { instance: self.origin.instance, bot: self.bot, chat_id: self.target.chat_id.clone() }
+    pub(super) fn lane(&self, server: &Server) -> Lane {
+        let chat = self.platform(server).chat_key(&self.target);
+        Lane { instance: self.origin.instance, bot: self.bot, chat }
     }
 
     pub(super) fn platform<'a>(&self, server: &'a Server) -> &'a Arc<dyn Platform> {
@@ -68,11 +78,54 @@ impl Errand {
     }
 
     /// Whether the sender may write there, as things stand at this moment. To
-    /// be asked right before every provider call.
+    /// be asked right before every provider call, after [`Errand::recall`].
     pub(super) fn is_allowed(&self, server: &Server) -> bool {
+        !self.origin.is_revoked(server) && self.may_write(server) == Some(true)
+    }
+
+    /// Brings to hand what is known of the target: after a restart, or among
+    /// very many chats, that may not be there.
+    pub(super) async fn recall(&self, server: &Server) -> Result<()> {
+        match self.may_write(server) {
+            // What stays unknown is not written to.
+            None => self.platform(server).recall(&self.target).await,
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn may_write(&self, server: &Server) -> Option<bool> {
         let sender = Sender { tenant: &self.origin.tenant, instance: self.origin.instance };
-        let bot = &**self.platform(server);
-        !self.origin.is_revoked(server) && may_write(&server.roster.routes(), bot, sender, &self.target)
+        may_write(&server.roster.routes(), &**self.platform(server), sender, &self.target)
+    }
+
+    /// How its chat is paced.
+    pub(super) fn paced(&self, server: &Server) -> Option<Paced> {
+        let platform = self.platform(server);
+        let rate = platform.chat_budget(&self.target)?;
+        Some(Paced { chat: platform.chat_key(&self.target), rate, urgency: self.urgency() })
+    }
+
+    /// Spares the provider what it would refuse as well.
+    pub(super) fn pause(&self, server: &Server, reach: Reach, pause: Duration) {
+        let gate = self.gate(server);
+        match reach {
+            Reach::Action => {}
+            Reach::Chat => gate.pause_chat(&self.platform(server).chat_key(&self.target), pause),
+            Reach::Bot => gate.pause(pause.min(LONGEST_BOT_PAUSE)),
+        }
+    }
+
+    /// A text that grows ends with a mark; the last one does not.
+    fn urgency(&self) -> Urgency {
+        match &self.action {
+            Action::Edit { content, .. } if content.ends_with(GROWS_ON) => Urgency::Interim,
+            _ => Urgency::Whole,
+        }
+    }
+
+    /// Whether its provider recognises it, given twice.
+    pub(super) fn dedupe(&self, server: &Server) -> Dedupe {
+        self.platform(server).dedupe(&self.action)
     }
 
     /// The message that this edits.

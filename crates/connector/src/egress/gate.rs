@@ -2,33 +2,88 @@
 //! tenants whose calls are refused.
 
 use angelia_core::clock;
-use angelia_core::egress::{Budget, Leave, Rate, Refusals, Ticket};
+use angelia_core::egress::{Budget, Leave, Paces, Rate, Refusals, Ticket, Urgency};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 
 /// The way to one bot's provider.
-pub(super) struct Gate(Option<Arc<Turnstile>>);
+pub(super) struct Gate {
+    turnstile: Option<Arc<Turnstile>>,
+    paces: Mutex<Paces>,
+}
+
+/// A chat that a call is for, if its provider counts calls by chat.
+pub(super) struct Paced {
+    pub(super) chat: String,
+    pub(super) rate: Rate,
+    pub(super) urgency: Urgency,
+}
 
 /// Leave for one call; given back if it is not made.
 pub(super) struct Permit(Option<(Arc<Turnstile>, String)>);
 
 impl Gate {
     pub(super) fn new(rate: Option<Rate>) -> Self {
-        Self(rate.map(|rate| Arc::new(Turnstile::new(rate))))
+        let turnstile = rate.map(|rate| Arc::new(Turnstile::new(rate)));
+        Self { turnstile, paces: Mutex::default() }
     }
 
     /// Waits for a call; tenants are let through as [`Budget`] says.
     pub(super) async fn turn(&self, tenant: &str) -> Permit {
-        match &self.0 {
+        match &self.turnstile {
             Some(turnstile) => turnstile.turn(tenant).await,
             None => Permit(None),
         }
     }
 
-    /// Takes a call that nobody waits for; `false` if there is none.
-    pub(super) fn spare(&self, tenant: &str) -> bool {
-        self.0.as_ref().is_none_or(|turnstile| turnstile.state().budget.spare(tenant, clock::mono()))
+    /// Waits for a call to a chat: first until the chat may be written to, so
+    /// that nobody holds a turn that others could use, and then for the turn.
+    pub(super) async fn turn_for(&self, tenant: &str, paced: Option<Paced>) -> Permit {
+        let Some(Paced { chat, rate, urgency }) = paced else { return self.turn(tenant).await };
+        loop {
+            let now = clock::mono();
+            let next = self.paces().next_at(&chat, rate, urgency, now);
+            if next > now {
+                tokio::time::sleep(next.since(now)).await;
+                continue;
+            }
+            let permit = self.turn(tenant).await;
+            // Another instance may have written there while this one waited.
+            if self.paces().take(&chat, rate, urgency, clock::mono()).is_ok() {
+                return permit;
+            }
+        }
+    }
+
+    /// The provider wants no call to this chat for a while.
+    pub(super) fn pause_chat(&self, chat: &str, pause: Duration) {
+        let now = clock::mono();
+        self.paces().pause(chat, now + pause, now);
+    }
+
+    /// The provider wants no call of this bot for a while.
+    pub(super) fn pause(&self, pause: Duration) {
+        if let Some(turnstile) = &self.turnstile {
+            turnstile.state().budget.pause(clock::mono() + pause);
+        }
+    }
+
+    fn paces(&self) -> MutexGuard<'_, Paces> {
+        self.paces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a call that nobody waits for; `false` if there is none, or the chat
+    /// is not to be written to now.
+    pub(super) fn spare(&self, tenant: &str, paced: Option<Paced>) -> bool {
+        let now = clock::mono();
+        let rests = |it: Paced| self.paces().next_at(&it.chat, it.rate, Urgency::Whole, now) > now;
+        !paced.is_some_and(rests)
+            && self
+                .turnstile
+                .as_ref()
+                .is_none_or(|turnstile| turnstile.state().budget.spare(tenant, clock::mono()))
     }
 }
 

@@ -39,7 +39,8 @@ const BATCH: usize = 64;
 pub(super) struct Lane {
     pub(super) instance: InstanceId,
     pub(super) bot: usize,
-    pub(super) chat_id: String,
+    /// As the provider counts it.
+    pub(super) chat: String,
 }
 
 /// An action that is in the ledger and has to be performed.
@@ -53,6 +54,8 @@ pub(super) struct Owed {
     pub(super) resumed: bool,
     /// Whether an earlier call may have written it.
     pub(super) perhaps_sent: bool,
+    /// When an earlier process first called the provider, on this one's clock.
+    pub(super) begun_at: Option<Mono>,
     /// Whether a newer edit took its place.
     pub(super) superseded: bool,
     /// What it holds of its instance's share; nothing reads it.
@@ -61,7 +64,8 @@ pub(super) struct Owed {
 
 impl Owed {
     pub(super) fn new(id: ActionId, errand: Arc<Errand>, until: Mono) -> Self {
-        Self { id, errand, until, resumed: false, perhaps_sent: false, superseded: false, _room: None }
+        let (resumed, perhaps_sent, superseded) = (false, false, false);
+        Self { id, errand, until, resumed, perhaps_sent, begun_at: None, superseded, _room: None }
     }
 }
 
@@ -232,7 +236,7 @@ impl Lanes {
 
 /// Takes an action into its lane.
 pub(super) fn enter(server: &Arc<Server>, errand: Arc<Errand>) {
-    let lane = errand.lane();
+    let lane = errand.lane(server);
     match server.egress.lanes.arrive(lane.clone(), errand.clone()) {
         Some(true) => drop(tokio::spawn(accept(server.clone(), lane))),
         Some(false) => {}

@@ -17,7 +17,7 @@ const TYPING_WITHIN: Duration = Duration::from_secs(3);
 /// Shows that the agent writes, in the chat's order. Where its messages are on
 /// their way it is answered and left out: they show it better.
 pub(super) fn typing(server: &Arc<Server>, errand: Arc<Errand>) {
-    match server.egress.lanes.is_idle(&errand.lane()) {
+    match server.egress.lanes.is_idle(&errand.lane(server)) {
         true => lanes::enter(server, errand),
         false => errand.reply.give(ActionResult::ok()),
     }
@@ -26,13 +26,16 @@ pub(super) fn typing(server: &Arc<Server>, errand: Arc<Errand>) {
 /// Makes the call, if there is one to spare: nobody waits for an ornament.
 pub(super) async fn show_typing(server: &Arc<Server>, errand: &Errand) {
     let tenant = &errand.origin.tenant;
+    if let Err(error) = errand.recall(server).await {
+        return errand.reply.give(answer(Err(error)));
+    }
     if !errand.is_allowed(server) {
         return errand.reply.decline(server);
     }
     let Some(slot) = server.egress.brake.slot_at_once(tenant) else {
         return errand.reply.give(ActionResult::ok());
     };
-    if !errand.gate(server).spare(tenant) {
+    if !errand.gate(server).spare(tenant, errand.paced(server)) {
         return errand.reply.give(ActionResult::ok());
     }
     let call = errand.platform(server).typing(&errand.target);
@@ -58,6 +61,9 @@ async fn ask_chat_info(server: &Arc<Server>, errand: &Errand) {
         return errand.reply.give(failed("the platform refused too much of this tenant in the last minute"));
     };
     let permit = errand.gate(server).turn(tenant).await;
+    if let Err(error) = errand.recall(server).await {
+        return errand.reply.give(answer(Err(error)));
+    }
     if !errand.is_allowed(server) {
         return errand.reply.decline(server);
     }
@@ -70,7 +76,7 @@ async fn ask_chat_info(server: &Arc<Server>, errand: &Errand) {
 fn is_refusal(outcome: &Result<ActionResult>) -> bool {
     match outcome {
         Ok(result) => !result.success,
-        Err(error) => error.kind() != Kind::Unavailable,
+        Err(error) => matches!(error.kind(), Kind::Forbidden | Kind::NotFound | Kind::Invalid),
     }
 }
 

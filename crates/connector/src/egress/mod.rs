@@ -6,9 +6,11 @@
 //! (docs/decisions/0011).
 
 mod answer;
+mod asking;
 mod deliver;
 mod errand;
 mod gate;
+mod hand;
 mod lanes;
 mod light;
 mod resume;
@@ -20,10 +22,11 @@ use crate::server::Server;
 use crate::telemetry::Counter;
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::frame::Outbound;
-use angelia_core::egress::{QUEUED_FOR, Refusal, Sender, decide};
+use angelia_core::egress::{Goal, QUEUED_FOR, Refusal, Sender, Target, decide};
 use angelia_core::identity::GatewayRecord;
 use angelia_platforms::Platform;
 use answer::Reply;
+use asking::{Asking, Waiting};
 use errand::{Errand, Origin};
 use gate::{Brake, Gate};
 use lanes::Lanes;
@@ -54,6 +57,7 @@ pub(crate) struct Egress {
     /// One for each platform, in their order.
     gates: Vec<Gate>,
     brake: Arc<Brake>,
+    asking: Asking,
     timings: EgressTimings,
     /// Provider calls whose outcome is not written down yet.
     under_way: AtomicUsize,
@@ -66,6 +70,7 @@ impl Egress {
             lanes: Lanes::default(),
             gates,
             brake: Arc::default(),
+            asking: Asking::default(),
             timings,
             under_way: AtomicUsize::new(0),
         }
@@ -89,13 +94,30 @@ pub(crate) fn submit(
     outbound: Outbound,
 ) {
     let reply = Reply::to(mailbox.clone(), ticket, outbound.request_id.clone());
+    let waits = Waiting { record: record.clone(), reply, outbound };
+    let Some(waits) = server.egress.asking.behind(waits) else { return };
+    match decide_for(server, &waits) {
+        Err(Refusal::Unknown(_)) => asking::ask(server, waits),
+        _ => proceed(server, waits),
+    }
+}
+
+fn decide_for(server: &Server, waits: &Waiting) -> Result<Goal, Refusal> {
+    let Waiting { record, outbound, .. } = waits;
     let sender = Sender { tenant: &record.tenant, instance: record.instance };
-    let goal = match decide(&server.roster.routes(), server.platforms(), sender, &outbound) {
+    decide(&server.roster.routes(), server.platforms(), sender, outbound)
+}
+
+/// Performs an action or refuses it, by what is known now.
+fn proceed(server: &Arc<Server>, waits: Waiting) {
+    let goal = decide_for(server, &waits);
+    let Waiting { record, reply, outbound } = waits;
+    let goal = match goal {
         Ok(goal) => goal,
-        Err(Refusal::Declined) => return reply.decline(server),
+        Err(Refusal::Declined | Refusal::Unknown(_)) => return reply.decline(server),
         Err(Refusal::Unusable(why)) => return reply.give(ActionResult::failed(why)),
     };
-    let origin = Origin::of(record);
+    let origin = Origin::of(&record);
     if origin.is_revoked(server) {
         return reply.decline(server);
     }
@@ -111,6 +133,29 @@ pub(crate) fn submit(
             errand.reply.give(ActionResult::failed(why));
         }
     }
+}
+
+/// Says something of the connector's own in a chat that belongs to an instance,
+/// on its behalf and within its rights: in the ledger, in the chat's order, in
+/// answer to a message.
+pub(crate) fn say(
+    server: &Arc<Server>,
+    record: &GatewayRecord,
+    bot: usize,
+    target: Target,
+    content: String,
+    reply_to: String,
+) {
+    let thread = target.thread_id.clone().map(|thread| ("thread_id".to_owned(), thread.into()));
+    let action = Action::Send {
+        chat_id: target.chat_id.clone(),
+        content,
+        reply_to: Some(reply_to),
+        metadata: thread.into_iter().collect(),
+    };
+    // The gateway may be replaced before this is sent; the instance remains.
+    let origin = Origin { gateway_id: None, ..Origin::of(record) };
+    lanes::enter(server, Arc::new(Errand { origin, bot, target, action, reply: Reply::default() }));
 }
 
 /// Counts a target that the sender may not write to.

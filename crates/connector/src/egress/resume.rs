@@ -5,13 +5,15 @@ use super::errand::{Errand, Origin};
 use super::lanes::{self, Owed, Work};
 use crate::server::Server;
 use angelia_contract::action::Action;
-use angelia_core::clock;
-use angelia_core::egress::{ActionState, Dedupe, Resume, Target, after_crash};
+use angelia_core::clock::{self, UnixMillis};
+use angelia_core::egress::{ActionState, Resume, Target, after_crash};
 use angelia_core::error::Result;
 use angelia_core::store::{ActionOutcome, StoredAction};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
+
+const STOPPED_WHILE_SENDING: &str = "the connector stopped while it was sending";
 
 /// Takes up the ledger where the last process left it.
 pub(crate) async fn resume(server: &Arc<Server>) -> Result<()> {
@@ -23,7 +25,7 @@ pub(crate) async fn resume(server: &Arc<Server>) -> Result<()> {
     for stored in unfinished {
         match take_up(server, &stored) {
             Ok(owed) => {
-                let lane = owed.errand.lane();
+                let lane = owed.errand.lane(server);
                 if server.egress.lanes.ready(&lane, vec![Work::Owed(owed)]).1 {
                     to_start.insert(lane);
                 }
@@ -48,24 +50,36 @@ fn take_up(server: &Server, stored: &StoredAction) -> Result<Owed, ActionOutcome
         bot.platform() == stored.action.platform && bot.id() == stored.action.bot
     };
     let bot = server.platforms().iter().position(named);
-    let dedupe = bot.map_or(Dedupe::No, |bot| server.platforms()[bot].dedupe());
-    if after_crash(stored.state, dedupe) == Resume::ShowAmbiguous {
-        return Err(end(ActionState::Ambiguous, "the connector stopped while it was sending"));
-    }
     let Some(bot) = bot else {
-        return Err(end(ActionState::Failed, "its bot is not configured any more"));
+        // It cannot be asked what it has.
+        return Err(match stored.state {
+            ActionState::Sending => end(ActionState::Ambiguous, STOPPED_WHILE_SENDING),
+            _ => end(ActionState::Failed, "its bot is not configured any more"),
+        });
     };
     let action = serde_json::from_slice::<Action>(&stored.action.body).ok();
     let Some((action, target)) = action.and_then(|action| Target::of(&action).map(|target| (action, target)))
     else {
         return Err(end(ActionState::Failed, "it cannot be read"));
     };
+    let since_begun = stored.begun_at.map_or(Duration::MAX, age);
+    let dedupe = server.platforms()[bot].dedupe(&action);
+    if after_crash(stored.state, dedupe, since_begun) == Resume::ShowAmbiguous {
+        return Err(end(ActionState::Ambiguous, STOPPED_WHILE_SENDING));
+    }
     let origin =
         Origin { tenant: stored.action.tenant.clone(), instance: stored.action.instance, gateway_id: None };
     let errand = Errand { origin, bot, target, action, reply: Reply::default() };
-    let age = clock::wall().0.saturating_sub(stored.action.received_at.0);
-    let age = Duration::from_millis(u64::try_from(age).unwrap_or_default());
-    let until = clock::mono() + server.egress.timings.queued_for.saturating_sub(age);
+    let left = server.egress.timings.queued_for.saturating_sub(age(stored.action.received_at));
+    let until = clock::mono() + left;
     let perhaps_sent = stored.state == ActionState::Sending;
-    Ok(Owed { resumed: true, perhaps_sent, ..Owed::new(stored.id, Arc::new(errand), until) })
+    let begun_at = stored.begun_at.map(|at| clock::mono().before(age(at)));
+    Ok(Owed { resumed: true, perhaps_sent, begun_at, ..Owed::new(stored.id, Arc::new(errand), until) })
+}
+
+/// How long ago something was, by the wall clock.
+fn age(at: UnixMillis) -> Duration {
+    let age = clock::wall().0.saturating_sub(at.0);
+    // What seems to lie ahead was written by a clock that went wrong: too long ago to rely on.
+    u64::try_from(age).map_or(Duration::MAX, Duration::from_millis)
 }

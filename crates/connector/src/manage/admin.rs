@@ -5,7 +5,7 @@
 
 use super::api;
 use crate::server::Server;
-use crate::telemetry::Counter;
+use crate::telemetry::{BotReading, Counter};
 use angelia_core::audit::Actor;
 use angelia_core::clock;
 use angelia_core::error::{Error, Kind, Result};
@@ -60,7 +60,12 @@ async fn authenticate(State(door): State<Arc<Door>>, request: Request, next: Nex
 }
 
 async fn metrics(State(server): State<Arc<Server>>) -> Response {
-    let text = server.metrics.render(server.registry.open(), server.store.healthy());
+    let bots = server.platforms().iter().filter_map(|bot| {
+        let health = bot.health()?;
+        Some(BotReading { platform: bot.platform().to_owned(), bot: bot.id().to_owned(), health })
+    });
+    let bots: Vec<BotReading> = bots.collect();
+    let text = server.metrics.render(server.registry.open(), server.store.healthy(), &bots);
     ([(CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
 }
 

@@ -1,9 +1,9 @@
 //! Every route of the admin API in one table: what is served, and what the
 //! OpenAPI document says is served, cannot differ.
 
-use super::{audit, clients, drops, gateways, inbox, invites, keys, routes, status, tenants};
+use super::{audit, bots, clients, drops, gateways, inbox, invites, keys, routes, status, tenants};
 use crate::server::Server;
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodRouter, delete, get, post};
 use axum::{Json, Router};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
@@ -46,6 +46,14 @@ const fn make<T: JsonSchema>(
     handler: fn() -> MethodRouter<Arc<Server>>,
 ) -> Operation {
     Operation { status: 201, ..act::<T>(path, says, handler) }
+}
+
+const fn throw_away(
+    path: &'static str,
+    says: &'static str,
+    handler: fn() -> MethodRouter<Arc<Server>>,
+) -> Operation {
+    Operation { method: "delete", ..read(path, says, &[], handler) }
 }
 
 const SELECTION: &[&str] = &["tenant", "gateway", "entry", "dead"];
@@ -104,6 +112,13 @@ const OPERATIONS: &[Operation] = &[
     act::<gateways::Change>("/admin/gateways/{id}/revoke", "Shuts a gateway out for good.", || {
         post(gateways::revoke)
     }),
+    read("/admin/bots", "Every bot, and how it is.", &[], || get(bots::list)),
+    read("/admin/quarantine", "What bots could not read, newest first.", &["bot"], || get(bots::quarantine)),
+    throw_away("/admin/quarantine", "Throws all of it away.", || delete(bots::purge)),
+    read("/admin/quarantine/{id}", "One of them, as the provider sent it; written down.", &[], || {
+        get(bots::open)
+    }),
+    throw_away("/admin/quarantine/{id}", "Throws one away.", || delete(bots::purge_one)),
     read("/admin/inbox", "What waits, per instance.", SELECTION, || get(inbox::list_inboxes)),
     read("/admin/inbox/entries", "Entries, without their text.", SELECTION, || get(inbox::list_entries)),
     act::<inbox::Selection>("/admin/inbox/redrive", "Puts dead letters back in line.", || {

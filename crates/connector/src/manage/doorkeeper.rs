@@ -4,6 +4,7 @@ use crate::server::Server;
 use angelia_core::admission::{Admitted, DropReason, Observed, Route};
 use angelia_core::audit::Actor;
 use angelia_core::clock::{self, Mono};
+use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::secret::fingerprint;
 use angelia_core::store::Later;
@@ -68,6 +69,17 @@ impl Admit for Doorkeeper {
     fn dropped(&self, observed: Observed<'_>, which: Which<'_>, reason: DropReason) {
         self.server.metrics.dropped(reason);
         self.server.drops.note(observed, which, reason, clock::wall());
+        self.server.hints.give(&self.server, observed, which, reason);
+    }
+
+    fn moved<'a>(&'a self, bot: &'a BotKey, from: &'a str, to: &'a str) -> Later<'a, ()> {
+        let (bot, from, to) = (bot.clone(), from.to_owned(), to.to_owned());
+        Box::pin(self.server.change(move |server| async move {
+            server.store.move_chat(&bot, &from, &to, &Actor::server()).await?;
+            server.roster.set_routes(server.store.routes().await?);
+            tracing::info!(platform = %bot.platform, %from, %to, "a chat has a new id; its routes moved with it");
+            Ok(())
+        }))
     }
 
     fn link(&self, typed: Linking) -> Later<'_, String> {

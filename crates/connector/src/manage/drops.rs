@@ -79,9 +79,15 @@ impl Drops {
         });
     }
 
-    /// The drops of a message, oldest first.
-    pub(crate) fn of(&self, message_id: &str) -> Vec<Dropped> {
-        self.memory().recent.iter().filter(|dropped| dropped.message_id == message_id).cloned().collect()
+    /// The drops of a message, oldest first: by its id, or as `CHAT/MESSAGE` where
+    /// ids are a chat's own.
+    pub(crate) fn of(&self, message: &str) -> Vec<Dropped> {
+        let in_chat = message.rsplit_once('/');
+        let is_meant = |dropped: &&Dropped| {
+            dropped.message_id == message
+                || in_chat == Some((dropped.chat_id.as_str(), dropped.message_id.as_str()))
+        };
+        self.memory().recent.iter().filter(is_meant).cloned().collect()
     }
 
     /// The places without a route, the one heard of last first.
@@ -161,9 +167,10 @@ mod tests {
             private: false,
             author_is_bot: false,
             addressed: false,
+            engaged: None,
             scopes: &[],
         };
-        drops.note(observed, Which { chat_id: "c1", message_id }, reason, UnixMillis(5));
+        drops.note(observed, Which { chat_id: "c1", thread_id: None, message_id }, reason, UnixMillis(5));
     }
 
     #[test]
@@ -179,6 +186,7 @@ mod tests {
             "message_id": "m1", "author": "ann", "reason": "not_addressed",
         }]);
         assert_eq!(told, expected);
+        assert_eq!([drops.of("c1/m1").len(), drops.of("c2/m1").len()], [1, 0], "in its chat");
         assert!(drops.unrouted().is_empty(), "these places have a route");
     }
 

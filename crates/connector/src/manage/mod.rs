@@ -4,6 +4,7 @@ pub mod admin;
 mod api;
 mod audit;
 mod bearer;
+mod bots;
 mod clients;
 mod doorkeeper;
 mod drops;

@@ -3,6 +3,7 @@
 use super::admin::answer;
 use crate::server::Server;
 use crate::telemetry::Counter;
+use angelia_platforms::BotState;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -48,8 +49,16 @@ pub(super) async fn status(State(server): State<Arc<Server>>) -> Response {
         let damaged = server.roster.damaged().into_iter().map(|(tenant, gateway_id, why)| {
             json!({ "tenant": tenant, "gateway_id": gateway_id, "kind": "secret of a gateway", "error": why })
         });
+        let bots = server.platforms().iter().filter_map(|bot| {
+            let health = bot.health().filter(|health| health.state != BotState::Up)?;
+            Some(json!({
+                "platform": bot.platform(), "name": bot.name(), "state": health.state, "why": health.why,
+            }))
+        });
         Ok(json!({
             "ambiguous": ambiguous,
+            // Bots that do not hear at the moment.
+            "bots": bots.collect::<Vec<_>>(),
             // Their gateways may not come in: what was sealed for them does not open.
             "damaged": damaged.collect::<Vec<_>>(),
             "ready": server.store.healthy() && !server.is_stopping(),

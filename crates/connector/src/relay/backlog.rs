@@ -190,8 +190,8 @@ impl Backlog {
     }
 
     /// The first entry of a chat that is not `held`, and its place.
-    pub(super) fn first(&self, held: impl Fn(&str) -> bool) -> Option<(usize, &Entry)> {
-        self.ready.iter().enumerate().find(|(_, entry)| !held(&entry.chat_id))
+    pub(super) fn first(&self, held: impl Fn(&Entry) -> bool) -> Option<(usize, &Entry)> {
+        self.ready.iter().enumerate().find(|(_, entry)| !held(entry))
     }
 
     pub(super) fn take_at(&mut self, place: usize) -> Option<Entry> {
@@ -270,10 +270,10 @@ mod tests {
         let other = Entry { chat_id: "web-b".into(), ..entry(2) };
         let mut mail = Mail { fresh: [entry(1), other, entry(3)].into(), ..Mail::default() };
         backlog.take(&mut mail);
-        let (place, next) = backlog.first(|chat| chat == "web-a").unwrap();
+        let (place, next) = backlog.first(|entry| &*entry.chat_id == "web-a").unwrap();
         assert_eq!(next.seq, Seq(2));
         backlog.take_at(place);
-        assert!(backlog.first(|chat| chat == "web-a").is_none());
+        assert!(backlog.first(|entry| &*entry.chat_id == "web-a").is_none());
         assert_eq!(drain(&mut backlog), [1, 3]);
     }
 

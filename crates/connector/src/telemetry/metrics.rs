@@ -1,6 +1,7 @@
 //! Counters, shown in Prometheus' text format.
 
 use angelia_core::admission::DropReason;
+use angelia_platforms::{BotState, Health};
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -46,6 +47,24 @@ counters! {
 
 const REASONS: usize = DropReason::ALL.len();
 
+/// How one bot is at the moment.
+#[derive(Clone, Debug)]
+pub struct BotReading {
+    /// Its platform.
+    pub platform: String,
+    /// Its id there.
+    pub bot: String,
+    /// How it is.
+    pub health: Health,
+}
+
+impl BotReading {
+    /// Prometheus' labels of it; `more` is a further pair.
+    fn labels(&self, more: &str) -> String {
+        format!("{{platform=\"{}\",bot=\"{}\"{more}}}", self.platform, self.bot)
+    }
+}
+
 /// All counters of one server.
 #[derive(Debug)]
 pub struct Metrics {
@@ -86,7 +105,7 @@ impl Metrics {
     }
 
     /// Everything, in Prometheus' text format.
-    pub fn render(&self, sockets: usize, store_healthy: bool) -> String {
+    pub fn render(&self, sockets: usize, store_healthy: bool, bots: &[BotReading]) -> String {
         let mut text = String::with_capacity(4096);
         let mut write = |name: &str, kind: &str, help: &str, rows: &[(String, i128)]| {
             let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
@@ -106,6 +125,15 @@ impl Metrics {
             })
             .collect();
         write("angelia_dropped_total", "counter", "Events that reached nobody, by reason.", &dropped);
+        let up = bots.iter().map(|bot| (bot.labels(""), (bot.health.state == BotState::Up).into()));
+        let help = "Whether a bot hears its platform.";
+        write("angelia_bot_up", "gauge", help, &up.collect::<Vec<_>>());
+        let counts = bots.iter().flat_map(|bot| {
+            let counts = bot.health.counts.iter();
+            counts.map(|(what, count)| (bot.labels(&format!(",what=\"{what}\"")), (*count).into()))
+        });
+        let help = "What happened to a bot since the start, such as resumes.";
+        write("angelia_bot_counts_total", "counter", help, &counts.collect::<Vec<_>>());
         let none = String::new();
         write("angelia_relay_sessions", "gauge", "Sockets open now.", &[(none.clone(), sockets as i128)]);
         write(
@@ -115,5 +143,35 @@ impl Metrics {
             &[(none, store_healthy.into())],
         );
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use angelia_platforms::Pulse;
+
+    #[test]
+    fn every_bot_has_its_own_lines() {
+        let (up, down) = (Pulse::default(), Pulse::default());
+        up.heard();
+        up.count("resumes");
+        up.count("resumes");
+        down.down("no answer");
+        let reading = |platform: &str, bot: &str, pulse: &Pulse| BotReading {
+            platform: platform.into(),
+            bot: bot.into(),
+            health: pulse.health(),
+        };
+        let bots = [reading("discord", "12", &up), reading("telegram", "76", &down)];
+        let text = Metrics::default().render(0, true, &bots);
+        for line in [
+            "# TYPE angelia_bot_up gauge\n",
+            "\nangelia_bot_up{platform=\"discord\",bot=\"12\"} 1\n",
+            "\nangelia_bot_up{platform=\"telegram\",bot=\"76\"} 0\n",
+            "\nangelia_bot_counts_total{platform=\"discord\",bot=\"12\",what=\"resumes\"} 2\n",
+        ] {
+            assert!(text.contains(line), "{line} in {text}");
+        }
     }
 }

@@ -2,4 +2,4 @@
 
 mod metrics;
 
-pub use metrics::{Counter, Metrics};
+pub use metrics::{BotReading, Counter, Metrics};

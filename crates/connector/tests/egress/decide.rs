@@ -7,7 +7,7 @@
 use angelia_connector::Announcer;
 use angelia_contract::frame::{GatewayFrame, Outbound};
 use angelia_core::admission::{Allow, Route, Routes};
-use angelia_core::egress::{Bot, Goal, Refusal, Sender, Target, decide};
+use angelia_core::egress::{Bot, Goal, Refusal, Sender, Target, Whereabouts, decide};
 use angelia_core::inbox::{InstanceId, Quota};
 use angelia_engines::store::sqlite::Sqlite;
 use angelia_platforms::webchat::{Hub, Webchat};
@@ -50,14 +50,15 @@ impl Bot for Discord {
         self.0
     }
 
-    fn places(&self, target: &Target) -> Option<Vec<String>> {
-        let chat = self.places_of(&target.chat_id)?;
-        match &target.thread_id {
+    fn places(&self, target: &Target) -> Whereabouts {
+        let Some(chat) = self.places_of(&target.chat_id) else { return Whereabouts::Nowhere };
+        let places = match &target.thread_id {
             // What is written to is the thread, wherever it hangs.
             Some(thread) if thread.len() == 3 => self.places_of(thread),
             Some(_) => None,
             None => Some(chat),
-        }
+        };
+        places.map_or(Whereabouts::Nowhere, Whereabouts::Places)
     }
 }
 
@@ -73,10 +74,13 @@ impl Bot for Telegram {
         "t1"
     }
 
-    fn places(&self, target: &Target) -> Option<Vec<String>> {
-        let chat: i64 = target.chat_id.parse().ok().filter(|chat| (1..=4).contains(chat))?;
+    fn places(&self, target: &Target) -> Whereabouts {
+        let chat = target.chat_id.parse::<i64>().ok().filter(|chat| (1..=4).contains(chat));
         let topic = target.thread_id.as_ref().is_none_or(|thread| thread.parse::<u32>().is_ok());
-        topic.then(|| vec![chat.to_string(), "*".into()])
+        match chat.filter(|_| topic) {
+            Some(chat) => Whereabouts::Places(vec![chat.to_string(), "*".into()]),
+            None => Whereabouts::Nowhere,
+        }
     }
 }
 
@@ -269,12 +273,17 @@ fn judged(list: &List, asked: &Asked) -> Result<Option<usize>, ()> {
     // This one carries no metadata, so it names no thread.
     let thread = if asked.op == "get_chat_info" { Thread::None } else { THREADS[asked.thread].1 };
     let claimed = BOTS.iter().any(|(platform, _)| *platform == asked.platform);
-    Ok((0..BOTS.len()).find(|index| {
-        let (platform, bot) = BOTS[*index];
-        let left_out = claimed && platform != asked.platform;
-        let places = covered(bot, chat, thread);
-        !left_out && places.is_some_and(|places| is_given(list, (platform, bot), places, asked.sender))
-    }))
+    let may: Vec<usize> = (0..BOTS.len())
+        .filter(|index| {
+            let (platform, bot) = BOTS[*index];
+            let left_out = claimed && platform != asked.platform;
+            let places = covered(bot, chat, thread);
+            !left_out && places.is_some_and(|places| is_given(list, (platform, bot), places, asked.sender))
+        })
+        .collect();
+    // Of several that may, the one that is named.
+    let named = may.iter().find(|index| BOTS[**index].1 == asked.bot);
+    Ok(named.or(may.first()).copied())
 }
 
 /// The frame as a gateway writes it.

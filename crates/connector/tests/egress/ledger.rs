@@ -1,6 +1,6 @@
 //! The ledger is durable before the provider is called, and tells the truth.
 
-use super::platform::{Scripted, later, refused, sent, unknown};
+use super::platform::{Knows, Scripted, later, refused, sent, unknown};
 use super::world::{Agent, QUICK, World, edit, error, ledger, send};
 use angelia_connector::EgressTimings;
 use angelia_core::egress::Dedupe;
@@ -243,12 +243,14 @@ fn crash_while_sending(dedupe: Dedupe, after: impl FnOnce(&Crashing, &Scripted))
         ] {
             agent.ask(id, action).await;
         }
-        let first = if dedupe == Dedupe::No { "sending" } else { "accepted" };
+        let first = if dedupe == Dedupe::Yes { "accepted" } else { "sending" };
         before.world.until_states(&[first, "accepted", "accepted"]).await;
         before.world.until_texts(&["one"]).await;
     });
     before.crash(agent);
     drop(held);
+    // A new process has only the store to tell where chats are.
+    platform.elsewhere.lock().unwrap().insert("lab".into(), Knows::Store);
     let again = Crashing::start(folder.path(), platform.clone(), QUICK);
     after(&again, &platform);
 }
@@ -266,6 +268,19 @@ fn a_crash_while_sending_is_repeated_where_it_cannot_double() {
     crash_while_sending(Dedupe::Yes, |again, platform| {
         again.client.block_on(again.world.until_states(&["sent", "sent", "sent"]));
         assert_eq!(platform.texts(), ["one", "one", "old", "two"]);
+    });
+}
+
+#[test]
+fn a_crash_while_sending_is_repeated_for_as_long_as_it_is_recognised() {
+    let sent = ["sent", "sent", "sent"];
+    crash_while_sending(Dedupe::For(Duration::from_secs(60)), |again, platform| {
+        again.client.block_on(again.world.until_states(&sent));
+        assert_eq!(platform.texts(), ["one", "one", "old", "two"]);
+    });
+    crash_while_sending(Dedupe::For(Duration::from_millis(1)), |again, platform| {
+        again.client.block_on(again.world.until_states(&["ambiguous", "sent", "sent"]));
+        assert_eq!(platform.texts(), ["one", "old", "two"]);
     });
 }
 

@@ -3,9 +3,11 @@
 
 #![allow(clippy::unwrap_used, reason = "tests: a failed expectation is a panic")]
 
+mod asking;
 mod decide;
 mod lanes;
 mod ledger;
+mod paces;
 mod platform;
 mod rights;
 mod shares;

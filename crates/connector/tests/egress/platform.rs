@@ -2,11 +2,11 @@
 
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
-use angelia_core::egress::{Bot, Dedupe, Rate, Target};
+use angelia_core::egress::{Bot, Dedupe, Rate, Target, Whereabouts};
 use angelia_core::store::Later;
-use angelia_platforms::{Delivery, Outcome, Platform};
+use angelia_platforms::{Delivery, Outcome, Platform, Reach};
 use futures_util::future::BoxFuture;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -22,6 +22,14 @@ pub(crate) enum Reaction {
     Parts(&'static str, oneshot::Receiver<Outcome>),
 }
 
+/// Who knows where a room is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Knows {
+    Store,
+    Provider,
+    Nobody,
+}
+
 /// A call as the provider saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Call {
@@ -35,6 +43,11 @@ pub(crate) struct Call {
 pub(crate) struct Scripted {
     dedupe: Dedupe,
     rate: Option<Rate>,
+    pub(crate) chat_rate: Mutex<Option<Rate>>,
+    /// Rooms whose whereabouts are not at hand, and who could tell.
+    pub(crate) elsewhere: Mutex<HashMap<String, Knows>>,
+    /// Rooms the provider was asked for.
+    pub(crate) looked_up: Mutex<Vec<String>>,
     script: Mutex<VecDeque<Reaction>>,
     /// What it does when the script is over.
     pub(crate) always: Mutex<Option<Outcome>>,
@@ -51,7 +64,11 @@ pub(crate) fn refused() -> Outcome {
 }
 
 pub(crate) fn later(after: Duration) -> Outcome {
-    Outcome::Later { after, why: "too many requests".into() }
+    Outcome::Later { after, reach: Reach::Action, why: "too many requests".into() }
+}
+
+pub(crate) fn later_for(reach: Reach, after: Duration) -> Outcome {
+    Outcome::Later { after, reach, why: "too many requests".into() }
 }
 
 pub(crate) fn unknown() -> Outcome {
@@ -67,6 +84,9 @@ impl Scripted {
         Arc::new(Self {
             dedupe,
             rate,
+            chat_rate: Mutex::default(),
+            elsewhere: Mutex::default(),
+            looked_up: Mutex::default(),
             script: Mutex::default(),
             always: Mutex::default(),
             calls: Mutex::default(),
@@ -108,6 +128,14 @@ impl Scripted {
         db.query_row("SELECT state FROM actions WHERE id = ?", [id], |row| row.get(0)).unwrap()
     }
 
+    /// Brings to hand where a room is, if `who` knows it.
+    fn tells(&self, target: &Target, who: Knows) -> bool {
+        let mut elsewhere = self.elsewhere.lock().unwrap();
+        let Some(room) = room(target).filter(|room| elsewhere.get(*room) == Some(&who)) else { return false };
+        elsewhere.remove(room);
+        true
+    }
+
     fn called(&self, chat: &str, text: &str, state: String) {
         self.calls.lock().unwrap().push(Call { chat: chat.into(), text: text.into(), state });
     }
@@ -133,6 +161,10 @@ impl Scripted {
     }
 }
 
+fn room(target: &Target) -> Option<&str> {
+    target.chat_id.strip_prefix("x-").filter(|room| !room.is_empty())
+}
+
 impl Bot for Scripted {
     fn platform(&self) -> &str {
         "fake"
@@ -143,10 +175,16 @@ impl Bot for Scripted {
     }
 
     /// Chats are `x-<room>`; a thread of a chat is `<chat>/<name>`.
-    fn places(&self, target: &Target) -> Option<Vec<String>> {
-        let room = target.chat_id.strip_prefix("x-").filter(|room| !room.is_empty())?;
+    fn places(&self, target: &Target) -> Whereabouts {
+        let Some(room) = room(target) else { return Whereabouts::Nowhere };
+        if self.elsewhere.lock().unwrap().contains_key(room) {
+            return Whereabouts::Unknown;
+        }
         let mine = |thread: &String| thread.starts_with(&format!("{}/", target.chat_id));
-        target.thread_id.as_ref().is_none_or(mine).then(|| vec![room.to_owned(), "*".to_owned()])
+        match target.thread_id.as_ref().is_none_or(mine) {
+            true => Whereabouts::Places(vec![room.to_owned(), "*".to_owned()]),
+            false => Whereabouts::Nowhere,
+        }
     }
 }
 
@@ -155,12 +193,31 @@ impl Platform for Scripted {
         Descriptor { platform: "fake".into(), ..Descriptor::default() }
     }
 
-    fn dedupe(&self) -> Dedupe {
+    fn dedupe(&self, _action: &Action) -> Dedupe {
         self.dedupe
     }
 
     fn budget(&self) -> Option<Rate> {
         self.rate
+    }
+
+    fn chat_budget(&self, _target: &Target) -> Option<Rate> {
+        *self.chat_rate.lock().unwrap()
+    }
+
+    fn recall<'a>(&'a self, target: &'a Target) -> Later<'a, ()> {
+        self.tells(target, Knows::Store);
+        Box::pin(async { Ok(()) })
+    }
+
+    fn look_up<'a>(&'a self, target: &'a Target) -> Later<'a, bool> {
+        self.looked_up.lock().unwrap().push(target.chat_id.clone());
+        let told = self.tells(target, Knows::Provider);
+        Box::pin(async move {
+            // Others get to ask meanwhile.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            Ok(told)
+        })
     }
 
     fn deliver(&self, delivery: Delivery) -> BoxFuture<'_, Outcome> {

@@ -9,6 +9,7 @@ use angelia_core::clock::{self, Mono, UnixMillis};
 use angelia_core::error::Result;
 use angelia_core::inbox::{AckHabit, Entry, EntryKind, FrameKind, Permit, Seq, Settled};
 use angelia_core::store::Settlement;
+use angelia_platforms::webchat;
 
 /// Entries remembered as done on this socket: a few times what is read at once.
 const REMEMBERED: usize = 4 * PAGE;
@@ -61,8 +62,10 @@ impl Session {
     /// What to push next: what goes ahead, else the first entry of a chat that
     /// is not being left alone.
     fn next_entry(&self) -> Option<Next> {
-        let held = |chat: &str| self.breathers.iter().any(|(answered, _)| answered == chat);
-        let ahead = self.backlog.front_ahead().map(|entry| (None, entry));
+        let too_soon = |entry: &Entry| self.settled_in_at.is_some() && &*entry.platform != webchat::NAME;
+        let answered = |entry: &Entry| self.breathers.iter().any(|(chat, _)| **chat == *entry.chat_id);
+        let held = |entry: &Entry| too_soon(entry) || answered(entry);
+        let ahead = self.backlog.front_ahead().filter(|entry| !too_soon(entry)).map(|entry| (None, entry));
         let (place, entry) =
             ahead.or_else(|| self.backlog.first(held).map(|(place, entry)| (Some(place), entry)))?;
         let kind = match entry.kind {

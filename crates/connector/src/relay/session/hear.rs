@@ -3,7 +3,7 @@
 use super::super::handshake::descriptor_for;
 use super::super::mailbox::Ending;
 use super::super::pending::result_line;
-use super::{Done, Phase, Session};
+use super::{Done, Phase, SETTLING_IN, Session};
 use crate::telemetry::Counter;
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::frame::{ConnectorFrame, GatewayFrame, Hello, Outbound};
@@ -130,17 +130,18 @@ impl Session {
         let ours = self.server.descriptors();
         if let Some(line) = self.handshake.hello(descriptor_for(hello, &ours), now) {
             self.outgoing.line(&line);
-            self.greeted();
+            self.greeted(now);
         }
     }
 
     /// The first hello makes this the instance's socket; one after going idle wakes it.
-    fn greeted(&mut self) {
+    fn greeted(&mut self, now: Mono) {
         match self.phase {
             Phase::Greeting => {
                 let (claim, old) = self.server.registry.claim(self.record.clone(), self.mailbox.clone());
                 self.claim = Some(claim);
                 self.phase = Phase::Joining;
+                self.settled_in_at = self.profile.parks.then(|| now + SETTLING_IN);
                 self.look_again();
                 if let Some(old) = old {
                     self.server.metrics.count(Counter::Takeovers);

@@ -42,6 +42,10 @@ const SILENCE: Duration = Duration::from_secs(90);
 /// How long a chat's next text is held back behind the agent's answer, for
 /// peers that would park it. None was parked from 50 ms on.
 const BREATHER: Duration = Duration::from_millis(250);
+/// How long texts of outside platforms are held back after a hello, for peers
+/// that may have just started: for about a second every published gateway
+/// acknowledges texts of platforms it knows by name, and drops them.
+const SETTLING_IN: Duration = Duration::from_secs(3);
 /// How long the answer to a peer's close may take to be written.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// After a failed read or commit of the store.
@@ -120,6 +124,8 @@ pub(in crate::relay) struct Session {
     flipped: bool,
     /// Chats just answered, and until when they are left alone; oldest first.
     breathers: VecDeque<(String, Mono)>,
+    /// Until when the peer is left to settle in.
+    settled_in_at: Option<Mono>,
     claim: Option<Claim>,
     waits_for_old: bool,
     opened_at: Mono,
@@ -166,6 +172,7 @@ impl Session {
             flips: 0,
             flipped: false,
             breathers: VecDeque::new(),
+            settled_in_at: None,
             claim: None,
             waits_for_old: false,
             opened_at: now,
@@ -269,6 +276,7 @@ impl Session {
         while self.breathers.front().is_some_and(|(_, until)| *until <= now) {
             self.breathers.pop_front();
         }
+        self.settled_in_at = self.settled_in_at.filter(|until| *until > now);
         self.note_lingering(now);
         let habit = self.window.habit();
         let settled = self.window.tick(now);
@@ -304,9 +312,9 @@ impl Session {
             _ => None,
         };
         let breather = self.breathers.front().map(|(_, until)| *until);
-        let others =
-            [phase, breather, self.handshake.due(), self.window.next_tick(), self.pending.next_deadline()];
-        others.into_iter().flatten().fold(silence, Mono::min)
+        let own = [phase, breather, self.settled_in_at];
+        let others = [self.handshake.due(), self.window.next_tick(), self.pending.next_deadline()];
+        own.into_iter().chain(others).flatten().fold(silence, Mono::min)
     }
 
     /// Starts the drain once the handshake is quiet and the old socket is gone.

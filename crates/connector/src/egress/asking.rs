@@ -1,0 +1,167 @@
+//! Actions for chats that nobody here knows: the store is asked, then, within
+//! limits, the provider. What follows for the same chat waits behind them, so
+//! that the chat's order is kept.
+
+use super::answer::{Reply, never_sent};
+use super::{decide_for, proceed};
+use crate::server::Server;
+use angelia_contract::action::Action;
+use angelia_contract::frame::Outbound;
+use angelia_core::clock;
+use angelia_core::egress::{Lookups, Refusal, Target};
+use angelia_core::error::{Error, Result};
+use angelia_core::identity::GatewayRecord;
+use angelia_core::inbox::InstanceId;
+use futures_util::FutureExt;
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Actions of one instance that may wait to learn where their chats are.
+const MAX_WAITING: usize = 64;
+/// Bytes of their texts.
+const MAX_WAITING_BYTES: usize = 1024 * 1024;
+/// How long a provider gets to tell where a chat is. Gateways wait 30 s.
+const LOOK_UP_WITHIN: Duration = Duration::from_secs(10);
+
+/// A chat as one instance names it.
+type Asked = (InstanceId, String);
+
+/// An action that waits.
+pub(super) struct Waiting {
+    pub(super) record: Arc<GatewayRecord>,
+    pub(super) reply: Reply,
+    pub(super) outbound: Outbound,
+}
+
+/// What waits for an answer, chat by chat.
+#[derive(Default)]
+pub(super) struct Asking {
+    waiting: Mutex<HashMap<Asked, Vec<Waiting>>>,
+    lookups: Mutex<Lookups>,
+}
+
+impl Asking {
+    /// Lets an action wait behind others for the same chat, if there are any;
+    /// gives it back if there are none.
+    pub(super) fn behind(&self, waits: Waiting) -> Option<Waiting> {
+        let Some(asked) = asked(&waits) else { return Some(waits) };
+        let mut waiting = self.waiting();
+        match waiting.contains_key(&asked) {
+            true => {
+                join(&mut waiting, asked, waits);
+                None
+            }
+            false => Some(waits),
+        }
+    }
+
+    /// What came for a chat since it was asked for; `None`, and the chat is
+    /// forgotten, if nothing did.
+    fn next(&self, asked: &Asked) -> Option<Vec<Waiting>> {
+        let mut waiting = self.waiting();
+        let came = waiting.get_mut(asked).map(std::mem::take).filter(|came| !came.is_empty());
+        if came.is_none() {
+            waiting.remove(asked);
+        }
+        came
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, HashMap<Asked, Vec<Waiting>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn may_look_up(&self, bot: usize, chat: &str, record: &GatewayRecord) -> bool {
+        let gateway = format!("{}/{}", record.tenant, record.gateway_id);
+        self.lookups().ask(bot, chat, &gateway, clock::mono())
+    }
+
+    fn lookups(&self) -> MutexGuard<'_, Lookups> {
+        self.lookups.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn asked(waits: &Waiting) -> Option<Asked> {
+    let chat_id = waits.outbound.action.chat_id()?;
+    Some((waits.record.instance, chat_id.to_owned()))
+}
+
+fn join(waiting: &mut HashMap<Asked, Vec<Waiting>>, asked: Asked, waits: Waiting) {
+    let of_instance = waiting.iter().filter(|((instance, _), _)| *instance == asked.0);
+    let held: Vec<usize> = of_instance.flat_map(|(_, held)| held).map(size).collect();
+    if held.len() >= MAX_WAITING || held.iter().sum::<usize>() + size(&waits) > MAX_WAITING_BYTES {
+        return waits.reply.give(never_sent("too much waits for chats that are not known yet"));
+    }
+    waiting.entry(asked).or_default().push(waits);
+}
+
+fn size(waits: &Waiting) -> usize {
+    match &waits.outbound.action {
+        Action::Send { content, .. } | Action::Edit { content, .. } => content.len(),
+        _ => 0,
+    }
+}
+
+/// Finds out where an action's chat is, and then decides about it and about
+/// what came for the same chat meanwhile.
+pub(super) fn ask(server: &Arc<Server>, waits: Waiting) {
+    let Some(asked) = asked(&waits) else { return waits.reply.decline(server) };
+    let server = server.clone();
+    join(&mut server.egress.asking.waiting(), asked.clone(), waits);
+    tokio::spawn(async move {
+        while let Some(came) = server.egress.asking.next(&asked) {
+            for waits in came {
+                match AssertUnwindSafe(find_out(&server, &waits)).catch_unwind().await {
+                    Ok(Ok(())) => proceed(&server, waits),
+                    // It is not known yet whose the chat is: nothing was sent, and it may be asked again.
+                    _ => waits.reply.give(never_sent("it could not be found out where this chat is")),
+                }
+            }
+        }
+    });
+}
+
+/// Asks whoever may know, until it is known or nobody is left.
+async fn find_out(server: &Arc<Server>, waits: &Waiting) -> Result<()> {
+    let Some(target) = Target::of(&waits.outbound.action) else { return Ok(()) };
+    for bot in unknown_to(server, waits) {
+        server.platforms()[bot].recall(&target).await?;
+    }
+    for bot in unknown_to(server, waits) {
+        look_up(server, bot, &target, &waits.record).await?;
+    }
+    Ok(())
+}
+
+/// The bots that could still find out.
+fn unknown_to(server: &Server, waits: &Waiting) -> Vec<usize> {
+    match decide_for(server, waits) {
+        Err(Refusal::Unknown(bots)) => bots,
+        _ => Vec::new(),
+    }
+}
+
+/// Asks the provider, if it may be asked. What it could not be asked for is no
+/// answer: the chat may be asked for again soon.
+async fn look_up(server: &Server, bot: usize, target: &Target, record: &GatewayRecord) -> Result<()> {
+    let tenant = &record.tenant;
+    let chat = server.platforms()[bot].chat_key(target);
+    let Some(slot) = server.egress.brake.slot_at_once(tenant) else { return Ok(()) };
+    if !server.egress.asking.may_look_up(bot, &chat, record) {
+        return Ok(());
+    }
+    let call = async {
+        server.egress.gates[bot].turn(tenant).await.made();
+        server.platforms()[bot].look_up(target).await
+    };
+    let told = match tokio::time::timeout(LOOK_UP_WITHIN, call).await {
+        Ok(told) => told,
+        Err(_) => Err(Error::unavailable("the platform did not tell in time")),
+    };
+    slot.over(matches!(told, Ok(false)));
+    if told.is_err() {
+        server.egress.asking.lookups().unanswered(bot, &chat, clock::mono());
+    }
+    told.map(drop)
+}

@@ -1,0 +1,103 @@
+//! The bots that listen: started with the server and stopped with it.
+
+use crate::manage::{Doorkeeper, Keyring};
+use crate::server::Server;
+use angelia_core::error::Result;
+use angelia_core::secret::Secret;
+use angelia_platforms::{Desk, Platform, Seal, Stop};
+use futures_util::FutureExt;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// How long listeners get to write down how far they are and to say goodbye.
+const GOODBYE: Duration = Duration::from_secs(4);
+
+/// Longest text that is kept of something that cannot be read: enough to see what
+/// it is, and a thousand of them are no burden.
+const MAX_SEALED: usize = 64 * 1024;
+/// The pause before a bot that failed listens again.
+const LISTEN_AGAIN: Duration = Duration::from_secs(5);
+
+/// Everybody who listens.
+pub(crate) struct Listeners {
+    tell: watch::Sender<bool>,
+    stop: Stop,
+    tasks: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Default for Listeners {
+    fn default() -> Self {
+        let (tell, stop) = Stop::new();
+        Self { tell, stop, tasks: Mutex::default() }
+    }
+}
+
+impl Listeners {
+    /// Lets every bot listen.
+    pub(crate) fn start(&self, server: &Arc<Server>) {
+        let desk = server.desk();
+        let listen = server.platforms().iter().map(|bot| tokio::spawn(keep(bot.clone(), desk.clone())));
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).extend(listen);
+    }
+
+    /// Tells them to stop, and waits until they have.
+    pub(crate) async fn stop(&self) {
+        self.tell.send_replace(true);
+        let tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        let gone = async {
+            for task in tasks {
+                let _ = task.await;
+            }
+        };
+        let _ = tokio::time::timeout(GOODBYE, gone).await;
+    }
+
+    pub(crate) fn signal(&self) -> Stop {
+        self.stop.clone()
+    }
+}
+
+/// Lets a bot listen, and again should it fail for a defect of ours: a bot that
+/// is deaf for ever is worse than one that stumbles.
+async fn keep(bot: Arc<dyn Platform>, desk: Desk) {
+    while AssertUnwindSafe(bot.clone().listen(desk.clone())).catch_unwind().await.is_err() {
+        tracing::error!(platform = bot.platform(), bot = bot.id(), "a bot failed; it begins again");
+        tokio::select! {
+            () = desk.stop.wait() => return,
+            () = tokio::time::sleep(LISTEN_AGAIN) => {}
+        }
+    }
+}
+
+impl Server {
+    /// What bots work with.
+    pub(crate) fn desk(self: &Arc<Self>) -> Desk {
+        Desk {
+            store: self.store.clone(),
+            admit: Arc::new(Doorkeeper::new(self.clone())),
+            seal: Arc::new(SealFor(self.clone())),
+            source_flags: self.options.source_flags,
+            public_url: self.options.public_url.as_str().into(),
+            stop: self.listeners.signal(),
+        }
+    }
+}
+
+/// The beginning of a text that is too long to be kept whole.
+fn shortened(text: &str) -> &str {
+    let end = (0..=text.len().min(MAX_SEALED)).rev().find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or_default()]
+}
+
+/// Seals under the master key of the moment.
+struct SealFor(Arc<Server>);
+
+impl Seal for SealFor {
+    fn seal(&self, text: &str, bound_to: &str) -> Result<Vec<u8>> {
+        let key: &Keyring = &self.0.options.master_key;
+        key.current().seal(&Secret::new(shortened(text)), bound_to)
+    }
+}

@@ -1,0 +1,101 @@
+//! What a server reads, and at its very first start makes, before it serves.
+
+use crate::manage::Front;
+use crate::relay::Standing;
+use crate::server::{DEFAULT_TENANT, Server};
+use angelia_core::admission::{Allow, Route};
+use angelia_core::audit::Actor;
+use angelia_core::error::{Error, Kind, Result};
+use angelia_core::inbox::InstanceId;
+use angelia_core::seal::{KEY_CHECK, MasterKey, OAUTH_KEY};
+use angelia_core::secret::Secret;
+use angelia_core::store::Store;
+use std::collections::{BTreeSet, HashMap};
+
+/// Whether the first route was made; an operator who removes it means it.
+const FURNISHED: &str = "furnished";
+
+impl Server {
+    /// Reads who is known and which routes there are; makes the first ones.
+    pub(crate) async fn read_roster(&self) -> Result<()> {
+        for stored in self.store.gateways().await? {
+            self.roster.put(stored, &self.options.master_key.current());
+        }
+        for instance in self.store.instances().await? {
+            if instance.is_default {
+                self.roster.set_default(&instance.tenant, Some(instance.instance));
+            }
+            let standing = Standing { habit: instance.habit, idle: instance.idle };
+            self.registry.remember(instance.instance, standing);
+        }
+        for (instance, platform, policy) in self.store.policies().await? {
+            self.roster.set_policy(instance, platform, policy);
+        }
+        let mut fronts: HashMap<InstanceId, BTreeSet<Front>> = HashMap::new();
+        for (instance, platform, bot) in self.store.fronts().await? {
+            fronts.entry(instance).or_default().insert((platform, bot));
+        }
+        for (instance, fronts) in fronts {
+            self.roster.set_fronts(instance, fronts);
+        }
+        let mut routes = self.store.routes().await?;
+        if self.store.note(FURNISHED).await?.is_none() {
+            let everywhere = web_chat_for_everybody()?;
+            make_first_tenant(&*self.store).await?;
+            match self.store.add_route(everywhere.clone(), &Actor::server()).await {
+                Ok(()) => routes.push(everywhere),
+                // A start that was cut short had made it already.
+                Err(error) if error.kind() == Kind::Conflict => {}
+                Err(error) => return Err(error),
+            }
+            self.store.set_note(FURNISHED, vec![1]).await?;
+        }
+        self.roster.set_routes(routes);
+        Ok(())
+    }
+}
+
+/// The first route: rooms of the web chat belong to the default tenant until
+/// an operator says otherwise. Everybody who was invited may speak there.
+fn web_chat_for_everybody() -> Result<Route> {
+    Ok(Route {
+        place: "webchat:*".parse()?,
+        bot: None,
+        tenant: DEFAULT_TENANT.into(),
+        instance: None,
+        allow: Allow::Any,
+        free: true,
+    })
+}
+
+/// A start that was cut short may have made it already.
+async fn make_first_tenant(store: &dyn Store) -> Result<()> {
+    match store.create_tenant(DEFAULT_TENANT, None, &Actor::server()).await {
+        Err(error) if error.kind() != Kind::Conflict => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses to go on with a key that does not open what is stored.
+pub(crate) async fn check_key(store: &dyn Store, key: &MasterKey) -> Result<()> {
+    match store.note(KEY_CHECK).await? {
+        Some(sealed) => key.open(&sealed, KEY_CHECK).map(drop).map_err(|error| {
+            Error::new(error.kind(), format!("the check of the master key failed: {error}"))
+        }),
+        None => store.set_note(KEY_CHECK, key.seal(&Secret::new(KEY_CHECK), KEY_CHECK)?).await,
+    }
+}
+
+/// The key that signs tokens of the built-in endpoint, made once.
+pub(crate) async fn oauth_key(store: &dyn Store, key: &MasterKey) -> Result<Secret> {
+    if let Some(sealed) = store.note(OAUTH_KEY).await? {
+        match key.open(&sealed, OAUTH_KEY) {
+            Ok(known) => return Ok(known),
+            // It signs what is good for an hour: a new one costs less than no server.
+            Err(error) => tracing::error!(%error, "the key of the token endpoint does not open; made anew"),
+        }
+    }
+    let made = Secret::mint();
+    store.set_note(OAUTH_KEY, key.seal(&made, OAUTH_KEY)?).await?;
+    Ok(made)
+}
