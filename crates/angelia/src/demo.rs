@@ -4,6 +4,7 @@
 //! and what people post goes through the real inbox.
 
 use crate::config::Config;
+use crate::files::Scratch;
 use crate::remote::Remote;
 use crate::serve::{self, Running};
 use crate::{listen, show};
@@ -20,12 +21,14 @@ const PORTS: u16 = 20;
 
 /// Runs the demo until a signal; without `keep` its data goes with it.
 pub(crate) async fn demo(mut config: Config, keep: Option<PathBuf>) -> Result<()> {
+    // A demo answers nobody else's people, and the bots may be in use already.
+    config.bots.clear();
     // Nobody but this machine comes to see it, and no certificate is for a loopback address.
     config.server.tls = None;
     config.check_exposure(false).map_err(|faults| Error::invalid(faults.to_string()))?;
     serve::log(&config)?;
-    let scratch = Scratch::new(keep.is_none());
-    config.server.data_dir = keep.clone().unwrap_or_else(|| scratch.path.clone());
+    let scratch = Scratch::new("demo");
+    config.server.data_dir = keep.clone().unwrap_or_else(|| scratch.path().to_owned());
     config.server.admin_listen = (Ipv4Addr::LOCALHOST, 0).into();
     let public = next_free(config.server.listen).await?;
     let running = serve::start(&config, public).await?;
@@ -91,24 +94,4 @@ fn welcome(running: &Running, invitation: &Value, config: &Config, kept: bool) -
          Stop with Ctrl-C. {trace}\n",
         public = running.public,
     )
-}
-
-/// A directory that goes when it is dropped.
-struct Scratch {
-    path: PathBuf,
-    wanted: bool,
-}
-
-impl Scratch {
-    fn new(wanted: bool) -> Self {
-        Self { path: std::env::temp_dir().join(format!("angelia-demo-{}", random_hex::<8>())), wanted }
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        if self.wanted {
-            let _ = std::fs::remove_dir_all(&self.path);
-        }
-    }
 }

@@ -83,6 +83,27 @@ impl Drop for Draft<'_> {
     }
 }
 
+/// A directory for a while, which goes with everything in it when this is
+/// dropped. Whoever needs it makes it.
+pub(crate) struct Scratch(PathBuf);
+
+impl Scratch {
+    /// One for `what`, that nobody else has.
+    pub(crate) fn new(what: &str) -> Self {
+        Self(std::env::temp_dir().join(format!("angelia-{what}-{}", random_hex::<8>())))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
 /// The name has to survive a power cut as well.
 fn sync_folder(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())

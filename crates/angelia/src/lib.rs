@@ -1,5 +1,6 @@
 //! The `angelia` command: its configuration and its subcommands.
 
+mod bots;
 pub mod cli;
 pub mod config;
 pub mod contract_cli;

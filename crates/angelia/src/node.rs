@@ -1,27 +1,39 @@
 //! A server over its data directory: store, keys, admin token.
 
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::files::write_private;
 use crate::keeper;
 use crate::presence::ADMIN_TOKEN;
 use angelia_connector::{
-    AdminToken, Announcer, EgressTimings, Identity, Keyring, OidcIssuer, Options, Server,
+    AdminToken, Announcer, EgressTimings, Identity, Keyring, Notices, OidcIssuer, Options, Server,
 };
 use angelia_core::error::Result;
 use angelia_core::secret::Secret;
+use angelia_core::store::Store;
 use angelia_engines::store::sqlite::{DATABASE, DataLock, Sqlite};
+use angelia_platforms::Platform;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+/// Makes the bots of a configuration: [`bots::platforms`](crate::bots::platforms) or
+/// [`bots::mute`](crate::bots::mute).
+type MakeBots = fn(&Config, &Arc<dyn Store>) -> Result<Vec<Arc<dyn Platform>>>;
+
 /// Opens the data directory, which is ours.
-pub(crate) async fn open(config: &Config, lock: DataLock, public_url: String) -> Result<Arc<Server>> {
+pub(crate) async fn open(
+    config: &Config,
+    lock: DataLock,
+    public_url: String,
+    make_bots: MakeBots,
+) -> Result<Arc<Server>> {
     let data_dir = &config.server.data_dir;
     let announcer = Arc::new(Announcer::default());
     // The key comes first: a crash in between must not leave data without one.
     let master_key = keeper::master_key(config, &lock)?;
     let store = Sqlite::open_locked(lock, config.inbox.quota(), announcer.clone())?;
     let (master_key, key_keeper) = keeper::settle(config, master_key, &store).await?;
+    let store: Arc<dyn Store> = Arc::new(store);
     let token_file = data_dir.join(ADMIN_TOKEN);
     let options = Options {
         master_key: Keyring::new(master_key, key_keeper),
@@ -31,13 +43,23 @@ pub(crate) async fn open(config: &Config, lock: DataLock, public_url: String) ->
         wake_allow_http: config.wake.allow_http,
         wake_allow: config.wake.allow.clone(),
         webchat: config.webchat.enabled,
-        platforms: Vec::new(),
+        platforms: make_bots(config, &store)?,
         egress: EgressTimings::default(),
         source_flags: config.relay.source_flags,
         identity: identity(config),
         public_url,
+        notices: notices(&config.notices),
     };
-    Server::new(Arc::new(store), &announcer, options).await
+    Server::new(store, &announcer, options).await
+}
+
+fn notices(configured: &config::Notices) -> Notices {
+    Notices {
+        away: configured.away,
+        away_text: configured.away_text.clone(),
+        hint: Some(configured.hint.clone()).filter(|hint| !hint.is_empty()),
+        away_after: configured.away_after,
+    }
 }
 
 fn identity(config: &Config) -> Identity {

@@ -1,6 +1,7 @@
 //! Asking a server: the running one through its admin API, or, when none
 //! runs, one opened over the data directory just for the question.
 
+use crate::bots;
 use crate::config::Config;
 use crate::node;
 use crate::presence::{self, Holder};
@@ -45,7 +46,7 @@ impl Remote {
             Holder::Server(url, token) => Self::at(url, token),
             Holder::Us(lock) => {
                 let public_url = config.server.public_url(config.server.listen);
-                let server = node::open(config, lock, public_url).await?;
+                let server = node::open(config, lock, public_url, bots::mute).await?;
                 Ok(Self::Opened { router: admin::router(server), token: node::admin_token(data_dir)? })
             }
         }
@@ -68,6 +69,10 @@ impl Remote {
 
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Value> {
         self.ask(Method::POST, path, Some(body)).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Result<Value> {
+        self.ask(Method::DELETE, path, None).await
     }
 
     async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value> {

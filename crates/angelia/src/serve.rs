@@ -3,7 +3,7 @@
 use crate::config::Config;
 use crate::presence::{self, Announcement, Holder};
 use crate::tls::Certificate;
-use crate::{listen, node};
+use crate::{bots, listen, node};
 use angelia_connector::{Server, admin};
 use angelia_core::error::{Error, Result};
 use angelia_engines::store::sqlite;
@@ -51,7 +51,8 @@ pub(crate) async fn start(config: &Config, public: TcpListener) -> Result<Runnin
     let certificate = config.server.tls.as_ref().map(Certificate::load).transpose()?;
     let data_dir = &config.server.data_dir;
     let Holder::Us(lock) = presence::find(data_dir).await? else { return Err(sqlite::taken(data_dir)) };
-    let server = node::open(config, lock, config.server.public_url(public_address)).await?;
+    let public_url = config.server.public_url(public_address);
+    let server = node::open(config, lock, public_url, bots::platforms).await?;
     let admin = listen::bind(config.server.admin_listen).await?;
     let admin_address = listen::address(&admin)?;
     server.start().await?;

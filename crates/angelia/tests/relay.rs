@@ -5,6 +5,7 @@
 mod relay {
     mod admission;
     mod alone;
+    mod bots;
     mod command;
     mod delivery;
     mod edits;

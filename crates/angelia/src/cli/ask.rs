@@ -1,11 +1,12 @@
 //! Commands that ask a server, running or not.
 
 use super::answer::Answer;
+use super::bot::BotCommand;
 use super::gateway::GatewayCommand;
 use super::route::RouteCommand;
 use super::tenant::TenantCommand;
 use super::webchat::WebchatCommand;
-use super::{Command, client, gateway, inbox, key, route, tenant, webchat};
+use super::{Command, bot, client, gateway, inbox, key, route, tenant, webchat};
 use crate::config::Config;
 use crate::remote::Remote;
 use crate::show;
@@ -33,6 +34,7 @@ async fn answer(config: &Config, remote: &Remote, command: Command) -> Result<An
         Command::Client(command) => client::ask(remote, command).await,
         Command::EnrollToken(wanted) => client::enroll_token(remote, config, wanted).await,
         Command::Route(command) => route::ask(remote, command).await,
+        Command::Bot(BotCommand::Quarantine { command }) => bot::quarantine(remote, command).await,
         Command::Gateway(command) => gateway::ask(remote, command).await,
         Command::Inbox(command) => inbox::ask(remote, command).await,
         Command::Webchat(command) => webchat::ask(remote, command).await,
@@ -47,6 +49,7 @@ async fn answer(config: &Config, remote: &Remote, command: Command) -> Result<An
         Command::Demo { .. }
         | Command::Serve { .. }
         | Command::Config(_)
+        | Command::Bot(_)
         | Command::Backup { .. }
         | Command::Contract(_) => Err(Error::internal("this command asks no server")),
     }
@@ -171,7 +174,14 @@ mod tests {
                 json!({ "user": "ann", "room": "r", "gateway": "g" }),
             ),
             ("inbox show b1 --dead", "GET /admin/inbox/entries?entry=b1&dead=true", none.clone()),
+            ("bot quarantine", "GET /admin/quarantine", none.clone()),
+            ("bot quarantine list --bot telegram:7", "GET /admin/quarantine?bot=telegram%3A7", none.clone()),
+            ("bot quarantine show 17", "GET /admin/quarantine/17", none.clone()),
+            ("bot quarantine purge 17", "DELETE /admin/quarantine/17", none.clone()),
+            ("bot quarantine purge", "DELETE /admin/quarantine", none.clone()),
             ("explain a/b", "GET /admin/explain/a%2Fb", none.clone()),
+            ("explain -1002/17", "GET /admin/explain/-1002%2F17", none.clone()),
+            ("explain --json -1002/17", "GET /admin/explain/-1002%2F17", none.clone()),
             ("audit list --tenant a --limit 5", "GET /admin/audit?tenant=a&limit=5", none.clone()),
             ("key check", "GET /admin/key", none.clone()),
             ("key rotate", "POST /admin/key/rotate", json!({})),

@@ -3,6 +3,7 @@
 mod answer;
 mod ask;
 mod backup;
+mod bot;
 mod client;
 mod gateway;
 mod inbox;
@@ -18,6 +19,7 @@ use crate::tls::Certificate;
 use crate::{demo, serve, show};
 use angelia_core::clock;
 use angelia_core::error::{Error, Result};
+use bot::BotCommand;
 use clap::{Parser, Subcommand};
 use client::{ClientCommand, EnrollToken};
 use gateway::GatewayCommand;
@@ -80,6 +82,12 @@ enum Command {
     /// Which place belongs to which tenant, and who may speak there.
     #[command(subcommand)]
     Route(RouteCommand),
+    /// Identities on chat platforms: how they are, and what they can do.
+    ///
+    /// A bot is made at its provider and configured in angelia.toml, with one
+    /// [[bots]] block each. Which agent answers where is then said by routes.
+    #[command(subcommand)]
+    Bot(BotCommand),
     /// Agents that may dial in.
     #[command(subcommand)]
     Gateway(GatewayCommand),
@@ -97,9 +105,13 @@ enum Command {
         watch: bool,
     },
     /// Tells which way a message took, and when.
-    #[command(after_help = "Examples:\n  angelia explain wp7c08…\n  angelia explain b123")]
+    #[command(
+        after_help = "Examples:\n  angelia explain wp7c08…\n  angelia explain b123\n  angelia explain -1002003004005/17"
+    )]
     Explain {
-        /// The message's id, or an inbox entry such as b123.
+        /// The message's id, CHAT/MESSAGE where ids are a chat's own as on Telegram,
+        /// or an inbox entry such as b123.
+        #[arg(allow_hyphen_values = true)]
         message: String,
     },
     /// Who changed what.
@@ -181,6 +193,10 @@ fn dispatch(cli: Cli) -> Result<()> {
         Command::Serve { insecure } => runtime()?.block_on(serve::serve(config, insecure)),
         Command::Demo { keep } => runtime()?.block_on(demo::demo(config, keep)),
         Command::Backup { file } => backup::backup(&config, &file, cli.json),
+        Command::Bot(BotCommand::List) => runtime()?.block_on(bot::list(&config, cli.json)),
+        Command::Bot(BotCommand::Check { name }) => {
+            runtime()?.block_on(bot::check(&config, name.as_deref(), cli.json))
+        }
         Command::Status { watch: true } => runtime()?.block_on(watch::watch(&config, cli.json)),
         other => runtime()?.block_on(ask::ask(config, other, cli.json)),
     }

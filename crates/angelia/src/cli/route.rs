@@ -13,10 +13,24 @@ pub(super) enum RouteCommand {
     ///
     /// Who may speak there commands the agent. In a private chat that is the
     /// person themselves; anywhere else --allow has to say it.
+    ///
+    /// Places are written with the provider's ids:
+    ///   discord:SERVER           a server, with all its channels and threads
+    ///   discord:SERVER/CHANNEL   one channel of it, with its threads
+    ///   discord:dm:USER          somebody's direct messages with the bot
+    ///   telegram:CHAT            a chat: digits for a person, -digits for a group or channel
+    ///   webchat:ROOM             a room of the web chat
+    ///   PLATFORM:*               everywhere else on a platform
+    /// The closest one counts. To find an id, write to the bot there and see
+    /// angelia route list --unrouted; Discord also has Copy ID in its menus,
+    /// once Developer Mode is on.
+    #[command(verbatim_doc_comment)]
     #[command(after_help = "Examples:\n  angelia route add --tenant acme --allow any webchat:lab\n  \
-        angelia route add --tenant acme --gateway gw-office --allow 81,82 discord:4711/4712")]
+        angelia route add --tenant acme --gateway gw-office --allow 81,82 discord:4711/4712\n  \
+        angelia route add --tenant acme telegram:81\n  \
+        angelia route add --tenant acme --allow any --free telegram:-1001234567890")]
     Add {
-        /// The place: platform:path, for example webchat:lab or webchat:*.
+        /// The place: platform:path, for example discord:4711/4712 or webchat:*.
         place: String,
         #[command(flatten)]
         terms: Terms,

@@ -1,5 +1,6 @@
 //! Every setting there is: how it is read, how it is shown.
 
+use super::bots::{away, away_text, away_word, hint};
 use super::fault::Problem;
 use super::human::{format_duration, format_size};
 use super::raw::Given;
@@ -123,6 +124,30 @@ pub(super) const KEYS: &[Key] = &[
             let unset = Shown::Unset("no portal is asked whose token a caller holds");
             config.identity.portal.as_ref().map_or(unset, quoted)
         },
+    },
+    Key {
+        section: "notices",
+        name: "away",
+        read: |config, given| away(given).map(|it| config.notices.away = it),
+        show: |config| quoted(away_word(config.notices.away)),
+    },
+    Key {
+        section: "notices",
+        name: "away_after",
+        read: |config, given| duration(given).map(|it| config.notices.away_after = it),
+        show: |config| quoted(format_duration(config.notices.away_after)),
+    },
+    Key {
+        section: "notices",
+        name: "away_text",
+        read: |config, given| away_text(given).map(|it| config.notices.away_text = it),
+        show: |config| quoted(&config.notices.away_text),
+    },
+    Key {
+        section: "notices",
+        name: "hint",
+        read: |config, given| hint(given).map(|it| config.notices.hint = it),
+        show: |config| quoted(&config.notices.hint),
     },
     Key {
         section: "inbox",

@@ -1,5 +1,7 @@
-//! Settings of which there may be several: lists of tables, such as `[[identity.oidc]]`.
+//! Settings of which there may be several: lists of tables, such as `[[bots]]`
+//! and `[[identity.oidc]]`.
 
+use super::bots::BOTS;
 use super::fault::Problem;
 use super::keys::{Shown, quoted};
 use super::raw::Given;
@@ -8,6 +10,7 @@ use super::{Config, Oidc};
 
 /// A list of tables.
 pub(super) struct List {
+    /// The section it stands in; empty if it stands by itself.
     pub(super) section: &'static str,
     pub(super) name: &'static str,
     pub(super) fields: &'static [Field],
@@ -30,14 +33,16 @@ pub(super) struct Field {
 }
 
 impl List {
-    /// `section.name`.
+    /// `section.name`, or the name alone.
     pub(super) fn path(&self) -> String {
-        format!("{}.{}", self.section, self.name)
+        if self.section.is_empty() { self.name.to_owned() } else { format!("{}.{}", self.section, self.name) }
     }
 }
 
 /// All lists.
-pub(super) const LISTS: &[List] = &[List {
+pub(super) const LISTS: &[List] = &[OIDC, BOTS];
+
+const OIDC: List = List {
     section: "identity",
     name: "oidc",
     fields: &[
@@ -73,7 +78,7 @@ pub(super) const LISTS: &[List] = &[List {
     begin: |config| config.identity.oidc.push(Oidc::default()),
     check: |config| one_entry_per_issuer(&config.identity.oidc),
     count: |config| config.identity.oidc.len(),
-}];
+};
 
 fn with_oidc(config: &mut Config, change: impl FnOnce(&mut Oidc)) {
     if let Some(oidc) = config.identity.oidc.last_mut() {

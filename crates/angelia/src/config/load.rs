@@ -1,6 +1,7 @@
 //! Reading the file and the environment, collecting faults on the way.
 
 use super::Config;
+use super::bots::check_webhooks;
 use super::fault::{ConfigErrors, Fault, Origin, Problem};
 use super::keys::{KEYS, Key};
 use super::lists::{LISTS, List};
@@ -84,10 +85,12 @@ impl Loader {
         for (section, value) in table {
             let (name, origin) = (section.get_ref().as_ref(), at(section.span().start));
             let known = KEYS.iter().any(|key| key.section == name);
-            match value.get_ref() {
-                DeValue::Table(keys) if known => self.read_section(name, keys, at),
-                DeValue::Table(_) | DeValue::Array(_) => self.unknown_section(origin, name),
-                other if known => {
+            match (value.get_ref(), find_list(name)) {
+                (DeValue::Array(entries), Some(list)) => self.read_list(list, entries, at),
+                (_, Some(list)) => self.fault(origin, not_a_list(list)),
+                (DeValue::Table(keys), None) if known => self.read_section(name, keys, at),
+                (DeValue::Table(_) | DeValue::Array(_), None) => self.unknown_section(origin, name),
+                (other, None) if known => {
                     let given = Given { key: name.to_owned(), raw: Raw::Toml(other) };
                     self.fault(origin, given.bad(format!("is a section; write [{name}] and its keys below")));
                 }
@@ -186,7 +189,9 @@ impl Loader {
 
     /// Whether a secret is kept in that variable, so that it is not a setting.
     fn refers_to(&self, variable: &str) -> bool {
-        matches!(&self.config.keys.master, Some(SecretRef::Env(name)) if name == variable)
+        let tokens = self.config.bots.iter().map(|bot| &bot.token);
+        let mut secrets = self.config.keys.master.iter().chain(tokens);
+        secrets.any(|secret| matches!(secret, SecretRef::Env(name) if name == variable))
     }
 
     fn read(&mut self, origin: Origin, path: String, raw: Raw<'_>) {
@@ -221,10 +226,15 @@ impl Loader {
                 "is missing: TLS needs a certificate and its key, cert = \"FILE\" and key = \"FILE\"";
             self.fault(Origin::Whole, Problem::BadValue { key, message: message.into() });
         }
+        if let Err(problem) = check_webhooks(&self.config.bots, &self.config.server) {
+            self.fault(Origin::Whole, problem);
+        }
     }
 
     fn unknown_section(&mut self, origin: Origin, name: &str) {
-        let suggestion = closest(name, KEYS.iter().map(|key| key.section.to_owned()));
+        let alone = LISTS.iter().filter(|list| list.section.is_empty()).map(|list| list.name);
+        let known = KEYS.iter().map(|key| key.section).chain(alone);
+        let suggestion = closest(name, known.map(str::to_owned));
         self.fault(origin, Problem::UnknownSection { name: name.to_owned(), suggestion });
     }
 

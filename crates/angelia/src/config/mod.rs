@@ -3,6 +3,7 @@
 //! [`DEFAULT_FILE`] documents every key. All faults are found before any is
 //! reported, so that one run of `angelia config check` is enough.
 
+mod bots;
 mod fault;
 mod human;
 mod keys;
@@ -16,6 +17,7 @@ mod values;
 
 pub(crate) use human::parse_duration;
 
+pub use bots::{Bot, BotPlatform, Ingest, Notices};
 pub use fault::{ConfigErrors, Fault, Origin, Problem};
 pub use load::environment;
 pub use secret_ref::{SecretRef, SecretRefError};
@@ -42,6 +44,10 @@ pub struct Config {
     pub relay: Relay,
     /// Who may enroll and provision, and for which tenant.
     pub identity: Identity,
+    /// The bots whose credentials the server holds.
+    pub bots: Vec<Bot>,
+    /// What people are told by the server itself.
+    pub notices: Notices,
     /// What may wait.
     pub inbox: Inbox,
     /// What wake URLs may point to.
@@ -248,17 +254,20 @@ impl Config {
             let section = keys[0].section;
             let mut text = format!("[{section}]\n");
             keys.iter().for_each(|key| show(&mut text, key.name, (key.show)(self)));
-            for list in LISTS.iter().filter(|list| list.section == section) {
-                for index in 0..(list.count)(self) {
-                    text.push_str(&format!("\n[[{}]]\n", list.path()));
-                    list.fields
-                        .iter()
-                        .for_each(|field| show(&mut text, field.name, (field.show)(self, index)));
-                }
-            }
-            text
+            std::iter::once(text).chain(self.print_lists(section)).collect::<Vec<_>>().join("\n")
         });
-        texts.collect::<Vec<_>>().join("\n")
+        texts.chain(self.print_lists("")).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Every entry of the lists in a section; those that stand by themselves are in the one without a name.
+    fn print_lists<'a>(&'a self, section: &'a str) -> impl Iterator<Item = String> + 'a {
+        let lists = LISTS.iter().filter(move |list| list.section == section);
+        let entries = lists.flat_map(move |list| (0..(list.count)(self)).map(move |index| (list, index)));
+        entries.map(move |(list, index)| {
+            let mut text = format!("[[{}]]\n", list.path());
+            list.fields.iter().for_each(|field| show(&mut text, field.name, (field.show)(self, index)));
+            text
+        })
     }
 }
 

@@ -10,6 +10,8 @@ use std::time::Duration;
 
 /// An inbox smaller than this could not hold one message of the largest size.
 const MIN_INBOX_BYTES: u64 = 1024 * 1024;
+/// Longest name of a bot; it is part of webhook addresses and of tables.
+const MAX_SLUG: usize = 32;
 /// Ten years: longer is a slip, and moments before it stay representable.
 const LONGEST: Duration = Duration::from_secs(3650 * 24 * 3600);
 
@@ -75,7 +77,36 @@ pub(super) fn endpoint(given: &Given<'_>) -> Result<String, Problem> {
     }
 }
 
-fn is_this_machine(url: &url::Url) -> bool {
+/// A provider's address: scheme, host and port. Tokens travel over it, so the
+/// plain scheme is good only on this machine.
+pub(super) fn base_url(given: &Given<'_>, secure: &str, plain: &str) -> Result<String, Problem> {
+    let text = given.text()?;
+    // Never repeated: what is wrong with it may be that it holds a password.
+    let why = |why: &str| {
+        given.bad(format!(
+            "is not an address to rely on ({why}); write something like \"{secure}://proxy.example.org\""
+        ))
+    };
+    let url = url::Url::parse(text).map_err(|error| why(&error.to_string()))?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(why("it must not hold a user name or password"));
+    }
+    let scheme = url.scheme();
+    if scheme == plain && !is_this_machine(&url) {
+        return Err(why(&format!(
+            "plain {plain} is good only for this machine: the bot's token travels over it"
+        )));
+    }
+    if scheme != secure && scheme != plain {
+        return Err(why(&format!("it must begin with {secure}://")));
+    }
+    if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
+        return Err(why("it must end after the host and port"));
+    }
+    Ok(url.as_str().trim_end_matches('/').to_owned())
+}
+
+pub(super) fn is_this_machine(url: &url::Url) -> bool {
     match url.host() {
         Some(url::Host::Domain(name)) => name == "localhost",
         Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
@@ -98,6 +129,43 @@ pub(super) fn word(given: &Given<'_>, example: &str) -> Result<String, Problem> 
     match given.text()?.trim() {
         "" => Err(given.bad(format!("must not be empty; write something like {example:?}"))),
         text => Ok(text.to_owned()),
+    }
+}
+
+/// A name that is good in a path: small letters, digits and hyphens.
+pub(super) fn slug(given: &Given<'_>) -> Result<String, Problem> {
+    let text = given.text()?;
+    let good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    if (1..=MAX_SLUG).contains(&text.len()) && text.bytes().all(good) {
+        return Ok(text.to_owned());
+    }
+    Err(given.bad(format!(
+        "is part of an address: write 1 to {MAX_SLUG} small letters, digits and hyphens, such as \"main\""
+    )))
+}
+
+/// A provider's number of a user, as text: numbers of that size do not survive every tool.
+pub(super) fn user_id(given: &Given<'_>) -> Result<String, Problem> {
+    let text = given.text()?;
+    if text.parse::<u64>().is_ok_and(|id| id > 0 && id.to_string() == text) {
+        return Ok(text.to_owned());
+    }
+    // Not repeated: the token stands beside it at the provider and is easily taken for it.
+    Err(given.bad(
+        "must be the bot's user id, digits only: for Discord the application id, for Telegram \
+         what stands before the colon of the token",
+    ))
+}
+
+/// A text for people, not empty and not too long.
+pub(super) fn text_within(given: &Given<'_>, most: usize) -> Result<String, Problem> {
+    let text = given.text()?.trim();
+    match text.chars().count() {
+        0 => Err(given.bad("must not be empty; leave it out for the default")),
+        count if count > most => {
+            Err(given.bad(format!("must be at most {most} characters long, and has {count}")))
+        }
+        _ => Ok(text.to_owned()),
     }
 }
 

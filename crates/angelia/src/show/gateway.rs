@@ -1,6 +1,6 @@
 //! Gateways, and how they are doing.
 
-use super::{moment, rows, state, table, word, words};
+use super::{harmless, moment, rows, state, table, word, words};
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -74,6 +74,11 @@ pub(crate) fn status(answer: &Value) -> String {
             );
         }
     }
+    for row in rows(answer, "bots") {
+        let (platform, name, state) = (word(row, "platform"), word(row, "name"), word(row, "state"));
+        let why = row["why"].as_str().map(|why| format!(": {}", harmless(why))).unwrap_or_default();
+        let _ = writeln!(text, "the {platform} bot {name} is {state}{why}; see angelia bot list");
+    }
     for row in rows(answer, "damaged") {
         let (kind, tenant, id) = (word(row, "kind"), word(row, "tenant"), word(row, "gateway_id"));
         let _ = writeln!(
@@ -118,10 +123,12 @@ mod tests {
         let text = status(&json!({
             "ready": true, "sockets": 0, "pushed": 0, "settled": 0,
             "gateways": [{ "tenant": "acme", "gateway_id": "gw", "not_served": ["slack"] }],
+            "bots": [{ "platform": "discord", "name": "main", "state": "down", "why": "no network" }],
             "damaged": [{ "kind": "secret of a gateway", "tenant": "acme", "gateway_id": "old", "error": "moved" }],
             "ambiguous": [{ "op": "send", "chat_id": "c1", "accepted_at": 0, "error": "no answer" }],
         }));
         assert!(text.contains("acme/gw answers for slack, which this server does not have\n"), "{text}");
+        assert!(text.contains("the discord bot main is down: no network; see angelia bot list\n"), "{text}");
         assert!(text.contains("DAMAGED: the secret of a gateway acme/old: moved; make a new one"), "{text}");
         assert!(text.contains("a send to chat c1, 1970-01-01 00:00:00.000Z: no answer\n"), "{text}");
     }

@@ -1,5 +1,6 @@
 //! Answers, as a person reads them.
 
+mod bot;
 mod gateway;
 mod inbox;
 mod key;
@@ -7,6 +8,7 @@ mod place;
 mod story;
 mod tenant;
 
+pub(crate) use bot::*;
 pub(crate) use gateway::*;
 pub(crate) use inbox::*;
 pub(crate) use key::*;

@@ -1,14 +1,19 @@
+mod bots;
 mod tables;
 
 use super::*;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A file that is gone when the test is over.
 struct File(PathBuf);
 
 impl File {
     fn new(name: &str, text: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("angelia-config-{}-{name}.toml", std::process::id()));
+        // Tests run side by side, and some write the same thing.
+        static WRITTEN: AtomicU32 = AtomicU32::new(0);
+        let (process, number) = (std::process::id(), WRITTEN.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(format!("angelia-config-{process}-{number}-{name}.toml"));
         std::fs::write(&path, text).unwrap();
         Self(path)
     }
@@ -156,8 +161,12 @@ fn unknown_names_come_with_a_suggestion() {
         ":2: there is no setting `server.max_age`; did you mean `inbox.max_age`?"
     );
     assert_eq!(
-        one("[[bots]]\nplatform = \"discord\""),
-        ":1: there is no section `bots`; `angelia config print` lists them all"
+        one("[[robots]]\nplatform = \"discord\""),
+        ":1: there is no section `robots`; did you mean `bots`?"
+    );
+    assert_eq!(
+        one("[[slack]]\ntoken = 1"),
+        ":1: there is no section `slack`; `angelia config print` lists them all"
     );
     assert_eq!(one("server = 1"), ":1: `server` is a section; write [server] and its keys below");
     let env = |name: &str| faults(from(None, &[(name, "x")])).join("\n");

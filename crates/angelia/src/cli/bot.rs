@@ -1,0 +1,226 @@
+//! `angelia bot`: the identities on chat platforms, how they are and what they can do.
+
+use super::answer::Answer;
+use super::ask::{path, with_query};
+use crate::bots;
+use crate::config::{Bot, Config};
+use crate::files::Scratch;
+use crate::remote::Remote;
+use crate::show;
+use angelia_connector::Announcer;
+use angelia_core::error::{Error, Kind, Result};
+use angelia_core::store::Store;
+use angelia_engines::store::sqlite::Sqlite;
+use angelia_platforms::Checkup;
+use clap::Subcommand;
+use serde_json::{Value, json};
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A check that takes longer than this is told of while it lasts.
+const QUIET_FOR: Duration = Duration::from_secs(2);
+/// A check that takes longer than this has failed: a provider answers within
+/// seconds, and a rate limit that lasts is worth knowing too.
+const CHECK_WITHIN: Duration = Duration::from_secs(90);
+
+#[derive(Debug, Subcommand)]
+pub(super) enum BotCommand {
+    /// Lists the bots, and how they are.
+    ///
+    /// A bot is "up" if its platform said something not long ago: a message, or
+    /// the answer to a heartbeat. "down" tries again by itself, "stopped" waits
+    /// for you; what is wrong and what to do stands below the table. Stretches
+    /// that could not be read, and updates in quarantine, are listed there too.
+    #[command(after_help = "Examples:\n  angelia bot list\n  angelia bot list --json")]
+    List,
+    /// Finds out what the configured bots can do, and what is missing.
+    ///
+    /// Asks the providers with the tokens of the configuration: whose they are,
+    /// what the bots may see (Discord's intents and permissions, Telegram's
+    /// privacy mode) and what to change for more. It reads no messages, writes
+    /// none and takes none from a server that runs. Run it where the server's
+    /// secrets are: with the same environment, as the same user.
+    ///
+    /// Exit code 1 if a bot cannot work; what works with less than it could is no failure.
+    #[command(after_help = "Examples:\n  angelia bot check\n  angelia bot check main\n  \
+        angelia bot check telegram:main")]
+    Check {
+        /// One bot: its name, platform:name, or its id; without it all of them.
+        name: Option<String>,
+    },
+    /// Updates of providers that could not be read, kept sealed for a month.
+    ///
+    /// One that cannot be read stops nobody: it is put aside, and what comes
+    /// after it is delivered. A few are a provider's novelty; many are a reason
+    /// to look for a newer release, or to report what "show" prints.
+    #[command(after_help = "Examples:\n  angelia bot quarantine list\n  angelia bot quarantine show 17")]
+    Quarantine {
+        #[command(subcommand)]
+        command: Option<QuarantineCommand>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum QuarantineCommand {
+    /// Lists them, without what is in them.
+    #[command(after_help = "Examples:\n  angelia bot quarantine list\n  \
+        angelia bot quarantine list --bot main")]
+    List {
+        /// Only of this bot: its name, its id, or platform:id.
+        #[arg(long, value_name = "NAME")]
+        bot: Option<String>,
+    },
+    /// Opens one and shows it as the provider sent it.
+    ///
+    /// It may hold what people wrote, so it is written down that it was looked
+    /// at: angelia audit list.
+    #[command(after_help = "Example:\n  angelia bot quarantine show 17")]
+    Show {
+        /// Its number.
+        id: String,
+    },
+    /// Throws one away for good, or all of them.
+    #[command(after_help = "Example:\n  angelia bot quarantine purge 17")]
+    Purge {
+        /// Its number; without it all.
+        id: Option<String>,
+    },
+}
+
+pub(super) async fn quarantine(remote: &Remote, command: Option<QuarantineCommand>) -> Result<Answer> {
+    Ok(match command.unwrap_or(QuarantineCommand::List { bot: None }) {
+        QuarantineCommand::List { bot } => {
+            let path = with_query("/admin/quarantine", &[("bot", bot.as_deref())])?;
+            Answer::new(remote.get(&path).await?, show::quarantine)
+        }
+        QuarantineCommand::Show { id } => {
+            Answer::new(remote.get(&path(&["admin", "quarantine", &id])?).await?, show::quarantined)
+        }
+        QuarantineCommand::Purge { id } => {
+            let path = id.map_or(Ok("/admin/quarantine".into()), |id| path(&["admin", "quarantine", &id]))?;
+            Answer::new(remote.delete(&path).await?, show::purged)
+        }
+    })
+}
+
+/// Lists the bots of the running server, and those it does not have yet; with
+/// no server running, those that are configured.
+pub(super) async fn list(config: &Config, as_json: bool) -> Result<()> {
+    let running = Remote::running(config)?;
+    let mut answer = match &running {
+        Some(remote) => remote.get("/admin/bots").await?,
+        None => json!({ "bots": [] }),
+    };
+    answer["running"] = running.is_some().into();
+    if let Some(known) = answer["bots"].as_array_mut() {
+        let is_known = |known: &[Value], bot: &Bot| {
+            known.iter().any(|row| row["platform"] == bot.platform.as_str() && row["id"] == *bot.id)
+        };
+        let missing: Vec<Value> =
+            config.bots.iter().filter(|bot| !is_known(known, bot)).map(unserved).collect();
+        known.extend(missing);
+    }
+    Answer::new(answer, show::bots).show(as_json)
+}
+
+fn unserved(bot: &Bot) -> Value {
+    let Value::Object(mut row) = named(bot) else { return Value::Null };
+    row.insert("health".into(), Value::Null);
+    row.insert("served".into(), false.into());
+    Value::Object(row)
+}
+
+fn named(bot: &Bot) -> Value {
+    json!({ "platform": bot.platform.as_str(), "id": bot.id, "name": bot.name() })
+}
+
+/// Checks one bot, or all of them.
+pub(super) async fn check(config: &Config, name: Option<&str>, as_json: bool) -> Result<()> {
+    let bots = chosen(config, name)?;
+    tokio::select! {
+        rows = check_all(&bots, as_json) => report(rows?, as_json),
+        _ = tokio::signal::ctrl_c() => Err(Error::internal("the check was broken off")),
+    }
+}
+
+fn chosen<'a>(config: &'a Config, name: Option<&str>) -> Result<Vec<&'a Bot>> {
+    let Some(name) = name else { return Ok(config.bots.iter().collect()) };
+    let is_meant = |bot: &&Bot| {
+        let full = name.split_once(':');
+        full == Some((bot.platform.as_str(), bot.name())) || name == bot.name() || name == bot.id
+    };
+    let bots: Vec<&Bot> = config.bots.iter().filter(is_meant).collect();
+    if bots.is_empty() {
+        let known: Vec<&str> = config.bots.iter().map(Bot::name).collect();
+        let known = if known.is_empty() { "none".into() } else { known.join(", ") };
+        return Err(Error::not_found(format!("no bot {name:?} is configured; there is: {known}")));
+    }
+    Ok(bots)
+}
+
+async fn check_all(bots: &[&Bot], as_json: bool) -> Result<Vec<Value>> {
+    // What a check learns is for nobody but whoever asked, and a running server
+    // holds the data directory: a store of its own, thrown away after.
+    let scratch = Scratch::new("check");
+    let store: Arc<dyn Store> =
+        Arc::new(Sqlite::open(scratch.path(), Default::default(), Arc::new(Announcer::default()))?);
+    let mut rows = Vec::new();
+    for bot in bots {
+        let mut checkup = Checkup::default();
+        match patiently(bot, &store, as_json).await {
+            Ok(found) => checkup = found,
+            Err(error) => checkup.bad(error.to_string(), next_step(bot, &error)),
+        }
+        let mut row = named(bot);
+        row["usable"] = checkup.is_usable().into();
+        row["identity"] = checkup.identity.into();
+        row["findings"] = json!(checkup.findings);
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+/// What to do about a check that could not even be made.
+fn next_step(bot: &Bot, error: &Error) -> String {
+    match (error.kind(), &bot.api_url) {
+        (Kind::Unavailable, Some(url)) => format!("see that {url} answers this machine, and check again"),
+        (Kind::Unavailable, None) => {
+            let platform = bot.platform.as_str();
+            format!("see that this machine reaches {platform} over https, and check again")
+        }
+        _ => "correct that and check again".into(),
+    }
+}
+
+/// Checks a bot, and says what is waited for if it takes long.
+async fn patiently(bot: &Bot, store: &Arc<dyn Store>, as_json: bool) -> Result<Checkup> {
+    let platform = bots::platform(bot, store)?;
+    let mut check = std::pin::pin!(tokio::time::timeout(CHECK_WITHIN, platform.check()));
+    let found = tokio::select! {
+        found = &mut check => found,
+        () = tokio::time::sleep(QUIET_FOR) => {
+            if !as_json {
+                let (platform, name) = (bot.platform.as_str(), bot.name());
+                // What goes wrong with the telling is no reason to stop.
+                let _ = writeln!(std::io::stderr(), "asking {platform} about {name} …");
+            }
+            check.await
+        }
+    };
+    let slow = || Error::unavailable(format!("there was no answer within {} s", CHECK_WITHIN.as_secs()));
+    found.unwrap_or_else(|_| Err(slow()))
+}
+
+/// Shows what was found; fails if a bot cannot work.
+fn report(rows: Vec<Value>, as_json: bool) -> Result<()> {
+    let unusable = rows.iter().filter(|row| row["usable"] == false).count();
+    let count = rows.len();
+    Answer::new(json!({ "bots": rows }), show::checkups).show(as_json)?;
+    match unusable {
+        0 => Ok(()),
+        _ => Err(Error::internal(format!(
+            "{unusable} of {count} bots cannot work; what to do stands below each"
+        ))),
+    }
+}

@@ -1,0 +1,200 @@
+//! Bots, and what people are told.
+
+use super::*;
+use angelia_connector::Away;
+
+const DISCORD: &str = "[[bots]]\nplatform = \"discord\"\nid = \"123\"\ntoken = { env = \"D\" }\n";
+const TELEGRAM: &str = "[[bots]]\nplatform = \"telegram\"\nid = \"765\"\ntoken = { file = \"/run/t\" }\n";
+
+/// What is wrong with a bot of which only `lines` are unusual.
+fn one(bot: &str, lines: &str) -> String {
+    faults(load("bot-one", &format!("{bot}{lines}"), &[])).join("\n")
+}
+
+#[test]
+fn bots_are_read_and_printed() {
+    assert!(Config::default().bots.is_empty());
+    let text = format!(
+        "{DISCORD}api_url = \"http://127.0.0.1:9/\"\ngateway_url = \"ws://[::1]:9\"\n\
+         {DISCORD}name = \"second\"\n{TELEGRAM}ingest = \"poll\"\ngreeting = \" Hi,\\nyou \"\n"
+    )
+    .replacen("\"123\"", "\"124\"", 1);
+    let config = load("bots", &text, &[("ANGELIA_D", "hunter2")]).unwrap();
+    let [one, two, three] = config.bots.as_slice() else { panic!("{:?}", config.bots) };
+    assert_eq!((one.platform, one.id.as_str(), one.name()), (BotPlatform::Discord, "124", "discord"));
+    assert_eq!(one.api_url.as_deref(), Some("http://127.0.0.1:9"), "no slash at the end");
+    assert_eq!(one.gateway_url.as_deref(), Some("ws://[::1]:9"));
+    assert_eq!((two.name(), &two.token), ("second", &SecretRef::Env("D".into())));
+    assert_eq!((three.name(), three.ingest()), ("telegram", Ingest::Poll));
+    assert_eq!(three.greeting.as_deref(), Some("Hi,\nyou"));
+
+    let printed = config.print();
+    for line in [
+        "[[bots]]\nplatform = \"discord\"\nid = \"124\"\ntoken = { env = \"D\" }\nname = \"discord\"\n",
+        "\ngateway_url = \"ws://[::1]:9\"\n# ingest is not set: it is for Telegram\n",
+        "\n# api_url is not set: the provider's own address is used\n# gateway_url is not set: Discord's own",
+        "\ntoken = { file = \"/run/t\" }\nname = \"telegram\"\n",
+        "\n# gateway_url is not set: it is for Discord\ningest = \"poll\"\n",
+    ] {
+        assert!(printed.contains(line), "{line}\n{printed}");
+    }
+    let again = load("bots-printed", &printed, &[]).unwrap();
+    assert_eq!(again.print(), printed);
+    assert_eq!(again.bots.len(), 3);
+}
+
+#[test]
+fn bots_that_cannot_work_are_faults() {
+    let text = r#"[[bots]]
+platform = "slack"
+id = "12a"
+token = "hunter2"
+[[bots]]
+platform = "discord"
+id = 123
+token = { env = "A" }
+nmae = "main"
+[[bots]]
+name = "Main Bot"
+api_url = "http://api.example.org"
+gateway_url = "https://gateway.example.org"
+[[bots]]
+platform = "telegram"
+id = "0123"
+token = { env = "A" }
+api_url = "https://u:hunter2@api.example.org"
+ingest = "push"
+greeting = "  "
+"#;
+    let told = faults(load("bots-faults", text, &[]));
+    for (line, words) in [
+        (2, "`bots.platform` can be \"discord\" or \"telegram\", not \"slack\""),
+        (3, "`bots.id` must be the bot's user id, digits only"),
+        (4, "`bots.token` is a secret and must be a reference"),
+        (7, "`bots.id` needs a text in quotes, not this number"),
+        (9, "there is no setting `bots.nmae`; did you mean `bots.name`?"),
+        (10, "`bots.platform` is missing: say where the bot is, \"discord\" or \"telegram\""),
+        (10, "`bots.id` is missing: "),
+        (10, "`bots.token` is missing: "),
+        (11, "`bots.name` is part of an address: write 1 to 32 small letters"),
+        (12, "`bots.api_url` is not an address to rely on (plain http is good only for this machine"),
+        (13, "`bots.gateway_url` is not an address to rely on (it must begin with wss://)"),
+        (16, "`bots.id` must be the bot's user id"),
+        (18, "`bots.api_url` is not an address to rely on (it must not hold a user name or password)"),
+        (19, "`bots.ingest` can be \"poll\" or \"webhook\", not \"push\""),
+        (20, "`bots.greeting` must not be empty"),
+    ] {
+        assert!(
+            told.iter().any(|told| told.starts_with(&format!(":{line}: {words}"))),
+            "{line} {words}\n{told:#?}"
+        );
+    }
+    assert_eq!(told.len(), 15, "{told:#?}");
+    assert!(!told.join("").contains("hunter2"), "{told:#?}");
+    for (bot, lines, words) in [
+        (DISCORD, "api_url = \"https://x/api\"", "it must end after the host and port"),
+        (DISCORD, "gateway_url = \"ws://gateway.example.org\"", "plain ws is good only for this machine"),
+        (DISCORD, "name = \"\"", "`bots.name` is part of an address"),
+        (DISCORD, &format!("name = \"{}\"", "a".repeat(33)), "`bots.name` is part of an address"),
+        (
+            TELEGRAM,
+            &format!("greeting = \"{}\"", "ä".repeat(1001)),
+            "at most 1000 characters long, and has 1001",
+        ),
+    ] {
+        let told = one(bot, lines);
+        assert!(told.contains(words), "{lines}: {told}");
+    }
+}
+
+#[test]
+fn a_key_of_another_platform_names_it() {
+    for (bot, line, words) in [
+        (TELEGRAM, "gateway_url = \"wss://x\"", "`bots.gateway_url` is for discord bots"),
+        (DISCORD, "ingest = \"poll\"", "`bots.ingest` is for telegram bots"),
+        (DISCORD, "greeting = \"hi\"", "`bots.greeting` is for telegram bots"),
+    ] {
+        let told = one(bot, line);
+        assert!(told.starts_with(&format!(":1: {words}")), "{line}: {told}");
+    }
+}
+
+#[test]
+fn bots_are_told_apart() {
+    let twice = one(TELEGRAM, TELEGRAM);
+    assert!(twice.contains("`bots.id` names the telegram bot 765 a second time"), "{twice}");
+    let other = DISCORD.replace("123", "124");
+    let nameless = one(DISCORD, &other);
+    assert!(nameless.contains("`bots.name` is \"discord\" for two discord bots"), "{nameless}");
+    assert!(nameless.contains("name = \"second\""), "{nameless}");
+    let namesakes = one(&format!("{DISCORD}name = \"a\"\n"), &format!("{other}name = \"a\"\n"));
+    assert!(namesakes.contains("`bots.name` is \"a\" for two discord bots"), "{namesakes}");
+    let text = format!("{DISCORD}name = \"a\"\n{other}{TELEGRAM}name = \"a\"\n");
+    assert_eq!(
+        load("bots-apart", &text, &[]).unwrap().bots.len(),
+        3,
+        "of two platforms they may be namesakes"
+    );
+}
+
+#[test]
+fn a_webhook_needs_an_address_telegram_reaches() {
+    let webhook = format!("{TELEGRAM}ingest = \"webhook\"\n");
+    let with = |url: &str, more: &str| {
+        load("webhook", &format!("{webhook}{more}"), &[("ANGELIA_SERVER__PUBLIC_URL", url)])
+    };
+    assert_eq!(with("https://relay.example.org", "").unwrap().bots[0].ingest(), Ingest::Webhook);
+    for bad in ["http://relay.example.org", "https://localhost", "http://127.0.0.1:8787"] {
+        let told = faults(with(bad, "")).join("\n");
+        assert!(told.contains(&format!("Telegram cannot post to {bad}: set server.public_url")), "{told}");
+    }
+    let own = "api_url = \"http://127.0.0.1:9\"\n";
+    assert!(with("http://127.0.0.1:8787", own).is_ok(), "both are on this machine");
+    assert!(with("http://relay.example.org", own).is_err());
+    let told = one(&webhook, "");
+    assert!(told.starts_with("`bots.ingest` is \"webhook\" for telegram, but"), "{told}");
+}
+
+#[test]
+fn a_list_is_written_as_a_list() {
+    let told = |text: &str| faults(load("bots-shape", text, &[])).join("\n");
+    for text in ["[bots]\nplatform = \"discord\"", "bots = 1", "bots = [1]"] {
+        assert!(told(text).contains("`bots` is a list of tables; write [[bots]]"), "{}", told(text));
+    }
+    assert!(told("[[bot]]\nid = \"1\"").contains("there is no section `bot`; did you mean `bots`?"));
+    let env = faults(from(None, &[("ANGELIA_BOTS__TOKEN", "hunter2")])).join("\n");
+    assert!(env.contains("there is no setting `ANGELIA_BOTS__TOKEN`") && !env.contains("hunter2"), "{env}");
+    // A token may be kept in a variable that looks like a misspelt setting.
+    let token = DISCORD.replace("\"D\"", "\"ANGELIA_LOGLEVEL\"");
+    assert!(load("bots-token", &token, &[("ANGELIA_LOGLEVEL", "hunter2")]).is_ok());
+}
+
+#[test]
+fn notices_are_set_and_bounded() {
+    let Notices { away, away_after, away_text, hint } = Config::default().notices;
+    assert_eq!(away_after.as_secs(), 60);
+    assert_eq!((away, hint.as_str()), (Away::Dms, ""));
+    assert!(away_text.contains("kept"), "{away_text}");
+    let text = "[notices]\naway = \"all\"\naway_text = \"Back soon.\"\nhint = \"Ask Ann to let you in.\"";
+    let env = [("ANGELIA_NOTICES__AWAY", "never"), ("ANGELIA_NOTICES__HINT", "")];
+    let config = load("notices", text, &[]).unwrap();
+    assert_eq!((config.notices.away, config.notices.hint.as_str()), (Away::All, "Ask Ann to let you in."));
+    assert!(
+        config
+            .print()
+            .contains("[notices]\naway = \"all\"\naway_after = \"1m\"\naway_text = \"Back soon.\"\nhint = ")
+    );
+    let config = load("notices-env", text, &env).unwrap();
+    assert_eq!((config.notices.away, config.notices.hint.as_str()), (Away::Never, ""));
+    let long = "x".repeat(501);
+    for (line, words) in [
+        ("away = \"sometimes\"", "`notices.away` can be \"dm\" or \"all\" or \"never\", not \"sometimes\""),
+        ("away = true", "`notices.away` needs a text in quotes"),
+        ("away_text = \"\"", "`notices.away_text` must not be empty"),
+        (&format!("away_text = \"{long}\""), "`notices.away_text` must be at most 500 characters long"),
+        (&format!("hint = \"{long}\""), "`notices.hint` must be at most 500 characters long"),
+    ] {
+        let told = faults(load("notices-bad", &format!("[notices]\n{line}"), &[])).join("\n");
+        assert!(told.starts_with(&format!(":2: {words}")), "{line}: {told}");
+    }
+}
