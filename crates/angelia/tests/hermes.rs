@@ -60,6 +60,8 @@ macro_rules! stories_since_0_18 {
             declares_a_policy: policy();
             revocation_disables: revoke();
             clock_that_jumps_back_does_not_disable: clock_jumps();
+            people_on_discord_are_answered: discord();
+            people_on_telegram_are_answered: telegram();
         }
     };
 }

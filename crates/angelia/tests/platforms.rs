@@ -1,0 +1,34 @@
+//! Discord and Telegram, against stand-ins that real clients accept.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests: a failed expectation is a panic")]
+
+mod platforms {
+    mod discord;
+    mod discord_client;
+    mod discord_faults;
+    mod discord_loss;
+    mod discord_outages;
+    mod discord_people;
+    mod discord_send;
+    mod discord_stage;
+    mod discord_talk;
+    mod egress;
+    mod egress_moves;
+    mod egress_world;
+    mod flood;
+    mod shared_stage;
+    mod telegram;
+    mod telegram_chats;
+    mod telegram_client;
+    mod telegram_edits;
+    mod telegram_faults;
+    mod telegram_links;
+    mod telegram_loss;
+    mod telegram_moves;
+    mod telegram_notices;
+    mod telegram_sends;
+    mod telegram_stage;
+    mod telegram_trouble;
+    mod telegram_webhook;
+    mod telegram_world;
+}

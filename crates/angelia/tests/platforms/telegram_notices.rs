@@ -1,0 +1,96 @@
+//! What people and operators are told: hints, that an agent is away, `bot check`.
+
+use super::telegram_stage::{POLL, SOON, Stage, bot, folder, heard, run, unlimited, whence};
+use angelia_testkit::process::eventually;
+use angelia_testkit::telegram::{FakeTelegram, Options};
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+const NOTICES: &str =
+    "[notices]\nhint = \"Nobody here has an agent.\"\naway_after = \"1s\"\naway_text = \"Away.\"\n";
+
+#[tokio::test]
+async fn people_are_told_once_why_nothing_answers() {
+    let stage = Stage::with("notices", &unlimited(), "", NOTICES).await;
+    let telegram = &stage.telegram;
+    let (ann, bob) = (telegram.person("Ann").await, telegram.person("Bob").await);
+    let group = telegram.group("Team", &[ann, bob]).await;
+    for text in ["hello?", "anybody?"] {
+        telegram.say(bob, bob, text).await;
+        telegram.say(group, bob, &stage.to_bot(text)).await;
+        telegram.say(group, bob, "chatter").await;
+        stage.until_heard().await;
+        telegram.wait_for_text(bob, "Nobody here", SOON).await;
+        telegram.wait_for_text(group, "Nobody here", SOON).await;
+    }
+
+    stage.route("acme", ann, &[]).await;
+    stage.route("acme", group, &["--allow", "any"]).await;
+    for text in ["one", "two"] {
+        telegram.say(ann, ann, text).await;
+    }
+    telegram.say(group, ann, &stage.to_bot("in company")).await;
+    telegram.wait_for_text(ann, "Away.", SOON).await;
+    let mut socket = stage.join().await;
+    for text in ["one", "two", "in company"] {
+        assert_eq!(whence(&heard(&mut socket).await).0, text, "kept, as was said");
+    }
+    socket.close().await;
+    // Once everything was fetched, the next outage is another one.
+    let db = rusqlite::Connection::open(stage.folder.join("data/angelia.db")).unwrap();
+    let away = "SELECT count(*) FROM notices WHERE kind = 'away'";
+    let over = || db.query_row(away, [], |row| row.get::<_, u64>(0)).is_ok_and(|told| told == 0);
+    eventually("the end of the outage", SOON, || over().then_some(())).await;
+    telegram.say(ann, ann, "three").await;
+    let second = async || telegram.bot_texts(ann).await.len() > 1;
+    let deadline = Instant::now() + SOON;
+    while !second().await {
+        assert!(Instant::now() < deadline, "the second outage is told too");
+        sleep(POLL).await;
+    }
+    assert_eq!(telegram.bot_texts(ann).await, ["Away.", "Away."], "once per outage");
+    assert_eq!(telegram.bot_texts(bob).await, ["Nobody here has an agent."]);
+    assert_eq!(
+        telegram.bot_texts(group).await,
+        ["Nobody here has an agent."],
+        "groups are not told of outages"
+    );
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn a_check_says_what_a_bot_can_do_and_what_comes_next() {
+    let folder = folder("check");
+    let telegram = FakeTelegram::start(&folder, &Options { privacy: false, ..unlimited() }).await;
+    let config = format!("[server]\ndata_dir = {:?}\n{}", folder.join("data"), bot(&telegram, &folder, ""));
+    std::fs::write(folder.join("angelia.toml"), config).unwrap();
+    let check = async || {
+        let output = run(&folder, &["bot", "check", "--json"]).await;
+        let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(!shown.to_string().contains("hunter2"), "{shown}");
+        (output.status.code(), shown["bots"][0].clone())
+    };
+    let verdicts = |bot: &Value, verdict: &str| -> Vec<Value> {
+        bot["findings"].as_array().unwrap().iter().filter(|one| one["verdict"] == verdict).cloned().collect()
+    };
+
+    let (code, good) = check().await;
+    assert_eq!((code, &good["usable"]), (Some(0), &Value::Bool(true)), "{good}");
+    assert!(good["identity"].as_str().is_some_and(|who| who.contains(telegram.username())), "{good}");
+    assert_eq!((verdicts(&good, "limited").len(), verdicts(&good, "bad").len()), (0, 0), "{good}");
+
+    telegram.privacy(true).await;
+    let (code, limited) = check().await;
+    assert_eq!(code, Some(0), "{limited}");
+    let found = verdicts(&limited, "limited");
+    assert!(found.len() == 1 && found[0]["what"].as_str().unwrap().contains("privacy mode"), "{limited}");
+    assert!(found[0]["next"].as_str().unwrap().contains("/setprivacy"), "{limited}");
+
+    telegram.replace_token("4242424242:another-another-another-another-anot").await;
+    let (code, bad) = check().await;
+    assert_eq!((code, &bad["usable"]), (Some(1), &Value::Bool(false)), "{bad}");
+    assert!(verdicts(&bad, "bad")[0]["next"].as_str().unwrap().contains("@BotFather"), "{bad}");
+    let polls = telegram.state().await["polls"].clone();
+    assert_eq!(polls, 0, "a check cuts nobody off");
+    telegram.assert_no_violations().await;
+}
