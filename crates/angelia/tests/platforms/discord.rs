@@ -115,9 +115,10 @@ async fn a_killed_server_resumes_where_it_was() {
     let thread = world.fake.thread(&channel, "plan", &ann, None).await;
     world.fake.mention(&thread, &ann, "0").await;
     let mut socket = world.socket().await;
-    assert_eq!(heard(&mut socket).await["text"], "0");
+    let first = delivered(&mut socket).await;
+    assert_eq!(first["event"]["text"], "0");
     // What was delivered so far, and as which entry.
-    let mut entries: HashMap<String, Value> = HashMap::new();
+    let mut entries = HashMap::from([("0".to_owned(), first["bufferId"].clone())]);
     for round in 1..4 {
         world.fake.say_many(&thread, &ann, &format!("{round}-{{n}}"), 25).await;
         world.connector.process().kill().await;
@@ -153,6 +154,15 @@ async fn a_killed_server_resumes_where_it_was() {
     assert_eq!(closes.as_array().and_then(|closes| closes.last()), Some(&json!(4000)), "{closes}");
     world.fake.say(&thread, &ann, "after the end").await;
     world.connector.restart().await;
-    assert_eq!(heard(&mut world.socket().await).await["text"], "after the end");
+    let mut socket = world.socket().await;
+    let last = loop {
+        let frame = delivered(&mut socket).await;
+        let text = frame["event"]["text"].as_str().unwrap().to_owned();
+        match entries.get(&text) {
+            Some(entry) => assert_eq!(*entry, frame["bufferId"], "{text} is there twice"),
+            None => break text,
+        }
+    };
+    assert_eq!(last, "after the end");
     assert_eq!(world.fake.count("/gateway/identifies").await, 1);
 }

@@ -104,6 +104,7 @@ async fn what_is_too_much_to_read_back_is_a_gap_that_is_told() {
     let den = stage.discord.channel(&stage.guild.id, "den").await;
     stage.discord.mention(&den, &stage.ann, "in the den").await;
     agent.takes("in the den").await;
+    stage.until_waiting(0).await;
     drop(agent);
     stage.stop().await;
     let Stage { discord, quay, ann, .. } = &stage;

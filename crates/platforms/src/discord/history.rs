@@ -177,13 +177,14 @@ impl Shard {
             return Ok(());
         }
         let discord = self.reader.discord.clone();
+        while self.reader.desk.store.note_missed(&discord.key, missed.clone()).await.is_err() {
+            self.pause(STORE_AGAIN).await?;
+        }
+        // Counted when it can be listed.
         for gap in &missed {
             discord.pulse.count("gaps");
             let (bot, chat) = (discord.own_id(), gap.chat_id.as_deref());
             tracing::warn!(bot, chat, why = gap.why, "messages of an outage could not be read back");
-        }
-        while self.reader.desk.store.note_missed(&discord.key, missed.clone()).await.is_err() {
-            self.pause(STORE_AGAIN).await?;
         }
         Ok(())
     }
