@@ -17,5 +17,6 @@ pub mod interrupt;
 pub mod seal;
 pub mod secret;
 pub mod store;
+pub mod vault;
 
 pub use error::{Error, Kind};

@@ -3,7 +3,9 @@
 //! A sealed value names the key that made it and is bound to the row it
 //! belongs to, so a value moved to another row, kind or tenant does not open.
 
+use crate::directory::BotKey;
 use crate::error::{Error, Kind, Result};
+use crate::inbox::InstanceId;
 use crate::secret::{Secret, random_bytes};
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
@@ -32,6 +34,14 @@ pub fn delivery_key(tenant: &str) -> String {
 /// What a bot's unreadable updates are bound to.
 pub fn quarantine(platform: &str, bot: &str) -> String {
     format!("quarantine/{platform}/{bot}")
+}
+
+/// What a capability is bound to: who may use it, as which bot, and for which
+/// chat, person and interaction.
+pub fn capability(tenant: &str, instance: InstanceId, bot: &BotKey, whom: [&str; 3]) -> String {
+    let [chat, user, interaction] = whom;
+    let BotKey { platform, bot } = bot;
+    format!("capability/{tenant}/{}/{platform}/{bot}/{chat}/{user}/{interaction}", instance.0)
 }
 
 /// The key under which secrets rest.

@@ -16,4 +16,5 @@ mod store {
     mod people;
     mod seals;
     mod upgrade;
+    mod vault;
 }

@@ -54,9 +54,17 @@ impl Place {
 
     /// The person whose private chat with the bot it is: `platform:dm:person`. On
     /// Telegram a private chat has the id of its person; all others are negative.
+    /// A phone number talks with one person at a time, `sms:number/person`, and so
+    /// does an app of WeCom, `wecom:app/person`.
     pub fn private_person(&self) -> Option<&str> {
-        if self.platform == "telegram" {
-            return Some(self.path()).filter(|path| is_id(path));
+        let behind = || self.path.split_once('/').map(|(_, person)| person);
+        match self.platform.as_str() {
+            "telegram" => return Some(self.path()).filter(|path| is_id(path)),
+            "sms" => return behind().filter(|person| is_phone(person)),
+            "wecom" => {
+                return behind().filter(|person| is_member(person));
+            }
+            _ => {}
         }
         self.path.strip_prefix(PRIVATE).filter(|person| !matches!(*person, "" | EVERYWHERE))
     }
@@ -67,6 +75,8 @@ impl Place {
         let (good, help) = match self.platform.as_str() {
             "discord" => (is_discord(path), DISCORD_HELP),
             "telegram" => (is_id(path.strip_prefix('-').unwrap_or(path)), TELEGRAM_HELP),
+            "sms" => (is_sms(path), SMS_HELP),
+            "wecom" => (is_wecom(path), WECOM_HELP),
             _ => return Ok(()),
         };
         if good || path == EVERYWHERE {
@@ -87,12 +97,47 @@ const TELEGRAM_HELP: &str = "write telegram:CHAT or telegram:*, with the chat's 
     private chat, a minus before them for a group or channel, such as telegram:-1001234567890. To find it, \
     write to the bot there and see: angelia route list --unrouted";
 
+/// The same for SMS.
+const SMS_HELP: &str = "write sms:NUMBER for everybody who writes to a number of yours, sms:NUMBER/PERSON for one of \
+    them, or sms:*, with the country code and nothing between the digits, such as sms:+15550100/+15550199. To find \
+    it, write to the number and see: angelia route list --unrouted";
+
+/// The same for WeCom.
+const WECOM_HELP: &str = "write wecom:APP for everybody who writes to an app of yours, wecom:APP/PERSON for one of \
+    them, or wecom:*, with the bot's name in the configuration and the person's account (Contacts, the person, \
+    Account), in capitals where it has capitals. To find it, write to the app and see: angelia route list --unrouted";
+
 fn is_discord(path: &str) -> bool {
     match (path.strip_prefix(PRIVATE), path.split_once('/')) {
         (Some(person), _) => is_id(person),
         (None, Some((guild, channel))) => is_id(guild) && is_id(channel),
         (None, None) => is_id(path),
     }
+}
+
+/// A number of ours, and perhaps who writes to it: a number or a short code.
+fn is_sms(path: &str) -> bool {
+    let (own, person) = path.split_once('/').map_or((path, None), |(own, person)| (own, Some(person)));
+    own.starts_with('+') && is_phone(own) && person.is_none_or(is_phone)
+}
+
+/// Whether it is a phone number as the network writes it: digits, and a `+` before
+/// a country code.
+fn is_phone(text: &str) -> bool {
+    let digits = text.strip_prefix('+').unwrap_or(text);
+    (3..=15).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The name of an app, and perhaps who writes to it.
+fn is_wecom(path: &str) -> bool {
+    let (app, person) = path.split_once('/').map_or((path, None), |(app, person)| (app, Some(person)));
+    !app.is_empty() && !app.contains(':') && person.is_none_or(is_member)
+}
+
+/// Whether it can be a member's id at WeCom.
+fn is_member(text: &str) -> bool {
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || b"_-@.".contains(&byte);
+    text.bytes().all(known) && text.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric())
 }
 
 /// Whether it is a provider's number. Only as providers write it: places are
@@ -198,6 +243,34 @@ mod tests {
             let error = Place::meant(bad, &["telegram"]).unwrap_err().to_string();
             assert!(error.contains("telegram:CHAT") && error.contains("--unrouted"), "{error}");
         }
+        for good in ["sms:+15550100", "sms:+15550100/+15550199", "sms:+15550100/72345", "sms:*"] {
+            assert_eq!(Place::meant(good, &[]).unwrap().to_string(), good);
+        }
+        for bad in [
+            "sms:15550100",
+            "sms:+1-555",
+            "sms:+15550100/",
+            "sms:+15550100/ann",
+            "sms:main",
+            "sms:+1555/+1/+2",
+        ] {
+            let error = Place::meant(bad, &[]).unwrap_err().to_string();
+            assert!(error.contains("sms:NUMBER/PERSON") && error.contains("--unrouted"), "{error}");
+        }
+        for good in ["wecom:main", "wecom:main/ZhangSan", "wecom:main/li.si@x", "wecom:*"] {
+            assert_eq!(Place::meant(good, &[]).unwrap().to_string(), good);
+        }
+        for bad in [
+            "wecom:main/",
+            "wecom:/ann",
+            "wecom:main/@all",
+            "wecom:main/a|b",
+            "wecom:main/a/b",
+            "wecom:dm:ann",
+        ] {
+            let error = Place::meant(bad, &[]).unwrap_err().to_string();
+            assert!(error.contains("wecom:APP/PERSON") && error.contains("--unrouted"), "{error}");
+        }
     }
 
     #[test]
@@ -206,6 +279,8 @@ mod tests {
         assert_eq!(person("webchat:dm:ann").as_deref(), Some("ann"));
         assert_eq!(person("discord:dm:5").as_deref(), Some("5"));
         assert_eq!(person("telegram:5").as_deref(), Some("5"));
+        assert_eq!(person("sms:+15550100/+15550199").as_deref(), Some("+15550199"));
+        assert_eq!(person("wecom:main/ZhangSan").as_deref(), Some("ZhangSan"));
         for shared in [
             "webchat:lab",
             "webchat:*",
@@ -218,6 +293,8 @@ mod tests {
             "telegram:*",
             "telegram:-5",
             "telegram:-1001234567890",
+            "wecom:main",
+            "wecom:*",
         ] {
             assert_eq!(person(shared), None, "{shared}");
         }

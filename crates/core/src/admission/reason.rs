@@ -15,17 +15,20 @@ pub enum DropReason {
     NotAddressed,
     /// It was for the connector itself, which has answered it.
     Consumed,
+    /// It was for the network that carries it: STOP, START, HELP.
+    Keyword,
 }
 
 impl DropReason {
     /// Every reason, for counters.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::NoRoute,
         Self::AuthorNotAllowed,
         Self::NoInstance,
         Self::BotNotAllowed,
         Self::NotAddressed,
         Self::Consumed,
+        Self::Keyword,
     ];
 
     /// The word for counters and `explain`.
@@ -37,6 +40,7 @@ impl DropReason {
             Self::BotNotAllowed => "bot_not_allowed",
             Self::NotAddressed => "not_addressed",
             Self::Consumed => "consumed",
+            Self::Keyword => "carrier_keyword",
         }
     }
 }

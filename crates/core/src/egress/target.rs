@@ -11,6 +11,11 @@ use std::sync::Arc;
 /// limits are far below.
 pub const MAX_CONTENT: usize = 256 * 1024;
 
+/// How a `follow_up` is answered that no capability is found for. Whether there
+/// is none, is none any more, or is somebody else's: the words are the same. They
+/// are none by which gateways try again.
+pub const NO_CAPABILITY: &str = "there is no capability for this session";
+
 /// What an action would write to. A platform writes there and nowhere else:
 /// it takes no other hint for a place, because only this one was checked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -83,6 +88,8 @@ pub enum Refusal {
     Declined,
     /// Nobody knows yet: these bots may find out.
     Unknown(Vec<usize>),
+    /// It names a conversation: only the vault knows where that is.
+    InVault,
     /// The action itself cannot be taken.
     Unusable(String),
 }
@@ -144,10 +151,12 @@ fn usable(action: &Action) -> Result<Target, Refusal> {
     let unusable = |why: String| Err(Refusal::Unusable(why));
     match action {
         Action::Unreadable { reason, .. } => unusable(format!("this action cannot be read: {reason}")),
-        Action::FollowUp { .. } => unusable("there is no capability for this session".into()),
-        Action::Send { content, .. } | Action::Edit { content, .. } if content.len() > MAX_CONTENT => {
+        Action::Send { content, .. } | Action::Edit { content, .. } | Action::FollowUp { content, .. }
+            if content.len() > MAX_CONTENT =>
+        {
             unusable(format!("the text is longer than {MAX_CONTENT} bytes"))
         }
+        Action::FollowUp { .. } => Err(Refusal::InVault),
         _ => Target::of(action).ok_or_else(|| Refusal::Unusable("this action names no chat".into())),
     }
 }

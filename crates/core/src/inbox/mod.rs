@@ -1,12 +1,16 @@
 //! The durable, ordered queue of one instance: what may be pushed, and when an
 //! entry has settled.
 
+mod interaction;
+mod patience;
 mod peer;
 mod quota;
 mod retention;
 mod wake;
 mod window;
 
+pub use interaction::{Interaction, Rendering, Request};
+pub use patience::Patience;
 pub use peer::AckHabit;
 pub use quota::{Quota, Usage};
 pub use retention::{CONVERSATIONS_FOR, GAPS_FOR, SEEN_FOR, is_dead};
@@ -52,6 +56,8 @@ pub enum EntryKind {
     Stop,
     /// A sanitized webhook request.
     Passthrough,
+    /// A command or a press, an [`Interaction`].
+    Interaction,
 }
 
 impl EntryKind {
@@ -61,12 +67,15 @@ impl EntryKind {
             Self::Message => "message",
             Self::Stop => "stop",
             Self::Passthrough => "passthrough",
+            Self::Interaction => "interaction",
         }
     }
 
     /// Reads [`EntryKind::as_str`] back.
     pub fn parse(word: &str) -> Option<Self> {
-        [Self::Message, Self::Stop, Self::Passthrough].into_iter().find(|kind| kind.as_str() == word)
+        [Self::Message, Self::Stop, Self::Passthrough, Self::Interaction]
+            .into_iter()
+            .find(|kind| kind.as_str() == word)
     }
 }
 

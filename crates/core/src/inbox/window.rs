@@ -44,6 +44,8 @@ pub enum SettledBy {
     LaterAck,
     /// A pong and a socket that stayed up.
     Pong,
+    /// Nothing: it could not be read, and nobody was given it.
+    Unreadable,
 }
 
 impl SettledBy {
@@ -53,6 +55,7 @@ impl SettledBy {
             Self::Ack => "acknowledged",
             Self::LaterAck => "acknowledged by a later frame",
             Self::Pong => "settled by pong",
+            Self::Unreadable => "dropped: the connector could not read it",
         }
     }
 }

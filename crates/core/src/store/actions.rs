@@ -2,8 +2,10 @@
 
 use super::Later;
 use crate::clock::UnixMillis;
+use crate::directory::BotKey;
 use crate::egress::ActionState;
 use crate::inbox::InstanceId;
+use crate::vault::{Answering, Use};
 
 /// The number of an action in the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
@@ -29,8 +31,22 @@ pub struct NewAction {
     pub reply_to: Option<String>,
     /// The action, serialized; gone once it is finished.
     pub body: Vec<u8>,
+    /// What of it may answer an interaction; `None` if it cannot.
+    pub answering: Option<Answering>,
     /// When it was received.
     pub received_at: UnixMillis,
+}
+
+/// An action that is in the ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    /// Its number.
+    pub id: ActionId,
+    /// The capability it uses. It was chosen with the action, so that a crash
+    /// does not choose again.
+    pub uses: Option<Use>,
+    /// When that capability ends.
+    pub uses_until: Option<UnixMillis>,
 }
 
 /// An unfinished action, as found at start.
@@ -40,6 +56,10 @@ pub struct StoredAction {
     pub id: ActionId,
     /// What was accepted.
     pub action: NewAction,
+    /// The capability it uses.
+    pub uses: Option<Use>,
+    /// When that capability ends; nothing if it is gone.
+    pub uses_until: Option<UnixMillis>,
     /// How far it came.
     pub state: ActionState,
     /// When its provider was first about to be called, where that is written down.
@@ -60,8 +80,9 @@ pub struct ActionOutcome {
 /// Accepting and finishing actions.
 pub trait ActionStore: Send + Sync {
     /// Makes actions durable, all or none, before the provider is called.
-    /// Their numbers grow in the order given.
-    fn accept_actions(&self, actions: Vec<NewAction>) -> Later<'_, Vec<ActionId>>;
+    /// Their numbers grow in the order given. Each that answers something claims
+    /// the capability that [`choose_for_send`](crate::vault::choose_for_send) names.
+    fn accept_actions(&self, actions: Vec<NewAction>) -> Later<'_, Vec<Accepted>>;
 
     /// Notes that a provider is about to be called that does not dedupe for ever,
     /// and when, if that is the first time.
@@ -71,8 +92,13 @@ pub trait ActionStore: Send + Sync {
     /// was not begun.
     fn postpone_action(&self, id: ActionId) -> Later<'_, ()>;
 
-    /// Notes how it ended and forgets its text. What has ended does not change any more.
+    /// Notes how it ended and forgets its text. What has ended does not change any
+    /// more. A capability it claimed is answered, or open again if nothing was said.
     fn finish_action(&self, id: ActionId, outcome: ActionOutcome) -> Later<'_, ()>;
+
+    /// Notes what the provider says became of a message that was sent, such as
+    /// `delivered`; `false` if no action is known that sent it.
+    fn note_receipt(&self, bot: &BotKey, message_id: &str, receipt: &str) -> Later<'_, bool>;
 
     /// What a crash left unfinished, oldest first.
     fn unfinished_actions(&self) -> Later<'_, Vec<StoredAction>>;

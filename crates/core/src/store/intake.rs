@@ -4,7 +4,8 @@ use super::{Appended, Later, NewEntry, Revised, Revision};
 use crate::audit::Actor;
 use crate::clock::UnixMillis;
 use crate::directory::{BotKey, Chat};
-use crate::inbox::InstanceId;
+use crate::inbox::{InstanceId, Patience};
+use crate::vault::NewCapability;
 
 /// How far a bot has read one of its streams: a Discord shard, Telegram's updates.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +49,11 @@ pub struct Intake {
     pub traffic: Vec<Traffic>,
     /// A message that was admitted.
     pub entry: Option<NewEntry>,
+    /// What its answer may use; kept only with an entry that is new.
+    pub capability: Option<NewCapability>,
+    /// Whether the entry is still wanted when it is written. If it is not, everything
+    /// but the entry and its capability is: the stream was read all the same.
+    pub patience: Option<Patience>,
     /// What a message that may still wait says now.
     pub revision: Option<Revision>,
     /// A chat in which an instance was addressed, so that it is meant from now on.
@@ -67,6 +73,8 @@ pub struct Taken {
     pub revised: Option<Revised>,
     /// Whether the instance of its entry is gone: everything but the entry was written.
     pub no_instance: bool,
+    /// Whether nobody wanted its entry any more: everything else was written.
+    pub given_up: bool,
 }
 
 /// Something in quarantine, without its bytes.

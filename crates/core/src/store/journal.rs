@@ -62,6 +62,8 @@ pub struct ActionStory {
     pub message_id: Option<String>,
     /// What went wrong.
     pub error: Option<String>,
+    /// What the provider says became of the message.
+    pub receipt: Option<String>,
 }
 
 /// Asking what happened.

@@ -13,10 +13,11 @@ mod intake;
 mod journal;
 mod notices;
 mod seals;
+mod vault;
 mod webchat;
 
 pub use access::{AccessStore, Client, CodeAllow, EnrollToken, Fingerprint, LinkCode};
-pub use actions::{ActionId, ActionOutcome, ActionStore, NewAction, StoredAction};
+pub use actions::{Accepted, ActionId, ActionOutcome, ActionStore, NewAction, StoredAction};
 pub use audit::AuditStore;
 pub use directory::DirectoryStore;
 pub use identity::{
@@ -30,6 +31,7 @@ pub use intake::{Cursor, Intake, IntakeStore, Missed, NewQuarantined, Quarantine
 pub use journal::{ActionStory, JournalStore, Story};
 pub use notices::{NoticeKind, NoticeStore, Overdue};
 pub use seals::{Resealed, SealStore, SealedValue};
+pub use vault::VaultStore;
 pub use webchat::{
     CONNECTOR, Earlier, Guest, Line, LineEdit, LineRevision, NewLine, Person, Posted, WebchatStore,
 };
@@ -58,6 +60,7 @@ pub trait Store:
     + DirectoryStore
     + IntakeStore
     + NoticeStore
+    + VaultStore
 {
     /// Whether the last commit went through; what `/readyz` shows.
     fn healthy(&self) -> bool;

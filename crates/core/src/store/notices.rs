@@ -63,6 +63,8 @@ pub trait NoticeStore: Send + Sync {
     fn noticed(&self) -> Later<'_, Vec<InstanceId>>;
 
     /// Messages of an instance after `after` that wait since `before`, in order.
+    /// Interactions are none: who waits behind one sees that already, and is told
+    /// in that same place if no answer comes.
     fn overdue(
         &self,
         instance: InstanceId,

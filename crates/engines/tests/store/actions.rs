@@ -1,5 +1,6 @@
 use super::open::{Opened, entry};
 use angelia_core::clock::{self, UnixMillis};
+use angelia_core::directory::BotKey;
 use angelia_core::egress::ActionState;
 use angelia_core::store::{ActionId, ActionOutcome, LineEdit, NewAction, NewEntry, NewLine};
 
@@ -17,13 +18,14 @@ async fn action(opened: &Opened, op: &str) -> NewAction {
         op: op.into(),
         reply_to: Some("m1".into()),
         body: b"{\"op\":\"send\"}".to_vec(),
+        answering: None,
         received_at: clock::wall(),
     }
 }
 
 async fn accept(opened: &Opened, op: &str) -> ActionId {
     let accepted = opened.store.accept_actions(vec![action(opened, op).await]).await;
-    accepted.unwrap()[0]
+    accepted.unwrap()[0].id
 }
 
 async fn state(opened: &Opened) -> Option<ActionState> {
@@ -116,7 +118,8 @@ async fn actions_accepted_together_are_numbered_in_order() {
     for n in 0..20 {
         actions.push(NewAction { chat_id: format!("c{n}"), ..action(&opened, "send").await });
     }
-    let ids = opened.store.accept_actions(actions).await.unwrap();
+    let accepted = opened.store.accept_actions(actions).await.unwrap();
+    let ids: Vec<_> = accepted.iter().map(|accepted| accepted.id).collect();
     assert!(ids.is_sorted());
     let found = opened.store.unfinished_actions().await.unwrap();
     let found: Vec<_> = found.iter().map(|stored| (stored.id, stored.action.chat_id.clone())).collect();
@@ -172,6 +175,29 @@ async fn what_nobody_knows_the_end_of_is_shown() {
 }
 
 #[tokio::test]
+async fn what_became_of_a_message_is_noted_with_what_sent_it() {
+    let opened = Opened::new();
+    let (sent, other) = (accept(&opened, "send").await, accept(&opened, "send").await);
+    let end =
+        |id: &str| ActionOutcome { state: ActionState::Sent, message_id: Some(id.to_owned()), error: None };
+    opened.store.finish_action(sent, end("wa1")).await.unwrap();
+    opened.store.finish_action(other, end("wa2")).await.unwrap();
+    let webchat = BotKey::new("webchat", "webchat");
+    let note = async |bot: &BotKey, message: &str, receipt: &str| {
+        opened.store.note_receipt(bot, message, receipt).await.unwrap()
+    };
+    assert!(note(&webchat, "wa1", "sent").await);
+    assert!(note(&webchat, "wa1", "delivered").await);
+    assert!(!note(&webchat, "wa3", "failed").await, "nobody sent that");
+    for stranger in [BotKey::new("webchat", "second"), BotKey::new("sms", "webchat")] {
+        assert!(!note(&stranger, "wa1", "failed").await);
+    }
+    let receipt = async |id: &str| opened.store.explain_action(id).await.unwrap().remove(0).receipt;
+    assert_eq!(receipt("wa1").await.as_deref(), Some("delivered"), "the latest counts");
+    assert_eq!(receipt("wa2").await, None);
+}
+
+#[tokio::test]
 async fn a_message_is_told_by_its_chat_where_ids_repeat() {
     let opened = Opened::new();
     let a = opened.instance("a").await;
@@ -183,7 +209,7 @@ async fn a_message_is_told_by_its_chat_where_ids_repeat() {
     opened.store.append(elsewhere).await.unwrap();
     for chat in ["web-lab", "web-den"] {
         let answer = NewAction { chat_id: chat.into(), ..action(&opened, "send").await };
-        let id = opened.store.accept_actions(vec![answer]).await.unwrap()[0];
+        let id = opened.store.accept_actions(vec![answer]).await.unwrap()[0].id;
         let sent = ActionOutcome { state: ActionState::Sent, message_id: Some("wa1".into()), error: None };
         opened.store.finish_action(id, sent).await.unwrap();
     }

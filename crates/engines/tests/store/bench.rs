@@ -1,8 +1,13 @@
-//! Group commit has to share its fsync; this would be slow otherwise.
+//! Group commit has to share its fsync, and an action must not read the whole
+//! vault; both would be slow otherwise.
 
+use super::directory::bot;
 use super::open::{Opened, entry};
+use super::vault::{interaction, notify, send};
 use angelia_core::clock;
-use angelia_core::store::Settlement;
+use angelia_core::egress::ActionState;
+use angelia_core::store::{ActionOutcome, NewAction, Settlement};
+use std::time::Duration;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_producers_share_commits() {
@@ -26,4 +31,35 @@ async fn many_producers_share_commits() {
     let took = clock::mono().since(began);
     println!("{} durable appends and settlements in {took:?}", PRODUCERS * EACH);
     assert_eq!(opened.store.usage(a).entries, 0);
+}
+
+/// Accepts and finishes as many sends, and tells how long that took.
+async fn answer_all(opened: &Opened, sends: Vec<NewAction>, claims: bool) -> Duration {
+    let began = clock::mono();
+    let mut rest = sends.into_iter().peekable();
+    while rest.peek().is_some() {
+        let batch = rest.by_ref().take(50).collect();
+        let accepted = opened.store.accept_actions(batch).await.unwrap();
+        assert!(accepted.iter().all(|it| it.uses.is_some() == claims));
+        let mut finishing = tokio::task::JoinSet::new();
+        for it in accepted {
+            let store = opened.store.clone();
+            let sent = ActionOutcome { state: ActionState::Sent, message_id: None, error: None };
+            finishing.spawn(async move { store.finish_action(it.id, sent).await.unwrap() });
+        }
+        finishing.join_all().await;
+    }
+    clock::mono().since(began)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_people_in_one_chat_are_answered_soon() {
+    const MANY: i64 = 2_000;
+    let opened = Opened::new();
+    let a = opened.instance("a").await;
+    opened.store.take_in(&bot(), (1..=MANY).map(|n| interaction(a, n)).collect()).await.unwrap();
+    let plain = (0..MANY).map(|_| NewAction { answering: None, ..send(a, notify()) }).collect();
+    let plain = answer_all(&opened, plain, false).await;
+    let answers = answer_all(&opened, (0..MANY).map(|_| send(a, notify())).collect(), true).await;
+    println!("{MANY} sends in {plain:?}; {MANY} that answer one of as many people in {answers:?}");
 }

@@ -240,6 +240,7 @@ async fn what_comes_after_the_removal_of_a_tenant_leaves_nothing() {
         op: "send".into(),
         reply_to: None,
         body: Vec::new(),
+        answering: None,
         received_at: clock::wall(),
     };
     let before = store.accept_actions(vec![action.clone()]).await.unwrap()[0];
@@ -253,7 +254,7 @@ async fn what_comes_after_the_removal_of_a_tenant_leaves_nothing() {
     let after = store.accept_actions(vec![action]).await.unwrap_or_default();
     for action in [before].into_iter().chain(after) {
         let said = NewLine { from_agent: true, author: "agent".into(), ..line("wa1", None) };
-        assert_eq!(store.say_lines(vec![said], action).await.unwrap_err().kind(), Kind::NotFound);
+        assert_eq!(store.say_lines(vec![said], action.id).await.unwrap_err().kind(), Kind::NotFound);
     }
     assert_eq!(rows(&opened), []);
     assert_eq!(store.usage(a).entries, 0);

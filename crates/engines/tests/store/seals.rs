@@ -1,7 +1,9 @@
 //! A change of the master key, as the store sees it.
 
+use super::directory::bot;
 use super::identity::{by, gateway};
 use super::open::Opened;
+use super::vault::interaction;
 use angelia_core::clock::UnixMillis;
 use angelia_core::error::Kind;
 use angelia_core::seal::{KEY_CHECK, OAUTH_KEY};
@@ -16,7 +18,8 @@ fn anew(values: Vec<SealedValue>) -> Vec<Resealed> {
 #[tokio::test]
 async fn every_kind_is_listed_with_what_it_is_bound_to() {
     let Opened { store, .. } = &Opened::with_tenants(&["acme"]).await;
-    store.create_gateway(gateway("acme", "gw"), &by()).await.unwrap();
+    let instance = store.create_gateway(gateway("acme", "gw"), &by()).await.unwrap().instance;
+    store.take_in(&bot(), vec![interaction(instance, 5), interaction(instance, 6)]).await.unwrap();
     store.rotate_gateway("acme", "gw", vec![8], UnixMillis(i64::MAX), &by()).await.unwrap();
     store.keep_delivery_key("acme", vec![3]).await.unwrap();
     store.set_note(KEY_CHECK, vec![1]).await.unwrap();
@@ -25,14 +28,19 @@ async fn every_kind_is_listed_with_what_it_is_bound_to() {
     let listed = store.sealed_values().await.unwrap();
     let bound: Vec<(&str, &[u8])> =
         listed.iter().map(|value| (value.bound_to.as_str(), value.sealed.as_slice())).collect();
-    let expected: [(&str, &[u8]); 5] = [
+    let expected: [(&str, &[u8]); 7] = [
         ("key_check", &[1]),
         ("oauth_key", &[2]),
         ("delivery-key/acme", &[3]),
         ("gateway-secret/acme/gw", &[7]),
         ("gateway-secret/acme/gw", &[8]),
+        ("capability/acme/1/discord/main/lab/ann/i5", &[5]),
+        ("capability/acme/1/discord/main/lab/ann/i6", &[6]),
     ];
     assert_eq!(bound, expected);
+    let held = store.capabilities(instance, UnixMillis(0)).await.unwrap();
+    let bindings: Vec<String> = held.iter().map(|it| it.bound_to()).collect();
+    assert_eq!(bindings, [bound[5].0, bound[6].0], "as whoever opens one says it");
 
     assert!(store.reseal(anew(listed), "cafe", &by()).await.unwrap(), "nobody reads: the log is emptied");
     let resealed = store.sealed_values().await.unwrap();
@@ -41,6 +49,8 @@ async fn every_kind_is_listed_with_what_it_is_bound_to() {
     assert_eq!(store.note(KEY_CHECK).await.unwrap(), Some(vec![1, 9]));
     let secrets = store.gateways().await.unwrap().remove(0).secrets;
     assert_eq!(secrets.iter().map(|secret| secret.sealed.clone()).collect::<Vec<_>>(), [[8, 9], [7, 9]]);
+    let held = store.capabilities(instance, UnixMillis(0)).await.unwrap();
+    assert_eq!(held.iter().map(|it| it.sealed.clone()).collect::<Vec<_>>(), [[5, 9], [6, 9]]);
     let line = store.audit_lines(None, 1).await.unwrap().remove(0);
     assert_eq!((line.action.as_str(), line.target.as_str()), ("key.rotate", "cafe"));
 }

@@ -35,7 +35,9 @@ fn shape(db: &rusqlite::Connection) -> Vec<String> {
         shape.extend(columns);
         let sql: String =
             db.query_row("SELECT sql FROM sqlite_master WHERE name = ?", [&table], |row| row.get(0)).unwrap();
-        shape.push(format!("{table} autoincrement {}", sql.contains("AUTOINCREMENT")));
+        for quality in ["AUTOINCREMENT", "WITHOUT ROWID", "ON DELETE CASCADE"] {
+            shape.push(format!("{table} {quality} {}", sql.contains(quality)));
+        }
         let mut indices: Vec<String> = db
             .prepare(
                 "SELECT l.\"unique\" || l.partial || ' ' || iif(l.origin = 'c', l.name, '') || (
@@ -50,7 +52,15 @@ fn shape(db: &rusqlite::Connection) -> Vec<String> {
         indices.sort();
         shape.extend(indices.into_iter().map(|index| format!("{table} index {index}")));
     }
-    shape.extend(names("trigger"));
+    // What an index leaves out and what a trigger does is only in their words.
+    let words: Vec<String> = db
+        .prepare("SELECT sql FROM sqlite_master WHERE type IN ('index', 'trigger') AND sql IS NOT NULL ORDER BY name")
+        .unwrap()
+        .query_map([], |row| row.get::<_, String>(0))
+        .unwrap()
+        .map(|sql| sql.unwrap().split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect();
+    shape.extend(words);
     shape
 }
 

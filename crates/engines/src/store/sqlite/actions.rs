@@ -1,15 +1,17 @@
 //! The ledger.
 
-use super::Sqlite;
 use super::writer::{Txn, now};
+use super::{Sqlite, vault};
 use angelia_core::clock::UnixMillis;
+use angelia_core::directory::BotKey;
 use angelia_core::egress::ActionState;
 use angelia_core::inbox::InstanceId;
-use angelia_core::store::{ActionId, ActionOutcome, ActionStore, Later, NewAction, StoredAction};
+use angelia_core::store::{Accepted, ActionId, ActionOutcome, ActionStore, Later, NewAction, StoredAction};
+use angelia_core::vault::{CapabilityId, Use, Way};
 use rusqlite::{Row, params};
 
 impl ActionStore for Sqlite {
-    fn accept_actions(&self, actions: Vec<NewAction>) -> Later<'_, Vec<ActionId>> {
+    fn accept_actions(&self, actions: Vec<NewAction>) -> Later<'_, Vec<Accepted>> {
         self.writer.write("accept actions", move |txn| {
             actions.into_iter().map(|action| accept(txn, action)).collect()
         })
@@ -31,11 +33,24 @@ impl ActionStore for Sqlite {
         self.writer.write("finish an action", move |txn| finish(txn, id, &outcome))
     }
 
+    fn note_receipt(&self, bot: &BotKey, message_id: &str, receipt: &str) -> Later<'_, bool> {
+        let (bot, message_id, receipt) = (bot.clone(), message_id.to_owned(), receipt.to_owned());
+        self.writer.write("note a receipt", move |txn| {
+            let noted = txn
+                .prepare_cached(
+                    "UPDATE actions SET receipt = ? WHERE message_id = ? AND platform = ? AND bot = ?",
+                )?
+                .execute(params![receipt, message_id, bot.platform, bot.bot])?;
+            Ok(noted > 0)
+        })
+    }
+
     fn unfinished_actions(&self) -> Later<'_, Vec<StoredAction>> {
         self.readers.read("read the ledger", |db| {
             db.prepare(
                 "SELECT id, tenant, instance, platform, bot, chat_id, op, reply_to, body, received_at, state,
-                        begun_at
+                        begun_at, capability, way,
+                        (SELECT expires_at FROM capabilities WHERE capabilities.id = actions.capability)
                  FROM actions WHERE state IN ('accepted', 'sending') ORDER BY id",
             )?
             .query_map([], stored)?
@@ -44,7 +59,7 @@ impl ActionStore for Sqlite {
     }
 }
 
-fn accept(txn: &Txn<'_>, action: NewAction) -> rusqlite::Result<ActionId> {
+fn accept(txn: &Txn<'_>, action: NewAction) -> rusqlite::Result<Accepted> {
     txn.prepare_cached(
         "INSERT INTO actions (tenant, instance, platform, bot, chat_id, op, reply_to, state, received_at, body)
          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -61,7 +76,17 @@ fn accept(txn: &Txn<'_>, action: NewAction) -> rusqlite::Result<ActionId> {
         action.received_at.0,
         action.body
     ])?;
-    Ok(ActionId(txn.last_insert_rowid()))
+    let id = ActionId(txn.last_insert_rowid());
+    let claimed = vault::claim(txn, id, &action)?;
+    if let Some((Use { capability, way }, used)) = &claimed {
+        // Whoever asks what became of the interaction is shown what answered it.
+        txn.prepare_cached(
+            "UPDATE actions SET capability = ?, way = ?, reply_to = coalesce(reply_to, ?), chat_id = ? WHERE id = ?",
+        )?
+        .execute(params![capability.0, way.as_str(), used.interaction_id, used.chat_id, id.0])?;
+    }
+    let uses_until = claimed.as_ref().map(|(_, used)| used.expires_at);
+    Ok(Accepted { id, uses: claimed.map(|(uses, _)| uses), uses_until })
 }
 
 /// Moves an action on, or back, if it is where it is thought to be.
@@ -84,7 +109,7 @@ pub(super) fn finish(txn: &Txn<'_>, id: ActionId, outcome: &ActionOutcome) -> ru
          WHERE id = ? AND state IN ('accepted', 'sending')",
     )?
     .execute(params![outcome.state.as_str(), outcome.message_id, outcome.error, now(), id.0])?;
-    Ok(())
+    vault::release(txn, id, outcome.state)
 }
 
 fn stored(row: &Row<'_>) -> rusqlite::Result<StoredAction> {
@@ -100,9 +125,18 @@ fn stored(row: &Row<'_>) -> rusqlite::Result<StoredAction> {
             op: row.get(6)?,
             reply_to: row.get(7)?,
             body: row.get::<_, Option<Vec<u8>>>(8)?.unwrap_or_default(),
+            answering: None,
             received_at: UnixMillis(row.get(9)?),
         },
+        uses: uses(row)?,
+        uses_until: row.get::<_, Option<i64>>(14)?.map(UnixMillis),
         state: ActionState::parse(&state).unwrap_or(ActionState::Accepted),
         begun_at: row.get::<_, Option<i64>>(11)?.map(UnixMillis),
     })
+}
+
+fn uses(row: &Row<'_>) -> rusqlite::Result<Option<Use>> {
+    let (capability, way): (Option<i64>, Option<String>) = (row.get(12)?, row.get(13)?);
+    let way = way.as_deref().and_then(Way::parse);
+    Ok(capability.zip(way).map(|(capability, way)| Use { capability: CapabilityId(capability), way }))
 }

@@ -1,10 +1,13 @@
 //! Taking in what bots receive.
 
 use super::writer::{Txn, now};
-use super::{Sqlite, directory, inbox, quarantine};
+use super::{Sqlite, directory, inbox, quarantine, seals, vault};
 use angelia_core::audit::Actor;
 use angelia_core::directory::BotKey;
-use angelia_core::store::{Cursor, Intake, IntakeStore, Later, Missed, Quarantined, Taken};
+use angelia_core::store::{
+    Appended, Cursor, Intake, IntakeStore, Later, Missed, NewEntry, Quarantined, Taken,
+};
+use angelia_core::vault::NewCapability;
 use rusqlite::params;
 
 impl IntakeStore for Sqlite {
@@ -60,9 +63,11 @@ impl IntakeStore for Sqlite {
     }
 }
 
-/// Writes everything of one intake. Chats come first: what follows is noted on their rows.
+/// Writes everything of one intake, without its entry if nobody waits for that any
+/// more. Chats come first: what follows is noted on their rows.
 fn take_in(txn: &mut Txn<'_>, bot: &BotKey, intake: Intake) -> rusqlite::Result<Taken> {
-    let Intake { chats, traffic, entry, revision, engaged, quarantined, cursor } = intake;
+    let Intake { chats, traffic, entry, capability, patience, revision, engaged, quarantined, cursor } =
+        intake;
     for chat in &chats {
         directory::learn(txn, bot, chat)?;
     }
@@ -75,13 +80,19 @@ fn take_in(txn: &mut Txn<'_>, bot: &BotKey, intake: Intake) -> rusqlite::Result<
     if let Some(unreadable) = &quarantined {
         quarantine::add(txn, bot, unreadable)?;
     }
-    let mut taken = Taken::default();
+    // What a change of keys overtook would never open: whoever waits is told to try again.
+    let opens = match &capability {
+        Some(capability) => seals::is_current(txn, &capability.sealed)?,
+        None => true,
+    };
+    let given_up = patience.is_some_and(|patience| !patience.begin()) || !opens;
+    let mut taken = Taken { given_up, ..Taken::default() };
     if let Some(revision) = &revision {
         taken.revised = Some(inbox::revise(txn, revision)?);
     }
-    if let Some(entry) = entry {
+    if let Some(entry) = entry.filter(|_| !given_up) {
         match inbox::is_served(txn, entry.instance)? {
-            true => taken.appended = Some(inbox::append(txn, entry)?),
+            true => taken.appended = Some(append(txn, bot, entry, capability.as_ref())?),
             false => taken.no_instance = true,
         }
     }
@@ -89,6 +100,22 @@ fn take_in(txn: &mut Txn<'_>, bot: &BotKey, intake: Intake) -> rusqlite::Result<
         advance(txn, bot, cursor)?;
     }
     Ok(taken)
+}
+
+/// Appends an entry and keeps what its answer may use, unless it was seen before.
+fn append(
+    txn: &mut Txn<'_>,
+    bot: &BotKey,
+    entry: NewEntry,
+    capability: Option<&NewCapability>,
+) -> rusqlite::Result<Appended> {
+    let (tenant, instance) = (entry.tenant.clone(), entry.instance);
+    let appended = inbox::append(txn, entry)?;
+    match (appended, capability) {
+        (Appended::New(_), Some(capability)) => vault::keep(txn, bot, (&tenant, instance), capability)?,
+        (Appended::New(_) | Appended::Seen(_), _) => {}
+    }
+    Ok(appended)
 }
 
 /// Notes how far a stream was read.

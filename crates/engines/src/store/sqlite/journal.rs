@@ -6,7 +6,8 @@ use angelia_core::inbox::{InstanceId, Seq};
 use angelia_core::store::{ActionId, ActionStory, JournalStore, Later, Story};
 use rusqlite::{Connection, Row, params};
 
-const ACTION_COLUMNS: &str = "id, op, chat_id, reply_to, received_at, finished_at, state, message_id, error";
+const ACTION_COLUMNS: &str =
+    "id, op, chat_id, reply_to, received_at, finished_at, state, message_id, error, receipt";
 /// Actions shown of one message: more than anybody reads.
 const MOST_ACTIONS: usize = 100;
 
@@ -104,5 +105,6 @@ fn action(row: &Row<'_>) -> rusqlite::Result<ActionStory> {
         state: row.get(6)?,
         message_id: row.get(7)?,
         error: row.get(8)?,
+        receipt: row.get(9)?,
     })
 }

@@ -21,6 +21,7 @@ mod prune;
 mod quarantine;
 mod reader;
 mod seals;
+mod vault;
 mod webchat;
 mod writer;
 

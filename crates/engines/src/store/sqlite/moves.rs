@@ -101,3 +101,34 @@ fn move_routes(txn: &Txn<'_>, bot: &BotKey, from: &str, to: &str, by: &Actor) ->
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+
+    /// What names a chat and moves, or goes, with it.
+    const MOVES: [&str; 3] = ["chats", "notices", "pieces"];
+    /// What tells of the past, or works only where it came from: a capability
+    /// answers in the chat it was given for, under the id it had there.
+    const STAYS: [&str; 7] =
+        ["actions", "capabilities", "conversations", "gaps", "inbox", "journal", "missed"];
+
+    #[test]
+    fn every_table_that_names_a_chat_is_known_to_move_or_to_stay() {
+        let db = Connection::open_in_memory().unwrap();
+        db.execute_batch(include_str!("schema.sql")).unwrap();
+        let tables: Vec<String> = db
+            .prepare(
+                "SELECT t.name FROM sqlite_schema t JOIN pragma_table_info(t.name) c
+                 WHERE t.type = 'table' AND c.name = 'chat_id' ORDER BY t.name",
+            )
+            .unwrap()
+            .query_map([], |row| row.get(0))
+            .unwrap()
+            .collect::<rusqlite::Result<_>>()
+            .unwrap();
+        let mut known = [MOVES.as_slice(), &STAYS].concat();
+        known.sort_unstable();
+        assert_eq!(tables, known, "say in moves.rs what becomes of it when its chat moves");
+    }
+}

@@ -35,6 +35,7 @@ pub(super) async fn prune(store: &Sqlite) -> Result<Vec<ForgottenGateway>> {
         while store.writer.write("prune overaged entries", move |txn| prune_overaged(txn, instance)).await? {}
     }
     while store.writer.write("prune rooms", prune_room).await? {}
+    while store.writer.write("prune the vault", prune_vault).await? {}
     store
         .writer
         .write("prune conversations", |txn| {
@@ -85,6 +86,15 @@ fn prune_actions(txn: &mut Txn<'_>) -> rusqlite::Result<bool> {
              SELECT id FROM (SELECT id, received_at, state FROM actions ORDER BY id LIMIT ?1)
              WHERE received_at < ?2 AND state NOT IN ('accepted', 'sending'))",
         params![STEP, before],
+    )?;
+    Ok(gone > 0)
+}
+
+/// `true` if there may be more.
+fn prune_vault(txn: &mut Txn<'_>) -> rusqlite::Result<bool> {
+    let gone = txn.execute(
+        "DELETE FROM capabilities WHERE id IN (SELECT id FROM capabilities WHERE expires_at <= ? LIMIT ?)",
+        params![now(), STEP],
     )?;
     Ok(gone > 0)
 }

@@ -203,7 +203,12 @@ CREATE TABLE actions (
     finished_at INTEGER,
     body        BLOB,
     -- When its provider was first about to be called, where it does not dedupe for ever.
-    begun_at    INTEGER
+    begun_at    INTEGER,
+    -- The capability it uses, and how.
+    capability  INTEGER,
+    way         TEXT,
+    -- What the provider says became of its message.
+    receipt     TEXT
 );
 CREATE INDEX actions_unfinished ON actions (id) WHERE state IN ('accepted', 'sending');
 CREATE INDEX actions_ambiguous ON actions (id) WHERE state = 'ambiguous';
@@ -335,3 +340,28 @@ CREATE TABLE webchat_lines (
 );
 CREATE INDEX webchat_lines_by_room ON webchat_lines (room, id);
 CREATE UNIQUE INDEX webchat_lines_once ON webchat_lines (room, author, client_id) WHERE client_id IS NOT NULL;
+
+-- The vault: credentials that act as a bot for a while, sealed.
+CREATE TABLE capabilities (
+    id             INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind           TEXT NOT NULL,
+    tenant         TEXT NOT NULL,
+    instance       INTEGER NOT NULL,
+    platform       TEXT NOT NULL,
+    bot            TEXT NOT NULL,
+    chat_id        TEXT NOT NULL,
+    user_id        TEXT NOT NULL,
+    interaction_id TEXT NOT NULL,
+    deferral       TEXT NOT NULL,
+    stage          TEXT NOT NULL,
+    -- The action that answers.
+    claimed_by     INTEGER,
+    -- When the person was told that no answer came.
+    noticed_at     INTEGER,
+    sealed         BLOB NOT NULL,
+    expires_at     INTEGER NOT NULL
+);
+CREATE INDEX capabilities_by_chat ON capabilities (instance, chat_id, interaction_id);
+CREATE INDEX capabilities_open ON capabilities (instance, chat_id) WHERE stage = 'open';
+CREATE INDEX capabilities_by_end ON capabilities (expires_at);
+CREATE INDEX capabilities_claimed ON capabilities (claimed_by) WHERE claimed_by IS NOT NULL;

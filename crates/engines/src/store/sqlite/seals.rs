@@ -4,10 +4,12 @@
 use super::writer::Txn;
 use super::{Sqlite, audit};
 use angelia_core::audit::{Actor, Deed};
+use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
+use angelia_core::inbox::InstanceId;
 use angelia_core::seal;
 use angelia_core::store::{Later, Resealed, SealStore, SealedValue};
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, OptionalExtension, Row};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,7 +23,7 @@ struct Seal {
     bound_to: fn(&Row<'_>) -> rusqlite::Result<String>,
 }
 
-const SEALS: [Seal; 5] = [
+const SEALS: [Seal; 6] = [
     Seal {
         kind: "key check",
         list: "SELECT name, value FROM notes WHERE name = 'key_check'",
@@ -52,6 +54,18 @@ const SEALS: [Seal; 5] = [
         replace: "UPDATE quarantine SET sealed = ? WHERE id = CAST(? AS INTEGER)",
         bound_to: |row| Ok(seal::quarantine(&row.get::<_, String>(2)?, &row.get::<_, String>(3)?)),
     },
+    Seal {
+        kind: "capability",
+        list: "SELECT CAST(id AS TEXT), sealed, tenant, instance, platform, bot, chat_id, user_id, interaction_id
+               FROM capabilities ORDER BY id",
+        replace: "UPDATE capabilities SET sealed = ? WHERE id = CAST(? AS INTEGER)",
+        bound_to: |row| {
+            let text = |column| row.get::<_, String>(column);
+            let bot = BotKey { platform: row.get(4)?, bot: row.get(5)? };
+            let whom = [&*text(6)?, &*text(7)?, &*text(8)?];
+            Ok(seal::capability(&text(2)?, InstanceId(row.get(3)?), &bot, whom))
+        },
+    },
 ];
 
 impl SealStore for Sqlite {
@@ -70,6 +84,15 @@ impl SealStore for Sqlite {
             Ok(emptied.load(Ordering::Acquire))
         })
     }
+}
+
+/// Whether a value was sealed with the key that everything else here is sealed with.
+pub(super) fn is_current(txn: &Txn<'_>, sealed: &[u8]) -> rusqlite::Result<bool> {
+    let check: Option<Vec<u8>> = txn
+        .prepare_cached("SELECT value FROM notes WHERE name = 'key_check'")?
+        .query_row([], |row| row.get(0))
+        .optional()?;
+    Ok(check.is_none_or(|check| seal::key_id(&check) == seal::key_id(sealed)))
 }
 
 fn list(db: &Connection) -> rusqlite::Result<Vec<SealedValue>> {
@@ -127,8 +150,13 @@ mod tests {
         "actions.body",
     ];
     /// Columns of bytes that [`SEALS`] names.
-    const SEALED: [&str; 4] =
-        ["notes.value", "tenants.delivery_key", "gateway_secrets.sealed", "quarantine.sealed"];
+    const SEALED: [&str; 5] = [
+        "notes.value",
+        "tenants.delivery_key",
+        "gateway_secrets.sealed",
+        "quarantine.sealed",
+        "capabilities.sealed",
+    ];
 
     #[test]
     fn every_column_of_bytes_is_known_as_sealed_or_open() {

@@ -286,6 +286,7 @@ impl Thread {
         if carries_message(&news) {
             fail::point("before_commit");
         }
+        fail::commit();
         match ran.and_then(|()| transaction.commit()) {
             Ok(()) => {
                 self.publish(&touched);

@@ -125,7 +125,7 @@ pub(in super::super) fn forget_instance(txn: &mut Txn<'_>, instance: InstanceId)
         .prepare("DELETE FROM inbox WHERE instance = ? RETURNING seq, dead_at IS NULL")?
         .query_map([instance.0], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<rusqlite::Result<_>>()?;
-    for table in ["gaps", "fronts", "policies", "conversations", "notices", "instances"] {
+    for table in ["gaps", "fronts", "policies", "conversations", "notices", "capabilities", "instances"] {
         txn.execute(&format!("DELETE FROM {table} WHERE instance = ?"), [instance.0])?;
     }
     txn.count(instance, |usage| *usage = Usage::default());

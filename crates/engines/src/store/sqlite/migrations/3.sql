@@ -28,6 +28,9 @@ DROP TABLE journal;
 ALTER TABLE journal_3 RENAME TO journal;
 
 ALTER TABLE actions ADD COLUMN begun_at INTEGER;
+ALTER TABLE actions ADD COLUMN capability INTEGER;
+ALTER TABLE actions ADD COLUMN way TEXT;
+ALTER TABLE actions ADD COLUMN receipt TEXT;
 
 CREATE TABLE chats (
     platform TEXT NOT NULL,
@@ -101,3 +104,25 @@ CREATE TABLE notices (
     PRIMARY KEY (kind, platform, bot, chat_id)
 ) WITHOUT ROWID;
 CREATE INDEX notices_by_instance ON notices (instance) WHERE instance IS NOT NULL;
+
+CREATE TABLE capabilities (
+    id             INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind           TEXT NOT NULL,
+    tenant         TEXT NOT NULL,
+    instance       INTEGER NOT NULL,
+    platform       TEXT NOT NULL,
+    bot            TEXT NOT NULL,
+    chat_id        TEXT NOT NULL,
+    user_id        TEXT NOT NULL,
+    interaction_id TEXT NOT NULL,
+    deferral       TEXT NOT NULL,
+    stage          TEXT NOT NULL,
+    claimed_by     INTEGER,
+    noticed_at     INTEGER,
+    sealed         BLOB NOT NULL,
+    expires_at     INTEGER NOT NULL
+);
+CREATE INDEX capabilities_by_chat ON capabilities (instance, chat_id, interaction_id);
+CREATE INDEX capabilities_open ON capabilities (instance, chat_id) WHERE stage = 'open';
+CREATE INDEX capabilities_by_end ON capabilities (expires_at);
+CREATE INDEX capabilities_claimed ON capabilities (claimed_by) WHERE claimed_by IS NOT NULL;

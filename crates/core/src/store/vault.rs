@@ -1,0 +1,32 @@
+//! Capabilities, as the store keeps them.
+
+use super::Later;
+use crate::clock::UnixMillis;
+use crate::inbox::InstanceId;
+use crate::vault::{Capability, CapabilityId};
+
+/// Finding capabilities. They come in with [`Intake`](super::Intake), are chosen
+/// when an action is accepted, and go when their time is over.
+pub trait VaultStore: Send + Sync {
+    /// What an instance holds that is not over at `now`, oldest first.
+    fn capabilities(&self, instance: InstanceId, now: UnixMillis) -> Later<'_, Vec<Capability>>;
+
+    /// One of them, over or not.
+    fn capability(&self, id: CapabilityId) -> Later<'_, Option<Capability>>;
+
+    /// Those after `after` that nobody has answered and that end between `now` and
+    /// `before`, oldest first; also those whose notice was begun and not finished.
+    fn unanswered(
+        &self,
+        after: CapabilityId,
+        now: UnixMillis,
+        before: UnixMillis,
+        limit: usize,
+    ) -> Later<'_, Vec<Capability>>;
+
+    /// The person is about to be told that no answer came; `false` if one came first.
+    fn begin_notice(&self, id: CapabilityId) -> Later<'_, bool>;
+
+    /// The person was told, or cannot be.
+    fn end_notice(&self, id: CapabilityId) -> Later<'_, ()>;
+}

@@ -1,0 +1,194 @@
+//! Credentials that act as a shared bot for a while, such as the token of an
+//! interaction: to whom each is bound, and which one an answer uses.
+//!
+//! Gateways never see one. They name the conversation they are in, or simply
+//! answer; the decisions here say what that uses.
+
+mod choose;
+mod key;
+
+#[cfg(test)]
+mod tests;
+
+pub use choose::{Answering, choose_for_key, choose_for_send};
+pub use key::chat_of;
+
+use crate::clock::UnixMillis;
+use crate::directory::BotKey;
+use crate::inbox::InstanceId;
+use std::time::Duration;
+
+/// The kind of a Discord interaction's token, as `follow_up` names it.
+pub const DISCORD_INTERACTION: &str = "discord.interaction_token";
+/// How long an interaction's token works.
+pub const LIVES_FOR: Duration = Duration::from_secs(15 * 60);
+/// How long before its end somebody who still waits is told that no answer came.
+pub const NOTICE_BEFORE: Duration = Duration::from_secs(30);
+
+/// The number of a capability in the vault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct CapabilityId(pub i64);
+
+/// What the person sees until the answer comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deferral {
+    /// A message that says the bot is thinking; the answer takes its place.
+    Message,
+    /// Nothing: what was pressed stays as it is, and the answer is a message of its own.
+    Update,
+}
+
+impl Deferral {
+    const ALL: [Self; 2] = [Self::Message, Self::Update];
+
+    /// The word the store keeps.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Message => "message",
+            Self::Update => "update",
+        }
+    }
+
+    /// Reads [`Deferral::as_str`] back.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.as_str() == word)
+    }
+}
+
+/// How far the answer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Somebody waits, and nobody has answered.
+    Open,
+    /// An action in the ledger is answering; open again should it fail.
+    Claimed,
+    /// It was answered; what follows goes behind that answer.
+    Answered,
+    /// The person is being told, or was told, that no answer came.
+    Noticed,
+}
+
+impl Stage {
+    const ALL: [Self; 4] = [Self::Open, Self::Claimed, Self::Answered, Self::Noticed];
+
+    /// The word the store keeps.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Claimed => "claimed",
+            Self::Answered => "answered",
+            Self::Noticed => "noticed",
+        }
+    }
+
+    /// Reads [`Stage::as_str`] back.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.as_str() == word)
+    }
+}
+
+/// How an answer uses a capability.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// It takes the place of what says that the bot is thinking.
+    Original,
+    /// It is a further message behind it.
+    Further,
+}
+
+impl Way {
+    const ALL: [Self; 2] = [Self::Original, Self::Further];
+
+    /// The word the store keeps.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Original => "original",
+            Self::Further => "further",
+        }
+    }
+
+    /// Reads [`Way::as_str`] back.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.as_str() == word)
+    }
+}
+
+/// Which capability an action uses, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Use {
+    /// Which.
+    pub capability: CapabilityId,
+    /// How.
+    pub way: Way,
+}
+
+/// A capability on its way into the vault, together with the entry it came with:
+/// tenant, instance and bot are the entry's.
+#[derive(Clone, Debug)]
+pub struct NewCapability {
+    /// What it is, such as [`DISCORD_INTERACTION`].
+    pub kind: &'static str,
+    /// The chat it answers in, as gateways know it.
+    pub chat_id: String,
+    /// The person who waits.
+    pub user_id: String,
+    /// What it answers.
+    pub interaction_id: String,
+    /// What that person sees meanwhile.
+    pub deferral: Deferral,
+    /// The credential, sealed for what [`seal::capability`](crate::seal::capability) says.
+    pub sealed: Vec<u8>,
+    /// When it ends.
+    pub expires_at: UnixMillis,
+}
+
+/// A capability in the vault.
+#[derive(Clone, Debug)]
+pub struct Capability {
+    /// Its number; later ones are higher.
+    pub id: CapabilityId,
+    /// What it is.
+    pub kind: String,
+    /// The tenant whose gateway may use it.
+    pub tenant: String,
+    /// The instance that may use it.
+    pub instance: InstanceId,
+    /// The bot it acts as.
+    pub bot: BotKey,
+    /// The chat it answers in.
+    pub chat_id: String,
+    /// The person who waits.
+    pub user_id: String,
+    /// What it answers.
+    pub interaction_id: String,
+    /// What that person sees meanwhile.
+    pub deferral: Deferral,
+    /// How far the answer is.
+    pub stage: Stage,
+    /// The credential, sealed.
+    pub sealed: Vec<u8>,
+    /// When it ends.
+    pub expires_at: UnixMillis,
+}
+
+impl Capability {
+    /// What its seal is bound to.
+    pub fn bound_to(&self) -> String {
+        let Self { tenant, instance, bot, chat_id, user_id, interaction_id, .. } = self;
+        crate::seal::capability(tenant, *instance, bot, [chat_id, user_id, interaction_id])
+    }
+
+    /// Whether it can be used at `now`.
+    pub fn is_live(&self, now: UnixMillis) -> bool {
+        now < self.expires_at
+    }
+
+    /// How an answer uses it now.
+    pub fn way(&self) -> Way {
+        match (self.deferral, self.stage) {
+            (Deferral::Message, Stage::Open) => Way::Original,
+            _ => Way::Further,
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! The vault.
+
+use super::Sqlite;
+use super::writer::{Txn, now};
+use angelia_core::clock::UnixMillis;
+use angelia_core::directory::BotKey;
+use angelia_core::egress::ActionState;
+use angelia_core::inbox::InstanceId;
+use angelia_core::store::{ActionId, Later, NewAction, VaultStore};
+use angelia_core::vault::{
+    Answering, Capability, CapabilityId, Deferral, NewCapability, Stage, Use, choose_for_send,
+};
+use rusqlite::{OptionalExtension, Row, ToSql, params};
+
+const COLUMNS: &str = "id, kind, tenant, instance, platform, bot, chat_id, user_id, interaction_id, deferral, stage, \
+                       sealed, expires_at";
+/// What may answer in the chat of an action, for its sender alone.
+const USABLE: &str =
+    "instance = ?1 AND chat_id = ?2 AND expires_at > ?3 AND tenant = ?4 AND platform = ?5 AND bot = ?6";
+// Which of these an action can mean. A chat may hold thousands, and every send
+// asks: what cannot be chosen is not even read.
+const NAMED: &str = "id = ?7";
+const ANSWERED: &str = "interaction_id = ?7";
+const LONGEST_WAITING: &str = "stage = 'open' AND (?7 IS NULL OR user_id = ?7) ORDER BY id LIMIT 1";
+
+/// Where nobody has answered, and nobody was told of it.
+const UNTOLD: &str = "(stage = 'open' OR (stage = 'noticed' AND noticed_at IS NULL))";
+const ENDING: &str = "expires_at > ? AND expires_at <= ?";
+const RELEASE: &str =
+    "UPDATE capabilities SET stage = ?, claimed_by = NULL WHERE claimed_by = ? AND stage = 'claimed'";
+
+impl VaultStore for Sqlite {
+    fn capabilities(&self, instance: InstanceId, now: UnixMillis) -> Later<'_, Vec<Capability>> {
+        self.readers.read("read the vault", move |db| {
+            db.prepare_cached(&format!(
+                "SELECT {COLUMNS} FROM capabilities WHERE instance = ? AND expires_at > ? ORDER BY id"
+            ))?
+            .query_map([instance.0, now.0], capability)?
+            .collect()
+        })
+    }
+
+    fn capability(&self, id: CapabilityId) -> Later<'_, Option<Capability>> {
+        self.readers.read("read the vault", move |db| {
+            db.prepare_cached(&format!("SELECT {COLUMNS} FROM capabilities WHERE id = ?"))?
+                .query_row([id.0], capability)
+                .optional()
+        })
+    }
+
+    fn unanswered(
+        &self,
+        after: CapabilityId,
+        now: UnixMillis,
+        before: UnixMillis,
+        limit: usize,
+    ) -> Later<'_, Vec<Capability>> {
+        self.readers.read("read the vault", move |db| {
+            db.prepare_cached(&format!(
+                "SELECT {COLUMNS} FROM capabilities WHERE {ENDING} AND {UNTOLD} AND id > ? ORDER BY id LIMIT ?"
+            ))?
+            .query_map(params![now.0, before.0, after.0, limit as i64], capability)?
+            .collect()
+        })
+    }
+
+    fn begin_notice(&self, id: CapabilityId) -> Later<'_, bool> {
+        self.writer.write("begin a notice", move |txn| {
+            let begun = txn
+                .prepare_cached(&format!(
+                    "UPDATE capabilities SET stage = 'noticed' WHERE id = ? AND {UNTOLD}"
+                ))?
+                .execute([id.0])?;
+            Ok(begun > 0)
+        })
+    }
+
+    fn end_notice(&self, id: CapabilityId) -> Later<'_, ()> {
+        self.writer.write("end a notice", move |txn| {
+            txn.prepare_cached("UPDATE capabilities SET noticed_at = ? WHERE id = ? AND stage = 'noticed'")?
+                .execute([now(), id.0])?;
+            Ok(())
+        })
+    }
+}
+
+/// Keeps a capability that came with an entry of `tenant` for `instance`.
+pub(super) fn keep(
+    txn: &Txn<'_>,
+    bot: &BotKey,
+    (tenant, instance): (&str, InstanceId),
+    new: &NewCapability,
+) -> rusqlite::Result<()> {
+    txn.prepare_cached(
+        "INSERT INTO capabilities (kind, tenant, instance, platform, bot, chat_id, user_id, interaction_id, deferral,
+                                   stage, sealed, expires_at)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', ?, ?)",
+    )?
+    .execute(params![
+        new.kind,
+        tenant,
+        instance.0,
+        bot.platform,
+        bot.bot,
+        new.chat_id,
+        new.user_id,
+        new.interaction_id,
+        new.deferral.as_str(),
+        new.sealed,
+        new.expires_at.0
+    ])?;
+    Ok(())
+}
+
+/// The capability an action uses, claimed for the action of that number if it
+/// is the first to answer; and what it was then.
+pub(super) fn claim(
+    txn: &Txn<'_>,
+    id: ActionId,
+    action: &NewAction,
+) -> rusqlite::Result<Option<(Use, Capability)>> {
+    let Some(answering) = &action.answering else { return Ok(None) };
+    let now = now();
+    let all = candidates(txn, action, answering, now)?;
+    let Some(chosen) = choose_for_send(&all, answering, UnixMillis(now)) else { return Ok(None) };
+    txn.prepare_cached(
+        "UPDATE capabilities SET stage = 'claimed', claimed_by = ? WHERE id = ? AND stage = 'open'",
+    )?
+    .execute([id.0, chosen.capability.0])?;
+    let used = all.into_iter().find(|it| it.id == chosen.capability);
+    Ok(used.map(|it| (chosen, it)))
+}
+
+/// What an action may use: all that [`choose_for_send`] can choose from.
+fn candidates(
+    txn: &Txn<'_>,
+    action: &NewAction,
+    answering: &Answering,
+    now: i64,
+) -> rusqlite::Result<Vec<Capability>> {
+    let (meant, by): (&str, &dyn ToSql) = match answering {
+        Answering { named: Some(id), .. } => (NAMED, &id.0),
+        Answering { reply_to: Some(answered), .. } => (ANSWERED, answered),
+        Answering { notify: true, user_id, .. } => (LONGEST_WAITING, user_id),
+        Answering { .. } => return Ok(Vec::new()),
+    };
+    let NewAction { tenant, instance, platform, bot, .. } = action;
+    txn.prepare_cached(&format!("SELECT {COLUMNS} FROM capabilities WHERE {USABLE} AND {meant}"))?
+        .query_map(params![instance.0, answering.chat_id, now, tenant, platform, bot, by], capability)?
+        .collect()
+}
+
+/// What an action claimed is answered now, or open again if nothing was said.
+/// What it used although another had claimed it is answered too, should that
+/// one have failed: somebody was heard.
+pub(super) fn release(txn: &Txn<'_>, id: ActionId, state: ActionState) -> rusqlite::Result<()> {
+    let stage = match state {
+        ActionState::Sent | ActionState::Ambiguous => Stage::Answered,
+        _ => Stage::Open,
+    };
+    txn.prepare_cached(RELEASE)?.execute(params![stage.as_str(), id.0])?;
+    if stage == Stage::Answered {
+        txn.prepare_cached(
+            "UPDATE capabilities SET stage = 'answered'
+             WHERE stage = 'open' AND id = (SELECT capability FROM actions WHERE id = ?)",
+        )?
+        .execute([id.0])?;
+    }
+    Ok(())
+}
+
+fn capability(row: &Row<'_>) -> rusqlite::Result<Capability> {
+    let (deferral, stage): (String, String) = (row.get(9)?, row.get(10)?);
+    Ok(Capability {
+        id: CapabilityId(row.get(0)?),
+        kind: row.get(1)?,
+        tenant: row.get(2)?,
+        instance: InstanceId(row.get(3)?),
+        bot: BotKey { platform: row.get(4)?, bot: row.get(5)? },
+        chat_id: row.get(6)?,
+        user_id: row.get(7)?,
+        interaction_id: row.get(8)?,
+        deferral: Deferral::parse(&deferral).unwrap_or(Deferral::Update),
+        stage: Stage::parse(&stage).unwrap_or(Stage::Answered),
+        sealed: row.get(11)?,
+        expires_at: UnixMillis(row.get(12)?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rusqlite::Connection;
+
+    fn plan(db: &Connection, query: &str) -> Vec<String> {
+        let mut statement = db.prepare(&format!("EXPLAIN QUERY PLAN {query}")).unwrap();
+        let nothing = vec![rusqlite::types::Null; statement.parameter_count()];
+        let steps = statement.query_map(rusqlite::params_from_iter(nothing), |row| row.get(3)).unwrap();
+        steps.collect::<rusqlite::Result<_>>().unwrap()
+    }
+
+    #[test]
+    fn what_every_action_asks_reads_no_more_than_it_needs() {
+        let db = Connection::open_in_memory().unwrap();
+        db.execute_batch(include_str!("schema.sql")).unwrap();
+        let select = |which: &str| format!("SELECT {COLUMNS} FROM capabilities WHERE {which}");
+        let usable = |meant: &str| select(&format!("{USABLE} AND {meant}"));
+        for (query, way) in [
+            (usable(NAMED), "INTEGER PRIMARY KEY (rowid=?)"),
+            (usable(ANSWERED), "INDEX capabilities_by_chat (instance=? AND chat_id=? AND interaction_id=?)"),
+            (usable(LONGEST_WAITING), "INDEX capabilities_open (instance=? AND chat_id=?)"),
+            (RELEASE.to_owned(), "INDEX capabilities_claimed (claimed_by=?)"),
+        ] {
+            assert_eq!(plan(&db, &query), [format!("SEARCH capabilities USING {way}")]);
+        }
+        let ending = plan(&db, &select(&format!("{ENDING} AND {UNTOLD} AND id > ? ORDER BY id LIMIT 10")));
+        let by_end = "SEARCH capabilities USING INDEX capabilities_by_end (expires_at>? AND expires_at<?)";
+        assert_eq!(ending, [by_end, "USE TEMP B-TREE FOR ORDER BY"]);
+    }
+}
