@@ -104,6 +104,13 @@ impl Directory {
         memory.old.retain(|_, chat| !gone(chat));
     }
 
+    /// Forgets what is at hand of one chat.
+    pub fn forget_chat(&self, chat_id: &str) {
+        let mut memory = self.memory();
+        memory.young.remove(chat_id);
+        memory.old.remove(chat_id);
+    }
+
     fn memory(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -2,17 +2,23 @@
 //! `ingest`, `normalize`, `send`, `descriptor`.
 
 mod admit;
+mod commands;
 mod crowd;
 mod desk;
 pub mod directory;
 pub mod discord;
 mod health;
+mod hook;
 mod inbound;
 mod platform;
+mod seldom;
+pub mod sms;
 pub mod telegram;
 pub mod webchat;
+pub mod wecom;
 
 pub use admit::{Admit, Linking, Which};
+pub use commands::{SlashCommand, SlashOption};
 pub use desk::{Desk, Seal, Stop};
 pub use health::{BotState, Checkup, Finding, Health, Pulse, Verdict};
-pub use platform::{Delivery, Outcome, Platform, Progress, Reach};
+pub use platform::{Answer, Delivery, Earlier, Outcome, Platform, Progress, Reach};

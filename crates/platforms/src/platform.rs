@@ -1,12 +1,17 @@
 //! What every platform can do.
 
+use crate::commands::SlashCommand;
 use crate::desk::Desk;
 use crate::health::{Checkup, Health};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
+use angelia_core::clock::UnixMillis;
 use angelia_core::egress::{Bot, Dedupe, Rate, Target};
 use angelia_core::error::Error;
+use angelia_core::inbox::Rendering;
+use angelia_core::secret::Secret;
 use angelia_core::store::{ActionId, Later};
+use angelia_core::vault::Way;
 use axum::Router;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
@@ -21,8 +26,35 @@ pub struct Delivery {
     pub target: Target,
     /// What to do.
     pub action: Action,
+    /// What it answers with, if somebody waits for exactly this.
+    pub answer: Option<Answer>,
+    /// What earlier attempts at it may have left there.
+    pub earlier: Earlier,
     /// How the platform tells how far it is, and asks to go on.
     pub progress: Arc<dyn Progress>,
+}
+
+/// What earlier attempts at a [`Delivery`] may have left at the provider.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Earlier {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// All of it, or as much as the platform told of.
+    Perhaps,
+    /// Any of it: a process that ended in the middle had begun so long ago.
+    CutOff(Duration),
+}
+
+/// An answer that a capability is used for.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// How it is used.
+    pub way: Way,
+    /// The credential, as the platform sealed it.
+    pub credential: Secret,
+    /// When the credential ends.
+    pub expires_at: UnixMillis,
 }
 
 /// The other end of a [`Delivery`] that takes more than one call.
@@ -75,6 +107,11 @@ pub enum Outcome {
         /// Why, for the gateway and the ledger.
         why: String,
     },
+    /// It may have been written, or a part of it, and giving it once more could double that.
+    Open {
+        /// Why, for the gateway and the ledger.
+        why: String,
+    },
 }
 
 /// What a provider's "not now" is about.
@@ -93,8 +130,14 @@ pub trait Platform: Bot + Send + Sync {
     /// What gateways are told of it.
     fn descriptor(&self) -> Descriptor;
 
-    /// Whether giving it the same [`Delivery`] twice says the thing once.
-    fn dedupe(&self, action: &Action) -> Dedupe;
+    /// Whether giving it the same [`Delivery`] twice says the thing once; `way` is
+    /// that of its [`Answer`].
+    fn dedupe(&self, action: &Action, way: Option<Way>) -> Dedupe;
+
+    /// How interactions go to gateways.
+    fn rendering(&self) -> Rendering {
+        Rendering::default()
+    }
 
     /// How often the provider lets this bot call; `None` if it does not count.
     fn budget(&self) -> Option<Rate> {
@@ -145,6 +188,12 @@ pub trait Platform: Bot + Send + Sync {
         Box::pin(async { Err(Error::invalid("this platform has no words of its own")) })
     }
 
+    /// Says something of the connector's own to somebody who waits for an answer.
+    /// Tried once; unavailable means that it may be tried again.
+    fn tell_waiting<'a>(&'a self, _answer: &'a Answer, _text: &'a str) -> Later<'a, ()> {
+        Box::pin(async { Err(Error::invalid("nobody waits on this platform")) })
+    }
+
     /// Listens until the desk says stop, whatever happens to the connection.
     fn listen(self: Arc<Self>, _desk: Desk) -> BoxFuture<'static, ()> {
         Box::pin(async {})
@@ -165,8 +214,19 @@ pub trait Platform: Bot + Send + Sync {
         None
     }
 
-    /// Finds out what the credential is good for. Safe beside a running server.
-    fn check(&self) -> Later<'_, Checkup> {
+    /// Has the provider show the configured commands, and no others; answers those it shows.
+    fn commands_push(&self) -> Later<'_, Vec<SlashCommand>> {
+        Box::pin(async { Err(Error::invalid("this platform has no commands")) })
+    }
+
+    /// The commands that the provider shows.
+    fn commands_show(&self) -> Later<'_, Vec<SlashCommand>> {
+        Box::pin(async { Err(Error::invalid("this platform has no commands")) })
+    }
+
+    /// Finds out what the credential is good for, and whether the provider knows this
+    /// server by `public_url`. Safe beside a running server.
+    fn check<'a>(&'a self, _public_url: &'a str) -> Later<'a, Checkup> {
         Box::pin(async { Ok(Checkup::default()) })
     }
 }

@@ -2,6 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "tests: a failed expectation is a panic")]
 
+#[path = "discord/answers.rs"]
+mod answers;
+#[path = "discord/edge.rs"]
+mod edge;
+#[path = "discord/interactions.rs"]
+mod interactions;
 #[path = "discord/lifeline.rs"]
 mod lifeline;
 #[path = "discord/linking.rs"]
@@ -12,5 +18,7 @@ mod outage;
 mod receive;
 #[path = "discord/send.rs"]
 mod send;
+#[path = "discord/spoken.rs"]
+mod spoken;
 #[path = "discord/world.rs"]
 mod world;

@@ -1,10 +1,10 @@
 //! What a credential is good for: asked of Discord, and told with the next step.
 
-use super::Discord;
 use super::ingest::wrong_id;
 use super::parse::{GatewayBot, User};
 use super::rest::Call;
 use super::trouble::Trouble;
+use super::{Discord, webhook};
 use crate::health::Checkup;
 use serde::Deserialize;
 
@@ -28,12 +28,6 @@ const MAX_GUILDS: usize = 200;
 const FEW_IDENTIFIES: u32 = 50;
 
 #[derive(Deserialize)]
-struct Application {
-    #[serde(default)]
-    flags: u64,
-}
-
-#[derive(Deserialize)]
 struct Membership {
     #[serde(default)]
     id: String,
@@ -45,7 +39,7 @@ struct Membership {
 
 impl Discord {
     /// Looks at everything a bot needs. Safe beside a running server: no session is begun.
-    pub(super) async fn checkup(&self) -> Checkup {
+    pub(super) async fn checkup(&self, public_url: &str) -> Checkup {
         let mut checkup = Checkup::default();
         match self.rest.read::<User>(Call::get("users/@me")).await {
             Ok(me) => {
@@ -72,20 +66,43 @@ impl Discord {
                 return checkup;
             }
         }
-        self.check_intents(&mut checkup).await;
+        self.check_application(public_url, &mut checkup).await;
         self.check_guilds(&mut checkup).await;
         self.check_identifies(&mut checkup).await;
         checkup
     }
 
-    async fn check_intents(&self, checkup: &mut Checkup) {
-        match self.rest.read::<Application>(Call::get("applications/@me")).await {
-            Ok(Application { flags }) => intents(flags, checkup),
+    async fn check_application(&self, public_url: &str, checkup: &mut Checkup) {
+        match self.application().await {
+            Ok(application) => {
+                intents(application.flags, checkup);
+                let set = application.interactions_endpoint_url.as_deref().filter(|url| !url.is_empty());
+                endpoint(set, self.endpoint_path().as_deref(), public_url, checkup);
+            }
             Err(trouble) => {
                 checkup.limited(
-                    format!("the intents could not be looked at: {}", trouble.why()),
+                    format!("the application could not be looked at: {}", trouble.why()),
                     "see in the developer portal under Bot that Message Content Intent is on",
                 );
+            }
+        }
+        self.check_commands(checkup).await;
+    }
+
+    /// Where interactions are taken, if a key is configured.
+    fn endpoint_path(&self) -> Option<String> {
+        self.public_key.as_ref().map(|_| webhook::path(&self.config.name))
+    }
+
+    async fn check_commands(&self, checkup: &mut Checkup) {
+        let wanted: Vec<&str> = self.config.commands.iter().map(|command| command.name.as_str()).collect();
+        match self.registered_commands().await {
+            Ok(shown) => {
+                let shown: Vec<&str> = shown.iter().map(|command| command.name.as_str()).collect();
+                commands(&shown, &wanted, &self.config.name, checkup);
+            }
+            Err(error) => {
+                checkup.limited(format!("the commands could not be looked at: {error}"), "try again")
             }
         }
     }
@@ -130,6 +147,46 @@ fn intents(flags: u64, checkup: &mut Checkup) {
     let also: Vec<&str> = also.iter().filter(|(bits, _)| flags & bits != 0).map(|(_, what)| *what).collect();
     if !also.is_empty() {
         checkup.good(format!("the bot may also see {}, which nobody here needs", also.join(" and ")));
+    }
+}
+
+/// Whether interactions come to where they are taken: `set` is where Discord posts
+/// them, `path` where they are taken over HTTP.
+fn endpoint(set: Option<&str>, path: Option<&str>, public_url: &str, checkup: &mut Checkup) {
+    let own = |path: &str| format!("{}{path}", public_url.trim_end_matches('/'));
+    match (set, path) {
+        (None, None) => checkup.good("interactions come over the gateway"),
+        (None, Some(path)) => checkup.limited(
+            "`public_key` is set, and Discord still sends interactions over the gateway",
+            format!(
+                "that works too; to have them posted, enter {} in the developer portal under General Information \
+                 as Interactions Endpoint URL while the server runs",
+                own(path)
+            ),
+        ),
+        (Some(set), None) => checkup.bad(
+            format!("Discord posts interactions to {set}, and no `public_key` is configured to take them"),
+            "set `public_key` (developer portal, General Information), or clear the Interactions Endpoint URL there",
+        ),
+        (Some(set), Some(path)) if set == own(path) => {
+            checkup.good(format!("Discord posts interactions to {set}"));
+        }
+        (Some(set), Some(path)) => checkup.bad(
+            format!("Discord posts interactions to {set}, and they are taken at {}", own(path)),
+            "correct the Interactions Endpoint URL in the developer portal, or `server.public_url` here",
+        ),
+    }
+}
+
+/// Whether Discord shows the commands that are configured.
+fn commands(shown: &[&str], wanted: &[&str], name: &str, checkup: &mut Checkup) {
+    let missing: Vec<&str> = wanted.iter().copied().filter(|name| !shown.contains(name)).collect();
+    let next = format!("run: angelia bot commands push {name}");
+    match (shown.len(), missing.is_empty()) {
+        (0, false) => checkup.limited("no slash commands are registered", next),
+        (_, false) => checkup.limited(format!("Discord does not show /{}", missing.join(", /")), next),
+        (0, true) => checkup.good("there are no slash commands, and none are configured"),
+        (count, true) => checkup.good(format!("{count} slash command(s) are registered")),
     }
 }
 
@@ -181,6 +238,38 @@ mod tests {
         assert_eq!(verdict(0), (false, 1));
         assert_eq!(verdict(1 << 18), (true, 1));
         assert_eq!(verdict(1 << 19 | 1 << 15), (true, 2));
+    }
+
+    #[test]
+    fn interactions_have_to_come_where_they_are_taken() {
+        let verdict = |set: Option<&str>, key: bool, public_url: &str| {
+            let mut checkup = Checkup::default();
+            endpoint(set, key.then_some("/webhooks/discord/main"), public_url, &mut checkup);
+            checkup.findings.remove(0).verdict
+        };
+        let here = Some("https://a.example/webhooks/discord/main");
+        let a = "https://a.example";
+        assert_eq!(verdict(None, false, a), Verdict::Good);
+        assert_eq!(verdict(None, true, a), Verdict::Limited);
+        assert_eq!(verdict(here, false, a), Verdict::Bad);
+        assert_eq!(verdict(here, true, "https://a.example/"), Verdict::Good);
+        assert_eq!(verdict(here, true, "https://b.example"), Verdict::Bad);
+        assert_eq!(verdict(Some("https://a.example/webhooks/discord/other"), true, a), Verdict::Bad);
+    }
+
+    #[test]
+    fn missing_commands_are_named() {
+        let found = |shown: &[&str], wanted: &[&str]| {
+            let mut checkup = Checkup::default();
+            commands(shown, wanted, "main", &mut checkup);
+            checkup.findings.remove(0)
+        };
+        assert_eq!(found(&["ask", "x"], &["ask"]).verdict, Verdict::Good);
+        assert_eq!(found(&[], &[]).verdict, Verdict::Good);
+        assert_eq!(found(&[], &["ask"]).verdict, Verdict::Limited);
+        let some = found(&["ask"], &["ask", "new", "stop"]);
+        assert_eq!(some.what, "Discord does not show /new, /stop");
+        assert!(some.next.unwrap().ends_with("commands push main"));
     }
 
     #[test]

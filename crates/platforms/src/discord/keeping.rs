@@ -4,7 +4,7 @@ use super::cursor::{self, Position};
 use super::message::Heard;
 use super::shard::{Halted, STORE_AGAIN, Shard};
 use angelia_core::clock;
-use angelia_core::store::Traffic;
+use angelia_core::store::{Intake, Taken, Traffic};
 use std::collections::HashMap;
 use std::time::Duration;
 use twilight_gateway::ShardState;
@@ -27,6 +27,16 @@ impl Shard {
 
     /// Commits something together with where the stream is with it, however long that takes.
     pub(super) async fn commit(&mut self, heard: Heard, position: Option<Position>) -> Result<(), Halted> {
+        self.commit_for(heard, position).await.map(drop)
+    }
+
+    /// The same, and answers what became of it. Of what nobody wants any more
+    /// only where the stream is with it is committed.
+    pub(super) async fn commit_for(
+        &mut self,
+        heard: Heard,
+        position: Option<Position>,
+    ) -> Result<Taken, Halted> {
         let mut intake = heard.intake.clone();
         // What is not committed must not count as seen: it would never be read back.
         let mut traffic = self.traffic.clone();
@@ -34,9 +44,17 @@ impl Shard {
         intake.traffic = traffic.into_values().collect();
         intake.cursor = position.as_ref().and_then(|position| cursor::cursor(&self.stream, position));
         let (store, bot) = (self.reader.desk.store.clone(), self.reader.discord.key.clone());
+        let mut given_up = false;
         let taken = loop {
             match store.take_in(&bot, vec![intake.clone()]).await {
-                Ok(taken) => break taken,
+                Ok(taken) => {
+                    let taken = taken.first().copied().unwrap_or_default();
+                    if !taken.given_up {
+                        break Taken { given_up, ..taken };
+                    }
+                    let Intake { traffic, cursor, .. } = intake;
+                    (intake, given_up) = (Intake { traffic, cursor, ..Intake::default() }, true);
+                }
                 Err(error) => {
                     tracing::warn!(bot = &*bot.bot, %error, "what Discord sent is not committed; it is tried again");
                     self.reader.discord.deaf(self.number(), "the store does not commit what Discord sends");
@@ -50,8 +68,8 @@ impl Shard {
             self.committed = position.heard_at.map(|heard_at| (position.sequence, heard_at));
             self.processed = Some(position);
         }
-        self.reader.committed(heard, taken.first().copied().unwrap_or_default());
-        Ok(())
+        self.reader.committed(heard, taken);
+        Ok(taken)
     }
 
     /// Commits how far the stream was read, if it moved, and now and then that it is heard.

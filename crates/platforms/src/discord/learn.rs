@@ -205,9 +205,7 @@ impl Discord {
 
     /// Forgets at hand what was not committed, so that it is new again.
     pub(super) fn unlearn(&self, chats: &[Chat]) {
-        if !chats.is_empty() {
-            self.directory.forget(|known| chats.iter().any(|chat| chat.chat_id == known.chat.chat_id));
-        }
+        chats.iter().for_each(|chat| self.directory.forget_chat(&chat.chat_id));
     }
 
     /// The row of a guild after a change of its roles, if it is known.
@@ -225,7 +223,7 @@ impl Discord {
         match gone {
             Gone::Chat(id) => {
                 self.store.forget_chat(&self.key, id).await?;
-                self.directory.forget(|known| known.chat.chat_id == *id);
+                self.directory.forget_chat(id);
             }
             Gone::Guild(id) => {
                 self.store.forget_scope(&self.key, id).await?;

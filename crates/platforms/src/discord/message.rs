@@ -13,7 +13,7 @@ use angelia_core::admission::{Admitted, DropReason, Observed, link_command};
 use angelia_core::clock;
 use angelia_core::directory::{Chat, ChatKind};
 use angelia_core::inbox::InstanceId;
-use angelia_core::store::{Intake, NewQuarantined, Taken, Traffic};
+use angelia_core::store::{Intake, NewEntry, NewQuarantined, Taken, Traffic};
 use angelia_core::{error, seal};
 use std::sync::Arc;
 
@@ -43,6 +43,16 @@ impl Heard {
     pub(super) fn at_once(intake: Intake) -> Self {
         Self { intake, at_once: true, view: None }
     }
+
+    /// It was meant for an instance, which gets it as this entry.
+    pub(super) fn is_for(&mut self, instance: InstanceId, entry: NewEntry, view: View) {
+        // Only a thread goes on being meant for whom it was begun with.
+        if view.addressed && view.thread_id.is_some() && view.engaged != Some(instance) {
+            self.intake.engaged = Some((view.chat_id.clone(), instance));
+        }
+        self.intake.entry = Some(entry);
+        (self.view, self.at_once) = (Some(view), true);
+    }
 }
 
 /// What admission gets to see of a message.
@@ -60,7 +70,7 @@ pub(super) struct View {
 }
 
 impl View {
-    fn new(message: &Message, spot: &Spot, addressed: bool) -> Result<Self, Stumble> {
+    pub(super) fn new(message: &Message, spot: &Spot, addressed: bool) -> Result<Self, Stumble> {
         let chat = &spot.chat.chat;
         let places = address::places(chat)
             .ok_or_else(|| Stumble::Unreadable("nobody knows where it was written".into()))?;
@@ -80,7 +90,7 @@ impl View {
         })
     }
 
-    fn observe<T>(&self, bot: &str, ask: impl FnOnce(Observed<'_>, Which<'_>) -> T) -> T {
+    pub(super) fn observe<T>(&self, bot: &str, ask: impl FnOnce(Observed<'_>, Which<'_>) -> T) -> T {
         let places: Vec<&str> = self.places.iter().map(String::as_str).collect();
         let scopes: Vec<&str> = self.scopes.iter().map(String::as_str).collect();
         let Self { author, private, author_is_bot, addressed, engaged, .. } = self;
@@ -161,14 +171,10 @@ impl Reader {
         view: View,
         admitted: Admitted,
     ) -> Result<(), Stumble> {
-        // Only a thread goes on being meant for whom it was begun with.
-        if view.addressed && view.thread_id.is_some() && view.engaged != Some(admitted.instance) {
-            heard.intake.engaged = Some((view.chat_id.clone(), admitted.instance));
-        }
-        let event = normalize::event(message, spot, text, self.writing(false));
+        let (event, instance) =
+            (normalize::event(message, spot, text, self.writing(false)), admitted.instance);
         let entry = inbound::entry(&self.discord.key, &event, admitted, clock::wall());
-        heard.intake.entry = Some(entry.map_err(never)?);
-        (heard.view, heard.at_once) = (Some(view), true);
+        heard.is_for(instance, entry.map_err(never)?, view);
         Ok(())
     }
 
@@ -226,6 +232,14 @@ impl Reader {
     /// What follows when it is committed.
     pub(super) fn committed(&self, heard: Heard, taken: Taken) {
         let Heard { intake, view, .. } = heard;
+        if taken.given_up {
+            self.discord.pulse.count("given_up");
+            return;
+        }
+        if view.is_some() {
+            // Where an interaction told of its chat, the store knows more than what is at hand.
+            self.discord.unlearn(&intake.chats);
+        }
         if intake.quarantined.is_some() {
             self.discord.pulse.count("quarantined");
         }
@@ -260,12 +274,12 @@ impl Reader {
         if said.is_empty() && message.attachments.is_empty() { text } else { said }
     }
 
-    fn writing(&self, is_edit: bool) -> Writing<'_> {
+    pub(super) fn writing(&self, is_edit: bool) -> Writing<'_> {
         Writing { own_id: self.discord.own_id(), source_flags: self.desk.source_flags, is_edit }
     }
 }
 
 /// An event that cannot be written will not be written later either.
-fn never(error: error::Error) -> Stumble {
+pub(super) fn never(error: error::Error) -> Stumble {
     Stumble::Unreadable(error.to_string())
 }

@@ -1,7 +1,10 @@
 //! Discord: one bot, guild channels, threads, direct messages.
 
 mod address;
+mod answer;
+mod callback;
 mod check;
+mod commands;
 mod connection;
 mod cursor;
 mod descriptor;
@@ -9,28 +12,37 @@ mod ears;
 mod fatal;
 mod history;
 mod ingest;
+mod interact;
+mod interaction;
 mod keeping;
 mod learn;
 mod link;
 mod message;
+mod nonce;
 mod normalize;
 mod outage;
 mod pace;
 mod parse;
 mod pieces;
 mod platform;
+mod reply;
 mod rest;
+mod sanitize;
 mod send;
 mod shard;
 mod spot;
 mod trouble;
+pub mod verify;
+mod webhook;
 
+pub use commands::default_commands;
 pub use descriptor::descriptor;
 
 use crate::directory::Directory;
 use crate::health::Pulse;
 use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
+use angelia_core::inbox::Rendering;
 use angelia_core::secret::Secret;
 use angelia_core::store::Store;
 use ears::Ears;
@@ -39,6 +51,7 @@ use pieces::Shown;
 use rest::Rest;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
+use verify::PublicKey;
 
 /// The platform's name on the wire.
 pub const NAME: &str = "discord";
@@ -56,12 +69,33 @@ pub struct Config {
     pub api_url: Option<String>,
     /// Another address than Discord's for the gateway: `ws://` or `wss://`.
     pub gateway_url: Option<String>,
+    /// The key Discord signs interactions with, 64 hexadecimal digits; without it
+    /// none are taken over HTTP.
+    pub public_key: Option<String>,
+    /// How interactions go to gateways.
+    pub interactions: Rendering,
+    /// Slash commands to register.
+    pub commands: Vec<Command>,
+}
+
+/// A slash command, as an operator configures it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// What is typed, without the slash.
+    pub name: String,
+    /// What Discord shows beside it.
+    pub description: String,
+    /// The text that may follow: its name, what Discord shows beside it, and
+    /// whether it has to be there.
+    pub option: Option<(String, String, bool)>,
 }
 
 /// One Discord bot.
 pub struct Discord {
     config: Config,
     key: BotKey,
+    /// The key of those interactions that come over HTTP.
+    public_key: Option<PublicKey>,
     store: Arc<dyn Store>,
     directory: Directory,
     rest: Rest,
@@ -88,11 +122,25 @@ impl Discord {
         {
             return Err(Error::invalid(format!("gateway_url {url:?} has to begin with ws:// or wss://")));
         }
+        commands::check(&config.commands)?;
+        let public_key = config.public_key.as_deref().map(PublicKey::parse).transpose()?;
         let key = BotKey::new(NAME, &config.id);
         let rest = Rest::new(config.api_url.as_deref(), &config.token)?;
         let directory = Directory::new(key.clone(), store.clone());
         let (pulse, ears, pace, nonce, shown) = Default::default();
-        Ok(Arc::new(Self { config, key, store, directory, rest, pulse, ears, pace, nonce, shown }))
+        Ok(Arc::new(Self {
+            config,
+            key,
+            public_key,
+            store,
+            directory,
+            rest,
+            pulse,
+            ears,
+            pace,
+            nonce,
+            shown,
+        }))
     }
 
     /// The bot's own user id.

@@ -22,7 +22,7 @@ pub(super) struct Envelope<'a> {
 }
 
 /// A message. Without an id, a channel and an author there is none.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Message {
     #[serde(deserialize_with = "id")]
     pub(super) id: String,
@@ -287,12 +287,12 @@ pub(super) struct StartLimit {
 }
 
 /// Discord's ids are strings; some peers write them as numbers.
-fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+pub(super) fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let value = Value::deserialize(deserializer)?;
     id_of(&value).ok_or_else(|| D::Error::custom("an id is neither text nor a number"))
 }
 
-fn opt_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+pub(super) fn opt_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     Ok(id_of(&Value::deserialize(deserializer)?))
 }
 
@@ -300,7 +300,7 @@ fn ids<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Err
     Ok(values(deserializer)?.iter().filter_map(id_of).collect())
 }
 
-fn id_of(value: &Value) -> Option<String> {
+pub(super) fn id_of(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()).filter(|text| !text.is_empty()),
         Value::Number(number) => number.as_u64().map(|number| number.to_string()),
@@ -309,7 +309,9 @@ fn id_of(value: &Value) -> Option<String> {
 }
 
 /// A field that is taken for absent if it is not what it should be.
-fn forgiving<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Option<T>, D::Error> {
+pub(super) fn forgiving<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
     Ok(serde_json::from_value(Value::deserialize(deserializer)?).ok())
 }
 

@@ -6,16 +6,20 @@ use super::pieces;
 use super::rest::Call;
 use super::spot::Stumble;
 use super::trouble::Trouble;
-use super::{Discord, NAME, address};
+use super::{Discord, NAME, address, webhook};
+use crate::commands::SlashCommand;
 use crate::desk::Desk;
 use crate::health::{Checkup, Health};
-use crate::platform::{Delivery, Outcome, Platform};
+use crate::platform::{Answer, Delivery, Outcome, Platform};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
 use angelia_core::directory::ChatKind;
 use angelia_core::egress::{Bot, Dedupe, Rate, Target, Whereabouts};
 use angelia_core::error::Error;
+use angelia_core::inbox::Rendering;
 use angelia_core::store::Later;
+use angelia_core::vault::Way;
+use axum::Router;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,12 +77,21 @@ impl Platform for Discord {
         descriptor()
     }
 
-    fn dedupe(&self, action: &Action) -> Dedupe {
-        match action {
+    fn dedupe(&self, action: &Action, way: Option<Way>) -> Dedupe {
+        match (action, way) {
             // One that may post further pieces leans on their nonces.
-            Action::Edit { content, .. } if pieces::parts(content).len() <= 1 => Dedupe::Yes,
+            (Action::Edit { content, .. }, _) if pieces::parts(content).len() <= 1 => Dedupe::Yes,
+            // The same in the same place, for as long as that is there. What is said behind
+            // it and not known to be there is not given to it again.
+            (Action::Send { .. }, Some(Way::Original)) => Dedupe::Yes,
+            // This takes no nonce.
+            (Action::Send { .. }, Some(Way::Further)) => Dedupe::No,
             _ => Dedupe::For(NONCE_LIFE),
         }
+    }
+
+    fn rendering(&self) -> Rendering {
+        self.config.interactions
     }
 
     fn budget(&self) -> Option<Rate> {
@@ -154,6 +167,22 @@ impl Platform for Discord {
         })
     }
 
+    fn tell_waiting<'a>(&'a self, answer: &'a Answer, text: &'a str) -> Later<'a, ()> {
+        Box::pin(self.tell_one_who_waits(answer, text))
+    }
+
+    fn webhooks(self: Arc<Self>, desk: Desk) -> Router {
+        webhook::routes(self, desk)
+    }
+
+    fn commands_push(&self) -> Later<'_, Vec<SlashCommand>> {
+        Box::pin(self.register_commands())
+    }
+
+    fn commands_show(&self) -> Later<'_, Vec<SlashCommand>> {
+        Box::pin(self.registered_commands())
+    }
+
     fn listen(self: Arc<Self>, desk: Desk) -> BoxFuture<'static, ()> {
         Box::pin(self.run(desk))
     }
@@ -166,7 +195,7 @@ impl Platform for Discord {
         Some(self.state())
     }
 
-    fn check(&self) -> Later<'_, Checkup> {
-        Box::pin(async move { Ok(self.checkup().await) })
+    fn check<'a>(&'a self, public_url: &'a str) -> Later<'a, Checkup> {
+        Box::pin(async move { Ok(self.checkup(public_url).await) })
     }
 }

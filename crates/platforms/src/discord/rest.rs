@@ -63,24 +63,58 @@ pub(super) struct Call {
     method: Method,
     /// Below the API's version, without a leading slash.
     path: String,
+    /// What follows in the path where that is a credential, in place of the bot's
+    /// own, and what follows it.
+    lent: Option<(Secret, &'static str)>,
     body: Option<Value>,
 }
 
 impl Call {
+    fn own(method: Method, path: impl Into<String>, body: Option<Value>) -> Self {
+        Self { method, path: path.into(), lent: None, body }
+    }
+
     pub(super) fn get(path: impl Into<String>) -> Self {
-        Self { method: Method::Get, path: path.into(), body: None }
+        Self::own(Method::Get, path, None)
     }
 
     pub(super) fn post(path: impl Into<String>, body: Option<Value>) -> Self {
-        Self { method: Method::Post, path: path.into(), body }
+        Self::own(Method::Post, path, body)
+    }
+
+    pub(super) fn put(path: impl Into<String>, body: Value) -> Self {
+        Self::own(Method::Put, path, Some(body))
     }
 
     pub(super) fn patch(path: impl Into<String>, body: Value) -> Self {
-        Self { method: Method::Patch, path: path.into(), body: Some(body) }
+        Self::own(Method::Patch, path, Some(body))
     }
 
     pub(super) fn delete(path: impl Into<String>) -> Self {
-        Self { method: Method::Delete, path: path.into(), body: None }
+        Self::own(Method::Delete, path, None)
+    }
+
+    /// One that another credential than the bot's own lets through. It is part of the
+    /// path, which therefore nobody prints.
+    pub(super) fn post_lent(path: String, credential: Secret, then: &'static str, body: Value) -> Self {
+        Self { lent: Some((credential, then)), ..Self::post(path, Some(body)) }
+    }
+
+    /// The same to change something.
+    pub(super) fn patch_lent(path: String, credential: Secret, then: &'static str, body: Value) -> Self {
+        Self { lent: Some((credential, then)), ..Self::patch(path, body) }
+    }
+
+    /// Whether making it twice says a thing twice, because it takes no nonce.
+    pub(super) fn is_once(&self) -> bool {
+        self.lent.is_some() && self.method == Method::Post
+    }
+
+    fn url(&self, base: &str) -> String {
+        match &self.lent {
+            Some((credential, then)) => format!("{base}/{}{}{then}", self.path, credential.expose()),
+            None => format!("{base}/{}", self.path),
+        }
     }
 
     /// What Discord counts this call with. Messages of one channel share a
@@ -98,6 +132,7 @@ impl Call {
             Method::Delete => reqwest::Method::DELETE,
             Method::Patch => reqwest::Method::PATCH,
             Method::Post => reqwest::Method::POST,
+            Method::Put => reqwest::Method::PUT,
             _ => reqwest::Method::GET,
         }
     }
@@ -145,6 +180,13 @@ impl Rest {
     /// The same, if it may still be made when Discord's limits let it: that can
     /// take seconds, in which a chat goes to somebody else.
     pub(super) async fn call_if(&self, call: Call, may: impl Fn() -> bool) -> Result<Vec<u8>, Trouble> {
+        if call.lent.is_some() {
+            // Discord counts these by their credential, and for nobody else.
+            return match may() {
+                true => self.make(&call).await.1.map_err(Trouble::of_lent),
+                false => Err(Trouble::Withdrawn),
+            };
+        }
         if *self.revoked.borrow() {
             return Err(Trouble::Unauthorized);
         }
@@ -158,27 +200,39 @@ impl Rest {
         if !may() {
             return Err(Trouble::Withdrawn);
         }
-        let mut request = self
-            .http
-            .request(call.method(), format!("{}/{}", self.base, call.path))
-            .header(AUTHORIZATION, self.authorization.clone());
+        let (headers, done) = self.make(&call).await;
+        if let Some(headers) = headers {
+            permit.complete(limits(&headers));
+        }
+        if matches!(done, Err(Trouble::Unauthorized)) {
+            self.revoked.send_replace(true);
+        }
+        done
+    }
+
+    /// Makes a call at once; answers the headers, if there was an answer, and its body.
+    async fn make(&self, call: &Call) -> (Option<HeaderMap>, Result<Vec<u8>, Trouble>) {
+        let mut request = self.http.request(call.method(), call.url(&self.base));
+        if call.lent.is_none() {
+            request = request.header(AUTHORIZATION, self.authorization.clone());
+        }
         if let Some(body) = &call.body {
             request = request.json(body);
         }
-        let answer = request.send().await.map_err(|error| read_failure(&error))?;
+        let answer = match request.send().await {
+            Ok(answer) => answer,
+            Err(error) => return (None, Err(read_failure(&error))),
+        };
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
-        permit.complete(limits(&headers));
         let body = read_body(answer).await;
-        if (200..300).contains(&status) {
+        let done = if (200..300).contains(&status) {
             self.storm.is_over();
-            return body;
-        }
-        let changes = !matches!(call.method, Method::Get);
-        let trouble = read_trouble(status, &headers, &body.unwrap_or_default(), changes, &self.storm);
-        if matches!(trouble, Trouble::Unauthorized) {
-            self.revoked.send_replace(true);
-        }
-        Err(trouble)
+            body
+        } else {
+            let changes = !matches!(call.method, Method::Get);
+            Err(read_trouble(status, &headers, &body.unwrap_or_default(), changes, &self.storm))
+        };
+        (Some(headers), done)
     }
 
     /// Resolves when Discord does not take the token any more.
@@ -235,6 +289,21 @@ mod tests {
         assert_eq!(path(Call::get("channels/1")), "channels/1");
         assert_eq!(path(Call::get("guilds/9/members/42")), "guilds/9/members/id");
         assert_eq!(path(Call::get("users/@me")), "users/@me");
+    }
+
+    #[test]
+    fn a_lent_credential_is_in_the_url_and_nowhere_else() {
+        let call = Call::patch_lent(
+            "webhooks/".into(),
+            Secret::new("77/s3cret"),
+            "/messages/@original",
+            Value::Null,
+        );
+        assert_eq!(call.url("http://x"), "http://x/webhooks/77/s3cret/messages/@original");
+        let shown = format!("{call:?} {}", call.endpoint().path);
+        assert!(!shown.contains("s3cret"), "{shown}");
+        assert!(!call.is_once() && !Call::post("a", None).is_once());
+        assert!(Call::post_lent(String::new(), Secret::new("x"), "", Value::Null).is_once());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! An agent's actions, as calls.
 
-use super::cursor::NONCE;
 use super::descriptor::MAX_MESSAGE_CHARS;
+use super::nonce::{nonce, piece_nonce};
 use super::pieces::{Step, parts, plan};
 use super::platform::NONCE_LIFE;
 use super::rest::Call;
@@ -10,8 +10,7 @@ use super::{Discord, address};
 use crate::platform::{Delivery, Outcome, Progress, Reach};
 use angelia_contract::action::Action;
 use angelia_core::error::{Error, Result};
-use angelia_core::secret::random_hex;
-use angelia_core::store::{ActionId, Cursor, Intake};
+use angelia_core::store::ActionId;
 use angelia_core::{clock, fail};
 use serde::Deserialize;
 use serde_json::json;
@@ -21,15 +20,15 @@ use std::time::Duration;
 const STORE_AGAIN: Duration = Duration::from_secs(1);
 /// How long the further messages of a text are tried for, once the first is out:
 /// an agent waits for the whole, and what it says next waits with it.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 /// How often the store is asked to note which messages a text takes.
 const KEEP_TRIES: u32 = 4;
 /// How often a piece is posted whose nonce Discord knows from one that is gone.
 const MAX_ANEW: u32 = 3;
 
 #[derive(Deserialize)]
-struct Posted {
-    id: String,
+pub(super) struct Posted {
+    pub(super) id: String,
     #[serde(default)]
     content: Option<String>,
 }
@@ -45,15 +44,16 @@ impl Posted {
 impl Discord {
     /// Performs an action in the channel it was checked for.
     pub(super) async fn perform(&self, delivery: Delivery, channel: &str) -> Outcome {
-        let Delivery { id, action, progress, .. } = delivery;
+        let Delivery { id, action, answer, earlier, progress, .. } = delivery;
         let work = match self.nonce_prefix().await {
             Ok(prefix) => Work { discord: self, channel, prefix, id, progress: &*progress },
             Err(error) => return store_failed(&error),
         };
-        let done = match action {
-            Action::Send { content, reply_to, .. } => work.send(&content, reply_to.as_deref()).await,
-            Action::Edit { message_id, content, .. } => work.edit(&message_id, &content).await,
-            other => Err(refused(format!("Discord has no {:?} here", other.op()))),
+        let done = match (action, &answer) {
+            (Action::Send { content, .. }, Some(answer)) => work.answer(&content, answer, earlier).await,
+            (Action::Send { content, reply_to, .. }, None) => work.send(&content, reply_to.as_deref()).await,
+            (Action::Edit { message_id, content, .. }, _) => work.edit(&message_id, &content).await,
+            (other, _) => Err(refused(format!("Discord has no {:?} here", other.op()))),
         };
         match done {
             Ok(message_id) => Outcome::Sent { message_id, recorded: false },
@@ -66,37 +66,20 @@ impl Discord {
         let text: String = text.chars().take(MAX_MESSAGE_CHARS as usize).collect();
         self.rest.call(post(channel, &text, None, reply_to)).await.map(drop)
     }
-
-    /// What nonces begin with: the same for all of a store's life, another for
-    /// every store. One that was made anew counts its actions from the start
-    /// while Discord still remembers what the old one said.
-    async fn nonce_prefix(&self) -> Result<&str> {
-        let prefix = self.nonce.get_or_try_init(|| async {
-            let cursors = self.store.cursors(&self.key).await?;
-            if let Some(known) = cursors.into_iter().find(|cursor| cursor.stream == NONCE) {
-                return Ok(known.position);
-            }
-            let minted = random_hex::<4>();
-            let cursor = Some(Cursor { stream: NONCE.into(), position: minted.clone() });
-            self.store.take_in(&self.key, vec![Intake { cursor, ..Intake::default() }]).await?;
-            Ok(minted)
-        });
-        prefix.await.map(String::as_str)
-    }
 }
 
 /// One action under way.
-struct Work<'a> {
-    discord: &'a Discord,
+pub(super) struct Work<'a> {
+    pub(super) discord: &'a Discord,
     channel: &'a str,
     prefix: &'a str,
     id: ActionId,
-    progress: &'a dyn Progress,
+    pub(super) progress: &'a dyn Progress,
 }
 
 impl Work<'_> {
     /// Posts a text; answers the first message's id.
-    async fn send(&self, text: &str, reply_to: Option<&str>) -> Result<String, Outcome> {
+    pub(super) async fn send(&self, text: &str, reply_to: Option<&str>) -> Result<String, Outcome> {
         let mut parts = parts(text).into_iter();
         let first = parts.next().ok_or_else(|| refused("there is no text to send"))?;
         fail::point("action_sending");
@@ -115,7 +98,7 @@ impl Work<'_> {
 
     /// The further pieces that an earlier attempt at this text has posted. Where the
     /// store does not tell, they are found by their nonces while Discord knows those.
-    async fn pieces_so_far(&self, message_id: &str, wanted: usize) -> Vec<String> {
+    pub(super) async fn pieces_so_far(&self, message_id: &str, wanted: usize) -> Vec<String> {
         let Discord { store, key, .. } = self.discord;
         if wanted == 0 {
             return Vec::new();
@@ -225,11 +208,25 @@ impl Work<'_> {
         text: &str,
         until: clock::Mono,
     ) -> Result<String, Outcome> {
+        let posted = self.post_piece(first, part, text, until).await?;
+        posted.map_err(|trouble| trouble.outcome())
+    }
+
+    /// The same; tells what Discord refused it with.
+    pub(super) async fn post_piece(
+        &self,
+        first: &str,
+        part: usize,
+        text: &str,
+        until: clock::Mono,
+    ) -> Result<Result<String, Trouble>, Outcome> {
         let Discord { shown, .. } = self.discord;
         for _ in 0..MAX_ANEW {
             let nonce = piece_nonce(first, part, shown.times_gone(first, part));
-            let answer = self.further(post(self.channel, text, Some(nonce), None), until).await?;
-            let posted = posted(&answer.map_err(|trouble| trouble.outcome())?)?;
+            let posted = match self.further(post(self.channel, text, Some(nonce), None), until).await? {
+                Ok(answer) => posted(&answer)?,
+                Err(trouble) => return Ok(Err(trouble)),
+            };
             if !posted.shows(text) {
                 match self.further(self.patch(&posted.id, text), until).await? {
                     Ok(_) => {}
@@ -237,11 +234,11 @@ impl Work<'_> {
                         shown.gone(first, part);
                         continue;
                     }
-                    Err(trouble) => return Err(trouble.outcome()),
+                    Err(trouble) => return Ok(Err(trouble)),
                 }
             }
             shown.put(&posted.id, text);
-            return Ok(posted.id);
+            return Ok(Ok(posted.id));
         }
         Err(Outcome::Unknown { why: "Discord names a message that is not there".into() })
     }
@@ -259,8 +256,13 @@ impl Work<'_> {
 
     /// A call after the first: what Discord asks to wait for is waited for here,
     /// because the beginning is out already. An outer error ends the action. What
-    /// may have been done is not done again when its nonce may be forgotten.
-    async fn further(&self, call: Call, until: clock::Mono) -> Result<Result<Vec<u8>, Trouble>, Outcome> {
+    /// may have been done is not done again when its nonce may be forgotten, or if
+    /// it has none.
+    pub(super) async fn further(
+        &self,
+        call: Call,
+        until: clock::Mono,
+    ) -> Result<Result<Vec<u8>, Trouble>, Outcome> {
         let (mut begun, mut doubt) = (None, None);
         loop {
             self.may_go_on().await?;
@@ -269,6 +271,9 @@ impl Work<'_> {
             let may = || !is_late() && self.progress.still_allowed();
             let trouble = match self.discord.rest.call_if(call.clone(), may).await {
                 Err(Trouble::Withdrawn) if is_late() => None,
+                Err(unknown @ (Trouble::Unknown { .. } | Trouble::Unreadable)) if call.is_once() => {
+                    return Ok(Err(unknown));
+                }
                 Err(trouble) if !matches!(trouble, Trouble::Refused { .. } | Trouble::Withdrawn) => {
                     Some(trouble)
                 }
@@ -290,7 +295,7 @@ impl Work<'_> {
     }
 
     /// To be asked before every call but the first.
-    async fn may_go_on(&self) -> Result<(), Outcome> {
+    pub(super) async fn may_go_on(&self) -> Result<(), Outcome> {
         match self.progress.next_call().await {
             true => Ok(()),
             false => Err(Trouble::Withdrawn.outcome()),
@@ -298,11 +303,11 @@ impl Work<'_> {
     }
 
     /// Makes a call, if its sender may still write there when its turn comes.
-    async fn call(&self, call: Call) -> Result<Vec<u8>, Trouble> {
+    pub(super) async fn call(&self, call: Call) -> Result<Vec<u8>, Trouble> {
         self.discord.rest.call_if(call, || self.progress.still_allowed()).await
     }
 
-    fn post_with_own_nonce(&self, text: &str, reply_to: Option<&str>) -> Call {
+    pub(super) fn post_with_own_nonce(&self, text: &str, reply_to: Option<&str>) -> Call {
         post(self.channel, text, Some(nonce(self.prefix, self.id)), reply_to)
     }
 
@@ -312,18 +317,20 @@ impl Work<'_> {
     }
 
     /// Notes the further pieces. Should that fail, a later edit finds them by their
-    /// nonces for as long as Discord knows those, and afterwards leaves them behind.
-    async fn keep(&self, message_id: &str, pieces: &[String]) {
+    /// nonces for as long as Discord knows those, and afterwards leaves them behind:
+    /// `false`.
+    pub(super) async fn keep(&self, message_id: &str, pieces: &[String]) -> bool {
         let Discord { store, key, .. } = self.discord;
         for tries in 1..=KEEP_TRIES {
             let Err(error) = store.keep_pieces(key, self.channel, message_id, pieces.to_vec()).await else {
-                return;
+                return true;
             };
             tracing::warn!(bot = &*key.bot, message_id, tries, %error, "the pieces of a message are not noted");
             if tries < KEEP_TRIES {
                 tokio::time::sleep(STORE_AGAIN).await;
             }
         }
+        false
     }
 }
 
@@ -342,23 +349,11 @@ fn post(channel: &str, text: &str, nonce: Option<String>, reply_to: Option<&str>
     Call::post(format!("channels/{channel}/messages"), Some(body))
 }
 
-/// The key of an action's message, 25 characters at most: the store's prefix, the action.
-fn nonce(prefix: &str, id: ActionId) -> String {
-    format!("{prefix}{:x}", id.0 & 0xff_ffff_ffff)
-}
-
-/// The key of a further piece, whichever action posts it: the message that the
-/// text begins with, the part, and how often one was there and went. No action's
-/// key begins with this letter.
-fn piece_nonce(first: &str, part: usize, gone: u32) -> String {
-    format!("p{:x}.{:x}.{:x}", address::snowflake(first).unwrap_or_default(), part & 0xfff, gone & 0xff)
-}
-
-fn posted(answer: &[u8]) -> Result<Posted, Outcome> {
+pub(super) fn posted(answer: &[u8]) -> Result<Posted, Outcome> {
     serde_json::from_slice(answer).map_err(|_| Trouble::Unreadable.outcome())
 }
 
-fn refused(why: impl Into<String>) -> Outcome {
+pub(super) fn refused(why: impl Into<String>) -> Outcome {
     Outcome::Refused { why: why.into() }
 }
 
@@ -371,23 +366,6 @@ fn store_failed(error: &Error) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_nonce_is_short_and_one_of_its_own() {
-        let longest =
-            [nonce("12345678", ActionId(i64::MAX)), piece_nonce(&u64::MAX.to_string(), 0xfff, 0xff)];
-        assert!(longest.iter().all(|nonce| nonce.len() <= 25), "{longest:?}");
-        let made = [
-            nonce("ab", ActionId(1)),
-            nonce("ab", ActionId(0x11)),
-            nonce("ac", ActionId(1)),
-            piece_nonce("17", 1, 0),
-            piece_nonce("17", 1, 1),
-            piece_nonce("17", 0x11, 0),
-            piece_nonce("18", 1, 0),
-        ];
-        assert_eq!(made.iter().collect::<std::collections::HashSet<_>>().len(), made.len());
-    }
 
     #[test]
     fn what_discord_trims_is_still_shown() {

@@ -178,6 +178,11 @@ impl Shard {
                 let what = format!("{event} {}", s.unwrap_or_default());
                 self.message(event == "MESSAGE_CREATE", data, text, what).await?
             }
+            "INTERACTION_CREATE" => {
+                self.interaction(data, position).await?;
+                self.ties.brought();
+                return Ok(());
+            }
             event if learn::teaches(event) => match d {
                 Some(data) => self.lesson(event, data, text, *s).await?,
                 None => Heard::default(),

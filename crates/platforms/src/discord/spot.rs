@@ -1,6 +1,7 @@
 //! Where a message was written: from the directory, or from Discord itself
 //! before anything is made of the message. What a chat is is never guessed.
 
+use super::interaction::Interaction;
 use super::learn::{self, guild_key};
 use super::parse::{Channel, Guild, Message};
 use super::rest::Call;
@@ -72,6 +73,40 @@ impl Discord {
             None => None,
         };
         Ok(Spot { chat, parent, guild })
+    }
+
+    /// Where an interaction happened, and the chat if the directory cannot place it
+    /// and the interaction can. Nobody waits for names: those come if they are known.
+    pub(super) async fn spot_of(&self, interaction: &Interaction) -> Result<(Spot, Option<Chat>), Stumble> {
+        let known = self.directory.find(&interaction.channel_id).await?;
+        let known = known.filter(|known| address::places(&known.chat).is_some());
+        let (chat, told) = match (known, self.told(interaction)) {
+            (Some(known), _) => (known, None),
+            (None, Some(told)) => (Arc::new(told.clone().into()), Some(told)),
+            (None, None) => (self.first_seen(&interaction.as_message()).await?, None),
+        };
+        let parent = match &chat.chat.parent {
+            Some(parent) => self.directory.find(parent).await?,
+            None => None,
+        };
+        let guild = match &chat.chat.scope {
+            Some(guild) => self.directory.find(&guild_key(guild)).await?,
+            None => None,
+        };
+        Ok((Spot { chat, parent, guild }, told))
+    }
+
+    /// What an interaction itself tells of its chat, if that is enough to place it.
+    fn told(&self, interaction: &Interaction) -> Option<Chat> {
+        let channel = interaction.channel.as_ref()?;
+        let mut chat = learn::chat(channel, interaction.guild_id.as_deref(), self.own_id())?;
+        if chat.kind == ChatKind::Dm {
+            // Of the two in it, the one who acts and is not the bot.
+            let author = interaction.as_message().author;
+            chat.name = author.name().map(str::to_owned);
+            chat.person = Some(author.id);
+        }
+        address::places(&chat).is_some().then_some(chat)
     }
 
     /// A chat that neither memory nor store can place.

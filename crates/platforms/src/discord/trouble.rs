@@ -24,9 +24,15 @@ const MAX_WORDS: usize = 200;
 /// Discord's own numbers for what went wrong.
 pub(super) mod code {
     pub(in super::super) const UNKNOWN_MESSAGE: u64 = 10_008;
+    /// Also what is said of an interaction that nobody has deferred yet.
+    pub(in super::super) const UNKNOWN_WEBHOOK: u64 = 10_015;
+    pub(super) const UNKNOWN_INTERACTION: u64 = 10_062;
+    pub(super) const INVALID_WEBHOOK_TOKEN: u64 = 50_027;
     /// Also what a message is refused with that may not answer the one it names.
     pub(in super::super) const INVALID_FORM: u64 = 50_035;
     pub(in super::super) const CANNOT_READ_ANSWERED: u64 = 160_002;
+    /// What is said to an interaction that was answered before.
+    pub(in super::super) const ACKNOWLEDGED: u64 = 40_060;
     pub(super) const UNKNOWN_CHANNEL: u64 = 10_003;
     pub(super) const MISSING_ACCESS: u64 = 50_001;
     pub(super) const CANNOT_DM: u64 = 50_007;
@@ -64,10 +70,32 @@ impl Trouble {
         matches!(self, Self::Refused { code, .. } if *code == number)
     }
 
+    /// What it means where another credential than the bot's own was used.
+    pub(super) fn of_lent(self) -> Self {
+        match self {
+            Self::Unauthorized => Self::Refused { status: 401, code: 0, words: "it is over".into() },
+            // Counted by the credential: nobody else in the chat has to wait.
+            Self::Limited { after, reach: Reach::Chat } => Self::Limited { after, reach: Reach::Action },
+            other => other,
+        }
+    }
+
+    /// Whether such a credential is of no use any more: nothing was done with it.
+    pub(super) fn is_over(&self) -> bool {
+        let numbers = [code::UNKNOWN_WEBHOOK, code::UNKNOWN_INTERACTION, code::INVALID_WEBHOOK_TOKEN];
+        let by_number = numbers.into_iter().any(|number| self.is(number));
+        by_number || matches!(self, Self::Refused { status: 401, .. })
+    }
+
     /// Whether the bot may not see or do it, which Discord does not forgive often.
     pub(super) fn is_forbidden(&self) -> bool {
         let by_number = self.is(code::MISSING_ACCESS) || self.is(code::MISSING_PERMISSIONS);
         by_number || matches!(self, Self::Refused { status: 403, .. })
+    }
+
+    /// Whether the bot may not write in a chat, or cannot even see it.
+    pub(super) fn is_shut(&self) -> bool {
+        self.is_forbidden() || self.is(code::UNKNOWN_CHANNEL)
     }
 
     /// How long to wait before another attempt that nobody waits for.

@@ -12,6 +12,7 @@ use angelia_contract::length::Unit;
 use angelia_core::egress::{Bot, Dedupe, Rate, Target, Whereabouts};
 use angelia_core::error::{Error, Result};
 use angelia_core::store::{Intake, Later};
+use angelia_core::vault::Way;
 use axum::Router;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -38,7 +39,7 @@ impl Platform for Telegram {
 
     /// A message may be sent twice. Changing it to the same text twice changes
     /// nothing, as long as no further message has to be sent for it.
-    fn dedupe(&self, action: &Action) -> Dedupe {
+    fn dedupe(&self, action: &Action, _way: Option<Way>) -> Dedupe {
         match action {
             Action::Edit { content, .. } if fits_one(content) => Dedupe::Yes,
             _ => Dedupe::No,
@@ -113,7 +114,7 @@ impl Platform for Telegram {
         Some(self.pulse.aged())
     }
 
-    fn check(&self) -> Later<'_, Checkup> {
+    fn check<'a>(&'a self, _public_url: &'a str) -> Later<'a, Checkup> {
         Box::pin(self.look_over())
     }
 }

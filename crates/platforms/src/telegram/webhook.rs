@@ -5,19 +5,18 @@ use super::ingest::{Backoff, KINDS, sleep};
 use super::parse::Raw;
 use super::{Ingest, NAME, Telegram, verify};
 use crate::desk::Desk;
+use crate::hook::Hook;
 use angelia_core::clock;
 use angelia_core::error::Result;
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, FromRequest, Request, State};
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::routing::post;
-use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::timeout;
 
 /// Largest update: a long message and the one it answers take a tenth of it.
 const MAX_UPDATE: usize = 1024 * 1024;
@@ -30,9 +29,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// Connections Telegram posts on. With one, updates come in their order.
 const CONNECTIONS: u32 = 1;
 
-struct Hook {
+struct Receiver {
     bot: Arc<Telegram>,
     desk: Desk,
+    hook: Hook,
 }
 
 /// What Telegram says of a webhook.
@@ -55,10 +55,8 @@ pub(super) fn routes(bot: Arc<Telegram>, desk: Desk) -> Router {
         return Router::new();
     }
     let path = path(&bot.config.name);
-    Router::new()
-        .route(&path, post(receive))
-        .layer(DefaultBodyLimit::max(MAX_UPDATE))
-        .with_state(Arc::new(Hook { bot, desk }))
+    let hook = Hook::new(MAX_UPDATE, BODY_WITHIN);
+    Router::new().route(&path, post(receive)).with_state(Arc::new(Receiver { bot, desk, hook }))
 }
 
 /// Where a bot is posted to, below the public URL.
@@ -66,18 +64,18 @@ pub(super) fn path(name: &str) -> String {
     format!("/webhooks/{NAME}/{name}")
 }
 
-async fn receive(State(hook): State<Arc<Hook>>, request: Request) -> StatusCode {
+async fn receive(State(receiver): State<Arc<Receiver>>, request: Request) -> StatusCode {
     // For strangers nothing is read, however much they send and however slowly.
-    if !verify::is_authentic(&hook.bot.webhook_secret, request.headers()) {
+    if !verify::is_authentic(&receiver.bot.webhook_secret, request.headers()) {
+        receiver.bot.pulse.count("refused_signatures");
         return StatusCode::UNAUTHORIZED;
     }
-    let body = match timeout(BODY_WITHIN, Bytes::from_request(request, &())).await {
-        Ok(Ok(body)) => body,
-        Ok(Err(rejection)) => return rejection.status(),
-        Err(_) => return StatusCode::REQUEST_TIMEOUT,
+    let posted = match receiver.hook.read(request).await {
+        Ok(posted) => posted,
+        Err(status) => return status,
     };
     // On its own: whoever hangs up does not stop a commit half way.
-    let taken = tokio::spawn(async move { hook.bot.take_posted(&hook.desk, &body).await });
+    let taken = tokio::spawn(async move { receiver.bot.take_posted(&receiver.desk, &posted.body).await });
     match taken.await {
         Ok(Ok(())) => StatusCode::OK,
         Ok(Err(_)) | Err(_) => StatusCode::SERVICE_UNAVAILABLE,

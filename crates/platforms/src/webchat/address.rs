@@ -41,6 +41,7 @@ pub(super) fn hint(reason: DropReason) -> &'static str {
             "others are in this room: write @agent to be heard, or answer one of the agent's messages"
         }
         DropReason::Consumed => "this was for the server itself; it has answered",
+        DropReason::Keyword => "this was for the network that carries it",
     }
 }
 

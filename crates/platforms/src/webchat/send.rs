@@ -14,6 +14,7 @@ use angelia_core::egress::{Bot, Dedupe, Target, Whereabouts};
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::identity::check_name;
 use angelia_core::store::{ActionId, Later, LineEdit, NewLine, Store};
+use angelia_core::vault::Way;
 use angelia_core::{clock, fail};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
@@ -141,7 +142,7 @@ impl Platform for Webchat {
         true
     }
 
-    fn dedupe(&self, _action: &Action) -> Dedupe {
+    fn dedupe(&self, _action: &Action, _way: Option<Way>) -> Dedupe {
         Dedupe::Yes
     }
 

@@ -208,7 +208,7 @@ async fn what_an_operator_has_to_mend_stops_the_bot() {
         world.until(word, |world| world.bot().health().unwrap().state == BotState::Stopped).await;
         let why = world.bot().health().unwrap().why.unwrap();
         assert!(why.contains(word), "{why}");
-        let checkup = world.bot().check().await.unwrap();
+        let checkup = world.bot().check("http://127.0.0.1").await.unwrap();
         assert!(!checkup.is_usable(), "{checkup:?}");
         assert!(
             checkup.findings.iter().all(|finding| finding.verdict == Verdict::Good || finding.next.is_some())
@@ -224,7 +224,7 @@ async fn what_an_operator_has_to_mend_stops_the_bot() {
 async fn a_check_tells_what_the_bot_can_see() {
     let world = World::started(json!({})).await;
     world.fake.guild("ops").await;
-    let checkup = world.bot().check().await.unwrap();
+    let checkup = world.bot().check("http://127.0.0.1").await.unwrap();
     assert!(checkup.is_usable(), "{checkup:?}");
     assert!(checkup.identity.unwrap().contains(world.fake.bot_id()));
     let found: Vec<&str> = checkup.findings.iter().map(|finding| finding.what.as_str()).collect();

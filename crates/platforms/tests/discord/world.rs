@@ -7,17 +7,20 @@ use angelia_core::audit::Actor;
 use angelia_core::directory::BotKey;
 use angelia_core::egress::Target;
 use angelia_core::error::Result;
+use angelia_core::inbox::Rendering;
 use angelia_core::inbox::{Entry, InstanceId, Quota, Seq};
 use angelia_core::secret::Secret;
 use angelia_core::store::{ActionId, Announce, Later, Line, NewGateway, Store};
 use angelia_engines::store::sqlite::Sqlite;
-use angelia_platforms::discord::{Config, Discord};
+use angelia_platforms::discord::{Config, Discord, default_commands};
 use angelia_platforms::{
-    Admit, Delivery, Desk, Linking, Outcome, Platform, Progress, Reach, Seal, Stop, Which,
+    Admit, Delivery, Desk, Earlier, Linking, Outcome, Platform, Progress, Reach, Seal, Stop, Which,
 };
 use angelia_testkit::discord::FakeDiscord;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -33,6 +36,7 @@ pub(crate) struct World {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) instance: InstanceId,
     pub(crate) door: Arc<Door>,
+    pub(crate) gate: Arc<Gate>,
     /// What actions under way asked others to wait for.
     pub(crate) pauses: Pauses,
     running: Option<Running>,
@@ -41,16 +45,50 @@ pub(crate) struct World {
 
 type Pauses = Arc<Mutex<Vec<(Reach, Duration)>>>;
 
+/// A store in a folder, with one tenant and its one instance.
+pub(crate) async fn store_in(folder: &Path, announce: Arc<dyn Announce>) -> (Arc<dyn Store>, InstanceId) {
+    let store: Arc<dyn Store> =
+        Arc::new(Sqlite::open(&folder.join("data"), Quota::default(), announce).unwrap());
+    store.create_tenant("acme", None, &Actor::operator()).await.unwrap();
+    let gateway = NewGateway {
+        tenant: "acme".into(),
+        gateway_id: "gw".into(),
+        instance: None,
+        sealed_secret: vec![7],
+        wake_url: None,
+        display_name: None,
+        subject: None,
+    };
+    let instance = store.create_gateway(gateway, &Actor::operator()).await.unwrap().instance;
+    (store, instance)
+}
+
 struct Running {
     discord: Arc<Discord>,
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
 
-struct Deaf;
+/// A store's announcer that can keep its thread from going on.
+#[derive(Default)]
+pub(crate) struct Gate {
+    shut: AtomicBool,
+    pub(crate) holds: AtomicBool,
+}
 
-impl Announce for Deaf {
-    fn appended(&self, _instance: InstanceId, _entry: Entry, _ahead: bool) {}
+impl Gate {
+    pub(crate) fn shut(&self, shut: bool) {
+        self.shut.store(shut, Ordering::SeqCst);
+    }
+}
+
+impl Announce for Gate {
+    fn appended(&self, _instance: InstanceId, _entry: Entry, _ahead: bool) {
+        while self.shut.load(Ordering::SeqCst) {
+            self.holds.store(true, Ordering::SeqCst);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
     fn removed(&self, _instance: InstanceId, _seqs: &[Seq]) {}
     fn revised(&self, _instance: InstanceId, _entry: Entry) {}
     fn line(&self, _line: &Line) {}
@@ -61,22 +99,10 @@ impl World {
     pub(crate) async fn new(options: Value) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let fake = FakeDiscord::start(folder.path(), &options).await;
-        let store: Arc<dyn Store> =
-            Arc::new(Sqlite::open(&folder.path().join("data"), Quota::default(), Arc::new(Deaf)).unwrap());
-        store.create_tenant("acme", None, &Actor::operator()).await.unwrap();
-        let gateway = NewGateway {
-            tenant: "acme".into(),
-            gateway_id: "gw".into(),
-            instance: None,
-            sealed_secret: vec![7],
-            wake_url: None,
-            display_name: None,
-            subject: None,
-        };
-        let instance = store.create_gateway(gateway, &Actor::operator()).await.unwrap().instance;
-        let place = Mutex::new("discord:*".into());
-        let door = Arc::new(Door { instance, place, dropped: Mutex::default(), linked: Mutex::default() });
-        Self { fake, store, instance, door, pauses: Arc::default(), running: None, folder }
+        let gate = Arc::new(Gate::default());
+        let (store, instance) = store_in(folder.path(), gate.clone()).await;
+        let door = Arc::new(Door::new(instance));
+        Self { fake, store, instance, door, gate, pauses: Arc::default(), running: None, folder }
     }
 
     /// The same with the bot started and heard from.
@@ -94,6 +120,9 @@ impl World {
             token: Secret::new(self.fake.token()),
             api_url: Some(self.fake.url().to_owned()),
             gateway_url: Some(self.fake.gateway_url().to_owned()),
+            public_key: None,
+            interactions: Rendering::Auto,
+            commands: default_commands(),
         }
     }
 
@@ -104,16 +133,28 @@ impl World {
     pub(crate) fn start_with(&mut self, config: Config) {
         let discord = Discord::new(config, self.store.clone()).unwrap();
         let (stop, stopped) = Stop::new();
-        let desk = Desk {
+        let task = tokio::spawn(discord.clone().listen(self.desk(stopped)));
+        self.running = Some(Running { discord, stop, task });
+    }
+
+    fn desk(&self, stop: Stop) -> Desk {
+        Desk {
             store: self.store.clone(),
             admit: self.door.clone(),
             seal: Arc::new(Plain),
             source_flags: false,
             public_url: "http://127.0.0.1".into(),
-            stop: stopped,
-        };
-        let task = tokio::spawn(discord.clone().listen(desk));
-        self.running = Some(Running { discord, stop, task });
+            stop,
+        }
+    }
+
+    /// Lets the bot be posted to; answers where.
+    pub(crate) async fn serve_webhooks(&self) -> String {
+        let router = self.bot().webhooks(self.desk(Stop::new().1));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        url
     }
 
     /// Stops the bot as a server that ends does.
@@ -188,7 +229,8 @@ impl World {
     /// Gives the bot an action; answers what came of it.
     pub(crate) async fn deliver(&self, id: i64, target: Target, action: Action) -> Outcome {
         let progress = Arc::new(Hand(self.pauses.clone()));
-        let delivery = Delivery { id: ActionId(id), target, action, progress };
+        let delivery =
+            Delivery { id: ActionId(id), target, action, answer: None, earlier: Earlier::Nothing, progress };
         self.bot().deliver(delivery).await
     }
 }
@@ -216,7 +258,8 @@ pub(crate) fn edit(chat_id: &str, message_id: &str, content: &str) -> Action {
 }
 
 /// Lets every further call through.
-struct Hand(Pauses);
+#[derive(Default)]
+pub(crate) struct Hand(Pauses);
 
 impl Progress for Hand {
     fn first_part(&self, _message_id: &str) {}
@@ -234,7 +277,7 @@ impl Progress for Hand {
     }
 }
 
-struct Plain;
+pub(crate) struct Plain;
 
 impl Seal for Plain {
     fn seal(&self, text: &str, bound_to: &str) -> Result<Vec<u8>> {
@@ -248,6 +291,13 @@ pub(crate) struct Door {
     pub(crate) place: Mutex<String>,
     pub(crate) dropped: Mutex<Vec<(String, DropReason)>>,
     pub(crate) linked: Mutex<Vec<Linking>>,
+}
+
+impl Door {
+    pub(crate) fn new(instance: InstanceId) -> Self {
+        let place = Mutex::new("discord:*".into());
+        Self { instance, place, dropped: Mutex::default(), linked: Mutex::default() }
+    }
 }
 
 impl Known for &Door {

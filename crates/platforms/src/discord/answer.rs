@@ -1,0 +1,208 @@
+//! Answering somebody who waits: in the place of what says that the bot is
+//! thinking, or behind it. Where that cannot be done any more it is said in the
+//! chat like anything else, unless it may have been answered already.
+
+use super::Discord;
+use super::descriptor::MAX_MESSAGE_CHARS;
+use super::pieces::parts;
+use super::platform::NONCE_LIFE;
+use super::reply::EPHEMERAL;
+use super::rest::Call;
+use super::send::{PATIENCE, Work, posted, refused};
+use super::trouble::{Trouble, code};
+use crate::platform::{Answer, Earlier, Outcome};
+use angelia_core::clock::{self, Mono};
+use angelia_core::error::{Error, Kind, Result};
+use angelia_core::fail;
+use angelia_core::vault::Way;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// How often and how soon an answer is tried again of which Discord says that
+/// nobody waits: it can be faster than what tells Discord that it will come.
+const SETTLE_TRIES: u32 = 6;
+const SETTLE_AGAIN: Duration = Duration::from_millis(500);
+
+const PERHAPS_ANSWERED: &str = "its interaction ended before it was known whether it was answered";
+const PERHAPS_CUT_OFF: &str = "it is not known how much was said before the connector stopped";
+
+impl Work<'_> {
+    /// Answers; answers the first message's id.
+    pub(super) async fn answer(
+        &self,
+        text: &str,
+        answer: &Answer,
+        earlier: Earlier,
+    ) -> Result<String, Outcome> {
+        let parts = parts(text);
+        let (first, rest) = parts.split_first().ok_or_else(|| refused("there is no text to send"))?;
+        fail::point("action_sending");
+        let until = clock::mono() + PATIENCE;
+        let message_id = match self.answer_first(first, answer, earlier).await? {
+            Some(message_id) => message_id,
+            // In the chat it would perhaps be a second one.
+            None if earlier != Earlier::Nothing => return Err(open(PERHAPS_ANSWERED)),
+            None => self.say_instead(first, until).await?,
+        };
+        self.discord.shown.put(&message_id, first);
+        self.progress.first_part(&message_id);
+        self.answer_rest(&message_id, rest, answer, earlier).await?;
+        Ok(message_id)
+    }
+
+    /// Says the beginning; `None` if what answers is of no use any more.
+    async fn answer_first(
+        &self,
+        text: &str,
+        answer: &Answer,
+        earlier: Earlier,
+    ) -> Result<Option<String>, Outcome> {
+        if is_over(answer) {
+            return Ok(None);
+        }
+        let trouble = match self.once_settled(text, answer).await {
+            Ok(body) => return posted(&body).map(|posted| Some(posted.id)),
+            Err(trouble) => trouble,
+        };
+        // Somebody deleted what said that the bot is thinking, or the answer itself.
+        let is_deleted = answer.way == Way::Original && trouble.is(code::UNKNOWN_MESSAGE);
+        match trouble.is_over() || is_deleted {
+            true if is_deleted && earlier == Earlier::Nothing => self.answer_behind(text, answer).await,
+            true => Ok(None),
+            false => Err(trouble.outcome()),
+        }
+    }
+
+    /// Says it as soon as Discord knows that an answer comes. No clock tells when
+    /// that is: ours may be ahead.
+    async fn once_settled(&self, text: &str, answer: &Answer) -> Result<Vec<u8>, Trouble> {
+        for _ in 0..SETTLE_TRIES {
+            match self.call(call(answer, answer.way, said(text))).await {
+                Err(early) if early.is(code::UNKNOWN_WEBHOOK) => tokio::time::sleep(SETTLE_AGAIN).await,
+                done => return done,
+            }
+        }
+        self.call(call(answer, answer.way, said(text))).await
+    }
+
+    /// Says the beginning where the place it should take is gone; `None` if that
+    /// cannot be done either.
+    async fn answer_behind(&self, text: &str, answer: &Answer) -> Result<Option<String>, Outcome> {
+        match self.call(call(answer, Way::Further, said(text))).await {
+            Ok(body) => posted(&body).map(|posted| Some(posted.id)).map_err(not_in_doubt),
+            Err(gone) if gone.is_over() || gone.is(code::UNKNOWN_MESSAGE) => Ok(None),
+            Err(trouble) => Err(not_in_doubt(trouble.outcome())),
+        }
+    }
+
+    /// Says the beginning in the chat. What it answers is no message that could be
+    /// referred to.
+    async fn say_instead(&self, text: &str, until: Mono) -> Result<String, Outcome> {
+        let said = self.further(self.post_with_own_nonce(text, None), until).await;
+        let said = said.and_then(|said| said.map_err(|trouble| trouble.outcome()));
+        said.and_then(|body| posted(&body)).map(|posted| posted.id).map_err(not_in_doubt)
+    }
+
+    /// Says the rest in the chat, where Discord knows each piece by its nonce; where
+    /// the bot may not write there, behind the answer, where it knows nothing.
+    async fn answer_rest(
+        &self,
+        message_id: &str,
+        rest: &[String],
+        answer: &Answer,
+        earlier: Earlier,
+    ) -> Result<(), Outcome> {
+        let until = clock::mono() + PATIENCE;
+        let mut pieces = self.pieces_so_far(message_id, rest.len()).await;
+        let there = pieces.len();
+        if there < rest.len() && matches!(earlier, Earlier::CutOff(since) if since >= NONCE_LIFE) {
+            return Err(open(PERHAPS_CUT_OFF));
+        }
+        let (mut is_shut, mut is_noted) = (false, true);
+        for (index, text) in rest.iter().enumerate().skip(there) {
+            let mut piece = None;
+            if !is_shut {
+                match self.post_piece(message_id, index + 1, text, until).await {
+                    Ok(Ok(posted)) => piece = Some(posted),
+                    Ok(Err(shut)) if shut.is_shut() => is_shut = true,
+                    Ok(Err(trouble)) => return Err(once(trouble.outcome(), is_noted)),
+                    Err(outcome) => return Err(once(outcome, is_noted)),
+                }
+            }
+            let piece = match piece {
+                Some(piece) => piece,
+                None if matches!(earlier, Earlier::CutOff(_)) => return Err(open(PERHAPS_CUT_OFF)),
+                None => self.follow_up(text, answer, until).await.map_err(|outcome| once(outcome, false))?,
+            };
+            pieces.push(piece);
+            is_noted &= self.keep(message_id, &pieces).await;
+        }
+        Ok(())
+    }
+
+    /// Says what follows by the same credential.
+    async fn follow_up(&self, text: &str, answer: &Answer, until: Mono) -> Result<String, Outcome> {
+        let done = self.further(call(answer, Way::Further, said(text)), until).await?;
+        let posted = posted(&done.map_err(|trouble| trouble.outcome())?)?;
+        self.discord.shown.put(&posted.id, text);
+        Ok(posted.id)
+    }
+}
+
+impl Discord {
+    /// Says something of the connector's own to somebody who waits. Tried once.
+    pub(super) async fn tell_one_who_waits(&self, answer: &Answer, text: &str) -> Result<()> {
+        let text: String = text.chars().take(MAX_MESSAGE_CHARS as usize).collect();
+        let mut body = said(&text);
+        if answer.way == Way::Further {
+            // What was pressed stays as it is, and the others there do not wait.
+            body["flags"] = EPHEMERAL.into();
+        }
+        let told = self.rest.call(call(answer, answer.way, body)).await;
+        told.map(drop).map_err(|trouble| match (&trouble, answer.way) {
+            // It may have been told: not again.
+            (Trouble::Unknown { .. }, Way::Further) => Error::internal(trouble.why()),
+            (Trouble::Limited { .. }, _) => Error::new(Kind::Unavailable, trouble.why()),
+            _ => trouble.error(),
+        })
+    }
+}
+
+fn is_over(answer: &Answer) -> bool {
+    clock::wall() >= answer.expires_at
+}
+
+fn open(why: &str) -> Outcome {
+    Outcome::Open { why: why.into() }
+}
+
+/// What may have been said otherwise than in its place is not given to us again:
+/// from the beginning it would be said in another way.
+fn not_in_doubt(outcome: Outcome) -> Outcome {
+    match outcome {
+        Outcome::Unknown { why } => Outcome::Open { why },
+        known => known,
+    }
+}
+
+/// The end of a text whose beginning is out. Only if all that is there `is_noted`
+/// may the rest be tried later.
+fn once(outcome: Outcome, is_noted: bool) -> Outcome {
+    match outcome {
+        Outcome::Later { why, .. } if !is_noted => Outcome::Open { why },
+        other => not_in_doubt(other),
+    }
+}
+
+/// What a message says. Nobody is pinged by what an agent writes.
+fn said(text: &str) -> Value {
+    json!({ "content": text, "allowed_mentions": { "parse": [] } })
+}
+
+fn call(answer: &Answer, way: Way, body: Value) -> Call {
+    let (path, credential) = ("webhooks/".to_owned(), answer.credential.clone());
+    match way {
+        Way::Original => Call::patch_lent(path, credential, "/messages/@original", body),
+        Way::Further => Call::post_lent(path, credential, "?wait=true", body),
+    }
+}

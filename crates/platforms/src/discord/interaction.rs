@@ -1,0 +1,279 @@
+//! A command, a press or a form, as Discord sends it, and what it says.
+
+use super::parse::{Channel, Member, Message, User, forgiving, id, opt_id};
+use super::{address, learn};
+use angelia_contract::event::PromptResponse;
+use angelia_core::secret::Secret;
+use angelia_core::vault::Deferral;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// What interactions are, in Discord's numbers.
+pub(super) const PING: u64 = 1;
+pub(super) const COMMAND: u64 = 2;
+pub(super) const COMPONENT: u64 = 3;
+pub(super) const AUTOCOMPLETE: u64 = 4;
+pub(super) const FORM: u64 = 5;
+
+/// Where other people talk to each other, and somebody has brought the bot along.
+const AMONG_OTHERS: u64 = 2;
+/// Discord's kinds of private chats, of two and of several.
+const DM: u64 = 1;
+const GROUP_DM: u64 = 3;
+
+/// The connector's own way to talk: what is asked is said as if it were written.
+/// Gateways know no such command, and would say so.
+pub(super) const ASK: &str = "ask";
+
+/// Longest and shortest credential. Discord's have some 200 characters; one of a
+/// few could be guessed, and would be found in many a text that holds none.
+const MAX_TOKEN: usize = 512;
+const MIN_TOKEN: usize = 16;
+
+/// What the callback token of a prompt's button starts with.
+const PROMPT_PREFIX: &str = "hp1:";
+/// Longest callback token.
+const MAX_PROMPT_TOKEN: usize = 64;
+/// Longest id in a callback token.
+const MAX_PROMPT_ID: usize = 32;
+
+/// An interaction of a person. It holds its credential, and nobody prints it.
+#[derive(Clone)]
+pub(super) struct Interaction {
+    pub(super) id: String,
+    pub(super) kind: u64,
+    pub(super) application_id: String,
+    pub(super) token: Secret,
+    pub(super) channel_id: String,
+    pub(super) guild_id: Option<String>,
+    /// Where it happened, if Discord says so.
+    pub(super) channel: Option<Channel>,
+    author: User,
+    member: Option<Member>,
+    data: Value,
+    /// The message that shows what was pressed.
+    message_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Raw {
+    #[serde(deserialize_with = "id")]
+    id: String,
+    #[serde(rename = "type")]
+    kind: u64,
+    #[serde(deserialize_with = "id")]
+    application_id: String,
+    token: String,
+    #[serde(default, deserialize_with = "opt_id")]
+    channel_id: Option<String>,
+    #[serde(default, deserialize_with = "forgiving")]
+    channel: Option<Channel>,
+    #[serde(default, deserialize_with = "opt_id")]
+    guild_id: Option<String>,
+    #[serde(default, deserialize_with = "forgiving")]
+    context: Option<u64>,
+    #[serde(default, deserialize_with = "forgiving")]
+    member: Option<Joined>,
+    #[serde(default, deserialize_with = "forgiving")]
+    user: Option<User>,
+    #[serde(default)]
+    data: Value,
+    #[serde(default, deserialize_with = "forgiving")]
+    message: Option<Shown>,
+}
+
+#[derive(Deserialize)]
+struct Joined {
+    user: User,
+    #[serde(flatten)]
+    member: Member,
+}
+
+#[derive(Deserialize)]
+struct Shown {
+    #[serde(deserialize_with = "id")]
+    id: String,
+}
+
+impl Interaction {
+    /// Reads one; an error is why it cannot be read, without any text of it.
+    pub(super) fn read(body: &Value) -> Result<Self, String> {
+        let raw = Raw::deserialize(body).map_err(|error| learn::unreadable(&error))?;
+        if ![COMMAND, COMPONENT, FORM].contains(&raw.kind) {
+            return Err(format!("interactions of type {} are not known", raw.kind));
+        }
+        let (author, member) = match (raw.member, raw.user) {
+            (Some(Joined { user, member }), _) => (user, Some(member)),
+            (None, Some(user)) => (user, None),
+            (None, None) => return Err("it does not say who did it".into()),
+        };
+        let channel_id = raw.channel_id.or_else(|| raw.channel.as_ref().map(|channel| channel.id.clone()));
+        let channel_id = channel_id.ok_or("it does not say where it happened")?;
+        let ids = [&raw.id, &raw.application_id, &channel_id, &author.id];
+        if ids.into_iter().any(|id| address::snowflake(id).is_none()) {
+            return Err("one of its ids is none of Discord's".into());
+        }
+        if !is_token(&raw.token) {
+            return Err("its credential is none of Discord's".into());
+        }
+        let channel = raw.channel.filter(|channel| channel.id == channel_id);
+        Ok(Self {
+            id: raw.id,
+            kind: raw.kind,
+            application_id: raw.application_id,
+            token: Secret::new(raw.token),
+            channel_id,
+            guild_id: raw.guild_id,
+            channel: channel.map(|channel| among_others(channel, raw.context)),
+            author,
+            member,
+            data: raw.data,
+            message_id: raw.message.map(|message| message.id),
+        })
+    }
+
+    /// What the person sees until the answer comes.
+    pub(super) fn deferral(&self) -> Deferral {
+        match self.kind {
+            // What was pressed stays as it is.
+            COMPONENT => Deferral::Update,
+            // Who has filled in a form has to see that somebody got it.
+            _ => Deferral::Message,
+        }
+    }
+
+    /// What answers it: in this form it is below `webhooks/` in a URL.
+    pub(super) fn credential(&self) -> Secret {
+        Secret::new(format!("{}/{}", self.application_id, self.token.expose()))
+    }
+
+    /// The message it would be, had the person written it.
+    pub(super) fn as_message(&self) -> Message {
+        Message {
+            id: self.id.clone(),
+            channel_id: self.channel_id.clone(),
+            author: self.author.clone(),
+            member: self.member.clone(),
+            ..Message::default()
+        }
+    }
+
+    /// What it says.
+    pub(super) fn text(&self) -> String {
+        match self.kind {
+            COMMAND => command(&self.data),
+            COMPONENT => match self.prompt() {
+                Some((_, option)) => format!("/{option}"),
+                None => component(&self.data),
+            },
+            _ => form(&self.data),
+        }
+    }
+
+    /// The prompt it answers, if it is the press of one of its buttons.
+    pub(super) fn prompt_response(&self) -> Option<PromptResponse> {
+        let (prompt, option) = self.prompt()?;
+        Some(PromptResponse {
+            prompt_id: prompt.to_owned(),
+            option_id: option.to_owned(),
+            prompt_message_id: self.message_id.clone(),
+            ..PromptResponse::default()
+        })
+    }
+
+    /// Prompt and option of a callback token.
+    fn prompt(&self) -> Option<(&str, &str)> {
+        let custom_id = self.data["custom_id"].as_str().filter(|_| self.kind == COMPONENT)?;
+        let is_id = |id: &str| {
+            (1..=MAX_PROMPT_ID).contains(&id.len())
+                && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
+        };
+        let (prompt, option) = custom_id.strip_prefix(PROMPT_PREFIX)?.split_once(':')?;
+        let is_one = custom_id.len() <= MAX_PROMPT_TOKEN && is_id(prompt) && is_id(option);
+        is_one.then_some((prompt, option))
+    }
+}
+
+/// Whether a text can be a credential, and part of a URL as it stands.
+pub(super) fn is_token(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~=".contains(&byte);
+    (MIN_TOKEN..=MAX_TOKEN).contains(&text.len())
+        && text.bytes().all(is_plain)
+        && text.bytes().any(|byte| byte.is_ascii_alphanumeric())
+}
+
+/// A chat of two that the bot is not one of is no private chat with it.
+fn among_others(channel: Channel, context: Option<u64>) -> Channel {
+    let is_others = channel.kind == DM && context == Some(AMONG_OTHERS);
+    Channel { kind: if is_others { GROUP_DM } else { channel.kind }, ..channel }
+}
+
+fn command(data: &Value) -> String {
+    let name = scalar(&data["name"]).unwrap_or_default();
+    let mut words = Vec::new();
+    option_words(&data["options"], &mut words);
+    if name == ASK && !words.is_empty() {
+        return words.join(" ");
+    }
+    words.insert(0, format!("/{name}"));
+    words.join(" ")
+}
+
+/// Sub-commands stand by their name, everything else by its value.
+fn option_words(options: &Value, words: &mut Vec<String>) {
+    for option in options.as_array().into_iter().flatten() {
+        match &option["value"] {
+            Value::Null => {
+                words.extend(scalar(&option["name"]));
+                option_words(&option["options"], words);
+            }
+            value => words.extend(scalar(value)),
+        }
+    }
+}
+
+/// A button stands by its id; a menu also says which entries were chosen.
+fn component(data: &Value) -> String {
+    let chosen = data["values"].as_array().into_iter().flatten().filter_map(scalar);
+    scalar(&data["custom_id"]).into_iter().chain(chosen).collect::<Vec<_>>().join(" ")
+}
+
+fn form(data: &Value) -> String {
+    let lines = form_lines(&data["components"]);
+    match lines.is_empty() {
+        true => component(data),
+        false => lines.join("\n"),
+    }
+}
+
+/// The fields of a form, however they are nested.
+fn form_lines(components: &Value) -> Vec<String> {
+    components.as_array().into_iter().flatten().flat_map(field_lines).collect()
+}
+
+fn field_lines(component: &Value) -> Vec<String> {
+    let chosen: Vec<_> = component["values"].as_array().into_iter().flatten().filter_map(scalar).collect();
+    let value = scalar(&component["value"]).or_else(|| (!chosen.is_empty()).then(|| chosen.join(",")));
+    let line = scalar(&component["custom_id"]).zip(value).map(|(id, value)| format!("{id}={value}"));
+    let mut lines: Vec<String> = line.into_iter().collect();
+    // Rows hold a list of fields, labels hold a single one.
+    lines.extend(form_lines(&component["components"]));
+    if component["component"].is_object() {
+        lines.extend(field_lines(&component["component"]));
+    }
+    lines
+}
+
+fn scalar(value: &Value) -> Option<String> {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        Value::Bool(flag) => flag.to_string(),
+        _ => return None,
+    };
+    (!text.is_empty()).then_some(text)
+}
+
+#[cfg(test)]
+#[path = "interaction_tests.rs"]
+mod tests;

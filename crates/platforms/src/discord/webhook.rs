@@ -1,0 +1,112 @@
+//! Interactions that Discord posts.
+
+use super::interact::{Considered, KEPT_WITHIN};
+use super::message::{Heard, Reader};
+use super::reply::{Reply, TRY_AGAIN};
+use super::verify::{PublicKey, SIGNATURE, TIMESTAMP};
+use super::{Discord, NAME};
+use crate::desk::Desk;
+use crate::hook::{Hook, Posted};
+use angelia_core::clock::{self, UnixMillis};
+use angelia_core::error::Result;
+use angelia_core::inbox::Patience;
+use angelia_core::store::Taken;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use axum::{Json, Router};
+use std::sync::Arc;
+use tokio::time::{Instant, timeout_at};
+
+/// Largest interaction: a form with forty fields of four thousand characters,
+/// each written as an escape, stays below.
+const MAX_BODY: usize = 1024 * 1024;
+
+struct Receiver {
+    reader: Reader,
+    key: PublicKey,
+    hook: Hook,
+}
+
+/// Where a bot is posted to, below the public URL.
+pub(super) fn path(name: &str) -> String {
+    format!("/webhooks/{NAME}/{name}")
+}
+
+/// What a bot is posted to; without a key nobody could be told from strangers.
+pub(super) fn routes(discord: Arc<Discord>, desk: Desk) -> Router {
+    let Some(key) = discord.public_key.clone() else { return Router::new() };
+    let path = path(&discord.config.name);
+    let receiver = Receiver { reader: Reader { discord, desk }, key, hook: Hook::new(MAX_BODY, KEPT_WITHIN) };
+    Router::new().route(&path, post(receive)).with_state(Arc::new(receiver))
+}
+
+async fn receive(State(receiver): State<Arc<Receiver>>, request: Request) -> Response {
+    let (due, came) = (Instant::now() + KEPT_WITHIN, clock::wall());
+    let posted = match receiver.hook.read(request).await {
+        Ok(posted) => posted,
+        Err(status) => return status.into_response(),
+    };
+    let Some(signed_at) = receiver.signed_at(&posted) else {
+        receiver.reader.discord.pulse.count("refused_signatures");
+        return StatusCode::UNAUTHORIZED.into_response();
+    };
+    // The earlier of the two clocks: the other may be ahead.
+    let reply = receiver.reader.posted(posted, signed_at.min(came), due).await;
+    Json(reply.body()).into_response()
+}
+
+impl Receiver {
+    /// When Discord signed a request, if it did.
+    fn signed_at(&self, posted: &Posted) -> Option<UnixMillis> {
+        let header = |name: &str| {
+            let mut values = posted.parts.headers.get_all(name).iter();
+            // Of two nobody knows which one counts.
+            values.next().filter(|_| values.next().is_none())
+        };
+        let (signature, timestamp) = (header(SIGNATURE)?, header(TIMESTAMP)?);
+        self.key.signed_at(signature.as_bytes(), timestamp.as_bytes(), &posted.body, clock::wall())
+    }
+}
+
+impl Reader {
+    /// What an authentic request is answered with.
+    async fn posted(&self, posted: Posted, from: UnixMillis, due: Instant) -> Reply {
+        let body = serde_json::from_slice(&posted.body).ok();
+        let raw = String::from_utf8_lossy(&posted.body);
+        let considered = self.consider(&raw, body.as_ref(), from, due).await;
+        let patience = considered.patience();
+        let Considered { heard, reply } = considered;
+        let Some(heard) = heard else { return reply };
+        // On its own: whoever hangs up does not stop a commit half way, and frees no place before.
+        let reader = self.clone();
+        let mut kept = tokio::spawn(async move {
+            let kept = reader.keep(heard).await;
+            drop(posted);
+            kept
+        });
+        let Ok(kept) = timeout_at(due, &mut kept).await else {
+            if patience.as_ref().is_some_and(Patience::give_up) {
+                // Nothing of it is written any more: nobody has to wait for that.
+                kept.abort();
+                self.discord.pulse.count("given_up");
+            }
+            return reply.late(patience.as_ref());
+        };
+        match kept {
+            Ok(Ok(taken)) => reply.after(taken),
+            Ok(Err(_)) | Err(_) => Reply::Words(TRY_AGAIN),
+        }
+    }
+
+    async fn keep(self, heard: Heard) -> Result<Taken> {
+        let taken = self.desk.store.take_in(&self.discord.key, vec![heard.intake.clone()]).await;
+        let taken = taken.inspect_err(|error| {
+            tracing::error!(bot = self.discord.own_id(), %error, "an interaction was not committed");
+        })?;
+        let taken = taken.first().copied().unwrap_or_default();
+        self.committed(heard, taken);
+        Ok(taken)
+    }
+}
