@@ -1,0 +1,96 @@
+//! SMS as a platform.
+
+use super::address::{NUMBER, PERSON, is_reachable};
+use super::{NAME, Sms, descriptor, webhook};
+use crate::desk::Desk;
+use crate::health::{Checkup, Health};
+use crate::platform::{Delivery, Outcome, Platform};
+use angelia_contract::action::{Action, ActionResult};
+use angelia_contract::descriptor::Descriptor;
+use angelia_core::egress::{Bot, Dedupe, Rate, Target, Whereabouts};
+use angelia_core::error::Error;
+use angelia_core::store::Later;
+use angelia_core::vault::Way;
+use axum::Router;
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+
+impl Bot for Sms {
+    fn platform(&self) -> &str {
+        NAME
+    }
+
+    fn id(&self) -> &str {
+        &self.config.id
+    }
+
+    fn places(&self, target: &Target) -> Whereabouts {
+        self.whereabouts(target)
+    }
+}
+
+impl Platform for Sms {
+    fn descriptor(&self) -> Descriptor {
+        descriptor()
+    }
+
+    /// Twilio sends what it is given, as often as it is given it.
+    fn dedupe(&self, _action: &Action, _way: Option<Way>) -> Dedupe {
+        Dedupe::No
+    }
+
+    fn budget(&self) -> Option<Rate> {
+        Some(NUMBER)
+    }
+
+    fn chat_budget(&self, _target: &Target) -> Option<Rate> {
+        Some(PERSON)
+    }
+
+    fn deliver(&self, delivery: Delivery) -> BoxFuture<'_, Outcome> {
+        Box::pin(self.perform(delivery))
+    }
+
+    /// Phones show nothing of the sort, so nothing is missing.
+    fn typing<'a>(&'a self, _target: &'a Target) -> Later<'a, ActionResult> {
+        Box::pin(async { Ok(ActionResult::ok()) })
+    }
+
+    fn chat_info<'a>(&'a self, target: &'a Target) -> Later<'a, ActionResult> {
+        Box::pin(self.info(target))
+    }
+
+    fn recall<'a>(&'a self, target: &'a Target) -> Later<'a, ()> {
+        Box::pin(async move { self.directory.find(&target.chat_id).await.map(drop) })
+    }
+
+    fn tell<'a>(&'a self, target: &'a Target, text: &'a str) -> Later<'a, ()> {
+        Box::pin(async move {
+            if !is_reachable(&target.chat_id) {
+                return Err(Error::invalid("nobody can write to this sender"));
+            }
+            Ok(self.say_own(&target.chat_id, text).await?)
+        })
+    }
+
+    fn listen(self: Arc<Self>, desk: Desk) -> BoxFuture<'static, ()> {
+        Box::pin(async move { self.keep_up(&desk).await })
+    }
+
+    fn webhooks(self: Arc<Self>, desk: Desk) -> Router {
+        let _ = self.public_url.set(desk.public_url.clone());
+        webhook::routes(self, desk)
+    }
+
+    fn name(&self) -> &str {
+        &self.config.name
+    }
+
+    fn health(&self) -> Option<Health> {
+        Some(self.pulse.aged())
+    }
+
+    fn check<'a>(&'a self, public_url: &'a str) -> Later<'a, Checkup> {
+        Box::pin(self.look_over(public_url))
+    }
+}
