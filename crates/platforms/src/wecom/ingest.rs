@@ -1,0 +1,69 @@
+//! Seeing to it that the app can speak: WeCom posts by itself, and is quiet
+//! while nobody writes, so whether all is well is asked for.
+
+use super::Wecom;
+use super::api::Failure;
+use crate::desk::Desk;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How often WeCom is asked while all is well. A token at hand says nothing: only a
+/// call shows whether WeCom takes it, and from here.
+const ASK_AGAIN: Duration = Duration::from_secs(5 * 60);
+/// The first and the longest pause while it is not.
+const LEAST_PAUSE: Duration = Duration::from_secs(3);
+const LONGEST_PAUSE: Duration = Duration::from_secs(120);
+
+impl Wecom {
+    /// Asks now and then whether the app can speak, until the desk says stop.
+    pub(super) async fn run(&self, desk: &Desk) {
+        let mut pause = LEAST_PAUSE;
+        loop {
+            let wait = match self.profile().await {
+                Ok(_) => {
+                    self.spoke();
+                    pause = LEAST_PAUSE;
+                    ASK_AGAIN
+                }
+                Err(failure) => {
+                    self.fell_silent(&failure);
+                    let wait = pause;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                    wait
+                }
+            };
+            tokio::select! {
+                () = desk.stop.wait() => return,
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+    }
+
+    /// WeCom did what it was asked to.
+    pub(super) fn spoke(&self) {
+        self.mute.store(false, Ordering::Relaxed);
+        self.pulse.heard();
+    }
+
+    /// WeCom posted something that it signed. An app that hears and cannot
+    /// answer is not well.
+    pub(super) fn was_told(&self) {
+        match self.mute.load(Ordering::Relaxed) {
+            true => self.pulse.heard_in_part(),
+            false => self.pulse.heard(),
+        }
+    }
+
+    /// Says once what is wrong, as long as it is the same thing.
+    pub(super) fn fell_silent(&self, failure: &Failure) {
+        let why = failure.to_string();
+        self.mute.store(true, Ordering::Relaxed);
+        if self.pulse.health().why.as_deref() != Some(&why) {
+            tracing::warn!(bot = %self.config.name, why, "a WeCom app cannot speak");
+        }
+        match failure {
+            Failure::Setup(_) => self.pulse.stopped(why),
+            _ => self.pulse.down(why),
+        }
+    }
+}

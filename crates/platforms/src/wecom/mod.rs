@@ -1,0 +1,167 @@
+//! WeCom: one app of one company, each of its members a chat.
+//!
+//! People write to the app, and WeCom posts what they write here, signed and
+//! encrypted; answers go out through its API. There are no groups, no threads
+//! and no edits.
+
+mod address;
+mod api;
+mod check;
+pub mod crypto;
+mod descriptor;
+mod ingest;
+mod normalize;
+mod platform;
+mod send;
+mod take;
+mod token;
+pub mod verify;
+mod webhook;
+mod words;
+mod xml;
+
+pub use descriptor::descriptor;
+
+use crate::directory::Directory;
+use crate::health::Pulse;
+use crate::seldom::Seldom;
+use address::Strangers;
+use angelia_core::directory::BotKey;
+use angelia_core::error::{Error, Result};
+use angelia_core::secret::Secret;
+use angelia_core::store::Store;
+use api::Api;
+use crypto::Key;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use take::Settled;
+use token::Token;
+use verify::Keys;
+use words::Words;
+
+/// The platform's name on the wire.
+pub const NAME: &str = "wecom";
+
+/// Longest id of a company; WeCom's have 18 characters, and those it gives to
+/// service providers some more.
+const MAX_CORP_ID: usize = 64;
+
+/// A WeCom app, as an operator configures it.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The company, `ww…`.
+    pub corp_id: String,
+    /// The app's number in it.
+    pub agent_id: String,
+    /// What the operator calls it; part of its webhook's path, and of places.
+    pub name: String,
+    /// The app's secret, which fetches access tokens.
+    pub secret: Secret,
+    /// The token that signs callbacks.
+    pub callback_token: Secret,
+    /// The key that encrypts callbacks, 43 characters.
+    pub encoding_aes_key: Secret,
+    /// Another address than WeCom's: scheme, host and port.
+    pub api_url: Option<String>,
+}
+
+/// One app on WeCom.
+pub struct Wecom {
+    config: Config,
+    /// Company and app, with a `/` between.
+    id: String,
+    agent: u64,
+    bot: BotKey,
+    keys: Keys,
+    api: Api,
+    token: Token,
+    directory: Directory,
+    strangers: Strangers,
+    pulse: Pulse,
+    /// Whether the app cannot speak, however much it hears.
+    mute: AtomicBool,
+    /// When somebody was told that signatures are not of our time.
+    stale: Seldom,
+    words: Words,
+    settled: Settled,
+}
+
+impl Wecom {
+    /// The app that `config` describes. Before it first calls WeCom, the process must have a
+    /// TLS provider.
+    pub fn new(config: Config, store: Arc<dyn Store>) -> Result<Arc<Self>> {
+        let (agent, key) = checked(&config)?;
+        let id = format!("{}/{}", config.corp_id, config.agent_id);
+        let bot = BotKey::new(NAME, &id);
+        let keys = Keys { token: config.callback_token.clone(), key, corp_id: config.corp_id.clone() };
+        Ok(Arc::new(Self {
+            api: Api::new(config.api_url.as_deref())?,
+            token: Token::new(&config.corp_id, config.secret.clone()),
+            directory: Directory::new(bot.clone(), store),
+            strangers: Strangers::default(),
+            pulse: Pulse::default(),
+            mute: AtomicBool::new(false),
+            stale: Seldom::default(),
+            words: Words::default(),
+            settled: Settled::default(),
+            id,
+            agent,
+            bot,
+            keys,
+            config,
+        }))
+    }
+}
+
+/// The app's number and its key, if they can be such.
+fn checked(config: &Config) -> Result<(u64, Key)> {
+    let wrong = |what: &str| Error::invalid(format!("{what} of the wecom app {:?}", config.name));
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+    if !(1..=MAX_CORP_ID).contains(&config.corp_id.len()) || !config.corp_id.bytes().all(known) {
+        return Err(wrong(
+            "the id must begin with the company's (My Company, Company ID), which looks like ww1a2b3c",
+        ));
+    }
+    let agent = config.agent_id.parse::<u64>().ok().filter(|agent| agent.to_string() == config.agent_id);
+    let agent = agent.ok_or_else(|| wrong("the id must end with the app's AgentId, which is a number,"))?;
+    let key = Key::parse(config.encoding_aes_key.expose()).ok_or_else(|| {
+        wrong("encoding_aes_key must be the 43 letters and digits that the app's page shows under Receive Messages, EncodingAESKey,")
+    })?;
+    Ok((agent, key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_app_is_configured_right_or_told_how() {
+        let with = |corp: &str, agent: &str, key: &str| {
+            let config = Config {
+                corp_id: corp.into(),
+                agent_id: agent.into(),
+                name: "main".into(),
+                secret: Secret::new("hunter2"),
+                callback_token: Secret::new("hunter2"),
+                encoding_aes_key: Secret::new(key),
+                api_url: None,
+            };
+            checked(&config).map(|(agent, _)| agent)
+        };
+        let key = "hunter2hunter2hunter2hunter2hunter2hunter2h";
+        assert_eq!(with("ww1a", "1000002", key).unwrap(), 1_000_002);
+        assert!(with("wpAb_c-D", "1", key).is_ok(), "as service providers see companies");
+        for (corp, agent, key) in [
+            ("", "1", key),
+            ("ww/1", "1", key),
+            (&"w".repeat(65), "1", key),
+            ("ww1", "", key),
+            ("ww1", "01", key),
+            ("ww1", "app", key),
+            ("ww1", "1", "hunter2"),
+        ] {
+            let told = with(corp, agent, key).unwrap_err().to_string();
+            assert!(told.contains("\"main\"") && !told.contains("hunter2"), "{told}");
+        }
+    }
+}

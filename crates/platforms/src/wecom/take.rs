@@ -1,0 +1,170 @@
+//! Taking in what WeCom posted: committed before it is acknowledged.
+
+use super::address::{is_user, places};
+use super::normalize::{Meaning, Message};
+use super::{NAME, Wecom};
+use crate::admit::{Linking, Which};
+use crate::desk::Desk;
+use crate::inbound;
+use angelia_contract::event::Event;
+use angelia_core::admission::{DropReason, Observed, link_command};
+use angelia_core::directory::{Chat, ChatKind};
+use angelia_core::error::{Kind, Result};
+use angelia_core::secret::Secret;
+use angelia_core::store::{Intake, NewQuarantined};
+use angelia_core::{clock, seal};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use tokio::sync::Mutex;
+
+/// Commands remembered for when WeCom posts them again, which it does within seconds.
+const SETTLED: usize = 64;
+
+/// What whoever typed a code is told if it is our fault that it could not be tried.
+const TRY_LATER: &str = "Something went wrong here. Please try again later.";
+
+/// Commands that were done. WeCom posts again what was not acknowledged in
+/// time, and a code that was used would be found used.
+#[derive(Default)]
+pub(super) struct Settled(Mutex<VecDeque<String>>);
+
+/// Something a person said, as far as admission cares.
+struct Sighting<'a> {
+    bot: &'a str,
+    user: &'a str,
+    message_id: &'a str,
+    places: [String; 3],
+}
+
+impl Sighting<'_> {
+    fn observe<T>(&self, ask: impl FnOnce(Observed<'_>) -> T) -> T {
+        let places = self.places.each_ref().map(String::as_str);
+        ask(Observed {
+            platform: NAME,
+            bot: self.bot,
+            places: &places,
+            author: self.user,
+            private: true,
+            author_is_bot: false,
+            addressed: true,
+            engaged: None,
+            scopes: &[self.user],
+        })
+    }
+
+    /// Takes note of why nobody got it.
+    fn dropped(&self, desk: &Desk, reason: DropReason) {
+        let which = Which { chat_id: self.user, thread_id: None, message_id: self.message_id };
+        self.observe(|observed| desk.admit.dropped(observed, which, reason));
+    }
+}
+
+impl Wecom {
+    /// Takes in what was decrypted; `false` if it is for another app. With an
+    /// error nothing is committed, and it has to be posted again.
+    pub(super) async fn take(self: &Arc<Self>, desk: &Desk, plain: &[u8]) -> Result<bool> {
+        let message = match Message::read(plain) {
+            Ok(message) => message,
+            // WeCom would post it again, and no better.
+            Err(why) => return self.set_aside(desk, plain, why.0).await.map(|()| true),
+        };
+        if !message.is_for(&self.config.agent_id) {
+            return Ok(false);
+        }
+        let (user, message_id) = (message.from(), message.id());
+        let places = places(&self.config.name, user);
+        let sighting = Sighting { bot: &self.id, user, message_id: &message_id, places };
+        match message.meaning(desk.source_flags) {
+            Meaning::Happened => {
+                if is_user(user) {
+                    sighting.dropped(desk, DropReason::Consumed);
+                }
+            }
+            Meaning::Said(event) => match link_command(&event.text) {
+                Some(code) => self.link(desk, &sighting, Secret::new(code)).await?,
+                None => self.said(desk, &sighting, &event).await?,
+            },
+        }
+        Ok(true)
+    }
+
+    async fn said(&self, desk: &Desk, sighting: &Sighting<'_>, event: &Event) -> Result<()> {
+        let decided = sighting.observe(|observed| desk.admit.decide(observed));
+        let entry = |admitted| inbound::entry(&self.bot, event, admitted, clock::wall());
+        let entry = decided.clone().ok().map(entry).transpose()?;
+        let no_instance = self.commit(desk, sighting.user, Intake { entry, ..Intake::default() }).await?;
+        let reason = if no_instance { Some(DropReason::NoInstance) } else { decided.err() };
+        if let Some(reason) = reason {
+            sighting.dropped(desk, reason);
+        }
+        Ok(())
+    }
+
+    /// Tries a code, unless that was done and WeCom did not hear of it.
+    async fn link(self: &Arc<Self>, desk: &Desk, sighting: &Sighting<'_>, code: Secret) -> Result<()> {
+        let mut settled = self.settled.0.lock().await;
+        if settled.iter().any(|id| id == sighting.message_id) {
+            return Ok(());
+        }
+        // Whoever typed it has written, and may be answered.
+        self.commit(desk, sighting.user, Intake::default()).await?;
+        let typed = Linking {
+            platform: NAME,
+            bot: Some(self.id.clone()),
+            place: format!("{NAME}:{}", sighting.places[0]).parse()?,
+            author: sighting.user.to_owned(),
+            private: true,
+            administrator: true,
+            code,
+        };
+        let answer = match desk.admit.link(typed).await {
+            // Trying again would not help.
+            Err(error) if error.kind() != Kind::Unavailable => {
+                tracing::error!(bot = %self.config.name, %error, "a code could not be tried");
+                TRY_LATER.to_owned()
+            }
+            linked => linked?,
+        };
+        if settled.len() >= SETTLED {
+            settled.pop_front();
+        }
+        settled.push_back(sighting.message_id.to_owned());
+        drop(settled);
+        sighting.dropped(desk, DropReason::Consumed);
+        self.answer(sighting.user, answer);
+        Ok(())
+    }
+
+    /// Commits what was said together with who said it; answers whether there
+    /// is nobody to get it any more.
+    async fn commit(&self, desk: &Desk, user: &str, mut intake: Intake) -> Result<bool> {
+        self.directory.find(user).await?;
+        let name = Some(user.to_owned());
+        let chat = Chat { person: name.clone(), name, ..Chat::new(user, ChatKind::Dm) };
+        let new = self.directory.learn(&chat);
+        self.strangers.remove(user);
+        if new {
+            intake.chats.push(chat);
+        }
+        if !new && intake.entry.is_none() {
+            return Ok(false);
+        }
+        let taken = desk.store.take_in(&self.bot, vec![intake]).await.inspect_err(|_| {
+            // What could not be committed is new again.
+            if new {
+                self.directory.forget(|known| known.chat.chat_id == user);
+            }
+        })?;
+        Ok(taken.iter().any(|taken| taken.no_instance))
+    }
+
+    /// Keeps what cannot be read.
+    async fn set_aside(&self, desk: &Desk, plain: &[u8], why: &str) -> Result<()> {
+        tracing::warn!(bot = %self.config.name, why, "a callback went to quarantine");
+        self.pulse.count("quarantined");
+        let sealed = desk.seal.seal(&String::from_utf8_lossy(plain), &seal::quarantine(NAME, &self.id))?;
+        let (what, why) = ("callback".to_owned(), why.to_owned());
+        let quarantined = Some(NewQuarantined { what, why, sealed, at: clock::wall() });
+        desk.store.take_in(&self.bot, vec![Intake { quarantined, ..Intake::default() }]).await.map(drop)
+    }
+}
