@@ -11,6 +11,7 @@ mod opening;
 mod relay;
 mod server;
 pub mod telemetry;
+mod unanswered;
 
 pub use egress::EgressTimings;
 pub use manage::{AdminToken, Identity, KeyKeeper, Keyring, OidcIssuer, admin};

@@ -98,6 +98,6 @@ struct SealFor(Arc<Server>);
 impl Seal for SealFor {
     fn seal(&self, text: &str, bound_to: &str) -> Result<Vec<u8>> {
         let key: &Keyring = &self.0.options.master_key;
-        key.current().seal(&Secret::new(shortened(text)), bound_to)
+        key.seal_received(&Secret::new(shortened(text)), bound_to)
     }
 }

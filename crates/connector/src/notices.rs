@@ -44,6 +44,9 @@ pub struct Notices {
     pub away: Away,
     /// How.
     pub away_text: String,
+    /// What somebody is told whose command or press nobody has answered, shortly
+    /// before it can be answered in its place no more.
+    pub unanswered_text: String,
     /// What a place is told once where the bot answers nobody; `None`: nothing.
     pub hint: Option<String>,
     /// How long a message waits before its writer is told. Tests have less time.
@@ -56,6 +59,9 @@ impl Default for Notices {
             away: Away::default(),
             away_text: "Your agent is away at the moment. Your message is kept and will be answered \
                         when it is back."
+                .into(),
+            unanswered_text: "Your agent has not answered yet. If it does, the answer comes here as a new \
+                              message."
                 .into(),
             hint: None,
             away_after: AWAY_AFTER,

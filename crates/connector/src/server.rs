@@ -10,7 +10,9 @@ use crate::notices::{self, Hints, Notices};
 use crate::opening::{check_key, oauth_key};
 use crate::relay::{self, Registry};
 use crate::telemetry::Metrics;
+use crate::unanswered;
 use angelia_contract::descriptor::Descriptor;
+use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::GatewayRecord;
 use angelia_core::inbox::{Entry, InstanceId, Seq};
@@ -175,6 +177,7 @@ impl Server {
         tokio::spawn(Waker::run(self.clone()));
         tokio::spawn(upkeep(self.clone()));
         tokio::spawn(notices::watch(self.clone()));
+        tokio::spawn(unanswered::watch(self.clone()));
         self.listeners.start(self);
         Ok(())
     }
@@ -229,6 +232,12 @@ impl Server {
 
     pub(crate) fn platforms(&self) -> &[Arc<dyn Platform>] {
         &self.platforms
+    }
+
+    /// The position of a bot among the platforms, if it is configured.
+    pub(crate) fn position(&self, bot: &BotKey) -> Option<usize> {
+        let named = |it: &Arc<dyn Platform>| *it.platform() == *bot.platform && *it.id() == *bot.bot;
+        self.platforms.iter().position(named)
     }
 
     pub(crate) fn descriptors(&self) -> Vec<Descriptor> {

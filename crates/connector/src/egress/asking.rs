@@ -1,8 +1,10 @@
 //! Actions for chats that nobody here knows: the store is asked, then, within
-//! limits, the provider. What follows for the same chat waits behind them, so
-//! that the chat's order is kept.
+//! limits, the provider. Those that name a conversation are looked up in the
+//! vault. What follows for the same chat waits behind them, so that the chat's
+//! order is kept.
 
 use super::answer::{Reply, never_sent};
+use super::follow_up::{self, Found};
 use super::{decide_for, proceed};
 use crate::server::Server;
 use angelia_contract::action::Action;
@@ -12,6 +14,7 @@ use angelia_core::egress::{Lookups, Refusal, Target};
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::GatewayRecord;
 use angelia_core::inbox::InstanceId;
+use angelia_core::vault::chat_of;
 use futures_util::FutureExt;
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -83,7 +86,10 @@ impl Asking {
 }
 
 fn asked(waits: &Waiting) -> Option<Asked> {
-    let chat_id = waits.outbound.action.chat_id()?;
+    let chat_id = match &waits.outbound.action {
+        Action::FollowUp { session_key, .. } => chat_of(session_key)?,
+        other => other.chat_id()?,
+    };
     Some((waits.record.instance, chat_id.to_owned()))
 }
 
@@ -98,7 +104,9 @@ fn join(waiting: &mut HashMap<Asked, Vec<Waiting>>, asked: Asked, waits: Waiting
 
 fn size(waits: &Waiting) -> usize {
     match &waits.outbound.action {
-        Action::Send { content, .. } | Action::Edit { content, .. } => content.len(),
+        Action::Send { content, .. } | Action::Edit { content, .. } | Action::FollowUp { content, .. } => {
+            content.len()
+        }
         _ => 0,
     }
 }
@@ -106,14 +114,15 @@ fn size(waits: &Waiting) -> usize {
 /// Finds out where an action's chat is, and then decides about it and about
 /// what came for the same chat meanwhile.
 pub(super) fn ask(server: &Arc<Server>, waits: Waiting) {
-    let Some(asked) = asked(&waits) else { return waits.reply.decline(server) };
+    let Some(asked) = asked(&waits) else { return proceed(server, waits) };
     let server = server.clone();
     join(&mut server.egress.asking.waiting(), asked.clone(), waits);
     tokio::spawn(async move {
         while let Some(came) = server.egress.asking.next(&asked) {
             for waits in came {
                 match AssertUnwindSafe(find_out(&server, &waits)).catch_unwind().await {
-                    Ok(Ok(())) => proceed(&server, waits),
+                    Ok(Ok(None)) => proceed(&server, waits),
+                    Ok(Ok(Some(found))) => follow_up::perform(&server, waits, found),
                     // It is not known yet whose the chat is: nothing was sent, and it may be asked again.
                     _ => waits.reply.give(never_sent("it could not be found out where this chat is")),
                 }
@@ -122,16 +131,22 @@ pub(super) fn ask(server: &Arc<Server>, waits: Waiting) {
     });
 }
 
-/// Asks whoever may know, until it is known or nobody is left.
-async fn find_out(server: &Arc<Server>, waits: &Waiting) -> Result<()> {
-    let Some(target) = Target::of(&waits.outbound.action) else { return Ok(()) };
+/// Asks whoever may know, until it is known or nobody is left; tells what the
+/// vault has for one that names a conversation.
+async fn find_out(server: &Arc<Server>, waits: &Waiting) -> Result<Option<Found>> {
+    let Some(target) = Target::of(&waits.outbound.action) else {
+        return match decide_for(server, waits) {
+            Err(Refusal::InVault) => follow_up::find(server, waits).await,
+            _ => Ok(None),
+        };
+    };
     for bot in unknown_to(server, waits) {
         server.platforms()[bot].recall(&target).await?;
     }
     for bot in unknown_to(server, waits) {
         look_up(server, bot, &target, &waits.record).await?;
     }
-    Ok(())
+    Ok(None)
 }
 
 /// The bots that could still find out.

@@ -1,22 +1,20 @@
 //! Carrying one action to its provider: as often as needed, never doubly.
 
-use super::answer::{failed, never_sent, perhaps_sent};
-use super::count_declined;
+mod finish;
+
+use super::capability;
 use super::gate::{Permit, Slot};
-use super::hand::Hand;
-use super::lanes::{Lane, Owed};
+use super::hand::{Calling, Hand};
+use super::lanes::{Begun, Lane, Owed};
 use crate::server::Server;
-use crate::telemetry::Counter;
-use angelia_contract::action::ActionResult;
-use angelia_core::clock::{self, Mono};
-use angelia_core::egress::{ANSWER_WITHIN, ActionState, Dedupe};
-use angelia_core::store::ActionOutcome;
-use angelia_platforms::{Delivery, Outcome};
+use angelia_core::clock;
+use angelia_core::egress::{ANSWER_WITHIN, Dedupe, NO_CAPABILITY};
+use angelia_core::vault::{Capability, Way};
+use angelia_platforms::{Answer, Delivery, Earlier, Outcome};
 use futures_util::FutureExt;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -25,8 +23,10 @@ const LEAST_PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause after calls whose outcome is not known.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-const BRAKED: &str =
-    "the platform refused too many messages of this tenant in the last minute; nothing was sent";
+/// How soon an answer that somebody waits for asks for leave again, if the tenant is braked.
+const BRAKED_AGAIN: Duration = Duration::from_secs(5);
+
+const BRAKED: &str = "the platform refused too many messages of this tenant in the last minute";
 
 /// How an action ends.
 enum End {
@@ -60,7 +60,8 @@ enum Step {
 pub(super) async fn carry(server: &Arc<Server>, lane: &Lane, owed: Owed) {
     let progress = Arc::new(Hand::new(server.clone(), owed.errand.clone()));
     let news = server.egress.lanes.news(lane);
-    let begun_at = owed.begun_at;
+    let (begun, way) = (owed.begun, owed.uses.map(|it| it.way));
+    let cut_off = owed.resumed && owed.perhaps_sent;
     let mut courier = Courier {
         server,
         lane,
@@ -69,7 +70,9 @@ pub(super) async fn carry(server: &Arc<Server>, lane: &Lane, owed: Owed) {
         progress,
         why: String::new(),
         unknown: 0,
-        begun_at,
+        begun,
+        cut_off,
+        way,
         calling: None,
     };
     loop {
@@ -97,25 +100,13 @@ struct Courier<'a> {
     /// Calls whose outcome is not known.
     unknown: u32,
     /// When the provider was first called.
-    begun_at: Option<Mono>,
+    begun: Option<Begun>,
+    /// Whether an earlier process ended in the middle of it.
+    cut_off: bool,
+    /// How it answers; nothing once its capability is over.
+    way: Option<Way>,
     /// Held from the call to the note of its outcome.
     calling: Option<Calling<'a>>,
-}
-
-/// A provider call that a stopping server waits for.
-struct Calling<'a>(&'a Server);
-
-impl<'a> Calling<'a> {
-    fn begin(server: &'a Server) -> Self {
-        server.egress.under_way.fetch_add(1, Ordering::AcqRel);
-        Self(server)
-    }
-}
-
-impl Drop for Calling<'_> {
-    fn drop(&mut self) {
-        self.0.egress.under_way.fetch_sub(1, Ordering::AcqRel);
-    }
 }
 
 impl Courier<'_> {
@@ -130,17 +121,21 @@ impl Courier<'_> {
             Ok(leave) => leave,
             Err(step) => return step,
         };
+        let answer = match self.answer().await {
+            Ok(answer) => answer,
+            Err(step) => return step,
+        };
         self.calling = Some(Calling::begin(self.server));
-        if self.dedupe() != Dedupe::Yes && self.server.store.begin_action(self.owed.id).await.is_err() {
+        if self.is_noted() && self.server.store.begin_action(self.owed.id).await.is_err() {
             return self.store_fails();
         }
-        self.begun_at.get_or_insert_with(clock::mono);
+        self.begun.get_or_insert_with(|| Begun::ago(Duration::ZERO));
         // Asked once more: much may have changed while this waited.
         if let Some(end) = self.is_over() {
             return Step::End(end);
         }
         permit.made();
-        let outcome = self.call().await;
+        let outcome = self.call(answer).await;
         let own = self.owed.errand.platform(self.server).is_own();
         let withdrawn = self.progress.was_stopped();
         slot.over(matches!(outcome, Outcome::Refused { .. }) && !own && !withdrawn);
@@ -159,6 +154,9 @@ impl Courier<'_> {
             Some(End::Ambiguous(self.why.clone()))
         } else if self.server.is_stopping() {
             Some(End::Parked)
+        } else if self.owed.errand.is_follow_up() && self.owed.uses.is_none() {
+            // It was over in the moment it should have been claimed.
+            Some(End::Refused(NO_CAPABILITY.into()))
         } else if self.is_overtaken() {
             Some(End::Superseded)
         } else if clock::mono() >= self.owed.until {
@@ -170,29 +168,37 @@ impl Courier<'_> {
         }
     }
 
-    /// Waits until the tenant and the bot may call.
+    /// Waits until the tenant and the bot may call. Answers to interactions do not
+    /// take turns in their chat: the provider counts each for itself, and a crowd
+    /// that asked in one second must not wait for longer than it can be answered.
     async fn leave(&self) -> Result<(Slot, Permit), Step> {
         let (errand, egress) = (&self.owed.errand, &self.server.egress);
         let tenant = &errand.origin.tenant;
         let waiting = async {
             let slot = egress.brake.slot(tenant).await?;
-            Some((slot, errand.gate(self.server).turn_for(tenant, errand.paced(self.server)).await))
+            // What answers by a credential of its own is not counted with the chat's messages.
+            let paced = if self.way.is_none() { errand.paced(self.server) } else { None };
+            Some((slot, errand.gate(self.server).turn_for(tenant, paced).await))
         };
         let patience = self.owed.until.since(clock::mono());
         match self.unless_overtaken(tokio::time::timeout(patience, waiting)).await {
             Some(Ok(Some(leave))) => Ok(leave),
+            // It would leave somebody with "thinking…".
+            Some(Ok(None)) if self.way == Some(Way::Original) => Err(Step::Again(BRAKED_AGAIN)),
             Some(Ok(None)) => Err(Step::End(End::Braked)),
             Some(Err(_)) => Err(Step::End(End::Expired)),
             None => Err(Step::End(End::Superseded)),
         }
     }
 
-    async fn call(&self) -> Outcome {
+    async fn call(&self, answer: Option<Answer>) -> Outcome {
         let Owed { id, errand, until, .. } = &self.owed;
         let delivery = Delivery {
             id: *id,
             target: errand.target.clone(),
             action: errand.action.clone(),
+            answer,
+            earlier: self.earlier(),
             progress: self.progress.clone(),
         };
         // Whatever is begun in time gets as long as a gateway waits.
@@ -214,6 +220,11 @@ impl Courier<'_> {
                 Step::End(End::Ambiguous(format!("only a part was sent: {why}")))
             }
             Outcome::Refused { .. } if self.progress.was_stopped() => Step::End(End::Declined),
+            Outcome::Refused { why } if self.way == Some(Way::Original) => {
+                // What the same place does not take now it did not take before either.
+                self.owed.perhaps_sent = false;
+                Step::End(End::Refused(why))
+            }
             Outcome::Refused { why } => Step::End(End::Refused(why)),
             Outcome::Later { why, .. } if in_parts && !self.may_repeat() => {
                 Step::End(End::Ambiguous(format!("only a part was sent: {why}")))
@@ -224,6 +235,10 @@ impl Courier<'_> {
                 self.postpone().await;
                 Step::Again(after.max(LEAST_PAUSE))
             }
+            Outcome::Open { why } if in_parts => {
+                Step::End(End::Ambiguous(format!("only a part was sent: {why}")))
+            }
+            Outcome::Open { why } => Step::End(End::Ambiguous(why)),
             Outcome::Unknown { why } if !self.may_repeat() => Step::End(End::Ambiguous(why)),
             Outcome::Unknown { why } => {
                 self.why = why;
@@ -235,22 +250,73 @@ impl Courier<'_> {
         }
     }
 
+    /// What this call answers with. An answer whose capability is over is a
+    /// message like any other, unless it may be there already: a message would
+    /// be a second one.
+    async fn answer(&mut self) -> Result<Option<Answer>, Step> {
+        let Some(used) = self.owed.uses else { return Ok(None) };
+        let origin = &self.owed.errand.origin;
+        let is_meant = |it: &Capability| it.tenant == origin.tenant && it.instance == origin.instance;
+        let comes_first = self.server.egress.aside.is_before(used);
+        let answer = match comes_first {
+            true => Ok(None),
+            false => capability::open(self.server, used, is_meant).await,
+        };
+        let Ok(answer) = answer else { return Err(self.store_fails()) };
+        if answer.is_none() && self.may_be_out() {
+            let why = match self.progress.said_first() {
+                Some(_) => "only a part was sent: its interaction ended",
+                None => "its interaction ended before it was known whether it was answered",
+            };
+            return Err(Step::End(End::Ambiguous(why.into())));
+        }
+        if answer.is_none() && self.owed.errand.is_follow_up() && !comes_first {
+            return Err(Step::End(End::Refused(NO_CAPABILITY.into())));
+        }
+        let was_live = self.way.is_some();
+        self.way = answer.as_ref().map(|it| it.way);
+        match answer.is_none() && was_live {
+            // A message like any other waits for its chat like any other.
+            true => Err(Step::Again(Duration::ZERO)),
+            false => Ok(answer),
+        }
+    }
+
+    /// What earlier calls may have left at the provider.
+    fn earlier(&self) -> Earlier {
+        match (self.may_be_out(), self.cut_off) {
+            (false, _) => Earlier::Nothing,
+            (true, false) => Earlier::Perhaps,
+            (true, true) => Earlier::CutOff(self.since_begun()),
+        }
+    }
+
     fn dedupe(&self) -> Dedupe {
-        self.owed.errand.dedupe(self.server)
+        self.owed.errand.dedupe(self.server, self.way)
+    }
+
+    /// Whether the ledger is told before the provider is called. What answers an
+    /// interaction is always noted: should that end, it has to be known whether
+    /// a message may take its place.
+    fn is_noted(&self) -> bool {
+        self.owed.uses.is_some() || self.dedupe() != Dedupe::Yes
     }
 
     /// Whether giving it to the provider once more cannot say it twice.
     fn may_repeat(&self) -> bool {
-        let since_begun = self.begun_at.map_or(Duration::ZERO, |begun| clock::mono().since(begun));
-        self.dedupe().holds(since_begun)
+        self.dedupe().holds(self.since_begun())
+    }
+
+    fn since_begun(&self) -> Duration {
+        self.begun.map_or(Duration::ZERO, Begun::elapsed)
     }
 
     /// Notes that the provider has nothing of it, unless an earlier call left something there.
     async fn postpone(&mut self) {
-        if self.dedupe() == Dedupe::Yes || self.may_be_out() {
+        if !self.is_noted() || self.may_be_out() {
             return;
         }
-        self.begun_at = None;
+        self.begun = None;
         // Should this fail, a crash shows it as ambiguous, which is no harm.
         let _ = self.server.store.postpone_action(self.owed.id).await;
     }
@@ -274,96 +340,8 @@ impl Courier<'_> {
         }
     }
 
-    /// Answers and writes down how it ended. That nothing was sent is told
-    /// only when it is durable: a restart would send it after all.
-    async fn finish(&self, end: End) {
-        let reply = &self.owed.errand.reply;
-        match end {
-            End::Sent { message_id, recorded } => {
-                reply.give(ActionResult::sent(&message_id));
-                if !recorded {
-                    self.record(ActionState::Sent, Some(message_id), None).await;
-                }
-            }
-            End::Superseded => {
-                let message_id = self.owed.errand.edits().unwrap_or_default();
-                reply.give(ActionResult::sent(message_id));
-                // One that was marked while it waited is counted already.
-                if !self.owed.superseded {
-                    self.server.metrics.count(Counter::OutboundSuperseded);
-                }
-                self.record(ActionState::Superseded, Some(message_id.to_owned()), None).await;
-            }
-            End::Ambiguous(why) => self.leave_open(&why).await,
-            End::Parked if self.may_be_out() => {}
-            End::Parked => drop(self.server.store.postpone_action(self.owed.id).await),
-            End::Declined => {
-                count_declined(self.server);
-                if self.is_unsure() {
-                    let why =
-                        "its sender may not write there any more; it may have been sent before a restart";
-                    self.record(ActionState::Ambiguous, None, Some(why.to_owned())).await;
-                    return reply.give(ActionResult::declined("relay"));
-                }
-                self.fail("its sender may not write there any more", ActionResult::declined("relay")).await;
-            }
-            End::Expired => self.expire().await,
-            End::Refused(why) if self.may_be_out() => self.leave_open(&why).await,
-            End::Refused(why) => self.fail(&why, failed(&why)).await,
-            End::Braked if self.may_be_out() => self.leave_open(BRAKED).await,
-            End::Braked => self.fail(BRAKED, never_sent(BRAKED)).await,
-        }
-    }
-
-    async fn expire(&self) {
-        let reason = if self.why.is_empty() { "its turn did not come" } else { &self.why };
-        let why = format!("it could not be sent in the time it is kept for: {reason}");
-        if self.may_be_out() || self.is_unsure() {
-            return self.leave_open(&why).await;
-        }
-        self.server.metrics.count(Counter::OutboundExpired);
-        self.fail(&why, never_sent(&why)).await;
-    }
-
-    /// What a provider that dedupes was given before a crash was not written down.
-    fn is_unsure(&self) -> bool {
-        self.owed.resumed && self.dedupe() == Dedupe::Yes
-    }
-
     /// Whether some of it may be at the provider.
     fn may_be_out(&self) -> bool {
         self.owed.perhaps_sent || self.progress.said_first().is_some()
-    }
-
-    async fn fail(&self, why: &str, answer: ActionResult) {
-        let state = if self.may_be_out() { ActionState::Ambiguous } else { ActionState::Failed };
-        let first_part = self.progress.said_first().cloned();
-        if self.record(state, first_part, Some(why.to_owned())).await {
-            self.owed.errand.reply.give(answer);
-        }
-    }
-
-    async fn leave_open(&self, why: &str) {
-        self.server.metrics.count(Counter::OutboundAmbiguous);
-        self.owed.errand.reply.give(perhaps_sent(why));
-        let first_part = self.progress.said_first().cloned();
-        self.record(ActionState::Ambiguous, first_part, Some(why.to_owned())).await;
-    }
-
-    /// Writes the end into the ledger, as long as that takes; `false` if it was in vain.
-    async fn record(&self, state: ActionState, message_id: Option<String>, error: Option<String>) -> bool {
-        let timings = self.server.egress.timings;
-        let until: Mono = clock::mono() + timings.queued_for;
-        let outcome = ActionOutcome { state, message_id, error };
-        loop {
-            match self.server.store.finish_action(self.owed.id, outcome.clone()).await {
-                Ok(()) => return true,
-                Err(_) if clock::mono() < until => tokio::time::sleep(timings.again).await,
-                Err(error) => {
-                    tracing::error!(action = self.owed.id.0, %error, "the end of an action is not in the ledger");
-                    return false;
-                }
-            }
-        }
     }
 }

@@ -1,6 +1,7 @@
 //! An action on its way: whose it is, where it goes, who waits for its answer.
 
 use super::answer::Reply;
+use super::capability::Claims;
 use super::gate::{Gate, Paced};
 use super::lanes::Lane;
 use crate::server::Server;
@@ -11,12 +12,16 @@ use angelia_core::error::Result;
 use angelia_core::identity::GatewayRecord;
 use angelia_core::inbox::InstanceId;
 use angelia_core::store::NewAction;
+use angelia_core::vault::Way;
 use angelia_platforms::{Platform, Reach};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// What gateways write behind a text that is not complete yet.
 const GROWS_ON: char = '▉';
+
+/// How the ledger names what was asked for as a `follow_up`; its body is a `send`.
+pub(super) const FOLLOW_UP: &str = "follow_up";
 
 /// Longest time for which everything a bot does is held back at once: what one
 /// chat brought about must not silence the others for hours. Then it is tried.
@@ -59,6 +64,8 @@ pub(super) struct Errand {
     pub(super) bot: usize,
     pub(super) target: Target,
     pub(super) action: Action,
+    /// What it may answer with.
+    pub(super) claims: Claims,
     pub(super) reply: Reply,
 }
 
@@ -123,9 +130,14 @@ impl Errand {
         }
     }
 
-    /// Whether its provider recognises it, given twice.
-    pub(super) fn dedupe(&self, server: &Server) -> Dedupe {
-        self.platform(server).dedupe(&self.action)
+    /// Whether its provider recognises it, given twice, if it answers in that way.
+    pub(super) fn dedupe(&self, server: &Server, way: Option<Way>) -> Dedupe {
+        self.platform(server).dedupe(&self.action, way)
+    }
+
+    /// Whether it was asked for as a `follow_up`, which nothing takes the place of.
+    pub(super) fn is_follow_up(&self) -> bool {
+        matches!(self.claims, Claims::Named(_))
     }
 
     /// The message that this edits.
@@ -161,16 +173,20 @@ impl Errand {
             Action::Send { reply_to, .. } => reply_to.clone(),
             _ => None,
         };
+        let op = if self.is_follow_up() { FOLLOW_UP } else { self.action.op() };
+        // The connector's own chats keep nobody waiting behind a capability.
+        let claims = if platform.is_own() { Claims::Nothing } else { self.claims };
         NewAction {
             tenant: self.origin.tenant.clone(),
             instance: self.origin.instance,
             platform: platform.platform().to_owned(),
             bot: platform.id().to_owned(),
             chat_id: self.target.chat_id.clone(),
-            op: self.action.op().to_owned(),
+            op: op.to_owned(),
             reply_to,
             // Made of strings and maps of strings: it can always be written.
             body: serde_json::to_vec(&self.action).unwrap_or_default(),
+            answering: claims.answering(&self.action, platform.chat_key(&self.target)),
             received_at: clock::wall(),
         }
     }

@@ -1,4 +1,4 @@
-//! How a platform that works on a delivery asks, and tells how far it is.
+//! A delivery under way: what a platform that works on it asks, and tells how far it is.
 
 use super::errand::Errand;
 use crate::server::Server;
@@ -8,6 +8,22 @@ use futures_util::future::BoxFuture;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+
+/// A provider call that a stopping server waits for.
+pub(super) struct Calling<'a>(&'a Server);
+
+impl<'a> Calling<'a> {
+    pub(super) fn begin(server: &'a Server) -> Self {
+        server.egress.under_way.fetch_add(1, Ordering::AcqRel);
+        Self(server)
+    }
+}
+
+impl Drop for Calling<'_> {
+    fn drop(&mut self) {
+        self.0.egress.under_way.fetch_sub(1, Ordering::AcqRel);
+    }
+}
 
 /// What a platform holds of us while it works on a delivery.
 pub(super) struct Hand {

@@ -7,20 +7,22 @@
 
 use super::answer::never_sent;
 use super::errand::Errand;
-use super::{deliver, light};
+use super::{aside, light};
 use crate::server::Server;
 use crate::telemetry::Counter;
 use angelia_contract::action::ActionResult;
-use angelia_core::clock::{self, Mono};
-use angelia_core::egress::ActionState;
+use angelia_core::clock::{self, Mono, UnixMillis};
+use angelia_core::egress::{ANSWER_WITHIN, ActionState};
 use angelia_core::fail;
 use angelia_core::inbox::InstanceId;
-use angelia_core::store::{ActionId, ActionOutcome};
+use angelia_core::store::{Accepted, ActionId, ActionOutcome};
+use angelia_core::vault::{LIVES_FOR, Use, Way};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use std::collections::{HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::Notify;
 
 /// Actions that may wait for one chat. Sockets wait for their answers, so only
@@ -48,14 +50,16 @@ pub(super) struct Lane {
 pub(super) struct Owed {
     pub(super) id: ActionId,
     pub(super) errand: Arc<Errand>,
+    /// What it answers with.
+    pub(super) uses: Option<Use>,
     /// How long it is tried for.
     pub(super) until: Mono,
     /// Whether it was found in the ledger at start.
     pub(super) resumed: bool,
     /// Whether an earlier call may have written it.
     pub(super) perhaps_sent: bool,
-    /// When an earlier process first called the provider, on this one's clock.
-    pub(super) begun_at: Option<Mono>,
+    /// When an earlier process first called the provider.
+    pub(super) begun: Option<Begun>,
     /// Whether a newer edit took its place.
     pub(super) superseded: bool,
     /// What it holds of its instance's share; nothing reads it.
@@ -63,9 +67,42 @@ pub(super) struct Owed {
 }
 
 impl Owed {
-    pub(super) fn new(id: ActionId, errand: Arc<Errand>, until: Mono) -> Self {
+    pub(super) fn new(accepted: Accepted, errand: Arc<Errand>, until: Mono) -> Self {
+        let Accepted { id, uses, uses_until } = accepted;
+        let until = until.max(takes_place_until(uses, uses_until));
         let (resumed, perhaps_sent, superseded) = (false, false, false);
-        Self { id, errand, until, resumed, perhaps_sent, begun_at: None, superseded, _room: None }
+        Self { id, errand, uses, until, resumed, perhaps_sent, begun: None, superseded, _room: None }
+    }
+}
+
+/// How long what takes the place of "thinking…" is tried for at least: given up
+/// sooner, that would stay there. After the end it is given to the chat.
+fn takes_place_until(uses: Option<Use>, until: Option<UnixMillis>) -> Mono {
+    let now = clock::mono();
+    let lasts = until.and_then(|end| u64::try_from(end.0 - clock::wall().0).ok());
+    match (uses, lasts) {
+        (Some(Use { way: Way::Original, .. }), Some(lasts)) => {
+            now + Duration::from_millis(lasts).min(LIVES_FOR) + ANSWER_WITHIN
+        }
+        _ => now,
+    }
+}
+
+/// When a provider was first called, also by a process whose clock is gone.
+#[derive(Clone, Copy)]
+pub(super) struct Begun {
+    at: Mono,
+    before: Duration,
+}
+
+impl Begun {
+    /// So long ago.
+    pub(super) fn ago(before: Duration) -> Self {
+        Self { at: clock::mono(), before }
+    }
+
+    pub(super) fn elapsed(self) -> Duration {
+        clock::mono().since(self.at).saturating_add(self.before)
     }
 }
 
@@ -259,15 +296,15 @@ async fn accept_batch(server: &Arc<Server>, lane: &Lane, batch: Vec<Arrived>) {
         true => Ok(Vec::new()),
         false => server.store.accept_actions(entries).await,
     };
-    let Ok(ids) = accepted else {
+    let Ok(accepted) = accepted else {
         let why = "the connector's store does not commit; nothing was sent";
         batch.iter().for_each(|(errand, _)| errand.reply.give(never_sent(why)));
         return;
     };
-    ids.iter().for_each(|_| fail::point("action_accepted"));
-    let (until, mut ids) = (clock::mono() + server.egress.timings.queued_for, ids.into_iter());
+    accepted.iter().for_each(|_| fail::point("action_accepted"));
+    let (until, mut accepted) = (clock::mono() + server.egress.timings.queued_for, accepted.into_iter());
     let work = batch.into_iter().filter_map(|(errand, room)| match errand.is_owed() {
-        true => Some(Work::Owed(Owed { _room: Some(room), ..Owed::new(ids.next()?, errand, until) })),
+        true => Some(Work::Owed(Owed { _room: Some(room), ..Owed::new(accepted.next()?, errand, until) })),
         false => Some(Work::Typing(errand)),
     });
     let (overtaken, start) = server.egress.lanes.ready(lane, work.collect());
@@ -305,7 +342,7 @@ pub(super) async fn perform(server: Arc<Server>, lane: Lane) {
     while let Some(work) = server.egress.lanes.next(&lane) {
         let done = async {
             match work {
-                Work::Owed(owed) => deliver::carry(&server, &lane, owed).await,
+                Work::Owed(owed) => aside::carry(&server, &lane, owed).await,
                 Work::Typing(errand) => light::show_typing(&server, &errand).await,
             }
         };

@@ -6,15 +6,19 @@
 //! (docs/decisions/0011).
 
 mod answer;
+mod aside;
 mod asking;
+mod capability;
 mod deliver;
 mod errand;
+mod follow_up;
 mod gate;
 mod hand;
 mod lanes;
 mod light;
 mod resume;
 
+pub(crate) use capability::open;
 pub(crate) use resume::resume;
 
 use crate::relay::Mailbox;
@@ -22,11 +26,13 @@ use crate::server::Server;
 use crate::telemetry::Counter;
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::frame::Outbound;
-use angelia_core::egress::{Goal, QUEUED_FOR, Refusal, Sender, Target, decide};
+use angelia_core::egress::{Goal, NO_CAPABILITY, QUEUED_FOR, Refusal, Sender, Target, decide};
 use angelia_core::identity::GatewayRecord;
 use angelia_platforms::Platform;
 use answer::Reply;
+use aside::Aside;
 use asking::{Asking, Waiting};
+use capability::Claims;
 use errand::{Errand, Origin};
 use gate::{Brake, Gate};
 use lanes::Lanes;
@@ -43,11 +49,13 @@ pub struct EgressTimings {
     /// The pause after a store that did not commit, and the first one after a
     /// provider whose answer is not known.
     pub again: Duration,
+    /// How long a chat waits for an answer that takes a place of its own.
+    pub aside: Duration,
 }
 
 impl Default for EgressTimings {
     fn default() -> Self {
-        Self { queued_for: QUEUED_FOR, again: Duration::from_secs(1) }
+        Self { queued_for: QUEUED_FOR, again: Duration::from_secs(1), aside: Duration::from_secs(10) }
     }
 }
 
@@ -58,6 +66,7 @@ pub(crate) struct Egress {
     gates: Vec<Gate>,
     brake: Arc<Brake>,
     asking: Asking,
+    aside: Arc<Aside>,
     timings: EgressTimings,
     /// Provider calls whose outcome is not written down yet.
     under_way: AtomicUsize,
@@ -71,6 +80,7 @@ impl Egress {
             gates,
             brake: Arc::default(),
             asking: Asking::default(),
+            aside: Arc::default(),
             timings,
             under_way: AtomicUsize::new(0),
         }
@@ -97,7 +107,7 @@ pub(crate) fn submit(
     let waits = Waiting { record: record.clone(), reply, outbound };
     let Some(waits) = server.egress.asking.behind(waits) else { return };
     match decide_for(server, &waits) {
-        Err(Refusal::Unknown(_)) => asking::ask(server, waits),
+        Err(Refusal::Unknown(_) | Refusal::InVault) => asking::ask(server, waits),
         _ => proceed(server, waits),
     }
 }
@@ -115,14 +125,15 @@ fn proceed(server: &Arc<Server>, waits: Waiting) {
     let goal = match goal {
         Ok(goal) => goal,
         Err(Refusal::Declined | Refusal::Unknown(_)) => return reply.decline(server),
+        Err(Refusal::InVault) => return reply.give(answer::failed(NO_CAPABILITY)),
         Err(Refusal::Unusable(why)) => return reply.give(ActionResult::failed(why)),
     };
     let origin = Origin::of(&record);
     if origin.is_revoked(server) {
         return reply.decline(server);
     }
-    let errand = Errand { origin, bot: goal.bot, target: goal.target, action: outbound.action, reply };
-    let errand = Arc::new(errand);
+    let (Goal { bot, target }, action) = (goal, outbound.action);
+    let errand = Arc::new(Errand { origin, bot, target, action, claims: Claims::Fitting, reply });
     match errand.action {
         Action::Send { .. } | Action::Edit { .. } => lanes::enter(server, errand),
         Action::Typing { .. } => light::typing(server, errand),
@@ -155,7 +166,9 @@ pub(crate) fn say(
     };
     // The gateway may be replaced before this is sent; the instance remains.
     let origin = Origin { gateway_id: None, ..Origin::of(record) };
-    lanes::enter(server, Arc::new(Errand { origin, bot, target, action, reply: Reply::default() }));
+    // Whoever waits for the agent is not answered by this.
+    let (claims, reply) = (Claims::Nothing, Reply::default());
+    lanes::enter(server, Arc::new(Errand { origin, bot, target, action, claims, reply }));
 }
 
 /// Counts a target that the sender may not write to.

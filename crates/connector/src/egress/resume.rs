@@ -1,14 +1,16 @@
 //! Performing what a crash left unfinished, each chat in its order.
 
 use super::answer::Reply;
-use super::errand::{Errand, Origin};
-use super::lanes::{self, Owed, Work};
+use super::capability::Claims;
+use super::errand::{Errand, FOLLOW_UP, Origin};
+use super::lanes::{self, Begun, Owed, Work};
 use crate::server::Server;
 use angelia_contract::action::Action;
 use angelia_core::clock::{self, UnixMillis};
-use angelia_core::egress::{ActionState, Resume, Target, after_crash};
+use angelia_core::directory::BotKey;
+use angelia_core::egress::{ActionState, NO_CAPABILITY, Resume, Target, after_crash};
 use angelia_core::error::Result;
-use angelia_core::store::{ActionOutcome, StoredAction};
+use angelia_core::store::{Accepted, ActionOutcome, StoredAction};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,11 +48,7 @@ pub(crate) async fn resume(server: &Arc<Server>) -> Result<()> {
 /// An action as it goes on from here, or how it ends.
 fn take_up(server: &Server, stored: &StoredAction) -> Result<Owed, ActionOutcome> {
     let end = |state, why: &str| ActionOutcome { state, message_id: None, error: Some(why.to_owned()) };
-    let named = |bot: &Arc<dyn angelia_platforms::Platform>| {
-        bot.platform() == stored.action.platform && bot.id() == stored.action.bot
-    };
-    let bot = server.platforms().iter().position(named);
-    let Some(bot) = bot else {
+    let Some(bot) = server.position(&BotKey::new(&stored.action.platform, &stored.action.bot)) else {
         // It cannot be asked what it has.
         return Err(match stored.state {
             ActionState::Sending => end(ActionState::Ambiguous, STOPPED_WHILE_SENDING),
@@ -62,19 +60,26 @@ fn take_up(server: &Server, stored: &StoredAction) -> Result<Owed, ActionOutcome
     else {
         return Err(end(ActionState::Failed, "it cannot be read"));
     };
+    // What it claimed when it was accepted stays claimed.
+    let claims = match (stored.action.op == FOLLOW_UP, stored.uses) {
+        (false, _) => Claims::Nothing,
+        (true, Some(used)) => Claims::Named(used.capability),
+        (true, None) => return Err(end(ActionState::Failed, NO_CAPABILITY)),
+    };
     let since_begun = stored.begun_at.map_or(Duration::MAX, age);
-    let dedupe = server.platforms()[bot].dedupe(&action);
+    let dedupe = server.platforms()[bot].dedupe(&action, stored.uses.map(|it| it.way));
     if after_crash(stored.state, dedupe, since_begun) == Resume::ShowAmbiguous {
         return Err(end(ActionState::Ambiguous, STOPPED_WHILE_SENDING));
     }
     let origin =
         Origin { tenant: stored.action.tenant.clone(), instance: stored.action.instance, gateway_id: None };
-    let errand = Errand { origin, bot, target, action, reply: Reply::default() };
+    let errand = Errand { origin, bot, target, action, claims, reply: Reply::default() };
     let left = server.egress.timings.queued_for.saturating_sub(age(stored.action.received_at));
     let until = clock::mono() + left;
     let perhaps_sent = stored.state == ActionState::Sending;
-    let begun_at = stored.begun_at.map(|at| clock::mono().before(age(at)));
-    Ok(Owed { resumed: true, perhaps_sent, begun_at, ..Owed::new(stored.id, Arc::new(errand), until) })
+    let begun = stored.begun_at.map(|at| Begun::ago(age(at)));
+    let accepted = Accepted { id: stored.id, uses: stored.uses, uses_until: stored.uses_until };
+    Ok(Owed { resumed: true, perhaps_sent, begun, ..Owed::new(accepted, Arc::new(errand), until) })
 }
 
 /// How long ago something was, by the wall clock.

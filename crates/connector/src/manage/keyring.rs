@@ -5,6 +5,7 @@ use angelia_core::error::{Error, Result};
 use angelia_core::seal::MasterKey;
 use angelia_core::secret::Secret;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// Where the master key is kept between starts. The process knows; the server does not.
@@ -24,13 +25,24 @@ pub trait KeyKeeper: Send + Sync {
 /// The master key in use.
 pub struct Keyring {
     current: RwLock<Arc<MasterKey>>,
+    /// Whether bots have to wait with what they would seal.
+    held: AtomicBool,
     pub(super) keeper: Box<dyn KeyKeeper>,
+}
+
+/// Held while bots seal nothing.
+pub(super) struct Hold<'a>(&'a Keyring);
+
+impl Drop for Hold<'_> {
+    fn drop(&mut self) {
+        self.0.held.store(false, Ordering::Release);
+    }
 }
 
 impl Keyring {
     /// Begins with `key`.
     pub fn new(key: MasterKey, keeper: Box<dyn KeyKeeper>) -> Self {
-        Self { current: RwLock::new(Arc::new(key)), keeper }
+        Self { current: RwLock::new(Arc::new(key)), held: AtomicBool::new(false), keeper }
     }
 
     /// The key in use now. Whoever stores what they seal with it holds the
@@ -38,6 +50,20 @@ impl Keyring {
     /// change of keys and stored after it would never open again.
     pub fn current(&self) -> Arc<MasterKey> {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Has bots seal nothing for a moment, so that a change of keys comes to an end.
+    pub(super) fn hold(&self) -> Hold<'_> {
+        self.held.store(true, Ordering::Release);
+        Hold(self)
+    }
+
+    /// Seals what a bot received. A change of keys may be in the way.
+    pub(crate) fn seal_received(&self, secret: &Secret, bound_to: &str) -> Result<Vec<u8>> {
+        match self.held.load(Ordering::Acquire) {
+            true => Err(Error::unavailable("the master key is being changed; try again")),
+            false => self.current().seal(secret, bound_to),
+        }
     }
 
     pub(super) fn replace(&self, key: MasterKey) {

@@ -22,12 +22,17 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 #[cfg(doc)]
 use super::KeyKeeper;
 
 /// What the bindings of quarantined updates begin with.
 const QUARANTINE: &str = "quarantine/";
+/// How often sealing everything anew is begun, and the pause in between: what was
+/// sealed meanwhile is committed within it.
+const RESEAL_TRIES: u32 = 40;
+const RESEAL_PAUSE: Duration = Duration::from_millis(50);
 const PURGE: &str = "; angelia bot quarantine purge throws such updates away";
 
 /// Opens everything that is sealed, and tells how much there is of what.
@@ -81,13 +86,7 @@ async fn change_key(server: &Server, file: Option<PathBuf>) -> Result<Value> {
     if next.id() == old.id() {
         return Err(Error::conflict(format!("the key {} is in use already", old.id())));
     }
-    let values = server.store.sealed_values().await?;
-    let resealed: Vec<Resealed> =
-        values.into_iter().map(|value| reseal(&old, &next, value)).collect::<Result<_>>()?;
-    let count = resealed.len();
-    keys.keeper.stage(&next)?;
-    fail::point("key_staged");
-    let erased = server.store.reseal(resealed, &next.id(), &Actor::operator()).await?;
+    let (count, erased) = reseal_all(server, &old, &next).await?;
     fail::point("key_resealed");
     let (old_id, new_id) = (old.id(), next.id());
     keys.replace(next);
@@ -104,6 +103,29 @@ async fn change_key(server: &Server, file: Option<PathBuf>) -> Result<Value> {
         "old_erased": erased,
         "next_step": next_step,
     }))
+}
+
+/// Seals everything anew. What bots receive meanwhile is sealed too, so they are
+/// held back for a moment if it does not come to an end otherwise.
+async fn reseal_all(server: &Server, old: &MasterKey, next: &MasterKey) -> Result<(usize, bool)> {
+    let keys = &server.options.master_key;
+    let mut hold = None;
+    for tries in 1..=RESEAL_TRIES {
+        let values = server.store.sealed_values().await?;
+        let resealed: Vec<Resealed> =
+            values.into_iter().map(|value| reseal(old, next, value)).collect::<Result<_>>()?;
+        let count = resealed.len();
+        keys.keeper.stage(next)?;
+        fail::point("key_staged");
+        match server.store.reseal(resealed, &next.id(), &Actor::operator()).await {
+            Err(error) if error.kind() == Kind::Conflict && tries < RESEAL_TRIES => {
+                hold.get_or_insert_with(|| keys.hold());
+                tokio::time::sleep(RESEAL_PAUSE).await;
+            }
+            done => return done.map(|erased| (count, erased)),
+        }
+    }
+    Err(Error::internal("the change of keys came to no end"))
 }
 
 fn reseal(old: &MasterKey, next: &MasterKey, value: SealedValue) -> Result<Resealed> {

@@ -34,6 +34,8 @@ const MAX_WRITE_BUFFER: usize = 2 * 1024 * 1024;
 const REVOKED_HOLD: Duration = Duration::from_secs(3);
 /// The Rust half of the contract, which acts on interrupts.
 const RUST_HALF: &str = "angelia-gateway/";
+/// The library of every published gateway, behind the Python it runs on.
+const PUBLISHED: (&str, &str) = ("Python/3.", " websockets/");
 
 /// Handles the upgrade.
 pub(crate) async fn upgrade(
@@ -126,9 +128,17 @@ fn admit(
     server.metrics.count(Counter::Upgrades);
     let agent = headers.get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let rust_half = agent.starts_with(RUST_HALF);
-    let profile = PeerProfile { interrupts: rust_half, parks: !rust_half };
+    let loses_forwards = is_published(agent);
+    let profile = PeerProfile { interrupts: rust_half, parks: !rust_half, loses_forwards };
     let session = Session::new(server, record, profile);
     socket.on_upgrade(move |socket| session.run(socket))
+}
+
+/// Whether this is how published gateways dial: `Python/3.11 websockets/15.0.1`.
+fn is_published(agent: &str) -> bool {
+    let (python, library) = PUBLISHED;
+    let version = agent.strip_prefix(python).and_then(|rest| rest.split_once(library));
+    version.is_some_and(|(minor, _)| minor.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 async fn turn_away(mut socket: axum::extract::ws::WebSocket) {
@@ -140,4 +150,28 @@ async fn turn_away(mut socket: axum::extract::ws::WebSocket) {
 fn unavailable(why: &str, seconds: u64) -> Response {
     let retry = [(RETRY_AFTER, seconds.to_string())];
     (StatusCode::SERVICE_UNAVAILABLE, retry, Json(json!({ "error": why }))).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn published_gateways_are_told_by_their_library() {
+        for agent in
+            ["Python/3.11 websockets/15.0.1", "Python/3.9 websockets/13.1", "Python/3.14 websockets/16"]
+        {
+            assert!(is_published(agent), "{agent}");
+        }
+        for agent in [
+            "",
+            "angelia-gateway/0.1",
+            "Python/3.11 aiohttp/3.9",
+            "websockets/15",
+            "test",
+            "Python/3.x websockets/1",
+        ] {
+            assert!(!is_published(agent), "{agent}");
+        }
+    }
 }

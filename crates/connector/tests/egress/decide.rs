@@ -348,7 +348,7 @@ fn check(asked: &Asked, list: &List, table: &Routes, bots: &[Arc<dyn Bot>]) -> R
             prop_assert_eq!(target.chat_id.as_str(), CHATS[asked.chat].0);
             Ok(true)
         }
-        (Ok(None), Err(Refusal::Declined)) | (Err(()), Err(Refusal::Unusable(_))) => Ok(false),
+        (Ok(None), Err(Refusal::Declined)) | (Err(()), Err(Refusal::InVault)) => Ok(false),
         (model, decision) => Err(TestCaseError::fail(format!("{model:?}, but {decision:?}: {asked:?}"))),
     }
 }

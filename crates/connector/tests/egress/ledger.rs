@@ -200,20 +200,20 @@ async fn a_server_that_stops_ends_what_it_began_and_begins_nothing() {
 }
 
 /// A server whose process ends without a word.
-struct Crashing {
+pub(crate) struct Crashing {
     server: Runtime,
-    client: Runtime,
-    world: World,
+    pub(crate) client: Runtime,
+    pub(crate) world: World,
 }
 
 impl Crashing {
-    fn start(folder: &Path, platform: Arc<Scripted>, timings: EgressTimings) -> Self {
+    pub(crate) fn start(folder: &Path, platform: Arc<Scripted>, timings: EgressTimings) -> Self {
         let (server, client) = (Runtime::new().unwrap(), Runtime::new().unwrap());
         let world = server.block_on(World::open(folder, platform, timings));
         Self { server, client, world }
     }
 
-    fn first_gateway(&self) -> (Credentials, Agent) {
+    pub(crate) fn first_gateway(&self) -> (Credentials, Agent) {
         self.client.block_on(async {
             let credentials = self.world.gateway("acme", "gw").await;
             let agent = self.world.join(&credentials).await;
@@ -221,7 +221,7 @@ impl Crashing {
         })
     }
 
-    fn crash(self, agent: Agent) {
+    pub(crate) fn crash(self, agent: Agent) {
         let Self { server, client, world } = self;
         server.shutdown_timeout(Duration::from_secs(5));
         client.block_on(async { drop((agent, world)) });

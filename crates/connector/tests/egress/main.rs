@@ -4,11 +4,17 @@
 #![allow(clippy::unwrap_used, reason = "tests: a failed expectation is a panic")]
 
 mod asking;
+mod capability;
 mod decide;
+mod follow_up;
+mod interleaved;
 mod lanes;
 mod ledger;
 mod paces;
 mod platform;
+mod rendering;
 mod rights;
 mod shares;
+mod unanswered;
+mod vault;
 mod world;

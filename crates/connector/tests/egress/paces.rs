@@ -2,6 +2,7 @@
 //! "not now" is left alone.
 
 use super::platform::{Scripted, later_for, unknown};
+use super::vault::{asks, reply};
 use super::world::{World, edit, send};
 use angelia_core::egress::{Dedupe, Rate};
 use angelia_platforms::Reach;
@@ -32,6 +33,24 @@ async fn one_chat_does_not_hurry_and_others_do_not_wait() {
         start.elapsed() >= Duration::from_millis(990),
         "two at once, then five a second: {:?}",
         start.elapsed()
+    );
+}
+
+/// Everybody in a chat may have asked in the same second, and their time runs out.
+#[tokio::test]
+async fn answers_to_interactions_do_not_take_turns_in_their_chat() {
+    let platform = Scripted::new(Dedupe::Yes);
+    *platform.chat_rate.lock().unwrap() = Some(Rate { calls: 1, per: Duration::from_secs(3600), burst: 1 });
+    let world = World::new(platform.clone()).await;
+    let mut agent = world.agent().await;
+    for n in 0..5 {
+        world.take(&asks(&format!("i{n}"), "ann")).await;
+        assert_eq!(agent.asked(reply("x-lab", "yes", &format!("i{n}"))).await["success"], true);
+    }
+    assert_eq!(
+        agent.asked(send("x-lab", "a message")).await["success"],
+        true,
+        "and they took nothing from it"
     );
 }
 

@@ -3,8 +3,11 @@
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
 use angelia_core::egress::{Bot, Dedupe, Rate, Target, Whereabouts};
+use angelia_core::error::Error;
+use angelia_core::inbox::Rendering;
 use angelia_core::store::Later;
-use angelia_platforms::{Delivery, Outcome, Platform, Reach};
+use angelia_core::vault::Way;
+use angelia_platforms::{Answer, Delivery, Earlier, Outcome, Platform, Reach};
 use futures_util::future::BoxFuture;
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -37,6 +40,20 @@ pub(crate) struct Call {
     pub(crate) text: String,
     /// What the ledger said of it on disk in that moment.
     pub(crate) state: String,
+    /// How and with which credential it answered.
+    pub(crate) answer: Option<(Way, String)>,
+    /// What it was told of earlier calls.
+    pub(crate) earlier: Earlier,
+    /// Whether the provider took it.
+    pub(crate) taken: bool,
+}
+
+/// What somebody who waits was told by the connector itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(crate) way: Way,
+    pub(crate) credential: String,
+    pub(crate) text: String,
 }
 
 /// The provider. Without a script it takes everything.
@@ -52,6 +69,10 @@ pub(crate) struct Scripted {
     /// What it does when the script is over.
     pub(crate) always: Mutex<Option<Outcome>>,
     calls: Mutex<Vec<Call>>,
+    pub(crate) rendering: Mutex<Rendering>,
+    /// How the next attempts to tell somebody who waits fail.
+    pub(crate) tell_fails: Mutex<VecDeque<Error>>,
+    pub(crate) told: Mutex<Vec<Told>>,
     pub(crate) ledger: OnceLock<PathBuf>,
 }
 
@@ -69,6 +90,10 @@ pub(crate) fn later(after: Duration) -> Outcome {
 
 pub(crate) fn later_for(reach: Reach, after: Duration) -> Outcome {
     Outcome::Later { after, reach, why: "too many requests".into() }
+}
+
+pub(crate) fn open() -> Outcome {
+    Outcome::Open { why: "the interaction is over".into() }
 }
 
 pub(crate) fn unknown() -> Outcome {
@@ -90,6 +115,9 @@ impl Scripted {
             script: Mutex::default(),
             always: Mutex::default(),
             calls: Mutex::default(),
+            rendering: Mutex::default(),
+            tell_fails: Mutex::default(),
+            told: Mutex::default(),
             ledger: OnceLock::new(),
         })
     }
@@ -136,8 +164,22 @@ impl Scripted {
         true
     }
 
-    fn called(&self, chat: &str, text: &str, state: String) {
-        self.calls.lock().unwrap().push(Call { chat: chat.into(), text: text.into(), state });
+    /// Notes a call that is not in the ledger.
+    fn called(&self, chat: &str, text: &str) {
+        self.note(Call {
+            chat: chat.into(),
+            text: text.into(),
+            state: String::new(),
+            answer: None,
+            earlier: Earlier::Nothing,
+            taken: true,
+        });
+    }
+
+    fn note(&self, call: Call) -> usize {
+        let mut calls = self.calls.lock().unwrap();
+        calls.push(call);
+        calls.len() - 1
     }
 
     async fn react(&self, delivery: Delivery) -> Outcome {
@@ -146,9 +188,16 @@ impl Scripted {
             Action::Edit { content, message_id, .. } => (content.clone(), message_id.clone()),
             other => panic!("{} was delivered", other.op()),
         };
-        self.called(&delivery.target.chat_id, &text, self.state_of(delivery.id.0));
+        let call = self.note(Call {
+            chat: delivery.target.chat_id.clone(),
+            text,
+            state: self.state_of(delivery.id.0),
+            answer: delivery.answer.as_ref().map(|it| (it.way, it.credential.expose().to_owned())),
+            earlier: delivery.earlier,
+            taken: false,
+        });
         let reaction = self.script.lock().unwrap().pop_front();
-        match reaction {
+        let outcome = match reaction {
             Some(Reaction::Give(outcome)) => outcome,
             Some(Reaction::Hold(held)) => held.await.unwrap_or_else(|_| refused()),
             Some(Reaction::Parts(first, held)) => {
@@ -157,7 +206,9 @@ impl Scripted {
                 if delivery.progress.next_call().await { outcome } else { refused() }
             }
             None => self.always.lock().unwrap().clone().unwrap_or_else(|| sent(&made)),
-        }
+        };
+        self.calls.lock().unwrap()[call].taken = matches!(outcome, Outcome::Sent { .. });
+        outcome
     }
 }
 
@@ -193,8 +244,30 @@ impl Platform for Scripted {
         Descriptor { platform: "fake".into(), ..Descriptor::default() }
     }
 
-    fn dedupe(&self, _action: &Action) -> Dedupe {
-        self.dedupe
+    /// Whoever takes the place of the same thing twice says it once; behind it nothing is recognised.
+    fn dedupe(&self, _action: &Action, way: Option<Way>) -> Dedupe {
+        match way {
+            Some(Way::Original) => Dedupe::Yes,
+            Some(Way::Further) => Dedupe::No,
+            None => self.dedupe,
+        }
+    }
+
+    fn rendering(&self) -> Rendering {
+        *self.rendering.lock().unwrap()
+    }
+
+    fn chat_key(&self, target: &Target) -> String {
+        target.thread_id.clone().unwrap_or_else(|| target.chat_id.clone())
+    }
+
+    fn tell_waiting<'a>(&'a self, answer: &'a Answer, text: &'a str) -> Later<'a, ()> {
+        let failure = self.tell_fails.lock().unwrap().pop_front();
+        if failure.is_none() {
+            let (way, credential) = (answer.way, answer.credential.expose().to_owned());
+            self.told.lock().unwrap().push(Told { way, credential, text: text.into() });
+        }
+        Box::pin(async { failure.map_or(Ok(()), Err) })
     }
 
     fn budget(&self) -> Option<Rate> {
@@ -225,12 +298,12 @@ impl Platform for Scripted {
     }
 
     fn typing<'a>(&'a self, target: &'a Target) -> Later<'a, ActionResult> {
-        self.called(&target.chat_id, "(typing)", String::new());
+        self.called(&target.chat_id, "(typing)");
         Box::pin(async { Ok(ActionResult::ok()) })
     }
 
     fn chat_info<'a>(&'a self, target: &'a Target) -> Later<'a, ActionResult> {
-        self.called(&target.chat_id, "(info)", String::new());
+        self.called(&target.chat_id, "(info)");
         Box::pin(async { Ok(ActionResult::chat("a chat", "group")) })
     }
 }

@@ -25,15 +25,19 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) const A_WHILE: Duration = Duration::from_millis(300);
 const ADMIN_TOKEN: &str = "the admin token of this test";
 
-pub(crate) const QUICK: EgressTimings =
-    EgressTimings { queued_for: Duration::from_secs(30), again: Duration::from_millis(50) };
+pub(crate) const QUICK: EgressTimings = EgressTimings {
+    queued_for: Duration::from_secs(30),
+    again: Duration::from_millis(50),
+    aside: Duration::from_millis(300),
+};
 
 pub(crate) struct World {
     pub(crate) platform: Arc<Scripted>,
     pub(crate) server: Arc<Server>,
-    url: String,
+    pub(crate) store: Arc<Sqlite>,
+    pub(crate) url: String,
     admin: String,
-    database: PathBuf,
+    pub(crate) database: PathBuf,
     http: reqwest::Client,
     _folder: Option<TempDir>,
 }
@@ -72,7 +76,7 @@ impl World {
         let database = folder.join(DATABASE);
         let _ = platform.ledger.set(database.clone());
         let options = Options {
-            master_key: MasterKey::from_hex(&"07".repeat(32)).unwrap().into(),
+            master_key: master_key().into(),
             admin_token: Secret::new(ADMIN_TOKEN).into(),
             wake_allow_http: false,
             wake_allow: Vec::new(),
@@ -84,12 +88,12 @@ impl World {
             public_url: "http://127.0.0.1".into(),
             notices: Notices::default(),
         };
-        let server = Server::new(store as Arc<dyn Store>, &announcer, options).await.unwrap();
+        let server = Server::new(store.clone() as Arc<dyn Store>, &announcer, options).await.unwrap();
         server.start().await.unwrap();
         let url = serve(server.public_router()).await;
         let admin = serve(admin::router(server.clone())).await;
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        Self { platform, server, url, admin, database, http, _folder: None }
+        Self { platform, server, store, url, admin, database, http, _folder: None }
     }
 
     /// Asks the admin API.
@@ -114,7 +118,11 @@ impl World {
     }
 
     pub(crate) async fn join(&self, credentials: &Credentials) -> Agent {
-        Agent { socket: Socket::join(&self.url, credentials).await, answers: HashMap::new() }
+        Agent {
+            socket: Socket::join(&self.url, credentials).await,
+            answers: HashMap::new(),
+            pushed: Vec::new(),
+        }
     }
 
     /// What the ledger says on disk, oldest first.
@@ -142,6 +150,11 @@ impl World {
         db.execute_batch("BEGIN IMMEDIATE").unwrap();
         db
     }
+}
+
+/// The key that everything is sealed with.
+pub(crate) fn master_key() -> MasterKey {
+    MasterKey::from_hex(&"07".repeat(32)).unwrap()
 }
 
 async fn serve(router: axum::Router) -> String {
@@ -193,6 +206,8 @@ pub(crate) async fn until(mut holds: impl FnMut() -> bool, otherwise: impl Fn() 
 pub(crate) struct Agent {
     socket: Socket,
     answers: HashMap<String, Value>,
+    /// What it was given to read.
+    pub(crate) pushed: Vec<Value>,
 }
 
 pub(crate) fn send(chat: &str, text: &str) -> Value {
@@ -239,6 +254,9 @@ impl Agent {
     }
 
     fn take(&mut self, frame: Value) {
+        if frame.get("bufferId").is_some() {
+            return self.pushed.push(frame);
+        }
         assert_eq!(frame["type"], "outbound_result", "{frame}");
         let id = frame["requestId"].as_str().unwrap().to_owned();
         let second = self.answers.insert(id, frame["result"].clone());

@@ -2,12 +2,12 @@
 //! settled is committed.
 
 use super::super::backlog::PAGE;
+use super::render::Form;
 use super::{Done, RETRY, Session};
 use crate::telemetry::Counter;
-use angelia_contract::frame::{ConnectorFrame, inbound_line, passthrough_line};
 use angelia_core::clock::{self, Mono, UnixMillis};
 use angelia_core::error::Result;
-use angelia_core::inbox::{AckHabit, Entry, EntryKind, FrameKind, Permit, Seq, Settled};
+use angelia_core::inbox::{AckHabit, Entry, FrameKind, Permit, Seq, Settled, SettledBy};
 use angelia_core::store::Settlement;
 use angelia_platforms::webchat;
 
@@ -18,7 +18,7 @@ const REMEMBERED: usize = 4 * PAGE;
 struct Next {
     /// Its place in the queue; `None` for one that goes ahead.
     place: Option<usize>,
-    kind: FrameKind,
+    form: Form,
     bytes: usize,
 }
 
@@ -37,8 +37,9 @@ impl Session {
         while self.outgoing.has_room() && self.backlog.knows_ahead() {
             let Some(next) = self.next_entry() else { break };
             // An interrupt is no message: it overtakes the window as well.
-            let free = next.place.is_none() && next.kind == FrameKind::Unacknowledged;
-            if !free && self.window.permit(next.kind, next.bytes, now) == Permit::Wait {
+            let kind = next.form.kind();
+            let free = next.place.is_none() && kind == FrameKind::Unacknowledged;
+            if !free && self.window.permit(kind, next.bytes, now) == Permit::Wait {
                 break;
             }
             let entry = match next.place {
@@ -52,7 +53,7 @@ impl Session {
             if next.place.is_none() {
                 self.remember_not_again(entry.seq);
             }
-            self.push(&entry, next.kind, now);
+            self.push(&entry, next.form, now);
         }
         if let Some(number) = self.window.ping_due() {
             self.ping(number, now);
@@ -68,12 +69,7 @@ impl Session {
         let ahead = self.backlog.front_ahead().filter(|entry| !too_soon(entry)).map(|entry| (None, entry));
         let (place, entry) =
             ahead.or_else(|| self.backlog.first(held).map(|(place, entry)| (Some(place), entry)))?;
-        let kind = match entry.kind {
-            EntryKind::Passthrough => FrameKind::Unacknowledged,
-            EntryKind::Stop if self.profile.interrupts => FrameKind::Unacknowledged,
-            EntryKind::Message | EntryKind::Stop => FrameKind::Acknowledged,
-        };
-        Some(Next { place, kind, bytes: entry.body.len() })
+        Some(Next { place, form: self.form(entry), bytes: entry.body.len() })
     }
 
     /// Keeps an entry from being pushed on this socket. What goes ahead is read
@@ -86,23 +82,22 @@ impl Session {
         self.not_again.push_back(seq);
     }
 
-    fn push(&mut self, entry: &Entry, kind: FrameKind, now: Mono) {
-        let id = entry.seq.buffer_id();
-        let line = match entry.kind {
-            EntryKind::Stop if self.profile.interrupts => {
-                self.server.metrics.count(Counter::Interrupts);
-                let (session_key, chat_id) = (entry.session_key.to_string(), entry.chat_id.to_string());
-                ConnectorFrame::InterruptInbound { session_key, chat_id }.to_line()
-            }
-            EntryKind::Passthrough => text(passthrough_line(&id, &entry.platform, &entry.bot, &entry.body)),
-            EntryKind::Message | EntryKind::Stop => {
-                text(inbound_line(&id, &entry.platform, &entry.bot, &entry.body))
-            }
-        };
+    fn push(&mut self, entry: &Entry, form: Form, now: Mono) {
+        let Some(line) = self.render(entry, form) else { return self.drop_unreadable(entry) };
         self.outgoing.line(&line);
         self.pushes_unwritten = true;
-        self.window.pushed(entry.seq, kind, entry.body.len(), now);
+        self.window.pushed(entry.seq, form.kind(), entry.body.len(), now);
         self.server.metrics.count(Counter::Pushed);
+    }
+
+    /// Takes an entry out that nobody can be given: what waits behind it goes on.
+    fn drop_unreadable(&mut self, entry: &Entry) {
+        tracing::error!(
+            gateway = %self.record.gateway_id, entry = %entry.seq.buffer_id(), kind = entry.kind.as_str(),
+            "an entry could not be read and was dropped"
+        );
+        let by = Some(SettledBy::Unreadable);
+        self.to_settle.push(Settlement { seq: entry.seq, by, pushed_at: None });
     }
 
     fn load_ahead(&mut self) {
@@ -187,11 +182,6 @@ async fn or_later<T>(outcome: Result<T>) -> Result<T> {
         tokio::time::sleep(RETRY).await;
     }
     outcome
-}
-
-/// Serialized events are UTF-8; anything else would be a defect, not a reason to lose the socket.
-fn text(line: Vec<u8>) -> String {
-    String::from_utf8(line).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())
 }
 
 pub(super) fn wall_time(at: Mono, now: Mono, wall: UnixMillis) -> UnixMillis {

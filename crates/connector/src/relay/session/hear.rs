@@ -124,8 +124,9 @@ impl Session {
     }
 
     fn hello(&mut self, hello: &Hello, now: Mono) {
-        // Only gateways since 0.19.1 send a manifest, and those act on interrupts.
+        // Only gateways since 0.19.1 send a manifest; those act on interrupts and read forwards.
         self.profile.interrupts |= hello.command_manifest.is_some();
+        self.profile.loses_forwards &= hello.command_manifest.is_none();
         self.handshake.fronts(hello);
         let ours = self.server.descriptors();
         if let Some(line) = self.handshake.hello(descriptor_for(hello, &ours), now) {

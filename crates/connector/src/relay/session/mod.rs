@@ -7,6 +7,7 @@
 mod deliver;
 mod hear;
 mod leave;
+mod render;
 
 use super::backlog::Backlog;
 use super::handshake::Handshake;
@@ -59,6 +60,10 @@ pub(in crate::relay) struct PeerProfile {
     /// A text that comes in the very moment a turn ends is acknowledged, but
     /// parked until the chat's next one; seen with hermes 0.19.0.
     pub(in crate::relay) parks: bool,
+    /// A command that is forwarded to it as a request loses what it says: the
+    /// options are gone, or all of it is. So it is the published client, and no
+    /// hello of it told yet that it is of a generation that reads them.
+    pub(in crate::relay) loses_forwards: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -341,7 +346,7 @@ impl Session {
             }
             Done::Settled(Ok(()), settled) => {
                 self.settling.clear();
-                let here = settled.iter().filter(|settlement| settlement.by.is_some()).count();
+                let here = settled.iter().filter(|settlement| settlement.pushed_at.is_some()).count();
                 self.window.committed(here);
                 self.backlog.look_ahead_again();
             }

@@ -1,0 +1,55 @@
+//! `follow_up`: an answer that names its conversation instead of a chat. The
+//! vault knows where that is; from there on it is a `send` like any other.
+
+use super::asking::Waiting;
+use super::capability::Claims;
+use super::errand::{Errand, Origin};
+use super::{answer, lanes};
+use crate::server::Server;
+use angelia_contract::action::Action;
+use angelia_core::clock;
+use angelia_core::egress::{NO_CAPABILITY, Sender, Target, may_write};
+use angelia_core::error::Result;
+use angelia_core::vault::{CapabilityId, choose_for_key};
+use std::sync::Arc;
+
+/// What a conversation is answered with.
+pub(super) struct Found {
+    bot: usize,
+    target: Target,
+    capability: CapabilityId,
+}
+
+/// Finds what an action's conversation is answered with, among what its sender
+/// holds and may still write to. Nothing found is not told from nothing allowed.
+pub(super) async fn find(server: &Server, waits: &Waiting) -> Result<Option<Found>> {
+    let Action::FollowUp { session_key, kind, .. } = &waits.outbound.action else { return Ok(None) };
+    let (record, now) = (&waits.record, clock::wall());
+    let mut held = server.store.capabilities(record.instance, now).await?;
+    held.retain(|it| it.tenant == record.tenant);
+    let Some(chosen) = choose_for_key(&held, kind, session_key, now) else { return Ok(None) };
+    let Some(bot) = server.position(&chosen.bot) else { return Ok(None) };
+    let (platform, target) = (&server.platforms()[bot], Target::chat(&chosen.chat_id));
+    let sender = Sender { tenant: &record.tenant, instance: record.instance };
+    let may = || may_write(&server.roster.routes(), &**platform, sender, &target);
+    if may().is_none() {
+        platform.recall(&target).await?;
+    }
+    Ok((may() == Some(true)).then(|| Found { bot, capability: chosen.id, target: target.clone() }))
+}
+
+/// Sends it on its way.
+pub(super) fn perform(server: &Arc<Server>, waits: Waiting, found: Found) {
+    let Waiting { record, reply, outbound } = waits;
+    let origin = Origin::of(&record);
+    let Action::FollowUp { content, mut metadata, .. } = outbound.action else { return };
+    if origin.is_revoked(server) {
+        return reply.give(answer::failed(NO_CAPABILITY));
+    }
+    // Where it goes is settled; the ledger must not read another place out of it.
+    metadata.remove("thread_id");
+    let Found { bot, target, capability } = found;
+    let action = Action::Send { chat_id: target.chat_id.clone(), content, reply_to: None, metadata };
+    let claims = Claims::Named(capability);
+    lanes::enter(server, Arc::new(Errand { origin, bot, target, action, claims, reply }));
+}
