@@ -57,6 +57,7 @@ fn notices(configured: &config::Notices) -> Notices {
     Notices {
         away: configured.away,
         away_text: configured.away_text.clone(),
+        unanswered_text: configured.unanswered_text.clone(),
         hint: Some(configured.hint.clone()).filter(|hint| !hint.is_empty()),
         away_after: configured.away_after,
     }

@@ -2,6 +2,7 @@
 
 use super::answer::Answer;
 use super::ask::{path, with_query};
+use super::commands::CommandsCommand;
 use crate::bots;
 use crate::config::{Bot, Config};
 use crate::files::Scratch;
@@ -11,7 +12,7 @@ use angelia_connector::Announcer;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::store::Store;
 use angelia_engines::store::sqlite::Sqlite;
-use angelia_platforms::Checkup;
+use angelia_platforms::{Checkup, Platform};
 use clap::Subcommand;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -48,6 +49,12 @@ pub(super) enum BotCommand {
     Check {
         /// One bot: its name, platform:name, or its id; without it all of them.
         name: Option<String>,
+    },
+    /// Slash commands: registers them, or shows what is registered.
+    #[command(after_help = "Examples:\n  angelia bot commands push\n  angelia bot commands show main")]
+    Commands {
+        #[command(subcommand)]
+        command: CommandsCommand,
     },
     /// Updates of providers that could not be read, kept sealed for a month.
     ///
@@ -131,20 +138,21 @@ fn unserved(bot: &Bot) -> Value {
     Value::Object(row)
 }
 
-fn named(bot: &Bot) -> Value {
+pub(super) fn named(bot: &Bot) -> Value {
     json!({ "platform": bot.platform.as_str(), "id": bot.id, "name": bot.name() })
 }
 
 /// Checks one bot, or all of them.
 pub(super) async fn check(config: &Config, name: Option<&str>, as_json: bool) -> Result<()> {
     let bots = chosen(config, name)?;
+    let public_url = config.server.public_url(config.server.listen);
     tokio::select! {
-        rows = check_all(&bots, as_json) => report(rows?, as_json),
+        rows = check_all(&bots, &public_url, as_json) => report(rows?, as_json),
         _ = tokio::signal::ctrl_c() => Err(Error::internal("the check was broken off")),
     }
 }
 
-fn chosen<'a>(config: &'a Config, name: Option<&str>) -> Result<Vec<&'a Bot>> {
+pub(super) fn chosen<'a>(config: &'a Config, name: Option<&str>) -> Result<Vec<&'a Bot>> {
     let Some(name) = name else { return Ok(config.bots.iter().collect()) };
     let is_meant = |bot: &&Bot| {
         let full = name.split_once(':');
@@ -159,16 +167,21 @@ fn chosen<'a>(config: &'a Config, name: Option<&str>) -> Result<Vec<&'a Bot>> {
     Ok(bots)
 }
 
-async fn check_all(bots: &[&Bot], as_json: bool) -> Result<Vec<Value>> {
-    // What a check learns is for nobody but whoever asked, and a running server
-    // holds the data directory: a store of its own, thrown away after.
+/// A store to be thrown away. What is learnt is for nobody but whoever asked, and
+/// a running server holds the data directory.
+pub(super) fn scratch_store(scratch: &Scratch) -> Result<Arc<dyn Store>> {
+    let announce = Arc::new(Announcer::default());
+    Ok(Arc::new(Sqlite::open(scratch.path(), Default::default(), announce)?))
+}
+
+async fn check_all(bots: &[&Bot], public_url: &str, as_json: bool) -> Result<Vec<Value>> {
     let scratch = Scratch::new("check");
-    let store: Arc<dyn Store> =
-        Arc::new(Sqlite::open(scratch.path(), Default::default(), Arc::new(Announcer::default()))?);
+    let store = scratch_store(&scratch)?;
     let mut rows = Vec::new();
     for bot in bots {
         let mut checkup = Checkup::default();
-        match patiently(bot, &store, as_json).await {
+        let check = async |platform: &dyn Platform| platform.check(public_url).await;
+        match patiently(bot, &store, as_json, check).await {
             Ok(found) => checkup = found,
             Err(error) => checkup.bad(error.to_string(), next_step(bot, &error)),
         }
@@ -193,10 +206,15 @@ fn next_step(bot: &Bot, error: &Error) -> String {
     }
 }
 
-/// Checks a bot, and says what is waited for if it takes long.
-async fn patiently(bot: &Bot, store: &Arc<dyn Store>, as_json: bool) -> Result<Checkup> {
+/// Has a bot asked something, and says what is waited for if it takes long.
+pub(super) async fn patiently<T>(
+    bot: &Bot,
+    store: &Arc<dyn Store>,
+    as_json: bool,
+    ask: impl AsyncFnOnce(&dyn Platform) -> Result<T>,
+) -> Result<T> {
     let platform = bots::platform(bot, store)?;
-    let mut check = std::pin::pin!(tokio::time::timeout(CHECK_WITHIN, platform.check()));
+    let mut check = std::pin::pin!(tokio::time::timeout(CHECK_WITHIN, ask(&*platform)));
     let found = tokio::select! {
         found = &mut check => found,
         () = tokio::time::sleep(QUIET_FOR) => {

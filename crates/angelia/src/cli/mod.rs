@@ -5,6 +5,7 @@ mod ask;
 mod backup;
 mod bot;
 mod client;
+mod commands;
 mod gateway;
 mod inbox;
 mod key;
@@ -194,6 +195,9 @@ fn dispatch(cli: Cli) -> Result<()> {
         Command::Demo { keep } => runtime()?.block_on(demo::demo(config, keep)),
         Command::Backup { file } => backup::backup(&config, &file, cli.json),
         Command::Bot(BotCommand::List) => runtime()?.block_on(bot::list(&config, cli.json)),
+        Command::Bot(BotCommand::Commands { command }) => {
+            runtime()?.block_on(commands::commands(&config, command, cli.json))
+        }
         Command::Bot(BotCommand::Check { name }) => {
             runtime()?.block_on(bot::check(&config, name.as_deref(), cli.json))
         }

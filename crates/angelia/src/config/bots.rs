@@ -2,16 +2,14 @@
 //! `[notices]`: what people are told by the server itself.
 
 use super::fault::Problem;
-use super::keys::{Shown, bare, quoted};
-use super::lists::{Field, List};
 use super::raw::Given;
-use super::values::{base_url, is_this_machine, slug, text_within, user_id};
-use super::{Config, SecretRef, Server};
+use super::values::{is_this_machine, text_within};
+use super::{SecretRef, Server};
 use angelia_connector::Away;
+use angelia_core::inbox::Rendering;
+use angelia_platforms::discord::{self, Command};
 use std::time::Duration;
 
-/// Longest greeting, in characters: an answer to `/start` is a few sentences.
-const MAX_GREETING: usize = 1000;
 /// Longest notice, in characters: people get it in the middle of a conversation.
 const MAX_NOTICE: usize = 500;
 
@@ -23,16 +21,48 @@ pub enum BotPlatform {
     Discord,
     /// Telegram.
     Telegram,
+    /// SMS through Twilio.
+    Sms,
+    /// WeCom.
+    Wecom,
 }
 
 impl BotPlatform {
-    const ALL: [Self; 2] = [Self::Discord, Self::Telegram];
+    pub(super) const ALL: [Self; 4] = [Self::Discord, Self::Telegram, Self::Sms, Self::Wecom];
 
     /// The word in the configuration, in places and on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Discord => "discord",
             Self::Telegram => "telegram",
+            Self::Sms => "sms",
+            Self::Wecom => "wecom",
+        }
+    }
+
+    /// What to write as the id of a bot there.
+    fn id_form(self) -> &'static str {
+        match self {
+            Self::Discord => "the application id, digits only",
+            Self::Telegram => "what stands before the colon of the token, digits only",
+            Self::Sms => "the phone number with its country code, such as \"+15550100\"",
+            Self::Wecom => "the company's id and the app's number, such as \"ww0123456789abcdef/1000002\"",
+        }
+    }
+
+    /// Whether a bot there can have this id.
+    pub(super) fn takes_id(self, id: &str) -> bool {
+        let is_number = |text: &str| text.parse::<u64>().is_ok_and(|it| it > 0 && it.to_string() == text);
+        match self {
+            Self::Discord | Self::Telegram => is_number(id),
+            Self::Sms => {
+                id.strip_prefix('+').is_some_and(|rest| (5..=15).contains(&rest.len()) && is_number(rest))
+            }
+            Self::Wecom => id.split_once('/').is_some_and(|(corp, agent)| {
+                (1..=64).contains(&corp.len())
+                    && corp.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+                    && is_number(agent)
+            }),
         }
     }
 }
@@ -48,7 +78,7 @@ pub enum Ingest {
 }
 
 impl Ingest {
-    const ALL: [Self; 2] = [Self::Poll, Self::Webhook];
+    pub(super) const ALL: [Self; 2] = [Self::Poll, Self::Webhook];
 
     /// The word in the configuration.
     pub fn as_str(self) -> &'static str {
@@ -59,35 +89,120 @@ impl Ingest {
     }
 }
 
+/// The word for how interactions go to gateways.
+pub(super) fn rendering_word(rendering: Rendering) -> &'static str {
+    match rendering {
+        Rendering::Auto => "auto",
+        Rendering::Passthrough => "passthrough",
+        Rendering::Event => "event",
+    }
+}
+
 /// One bot.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bot {
     /// Where it is.
     pub platform: BotPlatform,
-    /// Its user id there.
+    /// Its id there.
     pub id: String,
-    /// Where its token is kept.
-    pub token: SecretRef,
     /// What the operator calls it, if that was given; see [`Bot::name`].
     pub name: Option<String>,
     /// Another address than the provider's: scheme, host and port.
     pub api_url: Option<String>,
+    /// Where the token of a Discord or Telegram bot is kept.
+    pub token: Option<SecretRef>,
     /// Another address than Discord's for the gateway.
     pub gateway_url: Option<String>,
+    /// The key Discord signs interactions with.
+    pub public_key: Option<String>,
+    /// How Discord's interactions go to gateways, if that was given; see [`Bot::interactions`].
+    pub interactions: Option<Rendering>,
+    /// Discord's slash commands, if they were given; see [`Bot::commands`].
+    pub commands: Option<Vec<Command>>,
     /// How Telegram's updates come, if that was given; see [`Bot::ingest`].
     pub ingest: Option<Ingest>,
     /// What Telegram's `/start` is answered with, if not the default.
     pub greeting: Option<String>,
+    /// Twilio's account.
+    pub account_sid: Option<String>,
+    /// Where the auth token of that account is kept.
+    pub auth_token: Option<SecretRef>,
+    /// The id of the key that signs Twilio's webhooks instead of the auth token.
+    pub signing_key: Option<String>,
+    /// Where that key is kept.
+    pub signing_secret: Option<SecretRef>,
+    /// Where the secret of a WeCom app is kept.
+    pub secret: Option<SecretRef>,
+    /// Where the token of its callbacks is kept.
+    pub callback_token: Option<SecretRef>,
+    /// Where the key of its callbacks is kept.
+    pub encoding_aes_key: Option<SecretRef>,
 }
 
-impl Default for Bot {
-    fn default() -> Self {
-        let (platform, id, name, api_url, gateway_url, ingest, greeting) = Default::default();
-        // Never seen: a bot without a token is a fault.
-        let token = SecretRef::Env(String::new());
-        Self { platform, id, token, name, api_url, gateway_url, ingest, greeting }
-    }
+/// A key of one platform's, or a few's.
+struct Owned {
+    key: &'static str,
+    owners: &'static [BotPlatform],
+    given: fn(&Bot) -> bool,
+    /// Why those have to have it.
+    required: Option<&'static str>,
 }
+
+const A_SECRET: &str = "write { env = \"NAME\" } or { file = \"PATH\" }";
+
+/// Every key that is not for all platforms.
+const OWNED: [Owned; 14] = {
+    use BotPlatform::{Discord, Sms, Telegram, Wecom};
+    const fn owned(
+        key: &'static str,
+        owners: &'static [BotPlatform],
+        given: fn(&Bot) -> bool,
+        required: Option<&'static str>,
+    ) -> Owned {
+        Owned { key, owners, given, required }
+    }
+    [
+        owned(
+            "token",
+            &[Discord, Telegram],
+            |bot| bot.token.is_some(),
+            Some("the provider lets nobody in without one"),
+        ),
+        owned("gateway_url", &[Discord], |bot| bot.gateway_url.is_some(), None),
+        owned("public_key", &[Discord], |bot| bot.public_key.is_some(), None),
+        owned("interactions", &[Discord], |bot| bot.interactions.is_some(), None),
+        owned("commands", &[Discord], |bot| bot.commands.is_some(), None),
+        owned("ingest", &[Telegram], |bot| bot.ingest.is_some(), None),
+        owned("greeting", &[Telegram], |bot| bot.greeting.is_some(), None),
+        owned(
+            "account_sid",
+            &[Sms],
+            |bot| bot.account_sid.is_some(),
+            Some("Twilio asks for it with every message; it begins with AC"),
+        ),
+        owned(
+            "auth_token",
+            &[Sms],
+            |bot| bot.auth_token.is_some(),
+            Some("it opens Twilio's API and signs its webhooks"),
+        ),
+        owned("signing_key", &[Sms], |bot| bot.signing_key.is_some(), None),
+        owned("signing_secret", &[Sms], |bot| bot.signing_secret.is_some(), None),
+        owned("secret", &[Wecom], |bot| bot.secret.is_some(), Some("WeCom gives access tokens for it")),
+        owned(
+            "callback_token",
+            &[Wecom],
+            |bot| bot.callback_token.is_some(),
+            Some("it signs WeCom's callbacks"),
+        ),
+        owned(
+            "encoding_aes_key",
+            &[Wecom],
+            |bot| bot.encoding_aes_key.is_some(),
+            Some("it encrypts WeCom's callbacks"),
+        ),
+    ]
+};
 
 impl Bot {
     /// What the operator calls it: the platform's name unless another was given.
@@ -100,15 +215,29 @@ impl Bot {
         self.ingest.unwrap_or_default()
     }
 
-    /// Keys that were given and mean nothing on its platform, with the one they are for.
-    fn foreign_key(&self) -> Option<(&'static str, BotPlatform)> {
-        let keys = [
-            ("gateway_url", BotPlatform::Discord, self.gateway_url.is_some()),
-            ("ingest", BotPlatform::Telegram, self.ingest.is_some()),
-            ("greeting", BotPlatform::Telegram, self.greeting.is_some()),
-        ];
-        let mut foreign = keys.into_iter().filter(|(_, owner, given)| *given && *owner != self.platform);
-        foreign.next().map(|(key, owner, _)| (key, owner))
+    /// How its interactions go to gateways.
+    pub fn interactions(&self) -> Rendering {
+        self.interactions.unwrap_or_default()
+    }
+
+    /// Its slash commands.
+    pub fn commands(&self) -> Vec<Command> {
+        self.commands.clone().unwrap_or_else(discord::default_commands)
+    }
+
+    /// Where all its secrets are kept.
+    pub(super) fn secrets(&self) -> impl Iterator<Item = &SecretRef> {
+        let Self { token, auth_token, signing_secret, secret, callback_token, encoding_aes_key, .. } = self;
+        [token, auth_token, signing_secret, secret, callback_token, encoding_aes_key].into_iter().flatten()
+    }
+
+    /// Whether its provider posts to this server.
+    fn is_posted_to(&self) -> bool {
+        match self.platform {
+            BotPlatform::Discord => self.public_key.is_some(),
+            BotPlatform::Telegram => self.ingest() == Ingest::Webhook,
+            BotPlatform::Sms | BotPlatform::Wecom => true,
+        }
     }
 }
 
@@ -121,14 +250,17 @@ pub struct Notices {
     pub away_after: Duration,
     /// What they are told.
     pub away_text: String,
+    /// What somebody is told whose command or press nobody has answered.
+    pub unanswered_text: String,
     /// What a place is told where the bot answers nobody; empty: nothing.
     pub hint: String,
 }
 
 impl Default for Notices {
     fn default() -> Self {
-        let angelia_connector::Notices { away, away_after, away_text, hint } = Default::default();
-        Self { away, away_after, away_text, hint: hint.unwrap_or_default() }
+        let angelia_connector::Notices { away, away_after, away_text, unanswered_text, hint } =
+            Default::default();
+        Self { away, away_after, away_text, unanswered_text, hint: hint.unwrap_or_default() }
     }
 }
 
@@ -141,104 +273,34 @@ pub(super) fn away_word(away: Away) -> &'static str {
     }
 }
 
-/// The list of bots.
-pub(super) const BOTS: List = List {
-    section: "",
-    name: "bots",
-    fields: &[
-        Field {
-            name: "platform",
-            required: Some("say where the bot is, \"discord\" or \"telegram\""),
-            read: |config, given| {
-                one_of(given, &BotPlatform::ALL, BotPlatform::as_str).map(|it| bot(config).platform = it)
-            },
-            show: |config, index| quoted(config.bots[index].platform.as_str()),
-        },
-        Field {
-            name: "id",
-            required: Some("events and routes name a bot by its user id, which the provider shows"),
-            read: |config, given| user_id(given).map(|it| bot(config).id = it),
-            show: |config, index| quoted(&config.bots[index].id),
-        },
-        Field {
-            name: "token",
-            required: Some(
-                "the provider lets nobody in without one; write { env = \"NAME\" } or { file = \"PATH\" }",
-            ),
-            read: |config, given| given.secret().map(|it| bot(config).token = it),
-            show: |config, index| bare(&config.bots[index].token),
-        },
-        Field {
-            name: "name",
-            required: None,
-            read: |config, given| slug(given).map(|it| bot(config).name = Some(it)),
-            show: |config, index| quoted(config.bots[index].name()),
-        },
-        Field {
-            name: "api_url",
-            required: None,
-            read: |config, given| base_url(given, "https", "http").map(|it| bot(config).api_url = Some(it)),
-            show: |config, index| {
-                let unset = Shown::Unset("the provider's own address is used");
-                config.bots[index].api_url.as_ref().map_or(unset, quoted)
-            },
-        },
-        Field {
-            name: "gateway_url",
-            required: None,
-            read: |config, given| base_url(given, "wss", "ws").map(|it| bot(config).gateway_url = Some(it)),
-            show: |config, index| match &config.bots[index] {
-                Bot { gateway_url: Some(url), .. } => quoted(url),
-                Bot { platform: BotPlatform::Discord, .. } => Shown::Unset("Discord's own address is used"),
-                _ => Shown::Unset("it is for Discord"),
-            },
-        },
-        Field {
-            name: "ingest",
-            required: None,
-            read: |config, given| {
-                one_of(given, &Ingest::ALL, Ingest::as_str).map(|it| bot(config).ingest = Some(it))
-            },
-            show: |config, index| match &config.bots[index] {
-                Bot { platform: BotPlatform::Discord, .. } => Shown::Unset("it is for Telegram"),
-                bot => quoted(bot.ingest().as_str()),
-            },
-        },
-        Field {
-            name: "greeting",
-            required: None,
-            read: |config, given| text_within(given, MAX_GREETING).map(|it| bot(config).greeting = Some(it)),
-            show: |config, index| match &config.bots[index] {
-                Bot { greeting: Some(text), .. } => quoted(text),
-                Bot { platform: BotPlatform::Discord, .. } => Shown::Unset("it is for Telegram"),
-                _ => Shown::Unset("/start is answered with a default text"),
-            },
-        },
-    ],
-    begin: |config| config.bots.push(Bot::default()),
-    check: |config| check_last(&config.bots),
-    count: |config| config.bots.len(),
-};
-
-/// The bot in the making; there is one while its fields are read.
-fn bot(config: &mut Config) -> &mut Bot {
-    if config.bots.is_empty() {
-        config.bots.push(Bot::default());
-    }
-    let last = config.bots.len() - 1;
-    &mut config.bots[last]
-}
-
 /// Looks at the last bot as a whole, beside those before it.
-fn check_last(bots: &[Bot]) -> Result<(), Problem> {
+pub(super) fn check_last(bots: &[Bot]) -> Result<(), Problem> {
     let Some((last, before)) = bots.split_last() else { return Ok(()) };
     let bad = |key: &str, message: String| Err(Problem::BadValue { key: format!("bots.{key}"), message });
     let platform = last.platform.as_str();
-    if let Some((key, owner)) = last.foreign_key() {
-        return bad(
-            key,
-            format!("is for {} bots; leave it out of this one, which is on {platform}", owner.as_str()),
-        );
+    for Owned { key, owners, given, required } in &OWNED {
+        match (owners.contains(&last.platform), given(last), required) {
+            (false, true, _) => {
+                let owners: Vec<&str> = owners.iter().map(|owner| owner.as_str()).collect();
+                let owners = owners.join(" and ");
+                return bad(
+                    key,
+                    format!("is for {owners} bots; leave it out of this one, which is on {platform}"),
+                );
+            }
+            (true, false, Some(why)) => {
+                let how = if *key == "account_sid" { "" } else { A_SECRET };
+                let message = format!("is missing for a bot on {platform}: {why}; {how}");
+                return bad(key, message.trim_end_matches("; ").to_owned());
+            }
+            _ => {}
+        }
+    }
+    if !last.id.is_empty() && !last.platform.takes_id(&last.id) {
+        return bad("id", format!("is not one of a bot on {platform}: write {}", last.platform.id_form()));
+    }
+    if last.signing_key.is_some() != last.signing_secret.is_some() {
+        return bad("signing_key", "and signing_secret go together: write both, or neither".into());
     }
     let mut others = before.iter().filter(|other| other.platform == last.platform);
     if others.clone().any(|other| other.id == last.id) {
@@ -255,24 +317,41 @@ fn check_last(bots: &[Bot]) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Telegram has to reach what it is told to post to. Looked at last: the
+/// Providers have to reach what they are told to post to. Looked at last: the
 /// address may come from the environment.
 pub(super) fn check_webhooks(bots: &[Bot], server: &Server) -> Result<(), Problem> {
     let url = server.public_url(server.listen);
     let parsed = url::Url::parse(&url).ok();
     let local = parsed.as_ref().is_some_and(is_this_machine);
     let reachable = !local && parsed.is_some_and(|url| url.scheme() == "https");
-    // A Bot API server of one's own may be on this machine as well.
-    let unreached = bots
-        .iter()
-        .find(|bot| bot.ingest() == Ingest::Webhook && !reachable && !(local && bot.api_url.is_some()));
+    // A provider's stand-in of one's own may be on this machine as well.
+    let unreached =
+        bots.iter().find(|bot| bot.is_posted_to() && !reachable && !(local && bot.api_url.is_some()));
     let Some(bot) = unreached else { return Ok(()) };
-    let message = format!(
-        "is \"webhook\" for {}, but Telegram cannot post to {url}: set server.public_url to the https:// \
-         address it reaches this server at, or use ingest = \"poll\", which needs none",
-        bot.name()
-    );
-    Err(Problem::BadValue { key: "bots.ingest".into(), message })
+    let address = "set server.public_url to the https:// address it reaches this server at";
+    let (key, message) = match bot.platform {
+        BotPlatform::Telegram => (
+            "ingest",
+            format!(
+                "is \"webhook\" for {}, but Telegram cannot post to {url}: {address}, or use ingest = \"poll\", \
+                 which needs none",
+                bot.name()
+            ),
+        ),
+        BotPlatform::Discord => (
+            "public_key",
+            format!(
+                "is set for {}, but Discord cannot post to {url}: {address}, or leave the key out: interactions \
+                 then come over the bot's own connection",
+                bot.name()
+            ),
+        ),
+        BotPlatform::Sms => ("platform", format!("is \"sms\", but Twilio cannot post to {url}: {address}")),
+        BotPlatform::Wecom => {
+            ("platform", format!("is \"wecom\", but WeCom cannot post to {url}: {address}"))
+        }
+    };
+    Err(Problem::BadValue { key: format!("bots.{key}"), message })
 }
 
 /// Who is told of an absence.
@@ -280,8 +359,8 @@ pub(super) fn away(given: &Given<'_>) -> Result<Away, Problem> {
     one_of(given, &[Away::Dms, Away::All, Away::Never], away_word)
 }
 
-/// What they are told.
-pub(super) fn away_text(given: &Given<'_>) -> Result<String, Problem> {
+/// What somebody is told.
+pub(super) fn notice_text(given: &Given<'_>) -> Result<String, Problem> {
     text_within(given, MAX_NOTICE)
 }
 
@@ -294,7 +373,11 @@ pub(super) fn hint(given: &Given<'_>) -> Result<String, Problem> {
 }
 
 /// One of a few words.
-fn one_of<T: Copy>(given: &Given<'_>, all: &[T], word: impl Fn(T) -> &'static str) -> Result<T, Problem> {
+pub(super) fn one_of<T: Copy>(
+    given: &Given<'_>,
+    all: &[T],
+    word: impl Fn(T) -> &'static str,
+) -> Result<T, Problem> {
     let text = given.text()?;
     all.iter().copied().find(|it| word(*it) == text).ok_or_else(|| {
         let words: Vec<String> = all.iter().map(|it| format!("{:?}", word(*it))).collect();

@@ -1,6 +1,6 @@
 //! Every setting there is: how it is read, how it is shown.
 
-use super::bots::{away, away_text, away_word, hint};
+use super::bots::{away, away_word, hint, notice_text};
 use super::fault::Problem;
 use super::human::{format_duration, format_size};
 use super::raw::Given;
@@ -140,8 +140,14 @@ pub(super) const KEYS: &[Key] = &[
     Key {
         section: "notices",
         name: "away_text",
-        read: |config, given| away_text(given).map(|it| config.notices.away_text = it),
+        read: |config, given| notice_text(given).map(|it| config.notices.away_text = it),
         show: |config| quoted(&config.notices.away_text),
+    },
+    Key {
+        section: "notices",
+        name: "unanswered_text",
+        read: |config, given| notice_text(given).map(|it| config.notices.unanswered_text = it),
+        show: |config| quoted(&config.notices.unanswered_text),
     },
     Key {
         section: "notices",

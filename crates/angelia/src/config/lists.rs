@@ -1,7 +1,7 @@
 //! Settings of which there may be several: lists of tables, such as `[[bots]]`
 //! and `[[identity.oidc]]`.
 
-use super::bots::BOTS;
+use super::bot_fields::BOTS;
 use super::fault::Problem;
 use super::keys::{Shown, quoted};
 use super::raw::Given;

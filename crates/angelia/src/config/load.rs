@@ -189,8 +189,8 @@ impl Loader {
 
     /// Whether a secret is kept in that variable, so that it is not a setting.
     fn refers_to(&self, variable: &str) -> bool {
-        let tokens = self.config.bots.iter().map(|bot| &bot.token);
-        let mut secrets = self.config.keys.master.iter().chain(tokens);
+        let of_bots = self.config.bots.iter().flat_map(|bot| bot.secrets());
+        let mut secrets = self.config.keys.master.iter().chain(of_bots);
         secrets.any(|secret| matches!(secret, SecretRef::Env(name) if name == variable))
     }
 

@@ -3,7 +3,9 @@
 //! [`DEFAULT_FILE`] documents every key. All faults are found before any is
 //! reported, so that one run of `angelia config check` is enough.
 
+mod bot_fields;
 mod bots;
+mod commands;
 mod fault;
 mod human;
 mod keys;

@@ -1,5 +1,6 @@
 //! Values of each sort: how they are read, and what is told when they are no good.
 
+use super::bots::BotPlatform;
 use super::fault::Problem;
 use super::human::{format_duration, format_size, parse_duration, parse_size};
 use super::raw::Given;
@@ -144,17 +145,27 @@ pub(super) fn slug(given: &Given<'_>) -> Result<String, Problem> {
     )))
 }
 
-/// A provider's number of a user, as text: numbers of that size do not survive every tool.
-pub(super) fn user_id(given: &Given<'_>) -> Result<String, Problem> {
+/// A bot's id in the form of any platform; which one is looked at when that is known.
+pub(super) fn bot_id(given: &Given<'_>) -> Result<String, Problem> {
     let text = given.text()?;
-    if text.parse::<u64>().is_ok_and(|id| id > 0 && id.to_string() == text) {
+    if BotPlatform::ALL.into_iter().any(|platform| platform.takes_id(text)) {
         return Ok(text.to_owned());
     }
     // Not repeated: the token stands beside it at the provider and is easily taken for it.
     Err(given.bad(
-        "must be the bot's user id, digits only: for Discord the application id, for Telegram \
-         what stands before the colon of the token",
+        "must be the bot's id: for Discord the application id, for Telegram what stands before the colon of \
+         the token, digits only; for SMS the number, such as \"+15550100\"; for WeCom \"COMPANY/APP\"",
     ))
+}
+
+/// A public key: 64 hexadecimal digits.
+pub(super) fn hex_key(given: &Given<'_>) -> Result<String, Problem> {
+    let text = given.text()?.trim();
+    if text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Ok(text.to_owned());
+    }
+    Err(given
+        .bad("must be the application's public key, 64 hexadecimal digits, as the developer portal shows it"))
 }
 
 /// A text for people, not empty and not too long.

@@ -112,6 +112,41 @@ pub(crate) fn checkups(answer: &Value) -> String {
     text
 }
 
+/// The commands that people see, and how they differ from the configured ones.
+pub(crate) fn commands(answer: &Value) -> String {
+    let mut text = String::new();
+    for bot in rows(answer, "bots") {
+        let _ = writeln!(text, "{} bot {}", word(bot, "platform"), word(bot, "name"));
+        for command in rows(bot, "commands") {
+            let options = rows(command, "options").iter().map(|option| match option["required"] == true {
+                true => format!(" <{}>", word(option, "name")),
+                false => format!(" [{}]", word(option, "name")),
+            });
+            let options: String = options.collect();
+            let _ = writeln!(text, "  /{}{options}  {}", word(command, "name"), word(command, "description"));
+        }
+        if rows(bot, "commands").is_empty() {
+            text.push_str("  none\n");
+        }
+        let names = |key: &str| {
+            let names = bot[key].as_array().into_iter().flatten().filter_map(Value::as_str);
+            names.map(|name| format!("/{}", harmless(name))).collect::<Vec<_>>().join(", ")
+        };
+        let missing = names("missing");
+        if !missing.is_empty() {
+            let _ = writeln!(text, "  not registered: {missing}; next: angelia bot commands push");
+        }
+        let foreign = names("foreign");
+        if !foreign.is_empty() {
+            let _ = writeln!(text, "  not configured: {foreign}; angelia bot commands push takes them away");
+        }
+    }
+    if answer["pushed"] == true {
+        text.push_str("\nRegistered. An open Discord window may have to be reloaded to show them.\n");
+    }
+    text
+}
+
 pub(crate) fn quarantine(answer: &Value) -> String {
     let rows = rows(answer, "quarantine");
     if rows.is_empty() {
@@ -188,6 +223,20 @@ mod tests {
                         next: turn it on\n  ✗ no server\n    next: invite it\n";
         assert_eq!(text, expected);
         assert!(checkups(&json!({ "bots": [] })).starts_with("No bot is configured."));
+    }
+
+    #[test]
+    fn commands_are_shown_with_what_differs() {
+        let text = commands(&json!({ "pushed": false, "bots": [{
+            "platform": "discord", "name": "main", "missing": ["new"], "foreign": ["old"],
+            "commands": [
+                { "name": "ask", "description": "Ask", "options": [{ "name": "question", "required": true }] },
+                { "name": "old", "description": "Gone", "options": [] },
+            ],
+        }]}));
+        let expected = "discord bot main\n  /ask <question>  Ask\n  /old  Gone\n  not registered: /new; next: \
+                        angelia bot commands push\n  not configured: /old; angelia bot commands push takes them away\n";
+        assert_eq!(text, expected);
     }
 
     #[test]

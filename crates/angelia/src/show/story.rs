@@ -53,14 +53,15 @@ pub(crate) fn story(answer: &Value) -> String {
 }
 
 fn action(text: &mut String, reply: &Value, start: i64) {
-    let note = [word(reply, "message_id"), word(reply, "error")].join(" ");
+    let notes = ["message_id", "receipt", "error"].map(|name| word(reply, name));
+    let note = notes.into_iter().filter(|note| !note.is_empty()).collect::<Vec<_>>().join(" ");
     leg(text, &format!("{} accepted", word(reply, "op")), &reply["accepted_at"], start, "");
     leg(
         text,
         &format!("{} {}", word(reply, "op"), word(reply, "state")),
         &reply["finished_at"],
         start,
-        note.trim(),
+        &note,
     );
 }
 
@@ -89,11 +90,19 @@ mod tests {
             "seq": 7, "kind": "message", "platform": "webchat", "chat_id": "web-a", "message_id": "wp1",
             "instance_name": "gw", "tenant": "default", "received_at": 1000, "appended_at": 1002,
             "pushed_at": 1003, "pushes": 1, "settled_at": 1010, "outcome": "acknowledged",
-            "replies": [{ "op": "send", "state": "sent", "accepted_at": 1020, "finished_at": 1025, "message_id": "wa1" }],
+            "replies": [{ "op": "send", "state": "sent", "accepted_at": 1020, "finished_at": 1025, "message_id": "wa1",
+                          "receipt": "delivered" }],
         }]}));
-        for leg in
-            ["received", "appended", "pushed", "settled", "send accepted", "send sent", "+25 ms", "wa1"]
-        {
+        for leg in [
+            "received",
+            "appended",
+            "pushed",
+            "settled",
+            "send accepted",
+            "send sent",
+            "+25 ms",
+            "wa1 delivered\n",
+        ] {
             assert!(story.contains(leg), "{leg} in {story}");
         }
     }

@@ -4,6 +4,11 @@ use super::*;
 use angelia_connector::Away;
 
 const DISCORD: &str = "[[bots]]\nplatform = \"discord\"\nid = \"123\"\ntoken = { env = \"D\" }\n";
+const SMS: &str = "[[bots]]\nplatform = \"sms\"\nid = \"+15550100\"\naccount_sid = \"AC1\"\n\
+                   auth_token = { env = \"S\" }\napi_url = \"http://127.0.0.1:9\"\n";
+const WECOM: &str = "[[bots]]\nplatform = \"wecom\"\nid = \"ww1/1000002\"\nsecret = { env = \"A\" }\n\
+                     callback_token = { env = \"B\" }\nencoding_aes_key = { env = \"C\" }\n\
+                     api_url = \"http://127.0.0.1:9\"\n";
 const TELEGRAM: &str = "[[bots]]\nplatform = \"telegram\"\nid = \"765\"\ntoken = { file = \"/run/t\" }\n";
 
 /// What is wrong with a bot of which only `lines` are unusual.
@@ -24,17 +29,20 @@ fn bots_are_read_and_printed() {
     assert_eq!((one.platform, one.id.as_str(), one.name()), (BotPlatform::Discord, "124", "discord"));
     assert_eq!(one.api_url.as_deref(), Some("http://127.0.0.1:9"), "no slash at the end");
     assert_eq!(one.gateway_url.as_deref(), Some("ws://[::1]:9"));
-    assert_eq!((two.name(), &two.token), ("second", &SecretRef::Env("D".into())));
+    assert_eq!((two.name(), &two.token), ("second", &Some(SecretRef::Env("D".into()))));
     assert_eq!((three.name(), three.ingest()), ("telegram", Ingest::Poll));
     assert_eq!(three.greeting.as_deref(), Some("Hi,\nyou"));
 
     let printed = config.print();
     for line in [
         "[[bots]]\nplatform = \"discord\"\nid = \"124\"\ntoken = { env = \"D\" }\nname = \"discord\"\n",
-        "\ngateway_url = \"ws://[::1]:9\"\n# ingest is not set: it is for Telegram\n",
+        "\ngateway_url = \"ws://[::1]:9\"\n# public_key is not set: interactions come over the bot's own",
+        "\ninteractions = \"auto\"\ncommands = [\"ask <question>: Ask the agent something\", ",
+        "\n# ingest is not set: it is for Telegram\n",
         "\n# api_url is not set: the provider's own address is used\n# gateway_url is not set: Discord's own",
         "\ntoken = { file = \"/run/t\" }\nname = \"telegram\"\n",
-        "\n# gateway_url is not set: it is for Discord\ningest = \"poll\"\n",
+        "\n# gateway_url is not set: it is for Discord\n",
+        "\n# commands is not set: it is for Discord\ningest = \"poll\"\n",
     ] {
         assert!(printed.contains(line), "{line}\n{printed}");
     }
@@ -68,18 +76,20 @@ greeting = "  "
 "#;
     let told = faults(load("bots-faults", text, &[]));
     for (line, words) in [
-        (2, "`bots.platform` can be \"discord\" or \"telegram\", not \"slack\""),
-        (3, "`bots.id` must be the bot's user id, digits only"),
+        (2, "`bots.platform` can be \"discord\" or \"telegram\" or \"sms\" or \"wecom\", not \"slack\""),
+        (3, "`bots.id` must be the bot's id: "),
         (4, "`bots.token` is a secret and must be a reference"),
         (7, "`bots.id` needs a text in quotes, not this number"),
         (9, "there is no setting `bots.nmae`; did you mean `bots.name`?"),
-        (10, "`bots.platform` is missing: say where the bot is, \"discord\" or \"telegram\""),
+        (
+            10,
+            "`bots.platform` is missing: say where the bot is, \"discord\", \"telegram\", \"sms\" or \"wecom\"",
+        ),
         (10, "`bots.id` is missing: "),
-        (10, "`bots.token` is missing: "),
         (11, "`bots.name` is part of an address: write 1 to 32 small letters"),
         (12, "`bots.api_url` is not an address to rely on (plain http is good only for this machine"),
         (13, "`bots.gateway_url` is not an address to rely on (it must begin with wss://)"),
-        (16, "`bots.id` must be the bot's user id"),
+        (16, "`bots.id` must be the bot's id"),
         (18, "`bots.api_url` is not an address to rely on (it must not hold a user name or password)"),
         (19, "`bots.ingest` can be \"poll\" or \"webhook\", not \"push\""),
         (20, "`bots.greeting` must not be empty"),
@@ -89,11 +99,15 @@ greeting = "  "
             "{line} {words}\n{told:#?}"
         );
     }
-    assert_eq!(told.len(), 15, "{told:#?}");
+    assert_eq!(told.len(), 14, "{told:#?}");
     assert!(!told.join("").contains("hunter2"), "{told:#?}");
     for (bot, lines, words) in [
         (DISCORD, "api_url = \"https://x/api\"", "it must end after the host and port"),
         (DISCORD, "gateway_url = \"ws://gateway.example.org\"", "plain ws is good only for this machine"),
+        (DISCORD, "public_key = \"12\"", "`bots.public_key` must be the application's public key"),
+        (DISCORD, "interactions = \"both\"", "`bots.interactions` can be \"auto\" or "),
+        (DISCORD, "commands = [\"Ask: x\"]", "`bots.commands` holds \"Ask: x\", whose name is not"),
+        (DISCORD, "commands = [\"a: x\", \"a: y\"]", "`bots.commands` names the command \"a\" twice"),
         (DISCORD, "name = \"\"", "`bots.name` is part of an address"),
         (DISCORD, &format!("name = \"{}\"", "a".repeat(33)), "`bots.name` is part of an address"),
         (
@@ -108,8 +122,51 @@ greeting = "  "
 }
 
 #[test]
+fn every_platform_has_its_keys() {
+    let config = load("bots-posted", &format!("{SMS}{WECOM}"), &[]).unwrap();
+    let printed = config.print();
+    for line in [
+        "platform = \"sms\"\nid = \"+15550100\"\n# token is not set: it is for Discord and Telegram\n",
+        "\naccount_sid = \"AC1\"\nauth_token = { env = \"S\" }\n# signing_key is not set: the auth token signs",
+        "\nsecret = { env = \"A\" }\ncallback_token = { env = \"B\" }\nencoding_aes_key = { env = \"C\" }\n",
+    ] {
+        assert!(printed.contains(line), "{line}\n{printed}");
+    }
+    assert_eq!(load("bots-posted-again", &printed, &[]).unwrap().print(), printed);
+    for (bot, gone, words) in [
+        (
+            DISCORD,
+            "token",
+            "`bots.token` is missing for a bot on discord: the provider lets nobody in without one; write {",
+        ),
+        (SMS, "account_sid", "`bots.account_sid` is missing for a bot on sms: Twilio asks for it"),
+        (SMS, "auth_token", "`bots.auth_token` is missing for a bot on sms"),
+        (WECOM, "secret", "`bots.secret` is missing for a bot on wecom"),
+        (WECOM, "callback_token", "`bots.callback_token` is missing"),
+        (WECOM, "encoding_aes_key", "`bots.encoding_aes_key` is missing"),
+    ] {
+        let kept: Vec<&str> = bot.lines().filter(|line| !line.starts_with(&format!("{gone} "))).collect();
+        let told = one(&kept.join("\n"), "");
+        assert!(told.starts_with(&format!(":1: {words}")), "{gone}: {told}");
+    }
+    for (bot, id, words) in [
+        (SMS, "15550100", "`bots.id` is not one of a bot on sms: write the phone number"),
+        (WECOM, "+15550100", "`bots.id` is not one of a bot on wecom: write the company's id"),
+        (DISCORD, "ww1/1", "`bots.id` is not one of a bot on discord: write the application id"),
+    ] {
+        let id_line = bot.lines().find(|line| line.starts_with("id ")).unwrap();
+        let told = one(&bot.replace(id_line, &format!("id = {id:?}")), "");
+        assert!(told.contains(words), "{id}: {told}");
+    }
+    let half = one(SMS, "signing_key = \"k\"");
+    assert!(half.contains("`bots.signing_key` and signing_secret go together"), "{half}");
+}
+
+#[test]
 fn a_key_of_another_platform_names_it() {
     for (bot, line, words) in [
+        (TELEGRAM, "commands = []", "`bots.commands` is for discord bots"),
+        (SMS, "token = { env = \"T\" }", "`bots.token` is for discord and telegram bots"),
         (TELEGRAM, "gateway_url = \"wss://x\"", "`bots.gateway_url` is for discord bots"),
         (DISCORD, "ingest = \"poll\"", "`bots.ingest` is for telegram bots"),
         (DISCORD, "greeting = \"hi\"", "`bots.greeting` is for telegram bots"),
@@ -151,6 +208,20 @@ fn a_webhook_needs_an_address_telegram_reaches() {
     let own = "api_url = \"http://127.0.0.1:9\"\n";
     assert!(with("http://127.0.0.1:8787", own).is_ok(), "both are on this machine");
     assert!(with("http://relay.example.org", own).is_err());
+    for (bot, words) in [
+        (
+            format!("{DISCORD}public_key = \"{}\"\n", "0".repeat(64)),
+            "or leave the key out: interactions then come over",
+        ),
+        (
+            SMS.replace("api_url = \"http://127.0.0.1:9\"\n", ""),
+            "`bots.platform` is \"sms\", but Twilio cannot post to",
+        ),
+        (WECOM.replace("api_url = \"http://127.0.0.1:9\"\n", ""), "but WeCom cannot post to"),
+    ] {
+        let told = one(&bot, "");
+        assert!(told.contains(words), "{told}");
+    }
     let told = one(&webhook, "");
     assert!(told.starts_with("`bots.ingest` is \"webhook\" for telegram, but"), "{told}");
 }
@@ -171,19 +242,18 @@ fn a_list_is_written_as_a_list() {
 
 #[test]
 fn notices_are_set_and_bounded() {
-    let Notices { away, away_after, away_text, hint } = Config::default().notices;
+    let Notices { away, away_after, away_text, unanswered_text, hint } = Config::default().notices;
     assert_eq!(away_after.as_secs(), 60);
     assert_eq!((away, hint.as_str()), (Away::Dms, ""));
     assert!(away_text.contains("kept"), "{away_text}");
+    assert!(unanswered_text.contains("new message"), "{unanswered_text}");
     let text = "[notices]\naway = \"all\"\naway_text = \"Back soon.\"\nhint = \"Ask Ann to let you in.\"";
     let env = [("ANGELIA_NOTICES__AWAY", "never"), ("ANGELIA_NOTICES__HINT", "")];
     let config = load("notices", text, &[]).unwrap();
     assert_eq!((config.notices.away, config.notices.hint.as_str()), (Away::All, "Ask Ann to let you in."));
-    assert!(
-        config
-            .print()
-            .contains("[notices]\naway = \"all\"\naway_after = \"1m\"\naway_text = \"Back soon.\"\nhint = ")
-    );
+    assert!(config.print().contains(
+        "[notices]\naway = \"all\"\naway_after = \"1m\"\naway_text = \"Back soon.\"\nunanswered_text = "
+    ));
     let config = load("notices-env", text, &env).unwrap();
     assert_eq!((config.notices.away, config.notices.hint.as_str()), (Away::Never, ""));
     let long = "x".repeat(501);
@@ -192,6 +262,7 @@ fn notices_are_set_and_bounded() {
         ("away = true", "`notices.away` needs a text in quotes"),
         ("away_text = \"\"", "`notices.away_text` must not be empty"),
         (&format!("away_text = \"{long}\""), "`notices.away_text` must be at most 500 characters long"),
+        ("unanswered_text = \"\"", "`notices.unanswered_text` must not be empty"),
         (&format!("hint = \"{long}\""), "`notices.hint` must be at most 500 characters long"),
     ] {
         let told = faults(load("notices-bad", &format!("[notices]\n{line}"), &[])).join("\n");
