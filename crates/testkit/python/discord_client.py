@@ -8,6 +8,11 @@ Prints every event it sees as one JSON line, and does what people tell it:
   type            shows that it types
   wide TEXT       sends into every text channel of the guild at once, and tells how long that took
   history         reads the channel back from its beginning
+  sync            registers its slash commands
+  button          sends a message with a button, which defers, then changes the message
+
+Its slash commands: /echo TEXT defers, answers in the same place and adds a
+message; /late is answered too late; /form shows a form and thanks for it.
 """
 
 import asyncio
@@ -24,11 +29,66 @@ discord.http.Route.BASE = f"{URL}/api/v10"
 discord.gateway.DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(GATEWAY_URL)
 
 
+#: Longer than the stand-in is told to wait.
+LATE = 0.6
+
+
 def tell(event, **facts):
     print(json.dumps({"event": event, **facts}), flush=True)
 
 
+class Form(discord.ui.Modal, title="Cargo"):
+    what = discord.ui.TextInput(label="What", custom_id="what")
+
+    async def on_submit(self, interaction):
+        await interaction.response.send_message(f"thanks for {self.what.value}", ephemeral=True)
+
+
+class Pressed(discord.ui.View):
+    @discord.ui.button(label="Press", custom_id="press")
+    async def press(self, interaction, _button):
+        await interaction.response.defer()
+        await interaction.edit_original_response(content=f"pressed by {interaction.user.name}", view=None)
+
+
+def commands(client):
+    tree = discord.app_commands.CommandTree(client)
+
+    @tree.command(description="Says it again")
+    async def echo(interaction: discord.Interaction, text: str):
+        tell(
+            "echo", id=str(interaction.id), user=interaction.user.name, locale=interaction.locale.value,
+            channel=interaction.channel.name if interaction.guild else None,
+            may_write=interaction.permissions.send_messages,
+        )
+        await interaction.response.defer()
+        await interaction.edit_original_response(content=f"echo {text}")
+        sent = await interaction.followup.send("and more", wait=True)
+        await sent.edit(content="and much more")
+
+    @echo.autocomplete("text")
+    async def suggest(_interaction: discord.Interaction, typed: str):
+        return [discord.app_commands.Choice(name=f"{typed}!", value=typed)]
+
+    @tree.command(description="Comes too late")
+    async def late(interaction: discord.Interaction):
+        await asyncio.sleep(LATE)
+        try:
+            await interaction.response.defer()
+        except discord.NotFound as error:
+            tell("too_late", code=error.code)
+
+    @tree.command(description="Shows a form")
+    async def form(interaction: discord.Interaction):
+        await interaction.response.send_modal(Form(custom_id="form"))
+
+    return tree
+
+
 class Bot(discord.Client):
+    async def setup_hook(self):
+        self.tree = commands(self)
+
     async def on_ready(self):
         tell("ready", user=str(self.user.id), guilds=[guild.name for guild in self.guilds])
 
@@ -76,6 +136,11 @@ class Bot(discord.Client):
             start = discord.Object(message.channel.id)
             read = [past.content async for past in message.channel.history(after=start, limit=None)]
             tell("history", contents=read)
+        elif order == "sync":
+            synced = await self.tree.sync()
+            tell("synced", names=[command.name for command in synced])
+        elif order == "button":
+            await message.channel.send("here", view=Pressed())
 
 
 async def main():

@@ -63,6 +63,21 @@ impl Connector {
     ///
     /// When the server does not become ready.
     pub async fn start_on(binary: &Path, folder: &Path, port: u16, lines: &str) -> Self {
+        Self::start_as(binary, folder, port, lines, &[]).await
+    }
+
+    /// The same, with environment variables such as those of the fail points.
+    ///
+    /// # Panics
+    ///
+    /// When the server does not become ready.
+    pub async fn start_as(
+        binary: &Path,
+        folder: &Path,
+        port: u16,
+        lines: &str,
+        variables: &[(&str, &str)],
+    ) -> Self {
         fs::create_dir_all(folder).expect("create the server's folder");
         let admin = free_port();
         let config = format!(
@@ -71,7 +86,7 @@ impl Connector {
             folder.join("data").display().to_string()
         );
         fs::write(folder.join("angelia.toml"), config).expect("write angelia.toml");
-        let process = serve(binary, folder);
+        let process = serve(binary, folder, variables);
         let mut connector =
             Self { binary: binary.to_owned(), folder: folder.to_owned(), port, admin, process };
         connector.wait_ready().await;
@@ -84,8 +99,17 @@ impl Connector {
     ///
     /// When the server does not become ready.
     pub async fn restart(&mut self) {
+        self.restart_with(&[]).await;
+    }
+
+    /// The same, with environment variables; those of the run before are gone.
+    ///
+    /// # Panics
+    ///
+    /// When the server does not become ready.
+    pub async fn restart_with(&mut self, variables: &[(&str, &str)]) {
         assert!(!self.process.is_running(), "restart of a server that still runs");
-        self.process = serve(&self.binary, &self.folder);
+        self.process = serve(&self.binary, &self.folder, variables);
         self.wait_ready().await;
     }
 
@@ -173,11 +197,20 @@ impl Connector {
     ///
     /// When the server does not tell, or has no such counter.
     pub async fn counter(&self, name: &str) -> u64 {
-        let url = format!("http://127.0.0.1:{}/metrics", self.admin);
-        let answer = http_client().get(&url).send().await.expect("ask for metrics");
-        let text = answer.text().await.expect("read metrics");
+        let text = self.metrics().await;
         let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
         value.unwrap_or_else(|| panic!("no {name} in {text}"))
+    }
+
+    /// All metrics, as Prometheus reads them.
+    ///
+    /// # Panics
+    ///
+    /// When the server does not tell.
+    pub async fn metrics(&self) -> String {
+        let url = format!("http://127.0.0.1:{}/metrics", self.admin);
+        let answer = http_client().get(&url).send().await.expect("ask for metrics");
+        answer.text().await.expect("read metrics")
     }
 
     async fn wait_ready(&mut self) {
@@ -198,8 +231,8 @@ impl Connector {
     }
 }
 
-fn serve(binary: &Path, folder: &Path) -> Process {
+fn serve(binary: &Path, folder: &Path, variables: &[(&str, &str)]) -> Process {
     let mut command = Command::new(binary);
-    command.arg("--config").arg(folder.join("angelia.toml")).arg("serve");
+    command.arg("--config").arg(folder.join("angelia.toml")).arg("serve").envs(variables.iter().copied());
     Process::spawn("angelia", command, folder.join("angelia.log"))
 }

@@ -10,6 +10,9 @@
 //! - [`scenarios`] are whole stories told with those five;
 //! - [`issuer`] is an identity issuer that others' libraries sign for;
 //! - [`telegram`] is a Bot API that real clients accept, and one of those clients;
+//! - [`twilio`] is a Twilio that others wrote, and the vendor's own signatures;
+//! - [`wecom`] has WeCom's API and posts callbacks that wechatpy encrypted;
+//! - [`canary`] looks for secrets where they do not belong;
 //! - [`process`] is the child-process handling they share.
 //!
 //! Everything here is test support: it panics with a message that names what
@@ -21,6 +24,7 @@
     reason = "test support: a failed expectation is a panic, timings go to stderr"
 )]
 
+pub mod canary;
 pub mod connector;
 pub mod discord;
 pub mod hermes;
@@ -31,4 +35,6 @@ pub mod process;
 pub mod scenarios;
 pub mod socket;
 pub mod telegram;
+pub mod twilio;
 pub mod webchat;
+pub mod wecom;

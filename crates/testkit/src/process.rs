@@ -8,6 +8,7 @@ use std::fs::{self, File, OpenOptions};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -225,15 +226,26 @@ pub async fn output(shown: &str, mut command: Command, limit: Duration) -> Outpu
         .unwrap_or_else(|error| panic!("{shown}: {error}"))
 }
 
-/// A TCP port of the loopback address that was free a moment ago.
+/// Ports that [`free_port`] hands out: below those the system gives to whoever dials, so
+/// that nobody's connection sits on one before it is used, or while a server restarts.
+const PORTS: std::ops::Range<u16> = 20_000..32_000;
+
+/// A TCP port of the loopback address that was free a moment ago, another one each time.
 ///
 /// # Panics
 ///
-/// When the system has no free port.
+/// When there is no free port.
 pub fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("bind a free port");
-    let address = listener.local_addr().expect("address of a bound socket");
-    address.port()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let count = PORTS.end - PORTS.start;
+    // Test binaries that run side by side start far from each other.
+    let start = u16::try_from(std::process::id() % 120).expect("below 120") * 100;
+    let mut ports = (0..count).map(|_| {
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        PORTS.start + (start + next % count) % count
+    });
+    let free = ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
+    free.expect("a free port")
 }
 
 /// Waits until `ready` gives something and returns it.

@@ -6,7 +6,7 @@
 //! library itself, as a bot that a test can watch.
 
 mod client;
-mod peer;
+pub(crate) mod peer;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

@@ -148,7 +148,7 @@ impl Drop for Person {
 }
 
 /// A client for plain HTTP that ignores the environment's proxies.
-pub(crate) fn http_client() -> reqwest::Client {
+pub fn http_client() -> reqwest::Client {
     // The client wants a TLS provider even for addresses without TLS.
     static PROVIDER: Once = Once::new();
     PROVIDER.call_once(|| {

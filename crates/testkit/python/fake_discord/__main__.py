@@ -1,7 +1,7 @@
 """Starts the stand-in: python -m fake_discord ['{"option": value}']
 
-Prints one line when it is ready, {"url", "gateway_url", "token", "bot_id"}, and
-ends when the process that started it does.
+Prints one line when it is ready, {"url", "gateway_url", "token", "bot_id",
+"public_key"}, and ends when the process that started it does.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from aiohttp import web
 
 from .control import Control
 from .gateway import Gateway
+from .interactions import Interactions
 from .options import Options
 from .rest import Rest
 from .world import World
@@ -47,14 +48,16 @@ async def serve():
     address = f"127.0.0.1:{listener.getsockname()[1]}"
     world = World(options, address)
     gateway = Gateway(world, options, address)
-    rest = Rest(world, gateway, options)
-    app = application(world, gateway, rest, Control(world, gateway, rest, options))
+    interactions = Interactions(world, gateway, options)
+    rest = Rest(world, gateway, interactions, options)
+    app = application(world, gateway, rest, Control(world, gateway, rest, interactions, options))
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     await web.SockSite(runner, listener).start()
     ready = {
         "url": f"http://{address}", "gateway_url": gateway.url,
         "token": options.token, "bot_id": str(world.bot.id),
+        "public_key": interactions.public_key,
     }
     print(json.dumps(ready), flush=True)
     while os.getppid() == owner:

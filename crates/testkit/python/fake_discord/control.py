@@ -24,6 +24,8 @@ Changing (POST)
   /_fake/kick      {guild}                   the bot is thrown out
   /_fake/options   any of options.py         while it runs
 
+Interactions: the head of orders.py
+
 Faults (POST)
   /_fake/gateway/close           {code?}     without a code the connections are cut
   /_fake/gateway/reconnect       {}          op 7
@@ -42,7 +44,8 @@ Faults (POST)
   /_fake/fault/clear {}
 
 Reading (GET)
-  /_fake/messages?channel=   [{id, author, own, type, content, edits, nonce, allowed_mentions, reference, attachments}]
+  /_fake/messages?channel=   [{id, author, own, type, content, edits, nonce, allowed_mentions, reference, attachments,
+                               loading, ephemeral, interaction}]
   /_fake/log?since=          [{n, at, method, path, query, status, fault, channel, parent, guild, person, ids,
                                content, user_agent}]: every request, the places it names in `ids`
   /_fake/state               counters of the gateway and the API, sessions with their highest reported sequence
@@ -56,6 +59,8 @@ import traceback
 from aiohttp import web
 from simcord.backend.errors import BackendError, SetupError
 
+from .orders import InteractionOrders
+
 #: Messages written before others get a turn, when many are asked for.
 BURST = 50
 
@@ -65,15 +70,17 @@ def created(thing, **more):
 
 
 class Control:
-    def __init__(self, world, gateway, rest, options):
+    def __init__(self, world, gateway, rest, interactions, options):
         self.world, self.gateway, self.rest, self.options = world, gateway, rest, options
         self.backend = world.backend
+        self.orders = InteractionOrders(world, interactions)
 
     async def handle(self, request):
         name = request.match_info["tail"].replace("/", "_")
-        handler = getattr(self, f"{request.method.lower()}_{name}", None)
+        name = f"{request.method.lower()}_{name}"
+        handler = getattr(self, name, None) or getattr(self.orders, name, None)
         if handler is None:
-            return web.json_response({"error": f"no {request.method} /_fake/{name}"}, status=404)
+            return web.json_response({"error": f"no {request.method} {request.path}"}, status=404)
         try:
             asked = await request.json() if request.method == "POST" and request.can_read_body else {}
             answer = handler(dict(request.query) if request.method == "GET" else asked)

@@ -16,6 +16,9 @@ INVALID_WINDOW = 600.0
 #: Path parts whose id has windows of its own.
 MAJOR = ("channels", "guilds", "webhooks")
 
+#: Path parts whose id is followed by a token.
+TOKENED = ("webhooks", "interactions")
+
 #: Routes that the limit over all routes does not count.
 UNCOUNTED = re.compile(r"^/(interactions|webhooks)/")
 
@@ -74,6 +77,8 @@ class Limits:
             size, seconds = self.options.limit_post
         elif (method, template) == ("PATCH", "/channels/:id/messages/:id"):
             size, seconds = self.options.limit_patch
+        elif template.startswith("/webhooks/"):
+            size, seconds = self.options.limit_webhook
         key = (method, template, major)
         window = self.windows.get(key)
         if window is None or (window.size, window.seconds) != (size, seconds):
@@ -100,5 +105,9 @@ def shape(path):
     """The path's pattern, and the id that has windows of its own."""
     parts = path.strip("/").split("/")
     major = parts[1] if len(parts) > 1 and parts[0] in MAJOR else None
+    if parts[0] in TOKENED and len(parts) > 2:
+        # The token is as good as an id, and no part of the pattern.
+        major = "/".join(parts[1:3])
+        parts[2] = ":token"
     pattern = [":id" if re.fullmatch(r"\d{5,}", part) else part for part in parts]
     return "/" + "/".join(pattern), major

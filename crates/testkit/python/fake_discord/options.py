@@ -25,6 +25,13 @@ class Options:
     gateway_sends: int = 120
     #: Seconds during which an enforced nonce answers with its first message.
     nonce_life: float = 180.0
+    #: Where interactions are posted; without it they go over the gateway.
+    interactions_url: str | None = None
+    #: Seed of the key that signs them, 64 hex digits; made up when not given.
+    signing_seed: str | None = None
+    #: Seconds for the first answer, and seconds that a token is good for.
+    interaction_deadline: float = 3.0
+    interaction_life: float = 900.0
     #: False switches every REST limit and its headers off.
     limits: bool = True
     #: Requests per second over all routes.
@@ -32,6 +39,8 @@ class Options:
     #: [requests, seconds] per channel.
     limit_post: list[float] = dataclasses.field(default_factory=lambda: [5, 5])
     limit_patch: list[float] = dataclasses.field(default_factory=lambda: [5, 5])
+    #: [requests, seconds] per method and interaction.
+    limit_webhook: list[float] = dataclasses.field(default_factory=lambda: [5, 2])
     #: [requests, seconds] of each other route.
     limit_other: list[float] = dataclasses.field(default_factory=lambda: [100, 1])
     #: 401, 403 and 429 answers in ten minutes before the edge bans the address.

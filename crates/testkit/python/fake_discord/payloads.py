@@ -119,6 +119,9 @@ def install(world):
             del payload["nonce"]
         else:
             payload["nonce"] = nonce
+        if message.interaction_metadata is not None:
+            # The answer to an interaction is a message of the application's webhook.
+            payload["application_id"] = payload["webhook_id"] = str(backend.application_id)
         if "message_reference" in payload:
             payload["message_reference"].pop("fail_if_not_exists", None)
             guild_id = backend.channels[message.channel_id].guild_id

@@ -17,7 +17,7 @@ from aiohttp import web
 from simcord.backend.errors import BackendError
 from simcord.http import router
 
-from .limits import Limits
+from .limits import TOKENED, Limits
 from .routes import Routes
 
 #: Requests kept in the log.
@@ -47,11 +47,11 @@ class Upload:
 
 
 class Rest:
-    def __init__(self, world, gateway, options):
+    def __init__(self, world, gateway, interactions, options):
         self.world = world
         self.options = options
         self.limits = Limits(options)
-        self.routes = Routes(world, gateway, options)
+        self.routes = Routes(world, gateway, interactions, options)
         self.faults = []
         self.log = collections.deque(maxlen=LOG_LIMIT)
         self.logged = 0
@@ -99,6 +99,10 @@ class Rest:
         """The log's line: which places a request names, whatever comes of it."""
         parts = path.strip("/").split("/")
         channel_id = int(parts[1]) if parts[0] == "channels" and parts[1:] and parts[1].isdecimal() else None
+        if parts[0] in TOKENED and len(parts) > 2:
+            # Who holds an interaction's token writes where the interaction was.
+            record = self.world.backend.interactions.get(self.world.backend.interaction_tokens.get(parts[2]))
+            channel_id = record.channel_id if record else None
         channel = self.world.backend.channels.get(channel_id)
         guild_id = channel.guild_id if channel else None
         if parts[0] == "guilds" and parts[1:]:
@@ -128,7 +132,9 @@ class Rest:
         if self.limits.is_banned():
             entry["fault"] = "banned"
             return web.Response(status=429, text=EDGE_PAGE, content_type="text/html")
-        if not (request.headers.get("User-Agent") or "").startswith("DiscordBot ("):
+        # Only where the path is the credential does Discord take any name: discord.py gives none of a bot there.
+        agent = request.headers.get("User-Agent") or ""
+        if not agent.startswith("DiscordBot (") and not (agent and OPEN.match(path)):
             return self._json(403, {"message": "internal network error", "code": 40333})
         if not OPEN.match(path) and request.headers.get("Authorization") != f"Bot {self.options.token}":
             return self._json(401, {"message": "401: Unauthorized", "code": 0})

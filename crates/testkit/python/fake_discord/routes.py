@@ -11,25 +11,25 @@ from simcord.http import router
 from simcord.http._helpers import message_response
 
 from . import payloads
+from .forms import check_content, check_edit, empty_message, form_error
+from .hooks import Hooks
 from .world import Note
 
-#: Characters of a message, characters of a nonce, messages of one page.
-CONTENT_LIMIT, NONCE_LIMIT, PAGE_LIMIT = 2000, 25, 100
+#: Characters of a nonce, messages of one page.
+NONCE_LIMIT, PAGE_LIMIT = 25, 100
 
 #: Message types one can reply to: plain, reply, command, context command.
 ANSWERABLE = (0, 19, 20, 23)
 
 
-def form_error(field, code, message):
-    return errors.invalid_form_body(errors={field: {"_errors": [{"code": code, "message": message}]}})
-
-
 class Routes:
-    def __init__(self, world, gateway, options):
+    def __init__(self, world, gateway, interactions, options):
         self.world = world
         self.backend = world.backend
         self.gateway = gateway
         self.options = options
+        self.interactions = interactions
+        self.hooks = Hooks(world, interactions, self._simcord)
         self.typing = collections.Counter()
         self.nonces_repeated = 0
         self.own = [
@@ -54,6 +54,9 @@ class Routes:
         guild = re.match(r"/guilds/(\d+)", path)
         if guild and not self.world.is_in(int(guild[1])):
             raise errors.unknown_guild()
+        hook = self.hooks.find(method, path)
+        if hook is not None:
+            return hook(call)
         for own_method, pattern, handler in self.own:
             match = re.fullmatch(pattern, path) if own_method == method else None
             if match:
@@ -84,9 +87,11 @@ class Routes:
         bot = serializers.user_payload(self.world.bot)
         return {
             "id": str(self.backend.application_id), "name": self.world.bot.name, "icon": None, "description": "",
-            "summary": "", "bot_public": True, "bot_require_code_grant": False, "verify_key": "0" * 64,
+            "summary": "", "bot_public": True, "bot_require_code_grant": False,
+            "verify_key": self.interactions.public_key,
             "owner": bot, "team": None, "bot": bot, "flags": self.world.application_flags(),
-            "approximate_guild_count": len(self.backend.guilds), "interactions_endpoint_url": None,
+            "approximate_guild_count": len(self.backend.guilds),
+            "interactions_endpoint_url": self.options.interactions_url,
             "redirect_uris": [], "tags": [],
         }
 
@@ -131,7 +136,11 @@ class Routes:
         self.backend.require_permissions(channel.guild_id, self.world.bot.id, channel_id)
         if not channel_accessible(self.backend, channel_id, self.world.bot.id, history=True):
             return []
-        later = sorted(number for number in self.backend.messages[channel_id] if number > int(query["after"]))
+        # What only one person sees is in no history.
+        later = sorted(
+            number for number, message in self.backend.messages[channel_id].items()
+            if number > int(query["after"]) and not message.is_ephemeral
+        )
         access = "message_content" in self.options.privileged
         context = router.RequestContext(self.backend, {}, message_content_access=access)
         page = [self.backend.messages[channel_id][number] for number in reversed(later[:limit])]
@@ -139,7 +148,7 @@ class Routes:
 
     def send(self, call, channel_id):
         body = dict(call[2] or {})
-        self._check_content(body)
+        check_content(body)
         channel = self.backend.get_channel(channel_id)
         state = channel.thread_metadata
         if state is not None and state.archived and state.locked:
@@ -153,7 +162,7 @@ class Routes:
         if not (body.get("content") or "").strip() and not any(
             body.get(name) for name in ("embeds", "components", "sticker_ids", "poll", "message_reference")
         ) and not call[4]:
-            raise BackendError(400, 50006, "Cannot send an empty message")
+            raise empty_message()
         self._settle_reference(channel_id, body)
         self.world.next_note = Note(nonce=nonce, allowed_mentions=body.get("allowed_mentions"))
         try:
@@ -179,14 +188,6 @@ class Routes:
             return None
         return self.backend.messages.get(sent[1], {}).get(sent[2])
 
-    def _check_content(self, body):
-        content = body.get("content")
-        if content is not None and not isinstance(content, str):
-            raise form_error("content", "STRING_TYPE_CONVERT", f"Could not interpret {content!r} as string.")
-        if len(content or "") > CONTENT_LIMIT:
-            message = f"Must be {CONTENT_LIMIT} or fewer in length."
-            raise form_error("content", "BASE_TYPE_MAX_LENGTH", message)
-
     def _settle_reference(self, channel_id, body):
         """A reply needs its message, unless it says that it does not."""
         reference = body.get("message_reference")
@@ -202,10 +203,7 @@ class Routes:
             raise form_error("message_reference", "REPLIES_CANNOT_REPLY_TO_SYSTEM_MESSAGE", message)
 
     def edit(self, call, _channel_id, _message_id):
-        body = dict(call[2] or {})
-        self._check_content(body)
-        if "content" in body and not (body["content"] or "").strip() and not body.get("embeds"):
-            raise BackendError(400, 50006, "Cannot send an empty message")
+        check_edit(call[2] or {})
         return self._simcord(call)
 
     def type(self, call, channel_id):

@@ -35,6 +35,22 @@ def dump(value):
     return json.dumps(value, separators=(",", ":"))
 
 
+def spoiled(payload, rule):
+    """The payload as a test wants it: without the paths of `drop`, with those of `set`."""
+    payload = copy.deepcopy(dict(payload))
+    for path in rule.get("drop") or []:
+        _reach(payload, path).pop(path.split(".")[-1], None)
+    for path, value in (rule.get("set") or {}).items():
+        _reach(payload, path)[path.split(".")[-1]] = value
+    return payload
+
+
+def _reach(payload, path):
+    for name in path.split(".")[:-1]:
+        payload = payload[name]
+    return payload
+
+
 class Session:
     def __init__(self, intents, shard):
         self.id = secrets.token_hex(16)
@@ -179,7 +195,7 @@ class Sessions:
             payload = copy.deepcopy(payload)
             intent_rules.censor_message(payload, bot_id, backend=self.backend)
         if spoiler is not None:
-            payload = self._spoiled(payload, spoiler)
+            payload = spoiled(payload, spoiler)
         session.push(event, payload)
 
     def _spoiler(self, event):
@@ -191,17 +207,3 @@ class Sessions:
                     self.mangles.remove(rule)
                 return rule
         return None
-
-    def _spoiled(self, payload, rule):
-        payload = copy.deepcopy(dict(payload))
-        for path in rule.get("drop") or []:
-            self._reach(payload, path).pop(path.split(".")[-1], None)
-        for path, value in (rule.get("set") or {}).items():
-            self._reach(payload, path)[path.split(".")[-1]] = value
-        return payload
-
-    @staticmethod
-    def _reach(payload, path):
-        for name in path.split(".")[:-1]:
-            payload = payload[name]
-        return payload

@@ -19,6 +19,7 @@ from simcord._clock import Clock
 from simcord.backend import Backend
 from simcord.backend.models import AllowedMentions, Overwrite
 from simcord.enums import ChannelType, MessageType, OverwriteType
+from simcord.http import router
 
 from . import payloads
 
@@ -37,6 +38,18 @@ HAS_THREAD = 1 << 5
 GRANTS = {"presences": 1 << 13, "members": 1 << 15, "message_content": 1 << 19}
 
 VIEW = discord.Permissions.view_channel.flag
+
+#: Characters of chance in an interaction's token.
+TOKEN_CHANCE = 126
+
+#: discord.MessageFlags: only one person sees it; it is an answer still to come.
+EPHEMERAL, LOADING = 1 << 6, 1 << 7
+
+
+def new_token(interaction_id):
+    """As long as Discord's, and like them a word in base64 that names its interaction."""
+    chance = secrets.token_urlsafe(TOKEN_CHANCE)[:TOKEN_CHANCE]
+    return base64.urlsafe_b64encode(f"interaction:{interaction_id}:{chance}".encode()).decode().rstrip("=")
 
 
 class WallClock(Clock):
@@ -80,6 +93,14 @@ class NotedBackend(Backend):
         message = super().edit_message(channel_id, message_id, fields)
         self.world.notes.setdefault(message_id, Note()).edits += 1
         return message
+
+    def new_interaction(self, *facts):
+        """With a token like Discord's; simcord's own can be guessed."""
+        record = super().new_interaction(*facts)
+        del self.interaction_tokens[record.token]
+        record.token = new_token(record.id)
+        self.interaction_tokens[record.token] = record.id
+        return record
 
 
 class World:
@@ -237,11 +258,11 @@ class World:
         return self.backend.create_message(
             channel.id, author, content, reference=reference,
             allowed_mentions=AllowedMentions(replied_user=ask.get("ping", True)),
-            attachments=[self._attachment(channel.id, wish) for wish in ask.get("attachments") or []],
+            attachments=[self.store_attachment(channel.id, wish) for wish in ask.get("attachments") or []],
             webhook_id=int(ask["webhook"]) if ask.get("webhook") else None,
         )
 
-    def _attachment(self, channel_id, wish):
+    def store_attachment(self, channel_id, wish):
         data = wish.get("text", "x" * int(wish.get("size", 4))).encode()
         name = wish["filename"]
         stored = self.backend.cdn.store_attachment(self.backend.snowflake(), channel_id, name, data, None)
@@ -254,6 +275,15 @@ class World:
             stored["duration_secs"] = wish["duration"]
             stored["waveform"] = "AAAA"
         return stored
+
+    def call_back(self, record, answer, files=()):
+        """Answers an interaction; raises what Discord would say against it."""
+        self.next_note = Note(allowed_mentions=(answer.get("data") or {}).get("allowed_mentions"))
+        path = f"/interactions/{record.id}/{record.token}/callback"
+        try:
+            return router.dispatch(self.backend, "POST", path, json=answer, files=list(files))
+        finally:
+            self.next_note = None
 
     def messages(self, channel_id):
         """A channel as it stands, oldest first."""
@@ -271,5 +301,8 @@ class World:
                 "allowed_mentions": note.allowed_mentions,
                 "reference": (message.reference or {}).get("message_id"),
                 "attachments": [item["filename"] for item in message.attachments],
+                "loading": bool(message.flags & LOADING),
+                "ephemeral": bool(message.flags & EPHEMERAL),
+                "interaction": (message.interaction_metadata or {}).get("id"),
             })
         return shown

@@ -15,8 +15,10 @@ use tokio::time::{Instant, sleep};
 use crate::process::Process;
 use crate::webchat::http_client;
 
+mod interactions;
 mod records;
 
+pub use interactions::{Followup, Interaction, Volley};
 pub use records::{Guild, Message, Request};
 use records::{message, request, text};
 
@@ -46,6 +48,7 @@ pub struct FakeDiscord {
     gateway_url: String,
     token: String,
     bot_id: String,
+    public_key: String,
     http: reqwest::Client,
     _process: Process,
 }
@@ -79,6 +82,7 @@ impl FakeDiscord {
             gateway_url: text(&ready, "gateway_url"),
             token: text(&ready, "token"),
             bot_id: text(&ready, "bot_id"),
+            public_key: text(&ready, "public_key"),
             http: http_client(),
             _process: process,
         }

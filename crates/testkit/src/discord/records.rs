@@ -32,6 +32,12 @@ pub struct Message {
     pub reference: Option<String>,
     /// Whom it was allowed to mention, as sent.
     pub allowed_mentions: Value,
+    /// Whether it is an answer still to come.
+    pub loading: bool,
+    /// Whether only one person sees it.
+    pub ephemeral: bool,
+    /// The interaction it answers or follows.
+    pub interaction: Option<String>,
 }
 
 /// One request that the API got, whatever it answered.
@@ -74,6 +80,9 @@ pub(super) fn message(shown: &Value) -> Message {
         nonce: optional(shown, "nonce"),
         reference: optional(shown, "reference"),
         allowed_mentions: shown["allowed_mentions"].clone(),
+        loading: shown["loading"].as_bool().unwrap_or_default(),
+        ephemeral: shown["ephemeral"].as_bool().unwrap_or_default(),
+        interaction: optional(shown, "interaction"),
     }
 }
 
@@ -99,6 +108,6 @@ pub(super) fn text(shown: &Value, name: &str) -> String {
     optional(shown, name).unwrap_or_else(|| panic!("no text {name:?} in {shown}"))
 }
 
-fn optional(shown: &Value, name: &str) -> Option<String> {
+pub(super) fn optional(shown: &Value, name: &str) -> Option<String> {
     shown[name].as_str().map(str::to_owned)
 }

@@ -10,6 +10,8 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
 use super::*;
 
+mod interactions;
+
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// GUILDS, GUILD_MESSAGES, DIRECT_MESSAGES.

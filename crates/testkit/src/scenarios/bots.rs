@@ -11,21 +11,40 @@ use crate::connector::Connector;
 use crate::discord::{FakeDiscord, Message};
 use crate::hermes::{Hermes, Setup, Version};
 use crate::model::Model;
+use crate::process::free_port;
 use crate::telegram::{self, FakeTelegram};
 
 /// How long a bot may take until it hears.
-const HEARS: Duration = Duration::from_secs(30);
+pub(super) const HEARS: Duration = Duration::from_secs(30);
 
 /// A connector in front of a platform, a model, and a gateway that is connected.
-struct Post {
-    connector: Connector,
-    model: Model,
-    hermes: Hermes,
+pub(super) struct Post {
+    pub(super) connector: Connector,
+    pub(super) model: Model,
+    pub(super) hermes: Hermes,
 }
 
 impl Post {
-    async fn set(version: Version, binary: &Path, folder: &Path, bot: &str, places: &[String]) -> Self {
-        let connector = Connector::start_with(binary, &folder.join("connector"), bot).await;
+    pub(super) async fn set(
+        version: Version,
+        binary: &Path,
+        folder: &Path,
+        bot: &str,
+        places: &[String],
+    ) -> Self {
+        Self::set_on(version, binary, folder, free_port(), bot, places).await
+    }
+
+    /// The same, on a port that others know already.
+    pub(super) async fn set_on(
+        version: Version,
+        binary: &Path,
+        folder: &Path,
+        port: u16,
+        bot: &str,
+        places: &[String],
+    ) -> Self {
+        let connector = Connector::start_on(binary, &folder.join("connector"), port, bot).await;
         let model = Model::start().await;
         let gateway = connector.gateway(TENANT, "gw-test").await;
         for place in places {
@@ -44,7 +63,7 @@ impl Post {
     }
 
     /// The gateway's own conversations are these and no others.
-    fn assert_sessions(&self, expected: &[String]) {
+    pub(super) fn assert_sessions(&self, expected: &[String]) {
         let text = self.hermes.home_file("sessions/sessions.json");
         let sessions: serde_json::Value = serde_json::from_str(&text).expect("the gateway's sessions");
         let keys = sessions.as_object().expect("sessions by their keys").keys();
@@ -55,7 +74,7 @@ impl Post {
         assert_eq!(keys, expected);
     }
 
-    fn assert_asked_once(&self, texts: &[&str]) {
+    pub(super) fn assert_asked_once(&self, texts: &[&str]) {
         for text in texts {
             assert_eq!(self.model.arrivals(text), 1, "{text} in {:?}", self.model.texts());
         }
@@ -64,10 +83,26 @@ impl Post {
 
 /// Writes a bot's token where the configuration finds it.
 fn token_file(folder: &Path, token: &str) -> String {
+    secret_file(folder, "token", token)
+}
+
+/// Writes a secret where the configuration finds it.
+pub(super) fn secret_file(folder: &Path, name: &str, secret: &str) -> String {
     std::fs::create_dir_all(folder).expect("create the test's folder");
-    let file = folder.join("token");
-    std::fs::write(&file, token).expect("write the token");
+    let file = folder.join(name);
+    std::fs::write(&file, secret).expect("write the secret");
     file.display().to_string()
+}
+
+/// The lines that configure the stand-in's bot.
+pub(super) fn discord_bot(fake: &FakeDiscord, folder: &Path) -> String {
+    format!(
+        "[[bots]]\nplatform = \"discord\"\nid = {:?}\ntoken = {{ file = {:?} }}\napi_url = {:?}\ngateway_url = {:?}\n",
+        fake.bot_id(),
+        token_file(folder, fake.token()),
+        fake.url(),
+        fake.gateway_url()
+    )
 }
 
 /// Whether a message is the agent's echo of a text. Where several people share a
@@ -86,15 +121,8 @@ pub async fn discord(version: Version, binary: &Path, folder: &Path) {
     let channel = fake.channel(&guild, "general").await;
     let thread = fake.thread(&channel, "a matter", &ann, None).await;
     let dm = fake.dm(&ann).await;
-    let bot = format!(
-        "[[bots]]\nplatform = \"discord\"\nid = {:?}\ntoken = {{ file = {:?} }}\napi_url = {:?}\ngateway_url = {:?}\n",
-        fake.bot_id(),
-        token_file(folder, fake.token()),
-        fake.url(),
-        fake.gateway_url()
-    );
     let places = [format!("discord:{guild}"), format!("discord:dm:{ann}")];
-    let mut post = Post::set(version, binary, folder, &bot, &places).await;
+    let mut post = Post::set(version, binary, folder, &discord_bot(&fake, folder), &places).await;
     fake.until_state(HEARS, |state| state["gateway"]["identifies"].as_u64().is_some_and(|count| count >= 1))
         .await;
 

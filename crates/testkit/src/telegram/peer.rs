@@ -14,7 +14,7 @@ use crate::process::{Process, file_length, read_from};
 const START: Duration = Duration::from_secs(90);
 
 /// The answer to an instruction, which has to succeed.
-pub(super) async fn checked(what: &str, ask: &Value, answer: reqwest::Response) -> Value {
+pub(crate) async fn checked(what: &str, ask: &Value, answer: reqwest::Response) -> Value {
     let status = answer.status();
     let body = answer.text().await.unwrap();
     assert!(status.is_success(), "{what} {ask}: {status} {body}");
@@ -22,7 +22,7 @@ pub(super) async fn checked(what: &str, ask: &Value, answer: reqwest::Response) 
 }
 
 /// Starts a Python peer and reads the line in which it says that it is ready.
-pub(super) async fn peer(
+pub(crate) async fn peer(
     name: &str,
     script: &[&str],
     arguments: &[OsString],
@@ -51,15 +51,15 @@ fn python() -> PathBuf {
     python
 }
 
-pub(super) fn text(value: &Value) -> &str {
+pub(crate) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("not a text: {value}"))
 }
 
-pub(super) fn number(value: &Value) -> i64 {
+pub(crate) fn number(value: &Value) -> i64 {
     value.as_i64().unwrap_or_else(|| panic!("not a number: {value}"))
 }
 
-pub(super) fn list(value: Value) -> Vec<Value> {
+pub(crate) fn list(value: Value) -> Vec<Value> {
     match value {
         Value::Array(items) => items,
         other => panic!("not a list: {other}"),
