@@ -17,6 +17,9 @@ mod a_frozen_gateway;
 mod agent;
 #[path = "chaos/dice.rs"]
 mod dice;
+#[allow(dead_code, reason = "most of it is for the tests of platforms")]
+#[path = "platforms/discord_stage.rs"]
+mod discord_stage;
 #[path = "chaos/full_disk.rs"]
 mod full_disk;
 #[path = "chaos/hostile_bombs.rs"]
@@ -27,6 +30,11 @@ mod hostile_frames;
 mod hostile_http;
 #[path = "chaos/idle_memory.rs"]
 mod idle_memory;
+#[path = "chaos/interactions_crowd.rs"]
+mod interactions_crowd;
+#[allow(dead_code, reason = "most of it is for the tests of platforms")]
+#[path = "platforms/interactions_stage.rs"]
+mod interactions_stage;
 #[path = "chaos/interrupts.rs"]
 mod interrupts;
 #[path = "chaos/judge.rs"]

@@ -62,6 +62,9 @@ macro_rules! stories_since_0_18 {
             clock_that_jumps_back_does_not_disable: clock_jumps();
             people_on_discord_are_answered: discord();
             people_on_telegram_are_answered: telegram();
+            slash_commands_are_answered_in_their_place: slash_commands();
+            forwarded_slash_commands_are_answered_in_their_place: slash_commands_forwarded();
+            people_on_sms_and_wecom_are_answered: sms_and_wecom();
         }
     };
 }

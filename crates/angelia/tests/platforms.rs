@@ -1,4 +1,4 @@
-//! Discord and Telegram, against stand-ins that real clients accept.
+//! Discord, Telegram, SMS and WeCom, against stand-ins that real clients accept.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests: a failed expectation is a panic")]
 
@@ -6,6 +6,7 @@ mod platforms {
     mod discord;
     mod discord_client;
     mod discord_faults;
+    mod discord_interactions_client;
     mod discord_loss;
     mod discord_outages;
     mod discord_people;
@@ -16,7 +17,14 @@ mod platforms {
     mod egress_moves;
     mod egress_world;
     mod flood;
+    mod interactions;
+    mod interactions_canary;
+    mod interactions_gateway;
+    mod interactions_loss;
+    mod interactions_stage;
     mod shared_stage;
+    mod sms;
+    mod sms_stage;
     mod telegram;
     mod telegram_chats;
     mod telegram_client;
@@ -31,4 +39,7 @@ mod platforms {
     mod telegram_trouble;
     mod telegram_webhook;
     mod telegram_world;
+    mod wecom;
+    mod wecom_edge;
+    mod wecom_stage;
 }

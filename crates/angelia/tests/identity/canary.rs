@@ -7,84 +7,17 @@
 
 use super::desk::{Client, Desk, binary, credentials};
 use angelia_contract::token;
+use angelia_testkit::canary::Aviary;
 use angelia_testkit::connector::Credentials;
 use angelia_testkit::issuer::Issuer;
 use angelia_testkit::socket::{Next, Socket, now};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::Path;
 use std::time::Duration;
 
 /// Words that are no secret and must be found, or the search finds nothing.
 const CONTROL: &str = "canary-control";
 const CONTROL_TEXT: &str = "the canary sings in the inbox";
-
-#[derive(Default)]
-struct Aviary {
-    /// What each secret is, and the secret.
-    secrets: Vec<(String, String)>,
-    /// Where something was seen, and what.
-    seen: Vec<(String, Vec<u8>)>,
-}
-
-impl Aviary {
-    /// Notes a secret; short ones would be found by chance.
-    fn plant(&mut self, what: &str, secret: &str) {
-        assert!(secret.len() >= 16, "{what} is too short to be searched for: {secret:?}");
-        self.secrets.push((what.to_owned(), secret.to_owned()));
-    }
-
-    fn see(&mut self, where_: &str, what: impl Into<Vec<u8>>) {
-        self.seen.push((where_.to_owned(), what.into()));
-    }
-
-    /// Takes an answer that hands out secrets: they are planted, the rest is seen.
-    fn handed_out(&mut self, where_: &str, answer: &Value, fields: &[&str]) {
-        let mut rest = answer.to_string();
-        for field in fields {
-            let secret =
-                answer[field].as_str().unwrap_or_else(|| panic!("no {field} in {answer}")).to_owned();
-            rest = rest.replace(&secret, "(its own)");
-            self.plant(&format!("{field} of {where_}"), &secret);
-        }
-        self.see(where_, rest);
-    }
-
-    /// Everything that was found where it does not belong.
-    fn escaped(&self) -> Vec<String> {
-        let forms = |secret: &str| {
-            let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
-            [secret.to_owned(), secret.to_uppercase(), hex]
-        };
-        let mut found = Vec::new();
-        for (what, secret) in &self.secrets {
-            let forms = forms(secret);
-            for (where_, bytes) in &self.seen {
-                if forms.iter().any(|form| contains(bytes, form.as_bytes())) {
-                    found.push(format!("{what} in {where_}"));
-                }
-            }
-        }
-        found
-    }
-
-    fn holds(&self, where_: &str, what: &str) -> bool {
-        self.seen.iter().any(|(place, bytes)| place.starts_with(where_) && contains(bytes, what.as_bytes()))
-    }
-}
-
-fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
-    // Only where the first byte fits is worth a look; the files are megabytes.
-    let first = wanted[0];
-    let mut at = 0;
-    while let Some(next) = bytes[at..].iter().position(|byte| *byte == first) {
-        at += next;
-        if bytes[at..].starts_with(wanted) {
-            return true;
-        }
-        at += 1;
-    }
-    false
-}
 
 #[tokio::test]
 async fn no_secret_is_seen_where_it_does_not_belong() {
@@ -308,16 +241,4 @@ async fn operator(desk: &Desk, birds: &mut Aviary) {
         let answer = desk.http.get(url).bearer_auth(token.trim()).send().await.unwrap();
         birds.see(path, answer.text().await.unwrap());
     }
-}
-
-#[test]
-fn the_search_finds() {
-    let mut birds = Aviary::default();
-    birds.plant("a secret", "0123456789abcdef");
-    birds.see("clean", "nothing here, 0123456789abcde");
-    assert!(birds.escaped().is_empty());
-    birds.see("dirty", "xx0x0123456789abcdefxx");
-    birds.see("shouted", "0123456789ABCDEF");
-    birds.see("in hex", "30313233343536373839616263646566");
-    assert_eq!(birds.escaped(), ["a secret in dirty", "a secret in shouted", "a secret in in hex"]);
 }

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
 
-const SOON: Duration = Duration::from_secs(60);
+pub(super) const SOON: Duration = Duration::from_secs(60);
 
 /// discord.py as a bot that tells what it sees.
-struct Client {
+pub(super) struct Client {
     process: Process,
     _folder: TempDir,
 }
@@ -27,7 +27,7 @@ impl Client {
         Self { process, _folder: folder }
     }
 
-    async fn ready(discord: &FakeDiscord) -> Self {
+    pub(super) async fn ready(discord: &FakeDiscord) -> Self {
         let client = Self::start(discord, &[discord.token()]);
         client.told("ready").await;
         client
@@ -41,7 +41,7 @@ impl Client {
     }
 
     /// The first event of a kind.
-    async fn told(&self, event: &str) -> Value {
+    pub(super) async fn told(&self, event: &str) -> Value {
         eventually(event, SOON, || self.events(event).into_iter().next()).await
     }
 
@@ -59,7 +59,7 @@ impl Client {
     }
 }
 
-async fn discord(options: Value) -> (FakeDiscord, TempDir) {
+pub(super) async fn discord(options: Value) -> (FakeDiscord, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     (FakeDiscord::start(folder.path(), &options).await, folder)
 }

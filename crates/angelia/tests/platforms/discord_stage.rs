@@ -40,6 +40,16 @@ impl Stage {
 
     /// The same with more lines of the connector's configuration.
     pub(crate) async fn with(options: Value, lines: &str) -> Self {
+        Self::built(options, lines, |_| String::new(), &[]).await
+    }
+
+    /// The same with more lines of the bot's own, and environment variables.
+    pub(crate) async fn built(
+        options: Value,
+        lines: &str,
+        of_bot: impl FnOnce(&FakeDiscord) -> String,
+        variables: &[(&str, &str)],
+    ) -> Self {
         angelia_connector::edge::install_tls_provider();
         let folder = tempfile::tempdir().unwrap();
         let discord = FakeDiscord::start(folder.path(), &options).await;
@@ -47,8 +57,9 @@ impl Stage {
         let quay = json!({ "guild": guild.id, "name": "quay", "topic": "ships" });
         let quay = discord.make("channel", quay).await;
         let ann = discord.make("user", json!({ "name": "ann", "global_name": "Ann" })).await;
-        let lines = format!("{lines}\n{}", bot(folder.path(), &discord, discord.token()));
-        let connector = Connector::start_on(binary(), folder.path(), low_port(), &lines).await;
+        let bot = bot(folder.path(), &discord, discord.token());
+        let lines = format!("{lines}\n{bot}{}", of_bot(&discord));
+        let connector = Connector::start_as(binary(), folder.path(), low_port(), &lines, variables).await;
         let acme = connector.gateway("acme", "gw-acme").await;
         let stage = Self { discord, connector, acme, guild, quay, ann, folder };
         stage.route("acme", &["--allow", "any"], &format!("discord:{}", stage.guild.id)).await;
