@@ -104,7 +104,7 @@ impl Reader {
             Err(reason) => return Ok(Considered::at_once(Reply::refusal(reason))),
         };
         let event = self.interaction_event(interaction, &spot, &text);
-        let capability = self.capability(interaction, &event, &admitted, from).map_err(never)?;
+        let capability = self.capability(interaction, &event, &admitted, from)?;
         let instance = admitted.instance;
         let entry = self.interaction_entry(interaction, body, event, admitted).map_err(never)?;
         let mut heard = Heard::default();

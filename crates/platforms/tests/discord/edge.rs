@@ -96,6 +96,7 @@ pub(crate) struct Edge {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) door: Arc<Door>,
     pub(crate) gate: Arc<Gate>,
+    pub(crate) seal: Arc<Plain>,
     pub(crate) bot: Arc<Discord>,
     instance: InstanceId,
     router: Router,
@@ -124,16 +125,17 @@ impl Edge {
         };
         let bot = Discord::new(config, store.clone()).unwrap();
         let door = Arc::new(Door::new(instance));
+        let seal = Arc::new(Plain::default());
         let desk = Desk {
             store: store.clone(),
             admit: door.clone(),
-            seal: Arc::new(Plain),
+            seal: seal.clone(),
             source_flags: false,
             public_url: "http://127.0.0.1".into(),
             stop: Stop::new().1,
         };
         let router = bot.clone().webhooks(desk);
-        Self { api, store, door, gate, bot, instance, router, key, folder }
+        Self { api, store, door, gate, seal, bot, instance, router, key, folder }
     }
 
     /// Posts an interaction as Discord does.

@@ -13,6 +13,7 @@ use axum::body::Body;
 use axum::http::StatusCode;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde_json::{Value, json};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -190,6 +191,16 @@ async fn what_is_authentic_and_makes_no_sense_is_kept_for_people() {
     }
     assert_eq!(edge.count("quarantined"), 4);
     assert!(edge.entries().await.is_empty());
+}
+
+#[tokio::test]
+async fn while_the_key_is_changed_people_are_told_to_try_again() {
+    let edge = Edge::new().await;
+    edge.seal.held.store(true, Ordering::Relaxed);
+    assert!(words(&edge.post(&new("901")).await).contains("again"));
+    assert!(edge.store.quarantine(None, 1).await.unwrap().is_empty(), "nothing is wrong with it");
+    edge.seal.held.store(false, Ordering::Relaxed);
+    assert_eq!(edge.post(&new("901")).await["type"], 5);
 }
 
 #[tokio::test]

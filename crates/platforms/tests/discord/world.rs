@@ -6,9 +6,8 @@ use angelia_core::admission::{Admitted, Allow, DropReason, Known, Observed, Poli
 use angelia_core::audit::Actor;
 use angelia_core::directory::BotKey;
 use angelia_core::egress::Target;
-use angelia_core::error::Result;
-use angelia_core::inbox::Rendering;
-use angelia_core::inbox::{Entry, InstanceId, Quota, Seq};
+use angelia_core::error::{Error, Result};
+use angelia_core::inbox::{Entry, InstanceId, Quota, Rendering, Seq};
 use angelia_core::secret::Secret;
 use angelia_core::store::{ActionId, Announce, Later, Line, NewGateway, Store};
 use angelia_engines::store::sqlite::Sqlite;
@@ -141,7 +140,7 @@ impl World {
         Desk {
             store: self.store.clone(),
             admit: self.door.clone(),
-            seal: Arc::new(Plain),
+            seal: Arc::new(Plain::default()),
             source_flags: false,
             public_url: "http://127.0.0.1".into(),
             stop,
@@ -277,10 +276,17 @@ impl Progress for Hand {
     }
 }
 
-pub(crate) struct Plain;
+#[derive(Default)]
+pub(crate) struct Plain {
+    /// Whether nothing can be sealed at the moment.
+    pub(crate) held: AtomicBool,
+}
 
 impl Seal for Plain {
     fn seal(&self, text: &str, bound_to: &str) -> Result<Vec<u8>> {
+        if self.held.load(Ordering::Relaxed) {
+            return Err(Error::unavailable("the key is being changed"));
+        }
         Ok(format!("{bound_to}|{text}").into_bytes())
     }
 }
