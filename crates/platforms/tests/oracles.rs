@@ -4,6 +4,7 @@
 
 mod oracles {
     mod discord;
+    mod peer;
     mod sms;
     mod wecom;
 }

@@ -1,14 +1,11 @@
 //! Discord's signatures, against PyNaCl and discord-interactions: what they
 //! sign and accept we accept, and what was touched nobody does.
 
-use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-
+use super::peer::Peer;
 use angelia_core::clock::UnixMillis;
 use angelia_platforms::discord::verify::PublicKey;
 use ed25519_dalek::{Signer, SigningKey};
-use serde_json::{Value, json};
+use serde_json::json;
 
 const NOW: i64 = 1_700_000_000;
 const CASES: usize = 1_000;
@@ -48,38 +45,18 @@ fn accepted(request: &Request) -> bool {
 }
 
 /// The judges, line by line.
-struct Oracle {
-    process: Child,
-    input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
-}
+struct Oracle(Peer);
 
 impl Oracle {
     fn start() -> Self {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/python/discord_oracle.py");
-        let mut process = Command::new(python())
-            .arg("-B")
-            .arg(script)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("start the oracle");
-        let (input, output) = (process.stdin.take(), process.stdout.take().unwrap());
-        Self { process, input, output: BufReader::new(output) }
-    }
-
-    fn ask(&mut self, question: &Value) -> Value {
-        writeln!(self.input.as_mut().unwrap(), "{question}").unwrap();
-        let mut answer = String::new();
-        self.output.read_line(&mut answer).unwrap();
-        serde_json::from_str(&answer).unwrap_or_else(|_| panic!("the oracle fell silent over {question}"))
+        Self(Peer::start("discord_oracle.py"))
     }
 
     /// A request that PyNaCl signs.
     fn sign(&mut self, seed: &[u8], timestamp: String, body: Vec<u8>) -> Request {
         let timestamp = timestamp.into_bytes();
         let ask = json!({ "seed": hex(seed), "timestamp": hex(&timestamp), "body": hex(&body) });
-        let signed = self.ask(&json!({ "sign": ask }));
+        let signed = self.0.ask(&json!({ "sign": ask }));
         let part = |name: &str| unhex(signed[name].as_str().unwrap());
         Request { key: part("key"), signature: part("signature"), timestamp, body }
     }
@@ -88,25 +65,10 @@ impl Oracle {
     fn accepts(&mut self, request: &Request) -> bool {
         let ask = json!({ "key": hex(&request.key), "signature": hex(&request.signature),
             "timestamp": hex(&request.timestamp), "body": hex(&request.body) });
-        let answer = self.ask(&json!({ "judge": ask }));
+        let answer = self.0.ask(&json!({ "judge": ask }));
         assert_eq!(answer["nacl"], answer["interactions"], "{request:?}");
         answer["nacl"].as_bool().unwrap()
     }
-}
-
-impl Drop for Oracle {
-    fn drop(&mut self) {
-        self.input = None;
-        let _ = self.process.wait();
-    }
-}
-
-fn python() -> PathBuf {
-    let folder = std::env::var_os("ANGELIA_TEST_ENV")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.test-env"), Into::into);
-    let python = folder.join("oracles/bin/python");
-    assert!(python.is_file(), "{} is missing: run ./test, which installs it", python.display());
-    python
 }
 
 fn hex(bytes: &[u8]) -> String {

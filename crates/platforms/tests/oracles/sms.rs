@@ -1,44 +1,22 @@
 //! Twilio's own validator and ours are of one opinion.
 
+use super::peer::Peer;
 use angelia_core::secret::Secret;
 use angelia_platforms::sms::verify::{Keys, Signed, is_authentic};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 const SHARED: &str = "a shared key";
 const KEY: &str = "webhooks_sharedkey_1";
 const FORM: &str = "application/x-www-form-urlencoded; charset=utf-8";
 
-struct Oracle {
-    process: Child,
-    input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
-}
+struct Oracle(Peer);
 
 impl Oracle {
     fn start() -> Self {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/python/twilio_oracle.py");
-        let mut process = Command::new(python())
-            .arg("-B")
-            .arg(script)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("start the oracle");
-        let (input, output) = (process.stdin.take(), process.stdout.take().unwrap());
-        Self { process, input, output: BufReader::new(output) }
-    }
-
-    fn ask(&mut self, question: &Value) -> Value {
-        writeln!(self.input.as_mut().unwrap(), "{question}").unwrap();
-        let mut answer = String::new();
-        self.output.read_line(&mut answer).unwrap();
-        serde_json::from_str(&answer).unwrap_or_else(|_| panic!("the oracle fell silent over {question}"))
+        Self(Peer::start("twilio_oracle.py"))
     }
 
     /// Has the vendor sign a request; `signed_url` is what it takes for the address.
@@ -47,29 +25,14 @@ impl Oracle {
         if let Some(url) = signed_url {
             question["signed_url"] = url.into();
         }
-        let answer = self.ask(&question);
+        let answer = self.0.ask(&question);
         request.url = answer["url"].as_str().unwrap().to_owned();
         request.signature = answer["signature"].as_str().unwrap().to_owned();
     }
 
     fn accepts(&mut self, request: &Request) -> bool {
-        self.ask(&request.question("validate"))["good"] == true
+        self.0.ask(&request.question("validate"))["good"] == true
     }
-}
-
-impl Drop for Oracle {
-    fn drop(&mut self) {
-        self.input = None;
-        let _ = self.process.wait();
-    }
-}
-
-fn python() -> PathBuf {
-    let folder = std::env::var_os("ANGELIA_TEST_ENV")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.test-env"), Into::into);
-    let python = folder.join("oracles/bin/python");
-    assert!(python.is_file(), "{} is missing: run ./test, which installs it", python.display());
-    python
 }
 
 #[derive(Clone, Debug)]

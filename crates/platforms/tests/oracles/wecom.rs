@@ -1,14 +1,12 @@
 //! WeCom's callbacks, against wechatpy: what either side makes the other opens,
 //! and what was touched opens nowhere.
 
+use super::peer::Peer;
 use angelia_core::clock::UnixMillis;
 use angelia_core::secret::Secret;
 use angelia_platforms::wecom::crypto::{Key, encrypt};
 use angelia_platforms::wecom::verify::{Keys, Signed};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 const NOW: i64 = 1_700_000_000;
 const CASES: u64 = 1_000;
@@ -16,31 +14,11 @@ const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012
 const BASE64: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// wechatpy, line by line.
-struct Oracle {
-    process: Child,
-    input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
-}
+struct Oracle(Peer);
 
 impl Oracle {
     fn start() -> Self {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/python/wecom_oracle.py");
-        let mut process = Command::new(python())
-            .arg("-B")
-            .arg(script)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("start the oracle");
-        let (input, output) = (process.stdin.take(), process.stdout.take().unwrap());
-        Self { process, input, output: BufReader::new(output) }
-    }
-
-    fn ask(&mut self, question: &Value) -> Value {
-        writeln!(self.input.as_mut().unwrap(), "{question}").unwrap();
-        let mut answer = String::new();
-        self.output.read_line(&mut answer).unwrap();
-        serde_json::from_str(&answer).unwrap_or_else(|_| panic!("the oracle fell silent over {question}"))
+        Self(Peer::start("wecom_oracle.py"))
     }
 
     /// What wechatpy makes of a message.
@@ -49,7 +27,7 @@ impl Oracle {
         asked["message"] = message.into();
         asked["nonce"] = nonce.into();
         asked["timestamp"] = NOW.to_string().into();
-        let made = self.ask(&json!({ "make": asked }));
+        let made = self.0.ask(&json!({ "make": asked }));
         let text = |name: &str| made[name].as_str().unwrap().to_owned();
         Callback { encrypted: text("encrypted"), signed: signed(text("signature"), nonce) }
     }
@@ -61,25 +39,10 @@ impl Oracle {
         asked["signature"] = callback.signed.signature.as_str().into();
         asked["timestamp"] = callback.signed.timestamp.as_str().into();
         asked["nonce"] = callback.signed.nonce.as_str().into();
-        let answer = self.ask(&json!({ "judge": asked }));
+        let answer = self.0.ask(&json!({ "judge": asked }));
         assert!(answer["message"].is_string() || answer["refused"].is_string(), "{answer}");
         answer["message"].as_str().map(str::to_owned)
     }
-}
-
-impl Drop for Oracle {
-    fn drop(&mut self) {
-        self.input = None;
-        let _ = self.process.wait();
-    }
-}
-
-fn python() -> PathBuf {
-    let folder = std::env::var_os("ANGELIA_TEST_ENV")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.test-env"), Into::into);
-    let python = folder.join("oracles/bin/python");
-    assert!(python.is_file(), "{} is missing: run ./test, which installs it", python.display());
-    python
 }
 
 /// Numbers that look random and are the same each time.
