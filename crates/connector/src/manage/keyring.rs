@@ -130,3 +130,18 @@ impl From<Secret> for AdminToken {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bots_seal_nothing_while_they_are_held() {
+        let keys = Keyring::from(MasterKey::mint());
+        let seal = || keys.seal_received(&Secret::new("token"), "row");
+        let hold = keys.hold();
+        assert_eq!(seal().unwrap_err().kind(), angelia_core::Kind::Unavailable);
+        drop(hold);
+        assert_eq!(keys.current().open(&seal().unwrap(), "row").unwrap().expose(), "token");
+    }
+}

@@ -56,6 +56,22 @@ async fn every_kind_is_listed_with_what_it_is_bound_to() {
 }
 
 #[tokio::test]
+async fn what_a_change_of_keys_overtook_is_not_taken_in() {
+    let Opened { store, .. } = &Opened::with_tenants(&["acme"]).await;
+    let instance = store.create_gateway(gateway("acme", "gw"), &by()).await.unwrap().instance;
+    let sealed_with = |key: u8, n| {
+        let mut intake = interaction(instance, n);
+        intake.capability.as_mut().unwrap().sealed = vec![key, key, key, key, 0];
+        intake
+    };
+    store.set_note(KEY_CHECK, vec![2, 2, 2, 2, 9]).await.unwrap();
+    let taken = store.take_in(&bot(), vec![sealed_with(1, 1), sealed_with(2, 2)]).await.unwrap();
+    assert!(taken[0].given_up && taken[0].appended.is_none(), "it would never open: {taken:?}");
+    assert!(!taken[1].given_up && taken[1].appended.is_some(), "{taken:?}");
+    assert_eq!(store.capabilities(instance, UnixMillis(0)).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn what_was_sealed_meanwhile_is_not_lost() {
     let Opened { store, .. } = &Opened::with_tenants(&["acme"]).await;
     store.create_gateway(gateway("acme", "gw"), &by()).await.unwrap();
