@@ -127,9 +127,12 @@ impl Socket {
         let _ = self.stream.send(Message::text(text)).await;
     }
 
-    /// Sends a close frame.
+    /// Sends a close frame and waits for the answer, so that everything said before it was heard:
+    /// a server that writes to a socket already gone loses what it had not read yet.
     pub async fn close(mut self) {
         let _ = self.stream.close(None).await;
+        let answered = async { while let Some(Ok(_)) = self.stream.next().await {} };
+        let _ = tokio::time::timeout(Duration::from_secs(5), answered).await;
     }
 
     /// The next frame.
