@@ -31,6 +31,11 @@ impl DropReason {
         Self::Keyword,
     ];
 
+    /// The reason a word means.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.as_str() == word)
+    }
+
     /// The word for counters and `explain`.
     pub fn as_str(self) -> &'static str {
         match self {

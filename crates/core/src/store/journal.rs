@@ -66,6 +66,15 @@ pub struct ActionStory {
     pub receipt: Option<String>,
 }
 
+/// How often an agent changed one of its messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Edits {
+    /// The changes that were made.
+    pub count: u64,
+    /// When the last one was.
+    pub last_at: Option<UnixMillis>,
+}
+
 /// Asking what happened.
 pub trait JournalStore: Send + Sync {
     /// Messages with this provider id, or of this log number, with their replies.
@@ -76,4 +85,7 @@ pub trait JournalStore: Send + Sync {
 
     /// Actions that produced this message id.
     fn explain_action(&self, message: &str) -> Later<'_, Vec<ActionStory>>;
+
+    /// The changes of a message of a chat.
+    fn edits(&self, chat_id: &str, message_id: &str) -> Later<'_, Edits>;
 }

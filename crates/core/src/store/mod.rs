@@ -28,12 +28,13 @@ pub use inbox::{
     Appended, Gap, InboxStore, Listed, ListedInbox, NewEntry, Returned, Revised, Revision, Settlement,
 };
 pub use intake::{Cursor, Intake, IntakeStore, Missed, NewQuarantined, Quarantined, Taken, Traffic};
-pub use journal::{ActionStory, JournalStore, Story};
+pub use journal::{ActionStory, Edits, JournalStore, Story};
 pub use notices::{NoticeKind, NoticeStore, Overdue};
 pub use seals::{Resealed, SealStore, SealedValue};
 pub use vault::VaultStore;
 pub use webchat::{
-    CONNECTOR, Earlier, Guest, Line, LineEdit, LineRevision, NewLine, Person, Posted, WebchatStore,
+    CONNECTOR, Earlier, Guest, Invited, Line, LineEdit, LineRevision, NewLine, Person, Posted, Unrelayed,
+    WebchatStore,
 };
 
 use crate::error::Result;

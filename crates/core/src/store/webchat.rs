@@ -2,6 +2,7 @@
 //! history belongs to it and outlives the inbox entry of a line.
 
 use super::{ActionId, Later, NewEntry, Revised, Revision};
+use crate::admission::DropReason;
 use crate::audit::Actor;
 use crate::clock::UnixMillis;
 
@@ -22,10 +23,41 @@ pub struct Person {
 pub struct Guest {
     /// Who it is.
     pub person: Person,
-    /// Whether nobody else was ever invited to the room.
+    /// Whether nobody else has a key of the room.
     pub alone: bool,
     /// Whether they were the first who was invited there.
     pub first: bool,
+    /// Whether nobody invited them: they let themselves into an open room, for a while.
+    pub visiting: bool,
+}
+
+/// Somebody who has a key of a room.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Invited {
+    /// The room.
+    pub room: String,
+    /// Their name there.
+    pub user: String,
+    /// How many keys they have: each invitation makes one.
+    pub keys: u64,
+    /// When they were first let in.
+    pub since: UnixMillis,
+    /// Until when they may stay, if they let themselves in.
+    pub until: Option<UnixMillis>,
+}
+
+/// A file that somebody wanted to send with a line. It is not relayed, so this
+/// is all that is kept of it.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unrelayed {
+    /// What it is called.
+    pub name: String,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Its media type, as its owner's browser has it.
+    #[serde(rename = "type", default)]
+    pub mime: String,
 }
 
 /// A line to be written.
@@ -45,15 +77,22 @@ pub struct NewLine {
     pub reply_to: Option<String>,
     /// The writer's own id: a repeated post is the same line.
     pub client_id: Option<String>,
+    /// Files that should have come with it.
+    pub files: Vec<Unrelayed>,
+    /// Why no agent gets it.
+    pub undelivered: Option<DropReason>,
     /// When it was written.
     pub at: UnixMillis,
 }
 
-/// A line as it stands.
+/// A line as it stands. One without text and files is gone: it is told of once more
+/// to whoever saw it.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Line {
     /// Grows with every line and every edit; where a reader continues.
     pub id: i64,
+    /// Where it stands among the others; an edit keeps it.
+    pub place: i64,
     /// The room.
     pub room: String,
     /// The line's own id; an edit keeps it.
@@ -66,6 +105,15 @@ pub struct Line {
     pub text: String,
     /// The line it answers.
     pub reply_to: Option<String>,
+    /// The id its writer gave it, by which they know it again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<String>,
+    /// Files that should have come with it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<Unrelayed>,
+    /// Why no agent got it.
+    #[serde(skip)]
+    pub undelivered: Option<DropReason>,
     /// When it was written.
     pub at: UnixMillis,
     /// Whether it was edited.
@@ -157,6 +205,16 @@ pub trait WebchatStore: Send + Sync {
 
     /// Lets in whoever holds the key with this fingerprint.
     fn invite(&self, person: Person, key_fingerprint: [u8; 32], by: &Actor) -> Later<'_, ()>;
+
+    /// Lets in somebody whom nobody invited, until then. Conflict if somebody else
+    /// has that name in the room, too many if there is no more room for visitors.
+    fn visit(&self, person: Person, key_fingerprint: [u8; 32], until: UnixMillis) -> Later<'_, ()>;
+
+    /// Who has keys of this room, or of any.
+    fn people(&self, room: Option<&str>) -> Later<'_, Vec<Invited>>;
+
+    /// Makes all keys of a person for a room void. Not found if there are none.
+    fn uninvite(&self, person: Person, by: &Actor) -> Later<'_, ()>;
 
     /// Who holds the key with this fingerprint. Asked for every request, so it
     /// tells at once what else a request needs to know of them.

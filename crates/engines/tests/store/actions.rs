@@ -45,6 +45,8 @@ fn said(id: &str) -> NewLine {
         text: "hello".into(),
         reply_to: None,
         client_id: None,
+        files: Vec::new(),
+        undelivered: None,
         at: clock::wall(),
     }
 }

@@ -1,12 +1,12 @@
 use super::identity::{by, gateway};
 use super::open::{Opened, entry};
 use angelia_core::Kind;
-use angelia_core::admission::{Allow, Route};
-use angelia_core::clock;
+use angelia_core::admission::{Allow, DropReason, Route};
+use angelia_core::clock::{self, UnixMillis};
 use angelia_core::inbox::{EntryKind, InstanceId, Seq};
 use angelia_core::store::{
     ActionId, CONNECTOR, Earlier, Guest, LineEdit, LineRevision, NewAction, NewEntry, NewLine, Person,
-    Revised, Revision,
+    Revised, Revision, Unrelayed,
 };
 
 #[tokio::test]
@@ -56,6 +56,103 @@ async fn a_conversation_follows_its_last_delivery() {
     assert_eq!(opened.store.recent_conversations("acme", 10).await.unwrap().len(), 1);
 }
 
+#[tokio::test]
+async fn a_revoked_person_has_no_key_and_writes_nothing_more() {
+    let opened = Opened::new().with_ann_in_lab().await;
+    let ann = Person { room: "lab".into(), user: "ann".into() };
+    opened.store.invite(ann.clone(), [2; 32], &by()).await.unwrap();
+    let there = opened.store.people(Some("lab")).await.unwrap();
+    assert_eq!(
+        there.iter().map(|it| (it.user.as_str(), it.keys, it.until)).collect::<Vec<_>>(),
+        [("ann", 2, None)]
+    );
+    assert!(opened.store.people(Some("den")).await.unwrap().is_empty());
+    opened.store.post_line(line("m0", None), None).await.unwrap();
+    opened.store.uninvite(ann.clone(), &by()).await.unwrap();
+    assert_eq!(opened.store.person([1; 32]).await.unwrap(), None);
+    assert_eq!(opened.store.person([2; 32]).await.unwrap(), None);
+    let posted = opened.store.post_line(line("m1", None), None).await;
+    assert_eq!(posted.unwrap_err().kind(), Kind::Unauthorized, "a post under way is refused as well");
+    let edited = opened.store.revise_line(reworded("m0", "late")).await;
+    assert_eq!(edited.unwrap_err().kind(), Kind::Unauthorized, "and so is an edit");
+    assert_eq!(opened.store.uninvite(ann, &by()).await.unwrap_err().kind(), Kind::NotFound);
+}
+
+/// Ann's change of a line.
+fn reworded(message_id: &str, text: &str) -> LineRevision {
+    let (room, author) = ("lab".into(), "ann".into());
+    LineRevision { room, message_id: message_id.into(), author, text: text.into(), entry: None }
+}
+
+#[tokio::test]
+async fn a_line_remembers_why_it_reached_nobody() {
+    let opened = Opened::new().with_ann_in_lab().await;
+    let refused = NewLine { undelivered: Some(DropReason::AuthorNotAllowed), ..line("m1", None) };
+    opened.store.post_line(refused, None).await.unwrap();
+    let nowhere = NewEntry { message_id: "m2".into(), ..entry(InstanceId(77), "m2") };
+    assert!(opened.store.post_line(line("m2", None), Some(nowhere)).await.unwrap().no_instance);
+    let opened = opened.reopen();
+    let lines = opened.store.lines("lab", 0, 10).await.unwrap();
+    let reasons: Vec<_> = lines.iter().map(|it| it.undelivered).collect();
+    assert_eq!(reasons, [Some(DropReason::AuthorNotAllowed), Some(DropReason::NoInstance)]);
+}
+
+#[tokio::test]
+async fn visitors_come_for_a_while_under_names_of_their_own() {
+    let opened = Opened::new().with_ann_in_lab().await;
+    let visit = |key: u8, user: &str, until: i64| {
+        let person = Person { room: "lab".into(), user: user.into() };
+        opened.store.visit(person, [key; 32], UnixMillis(until))
+    };
+    let later = clock::wall().0 + 3_600_000;
+    visit(3, "guest-bob", later).await.unwrap();
+    let guest = opened.store.person([3; 32]).await.unwrap().unwrap();
+    assert_eq!((guest.visiting, guest.first, guest.alone), (true, false, false));
+    assert!(!opened.store.person([1; 32]).await.unwrap().unwrap().visiting, "ann was invited");
+    for taken in ["guest-bob", "GUEST-BOB", "ann"] {
+        assert_eq!(visit(4, taken, later).await.unwrap_err().kind(), Kind::Conflict, "{taken}");
+    }
+    let bobs = |id| NewLine { author: "guest-bob".into(), ..line(id, None) };
+    assert!(opened.store.post_line(bobs("m1"), None).await.unwrap().new);
+    opened.store.uninvite(Person { room: "lab".into(), user: "guest-bob".into() }, &by()).await.unwrap();
+    assert_eq!(visit(4, "guest-bob", later).await.unwrap_err().kind(), Kind::Conflict, "lines are his");
+    visit(5, "guest-eve", clock::wall().0 - 1).await.unwrap();
+    assert_eq!(opened.store.person([5; 32]).await.unwrap(), None, "the time is over");
+    let eves = NewLine { author: "guest-eve".into(), ..line("m2", None) };
+    assert_eq!(opened.store.post_line(eves, None).await.unwrap_err().kind(), Kind::Unauthorized);
+    opened.store.prune().await.unwrap();
+    visit(6, "guest-eve", later).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_room_takes_so_many_visitors() {
+    let opened = Opened::new();
+    let visit = |n: u64| {
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&n.to_le_bytes());
+        let person = Person { room: "lab".into(), user: format!("guest-{n}") };
+        opened.store.visit(person, key, UnixMillis(clock::wall().0 + 60_000))
+    };
+    for n in 0..500 {
+        visit(n).await.unwrap();
+    }
+    assert_eq!(visit(500).await.unwrap_err().kind(), Kind::TooMany);
+}
+
+#[tokio::test]
+async fn a_line_keeps_its_place_and_its_files_when_it_is_edited() {
+    let opened = Opened::new().with_ann_in_lab().await;
+    let file = Unrelayed { name: "a.png".into(), size: 7, mime: "image/png".into() };
+    let with_file = NewLine { files: vec![file.clone()], ..line("m1", Some("c1")) };
+    opened.store.post_line(with_file, None).await.unwrap();
+    opened.store.post_line(line("m2", None), None).await.unwrap();
+    opened.store.revise_line(reworded("m1", "other")).await.unwrap();
+    let lines = opened.store.lines("lab", 0, 10).await.unwrap();
+    let shown: Vec<_> = lines.iter().map(|it| (it.message_id.as_str(), it.id, it.place)).collect();
+    assert_eq!(shown, [("m2", 2, 2), ("m1", 3, 1)]);
+    assert_eq!((lines[1].files.clone(), lines[1].client_id.as_deref()), (vec![file], Some("c1")));
+}
+
 fn line(id: &str, client_id: Option<&str>) -> NewLine {
     NewLine {
         room: "lab".into(),
@@ -65,6 +162,8 @@ fn line(id: &str, client_id: Option<&str>) -> NewLine {
         text: format!("text of {id}"),
         reply_to: None,
         client_id: client_id.map(str::to_owned),
+        files: Vec::new(),
+        undelivered: None,
         at: clock::wall(),
     }
 }
@@ -99,7 +198,7 @@ async fn a_key_opens_the_room_it_was_made_for() {
     let person = Person { room: "lab".into(), user: "ann".into() };
     opened.store.invite(person.clone(), [1; 32], &by()).await.unwrap();
     let opened = opened.reopen();
-    let guest = Guest { person, alone: true, first: true };
+    let guest = Guest { person, alone: true, first: true, visiting: false };
     assert_eq!(opened.store.person([1; 32]).await.unwrap(), Some(guest));
     assert_eq!(opened.store.person([2; 32]).await.unwrap(), None);
 }

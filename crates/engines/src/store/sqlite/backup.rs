@@ -68,7 +68,12 @@ impl Partial {
             // Before the first byte: it will hold message text that waits.
             options.mode(0o600);
         }
-        options.open(&path).map_err(|e| cannot("write", &path, &e))?;
+        options.open(&path).map_err(|e| match (e.kind(), target.parent()) {
+            (std::io::ErrorKind::NotFound, Some(folder)) => {
+                Error::not_found(format!("the folder {} does not exist; make it first", folder.display()))
+            }
+            _ => cannot("write", &path, &e),
+        })?;
         Ok(Self { path })
     }
 

@@ -3,7 +3,7 @@
 use super::Sqlite;
 use angelia_core::clock::UnixMillis;
 use angelia_core::inbox::{InstanceId, Seq};
-use angelia_core::store::{ActionId, ActionStory, JournalStore, Later, Story};
+use angelia_core::store::{ActionId, ActionStory, Edits, JournalStore, Later, Story};
 use rusqlite::{Connection, Row, params};
 
 const ACTION_COLUMNS: &str =
@@ -53,6 +53,19 @@ impl JournalStore for Sqlite {
             ))?
             .query_map(params![message, within, chat], action)?
             .collect()
+        })
+    }
+
+    fn edits(&self, chat_id: &str, message_id: &str) -> Later<'_, Edits> {
+        let (chat_id, message_id) = (chat_id.to_owned(), message_id.to_owned());
+        self.readers.read("read the ledger", move |db| {
+            db.prepare_cached(
+                "SELECT count(*), max(finished_at) FROM actions
+                 WHERE message_id = ? AND chat_id = ? AND op = 'edit' AND state = 'sent'",
+            )?
+            .query_row([message_id, chat_id], |row| {
+                Ok(Edits { count: row.get(0)?, last_at: row.get::<_, Option<i64>>(1)?.map(UnixMillis) })
+            })
         })
     }
 }

@@ -43,6 +43,7 @@ pub(super) async fn prune(store: &Sqlite) -> Result<Vec<ForgottenGateway>> {
             txn.execute("DELETE FROM conversations WHERE last_at < ?", [conversations])?;
             txn.execute("DELETE FROM enroll_tokens WHERE expires_at < ?", [now()])?;
             txn.execute("DELETE FROM link_codes WHERE expires_at < ?", [now()])?;
+            txn.execute("DELETE FROM webchat_people WHERE visits_until < ?", [now()])?;
             txn.execute("DELETE FROM quarantine WHERE at < ?", [now() - QUARANTINE_FOR.as_millis() as i64])?;
             txn.execute("DELETE FROM missed WHERE until < ?", [now() - GAPS_FOR.as_millis() as i64])?;
             txn.execute("DELETE FROM pieces WHERE at < ?", [now() - PIECES_FOR.as_millis() as i64])?;

@@ -322,7 +322,9 @@ CREATE TABLE webchat_people (
     key_fingerprint BLOB PRIMARY KEY,
     room            TEXT NOT NULL,
     user            TEXT NOT NULL,
-    created_at      INTEGER NOT NULL
+    created_at      INTEGER NOT NULL,
+    -- Of those who let themselves in.
+    visits_until    INTEGER
 ) WITHOUT ROWID;
 CREATE INDEX webchat_people_by_room ON webchat_people (room, created_at);
 
@@ -336,7 +338,13 @@ CREATE TABLE webchat_lines (
     reply_to   TEXT,
     client_id  TEXT,
     at         INTEGER NOT NULL,
-    edited     INTEGER NOT NULL DEFAULT 0
+    edited     INTEGER NOT NULL DEFAULT 0,
+    -- The first id: where it is shown.
+    place      INTEGER NOT NULL DEFAULT 0,
+    -- What should have come with it, as JSON.
+    files      TEXT NOT NULL DEFAULT '[]',
+    -- Why no agent got it.
+    undelivered TEXT
 );
 CREATE INDEX webchat_lines_by_room ON webchat_lines (room, id);
 CREATE UNIQUE INDEX webchat_lines_once ON webchat_lines (room, author, client_id) WHERE client_id IS NOT NULL;

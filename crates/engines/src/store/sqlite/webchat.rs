@@ -1,34 +1,44 @@
 //! The web chat's people and lines.
 
-use super::audit::write as audit;
+mod people;
+
 use super::writer::{Txn, now};
 use super::{Sqlite, actions, inbox};
-use angelia_core::audit::{Actor, Deed};
+use angelia_core::admission::DropReason;
+use angelia_core::audit::Actor;
 use angelia_core::clock::UnixMillis;
 use angelia_core::egress::ActionState;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::inbox::SEEN_FOR;
 use angelia_core::store::{
-    ActionId, ActionOutcome, CONNECTOR, Earlier, Guest, Later, Line, LineEdit, LineRevision, NewEntry,
-    NewLine, Person, Posted, Revised, WebchatStore,
+    ActionId, ActionOutcome, CONNECTOR, Earlier, Guest, Invited, Later, Line, LineEdit, LineRevision,
+    NewEntry, NewLine, Person, Posted, Revised, WebchatStore,
 };
 use rusqlite::{OptionalExtension, Row, params};
 
 /// Lines kept per room; a chat page shows fewer, and the store stays small.
 pub(super) const KEPT_PER_ROOM: i64 = 2_000;
-const LINE_COLUMNS: &str = "id, room, message_id, author, from_agent, text, reply_to, at, edited";
+const LINE_COLUMNS: &str = "id, room, message_id, author, from_agent, text, reply_to, at, edited, place, client_id, files, undelivered";
 
 impl WebchatStore for Sqlite {
     fn post_line(&self, line: NewLine, entry: Option<NewEntry>) -> Later<'_, Posted> {
         angelia_core::fail::point("before_append");
         self.writer.try_write("post a line", move |txn| {
+            let mut line = line;
+            let no_instance = match &entry {
+                Some(entry) => !inbox::is_served(txn, entry.instance)?,
+                None => false,
+            };
+            if no_instance {
+                line.undelivered = Some(DropReason::NoInstance);
+            }
             let mut posted = match post(txn, line)? {
                 Ok(posted) => posted,
                 Err(gone) => return Ok(Err(gone)),
             };
             if let Some(entry) = entry.filter(|_| posted.new) {
-                posted.no_instance = !inbox::is_served(txn, entry.instance)?;
-                if !posted.no_instance {
+                posted.no_instance = no_instance;
+                if !no_instance {
                     inbox::append(txn, entry)?;
                     posted.entered = true;
                 }
@@ -108,8 +118,10 @@ impl WebchatStore for Sqlite {
     fn lines(&self, room: &str, after: i64, limit: usize) -> Later<'_, Vec<Line>> {
         let room = room.to_owned();
         self.readers.read("read lines", move |db| {
+            // What is gone is told of to those who may have seen it, not to whoever begins.
             db.prepare_cached(&format!(
-                "SELECT {LINE_COLUMNS} FROM webchat_lines WHERE room = ? AND id > ? ORDER BY id LIMIT ?"
+                "SELECT {LINE_COLUMNS} FROM webchat_lines
+                 WHERE room = ?1 AND id > ?2 AND (?2 > 0 OR text <> '' OR files <> '[]') ORDER BY id LIMIT ?3"
             ))?
             .query_map(params![room, after, limit as i64], read)?
             .collect()
@@ -126,40 +138,34 @@ impl WebchatStore for Sqlite {
 
     fn invite(&self, person: Person, key_fingerprint: [u8; 32], by: &Actor) -> Later<'_, ()> {
         let by = by.clone();
-        self.writer.write("invite a person", move |txn| {
-            // Who was first stays so, whatever the clock says of the second.
-            txn.execute(
-                "INSERT INTO webchat_people (key_fingerprint, room, user, created_at) VALUES (?1, ?2, ?3,
-                 max(?4, coalesce((SELECT max(created_at) + 1 FROM webchat_people WHERE room = ?2), 0)))",
-                params![key_fingerprint, person.room, person.user, now()],
-            )?;
-            audit(txn, &Deed::done(&by, "webchat.invite", "", &person.room).with(&person.user))
-        })
+        self.writer.write("invite a person", move |txn| people::invite(txn, &person, key_fingerprint, &by))
+    }
+
+    fn visit(&self, person: Person, key_fingerprint: [u8; 32], until: UnixMillis) -> Later<'_, ()> {
+        self.writer
+            .try_write("let in a visitor", move |txn| people::visit(txn, &person, key_fingerprint, until))
+    }
+
+    fn people(&self, room: Option<&str>) -> Later<'_, Vec<Invited>> {
+        let room = room.map(str::to_owned);
+        self.readers.read("list people", move |db| people::list(db, room))
+    }
+
+    fn uninvite(&self, person: Person, by: &Actor) -> Later<'_, ()> {
+        let by = by.clone();
+        self.writer.try_write("take an invitation back", move |txn| people::uninvite(txn, &person, &by))
     }
 
     fn person(&self, key_fingerprint: [u8; 32]) -> Later<'_, Option<Guest>> {
-        self.readers.read("recognise a person", move |db| {
-            db.prepare_cached(
-                "SELECT room, user,
-                     NOT EXISTS (SELECT 1 FROM webchat_people o WHERE o.room = p.room AND o.user <> p.user),
-                     user = (SELECT user FROM webchat_people o WHERE o.room = p.room ORDER BY created_at LIMIT 1)
-                 FROM webchat_people p WHERE key_fingerprint = ?",
-            )?
-            .query_row([key_fingerprint], |row| {
-                let person = Person { room: row.get(0)?, user: row.get(1)? };
-                Ok(Guest { person, alone: row.get(2)?, first: row.get(3)? })
-            })
-            .optional()
-        })
+        self.readers.read("recognise a person", move |db| people::recognise(db, key_fingerprint))
     }
 }
 
 /// Writes a person's line, unless it repeats an earlier one, or the room went
 /// with its tenant since their key was looked at.
 fn post(txn: &mut Txn<'_>, line: NewLine) -> rusqlite::Result<Result<Posted>> {
-    if !is_in_room(txn, &line)? {
-        let gone = "this key does not open this room any more; ask the operator for an invitation";
-        return Ok(Err(Error::new(Kind::Unauthorized, gone)));
+    if !people::is_in_room(txn, &line.room, &line.author)? {
+        return Ok(Err(not_in_room()));
     }
     if let Some(first) = earlier_post(txn, &line)? {
         let entered = has_entered(txn, &first)?;
@@ -168,6 +174,14 @@ fn post(txn: &mut Txn<'_>, line: NewLine) -> rusqlite::Result<Result<Posted>> {
     let message_id = line.message_id.clone();
     insert(txn, line)?;
     Ok(Ok(Posted { message_id, new: true, no_instance: false, entered: false }))
+}
+
+/// Their keys were made void while the request was under way.
+fn not_in_room() -> Error {
+    Error::new(
+        Kind::Unauthorized,
+        "this key does not open this room any more; ask the operator for an invitation",
+    )
 }
 
 /// Whether a line came into an inbox when it was posted.
@@ -179,11 +193,6 @@ fn has_entered(txn: &Txn<'_>, message_id: &str) -> rusqlite::Result<bool> {
         params![message_id, forgotten],
         |row| row.get(0),
     )
-}
-
-fn is_in_room(txn: &Txn<'_>, line: &NewLine) -> rusqlite::Result<bool> {
-    txn.prepare_cached("SELECT EXISTS (SELECT 1 FROM webchat_people WHERE room = ? AND user = ?)")?
-        .query_row([&line.room, &line.author], |row| row.get(0))
 }
 
 /// Whether an action is still somebody's: those of a removed tenant are not.
@@ -210,6 +219,9 @@ fn revise(txn: &mut Txn<'_>, revision: &LineRevision) -> rusqlite::Result<Result
         }
         Some(true) => {}
     }
+    if !people::is_in_room(txn, room, author)? {
+        return Ok(Err(not_in_room()));
+    }
     let id = next_id(txn)?;
     let line = txn
         .prepare_cached(&format!(
@@ -235,33 +247,42 @@ fn earlier_post(txn: &Txn<'_>, line: &NewLine) -> rusqlite::Result<Option<String
 
 fn insert(txn: &mut Txn<'_>, new: NewLine) -> rusqlite::Result<()> {
     let id = next_id(txn)?;
+    let files = serde_json::to_string(&new.files).unwrap_or_else(|_| "[]".into());
     let inserted = txn
         .prepare_cached(
-        "INSERT INTO webchat_lines (id, room, message_id, author, from_agent, text, reply_to, client_id, at)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (message_id) DO NOTHING",
-    )?
-    .execute(params![
-        id,
-        new.room,
-        new.message_id,
-        new.author,
-        new.from_agent,
-        new.text,
-        new.reply_to,
-        new.client_id,
-        new.at.0
-    ])?;
+            "INSERT INTO webchat_lines
+                 (id, place, room, message_id, author, from_agent, text, reply_to, client_id, at, files,
+                  undelivered)
+             VALUES (?1, ?1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (message_id) DO NOTHING",
+        )?
+        .execute(params![
+            id,
+            new.room,
+            new.message_id,
+            new.author,
+            new.from_agent,
+            new.text,
+            new.reply_to,
+            new.client_id,
+            new.at.0,
+            files,
+            new.undelivered.map(DropReason::as_str)
+        ])?;
     if inserted == 0 {
         return Ok(());
     }
     txn.line(Line {
         id,
+        place: id,
         room: new.room,
         message_id: new.message_id,
         author: new.author,
         from_agent: new.from_agent,
         text: new.text,
         reply_to: new.reply_to,
+        client_id: new.client_id,
+        files: new.files,
+        undelivered: new.undelivered,
         at: new.at,
         edited: false,
     });
@@ -311,6 +332,8 @@ fn change_rest(txn: &mut Txn<'_>, edit: &LineEdit, first: &Line) -> rusqlite::Re
                 text: text.clone(),
                 reply_to: None,
                 client_id: None,
+                files: Vec::new(),
+                undelivered: None,
                 at: UnixMillis(now()),
             };
             insert(txn, new)?;
@@ -318,17 +341,16 @@ fn change_rest(txn: &mut Txn<'_>, edit: &LineEdit, first: &Line) -> rusqlite::Re
     }
     let mut index = edit.parts.len().max(1);
     loop {
+        // Emptied, not deleted: whoever saw it and was away has to hear of it too.
         let gone = txn
             .prepare_cached(&format!(
-                "DELETE FROM webchat_lines WHERE room = ? AND message_id = ? AND from_agent = 1
-                 RETURNING {LINE_COLUMNS}"
+                "UPDATE webchat_lines SET id = ?, text = '', edited = 1
+                 WHERE room = ? AND message_id = ? AND from_agent = 1 AND text <> '' RETURNING {LINE_COLUMNS}"
             ))?
-            .query_row(params![edit.room, format!("{}.{index}", edit.message_id)], read)
+            .query_row(params![next_id(txn)?, edit.room, format!("{}.{index}", edit.message_id)], read)
             .optional()?;
         let Some(line) = gone else { return Ok(()) };
-        // Whoever is reading sees it emptied; whoever comes later does not see it at all.
-        let id = next_id(txn)?;
-        txn.line(Line { id, text: String::new(), edited: true, ..line });
+        txn.line(line);
         index += 1;
     }
 }
@@ -348,5 +370,9 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Line> {
         reply_to: row.get(6)?,
         at: UnixMillis(row.get(7)?),
         edited: row.get(8)?,
+        place: row.get(9)?,
+        client_id: row.get(10)?,
+        files: serde_json::from_str(row.get_ref(11)?.as_str()?).unwrap_or_default(),
+        undelivered: row.get::<_, Option<String>>(12)?.and_then(|word| DropReason::from_word(&word)),
     })
 }

@@ -126,3 +126,10 @@ CREATE INDEX capabilities_by_chat ON capabilities (instance, chat_id, interactio
 CREATE INDEX capabilities_open ON capabilities (instance, chat_id) WHERE stage = 'open';
 CREATE INDEX capabilities_by_end ON capabilities (expires_at);
 CREATE INDEX capabilities_claimed ON capabilities (claimed_by) WHERE claimed_by IS NOT NULL;
+
+-- People may let themselves into open rooms; lines keep their place and name files.
+ALTER TABLE webchat_people ADD COLUMN visits_until INTEGER;
+ALTER TABLE webchat_lines ADD COLUMN place INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE webchat_lines ADD COLUMN files TEXT NOT NULL DEFAULT '[]';
+ALTER TABLE webchat_lines ADD COLUMN undelivered TEXT;
+UPDATE webchat_lines SET place = id;
