@@ -1,6 +1,6 @@
 //! Everything the server holds, and how it starts and stops.
 
-use crate::edge::{Guard, Waker};
+use crate::edge::{Guard, Waker, no_client};
 use crate::egress::{self, Egress, EgressTimings};
 use crate::listening::Listeners;
 use crate::manage::{
@@ -20,7 +20,7 @@ use angelia_core::seal;
 use angelia_core::secret::Secret;
 use angelia_core::store::{Announce, Line, Store, StoredGateway};
 use angelia_platforms::Platform;
-use angelia_platforms::webchat::{self, Hub, Webchat};
+use angelia_platforms::webchat::{self, Guides, Hub, Webchat};
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -60,6 +60,8 @@ pub struct Options {
     pub wake_allow: Vec<IpNet>,
     /// Whether the web chat is offered.
     pub webchat: bool,
+    /// Rooms of the web chat that anybody may enter.
+    pub open_rooms: Vec<String>,
     /// Further bots to write to.
     pub platforms: Vec<Arc<dyn Platform>>,
     /// How long and how often actions are tried.
@@ -92,6 +94,7 @@ pub struct Server {
     /// Held while the store and what is in memory of it change together.
     pub(crate) changing: tokio::sync::Mutex<()>,
     hub: Arc<Hub>,
+    guides: Arc<Guides>,
     platforms: Vec<Arc<dyn Platform>>,
     pub(crate) listeners: Listeners,
     pub(crate) hints: Hints,
@@ -99,8 +102,8 @@ pub struct Server {
     stopped: Notify,
 }
 
-/// Takes commits from the store to whoever waits for them. Made before the
-/// store, which needs it, and bound to the server after.
+/// The bus of one node: takes commits from the store to whoever waits for them.
+/// Made before the store, which needs it, and bound to the server after.
 #[derive(Default)]
 pub struct Announcer {
     registry: Arc<Registry>,
@@ -133,8 +136,8 @@ impl Server {
     /// Reads what the store knows and gets ready to serve.
     pub async fn new(store: Arc<dyn Store>, announcer: &Announcer, options: Options) -> Result<Arc<Self>> {
         check_key(&*store, &options.master_key.current()).await?;
-        let guard = Guard::new(options.wake_allow_http, options.wake_allow.clone())
-            .map_err(|e| Error::internal(format!("the HTTP client could not be made: {e}")))?;
+        let guard =
+            Guard::new(options.wake_allow_http, options.wake_allow.clone()).map_err(|e| no_client(&e))?;
         let oauth_key = oauth_key(&*store, &options.master_key.current()).await?;
         let bearers = Bearers::new(&options.identity, oauth_key)?;
         let mut platforms: Vec<Arc<dyn Platform>> = Vec::new();
@@ -157,6 +160,7 @@ impl Server {
             options,
             changing: tokio::sync::Mutex::default(),
             hub: announcer.hub.clone(),
+            guides: Arc::default(),
             platforms,
             listeners: Listeners::default(),
             hints: Hints::default(),
@@ -191,15 +195,32 @@ impl Server {
             .route("/readyz", get(readyz))
             .with_state(self.clone());
         if self.options.webchat {
-            let doorkeeper = Arc::new(Doorkeeper::new(self.clone()));
-            let (store, hub) = (self.store.clone(), self.hub.clone());
-            router = router.merge(webchat::routes(store, hub, doorkeeper, self.options.source_flags));
+            router = router.merge(webchat::routes(webchat::Setup {
+                store: self.store.clone(),
+                hub: self.hub.clone(),
+                admit: Arc::new(Doorkeeper::new(self.clone())),
+                source_flags: self.options.source_flags,
+                open_rooms: self.options.open_rooms.clone(),
+                guides: self.guides.clone(),
+            }));
         }
         let desk = self.desk();
         for platform in &self.platforms {
             router = router.merge(platform.clone().webhooks(desk.clone()));
         }
         router
+    }
+
+    /// Shows lines to paste in a room of the web chat, to whoever wants to bring
+    /// their agent there. Everybody in the room can read them.
+    pub fn guide_room(&self, room: &str, lines: Vec<String>) {
+        self.guides.show(room, lines);
+    }
+
+    /// The command that tells of a message in a terminal, for the page to show
+    /// before the id. It may name paths: for a server that one person runs for themselves.
+    pub fn guide_explain(&self, command: String) {
+        self.guides.explain_by(command);
     }
 
     /// Closes every socket with 1001 and waits until they are gone.

@@ -1,6 +1,7 @@
 //! What a platform asks before what people say goes anywhere.
 
 use angelia_core::admission::{Admitted, DropReason, Observed, Place};
+use angelia_core::clock::UnixMillis;
 use angelia_core::directory::BotKey;
 use angelia_core::secret::Secret;
 use angelia_core::store::Later;
@@ -49,6 +50,12 @@ pub trait Admit: Send + Sync {
     fn admit(&self, observed: Observed<'_>, which: Which<'_>) -> Result<Admitted, DropReason> {
         self.decide(observed).inspect_err(|reason| self.dropped(observed, which, *reason))
     }
+
+    /// Whether the agent that would get this is connected now; `None` if none would.
+    fn is_present(&self, observed: Observed<'_>) -> Option<bool>;
+
+    /// Why a message reached nobody, and when, for as long as that is remembered.
+    fn why_dropped(&self, which: Which<'_>) -> Option<(DropReason, UnixMillis)>;
 
     /// Uses up a link code; answers what to tell the person who typed it,
     /// whether it was good or not. An error means that nothing was tried.

@@ -5,6 +5,7 @@
 //! address is looked at, the connection goes to an address that was looked at,
 //! and redirects are not followed.
 
+use angelia_core::error::Error;
 use ipnet::IpNet;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -124,6 +125,19 @@ impl Guard {
 /// Makes ring the process's only TLS provider; later calls find it done.
 pub fn install_tls_provider() {
     let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+/// Why there is no HTTP client: in practice because this machine trusts nobody,
+/// as a bare container image does. The library only says "builder error".
+pub(crate) fn no_client(error: &reqwest::Error) -> Error {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    Error::internal(format!(
+        "the HTTP client could not be made: {cause}. Where the system has no certificates of \
+         authorities, install them (Debian: apt-get install ca-certificates)"
+    ))
 }
 
 /// Whether an address belongs to the public internet.

@@ -129,6 +129,10 @@ const OPERATIONS: &[Operation] = &[
     make::<invites::Invite>("/admin/webchat/invites", "Lets somebody into the web chat.", || {
         post(invites::invite)
     }),
+    read("/admin/webchat/people", "Who has keys of rooms.", &["room"], || get(invites::people)),
+    act::<invites::Revoke>("/admin/webchat/revoke", "Makes somebody's keys of a room void.", || {
+        post(invites::revoke)
+    }),
     read("/admin/key", "The master key's name, and whether everything sealed opens.", &[], || {
         get(keys::check)
     }),

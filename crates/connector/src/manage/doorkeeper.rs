@@ -3,7 +3,7 @@
 use crate::server::Server;
 use angelia_core::admission::{Admitted, DropReason, Observed, Route};
 use angelia_core::audit::Actor;
-use angelia_core::clock::{self, Mono};
+use angelia_core::clock::{self, Mono, UnixMillis};
 use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::secret::fingerprint;
@@ -70,6 +70,14 @@ impl Admit for Doorkeeper {
         self.server.metrics.dropped(reason);
         self.server.drops.note(observed, which, reason, clock::wall());
         self.server.hints.give(&self.server, observed, which, reason);
+    }
+
+    fn is_present(&self, observed: Observed<'_>) -> Option<bool> {
+        self.decide(observed).ok().map(|admitted| self.server.registry.is_live(admitted.instance))
+    }
+
+    fn why_dropped(&self, which: Which<'_>) -> Option<(DropReason, UnixMillis)> {
+        self.server.drops.why(which)
     }
 
     fn moved<'a>(&'a self, bot: &'a BotKey, from: &'a str, to: &'a str) -> Later<'a, ()> {

@@ -9,7 +9,7 @@ use angelia_platforms::Which;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,7 +29,12 @@ pub(crate) struct Dropped {
     place: String,
     message_id: String,
     author: String,
-    reason: &'static str,
+    #[serde(serialize_with = "in_a_word")]
+    reason: DropReason,
+}
+
+fn in_a_word<S: Serializer>(reason: &DropReason, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(reason.as_str())
 }
 
 /// How often a place without a route was heard of.
@@ -75,7 +80,7 @@ impl Drops {
             place,
             message_id: which.message_id.to_owned(),
             author: observed.author.to_owned(),
-            reason: reason.as_str(),
+            reason,
         });
     }
 
@@ -88,6 +93,14 @@ impl Drops {
                 || in_chat == Some((dropped.chat_id.as_str(), dropped.message_id.as_str()))
         };
         self.memory().recent.iter().filter(is_meant).cloned().collect()
+    }
+
+    /// Why a message of a chat was dropped the last time, and when.
+    pub(crate) fn why(&self, which: Which<'_>) -> Option<(DropReason, UnixMillis)> {
+        let is_meant = |dropped: &&Dropped| {
+            (&*dropped.chat_id, &*dropped.message_id) == (which.chat_id, which.message_id)
+        };
+        self.memory().recent.iter().rev().find(is_meant).map(|dropped| (dropped.reason, dropped.at))
     }
 
     /// The places without a route, the one heard of last first.

@@ -6,14 +6,14 @@ use crate::server::Server;
 use angelia_core::audit::Actor;
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{InstanceId, Seq};
-use angelia_core::store::{Later, Listed};
+use angelia_core::store::{ActionStory, Edits, Later, Listed};
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Entries in one listing.
@@ -171,7 +171,34 @@ pub(super) async fn explain(State(server): State<Arc<Server>>, Path(message): Pa
                 "nothing is known of message {message:?}; the journal goes back 72 hours"
             )));
         }
-        Ok(json!({ "messages": messages, "actions": actions, "drops": drops }))
+        let mut told = Vec::new();
+        for mut story in messages {
+            let replies = with_edits(&server, std::mem::take(&mut story.replies)).await?;
+            let mut story = json!(story);
+            story["replies"] = replies.into();
+            told.push(story);
+        }
+        let actions = with_edits(&server, actions).await?;
+        Ok(json!({ "messages": told, "actions": actions, "drops": drops }))
     };
     answer(StatusCode::OK, explain.await)
+}
+
+/// What an agent wrote, each with how often it was changed since, and when last.
+async fn with_edits(server: &Server, actions: Vec<ActionStory>) -> Result<Vec<Value>> {
+    let mut told = Vec::new();
+    for action in actions {
+        let edits = match &action.message_id {
+            // A change is not changed itself.
+            Some(message_id) if action.op != "edit" => {
+                server.store.edits(&action.chat_id, message_id).await?
+            }
+            _ => Edits::default(),
+        };
+        let mut action = json!(action);
+        action["edits"] = edits.count.into();
+        action["last_edit_at"] = json!(edits.last_at);
+        told.push(action);
+    }
+    Ok(told)
 }

@@ -6,11 +6,11 @@ use crate::server::Server;
 use angelia_core::admission::{Allow, Place, Route};
 use angelia_core::audit::Actor;
 use angelia_core::error::{Error, Result};
-use angelia_core::secret::{Secret, fingerprint};
+use angelia_core::secret::fingerprint;
 use angelia_core::store::Person;
 use angelia_platforms::webchat;
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use schemars::JsonSchema;
@@ -43,11 +43,18 @@ pub(super) async fn invite(State(server): State<Arc<Server>>, Json(invite): Json
                 .change(move |server| async move { assign_room(&server, place, gateway, tenant).await });
             route = Some(assign.await?);
         }
-        let key = Secret::mint();
+        let key = webchat::mint_key();
         let person = Person { room: room.clone(), user: invite.user.clone() };
         server.store.invite(person, fingerprint(key.expose()), &Actor::operator()).await?;
-        let url = format!("{}/chat/api/rooms/{room}", server.options.public_url);
-        let mut made = json!({ "room": room, "user": invite.user, "key": key.expose(), "url": url });
+        let public = &server.options.public_url;
+        let mut made = json!({
+            "room": room,
+            "user": invite.user,
+            "key": key.expose(),
+            // Behind the number sign: browsers keep that to themselves, so no log on the way has it.
+            "link": format!("{public}/chat#{}", key.expose()),
+            "url": format!("{public}/chat/api/rooms/{room}"),
+        });
         if let Some(route) = route {
             // Who may speak there is not only whoever was invited now.
             made["route"] = routes::show(&server, &route);
@@ -55,6 +62,39 @@ pub(super) async fn invite(State(server): State<Arc<Server>>, Json(invite): Json
         Ok(made)
     };
     answer(StatusCode::CREATED, invite.await)
+}
+
+/// Which room's people.
+#[derive(Deserialize)]
+pub(super) struct Of {
+    #[serde(default)]
+    room: Option<String>,
+}
+
+pub(super) async fn people(State(server): State<Arc<Server>>, Query(of): Query<Of>) -> Response {
+    let people = server.store.people(of.room.as_deref()).await;
+    answer(StatusCode::OK, people.map(|people| json!({ "people": people })))
+}
+
+/// Somebody whose keys are to be void. Without a room those of their private chat.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Revoke {
+    user: String,
+    #[serde(default)]
+    room: Option<String>,
+}
+
+pub(super) async fn revoke(State(server): State<Arc<Server>>, Json(revoke): Json<Revoke>) -> Response {
+    let revoke = async {
+        let room = revoke.room.unwrap_or_else(|| webchat::private_room(&revoke.user));
+        let person = Person { room: room.clone(), user: revoke.user.clone() };
+        server.store.uninvite(person, &Actor::operator()).await?;
+        // Whoever else follows the room comes back by themselves.
+        server.close_rooms(std::slice::from_ref(&room));
+        Ok(json!({ "room": room, "user": revoke.user }))
+    };
+    answer(StatusCode::OK, revoke.await)
 }
 
 /// Gives a room to the gateway or tenant named in its invitation; answers the

@@ -76,6 +76,7 @@ impl World {
         let database = folder.join(DATABASE);
         let _ = platform.ledger.set(database.clone());
         let options = Options {
+            open_rooms: Vec::new(),
             master_key: master_key().into(),
             admin_token: Secret::new(ADMIN_TOKEN).into(),
             wake_allow_http: false,

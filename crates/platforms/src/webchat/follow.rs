@@ -1,10 +1,15 @@
 //! Following a room: first what the store has, then what happens.
 
+use super::address;
 use super::hub::{Happening, Seat};
+use super::render::to_html;
 use super::verify::{self, Fingerprint};
+use angelia_core::admission::DropReason;
 use angelia_core::store::{Line, WebchatStore};
 use axum::response::sse;
 use futures_util::Stream;
+use serde::Serialize;
+use serde_json::json;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -14,6 +19,10 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 /// Lines in one answer.
 pub(super) const PAGE: usize = 200;
+
+/// How often a reader is told whether the agent is there: soon enough for
+/// whoever waits for it, rare enough for thousands who look.
+const LOOK_FOR_AGENT: Duration = Duration::from_secs(1);
 
 /// How often a reader's key is looked at again: nobody reads on for long after
 /// it stopped counting, whatever else failed to end their stream.
@@ -29,6 +38,29 @@ pub(super) struct Reader {
     after: i64,
     ready: VecDeque<Line>,
     behind: bool,
+    agent: Agent,
+    html: bool,
+}
+
+/// Tells whether the room's agent is connected; `None` if there is none.
+pub(super) type IsPresent = Box<dyn Fn() -> Option<bool> + Send + Sync>;
+
+/// What a reader was told of the agent.
+struct Agent {
+    is_present: IsPresent,
+    look: Interval,
+    told: Option<Option<bool>>,
+}
+
+impl Agent {
+    /// The event to tell, if there is something new.
+    fn news(&mut self) -> Option<sse::Event> {
+        let now = (self.is_present)();
+        if self.told.replace(now) == Some(now) {
+            return None;
+        }
+        sse::Event::default().event("agent").json_data(json!({ "connected": now })).ok()
+    }
 }
 
 impl Reader {
@@ -39,10 +71,17 @@ impl Reader {
         key: Fingerprint,
         room: String,
         after: i64,
+        is_present: IsPresent,
     ) -> Self {
-        let mut look_again = interval_at(Instant::now() + LOOK_AGAIN, LOOK_AGAIN);
-        look_again.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { store, seat, key, look_again, room, after, ready: VecDeque::new(), behind: true }
+        let (look_again, look) = (every(LOOK_AGAIN), every(LOOK_FOR_AGENT));
+        let agent = Agent { is_present, look, told: None };
+        let ready = VecDeque::new();
+        Self { store, seat, key, look_again, room, after, ready, behind: true, agent, html: false }
+    }
+
+    /// The same, shown agents' lines as HTML as well.
+    pub(super) fn with_html(self, html: bool) -> Self {
+        Self { html, ..self }
     }
 
     /// What they see, for as long as they look.
@@ -57,7 +96,7 @@ impl Reader {
         loop {
             if let Some(line) = self.ready.pop_front() {
                 self.after = line.id;
-                return line_event(&line);
+                return line_event(&line, self.html);
             }
             if self.behind {
                 // Also at the beginning: the room may have gone before the seat was taken.
@@ -66,12 +105,21 @@ impl Reader {
                 self.behind = self.ready.len() == PAGE;
                 continue;
             }
+            if self.agent.told.is_none()
+                && let Some(news) = self.agent.news()
+            {
+                return Some(news);
+            }
             let happening = tokio::select! {
                 biased;
                 _ = self.look_again.tick() => {
                     self.check_key().await?;
                     continue;
                 }
+                _ = self.agent.look.tick() => match self.agent.news() {
+                    Some(news) => return Some(news),
+                    None => continue,
+                },
                 happening = self.seat.next() => happening,
             };
             match happening {
@@ -90,9 +138,43 @@ impl Reader {
     }
 }
 
-fn line_event(line: &Line) -> Option<sse::Event> {
+/// Ticks from then on, never in a burst.
+fn every(period: Duration) -> Interval {
+    let mut ticks = interval_at(Instant::now() + period, period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}
+
+fn line_event(line: &Line, html: bool) -> Option<sse::Event> {
     let kind = if line.edited { "edit" } else { "message" };
-    sse::Event::default().event(kind).id(line.id.to_string()).json_data(line).ok()
+    sse::Event::default().event(kind).id(line.id.to_string()).json_data(Shown::new(line, html)).ok()
+}
+
+/// A line as a reader gets it.
+#[derive(Serialize)]
+pub(super) struct Shown<'a> {
+    #[serde(flatten)]
+    line: &'a Line,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    html: Option<String>,
+    /// Why no agent got it, and what its writer can do about that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    undelivered: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'static str>,
+}
+
+impl<'a> Shown<'a> {
+    /// The line; an agent's Markdown also as HTML, if that is wanted.
+    pub(super) fn new(line: &'a Line, html: bool) -> Self {
+        let rendered = html && line.from_agent;
+        Self {
+            line,
+            html: rendered.then(|| to_html(&line.text)),
+            undelivered: line.undelivered.map(DropReason::as_str),
+            hint: line.undelivered.map(address::hint),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -101,7 +183,8 @@ mod tests {
     use super::*;
     use angelia_core::clock::UnixMillis;
     use angelia_core::store::{
-        ActionId, Earlier, Guest, Later, LineEdit, LineRevision, NewEntry, NewLine, Person, Posted, Revised,
+        ActionId, Earlier, Guest, Invited, Later, LineEdit, LineRevision, NewEntry, NewLine, Person, Posted,
+        Revised,
     };
     use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -112,6 +195,7 @@ mod tests {
     #[derive(Default)]
     struct Room {
         closed: AtomicBool,
+        present: AtomicBool,
     }
 
     fn ann() -> Person {
@@ -121,7 +205,9 @@ mod tests {
     impl WebchatStore for Room {
         fn person(&self, _key: Fingerprint) -> Later<'_, Option<Guest>> {
             let open = !self.closed.load(Ordering::Relaxed);
-            Box::pin(async move { Ok(open.then(|| Guest { person: ann(), alone: true, first: true })) })
+            Box::pin(async move {
+                Ok(open.then(|| Guest { person: ann(), alone: true, first: true, visiting: false }))
+            })
         }
 
         fn lines(&self, _room: &str, _after: i64, _limit: usize) -> Later<'_, Vec<Line>> {
@@ -160,6 +246,18 @@ mod tests {
             unreachable!("readers know their room")
         }
 
+        fn visit(&self, _person: Person, _key: Fingerprint, _until: UnixMillis) -> Later<'_, ()> {
+            unreachable!("readers do not write")
+        }
+
+        fn people(&self, _room: Option<&str>) -> Later<'_, Vec<Invited>> {
+            unreachable!("readers do not ask")
+        }
+
+        fn uninvite(&self, _person: Person, _by: &angelia_core::audit::Actor) -> Later<'_, ()> {
+            unreachable!("readers do not write")
+        }
+
         fn invite(
             &self,
             _person: Person,
@@ -172,8 +270,10 @@ mod tests {
 
     fn reader() -> (Arc<Room>, Arc<Hub>, Reader) {
         let (room, hub) = (Arc::new(Room::default()), Arc::new(Hub::default()));
-        let seat = hub.read(&ann()).unwrap();
-        let reader = Reader::new(room.clone(), seat, [1; 32], "lab".into(), 0);
+        let seat = hub.read(&ann(), false).unwrap();
+        let shown = room.clone();
+        let is_present = Box::new(move || Some(shown.present.load(Ordering::Relaxed)));
+        let reader = Reader::new(room.clone(), seat, [1; 32], "lab".into(), 0, is_present);
         (room, hub, reader)
     }
 
@@ -193,22 +293,41 @@ mod tests {
     async fn a_reader_who_fell_behind_shows_the_key_again() {
         let (room, hub, mut reader) = reader();
         hub.typing("lab");
-        assert!(next(&mut reader).await.is_some(), "the key is good");
+        for _ in ["the agent", "typing"] {
+            assert!(next(&mut reader).await.is_some(), "the key is good");
+        }
         room.closed.store(true, Ordering::Relaxed);
         for id in 0..1_000 {
             hub.line(&Line {
                 id,
+                place: id,
                 room: "lab".into(),
                 message_id: id.to_string(),
                 author: "agent".into(),
                 from_agent: true,
                 text: String::new(),
                 reply_to: None,
+                client_id: None,
+                files: Vec::new(),
+                undelivered: None,
                 at: UnixMillis(0),
                 edited: false,
             });
         }
         assert!(next(&mut reader).await.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_reader_is_told_when_the_agent_comes_and_goes() {
+        let (room, _hub, mut reader) = reader();
+        reader.agent.look = tokio::time::interval(Duration::from_millis(1));
+        for present in [false, true, false] {
+            room.present.store(present, Ordering::Relaxed);
+            let told = format!("{:?}", next(&mut reader).await.unwrap());
+            assert!(told.contains(&present.to_string()), "{told}");
+        }
+        let silent = tokio::time::timeout(Duration::from_millis(50), reader.next()).await;
+        assert!(silent.is_err(), "nothing changed: {silent:?}");
     }
 
     #[tokio::test]

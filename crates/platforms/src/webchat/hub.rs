@@ -13,6 +13,10 @@ const MAX_STREAMS: usize = 2_000;
 /// Streams one person may have open in a room: a few tabs and devices, so that
 /// nobody takes the seats of all others.
 const MAX_STREAMS_EACH: usize = 8;
+/// The same for somebody nobody invited, and for all of them together: they must
+/// leave room for those who were.
+const MAX_STREAMS_VISITOR: usize = 2;
+const MAX_STREAMS_VISITORS: usize = MAX_STREAMS / 2;
 
 /// Something that just happened in a room.
 #[derive(Clone, Debug)]
@@ -32,6 +36,8 @@ struct Readers {
     rooms: HashMap<String, broadcast::Sender<Happening>>,
     /// Open streams, by room and user.
     streams: HashMap<(String, String), usize>,
+    /// How many of them are visitors'.
+    visiting: usize,
 }
 
 /// One open stream. Its seat is free again when it is dropped.
@@ -40,6 +46,7 @@ pub(super) struct Seat {
     happenings: broadcast::Receiver<Happening>,
     hub: Arc<Hub>,
     who: (String, String),
+    visiting: bool,
 }
 
 impl Hub {
@@ -64,24 +71,27 @@ impl Hub {
     }
 
     /// Starts reading a person's room, if there is a seat left for them.
-    pub(super) fn read(self: &Arc<Self>, person: &Person) -> Result<Seat> {
+    pub(super) fn read(self: &Arc<Self>, person: &Person, visiting: bool) -> Result<Seat> {
         let who = (person.room.clone(), person.user.clone());
+        let most = if visiting { MAX_STREAMS_VISITOR } else { MAX_STREAMS_EACH };
         let mut readers = self.readers();
-        if readers.streams.values().sum::<usize>() >= MAX_STREAMS {
+        let full = visiting && readers.visiting >= MAX_STREAMS_VISITORS;
+        if full || readers.streams.values().sum::<usize>() >= MAX_STREAMS {
             return Err(Error::unavailable("too many people are following rooms; try again later"));
         }
-        if readers.streams.get(&who).is_some_and(|open| *open >= MAX_STREAMS_EACH) {
+        if readers.streams.get(&who).is_some_and(|open| *open >= most) {
             return Err(Error::new(
                 Kind::TooMany,
-                format!("you follow this room {MAX_STREAMS_EACH} times already; close one of the streams"),
+                format!("you follow this room {most} times already; close one of the streams"),
             ));
         }
         *readers.streams.entry(who.clone()).or_default() += 1;
+        readers.visiting += usize::from(visiting);
         // Rooms nobody reads any more go when somebody starts to read.
         readers.rooms.retain(|_, readers| readers.receiver_count() > 0);
         let room = readers.rooms.entry(person.room.clone());
         let happenings = room.or_insert_with(|| broadcast::Sender::new(BACKLOG)).subscribe();
-        Ok(Seat { happenings, hub: self.clone(), who })
+        Ok(Seat { happenings, hub: self.clone(), who, visiting })
     }
 
     fn tell(&self, room: &str, happening: impl FnOnce() -> Happening) {
@@ -105,6 +115,7 @@ impl Seat {
 impl Drop for Seat {
     fn drop(&mut self) {
         let mut readers = self.hub.readers();
+        readers.visiting -= usize::from(self.visiting);
         if let Some(open) = readers.streams.get_mut(&self.who) {
             *open -= 1;
             if *open == 0 {
@@ -126,12 +137,12 @@ mod tests {
     fn one_person_has_so_many_seats_and_gets_them_back() {
         let hub = Arc::new(Hub::default());
         let ann = person("lab", "ann");
-        let mut seats: Vec<Seat> = (0..MAX_STREAMS_EACH).map(|_| hub.read(&ann).unwrap()).collect();
-        assert_eq!(hub.read(&ann).unwrap_err().kind(), Kind::TooMany);
-        assert!(hub.read(&person("lab", "bob")).is_ok(), "another person");
-        assert!(hub.read(&person("den", "ann")).is_ok(), "another room");
+        let mut seats: Vec<Seat> = (0..MAX_STREAMS_EACH).map(|_| hub.read(&ann, false).unwrap()).collect();
+        assert_eq!(hub.read(&ann, false).unwrap_err().kind(), Kind::TooMany);
+        assert!(hub.read(&person("lab", "bob"), false).is_ok(), "another person");
+        assert!(hub.read(&person("den", "ann"), false).is_ok(), "another room");
         seats.pop();
-        assert!(hub.read(&ann).is_ok());
+        assert!(hub.read(&ann, false).is_ok());
         drop(seats);
         assert!(hub.readers().streams.is_empty(), "nothing is kept of who left");
     }
@@ -140,20 +151,34 @@ mod tests {
     fn everybody_together_has_so_many_seats() {
         let hub = Arc::new(Hub::default());
         let seats: Vec<Seat> =
-            (0..MAX_STREAMS).map(|n| hub.read(&person("lab", &n.to_string())).unwrap()).collect();
-        assert_eq!(hub.read(&person("lab", "one more")).unwrap_err().kind(), Kind::Unavailable);
+            (0..MAX_STREAMS).map(|n| hub.read(&person("lab", &n.to_string()), false).unwrap()).collect();
+        assert_eq!(hub.read(&person("lab", "one more"), false).unwrap_err().kind(), Kind::Unavailable);
         drop(seats);
-        assert!(hub.read(&person("lab", "one more")).is_ok());
+        assert!(hub.read(&person("lab", "one more"), false).is_ok());
+    }
+
+    #[test]
+    fn visitors_leave_seats_for_those_who_were_invited() {
+        let hub = Arc::new(Hub::default());
+        let visit = |n: usize| hub.read(&person("lab", &n.to_string()), true);
+        let seats: Vec<Seat> = (0..MAX_STREAMS_VISITORS).map(|n| visit(n).unwrap()).collect();
+        assert_eq!(visit(MAX_STREAMS).unwrap_err().kind(), Kind::Unavailable);
+        assert!(hub.read(&person("lab", "ann"), false).is_ok());
+        drop(seats);
+        let _two = [visit(0).unwrap(), visit(0).unwrap()];
+        assert_eq!(visit(0).unwrap_err().kind(), Kind::TooMany);
     }
 
     #[tokio::test]
     async fn the_streams_of_a_closed_room_end_and_no_others() {
         let hub = Arc::new(Hub::default());
-        let (mut lab, mut den) =
-            (hub.read(&person("lab", "ann")).unwrap(), hub.read(&person("den", "ann")).unwrap());
+        let (mut lab, mut den) = (
+            hub.read(&person("lab", "ann"), false).unwrap(),
+            hub.read(&person("den", "ann"), false).unwrap(),
+        );
         hub.close([&"lab".to_owned()]);
         // Whoever comes after that is of another room of that name.
-        let mut later = hub.read(&person("lab", "eve")).unwrap();
+        let mut later = hub.read(&person("lab", "eve"), false).unwrap();
         hub.typing("lab");
         hub.typing("den");
         assert_eq!(lab.next().await.unwrap_err(), broadcast::error::RecvError::Closed);

@@ -1,14 +1,18 @@
 //! The JSON API of the web chat: post, edit, read, follow, interrupt.
 
-use super::follow::{PAGE, Reader};
+use super::follow::{PAGE, Reader, Shown};
+use super::guide::Guides;
 use super::hub::Hub;
 use super::normalize::{BOT, NAME};
-use super::speak::{Api, Said};
+use super::page;
+use super::room::person_of;
+use super::speak::{Api, Said, Saying};
 use super::verify;
+use super::visit::OpenDoors;
 use crate::admit::Admit;
 use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
-use angelia_core::store::{Guest, Store};
+use angelia_core::store::{Guest, Person, Store, Unrelayed};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{DefaultBodyLimit, FromRequest, Path, Query, Request, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -31,6 +35,9 @@ pub const MAX_POST_CHARS: usize = 8_000;
 const MAX_BODY: usize = 64 * 1024;
 /// Longest id a client may give to a post.
 const MAX_CLIENT_ID: usize = 64;
+/// Files named in one post, and how long their names are: a few lines of a page.
+const MAX_FILES: usize = 8;
+const MAX_FILE_NAME: usize = 200;
 /// How long a body may take to arrive: plenty for 64 KiB, short for whoever
 /// only wants to hold a socket.
 const BODY_WITHIN: Duration = Duration::from_secs(10);
@@ -45,6 +52,8 @@ struct Post {
     client_id: Option<String>,
     #[serde(default)]
     reply_to: Option<String>,
+    #[serde(default)]
+    files: Vec<Unrelayed>,
 }
 
 /// What an edit may change.
@@ -54,24 +63,116 @@ struct Edit {
     text: String,
 }
 
-#[derive(Deserialize)]
-struct After {
+/// From where on somebody reads, and whether they want agents' lines as HTML.
+#[derive(Clone, Copy, Deserialize)]
+struct Reading {
     #[serde(default)]
     after: i64,
+    #[serde(default)]
+    html: u8,
+}
+
+/// Somebody who wants to come into an open room.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Enter {
+    #[serde(default)]
+    name: Option<String>,
+}
+
+/// What the web chat is made of.
+pub struct Setup {
+    /// Where lines, people and inboxes are.
+    pub store: Arc<dyn Store>,
+    /// Whoever reads live.
+    pub hub: Arc<Hub>,
+    /// Who decides whose message it is.
+    pub admit: Arc<dyn Admit>,
+    /// Whether sources carry `is_bot` and `message_is_edit`.
+    pub source_flags: bool,
+    /// Rooms anybody may enter.
+    pub open_rooms: Vec<String>,
+    /// What rooms show to whoever brings an agent.
+    pub guides: Arc<Guides>,
 }
 
 type Answer = Result<(StatusCode, Value)>;
 
-/// The routes below `/chat/api`.
-pub fn routes(store: Arc<dyn Store>, hub: Arc<Hub>, admit: Arc<dyn Admit>, source_flags: bool) -> Router {
-    let bot = BotKey::new(NAME, BOT);
+/// The page at `/chat` and the routes below `/chat/api`.
+pub fn routes(setup: Setup) -> Router {
+    let Setup { store, hub, admit, source_flags, open_rooms, guides } = setup;
+    let (bot, doors) = (BotKey::new(NAME, BOT), OpenDoors::new(open_rooms));
+    let linking = Mutex::default();
     Router::new()
+        .route("/chat/api/me", get(me))
+        .route("/chat/api/open", get(open_rooms_there_are))
+        .route("/chat/api/rooms/{room}/enter", post(enter))
         .route("/chat/api/rooms/{room}/messages", post(post_line).get(read_lines))
         .route("/chat/api/rooms/{room}/messages/{id}", put(edit_line))
+        .route("/chat/api/rooms/{room}/messages/{id}/story", get(story))
         .route("/chat/api/rooms/{room}/events", get(follow))
         .route("/chat/api/rooms/{room}/interrupt", post(stop))
         .layer(DefaultBodyLimit::max(MAX_BODY))
-        .with_state(Arc::new(Api { store, hub, admit, source_flags, bot, linking: Mutex::default() }))
+        .with_state(Arc::new(Api { store, hub, admit, source_flags, bot, linking, doors, guides }))
+        .merge(page::routes())
+}
+
+/// Who the holder of a key is, and how their room stands.
+async fn me(State(api): State<Arc<Api>>, headers: HeaderMap) -> Response {
+    let me = async {
+        let Guest { person, alone, visiting, .. } =
+            verify::someone(&*api.store, verify::key(&headers)?).await?;
+        let agent = api.is_agent_present(&person).map(|connected| json!({ "connected": connected }));
+        let guide = api.guides.of(&person.room).map(|lines| json!({ "lines": lines }));
+        let private = person_of(&person.room).is_some();
+        let Person { room, user } = person;
+        let mut me = json!({
+            "room": room, "user": user, "private": private, "guest": visiting, "alone": alone,
+            "agent": agent, "guide": guide,
+        });
+        if let Some(command) = api.guides.explain() {
+            me["explain"] = command.into();
+        }
+        Ok((StatusCode::OK, me))
+    };
+    answer(me.await)
+}
+
+async fn open_rooms_there_are(State(api): State<Arc<Api>>) -> Response {
+    answer(Ok((StatusCode::OK, json!({ "rooms": api.doors.rooms() }))))
+}
+
+async fn enter(State(api): State<Arc<Api>>, Path(room): Path<String>, request: Request) -> Response {
+    // Asked first: for strangers at a closed door nothing is held.
+    if let Err(error) = api.doors.check_open(&room) {
+        return answer(Err(error));
+    }
+    let body = match body(request).await {
+        Ok(body) => body,
+        Err(rejection) => return rejection,
+    };
+    let enter = async {
+        let Enter { name } = read(&body, r#"{"name": "ann"}"#)?;
+        let (key, person) = api.enter(&room, name.as_deref()).await?;
+        let entered = json!({ "key": key.expose(), "room": person.room, "user": person.user });
+        Ok((StatusCode::CREATED, entered))
+    };
+    answer(enter.await)
+}
+
+async fn story(
+    State(api): State<Arc<Api>>,
+    Path((room, id)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Response {
+    let story = async {
+        verify::guest(&*api.store, &headers, &room).await?;
+        let told = api.story(&room, &id).await?;
+        serde_json::to_value(told)
+            .map(|told| (StatusCode::OK, told))
+            .map_err(|e| Error::internal(e.to_string()))
+    };
+    answer(story.await)
 }
 
 async fn post_line(State(api): State<Arc<Api>>, Path(room): Path<String>, request: Request) -> Response {
@@ -79,10 +180,7 @@ async fn post_line(State(api): State<Arc<Api>>, Path(room): Path<String>, reques
         Ok(received) => received,
         Err(rejection) => return rejection,
     };
-    let post = async {
-        let Post { text, client_id, reply_to } = read_post(&body)?;
-        Ok(posted(api.post(guest, text, reply_to, client_id).await?))
-    };
+    let post = async { Ok(posted(api.post(guest, read_post(&body)?).await?)) };
     answer(post.await)
 }
 
@@ -112,17 +210,18 @@ async fn edit_line(
 async fn read_lines(
     State(api): State<Arc<Api>>,
     Path(room): Path<String>,
-    after: Result<Query<After>, QueryRejection>,
+    reading: Result<Query<Reading>, QueryRejection>,
     headers: HeaderMap,
 ) -> Response {
-    let after = match position(after) {
-        Ok(after) => after,
+    let Reading { after, html } = match position(reading) {
+        Ok(reading) => reading,
         Err(rejection) => return rejection,
     };
     let read = async {
         verify::guest(&*api.store, &headers, &room).await?;
         let lines = api.store.lines(&room, after, PAGE).await?;
-        Ok((StatusCode::OK, json!({ "messages": lines })))
+        let shown: Vec<Shown<'_>> = lines.iter().map(|line| Shown::new(line, html != 0)).collect();
+        Ok((StatusCode::OK, json!({ "messages": shown })))
     };
     answer(read.await)
 }
@@ -130,7 +229,7 @@ async fn read_lines(
 async fn stop(State(api): State<Arc<Api>>, Path(room): Path<String>, headers: HeaderMap) -> Response {
     let stop = async {
         let guest = verify::guest(&*api.store, &headers, &room).await?;
-        let message_id = api.stop(guest.person).await?;
+        let message_id = api.stop(guest).await?;
         Ok((StatusCode::ACCEPTED, json!({ "message_id": message_id })))
     };
     answer(stop.await)
@@ -139,25 +238,29 @@ async fn stop(State(api): State<Arc<Api>>, Path(room): Path<String>, headers: He
 async fn follow(
     State(api): State<Arc<Api>>,
     Path(room): Path<String>,
-    after: Result<Query<After>, QueryRejection>,
+    reading: Result<Query<Reading>, QueryRejection>,
     headers: HeaderMap,
 ) -> Response {
-    let after = match position(after) {
-        Ok(after) => after,
+    let Reading { after, html } = match position(reading) {
+        Ok(reading) => reading,
         Err(rejection) => return rejection,
     };
     let take_seat = async {
         let key = verify::key(&headers)?;
         let guest = verify::holder(&*api.store, key, &room).await?;
-        Ok((key, api.hub.read(&guest.person)?))
+        let seat = api.hub.read(&guest.person, guest.visiting)?;
+        Ok((key, guest.person, seat))
     };
-    let (key, seat) = match take_seat.await {
+    let (key, person, seat) = match take_seat.await {
         Ok(taken) => taken,
         Err(error) => return answer(Err(error)),
     };
     // A browser that reconnects says where it was.
     let resumed = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
-    let reader = Reader::new(api.store.clone(), seat, key, room, resumed.unwrap_or(after));
+    let watched = api.clone();
+    let is_present = Box::new(move || watched.is_agent_present(&person));
+    let reader = Reader::new(api.store.clone(), seat, key, room, resumed.unwrap_or(after), is_present);
+    let reader = reader.with_html(html != 0);
     Sse::new(reader.stream()).keep_alive(sse::KeepAlive::new().interval(KEEP_ALIVE)).into_response()
 }
 
@@ -166,8 +269,13 @@ async fn follow(
 async fn received(api: &Api, room: &str, request: Request) -> Result<(Guest, Bytes), Response> {
     let guest = verify::guest(&*api.store, request.headers(), room).await;
     let guest = guest.map_err(|error| answer(Err(error)))?;
+    body(request).await.map(|body| (guest, body))
+}
+
+/// A request's body, within bounds of size and time.
+async fn body(request: Request) -> Result<Bytes, Response> {
     match timeout(BODY_WITHIN, Bytes::from_request(request, &())).await {
-        Ok(Ok(body)) => Ok((guest, body)),
+        Ok(Ok(body)) => Ok(body),
         Ok(Err(rejection)) => Err(rejected(rejection.status(), &rejection.body_text())),
         Err(_) => {
             Err(rejected(StatusCode::REQUEST_TIMEOUT, "the body took too long to arrive; send it again"))
@@ -179,14 +287,33 @@ fn read<T: DeserializeOwned>(body: &[u8], example: &str) -> Result<T> {
     serde_json::from_slice(body).map_err(|error| Error::invalid(format!("send JSON like {example}: {error}")))
 }
 
-fn read_post(body: &[u8]) -> Result<Post> {
-    let post: Post = read(body, r#"{"text": "hello", "client_id": "1"}"#)?;
-    check_text(&post.text)?;
-    let ids = [&post.client_id, &post.reply_to];
+fn read_post(body: &[u8]) -> Result<Saying> {
+    let Post { text, client_id, reply_to, files } = read(body, r#"{"text": "hello", "client_id": "1"}"#)?;
+    check_files(&files)?;
+    if files.is_empty() || !text.is_empty() {
+        check_text(&text)?;
+    }
+    let ids = [&client_id, &reply_to];
     if ids.into_iter().flatten().any(|id| id.is_empty() || id.len() > MAX_CLIENT_ID) {
         return Err(Error::invalid(format!("client_id and reply_to have 1 to {MAX_CLIENT_ID} bytes")));
     }
-    Ok(post)
+    Ok(Saying { text, reply_to, client_id, files })
+}
+
+fn check_files(files: &[Unrelayed]) -> Result<()> {
+    let good = |file: &Unrelayed| {
+        let name = file.name.chars().count();
+        (1..=MAX_FILE_NAME).contains(&name)
+            && !file.name.contains(char::is_control)
+            && file.mime.len() <= MAX_FILE_NAME
+    };
+    if files.len() > MAX_FILES || !files.iter().all(good) {
+        return Err(Error::invalid(format!(
+            "files are up to {MAX_FILES}, with a name of 1 to {MAX_FILE_NAME} characters each; \
+             only their names are kept"
+        )));
+    }
+    Ok(())
 }
 
 fn check_text(text: &str) -> Result<()> {
@@ -215,9 +342,9 @@ fn posted(said: Said) -> (StatusCode, Value) {
 
 /// Where a reader continues, or why that cannot be read.
 #[expect(clippy::result_large_err, reason = "the answer is ready to be returned")]
-fn position(after: Result<Query<After>, QueryRejection>) -> Result<i64, Response> {
-    after
-        .map(|Query(After { after })| after)
+fn position(reading: Result<Query<Reading>, QueryRejection>) -> Result<Reading, Response> {
+    reading
+        .map(|Query(reading)| reading)
         .map_err(|rejection| rejected(rejection.status(), &rejection.body_text()))
 }
 

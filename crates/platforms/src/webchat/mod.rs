@@ -3,17 +3,24 @@
 mod address;
 mod descriptor;
 mod follow;
+mod guide;
 mod hub;
 mod ingest;
 mod normalize;
+mod page;
+mod render;
 mod room;
 mod send;
 mod speak;
+mod story;
 mod verify;
+mod visit;
 
 pub use descriptor::descriptor;
+pub use guide::Guides;
 pub use hub::Hub;
-pub use ingest::{MAX_POST_CHARS, routes};
+pub use ingest::{MAX_POST_CHARS, Setup, routes};
 pub use normalize::{BOT, NAME, chat_id, room_of};
 pub use room::{check_invitation, person_of, place, private_room};
 pub use send::Webchat;
+pub use verify::mint_key;

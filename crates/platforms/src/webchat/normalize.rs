@@ -4,7 +4,7 @@ use super::address;
 use super::room::person_of;
 use angelia_contract::event::{Event, message_type};
 use angelia_contract::source::{Source, chat_type};
-use angelia_core::store::NewLine;
+use angelia_core::store::{NewLine, Unrelayed};
 
 /// The platform's name. Gateways do not know it and file it under `relay`.
 pub const NAME: &str = "webchat";
@@ -26,14 +26,15 @@ pub fn room_of(chat_id: &str) -> Option<&str> {
 /// The event a line makes. The contract keeps `is_bot` and `message_is_edit`
 /// off the wire; `source_flags` is the operator's word to write them.
 pub(super) fn event(line: &NewLine, source_flags: bool) -> Event {
-    let text = address::said(&line.text);
-    let is_command = text.starts_with('/');
+    let said = address::said(&line.text);
+    let is_command = said.starts_with('/');
+    let text = with_files(said, &line.files);
     let (chat_type, chat_name) = match person_of(&line.room) {
         Some(person) => (chat_type::DM, person),
         None => (chat_type::GROUP, line.room.as_str()),
     };
     Event {
-        text: text.to_owned(),
+        text,
         message_type: if is_command { message_type::COMMAND } else { message_type::TEXT }.into(),
         message_id: Some(line.message_id.clone()),
         reply_to_message_id: line.reply_to.clone(),
@@ -54,6 +55,17 @@ pub(super) fn event(line: &NewLine, source_flags: bool) -> Event {
     }
 }
 
+/// A text, and what should have come with it: the agent is to know that something is missing.
+fn with_files(text: &str, files: &[Unrelayed]) -> String {
+    if files.is_empty() {
+        return text.to_owned();
+    }
+    let names: Vec<String> =
+        files.iter().map(|file| format!("{} ({} bytes)", file.name, file.size)).collect();
+    let note = format!("[Attached, but not relayed: {}]", names.join(", "));
+    if text.is_empty() { note } else { format!("{text}\n\n{note}") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,6 +81,8 @@ mod tests {
             text: text.into(),
             reply_to: None,
             client_id: None,
+            files: Vec::new(),
+            undelivered: None,
             at: UnixMillis(0),
         };
         event(&line, false)
@@ -86,6 +100,17 @@ mod tests {
             ("group", Some("lab"))
         );
         assert_eq!(key(&group), "agent:main:relay:group:web-lab:ann");
+    }
+
+    #[test]
+    fn an_agent_is_told_of_files_that_do_not_come() {
+        let file = |name: &str| Unrelayed { name: name.into(), size: 7, mime: String::new() };
+        assert_eq!(with_files("look", &[]), "look");
+        assert_eq!(
+            with_files("look", &[file("a.png"), file("b.pdf")]),
+            "look\n\n[Attached, but not relayed: a.png (7 bytes), b.pdf (7 bytes)]"
+        );
+        assert_eq!(with_files("", &[file("a.png")]), "[Attached, but not relayed: a.png (7 bytes)]");
     }
 
     #[test]

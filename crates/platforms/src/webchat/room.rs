@@ -9,6 +9,10 @@ use angelia_core::store::CONNECTOR;
 /// What the names of private rooms begin with, as their places do.
 const PRIVATE: &str = "dm:";
 
+/// What the names of those begin with who let themselves in: nobody takes them for
+/// somebody who was invited.
+pub(super) const VISITOR: &str = "guest-";
+
 /// The name under which agents write.
 pub(super) const AGENT: &str = "agent";
 
@@ -29,6 +33,16 @@ pub fn place(room: &str) -> Result<Place> {
 
 /// Checks that `user` can be invited to `room`.
 pub fn check_invitation(room: &str, user: &str) -> Result<()> {
+    if user.starts_with(VISITOR) {
+        return Err(Error::invalid(format!(
+            "names that begin with {VISITOR:?} are those of visitors of open rooms; choose another"
+        )));
+    }
+    check_person(room, user)
+}
+
+/// Checks that somebody can be called `user` in `room`.
+pub(super) fn check_person(room: &str, user: &str) -> Result<()> {
     check_name("room", room)?;
     check_name("user", user)?;
     if [AGENT, CONNECTOR].iter().any(|taken| taken.eq_ignore_ascii_case(user)) {
@@ -59,6 +73,7 @@ mod tests {
             ("dm:", "ann", false),
             ("lab", "Agent", false),
             ("lab", "angelia", false),
+            ("lab", "guest-ann", false),
             ("a b", "ann", false),
         ] {
             assert_eq!(check_invitation(room, user).is_ok(), may, "{user} to {room}");

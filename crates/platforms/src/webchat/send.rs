@@ -57,6 +57,8 @@ impl Webchat {
             text,
             reply_to: reply_to.clone().filter(|_| index == 0),
             client_id: None,
+            files: Vec::new(),
+            undelivered: None,
             at,
         });
         fail::point("action_sending");

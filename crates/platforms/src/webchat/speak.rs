@@ -1,9 +1,11 @@
 //! What a person says: admitted to an instance, or a line of the room and no more.
 
 use super::address;
+use super::guide::Guides;
 use super::hub::Hub;
 use super::normalize::{self, BOT, NAME, chat_id};
 use super::room::{self, AGENT, person_of};
+use super::visit::OpenDoors;
 use crate::admit::{Admit, Linking, Which};
 use crate::inbound;
 use angelia_core::admission::{Admitted, DropReason, Observed, link_command};
@@ -13,6 +15,7 @@ use angelia_core::error::{Error, Kind, Result};
 use angelia_core::secret::{Secret, random_hex};
 use angelia_core::store::{
     CONNECTOR, Earlier, Guest, LineRevision, NewEntry, NewLine, Person, Posted, Revised, Revision, Store,
+    Unrelayed,
 };
 use std::sync::Arc;
 use tokio::sync::Mutex;
@@ -20,11 +23,13 @@ use tokio::sync::Mutex;
 /// What a room shows of a typed `/link`: its code is nobody else's to read.
 const LINK_SHOWN: &str = "/link …";
 
+/// Entries in an inbox behind which visitors have to wait: far below its quota.
+const VISITORS_WAIT_BEHIND: u64 = 500;
+
 /// Why an edit reaches no agent although its text is admitted.
 const NOT_WAITING: Why =
     ("not_waiting", "the agent has the old text, or was never sent this message: write a new one");
-const NOT_DELIVERED: Why =
-    ("not_delivered", "it reached nobody when you posted it first: post it again, with another client_id");
+const NOT_DELIVERED: Why = ("not_delivered", "it reached nobody when it was said first: say it again");
 const MOVED: Why =
     ("moved", "the old text waits for another agent than the one of this room now: write a new message");
 
@@ -37,6 +42,17 @@ pub(super) struct Api {
     pub(super) bot: BotKey,
     /// One `/link` at a time: a repeated one must find the answer of the first.
     pub(super) linking: Mutex<()>,
+    /// The rooms anybody may enter.
+    pub(super) doors: OpenDoors,
+    pub(super) guides: Arc<Guides>,
+}
+
+/// A post, checked.
+pub(super) struct Saying {
+    pub(super) text: String,
+    pub(super) reply_to: Option<String>,
+    pub(super) client_id: Option<String>,
+    pub(super) files: Vec<Unrelayed>,
 }
 
 /// A word for programs, and what a person can do about it.
@@ -52,13 +68,9 @@ pub(super) struct Said {
 }
 
 impl Api {
-    pub(super) async fn post(
-        self: &Arc<Self>,
-        guest: Guest,
-        text: String,
-        reply_to: Option<String>,
-        client_id: Option<String>,
-    ) -> Result<Said> {
+    pub(super) async fn post(self: &Arc<Self>, guest: Guest, saying: Saying) -> Result<Said> {
+        self.check_pace(&guest)?;
+        let Saying { text, reply_to, client_id, files } = saying;
         if let Some(code) = link_command(address::said(&text)) {
             let (api, code) = (self.clone(), Secret::new(code));
             // On its own, so that whoever hangs up and repeats it finds the answer.
@@ -66,10 +78,12 @@ impl Api {
             let broken = |_| Error::internal("the link was cut short; look whether the room is linked");
             return linking.await.map_err(broken)?;
         }
-        let Guest { person, alone, .. } = guest;
-        let line = new_line(person, text, reply_to, client_id);
+        let Guest { person, alone, visiting, .. } = guest;
+        let mut line = NewLine { files, ..new_line(person, text, reply_to, client_id) };
         let addressed = alone || self.addresses(&line).await?;
         let decided = self.decide(&line, addressed);
+        self.hold_back(visiting, &decided)?;
+        line.undelivered = decided.as_ref().err().copied();
         // A line that nobody receives is still a line of the room; its writer is told.
         let entry = decided.clone().ok().map(|admitted| self.entry(&line, admitted)).transpose()?;
         let posted = self.store.post_line(line.clone(), entry).await?;
@@ -94,6 +108,7 @@ impl Api {
         message_id: &str,
         text: String,
     ) -> Result<std::result::Result<(), Why>> {
+        self.check_pace(&guest)?;
         let Guest { person, .. } = guest;
         if link_command(address::said(&text)).is_some() {
             return Err(Error::invalid("send /link as a message of its own, not as an edit"));
@@ -101,7 +116,8 @@ impl Api {
         let line = self.store.line(&person.room, message_id).await?;
         let line = line.ok_or_else(|| Error::not_found("there is no such message in this room"))?;
         let message_id = line.message_id.clone();
-        let changed = NewLine { message_id, ..new_line(person, text, line.reply_to, None) };
+        let changed =
+            NewLine { message_id, files: line.files, ..new_line(person, text, line.reply_to, None) };
         // A route may have moved since: an edit must not carry a text past it.
         // What waits was meant for the agent when it was written; who may speak to
         // it there is asked anew.
@@ -118,13 +134,17 @@ impl Api {
     }
 
     /// Stops what the agent does for a person; a button is no line of the room.
-    pub(super) async fn stop(&self, person: Person) -> Result<String> {
+    pub(super) async fn stop(&self, guest: Guest) -> Result<String> {
+        self.check_pace(&guest)?;
+        let Guest { person, visiting, .. } = guest;
         let line = new_line(person, "/stop".into(), None, None);
         let refused = |reason: DropReason| {
             self.dropped(&line, true, reason);
             Error::new(Kind::Forbidden, format!("{}: {}", reason.as_str(), address::hint(reason)))
         };
-        let admitted = self.decide(&line, true).map_err(refused)?;
+        let decided = self.decide(&line, true);
+        self.hold_back(visiting, &decided)?;
+        let admitted = decided.map_err(refused)?;
         match self.store.append(self.entry(&line, admitted)?).await {
             Err(gone) if gone.kind() == Kind::NotFound => Err(refused(DropReason::NoInstance)),
             appended => appended.map(|_| line.message_id.clone()),
@@ -161,6 +181,8 @@ impl Api {
             text: answer.clone(),
             reply_to: Some(line.message_id.clone()),
             client_id: None,
+            files: Vec::new(),
+            undelivered: None,
             at: line.at,
         };
         let posted = self.store.post_answered(line.clone(), reply).await?;
@@ -178,8 +200,33 @@ impl Api {
         Ok(answered.is_some_and(|answered| answered.from_agent && answered.author == AGENT))
     }
 
+    /// Strangers are heard in measure, whatever they do: each costs a commit.
+    fn check_pace(&self, guest: &Guest) -> Result<()> {
+        let Person { room, user } = &guest.person;
+        if guest.visiting { self.doors.check_pace(room, user, clock::mono()) } else { Ok(()) }
+    }
+
+    /// And not at all while much waits: an inbox is bounded, and what they say must
+    /// push nobody else's out of it.
+    fn hold_back(&self, visiting: bool, decided: &Result<Admitted, DropReason>) -> Result<()> {
+        match decided {
+            Ok(admitted)
+                if visiting && self.store.usage(admitted.instance).entries >= VISITORS_WAIT_BEHIND =>
+            {
+                Err(Error::unavailable("much waits for the agent already; try again later"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn decide(&self, line: &NewLine, addressed: bool) -> Result<Admitted, DropReason> {
         observe(line, addressed, |observed| self.admit.decide(observed))
+    }
+
+    /// Whether the agent of a person's room is connected; `None` if there is none for them.
+    pub(super) fn is_agent_present(&self, person: &Person) -> Option<bool> {
+        let line = new_line(person.clone(), String::new(), None, None);
+        observe(&line, true, |observed| self.admit.is_present(observed))
     }
 
     fn dropped(&self, line: &NewLine, addressed: bool, reason: DropReason) {
@@ -227,6 +274,8 @@ fn new_line(person: Person, text: String, reply_to: Option<String>, client_id: O
         text,
         reply_to,
         client_id,
+        files: Vec::new(),
+        undelivered: None,
         at: clock::wall(),
     }
 }

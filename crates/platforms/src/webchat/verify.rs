@@ -1,13 +1,19 @@
 //! Who is posting: the holder of a personal key, never a name in a body.
 
 use angelia_core::error::{Error, Kind, Result};
-use angelia_core::secret::fingerprint;
+use angelia_core::secret::{Secret, fingerprint, random_hex};
 use angelia_core::store::{Guest, Store, WebchatStore};
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 
 /// Longest key looked at; ours are far shorter.
 const MAX_KEY: usize = 256;
+
+/// A new key: 128 random bits, which nobody guesses, and short enough for a link
+/// that fits on a line.
+pub fn mint_key() -> Secret {
+    Secret::new(random_hex::<16>())
+}
 
 /// What recognises a key.
 pub(super) type Fingerprint = [u8; 32];
@@ -33,8 +39,13 @@ pub(super) fn key(headers: &HeaderMap) -> Result<Fingerprint> {
 
 /// The person who holds a key of `room` now.
 pub(super) async fn holder(store: &dyn WebchatStore, key: Fingerprint, room: &str) -> Result<Guest> {
-    let guest = store.person(key).await?.ok_or_else(unknown)?;
+    let guest = someone(store, key).await?;
     if guest.person.room == room { Ok(guest) } else { Err(unknown()) }
+}
+
+/// The person who holds a key now, whatever room it opens.
+pub(super) async fn someone(store: &dyn WebchatStore, key: Fingerprint) -> Result<Guest> {
+    store.person(key).await?.ok_or_else(unknown)
 }
 
 fn unknown() -> Error {

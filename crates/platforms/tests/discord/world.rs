@@ -4,6 +4,7 @@ use angelia_contract::action::Action;
 use angelia_contract::event::Event;
 use angelia_core::admission::{Admitted, Allow, DropReason, Known, Observed, Policy, Route, Routes, admit};
 use angelia_core::audit::Actor;
+use angelia_core::clock::UnixMillis;
 use angelia_core::directory::BotKey;
 use angelia_core::egress::Target;
 use angelia_core::error::{Error, Result};
@@ -339,6 +340,14 @@ impl Admit for Door {
 
     fn dropped(&self, _observed: Observed<'_>, which: Which<'_>, reason: DropReason) {
         self.dropped.lock().unwrap().push((which.message_id.to_owned(), reason));
+    }
+
+    fn is_present(&self, _observed: Observed<'_>) -> Option<bool> {
+        None
+    }
+
+    fn why_dropped(&self, _which: Which<'_>) -> Option<(DropReason, UnixMillis)> {
+        None
     }
 
     fn link(&self, typed: Linking) -> Later<'_, String> {

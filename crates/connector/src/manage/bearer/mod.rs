@@ -12,6 +12,7 @@ mod portal;
 pub(super) use builtin::{BUILTIN, TOKEN_FOR};
 pub use oidc::OidcIssuer;
 
+use crate::edge::no_client;
 use crate::server::Server;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::identity::Proof;
@@ -59,7 +60,7 @@ impl Bearers {
             .redirect(reqwest::redirect::Policy::none())
             .user_agent(concat!("angelia/", env!("CARGO_PKG_VERSION"), " (relay connector)"))
             .build()
-            .map_err(|e| Error::internal(format!("the HTTP client could not be made: {e}")))?;
+            .map_err(|e| no_client(&e))?;
         Ok(Self {
             builtin: identity.builtin.then(|| Builtin::new(key)),
             oidc: identity.oidc.iter().map(|issuer| Oidc::new(issuer.clone(), client.clone())).collect(),

@@ -1,0 +1,167 @@
+//! The page people chat on: plain files, held by the binary (docs/decisions/0019).
+
+use angelia_core::secret::fingerprint;
+use axum::Router;
+use axum::extract::Path;
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderMap, HeaderName, StatusCode};
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::get;
+use std::fmt::Write as _;
+
+/// Nothing but our own files, and nobody may put the page into a frame. Scripts
+/// are files: what is written in a message never runs.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
+                      connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; \
+                      frame-ancestors 'none'";
+
+/// One file of the page.
+struct File {
+    name: &'static str,
+    text: &'static str,
+}
+
+macro_rules! files {
+    ($($name:literal),* $(,)?) => {
+        [$(File { name: $name, text: include_str!(concat!("page/", $name)) }),*]
+    };
+}
+
+/// The page itself.
+const INDEX: &str = "index.html";
+
+const FILES: &[File] = &files![
+    "index.html",
+    "announce.js",
+    "api.js",
+    "composer.js",
+    "frame.css",
+    "guide.js",
+    "keys.js",
+    "legs.js",
+    "line.css",
+    "line.js",
+    "lines.js",
+    "logo.svg",
+    "main.js",
+    "memory.js",
+    "outbox.js",
+    "room.js",
+    "rooms.js",
+    "sheets.js",
+    "story.css",
+    "story.js",
+    "stream.js",
+    "style.css",
+    "talk.css",
+    "talk.js",
+    "welcome.js",
+    "words.js",
+    "work.js",
+    "write.css",
+];
+
+/// The page at `/chat`, and its parts.
+pub(super) fn routes() -> Router {
+    Router::new()
+        .route("/", get(|| async { Redirect::temporary("chat") }))
+        .route("/chat", get(|headers: HeaderMap| async move { serve(INDEX, &headers) }))
+        .route("/chat/", get(|| async { Redirect::temporary("../chat") }))
+        .route(
+            "/chat/app/{file}",
+            get(|Path(name): Path<String>, headers: HeaderMap| async move { serve(&name, &headers) }),
+        )
+}
+
+fn serve(name: &str, headers: &HeaderMap) -> Response {
+    let Some(file) = FILES.iter().find(|file| file.name == name) else {
+        return (StatusCode::NOT_FOUND, "there is no such file\n").into_response();
+    };
+    let tag = tag(file.text);
+    let known = headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
+    // Asked for each time, so that page and server are of one release.
+    let mut response = [
+        (CONTENT_TYPE, kind(name)),
+        (CACHE_CONTROL, "no-cache"),
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (REFERRER_POLICY, "no-referrer"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+        (HeaderName::from_static("permissions-policy"), "camera=(), microphone=(), geolocation=()"),
+    ]
+    .into_response();
+    if let Ok(tag) = tag.parse() {
+        response.headers_mut().insert(ETAG, tag);
+    }
+    if known {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        return response;
+    }
+    *response.body_mut() = file.text.into();
+    response
+}
+
+fn kind(name: &str) -> &'static str {
+    match name.rsplit('.').next() {
+        Some("html") => "text/html; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("svg") => "image/svg+xml",
+        Some("webmanifest") => "application/manifest+json",
+        _ => "text/plain; charset=utf-8",
+    }
+}
+
+/// What changes with the content.
+fn tag(text: &str) -> String {
+    let mut tag = String::from("\"");
+    for byte in &fingerprint(text)[..8] {
+        let _ = write!(tag, "{byte:02x}");
+    }
+    tag.push('"');
+    tag
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_file_of_the_folder_is_served_as_what_it_is() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/webchat/page");
+        let there: BTreeSet<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        let served: BTreeSet<String> = FILES.iter().map(|file| file.name.to_owned()).collect();
+        assert_eq!(there, served);
+        assert!(FILES.iter().all(|file| !kind(file.name).starts_with("text/plain")));
+    }
+
+    #[test]
+    fn what_the_browser_has_is_not_sent_again() {
+        let first = serve(INDEX, &HeaderMap::new());
+        assert_eq!(first.status(), StatusCode::OK);
+        let mut headers = HeaderMap::new();
+        headers.insert(IF_NONE_MATCH, first.headers()[ETAG].clone());
+        assert_eq!(serve(INDEX, &headers).status(), StatusCode::NOT_MODIFIED);
+        assert_eq!(serve("style.css", &headers).status(), StatusCode::OK, "another file");
+        assert_eq!(serve("../mod.rs", &headers).status(), StatusCode::NOT_FOUND);
+    }
+
+    #[test]
+    fn nothing_runs_but_our_own_files() {
+        let response = serve(INDEX, &HeaderMap::new());
+        let policy = response.headers()[CONTENT_SECURITY_POLICY].to_str().unwrap();
+        assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+        for file in FILES.iter().filter(|file| file.name.ends_with(".html")) {
+            for inline in ["<script>", " style=\"", " onclick=", "<style>"] {
+                assert!(!file.text.contains(inline), "{inline} in {}", file.name);
+            }
+        }
+    }
+}
