@@ -1,0 +1,187 @@
+// One line of the conversation.
+
+import { dayOf, fileWords, make, momentOf, timeOf } from "./words.js";
+
+/** Lines of one person so close together are one thing said. */
+const BREATH = 5 * 60_000;
+
+let count = 0;
+
+/** What a line says, on one row and without the signs of Markdown. */
+export function spoken({ text, html, files }) {
+  const words = html
+    ? new DOMParser().parseFromString(html.replaceAll("</", " </"), "text/html").body.textContent
+    : text;
+  return words.replace(/\s+/g, " ").trim() || (files?.[0]?.name ?? "");
+}
+
+/** What a reader sees of a line that somebody answers. */
+export function excerpt(line, most = 120) {
+  const words = spoken(line);
+  return words.length > most ? `${words.slice(0, most).trimEnd()}…` : words;
+}
+
+/** The element of a line, still without its words. */
+export function drawLine(item, room) {
+  const id = `line-${(count += 1)}`;
+  const part = {
+    day: make("p.day", { hidden: true }),
+    face: make("span.face", { "aria-hidden": "true" }),
+    author: make("span.author", { id: `${id}-author` }),
+    time: make("time.time", { id: `${id}-time` }),
+    quote: make("button.quote", { type: "button", hidden: true, "data-act": "jump", tabIndex: -1 }),
+    text: make("div.text", { id: `${id}-text`, "data-testid": "text" }),
+    files: make("ul.files", { hidden: true, "aria-label": "Files" }),
+    state: make("div.state", { hidden: true }),
+    acts: make(
+      "div.acts",
+      {},
+      act("reply", "Reply", "M9 14 4 9l5-5M4 9h10a6 6 0 0 1 6 6v4"),
+      act("story", "What happened", "M12 7v5l3 2M21 12a9 9 0 1 1-18 0 9 9 0 0 1 18 0"),
+    ),
+  };
+  const said = make("div.said", {}, part.quote, part.text, part.files);
+  const head = make("div.head", {}, part.author, " ", part.time);
+  const card = make("div.card", {}, part.face, make("div.column", {}, head, said, part.state), part.acts);
+  const element = make(
+    "article.line",
+    {
+      id,
+      tabIndex: -1,
+      "data-testid": "line",
+      "aria-labelledby": `${id}-author ${id}-time`,
+      "aria-describedby": `${id}-text`,
+    },
+    part.day,
+    card,
+  );
+  element.parts = part;
+  element.item = item;
+  element.follow = (before) => follow(element, before, room);
+  element.reach = (can) => reach(element, can);
+  element.classList.add(room.isMine(item) ? "mine" : item.from_agent ? "agents" : "others");
+  return element;
+}
+
+function act(name, label, path) {
+  const button = make("button.act", {
+    type: "button",
+    title: label,
+    "aria-label": label,
+    tabIndex: -1,
+    "data-act": name,
+  });
+  if (name === "reply") button.dataset.testid = "reply";
+  button.append(icon(path));
+  return button;
+}
+
+/** A drawn sign. */
+export function icon(path) {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  svg.setAttribute("viewBox", "0 0 24 24");
+  svg.setAttribute("aria-hidden", "true");
+  svg.setAttribute("class", "icon");
+  const stroke = document.createElementNS(svg.namespaceURI, "path");
+  stroke.setAttribute("d", path);
+  svg.append(stroke);
+  return svg;
+}
+
+/** Writes a line into its element. Only what changed is touched. */
+export function fillLine(element, item, room) {
+  const { parts: part } = element;
+  const before = element.dataset.state ? element.item : {};
+  element.item = item;
+  element.dataset.state = item.state;
+  element.dataset.author = item.author;
+  if (item.message_id) element.dataset.messageId = item.message_id;
+  write(part.author, room.isMine(item) ? "You" : item.author);
+  write(part.face, item.author?.[0]?.toUpperCase() ?? "");
+  if (before.at !== item.at) {
+    part.time.dateTime = new Date(item.at).toISOString();
+    part.time.title = momentOf(item.at);
+    part.time.textContent = timeOf(item.at);
+  }
+  if (before.text !== item.text || before.html !== item.html) words(part.text, item);
+  if (before.files?.length !== item.files?.length) files(part.files, item.files ?? []);
+  quote(element, room);
+  if (before.state !== item.state || before.why !== item.why || before.edited !== item.edited)
+    state(part, item, room);
+  // What has no id yet cannot be answered.
+  part.acts.hidden = !item.message_id;
+}
+
+function write(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+function words(element, { from_agent, text, html }) {
+  element.hidden = !text;
+  element.classList.toggle("as-written", !(from_agent && html != null));
+  // Only what the server rendered for us, from an agent's Markdown, is taken as HTML.
+  if (from_agent && html != null) element.innerHTML = html;
+  else element.textContent = text;
+  for (const link of element.querySelectorAll("a[href]")) link.target = "_blank";
+}
+
+function files(list, all) {
+  list.hidden = !all.length;
+  list.replaceChildren(...all.map((file) => make("li", { "data-testid": "file" }, fileWords(file))));
+}
+
+function quote({ parts: { quote: button }, item, above }, room) {
+  const answered = item.reply_to && room.line(item.reply_to);
+  // An agent's answer right below its question needs no quote of it.
+  button.hidden = !answered || (item.from_agent && above === item.reply_to);
+  if (!answered) return;
+  const who = room.isMine(answered) ? "You" : answered.author;
+  write(button, `${who}: ${excerpt(answered)}`);
+  button.setAttribute("aria-label", `In answer to ${button.textContent}`);
+}
+
+function state({ state: place }, item, room) {
+  const again = (name, label) => make("button.link", { type: "button", "data-act": name }, label);
+  const said = {
+    sending: ["Sending…"],
+    kept: [item.note ? `Kept, and tried again: ${item.note}` : "Kept until the connection is back"],
+    failed: [`Not sent: ${item.why}`, again("retry", "Try again"), again("discard", "Discard")],
+    undelivered: [`Reached no agent: ${item.why}`],
+    stored: [tick(), item.edited ? "Edited" : ""],
+  }[item.state];
+  if (!said && item.edited && !item.from_agent) return fill(place, ["Edited"]);
+  fill(place, room.isMine(item) ? (said ?? []) : []);
+}
+
+function fill(place, parts) {
+  place.hidden = !parts.length;
+  place.replaceChildren(...parts);
+}
+
+function tick() {
+  const sign = make(
+    "span.tick",
+    { title: "On the server" },
+    icon("m5 12.5 4.5 4.5L19 7.5"),
+    make("span.unseen", {}, "On the server"),
+  );
+  return sign;
+}
+
+function follow(element, before, room) {
+  const { parts: part, item, classList } = element;
+  element.above = before?.message_id;
+  quote(element, room);
+  const newDay = !before || dayOf(before.at) !== dayOf(item.at);
+  part.day.hidden = !newDay;
+  if (newDay) write(part.day, dayOf(item.at));
+  const goesOn =
+    !newDay && before.author === item.author && item.at - before.at < BREATH && part.quote.hidden;
+  classList.toggle("goes-on", goesOn);
+}
+
+function reach(element, can) {
+  element.tabIndex = can ? 0 : -1;
+  element.classList.toggle("current", can);
+  for (const button of element.querySelectorAll(".act, .quote")) button.tabIndex = can ? 0 : -1;
+}

@@ -1,0 +1,261 @@
+// One room, as this browser knows it: its lines, what waits to be sent, and
+// whether its agent is there. Shows nothing; whoever shows it listens.
+
+import { ask, inRoom } from "./api.js";
+import { handle, learn } from "./keys.js";
+import { keep, recall } from "./memory.js";
+import { Outbox } from "./outbox.js";
+import { Stream } from "./stream.js";
+
+/** Lines in one answer of the server. */
+const PAGE = 200;
+
+export class Room extends EventTarget {
+  #lines = new Map();
+  #taken = new Map();
+  #stream = null;
+  #after = 0;
+  met = false;
+  loaded = false;
+  revoked = false;
+  connection = "idle";
+  agent = undefined;
+  guide = null;
+  explain = null;
+
+  constructor({ key, room, user, private: direct, guest }) {
+    super();
+    this.key = key;
+    this.about({ room, user, private: direct, guest });
+    this.seen = recall(`seen.${handle(key)}`, { id: 0, place: 0 });
+    this.unread = 0;
+    this.outbox = new Outbox({
+      key,
+      room: () => this.name,
+      onChange: (item) => queueMicrotask(() => this.#waits(item)),
+      onTaken: (item, answer) => this.#wasTaken(item, answer),
+      stillOpen: () => this.#stillOpen(),
+    });
+  }
+
+  /** What people call it. */
+  get title() {
+    return this.private ? "agent" : (this.name ?? (this.revoked ? "Unknown room" : "…"));
+  }
+
+  about({ room, user, private: direct, guest, alone }) {
+    Object.assign(this, { name: room, user, guest, alone, private: direct ?? room?.startsWith("dm:") });
+  }
+
+  #tell(type, detail) {
+    this.dispatchEvent(new CustomEvent(type, { detail }));
+  }
+
+  /** Asks who we are here. */
+  async meet() {
+    let me;
+    try {
+      me = await ask("me", { key: this.key });
+    } catch (error) {
+      if (error.status === 401) this.#revoke();
+      throw error;
+    }
+    const news = me.room !== this.name || me.user !== this.user || me.guest !== this.guest;
+    this.about(me);
+    this.guide = me.guide;
+    this.explain = me.explain ?? null;
+    this.met = true;
+    this.revoked = false;
+    if (news) learn(this.key, me);
+    this.#agentIs(me.agent ? me.agent.connected : null);
+    this.#tell("about");
+    this.outbox.send();
+  }
+
+  /** Whether the key opens the room, after a request said that it does not. */
+  async #stillOpen() {
+    try {
+      await this.meet();
+      return true;
+    } catch (error) {
+      return error.status !== 401;
+    }
+  }
+
+  /** Reads all the room holds, then follows what happens. */
+  follow() {
+    this.#stream ??= new Stream({
+      key: this.key,
+      prepare: async () => {
+        if (!this.met) await this.meet();
+        if (!this.loaded) await this.#load();
+      },
+      where: () => `${inRoom(this.name, "events")}?after=${this.#after}&html=1`,
+      onEvent: (event, data) => this.#happens(event, data),
+      onState: (state, why) => this.#connectionIs(state, why),
+    });
+  }
+
+  async #load() {
+    for (;;) {
+      const { messages } = await this.#read();
+      for (const line of messages) this.#apply(line, false);
+      if (messages.length < PAGE) break;
+    }
+    this.loaded = true;
+    this.#tell("loaded");
+  }
+
+  leave() {
+    this.#stream?.close();
+    this.#stream = null;
+    this.connection = "idle";
+  }
+
+  #read(after = this.#after) {
+    return ask(`${inRoom(this.name, "messages")}?after=${after}&html=1`, { key: this.key });
+  }
+
+  /** Looks for news of a room that is not open. */
+  async poll() {
+    try {
+      await this.meet();
+      this.reseen();
+      const { messages } = await this.#read(this.loaded ? undefined : this.seen.id);
+      if (this.loaded) for (const line of messages) this.#apply(line, false);
+      const lines = this.loaded ? this.lines : messages;
+      this.#count(lines.filter((line) => line.place > this.seen.place && line.author !== this.user).length);
+    } catch {
+      // The next look may tell.
+    }
+  }
+
+  /** Everything up to here was looked at. */
+  see() {
+    const place = Math.max(this.seen.place, this.lines.at(-1)?.place ?? 0);
+    if (this.#after === this.seen.id && place === this.seen.place) return this.#count(0);
+    this.seen = { id: this.#after, place };
+    keep(`seen.${handle(this.key)}`, this.seen);
+    this.#count(0);
+  }
+
+  /** What was looked at may have been kept elsewhere meanwhile. */
+  reseen() {
+    const kept = recall(`seen.${handle(this.key)}`, this.seen);
+    if (kept.place > this.seen.place) this.seen = kept;
+  }
+
+  /** One more line came while nobody looked. */
+  miss() {
+    this.#count(this.unread + 1);
+  }
+
+  #count(unread) {
+    if (unread === this.unread) return;
+    this.unread = unread;
+    this.#tell("unread");
+  }
+
+  /** The lines, in their places. */
+  get lines() {
+    return [...this.#lines.values()].sort((a, b) => a.place - b.place);
+  }
+
+  /** What is shown: the lines, then what waits. */
+  get shown() {
+    const waiting = this.outbox.items.map((item) => this.#pending(item));
+    // Taken, but not yet seen in the stream.
+    const taken = [...this.#taken.values()].filter((item) => !this.#lines.has(item.message_id));
+    return [...this.lines.map((line) => this.#asShown(line)), ...taken, ...waiting];
+  }
+
+  line(messageId) {
+    const line = this.#lines.get(messageId);
+    return line && this.#asShown(line);
+  }
+
+  async stop() {
+    await ask(inRoom(this.name, "interrupt"), { key: this.key, method: "POST" });
+  }
+
+  story(messageId) {
+    return ask(inRoom(this.name, `messages/${encodeURIComponent(messageId)}/story`), { key: this.key });
+  }
+
+  isMine = (line) => !line.from_agent && line.author === this.user;
+
+  #happens(event, data) {
+    if (event === "agent") this.#agentIs(data.connected);
+    else if (event === "typing") this.#tell("typing");
+    else if (event === "message" || event === "edit") this.#apply(data, true);
+  }
+
+  #apply(line, live) {
+    this.#after = Math.max(this.#after, line.id);
+    const before = this.#lines.get(line.message_id);
+    if (before && before.id >= line.id) return;
+    if (!line.text && !line.files?.length) {
+      this.#lines.delete(line.message_id);
+      return this.#tell("gone", { line, before });
+    }
+    line.place ??= before?.place ?? line.id;
+    this.#lines.set(line.message_id, line);
+    // Nobody else's ids mean anything to us. Our own one says that the line arrived.
+    if (!this.isMine(line)) delete line.client_id;
+    else if (line.client_id) {
+      this.outbox.arrived(line.client_id);
+      this.#taken.delete(line.client_id);
+    }
+    this.#tell("line", { line: this.#asShown(line), live, isNew: !before });
+  }
+
+  #asShown(line) {
+    return { ...line, ...(this.isMine(line) ? became(line) : { state: "there" }) };
+  }
+
+  #pending(item) {
+    const state = item.state === "kept" && this.revoked ? "failed" : item.state;
+    const why = item.why ?? (this.revoked ? "this invitation does not open the room" : undefined);
+    return { ...item, message_id: null, place: Infinity, author: this.user, from_agent: false, state, why };
+  }
+
+  #waits(item) {
+    this.#tell("waits", this.#pending(item));
+  }
+
+  #wasTaken(item, answer) {
+    const { message_id } = answer;
+    const taken = { ...this.#pending(item), message_id, ...became(answer) };
+    if (!this.#lines.has(message_id)) this.#taken.set(item.client_id, taken);
+    this.#tell("taken", this.line(message_id) ?? taken);
+  }
+
+  #agentIs(connected) {
+    if (connected === this.agent) return;
+    this.agent = connected;
+    this.#tell("agent");
+  }
+
+  #connectionIs(state, why) {
+    this.connection = state;
+    if (state === "connected") {
+      this.revoked = false;
+      this.outbox.hurry();
+    }
+    if (state === "refused" && why.status === 401) this.#revoke();
+    this.#tell("connection", why);
+  }
+
+  #revoke() {
+    if (this.revoked) return;
+    this.revoked = true;
+    this.#tell("revoked");
+  }
+}
+
+/** What became of a line of ours. That it is on the server does not say that the agent has it. */
+function became({ undelivered, hint }) {
+  // What was for the server itself has reached whom it was for.
+  if (!undelivered || undelivered === "consumed") return { state: "stored", why: undefined };
+  return { state: "undelivered", why: hint ?? undelivered };
+}
