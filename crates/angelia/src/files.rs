@@ -104,6 +104,11 @@ impl Drop for Scratch {
     }
 }
 
+/// A path that means the same wherever it is read.
+pub(crate) fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
 /// The name has to survive a power cut as well.
 fn sync_folder(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())

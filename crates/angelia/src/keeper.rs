@@ -6,11 +6,11 @@
 //! and the next start keeps the one that opens the store.
 
 use crate::config::{Config, SecretRef};
-use crate::files::{create_private, write_private};
+use crate::files::{absolute, create_private, write_private};
 use crate::node::has_data;
 use angelia_connector::KeyKeeper;
 use angelia_core::error::{Error, Result};
-use angelia_core::seal::{KEY_CHECK, MasterKey};
+use angelia_core::seal::{self, KEY_CHECK, MasterKey};
 use angelia_core::secret::Secret;
 use angelia_core::store::Store;
 use angelia_engines::store::sqlite::{self, DataLock};
@@ -66,23 +66,37 @@ pub(crate) async fn settle(
     key: MasterKey,
     store: &dyn Store,
 ) -> Result<(MasterKey, Box<dyn KeyKeeper>)> {
+    let check = store.note(KEY_CHECK).await?;
     if let Some(reference) = &config.keys.master {
+        refuse_another(&key, check.as_deref(), "point keys.master at that key")?;
         return Ok((key, Box::new(Configured { reference: reference.clone(), next: Mutex::default() })));
     }
     let files = KeyFiles { folder: config.server.data_dir.clone() };
-    let Some(next) = files.staged()? else { return Ok((key, Box::new(files))) };
-    let check = store.note(KEY_CHECK).await?;
-    let opens = |key: &MasterKey| check.as_deref().is_none_or(|sealed| key.open(sealed, KEY_CHECK).is_ok());
-    if !opens(&key) && opens(&next) {
-        tracing::warn!(key = %next.id(), "a change of the master key was cut short; finishing it");
-        files.adopt()?;
-        return Ok((next, Box::new(files)));
+    if let Some(next) = files.staged()? {
+        let opens =
+            |key: &MasterKey| check.as_deref().is_none_or(|sealed| key.open(sealed, KEY_CHECK).is_ok());
+        if !opens(&key) && opens(&next) {
+            tracing::warn!(key = %next.id(), "a change of the master key was cut short; finishing it");
+            files.adopt()?;
+            return Ok((next, Box::new(files)));
+        }
+        if opens(&key) {
+            tracing::warn!(key = %next.id(), "a change of the master key was cut short before it took place");
+            files.unstage()?;
+        }
     }
-    if opens(&key) {
-        tracing::warn!(key = %next.id(), "a change of the master key was cut short before it took place");
-        files.unstage()?;
-    }
+    let path = absolute(&files.folder.join(MASTER_KEY));
+    let advice = format!("put that key into {}, or point keys.master at it", path.display());
+    refuse_another(&key, check.as_deref(), &advice)?;
     Ok((key, Box::new(files)))
+}
+
+/// Refuses a key that is not the one of the data, as after a restore beside the
+/// wrong one, and says what to do.
+fn refuse_another(key: &MasterKey, check: Option<&[u8]>, advice: &str) -> Result<()> {
+    let Some(sealed) = check.filter(|sealed| seal::key_id(sealed) != Some(key.id())) else { return Ok(()) };
+    let Err(error) = key.open(sealed, KEY_CHECK) else { return Ok(()) };
+    Err(Error::new(error.kind(), format!("{error}; {advice}")))
 }
 
 /// The key in the data directory.

@@ -13,4 +13,5 @@ mod presence;
 mod remote;
 mod serve;
 mod show;
+mod supervisor;
 mod tls;

@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,10 +33,14 @@ const MAX_HEAD: usize = 16 * 1024;
 /// After accept failed, usually for want of file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Takes an address, or says why not.
-pub(crate) async fn bind(address: SocketAddr) -> Result<TcpListener> {
+/// Takes the address of a setting, or says why not.
+pub(crate) async fn bind(address: SocketAddr, setting: &str) -> Result<TcpListener> {
     TcpListener::bind(address).await.map_err(|e| {
-        Error::unavailable(format!("cannot listen on {address}: {e}; is another server using it?"))
+        let next = match e.kind() {
+            ErrorKind::PermissionDenied => "ports below 1024 need the right to bind them; take a higher one",
+            _ => "is another server using it?",
+        };
+        Error::unavailable(format!("cannot listen on {address} ({setting}): {e}; {next}"))
     })
 }
 

@@ -43,6 +43,7 @@ pub(crate) async fn open(
         wake_allow_http: config.wake.allow_http,
         wake_allow: config.wake.allow.clone(),
         webchat: config.webchat.enabled,
+        open_rooms: config.webchat.open_rooms.clone(),
         platforms: make_bots(config, &store)?,
         egress: EgressTimings::default(),
         source_flags: config.relay.source_flags,

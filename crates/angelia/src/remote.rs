@@ -3,6 +3,7 @@
 
 use crate::bots;
 use crate::config::Config;
+use crate::files::absolute;
 use crate::node;
 use crate::presence::{self, Holder};
 use angelia_connector::admin;
@@ -50,6 +51,21 @@ impl Remote {
                 Ok(Self::Opened { router: admin::router(server), token: node::admin_token(data_dir)? })
             }
         }
+    }
+
+    /// The server that runs, or that is just starting; an error if there is none.
+    pub(crate) async fn find_running(config: &Config) -> Result<Self> {
+        let data_dir = &config.server.data_dir;
+        // Looking must not make a data directory.
+        let is_there = node::has_data(data_dir) || sqlite::is_locked(data_dir);
+        if is_there && let Holder::Server(url, token) = presence::find(data_dir).await? {
+            return Self::at(url, token);
+        }
+        let data_dir = absolute(data_dir);
+        Err(Error::unavailable(format!(
+            "no server is running on {}; start one with: angelia serve",
+            data_dir.display()
+        )))
     }
 
     /// The server that runs, if one does.

@@ -3,10 +3,11 @@
 use crate::config::Config;
 use crate::presence::{self, Announcement, Holder};
 use crate::tls::Certificate;
-use crate::{bots, listen, node};
+use crate::{bots, listen, node, supervisor};
 use angelia_connector::{Server, admin};
 use angelia_core::error::{Error, Result};
 use angelia_engines::store::sqlite;
+use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -19,13 +20,25 @@ const QUIET: [&str; 3] = ["tungstenite=warn", "tokio_tungstenite=warn", "hyper=i
 pub(crate) async fn serve(config: Config, insecure: bool) -> Result<()> {
     config.check_exposure(insecure).map_err(|faults| Error::invalid(faults.to_string()))?;
     log(&config)?;
-    let public = listen::bind(config.server.listen).await?;
-    let running = start(&config, public).await?;
+    let mut stop = std::pin::pin!(stop_signal());
+    let running = tokio::select! {
+        // Heard from the first moment: as the first process of a container we
+        // would not even end by a signal that nobody waits for.
+        biased;
+        stopped = &mut stop => return stopped,
+        running = listen_and_start(&config) => running?,
+    };
     tracing::info!(listen = %running.public, admin = %running.admin, "ready");
-    stop_signal().await?;
+    supervisor::ready(&running.public);
+    stop.await?;
+    supervisor::stopping();
     tracing::info!("stopping: closing sockets so that gateways dial again");
     running.stop().await;
     Ok(())
+}
+
+async fn listen_and_start(config: &Config) -> Result<Running> {
+    start(config, listen::bind(config.server.listen, "server.listen").await?).await
 }
 
 /// A server with its listeners.
@@ -53,7 +66,7 @@ pub(crate) async fn start(config: &Config, public: TcpListener) -> Result<Runnin
     let Holder::Us(lock) = presence::find(data_dir).await? else { return Err(sqlite::taken(data_dir)) };
     let public_url = config.server.public_url(public_address);
     let server = node::open(config, lock, public_url, bots::platforms).await?;
-    let admin = listen::bind(config.server.admin_listen).await?;
+    let admin = listen::bind(config.server.admin_listen, "server.admin_listen").await?;
     let admin_address = listen::address(&admin)?;
     server.start().await?;
     let announcement = presence::announce(data_dir, &format!("http://{admin_address}"))?;
@@ -70,7 +83,9 @@ pub(crate) fn log(config: &Config) -> Result<()> {
     for directive in QUIET {
         filter = filter.add_directive(directive.parse().map_err(|_| Error::internal("a log directive"))?);
     }
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+    // A journal or a container's log would keep the colours as noise.
+    let log = tracing_subscriber::fmt().with_ansi(std::io::stderr().is_terminal());
+    let _ = log.with_env_filter(filter).with_writer(std::io::stderr).try_init();
     Ok(())
 }
 

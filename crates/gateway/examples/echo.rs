@@ -1,8 +1,8 @@
 //! An agent that says everything back.
 //!
 //! ```text
-//! GATEWAY_RELAY_URL=http://127.0.0.1:8080 GATEWAY_RELAY_ID=gw-1 \
-//! GATEWAY_RELAY_SECRET=… cargo run -p angelia-gateway --example echo
+//! GATEWAY_RELAY_URL=http://127.0.0.1:8787 GATEWAY_RELAY_ID=gw-1 \
+//! GATEWAY_RELAY_SECRET=… cargo run --example echo
 //! ```
 
 use std::env;

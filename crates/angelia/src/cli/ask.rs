@@ -2,15 +2,20 @@
 
 use super::answer::Answer;
 use super::bot::BotCommand;
+use super::client::ClientCommand;
 use super::gateway::GatewayCommand;
 use super::route::RouteCommand;
 use super::tenant::TenantCommand;
 use super::webchat::WebchatCommand;
 use super::{Command, bot, client, gateway, inbox, key, route, tenant, webchat};
 use crate::config::Config;
+use crate::files::absolute;
 use crate::remote::Remote;
-use crate::show;
+use crate::{node, show};
 use angelia_core::error::{Error, Result};
+use serde_json::json;
+use std::io::Write;
+use std::path::Path;
 
 /// Asks, and shows the answer.
 pub(super) async fn ask(config: Config, command: Command, as_json: bool) -> Result<()> {
@@ -24,8 +29,33 @@ pub(super) async fn ask(config: Config, command: Command, as_json: bool) -> Resu
             | Command::Route(RouteCommand::Add { .. })
             | Command::Webchat(WebchatCommand::Invite { .. })
     );
-    let remote = Remote::open(&config, makes).await?;
-    answer(&config, &remote, command).await?.show(as_json)
+    let hands_out =
+        makes || matches!(command, Command::EnrollToken(_) | Command::Client(ClientCommand::Create { .. }));
+    let data_dir = &config.server.data_dir;
+    let is_new = !node::has_data(data_dir);
+    let remote = match &command {
+        // Whoever asks how the server is does not mean one opened for the question.
+        Command::Status { .. } => Remote::find_running(&config).await?,
+        _ => Remote::open(&config, makes).await?,
+    };
+    let unheard = hands_out && matches!(remote, Remote::Opened { .. });
+    answer(&config, &remote, command).await?.show(as_json)?;
+    if unheard {
+        tell_unheard(data_dir, is_new, as_json);
+    }
+    Ok(())
+}
+
+/// Says that no server knows of what was made: a link or a secret looks as good
+/// as any, and the server that is meant may keep its data elsewhere.
+fn tell_unheard(data_dir: &Path, is_new: bool, as_json: bool) {
+    let made = if is_new { " (made just now)" } else { "" };
+    let note = format!(
+        "No server is running on {}{made}: this works once `angelia serve` runs with it.",
+        absolute(data_dir).display()
+    );
+    let note = if as_json { json!({ "note": note }).to_string() } else { note };
+    let _ = writeln!(std::io::stderr(), "{note}");
 }
 
 async fn answer(config: &Config, remote: &Remote, command: Command) -> Result<Answer> {
@@ -51,7 +81,9 @@ async fn answer(config: &Config, remote: &Remote, command: Command) -> Result<An
         | Command::Config(_)
         | Command::Bot(_)
         | Command::Backup { .. }
-        | Command::Contract(_) => Err(Error::internal("this command asks no server")),
+        | Command::Contract(_)
+        | Command::Completions { .. }
+        | Command::Man { .. } => Err(Error::internal("this command asks no server")),
     }
 }
 
@@ -84,7 +116,7 @@ mod tests {
     use axum::Json;
     use axum::extract::Request;
     use clap::Parser;
-    use serde_json::{Value, json};
+    use serde_json::Value;
 
     #[test]
     fn ids_survive_the_path() {
@@ -167,6 +199,9 @@ mod tests {
                 json!({ "tenant": "a", "display_name": "Gus", "instance": "i" }),
             ),
             ("gateway set g --wake-url ", "POST /admin/gateways/g/set", json!({ "wake_url": "" })),
+            ("webchat list", "GET /admin/webchat/people", none.clone()),
+            ("webchat list --room a", "GET /admin/webchat/people?room=a", none.clone()),
+            ("webchat revoke --user ann", "POST /admin/webchat/revoke", json!({ "user": "ann" })),
             ("webchat invite --user ann", "POST /admin/webchat/invites", json!({ "user": "ann" })),
             (
                 "webchat invite --room r --user ann --gateway g",

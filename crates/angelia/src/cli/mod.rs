@@ -9,6 +9,7 @@ mod commands;
 mod gateway;
 mod inbox;
 mod key;
+mod manual;
 mod route;
 mod tenant;
 mod watch;
@@ -22,6 +23,7 @@ use angelia_core::clock;
 use angelia_core::error::{Error, Result};
 use bot::BotCommand;
 use clap::{Parser, Subcommand};
+use clap_complete::Shell;
 use client::{ClientCommand, EnrollToken};
 use gateway::GatewayCommand;
 use inbox::InboxCommand;
@@ -29,7 +31,7 @@ use key::{AdminTokenCommand, AuditCommand, KeyCommand};
 use route::RouteCommand;
 use serde_json::json;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tenant::TenantCommand;
 use webchat::WebchatCommand;
@@ -53,10 +55,13 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Runs a server with an agent that echoes, to try things out; leaves no trace.
+    /// Runs a server with rooms and two agents, to try things out; leaves no trace.
+    ///
+    /// Prints a link for the browser. Takes the next port if one is taken.
     #[command(after_help = "Examples:\n  angelia demo\n  angelia demo --keep my-demo")]
     Demo {
-        /// Keeps the data, in this directory, instead of throwing it away.
+        /// Keeps the data, in this directory, instead of throwing it away; the next
+        /// run there has the same link and rooms.
         #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = "angelia-demo")]
         keep: Option<PathBuf>,
     },
@@ -138,6 +143,21 @@ enum Command {
     /// The rules of the relay contract, for scripts and other languages.
     #[command(subcommand)]
     Contract(ContractCommand),
+    /// Prints a script that lets a shell complete commands and options.
+    #[command(after_help = "Examples:\n  \
+        angelia completions bash > /usr/share/bash-completion/completions/angelia\n  \
+        angelia completions zsh > /usr/local/share/zsh/site-functions/_angelia\n  \
+        angelia completions fish > ~/.config/fish/completions/angelia.fish")]
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+    /// Prints the manual page, or writes all of them into a directory.
+    #[command(after_help = "Examples:\n  angelia man > angelia.1\n  angelia man /usr/local/share/man/man1")]
+    Man {
+        /// Where the pages go, one for each command; made if it is missing.
+        folder: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -181,18 +201,24 @@ fn dispatch(cli: Cli) -> Result<()> {
     if let Command::Config(ConfigCommand::Print { default: true }) = &cli.command {
         return show::text(config::DEFAULT_FILE);
     }
+    match &cli.command {
+        Command::Completions { shell } => return manual::completions(*shell),
+        Command::Man { folder } => return manual::man(folder.as_deref()),
+        _ => {}
+    }
+    if let Command::Config(ConfigCommand::Check) = &cli.command {
+        return check_config(cli.config.as_deref());
+    }
     let config = Config::load(cli.config.as_deref(), config::environment())
         .map_err(|faults| Error::invalid(faults.to_string()))?;
     match cli.command {
-        Command::Contract(_) => Ok(()),
+        Command::Contract(_)
+        | Command::Completions { .. }
+        | Command::Man { .. }
+        | Command::Config(ConfigCommand::Check) => Ok(()),
         Command::Config(ConfigCommand::Print { .. }) => show::text(&config.print()),
-        Command::Config(ConfigCommand::Check) => {
-            config.check_exposure(false).map_err(|faults| Error::invalid(faults.to_string()))?;
-            config.server.tls.as_ref().map(Certificate::load).transpose()?;
-            show::text("the configuration is good\n")
-        }
         Command::Serve { insecure } => runtime()?.block_on(serve::serve(config, insecure)),
-        Command::Demo { keep } => runtime()?.block_on(demo::demo(config, keep)),
+        Command::Demo { keep } => runtime()?.block_on(demo::demo(config, keep, cli.json)),
         Command::Backup { file } => backup::backup(&config, &file, cli.json),
         Command::Bot(BotCommand::List) => runtime()?.block_on(bot::list(&config, cli.json)),
         Command::Bot(BotCommand::Commands { command }) => {
@@ -204,6 +230,13 @@ fn dispatch(cli: Cli) -> Result<()> {
         Command::Status { watch: true } => runtime()?.block_on(watch::watch(&config, cli.json)),
         other => runtime()?.block_on(ask::ask(config, other, cli.json)),
     }
+}
+
+fn check_config(path: Option<&Path>) -> Result<()> {
+    let config = Config::check(path, config::environment());
+    let config = config.map_err(|faults| Error::invalid(faults.to_string()))?;
+    config.server.tls.as_ref().map(Certificate::load).transpose()?;
+    show::text("the configuration is good\n")
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime> {

@@ -1,15 +1,20 @@
 //! `angelia webchat`: people in the built-in web chat.
 
 use super::answer::Answer;
+use super::ask::path;
 use crate::remote::Remote;
 use crate::show;
 use angelia_core::error::Result;
 use clap::Subcommand;
 use serde_json::{Value, json};
+use url::form_urlencoded;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum WebchatCommand {
-    /// Makes a personal key for somebody to write to an agent.
+    /// Makes a personal link for somebody to chat with an agent.
+    ///
+    /// The link signs in whoever opens it, on each of their devices, until it is
+    /// revoked. Send it to that person only.
     ///
     /// With --room in a room that others may be in too; without it in a private
     /// chat with the agent.
@@ -35,15 +40,57 @@ pub(super) enum WebchatCommand {
         #[arg(long)]
         tenant: Option<String>,
     },
+    /// Shows who may come into which room.
+    #[command(after_help = "Examples:\n  angelia webchat list\n  angelia webchat list --room kitchen")]
+    List {
+        /// This room only.
+        #[arg(long)]
+        room: Option<String>,
+    },
+    /// Makes all links of a person for a room void, at once.
+    ///
+    /// What they wrote stays. Without --room it is their private chat.
+    #[command(after_help = "Examples:\n  angelia webchat revoke --room kitchen --user ann\n  \
+        angelia webchat revoke --user ann")]
+    Revoke {
+        /// The room; without it their private chat.
+        #[arg(long)]
+        room: Option<String>,
+        /// The person's name in it.
+        #[arg(long)]
+        user: String,
+    },
 }
 
 pub(super) async fn ask(remote: &Remote, command: WebchatCommand) -> Result<Answer> {
-    let WebchatCommand::Invite { room, user, gateway, tenant } = command;
+    match command {
+        WebchatCommand::Invite { room, user, gateway, tenant } => {
+            let body = body(user, [("room", room), ("gateway", gateway), ("tenant", tenant)]);
+            Ok(Answer::new(remote.post("/admin/webchat/invites", &body).await?, show::invitation))
+        }
+        WebchatCommand::List { room } => {
+            let mut path = path(&["admin", "webchat", "people"])?;
+            if let Some(room) = room {
+                path = format!(
+                    "{path}?{}",
+                    form_urlencoded::Serializer::new(String::new()).append_pair("room", &room).finish()
+                );
+            }
+            Ok(Answer::new(remote.get(&path).await?, show::people))
+        }
+        WebchatCommand::Revoke { room, user } => {
+            let body = body(user, [("room", room)]);
+            Ok(Answer::new(remote.post("/admin/webchat/revoke", &body).await?, show::revoked_person))
+        }
+    }
+}
+
+fn body<const N: usize>(user: String, given: [(&str, Option<String>); N]) -> Value {
     let mut body = json!({ "user": user });
-    for (name, value) in [("room", room), ("gateway", gateway), ("tenant", tenant)] {
+    for (name, value) in given {
         if let Some(value) = value {
             body[name] = Value::from(value);
         }
     }
-    Ok(Answer::new(remote.post("/admin/webchat/invites", &body).await?, show::invitation))
+    body
 }

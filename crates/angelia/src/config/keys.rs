@@ -6,7 +6,7 @@ use super::human::{format_duration, format_size};
 use super::raw::Given;
 use super::values::{
     address, at_least_one, directory, duration, endpoint, file, inbox_bytes, log_level, loopback, only,
-    public_url, ranges,
+    public_url, ranges, rooms,
 };
 use super::{Config, Tls};
 
@@ -183,16 +183,19 @@ pub(super) const KEYS: &[Key] = &[
         section: "wake",
         name: "allow",
         read: |config, given| ranges(given).map(|it| config.wake.allow = it),
-        show: |config| {
-            let ranges: Vec<_> = config.wake.allow.iter().map(|range| format!("\"{range}\"")).collect();
-            bare(format_args!("[{}]", ranges.join(", ")))
-        },
+        show: |config| listed(&config.wake.allow),
     },
     Key {
         section: "webchat",
         name: "enabled",
         read: |config, given| given.flag().map(|it| config.webchat.enabled = it),
         show: |config| bare(config.webchat.enabled),
+    },
+    Key {
+        section: "webchat",
+        name: "open_rooms",
+        read: |config, given| rooms(given).map(|it| config.webchat.open_rooms = it),
+        show: |config| listed(&config.webchat.open_rooms),
     },
     Key {
         section: "log",
@@ -209,6 +212,12 @@ fn tls(config: &mut Config) -> &mut Tls {
 
 pub(super) fn bare(value: impl ToString) -> Shown {
     Shown::Value(value.to_string())
+}
+
+/// A list of texts that need no escaping.
+fn listed(values: &[impl std::fmt::Display]) -> Shown {
+    let values: Vec<String> = values.iter().map(|value| format!("\"{value}\"")).collect();
+    bare(format_args!("[{}]", values.join(", ")))
 }
 
 pub(super) fn quoted(value: impl ToString) -> Shown {

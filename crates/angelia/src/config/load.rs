@@ -35,18 +35,20 @@ impl Config {
         path: Option<&Path>,
         env: impl Iterator<Item = (String, String)>,
     ) -> Result<Self, ConfigErrors> {
-        let env: BTreeMap<_, _> = env.filter(|(name, _)| name.starts_with(PREFIX)).collect();
-        let mut loader = Loader { config: Self::default(), faults: Vec::new() };
-        let named = path.map(Path::to_owned);
-        let named =
-            named.or_else(|| env.get(FILE_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from));
-        if let Some(path) = named.or_else(|| Some(PathBuf::from(FILE)).filter(|path| path.exists())) {
-            loader.read_file(&path);
-        }
-        loader.read_environment(&env);
-        loader.check_together();
-        ConfigErrors::check(loader.faults)?;
-        Ok(loader.config)
+        let Loader { config, faults } = Loader::read_all(path, env);
+        ConfigErrors::check(faults)?;
+        Ok(config)
+    }
+
+    /// The same, with [`Config::check_exposure`] among what is reported.
+    pub fn check(
+        path: Option<&Path>,
+        env: impl Iterator<Item = (String, String)>,
+    ) -> Result<Self, ConfigErrors> {
+        let Loader { config, mut faults } = Loader::read_all(path, env);
+        faults.extend(config.exposure(false));
+        ConfigErrors::check(faults)?;
+        Ok(config)
     }
 }
 
@@ -56,6 +58,20 @@ struct Loader {
 }
 
 impl Loader {
+    fn read_all(path: Option<&Path>, env: impl Iterator<Item = (String, String)>) -> Self {
+        let env: BTreeMap<_, _> = env.filter(|(name, _)| name.starts_with(PREFIX)).collect();
+        let mut loader = Self { config: Config::default(), faults: Vec::new() };
+        let named = path.map(Path::to_owned);
+        let named =
+            named.or_else(|| env.get(FILE_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from));
+        if let Some(path) = named.or_else(|| Some(PathBuf::from(FILE)).filter(|path| path.exists())) {
+            loader.read_file(&path);
+        }
+        loader.read_environment(&env);
+        loader.check_together();
+        loader
+    }
+
     fn read_file(&mut self, path: &Path) {
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,

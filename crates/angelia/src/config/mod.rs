@@ -208,11 +208,13 @@ pub struct Wake {
 pub struct Webchat {
     /// Whether it is served.
     pub enabled: bool,
+    /// Rooms that anybody may enter, without an invitation.
+    pub open_rooms: Vec<String>,
 }
 
 impl Default for Webchat {
     fn default() -> Self {
-        Self { enabled: true }
+        Self { enabled: true, open_rooms: Vec::new() }
     }
 }
 
@@ -235,10 +237,14 @@ impl Config {
     /// Apart from loading, because `--insecure` is a word for one run and has
     /// no place in a file that is copied around.
     pub fn check_exposure(&self, insecure: bool) -> Result<(), ConfigErrors> {
+        ConfigErrors::check(self.exposure(insecure).into_iter().collect())
+    }
+
+    fn exposure(&self, insecure: bool) -> Option<Fault> {
         let listen = self.server.listen;
         let protected = self.server.tls.is_some() || self.server.behind_proxy;
         if insecure || protected || is_loopback(listen) {
-            return Ok(());
+            return None;
         }
         let problem = Problem::Exposed(format!(
             "`server.listen` is {listen}, which others can reach, and secrets would cross the network in the \
@@ -246,7 +252,7 @@ impl Config {
              and set `server.behind_proxy = true`, or listen on a loopback address, or pass --insecure if the \
              network is yours alone"
         ));
-        ConfigErrors::check(vec![Fault { origin: Origin::Whole, problem }])
+        Some(Fault { origin: Origin::Whole, problem })
     }
 
     /// The configuration in force as TOML; secrets appear as references only.

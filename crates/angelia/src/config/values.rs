@@ -4,6 +4,7 @@ use super::bots::BotPlatform;
 use super::fault::Problem;
 use super::human::{format_duration, format_size, parse_duration, parse_size};
 use super::raw::Given;
+use angelia_core::identity::check_name;
 use ipnet::IpNet;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -231,6 +232,19 @@ pub(super) fn inbox_bytes(given: &Given<'_>) -> Result<u64, Problem> {
 
 pub(super) fn ranges(given: &Given<'_>) -> Result<Vec<IpNet>, Problem> {
     given.texts()?.into_iter().map(|text| range(given, text)).collect()
+}
+
+/// Rooms that people can share.
+pub(super) fn rooms(given: &Given<'_>) -> Result<Vec<String>, Problem> {
+    let room = |text: &str| {
+        let shared = check_name("room", text).is_ok() && !text.starts_with("dm:");
+        shared.then(|| text.to_owned()).ok_or_else(|| {
+            given.bad(format!(
+                "holds {text:?}, which is no room that people can share; write a name such as \"lobby\""
+            ))
+        })
+    };
+    given.texts()?.into_iter().map(room).collect()
 }
 
 fn range(given: &Given<'_>, text: &str) -> Result<IpNet, Problem> {

@@ -61,7 +61,11 @@ fn harmless(text: &str) -> String {
 
 /// `1 route`, `2 routes`.
 fn count(value: &Value, name: &str, one: &str) -> String {
-    match value[name].as_u64().unwrap_or_default() {
+    plural(value[name].as_u64().unwrap_or_default(), one)
+}
+
+fn plural(number: u64, one: &str) -> String {
+    match number {
         1 => format!("1 {one}"),
         many => format!("{many} {one}s"),
     }

@@ -48,22 +48,47 @@ pub(crate) fn route_code(answer: &Value) -> String {
 }
 
 pub(crate) fn invitation(answer: &Value) -> String {
-    let (url, key) = (word(answer, "url"), word(answer, "key"));
+    let (url, key, user) = (word(answer, "url"), word(answer, "key"), word(answer, "user"));
+    let room = word(answer, "room");
+    // A private chat is a room of its own, named after the person.
+    let private = room.is_empty() || room.starts_with("dm:");
+    let (place, option) = if private {
+        ("to the agent in private".to_owned(), String::new())
+    } else {
+        (format!("in room {room}"), format!(" --room {room}"))
+    };
     let mut text = format!(
-        "{user} may write {place} with this key (not shown again):\n\n{key}\n\n\
-         Post:    curl -H 'Authorization: Bearer {key}' -d '{{\"text\": \"hello\"}}' {url}/messages\n\
-         Follow:  curl -N -H 'Authorization: Bearer {key}' {url}/events\n",
-        user = word(answer, "user"),
-        place = match word(answer, "room") {
-            // A private chat is a room of its own, named after the person.
-            room if room.is_empty() || room.starts_with("dm:") => "to the agent in private".to_owned(),
-            room => format!("in room {room}"),
-        },
+        "{user} may write {place} with this link (not shown again):\n\n{link}\n\n\
+         Whoever has it is {user}. To make it void: angelia webchat revoke{option} --user {user}\n\n\
+         For scripts, the key is what follows the #:\n  \
+         curl -H 'Authorization: Bearer {key}' -d '{{\"text\": \"hello\"}}' {url}/messages\n  \
+         curl -N -H 'Authorization: Bearer {key}' {url}/events\n",
+        link = word(answer, "link"),
     );
     if let Some(route) = answer.get("route") {
         text += &opened(route);
     }
     text
+}
+
+pub(crate) fn people(answer: &Value) -> String {
+    let rows = rows(answer, "people");
+    if rows.is_empty() {
+        return "Nobody is invited. Invite somebody with: angelia webchat invite --user NAME\n".into();
+    }
+    let cells = rows.iter().map(|row| {
+        let until = if row["until"].is_null() { "no end".to_owned() } else { moment(&row["until"]) };
+        vec![word(row, "room"), word(row, "user"), word(row, "keys"), moment(&row["since"]), until]
+    });
+    table(&["ROOM", "USER", "LINKS", "SINCE", "UNTIL"], cells)
+}
+
+pub(crate) fn revoked_person(answer: &Value) -> String {
+    format!(
+        "The links of {} for room {} are void. To let them in again: angelia webchat invite\n",
+        word(answer, "user"),
+        word(answer, "room")
+    )
 }
 
 /// What the route of an invitation opens, and how to narrow it.
@@ -97,10 +122,21 @@ mod tests {
     }
 
     #[test]
+    fn a_link_that_holds_until_it_is_revoked_does_not_look_revoked() {
+        let person =
+            |until: Value| json!({ "room": "lab", "user": "ann", "keys": 1, "since": 0, "until": until });
+        let text = people(&json!({ "people": [person(Value::Null), person(json!(0))] }));
+        let ends: Vec<&str> = text.lines().filter_map(|line| line.split("000Z  ").nth(1)).collect();
+        assert_eq!(ends, ["no end", "1970-01-01 00:00:00.000Z"], "{text}");
+    }
+
+    #[test]
     fn a_private_invitation_names_no_room() {
         let text =
-            invitation(&json!({ "user": "ann", "room": "dm:ann", "key": "k", "url": "http://x/chat" }));
-        assert!(text.starts_with("ann may write to the agent in private with this key"), "{text}");
+            invitation(&json!({ "user": "ann", "room": "dm:ann", "key": "k", "link": "http://x/chat#k" }));
+        assert!(text.starts_with("ann may write to the agent in private with this link"), "{text}");
+        assert!(text.contains("\nhttp://x/chat#k\n"), "{text}");
+        assert!(text.contains("angelia webchat revoke --user ann\n"), "{text}");
         assert!(!text.contains("route"), "none was made: {text}");
     }
 

@@ -1,6 +1,6 @@
 //! The story of one message.
 
-use super::{moment, rows, word};
+use super::{count, moment, plural, rows, word};
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -22,7 +22,8 @@ pub(crate) fn story(answer: &Value) -> String {
         );
         leg(&mut text, "received", &message["received_at"], start, "");
         leg(&mut text, "appended", &message["appended_at"], start, "");
-        let sockets = format!("on {} socket(s)", message["pushes"].as_u64().unwrap_or_default().max(1));
+        let sockets = message["pushes"].as_u64().unwrap_or_default().max(1);
+        let sockets = format!("on {}", plural(sockets, "socket"));
         leg(&mut text, "pushed", &message["pushed_at"], start, &sockets);
         match word(message, "outcome") {
             outcome if outcome.is_empty() && message["pushed_at"].is_null() => {
@@ -63,6 +64,7 @@ fn action(text: &mut String, reply: &Value, start: i64) {
         start,
         &note,
     );
+    leg(text, "changed", &reply["last_edit_at"], start, &count(reply, "edits", "time"));
 }
 
 fn leg(text: &mut String, name: &str, at: &Value, start: i64, note: &str) {
@@ -91,7 +93,7 @@ mod tests {
             "instance_name": "gw", "tenant": "default", "received_at": 1000, "appended_at": 1002,
             "pushed_at": 1003, "pushes": 1, "settled_at": 1010, "outcome": "acknowledged",
             "replies": [{ "op": "send", "state": "sent", "accepted_at": 1020, "finished_at": 1025, "message_id": "wa1",
-                          "receipt": "delivered" }],
+                          "receipt": "delivered", "edits": 2, "last_edit_at": 4100 }],
         }]}));
         for leg in [
             "received",
@@ -101,7 +103,9 @@ mod tests {
             "send accepted",
             "send sent",
             "+25 ms",
+            "on 1 socket\n",
             "wa1 delivered\n",
+            "+3100 ms  2 times\n",
         ] {
             assert!(story.contains(leg), "{leg} in {story}");
         }
