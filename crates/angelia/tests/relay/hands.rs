@@ -113,8 +113,9 @@ async fn a_backup_made_under_traffic_restores() {
     // Another key beside the restored data: refused, with the name of the right one.
     world.connector.process().terminate(SOON).await;
     std::fs::write(data(&world).join("master.key"), "0".repeat(64)).unwrap();
-    let (_, error) = refused(&config(&world), &["status"]);
+    let (_, error) = refused(&config(&world), &["serve"]);
     assert!(error.contains(made["key_id"].as_str().unwrap()), "{made} {error}");
+    assert!(error.contains("put that key into") && error.contains("master.key"), "{error}");
     // The backup itself needs no key and no server.
     let cold = world.folder.path().join("cold.db");
     let text = done(&config(&world), &["backup", cold.to_str().unwrap()]);
@@ -223,7 +224,7 @@ fn a_configured_key_is_changed_by_its_keeper() {
     let text = String::from_utf8(rotate.stdout).unwrap();
     assert!(text.contains(&format!("master = {{ file = \"{}\" }}", second.display())), "{text}");
     let (_, error) = refused(&config, &["key", "check"]);
-    assert!(error.contains("needs master key"), "{error}");
+    assert!(error.contains("needs master key") && error.contains("point keys.master at that"), "{error}");
     configure(&second);
     assert!(done(&config, &["key", "check"]).contains("Everything sealed with it opens"));
     assert!(!data.join("master.key").exists(), "the configured key is kept nowhere else");

@@ -51,9 +51,11 @@
 //!   later one.
 
 mod clock;
+mod pasted;
 mod setup;
 mod version;
 
+pub use pasted::paste;
 pub use setup::{Login, Relay, Setup};
 pub use version::Version;
 

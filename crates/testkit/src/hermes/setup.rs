@@ -226,7 +226,7 @@ impl Setup {
 }
 
 /// What every gateway gets, whatever it is to do.
-fn surroundings(home: &Path) -> Vec<(&'static str, String)> {
+pub(super) fn surroundings(home: &Path) -> Vec<(&'static str, String)> {
     let home = home.display().to_string();
     let mut env = vec![
         // The usual path: the gateway looks for git, ssh and the like.

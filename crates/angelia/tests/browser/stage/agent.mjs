@@ -1,0 +1,87 @@
+// An agent whose every move a story decides. It dials the real socket with a
+// real token, and says itself when to type, write and edit.
+
+import { createHmac, randomUUID } from 'node:crypto';
+import { until } from './patience.mjs';
+
+const TOKEN_SECONDS = 300;
+// Named like the Rust half, which acts on interrupts.
+const USER_AGENT = 'angelia-gateway/0.1';
+
+export class Agent {
+  /** Dials in with `{ url, id, secret }`. */
+  static async dial(credentials) {
+    const agent = new Agent();
+    agent.inbound = [];
+    agent.interrupts = 0;
+    agent.results = new Map();
+    const headers = { authorization: `Bearer ${token(credentials)}`, 'user-agent': USER_AGENT };
+    agent.socket = new WebSocket(`${credentials.url.replace('http', 'ws')}/relay`, { headers });
+    agent.socket.binaryType = 'arraybuffer';
+    agent.socket.onmessage = ({ data }) => agent.#hear(data);
+    await new Promise((done, failed) => {
+      agent.socket.onopen = done;
+      agent.socket.onerror = (event) => failed(new Error(`the agent cannot dial in: ${event.message}`));
+    });
+    agent.#write({ type: 'hello', platform: 'webchat', botId: 'webchat' });
+    await until('the descriptor', () => agent.described);
+    return agent;
+  }
+
+  #write(frame) {
+    this.socket.send(`${JSON.stringify(frame)}\n`);
+  }
+
+  #hear(data) {
+    const text = typeof data === 'string' ? data : new TextDecoder().decode(data);
+    for (const line of text.split('\n').filter(Boolean)) {
+      const frame = JSON.parse(line);
+      if (frame.type === 'descriptor') this.described = true;
+      if (frame.type === 'interrupt_inbound') this.interrupts += 1;
+      if (frame.type === 'outbound_result') this.results.set(frame.requestId, frame.result);
+      if (frame.type === 'inbound') {
+        this.inbound.push(frame.event);
+        this.#write({ type: 'inbound_ack', bufferId: frame.bufferId });
+      }
+    }
+  }
+
+  /** The next message that nobody took yet. */
+  async next() {
+    await until('a message for the agent', () => this.inbound.length > 0);
+    return this.inbound.shift();
+  }
+
+  async #act(action) {
+    const requestId = randomUUID();
+    this.#write({ type: 'outbound', requestId, action, platform: 'webchat', botId: 'webchat' });
+    await until(`the answer to ${action.op}`, () => this.results.has(requestId));
+    const result = this.results.get(requestId);
+    if (result.success === false) throw new Error(`${action.op} was refused: ${JSON.stringify(result)}`);
+    return result;
+  }
+
+  /** Writes a line in the chat of `event`; answers it unless told otherwise. */
+  async send(event, content, reply_to = event.message_id) {
+    return (await this.#act({ op: 'send', chat_id: event.source.chat_id, content, reply_to, metadata: {} }))
+      .message_id;
+  }
+
+  edit(event, message_id, content) {
+    return this.#act({ op: 'edit', chat_id: event.source.chat_id, message_id, content, metadata: {} });
+  }
+
+  type(event) {
+    return this.#act({ op: 'typing', chat_id: event.source.chat_id, metadata: {} });
+  }
+
+  hangUp() {
+    this.socket.close();
+  }
+}
+
+function token({ id, secret }) {
+  const signed = `${id}:${Math.floor(Date.now() / 1000) + TOKEN_SECONDS}`;
+  const signature = createHmac('sha256', secret).update(signed).digest('hex');
+  return Buffer.from(`${signed}:${signature}`).toString('base64url');
+}
