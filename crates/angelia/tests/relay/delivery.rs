@@ -303,8 +303,7 @@ async fn a_peer_that_never_acknowledges_is_settled_by_pongs() {
 #[tokio::test]
 async fn a_chat_just_answered_is_left_alone_for_a_moment() {
     let world = World::new().await;
-    let mut waits = Vec::new();
-    for agent in ["Python/3.11 websockets/15.0.1", "angelia-gateway/0.1"] {
+    let wait = async |agent: &str| {
         let mut socket = join_as(&world, agent).await;
         world.post("question").await;
         socket.take_text().await;
@@ -314,9 +313,16 @@ async fn a_chat_just_answered_is_left_alone_for_a_moment() {
         let answered = Instant::now();
         world.post("next").await;
         assert_eq!(socket.take_text().await, "next");
-        waits.push(answered.elapsed());
+        let waited = answered.elapsed();
         socket.close().await;
+        waited
+    };
+    let published = wait("Python/3.11 websockets/15.0.1").await;
+    assert!(published >= Duration::from_millis(200), "published gateways would park it: {published:?}");
+    // A busy machine makes everybody wait; a rule does so every time.
+    let mut ours = Vec::new();
+    while ours.iter().all(|waited| *waited >= Duration::from_millis(200)) {
+        assert!(ours.len() < 10, "ours do not park it: {ours:?}");
+        ours.push(wait("angelia-gateway/0.1").await);
     }
-    assert!(waits[0] >= Duration::from_millis(200), "published gateways would park it: {waits:?}");
-    assert!(waits[1] < Duration::from_millis(200), "ours do not: {waits:?}");
 }
