@@ -1,6 +1,7 @@
 // Saying something and seeing what comes of it.
 
 import assert from 'node:assert/strict';
+import { NO_NETWORK } from '../stage/chat.mjs';
 import { Person } from '../stage/person.mjs';
 import { until } from '../stage/patience.mjs';
 import { story } from '../stage/story.mjs';
@@ -124,6 +125,21 @@ story('the stop button reaches the agent', async (stage) => {
   await agent.edit(event, id, 'one two. Stopped.');
   await chat.find('stop').waitFor({ state: 'hidden' });
   assert.equal(agent.inbound.length, 0, 'a stop is no message');
+});
+
+story('a stop that did not get through can be pressed again', async (stage) => {
+  stage.expected.push(NO_NETWORK);
+  const room = await stage.room({ direct: true });
+  const agent = await stage.agent(room.gateway);
+  const chat = await (await stage.open(room.link)).ready();
+  let refused = 0;
+  await chat.page.route('**/interrupt', (route) => (refused++ ? route.continue() : route.abort('failed')));
+  await chat.say('think');
+  await agent.next();
+  await chat.find('stop').click();
+  await until('the order to be lost', () => refused === 1);
+  await chat.page.getByRole('button', { name: 'Stop', exact: true }).click();
+  await until('the interrupt', () => agent.interrupts === 1);
 });
 
 story('a story that comes late is not told in another room', async (stage) => {
