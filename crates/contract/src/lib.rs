@@ -21,6 +21,7 @@ mod fence;
 pub mod frame;
 pub mod length;
 mod lenient;
+pub mod limit;
 pub mod line;
 pub mod passthrough;
 pub mod platform;

@@ -146,6 +146,18 @@ fn release_2_is_brought_here() {
 }
 
 #[test]
+fn release_3_is_brought_here() {
+    let (_folder, upgraded) = upgrade(include_str!("release-3.sql"));
+    let untouched: i64 = upgraded
+        .query_row("SELECT count(*) FROM actions WHERE crashes = 0 AND gateway_id IS NULL", [], |row| {
+            row.get(0)
+        })
+        .unwrap();
+    assert_eq!(untouched, 4, "nobody knows who asked for them");
+    numbers_go_on(&upgraded, 10, 13);
+}
+
+#[test]
 fn an_empty_journal_of_release_2_keeps_its_numbers() {
     let emptied = format!("{} DELETE FROM journal;", include_str!("release-2.sql"));
     let (_folder, upgraded) = upgrade(&emptied);

@@ -6,10 +6,11 @@ use rusqlite::Connection;
 use std::path::Path;
 
 /// The version of `schema.sql`; a database from a newer release is refused.
-const SCHEMA_VERSION: i64 = 3;
+const SCHEMA_VERSION: i64 = 4;
 
 /// What leads from each older version to the next, the first from 1 to 2.
-const STEPS: [&str; 2] = [include_str!("migrations/2.sql"), include_str!("migrations/3.sql")];
+const STEPS: [&str; 3] =
+    [include_str!("migrations/2.sql"), include_str!("migrations/3.sql"), include_str!("migrations/4.sql")];
 
 /// Brings a database to the current schema; refuses one from the future.
 pub(super) fn migrate(connection: &Connection, path: &Path) -> Result<()> {

@@ -1,4 +1,4 @@
--- What the connector keeps. Version 3; migrations/ brings older databases here.
+-- What the connector keeps. Version 4; migrations/ brings older databases here.
 
 -- Small facts about the database itself.
 CREATE TABLE notes (
@@ -110,6 +110,8 @@ CREATE TABLE gateway_secrets (
     created_at  INTEGER NOT NULL DEFAULT 0,
     FOREIGN KEY (tenant, gateway_id) REFERENCES gateways ON DELETE CASCADE
 );
+-- Ten thousand gateways are read at every start.
+CREATE INDEX gateway_secrets_of ON gateway_secrets (tenant, gateway_id);
 
 CREATE TABLE routes (
     place    TEXT NOT NULL,
@@ -208,7 +210,15 @@ CREATE TABLE actions (
     capability  INTEGER,
     way         TEXT,
     -- What the provider says became of its message.
-    receipt     TEXT
+    receipt     TEXT,
+    -- The gateway that asked; NULL for what the connector says itself.
+    gateway_id  TEXT,
+    -- The thread it goes to.
+    thread_id   TEXT,
+    -- The message it changes.
+    edits       TEXT,
+    -- Starts that found it under way.
+    crashes     INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX actions_unfinished ON actions (id) WHERE state IN ('accepted', 'sending');
 CREATE INDEX actions_ambiguous ON actions (id) WHERE state = 'ambiguous';

@@ -1,0 +1,9 @@
+-- From version 3 to 4. The ledger knows what it needs without reading bodies:
+-- who asked, where it goes, what it changes, and how often a crash cut it off.
+ALTER TABLE actions ADD COLUMN gateway_id TEXT;
+ALTER TABLE actions ADD COLUMN thread_id TEXT;
+ALTER TABLE actions ADD COLUMN edits TEXT;
+ALTER TABLE actions ADD COLUMN crashes INTEGER NOT NULL DEFAULT 0;
+
+-- Ten thousand gateways are read at every start.
+CREATE INDEX gateway_secrets_of ON gateway_secrets (tenant, gateway_id);
