@@ -5,120 +5,110 @@
 //! answered, or the gateway waits half a minute for nothing.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::lenient;
 
+mod read;
+
 pub use crate::result::{ActionResult, ChatInfo, EGRESS_DECLINED};
+pub use read::{LIMITS, MAX_ID, MAX_REST, MAX_SESSION_KEY, MAX_TEXT, METADATA_KEYS};
 
 /// Hints beside an action; an open map by contract.
 pub type Metadata = Map<String, Value>;
 
 /// One operation, told apart on the wire by `op`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "op", rename_all = "snake_case", remote = "Self")]
 pub enum Action {
     /// Post a message.
     Send {
         /// Where to.
-        #[serde(deserialize_with = "lenient::text")]
         chat_id: String,
         /// The text, of any length: the connector splits.
-        #[serde(default, deserialize_with = "lenient::text_or_empty")]
+        #[serde(default)]
         content: String,
         /// The message this answers.
-        #[serde(default, deserialize_with = "lenient::opt_text")]
+        #[serde(default)]
         reply_to: Option<String>,
         /// Hints.
-        #[serde(default, deserialize_with = "lenient::map")]
+        #[serde(default)]
         metadata: Metadata,
     },
     /// Replace the text of a sent message.
     Edit {
         /// Where it is.
-        #[serde(deserialize_with = "lenient::text")]
         chat_id: String,
         /// Which one.
-        #[serde(deserialize_with = "lenient::text")]
         message_id: String,
         /// The whole new text.
-        #[serde(default, deserialize_with = "lenient::text_or_empty")]
+        #[serde(default)]
         content: String,
         /// Hints.
-        #[serde(default, deserialize_with = "lenient::map")]
+        #[serde(default)]
         metadata: Metadata,
     },
     /// Show that an answer is being written.
     Typing {
         /// Where.
-        #[serde(deserialize_with = "lenient::text")]
         chat_id: String,
         /// Absent: the default indicator. Text: a status. Empty: clear it.
-        #[serde(default, deserialize_with = "lenient::opt_text", skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         content: Option<String>,
         /// Hints.
-        #[serde(default, deserialize_with = "lenient::map")]
+        #[serde(default)]
         metadata: Metadata,
     },
     /// Use a capability the connector keeps for a session.
     FollowUp {
         /// The session it is bound to.
-        #[serde(deserialize_with = "lenient::text")]
         session_key: String,
         /// Which capability, such as `discord.interaction_token`.
-        #[serde(deserialize_with = "lenient::text")]
         kind: String,
         /// The text.
-        #[serde(default, deserialize_with = "lenient::text_or_empty")]
+        #[serde(default)]
         content: String,
         /// Hints.
-        #[serde(default, deserialize_with = "lenient::map")]
+        #[serde(default)]
         metadata: Metadata,
     },
     /// Ask for the name and type of a chat.
     GetChatInfo {
         /// Which chat.
-        #[serde(deserialize_with = "lenient::text")]
         chat_id: String,
     },
     /// Post a file.
     SendMedia {
         /// Where to.
-        #[serde(deserialize_with = "lenient::text")]
         chat_id: String,
         /// `image`, `voice`, `audio`, `video` or `document`.
-        #[serde(deserialize_with = "lenient::text")]
         media_kind: String,
         /// Where the file is fetched.
-        #[serde(deserialize_with = "lenient::text")]
         source_url: String,
         /// The caption; may be empty.
-        #[serde(default, deserialize_with = "lenient::text_or_empty")]
+        #[serde(default)]
         content: String,
         /// What to call the file.
-        #[serde(default, deserialize_with = "lenient::opt_text", skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         filename: Option<String>,
         /// The message this answers.
-        #[serde(default, deserialize_with = "lenient::opt_text")]
+        #[serde(default)]
         reply_to: Option<String>,
         /// Hints.
-        #[serde(default, deserialize_with = "lenient::map")]
+        #[serde(default)]
         metadata: Metadata,
     },
     /// Ask a question with buttons.
     Prompt {
         /// Where to.
-        #[serde(deserialize_with = "lenient::text")]
         chat_id: String,
         /// `approval` or `clarify`.
-        #[serde(deserialize_with = "lenient::text")]
         prompt_kind: String,
         /// The id a press is reported with.
-        #[serde(deserialize_with = "lenient::text")]
         prompt_id: String,
         /// The question.
-        #[serde(default, deserialize_with = "lenient::text_or_empty")]
+        #[serde(default)]
         content: String,
         /// The buttons, in order.
         #[serde(default)]
@@ -127,120 +117,107 @@ pub enum Action {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         timeout_s: Option<f64>,
         /// The message this answers.
-        #[serde(default, deserialize_with = "lenient::opt_text")]
+        #[serde(default)]
         reply_to: Option<String>,
         /// Hints.
-        #[serde(default, deserialize_with = "lenient::map")]
+        #[serde(default)]
         metadata: Metadata,
     },
     /// Add or take away a reaction.
     React {
         /// Where the message is.
-        #[serde(deserialize_with = "lenient::text")]
         chat_id: String,
         /// Which message.
-        #[serde(deserialize_with = "lenient::text")]
         message_id: String,
         /// The reaction.
-        #[serde(deserialize_with = "lenient::text")]
         emoji: String,
         /// Whether to take it away.
-        #[serde(default, deserialize_with = "lenient::flag")]
+        #[serde(default)]
         remove: bool,
         /// Hints.
-        #[serde(default, deserialize_with = "lenient::map")]
+        #[serde(default)]
         metadata: Metadata,
     },
     /// Open a thread.
     ThreadCreate {
         /// The channel it hangs below.
-        #[serde(deserialize_with = "lenient::text")]
         chat_id: String,
         /// Its name.
-        #[serde(default, deserialize_with = "lenient::text_or_empty")]
+        #[serde(default)]
         thread_name: String,
         /// The message it starts from.
-        #[serde(default, deserialize_with = "lenient::opt_text", skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         message_id: Option<String>,
         /// Hints.
-        #[serde(default, deserialize_with = "lenient::map")]
+        #[serde(default)]
         metadata: Metadata,
     },
     /// Rename a thread, under guards the connector enforces.
     ThreadRename {
         /// The channel or the thread itself.
-        #[serde(deserialize_with = "lenient::text")]
         chat_id: String,
         /// The thread.
-        #[serde(deserialize_with = "lenient::text")]
         message_id: String,
         /// The new name.
-        #[serde(default, deserialize_with = "lenient::text_or_empty")]
+        #[serde(default)]
         thread_name: String,
         /// Rename only while this is the name.
-        #[serde(default, deserialize_with = "lenient::opt_text", skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         only_if_current_name: Option<String>,
         /// Rename only while the name is the one the connector gave.
-        #[serde(default, deserialize_with = "lenient::opt_flag", skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         only_if_connector_created: Option<bool>,
         /// Hints.
-        #[serde(default, deserialize_with = "lenient::map")]
+        #[serde(default)]
         metadata: Metadata,
     },
     /// Grow a message while it is being written.
     Draft {
         /// Where.
-        #[serde(deserialize_with = "lenient::text")]
         chat_id: String,
         /// Which draft; an integer on the wire.
         draft_id: i64,
         /// Everything written so far.
-        #[serde(default, deserialize_with = "lenient::text_or_empty")]
+        #[serde(default)]
         content: String,
         /// Whether this seals the draft into a message.
-        #[serde(default, rename = "final", deserialize_with = "lenient::flag")]
+        #[serde(default, rename = "final")]
         is_final: bool,
         /// Hints.
-        #[serde(default, deserialize_with = "lenient::map")]
+        #[serde(default)]
         metadata: Metadata,
     },
     /// Show the steps of a turn.
     TaskCard {
         /// Where.
-        #[serde(deserialize_with = "lenient::text")]
         chat_id: String,
         /// Which card.
-        #[serde(deserialize_with = "lenient::text")]
         card_id: String,
         /// The steps.
         #[serde(default)]
         chunks: Vec<TaskChunk>,
         /// Hints.
-        #[serde(default, deserialize_with = "lenient::map")]
+        #[serde(default)]
         metadata: Metadata,
     },
     /// Close a card; doing so twice is fine.
     TaskCardStop {
         /// Where.
-        #[serde(deserialize_with = "lenient::text")]
         chat_id: String,
         /// Which card.
-        #[serde(deserialize_with = "lenient::text")]
         card_id: String,
         /// Hints.
-        #[serde(default, deserialize_with = "lenient::map")]
+        #[serde(default)]
         metadata: Metadata,
     },
     /// Delete a message.
     Delete {
         /// Where it is.
-        #[serde(deserialize_with = "lenient::text")]
         chat_id: String,
         /// Which one.
-        #[serde(deserialize_with = "lenient::text")]
         message_id: String,
         /// Hints.
-        #[serde(default, deserialize_with = "lenient::map")]
+        #[serde(default)]
         metadata: Metadata,
     },
     /// An operation this crate does not know.
@@ -250,7 +227,7 @@ pub enum Action {
         op: String,
         /// Its chat, if it names one.
         chat_id: Option<String>,
-        /// Everything else in it.
+        /// What else to write. Empty when it was read: nobody here could use it.
         body: Map<String, Value>,
     },
     /// A body that cannot be read; to be answered with a failure.
@@ -318,29 +295,8 @@ pub const KNOWN_OPS: [&str; 14] = [
 impl Action {
     /// Reads an action; whatever it is, the result can be answered.
     pub fn from_value(value: Value) -> Self {
-        let Value::Object(mut map) = value else {
-            return Self::unreadable(None, "the action is not an object");
-        };
-        let op = match map.get("op") {
-            Some(Value::String(op)) => op.clone(),
-            _ => return Self::unreadable(None, "the action has no op"),
-        };
-        if KNOWN_OPS.contains(&op.as_str()) {
-            // Spelled out: the derived, stricter reader is an inherent function.
-            return match Action::deserialize(Value::Object(map)) {
-                Ok(action) => action,
-                Err(error) => Self::unreadable(Some(op), error.to_string()),
-            };
-        }
-        map.remove("op");
-        let chat_id = match map.get("chat_id") {
-            Some(id @ (Value::String(_) | Value::Number(_))) => lenient::as_text(id.clone()).ok(),
-            _ => None,
-        };
-        if chat_id.is_some() {
-            map.remove("chat_id");
-        }
-        Self::Other { op, chat_id, body: map }
+        // Reading from a value cannot fail: every shape is some action.
+        Self::deserialize(value).unwrap_or_else(|error| Self::unreadable(None, error.to_string()))
     }
 
     fn unreadable(op: Option<String>, reason: impl Into<String>) -> Self {
@@ -390,6 +346,89 @@ impl Action {
         }
     }
 
+    /// What people are to read of it; empty if it has no text.
+    pub fn content(&self) -> &str {
+        match self {
+            Self::Send { content, .. }
+            | Self::Edit { content, .. }
+            | Self::FollowUp { content, .. }
+            | Self::SendMedia { content, .. }
+            | Self::Prompt { content, .. }
+            | Self::Draft { content, .. } => content,
+            Self::Typing { content, .. } => content.as_deref().unwrap_or_default(),
+            _ => "",
+        }
+    }
+
+    /// The bytes of its texts, hints included: what it takes to keep it.
+    pub fn size(&self) -> usize {
+        let own = match self {
+            Self::Send { chat_id, content, reply_to, .. } => chat_id.len() + content.len() + len(reply_to),
+            Self::Edit { chat_id, message_id, content, .. } => {
+                chat_id.len() + message_id.len() + content.len()
+            }
+            Self::Typing { chat_id, content, .. } => chat_id.len() + len(content),
+            Self::FollowUp { session_key, kind, content, .. } => {
+                session_key.len() + kind.len() + content.len()
+            }
+            Self::GetChatInfo { chat_id } => chat_id.len(),
+            Self::SendMedia { chat_id, media_kind, source_url, content, filename, reply_to, .. } => {
+                let named = [chat_id, media_kind, source_url, content].map(String::len);
+                named.iter().sum::<usize>() + len(filename) + len(reply_to)
+            }
+            Self::Prompt { chat_id, prompt_kind, prompt_id, content, options, reply_to, .. } => {
+                let named = [chat_id, prompt_kind, prompt_id, content].map(String::len);
+                let buttons = options.iter().map(|it| it.id.len() + it.label.len() + len(&it.style));
+                named.iter().sum::<usize>() + buttons.sum::<usize>() + len(reply_to)
+            }
+            Self::React { chat_id, message_id, emoji, .. } => chat_id.len() + message_id.len() + emoji.len(),
+            Self::ThreadCreate { chat_id, thread_name, message_id, .. } => {
+                chat_id.len() + thread_name.len() + len(message_id)
+            }
+            Self::ThreadRename { chat_id, message_id, thread_name, only_if_current_name, .. } => {
+                chat_id.len() + message_id.len() + thread_name.len() + len(only_if_current_name)
+            }
+            Self::Draft { chat_id, content, .. } => chat_id.len() + content.len(),
+            Self::TaskCard { chat_id, card_id, chunks, .. } => {
+                let steps = chunks.iter().map(|it| {
+                    it.id.len() + it.title.len() + it.status.len() + len(&it.details) + len(&it.output)
+                });
+                chat_id.len() + card_id.len() + steps.sum::<usize>()
+            }
+            Self::TaskCardStop { chat_id, card_id, .. } => chat_id.len() + card_id.len(),
+            Self::Delete { chat_id, message_id, .. } => chat_id.len() + message_id.len(),
+            Self::Other { op, chat_id, .. } => op.len() + len(chat_id),
+            Self::Unreadable { op, reason } => len(op) + reason.len(),
+        };
+        own + self.metadata().map_or(0, metadata_size)
+    }
+
+    /// Drops the hints that nobody is going to read.
+    pub fn keep_hints(&mut self, keys: &[&str]) {
+        if let Some(metadata) = self.metadata_mut() {
+            metadata.retain(|key, _| keys.contains(&key.as_str()));
+        }
+    }
+
+    fn metadata_mut(&mut self) -> Option<&mut Metadata> {
+        match self {
+            Self::Send { metadata, .. }
+            | Self::Edit { metadata, .. }
+            | Self::Typing { metadata, .. }
+            | Self::FollowUp { metadata, .. }
+            | Self::SendMedia { metadata, .. }
+            | Self::Prompt { metadata, .. }
+            | Self::React { metadata, .. }
+            | Self::ThreadCreate { metadata, .. }
+            | Self::ThreadRename { metadata, .. }
+            | Self::Draft { metadata, .. }
+            | Self::TaskCard { metadata, .. }
+            | Self::TaskCardStop { metadata, .. }
+            | Self::Delete { metadata, .. } => Some(metadata),
+            Self::Other { .. } | Self::GetChatInfo { .. } | Self::Unreadable { .. } => None,
+        }
+    }
+
     /// The hints beside it, if the operation has any.
     pub fn metadata(&self) -> Option<&Metadata> {
         match self {
@@ -412,10 +451,18 @@ impl Action {
     }
 }
 
-impl<'de> Deserialize<'de> for Action {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Value::deserialize(deserializer).map(Self::from_value)
-    }
+fn len(text: &Option<String>) -> usize {
+    text.as_ref().map_or(0, String::len)
+}
+
+/// Bytes of the keys and of the texts among the values.
+fn metadata_size(metadata: &Metadata) -> usize {
+    let value = |value: &Value| match value {
+        Value::String(text) => text.len(),
+        Value::Array(_) | Value::Object(_) => value.to_string().len(),
+        _ => 0,
+    };
+    metadata.iter().map(|(key, it)| key.len() + value(it)).sum()
 }
 
 impl Serialize for Action {

@@ -7,21 +7,30 @@
 //! where a key could have been left out.
 
 use std::borrow::Cow;
+use std::fmt;
 
-use serde::de::Error as _;
+use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 /// Parses one JSON text, repairing Python's deviations only when it must.
 pub(crate) fn parse(line: &[u8]) -> Result<Value, serde_json::Error> {
+    read(line, |text| serde_json::from_str(text))
+}
+
+/// Reads one JSON text with `parse`, and once more, repaired, if it must.
+pub(crate) fn read<T>(
+    line: &[u8],
+    parse: impl Fn(&str) -> Result<T, serde_json::Error>,
+) -> Result<T, serde_json::Error> {
     let text = String::from_utf8_lossy(line);
-    match serde_json::from_str(&text) {
+    match parse(&text) {
         Ok(value) => Ok(value),
         // The repair keeps lengths close to the input's, so a second pass over
         // a hostile line costs at most as much as the first one did.
         Err(first) => match repair(&text) {
             Cow::Borrowed(_) => Err(first),
-            Cow::Owned(text) => serde_json::from_str(&text),
+            Cow::Owned(text) => parse(&text),
         },
     }
 }
@@ -109,16 +118,174 @@ pub(crate) fn as_text(value: Value) -> Result<String, &'static str> {
     match value {
         Value::String(text) => Ok(text),
         Value::Number(number) => Ok(number.to_string()),
-        Value::Null => Err("null where a string is needed"),
-        Value::Bool(_) => Err("a boolean where a string is needed"),
-        Value::Array(_) => Err("an array where a string is needed"),
-        Value::Object(_) => Err("an object where a string is needed"),
+        Value::Null => Err(NULL),
+        Value::Bool(_) => Err(BOOLEAN),
+        Value::Array(_) => Err(ARRAY),
+        Value::Object(_) => Err(OBJECT),
     }
+}
+
+const NULL: &str = "null where a string is needed";
+const BOOLEAN: &str = "a boolean where a string is needed";
+const ARRAY: &str = "an array where a string is needed";
+const OBJECT: &str = "an object where a string is needed";
+
+/// What stands where a text may stand. It is read as it comes, without a tree
+/// of values: what is of another shape, or too long, is passed over.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) enum Word {
+    /// Nothing, or null.
+    #[default]
+    Absent,
+    /// A string.
+    Text(String),
+    /// A number, in decimal.
+    Number(String),
+    /// Something else; what is wrong with it.
+    Wrong(&'static str),
+    /// A string with more bytes than are taken.
+    TooLong,
+}
+
+/// Reads a [`Word`] of at most so many bytes.
+pub(crate) struct UpTo(pub(crate) usize);
+
+impl<'de> DeserializeSeed<'de> for UpTo {
+    type Value = Word;
+
+    fn deserialize<D: Deserializer<'de>>(self, d: D) -> Result<Word, D::Error> {
+        d.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for UpTo {
+    type Value = Word;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Word, E> {
+        Ok(if text.len() > self.0 { Word::TooLong } else { Word::Text(text.to_owned()) })
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Word, E> {
+        Ok(if text.len() > self.0 { Word::TooLong } else { Word::Text(text) })
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Word, E> {
+        Ok(Word::Number(number.to_string()))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Word, E> {
+        Ok(Word::Number(number.to_string()))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Word, E> {
+        Ok(Word::Number(Value::from(number).to_string()))
+    }
+
+    fn visit_unit<E>(self) -> Result<Word, E> {
+        Ok(Word::Absent)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Word, E> {
+        Ok(Word::Wrong(BOOLEAN))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<Word, A::Error> {
+        skip_seq(items).map(|_| Word::Wrong(ARRAY))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<Word, A::Error> {
+        skip_map(entries).map(|_| Word::Wrong(OBJECT))
+    }
+}
+
+/// Something that is read from an object, entry by entry.
+pub(crate) trait FromMap<'de>: Sized {
+    /// What is read.
+    type Value;
+
+    /// Reads the object.
+    fn map<A: MapAccess<'de>>(self, entries: A) -> Result<Self::Value, A::Error>;
+
+    /// Something else stood there, and was passed over.
+    fn other(self, is_null: bool) -> Self::Value;
+}
+
+/// Reads a [`FromMap`] from whatever stands there.
+pub(crate) struct MapOr<T>(pub(crate) T);
+
+impl<'de, T: FromMap<'de>> DeserializeSeed<'de> for MapOr<T> {
+    type Value = T::Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, d: D) -> Result<T::Value, D::Error> {
+        d.deserialize_any(self)
+    }
+}
+
+impl<'de, T: FromMap<'de>> Visitor<'de> for MapOr<T> {
+    type Value = T::Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<T::Value, A::Error> {
+        self.0.map(entries)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<T::Value, A::Error> {
+        skip_seq(items).map(|_| self.0.other(false))
+    }
+
+    fn visit_unit<E>(self) -> Result<T::Value, E> {
+        Ok(self.0.other(true))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<T::Value, E> {
+        Ok(self.0.other(false))
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<T::Value, E> {
+        Ok(self.0.other(false))
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<T::Value, E> {
+        Ok(self.0.other(false))
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<T::Value, E> {
+        Ok(self.0.other(false))
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<T::Value, E> {
+        Ok(self.0.other(false))
+    }
+}
+
+/// Passes over a list; tells whether there was anything in it.
+pub(crate) fn skip_seq<'de, A: SeqAccess<'de>>(mut items: A) -> Result<bool, A::Error> {
+    let mut any = false;
+    while items.next_element::<IgnoredAny>()?.is_some() {
+        any = true;
+    }
+    Ok(any)
+}
+
+/// Passes over an object; tells whether there was anything in it.
+pub(crate) fn skip_map<'de, A: MapAccess<'de>>(mut entries: A) -> Result<bool, A::Error> {
+    let mut any = false;
+    while entries.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {
+        any = true;
+    }
+    Ok(any)
 }
 
 /// A required string; numbers are read as their decimal text.
 pub(crate) fn text<'de, D: Deserializer<'de>>(d: D) -> Result<String, D::Error> {
-    as_text(Value::deserialize(d)?).map_err(D::Error::custom)
+    opt_text(d)?.ok_or_else(|| D::Error::custom(NULL))
 }
 
 /// A string that may be null, which reads as the empty string.
@@ -128,9 +295,11 @@ pub(crate) fn text_or_empty<'de, D: Deserializer<'de>>(d: D) -> Result<String, D
 
 /// An optional string; null is none.
 pub(crate) fn opt_text<'de, D: Deserializer<'de>>(d: D) -> Result<Option<String>, D::Error> {
-    match Value::deserialize(d)? {
-        Value::Null => Ok(None),
-        value => as_text(value).map(Some).map_err(D::Error::custom),
+    match UpTo(usize::MAX).deserialize(d)? {
+        Word::Absent => Ok(None),
+        Word::Text(text) | Word::Number(text) => Ok(Some(text)),
+        Word::Wrong(why) => Err(D::Error::custom(why)),
+        Word::TooLong => Err(D::Error::custom("longer than memory")),
     }
 }
 
@@ -147,36 +316,63 @@ pub(crate) fn texts<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::E
     }
 }
 
-/// An open map; null is the empty map.
-pub(crate) fn map<'de, D: Deserializer<'de>>(d: D) -> Result<Map<String, Value>, D::Error> {
-    match Value::deserialize(d)? {
-        Value::Null => Ok(Map::new()),
-        Value::Object(map) => Ok(map),
-        _ => Err(D::Error::custom("an object is needed")),
-    }
-}
-
 /// Python's truth of a JSON value: the gateways test flags with a bare `if`.
 pub(crate) fn truthy(value: &Value) -> bool {
-    match value {
-        Value::Null => false,
-        Value::Bool(flag) => *flag,
-        Value::Number(number) => number.as_f64() != Some(0.0),
-        Value::String(text) => !text.is_empty(),
-        Value::Array(items) => !items.is_empty(),
-        Value::Object(map) => !map.is_empty(),
+    // Reading from a value that is there cannot fail.
+    flag(value).unwrap_or_default()
+}
+
+/// The same of what is being read; `None` for null.
+struct Truth;
+
+impl<'de> Visitor<'de> for Truth {
+    type Value = Option<bool>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("anything")
+    }
+
+    fn visit_unit<E>(self) -> Result<Option<bool>, E> {
+        Ok(None)
+    }
+
+    fn visit_bool<E>(self, flag: bool) -> Result<Option<bool>, E> {
+        Ok(Some(flag))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Option<bool>, E> {
+        Ok(Some(number != 0))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Option<bool>, E> {
+        Ok(Some(number != 0))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Option<bool>, E> {
+        Ok(Some(number != 0.0))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Option<bool>, E> {
+        Ok(Some(!text.is_empty()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<Option<bool>, A::Error> {
+        skip_seq(items).map(Some)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<Option<bool>, A::Error> {
+        skip_map(entries).map(Some)
     }
 }
 
 /// A flag, read by Python's truth.
 pub(crate) fn flag<'de, D: Deserializer<'de>>(d: D) -> Result<bool, D::Error> {
-    Ok(truthy(&Value::deserialize(d)?))
+    Ok(opt_flag(d)?.unwrap_or_default())
 }
 
 /// An optional flag; null is none.
 pub(crate) fn opt_flag<'de, D: Deserializer<'de>>(d: D) -> Result<Option<bool>, D::Error> {
-    let value = Value::deserialize(d)?;
-    Ok((!value.is_null()).then(|| truthy(&value)))
+    d.deserialize_any(Truth)
 }
 
 /// A list of typed items; null, and items of another shape, are left out.

@@ -6,26 +6,20 @@
 
 use std::borrow::Cow;
 
-/// Largest WebSocket message, and largest line, taken from a gateway.
-///
-/// Gateways do not limit what they send; a long answer with pasted files can
-/// pass 1 MiB. Eight of them leave room and still bound what one socket costs.
-pub const MAX_GATEWAY_MESSAGE: usize = 8 * 1024 * 1024;
+crate::limits! {
+    /// The largest action there is, with every character of it escaped. Longer lines are refused one by one, and an action among them is answered; the socket lives.
+    pub const MAX_GATEWAY_LINE: usize = 2 * 1024 * 1024, bytes "a line from a gateway";
+    /// A gateway's library closes with 1009 above 1 MiB. The margin is for whoever counts characters where the library counts bytes.
+    pub const MAX_CONNECTOR_MESSAGE: usize = 900_000, bytes "a message to a gateway";
+    /// Joining small lines saves system calls and the gateway's queue of 16 messages; beyond this neither gets better, while a slow reader waits longer for its start.
+    pub const MAX_COALESCED_MESSAGE: usize = 64 * 1024, bytes "lines joined into one message to a gateway";
+}
 
-/// Largest WebSocket message sent to a gateway.
-///
-/// Its library closes with 1009 above 1 MiB after decompression. The margin
-/// is for whoever counts characters where the library counts bytes.
-pub const MAX_CONNECTOR_MESSAGE: usize = 900_000;
-
-/// Largest WebSocket message made by joining small lines.
-///
-/// Joining saves system calls and the gateway's 16-message queue; beyond this
-/// size neither gets better, while a slow reader waits longer for its start.
-pub const MAX_COALESCED_MESSAGE: usize = 64 * 1024;
+/// How much of a refused line is shown to whoever has to answer it: its type and its id come first.
+const BEGINS: usize = 1024;
 
 /// Why a line was not delivered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LineError {
     /// The line was longer than the buffer takes; it is skipped to its end.
@@ -33,6 +27,8 @@ pub enum LineError {
     TooLong {
         /// The limit it went over.
         max: usize,
+        /// How it begins.
+        begins: Box<[u8]>,
     },
 }
 
@@ -64,19 +60,39 @@ impl LineBuffer {
     pub fn push<'a>(&mut self, message: &'a [u8]) -> Lines<'a> {
         let Some(first_end) = position_of_newline(message) else {
             let overflow = self.keep(message);
-            return Lines::new(None, &[], overflow, self.max);
+            return Lines { first: None, whole: &[], overflow, max: self.max };
         };
         let first = self.finish(&message[..first_end]);
         let body = &message[first_end + 1..];
         let tail_start = body.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let (whole, tail) = body.split_at(tail_start);
         let overflow = self.keep(tail);
-        Lines::new(first, whole, overflow, self.max)
+        Lines { first, whole, overflow, max: self.max }
     }
 
-    /// Bytes of an unfinished line held at the moment.
+    /// Bytes of memory held for an unfinished line.
     pub fn held(&self) -> usize {
-        self.carry.len()
+        self.carry.capacity()
+    }
+
+    /// Whether a line has begun and not ended, be it kept or skipped.
+    pub fn is_unfinished(&self) -> bool {
+        self.skipping || !self.carry.is_empty()
+    }
+
+    /// Takes lines of up to `max_line` bytes from now on.
+    pub fn set_max(&mut self, max_line: usize) {
+        self.max = max_line;
+    }
+
+    /// Gives up the unfinished line, for want of memory, and skips the rest of
+    /// it; answers how it begins. `None` if there is none to give up.
+    pub fn give_up(&mut self) -> Option<Box<[u8]>> {
+        if self.carry.is_empty() {
+            return None;
+        }
+        self.skipping = true;
+        Some(beginning(&std::mem::take(&mut self.carry), &[]))
     }
 
     /// Completes the carried line with the start of a message.
@@ -85,8 +101,7 @@ impl LineBuffer {
             return None;
         }
         if self.carry.len() + start.len() > self.max {
-            self.carry = Vec::new();
-            return Some(Err(LineError::TooLong { max: self.max }));
+            return Some(Err(self.too_long(start)));
         }
         if self.carry.is_empty() {
             return Some(Ok(Cow::Borrowed(start)));
@@ -96,19 +111,27 @@ impl LineBuffer {
         Some(Ok(Cow::Owned(line)))
     }
 
-    /// Keeps the start of an unfinished line; true if it just went over.
-    fn keep(&mut self, start: &[u8]) -> bool {
+    /// Keeps the start of an unfinished line; says so if it just went over.
+    fn keep(&mut self, start: &[u8]) -> Option<LineError> {
         if self.skipping || start.is_empty() {
-            return false;
+            return None;
         }
         if self.carry.len() + start.len() > self.max {
-            self.carry = Vec::new();
             self.skipping = true;
-            return true;
+            return Some(self.too_long(start));
         }
         self.carry.extend_from_slice(start);
-        false
+        None
     }
+
+    fn too_long(&mut self, rest: &[u8]) -> LineError {
+        LineError::TooLong { max: self.max, begins: beginning(&std::mem::take(&mut self.carry), rest) }
+    }
+}
+
+/// The first bytes of a line that is in two parts.
+fn beginning(first: &[u8], second: &[u8]) -> Box<[u8]> {
+    first.iter().chain(second).take(BEGINS).copied().collect()
 }
 
 /// The lines one message completed.
@@ -116,19 +139,8 @@ impl LineBuffer {
 pub struct Lines<'a> {
     first: Option<Result<Cow<'a, [u8]>, LineError>>,
     whole: &'a [u8],
-    overflow: bool,
+    overflow: Option<LineError>,
     max: usize,
-}
-
-impl<'a> Lines<'a> {
-    fn new(
-        first: Option<Result<Cow<'a, [u8]>, LineError>>,
-        whole: &'a [u8],
-        overflow: bool,
-        max: usize,
-    ) -> Self {
-        Self { first, whole, overflow, max }
-    }
 }
 
 impl<'a> Iterator for Lines<'a> {
@@ -145,15 +157,14 @@ impl<'a> Iterator for Lines<'a> {
             let (line, rest) = (&self.whole[..end], &self.whole[end + 1..]);
             self.whole = rest;
             if line.len() > self.max {
-                return Some(Err(LineError::TooLong { max: self.max }));
+                return Some(Err(LineError::TooLong { max: self.max, begins: beginning(line, &[]) }));
             }
             let line = without_return(Cow::Borrowed(line));
             if !line.is_empty() {
                 return Some(Ok(line));
             }
         }
-        let max = self.max;
-        std::mem::take(&mut self.overflow).then_some(Err(LineError::TooLong { max }))
+        self.overflow.take().map(Err)
     }
 }
 
@@ -215,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_long_line_is_reported_once_and_skipped() {
-        let long = Err(LineError::TooLong { max: 3 });
+        let long = Err(LineError::TooLong { max: 3, begins: (*b"abcd").into() });
         let mut buffer = LineBuffer::new(3);
         assert_eq!(feed(&mut buffer, "ok\nabc"), [Ok("ok".into())]);
         assert_eq!(feed(&mut buffer, "d"), vec![long.clone()]);
@@ -224,6 +235,19 @@ mod tests {
         assert_eq!(feed(&mut buffer, "abcd\ny\n"), [long.clone(), Ok("y".into())]);
         assert_eq!(feed(&mut buffer, "z\nabcd\nabcd"), [Ok("z".into()), long.clone(), long]);
         assert_eq!(feed(&mut buffer, "\nabc\n"), [Ok("abc".into())]);
+    }
+
+    #[test]
+    fn a_line_that_is_given_up_shows_how_it_began() {
+        let mut buffer = LineBuffer::new(10_000);
+        assert_eq!(buffer.give_up(), None);
+        let begins = format!("{{\"type\":\"hello\"{}", " ".repeat(3_000));
+        assert_eq!(feed(&mut buffer, &begins), []);
+        assert!(buffer.is_unfinished() && buffer.held() >= begins.len());
+        assert_eq!(*buffer.give_up().unwrap(), begins.as_bytes()[..BEGINS]);
+        assert!(buffer.is_unfinished() && buffer.held() == 0);
+        assert_eq!(feed(&mut buffer, "the rest}\nnext\n"), [Ok("next".into())]);
+        assert!(!buffer.is_unfinished());
     }
 
     #[test]

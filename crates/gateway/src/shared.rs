@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use angelia_contract::line::MAX_GATEWAY_MESSAGE;
+use angelia_contract::line::MAX_GATEWAY_LINE;
 use angelia_contract::{Action, ActionResult, Descriptor, GatewayFrame, Outbound};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -85,7 +85,7 @@ impl Shared {
         let frame =
             GatewayFrame::Outbound(Outbound { request_id: ticket.id.clone(), action, platform, bot_id });
         let line = Utf8Bytes::from(frame.to_line());
-        if line.len() > MAX_GATEWAY_MESSAGE {
+        if line.len() > MAX_GATEWAY_LINE {
             return Err(CallError::TooLarge { size: line.len() });
         }
         loop {

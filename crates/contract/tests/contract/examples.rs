@@ -222,7 +222,7 @@ fn unknown_and_unreadable_are_told_apart() {
 fn python_peculiarities_are_read() {
     let line = br#"{"type": "outbound", "requestId": 7, "requestId": "r", "action": {"op": "send",
         "chat_id": 12345678901234567890, "content": "a\ud800b", "reply_to": null,
-        "metadata": {"score": NaN, "far": -Infinity}}, "platform": null}"#;
+        "metadata": {"thread_ts": NaN, "scope_id": -Infinity, "score": NaN}}, "platform": null}"#;
     let GatewayFrame::Outbound(outbound) = GatewayFrame::parse(line).unwrap() else {
         panic!("another frame")
     };
@@ -233,7 +233,8 @@ fn python_peculiarities_are_read() {
     };
     assert_eq!((chat_id.as_str(), content.as_str()), ("12345678901234567890", "a\u{fffd}b"));
     assert_eq!(reply_to, None);
-    assert_eq!(metadata["far"], Value::Null);
+    assert_eq!(metadata["scope_id"], Value::Null);
+    assert!(!metadata.contains_key("score"), "nobody reads it");
     let hello = GatewayFrame::parse(br#"{"type":"hello","platform":null,"command_manifest":5}"#).unwrap();
     assert!(matches!(hello, GatewayFrame::Hello(h) if h.platform == "relay" && h.bot_id.is_empty()));
     let unknown = GatewayFrame::parse(br#"{"type":"dance"}"#).unwrap();
