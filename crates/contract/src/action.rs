@@ -227,7 +227,7 @@ pub enum Action {
         op: String,
         /// Its chat, if it names one.
         chat_id: Option<String>,
-        /// What else to write. Empty when it was read: nobody here could use it.
+        /// What else to write. Of one that was read only the hints: nobody here could use more.
         body: Map<String, Value>,
     },
     /// A body that cannot be read; to be answered with a failure.

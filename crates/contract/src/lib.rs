@@ -47,3 +47,8 @@ pub use source::Source;
 
 /// The contract version this crate speaks, as written into every descriptor.
 pub const CONTRACT_VERSION: u32 = 1;
+
+/// Every limit of this crate that operators are told of.
+pub fn limits() -> impl Iterator<Item = &'static limit::Limit> {
+    [frame::LIMITS, line::LIMITS, action::LIMITS].into_iter().flatten()
+}

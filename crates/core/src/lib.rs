@@ -14,9 +14,16 @@ pub mod fail;
 pub mod identity;
 pub mod inbox;
 pub mod interrupt;
+pub mod memory;
+pub mod round_robin;
 pub mod seal;
 pub mod secret;
 pub mod store;
 pub mod vault;
 
 pub use error::{Error, Kind};
+
+/// Every limit of this crate that operators are told of.
+pub fn limits() -> impl Iterator<Item = &'static angelia_contract::limit::Limit> {
+    [memory::LIMITS].into_iter().flatten()
+}

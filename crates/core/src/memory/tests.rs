@@ -1,0 +1,205 @@
+//! What is counted is what is held, to the byte, and returns to zero.
+
+use super::*;
+use proptest::prelude::*;
+
+const SMALL: MemoryLimits =
+    MemoryLimits { all: 1_000, reserve: 200, tenant: 500, instance: 300, socket: 150 };
+
+#[test]
+fn nobody_takes_the_share_of_another() {
+    let memory = Memory::new(SMALL);
+    let (acme, globex) = (memory.instance("acme", InstanceId(1)), memory.instance("globex", InstanceId(2)));
+    let whole = acme.hold(300).unwrap();
+    assert!(acme.hold(1).is_none(), "an instance has its share");
+    let more = memory.instance("acme", InstanceId(3)).hold(200).unwrap();
+    assert!(memory.instance("acme", InstanceId(4)).hold(1).is_none(), "and so has a tenant");
+    let others = globex.hold(300).unwrap();
+    assert_eq!((memory.held_by("acme"), memory.held_by("globex")), (500, 300));
+    assert!(memory.instance("initech", InstanceId(5)).hold(1).is_none(), "and so have all gateways");
+    let operator = memory.operators().hold(200).expect("the reserve is theirs");
+    assert!(memory.operators().hold(1).is_none());
+    drop((whole, more, others, operator));
+    assert_eq!((memory.held_by("acme"), memory.gateways().held(), memory.operators().held()), (0, 0, 0));
+}
+
+#[test]
+fn what_grows_asks_and_what_shrinks_gives_back() {
+    let budget = ByteBudget::new(100);
+    let mut held = budget.hold(40).unwrap();
+    assert!(held.resize(100) && !held.resize(101));
+    assert_eq!((held.bytes(), budget.held()), (100, 100), "a refusal changes nothing");
+    assert!(held.resize(10));
+    assert_eq!(budget.held(), 10);
+    drop(held);
+    assert_eq!(budget.held(), 0);
+    assert!(budget.hold(usize::MAX).is_none());
+}
+
+#[test]
+fn owners_that_are_gone_are_forgotten() {
+    let memory = Memory::new(SMALL);
+    for number in 0..10_000 {
+        drop(memory.instance(&format!("tenant-{number}"), InstanceId(number)));
+    }
+    assert!(memory.tenants.0.lock().unwrap().len() < 100);
+    assert!(memory.instances.0.lock().unwrap().len() < 100);
+}
+
+/// Something that happens to what is held.
+#[derive(Clone, Debug)]
+enum Happening {
+    /// A socket is opened for an instance of a tenant.
+    Open(u8, u8),
+    /// A socket's unfinished line has so many bytes.
+    Line(u8, usize),
+    /// A socket's line becomes an action that waits, of so many bytes.
+    Queue(u8, usize),
+    /// An action is done.
+    Done(u8),
+    /// A socket breaks off.
+    Close(u8),
+    /// The process ends.
+    Crash,
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    prop_oneof![
+        (0..4u8, 0..3u8).prop_map(|(tenant, instance)| Happening::Open(tenant, instance)),
+        (any::<u8>(), 0..200usize).prop_map(|(socket, bytes)| Happening::Line(socket, bytes)),
+        (any::<u8>(), 0..200usize).prop_map(|(socket, bytes)| Happening::Queue(socket, bytes)),
+        any::<u8>().prop_map(Happening::Done),
+        any::<u8>().prop_map(Happening::Close),
+        Just(Happening::Crash),
+    ]
+}
+
+struct Socket {
+    tenant: u8,
+    instance: u8,
+    budget: Arc<ByteBudget>,
+    line: HeldBytes,
+}
+
+struct Action {
+    tenant: u8,
+    instance: u8,
+    held: HeldBytes,
+}
+
+/// The server as far as it holds memory.
+struct World {
+    memory: Memory,
+    sockets: Vec<Socket>,
+    actions: Vec<Action>,
+}
+
+impl World {
+    fn new() -> Self {
+        Self { memory: Memory::new(SMALL), sockets: Vec::new(), actions: Vec::new() }
+    }
+
+    fn happen(&mut self, happening: &Happening) {
+        let at = |index: u8, length: usize| (length > 0).then(|| usize::from(index) % length);
+        match *happening {
+            Happening::Open(tenant, instance) => {
+                let budget = self.memory.socket(&tenant.to_string(), number(tenant, instance));
+                let line = budget.hold(0).expect("nothing always fits");
+                self.sockets.push(Socket { tenant, instance, budget, line });
+            }
+            Happening::Line(index, bytes) => {
+                if let Some(at) = at(index, self.sockets.len()) {
+                    let socket = &mut self.sockets[at];
+                    let (before, fits) = (socket.line.bytes(), socket.line.resize(bytes));
+                    assert_eq!(socket.line.bytes(), if fits { bytes } else { before });
+                    assert!(fits || bytes > before, "fewer always fit");
+                }
+            }
+            Happening::Queue(index, bytes) => {
+                if let Some(at) = at(index, self.sockets.len()) {
+                    let Socket { tenant, instance, line, .. } = &mut self.sockets[at];
+                    let (tenant, instance) = (*tenant, *instance);
+                    line.resize(0);
+                    let share = self.memory.instance(&tenant.to_string(), number(tenant, instance));
+                    self.actions.extend(share.hold(bytes).map(|held| Action { tenant, instance, held }));
+                }
+            }
+            Happening::Done(index) => {
+                if let Some(at) = at(index, self.actions.len()) {
+                    self.actions.swap_remove(at);
+                }
+            }
+            Happening::Close(index) => {
+                if let Some(at) = at(index, self.sockets.len()) {
+                    self.sockets.swap_remove(at);
+                }
+            }
+            Happening::Crash => *self = Self::new(),
+        }
+    }
+
+    /// What a model without any budgets says is held by whoever matches.
+    fn held(&self, matches: impl Fn(u8, u8) -> bool) -> usize {
+        let lines = self.sockets.iter().map(|it| (it.tenant, it.instance, it.line.bytes()));
+        let actions = self.actions.iter().map(|it| (it.tenant, it.instance, it.held.bytes()));
+        lines.chain(actions).filter(|it| matches(it.0, it.1)).map(|it| it.2).sum()
+    }
+
+    fn check(&self) {
+        let all = self.held(|_, _| true);
+        assert_eq!(self.memory.gateways().held(), all);
+        assert!(all <= SMALL.all - SMALL.reserve);
+        for tenant in 0..4 {
+            let of_tenant = self.held(|it, _| it == tenant);
+            assert_eq!(self.memory.held_by(&tenant.to_string()), of_tenant);
+            assert!(of_tenant <= SMALL.tenant);
+            for instance in 0..3 {
+                let known = self.memory.instances.known(&number(tenant, instance));
+                let of_instance = self.held(|of, it| of == tenant && it == instance);
+                assert_eq!(known.map_or(0, |budget| budget.held()), of_instance);
+                assert!(of_instance <= SMALL.instance);
+            }
+        }
+        assert!(self.sockets.iter().all(|it| it.budget.held() == it.line.bytes()));
+    }
+}
+
+fn number(tenant: u8, instance: u8) -> InstanceId {
+    InstanceId(i64::from(tenant) * 10 + i64::from(instance))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn what_is_counted_is_what_is_held(happenings in prop::collection::vec(happening(), 0..80)) {
+        let mut world = World::new();
+        for happening in &happenings {
+            world.happen(happening);
+            world.check();
+        }
+        world.sockets.clear();
+        world.actions.clear();
+        world.check();
+        prop_assert_eq!(world.memory.gateways().held(), 0);
+    }
+}
+
+#[test]
+fn many_threads_lose_no_byte() {
+    let memory = Memory::new(SMALL);
+    std::thread::scope(|scope| {
+        for thread in 0..4u8 {
+            let memory = &memory;
+            scope.spawn(move || {
+                let share = memory.instance(&(thread % 2).to_string(), InstanceId(i64::from(thread)));
+                for round in 0..20_000usize {
+                    if let Some(mut held) = share.hold(round % 97) {
+                        held.resize((round * 7) % 131);
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(memory.gateways().held(), 0);
+}
