@@ -8,6 +8,7 @@ use angelia_connector::{
     AdminToken, Announcer, EgressTimings, Identity, Keyring, Notices, OidcIssuer, Options, Server,
 };
 use angelia_core::error::Result;
+use angelia_core::inbox::Quota;
 use angelia_core::secret::Secret;
 use angelia_core::store::Store;
 use angelia_engines::store::sqlite::{DATABASE, DataLock, Sqlite};
@@ -31,7 +32,8 @@ pub(crate) async fn open(
     let announcer = Arc::new(Announcer::default());
     // The key comes first: a crash in between must not leave data without one.
     let master_key = keeper::master_key(config, &lock)?;
-    let store = Sqlite::open_locked(lock, config.inbox.quota(), announcer.clone())?;
+    let quota = Quota { tenant_bytes: config.limits.tenant_disk, ..config.inbox.quota() };
+    let store = Sqlite::open_locked(lock, quota, announcer.clone())?;
     let (master_key, key_keeper) = keeper::settle(config, master_key, &store).await?;
     let store: Arc<dyn Store> = Arc::new(store);
     let token_file = data_dir.join(ADMIN_TOKEN);
@@ -50,6 +52,7 @@ pub(crate) async fn open(
         identity: identity(config),
         public_url,
         notices: notices(&config.notices),
+        limits: config.limits.connector(),
     };
     Server::new(store, &announcer, options).await
 }

@@ -16,4 +16,9 @@ mod unanswered;
 pub use egress::EgressTimings;
 pub use manage::{AdminToken, Identity, KeyKeeper, Keyring, OidcIssuer, admin};
 pub use notices::{Away, Notices};
-pub use server::{Announcer, Options, Server};
+pub use server::{Announcer, Limits, Options, Server};
+
+/// Every limit of this crate that operators are told of.
+pub fn limits() -> impl Iterator<Item = &'static angelia_contract::limit::Limit> {
+    relay::LIMITS.into_iter().flatten()
+}

@@ -16,6 +16,7 @@ use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::GatewayRecord;
 use angelia_core::inbox::{Entry, InstanceId, Seq};
+use angelia_core::memory::{Memory, MemoryLimits};
 use angelia_core::seal;
 use angelia_core::secret::Secret;
 use angelia_core::store::{Announce, Line, Store, StoredGateway};
@@ -74,6 +75,23 @@ pub struct Options {
     pub public_url: String,
     /// What the connector says of its own.
     pub notices: Notices,
+    /// How much others may make the server hold.
+    pub limits: Limits,
+}
+
+/// How much others may make the server hold.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// In memory.
+    pub memory: MemoryLimits,
+    /// Relay sockets of one gateway at a time.
+    pub sockets_per_gateway: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { memory: MemoryLimits::default(), sockets_per_gateway: relay::SOCKETS_PER_GATEWAY }
+    }
 }
 
 /// The running server.
@@ -83,6 +101,7 @@ pub struct Server {
     pub(crate) roster: Arc<Roster>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) egress: Egress,
+    pub(crate) memory: Memory,
     pub(crate) wake: Waker,
     pub(crate) options: Options,
     pub(crate) bearers: Bearers,
@@ -151,6 +170,7 @@ impl Server {
             roster: Arc::default(),
             metrics: Arc::default(),
             egress: Egress::new(&platforms, options.egress),
+            memory: Memory::new(options.limits.memory),
             wake: Waker::new(guard),
             bearers,
             refusals: RefusalLog::default(),

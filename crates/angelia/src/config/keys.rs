@@ -6,9 +6,12 @@ use super::human::{format_duration, format_size};
 use super::raw::Given;
 use super::values::{
     address, at_least_one, directory, duration, endpoint, file, inbox_bytes, log_level, loopback, only,
-    public_url, ranges, rooms,
+    public_url, ranges, rooms, size_at_least,
 };
 use super::{Config, Tls};
+
+/// Below this not even the largest frame of one gateway would fit.
+const MEMORY_FLOOR: u64 = 16 * 1024 * 1024;
 
 /// One setting.
 pub(super) struct Key {
@@ -172,6 +175,30 @@ pub(super) const KEYS: &[Key] = &[
         name: "max_bytes",
         read: |config, given| inbox_bytes(given).map(|it| config.inbox.max_bytes = it),
         show: |config| quoted(format_size(config.inbox.max_bytes)),
+    },
+    Key {
+        section: "limits",
+        name: "memory",
+        read: |config, given| size_at_least(given, MEMORY_FLOOR).map(|it| config.limits.memory = it),
+        show: |config| quoted(format_size(config.limits.memory)),
+    },
+    Key {
+        section: "limits",
+        name: "tenant_memory",
+        read: |config, given| size_at_least(given, MEMORY_FLOOR).map(|it| config.limits.tenant_memory = it),
+        show: |config| quoted(format_size(config.limits.tenant_memory)),
+    },
+    Key {
+        section: "limits",
+        name: "tenant_disk",
+        read: |config, given| size_at_least(given, MEMORY_FLOOR).map(|it| config.limits.tenant_disk = it),
+        show: |config| quoted(format_size(config.limits.tenant_disk)),
+    },
+    Key {
+        section: "limits",
+        name: "sockets_per_gateway",
+        read: |config, given| at_least_one(given).map(|it| config.limits.sockets_per_gateway = it),
+        show: |config| bare(config.limits.sockets_per_gateway),
     },
     Key {
         section: "wake",

@@ -24,7 +24,8 @@ pub use fault::{ConfigErrors, Fault, Origin, Problem};
 pub use load::environment;
 pub use secret_ref::{SecretRef, SecretRefError};
 
-use angelia_core::inbox::Quota;
+use angelia_core::inbox::{Quota, TENANT_DISK};
+use angelia_core::memory::MemoryLimits;
 use ipnet::IpNet;
 use keys::{KEYS, Shown};
 use lists::LISTS;
@@ -52,6 +53,8 @@ pub struct Config {
     pub notices: Notices,
     /// What may wait.
     pub inbox: Inbox,
+    /// How much others may make the server hold.
+    pub limits: Limits,
     /// What wake URLs may point to.
     pub wake: Wake,
     /// The built-in web chat.
@@ -183,14 +186,56 @@ pub struct Inbox {
 impl Inbox {
     /// The same, as the inbox takes it.
     pub fn quota(&self) -> Quota {
-        Quota { age: self.max_age, entries: self.max_entries, bytes: self.max_bytes }
+        Quota { age: self.max_age, entries: self.max_entries, bytes: self.max_bytes, ..Quota::default() }
     }
 }
 
 impl Default for Inbox {
     fn default() -> Self {
-        let Quota { age, entries, bytes } = Quota::default();
+        let Quota { age, entries, bytes, .. } = Quota::default();
         Self { max_age: age, max_entries: entries, max_bytes: bytes }
+    }
+}
+
+/// How much others may make the server hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Memory for all gateways together.
+    pub memory: u64,
+    /// Memory for one tenant's.
+    pub tenant_memory: u64,
+    /// Disk for one tenant.
+    pub tenant_disk: u64,
+    /// Relay sockets of one gateway at a time.
+    pub sockets_per_gateway: u64,
+}
+
+impl Limits {
+    /// The same, as the connector takes it.
+    pub fn connector(&self) -> angelia_connector::Limits {
+        let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        let defaults = MemoryLimits::default();
+        let (all, tenant) = (size(self.memory), size(self.tenant_memory));
+        let memory = MemoryLimits {
+            all,
+            reserve: defaults.reserve.min(all / 8),
+            tenant,
+            instance: defaults.instance.min(tenant),
+            socket: defaults.socket.min(tenant),
+        };
+        angelia_connector::Limits { memory, sockets_per_gateway: size(self.sockets_per_gateway) }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let defaults = angelia_connector::Limits::default();
+        Self {
+            memory: defaults.memory.all as u64,
+            tenant_memory: defaults.memory.tenant as u64,
+            tenant_disk: TENANT_DISK,
+            sockets_per_gateway: defaults.sockets_per_gateway as u64,
+        }
     }
 }
 

@@ -217,13 +217,19 @@ pub(super) fn at_least_one(given: &Given<'_>) -> Result<u64, Problem> {
 }
 
 pub(super) fn inbox_bytes(given: &Given<'_>) -> Result<u64, Problem> {
+    size(given, MIN_INBOX_BYTES, "one message can be that large")
+}
+
+/// A size that leaves room for what everybody needs.
+pub(super) fn size_at_least(given: &Given<'_>, least: u64) -> Result<u64, Problem> {
+    size(given, least, "with less, one gateway's own frames would be refused")
+}
+
+fn size(given: &Given<'_>, least: u64, why: &str) -> Result<u64, Problem> {
     let text = given.text()?;
     match parse_size(text) {
-        Some(bytes) if bytes >= MIN_INBOX_BYTES => Ok(bytes),
-        Some(_) => Err(given.bad(format!(
-            "must be at least {}: one message can be that large",
-            format_size(MIN_INBOX_BYTES)
-        ))),
+        Some(bytes) if bytes >= least => Ok(bytes),
+        Some(_) => Err(given.bad(format!("must be at least {}: {why}", format_size(least)))),
         None => {
             Err(given.bad(format!("is not a size: {text:?}; write something like \"64MiB\" or \"1GiB\"")))
         }

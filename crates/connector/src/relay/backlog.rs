@@ -29,6 +29,8 @@ pub(super) struct Backlog {
     ahead_beyond: bool,
     /// What changed while pages are being read, which may still show it as it was.
     revised: Revisions,
+    /// Bytes of the entries in `ahead` and `ready`.
+    held: usize,
 }
 
 impl Default for Backlog {
@@ -43,6 +45,7 @@ impl Default for Backlog {
             ahead_loading: false,
             ahead_beyond: false,
             revised: Revisions::default(),
+            held: 0,
         }
     }
 }
@@ -57,10 +60,7 @@ impl Backlog {
         for entry in mail.fresh.drain(..) {
             // Whoever is behind reads them from the store in their turn.
             if !self.behind && !self.loading && self.ready.len() < MAX_READY {
-                if entry.seq > self.read_to {
-                    self.read_to = entry.seq;
-                    self.ready.push_back(entry);
-                }
+                self.put_ready(entry);
             } else {
                 self.behind = true;
             }
@@ -78,6 +78,7 @@ impl Backlog {
             return;
         }
         self.ready.iter_mut().chain(&mut self.ahead).for_each(|entry| revised.apply(entry));
+        self.held = self.ready.iter().chain(&self.ahead).map(size).sum();
         if self.loading || self.ahead_loading {
             revised.drain().for_each(|entry| self.revised.put(entry));
         }
@@ -93,8 +94,15 @@ impl Backlog {
 
     /// Forgets an entry that is done or gone.
     pub(super) fn remove(&mut self, seq: Seq) {
-        self.ready.retain(|entry| entry.seq != seq);
-        self.ahead.retain(|entry| entry.seq != seq);
+        let mut held = self.held;
+        let mut stays = |entry: &Entry| {
+            let stays = entry.seq != seq;
+            held -= if stays { 0 } else { size(entry) };
+            stays
+        };
+        self.ready.retain(&mut stays);
+        self.ahead.retain(&mut stays);
+        self.held = held;
     }
 
     /// Where to read on in the store, if it is time to.
@@ -118,11 +126,32 @@ impl Backlog {
         self.freshen(&mut page);
         self.behind |= page.len() == PAGE;
         for entry in page {
-            if entry.seq > self.read_to {
-                self.read_to = entry.seq;
-                self.ready.push_back(entry);
-            }
+            self.put_ready(entry);
         }
+    }
+
+    fn put_ready(&mut self, entry: Entry) {
+        if entry.seq > self.read_to {
+            self.read_to = entry.seq;
+            self.held += size(&entry);
+            self.ready.push_back(entry);
+        }
+    }
+
+    /// Whether a page is being read, for which memory is set aside.
+    pub(super) fn is_loading(&self) -> bool {
+        self.loading || self.ahead_loading
+    }
+
+    /// Bytes of the entries in memory.
+    pub(super) fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Whether it is time to read the store.
+    pub(super) fn is_low(&self) -> bool {
+        let ready = self.behind && !self.loading && self.ready.len() < LOW;
+        ready || self.ahead_behind && !self.ahead_loading && self.ahead.len() < LOW
     }
 
     /// Whether the entries that go ahead are to be read from the store.
@@ -176,6 +205,7 @@ impl Backlog {
 
     fn put_ahead(&mut self, entry: Entry) {
         if let Err(place) = self.ahead.binary_search_by_key(&entry.seq, |known| known.seq) {
+            self.held += size(&entry);
             self.ahead.insert(place, entry);
         }
     }
@@ -186,7 +216,9 @@ impl Backlog {
     }
 
     pub(super) fn pop_ahead(&mut self) -> Option<Entry> {
-        self.ahead.pop_front()
+        let entry = self.ahead.pop_front();
+        self.held -= entry.as_ref().map_or(0, size);
+        entry
     }
 
     /// The first entry of a chat that is not `held`, and its place.
@@ -195,8 +227,17 @@ impl Backlog {
     }
 
     pub(super) fn take_at(&mut self, place: usize) -> Option<Entry> {
-        self.ready.remove(place)
+        let entry = self.ready.remove(place);
+        self.held -= entry.as_ref().map_or(0, size);
+        entry
     }
+}
+
+/// What an entry takes in memory, nearly.
+pub(super) fn size(entry: &Entry) -> usize {
+    /// Its fixed parts.
+    const FIXED: usize = 128;
+    FIXED + entry.body.len() + entry.session_key.len() + entry.chat_id.len()
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Lines on their way into WebSocket messages.
 
+use super::websocket::{Message, WebSocket};
 use angelia_contract::line::{MAX_COALESCED_MESSAGE, MAX_CONNECTOR_MESSAGE, split_message};
-use axum::extract::ws::Message;
-use futures_util::Sink;
+use bytes::Bytes;
 use std::collections::VecDeque;
-use std::pin::Pin;
+use std::io;
 use std::task::{Context, Poll, ready};
 
 /// Bytes that may wait for a peer that does not read; answers only pile up
@@ -19,6 +19,8 @@ pub(super) struct Outgoing {
     /// Bytes in `messages`.
     waiting: usize,
     unflushed: bool,
+    /// The newest ping to be answered; the protocol asks for no more.
+    ping: Option<Bytes>,
     /// A close frame is in line: nothing may follow it.
     closed: bool,
 }
@@ -32,7 +34,7 @@ impl Outgoing {
 
     /// Whether so much waits for a peer that does not read that it should not be heard either.
     pub(super) fn is_backed_up(&self) -> bool {
-        self.lines.len() + self.waiting > MAX_WAITING
+        self.waiting() > MAX_WAITING
     }
 
     /// Adds a line; one that would make the message too large starts the next.
@@ -55,30 +57,48 @@ impl Outgoing {
             return;
         }
         self.seal();
-        self.closed = matches!(message, Message::Close(_));
+        self.closed = message.is_last();
         self.messages.push_back(message);
+    }
+
+    /// Answers a ping with the next write.
+    pub(super) fn pong(&mut self, payload: Bytes) {
+        self.ping = Some(payload);
+    }
+
+    /// Bytes that wait to be written.
+    pub(super) fn waiting(&self) -> usize {
+        self.lines.len() + self.waiting
     }
 
     /// Whether there is anything to write.
     pub(super) fn is_pending(&self) -> bool {
-        self.unflushed || !self.messages.is_empty() || !self.lines.is_empty()
+        self.unflushed || self.ping.is_some() || !self.messages.is_empty() || !self.lines.is_empty()
     }
 
     /// Writes what there is. Safe to drop and call again.
-    pub(super) fn poll_write<S>(&mut self, sink: &mut S, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>>
-    where
-        S: Sink<Message> + Unpin,
-    {
+    pub(super) fn poll_write(
+        &mut self,
+        socket: &mut WebSocket,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
         self.seal();
-        while !self.messages.is_empty() {
-            ready!(Pin::new(&mut *sink).poll_ready(cx))?;
-            if let Some(message) = self.messages.pop_front() {
-                self.waiting = self.waiting.saturating_sub(size(&message));
-                self.unflushed = true;
-                Pin::new(&mut *sink).start_send(message)?;
-            }
+        if let Some(payload) = self.ping.take()
+            && !self.closed
+        {
+            self.messages.push_front(Message::Pong(payload));
         }
-        ready!(Pin::new(sink).poll_flush(cx))?;
+        while !self.messages.is_empty() {
+            while socket.takes_more()
+                && let Some(message) = self.messages.pop_front()
+            {
+                self.waiting = self.waiting.saturating_sub(message.size());
+                self.unflushed = true;
+                socket.write(message);
+            }
+            ready!(socket.poll_flush(cx))?;
+        }
+        ready!(socket.poll_flush(cx))?;
         self.unflushed = false;
         Poll::Ready(Ok(()))
     }
@@ -94,21 +114,13 @@ impl Outgoing {
             return;
         }
         for piece in split_message(&lines, MAX_CONNECTOR_MESSAGE) {
-            self.queue(Message::Text(piece.into()));
+            self.queue(Message::Text(Bytes::copy_from_slice(piece.as_bytes())));
         }
     }
 
     fn queue(&mut self, message: Message) {
-        self.waiting += size(&message);
+        self.waiting += message.size();
         self.messages.push_back(message);
-    }
-}
-
-fn size(message: &Message) -> usize {
-    match message {
-        Message::Text(text) => text.len(),
-        // Pings and closes are a few bytes.
-        _ => 0,
     }
 }
 
@@ -118,7 +130,11 @@ mod tests {
 
     fn texts(outgoing: &mut Outgoing) -> Vec<String> {
         outgoing.seal();
-        outgoing.messages.drain(..).map(|m| m.into_text().unwrap().to_string()).collect()
+        let text = |message| match message {
+            Message::Text(text) => String::from_utf8(text.to_vec()).unwrap(),
+            other => panic!("{other:?}"),
+        };
+        outgoing.messages.drain(..).map(text).collect()
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub(crate) struct Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.registry.sockets().1.remove(&self.number);
+        self.registry.leave(self.number);
     }
 }
 
@@ -89,8 +89,17 @@ struct Slot {
 #[derive(Default)]
 pub(crate) struct Registry {
     slots: Mutex<HashMap<InstanceId, Slot>>,
-    /// The last number given, and the mailbox of every open socket.
-    sockets: Mutex<(u64, HashMap<u64, Sitting>)>,
+    sockets: Mutex<Sockets>,
+}
+
+/// Every open socket, by number.
+#[derive(Default)]
+struct Sockets {
+    /// The last number given.
+    last: u64,
+    open: HashMap<u64, Sitting>,
+    /// How many each gateway has, by tenant and id.
+    of_gateway: HashMap<(String, String), usize>,
 }
 
 /// An open socket, and whose it is.
@@ -120,18 +129,41 @@ impl Registry {
         (now < until).then(|| until.since(now))
     }
 
-    /// Takes note of an open socket.
-    pub(crate) fn enter(self: &Arc<Self>, record: Arc<GatewayRecord>, mailbox: Arc<Mailbox>) -> Seat {
+    /// Takes note of an open socket, unless its gateway has as many as it may.
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        record: Arc<GatewayRecord>,
+        mailbox: Arc<Mailbox>,
+        most: usize,
+    ) -> Option<Seat> {
+        let gateway = (record.tenant.clone(), record.gateway_id.clone());
         let mut sockets = self.sockets();
-        sockets.0 += 1;
-        let number = sockets.0;
-        sockets.1.insert(number, Sitting { record, mailbox });
-        Seat { registry: self.clone(), number }
+        let of_gateway = sockets.of_gateway.entry(gateway).or_default();
+        if *of_gateway >= most {
+            return None;
+        }
+        *of_gateway += 1;
+        sockets.last += 1;
+        let number = sockets.last;
+        sockets.open.insert(number, Sitting { record, mailbox });
+        Some(Seat { registry: self.clone(), number })
+    }
+
+    fn leave(&self, number: u64) {
+        let mut sockets = self.sockets();
+        let Some(Sitting { record, .. }) = sockets.open.remove(&number) else { return };
+        let gateway = (record.tenant.clone(), record.gateway_id.clone());
+        if let Some(of_gateway) = sockets.of_gateway.get_mut(&gateway) {
+            *of_gateway -= 1;
+            if *of_gateway == 0 {
+                sockets.of_gateway.remove(&gateway);
+            }
+        }
     }
 
     /// How many sockets are open.
     pub(crate) fn open(&self) -> usize {
-        self.sockets().1.len()
+        self.sockets().open.len()
     }
 
     /// Makes `mailbox` the live socket; answers the end of the one it replaces.
@@ -214,19 +246,19 @@ impl Registry {
 
     /// Ends every socket of one gateway, whether it said hello or not.
     pub(crate) fn end(&self, record: &GatewayRecord, why: Ending) {
-        for sitting in self.sockets().1.values().filter(|sitting| sitting.record.is_same_gateway(record)) {
+        for sitting in self.sockets().open.values().filter(|sitting| sitting.record.is_same_gateway(record)) {
             sitting.mailbox.end(why);
         }
     }
 
     /// Asks every socket to end.
     pub(crate) fn shut_down(&self) {
-        for sitting in self.sockets().1.values() {
+        for sitting in self.sockets().open.values() {
             sitting.mailbox.end(Ending::Shutdown);
         }
     }
 
-    fn sockets(&self) -> MutexGuard<'_, (u64, HashMap<u64, Sitting>)> {
+    fn sockets(&self) -> MutexGuard<'_, Sockets> {
         self.sockets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -291,10 +323,22 @@ mod tests {
     fn every_open_socket_is_told_to_stop() {
         let registry = Arc::new(Registry::default());
         let mailbox = Arc::new(Mailbox::default());
-        let seat = registry.enter(record("gw"), mailbox.clone());
+        let seat = registry.enter(record("gw"), mailbox.clone(), 4).unwrap();
         registry.shut_down();
         assert_eq!(mailbox.take().ending, Some(Ending::Shutdown));
         drop(seat);
         assert_eq!(registry.open(), 0);
+    }
+
+    #[test]
+    fn a_gateway_has_so_many_sockets_and_gets_them_back() {
+        let registry = Arc::new(Registry::default());
+        let enter = |id: &str| registry.enter(record(id), Arc::default(), 2);
+        let seats = [enter("gw").unwrap(), enter("gw").unwrap()];
+        assert!(enter("gw").is_none());
+        assert!(enter("other").is_some(), "another gateway");
+        drop(seats);
+        assert!(enter("gw").is_some());
+        assert!(registry.sockets().of_gateway.is_empty(), "nothing is kept of who left");
     }
 }

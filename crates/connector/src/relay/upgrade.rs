@@ -4,32 +4,32 @@
 //! everything that refuses is an HTTP status, which every gateway retries, and
 //! only a real revocation is let in to be told (docs/decisions/0001).
 
+use super::mailbox::Mailbox;
 use super::session::{PeerProfile, Session};
+use super::websocket::{self, Message, Upgrade, WebSocket};
 use crate::server::Server;
 use crate::telemetry::Counter;
-use angelia_contract::line::MAX_GATEWAY_MESSAGE;
 use angelia_contract::{close, token};
 use angelia_core::audit::Actor;
 use angelia_core::clock;
 use angelia_core::error::{Error, Kind};
-use angelia_core::identity::{GatewayRecord, Upgrade, judge_upgrade};
+use angelia_core::identity::{self, GatewayRecord, judge_upgrade};
 use axum::Json;
-use axum::extract::State;
-use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::ws::{CloseFrame, Message, WebSocketUpgrade};
+use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, RETRY_AFTER, USER_AGENT};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Sockets at the same time; more would take the memory of those that are here.
-const MAX_SOCKETS: usize = 50_000;
-/// The default of 128 KiB a socket would be most of what an idle one costs.
-const READ_BUFFER: usize = 3 * 1024;
-/// One message is written at a time; this must hold the largest.
-const MAX_WRITE_BUFFER: usize = 2 * 1024 * 1024;
+angelia_contract::limits! {
+    /// More would take the memory of those that are here. Further ones are told to come back.
+    const MAX_SOCKETS: usize = 50_000, count "relay sockets at the same time";
+    /// One that serves, one that replaces it, and what a dying network leaves behind. Further ones are told to come back. Set by `limits.sockets_per_gateway`.
+    pub const SOCKETS_PER_GATEWAY: usize = 4, count "relay sockets of one gateway";
+}
 /// A revoked gateway that dials again and again is slowed down by this much a dial.
 const REVOKED_HOLD: Duration = Duration::from_secs(3);
 /// The Rust half of the contract, which acts on interrupts.
@@ -38,42 +38,33 @@ const RUST_HALF: &str = "angelia-gateway/";
 const PUBLISHED: (&str, &str) = ("Python/3.", " websockets/");
 
 /// Handles the upgrade.
-pub(crate) async fn upgrade(
-    State(server): State<Arc<Server>>,
-    headers: HeaderMap,
-    socket: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
-) -> Response {
-    let socket = match socket {
+pub(crate) async fn upgrade(State(server): State<Arc<Server>>, mut request: Request) -> Response {
+    let socket = match websocket::accept(&mut request) {
         Ok(socket) => socket,
-        Err(rejection) => return rejection.into_response(),
+        Err(refusal) => return refusal,
     };
+    let headers = request.headers();
     if server.is_stopping() {
         return unavailable("the connector is restarting", 1);
     }
     if server.registry.open() >= MAX_SOCKETS {
         return unavailable("too many gateways are connected", 30);
     }
-    let socket = socket
-        .read_buffer_size(READ_BUFFER)
-        .write_buffer_size(0)
-        .max_write_buffer_size(MAX_WRITE_BUFFER)
-        .max_message_size(MAX_GATEWAY_MESSAGE)
-        .max_frame_size(MAX_GATEWAY_MESSAGE);
-    match identify(&server, &headers) {
-        Identity::Gateway(record) => admit(server, record, &headers, socket),
+    match identify(&server, headers) {
+        Identity::Gateway(record) => admit(server, record, headers, socket),
         Identity::Revoked(record) => {
             server.metrics.count(Counter::UpgradesRevoked);
             let error = Error::new(Kind::Forbidden, "revoked");
             let actor = Actor::gateway(&record.tenant, &record.gateway_id);
             server.refused(&actor, "gateway.dial", &record.tenant, &record.gateway_id, &error).await;
-            socket.on_upgrade(turn_away)
+            socket.serve(turn_away)
         }
         Identity::Unknown => {
             server.metrics.count(Counter::UpgradesRefused);
             let error = "unknown gateway id, wrong secret or expired token; \
                          check GATEWAY_RELAY_ID, GATEWAY_RELAY_SECRET and the clock";
             let error = Error::new(Kind::Unauthorized, error);
-            server.refused(&Actor::stranger(), "gateway.dial", "", &claimed(&headers), &error).await;
+            server.refused(&Actor::stranger(), "gateway.dial", "", &claimed(headers), &error).await;
             (StatusCode::UNAUTHORIZED, Json(json!({ "error": error.to_string() }))).into_response()
         }
     }
@@ -106,18 +97,13 @@ pub(crate) fn identify(server: &Server, headers: &HeaderMap) -> Identity {
     };
     let records = server.roster.gateways(token.gateway_id());
     match judge_upgrade(&records, &token, clock::wall()) {
-        Upgrade::Admit(index) => Identity::Gateway(records[index].clone()),
-        Upgrade::Revoked(index) => Identity::Revoked(records[index].clone()),
-        Upgrade::Refuse => Identity::Unknown,
+        identity::Upgrade::Admit(index) => Identity::Gateway(records[index].clone()),
+        identity::Upgrade::Revoked(index) => Identity::Revoked(records[index].clone()),
+        identity::Upgrade::Refuse => Identity::Unknown,
     }
 }
 
-fn admit(
-    server: Arc<Server>,
-    record: Arc<GatewayRecord>,
-    headers: &HeaderMap,
-    socket: WebSocketUpgrade,
-) -> Response {
+fn admit(server: Arc<Server>, record: Arc<GatewayRecord>, headers: &HeaderMap, socket: Upgrade) -> Response {
     if let Some(left) = server.registry.barred(record.instance, clock::mono()) {
         server.metrics.count(Counter::UpgradesBarred);
         return unavailable("two processes are using this gateway id", left.as_secs().max(1));
@@ -125,13 +111,19 @@ fn admit(
     if !server.store.healthy() {
         return unavailable("the store cannot commit at the moment", 5);
     }
+    let mailbox = Arc::<Mailbox>::default();
+    let most = server.options.limits.sockets_per_gateway;
+    let Some(seat) = server.registry.enter(record.clone(), mailbox.clone(), most) else {
+        server.metrics.count(Counter::UpgradesCrowded);
+        return unavailable("this gateway has too many connections already; close some of them", 5);
+    };
     server.metrics.count(Counter::Upgrades);
     let agent = headers.get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let rust_half = agent.starts_with(RUST_HALF);
     let loses_forwards = is_published(agent);
     let profile = PeerProfile { interrupts: rust_half, parks: !rust_half, loses_forwards };
-    let session = Session::new(server, record, profile);
-    socket.on_upgrade(move |socket| session.run(socket))
+    let session = Session::new(server, record, profile, mailbox, seat);
+    socket.serve(move |socket| session.run(socket))
 }
 
 /// Whether this is how published gateways dial: `Python/3.11 websockets/15.0.1`.
@@ -141,10 +133,10 @@ fn is_published(agent: &str) -> bool {
     version.is_some_and(|(minor, _)| minor.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-async fn turn_away(mut socket: axum::extract::ws::WebSocket) {
+async fn turn_away(mut socket: WebSocket) {
     tokio::time::sleep(REVOKED_HOLD).await;
-    let frame = CloseFrame { code: close::UNAUTHORIZED, reason: close::REASON_UNAUTHORIZED.into() };
-    let _ = socket.send(Message::Close(Some(frame))).await;
+    socket.write(Message::Close(close::UNAUTHORIZED, close::REASON_UNAUTHORIZED));
+    let _ = tokio::time::timeout(REVOKED_HOLD, poll_fn(|cx| socket.poll_flush(cx))).await;
 }
 
 fn unavailable(why: &str, seconds: u64) -> Response {

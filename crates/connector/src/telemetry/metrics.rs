@@ -22,6 +22,7 @@ counters! {
     UpgradesRefused = "angelia_relay_upgrades_refused_total", "Upgrades refused with 401.";
     UpgradesRevoked = "angelia_relay_upgrades_revoked_total", "Upgrades of revoked gateways, closed with 4401.";
     UpgradesBarred = "angelia_relay_upgrades_barred_total", "Upgrades refused with 503 because two processes use one id.";
+    UpgradesCrowded = "angelia_relay_upgrades_crowded_total", "Upgrades refused with 503 because their gateway has too many sockets.";
     AccessRefused = "angelia_access_refused_total", "Requests refused for want of a proof or a right.";
     Takeovers = "angelia_relay_takeovers_total", "Sockets replaced by a newer one of the same instance.";
     Pushed = "angelia_relay_pushed_total", "Inbox entries written to a socket.";
@@ -29,6 +30,7 @@ counters! {
     DeadLetters = "angelia_inbox_dead_letters_total", "Entries taken out after three sockets ended on them.";
     Outbound = "angelia_relay_outbound_total", "Actions asked for by gateways.";
     OutboundDeclined = "angelia_relay_outbound_declined_total", "Actions whose target the sender may not write to.";
+    OutboundOverBudget = "angelia_relay_outbound_over_budget_total", "Actions refused because too much of their sender waits, in memory or on disk.";
     OutboundAmbiguous = "angelia_relay_outbound_ambiguous_total", "Actions of which it is not known whether the platform has them.";
     OutboundExpired = "angelia_relay_outbound_expired_total", "Actions that could not be sent in the time they are kept for.";
     OutboundSuperseded = "angelia_relay_outbound_superseded_total", "Edits that a newer edit of the same message overtook.";
@@ -39,7 +41,10 @@ counters! {
     FramesTooEarly = "angelia_relay_frames_too_early_total", "Frames before a hello, ignored.";
     KeysUnknown = "angelia_relay_keys_unknown_total", "Keys of gateway frames that we do not know, ignored.";
     FramesMalformed = "angelia_relay_frames_malformed_total", "Lines that are no frame, ignored.";
-    LinesTooLong = "angelia_relay_lines_too_long_total", "Lines over the size limit, ignored.";
+    FramesTooLarge = "angelia_relay_frames_too_large_total", "Frames with a field over its limit, ignored.";
+    LinesTooLong = "angelia_relay_lines_too_long_total", "Lines over the size limit, refused.";
+    LinesOverBudget = "angelia_relay_lines_over_budget_total", "Lines refused because their sender made the server hold too much.";
+    LinesUnfinished = "angelia_relay_lines_unfinished_total", "Sockets ended because a line did not end in time.";
     AcksUnknown = "angelia_relay_acks_unknown_total", "Acknowledgements of entries that were not in flight on that socket.";
     Wakes = "angelia_wake_pokes_total", "Wake URLs poked.";
     WakesRefused = "angelia_wake_refused_total", "Wake URLs that the guard did not let through.";

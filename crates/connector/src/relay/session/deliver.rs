@@ -1,7 +1,8 @@
 //! Entries out, settlements in: what the window permits is pushed, what
 //! settled is committed.
 
-use super::super::backlog::PAGE;
+use super::super::backlog::{PAGE, size};
+use super::super::mailbox::Mail;
 use super::render::Form;
 use super::{Done, RETRY, Session};
 use crate::telemetry::Counter;
@@ -11,6 +12,8 @@ use angelia_core::inbox::{AckHabit, Entry, FrameKind, Permit, Seq, Settled, Sett
 use angelia_core::store::Settlement;
 use angelia_platforms::webchat;
 
+/// Memory that is asked for before a page is read.
+pub(super) const PAGE_BYTES: usize = 256 * 1024;
 /// Entries remembered as done on this socket: a few times what is read at once.
 const REMEMBERED: usize = 4 * PAGE;
 
@@ -25,6 +28,35 @@ struct Next {
 impl Session {
     /// Pushes entries while the window, the socket and the gateway allow it.
     pub(super) fn drain(&mut self, now: Mono) {
+        if self.backlog.is_low() && self.has_room_for_page(now) {
+            self.load_pages();
+        }
+        self.push_ready(now);
+    }
+
+    /// Whether there is memory for what is about to be read; asked again a little later if not.
+    fn has_room_for_page(&mut self, now: Mono) -> bool {
+        if self.page_again.is_some_and(|again| now < again) {
+            return false;
+        }
+        let fits = self.held.resize(self.held.bytes() + PAGE_BYTES);
+        self.page_again = (!fits).then(|| now + RETRY);
+        fits
+    }
+
+    /// Keeps what the mailbox brought, as far as there is memory for it: the rest is in the store.
+    pub(super) fn keep_mail(&mut self, mail: &mut Mail) {
+        let bytes: usize = mail.fresh.iter().chain(&mail.ahead).map(size).sum();
+        if bytes > 0 && !self.held.resize(self.held.bytes() + bytes) {
+            mail.missed |= !mail.fresh.is_empty();
+            mail.missed_ahead |= !mail.ahead.is_empty();
+            mail.fresh.clear();
+            mail.ahead.clear();
+        }
+        self.backlog.take(mail);
+    }
+
+    fn load_pages(&mut self) {
         if let Some(after) = self.backlog.wants_page() {
             let (store, instance) = (self.server.store.clone(), self.record.instance);
             self.jobs.push(Box::pin(async move {
@@ -34,6 +66,9 @@ impl Session {
         if self.backlog.wants_ahead() {
             self.load_ahead();
         }
+    }
+
+    fn push_ready(&mut self, now: Mono) {
         while self.outgoing.has_room() && self.backlog.knows_ahead() {
             let Some(next) = self.next_entry() else { break };
             // An interrupt is no message: it overtakes the window as well.

@@ -3,18 +3,22 @@
 use super::super::handshake::descriptor_for;
 use super::super::mailbox::Ending;
 use super::super::pending::result_line;
+use super::super::websocket::{Broken, FrameReader, Piece};
+use super::deliver::PAGE_BYTES;
 use super::{Done, Phase, SETTLING_IN, Session};
 use crate::telemetry::Counter;
 use angelia_contract::action::{Action, ActionResult};
-use angelia_contract::frame::{ConnectorFrame, GatewayFrame, Hello, Outbound};
+use angelia_contract::frame::{ConnectorFrame, FrameError, GatewayFrame, Glimpse, Hello, Outbound, glimpse};
+use angelia_contract::line::{LineError, MAX_GATEWAY_LINE};
 use angelia_core::clock::{self, Mono};
 use angelia_core::fail;
 use angelia_core::inbox::Seq;
 use angelia_core::store::Settlement;
-use axum::extract::ws::Message;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use std::time::Duration;
 
+/// What an action holds besides its texts, which are there twice while they are written down.
+const ACTION_OVERHEAD: usize = 1_024;
 /// How long going idle waits for acknowledgements in flight.
 const IDLE_PATIENCE: Duration = Duration::from_millis(1_500);
 /// How long a new socket waits for the one it replaces, commits included.
@@ -30,74 +34,146 @@ const MAX_INTERRUPTS: usize = 8;
 /// Each keeps its place a little longer than it takes: looking up costs the store.
 const INTERRUPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// A message whose lines are not all taken yet.
-#[derive(Debug)]
+/// What arrived and was not taken yet: at most what was read at once.
+#[derive(Default)]
 pub(super) struct Unheard {
-    bytes: Bytes,
-    at: usize,
+    frames: FrameReader,
+    /// As it came.
+    arrived: BytesMut,
+    /// Payload of the frame at hand.
+    payload: Bytes,
 }
 
 impl Unheard {
-    /// The next stretch, up to and with its newline.
-    fn next(&mut self) -> Option<Bytes> {
-        let rest = &self.bytes[self.at..];
-        if rest.is_empty() {
-            return None;
+    pub(super) fn is_empty(&self) -> bool {
+        self.arrived.is_empty() && self.payload.is_empty()
+    }
+
+    fn held(&self) -> usize {
+        self.arrived.len() + self.payload.len()
+    }
+
+    /// The next stretch of payload, up to and with its newline, or what else is in between.
+    fn next(&mut self) -> Result<Option<Piece>, Broken> {
+        if self.payload.is_empty() {
+            match self.frames.next(&mut self.arrived)? {
+                Some(Piece::Data(payload)) => self.payload = payload,
+                other => return Ok(other),
+            }
         }
-        let length = rest.iter().position(|byte| *byte == b'\n').map_or(rest.len(), |newline| newline + 1);
-        let stretch = self.bytes.slice(self.at..self.at + length);
-        self.at += length;
-        Some(stretch)
+        let newline = self.payload.iter().position(|byte| *byte == b'\n');
+        let length = newline.map_or(self.payload.len(), |newline| newline + 1);
+        Ok(Some(Piece::Data(self.payload.split_to(length))))
     }
 }
 
 impl Session {
-    /// Takes one WebSocket message.
-    pub(super) fn heard(&mut self, message: Message) {
+    /// Takes what arrived.
+    pub(super) fn heard(&mut self, arrived: BytesMut) {
         let now = clock::mono();
         self.heard_at = now;
         self.spoke_after_close |= self.ending.is_some();
-        match message {
-            Message::Text(_) | Message::Binary(_) => {
-                self.unheard = Some(Unheard { bytes: message.into_data(), at: 0 });
-                self.hear_more(now);
-            }
-            Message::Pong(payload) => {
-                if let Ok(number) = <[u8; 8]>::try_from(payload.as_ref()) {
-                    self.window.pong(u64::from_be_bytes(number), now);
-                }
-            }
-            Message::Ping(_) => {}
-            Message::Close(_) => {
-                self.peer_closed = true;
-                self.phase = Phase::Over;
-            }
-        }
+        self.rate.took(arrived.len(), now);
+        self.unheard.arrived = arrived;
+        self.hear_more(now);
     }
 
     /// Whether the peer may ask for more: not while too much waits for an
-    /// answer, or to be read by it.
-    pub(super) fn may_hear(&self) -> bool {
-        !self.pending.is_full() && !self.outgoing.is_backed_up()
+    /// answer, or to be read by it, and not faster than its share.
+    pub(super) fn may_hear(&self, now: Mono) -> bool {
+        !self.pending.is_full() && !self.outgoing.is_backed_up() && self.rate.ready_at(now).is_none()
     }
 
-    /// Takes some lines of the message at hand. It can hold a hundred thousand
-    /// of them: other sockets get their turn in between.
+    /// Takes some lines of what arrived. It can hold a thousand of them: other
+    /// sockets get their turn in between.
     pub(super) fn hear_more(&mut self, now: Mono) {
-        let Some(mut unheard) = self.unheard.take() else { return };
         for _ in 0..FRAMES_PER_TURN {
-            if !self.may_hear() {
+            if self.pending.is_full() || self.outgoing.is_backed_up() {
                 break;
             }
-            let Some(stretch) = unheard.next() else { return };
-            for line in self.lines.push(&stretch) {
-                match line {
-                    Ok(line) => self.line(&line, now),
-                    Err(_) => self.server.metrics.count(Counter::LinesTooLong),
+            match self.unheard.next() {
+                Ok(Some(Piece::Data(stretch))) => self.stretch(&stretch, now),
+                Ok(Some(Piece::Ping(payload))) => self.outgoing.pong(payload),
+                Ok(Some(Piece::Pong(payload))) => {
+                    if let Ok(number) = <[u8; 8]>::try_from(payload.as_ref()) {
+                        self.window.pong(u64::from_be_bytes(number), now);
+                    }
+                }
+                Ok(Some(Piece::Close)) => {
+                    self.peer_closed = true;
+                    self.phase = Phase::Over;
+                    return;
+                }
+                Ok(None) => break,
+                // It does not speak the protocol: nothing more can be understood.
+                Err(Broken) => {
+                    self.phase = Phase::Over;
+                    return;
                 }
             }
         }
-        self.unheard = Some(unheard);
+        self.note_unfinished(now);
+        if !self.count_held() {
+            self.give_up_line();
+        }
+    }
+
+    fn stretch(&mut self, stretch: &[u8], now: Mono) {
+        for line in self.lines.push(stretch) {
+            // The next one has its own time.
+            self.line_began = None;
+            match line {
+                Ok(line) => self.line(&line, now),
+                Err(LineError::TooLong { begins, .. }) => {
+                    self.server.metrics.count(Counter::LinesTooLong);
+                    self.refuse_line(&begins, now);
+                }
+                Err(_) => self.server.metrics.count(Counter::LinesTooLong),
+            }
+        }
+    }
+
+    /// A line that hangs keeps memory: it has so long to end.
+    fn note_unfinished(&mut self, now: Mono) {
+        let unfinished = self.lines.is_unfinished() || self.unheard.frames.is_unfinished();
+        self.line_began = if unfinished { self.line_began.or(Some(now)) } else { None };
+    }
+
+    /// Counts what this socket makes the server hold; `false` if that is too much.
+    pub(super) fn count_held(&mut self) -> bool {
+        let page = if self.backlog.is_loading() { PAGE_BYTES } else { 0 };
+        let own = self.lines.held() + self.unheard.held() + self.outgoing.waiting();
+        self.held.resize(own + self.backlog.held() + page)
+    }
+
+    /// Frees what the unfinished line holds: there is no memory left for it.
+    fn give_up_line(&mut self) {
+        self.server.metrics.count(Counter::LinesOverBudget);
+        if let Some(begins) = self.lines.give_up() {
+            self.refuse_line(&begins, clock::mono());
+        }
+        self.count_held();
+    }
+
+    /// Tells whoever waits for an answer to a line that cannot be taken. A hello
+    /// is answered as far as it goes: silence would hang the gateway.
+    fn refuse_line(&mut self, begins: &[u8], now: Mono) {
+        let greeting = !self.handshake.begun();
+        let Glimpse { kind, request_id, platform, bot_id } = glimpse(begins).unwrap_or_default();
+        match (kind.as_str(), request_id) {
+            // Before a hello nothing else is due: what cannot be made out is taken for one.
+            ("hello", _) | ("", _) if greeting || kind == "hello" => {
+                let platform = platform.unwrap_or_else(|| "relay".to_owned());
+                let (bot_id, command_manifest) = (bot_id.unwrap_or_default(), Some(Vec::new()));
+                self.hello(&Hello { platform, bot_id, command_manifest }, now);
+            }
+            ("outbound", Some(id)) if self.handshake.begun() => {
+                let why =
+                    format!("the frame is larger than {MAX_GATEWAY_LINE} bytes, or too much waits already");
+                self.outgoing.line(&result_line(id, ActionResult::failed(why)));
+            }
+            _ => {}
+        }
     }
 
     fn line(&mut self, line: &[u8], now: Mono) {
@@ -106,6 +182,7 @@ impl Session {
                 self.server.metrics.add(Counter::KeysUnknown, unknown_keys as u64);
                 self.frame(frame, now);
             }
+            Err(FrameError::TooLarge { .. }) => self.server.metrics.count(Counter::FramesTooLarge),
             Err(_) => self.server.metrics.count(Counter::FramesMalformed),
         }
     }
@@ -124,6 +201,7 @@ impl Session {
     }
 
     fn hello(&mut self, hello: &Hello, now: Mono) {
+        self.lines.set_max(MAX_GATEWAY_LINE);
         // Only gateways since 0.19.1 send a manifest; those act on interrupts and read forwards.
         self.profile.interrupts |= hello.command_manifest.is_some();
         self.profile.loses_forwards &= hello.command_manifest.is_none();
@@ -182,9 +260,18 @@ impl Session {
             self.outgoing.line(&result_line(outbound.request_id, result));
             return;
         }
+        let size = 2 * outbound.action.size() + ACTION_OVERHEAD;
+        let Some(held) = self.server.memory.instance(&self.record.tenant, self.record.instance).hold(size)
+        else {
+            self.server.metrics.count(Counter::OutboundOverBudget);
+            let result =
+                ActionResult::network("too much of this agent waits to be sent; nothing was sent, try again");
+            self.outgoing.line(&result_line(outbound.request_id, result));
+            return;
+        };
         let final_in = final_in(&outbound.action);
         let ticket = self.pending.open(outbound.request_id.clone(), final_in, now);
-        crate::egress::submit(&self.server, &self.record, &self.mailbox, ticket, outbound);
+        crate::egress::submit(&self.server, &self.record, &self.mailbox, ticket, outbound, held);
     }
 
     fn goes_idle(&mut self, now: Mono) {

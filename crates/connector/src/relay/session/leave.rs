@@ -1,6 +1,7 @@
 //! Going idle, being replaced, ending: nothing is left behind.
 
 use super::super::mailbox::Ending;
+use super::super::websocket::Message;
 use super::deliver::wall_time;
 use super::{Done, Phase, Session};
 use crate::telemetry::Counter;
@@ -10,7 +11,6 @@ use angelia_core::clock::{self, Mono};
 use angelia_core::error::Result;
 use angelia_core::inbox::Window;
 use angelia_core::store::Returned;
-use axum::extract::ws::{CloseFrame, Message};
 use futures_util::StreamExt;
 use std::time::Duration;
 
@@ -85,8 +85,7 @@ impl Session {
             Some(Ending::Replaced) => (close::GOING_AWAY, close::REASON_REPLACED),
             Some(Ending::Shutdown) | None => (close::GOING_AWAY, close::REASON_RESTART),
         };
-        let frame = CloseFrame { code, reason: reason.into() };
-        self.outgoing.message(Message::Close(Some(frame)));
+        self.outgoing.message(Message::Close(code, reason));
     }
 
     /// Leaves nothing behind: what settled is committed, the rest returns to

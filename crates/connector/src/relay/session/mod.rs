@@ -14,28 +14,36 @@ use super::handshake::Handshake;
 use super::mailbox::{Ending, Mailbox};
 use super::outgoing::Outgoing;
 use super::pending::Pending;
-use super::registry::Claim;
+use super::registry::{Claim, Seat};
+use super::websocket::{Message, WebSocket};
 use crate::server::Server;
 use crate::telemetry::Counter;
-use angelia_contract::line::{LineBuffer, MAX_GATEWAY_MESSAGE};
+use angelia_contract::frame::MAX_HELLO;
+use angelia_contract::line::LineBuffer;
 use angelia_core::clock::{self, Mono};
 use angelia_core::error::Result;
 use angelia_core::fail;
 use angelia_core::identity::GatewayRecord;
 use angelia_core::inbox::{AckHabit, Entry, Seq, Window};
+use angelia_core::memory::{ByteRate, HeldBytes};
 use angelia_core::store::Settlement;
-use axum::extract::ws::{Message, WebSocket};
+use bytes::BytesMut;
+use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use futures_util::{SinkExt, StreamExt};
 use hear::Unheard;
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// A socket that says no hello within this time is not a gateway.
-const HELLO_WITHIN: Duration = Duration::from_secs(30);
+angelia_contract::limits! {
+    /// Whoever does not say hello in this time is not a gateway; the connection ends.
+    const HELLO_WITHIN: Duration = Duration::from_secs(15), time "from a relay socket's opening to its hello";
+    /// The largest line in this time is a slow telephone line. A peer that lets one hang keeps memory from others; the connection ends.
+    const LINE_WITHIN: Duration = Duration::from_secs(30), time "from the first byte of a line to its last";
+}
 /// How often an otherwise quiet socket is pinged.
 const PING_EVERY: Duration = Duration::from_secs(30);
 /// Gateways may read nothing for 30–40 s and still be well.
@@ -97,6 +105,37 @@ enum Done {
     Noted,
 }
 
+/// What happened on the wire.
+enum Moved {
+    /// Everything was written, or it failed.
+    Out(bool),
+    /// Something arrived.
+    In(BytesMut),
+    /// Nothing more comes.
+    End,
+}
+
+/// Writes and reads what can be written and read now.
+fn poll_wire(
+    socket: &mut WebSocket,
+    outgoing: &mut Outgoing,
+    writes: bool,
+    reads: bool,
+    cx: &mut Context<'_>,
+) -> Poll<Moved> {
+    if writes && let Poll::Ready(written) = outgoing.poll_write(socket, cx) {
+        return Poll::Ready(Moved::Out(written.is_ok()));
+    }
+    if !reads {
+        return Poll::Pending;
+    }
+    match socket.poll_read(cx) {
+        Poll::Ready(Ok(Some(arrived))) => Poll::Ready(Moved::In(arrived)),
+        Poll::Ready(_) => Poll::Ready(Moved::End),
+        Poll::Pending => Poll::Pending,
+    }
+}
+
 type Job = Pin<Box<dyn Future<Output = Done> + Send>>;
 
 pub(in crate::relay) struct Session {
@@ -104,11 +143,20 @@ pub(in crate::relay) struct Session {
     record: Arc<GatewayRecord>,
     profile: PeerProfile,
     mailbox: Arc<Mailbox>,
+    _seat: Seat,
     phase: Phase,
     ending: Option<Ending>,
     lines: LineBuffer,
-    /// The rest of a message whose frames are being taken.
-    unheard: Option<Unheard>,
+    /// What arrived and was not taken yet.
+    unheard: Unheard,
+    /// When the line that is not finished began.
+    line_began: Option<Mono>,
+    /// What this socket makes the server hold.
+    held: HeldBytes,
+    /// How fast it may send.
+    rate: Arc<ByteRate>,
+    /// When the store is asked again, after there was no memory for what it has.
+    page_again: Option<Mono>,
     handshake: Handshake,
     window: Window,
     backlog: Backlog,
@@ -147,6 +195,8 @@ impl Session {
         server: Arc<Server>,
         record: Arc<GatewayRecord>,
         profile: PeerProfile,
+        mailbox: Arc<Mailbox>,
+        seat: Seat,
     ) -> Self {
         let now = clock::mono();
         // Our own half acknowledges, however long its first turn takes.
@@ -154,15 +204,22 @@ impl Session {
             true => server.registry.standing(record.instance).habit,
             false => AckHabit::Acknowledges,
         };
+        let held = server.memory.socket(&record.tenant, record.instance).nothing();
+        let rate = server.memory.rate(&record.tenant, record.instance);
         Self {
             server,
             record,
             profile,
-            mailbox: Arc::default(),
+            mailbox,
+            _seat: seat,
             phase: Phase::Greeting,
             ending: None,
-            lines: LineBuffer::new(MAX_GATEWAY_MESSAGE),
-            unheard: None,
+            lines: LineBuffer::new(MAX_HELLO),
+            unheard: Unheard::default(),
+            line_began: None,
+            held,
+            rate,
+            page_again: None,
             handshake: Handshake::default(),
             window: Window::new(habit),
             backlog: Backlog::default(),
@@ -189,36 +246,33 @@ impl Session {
     }
 
     /// Serves the socket until it ends.
-    pub(in crate::relay) async fn run(mut self, socket: WebSocket) {
+    pub(in crate::relay) async fn run(mut self, mut socket: WebSocket) {
         let mailbox = self.mailbox.clone();
-        let _seat = self.server.registry.enter(self.record.clone(), mailbox.clone());
         if self.server.is_stopping() {
             mailbox.end(Ending::Shutdown);
         }
-        let (mut sink, mut stream) = socket.split();
         loop {
             let now = clock::mono();
             self.advance(now);
             if self.phase == Phase::Over {
                 break;
             }
-            let nap = self.next_deadline().since(now);
-            let (may_hear, has_more) = (self.may_hear(), self.unheard.is_some());
+            let nap = self.next_deadline(now).since(now);
+            let (may_hear, has_more) = (self.may_hear(now), !self.unheard.is_empty());
+            let (writes, reads) = (self.outgoing.is_pending(), may_hear && !has_more);
             let outgoing = &mut self.outgoing;
-            let writing = outgoing.is_pending();
             tokio::select! {
                 biased;
-                written = poll_fn(|cx| outgoing.poll_write(&mut sink, cx)), if writing => self.wrote(written.is_ok()),
-                Some(done) = self.jobs.next(), if !self.jobs.is_empty() => self.done(done),
-                message = stream.next(), if may_hear && !has_more => match message {
-                    Some(Ok(message)) => {
-                        self.heard(message);
+                moved = poll_fn(|cx| poll_wire(&mut socket, outgoing, writes, reads, cx)), if writes || reads => match moved {
+                    Moved::Out(all) => self.wrote(all),
+                    Moved::In(arrived) => {
+                        self.heard(arrived);
                         // Whoever always has more to say still shares its thread.
                         tokio::task::yield_now().await;
                     }
-                    // An end, an error, or a message over the limit: nothing more comes.
-                    Some(Err(_)) | None => self.phase = Phase::Over,
+                    Moved::End => self.phase = Phase::Over,
                 },
+                Some(done) = self.jobs.next(), if !self.jobs.is_empty() => self.done(done),
                 () = mailbox.arrival() => {}
                 () = tokio::task::yield_now(), if may_hear && has_more => self.hear_more(now),
                 () = tokio::time::sleep(nap) => {}
@@ -226,9 +280,12 @@ impl Session {
         }
         if self.peer_closed {
             // Its close is answered, so that it need not wait for one.
-            let _ = tokio::time::timeout(FAREWELL, sink.flush()).await;
+            self.outgoing.message(Message::Closed);
+            let outgoing = &mut self.outgoing;
+            let answered = poll_fn(|cx| outgoing.poll_write(&mut socket, cx));
+            let _ = tokio::time::timeout(FAREWELL, answered).await;
         }
-        drop((sink, stream));
+        drop(socket);
         self.finish().await;
     }
 
@@ -248,6 +305,7 @@ impl Session {
             self.drain(now);
         }
         self.commit_settled();
+        self.count_held();
     }
 
     fn take_mail(&mut self, now: Mono) {
@@ -265,7 +323,7 @@ impl Session {
             self.server.metrics.count(Counter::Interrupts);
             self.outgoing.line(&line);
         }
-        self.backlog.take(&mut mail);
+        self.keep_mail(&mut mail);
         if let Some(ending) = mail.ending
             && self.ending.is_none()
         {
@@ -301,7 +359,11 @@ impl Session {
             Phase::Closing(until) if now >= until => self.phase = Phase::Over,
             _ => {}
         }
-        if now.since(self.heard_at) >= SILENCE && self.unheard.is_none() {
+        if self.line_began.is_some_and(|began| now.since(began) >= LINE_WITHIN) {
+            self.server.metrics.count(Counter::LinesUnfinished);
+            self.phase = Phase::Over;
+        }
+        if now.since(self.heard_at) >= SILENCE && self.unheard.is_empty() {
             self.phase = Phase::Over;
         } else if now.since(self.pinged_at) >= PING_EVERY && now.since(self.heard_at) >= PING_EVERY {
             self.ping(0, now);
@@ -309,7 +371,7 @@ impl Session {
     }
 
     /// When [`Session::pass_time`] has to look again.
-    fn next_deadline(&self) -> Mono {
+    fn next_deadline(&self, now: Mono) -> Mono {
         let silence = (self.heard_at.max(self.pinged_at) + PING_EVERY).min(self.heard_at + SILENCE);
         let phase = match self.phase {
             Phase::Greeting => Some(self.opened_at + HELLO_WITHIN),
@@ -317,7 +379,8 @@ impl Session {
             _ => None,
         };
         let breather = self.breathers.front().map(|(_, until)| *until);
-        let own = [phase, breather, self.settled_in_at];
+        let line = self.line_began.map(|began| began + LINE_WITHIN);
+        let own = [phase, breather, self.settled_in_at, line, self.rate.ready_at(now), self.page_again];
         let others = [self.handshake.due(), self.window.next_tick(), self.pending.next_deadline()];
         own.into_iter().chain(others).flatten().fold(silence, Mono::min)
     }
@@ -362,6 +425,6 @@ impl Session {
 
     fn ping(&mut self, number: u64, now: Mono) {
         self.pinged_at = now;
-        self.outgoing.message(Message::Ping(number.to_be_bytes().to_vec().into()));
+        self.outgoing.message(Message::Ping(number));
     }
 }
