@@ -14,6 +14,7 @@ use angelia_core::egress::{Lookups, Refusal, Target};
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::GatewayRecord;
 use angelia_core::inbox::InstanceId;
+use angelia_core::memory::HeldBytes;
 use angelia_core::vault::chat_of;
 use futures_util::FutureExt;
 use std::collections::HashMap;
@@ -23,8 +24,6 @@ use std::time::Duration;
 
 /// Actions of one instance that may wait to learn where their chats are.
 const MAX_WAITING: usize = 64;
-/// Bytes of their texts.
-const MAX_WAITING_BYTES: usize = 1024 * 1024;
 /// How long a provider gets to tell where a chat is. Gateways wait 30 s.
 const LOOK_UP_WITHIN: Duration = Duration::from_secs(10);
 
@@ -36,6 +35,8 @@ pub(super) struct Waiting {
     pub(super) record: Arc<GatewayRecord>,
     pub(super) reply: Reply,
     pub(super) outbound: Outbound,
+    /// What it makes the server hold.
+    pub(super) held: HeldBytes,
 }
 
 /// What waits for an answer, chat by chat.
@@ -95,20 +96,10 @@ fn asked(waits: &Waiting) -> Option<Asked> {
 
 fn join(waiting: &mut HashMap<Asked, Vec<Waiting>>, asked: Asked, waits: Waiting) {
     let of_instance = waiting.iter().filter(|((instance, _), _)| *instance == asked.0);
-    let held: Vec<usize> = of_instance.flat_map(|(_, held)| held).map(size).collect();
-    if held.len() >= MAX_WAITING || held.iter().sum::<usize>() + size(&waits) > MAX_WAITING_BYTES {
+    if of_instance.map(|(_, held)| held.len()).sum::<usize>() >= MAX_WAITING {
         return waits.reply.give(never_sent("too much waits for chats that are not known yet"));
     }
     waiting.entry(asked).or_default().push(waits);
-}
-
-fn size(waits: &Waiting) -> usize {
-    match &waits.outbound.action {
-        Action::Send { content, .. } | Action::Edit { content, .. } | Action::FollowUp { content, .. } => {
-            content.len()
-        }
-        _ => 0,
-    }
 }
 
 /// Finds out where an action's chat is, and then decides about it and about

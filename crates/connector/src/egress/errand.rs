@@ -11,6 +11,7 @@ use angelia_core::egress::{Dedupe, Sender, Target, Urgency, may_write};
 use angelia_core::error::Result;
 use angelia_core::identity::GatewayRecord;
 use angelia_core::inbox::InstanceId;
+use angelia_core::memory::HeldBytes;
 use angelia_core::store::NewAction;
 use angelia_core::vault::Way;
 use angelia_platforms::{Platform, Reach};
@@ -32,7 +33,7 @@ const LONGEST_BOT_PAUSE: Duration = Duration::from_secs(60);
 pub(super) struct Origin {
     pub(super) tenant: String,
     pub(super) instance: InstanceId,
-    /// The gateway; the ledger does not keep it.
+    /// The gateway; `None` for what the connector says itself.
     pub(super) gateway_id: Option<String>,
 }
 
@@ -67,13 +68,14 @@ pub(super) struct Errand {
     /// What it may answer with.
     pub(super) claims: Claims,
     pub(super) reply: Reply,
+    /// What it makes the server hold; given back with it.
+    pub(super) _held: Option<HeldBytes>,
 }
 
 impl Errand {
     /// The chat as this instance writes to it: what others do there is not waited for.
     pub(super) fn lane(&self, server: &Server) -> Lane {
-        let chat = self.platform(server).chat_key(&self.target);
-        Lane { instance: self.origin.instance, bot: self.bot, chat }
+        Lane::of(server, self.origin.instance, self.bot, &self.target)
     }
 
     pub(super) fn platform<'a>(&self, server: &'a Server) -> &'a Arc<dyn Platform> {
@@ -148,22 +150,9 @@ impl Errand {
         }
     }
 
-    /// Whether this is an edit of the same message as `other`.
-    pub(super) fn edits_the_same(&self, other: &Self) -> bool {
-        self.edits().is_some() && self.edits() == other.edits() && self.target == other.target
-    }
-
     /// Whether it is written into the ledger.
     pub(super) fn is_owed(&self) -> bool {
         matches!(self.action, Action::Send { .. } | Action::Edit { .. })
-    }
-
-    /// The bytes it holds while it waits.
-    pub(super) fn size(&self) -> usize {
-        match &self.action {
-            Action::Send { content, .. } | Action::Edit { content, .. } => content.len(),
-            _ => 0,
-        }
     }
 
     /// What the ledger keeps of it.
@@ -179,10 +168,13 @@ impl Errand {
         NewAction {
             tenant: self.origin.tenant.clone(),
             instance: self.origin.instance,
+            gateway_id: self.origin.gateway_id.clone(),
             platform: platform.platform().to_owned(),
             bot: platform.id().to_owned(),
             chat_id: self.target.chat_id.clone(),
+            thread_id: self.target.thread_id.clone(),
             op: op.to_owned(),
+            edits: self.edits().map(str::to_owned),
             reply_to,
             // Made of strings and maps of strings: it can always be written.
             body: serde_json::to_vec(&self.action).unwrap_or_default(),

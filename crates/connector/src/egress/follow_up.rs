@@ -40,7 +40,7 @@ pub(super) async fn find(server: &Server, waits: &Waiting) -> Result<Option<Foun
 
 /// Sends it on its way.
 pub(super) fn perform(server: &Arc<Server>, waits: Waiting, found: Found) {
-    let Waiting { record, reply, outbound } = waits;
+    let Waiting { record, reply, outbound, held } = waits;
     let origin = Origin::of(&record);
     let Action::FollowUp { content, mut metadata, .. } = outbound.action else { return };
     if origin.is_revoked(server) {
@@ -51,5 +51,5 @@ pub(super) fn perform(server: &Arc<Server>, waits: Waiting, found: Found) {
     let Found { bot, target, capability } = found;
     let action = Action::Send { chat_id: target.chat_id.clone(), content, reply_to: None, metadata };
     let claims = Claims::Named(capability);
-    lanes::enter(server, Arc::new(Errand { origin, bot, target, action, claims, reply }));
+    lanes::enter(server, Arc::new(Errand { origin, bot, target, action, claims, reply, _held: Some(held) }));
 }

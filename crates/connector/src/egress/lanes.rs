@@ -7,18 +7,18 @@
 
 use super::answer::never_sent;
 use super::errand::Errand;
-use super::{aside, light};
+use super::{aside, light, resume};
 use crate::server::Server;
 use crate::telemetry::Counter;
 use angelia_contract::action::ActionResult;
 use angelia_core::clock::{self, Mono, UnixMillis};
-use angelia_core::egress::{ANSWER_WITHIN, ActionState};
+use angelia_core::egress::{ANSWER_WITHIN, ActionState, Target};
+use angelia_core::error::{Error, Kind};
 use angelia_core::fail;
 use angelia_core::inbox::InstanceId;
-use angelia_core::store::{Accepted, ActionId, ActionOutcome};
+use angelia_core::store::{Accepted, ActionId, ActionOutcome, StoredAction};
 use angelia_core::vault::{LIVES_FOR, Use, Way};
 use futures_util::FutureExt;
-use futures_util::future::join_all;
 use std::collections::{HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,11 +28,6 @@ use tokio::sync::Notify;
 /// Actions that may wait for one chat. Sockets wait for their answers, so only
 /// a store or provider that stands still fills it.
 const MAX_LANE: usize = 1_024;
-/// Bytes that may wait for all chats of one instance: a provider that stands
-/// still must not cost the server its memory.
-const MAX_HELD: usize = 16 * 1024 * 1024;
-/// What an action holds besides its text.
-const OVERHEAD: usize = 1_024;
 /// Actions accepted in one commit.
 const BATCH: usize = 64;
 
@@ -43,6 +38,12 @@ pub(super) struct Lane {
     pub(super) bot: usize,
     /// As the provider counts it.
     pub(super) chat: String,
+}
+
+impl Lane {
+    pub(super) fn of(server: &Server, instance: InstanceId, bot: usize, target: &Target) -> Self {
+        Self { instance, bot, chat: server.platforms()[bot].chat_key(target) }
+    }
 }
 
 /// An action that is in the ledger and has to be performed.
@@ -62,8 +63,6 @@ pub(super) struct Owed {
     pub(super) begun: Option<Begun>,
     /// Whether a newer edit took its place.
     pub(super) superseded: bool,
-    /// What it holds of its instance's share; nothing reads it.
-    pub(super) _room: Option<Arc<Room>>,
 }
 
 impl Owed {
@@ -71,7 +70,7 @@ impl Owed {
         let Accepted { id, uses, uses_until } = accepted;
         let until = until.max(takes_place_until(uses, uses_until));
         let (resumed, perhaps_sent, superseded) = (false, false, false);
-        Self { id, errand, uses, until, resumed, perhaps_sent, begun: None, superseded, _room: None }
+        Self { id, errand, uses, until, resumed, perhaps_sent, begun: None, superseded }
     }
 }
 
@@ -106,28 +105,66 @@ impl Begun {
     }
 }
 
+/// An unfinished action of an earlier process; its body is still in the store.
+pub(super) struct Resumed {
+    pub(super) stored: StoredAction,
+    pub(super) target: Target,
+    /// Whether a newer edit took its place.
+    pub(super) superseded: bool,
+}
+
 /// What the second worker of a lane does.
 pub(super) enum Work {
     Owed(Owed),
+    Resumed(Box<Resumed>),
     /// Shows that the agent writes; not in the ledger.
     Typing(Arc<Errand>),
 }
 
 impl Work {
-    fn owed(&mut self) -> Option<&mut Owed> {
+    /// The message that it changes, and where that is.
+    fn edits(&self) -> Option<(&str, &Target)> {
         match self {
-            Self::Owed(owed) => Some(owed),
+            Self::Owed(owed) => Some((owed.errand.edits()?, &owed.errand.target)),
+            Self::Resumed(resumed) => Some((resumed.stored.edits.as_deref()?, &resumed.target)),
             Self::Typing(_) => None,
         }
     }
+
+    fn id(&self) -> Option<ActionId> {
+        match self {
+            Self::Owed(owed) => Some(owed.id),
+            Self::Resumed(resumed) => Some(resumed.stored.id),
+            Self::Typing(_) => None,
+        }
+    }
+
+    /// Marks it as overtaken; what is to be answered and finished for it, if it is not marked already.
+    fn overtake(&mut self) -> Option<Overtaken> {
+        let (id, errand, superseded) = match self {
+            Self::Owed(owed) => (owed.id, Some(owed.errand.clone()), &mut owed.superseded),
+            Self::Resumed(resumed) => (resumed.stored.id, None, &mut resumed.superseded),
+            Self::Typing(_) => return None,
+        };
+        if std::mem::replace(superseded, true) {
+            return None;
+        }
+        let message_id = self.edits()?.0.to_owned();
+        Some(Overtaken { id, message_id, errand })
+    }
 }
 
-/// What is to be accepted, with the room it takes.
-type Arrived = (Arc<Errand>, Arc<Room>);
+/// An edit whose place a newer one took.
+pub(super) struct Overtaken {
+    id: ActionId,
+    message_id: String,
+    /// Who waits for its answer.
+    errand: Option<Arc<Errand>>,
+}
 
 #[derive(Default)]
 struct Queue {
-    arrived: VecDeque<Arrived>,
+    arrived: VecDeque<Arc<Errand>>,
     ready: VecDeque<Work>,
     accepting: bool,
     performing: bool,
@@ -145,41 +182,11 @@ impl Queue {
 #[derive(Default)]
 pub(super) struct Lanes {
     queues: Mutex<HashMap<Lane, Queue>>,
-    held: Arc<Mutex<HashMap<InstanceId, usize>>>,
-}
-
-/// Bytes of an instance that wait; free again when it is dropped.
-pub(super) struct Room {
-    held: Arc<Mutex<HashMap<InstanceId, usize>>>,
-    instance: InstanceId,
-    bytes: usize,
-}
-
-impl Drop for Room {
-    fn drop(&mut self) {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(bytes) = held.get_mut(&self.instance) {
-            *bytes = bytes.saturating_sub(self.bytes);
-            if *bytes == 0 {
-                held.remove(&self.instance);
-            }
-        }
-    }
 }
 
 impl Lanes {
     fn queues(&self) -> MutexGuard<'_, HashMap<Lane, Queue>> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn room(&self, instance: InstanceId, bytes: usize) -> Option<Arc<Room>> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = held.get(&instance).copied().unwrap_or_default() + bytes;
-        if now > MAX_HELD {
-            return None;
-        }
-        held.insert(instance, now);
-        Some(Arc::new(Room { held: self.held.clone(), instance, bytes }))
     }
 
     /// Whether nothing waits or is performed there.
@@ -190,18 +197,17 @@ impl Lanes {
     /// Queues what arrived; tells whether a worker has to be started to accept
     /// it, or `None` if too much waits.
     fn arrive(&self, lane: Lane, errand: Arc<Errand>) -> Option<bool> {
-        let room = self.room(lane.instance, errand.size() + OVERHEAD)?;
         let mut queues = self.queues();
         let queue = queues.entry(lane).or_default();
         if queue.arrived.len() + queue.ready.len() >= MAX_LANE {
             return None;
         }
-        queue.arrived.push_back((errand, room));
+        queue.arrived.push_back(errand);
         Some(!std::mem::replace(&mut queue.accepting, true))
     }
 
     /// What is to be accepted next; `None` ends the worker.
-    fn arrived(&self, lane: &Lane) -> Option<Vec<Arrived>> {
+    fn arrived(&self, lane: &Lane) -> Option<Vec<Arc<Errand>>> {
         let mut queues = self.queues();
         let queue = queues.get_mut(lane)?;
         if queue.arrived.is_empty() {
@@ -217,18 +223,14 @@ impl Lanes {
 
     /// Queues what is to be performed. Answers the edits that this overtakes,
     /// and whether a worker has to be started to perform it.
-    pub(super) fn ready(&self, lane: &Lane, work: Vec<Work>) -> (Vec<Owed>, bool) {
+    pub(super) fn ready(&self, lane: &Lane, work: Vec<Work>) -> (Vec<Overtaken>, bool) {
         let mut overtaken = Vec::new();
         let mut queues = self.queues();
         let queue = queues.entry(lane.clone()).or_default();
-        for mut item in work {
-            if let Some(newer) = item.owed() {
-                for older in queue.ready.iter_mut().filter_map(Work::owed) {
-                    if !older.superseded && older.errand.edits_the_same(&newer.errand) {
-                        older.superseded = true;
-                        overtaken.push(older.clone());
-                    }
-                }
+        for item in work {
+            if let Some(newer) = item.edits() {
+                let older = queue.ready.iter_mut().filter(|older| older.edits() == Some(newer));
+                overtaken.extend(older.filter_map(Work::overtake));
             }
             queue.ready.push_back(item);
         }
@@ -254,15 +256,16 @@ impl Lanes {
     fn remove(&self, lane: &Lane, ids: &[ActionId]) {
         let mut queues = self.queues();
         if let Some(queue) = queues.get_mut(lane) {
-            queue.ready.retain_mut(|work| work.owed().is_none_or(|owed| !ids.contains(&owed.id)));
+            queue.ready.retain(|work| work.id().is_none_or(|id| !ids.contains(&id)));
         }
     }
 
     /// Whether an edit of the same message waits behind this one.
     pub(super) fn has_newer(&self, lane: &Lane, errand: &Errand) -> bool {
-        let mut queues = self.queues();
-        let Some(queue) = queues.get_mut(lane) else { return false };
-        queue.ready.iter_mut().filter_map(Work::owed).any(|owed| owed.errand.edits_the_same(errand))
+        let Some(message_id) = errand.edits() else { return false };
+        let queues = self.queues();
+        let Some(queue) = queues.get(lane) else { return false };
+        queue.ready.iter().any(|work| work.edits() == Some((message_id, &errand.target)))
     }
 
     /// Tells when something became ready behind what is being performed.
@@ -289,50 +292,61 @@ async fn accept(server: Arc<Server>, lane: Lane) {
     }
 }
 
-async fn accept_batch(server: &Arc<Server>, lane: &Lane, batch: Vec<Arrived>) {
-    let entries: Vec<_> =
-        batch.iter().filter(|(errand, _)| errand.is_owed()).map(|(errand, _)| errand.entry(server)).collect();
+async fn accept_batch(server: &Arc<Server>, lane: &Lane, batch: Vec<Arc<Errand>>) {
+    let owed = batch.iter().filter(|errand| errand.is_owed());
+    let entries: Vec<_> = owed.map(|errand| errand.entry(server)).collect();
     let accepted = match entries.is_empty() {
         true => Ok(Vec::new()),
         false => server.store.accept_actions(entries).await,
     };
-    let Ok(accepted) = accepted else {
-        let why = "the connector's store does not commit; nothing was sent";
-        batch.iter().for_each(|(errand, _)| errand.reply.give(never_sent(why)));
-        return;
+    let accepted = match accepted {
+        Ok(accepted) => accepted,
+        Err(error) => return refuse(server, &batch, &error),
     };
     accepted.iter().for_each(|_| fail::point("action_accepted"));
     let (until, mut accepted) = (clock::mono() + server.egress.timings.queued_for, accepted.into_iter());
-    let work = batch.into_iter().filter_map(|(errand, room)| match errand.is_owed() {
-        true => Some(Work::Owed(Owed { _room: Some(room), ..Owed::new(accepted.next()?, errand, until) })),
+    let work = batch.into_iter().filter_map(|errand| match errand.is_owed() {
+        true => Some(Work::Owed(Owed::new(accepted.next()?, errand, until))),
         false => Some(Work::Typing(errand)),
     });
     let (overtaken, start) = server.egress.lanes.ready(lane, work.collect());
     if start {
         tokio::spawn(perform(server.clone(), lane.clone()));
     }
-    supersede(server, lane, &overtaken).await;
+    supersede(server, lane, overtaken).await;
+}
+
+/// Tells everybody why nothing of theirs was written down.
+fn refuse(server: &Server, batch: &[Arc<Errand>], error: &Error) {
+    let why = match error.kind() {
+        // Of this tenant's own making, and its to mend.
+        Kind::TooMany => {
+            server.metrics.add(Counter::OutboundOverBudget, batch.len() as u64);
+            error.to_string()
+        }
+        _ => "the connector's store does not commit; nothing was sent".to_owned(),
+    };
+    batch.iter().for_each(|errand| errand.reply.give(never_sent(&why)));
 }
 
 /// Answers and finishes edits that a newer one overtook. One whose end is not
 /// durable stays in the lane, before the newer one: a restart must not show
 /// the older text last.
-async fn supersede(server: &Arc<Server>, lane: &Lane, overtaken: &[Owed]) {
-    let ends = overtaken.iter().map(|owed| {
-        let message_id = owed.errand.edits().unwrap_or_default();
-        owed.errand.reply.give(ActionResult::sent(message_id));
+pub(super) async fn supersede(server: &Arc<Server>, lane: &Lane, overtaken: Vec<Overtaken>) {
+    if overtaken.is_empty() {
+        return;
+    }
+    let mut ends = Vec::with_capacity(overtaken.len());
+    for Overtaken { id, message_id, errand } in overtaken {
         server.metrics.count(Counter::OutboundSuperseded);
-        let outcome = ActionOutcome {
-            state: ActionState::Superseded,
-            message_id: Some(message_id.to_owned()),
-            error: None,
-        };
-        server.store.finish_action(owed.id, outcome)
-    });
-    let ended = join_all(ends).await;
-    let durable = overtaken.iter().zip(ended).filter(|(_, end)| end.is_ok());
-    let ids: Vec<ActionId> = durable.map(|(owed, _)| owed.id).collect();
-    if !ids.is_empty() {
+        if let Some(errand) = errand {
+            errand.reply.give(ActionResult::sent(&message_id));
+        }
+        let state = ActionState::Superseded;
+        ends.push((id, ActionOutcome { state, message_id: Some(message_id), error: None }));
+    }
+    let ids: Vec<ActionId> = ends.iter().map(|(id, _)| *id).collect();
+    if server.store.finish_actions(ends).await.is_ok() {
         server.egress.lanes.remove(lane, &ids);
     }
 }
@@ -343,6 +357,7 @@ pub(super) async fn perform(server: Arc<Server>, lane: Lane) {
         let done = async {
             match work {
                 Work::Owed(owed) => aside::carry(&server, &lane, owed).await,
+                Work::Resumed(resumed) => resume::carry(&server, &lane, *resumed).await,
                 Work::Typing(errand) => light::show_typing(&server, &errand).await,
             }
         };

@@ -28,6 +28,7 @@ use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::frame::Outbound;
 use angelia_core::egress::{Goal, NO_CAPABILITY, QUEUED_FOR, Refusal, Sender, Target, decide};
 use angelia_core::identity::GatewayRecord;
+use angelia_core::memory::HeldBytes;
 use angelia_platforms::Platform;
 use answer::Reply;
 use aside::Aside;
@@ -39,6 +40,9 @@ use lanes::Lanes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+
+/// The hints beside an action that are read here; others are not kept.
+const HINTS: [&str; 3] = ["thread_id", "notify", "user_id"];
 
 /// How long and how often actions are tried. The default is meant for
 /// everybody; tests have less time.
@@ -101,10 +105,12 @@ pub(crate) fn submit(
     record: &Arc<GatewayRecord>,
     mailbox: &Arc<Mailbox>,
     ticket: u64,
-    outbound: Outbound,
+    mut outbound: Outbound,
+    held: HeldBytes,
 ) {
+    outbound.action.keep_hints(&HINTS);
     let reply = Reply::to(mailbox.clone(), ticket, outbound.request_id.clone());
-    let waits = Waiting { record: record.clone(), reply, outbound };
+    let waits = Waiting { record: record.clone(), reply, outbound, held };
     let Some(waits) = server.egress.asking.behind(waits) else { return };
     match decide_for(server, &waits) {
         Err(Refusal::Unknown(_) | Refusal::InVault) => asking::ask(server, waits),
@@ -121,7 +127,7 @@ fn decide_for(server: &Server, waits: &Waiting) -> Result<Goal, Refusal> {
 /// Performs an action or refuses it, by what is known now.
 fn proceed(server: &Arc<Server>, waits: Waiting) {
     let goal = decide_for(server, &waits);
-    let Waiting { record, reply, outbound } = waits;
+    let Waiting { record, reply, outbound, held } = waits;
     let goal = match goal {
         Ok(goal) => goal,
         Err(Refusal::Declined | Refusal::Unknown(_)) => return reply.decline(server),
@@ -133,7 +139,8 @@ fn proceed(server: &Arc<Server>, waits: Waiting) {
         return reply.decline(server);
     }
     let (Goal { bot, target }, action) = (goal, outbound.action);
-    let errand = Arc::new(Errand { origin, bot, target, action, claims: Claims::Fitting, reply });
+    let errand =
+        Arc::new(Errand { origin, bot, target, action, claims: Claims::Fitting, reply, _held: Some(held) });
     match errand.action {
         Action::Send { .. } | Action::Edit { .. } => lanes::enter(server, errand),
         Action::Typing { .. } => light::typing(server, errand),
@@ -168,7 +175,7 @@ pub(crate) fn say(
     let origin = Origin { gateway_id: None, ..Origin::of(record) };
     // Whoever waits for the agent is not answered by this.
     let (claims, reply) = (Claims::Nothing, Reply::default());
-    lanes::enter(server, Arc::new(Errand { origin, bot, target, action, claims, reply }));
+    lanes::enter(server, Arc::new(Errand { origin, bot, target, action, claims, reply, _held: None }));
 }
 
 /// Counts a target that the sender may not write to.

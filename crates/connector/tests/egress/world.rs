@@ -1,7 +1,7 @@
 //! A server in this process, with a scripted provider and a gateway's socket.
 
 use super::platform::Scripted;
-use angelia_connector::{Announcer, EgressTimings, Identity, Notices, Options, Server, admin, edge};
+use angelia_connector::{Announcer, EgressTimings, Identity, Limits, Notices, Options, Server, admin, edge};
 use angelia_core::admission::{Allow, Route};
 use angelia_core::audit::Actor;
 use angelia_core::inbox::Quota;
@@ -88,6 +88,7 @@ impl World {
             identity: Identity::default(),
             public_url: "http://127.0.0.1".into(),
             notices: Notices::default(),
+            limits: Limits::default(),
         };
         let server = Server::new(store.clone() as Arc<dyn Store>, &announcer, options).await.unwrap();
         server.start().await.unwrap();

@@ -74,6 +74,16 @@ pub enum Resume {
     Nothing,
 }
 
+/// Crashes at which an action may have been under way and is still tried again.
+/// One may be chance; whatever is under way at two of them is left alone.
+const CRASHES_SURVIVED: u32 = 1;
+
+/// Whether an action that was found under way at so many starts may be what
+/// ends the server.
+pub fn is_suspect(state: ActionState, crashes: u32) -> bool {
+    state == ActionState::Sending && crashes > CRASHES_SURVIVED
+}
+
 /// Decides the fate of an action found in `state` at start, whose provider was
 /// first called so long ago.
 pub fn after_crash(state: ActionState, dedupe: Dedupe, since_begun: Duration) -> Resume {
@@ -101,5 +111,12 @@ mod tests {
         assert_eq!(after_crash(ActionState::Sending, Dedupe::For(minute), minute), Resume::ShowAmbiguous);
         assert_eq!(after_crash(ActionState::Accepted, Dedupe::For(minute), 9 * minute), Resume::Send);
         assert_eq!(after_crash(ActionState::Sent, Dedupe::Yes, minute), Resume::Nothing);
+    }
+
+    #[test]
+    fn what_was_under_way_at_two_crashes_is_suspect() {
+        assert!(!is_suspect(ActionState::Sending, 1), "that may be chance");
+        assert!(is_suspect(ActionState::Sending, 2));
+        assert!(!is_suspect(ActionState::Accepted, 9), "it was not under way");
     }
 }

@@ -9,7 +9,7 @@ mod refusals;
 mod target;
 
 pub use budget::{Budget, Rate, Ticket};
-pub use ledger::{ActionState, Dedupe, Resume, after_crash};
+pub use ledger::{ActionState, Dedupe, Resume, after_crash, is_suspect};
 pub use lookups::{ASK_AGAIN, ASKED_IN, Lookups, MAX_ASKED, UNANSWERED_AGAIN};
 pub use pace::{Paces, Urgency};
 pub use refusals::{Leave, MAX_REFUSED, REFUSED_WINDOW, Refusals};

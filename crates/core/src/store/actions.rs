@@ -19,14 +19,20 @@ pub struct NewAction {
     pub tenant: String,
     /// The sender's instance.
     pub instance: InstanceId,
+    /// The gateway that asked; `None` for what the connector says itself.
+    pub gateway_id: Option<String>,
     /// The platform written to.
     pub platform: String,
     /// The bot that writes.
     pub bot: String,
     /// The chat written to.
     pub chat_id: String,
+    /// The thread in it.
+    pub thread_id: Option<String>,
     /// The operation.
     pub op: String,
+    /// The message it changes.
+    pub edits: Option<String>,
     /// The message it answers.
     pub reply_to: Option<String>,
     /// The action, serialized; gone once it is finished.
@@ -49,13 +55,34 @@ pub struct Accepted {
     pub uses_until: Option<UnixMillis>,
 }
 
-/// An unfinished action, as found at start.
+/// An unfinished action, as found at start: without its body, which is read
+/// when its turn comes.
 #[derive(Clone, Debug)]
 pub struct StoredAction {
     /// Its number.
     pub id: ActionId,
-    /// What was accepted.
-    pub action: NewAction,
+    /// The sender's tenant.
+    pub tenant: String,
+    /// The sender's instance.
+    pub instance: InstanceId,
+    /// The gateway that asked, where that is known.
+    pub gateway_id: Option<String>,
+    /// The platform written to.
+    pub platform: String,
+    /// The bot that writes.
+    pub bot: String,
+    /// The chat written to.
+    pub chat_id: String,
+    /// The thread in it.
+    pub thread_id: Option<String>,
+    /// The operation.
+    pub op: String,
+    /// The message it changes.
+    pub edits: Option<String>,
+    /// Bytes of its body.
+    pub bytes: u64,
+    /// When it was received.
+    pub received_at: UnixMillis,
     /// The capability it uses.
     pub uses: Option<Use>,
     /// When that capability ends; nothing if it is gone.
@@ -64,6 +91,8 @@ pub struct StoredAction {
     pub state: ActionState,
     /// When its provider was first about to be called, where that is written down.
     pub begun_at: Option<UnixMillis>,
+    /// Earlier starts that found it under way.
+    pub crashes: u32,
 }
 
 /// How an action ended.
@@ -100,6 +129,15 @@ pub trait ActionStore: Send + Sync {
     /// `delivered`; `false` if no action is known that sent it.
     fn note_receipt(&self, bot: &BotKey, message_id: &str, receipt: &str) -> Later<'_, bool>;
 
-    /// What a crash left unfinished, oldest first.
-    fn unfinished_actions(&self) -> Later<'_, Vec<StoredAction>>;
+    /// The same for many, in one commit.
+    fn finish_actions(&self, ends: Vec<(ActionId, ActionOutcome)>) -> Later<'_, ()>;
+
+    /// Some of what a crash left unfinished, oldest first, after `after`.
+    fn unfinished_actions(&self, after: ActionId, limit: usize) -> Later<'_, Vec<StoredAction>>;
+
+    /// Notes that a start found these under way.
+    fn note_crash(&self, found: Vec<ActionId>) -> Later<'_, ()>;
+
+    /// The body of an unfinished action; `None` once it is finished.
+    fn action_body(&self, id: ActionId) -> Later<'_, Option<Vec<u8>>>;
 }

@@ -1,19 +1,26 @@
 //! The ledger.
 
+use super::queue::Owner;
 use super::writer::{Txn, now};
-use super::{Sqlite, vault};
+use super::{Sqlite, room, vault};
 use angelia_core::clock::UnixMillis;
 use angelia_core::directory::BotKey;
 use angelia_core::egress::ActionState;
 use angelia_core::inbox::InstanceId;
 use angelia_core::store::{Accepted, ActionId, ActionOutcome, ActionStore, Later, NewAction, StoredAction};
 use angelia_core::vault::{CapabilityId, Use, Way};
-use rusqlite::{Row, params};
+use rusqlite::{OptionalExtension, Row, params};
 
 impl ActionStore for Sqlite {
     fn accept_actions(&self, actions: Vec<NewAction>) -> Later<'_, Vec<Accepted>> {
-        self.writer.write("accept actions", move |txn| {
-            actions.into_iter().map(|action| accept(txn, action)).collect()
+        // They are of one chat, and so of one tenant.
+        let owner = actions.first().map_or(Owner::Server, |it| Owner::Tenant(it.tenant.as_str().into()));
+        let bytes = actions.iter().map(|action| action.body.len()).sum();
+        self.writer.try_write_for(owner, bytes, "accept actions", move |txn| {
+            if let Err(full) = room::for_actions(txn, &actions)? {
+                return Ok(Err(full));
+            }
+            actions.into_iter().map(|action| accept(txn, action)).collect::<rusqlite::Result<_>>().map(Ok)
         })
     }
 
@@ -45,38 +52,65 @@ impl ActionStore for Sqlite {
         })
     }
 
-    fn unfinished_actions(&self) -> Later<'_, Vec<StoredAction>> {
-        self.readers.read("read the ledger", |db| {
-            db.prepare(
-                "SELECT id, tenant, instance, platform, bot, chat_id, op, reply_to, body, received_at, state,
-                        begun_at, capability, way,
+    fn finish_actions(&self, ends: Vec<(ActionId, ActionOutcome)>) -> Later<'_, ()> {
+        self.writer.write("finish actions", move |txn| {
+            ends.iter().try_for_each(|(id, outcome)| finish(txn, *id, outcome))
+        })
+    }
+
+    fn unfinished_actions(&self, after: ActionId, limit: usize) -> Later<'_, Vec<StoredAction>> {
+        self.readers.read("read the ledger", move |db| {
+            db.prepare_cached(
+                "SELECT id, tenant, instance, gateway_id, platform, bot, chat_id, thread_id, op, edits,
+                        coalesce(length(body), 0), received_at, state, begun_at, crashes, capability, way,
                         (SELECT expires_at FROM capabilities WHERE capabilities.id = actions.capability)
-                 FROM actions WHERE state IN ('accepted', 'sending') ORDER BY id",
+                 FROM actions WHERE state IN ('accepted', 'sending') AND id > ? ORDER BY id LIMIT ?",
             )?
-            .query_map([], stored)?
+            .query_map(params![after.0, limit as i64], stored)?
             .collect()
+        })
+    }
+
+    fn note_crash(&self, found: Vec<ActionId>) -> Later<'_, ()> {
+        self.writer.write("note what was under way", move |txn| {
+            let mut note = txn.prepare_cached("UPDATE actions SET crashes = crashes + 1 WHERE id = ?")?;
+            found.iter().try_for_each(|id| note.execute([id.0]).map(drop))
+        })
+    }
+
+    fn action_body(&self, id: ActionId) -> Later<'_, Option<Vec<u8>>> {
+        self.readers.read("read an action", move |db| {
+            db.prepare_cached("SELECT body FROM actions WHERE id = ?")?
+                .query_row([id.0], |row| row.get(0))
+                .optional()
+                .map(Option::flatten)
         })
     }
 }
 
-fn accept(txn: &Txn<'_>, action: NewAction) -> rusqlite::Result<Accepted> {
+fn accept(txn: &mut Txn<'_>, action: NewAction) -> rusqlite::Result<Accepted> {
     txn.prepare_cached(
-        "INSERT INTO actions (tenant, instance, platform, bot, chat_id, op, reply_to, state, received_at, body)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO actions (tenant, instance, gateway_id, platform, bot, chat_id, thread_id, op, edits,
+                              reply_to, state, received_at, body)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     )?
     .execute(params![
         action.tenant,
         action.instance.0,
+        action.gateway_id,
         action.platform,
         action.bot,
         action.chat_id,
+        action.thread_id,
         action.op,
+        action.edits,
         action.reply_to,
         ActionState::Accepted.as_str(),
         action.received_at.0,
         action.body
     ])?;
     let id = ActionId(txn.last_insert_rowid());
+    txn.stored().1.accepted(id.0, &action.tenant, action.body.len());
     let claimed = vault::claim(txn, id, &action)?;
     if let Some((Use { capability, way }, used)) = &claimed {
         // Whoever asks what became of the interaction is shown what answered it.
@@ -103,7 +137,8 @@ fn change(
 }
 
 /// Notes the end of an action in the open transaction; its text goes.
-pub(super) fn finish(txn: &Txn<'_>, id: ActionId, outcome: &ActionOutcome) -> rusqlite::Result<()> {
+pub(super) fn finish(txn: &mut Txn<'_>, id: ActionId, outcome: &ActionOutcome) -> rusqlite::Result<()> {
+    txn.stored().1.finished(id.0);
     txn.prepare_cached(
         "UPDATE actions SET state = ?, message_id = ?, error = ?, finished_at = ?, body = NULL
          WHERE id = ? AND state IN ('accepted', 'sending')",
@@ -113,30 +148,30 @@ pub(super) fn finish(txn: &Txn<'_>, id: ActionId, outcome: &ActionOutcome) -> ru
 }
 
 fn stored(row: &Row<'_>) -> rusqlite::Result<StoredAction> {
-    let state: String = row.get(10)?;
+    let state: String = row.get(12)?;
     Ok(StoredAction {
         id: ActionId(row.get(0)?),
-        action: NewAction {
-            tenant: row.get(1)?,
-            instance: InstanceId(row.get(2)?),
-            platform: row.get(3)?,
-            bot: row.get(4)?,
-            chat_id: row.get(5)?,
-            op: row.get(6)?,
-            reply_to: row.get(7)?,
-            body: row.get::<_, Option<Vec<u8>>>(8)?.unwrap_or_default(),
-            answering: None,
-            received_at: UnixMillis(row.get(9)?),
-        },
-        uses: uses(row)?,
-        uses_until: row.get::<_, Option<i64>>(14)?.map(UnixMillis),
+        tenant: row.get(1)?,
+        instance: InstanceId(row.get(2)?),
+        gateway_id: row.get(3)?,
+        platform: row.get(4)?,
+        bot: row.get(5)?,
+        chat_id: row.get(6)?,
+        thread_id: row.get(7)?,
+        op: row.get(8)?,
+        edits: row.get(9)?,
+        bytes: row.get(10)?,
+        received_at: UnixMillis(row.get(11)?),
         state: ActionState::parse(&state).unwrap_or(ActionState::Accepted),
-        begun_at: row.get::<_, Option<i64>>(11)?.map(UnixMillis),
+        begun_at: row.get::<_, Option<i64>>(13)?.map(UnixMillis),
+        crashes: row.get(14)?,
+        uses: uses(row)?,
+        uses_until: row.get::<_, Option<i64>>(17)?.map(UnixMillis),
     })
 }
 
 fn uses(row: &Row<'_>) -> rusqlite::Result<Option<Use>> {
-    let (capability, way): (Option<i64>, Option<String>) = (row.get(12)?, row.get(13)?);
+    let (capability, way): (Option<i64>, Option<String>) = (row.get(15)?, row.get(16)?);
     let way = way.as_deref().and_then(Way::parse);
     Ok(capability.zip(way).map(|(capability, way)| Use { capability: CapabilityId(capability), way }))
 }

@@ -162,6 +162,9 @@ impl World {
     async fn sent(&self, sid: &str) {
         let action = NewAction {
             tenant: "acme".into(),
+            gateway_id: None,
+            thread_id: None,
+            edits: None,
             instance: self.door.instance,
             platform: NAME.into(),
             bot: OWN.into(),
