@@ -49,6 +49,8 @@ mod named_points;
 mod peer;
 #[path = "chaos/raw_http.rs"]
 mod raw_http;
+#[path = "chaos/rogue_gateway.rs"]
+mod rogue_gateway;
 #[path = "chaos/room.rs"]
 mod room;
 #[path = "chaos/server.rs"]

@@ -83,6 +83,10 @@ impl Server {
         &self.folder
     }
 
+    pub(crate) fn data(&self) -> &Path {
+        &self.data
+    }
+
     /// Everything all runs of this server wrote.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.folder.join("angelia.log")).unwrap_or_default()
@@ -104,6 +108,11 @@ impl Server {
         }
         let made = self.admin("/admin/gateways", &json!({ "tenant": tenant, "gateway_id": id })).await;
         Credentials { id: id.to_owned(), secret: made["secret"].as_str().expect("a secret").to_owned() }
+    }
+
+    /// Shuts a gateway out.
+    pub(crate) async fn revoke(&self, tenant: &str, id: &str) {
+        self.admin(&format!("/admin/gateways/{id}/revoke"), &json!({ "tenant": tenant })).await;
     }
 
     /// Invites `user` to a room served by `gateway`; returns the key.

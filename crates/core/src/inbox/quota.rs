@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// What may be kept on disk of one tenant, unless an operator says otherwise.
+pub const TENANT_DISK: u64 = 1024 * 1024 * 1024;
+
 /// The bounds of one inbox. Beyond them the oldest entries go, as counted gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
@@ -11,11 +14,18 @@ pub struct Quota {
     pub entries: u64,
     /// Most bytes waiting.
     pub bytes: u64,
+    /// Most bytes kept on disk of one tenant, all its inboxes and its ledger together.
+    pub tenant_bytes: u64,
 }
 
 impl Default for Quota {
     fn default() -> Self {
-        Self { age: Duration::from_secs(7 * 24 * 3600), entries: 10_000, bytes: 64 * 1024 * 1024 }
+        Self {
+            age: Duration::from_secs(7 * 24 * 3600),
+            entries: 10_000,
+            bytes: 64 * 1024 * 1024,
+            tenant_bytes: TENANT_DISK,
+        }
     }
 }
 

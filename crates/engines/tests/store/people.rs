@@ -332,6 +332,9 @@ async fn what_comes_after_the_removal_of_a_tenant_leaves_nothing() {
     let a = opened.instance("a").await;
     let action = NewAction {
         tenant: "acme".into(),
+        gateway_id: None,
+        thread_id: None,
+        edits: None,
         instance: a,
         platform: "webchat".into(),
         bot: "webchat".into(),

@@ -46,6 +46,9 @@ pub(crate) fn send(instance: InstanceId, answering: Answering) -> NewAction {
     let answering = Answering { chat_id: "lab".into(), ..answering };
     NewAction {
         tenant: "acme".into(),
+        gateway_id: None,
+        thread_id: None,
+        edits: None,
         instance,
         platform: "discord".into(),
         bot: "main".into(),
@@ -285,7 +288,7 @@ async fn a_restart_does_not_choose_again() {
     let further = opened.accept(send(a, reply(1))).await.id;
     let plain = opened.accept(send(a, Answering::default())).await.id;
     let opened = opened.reopen();
-    let unfinished = opened.store.unfinished_actions().await.unwrap();
+    let unfinished = opened.store.unfinished_actions(ActionId(0), 1_000).await.unwrap();
     let found: Vec<_> = unfinished.iter().map(|it| (it.id, it.uses)).collect();
     let expected = [(first, uses(1, Way::Original)), (further, uses(1, Way::Further)), (plain, None)];
     assert_eq!(found, expected);
@@ -307,9 +310,15 @@ async fn what_answered_an_interaction_is_shown_with_it() {
     };
     assert_eq!(replies("i1").await, [answer]);
     assert_eq!(replies("i2").await, [], "it says itself what it answers");
-    let unfinished = opened.store.unfinished_actions().await.unwrap();
-    let answered: Vec<_> = unfinished.iter().map(|it| (it.id, it.action.reply_to.as_deref())).collect();
-    assert_eq!(answered, [(answer, Some("i1")), (follow_up, Some("m7")), (plain, None)]);
+    for (id, message_id) in [(answer, "s1"), (follow_up, "s2"), (plain, "s3")] {
+        let outcome =
+            ActionOutcome { state: ActionState::Sent, message_id: Some(message_id.into()), error: None };
+        opened.store.finish_action(id, outcome).await.unwrap();
+    }
+    let answered = async |sent: &str| opened.store.explain_action(sent).await.unwrap()[0].reply_to.clone();
+    assert_eq!(answered("s1").await.as_deref(), Some("i1"));
+    assert_eq!(answered("s2").await.as_deref(), Some("m7"));
+    assert_eq!(answered("s3").await, None);
 }
 
 #[tokio::test]
@@ -415,7 +424,7 @@ async fn what_is_over_goes() {
         ids.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     };
     assert_eq!(left, [2]);
-    let unfinished = opened.store.unfinished_actions().await.unwrap();
+    let unfinished = opened.store.unfinished_actions(ActionId(0), 1_000).await.unwrap();
     assert_eq!(unfinished[0].uses, uses(1, Way::Original), "whoever used it finds that it is gone");
     opened.finish(claimed, ActionState::Failed).await;
     opened.take(a, [2_000]).await;

@@ -1,5 +1,6 @@
 //! Taking in what bots receive.
 
+use super::queue::Owner;
 use super::writer::{Txn, now};
 use super::{Sqlite, directory, inbox, quarantine, seals, vault};
 use angelia_core::audit::Actor;
@@ -15,8 +16,10 @@ impl IntakeStore for Sqlite {
         if intakes.iter().any(|intake| intake.entry.is_some()) {
             angelia_core::fail::point("before_append");
         }
+        let owner = Owner::Bot(format!("{}/{}", bot.platform, bot.bot).into());
+        let bytes = intakes.iter().filter_map(|intake| intake.entry.as_ref()).map(|it| it.body.len()).sum();
         let bot = bot.clone();
-        self.writer.write("take in what a bot received", move |txn| {
+        self.writer.write_for(owner, bytes, "take in what a bot received", move |txn| {
             let taken = intakes.into_iter().map(|intake| take_in(txn, &bot, intake)).collect();
             txn.taken_in();
             taken

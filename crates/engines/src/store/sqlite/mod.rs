@@ -19,8 +19,11 @@ mod moves;
 mod notices;
 mod prune;
 mod quarantine;
+mod queue;
 mod reader;
+mod room;
 mod seals;
+mod stored;
 mod vault;
 mod webchat;
 mod writer;
@@ -28,6 +31,10 @@ mod writer;
 pub use backup::{Backup, backup, key_id};
 pub use lock::{DataLock, is_locked, taken};
 
+/// What bounds the store.
+pub(crate) const LIMITS: [&[Limit]; 2] = [queue::LIMITS, webchat::LIMITS];
+
+use angelia_contract::limit::Limit;
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{InstanceId, Quota, Usage};
 use angelia_core::store::{Announce, ForgottenGateway, Later, Store};

@@ -3,7 +3,6 @@
 use super::directory::PIECES_FOR;
 use super::inbox::drop_as_gap;
 use super::quarantine::QUARANTINE_FOR;
-use super::webchat::KEPT_PER_ROOM;
 use super::writer::{Txn, now};
 use super::{Sqlite, audit, identity};
 use angelia_core::audit::{Actor, Deed};
@@ -34,7 +33,6 @@ pub(super) async fn prune(store: &Sqlite) -> Result<Vec<ForgottenGateway>> {
     for instance in instances {
         while store.writer.write("prune overaged entries", move |txn| prune_overaged(txn, instance)).await? {}
     }
-    while store.writer.write("prune rooms", prune_room).await? {}
     while store.writer.write("prune the vault", prune_vault).await? {}
     store
         .writer
@@ -71,24 +69,32 @@ fn prune_journal(txn: &mut Txn<'_>, after: i64) -> rusqlite::Result<Option<i64>>
         )?
         .query_row(params![after, STEP], |row| Ok(row.get::<_, Option<i64>>(0)?.zip(row.get(1)?)))?;
     let Some((last, oldest)) = looked_at else { return Ok(None) };
-    txn.prepare_cached(
-        "DELETE FROM journal WHERE seq > ?1 AND seq <= ?2 AND received_at < ?3
-         AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.instance = journal.instance AND i.seq = journal.seq)",
-    )?
-    .execute(params![after, last, before])?;
+    let gone = txn
+        .prepare_cached(
+            "DELETE FROM journal WHERE seq > ?1 AND seq <= ?2 AND received_at < ?3
+             AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.instance = journal.instance AND i.seq = journal.seq)
+             RETURNING tenant",
+        )?
+        .query_map(params![after, last, before], |row| row.get(0))?
+        .collect::<rusqlite::Result<Vec<String>>>()?;
+    gone.iter().for_each(|tenant| txn.stored().1.forgot_journal(tenant, 1));
     Ok((oldest < before).then_some(last))
 }
 
 /// `true` if there may be more.
 fn prune_actions(txn: &mut Txn<'_>) -> rusqlite::Result<bool> {
     let before = now() - SEEN_FOR.as_millis() as i64;
-    let gone = txn.execute(
-        "DELETE FROM actions WHERE id IN (
-             SELECT id FROM (SELECT id, received_at, state FROM actions ORDER BY id LIMIT ?1)
-             WHERE received_at < ?2 AND state NOT IN ('accepted', 'sending'))",
-        params![STEP, before],
-    )?;
-    Ok(gone > 0)
+    let gone = txn
+        .prepare_cached(
+            "DELETE FROM actions WHERE id IN (
+                 SELECT id FROM (SELECT id, received_at, state FROM actions ORDER BY id LIMIT ?1)
+                 WHERE received_at < ?2 AND state NOT IN ('accepted', 'sending'))
+             RETURNING tenant",
+        )?
+        .query_map(params![STEP, before], |row| row.get(0))?
+        .collect::<rusqlite::Result<Vec<String>>>()?;
+    gone.iter().for_each(|tenant| txn.stored().1.forgot_actions(tenant, 1));
+    Ok(!gone.is_empty())
 }
 
 /// `true` if there may be more.
@@ -157,19 +163,4 @@ fn prune_tombstone(txn: &mut Txn<'_>) -> rusqlite::Result<Option<ForgottenGatewa
     }
     identity::settle_default(txn, &tenant)?;
     Ok(Some((tenant, gateway_id)))
-}
-
-/// Shortens one room that has grown too long; `true` if there was one.
-fn prune_room(txn: &mut Txn<'_>) -> rusqlite::Result<bool> {
-    let room: Option<String> = txn
-        .prepare_cached("SELECT room FROM webchat_lines GROUP BY room HAVING count(*) > ? LIMIT 1")?
-        .query_row([KEPT_PER_ROOM], |row| row.get(0))
-        .optional()?;
-    let Some(room) = room else { return Ok(false) };
-    txn.prepare_cached(
-        "DELETE FROM webchat_lines WHERE room = ?1 AND id <= (
-             SELECT id FROM webchat_lines WHERE room = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)",
-    )?
-    .execute(params![room, KEPT_PER_ROOM])?;
-    Ok(true)
 }

@@ -220,6 +220,8 @@ CREATE TABLE actions (
     -- Starts that found it under way.
     crashes     INTEGER NOT NULL DEFAULT 0
 );
+-- To find what may be forgotten of a tenant that has used up its disk.
+CREATE INDEX actions_by_tenant ON actions (tenant, id);
 CREATE INDEX actions_unfinished ON actions (id) WHERE state IN ('accepted', 'sending');
 CREATE INDEX actions_ambiguous ON actions (id) WHERE state = 'ambiguous';
 CREATE INDEX actions_by_reply ON actions (reply_to) WHERE reply_to IS NOT NULL;

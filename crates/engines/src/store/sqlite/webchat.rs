@@ -1,7 +1,11 @@
 //! The web chat's people and lines.
 
 mod people;
+mod room_size;
 
+pub(super) use room_size::{LIMITS, RoomSizes};
+
+use super::queue::Owner;
 use super::writer::{Txn, now};
 use super::{Sqlite, actions, inbox};
 use angelia_core::admission::DropReason;
@@ -16,14 +20,17 @@ use angelia_core::store::{
 };
 use rusqlite::{OptionalExtension, Row, params};
 
-/// Lines kept per room; a chat page shows fewer, and the store stays small.
-pub(super) const KEPT_PER_ROOM: i64 = 2_000;
 const LINE_COLUMNS: &str = "id, room, message_id, author, from_agent, text, reply_to, at, edited, place, client_id, files, undelivered";
 
 impl WebchatStore for Sqlite {
     fn post_line(&self, line: NewLine, entry: Option<NewEntry>) -> Later<'_, Posted> {
         angelia_core::fail::point("before_append");
-        self.writer.try_write("post a line", move |txn| {
+        let owner = match &entry {
+            Some(entry) => Owner::Tenant(entry.tenant.as_str().into()),
+            None => Owner::Bot(format!("webchat/{}", line.room).into()),
+        };
+        let bytes = line.text.len() + entry.as_ref().map_or(0, |entry| entry.body.len());
+        self.writer.try_write_for(owner, bytes, "post a line", move |txn| {
             let mut line = line;
             let no_instance = match &entry {
                 Some(entry) => !inbox::is_served(txn, entry.instance)?,
@@ -89,7 +96,10 @@ impl WebchatStore for Sqlite {
     }
 
     fn say_lines(&self, lines: Vec<NewLine>, action: ActionId) -> Later<'_, ()> {
-        self.writer.try_write("say a line", move |txn| {
+        let room = lines.first().map(|line| line.room.as_str()).unwrap_or_default();
+        let owner = Owner::Bot(format!("webchat/{room}").into());
+        let bytes = lines.iter().map(|line| line.text.len()).sum();
+        self.writer.try_write_for(owner, bytes, "say a line", move |txn| {
             if !is_owed(txn, action)? {
                 return Ok(Err(Error::not_found("whoever wanted to say this is gone: nothing was written")));
             }
@@ -102,7 +112,9 @@ impl WebchatStore for Sqlite {
     }
 
     fn edit_line(&self, edit: LineEdit, action: ActionId) -> Later<'_, bool> {
-        self.writer.write("edit a line", move |txn| {
+        let owner = Owner::Bot(format!("webchat/{}", edit.room).into());
+        let bytes = edit.parts.iter().map(String::len).sum();
+        self.writer.write_for(owner, bytes, "edit a line", move |txn| {
             let Some(first) = change_first(txn, &edit)? else {
                 let error = Some("there is no such line of an agent".to_owned());
                 let outcome = ActionOutcome { state: ActionState::Failed, message_id: None, error };
@@ -228,6 +240,7 @@ fn revise(txn: &mut Txn<'_>, revision: &LineRevision) -> rusqlite::Result<Result
             "UPDATE webchat_lines SET id = ?, text = ?, edited = 1 WHERE message_id = ? RETURNING {LINE_COLUMNS}"
         ))?
         .query_row(params![id, text, message_id], read)?;
+    room_size::bound(txn, room, 0, text.len())?;
     txn.line(line);
     match entry {
         Some(entry) => inbox::revise(txn, entry).map(Ok),
@@ -271,6 +284,7 @@ fn insert(txn: &mut Txn<'_>, new: NewLine) -> rusqlite::Result<()> {
     if inserted == 0 {
         return Ok(());
     }
+    room_size::bound(txn, &new.room, 1, new.text.len())?;
     txn.line(Line {
         id,
         place: id,
@@ -309,6 +323,7 @@ fn change_first(txn: &mut Txn<'_>, edit: &LineEdit) -> rusqlite::Result<Option<L
         .query_row(params![next, text, edit.room, edit.message_id, CONNECTOR], read)
         .optional()?;
     if let Some(line) = &line {
+        room_size::bound(txn, &edit.room, 0, text.len())?;
         txn.line(line.clone());
     }
     Ok(line)

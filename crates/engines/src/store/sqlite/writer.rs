@@ -1,6 +1,9 @@
 //! Group commit: one thread, one transaction for everybody who waits.
 
 use super::failed;
+use super::queue::{Owner, Queue};
+use super::stored::Stored;
+use super::webchat::RoomSizes;
 use angelia_core::clock::Mono;
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{Entry, InstanceId, Quota, Seq, Usage};
@@ -12,12 +15,8 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
-/// Writes that may wait; beyond it callers wait to get in line.
-const QUEUE: usize = 4096;
-/// Writes in one transaction: enough to share the fsync, few enough to answer soon.
-const BATCH: usize = 512;
 /// How often the write-ahead log is emptied: settled text lives on in it until then.
 const EMPTY_LOG_EVERY: Duration = Duration::from_secs(60);
 /// How often emptying the log at once is tried, and how long a reader in the
@@ -33,6 +32,10 @@ pub(super) struct Txn<'a> {
     connection: &'a Connection,
     pub(super) quota: &'a Quota,
     usage: &'a mut HashMap<InstanceId, Usage>,
+    stored: &'a mut Stored,
+    rooms: &'a mut RoomSizes,
+    /// Whether so much was taken away at once that it is easier to count anew.
+    recount: bool,
     touched: Vec<InstanceId>,
     news: Vec<News>,
 }
@@ -64,6 +67,26 @@ impl Txn<'_> {
     pub(super) fn count(&mut self, instance: InstanceId, change: impl FnOnce(&mut Usage)) {
         change(self.usage.entry(instance).or_default());
         self.touched.push(instance);
+    }
+
+    /// What is kept on disk of each tenant, this transaction included.
+    pub(super) fn stored(&mut self) -> (&Connection, &mut Stored) {
+        (self.connection, self.stored)
+    }
+
+    /// What is kept of a tenant.
+    pub(super) fn stored_of(&self, tenant: &str) -> u64 {
+        self.stored.of(tenant)
+    }
+
+    /// What rooms of the web chat hold.
+    pub(super) fn rooms(&mut self) -> &mut RoomSizes {
+        self.rooms
+    }
+
+    /// Has what is kept counted anew after this transaction.
+    pub(super) fn recount(&mut self) {
+        self.recount = true;
     }
 
     /// Tells of an appended entry once it is durable.
@@ -100,7 +123,7 @@ impl Txn<'_> {
 
 /// The way to the writing thread.
 pub(super) struct Writer {
-    jobs: Option<mpsc::Sender<Job>>,
+    jobs: Arc<Queue<Job>>,
     thread: Option<std::thread::JoinHandle<()>>,
     healthy: Arc<AtomicBool>,
 }
@@ -112,14 +135,18 @@ impl Writer {
         usage: Arc<Mutex<HashMap<InstanceId, Usage>>>,
         announce: Arc<dyn Announce>,
     ) -> Result<Self> {
-        let (jobs, inbox) = mpsc::channel(QUEUE);
+        let jobs = Arc::<Queue<Job>>::default();
         let healthy = Arc::new(AtomicBool::new(true));
         let counted = usage.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        let stored = Stored::read(&connection).map_err(|e| failed("count what is kept", &e))?;
+        let rooms = RoomSizes::read(&connection).map_err(|e| failed("look at the rooms", &e))?;
         let state = Thread {
             connection,
             quota,
             stale: false,
             counted,
+            stored,
+            rooms,
             usage,
             announce,
             healthy: healthy.clone(),
@@ -127,30 +154,56 @@ impl Writer {
         };
         let thread = std::thread::Builder::new()
             .name("store-writer".into())
-            .spawn(move || state.run(inbox))
+            .spawn({
+                let jobs = jobs.clone();
+                move || state.run(&jobs)
+            })
             .map_err(|e| Error::internal(format!("cannot start the store's thread: {e}")))?;
-        Ok(Self { jobs: Some(jobs), thread: Some(thread), healthy })
+        Ok(Self { jobs, thread: Some(thread), healthy })
     }
 
     pub(super) fn healthy(&self) -> bool {
         self.healthy.load(Ordering::Relaxed)
     }
 
-    /// Runs `change` in the next transaction; answers after its commit.
-    ///
-    /// A change that refuses must do so before it writes anything: the
-    /// transaction is shared. An SQL error fails the whole transaction.
+    /// Runs `change` in the next transaction; answers after its commit. For what
+    /// is small and nobody's in particular.
     pub(super) fn write<T: Send + 'static>(
         &self,
         what: &'static str,
         change: impl FnOnce(&mut Txn<'_>) -> rusqlite::Result<T> + Send + 'static,
     ) -> Later<'_, T> {
-        self.try_write(what, |txn| change(txn).map(Ok))
+        self.write_for(Owner::Server, 0, what, change)
     }
 
     /// Like [`Writer::write`], for changes that may refuse.
     pub(super) fn try_write<T: Send + 'static>(
         &self,
+        what: &'static str,
+        change: impl FnOnce(&mut Txn<'_>) -> rusqlite::Result<Result<T>> + Send + 'static,
+    ) -> Later<'_, T> {
+        self.try_write_for(Owner::Server, 0, what, change)
+    }
+
+    /// Like [`Writer::write`], in the turn of `owner`, for a change of so many bytes.
+    pub(super) fn write_for<T: Send + 'static>(
+        &self,
+        owner: Owner,
+        bytes: usize,
+        what: &'static str,
+        change: impl FnOnce(&mut Txn<'_>) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Later<'_, T> {
+        self.try_write_for(owner, bytes, what, |txn| change(txn).map(Ok))
+    }
+
+    /// Like [`Writer::write_for`], for changes that may refuse.
+    ///
+    /// A change that refuses must do so before it writes anything: the
+    /// transaction is shared. An SQL error fails the whole transaction.
+    pub(super) fn try_write_for<T: Send + 'static>(
+        &self,
+        owner: Owner,
+        bytes: usize,
         what: &'static str,
         change: impl FnOnce(&mut Txn<'_>) -> rusqlite::Result<Result<T>> + Send + 'static,
     ) -> Later<'_, T> {
@@ -162,9 +215,9 @@ impl Writer {
             }))
         });
         Box::pin(async move {
-            let stopped = || Error::unavailable(format!("the store could not {what}: it is not running"));
-            let jobs = self.jobs.as_ref().ok_or_else(stopped)?;
-            jobs.send(job).await.map_err(|_| stopped())?;
+            if !self.jobs.push(owner, bytes, job).await {
+                return Err(Error::unavailable(format!("the store could not {what}: it is not running")));
+            }
             // A dropped answer is a failed transaction of which this job was the cause.
             answered.await.unwrap_or_else(|_| {
                 Err(Error::unavailable(format!("the store could not {what}: nothing was changed, try again")))
@@ -176,18 +229,20 @@ impl Writer {
 impl Drop for Writer {
     /// Lets the thread finish what was accepted, so that the lock outlives every write.
     fn drop(&mut self) {
-        drop(self.jobs.take());
+        self.jobs.close();
         if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+            let ended = thread.join();
+            debug_assert!(ended.is_ok() || std::thread::panicking(), "the store's thread ended by a panic");
         }
     }
 }
 
-struct Unwell(Arc<AtomicBool>);
+struct Unwell<'a>(Arc<AtomicBool>, &'a Queue<Job>);
 
-impl Drop for Unwell {
+impl Drop for Unwell<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Relaxed);
+        self.1.close();
     }
 }
 
@@ -198,6 +253,8 @@ struct Thread {
     stale: bool,
     /// The writer's own count, ahead of the shared one by the open transaction.
     counted: HashMap<InstanceId, Usage>,
+    stored: Stored,
+    rooms: RoomSizes,
     usage: Arc<Mutex<HashMap<InstanceId, Usage>>>,
     announce: Arc<dyn Announce>,
     healthy: Arc<AtomicBool>,
@@ -205,16 +262,35 @@ struct Thread {
 }
 
 impl Thread {
-    fn run(mut self, mut inbox: mpsc::Receiver<Job>) {
+    fn run(mut self, jobs: &Queue<Job>) {
         // Should this thread ever end by a panic, nobody may take the store for well.
-        let _unwell = Unwell(self.healthy.clone());
-        let mut batch = Vec::with_capacity(BATCH);
-        while inbox.blocking_recv_many(&mut batch, BATCH) > 0 {
-            self.commit(batch.drain(..));
-            if inbox.is_empty() && clock::mono().since(self.emptied_at) >= EMPTY_LOG_EVERY {
+        let _unwell = Unwell(self.healthy.clone(), jobs);
+        while let Some(batch) = jobs.take() {
+            self.commit(batch.into_iter());
+            if jobs.is_empty() && clock::mono().since(self.emptied_at) >= EMPTY_LOG_EVERY {
                 self.empty_log();
             }
         }
+        debug_assert!(self.counts_are_right(), "what is counted is not what is kept");
+    }
+
+    /// Whether what was counted in memory is what the tables hold.
+    fn counts_are_right(&mut self) -> bool {
+        if self.stale {
+            return true;
+        }
+        let counted = (self.counted.clone(), self.stored.clone());
+        // A disk that cannot be read any more tells nothing.
+        if self.count_anew().is_err() {
+            return true;
+        }
+        let waiting = |usage: &HashMap<InstanceId, Usage>| {
+            let mut waiting: Vec<_> =
+                usage.iter().filter(|(_, it)| it.entries > 0).map(|(id, it)| (*id, *it)).collect();
+            waiting.sort_by_key(|(id, _)| *id);
+            waiting
+        };
+        waiting(&counted.0) == waiting(&self.counted) && counted.1.counts() == self.stored.counts()
     }
 
     /// Folds the log into the database and cuts it; readers in the way are no harm.
@@ -270,25 +346,28 @@ impl Thread {
         answers: &mut Vec<Answer>,
     ) -> rusqlite::Result<Vec<News>> {
         if self.stale {
-            self.counted = super::read_usage(&self.connection).map_err(|_| rusqlite::Error::InvalidQuery)?;
-            self.stale = false;
+            self.count_anew()?;
         }
         let transaction = self.connection.unchecked_transaction()?;
         let mut txn = Txn {
             connection: &self.connection,
             quota: &self.quota,
             usage: &mut self.counted,
+            stored: &mut self.stored,
+            rooms: &mut self.rooms,
+            recount: false,
             touched: Vec::new(),
             news: Vec::new(),
         };
         let ran = jobs.into_iter().try_for_each(|job| job(&mut txn).map(|answer| answers.push(answer)));
-        let (news, touched) = (txn.news, txn.touched);
+        let (news, touched, recount) = (txn.news, txn.touched, txn.recount);
         if carries_message(&news) {
             fail::point("before_commit");
         }
         fail::commit();
         match ran.and_then(|()| transaction.commit()) {
             Ok(()) => {
+                self.stale = recount;
                 self.publish(&touched);
                 Ok(news)
             }
@@ -314,10 +393,15 @@ impl Thread {
         if !self.connection.is_autocommit() {
             let _ = self.connection.execute_batch("ROLLBACK");
         }
-        match super::read_usage(&self.connection) {
-            Ok(counted) => self.counted = counted,
-            Err(_) => self.stale = true,
-        }
+        self.stale = self.count_anew().is_err();
+    }
+
+    fn count_anew(&mut self) -> rusqlite::Result<()> {
+        self.counted = super::read_usage(&self.connection).map_err(|_| rusqlite::Error::InvalidQuery)?;
+        self.stored = Stored::read(&self.connection)?;
+        self.rooms = RoomSizes::read(&self.connection)?;
+        self.stale = false;
+        Ok(())
     }
 
     fn tell(&mut self, news: Vec<News>) {

@@ -129,6 +129,7 @@ pub(in super::super) fn forget_instance(txn: &mut Txn<'_>, instance: InstanceId)
         txn.execute(&format!("DELETE FROM {table} WHERE instance = ?"), [instance.0])?;
     }
     txn.count(instance, |usage| *usage = Usage::default());
+    txn.recount();
     let live = waiting.iter().filter(|(_, live)| *live).count() as u64;
     txn.removed(instance, waiting.into_iter().map(|(seq, _)| Seq(seq)).collect());
     Ok(live)

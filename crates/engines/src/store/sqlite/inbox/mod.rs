@@ -7,6 +7,7 @@ mod revise;
 pub(super) use revise::revise;
 
 use super::Sqlite;
+use super::queue::Owner;
 use super::writer::{Txn, now};
 use angelia_core::audit::Actor;
 use angelia_core::clock::UnixMillis;
@@ -27,7 +28,8 @@ const ENTRY_COLUMNS: &str = "seq, kind, platform, bot, chat_id, session_key, bod
 impl InboxStore for Sqlite {
     fn append(&self, entry: NewEntry) -> Later<'_, Appended> {
         angelia_core::fail::point("before_append");
-        self.writer.try_write("append", move |txn| {
+        let (owner, bytes) = (Owner::Tenant(entry.tenant.as_str().into()), entry.body.len());
+        self.writer.try_write_for(owner, bytes, "append", move |txn| {
             if !is_served(txn, entry.instance)? {
                 return Ok(Err(Error::not_found("the instance this was for is gone: nothing was written")));
             }
@@ -62,7 +64,7 @@ impl InboxStore for Sqlite {
     }
 
     fn settle(&self, instance: InstanceId, settled: Vec<Settlement>) -> Later<'_, ()> {
-        self.writer.write("settle", move |txn| {
+        self.writer.write_for(Owner::Instance(instance), 0, "settle", move |txn| {
             for settlement in &settled {
                 settle(txn, instance, settlement)?;
             }
@@ -82,7 +84,7 @@ impl InboxStore for Sqlite {
     }
 
     fn returned(&self, instance: InstanceId, returned: Returned) -> Later<'_, Option<Seq>> {
-        self.writer.write("note returned entries", move |txn| {
+        self.writer.write_for(Owner::Instance(instance), 0, "note returned entries", move |txn| {
             for (seq, pushed_at) in &returned.entries {
                 note_push(txn, *seq, Some(*pushed_at))?;
             }
@@ -210,6 +212,7 @@ pub(super) fn append(txn: &mut Txn<'_>, new: NewEntry) -> rusqlite::Result<Appen
     insert_waiting(txn, seq, &new)?;
     remember_conversation(txn, &new, appended_at)?;
     txn.count(new.instance, |usage| usage.add(new.body.len()));
+    txn.stored().1.appended(&new.tenant, new.body.len());
     let entry = Entry {
         seq,
         kind: new.kind,
@@ -302,8 +305,12 @@ fn remove(txn: &mut Txn<'_>, instance: InstanceId, seq: Seq) -> rusqlite::Result
         )?
         .query_row(params![instance.0, seq.0], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
-    if let Some((bytes, false)) = gone {
-        txn.count(instance, |usage| usage.remove(bytes));
+    if let Some((bytes, dead)) = gone {
+        let (db, stored) = txn.stored();
+        stored.removed(db, instance, bytes)?;
+        if !dead {
+            txn.count(instance, |usage| usage.remove(bytes));
+        }
     }
     Ok(gone.is_some())
 }

@@ -27,6 +27,8 @@ pub(in super::super) fn revise(txn: &mut Txn<'_>, new: &Revision) -> rusqlite::R
              RETURNING {ENTRY_COLUMNS}"
         ))?
         .query_row(params![new.kind.as_str(), new.body.as_ref(), old.instance.0, old.seq], entry)?;
+    let (db, stored) = txn.stored();
+    stored.revised(db, old.instance, old.bytes, new.body.len())?;
     if !old.dead {
         txn.count(old.instance, |usage| {
             usage.remove(old.bytes);

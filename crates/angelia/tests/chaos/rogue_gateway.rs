@@ -1,0 +1,349 @@
+//! One tenant's agent does its worst: frames without measure, sockets without
+//! end, a disk to itself. The server has one gigabyte of address space. Nobody
+//! else may notice, and a restart must work.
+
+use crate::peer::{PYTHON, Peer};
+use crate::room::Room;
+use crate::server::{Credentials, Server, fresh_folder};
+use crate::stage::{alone, busy, milliseconds, quantile, report};
+use angelia_contract::frame::ConnectorFrame;
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::Duration;
+use tokio::io::AsyncReadExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{Instant, timeout};
+use tokio_tungstenite::tungstenite::Message;
+
+const TEST: &str = "rogue_gateway";
+/// One gigabyte of address space.
+const ONE_GIB: [&str; 3] = ["prlimit", "--as=1073741824", "--"];
+/// What an attack may add to the server's memory.
+const MAX_GROWTH_KIB: u64 = 256 * 1024;
+const SOON: Duration = Duration::from_secs(30);
+
+/// A server in one gigabyte, with a tenant that means well and one that does not.
+struct Stage {
+    server: Server,
+    good: Peer,
+    room: Room,
+    evil: Credentials,
+    rss: u64,
+}
+
+impl Stage {
+    async fn set(test: &str) -> Self {
+        let folder = fresh_folder(test);
+        let data = folder.join("data");
+        let server = Server::start_in(folder, data, &ONE_GIB).await;
+        let good = server.gateway("good", "gw-good").await;
+        let evil = server.gateway("evil", "gw-evil").await;
+        let room = Room::enter(&server, "den", "gw-good").await;
+        let good = Peer::greet(&server, &good, PYTHON).await;
+        let rss = server.rss_kib();
+        Self { server, good, room, evil, rss }
+    }
+
+    /// The one who means well is served, both ways.
+    async fn others_are_served(&mut self, name: &str) -> Duration {
+        let began = Instant::now();
+        self.room.post(name, name).await;
+        let ConnectorFrame::Inbound(inbound) = self.good.next().await else { panic!("an inbound is due") };
+        assert_eq!(inbound.event.text, name);
+        self.good.ack(&inbound.buffer_id.unwrap_or_default()).await;
+        let taken = began.elapsed();
+        let send = json!({"op": "send", "chat_id": "web-den", "content": format!("answer to {name}")});
+        ask(&mut self.good, name, &send).await;
+        match self.good.next().await {
+            ConnectorFrame::OutboundResult { result, .. } => assert!(result.success, "{result:?}"),
+            other => panic!("a result is due, not {other:?}"),
+        }
+        taken
+    }
+
+    fn check_memory(&self, what: &str) {
+        let grown = self.server.rss_kib().saturating_sub(self.rss);
+        report(TEST, &format!("{what}: resident memory grew by {} MiB", grown / 1024));
+        assert!(grown < MAX_GROWTH_KIB, "{what}: grew by {grown} KiB");
+    }
+
+    /// It ends, starts again in one gigabyte, and the culprit can be ended.
+    async fn restarts(mut self) {
+        self.server.process.kill().await;
+        self.server.respawn(None);
+        self.server.wait_ready().await;
+        self.server.revoke("evil", &self.evil.id).await;
+        self.server.assert_never_panicked();
+    }
+}
+
+async fn ask(peer: &mut Peer, id: &str, action: &Value) {
+    let frame = json!({"type": "outbound", "requestId": id, "action": action});
+    peer.socket.send(Message::Text(format!("{frame}\n").into())).await.expect("the socket takes a frame");
+}
+
+/// Everything that could be made large, made large.
+fn oversized(size: usize) -> Vec<Value> {
+    let huge = "x".repeat(size);
+    let outbound = |action: Value| json!({"type": "outbound", "requestId": "r", "action": action});
+    vec![
+        outbound(
+            json!({"op": "send", "chat_id": "web-lair", "content": "hi", "metadata": {"padding": huge}}),
+        ),
+        outbound(json!({"op": "send", "chat_id": "web-lair", "content": "hi", "reply_to": huge})),
+        outbound(json!({"op": "send", "chat_id": huge, "content": "hi"})),
+        outbound(json!({"op": "send", "chat_id": "web-lair", "content": huge})),
+        outbound(json!({"op": "edit", "chat_id": "web-lair", "message_id": huge, "content": "hi"})),
+        outbound(json!({"op": huge, "chat_id": "web-lair"})),
+        json!({"type": "outbound", "requestId": huge, "action": {"op": "typing", "chat_id": "web-lair"}}),
+        json!({"type": "hello", "platform": huge, "botId": huge}),
+        json!({"type": "interrupt", "session_key": huge}),
+        json!({"type": "inbound_ack", "bufferId": huge}),
+        json!({"type": "dance", "list": [huge]}),
+        json!({"type": "outbound", "requestId": "r", "action": vec![0; size / 2]}),
+    ]
+}
+
+/// Fields of seven megabytes are refused, the socket lives, and nothing of them is kept.
+#[test]
+fn fields_without_measure() {
+    busy(async {
+        let mut stage = Stage::set("rogue_fields").await;
+        let mut evil = Peer::greet(&stage.server, &stage.evil, PYTHON).await;
+        let _lair = Room::enter(&stage.server, "lair", &stage.evil.id).await;
+        let mut frames = 0;
+        for size in [700, 64 * 1024, 300 * 1024, 7 << 20] {
+            for frame in oversized(size) {
+                let text = format!("{frame}\n");
+                evil.socket.send(Message::Text(text.into())).await.expect("the socket takes it");
+                frames += 1;
+            }
+            stage.others_are_served(&format!("size-{size}")).await;
+        }
+        // The socket lives, and whoever asked something small is answered.
+        ask(&mut evil, "last", &json!({"op": "send", "chat_id": "web-lair", "content": "still here"})).await;
+        let last = async {
+            loop {
+                if let ConnectorFrame::OutboundResult { request_id, result } = evil.next().await
+                    && request_id == "last"
+                {
+                    return result;
+                }
+            }
+        };
+        assert!(timeout(SOON, last).await.expect("the last one is answered").success);
+        stage.check_memory(&format!("{frames} frames of up to 7 MiB"));
+        stage.restarts().await;
+    });
+}
+
+/// A hello of seven megabytes gets a descriptor, and not its own words back.
+#[test]
+fn a_hello_without_measure_is_answered() {
+    busy(async {
+        let stage = Stage::set("rogue_hello").await;
+        for (platform, bot) in
+            [("x".repeat(7 << 20), "b".to_owned()), ("webchat".to_owned(), "y".repeat(7 << 20))]
+        {
+            let mut evil = Peer::dial(&stage.server, &stage.evil, PYTHON, None).await.expect("let in");
+            let hello = format!("{}\n", json!({"type": "hello", "botId": bot, "platform": platform}));
+            evil.socket.send(Message::Text(hello.into())).await.expect("the socket takes it");
+            match evil.next().await {
+                ConnectorFrame::Descriptor(descriptor) => assert!(descriptor.platform.len() < 100),
+                other => panic!("a hello was answered with {other:?}"),
+            }
+        }
+        stage.check_memory("hellos of 7 MiB");
+    });
+}
+
+/// Sockets of one gateway are capped, and what hangs in them is small.
+#[test]
+fn sockets_without_end() {
+    busy(async {
+        let mut stage = Stage::set("rogue_sockets").await;
+        let (mut open, mut refused) = (Vec::new(), 0);
+        for _ in 0..40 {
+            match Peer::dial(&stage.server, &stage.evil, PYTHON, None).await {
+                Ok(peer) => open.push(peer),
+                Err(_) => refused += 1,
+            }
+        }
+        assert_eq!((open.len(), refused), (4, 36), "four sockets, and no more");
+        let mut others = Vec::new();
+        for number in 0..36 {
+            let one = stage.server.gateway("evil", &format!("gw-evil-{number}")).await;
+            others.push(Peer::dial(&stage.server, &one, PYTHON, None).await.expect("a gateway of its own"));
+        }
+        // Each begins a line of two megabytes and does not end it: before a hello, and after one.
+        for (number, peer) in open.iter_mut().chain(&mut others).enumerate() {
+            let hello = if number % 2 == 0 { "" } else { "{\"type\":\"hello\"}\n" };
+            let text = format!("{hello}{{\"type\":\"outbound\",\"requestId\":\"{}", "x".repeat(2_000_000));
+            // Whoever is not read any more is not waited for.
+            let _ = timeout(Duration::from_secs(2), peer.socket.send(Message::Text(text.into()))).await;
+        }
+        for round in 0..5 {
+            stage.others_are_served(&format!("round-{round}")).await;
+        }
+        stage.check_memory("40 sockets with a line of 2 MB each that does not end");
+        drop((open, others));
+        stage.restarts().await;
+    });
+}
+
+/// What an earlier release kept of such a gateway does not end the server at its start.
+#[test]
+fn what_was_left_behind_is_read_piece_by_piece() {
+    busy(async {
+        let mut stage = Stage::set("rogue_ledger").await;
+        stage.others_are_served("before").await;
+        let Stage { mut server, room, evil, .. } = stage;
+        server.process.kill().await;
+        let left = leave_behind(&server.data().join("angelia.db"), 150, 7 << 20);
+        server.respawn(None);
+        server.wait_ready().await;
+        let rss = server.rss_kib();
+        report(TEST, &format!("a start over {left} MiB of unfinished actions: {} MiB resident", rss / 1024));
+        assert!(rss < 512 * 1024, "{rss} KiB after the start");
+        assert_eq!(room.post_once("after", "after").await, Some(201));
+        server.revoke("evil", &evil.id).await;
+        server.assert_never_panicked();
+        server.process.kill().await;
+    });
+}
+
+/// Unfinished actions as an earlier release accepted them; answers how many MiB.
+fn leave_behind(database: &Path, count: usize, bytes: usize) -> usize {
+    let db = rusqlite::Connection::open(database).expect("open the database");
+    let instance: i64 = db
+        .query_row("SELECT instance FROM gateways WHERE gateway_id = 'gw-evil'", [], |row| row.get(0))
+        .expect("the culprit is known");
+    let body = json!({"op": "send", "chat_id": "web-den", "content": "hi", "reply_to": "x".repeat(bytes)});
+    let body = body.to_string().into_bytes();
+    for _ in 0..count {
+        db.execute(
+            "INSERT INTO actions (tenant, instance, platform, bot, chat_id, op, state, received_at, body)
+             VALUES ('evil', ?, 'webchat', 'webchat', 'web-den', 'send', 'accepted', unixepoch() * 1000, ?)",
+            rusqlite::params![instance, body],
+        )
+        .expect("write an action");
+    }
+    count * bytes >> 20
+}
+
+/// Others' posts and answers while somebody floods the server, beside the same
+/// bytes written to a sink.
+#[test]
+fn a_flood_is_not_felt() {
+    alone(async {
+        let mut stage = Stage::set("rogue_flood").await;
+        let _lair = Room::enter(&stage.server, "lair", &stage.evil.id).await;
+        let sink = Sink::open().await;
+        let (mut quiet, mut loud) = (Vec::new(), Vec::new());
+        for round in 0..3 {
+            let flood = tokio::spawn(flood_sink(sink.port));
+            quiet.extend(measure(&mut stage, &format!("quiet-{round}")).await);
+            flood.abort();
+            let evil = Peer::greet(&stage.server, &stage.evil, PYTHON).await;
+            let flood = tokio::spawn(flood_server(evil));
+            loud.extend(measure(&mut stage, &format!("loud-{round}")).await);
+            flood.abort();
+        }
+        let (q50, q99) = (quantile(&mut quiet, 0.5), quantile(&mut quiet, 0.99));
+        let (l50, l99) = (quantile(&mut loud, 0.5), quantile(&mut loud, 0.99));
+        report(
+            TEST,
+            &format!(
+                "others' posts: median {:.1} ms, p99 {:.1} beside a flood; {:.1} and {:.1} beside the same bytes to a sink",
+                milliseconds(l50),
+                milliseconds(l99),
+                milliseconds(q50),
+                milliseconds(q99)
+            ),
+        );
+        stage.check_memory("a flood of large frames");
+        assert!(l50 <= 3 * q50 || l50 < Duration::from_millis(10), "the median went from {q50:?} to {l50:?}");
+        assert!(l99 <= 5 * q99 || l99 <= q99 + Duration::from_millis(50), "p99 went from {q99:?} to {l99:?}");
+        stage.restarts().await;
+    });
+}
+
+const ROUNDS: usize = 60;
+
+async fn measure(stage: &mut Stage, name: &str) -> Vec<Duration> {
+    let mut taken = Vec::new();
+    for round in 0..ROUNDS {
+        taken.push(stage.others_are_served(&format!("{name}-{round}")).await);
+    }
+    taken
+}
+
+/// The frames of the flood: large texts, large hints, arrays of numbers.
+fn flood_frames() -> Vec<String> {
+    let frames = [
+        json!({"type": "outbound", "requestId": "a", "action": {"op": "send", "chat_id": "web-lair", "content": "x".repeat(200_000)}}),
+        json!({"type": "outbound", "requestId": "b", "action": {"op": "send", "chat_id": "web-lair", "content": "y", "metadata": {"pad": "p".repeat(1_500_000)}}}),
+        json!({"type": "outbound", "requestId": "c", "action": vec![1; 700_000]}),
+    ];
+    frames.iter().map(|frame| format!("{frame}\n")).collect()
+}
+
+async fn flood_server(evil: Peer) {
+    let (mut sink, mut stream) = evil.socket.split();
+    let reads = async { while let Some(Ok(_)) = stream.next().await {} };
+    let writes = async {
+        let frames = flood_frames();
+        loop {
+            for frame in &frames {
+                if sink.send(Message::Text(frame.clone().into())).await.is_err() {
+                    return;
+                }
+            }
+        }
+    };
+    tokio::join!(reads, writes);
+}
+
+/// Takes bytes and throws them away, as fast as the server reads them.
+struct Sink {
+    port: u16,
+}
+
+impl Sink {
+    async fn open() -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                tokio::spawn(async move {
+                    let mut buffer = vec![0; 16 * 1024];
+                    let began = Instant::now();
+                    let mut taken = 0_usize;
+                    while let Ok(read @ 1..) = stream.read(&mut buffer).await {
+                        taken += read;
+                        // What the server takes of one instance: the same bytes in the same time.
+                        let due = Duration::from_secs_f64(
+                            taken.saturating_sub(4 << 20) as f64 / f64::from(2 << 20),
+                        );
+                        tokio::time::sleep_until(began + due).await;
+                    }
+                });
+            }
+        });
+        Self { port }
+    }
+}
+
+async fn flood_sink(port: u16) {
+    use tokio::io::AsyncWriteExt;
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).await.expect("the sink listens");
+    let frames = flood_frames();
+    loop {
+        for frame in &frames {
+            if stream.write_all(frame.as_bytes()).await.is_err() {
+                return;
+            }
+        }
+    }
+}
