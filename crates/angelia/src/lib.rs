@@ -8,6 +8,7 @@ mod demo;
 mod files;
 mod keeper;
 mod listen;
+mod log;
 mod node;
 mod presence;
 mod remote;

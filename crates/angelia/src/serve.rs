@@ -1,13 +1,13 @@
 //! `angelia serve`: from configuration to a running server, and down again.
 
 use crate::config::Config;
+use crate::log::{Visible, colours};
 use crate::presence::{self, Announcement, Holder};
 use crate::tls::Certificate;
 use crate::{bots, listen, node, supervisor};
 use angelia_connector::{Server, admin};
 use angelia_core::error::{Error, Result};
 use angelia_engines::store::sqlite;
-use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -83,9 +83,8 @@ pub(crate) fn log(config: &Config) -> Result<()> {
     for directive in QUIET {
         filter = filter.add_directive(directive.parse().map_err(|_| Error::internal("a log directive"))?);
     }
-    // A journal or a container's log would keep the colours as noise.
-    let log = tracing_subscriber::fmt().with_ansi(std::io::stderr().is_terminal());
-    let _ = log.with_env_filter(filter).with_writer(std::io::stderr).try_init();
+    let log = tracing_subscriber::fmt().with_ansi(colours());
+    let _ = log.with_env_filter(filter).with_writer(Visible::stderr).try_init();
     Ok(())
 }
 

@@ -6,6 +6,7 @@
 mod identity {
     mod bounds;
     mod canary;
+    mod clock;
     pub(crate) mod desk;
     mod egress;
     mod enroll;

@@ -1,6 +1,7 @@
 //! The server: the relay socket that gateways dial, the edge that providers
 //! and people reach, and the management plane.
 
+mod clockwork;
 pub mod edge;
 mod egress;
 mod interrupt;

@@ -4,7 +4,6 @@
 use crate::egress;
 use crate::server::Server;
 use angelia_core::admission::{DropReason, Observed};
-use angelia_core::clock;
 use angelia_core::directory::{BotKey, ChatKind};
 use angelia_core::egress::Target;
 use angelia_core::error::{Kind, Result};
@@ -121,14 +120,14 @@ impl Watch {
     /// Whether an agent took what was told of: then the next outage is another
     /// one, also if something waits again by the time somebody looks.
     async fn was_here_since(&self, instance: InstanceId, of: Seq) -> Result<bool> {
-        let oldest = self.server.store.overdue(instance, Seq(0), clock::wall(), 1).await?;
+        let oldest = self.server.store.overdue(instance, Seq(0), Duration::ZERO, 1).await?;
         Ok(oldest.first().is_some_and(|oldest| oldest.seq > of))
     }
 
     async fn look_at(&mut self, instance: InstanceId) -> Result<()> {
-        let before = clock::wall().before(self.server.options.notices.away_after);
+        let waited = self.server.options.notices.away_after;
         let after = self.seen.get(&instance).copied().unwrap_or(Seq(0));
-        for overdue in self.server.store.overdue(instance, after, before, PAGE).await? {
+        for overdue in self.server.store.overdue(instance, after, waited, PAGE).await? {
             self.tell(instance, &overdue).await?;
             self.seen.insert(instance, overdue.seq);
         }

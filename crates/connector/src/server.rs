@@ -1,5 +1,6 @@
 //! Everything the server holds, and how it starts and stops.
 
+use crate::clockwork::{self, Integrity};
 use crate::edge::{Guard, Waker, no_client};
 use crate::egress::{self, Egress, EgressTimings};
 use crate::listening::Listeners;
@@ -9,7 +10,7 @@ use crate::manage::{
 use crate::notices::{self, Hints, Notices};
 use crate::opening::{check_key, oauth_key};
 use crate::relay::{self, Registry};
-use crate::telemetry::Metrics;
+use crate::telemetry::{Counter, Metrics};
 use crate::unanswered;
 use angelia_contract::descriptor::Descriptor;
 use angelia_core::directory::BotKey;
@@ -19,7 +20,7 @@ use angelia_core::inbox::{Entry, InstanceId, Seq};
 use angelia_core::memory::{Memory, MemoryLimits};
 use angelia_core::seal;
 use angelia_core::secret::Secret;
-use angelia_core::store::{Announce, Line, Store, StoredGateway};
+use angelia_core::store::{Announce, Line, Pruned, Store, StoredGateway};
 use angelia_platforms::Platform;
 use angelia_platforms::webchat::{self, Guides, Hub, Webchat};
 use axum::Router;
@@ -117,6 +118,8 @@ pub struct Server {
     platforms: Vec<Arc<dyn Platform>>,
     pub(crate) listeners: Listeners,
     pub(crate) hints: Hints,
+    /// What a check of the database found.
+    pub(crate) integrity: Integrity,
     stopping: AtomicBool,
     stopped: Notify,
 }
@@ -184,6 +187,7 @@ impl Server {
             platforms,
             listeners: Listeners::default(),
             hints: Hints::default(),
+            integrity: Integrity::default(),
             stopping: AtomicBool::new(false),
             stopped: Notify::new(),
         });
@@ -194,6 +198,7 @@ impl Server {
 
     /// Starts what runs beside the sockets: unfinished actions, wakes, upkeep, bots.
     pub async fn start(self: &Arc<Self>) -> Result<()> {
+        clockwork::begin(self).await;
         egress::resume(self).await?;
         for instance in self.store.waiting() {
             self.wake.waits(instance);
@@ -257,6 +262,7 @@ impl Server {
         };
         let _ = tokio::time::timeout(GOODBYE, gone).await;
         self.close_refusals().await;
+        clockwork::end(self).await;
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
@@ -373,7 +379,16 @@ async fn readyz(State(server): State<Arc<Server>>) -> impl IntoResponse {
 
 /// Drops what is past its time, in the store and in memory.
 async fn prune(server: &Arc<Server>) -> Result<()> {
-    let forgotten = server.store.prune().await?;
+    // What is dropped is dropped by a time that the next start knows.
+    server.store.keep_clock().await?;
+    let Pruned { forgotten, overaged } = server.store.prune().await?;
+    server.metrics.add(Counter::Overaged, overaged);
+    if overaged > 0 {
+        tracing::warn!(
+            count = overaged,
+            "messages that waited longer than inbox.max_age were dropped; angelia inbox list says whose"
+        );
+    }
     if forgotten.is_empty() {
         return Ok(());
     }

@@ -20,6 +20,7 @@ pub mod seal;
 pub mod secret;
 pub mod store;
 pub mod vault;
+pub mod visible;
 
 pub use error::{Error, Kind};
 

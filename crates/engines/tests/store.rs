@@ -6,6 +6,7 @@
 mod store {
     mod actions;
     mod bench;
+    mod clock;
     mod directory;
     mod identity;
     mod inbox;

@@ -12,6 +12,7 @@
 //! - [`telegram`] is a Bot API that real clients accept, and one of those clients;
 //! - [`twilio`] is a Twilio that others wrote, and the vendor's own signatures;
 //! - [`wecom`] has WeCom's API and posts callbacks that wechatpy encrypted;
+//! - [`clock`] sets the clock of a process wrong;
 //! - [`canary`] looks for secrets where they do not belong;
 //! - [`process`] is the child-process handling they share.
 //!
@@ -25,6 +26,7 @@
 )]
 
 pub mod canary;
+pub mod clock;
 pub mod connector;
 pub mod discord;
 pub mod hermes;

@@ -7,7 +7,7 @@ use super::gateway::GatewayCommand;
 use super::route::RouteCommand;
 use super::tenant::TenantCommand;
 use super::webchat::WebchatCommand;
-use super::{Command, bot, client, gateway, inbox, key, route, tenant, webchat};
+use super::{Command, bot, client, clock, gateway, inbox, key, route, tenant, webchat};
 use crate::config::Config;
 use crate::files::absolute;
 use crate::remote::Remote;
@@ -74,6 +74,7 @@ async fn answer(config: &Config, remote: &Remote, command: Command) -> Result<An
             Ok(Answer::new(remote.get(&path).await?, show::story))
         }
         Command::Audit(command) => key::audit(remote, command).await,
+        Command::Clock(command) => clock::ask(remote, command).await,
         Command::Key(command) => key::key(remote, command).await,
         Command::AdminToken(command) => key::admin_token(remote, command).await,
         Command::Demo { .. }

@@ -5,6 +5,7 @@ mod ask;
 mod backup;
 mod bot;
 mod client;
+mod clock;
 mod commands;
 mod gateway;
 mod inbox;
@@ -19,12 +20,13 @@ use crate::config::{self, Config};
 use crate::contract_cli::{self, ContractCommand};
 use crate::tls::Certificate;
 use crate::{demo, serve, show};
-use angelia_core::clock;
+use angelia_core::clock::wall;
 use angelia_core::error::{Error, Result};
 use bot::BotCommand;
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use client::{ClientCommand, EnrollToken};
+use clock::ClockCommand;
 use gateway::GatewayCommand;
 use inbox::InboxCommand;
 use key::{AdminTokenCommand, AuditCommand, KeyCommand};
@@ -126,6 +128,9 @@ enum Command {
     /// The master key, under which secrets rest.
     #[command(subcommand)]
     Key(KeyCommand),
+    /// The clock, by which things grow old.
+    #[command(subcommand)]
+    Clock(ClockCommand),
     /// The token the admin API asks for.
     #[command(subcommand)]
     AdminToken(AdminTokenCommand),
@@ -194,7 +199,7 @@ pub fn run(cli: Cli) -> ExitCode {
 
 fn dispatch(cli: Cli) -> Result<()> {
     if let Command::Contract(command) = &cli.command {
-        let now = || clock::wall().seconds();
+        let now = || wall().seconds();
         return contract_cli::run(command, now, std::io::stdin().lock(), std::io::stdout().lock())
             .map_err(|e| Error::internal(e.to_string()));
     }

@@ -192,7 +192,7 @@ mod tests {
             "webchat   webchat   webchat  built in\n",
             "main      discord   12       stopped     1970-01-01 00:00:00.000Z  1970-01-01 00:00:01.000Z\n",
             "telegram  telegram  76       not served\n",
-            "\ndiscord:main: 4014:\u{fffd} turn intents on\n",
+            "\ndiscord:main: 4014:\\u{1b} turn intents on\n",
             "\ndiscord:main: 1 update could not be read; see: angelia bot quarantine list --bot discord:12\n",
             "discord:main: may have missed messages in chat c1, 1970-01-01 00:00:00.000Z to",
             "discord:main: may have missed messages somewhere, ",
@@ -247,7 +247,7 @@ mod tests {
         });
         let text = quarantined(&row);
         assert!(text.starts_with("update 5 for telegram:76, 1970-01-01"), "{text}");
-        assert!(text.ends_with("\n\n{\n\"a\": \"\u{fffd}[2J\"}\n"), "{text}");
+        assert!(text.ends_with("\n\n{\n\"a\": \"\\u{1b}[2J\"}\n"), "{text}");
         let text = quarantine(&json!({ "quarantine": [row] }));
         assert!(
             text.contains("17      telegram:76  1970-01-01 00:00:00.000Z  update 5  no chat\n"),

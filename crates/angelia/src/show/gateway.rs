@@ -1,5 +1,6 @@
 //! Gateways, and how they are doing.
 
+use super::clock::leap;
 use super::{harmless, moment, rows, state, table, word, words};
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -74,6 +75,14 @@ pub(crate) fn status(answer: &Value) -> String {
             );
         }
     }
+    text.push_str(&leap(&answer["clock"]).unwrap_or_default());
+    if let Some(what) = answer["database_damage"].as_str() {
+        let _ = writeln!(
+            text,
+            "THE DATABASE IS DAMAGED: {}. Stop the server, keep the files, and restore a backup.",
+            harmless(what)
+        );
+    }
     for row in rows(answer, "bots") {
         let (platform, name, state) = (word(row, "platform"), word(row, "name"), word(row, "state"));
         let why = row["why"].as_str().map(|why| format!(": {}", harmless(why))).unwrap_or_default();
@@ -123,10 +132,13 @@ mod tests {
         let text = status(&json!({
             "ready": true, "sockets": 0, "pushed": 0, "settled": 0,
             "gateways": [{ "tenant": "acme", "gateway_id": "gw", "not_served": ["slack"] }],
+            "clock": { "now": 0, "leap": "402 days ahead" }, "database_damage": "page 7 is lost",
             "bots": [{ "platform": "discord", "name": "main", "state": "down", "why": "no network" }],
             "damaged": [{ "kind": "secret of a gateway", "tenant": "acme", "gateway_id": "old", "error": "moved" }],
             "ambiguous": [{ "op": "send", "chat_id": "c1", "accepted_at": 0, "error": "no answer" }],
         }));
+        assert!(text.contains("THE CLOCK LEAPT") && text.contains("402 days ahead"), "{text}");
+        assert!(text.contains("THE DATABASE IS DAMAGED: page 7 is lost. Stop"), "{text}");
         assert!(text.contains("acme/gw answers for slack, which this server does not have\n"), "{text}");
         assert!(text.contains("the discord bot main is down: no network; see angelia bot list\n"), "{text}");
         assert!(text.contains("DAMAGED: the secret of a gateway acme/old: moved; make a new one"), "{text}");

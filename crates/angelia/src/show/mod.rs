@@ -1,6 +1,7 @@
 //! Answers, as a person reads them.
 
 mod bot;
+mod clock;
 mod gateway;
 mod inbox;
 mod key;
@@ -9,6 +10,7 @@ mod story;
 mod tenant;
 
 pub(crate) use bot::*;
+pub(crate) use clock::*;
 pub(crate) use gateway::*;
 pub(crate) use inbox::*;
 pub(crate) use key::*;
@@ -17,6 +19,7 @@ pub(crate) use story::*;
 pub(crate) use tenant::*;
 
 use angelia_core::error::{Error, Result};
+use angelia_core::visible::visible;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -54,9 +57,9 @@ fn words(value: &Value, name: &str) -> Vec<String> {
     rows(value, name).iter().filter_map(Value::as_str).map(harmless).collect()
 }
 
-/// Others chose much of what is shown: what could steer a terminal is taken out.
+/// Others chose much of what is shown: what could steer a terminal, or hides, is written out.
 fn harmless(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    visible(text).into_owned()
 }
 
 /// `1 route`, `2 routes`.

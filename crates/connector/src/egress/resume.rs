@@ -96,7 +96,7 @@ fn judge(server: &Server, stored: &StoredAction) -> Result<usize, (ActionState, 
         tracing::warn!(%tenant, gateway, action = stored.id.0, bytes = stored.bytes, "{SET_ASIDE}");
         return Err((ActionState::Ambiguous, SET_ASIDE));
     }
-    let old = age(stored.received_at) > server.egress.timings.queued_for;
+    let old = server.store.age(stored.received_at).at_least > server.egress.timings.queued_for;
     match stored.state {
         // It was not begun, and nobody wants it any more: not even its text is read.
         ActionState::Accepted if old && stored.uses.is_none() && !server.platforms()[bot].is_own() => {
@@ -166,7 +166,9 @@ fn owed(
         (true, Some(used)) => Claims::Named(used.capability),
         _ => Claims::Nothing,
     };
-    let since_begun = stored.begun_at.map_or(Duration::MAX, age);
+    let age = |at: UnixMillis| server.store.age(at);
+    // Where the clock leapt, the worst is assumed: what may be too long ago is not relied on.
+    let since_begun = stored.begun_at.map_or(Duration::MAX, |at| age(at).at_most);
     let dedupe = server.platforms()[lane.bot].dedupe(&action, stored.uses.map(|it| it.way));
     if after_crash(stored.state, dedupe, since_begun) == Resume::ShowAmbiguous {
         return Err((ActionState::Ambiguous, STOPPED_WHILE_SENDING));
@@ -178,17 +180,10 @@ fn owed(
     };
     let reply = Reply::default();
     let errand = Errand { origin, bot: lane.bot, target, action, claims, reply, _held: Some(held) };
-    let left = server.egress.timings.queued_for.saturating_sub(age(stored.received_at));
+    let left = server.egress.timings.queued_for.saturating_sub(age(stored.received_at).at_least);
     let until = clock::mono() + left;
     let perhaps_sent = stored.state == ActionState::Sending;
-    let begun = stored.begun_at.map(|at| Begun::ago(age(at)));
+    let begun = stored.begun_at.map(|at| Begun::ago(age(at).at_most));
     let accepted = Accepted { id: stored.id, uses: stored.uses, uses_until: stored.uses_until };
     Ok(Owed { resumed: true, perhaps_sent, begun, ..Owed::new(accepted, Arc::new(errand), until) })
-}
-
-/// How long ago something was, by the wall clock.
-fn age(at: UnixMillis) -> Duration {
-    let age = clock::wall().0.saturating_sub(at.0);
-    // What seems to lie ahead was written by a clock that went wrong: too long ago to rely on.
-    u64::try_from(age).map_or(Duration::MAX, Duration::from_millis)
 }

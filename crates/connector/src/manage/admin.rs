@@ -5,7 +5,7 @@
 
 use super::api;
 use crate::server::Server;
-use crate::telemetry::{BotReading, Counter};
+use crate::telemetry::{BotReading, Counter, Gauges};
 use angelia_core::audit::Actor;
 use angelia_core::clock;
 use angelia_core::error::{Error, Kind, Result};
@@ -65,7 +65,13 @@ async fn metrics(State(server): State<Arc<Server>>) -> Response {
         Some(BotReading { platform: bot.platform().to_owned(), bot: bot.id().to_owned(), health })
     });
     let bots: Vec<BotReading> = bots.collect();
-    let text = server.metrics.render(server.registry.open(), server.store.healthy(), &bots);
+    let gauges = Gauges {
+        sockets: server.registry.open(),
+        store_healthy: server.store.healthy(),
+        clock_leapt: server.store.leap().is_some(),
+        store_damaged: server.integrity.damage().is_some(),
+    };
+    let text = server.metrics.render(gauges, &bots);
     ([(CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
 }
 

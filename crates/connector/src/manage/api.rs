@@ -1,7 +1,7 @@
 //! Every route of the admin API in one table: what is served, and what the
 //! OpenAPI document says is served, cannot differ.
 
-use super::{audit, bots, clients, drops, gateways, inbox, invites, keys, routes, status, tenants};
+use super::{audit, bots, clients, clock, drops, gateways, inbox, invites, keys, routes, status, tenants};
 use crate::server::Server;
 use axum::routing::{MethodRouter, delete, get, post};
 use axum::{Json, Router};
@@ -142,6 +142,8 @@ const OPERATIONS: &[Operation] = &[
     act::<Nothing>("/admin/token/rotate", "Makes a new admin token; the old one is void.", || {
         post(keys::rotate_token)
     }),
+    read("/admin/clock", "What the clock shows, and whether it leapt.", &[], || get(clock::show)),
+    act::<Nothing>("/admin/clock/accept", "Takes the clock as it is for right.", || post(clock::accept)),
     read("/admin/audit", "Who changed what, newest first.", &["tenant", "limit"], || get(audit::list)),
 ];
 

@@ -6,6 +6,7 @@ mod audit;
 mod bearer;
 mod bots;
 mod clients;
+mod clock;
 mod doorkeeper;
 mod drops;
 mod enroll;

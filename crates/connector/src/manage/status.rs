@@ -1,6 +1,7 @@
 //! How the server is doing.
 
 use super::admin::answer;
+use super::clock;
 use crate::server::Server;
 use crate::telemetry::Counter;
 use angelia_platforms::BotState;
@@ -61,6 +62,10 @@ pub(super) async fn status(State(server): State<Arc<Server>>) -> Response {
             "bots": bots.collect::<Vec<_>>(),
             // Their gateways may not come in: what was sealed for them does not open.
             "damaged": damaged.collect::<Vec<_>>(),
+            // A leap that nobody has confirmed: nothing is dropped for its age meanwhile.
+            "clock": clock::describe(&server),
+            // What a check of the database found after a server that did not end by itself.
+            "database_damage": server.integrity.damage(),
             "ready": server.store.healthy() && !server.is_stopping(),
             "sockets": server.registry.open(),
             "pushed": server.metrics.get(Counter::Pushed),

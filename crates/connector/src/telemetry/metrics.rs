@@ -27,6 +27,7 @@ counters! {
     Takeovers = "angelia_relay_takeovers_total", "Sockets replaced by a newer one of the same instance.";
     Pushed = "angelia_relay_pushed_total", "Inbox entries written to a socket.";
     Settled = "angelia_relay_settled_total", "Inbox entries settled.";
+    Overaged = "angelia_inbox_overaged_total", "Entries dropped because they waited longer than the quota allows.";
     DeadLetters = "angelia_inbox_dead_letters_total", "Entries taken out after three sockets ended on them.";
     Outbound = "angelia_relay_outbound_total", "Actions asked for by gateways.";
     OutboundDeclined = "angelia_relay_outbound_declined_total", "Actions whose target the sender may not write to.";
@@ -51,6 +52,19 @@ counters! {
 }
 
 const REASONS: usize = DropReason::ALL.len();
+
+/// How the server is at the moment.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Gauges {
+    /// Sockets open.
+    pub sockets: usize,
+    /// Whether the last commit went through.
+    pub store_healthy: bool,
+    /// Whether a leap of the clock is unconfirmed.
+    pub clock_leapt: bool,
+    /// Whether the database was found to be damaged.
+    pub store_damaged: bool,
+}
 
 /// How one bot is at the moment.
 #[derive(Clone, Debug)]
@@ -110,7 +124,7 @@ impl Metrics {
     }
 
     /// Everything, in Prometheus' text format.
-    pub fn render(&self, sockets: usize, store_healthy: bool, bots: &[BotReading]) -> String {
+    pub fn render(&self, now: Gauges, bots: &[BotReading]) -> String {
         let mut text = String::with_capacity(4096);
         let mut write = |name: &str, kind: &str, help: &str, rows: &[(String, i128)]| {
             let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
@@ -139,14 +153,22 @@ impl Metrics {
         });
         let help = "What happened to a bot since the start, such as resumes.";
         write("angelia_bot_counts_total", "counter", help, &counts.collect::<Vec<_>>());
-        let none = String::new();
-        write("angelia_relay_sessions", "gauge", "Sockets open now.", &[(none.clone(), sockets as i128)]);
-        write(
-            "angelia_store_healthy",
-            "gauge",
-            "Whether the last commit went through.",
-            &[(none, store_healthy.into())],
-        );
+        for (name, help, value) in [
+            ("angelia_relay_sessions", "Sockets open now.", now.sockets as i128),
+            ("angelia_store_healthy", "Whether the last commit went through.", now.store_healthy.into()),
+            (
+                "angelia_store_damaged",
+                "Whether the database was found to be damaged.",
+                now.store_damaged.into(),
+            ),
+            (
+                "angelia_clock_leapt",
+                "Whether the clock leapt and nobody has confirmed it.",
+                now.clock_leapt.into(),
+            ),
+        ] {
+            write(name, "gauge", help, &[(String::new(), value)]);
+        }
         text
     }
 }
@@ -169,7 +191,7 @@ mod tests {
             health: pulse.health(),
         };
         let bots = [reading("discord", "12", &up), reading("telegram", "76", &down)];
-        let text = Metrics::default().render(0, true, &bots);
+        let text = Metrics::default().render(Gauges::default(), &bots);
         for line in [
             "# TYPE angelia_bot_up gauge\n",
             "\nangelia_bot_up{platform=\"discord\",bot=\"12\"} 1\n",

@@ -1,15 +1,22 @@
 //! Who did what: the words of the audit log.
 
+mod keep;
 mod refusals;
 
+pub use keep::{KEPT_FOR, KEPT_LINES, LIMITS, MOST_LINES, Sort};
 pub use refusals::Refusals;
 
 use crate::clock::UnixMillis;
 use crate::identity::Subject;
+use crate::visible::visible_up_to;
 use std::fmt;
 
 /// Longest text of one column; what others send may be longer.
 const MAX_WORDS: usize = 200;
+/// What the outcome of a refusal begins with.
+const REFUSED: &str = "refused";
+/// The action of a line that tells of refusals that were only counted.
+const SWALLOWED: &str = "audit.swallowed";
 
 /// Who changed something, or tried to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,17 +40,17 @@ impl Actor {
 
     /// The holder of an identity token.
     pub fn subject(subject: &Subject) -> Self {
-        Self(format!("subject {subject}"))
+        Self(short(&format!("subject {subject}")))
     }
 
     /// A gateway, by its own secret.
     pub fn gateway(tenant: &str, gateway_id: &str) -> Self {
-        Self(format!("gateway {tenant}/{gateway_id}"))
+        Self(short(&format!("gateway {tenant}/{gateway_id}")))
     }
 
     /// A person on a platform.
     pub fn person(platform: &str, user: &str) -> Self {
-        Self(format!("person {platform}:{user}"))
+        Self(short(&format!("person {platform}:{user}")))
     }
 
     /// The word in the log.
@@ -90,7 +97,7 @@ impl Deed {
 
     /// Something that was refused; the reason is one of ours, not the caller's words.
     pub fn refused(actor: &Actor, action: &'static str, tenant: &str, target: &str, why: &str) -> Self {
-        Self { outcome: format!("refused: {}", short(why)), ..Self::done(actor, action, tenant, target) }
+        Self { outcome: format!("{REFUSED}: {}", short(why)), ..Self::done(actor, action, tenant, target) }
     }
 
     /// With something else worth knowing.
@@ -121,9 +128,9 @@ pub struct AuditLine {
     pub detail: String,
 }
 
-/// Cuts what others made up, and keeps control characters out of a log that people read in terminals.
+/// Cuts what others made up, and shows what hides in it: people read the log in terminals.
 fn short(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).take(MAX_WORDS).collect()
+    visible_up_to(text, MAX_WORDS)
 }
 
 #[cfg(test)]
@@ -139,8 +146,12 @@ mod tests {
             &"x".repeat(10_000),
             "unknown token",
         );
-        assert_eq!(deed.tenant, "a\u{fffd}[2J");
+        assert_eq!(deed.tenant, "a\\u{1b}[2J");
         assert_eq!(deed.target.len(), MAX_WORDS);
         assert_eq!(deed.outcome, "refused: unknown token");
+        let person = Actor::person("telegram", "nna\u{202e}");
+        let deed = Deed::done(&person, "route.link", "", "x\u{2066}y").with("\u{200b}");
+        let words = [deed.actor.as_str(), &deed.target, &deed.detail];
+        assert_eq!(words, ["person telegram:nna\\u{202e}", "x\\u{2066}y", "\\u{200b}"]);
     }
 }

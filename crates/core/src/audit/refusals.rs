@@ -4,7 +4,7 @@
 //! year. So the same refusal is one line and a number, and everybody has a
 //! budget of their own: a flood of one sort hides no other.
 
-use super::{Actor, Deed};
+use super::{Actor, Deed, SWALLOWED};
 use crate::clock::Mono;
 use crate::identity::Attempts;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -108,7 +108,7 @@ impl Purse {
         let all: u64 = counts.values().sum();
         let which: Vec<String> = counts.iter().map(|(action, count)| format!("{action} {count}")).collect();
         let outcome = format!("{all} refusals were not written in {}", minutes(now.since(since)));
-        let deed = Deed::done(&Actor::server(), "audit.swallowed", whose.tenant(), whose.words());
+        let deed = Deed::done(&Actor::server(), SWALLOWED, whose.tenant(), whose.words());
         Some(Deed { outcome, ..deed }.with(which.join(", ")))
     }
 }

@@ -6,6 +6,7 @@
 mod access;
 mod actions;
 mod audit;
+mod clock;
 mod directory;
 mod identity;
 mod inbox;
@@ -19,6 +20,7 @@ mod webchat;
 pub use access::{AccessStore, Client, CodeAllow, EnrollToken, Fingerprint, LinkCode};
 pub use actions::{Accepted, ActionId, ActionOutcome, ActionStore, NewAction, StoredAction};
 pub use audit::AuditStore;
+pub use clock::{Checked, ClockStore};
 pub use directory::DirectoryStore;
 pub use identity::{
     GatewayChange, IdentityStore, NewGateway, RemovedTenant, StoredGateway, StoredInstance, StoredSecret,
@@ -48,6 +50,15 @@ pub type Later<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 /// Tenant and id of a gateway that is not remembered any more.
 pub type ForgottenGateway = (String, String);
 
+/// What was past its time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// Revoked gateways that are not remembered any more.
+    pub forgotten: Vec<ForgottenGateway>,
+    /// Messages that waited longer than the quota allows, dead letters included.
+    pub overaged: u64,
+}
+
 /// Everything the server keeps.
 pub trait Store:
     InboxStore
@@ -62,6 +73,7 @@ pub trait Store:
     + IntakeStore
     + NoticeStore
     + VaultStore
+    + ClockStore
 {
     /// Whether the last commit went through; what `/readyz` shows.
     fn healthy(&self) -> bool;
@@ -69,9 +81,9 @@ pub trait Store:
     /// Writes something small to find out whether commits work again.
     fn probe(&self) -> Later<'_, ()>;
 
-    /// Drops what is past its time: seen keys, journal, overaged entries. Answers
-    /// the revoked gateways it forgot.
-    fn prune(&self) -> Later<'_, Vec<ForgottenGateway>>;
+    /// Drops what is past its time: seen keys, journal, overaged entries. Of what
+    /// is kept for its age nothing goes while a leap of the clock is unconfirmed.
+    fn prune(&self) -> Later<'_, Pruned>;
 }
 
 /// Who is told of commits, in commit order. A hint: whoever misses one reads the store.

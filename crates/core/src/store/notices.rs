@@ -1,9 +1,9 @@
 //! What people are told by the connector itself, once.
 
 use super::Later;
-use crate::clock::UnixMillis;
 use crate::directory::{BotKey, ChatKind};
 use crate::inbox::{InstanceId, Seq};
+use std::time::Duration;
 
 /// What a notice is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -62,14 +62,14 @@ pub trait NoticeStore: Send + Sync {
     /// Instances with chats that were told of an outage.
     fn noticed(&self) -> Later<'_, Vec<InstanceId>>;
 
-    /// Messages of an instance after `after` that wait since `before`, in order.
+    /// Messages of an instance after `after` that wait for `waited` or longer, in order.
     /// Interactions are none: who waits behind one sees that already, and is told
     /// in that same place if no answer comes.
     fn overdue(
         &self,
         instance: InstanceId,
         after: Seq,
-        before: UnixMillis,
+        waited: Duration,
         limit: usize,
     ) -> Later<'_, Vec<Overdue>>;
 }

@@ -243,10 +243,6 @@ async fn the_audit_log_only_grows() {
     let db = rusqlite::Connection::open(path).unwrap();
     assert!(db.execute("UPDATE audit SET actor = 'nobody'", []).is_err());
     assert!(db.execute("DELETE FROM audit", []).is_err());
-    let old = clock::wall().before(Duration::from_secs(402 * 24 * 3600)).0;
-    db.execute("INSERT INTO audit (at, actor, action, outcome) VALUES (?, 'a', 'b', 'c')", [old]).unwrap();
-    opened.store.prune().await.unwrap();
-    assert_eq!(opened.store.audit_lines(None, 10).await.unwrap().len(), 1, "what is older than a year goes");
 }
 
 #[tokio::test]
@@ -270,7 +266,7 @@ async fn a_tombstone_is_kept_for_ninety_days() {
         free: false,
     };
     opened.store.add_route(route, &by()).await.unwrap();
-    assert_eq!(opened.store.prune().await.unwrap(), [("acme".to_owned(), "old".to_owned())]);
+    assert_eq!(opened.store.prune().await.unwrap().forgotten, [("acme".to_owned(), "old".to_owned())]);
     assert_eq!(opened.store.routes().await.unwrap().len(), 1, "its place falls to nobody else");
     let left: Vec<_> = opened.store.gateways().await.unwrap().into_iter().map(|g| g.gateway_id).collect();
     assert_eq!(left, ["fresh"]);

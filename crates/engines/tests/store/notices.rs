@@ -3,10 +3,11 @@
 use super::directory::{bot, chat};
 use super::identity::by;
 use super::open::{Opened, entry};
-use angelia_core::clock::UnixMillis;
+use angelia_core::clock;
 use angelia_core::directory::{BotKey, ChatKind};
 use angelia_core::inbox::{EntryKind, InstanceId, Seq};
 use angelia_core::store::{NewEntry, NoticeKind, Overdue, Returned};
+use std::time::Duration;
 
 #[tokio::test]
 async fn a_chat_is_told_once_until_the_outage_is_over() {
@@ -50,22 +51,22 @@ async fn what_waits_for_too_long_is_found_in_order() {
     let opened = Opened::new();
     let (a, b) = (opened.instance("a").await, opened.instance("b").await);
     opened.learn(&bot(), &[chat("lab")]).await;
-    let waits = |instance, id: &str, chat: &str, at, body: &str| NewEntry {
+    let waits = |instance, id: &str, chat: &str, at: u64, body: &str| NewEntry {
         platform: "discord".into(),
         bot: "main".into(),
         chat_id: chat.into(),
-        received_at: UnixMillis(at),
+        received_at: clock::wall().before(Duration::from_secs(at * 60)),
         body: body.to_owned().into(),
         ..entry(instance, id)
     };
     let entries = [
-        waits(a, "m1", "lab", 10, r#"{"source":{"thread_id":"t1"}}"#),
-        waits(a, "m2", "den", 20, r#"{"source":{"thread_id":null}}"#),
-        NewEntry { kind: EntryKind::Stop, ..waits(a, "m3", "lab", 20, "{}") },
-        waits(b, "m4", "lab", 10, "{}"),
-        waits(a, "m5", "lab", 31, "{}"),
-        waits(a, "m6", "lab", 30, "no json"),
-        waits(a, "dead", "lab", 10, "{}"),
+        waits(a, "m1", "lab", 90, r#"{"source":{"thread_id":"t1"}}"#),
+        waits(a, "m2", "den", 80, r#"{"source":{"thread_id":null}}"#),
+        NewEntry { kind: EntryKind::Stop, ..waits(a, "m3", "lab", 80, "{}") },
+        waits(b, "m4", "lab", 90, "{}"),
+        waits(a, "m5", "lab", 68, "{}"),
+        waits(a, "m6", "lab", 70, "no json"),
+        waits(a, "dead", "lab", 90, "{}"),
     ];
     for entry in entries {
         opened.store.append(entry).await.unwrap();
@@ -74,8 +75,8 @@ async fn what_waits_for_too_long_is_found_in_order() {
         let strike = Returned { entries: Vec::new(), strike: Some(Seq(7)) };
         opened.store.returned(a, strike).await.unwrap();
     }
-    let found = async |after, before, limit| -> Vec<Overdue> {
-        opened.store.overdue(a, Seq(after), UnixMillis(before), limit).await.unwrap()
+    let found = async |after, minutes: u64, limit| -> Vec<Overdue> {
+        opened.store.overdue(a, Seq(after), Duration::from_secs(minutes * 60), limit).await.unwrap()
     };
     let expected = |seq, chat: &str, thread: Option<&str>, id: &str, kind| Overdue {
         seq: Seq(seq),
@@ -90,8 +91,9 @@ async fn what_waits_for_too_long_is_found_in_order() {
         expected(2, "den", None, "m2", None),
         expected(6, "lab", None, "m6", Some(ChatKind::Group)),
     ];
-    assert_eq!(found(0, 30, 10).await, all);
-    assert_eq!(found(1, 30, 10).await, all[1..]);
-    assert_eq!(found(0, 30, 2).await, all[..2]);
-    assert_eq!(found(0, 19, 10).await, all[..1]);
+    assert_eq!(found(0, 70, 10).await, all);
+    assert_eq!(found(1, 70, 10).await, all[1..]);
+    assert_eq!(found(0, 70, 2).await, all[..2]);
+    assert_eq!(found(0, 85, 10).await, all[..1]);
+    assert_eq!(found(0, 0, 10).await.len(), 4, "all of them, just now ones too");
 }

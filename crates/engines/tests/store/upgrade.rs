@@ -163,3 +163,14 @@ fn an_empty_journal_of_release_2_keeps_its_numbers() {
     let (_folder, upgraded) = upgrade(&emptied);
     numbers_go_on(&upgraded, 10, 13);
 }
+
+#[test]
+fn lines_of_the_audit_log_are_sorted() {
+    let more = "INSERT INTO audit VALUES (2, 1, 'stranger', 'gateway.dial', '', 'gw', 'refused: wrong secret', '');
+                INSERT INTO audit VALUES (3, 1, 'subject ann', 'gateway.enroll', 'acme', 'gw', 'done', '');
+                INSERT INTO audit VALUES (4, 1, 'server', 'audit.swallowed', '', 'strangers', '9 refusals', '');";
+    let (_folder, upgraded) = upgrade(&format!("{} {more}", include_str!("release-3.sql")));
+    let mut sorts = upgraded.prepare("SELECT sort FROM audit ORDER BY id").unwrap();
+    let sorts: Vec<String> = sorts.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    assert_eq!(sorts, ["operator", "refusal", "other", "refusal"]);
+}

@@ -50,7 +50,6 @@
 //!   120 s and so on; a later one after 1 s, 2 s, 4 s up to 30 s. 0.17.0 has no
 //!   later one.
 
-mod clock;
 mod pasted;
 mod setup;
 mod version;
@@ -62,6 +61,7 @@ pub use version::Version;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use crate::clock;
 use crate::process::{Process, file_length, read_from};
 
 /// The line a gateway logs when descriptor and hello were exchanged.

@@ -7,7 +7,8 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use tokio::process::Command;
 
-use super::{Version, clock};
+use super::Version;
+use crate::clock;
 use crate::model::MODEL_NAME;
 use crate::process::output;
 

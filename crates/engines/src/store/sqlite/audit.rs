@@ -2,7 +2,7 @@
 
 use super::Sqlite;
 use super::writer::{Txn, now};
-use angelia_core::audit::{AuditLine, Deed};
+use angelia_core::audit::{AuditLine, Deed, Sort};
 use angelia_core::clock::UnixMillis;
 use angelia_core::store::{AuditStore, Later};
 use rusqlite::params;
@@ -39,7 +39,7 @@ impl AuditStore for Sqlite {
 /// Writes a line in the open transaction, with the change it tells of.
 pub(super) fn write(txn: &Txn<'_>, deed: &Deed) -> rusqlite::Result<()> {
     txn.prepare_cached(
-        "INSERT INTO audit (at, actor, action, tenant, target, outcome, detail) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO audit (at, actor, action, tenant, target, outcome, detail, sort) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
     )?
     .execute(params![
         now(),
@@ -48,7 +48,8 @@ pub(super) fn write(txn: &Txn<'_>, deed: &Deed) -> rusqlite::Result<()> {
         deed.tenant,
         deed.target,
         deed.outcome,
-        deed.detail
+        deed.detail,
+        Sort::of(deed).as_str()
     ])?;
     Ok(())
 }

@@ -8,6 +8,7 @@ mod access;
 mod actions;
 mod audit;
 mod backup;
+mod clock;
 mod directory;
 mod identity;
 mod inbox;
@@ -37,7 +38,8 @@ pub(crate) const LIMITS: [&[Limit]; 2] = [queue::LIMITS, webchat::LIMITS];
 use angelia_contract::limit::Limit;
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{InstanceId, Quota, Usage};
-use angelia_core::store::{Announce, ForgottenGateway, Later, Store};
+use angelia_core::store::{Announce, Later, Pruned, Store};
+use clock::Clock;
 use reader::Readers;
 use rusqlite::{Connection, OpenFlags};
 use std::collections::HashMap;
@@ -55,6 +57,7 @@ pub struct Sqlite {
     readers: Readers,
     writer: Writer,
     usage: Arc<Mutex<HashMap<InstanceId, Usage>>>,
+    clock: Arc<Clock>,
     /// Held for as long as the store is open: one server per data directory.
     _lock: DataLock,
 }
@@ -70,8 +73,9 @@ impl Sqlite {
         let path = lock.data_dir().join(DATABASE);
         let connection = open_for_writing(&path)?;
         let usage = Arc::new(Mutex::new(read_usage(&connection)?));
-        let writer = Writer::start(connection, quota, usage.clone(), announce)?;
-        Ok(Self { readers: Readers::new(path), writer, usage, _lock: lock })
+        let clock = Arc::new(Clock::open(&connection)?);
+        let writer = Writer::start(connection, quota, usage.clone(), clock.clone(), announce)?;
+        Ok(Self { readers: Readers::new(path), writer, usage, clock, _lock: lock })
     }
 
     fn usage_map(&self) -> MutexGuard<'_, HashMap<InstanceId, Usage>> {
@@ -95,7 +99,7 @@ impl Store for Sqlite {
         })
     }
 
-    fn prune(&self) -> Later<'_, Vec<ForgottenGateway>> {
+    fn prune(&self) -> Later<'_, Pruned> {
         Box::pin(prune::prune(self))
     }
 }

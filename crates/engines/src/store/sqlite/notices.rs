@@ -1,12 +1,13 @@
 //! What people were told by the connector itself.
 
 use super::Sqlite;
+use super::clock::is_old;
 use super::writer::now;
-use angelia_core::clock::UnixMillis;
 use angelia_core::directory::{BotKey, ChatKind};
 use angelia_core::inbox::{EntryKind, InstanceId, Seq};
 use angelia_core::store::{Later, NoticeKind, NoticeStore, Overdue};
 use rusqlite::{Row, params};
+use std::time::Duration;
 
 impl NoticeStore for Sqlite {
     fn notice(
@@ -67,23 +68,25 @@ impl NoticeStore for Sqlite {
         &self,
         instance: InstanceId,
         after: Seq,
-        before: UnixMillis,
+        waited: Duration,
         limit: usize,
     ) -> Later<'_, Vec<Overdue>> {
+        // Nobody needs to have waited for no time at all.
+        let waits = match waited {
+            Duration::ZERO => "1".to_owned(),
+            waited => is_old("i.received_at", &self.clock.older_than(waited)),
+        };
         self.readers.read("find what waits for too long", move |db| {
-            db.prepare_cached(
+            db.prepare(&format!(
                 "SELECT i.seq, i.platform, i.bot, i.chat_id, i.message_id, c.kind,
                         CASE WHEN json_valid(CAST(i.body AS TEXT))
                              THEN CAST(json_extract(CAST(i.body AS TEXT), '$.source.thread_id') AS TEXT) END
                  FROM inbox i LEFT JOIN chats c
                       ON c.platform = i.platform AND c.bot = i.bot AND c.chat_id = i.chat_id
-                 WHERE i.instance = ? AND i.seq > ? AND i.received_at <= ? AND i.dead_at IS NULL AND i.kind = ?
-                 ORDER BY i.seq LIMIT ?",
-            )?
-            .query_map(
-                params![instance.0, after.0, before.0, EntryKind::Message.as_str(), limit as i64],
-                overdue,
-            )?
+                 WHERE i.instance = ? AND i.seq > ? AND {waits} AND i.dead_at IS NULL AND i.kind = ?
+                 ORDER BY i.seq LIMIT ?"
+            ))?
+            .query_map(params![instance.0, after.0, EntryKind::Message.as_str(), limit as i64], overdue)?
             .collect()
         })
     }

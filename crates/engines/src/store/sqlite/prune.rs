@@ -1,20 +1,18 @@
 //! Dropping what is past its time, in steps small enough not to hold up appends.
 
+use super::clock::is_old;
 use super::directory::PIECES_FOR;
 use super::inbox::drop_as_gap;
 use super::quarantine::QUARANTINE_FOR;
 use super::writer::{Txn, now};
 use super::{Sqlite, audit, identity};
-use angelia_core::audit::{Actor, Deed};
+use angelia_core::audit::{self as log, Actor, Deed, Sort};
 use angelia_core::error::Result;
 use angelia_core::identity::TOMBSTONE_FOR;
 use angelia_core::inbox::{CONVERSATIONS_FOR, GAPS_FOR, InstanceId, SEEN_FOR, Seq};
-use angelia_core::store::ForgottenGateway;
+use angelia_core::store::{ForgottenGateway, Pruned};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::time::Duration;
-
-/// How long the audit log goes back; the schema refuses to forget sooner.
-const AUDIT_FOR: Duration = Duration::from_secs(401 * 24 * 3600);
 
 /// How long it is remembered that a chat was told something: whoever comes back
 /// after a year may be told again.
@@ -23,75 +21,119 @@ const NOTICES_FOR: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Rows looked at in one step.
 const STEP: i64 = 500;
 
-pub(super) async fn prune(store: &Sqlite) -> Result<Vec<ForgottenGateway>> {
+pub(super) async fn prune(store: &Sqlite) -> Result<Pruned> {
+    for sort in Sort::ALL {
+        while store.writer.write("prune the audit log", move |txn| prune_audit(txn, sort)).await? {}
+    }
+    // Each step asks for itself whether the clock leapt: it may do so in between.
     let mut after = Some(0);
     while let Some(seq) = after {
         after = store.writer.write("prune the journal", move |txn| prune_journal(txn, seq)).await?;
     }
     while store.writer.write("prune the ledger", prune_actions).await? {}
     let instances = store.readers.read("find inboxes", instances_with_entries).await?;
+    let mut pruned = Pruned::default();
     for instance in instances {
-        while store.writer.write("prune overaged entries", move |txn| prune_overaged(txn, instance)).await? {}
+        let mut gone = 1;
+        while gone > 0 {
+            gone = store
+                .writer
+                .write("prune overaged entries", move |txn| prune_overaged(txn, instance))
+                .await?;
+            pruned.overaged += gone;
+        }
     }
     while store.writer.write("prune the vault", prune_vault).await? {}
-    store
-        .writer
-        .write("prune conversations", |txn| {
-            let conversations = now() - CONVERSATIONS_FOR.as_millis() as i64;
-            txn.execute("DELETE FROM conversations WHERE last_at < ?", [conversations])?;
-            txn.execute("DELETE FROM enroll_tokens WHERE expires_at < ?", [now()])?;
-            txn.execute("DELETE FROM link_codes WHERE expires_at < ?", [now()])?;
-            txn.execute("DELETE FROM webchat_people WHERE visits_until < ?", [now()])?;
-            txn.execute("DELETE FROM quarantine WHERE at < ?", [now() - QUARANTINE_FOR.as_millis() as i64])?;
-            txn.execute("DELETE FROM missed WHERE until < ?", [now() - GAPS_FOR.as_millis() as i64])?;
-            txn.execute("DELETE FROM pieces WHERE at < ?", [now() - PIECES_FOR.as_millis() as i64])?;
-            txn.execute("DELETE FROM notices WHERE at < ?", [now() - NOTICES_FOR.as_millis() as i64])?;
-            txn.execute("DELETE FROM audit WHERE at < ?", [now() - AUDIT_FOR.as_millis() as i64])?;
-            txn.execute("DELETE FROM gaps WHERE last_at < ?", [now() - GAPS_FOR.as_millis() as i64])
-        })
-        .await?;
+    store.writer.write("prune what is shown for a while", prune_small).await?;
     // Last, so that nothing that fails hides what was forgotten.
-    let mut forgotten = Vec::new();
     while let Some(gateway) = store.writer.write("prune tombstones", prune_tombstone).await? {
-        forgotten.push(gateway);
+        pruned.forgotten.push(gateway);
     }
-    Ok(forgotten)
+    Ok(pruned)
+}
+
+/// What there is little of.
+fn prune_small(txn: &mut Txn<'_>) -> rusqlite::Result<()> {
+    if txn.clock.has_leapt() {
+        return Ok(());
+    }
+    for (table, stamp, kept_for) in [
+        ("conversations", "last_at", CONVERSATIONS_FOR),
+        ("quarantine", "at", QUARANTINE_FOR),
+        ("missed", "until", GAPS_FOR),
+        ("pieces", "at", PIECES_FOR),
+        ("notices", "at", NOTICES_FOR),
+        ("gaps", "lost_at", GAPS_FOR),
+    ] {
+        let old = is_old(stamp, &txn.clock.older_than(kept_for));
+        txn.execute(&format!("DELETE FROM {table} WHERE {old}"), [])?;
+    }
+    // Those say themselves until when they are good, and nobody is let in by one after that.
+    txn.execute("DELETE FROM enroll_tokens WHERE expires_at < ?", [now()])?;
+    txn.execute("DELETE FROM link_codes WHERE expires_at < ?", [now()])?;
+    txn.execute("DELETE FROM webchat_people WHERE visits_until < ?", [now()])?;
+    Ok(())
+}
+
+/// Drops some lines of one sort: the oldest beyond the most there may be, and
+/// those that are too old beyond the newest. `true` if there may be more.
+fn prune_audit(txn: &mut Txn<'_>, sort: Sort) -> rusqlite::Result<bool> {
+    let old = match txn.clock.has_leapt() {
+        true => "0".to_owned(),
+        false => is_old("at", &txn.clock.older_than(log::KEPT_FOR)),
+    };
+    let newest = "SELECT id FROM audit WHERE sort = ?1 ORDER BY id DESC LIMIT 1 OFFSET";
+    let gone = txn.execute(
+        &format!(
+            "DELETE FROM audit WHERE id IN (
+                 SELECT id FROM audit WHERE sort = ?1 AND id <= ({newest} ?2) AND (id <= ({newest} ?3) OR {old})
+                 ORDER BY id LIMIT ?4)"
+        ),
+        params![sort.as_str(), log::KEPT_LINES, log::MOST_LINES, STEP],
+    )?;
+    Ok(gone > 0)
 }
 
 /// The journal grows in time order. What still waits stays, and what lies
 /// behind it is looked at all the same; answers where to go on.
 fn prune_journal(txn: &mut Txn<'_>, after: i64) -> rusqlite::Result<Option<i64>> {
-    let before = now() - SEEN_FOR.as_millis() as i64;
-    let looked_at: Option<(i64, i64)> = txn
-        .prepare_cached(
-            "SELECT max(seq), min(received_at)
-             FROM (SELECT seq, received_at FROM journal WHERE seq > ? ORDER BY seq LIMIT ?)",
-        )?
+    if txn.clock.has_leapt() {
+        return Ok(None);
+    }
+    let old = is_old("received_at", &txn.clock.older_than(SEEN_FOR));
+    let looked_at: Option<(i64, bool)> = txn
+        .prepare(&format!(
+            "SELECT max(seq), max({old})
+             FROM (SELECT seq, received_at FROM journal WHERE seq > ? ORDER BY seq LIMIT ?)"
+        ))?
         .query_row(params![after, STEP], |row| Ok(row.get::<_, Option<i64>>(0)?.zip(row.get(1)?)))?;
-    let Some((last, oldest)) = looked_at else { return Ok(None) };
+    let Some((last, some_are_old)) = looked_at else { return Ok(None) };
     let gone = txn
-        .prepare_cached(
-            "DELETE FROM journal WHERE seq > ?1 AND seq <= ?2 AND received_at < ?3
+        .prepare(&format!(
+            "DELETE FROM journal WHERE seq > ?1 AND seq <= ?2 AND {old}
              AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.instance = journal.instance AND i.seq = journal.seq)
-             RETURNING tenant",
-        )?
-        .query_map(params![after, last, before], |row| row.get(0))?
+             RETURNING tenant"
+        ))?
+        .query_map(params![after, last], |row| row.get(0))?
         .collect::<rusqlite::Result<Vec<String>>>()?;
     gone.iter().for_each(|tenant| txn.stored().1.forgot_journal(tenant, 1));
-    Ok((oldest < before).then_some(last))
+    Ok(some_are_old.then_some(last))
 }
 
 /// `true` if there may be more.
 fn prune_actions(txn: &mut Txn<'_>) -> rusqlite::Result<bool> {
-    let before = now() - SEEN_FOR.as_millis() as i64;
+    if txn.clock.has_leapt() {
+        return Ok(false);
+    }
+    let old = is_old("received_at", &txn.clock.older_than(SEEN_FOR));
     let gone = txn
-        .prepare_cached(
+        .prepare(&format!(
             "DELETE FROM actions WHERE id IN (
                  SELECT id FROM (SELECT id, received_at, state FROM actions ORDER BY id LIMIT ?1)
-                 WHERE received_at < ?2 AND state NOT IN ('accepted', 'sending'))
-             RETURNING tenant",
-        )?
-        .query_map(params![STEP, before], |row| row.get(0))?
+                 WHERE {old} AND state NOT IN ('accepted', 'sending'))
+             RETURNING tenant"
+        ))?
+        .query_map(params![STEP], |row| row.get(0))?
         .collect::<rusqlite::Result<Vec<String>>>()?;
     gone.iter().for_each(|tenant| txn.stored().1.forgot_actions(tenant, 1));
     Ok(!gone.is_empty())
@@ -99,6 +141,9 @@ fn prune_actions(txn: &mut Txn<'_>) -> rusqlite::Result<bool> {
 
 /// `true` if there may be more.
 fn prune_vault(txn: &mut Txn<'_>) -> rusqlite::Result<bool> {
+    if txn.clock.has_leapt() {
+        return Ok(false);
+    }
     let gone = txn.execute(
         "DELETE FROM capabilities WHERE id IN (SELECT id FROM capabilities WHERE expires_at <= ? LIMIT ?)",
         params![now(), STEP],
@@ -113,15 +158,19 @@ fn instances_with_entries(db: &Connection) -> rusqlite::Result<Vec<InstanceId>> 
         .collect()
 }
 
-fn prune_overaged(txn: &mut Txn<'_>, instance: InstanceId) -> rusqlite::Result<bool> {
-    let before = now() - txn.quota.age.as_millis() as i64;
+/// Answers how many went.
+fn prune_overaged(txn: &mut Txn<'_>, instance: InstanceId) -> rusqlite::Result<u64> {
+    if txn.clock.has_leapt() {
+        return Ok(0);
+    }
+    let old = is_old("received_at", &txn.clock.older_than(txn.quota.age));
     let overaged: Vec<(Seq, bool)> = txn
-        .prepare_cached(
+        .prepare(&format!(
             "SELECT seq, dead FROM (
                  SELECT seq, received_at, dead_at IS NOT NULL AS dead FROM inbox WHERE instance = ? ORDER BY seq LIMIT ?)
-             WHERE received_at < ?",
-        )?
-        .query_map(params![instance.0, STEP, before], |row| Ok((Seq(row.get(0)?), row.get(1)?)))?
+             WHERE {old}"
+        ))?
+        .query_map(params![instance.0, STEP], |row| Ok((Seq(row.get(0)?), row.get(1)?)))?
         .collect::<rusqlite::Result<_>>()?;
     for (seq, dead) in &overaged {
         let outcome = match dead {
@@ -130,21 +179,24 @@ fn prune_overaged(txn: &mut Txn<'_>, instance: InstanceId) -> rusqlite::Result<b
         };
         drop_as_gap(txn, instance, *seq, outcome)?;
     }
-    let more = !overaged.is_empty();
-    if more {
+    let gone = overaged.len() as u64;
+    if gone > 0 {
         txn.removed(instance, overaged.into_iter().map(|(seq, _)| seq).collect());
     }
-    Ok(more)
+    Ok(gone)
 }
 
 /// Forgets one gateway whose revocation was long enough ago, with the instance
 /// if nobody needs it; answers which, if there was one.
 fn prune_tombstone(txn: &mut Txn<'_>) -> rusqlite::Result<Option<ForgottenGateway>> {
-    let before = now() - TOMBSTONE_FOR.as_millis() as i64;
+    if txn.clock.has_leapt() {
+        return Ok(None);
+    }
+    let old = is_old("revoked_at", &txn.clock.older_than(TOMBSTONE_FOR));
     let found: Option<(String, String, i64)> = txn
         .query_row(
-            "SELECT tenant, gateway_id, instance FROM gateways WHERE revoked_at < ? LIMIT 1",
-            [before],
+            &format!("SELECT tenant, gateway_id, instance FROM gateways WHERE {old} LIMIT 1"),
+            [],
             |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
         )
         .optional()?;

@@ -4,7 +4,7 @@ use super::{failed, open_for_reading};
 use angelia_core::error::{Error, Result};
 use angelia_core::store::Later;
 use rusqlite::Connection;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
 
@@ -24,6 +24,11 @@ pub(super) struct Readers {
 impl Readers {
     pub(super) fn new(path: PathBuf) -> Self {
         Self { path, turns: Arc::new(Semaphore::new(AT_ONCE)), idle: Arc::default() }
+    }
+
+    /// The file that is read.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Runs one read off the async threads.

@@ -175,6 +175,8 @@ CREATE TABLE gaps (
     lost     INTEGER NOT NULL,
     first_at INTEGER NOT NULL,
     last_at  INTEGER NOT NULL,
+    -- When the last of them went: for how long it is shown does not depend on how old they were.
+    lost_at  INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (instance, chat_id)
 ) WITHOUT ROWID;
 
@@ -322,12 +324,15 @@ CREATE TABLE audit (
     tenant  TEXT NOT NULL DEFAULT '',
     target  TEXT NOT NULL DEFAULT '',
     outcome TEXT NOT NULL,
-    detail  TEXT NOT NULL DEFAULT ''
+    detail  TEXT NOT NULL DEFAULT '',
+    -- Lines of one sort are counted together: operator, other, refusal.
+    sort    TEXT NOT NULL DEFAULT 'other'
 );
+CREATE INDEX audit_by_sort ON audit (sort, id);
 CREATE TRIGGER audit_stays BEFORE UPDATE ON audit
 BEGIN SELECT raise(ABORT, 'the audit log is append-only'); END;
--- Four hundred days: a year, and time to look at it.
-CREATE TRIGGER audit_is_kept BEFORE DELETE ON audit WHEN OLD.at > (unixepoch() - 400 * 86400) * 1000
+-- The newest hundred thousand stay, whatever any clock says.
+CREATE TRIGGER audit_is_kept BEFORE DELETE ON audit WHEN OLD.id > (SELECT max(id) FROM audit) - 100000
 BEGIN SELECT raise(ABORT, 'the audit log is append-only'); END;
 
 CREATE TABLE webchat_people (

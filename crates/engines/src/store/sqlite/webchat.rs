@@ -5,6 +5,7 @@ mod room_size;
 
 pub(super) use room_size::{LIMITS, RoomSizes};
 
+use super::clock::is_old;
 use super::queue::Owner;
 use super::writer::{Txn, now};
 use super::{Sqlite, actions, inbox};
@@ -198,11 +199,13 @@ fn not_in_room() -> Error {
 
 /// Whether a line came into an inbox when it was posted.
 fn has_entered(txn: &Txn<'_>, message_id: &str) -> rusqlite::Result<bool> {
-    let forgotten = now() - SEEN_FOR.as_millis() as i64;
+    let forgotten = is_old("at", &txn.clock.older_than(SEEN_FOR));
     txn.query_row(
-        "SELECT EXISTS (SELECT 1 FROM journal WHERE message_id = ?1 AND platform = 'webchat')
-             OR EXISTS (SELECT 1 FROM webchat_lines WHERE message_id = ?1 AND at < ?2)",
-        params![message_id, forgotten],
+        &format!(
+            "SELECT EXISTS (SELECT 1 FROM journal WHERE message_id = ?1 AND platform = 'webchat')
+             OR EXISTS (SELECT 1 FROM webchat_lines WHERE message_id = ?1 AND {forgotten})"
+        ),
+        params![message_id],
         |row| row.get(0),
     )
 }

@@ -1,5 +1,6 @@
 //! Group commit: one thread, one transaction for everybody who waits.
 
+use super::clock::Clock;
 use super::failed;
 use super::queue::{Owner, Queue};
 use super::stored::Stored;
@@ -31,6 +32,8 @@ type Job = Box<dyn FnOnce(&mut Txn<'_>) -> rusqlite::Result<Answer> + Send>;
 pub(super) struct Txn<'a> {
     connection: &'a Connection,
     pub(super) quota: &'a Quota,
+    /// By which rows grow old.
+    pub(super) clock: &'a Clock,
     usage: &'a mut HashMap<InstanceId, Usage>,
     stored: &'a mut Stored,
     rooms: &'a mut RoomSizes,
@@ -133,6 +136,7 @@ impl Writer {
         connection: Connection,
         quota: Quota,
         usage: Arc<Mutex<HashMap<InstanceId, Usage>>>,
+        clock: Arc<Clock>,
         announce: Arc<dyn Announce>,
     ) -> Result<Self> {
         let jobs = Arc::<Queue<Job>>::default();
@@ -143,6 +147,7 @@ impl Writer {
         let state = Thread {
             connection,
             quota,
+            clock,
             stale: false,
             counted,
             stored,
@@ -249,6 +254,7 @@ impl Drop for Unwell<'_> {
 struct Thread {
     connection: Connection,
     quota: Quota,
+    clock: Arc<Clock>,
     /// Whether `counted` could not be read again after a failure.
     stale: bool,
     /// The writer's own count, ahead of the shared one by the open transaction.
@@ -352,6 +358,7 @@ impl Thread {
         let mut txn = Txn {
             connection: &self.connection,
             quota: &self.quota,
+            clock: &self.clock,
             usage: &mut self.counted,
             stored: &mut self.stored,
             rooms: &mut self.rooms,

@@ -288,11 +288,12 @@ pub(super) fn drop_as_gap(
     outcome: &str,
 ) -> rusqlite::Result<()> {
     txn.prepare_cached(
-        "INSERT INTO gaps (instance, chat_id, lost, first_at, last_at)
-         SELECT instance, chat_id, 1, received_at, received_at FROM inbox WHERE instance = ? AND seq = ?
-         ON CONFLICT (instance, chat_id) DO UPDATE SET lost = lost + 1, last_at = excluded.last_at",
+        "INSERT INTO gaps (instance, chat_id, lost, first_at, last_at, lost_at)
+         SELECT instance, chat_id, 1, received_at, received_at, ? FROM inbox WHERE instance = ? AND seq = ?
+         ON CONFLICT (instance, chat_id) DO UPDATE
+         SET lost = lost + 1, last_at = excluded.last_at, lost_at = excluded.lost_at",
     )?
-    .execute(params![instance.0, seq.0])?;
+    .execute(params![now(), instance.0, seq.0])?;
     remove(txn, instance, seq)?;
     close_journal(txn, seq, outcome)
 }

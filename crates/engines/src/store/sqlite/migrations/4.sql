@@ -10,3 +10,22 @@ CREATE INDEX actions_by_tenant ON actions (tenant, id);
 
 -- Ten thousand gateways are read at every start.
 CREATE INDEX gateway_secrets_of ON gateway_secrets (tenant, gateway_id);
+
+-- How long a gap is shown is counted from when it came about.
+ALTER TABLE gaps ADD COLUMN lost_at INTEGER NOT NULL DEFAULT 0;
+UPDATE gaps SET lost_at = last_at;
+
+-- The audit log is kept by number as well as by age, each sort for itself, and
+-- no clock that is ahead makes it go.
+DROP TRIGGER audit_stays;
+DROP TRIGGER audit_is_kept;
+ALTER TABLE audit ADD COLUMN sort TEXT NOT NULL DEFAULT 'other';
+UPDATE audit SET sort = CASE
+    WHEN outcome LIKE 'refused%' OR action = 'audit.swallowed' THEN 'refusal'
+    WHEN actor IN ('operator', 'server') THEN 'operator'
+    ELSE 'other' END;
+CREATE INDEX audit_by_sort ON audit (sort, id);
+CREATE TRIGGER audit_stays BEFORE UPDATE ON audit
+BEGIN SELECT raise(ABORT, 'the audit log is append-only'); END;
+CREATE TRIGGER audit_is_kept BEFORE DELETE ON audit WHEN OLD.id > (SELECT max(id) FROM audit) - 100000
+BEGIN SELECT raise(ABORT, 'the audit log is append-only'); END;

@@ -1,6 +1,7 @@
 //! Who has keys of rooms: those who were invited, and those who let themselves in.
 
 use super::super::audit::write as audit;
+use super::super::clock::is_old;
 use super::super::writer::{Txn, now};
 use angelia_core::audit::{Actor, Deed};
 use angelia_core::clock::UnixMillis;
@@ -60,13 +61,19 @@ pub(super) fn visit(
 /// Lets the visitor go who came longest ago and said nothing; `false` if all have
 /// something to say, or came just now.
 fn makes_way(txn: &mut Txn<'_>, room: &str) -> rusqlite::Result<bool> {
+    if txn.clock.has_leapt() {
+        return Ok(false);
+    }
+    let came_long_ago = is_old("created_at", &txn.clock.older_than(SILENT_FOR));
     let silent = txn.execute(
-        "DELETE FROM webchat_people WHERE key_fingerprint = (
+        &format!(
+            "DELETE FROM webchat_people WHERE key_fingerprint = (
              SELECT key_fingerprint FROM webchat_people
-             WHERE room = ?1 AND visits_until IS NOT NULL AND created_at < ?2
+             WHERE room = ?1 AND visits_until IS NOT NULL AND {came_long_ago}
                  AND user NOT IN (SELECT author FROM webchat_lines WHERE room = ?1)
-             ORDER BY created_at LIMIT 1)",
-        params![room, now() - SILENT_FOR.as_millis() as i64],
+             ORDER BY created_at LIMIT 1)"
+        ),
+        params![room],
     )?;
     Ok(silent > 0)
 }

@@ -2,7 +2,12 @@
 //!
 //! Decisions take the time as an argument. Two clocks are kept apart on
 //! purpose: windows and timeouts must not jump when someone sets the wall
-//! clock, while stored times and token expiry must follow it.
+//! clock, while stored times and token expiry must follow it. How old something
+//! is that was stored, also across leaps of the wall clock, is in [`ClockState`].
+
+mod state;
+
+pub use state::{Age, ClockState, LIMITS, Leap, MAX_OFF, MAX_STEP, Old, Verdict};
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -67,4 +72,12 @@ pub fn wall() -> UnixMillis {
 pub fn mono() -> Mono {
     static START: OnceLock<std::time::Instant> = OnceLock::new();
     Mono(START.get_or_init(std::time::Instant::now).elapsed())
+}
+
+/// How long the machine is up, the time it slept included, where it tells:
+/// the monotonic clock stands still while a machine sleeps.
+pub fn uptime() -> Option<Duration> {
+    let text = std::fs::read_to_string("/proc/uptime").ok()?;
+    let seconds: f64 = text.split(' ').next()?.parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok()
 }

@@ -1,7 +1,7 @@
-//! A gateway's clock, as wrong as a test wants it.
+//! A process's clock, as wrong as a test wants it.
 //!
 //! libfaketime is loaded into the process and reads the offset from a file, so
-//! that a clock can also jump while the gateway runs. Only what the clock on
+//! that a clock can also jump while the process runs. Only what the clock on
 //! the wall shows is wrong: timers follow the monotonic clock, which stays.
 
 use std::fs;
@@ -13,7 +13,7 @@ use tokio::process::Command;
 use crate::process::output;
 use crate::socket::now;
 
-/// The file in a gateway's home that says how wrong its clock is.
+/// The file in the process's folder that says how wrong its clock is.
 const FILE: &str = "clock";
 
 /// How long the offset may be taken from memory, in seconds; a look at the file
@@ -23,16 +23,24 @@ const CACHED: &str = "1";
 /// Where distributions put the library, for programs with threads.
 const LIBRARY: &str = "faketime/libfaketimeMT.so.1";
 
-/// Sets the clock of the gateway in `home`: so many seconds from the real time.
-pub(super) fn set(home: &Path, seconds: i64) {
+/// Sets the clock of the process in `home`: so many seconds from the real time.
+///
+/// # Panics
+///
+/// When the file cannot be written.
+pub fn set(home: &Path, seconds: i64) {
     let (file, new) = (home.join(FILE), home.join("clock.new"));
-    // Renamed, so that a running gateway never reads half an offset.
+    // Renamed, so that a running process never reads half an offset.
     fs::write(&new, format!("{seconds:+}\n")).expect("write the clock's offset");
     fs::rename(&new, &file).expect("replace the clock's offset");
 }
 
 /// What puts a process under the clock of `home`.
-pub(super) fn environment(home: &Path) -> [(&'static str, String); 5] {
+///
+/// # Panics
+///
+/// When libfaketime is not installed.
+pub fn environment(home: &Path) -> [(&'static str, String); 5] {
     [
         ("LD_PRELOAD", library().display().to_string()),
         ("FAKETIME_TIMESTAMP_FILE", home.join(FILE).display().to_string()),
@@ -45,7 +53,11 @@ pub(super) fn environment(home: &Path) -> [(&'static str, String); 5] {
 }
 
 /// How many seconds a process under the clock of `home` is off, as it sees it.
-pub(super) async fn offset(home: &Path) -> i64 {
+///
+/// # Panics
+///
+/// When `date` does not tell.
+pub async fn offset(home: &Path) -> i64 {
     let mut date = Command::new("date");
     date.arg("+%s").envs(environment(home));
     let shown = output("date", date, Duration::from_secs(10)).await.stdout;

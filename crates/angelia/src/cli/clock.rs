@@ -1,0 +1,32 @@
+//! `angelia clock`: whether the clock can be trusted.
+
+use super::answer::Answer;
+use crate::remote::Remote;
+use crate::show;
+use angelia_core::error::Result;
+use clap::Subcommand;
+use serde_json::json;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ClockCommand {
+    /// Shows the time, and whether the clock has leapt.
+    #[command(after_help = "Example:\n  angelia clock show")]
+    Show,
+    /// Says that the clock is right as it is now.
+    ///
+    /// After a leap of the clock nothing is dropped for its age until it is where
+    /// it is expected again, or until you say this. Look at the time first: also
+    /// a server that was off for days finds a clock that is ahead. What waits is
+    /// no older by a leap, so nothing is lost by accepting one.
+    #[command(after_help = "Example:\n  angelia clock accept")]
+    Accept,
+}
+
+pub(super) async fn ask(remote: &Remote, command: ClockCommand) -> Result<Answer> {
+    Ok(match command {
+        ClockCommand::Show => Answer::new(remote.get("/admin/clock").await?, show::clock),
+        ClockCommand::Accept => {
+            Answer::new(remote.post("/admin/clock/accept", &json!({})).await?, show::accepted_clock)
+        }
+    })
+}

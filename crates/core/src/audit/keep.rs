@@ -1,0 +1,68 @@
+//! How much of the audit log is kept.
+
+use super::{Actor, Deed};
+use angelia_contract::limits;
+use std::time::Duration;
+
+limits! {
+    /// The newest lines of each sort stay whatever their age, so that no clock and no quiet year empties the log. The schema refuses to drop the newest lines of all.
+    pub const KEPT_LINES: u64 = 100_000, count "audit lines of one sort that stay whatever their age";
+    /// Beyond the newest lines a line goes after this time: a year, and time to look at it.
+    pub const KEPT_FOR: Duration = Duration::from_secs(401 * 24 * 3600), time "an audit line beyond those";
+    /// The log ends somewhere: of each sort the oldest go beyond this. Operators' deeds, others' deeds and refusals are counted apart, so that nobody who is refused pushes out what an operator did.
+    pub const MOST_LINES: u64 = 250_000, count "audit lines of one sort";
+}
+
+/// Lines that are kept and counted together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sort {
+    /// What the operator and the server itself did.
+    Operator,
+    /// What others did who may: they enrol, rotate, link.
+    Other,
+    /// What was refused to anybody.
+    Refusal,
+}
+
+impl Sort {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Operator, Self::Other, Self::Refusal];
+
+    /// Of which sort a line is.
+    pub fn of(deed: &Deed) -> Self {
+        if deed.outcome.starts_with(super::REFUSED) || deed.action == super::SWALLOWED {
+            Self::Refusal
+        } else if deed.actor == Actor::operator() || deed.actor == Actor::server() {
+            Self::Operator
+        } else {
+            Self::Other
+        }
+    }
+
+    /// The word the store keeps.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Operator => "operator",
+            Self::Other => "other",
+            Self::Refusal => "refusal",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_are_a_sort_of_their_own_whoever_was_refused() {
+        let deed = |actor: &Actor| Sort::of(&Deed::done(actor, "gateway.rotate", "", "gw"));
+        assert_eq!(deed(&Actor::operator()), Sort::Operator);
+        assert_eq!(deed(&Actor::server()), Sort::Operator);
+        assert_eq!(deed(&Actor::gateway("acme", "gw")), Sort::Other);
+        let refused = |actor: &Actor| Sort::of(&Deed::refused(actor, "gateway.rotate", "", "gw", "no"));
+        assert_eq!(refused(&Actor::stranger()), Sort::Refusal);
+        assert_eq!(refused(&Actor::operator()), Sort::Refusal);
+        let counted = Deed::done(&Actor::server(), super::super::SWALLOWED, "", "strangers");
+        assert_eq!(Sort::of(&counted), Sort::Refusal);
+    }
+}
