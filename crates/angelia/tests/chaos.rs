@@ -43,6 +43,8 @@ mod judge;
 mod killed_connector;
 #[path = "chaos/killed_gateway.rs"]
 mod killed_gateway;
+#[path = "chaos/mixed_load.rs"]
+mod mixed_load;
 #[path = "chaos/named_points.rs"]
 mod named_points;
 #[path = "chaos/peer.rs"]

@@ -14,6 +14,7 @@
 //! - [`wecom`] has WeCom's API and posts callbacks that wechatpy encrypted;
 //! - [`clock`] sets the clock of a process wrong;
 //! - [`canary`] looks for secrets where they do not belong;
+//! - [`soak`] keeps a server busy for an hour and looks whether it grows;
 //! - [`process`] is the child-process handling they share.
 //!
 //! Everything here is test support: it panics with a message that names what
@@ -35,6 +36,7 @@ pub mod model;
 pub mod portal;
 pub mod process;
 pub mod scenarios;
+pub mod soak;
 pub mod socket;
 pub mod telegram;
 pub mod twilio;

@@ -33,7 +33,7 @@ pub use backup::{Backup, backup, key_id};
 pub use lock::{DataLock, is_locked, taken};
 
 /// What bounds the store.
-pub(crate) const LIMITS: [&[Limit]; 2] = [queue::LIMITS, webchat::LIMITS];
+pub(crate) const LIMITS: [&[Limit]; 3] = [queue::LIMITS, reader::LIMITS, webchat::LIMITS];
 
 use angelia_contract::limit::Limit;
 use angelia_core::error::{Error, Result};
