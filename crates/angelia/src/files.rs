@@ -2,6 +2,7 @@
 
 use angelia_core::error::{Error, Result};
 use angelia_core::secret::random_hex;
+use angelia_engines::store::sqlite::DataLock;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -83,6 +84,48 @@ impl Drop for Draft<'_> {
     }
 }
 
+/// Names of which a process that was killed may have left drafts.
+const DRAFTED: [&str; 6] =
+    ["master.key", "master.key.next", "admin-token", "admin-url", "demo.json", crate::sealed_mark::MARK];
+
+/// Removes drafts that a process left which was killed before it gave them
+/// their names; there may be a key in them. Hold the lock of the directory: who
+/// has it writes here, and nobody else.
+pub(crate) fn sweep_drafts(lock: &DataLock) {
+    let folder = lock.data_dir();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let is_file = entry.file_type().is_ok_and(|it| it.is_file());
+        if is_file && entry.file_name().to_str().is_some_and(is_draft) {
+            match fs::remove_file(entry.path()) {
+                Ok(()) => {
+                    tracing::info!(file = %entry.path().display(), "removed what a killed process left")
+                }
+                Err(error) => tracing::warn!(file = %entry.path().display(), %error, "cannot be removed"),
+            }
+        }
+    }
+}
+
+/// Whether it is a name that [`Draft::new`] gives.
+fn is_draft(name: &str) -> bool {
+    let inner = name.strip_prefix('.').and_then(|name| name.strip_suffix(".new"));
+    inner.and_then(|inner| inner.rsplit_once('.')).is_some_and(|(wanted, random)| {
+        let random = random.len() == 8 && random.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        random && DRAFTED.contains(&wanted)
+    })
+}
+
+/// Whether a file in this directory that is made for its owner stays its
+/// owner's: some file systems, and some mounts, know no modes. If that cannot
+/// be found out, it is taken to be so.
+#[cfg(unix)]
+pub(crate) fn keeps_modes(folder: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let wanted = folder.join(crate::sealed_mark::MARK);
+    let kept = || Ok::<bool, io::Error>(Draft::new(&wanted, "")?.file.metadata()?.mode() & 0o077 == 0);
+    kept().unwrap_or(true)
+}
+
 /// A directory for a while, which goes with everything in it when this is
 /// dropped. Whoever needs it makes it.
 pub(crate) struct Scratch(PathBuf);
@@ -121,6 +164,36 @@ fn cannot(path: &Path, error: &io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_drafts_of_ours_are_swept() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = DataLock::try_take(folder.path()).unwrap().unwrap();
+        let kept = [
+            ".master.key.0123abcd.new.old",
+            ".master.key.0123ABCD.new",
+            ".master.key.0123abc.new",
+            ".notes.0123abcd.new",
+            "master.key.0123abcd.new",
+            ".angelia.db.0123abcd.partial",
+            "master.key",
+            "lock",
+        ];
+        for name in kept {
+            fs::write(folder.path().join(name), "x").unwrap();
+        }
+        fs::create_dir(folder.path().join(".admin-token.0123abcd.new")).unwrap();
+        let drafts: Vec<PathBuf> = DRAFTED
+            .iter()
+            .map(|name| {
+                std::mem::ManuallyDrop::new(Draft::new(&folder.path().join(name), "x").unwrap()).path.clone()
+            })
+            .collect();
+        assert!(drafts.iter().all(|path| path.exists()));
+        sweep_drafts(&lock);
+        assert!(drafts.iter().all(|path| !path.exists()));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), kept.len() + 1);
+    }
 
     #[test]
     fn a_name_that_is_taken_is_kept_and_nothing_else_is_left() {

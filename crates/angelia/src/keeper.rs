@@ -8,6 +8,7 @@
 use crate::config::{Config, SecretRef};
 use crate::files::{absolute, create_private, write_private};
 use crate::node::has_data;
+use crate::sealed_mark;
 use angelia_connector::KeyKeeper;
 use angelia_core::error::{Error, Result};
 use angelia_core::seal::{self, KEY_CHECK, MasterKey};
@@ -71,24 +72,55 @@ pub(crate) async fn settle(
         refuse_another(&key, check.as_deref(), "point keys.master at that key")?;
         return Ok((key, Box::new(Configured { reference: reference.clone(), next: Mutex::default() })));
     }
-    let files = KeyFiles { folder: config.server.data_dir.clone() };
-    if let Some(next) = files.staged()? {
-        let opens =
-            |key: &MasterKey| check.as_deref().is_none_or(|sealed| key.open(sealed, KEY_CHECK).is_ok());
-        if !opens(&key) && opens(&next) {
-            tracing::warn!(key = %next.id(), "a change of the master key was cut short; finishing it");
-            files.adopt()?;
-            return Ok((next, Box::new(files)));
-        }
-        if opens(&key) {
-            tracing::warn!(key = %next.id(), "a change of the master key was cut short before it took place");
-            files.unstage()?;
-        }
-    }
-    let path = absolute(&files.folder.join(MASTER_KEY));
+    let data_dir = &config.server.data_dir;
+    let key = finish_change(data_dir, key, check.as_deref())?;
+    let path = absolute(&data_dir.join(MASTER_KEY));
     let advice = format!("put that key into {}, or point keys.master at it", path.display());
     refuse_another(&key, check.as_deref(), &advice)?;
-    Ok((key, Box::new(files)))
+    let database = sealed_mark::name(store, data_dir, &key).await?;
+    sealed_mark::write(data_dir, &key, &database);
+    Ok((key, Box::new(KeyFiles { folder: data_dir.clone(), database })))
+}
+
+/// The one of two keys that opens the store, if a change of keys was cut short.
+fn finish_change(data_dir: &Path, key: MasterKey, check: Option<&[u8]>) -> Result<MasterKey> {
+    let Some(next) = staged(data_dir)? else { return Ok(key) };
+    let opens = |key: &MasterKey| check.is_none_or(|sealed| key.open(sealed, KEY_CHECK).is_ok());
+    if !opens(&key) && opens(&next) {
+        tracing::warn!(key = %next.id(), "a change of the master key was cut short; finishing it");
+        adopt_staged(data_dir)?;
+        return Ok(next);
+    }
+    if opens(&key) {
+        tracing::warn!(key = %next.id(), "a change of the master key was cut short before it took place");
+        let path = data_dir.join(NEXT_KEY);
+        fs::remove_file(&path)
+            .map_err(|e| Error::unavailable(format!("cannot remove {}: {e}", path.display())))?;
+    }
+    Ok(key)
+}
+
+/// The key to change to, where a change is under way.
+fn staged(folder: &Path) -> Result<Option<MasterKey>> {
+    let path = folder.join(NEXT_KEY);
+    match fs::read_to_string(&path).map(Secret::new) {
+        Ok(text) => MasterKey::from_hex(text.expose())
+            .map(Some)
+            .map_err(|e| Error::invalid(format!("{}: {e}; move the file away", path.display()))),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(Error::unavailable(format!("cannot read {}: {e}", path.display()))),
+    }
+}
+
+fn adopt_staged(folder: &Path) -> Result<()> {
+    let (next, path) = (folder.join(NEXT_KEY), folder.join(MASTER_KEY));
+    let adopt = || {
+        fs::rename(&next, &path)?;
+        fs::File::open(folder)?.sync_all()
+    };
+    adopt().map_err(|e: std::io::Error| {
+        Error::unavailable(format!("cannot rename {} to {MASTER_KEY}: {e}", next.display()))
+    })
 }
 
 /// Refuses a key that is not the one of the data, as after a restore beside the
@@ -102,25 +134,8 @@ fn refuse_another(key: &MasterKey, check: Option<&[u8]>, advice: &str) -> Result
 /// The key in the data directory.
 struct KeyFiles {
     folder: PathBuf,
-}
-
-impl KeyFiles {
-    fn staged(&self) -> Result<Option<MasterKey>> {
-        let path = self.folder.join(NEXT_KEY);
-        match fs::read_to_string(&path).map(Secret::new) {
-            Ok(text) => MasterKey::from_hex(text.expose())
-                .map(Some)
-                .map_err(|e| Error::invalid(format!("{}: {e}; move the file away", path.display()))),
-            Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(Error::unavailable(format!("cannot read {}: {e}", path.display()))),
-        }
-    }
-
-    fn unstage(&self) -> Result<()> {
-        let path = self.folder.join(NEXT_KEY);
-        fs::remove_file(&path)
-            .map_err(|e| Error::unavailable(format!("cannot remove {}: {e}", path.display())))
-    }
+    /// The name of the database it seals secrets of.
+    database: String,
 }
 
 impl KeyKeeper for KeyFiles {
@@ -133,14 +148,9 @@ impl KeyKeeper for KeyFiles {
     }
 
     fn adopt(&self) -> Result<Option<String>> {
-        let (next, path) = (self.folder.join(NEXT_KEY), self.folder.join(MASTER_KEY));
-        let adopt = || {
-            fs::rename(&next, &path)?;
-            fs::File::open(&self.folder)?.sync_all()
-        };
-        adopt().map_err(|e: std::io::Error| {
-            Error::unavailable(format!("cannot rename {} to {MASTER_KEY}: {e}", next.display()))
-        })?;
+        let key = staged(&self.folder)?;
+        adopt_staged(&self.folder)?;
+        key.iter().for_each(|key| sealed_mark::write(&self.folder, key, &self.database));
         Ok(None)
     }
 }

@@ -1,9 +1,9 @@
 //! A server over its data directory: store, keys, admin token.
 
 use crate::config::{self, Config};
-use crate::files::write_private;
-use crate::keeper;
+use crate::files::{sweep_drafts, write_private};
 use crate::presence::ADMIN_TOKEN;
+use crate::{keeper, modes, sealed_mark};
 use angelia_connector::{
     AdminToken, Announcer, EgressTimings, Identity, Keyring, Notices, OidcIssuer, Options, Server,
 };
@@ -30,8 +30,13 @@ pub(crate) async fn open(
 ) -> Result<Arc<Server>> {
     let data_dir = &config.server.data_dir;
     let announcer = Arc::new(Announcer::default());
+    modes::check(config, false)?;
+    sweep_drafts(&lock);
     // The key comes first: a crash in between must not leave data without one.
     let master_key = keeper::master_key(config, &lock)?;
+    if config.keys.master.is_none() {
+        sealed_mark::check(data_dir, &master_key)?;
+    }
     let quota = Quota { tenant_bytes: config.limits.tenant_disk, ..config.inbox.quota() };
     let store = Sqlite::open_locked(lock, quota, announcer.clone())?;
     let (master_key, key_keeper) = keeper::settle(config, master_key, &store).await?;
@@ -53,6 +58,7 @@ pub(crate) async fn open(
         public_url,
         notices: notices(&config.notices),
         limits: config.limits.connector(),
+        gateways: config.limits.gateways,
     };
     Server::new(store, &announcer, options).await
 }

@@ -4,7 +4,7 @@ use crate::config::Config;
 use crate::log::{Visible, colours};
 use crate::presence::{self, Announcement, Holder};
 use crate::tls::Certificate;
-use crate::{bots, listen, node, supervisor};
+use crate::{bots, listen, modes, node, supervisor};
 use angelia_connector::{Server, admin};
 use angelia_core::error::{Error, Result};
 use angelia_engines::store::sqlite;
@@ -64,6 +64,7 @@ pub(crate) async fn start(config: &Config, public: TcpListener) -> Result<Runnin
     let certificate = config.server.tls.as_ref().map(Certificate::load).transpose()?;
     let data_dir = &config.server.data_dir;
     let Holder::Us(lock) = presence::find(data_dir).await? else { return Err(sqlite::taken(data_dir)) };
+    modes::check(config, true)?;
     let public_url = config.server.public_url(public_address);
     let server = node::open(config, lock, public_url, bots::platforms).await?;
     let admin = listen::bind(config.server.admin_listen, "server.admin_listen").await?;

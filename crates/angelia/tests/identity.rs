@@ -15,5 +15,6 @@ mod identity {
     mod policy;
     mod provision;
     mod races;
+    mod secrets;
     mod upgrade;
 }

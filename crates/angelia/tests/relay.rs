@@ -11,6 +11,7 @@ mod relay {
     mod demo;
     mod docs;
     mod edits;
+    mod files;
     mod hands;
     mod idle;
     mod interrupt;

@@ -6,6 +6,7 @@ use crate::egress::{self, Egress, EgressTimings};
 use crate::listening::Listeners;
 use crate::manage::{
     self, AdminToken, Bearers, Doorkeeper, Drops, Front, Identity, Keyring, Pace, RefusalLog, Roster,
+    TokenLimits,
 };
 use crate::notices::{self, Hints, Notices};
 use crate::opening::{check_key, oauth_key};
@@ -16,6 +17,7 @@ use angelia_contract::descriptor::Descriptor;
 use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::GatewayRecord;
+use angelia_core::identity::making::{GatewayLimits, Making};
 use angelia_core::inbox::{Entry, InstanceId, Seq};
 use angelia_core::memory::{Memory, MemoryLimits};
 use angelia_core::seal;
@@ -32,7 +34,7 @@ use ipnet::IpNet;
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
@@ -78,6 +80,8 @@ pub struct Options {
     pub notices: Notices,
     /// How much others may make the server hold.
     pub limits: Limits,
+    /// How many gateways tenants make by themselves, and how fast.
+    pub gateways: GatewayLimits,
 }
 
 /// How much others may make the server hold.
@@ -109,6 +113,9 @@ pub struct Server {
     pub(crate) refusals: RefusalLog,
     self_service: Arc<Semaphore>,
     pub(crate) pace: Pace,
+    /// Gateways that were made by self-service lately.
+    pub(crate) making: Mutex<Making>,
+    pub(crate) token_limits: TokenLimits,
     /// What reached nobody lately.
     pub(crate) drops: Drops,
     /// Held while the store and what is in memory of it change together.
@@ -179,6 +186,8 @@ impl Server {
             refusals: RefusalLog::default(),
             self_service: Arc::new(Semaphore::new(SELF_SERVICE)),
             pace: Pace::default(),
+            making: Mutex::new(Making::new(options.gateways)),
+            token_limits: TokenLimits::default(),
             drops: Drops::default(),
             options,
             changing: tokio::sync::Mutex::default(),

@@ -1,5 +1,7 @@
 //! What can go wrong, in kinds that the outer shells map to HTTP and exit codes.
 
+use std::time::Duration;
+
 /// The kind of an [`Error`]; every shell maps kinds, never texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -71,12 +73,13 @@ impl Kind {
 pub struct Error {
     kind: Kind,
     message: String,
+    retry_after: Option<Duration>,
 }
 
 impl Error {
     /// A failure of `kind`; the message says what happened and what to do next.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into() }
+        Self { kind, message: message.into(), retry_after: None }
     }
 
     /// Shorthand for [`Kind::Invalid`].
@@ -102,6 +105,16 @@ impl Error {
     /// Shorthand for [`Kind::Internal`].
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(Kind::Internal, message)
+    }
+
+    /// The same, with how long to wait before trying again.
+    pub fn retry_in(self, wait: Duration) -> Self {
+        Self { retry_after: Some(wait), ..self }
+    }
+
+    /// How long to wait before trying again, where that is known.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
     }
 
     /// Which kind of failure this is.

@@ -193,6 +193,7 @@ mod tests {
                 "POST /admin/routes/remove",
                 json!({ "place": "webchat:lab", "bot": "b" }),
             ),
+            ("gateway rotate g --now", "POST /admin/gateways/g/rotate", json!({ "now": true })),
             ("gateway show g", "POST /admin/gateways/g/show", json!({})),
             (
                 "gateway set --tenant a g --display-name Gus --instance i",

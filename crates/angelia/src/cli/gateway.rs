@@ -42,9 +42,16 @@ pub(super) enum GatewayCommand {
     /// Makes this gateway the one that receives what no route assigns to another.
     #[command(after_help = "Example:\n  angelia gateway default gw-office")]
     Default(Named),
-    /// Makes a new secret; the old one stays good for 24 hours.
-    #[command(after_help = "Example:\n  angelia gateway rotate gw-office")]
-    Rotate(Named),
+    /// Makes a new secret; the one before stays good for 24 hours, unless --now.
+    #[command(after_help = "Examples:\n  angelia gateway rotate gw-office\n  \
+        angelia gateway rotate gw-office --now    (the secret leaked)")]
+    Rotate {
+        #[command(flatten)]
+        gateway: Named,
+        /// Makes every old secret void at once and closes the gateway's connection: only who has the new secret comes back.
+        #[arg(long)]
+        now: bool,
+    },
     /// Shuts a gateway out for good: it is told so, and does not come back by itself.
     #[command(after_help = "Example:\n  angelia gateway revoke gw-office")]
     Revoke(Named),
@@ -76,13 +83,16 @@ pub(super) struct Change {
 }
 
 pub(super) async fn ask(remote: &Remote, command: GatewayCommand) -> Result<Answer> {
-    let act = async |verb: &str, named: Named, fields: [(&str, Option<String>); 3]| {
-        let given = std::iter::once(("tenant", named.tenant)).chain(fields);
-        let given = given.filter_map(|(name, value)| Some((name.to_owned(), Value::from(value?))));
-        let body = Value::Object(given.collect());
+    let act = async |verb: &str, named: Named, fields: Value| {
+        let mut body = fields;
+        body["tenant"] = json!(named.tenant);
+        // What was not given is not sent.
+        if let Value::Object(fields) = &mut body {
+            fields.retain(|_, value| !value.is_null());
+        }
         remote.post(&path(&["admin", "gateways", &named.id, verb])?, &body).await
     };
-    let none = || [("", None), ("", None), ("", None)];
+    let none = || json!({});
     Ok(match command {
         GatewayCommand::Create { id, tenant, wake_url } => {
             let body = json!({ "tenant": tenant, "gateway_id": id, "wake_url": wake_url });
@@ -91,16 +101,13 @@ pub(super) async fn ask(remote: &Remote, command: GatewayCommand) -> Result<Answ
         GatewayCommand::List => Answer::new(remote.get("/admin/gateways").await?, show::gateways),
         GatewayCommand::Show(named) => Answer::new(act("show", named, none()).await?, show::gateway),
         GatewayCommand::Set { gateway, change } => {
-            let fields = [
-                ("wake_url", change.wake_url),
-                ("display_name", change.display_name),
-                ("instance", change.instance),
-            ];
+            let Change { wake_url, display_name, instance } = change;
+            let fields = json!({ "wake_url": wake_url, "display_name": display_name, "instance": instance });
             Answer::new(act("set", gateway, fields).await?, show::gateway)
         }
         GatewayCommand::Default(named) => Answer::new(act("default", named, none()).await?, show::gateway),
-        GatewayCommand::Rotate(named) => {
-            Answer::new(act("rotate", named, none()).await?, show::created_gateway)
+        GatewayCommand::Rotate { gateway, now } => {
+            Answer::new(act("rotate", gateway, json!({ "now": now })).await?, show::created_gateway)
         }
         GatewayCommand::Revoke(named) => {
             Answer::new(act("revoke", named, none()).await?, show::revoked_gateway)

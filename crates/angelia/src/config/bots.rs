@@ -226,7 +226,7 @@ impl Bot {
     }
 
     /// Where all its secrets are kept.
-    pub(super) fn secrets(&self) -> impl Iterator<Item = &SecretRef> {
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = &SecretRef> {
         let Self { token, auth_token, signing_secret, secret, callback_token, encoding_aes_key, .. } = self;
         [token, auth_token, signing_secret, secret, callback_token, encoding_aes_key].into_iter().flatten()
     }

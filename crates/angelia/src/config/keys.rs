@@ -5,8 +5,8 @@ use super::fault::Problem;
 use super::human::{format_duration, format_size};
 use super::raw::Given;
 use super::values::{
-    address, at_least_one, directory, duration, endpoint, file, inbox_bytes, log_level, loopback, only,
-    public_url, ranges, rooms, size_at_least,
+    address, at_least_one, directory, duration, endpoint, file, gateways, inbox_bytes, log_level, loopback,
+    only, pace, public_url, ranges, rooms, size_at_least,
 };
 use super::{Config, Tls};
 
@@ -199,6 +199,24 @@ pub(super) const KEYS: &[Key] = &[
         name: "sockets_per_gateway",
         read: |config, given| at_least_one(given).map(|it| config.limits.sockets_per_gateway = it),
         show: |config| bare(config.limits.sockets_per_gateway),
+    },
+    Key {
+        section: "limits",
+        name: "gateways_per_tenant",
+        read: |config, given| gateways(given).map(|it| config.limits.gateways.per_tenant = it),
+        show: |config| bare(config.limits.gateways.per_tenant),
+    },
+    Key {
+        section: "limits",
+        name: "new_gateways_at_once",
+        read: |config, given| pace(given).map(|it| config.limits.gateways.pace.burst = it),
+        show: |config| bare(config.limits.gateways.pace.burst),
+    },
+    Key {
+        section: "limits",
+        name: "new_gateways_per_minute",
+        read: |config, given| pace(given).map(|it| config.limits.gateways.pace.per_minute = it),
+        show: |config| bare(config.limits.gateways.pace.per_minute),
     },
     Key {
         section: "wake",

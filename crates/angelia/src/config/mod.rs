@@ -24,6 +24,7 @@ pub use fault::{ConfigErrors, Fault, Origin, Problem};
 pub use load::environment;
 pub use secret_ref::{SecretRef, SecretRefError};
 
+use angelia_core::identity::making::GatewayLimits;
 use angelia_core::inbox::{Quota, TENANT_DISK};
 use angelia_core::memory::MemoryLimits;
 use ipnet::IpNet;
@@ -208,6 +209,8 @@ pub struct Limits {
     pub tenant_disk: u64,
     /// Relay sockets of one gateway at a time.
     pub sockets_per_gateway: u64,
+    /// Gateways that come by self-service.
+    pub gateways: GatewayLimits,
 }
 
 impl Limits {
@@ -235,6 +238,7 @@ impl Default for Limits {
             tenant_memory: defaults.memory.tenant as u64,
             tenant_disk: TENANT_DISK,
             sockets_per_gateway: defaults.sockets_per_gateway as u64,
+            gateways: GatewayLimits::default(),
         }
     }
 }

@@ -5,6 +5,7 @@ use super::fault::Problem;
 use super::human::{format_duration, format_size, parse_duration, parse_size};
 use super::raw::Given;
 use angelia_core::identity::check_name;
+use angelia_core::identity::making::MAX_GATEWAYS_PER_TENANT;
 use ipnet::IpNet;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -14,6 +15,8 @@ use std::time::Duration;
 const MIN_INBOX_BYTES: u64 = 1024 * 1024;
 /// Longest name of a bot; it is part of webhook addresses and of tables.
 const MAX_SLUG: usize = 32;
+/// A pace beyond this is none.
+const MAX_PACE: u32 = 100_000;
 /// Ten years: longer is a slip, and moments before it stay representable.
 const LONGEST: Duration = Duration::from_secs(3650 * 24 * 3600);
 
@@ -213,6 +216,22 @@ pub(super) fn at_least_one(given: &Given<'_>) -> Result<u64, Problem> {
     match given.count()? {
         0 => Err(given.bad("must be at least 1: with 0 every message would be lost")),
         count => Ok(count),
+    }
+}
+
+/// How many gateways a tenant may make; more than there can be in all is a mistake.
+pub(super) fn gateways(given: &Given<'_>) -> Result<u64, Problem> {
+    match given.count()? {
+        count if count <= MAX_GATEWAYS_PER_TENANT => Ok(count),
+        _ => Err(given.bad(format!("must be at most {MAX_GATEWAYS_PER_TENANT}"))),
+    }
+}
+
+/// One number of a burst and a rate.
+pub(super) fn pace(given: &Given<'_>) -> Result<u32, Problem> {
+    match u32::try_from(given.count()?) {
+        Ok(count @ 1..=MAX_PACE) => Ok(count),
+        _ => Err(given.bad(format!("must be between 1 and {MAX_PACE}"))),
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn unreadable(answer: &Value) -> String {
     }
     text.push_str(
         "Restore a backup together with its key, or make what is lost anew: a gateway gets another secret \
-         with angelia gateway rotate",
+         with angelia gateway rotate --now",
     );
     text
 }

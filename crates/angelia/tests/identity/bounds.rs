@@ -129,8 +129,8 @@ async fn the_account_service_is_not_asked_more_than_needed() {
     for number in 0..130 {
         statuses.push(attempt(&format!("made-up-{number}"), "gw").await);
     }
-    assert_eq!((&statuses[..118], &statuses[118..]), (&[401; 118][..], &[503; 12][..]));
-    assert_eq!(portal.refused(), 119);
+    assert_eq!((&statuses[..88], &statuses[88..]), (&[401; 88][..], &[503; 42][..]));
+    assert_eq!(portal.refused(), 89, "what is left is for bearers that were good before");
     assert_eq!(attempt(&good, "gw-0").await, 200, "who was vouched for is not in that line");
 }
 
@@ -156,4 +156,72 @@ async fn a_token_that_demands_what_we_do_not_understand_is_not_taken() {
         let (status, answer) = desk.provision(&token, &json!({ "gatewayId": "gw" })).await;
         assert_eq!(status, expected, "{header}: {answer}");
     }
+}
+
+/// What a provision is answered: the status, when to try again, and the words.
+async fn provision(desk: &Desk, bearer: &str, id: &str) -> (u16, Option<u64>, String) {
+    let url = format!("{}/relay/provision", desk.connector.url());
+    let body = json!({ "gatewayId": id });
+    let answer = desk.http.post(url).bearer_auth(bearer).json(&body).send().await.unwrap();
+    let wait = answer.headers().get("retry-after").map(|wait| wait.to_str().unwrap().parse().unwrap());
+    (answer.status().as_u16(), wait, answer.text().await.unwrap())
+}
+
+#[tokio::test]
+async fn a_tenant_makes_so_many_gateways_at_once() {
+    let desk = Desk::with("\n[limits]\nnew_gateways_at_once = 3\n").await;
+    let (bearer, evil) = (desk.bearer("acme").await, desk.bearer("evil").await);
+    assert_eq!(
+        desk.enroll(&bearer, "no-such-token", "gw").await.0,
+        403,
+        "what is refused counts for nothing"
+    );
+    for number in 0..3 {
+        assert_eq!(provision(&desk, &bearer, &format!("gw-{number}")).await.0, 200);
+    }
+    let (status, wait, told) = provision(&desk, &bearer, "gw-3").await;
+    assert_eq!(status, 429, "{told}");
+    assert!(wait.is_some_and(|wait| (1..=60).contains(&wait)), "{wait:?}");
+    assert!(told.contains("limits.new_gateways_at_once"), "{told}");
+    let token = desk.enroll_token(&["--tenant", "acme"]).await;
+    assert_eq!(desk.enroll(&bearer, &token, "gw-3").await.0, 429, "nor by a token");
+    assert_eq!(provision(&desk, &bearer, "gw-0").await.0, 200, "one that is known is not new");
+    assert_eq!(provision(&desk, &evil, "gw-0").await.0, 200, "another tenant");
+    desk.run(&["gateway", "create", "--tenant", "acme", "operators"]).await;
+}
+
+#[tokio::test]
+async fn a_tenant_makes_so_many_gateways_at_all() {
+    let desk = Desk::with("\n[limits]\ngateways_per_tenant = 3\n").await;
+    let bearer = desk.bearer("acme").await;
+    for number in 0..3 {
+        assert_eq!(provision(&desk, &bearer, &format!("gw-{number}")).await.0, 200);
+    }
+    let (status, _, told) = provision(&desk, &bearer, "gw-new").await;
+    assert_eq!(status, 409, "{told}");
+    assert!(told.contains("limits.gateways_per_tenant"), "{told}");
+    desk.run(&["gateway", "create", "--tenant", "acme", "operators"]).await;
+    desk.run(&["gateway", "revoke", "--tenant", "acme", "gw-0"]).await;
+    assert_eq!(provision(&desk, &bearer, "gw-new").await.0, 409, "the operator's counts too");
+    desk.run(&["gateway", "revoke", "--tenant", "acme", "gw-1"]).await;
+    assert_eq!(provision(&desk, &bearer, "gw-new").await.0, 200);
+}
+
+#[tokio::test]
+async fn a_client_gets_so_many_tokens_and_others_theirs() {
+    let desk = Desk::new().await;
+    let (greedy, calm) = (desk.client("acme").await, desk.client("acme").await);
+    let mut given = 0;
+    let refused = loop {
+        let (status, answer) = desk.ask_token(&greedy).await;
+        if status != 200 {
+            break (status, answer);
+        }
+        given += 1;
+        assert!(given < 1_000, "nothing holds it up");
+    };
+    assert!(given >= 300, "{given}");
+    assert_eq!(refused.0, 429);
+    assert_eq!(refused.1["error"], "temporarily_unavailable", "{}", refused.1);
+    assert_eq!(desk.ask_token(&calm).await.0, 200);
 }

@@ -97,3 +97,44 @@ async fn a_bad_body_is_told_and_changes_nothing() {
     }
     assert_eq!(desk.run(&["gateway", "list"]).await["gateways"], json!([]));
 }
+
+#[tokio::test]
+async fn a_wake_url_that_could_never_be_called_is_refused_when_it_is_given() {
+    let desk = Desk::new().await;
+    let bearer = desk.bearer("acme").await;
+    let never = [
+        "http://wake.example/x",
+        "https://10.0.0.7/x",
+        "https://[::1]/x",
+        "https://localhost/x",
+        "https://ann:hunter2@wake.example/x",
+        "https://wake.example:0/x",
+    ];
+    let wake = |url: &str| json!({ "gatewayId": "gw", "wakeUrl": url });
+    for url in never {
+        let (status, answer) = desk.provision(&bearer, &wake(url)).await;
+        assert_eq!(status, 400, "{url}: {answer}");
+        let told = answer["error"].as_str().unwrap();
+        assert!(told.contains("could never be called") && !told.contains("hunter2"), "{told}");
+    }
+    let good = "https://wake.example/good";
+    let secret = desk.provision(&bearer, &wake(good)).await.1["secret"].clone();
+    for url in never {
+        let (status, answer) = desk.provision(&bearer, &wake(url)).await;
+        assert_eq!((status, &answer["secret"]), (200, &secret), "who is known gets its secret: {url}");
+    }
+    let admin = std::fs::read_to_string(desk.folder.path().join("data/admin-url")).unwrap();
+    let token = std::fs::read_to_string(desk.folder.path().join("data/admin-token")).unwrap();
+    for (path, body) in [
+        ("gateways", json!({ "tenant": "acme", "gateway_id": "new", "wake_url": never[0] })),
+        ("gateways/gw/set", json!({ "wake_url": never[1] })),
+    ] {
+        let url = format!("{}/admin/{path}", admin.trim());
+        let answer = desk.http.post(url).bearer_auth(token.trim()).json(&body).send().await.unwrap();
+        assert_eq!(answer.status(), 400, "{path}");
+    }
+    let shown = desk.run(&["gateway", "show", "gw"]).await;
+    assert_eq!(shown["wake_url"], good, "the one that was good stays");
+    let told = desk.refusals().await;
+    assert!(told.iter().any(|line| line.starts_with("gateway.set: refused: the wake URL")), "{told:?}");
+}

@@ -10,6 +10,9 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+/// The pace of new gateways is in the way of those who want many at once.
+const AT_ONCE: &str = "\n[limits]\nnew_gateways_at_once = 1000\n";
+
 fn read(desk: &Desk, name: &str) -> String {
     std::fs::read_to_string(desk.folder.path().join("data").join(name)).unwrap().trim().to_owned()
 }
@@ -56,7 +59,7 @@ async fn a_caller_who_hangs_up_leaves_nothing_half_done() {
 
 #[tokio::test]
 async fn a_removed_tenant_stays_removed_while_its_gateways_provision() {
-    let desk = Arc::new(Desk::new().await);
+    let desk = Arc::new(Desk::with(AT_ONCE).await);
     let bearer = desk.bearer("acme").await;
     let mut busy = Vec::new();
     for task in 0..4 {
@@ -88,7 +91,7 @@ async fn a_removed_tenant_stays_removed_while_its_gateways_provision() {
 
 #[tokio::test]
 async fn an_operator_is_not_kept_waiting_by_those_who_provision() {
-    let desk = Arc::new(Desk::new().await);
+    let desk = Arc::new(Desk::with(AT_ONCE).await);
     let (acme, evil) = (desk.bearer("acme").await, desk.bearer("evil").await);
     assert_eq!(desk.provision(&acme, &json!({ "gatewayId": "gw" })).await.0, 200);
     let flood: Vec<_> = (0..200)

@@ -61,6 +61,11 @@ async fn an_upgrade_loses_nothing_while_people_write() {
     let old = rusqlite::Connection::open(data.join("angelia.db")).unwrap();
     old.execute_batch(include_str!("../../../engines/tests/store/release-1.sql")).unwrap();
     drop(old);
+    // As the server did that made them.
+    for (name, mode) in [("", 0o700), ("master.key", 0o600), ("angelia.db", 0o600)] {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(data.join(name), mode).unwrap();
+    }
     let port = angelia_testkit::process::free_port();
     let url = format!("http://127.0.0.1:{port}");
     let gateway = tokio::spawn(take(url.clone()));

@@ -187,6 +187,7 @@ fn secrets_rest_sealed_and_a_lost_key_is_not_replaced() {
     assert!(error.contains(&format!(", {id},")), "the key it needs is {id}: {error}");
     assert!(!key.exists(), "no new key beside existing data");
     std::fs::write(&key, "0".repeat(64)).unwrap();
+    std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     let error = String::from_utf8(angelia(&config, &["gateway", "list"]).stderr).unwrap();
     let advice = format!("; put that key into {}, or point keys.master at it", key.display());
     assert!(error.contains("needs master key") && error.contains(&advice), "{error}");

@@ -129,15 +129,17 @@ async fn a_sleeping_gateway_is_poked_and_only_through_the_guard() {
     let wake_url = format!("http://{}/wake", listener.local_addr().unwrap());
     for allowed in [true, false] {
         let folder = tempfile::tempdir().unwrap();
-        let mut connector = Connector::start(binary(), folder.path()).await;
-        if allowed {
+        let lines = "[wake]\nallow = [\"127.0.0.0/8\"]\n";
+        let mut connector = Connector::start_with(binary(), folder.path(), lines).await;
+        let made = connector.command(&["gateway", "create", "gw", "--wake-url", &wake_url]).await;
+        if !allowed {
+            // It was given when it could be called.
             let config = folder.path().join("angelia.toml");
-            let text = std::fs::read_to_string(&config).unwrap() + "[wake]\nallow = [\"127.0.0.0/8\"]\n";
+            let text = std::fs::read_to_string(&config).unwrap().replace(lines, "");
             std::fs::write(&config, text).unwrap();
             connector.process().terminate(Duration::from_secs(10)).await;
             connector.restart().await;
         }
-        let made = connector.command(&["gateway", "create", "gw", "--wake-url", &wake_url]).await;
         let person = connector.command(&["webchat", "invite", "--room", "lab", "--user", "ann"]).await;
         let url = format!("{}/chat/api/rooms/lab/messages", connector.url());
         let http = reqwest::Client::builder().no_proxy().build().unwrap();

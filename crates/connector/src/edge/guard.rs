@@ -67,6 +67,9 @@ impl Rules {
             Some(Host::Domain(_)) => None,
             None => return Err(GuardError::Refused("it names no host")),
         };
+        if url.port() == Some(0) {
+            return Err(GuardError::Refused("nobody listens on port 0"));
+        }
         if literal.is_some_and(|address| !self.permits(address)) {
             return Err(GuardError::Refused("the address is not public"));
         }
@@ -77,6 +80,16 @@ impl Rules {
             "http" => Err(GuardError::Refused("only https is allowed")),
             _ => Err(GuardError::Refused("it is neither http nor https")),
         }
+    }
+}
+
+impl Rules {
+    /// Whether a name means this machine wherever it is asked for (RFC 6761), and that is not exempt.
+    fn only_here(&self, url: &Url) -> bool {
+        let Some(Host::Domain(name)) = url.host() else { return false };
+        let name = name.trim_end_matches('.');
+        let here = name == "localhost" || name.ends_with(".localhost");
+        here && !self.exempts(Ipv4Addr::LOCALHOST.into()) && !self.exempts(Ipv6Addr::LOCALHOST.into())
     }
 }
 
@@ -113,6 +126,17 @@ impl Guard {
             .dns_resolver(Arc::new(rules.clone()))
             .build()?;
         Ok(Self { rules, client })
+    }
+
+    /// Whether a URL could be requested at all, as far as it tells itself: no
+    /// name is looked up. Says why not.
+    pub fn could_reach(&self, url: &str) -> Result<(), &'static str> {
+        let why = match self.rules.check(url) {
+            Ok(url) => self.rules.only_here(&url).then_some("this machine is not public"),
+            Err(GuardError::Refused(why)) => Some(why),
+            Err(GuardError::Unreachable) => None,
+        };
+        why.map_or(Ok(()), Err)
     }
 
     /// A body-less GET; the answer is not read.
@@ -244,6 +268,29 @@ mod tests {
         }
         assert!(strict().check("https://user:pw@wake.example/").is_err());
         assert!(strict().check(&format!("https://wake.example/{}", "a".repeat(4_000))).is_err());
+    }
+
+    #[test]
+    fn what_could_never_be_requested_is_told_when_it_is_given() {
+        let reach = |rules: Rules, url: &str| {
+            let guard = Guard::new(rules.allow_http, rules.allow.to_vec()).unwrap();
+            guard.could_reach(url)
+        };
+        for url in [
+            "https://localhost/x",
+            "https://LOCALHOST./",
+            "https://a.localhost:8443/",
+            "https://wake.example:0/",
+            "https://u:p@wake.example/",
+            "http://wake.example/",
+            "https://[::1]/",
+            "wake.example/x",
+        ] {
+            assert!(reach(strict(), url).is_err(), "{url}");
+        }
+        assert_eq!(reach(strict(), "https://wake.example/x"), Ok(()), "no name is looked up");
+        let at_home = Rules { allow_http: true, allow: vec!["127.0.0.0/8".parse().unwrap()].into() };
+        assert_eq!(reach(at_home, "http://localhost:8080/wake"), Ok(()));
     }
 
     #[test]

@@ -33,6 +33,11 @@ impl Waker {
         }
     }
 
+    /// Whether a URL could be called at all, or why not.
+    pub(crate) fn could_call(&self, url: &str) -> Result<(), &'static str> {
+        self.guard.could_reach(url)
+    }
+
     /// Something waits for an instance that has no socket.
     pub(crate) fn waits(&self, instance: InstanceId) {
         self.sleepers().entry(instance).or_insert_with(|| WakeSchedule::start(clock::mono()));

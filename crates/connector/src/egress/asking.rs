@@ -10,7 +10,7 @@ use crate::server::Server;
 use angelia_contract::action::Action;
 use angelia_contract::frame::Outbound;
 use angelia_core::clock;
-use angelia_core::egress::{Lookups, Refusal, Target};
+use angelia_core::egress::{Lookups, Refusal, Sender, Target, could_know};
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::GatewayRecord;
 use angelia_core::inbox::InstanceId;
@@ -26,6 +26,10 @@ use std::time::Duration;
 const MAX_WAITING: usize = 64;
 /// How long a provider gets to tell where a chat is. Gateways wait 30 s.
 const LOOK_UP_WITHIN: Duration = Duration::from_secs(10);
+
+/// When somebody is told that they may not know of a chat. Looking for one that
+/// is not there takes longer than finding one that is, by less than this.
+const TELL_AFTER: Duration = Duration::from_millis(25);
 
 /// A chat as one instance names it.
 type Asked = (InstanceId, String);
@@ -131,6 +135,9 @@ async fn find_out(server: &Arc<Server>, waits: &Waiting) -> Result<Option<Found>
             _ => Ok(None),
         };
     };
+    if only_tells(waits) {
+        return recall_alike(server, waits, &target).await.map(|()| None);
+    }
     for bot in unknown_to(server, waits) {
         server.platforms()[bot].recall(&target).await?;
     }
@@ -138,6 +145,27 @@ async fn find_out(server: &Arc<Server>, waits: &Waiting) -> Result<Option<Found>
         look_up(server, bot, &target, &waits.record).await?;
     }
     Ok(None)
+}
+
+/// Whether an action asks what a chat is, and does nothing there.
+pub(super) fn only_tells(waits: &Waiting) -> bool {
+    matches!(waits.outbound.action, Action::GetChatInfo { .. })
+}
+
+/// What is done for a chat that is asked about, whether it is somebody else's or
+/// nobody's: who asks must not learn which from the words, the time or the
+/// calls it takes. So the store is asked, and never the provider.
+async fn recall_alike(server: &Server, waits: &Waiting, target: &Target) -> Result<()> {
+    let answer_at = tokio::time::Instant::now() + TELL_AFTER;
+    let Waiting { record, outbound, .. } = waits;
+    let sender = Sender { tenant: &record.tenant, instance: record.instance };
+    for bot in could_know(&server.roster.routes(), server.platforms(), sender, outbound) {
+        server.platforms()[bot].recall(target).await?;
+    }
+    if decide_for(server, waits).is_err() {
+        tokio::time::sleep_until(answer_at).await;
+    }
+    Ok(())
 }
 
 /// The bots that could still find out.

@@ -114,6 +114,8 @@ pub(crate) fn submit(
     let Some(waits) = server.egress.asking.behind(waits) else { return };
     match decide_for(server, &waits) {
         Err(Refusal::Unknown(_) | Refusal::InVault) => asking::ask(server, waits),
+        // The same way as for a chat that nobody knows, or asking would tell the two apart.
+        Err(Refusal::Declined) if asking::only_tells(&waits) => asking::ask(server, waits),
         _ => proceed(server, waits),
     }
 }

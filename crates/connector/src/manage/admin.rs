@@ -12,7 +12,7 @@ use angelia_core::error::{Error, Kind, Result};
 use angelia_core::identity::Attempts;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -85,5 +85,14 @@ pub(super) fn answer<T: Serialize>(status: StatusCode, result: Result<T>) -> Res
 pub(super) fn failure(error: &Error) -> Response {
     let status =
         StatusCode::from_u16(error.kind().http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    (status, Json(json!({ "error": error.to_string() }))).into_response()
+    let mut response = (status, Json(json!({ "error": error.to_string() }))).into_response();
+    if let Some(wait) = error.retry_after() {
+        response.headers_mut().insert(RETRY_AFTER, retry_seconds(wait).into());
+    }
+    response
+}
+
+/// Whole seconds to wait; never none, which would be at once.
+pub(super) fn retry_seconds(wait: Duration) -> u64 {
+    wait.as_millis().div_ceil(1_000).max(1) as u64
 }

@@ -106,7 +106,7 @@ const OPERATIONS: &[Operation] = &[
     act::<gateways::Change>("/admin/gateways/{id}/default", "Lets it receive what no route assigns.", || {
         post(gateways::make_default)
     }),
-    act::<gateways::Change>("/admin/gateways/{id}/rotate", "Makes a new secret, shown once.", || {
+    act::<gateways::Rotate>("/admin/gateways/{id}/rotate", "Makes a new secret, shown once.", || {
         post(gateways::rotate)
     }),
     act::<gateways::Change>("/admin/gateways/{id}/revoke", "Shuts a gateway out for good.", || {

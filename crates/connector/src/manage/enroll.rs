@@ -7,6 +7,7 @@
 use super::admin::{answer, failure};
 use super::bearer::{proven, tenant_of};
 use super::gateways::{check_display_name, check_wake_url};
+use super::peer::peer;
 use super::roster::bound_to;
 use crate::relay::Ending;
 use crate::server::Server;
@@ -20,7 +21,8 @@ use angelia_core::secret::{Secret, fingerprint};
 use angelia_core::store::{GatewayChange, NewGateway};
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::Response;
 use bytes::Bytes;
 use serde::Deserialize;
@@ -28,7 +30,7 @@ use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 use serde_json::{Value, json};
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 /// Largest body of either request.
 const MAX_BODY: usize = 64 * 1024;
@@ -50,7 +52,7 @@ async fn enroll_one(server: Arc<Server>, request: Request) -> Response {
     let mut attempt = Attempt::new("gateway.enroll");
     let enrolled = async {
         let (head, body) = request.into_parts();
-        let proof = attempt.prove(&server, &head.headers).await?;
+        let proof = attempt.prove(&server, &head).await?;
         let ask: Enroll = read(&read_body(body, MAX_BODY).await?)?;
         attempt.target = ask.gateway_id.clone();
         check_name("gateway id", &ask.gateway_id)?;
@@ -74,9 +76,26 @@ async fn enrolled(
     let new = new_gateway(server, &tenant, &ask.gateway_id, &secret, proof)?;
     let token = fingerprint(&ask.enrollment_token);
     let old_until = clock::wall().after(ROTATION_WINDOW);
-    let record = server.take_in(server.store.enroll(token, new, old_until, actor).await?).await?;
+    let is_new = server.roster.find(&tenant, &ask.gateway_id).is_none();
+    if is_new {
+        may_make(server, &tenant)?;
+    }
+    let stored = server.store.enroll(token, new, old_until, actor).await?;
+    if is_new {
+        made(server, &tenant);
+    }
+    let record = server.take_in(stored).await?;
     tracing::info!(tenant = %record.tenant, gateway = %record.gateway_id, "a gateway enrolled");
     granted(server, &record, &secret).await
+}
+
+/// Whether the tenant may make one more gateway now. Hold `changing` until it is made.
+fn may_make(server: &Server, tenant: &str) -> Result<()> {
+    server.making.lock().unwrap_or_else(PoisonError::into_inner).check(tenant, clock::mono())
+}
+
+fn made(server: &Server, tenant: &str) {
+    server.making.lock().unwrap_or_else(PoisonError::into_inner).made(tenant, clock::mono());
 }
 
 #[derive(Deserialize)]
@@ -103,7 +122,7 @@ async fn provision_one(server: Arc<Server>, request: Request) -> Response {
     let mut attempt = Attempt::new("gateway.provision");
     let provisioned = async {
         let (head, body) = request.into_parts();
-        let proof = attempt.prove(&server, &head.headers).await?;
+        let proof = attempt.prove(&server, &head).await?;
         let ask: Provisioning = read(&read_body(body, MAX_BODY).await?)?;
         attempt.target = ask.gateway_id.clone();
         check(&ask)?;
@@ -127,9 +146,6 @@ fn check(ask: &Provisioning) -> Result<()> {
     if let Some(instance) = &ask.instance_id {
         check_name("instance id", instance)?;
     }
-    if let Some(url) = &ask.wake_url {
-        check_wake_url(url)?;
-    }
     ask.display_name.as_deref().map_or(Ok(()), check_display_name)
 }
 
@@ -148,6 +164,7 @@ fn new_gateway(
         wake_url: None,
         display_name: None,
         subject: Some(proof.subject.clone()),
+        most: server.options.gateways.per_tenant,
     })
 }
 
@@ -178,11 +195,13 @@ impl Asking<'_> {
                 let id = &record.gateway_id;
                 let sealed = server.seal(&secret, &bound_to(tenant, id))?;
                 let old_until = clock::wall().after(ROTATION_WINDOW);
-                let stored = server.store.rotate_gateway(tenant, id, sealed, old_until, actor).await?;
+                let stored = server.store.rotate_gateway(tenant, id, sealed, Some(old_until), actor).await?;
                 let record = server.take_in(stored).await?;
                 Ok((self.keep_up(&record).await?, secret))
             }
             _ => {
+                ask.wake_url.as_deref().map_or(Ok(()), |url| check_wake_url(server, url))?;
+                may_make(server, tenant)?;
                 let new = NewGateway {
                     instance: ask.instance_id.clone(),
                     wake_url: ask.wake_url.clone(),
@@ -190,6 +209,7 @@ impl Asking<'_> {
                     ..new_gateway(server, tenant, &ask.gateway_id, &secret, proof)?
                 };
                 let stored = server.store.create_gateway(new, actor).await?;
+                made(server, tenant);
                 Ok((server.take_in(stored).await?, secret))
             }
         }
@@ -198,7 +218,7 @@ impl Asking<'_> {
     /// Takes over what a known gateway says differently now. What it leaves out stays.
     async fn keep_up(&self, record: &Arc<GatewayRecord>) -> Result<Arc<GatewayRecord>> {
         let Self { server, tenant, proof, ask, actor } = self;
-        let wake_url = ask.wake_url.as_ref().filter(|url| record.wake_url.as_ref() != Some(*url));
+        let wake_url = self.new_wake_url(record).await;
         let name = ask.display_name.as_ref().filter(|name| record.display_name.as_ref() != Some(*name));
         let instance = ask.instance_id.as_ref().filter(|name| record.instance_name != **name);
         if wake_url.is_none() && name.is_none() && instance.is_none() {
@@ -235,6 +255,18 @@ impl Asking<'_> {
             server.registry.end(record, Ending::Shutdown);
         }
         Ok(now)
+    }
+
+    /// A wake URL that is not the one we know. One that could never be called is
+    /// not taken, and told in the audit log; the gateway gets its secret all the
+    /// same, or a setting that was let pass once would keep it out for ever.
+    async fn new_wake_url(&self, record: &GatewayRecord) -> Option<&String> {
+        let Self { server, tenant, ask, actor, .. } = self;
+        let url = ask.wake_url.as_ref().filter(|url| record.wake_url.as_ref() != Some(*url))?;
+        let Err(error) = check_wake_url(server, url) else { return Some(url) };
+        tracing::warn!(%tenant, gateway = %record.gateway_id, %error, "the wake URL stays as it was");
+        server.refused(actor, "gateway.set", tenant, &record.gateway_id, &error).await;
+        None
     }
 
     /// Remembers which bot the gateway answers for: a tie-break among its tenant's own.
@@ -288,8 +320,8 @@ impl Attempt {
         Self { action, actor: Actor::stranger(), tenant: String::new(), target: String::new() }
     }
 
-    async fn prove(&mut self, server: &Server, headers: &HeaderMap) -> Result<Proof> {
-        let (tenant, proof) = proven(server, headers).await?;
+    async fn prove(&mut self, server: &Server, head: &Parts) -> Result<Proof> {
+        let (tenant, proof) = proven(server, &head.headers, peer(&head.extensions)).await?;
         self.actor = Actor::subject(&proof.subject);
         self.tenant = tenant;
         Ok(proof)

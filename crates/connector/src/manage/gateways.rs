@@ -7,6 +7,7 @@ use crate::server::{DEFAULT_TENANT, Server};
 use angelia_core::audit::Actor;
 use angelia_core::clock;
 use angelia_core::error::{Error, Result};
+use angelia_core::identity::making::MAX_GATEWAYS_PER_TENANT;
 use angelia_core::identity::{GatewayRecord, ROTATION_WINDOW, Subject, check_name};
 use angelia_core::secret::{Secret, random_hex};
 use angelia_core::store::{GatewayChange, NewGateway};
@@ -21,8 +22,6 @@ use std::sync::Arc;
 
 /// Longest name people see; the contract's own limit.
 const MAX_DISPLAY_NAME: usize = 64;
-/// Longest wake URL.
-const MAX_URL: usize = 2_048;
 
 /// A gateway to be made.
 #[derive(Deserialize, JsonSchema)]
@@ -44,7 +43,7 @@ pub(super) async fn create(State(server): State<Arc<Server>>, Json(body): Json<C
         let gateway_id = body.gateway_id.unwrap_or_else(|| format!("gw-{}", random_hex::<4>()));
         check_name("tenant", &tenant)?;
         check_name("gateway id", &gateway_id)?;
-        body.wake_url.as_deref().map_or(Ok(()), check_wake_url)?;
+        body.wake_url.as_deref().map_or(Ok(()), |url| check_wake_url(&server, url))?;
         body.display_name.as_deref().map_or(Ok(()), check_display_name)?;
         let secret = Secret::mint();
         let sealed_secret = server.seal(&secret, &bound_to(&tenant, &gateway_id))?;
@@ -56,6 +55,7 @@ pub(super) async fn create(State(server): State<Arc<Server>>, Json(body): Json<C
             wake_url: body.wake_url,
             display_name: body.display_name,
             subject: None,
+            most: MAX_GATEWAYS_PER_TENANT,
         };
         let stored = server.store.create_gateway(new, &Actor::operator()).await?;
         let record = server.take_in(stored).await?;
@@ -64,13 +64,15 @@ pub(super) async fn create(State(server): State<Arc<Server>>, Json(body): Json<C
     answer(StatusCode::CREATED, create.await)
 }
 
-/// Whether a wake URL can be one at all; where it leads is the guard's to judge.
-pub(super) fn check_wake_url(url: &str) -> Result<()> {
-    let parsed = url::Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-    match parsed {
-        Some(_) if url.len() <= MAX_URL => Ok(()),
-        _ => Err(Error::invalid("the wake URL must be an http(s) URL of at most 2048 bytes")),
-    }
+/// Refuses a wake URL that could never be called. Where its name leads is seen
+/// when it is. The URL may carry a secret, so it is not repeated.
+pub(super) fn check_wake_url(server: &Server, url: &str) -> Result<()> {
+    server.wake.could_call(url).map_err(|why| {
+        Error::invalid(format!(
+            "the wake URL could never be called: {why}. Give an https URL with a public address; the operator \
+             can allow others with wake.allow and wake.allow_http"
+        ))
+    })
 }
 
 /// Whether people can be shown a name.
@@ -126,7 +128,7 @@ pub(super) struct Change {
 }
 
 impl Change {
-    fn read(self) -> Result<GatewayChange> {
+    fn read(self, server: &Server) -> Result<GatewayChange> {
         let Self { wake_url, display_name, instance, .. } = self;
         if wake_url.is_none() && display_name.is_none() && instance.is_none() {
             return Err(Error::invalid(
@@ -135,7 +137,7 @@ impl Change {
         }
         let wake_url = wake_url.map(|url| Some(url).filter(|url| !url.is_empty()));
         let display_name = display_name.map(|name| Some(name).filter(|name| !name.is_empty()));
-        wake_url.iter().flatten().try_for_each(|url| check_wake_url(url))?;
+        wake_url.iter().flatten().try_for_each(|url| check_wake_url(server, url))?;
         display_name.iter().flatten().try_for_each(|name| check_display_name(name))?;
         instance.iter().try_for_each(|name| check_name("instance", name))?;
         Ok(GatewayChange { wake_url, display_name, instance, subject: None })
@@ -158,7 +160,7 @@ pub(super) async fn set(
 ) -> Response {
     let set = server.change(move |server| async move {
         let before = gateway(&server, body.tenant.as_deref(), &id)?;
-        let change = body.read()?;
+        let change = body.read(&server)?;
         let (tenant, id) = (&before.tenant, &before.gateway_id);
         let record = server
             .take_in(server.store.change_gateway(tenant, id, change, &Actor::operator()).await?)
@@ -189,10 +191,21 @@ pub(super) async fn make_default(
     answer(StatusCode::OK, make.await)
 }
 
+/// Which of several gateways with one id, and what becomes of its old secrets.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Rotate {
+    #[serde(default)]
+    tenant: Option<String>,
+    /// Void the old secrets at once and close the sockets that they opened.
+    #[serde(default)]
+    now: bool,
+}
+
 pub(super) async fn rotate(
     State(server): State<Arc<Server>>,
     Path(id): Path<String>,
-    Json(body): Json<Change>,
+    Json(body): Json<Rotate>,
 ) -> Response {
     let rotate = server.change(move |server| async move {
         let record = gateway(&server, body.tenant.as_deref(), &id)?;
@@ -200,10 +213,15 @@ pub(super) async fn rotate(
         let secret = Secret::mint();
         let bound_to = bound_to(&record.tenant, &record.gateway_id);
         let sealed = server.seal(&secret, &bound_to)?;
-        let old_until = clock::wall().after(ROTATION_WINDOW);
+        let old_until = (!body.now).then(|| clock::wall().after(ROTATION_WINDOW));
         let (tenant, id) = (&record.tenant, &record.gateway_id);
         let stored = server.store.rotate_gateway(tenant, id, sealed, old_until, &Actor::operator()).await?;
         let record = server.take_in(stored).await?;
+        if body.now {
+            // Not 4401: whoever has the new secret is to come back.
+            server.registry.end(&record, Ending::Shutdown);
+            tracing::info!(tenant = %record.tenant, gateway = %record.gateway_id, "a gateway's old secrets are void");
+        }
         Ok(with_secret(&server, &record, &secret))
     });
     answer(StatusCode::OK, rotate.await)

@@ -1,21 +1,72 @@
 //! `POST /oauth/token`: the built-in token endpoint, client credentials only.
 
+use super::admin::retry_seconds;
 use super::bearer::TOKEN_FOR;
 use super::enroll::read_body;
+use super::peer::peer;
 use crate::server::Server;
 use angelia_core::audit::Actor;
+use angelia_core::clock::{self, Mono};
 use angelia_core::error::{Error, Kind};
+use angelia_core::limit_per_address::{LimitPerAddress, Shares};
+use angelia_core::pace::{Pace, PaceOf};
 use axum::Json;
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, CACHE_CONTROL};
+use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, RETRY_AFTER};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use serde_json::json;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-/// Largest form. Whoever sends it is proven by it, so it has to be read first.
-const MAX_FORM: usize = 4 * 1024;
+angelia_contract::limits! {
+    /// Whoever sends it is proven by it, so it has to be read first. Larger ones are refused with 400.
+    const MAX_FORM: usize = 4 * 1024, bytes "of a request to /oauth/token";
+    /// Each is a look into the database. Beyond it callers get 429 and when to try again.
+    const TOKENS: usize = 3_000, count "requests a minute to /oauth/token";
+    /// A large fleet behind one address, each asking a few times at its start. Beyond it that address waits, and
+    /// nobody else.
+    const TOKENS_PER_ADDRESS: usize = 600, count "of them, from one address";
+    /// So that a crowd of strangers does not keep those out who were good within a day.
+    const TOKENS_KEPT: usize = 1_500, count "of them, kept for addresses that were good before";
+    /// A fleet that starts together. Beyond it the client gets 429: a token is good for an hour, so whoever asks
+    /// so often throws them away.
+    const TOKENS_OF_CLIENT: u32 = 300, count "tokens of one client at once";
+    /// Far more than anybody needs who keeps them.
+    const TOKENS_OF_CLIENT_PER_MINUTE: u32 = 60, count "tokens of one client in a minute after that";
+    /// Beyond it the client that has rested longest is forgotten.
+    const PACED_CLIENTS: usize = 4_096, count "clients whose tokens are remembered";
+}
+
+/// How often tokens are asked for.
+pub(crate) struct TokenLimits {
+    asked: Mutex<LimitPerAddress>,
+    given: Mutex<PaceOf<String>>,
+}
+
+impl Default for TokenLimits {
+    fn default() -> Self {
+        let span = Duration::from_secs(60);
+        let shares = Shares { all: TOKENS, span, each: TOKENS_PER_ADDRESS, kept: TOKENS_KEPT };
+        let pace = Pace { burst: TOKENS_OF_CLIENT, per_minute: TOKENS_OF_CLIENT_PER_MINUTE };
+        Self {
+            asked: Mutex::new(LimitPerAddress::new(shares)),
+            given: Mutex::new(PaceOf::new(pace, PACED_CLIENTS)),
+        }
+    }
+}
+
+impl TokenLimits {
+    fn asked(&self) -> MutexGuard<'_, LimitPerAddress> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a token for a client that is proven, or says how long to wait.
+    fn take(&self, client: &str, now: Mono) -> Result<(), Duration> {
+        self.given.lock().unwrap_or_else(PoisonError::into_inner).take(client, now)
+    }
+}
 
 /// What a client sends, in the form or, for its credentials, in the header.
 #[derive(Default)]
@@ -30,6 +81,10 @@ pub(crate) async fn token(State(server): State<Arc<Server>>, request: Request) -
         return refuse(StatusCode::NOT_FOUND, "invalid_request", "this connector has no token endpoint");
     };
     let (head, body) = request.into_parts();
+    let (from, now) = (peer(&head.extensions), clock::mono());
+    if let Err(room_at) = server.token_limits.asked().take(from, now) {
+        return too_many("too many tokens are asked for", room_at.since(now));
+    }
     let Ok(body) = read_body(body, MAX_FORM).await else {
         return refuse(StatusCode::BAD_REQUEST, "invalid_request", "the form is too large");
     };
@@ -40,6 +95,13 @@ pub(crate) async fn token(State(server): State<Arc<Server>>, request: Request) -
     }
     match builtin.issue(&server, &ask.client_id, &ask.client_secret).await {
         Ok(Some(token)) => {
+            server.token_limits.asked().note_good(from, clock::mono());
+            if let Err(wait) = server.token_limits.take(&ask.client_id, clock::mono()) {
+                return too_many(
+                    "this client asks for tokens too often; keep the one it has for an hour",
+                    wait,
+                );
+            }
             let grant = json!({
                 "access_token": token.expose(),
                 "token_type": "Bearer",
@@ -84,6 +146,14 @@ fn basic(headers: &HeaderMap) -> Option<(String, String)> {
         url::form_urlencoded::parse(pair.as_bytes()).next().map(|(_, value)| value.into_owned())
     };
     Some((plain(id)?, plain(secret)?))
+}
+
+fn too_many(why: &str, wait: Duration) -> Response {
+    let seconds = retry_seconds(wait);
+    let why = format!("{why}; try again in {seconds} s");
+    let mut response = refuse(StatusCode::TOO_MANY_REQUESTS, "temporarily_unavailable", &why);
+    response.headers_mut().insert(RETRY_AFTER, seconds.into());
+    response
 }
 
 /// Refusals have the form the standard gives them.

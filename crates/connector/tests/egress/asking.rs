@@ -2,8 +2,10 @@
 
 use super::platform::{Knows, Scripted};
 use super::world::{World, error, send};
+use angelia_core::clock;
 use angelia_core::egress::{Dedupe, MAX_ASKED};
 use serde_json::json;
+use std::time::Duration;
 
 fn knows(platform: &Scripted, room: &str, who: Knows) {
     platform.elsewhere.lock().unwrap().insert(room.into(), who);
@@ -85,4 +87,30 @@ async fn nothing_is_asked_for_a_tenant_without_a_route() {
     let info = stranger.asked(json!({"op": "get_chat_info", "chat_id": "x-den"})).await;
     assert_eq!(info["code"], "egress_declined", "{info}");
     assert_eq!(looked_up(&platform), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn asking_about_a_chat_does_not_tell_whether_it_is_anothers_or_nobodys() {
+    let platform = Scripted::new(Dedupe::Yes);
+    let world = World::new(platform.clone()).await;
+    let mut agent = world.agent().await;
+    let theirs = json!({ "place": "fake:theirs", "tenant": "other", "allow": ["any"] });
+    world.admin("routes", theirs).await;
+    for (room, who) in [("nobodys", Knows::Nobody), ("providers", Knows::Provider), ("stored", Knows::Store)]
+    {
+        knows(&platform, room, who);
+    }
+    let mut answers = Vec::new();
+    for chat in ["x-theirs", "x-nobodys", "x-providers"] {
+        let began = clock::mono();
+        let answer = agent.asked(json!({"op": "get_chat_info", "chat_id": chat})).await;
+        assert!(clock::mono().since(began) >= Duration::from_millis(25), "{chat}: not before the others");
+        assert_eq!(answer["code"], "egress_declined", "{chat}: {answer}");
+        answers.push(answer);
+    }
+    assert!(answers.windows(2).all(|two| two[0] == two[1]), "{answers:?}");
+    assert_eq!(*platform.recalled.lock().unwrap(), ["x-theirs", "x-nobodys", "x-providers"], "the same work");
+    assert_eq!((looked_up(&platform), platform.calls().len()), (Vec::new(), 0), "and no call");
+    let own = agent.asked(json!({"op": "get_chat_info", "chat_id": "x-stored"})).await;
+    assert_eq!(own["success"], true, "its own is found in the store: {own}");
 }

@@ -63,6 +63,8 @@ pub(crate) struct Scripted {
     pub(crate) chat_rate: Mutex<Option<Rate>>,
     /// Rooms whose whereabouts are not at hand, and who could tell.
     pub(crate) elsewhere: Mutex<HashMap<String, Knows>>,
+    /// Rooms the store was asked for.
+    pub(crate) recalled: Mutex<Vec<String>>,
     /// Rooms the provider was asked for.
     pub(crate) looked_up: Mutex<Vec<String>>,
     script: Mutex<VecDeque<Reaction>>,
@@ -111,6 +113,7 @@ impl Scripted {
             rate,
             chat_rate: Mutex::default(),
             elsewhere: Mutex::default(),
+            recalled: Mutex::default(),
             looked_up: Mutex::default(),
             script: Mutex::default(),
             always: Mutex::default(),
@@ -279,6 +282,7 @@ impl Platform for Scripted {
     }
 
     fn recall<'a>(&'a self, target: &'a Target) -> Later<'a, ()> {
+        self.recalled.lock().unwrap().push(target.chat_id.clone());
         self.tells(target, Knows::Store);
         Box::pin(async { Ok(()) })
     }

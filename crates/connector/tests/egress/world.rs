@@ -4,6 +4,7 @@ use super::platform::Scripted;
 use angelia_connector::{Announcer, EgressTimings, Identity, Limits, Notices, Options, Server, admin, edge};
 use angelia_core::admission::{Allow, Route};
 use angelia_core::audit::Actor;
+use angelia_core::identity::making::GatewayLimits;
 use angelia_core::inbox::Quota;
 use angelia_core::seal::MasterKey;
 use angelia_core::secret::Secret;
@@ -89,6 +90,7 @@ impl World {
             public_url: "http://127.0.0.1".into(),
             notices: Notices::default(),
             limits: Limits::default(),
+            gateways: GatewayLimits::default(),
         };
         let server = Server::new(store.clone() as Arc<dyn Store>, &announcer, options).await.unwrap();
         server.start().await.unwrap();

@@ -13,7 +13,9 @@ pub use ledger::{ActionState, Dedupe, Resume, after_crash, is_suspect};
 pub use lookups::{ASK_AGAIN, ASKED_IN, Lookups, MAX_ASKED, UNANSWERED_AGAIN};
 pub use pace::{Paces, Urgency};
 pub use refusals::{Leave, MAX_REFUSED, REFUSED_WINDOW, Refusals};
-pub use target::{Bot, Goal, MAX_CONTENT, NO_CAPABILITY, Refusal, Target, Whereabouts, decide, may_write};
+pub use target::{
+    Bot, Goal, MAX_CONTENT, NO_CAPABILITY, Refusal, Target, Whereabouts, could_know, decide, may_write,
+};
 
 use crate::admission::Routes;
 use crate::inbox::InstanceId;

@@ -107,25 +107,43 @@ pub fn decide<B: Bot + ?Sized>(
     frame: &Outbound,
 ) -> Result<Goal, Refusal> {
     let target = usable(&frame.action)?;
-    let hint = frame.platform.as_deref().filter(|name| bots.iter().any(|bot| bot.platform() == *name));
-    let candidates = || {
-        let named = |bot: &Arc<B>| hint.is_none_or(|name| name == bot.platform());
-        bots.iter().enumerate().filter(move |(_, bot)| named(bot))
-    };
+    let candidates = || candidates(bots, frame);
     let may = |bot: &B| may_write(routes, bot, sender, &target);
     let preferred = frame.bot_id.as_deref().filter(|id| !id.is_empty());
     let by_name = candidates().find(|(_, bot)| preferred == Some(bot.id()) && may(bot) == Some(true));
     if let Some((bot, _)) = by_name.or_else(|| candidates().find(|(_, bot)| may(bot) == Some(true))) {
         return Ok(Goal { bot, target });
     }
-    // Whoever has no route on a platform has no chat there: nothing is asked for them.
-    let has_route = |bot: &B| {
-        let ours = |route: &Route| route.tenant == sender.tenant && route.place.platform() == bot.platform();
-        routes.iter().any(ours)
-    };
-    let unknown: Vec<usize> =
-        candidates().filter(|(_, bot)| may(bot).is_none() && has_route(bot)).map(|(bot, _)| bot).collect();
+    let unknown = |(_, bot): &(usize, &Arc<B>)| may(bot).is_none() && has_route(routes, &***bot, sender);
+    let unknown: Vec<usize> = candidates().filter(unknown).map(|(bot, _)| bot).collect();
     Err(if unknown.is_empty() { Refusal::Declined } else { Refusal::Unknown(unknown) })
+}
+
+/// The bots that could know a chat of the sender's, whatever they know of the
+/// one that is named.
+pub fn could_know<B: Bot + ?Sized>(
+    routes: &Routes,
+    bots: &[Arc<B>],
+    sender: Sender<'_>,
+    frame: &Outbound,
+) -> Vec<usize> {
+    let could = |(_, bot): &(usize, &Arc<B>)| has_route(routes, &***bot, sender);
+    candidates(bots, frame).filter(could).map(|(bot, _)| bot).collect()
+}
+
+/// The bots that a frame may be meant for.
+fn candidates<'a, B: Bot + ?Sized>(
+    bots: &'a [Arc<B>],
+    frame: &'a Outbound,
+) -> impl Iterator<Item = (usize, &'a Arc<B>)> {
+    let hint = frame.platform.as_deref().filter(|name| bots.iter().any(|bot| bot.platform() == *name));
+    bots.iter().enumerate().filter(move |(_, bot)| hint.is_none_or(|name| name == bot.platform()))
+}
+
+/// Whoever has no route on a platform has no chat there: nothing is asked for them.
+fn has_route<B: Bot + ?Sized>(routes: &Routes, bot: &B, sender: Sender<'_>) -> bool {
+    let ours = |route: &Route| route.tenant == sender.tenant && route.place.platform() == bot.platform();
+    routes.iter().any(ours)
 }
 
 /// Whether `sender` may write to `target` through `bot`, by the routes as they

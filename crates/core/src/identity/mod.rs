@@ -2,6 +2,8 @@
 
 mod attempts;
 mod enroll;
+pub mod making;
+pub mod sign_in;
 mod subject;
 
 pub use attempts::{Attempts, AttemptsOf};
@@ -60,6 +62,14 @@ impl GatewayRecord {
     /// Whether both are records of the same gateway, however old.
     pub fn is_same_gateway(&self, other: &Self) -> bool {
         self.tenant == other.tenant && self.gateway_id == other.gateway_id
+    }
+
+    /// Whether a secret that was good when `earlier` was read is good in this
+    /// record too. If not, all of them were made void meanwhile.
+    pub fn shares_secret(&self, earlier: &Self) -> bool {
+        let still =
+            |old: &GatewaySecret| self.secrets.iter().any(|s| s.secret.expose() == old.secret.expose());
+        earlier.secrets.iter().any(still)
     }
 }
 
@@ -161,6 +171,8 @@ mod tests {
         let now = NOW.seconds();
         assert_eq!(judge(&rotated, "old", 300, now), Upgrade::Admit(0));
         assert_eq!(judge(&rotated, "older", 300, now), Upgrade::Refuse, "past its window is 401");
+        assert!(record("a", &[("next", None), ("new", Some(1))], false).shares_secret(&rotated[0]));
+        assert!(!record("a", &[("next", None)], false).shares_secret(&rotated[0]), "void at once");
         let revoked = [record("a", &[("s", None)], true)];
         assert_eq!(judge(&revoked, "s", 300, now), Upgrade::Revoked(0));
         assert_eq!(judge(&revoked, "x", 300, now), Upgrade::Refuse);

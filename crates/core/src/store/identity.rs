@@ -11,6 +11,9 @@ use crate::identity::Subject;
 use crate::inbox::{AckHabit, InstanceId};
 use crate::interrupt::Conversation;
 
+/// The note that holds the database's own name: random, and the same in its backups.
+pub const DATABASE_ID: &str = "database_id";
+
 /// As whom an issuer of identity tokens knows a tenant.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct TenantIdentity {
@@ -39,6 +42,8 @@ pub struct NewGateway {
     pub display_name: Option<String>,
     /// Who enrols it; `None` for the operator.
     pub subject: Option<Subject>,
+    /// Most living gateways its tenant may have for it to be made.
+    pub most: u64,
 }
 
 /// What is to change of a gateway; what is `None` stays.
@@ -159,17 +164,18 @@ pub trait IdentityStore: Send + Sync {
     /// Keeps `sealed` as the tenant's delivery key unless it has one; answers the one it has.
     fn keep_delivery_key(&self, tenant: &str, sealed: Vec<u8>) -> Later<'_, Vec<u8>>;
 
-    /// Enrols a gateway; a conflict if the tenant has that id, forbidden if its
+    /// Enrols a gateway; a conflict if the tenant has that id or too many, forbidden if its
     /// subject may not join the instance it names.
     fn create_gateway(&self, gateway: NewGateway, by: &Actor) -> Later<'_, StoredGateway>;
 
-    /// Gives a gateway a new secret; those it has are good until `old_until`.
+    /// Gives a gateway a new secret. The one before is good until `old_until`, or
+    /// void at once; older ones are void in any case.
     fn rotate_gateway(
         &self,
         tenant: &str,
         gateway_id: &str,
         sealed_secret: Vec<u8>,
-        old_until: UnixMillis,
+        old_until: Option<UnixMillis>,
         by: &Actor,
     ) -> Later<'_, StoredGateway>;
 

@@ -23,8 +23,8 @@ pub use audit::AuditStore;
 pub use clock::{Checked, ClockStore};
 pub use directory::DirectoryStore;
 pub use identity::{
-    GatewayChange, IdentityStore, NewGateway, RemovedTenant, StoredGateway, StoredInstance, StoredSecret,
-    TenantIdentity,
+    DATABASE_ID, GatewayChange, IdentityStore, NewGateway, RemovedTenant, StoredGateway, StoredInstance,
+    StoredSecret, TenantIdentity,
 };
 pub use inbox::{
     Appended, Gap, InboxStore, Listed, ListedInbox, NewEntry, Returned, Revised, Revision, Settlement,

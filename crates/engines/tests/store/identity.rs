@@ -22,6 +22,7 @@ pub(crate) fn gateway(tenant: &str, id: &str) -> NewGateway {
         wake_url: None,
         display_name: None,
         subject: None,
+        most: 1_000,
     }
 }
 

@@ -20,7 +20,7 @@ async fn every_kind_is_listed_with_what_it_is_bound_to() {
     let Opened { store, .. } = &Opened::with_tenants(&["acme"]).await;
     let instance = store.create_gateway(gateway("acme", "gw"), &by()).await.unwrap().instance;
     store.take_in(&bot(), vec![interaction(instance, 5), interaction(instance, 6)]).await.unwrap();
-    store.rotate_gateway("acme", "gw", vec![8], UnixMillis(i64::MAX), &by()).await.unwrap();
+    store.rotate_gateway("acme", "gw", vec![8], Some(UnixMillis(i64::MAX)), &by()).await.unwrap();
     store.keep_delivery_key("acme", vec![3]).await.unwrap();
     store.set_note(KEY_CHECK, vec![1]).await.unwrap();
     store.set_note(OAUTH_KEY, vec![2]).await.unwrap();

@@ -58,6 +58,7 @@ pub(crate) async fn store_in(folder: &Path, announce: Arc<dyn Announce>) -> (Arc
         wake_url: None,
         display_name: None,
         subject: None,
+        most: 10,
     };
     let instance = store.create_gateway(gateway, &Actor::operator()).await.unwrap().instance;
     (store, instance)

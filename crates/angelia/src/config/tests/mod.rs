@@ -95,6 +95,9 @@ fn a_file_sets_what_it_names() {
         allow = ["10.1.0.0/16", "192.0.2.7"]
         [webchat]
         enabled = false
+        [limits]
+        gateways_per_tenant = 7
+        new_gateways_per_minute = 3
         [log]
         level = "info,angelia_core=debug"
     "#;
@@ -107,6 +110,11 @@ fn a_file_sets_what_it_names() {
     assert_eq!(config.wake.allow[1].to_string(), "192.0.2.7/32");
     assert!(!config.webchat.enabled);
     assert_eq!(config.relay, Relay::default());
+    let GatewayLimits { per_tenant, pace } = config.limits.gateways;
+    assert_eq!((per_tenant, pace.burst, pace.per_minute), (7, 20, 3));
+    let one = |text: &str| faults(load("limits", text, &[])).join("\n");
+    assert!(one("[limits]\ngateways_per_tenant = 10001").contains("must be at most 10000"));
+    assert!(one("[limits]\nnew_gateways_at_once = 0").contains("must be between 1 and"));
 }
 
 #[test]

@@ -5,17 +5,19 @@
 
 mod answers;
 mod builtin;
+mod jwt;
 mod oidc;
 mod peek;
 mod portal;
 
 pub(super) use builtin::{BUILTIN, TOKEN_FOR};
-pub use oidc::OidcIssuer;
+pub use oidc::{LIMITS as KEY_LIMITS, OidcIssuer};
 
 use crate::edge::no_client;
 use crate::server::Server;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::identity::Proof;
+use angelia_core::limit_per_address::Address;
 use angelia_core::secret::Secret;
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
@@ -78,7 +80,7 @@ impl Bearers {
         self.builtin.as_ref()
     }
 
-    async fn prove(&self, server: &Server, bearer: &str) -> Result<Proof> {
+    async fn prove(&self, server: &Server, bearer: &str, from: Address) -> Result<Proof> {
         if let Some(builtin) = &self.builtin
             && let Some(token) = builtin.recognise(bearer)
         {
@@ -87,10 +89,10 @@ impl Bearers {
         if let Some(oidc) =
             oidc::issuer_of(bearer).and_then(|issuer| self.oidc.iter().find(|oidc| oidc.issuer() == issuer))
         {
-            return oidc.prove(bearer).await;
+            return oidc.prove(bearer, from).await;
         }
         match &self.portal {
-            Some(portal) => portal.prove(bearer).await,
+            Some(portal) => portal.prove(bearer, from).await,
             None => Err(unproven()),
         }
     }
@@ -98,14 +100,14 @@ impl Bearers {
 
 /// The tenant a request proves, and by whom. 401 if nothing is proven, 403 if
 /// what is proven is no tenant here.
-pub(super) async fn proven(server: &Server, headers: &HeaderMap) -> Result<(String, Proof)> {
+pub(super) async fn proven(server: &Server, headers: &HeaderMap, from: Address) -> Result<(String, Proof)> {
     let bearer = headers
         .get(AUTHORIZATION)
         .and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "))
         .map(str::trim)
         .filter(|bearer| !bearer.is_empty())
         .ok_or_else(unproven)?;
-    let proof = server.bearers.prove(server, bearer).await?;
+    let proof = server.bearers.prove(server, bearer, from).await?;
     match tenant_of(server, &proof).await? {
         Some(tenant) => Ok((tenant, proof)),
         None => Err(Error::new(

@@ -1,28 +1,31 @@
 //! Signed tokens of a configured issuer, proven with the keys it publishes.
 
+use super::jwt::{Key, Unproven};
 use super::{peek, unproven};
 use angelia_core::clock::{self, Mono};
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::{MAX_NAME, Proof, Subject};
-use jsonwebtoken::jwk::{AlgorithmParameters, Jwk, JwkSet, PublicKeyUse};
-use jsonwebtoken::{Algorithm, DecodingKey, Header, Validation};
-use serde::Deserialize;
+use angelia_core::limit_per_address::{Address, LimitPerAddress, Shares};
 use serde_json::{Map, Value};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
-/// The only algorithms taken: never `none`, never one with a shared secret.
-const ALGORITHMS: [Algorithm; 3] = [Algorithm::RS256, Algorithm::ES256, Algorithm::EdDSA];
 /// How far the issuer's clock may be off, in seconds.
-const LEEWAY: u64 = 60;
-/// A key we do not know makes us ask for the keys again, but not more often than this.
-const ASK_AGAIN: Duration = Duration::from_secs(60);
-/// Without any keys we try sooner.
-const ASK_AGAIN_WITHOUT: Duration = Duration::from_secs(5);
-/// Keys are asked for again after this long, so that withdrawn ones go.
-const STALE: Duration = Duration::from_secs(3600);
-/// Largest set of keys taken.
-const MAX_KEYS: usize = 512 * 1024;
+const LEEWAY: f64 = 60.0;
+angelia_contract::limits! {
+    /// A key that nobody here knows makes us ask the issuer for its keys again, and strangers name keys as they
+    /// like. Until then such a token is refused with 401.
+    const ASK_AGAIN: Duration = Duration::from_secs(60), time "between two fetches of an issuer's keys";
+    /// Strangers use up the one fetch in a minute; an address that was good before may have the keys fetched too,
+    /// once each: its token may be signed with a new one.
+    const FURTHER: usize = 2, count "further fetches a minute, for addresses that were good before";
+    /// Without any keys nobody gets in, so it is tried sooner.
+    const ASK_AGAIN_WITHOUT: Duration = Duration::from_secs(5), time "between two fetches while there are no keys";
+    /// So that keys which the issuer has withdrawn go.
+    const STALE: Duration = Duration::from_secs(3600), time "until an issuer's keys are fetched anew";
+    /// More than any issuer publishes. A larger set is not taken, and the one before stays.
+    const MAX_KEYS: usize = 512 * 1024, bytes "of an issuer's set of keys";
+}
 
 /// An issuer, as configured.
 #[derive(Clone, Debug)]
@@ -44,11 +47,13 @@ pub(super) struct Oidc {
     known: RwLock<Known>,
     /// Held while the keys are fetched: everybody else waits for that one answer.
     fetching: tokio::sync::Mutex<()>,
+    /// Fetches beside the one in [`ASK_AGAIN`], by those who were good before.
+    further: Mutex<LimitPerAddress>,
 }
 
 #[derive(Clone, Default)]
 struct Known {
-    keys: Option<Arc<JwkSet>>,
+    keys: Option<Arc<[Key]>>,
     asked_at: Option<Mono>,
     fetched_at: Option<Mono>,
 }
@@ -61,75 +66,81 @@ impl Known {
     }
 }
 
-/// What every token must say. A claim of the wrong type is no claim.
-#[derive(Deserialize)]
-struct Claims {
-    sub: String,
-    #[serde(rename = "exp")]
-    _exp: f64,
-    #[serde(rename = "nbf", default)]
-    _nbf: Option<f64>,
-    #[serde(flatten)]
-    others: Map<String, Value>,
-}
-
 impl Oidc {
     pub(super) fn new(settings: OidcIssuer, client: reqwest::Client) -> Self {
-        Self { settings, client, known: RwLock::default(), fetching: tokio::sync::Mutex::default() }
+        let shares = Shares { all: FURTHER, span: ASK_AGAIN, each: 1, kept: FURTHER };
+        let further = Mutex::new(LimitPerAddress::new(shares));
+        Self { settings, client, known: RwLock::default(), fetching: tokio::sync::Mutex::default(), further }
     }
 
     pub(super) fn issuer(&self) -> &str {
         &self.settings.issuer
     }
 
-    pub(super) async fn prove(&self, bearer: &str) -> Result<Proof> {
-        let header = jsonwebtoken::decode_header(bearer).map_err(|_| unproven())?;
-        if !ALGORITHMS.contains(&header.alg) || has_demands(bearer) {
-            return Err(unproven());
-        }
-        let key = self.key_for(&header).await?.ok_or_else(unproven)?;
-        let claims = self.verify(bearer, &header, &key).ok_or_else(unproven)?;
-        let tenant = claims.others.get(&self.settings.tenant_claim).and_then(Value::as_str);
+    pub(super) async fn prove(&self, bearer: &str, from: Address) -> Result<Proof> {
+        let token = Unproven::read(bearer).ok_or_else(unproven)?;
+        let keys = self.keys_for(&token, from).await?;
+        let key = token.find(&keys).ok_or_else(unproven)?;
+        let claims = token.prove(key).ok_or_else(unproven)?;
+        let proof = self.read(&claims, clock::wall().seconds() as f64).ok_or_else(unproven)?;
+        self.further().note_good(from, clock::mono());
+        Ok(proof)
+    }
+
+    /// Who a proven token is for, if it is meant for us and good now. A claim of
+    /// the wrong type is no claim.
+    fn read(&self, claims: &Map<String, Value>, now: f64) -> Option<Proof> {
+        let text = |name: &str| claims.get(name).and_then(Value::as_str);
         let fits = |text: &&str| !text.is_empty() && text.len() <= MAX_NAME;
-        let (Some(claim), Some(sub)) = (tenant.filter(fits), Some(claims.sub.as_str()).filter(fits)) else {
-            return Err(unproven());
+        let for_us = match claims.get("aud")? {
+            Value::Array(all) => all.iter().any(|one| *one == *self.settings.audience),
+            one => *one == *self.settings.audience,
         };
-        Ok(Proof {
-            issuer: self.settings.issuer.clone(),
-            claim: claim.to_owned(),
-            subject: Subject::new(&self.settings.issuer, sub),
+        let not_before = match claims.get("nbf") {
+            None | Some(Value::Null) => f64::MIN,
+            Some(from) => from.as_f64()?,
+        };
+        let expires = claims.get("exp")?.as_f64()?;
+        let in_time = now <= expires + LEEWAY && not_before <= now + LEEWAY;
+        if !for_us || !in_time || text("iss")? != self.settings.issuer {
+            return None;
+        }
+        let subject = Subject::new(&self.settings.issuer, text("sub").filter(fits)?);
+        let claim = text(&self.settings.tenant_claim).filter(fits)?.to_owned();
+        Some(Proof { issuer: self.settings.issuer.clone(), claim, subject })
+    }
+
+    /// The published keys, asking the issuer for them if they do not have the one that is meant.
+    async fn keys_for(&self, token: &Unproven<'_>, from: Address) -> Result<Arc<[Key]>> {
+        let fresh = || {
+            let known = self.known();
+            let in_time = known.fetched_at.is_some_and(|at| clock::mono().since(at) < STALE);
+            known.keys.filter(|keys| in_time && token.find(keys).is_some())
+        };
+        if let Some(keys) = fresh() {
+            return Ok(keys);
+        }
+        let _turn = self.fetching.lock().await;
+        // Somebody else may have fetched the one that is meant meanwhile.
+        if fresh().is_none() && self.may_ask(from, clock::mono()) {
+            self.fetch().await;
+        }
+        self.known().keys.ok_or_else(|| {
+            Error::unavailable(format!(
+                "the keys of {} cannot be fetched; try again later",
+                self.settings.issuer
+            ))
         })
     }
 
-    fn verify(&self, bearer: &str, header: &Header, key: &Jwk) -> Option<Claims> {
-        let mut rules = Validation::new(header.alg);
-        rules.leeway = LEEWAY;
-        rules.validate_nbf = true;
-        rules.set_issuer(&[&self.settings.issuer]);
-        rules.set_audience(&[&self.settings.audience]);
-        rules.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
-        let key = DecodingKey::from_jwk(key).ok()?;
-        jsonwebtoken::decode::<Claims>(bearer, &key, &rules).ok().map(|token| token.claims)
+    /// Whether to ask the issuer for its keys on behalf of this caller.
+    fn may_ask(&self, from: Address, now: Mono) -> bool {
+        // Behind a proxy everybody has the same address, so nobody is known by it.
+        self.known().may_ask(now) || (from != Address::Unknown && self.further().take(from, now).is_ok())
     }
 
-    /// The published key that a header names, asking the issuer if we do not know it.
-    async fn key_for(&self, header: &Header) -> Result<Option<Jwk>> {
-        let known = self.known();
-        let fresh = known.fetched_at.is_some_and(|at| clock::mono().since(at) < STALE);
-        if fresh && let Some(key) = find(known.keys.as_deref(), header) {
-            return Ok(Some(key));
-        }
-        let _turn = self.fetching.lock().await;
-        if self.known().may_ask(clock::mono()) {
-            self.fetch().await;
-        }
-        match self.known().keys {
-            Some(keys) => Ok(find(Some(&keys), header)),
-            None => Err(Error::unavailable(format!(
-                "the keys of {} cannot be fetched; try again later",
-                self.settings.issuer
-            ))),
-        }
+    fn further(&self) -> MutexGuard<'_, LimitPerAddress> {
+        self.further.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Fetches the keys; those we have stay if that fails.
@@ -139,7 +150,7 @@ impl Oidc {
         known.asked_at = Some(clock::mono());
         match fetched {
             Ok(keys) => {
-                known.keys = Some(Arc::new(keys));
+                known.keys = Some(keys.into());
                 known.fetched_at = known.asked_at;
             }
             Err(why) => {
@@ -148,7 +159,7 @@ impl Oidc {
         }
     }
 
-    async fn download(&self) -> Result<JwkSet, &'static str> {
+    async fn download(&self) -> Result<Vec<Key>, &'static str> {
         let answer = self.client.get(&self.settings.jwks_url).send().await.map_err(|_| "no answer")?;
         if !answer.status().is_success() {
             return Err("an answer that is no success");
@@ -157,8 +168,7 @@ impl Oidc {
         // One key of a sort we do not know must not hide the others.
         let set: Value = serde_json::from_slice(&body).map_err(|_| "no JSON")?;
         let keys = set["keys"].as_array().ok_or("no set of keys")?;
-        let keys = keys.iter().filter_map(|key| serde_json::from_value(key.clone()).ok()).collect();
-        Ok(JwkSet { keys })
+        Ok(keys.iter().filter_map(Key::read).collect())
     }
 
     fn known(&self) -> Known {
@@ -166,37 +176,9 @@ impl Oidc {
     }
 }
 
-/// The key a header names. Without a name there must be no choice.
-fn find(keys: Option<&JwkSet>, header: &Header) -> Option<Jwk> {
-    let mut fitting = keys?.keys.iter().filter(|key| fits(key, header.alg));
-    match &header.kid {
-        Some(kid) => fitting.find(|key| key.common.key_id.as_ref() == Some(kid)).cloned(),
-        None => fitting.next().filter(|_| fitting.next().is_none()).cloned(),
-    }
-}
-
-/// Whether a key is one for signatures of this algorithm: what a header says never decides alone.
-fn fits(key: &Jwk, algorithm: Algorithm) -> bool {
-    let sort = matches!(
-        (&key.algorithm, algorithm),
-        (AlgorithmParameters::RSA(_), Algorithm::RS256)
-            | (AlgorithmParameters::EllipticCurve(_), Algorithm::ES256)
-            | (AlgorithmParameters::OctetKeyPair(_), Algorithm::EdDSA)
-    );
-    let for_signing = key.common.public_key_use.as_ref().is_none_or(|it| *it == PublicKeyUse::Signature);
-    let named = key.common.key_algorithm.is_none_or(|named| named.to_string() == format!("{algorithm:?}"));
-    sort && for_signing && named
-}
-
 /// The issuer a token names, before anything is proven: only to choose who proves it.
 pub(super) fn issuer_of(bearer: &str) -> Option<String> {
     peek::claims(bearer)?["iss"].as_str().map(str::to_owned)
-}
-
-/// Whether a token says that it must not be taken by those who do not
-/// understand its extensions (RFC 7515, 4.1.11). We understand none.
-fn has_demands(bearer: &str) -> bool {
-    peek::header(bearer).is_none_or(|header| header.get("crit").is_some())
 }
 
 #[cfg(test)]
@@ -210,20 +192,8 @@ mod tests {
         assert!(known.may_ask(at(100)));
         known.asked_at = Some(at(100));
         assert!(!known.may_ask(at(104)) && known.may_ask(at(105)), "without any keys, soon again");
-        known.keys = Some(Arc::new(JwkSet { keys: Vec::new() }));
+        known.keys = Some(Arc::new([]));
         assert!(!known.may_ask(at(159)) && known.may_ask(at(160)));
-    }
-
-    #[test]
-    fn a_token_with_demands_is_known() {
-        use base64::Engine;
-        let token = |header: &str| {
-            format!("{}.e30.c", base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(header))
-        };
-        assert!(!has_demands(&token(r#"{"alg":"ES256","kid":"k"}"#)));
-        for crit in [r#"["exp"]"#, "[]", "null", "7"] {
-            assert!(has_demands(&token(&format!(r#"{{"alg":"ES256","crit":{crit}}}"#))), "{crit}");
-        }
     }
 
     #[test]

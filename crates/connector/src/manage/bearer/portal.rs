@@ -4,7 +4,10 @@ use super::answers::Answers;
 use super::{peek, unproven};
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::error::{Error, Result};
-use angelia_core::identity::{Attempts, MAX_NAME, Proof, Subject};
+use angelia_core::identity::sign_in::SignIns;
+use angelia_core::identity::{MAX_NAME, Proof, Subject};
+use angelia_core::limit_per_address::Address;
+use angelia_core::secret::fingerprint;
 use axum::http::StatusCode;
 use serde_json::Value;
 use std::sync::{Mutex, PoisonError};
@@ -17,9 +20,6 @@ const MAX_ANSWER: usize = 64 * 1024;
 const AT_ONCE: usize = 8;
 /// How long others wait for their turn; gateways wait 15 s for us.
 const TURN: Duration = Duration::from_secs(2);
-/// Questions in a minute: the service is somebody else's, and strangers must
-/// not make us a burden to it. Gateways ask at their start only.
-const A_MINUTE: (usize, Duration) = (120, Duration::from_secs(60));
 /// How far the clocks of service and connector may be apart, in seconds.
 const LEEWAY: u64 = 60;
 
@@ -29,13 +29,13 @@ pub(super) struct Portal {
     client: reqwest::Client,
     turns: Semaphore,
     answers: Mutex<Answers>,
-    asked: Mutex<Attempts>,
+    asked: Mutex<SignIns>,
 }
 
 impl Portal {
     pub(super) fn new(account_url: String, client: reqwest::Client) -> Self {
-        let (turns, asked) = (Semaphore::new(AT_ONCE), Attempts::new(A_MINUTE.0, A_MINUTE.1));
-        Self { account_url, client, turns, answers: Mutex::default(), asked: Mutex::new(asked) }
+        let turns = Semaphore::new(AT_ONCE);
+        Self { account_url, client, turns, answers: Mutex::default(), asked: Mutex::default() }
     }
 
     /// What its tenants are linked to.
@@ -43,7 +43,7 @@ impl Portal {
         &self.account_url
     }
 
-    pub(super) async fn prove(&self, bearer: &str) -> Result<Proof> {
+    pub(super) async fn prove(&self, bearer: &str, from: Address) -> Result<Proof> {
         if has_expired(bearer, clock::wall()) {
             return Err(unproven());
         }
@@ -52,9 +52,10 @@ impl Portal {
         }
         let busy = || Error::unavailable("too many identities are being checked; try again in a minute");
         // Counted before the wait, so that those who wait are not too many either.
-        if !self.asked.lock().unwrap_or_else(PoisonError::into_inner).note(clock::mono()) {
-            return Err(busy());
-        }
+        let now = clock::mono();
+        let taken =
+            self.asked.lock().unwrap_or_else(PoisonError::into_inner).take(from, &fingerprint(bearer), now);
+        taken.map_err(|room_at| busy().retry_in(room_at.since(now)))?;
         let Ok(Ok(_turn)) = tokio::time::timeout(TURN, self.turns.acquire()).await else {
             return Err(busy());
         };
@@ -63,6 +64,9 @@ impl Portal {
             return known.ok_or_else(unproven);
         }
         let proof = self.ask(bearer).await?;
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.answered(from, fingerprint(bearer), proof.is_some(), clock::mono());
+        drop(asked);
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         answers.put(bearer, proof.clone(), clock::mono());
         proof.ok_or_else(unproven)
@@ -143,6 +147,7 @@ pub(super) async fn capped(mut answer: reqwest::Response, most: usize) -> Option
 mod tests {
     use super::*;
     use base64::Engine;
+    use futures_util::FutureExt;
     use serde_json::json;
 
     fn portal(account_url: &str) -> Portal {
@@ -196,11 +201,32 @@ mod tests {
     async fn those_who_come_together_wait_for_their_turn() {
         let portal = portal(&slow_service().await);
         let bearers: Vec<String> = (0..3 * AT_ONCE).map(|n| format!("bearer-{n}")).collect();
-        let outcomes =
-            futures_util::future::join_all(bearers.iter().map(|bearer| portal.prove(bearer))).await;
+        let outcomes = futures_util::future::join_all(
+            bearers.iter().map(|bearer| portal.prove(bearer, Address::Unknown)),
+        )
+        .await;
         for outcome in outcomes {
             assert_eq!(outcome.unwrap_err().kind(), angelia_core::error::Kind::Unauthorized);
         }
+    }
+
+    #[tokio::test]
+    async fn a_stranger_uses_up_the_questions_of_its_own_address_only() {
+        use angelia_core::error::Kind;
+        use angelia_core::identity::sign_in::SIGN_INS_PER_ADDRESS;
+        let portal = portal(&slow_service().await);
+        let address = |n: u8| Address::of(Some([192, 0, 2, n].into()));
+        let mut refused = None;
+        for n in 0..=SIGN_INS_PER_ADDRESS {
+            // Only that it is asked counts here, and that takes its time.
+            let ask = portal.prove(&format!("made-up-{n}"), address(1)).now_or_never();
+            refused = ask.and_then(Result::err);
+        }
+        let refused = refused.expect("the last one is not asked about");
+        assert_eq!(refused.kind(), Kind::Unavailable);
+        assert!(refused.retry_after().is_some_and(|wait| wait <= Duration::from_secs(60)));
+        let other = portal.prove("somebody else's", address(2)).await.unwrap_err();
+        assert_eq!(other.kind(), Kind::Unauthorized, "the service was asked, and knows nobody");
     }
 
     #[test]

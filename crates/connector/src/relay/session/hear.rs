@@ -247,8 +247,9 @@ impl Session {
         let record = self.server.roster.find(&self.record.tenant, &self.record.gateway_id);
         match record {
             Some(record) if record.revoked_at.is_some() => self.mailbox.end(Ending::Revoked),
-            Some(record) if record.instance == self.record.instance => {}
-            // Gone or moved: the next dial finds out, and is told in the right words.
+            Some(record) if record.instance == self.record.instance && record.shares_secret(&self.record) => {
+            }
+            // Gone, moved or its secret void: the next dial finds out, and is told in the right words.
             _ => self.mailbox.end(Ending::Shutdown),
         }
     }

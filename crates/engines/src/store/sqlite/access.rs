@@ -288,7 +288,7 @@ fn replace(
              move it first"
         ))));
     }
-    renew_secret(txn, tenant, id, &new.sealed_secret, old_until)?;
+    renew_secret(txn, tenant, id, &new.sealed_secret, Some(old_until))?;
     txn.execute(
         "UPDATE gateways SET subject = ? WHERE tenant = ? AND gateway_id = ?",
         params![subject, tenant, id],

@@ -8,6 +8,7 @@ use super::{DATABASE, open_for_reading};
 use angelia_core::error::{Error, Result};
 use angelia_core::seal::{self, KEY_CHECK};
 use angelia_core::secret::random_hex;
+use angelia_core::store::DATABASE_ID;
 use rusqlite::{Connection, OptionalExtension};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -144,6 +145,38 @@ fn check(path: &Path) -> Result<Backup> {
 pub fn key_id(data_dir: &Path) -> Result<Option<String>> {
     let database = data_dir.join(DATABASE);
     needed_key(&open_for_reading(&database)?).map_err(|e| cannot_read(&database, &e))
+}
+
+/// What a database says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// Its name; `None` if no release gave it one yet.
+    pub database_id: Option<String>,
+    /// The master key it needs; `None` if nothing in it was ever sealed.
+    pub key_id: Option<String>,
+}
+
+/// What the database of `data_dir` says of itself, before it is opened to work with it.
+pub fn identity(data_dir: &Path) -> Result<Identity> {
+    let database = data_dir.join(DATABASE);
+    let db = open_for_reading(&database)?;
+    let read = || {
+        // Anything may lie there under that name, such as a file without a table.
+        let has_notes: bool = db.query_row(
+            "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'notes')",
+            [],
+            |row| row.get(0),
+        )?;
+        if !has_notes {
+            return Ok(Identity::default());
+        }
+        let named: Option<Vec<u8>> = db
+            .query_row("SELECT value FROM notes WHERE name = ?", [DATABASE_ID], |row| row.get(0))
+            .optional()?;
+        let database_id = named.map(|id| String::from_utf8_lossy(&id).into_owned());
+        Ok(Identity { database_id, key_id: needed_key(&db)? })
+    };
+    read().map_err(|e| cannot_read(&database, &e))
 }
 
 fn needed_key(db: &Connection) -> rusqlite::Result<Option<String>> {

@@ -2,9 +2,12 @@
 
 use angelia_core::error::{Error, Result};
 use std::fs::{File, TryLockError};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 const LOCK: &str = "lock";
+/// What is in it where the directory was made together with it.
+const MADE: &[u8] = b"angelia made this directory\n";
 /// Somebody who looks whether the lock is held keeps others from it for a
 /// moment: one refusal says nothing, so many in a row would.
 const TRIES: usize = 5;
@@ -21,6 +24,7 @@ impl DataLock {
     /// Takes the lock, and makes the directory where there is none; `None` if
     /// another process has it now.
     pub fn try_take(data_dir: &Path) -> Result<Option<Self>> {
+        let is_new = std::fs::symlink_metadata(data_dir).is_err();
         make_private_dir(data_dir).map_err(|e| {
             Error::unavailable(format!("cannot make the data directory {}: {e}", data_dir.display()))
         })?;
@@ -28,7 +32,13 @@ impl DataLock {
         let failed = |e: std::io::Error| Error::unavailable(format!("cannot lock {}: {e}", path.display()));
         let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
         match file.try_lock() {
-            Ok(()) => Ok(Some(Self { data_dir: data_dir.to_owned(), _file: file })),
+            Ok(()) => {
+                if is_new {
+                    // If that fails, the directory is taken for one that somebody else made.
+                    let _ = (&file).write_all(MADE);
+                }
+                Ok(Some(Self { data_dir: data_dir.to_owned(), _file: file }))
+            }
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(e)) => Err(failed(e)),
         }
@@ -57,6 +67,12 @@ pub fn taken(data_dir: &Path) -> Error {
         "another angelia is using {}; stop it, or give this one its own data_dir",
         data_dir.display()
     ))
+}
+
+/// Whether the data directory was made by us, for its owner only; otherwise it
+/// is as whoever made it wants it.
+pub fn is_own_directory(data_dir: &Path) -> bool {
+    std::fs::read(data_dir.join(LOCK)).is_ok_and(|text| text == MADE)
 }
 
 /// Whether a process has the data directory now.

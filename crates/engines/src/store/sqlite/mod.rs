@@ -29,8 +29,8 @@ mod vault;
 mod webchat;
 mod writer;
 
-pub use backup::{Backup, backup, key_id};
-pub use lock::{DataLock, is_locked, taken};
+pub use backup::{Backup, Identity, backup, identity, key_id};
+pub use lock::{DataLock, is_locked, is_own_directory, taken};
 
 /// What bounds the store.
 pub(crate) const LIMITS: [&[Limit]; 3] = [queue::LIMITS, reader::LIMITS, webchat::LIMITS];
@@ -105,8 +105,8 @@ impl Store for Sqlite {
 }
 
 fn open_for_writing(path: &PathBuf) -> Result<Connection> {
+    make_private(path);
     let connection = Connection::open(path).map_err(|e| failed("open the database", &e))?;
-    protect(path);
     connection
         .execute_batch(
             "PRAGMA journal_mode = WAL;
@@ -124,13 +124,18 @@ fn open_for_writing(path: &PathBuf) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Only the owner reads the database: it holds message text that waits.
-fn protect(path: &Path) {
+/// Only the owner reads the database: it holds message text that waits. Made so
+/// from the first moment, or a process that is killed would leave it open to
+/// others; what goes wrong is told when it is opened.
+fn make_private(path: &Path) {
+    let mut options = std::fs::File::options();
+    options.write(true).create(true).truncate(false);
     #[cfg(unix)]
     {
-        use std::os::unix::fs::PermissionsExt;
-        let _ = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600));
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(0o600);
     }
+    let _ = options.open(path);
 }
 
 fn open_for_reading(path: &Path) -> Result<Connection> {

@@ -117,6 +117,7 @@ impl World {
             wake_url: None,
             display_name: None,
             subject: None,
+            most: 10,
         };
         let instance = store.create_gateway(gateway, &Actor::operator()).await.unwrap().instance;
         let door = Arc::new(Door { instance, open: Mutex::new(true), dropped: Mutex::default() });

@@ -7,6 +7,7 @@ use super::tenants::{exists as tenant_exists, no_tenant};
 use angelia_core::audit::{Actor, Deed};
 use angelia_core::clock::UnixMillis;
 use angelia_core::error::{Error, Result};
+use angelia_core::identity::making::MAX_GATEWAYS_PER_TENANT;
 use angelia_core::identity::{Subject, judge_instance};
 use angelia_core::inbox::InstanceId;
 use angelia_core::store::{GatewayChange, Later, NewGateway, StoredGateway, StoredSecret};
@@ -34,10 +35,6 @@ impl Sqlite {
     }
 }
 
-/// Most gateways of one tenant that enrol by themselves: far more than anybody
-/// runs, and a bound for somebody who provisions in a loop.
-const MAX_GATEWAYS: i64 = 10_000;
-
 /// Enrols a gateway, with its instance where that is new.
 pub(in super::super) fn create_gateway(
     txn: &Txn<'_>,
@@ -59,8 +56,7 @@ pub(in super::super) fn create_gateway(
         Some(_) => may_join(txn, &new.tenant, &name, new.subject.as_ref())?,
         None => may_own(txn, &new.tenant, &name, new.subject.as_ref())?,
     };
-    let room = if new.subject.is_some() { has_room(txn, &new.tenant)? } else { Ok(()) };
-    if let Err(refused) = joins.and(room) {
+    if let Err(refused) = joins.and(has_room(txn, &new.tenant, new.most)?) {
         return Ok(Err(refused));
     }
     let at = now();
@@ -82,24 +78,23 @@ pub(in super::super) fn create_gateway(
     Ok(made.ok_or_else(|| Error::internal("the gateway is gone")))
 }
 
-/// Gives a gateway a new secret; those it has are good until `old_until`.
+/// Gives a gateway a new secret. The one before goes on until `old_until`, or is
+/// void at once; older ones go: whoever rotates twice means the first one too.
 pub(in super::super) fn renew_secret(
     txn: &Txn<'_>,
     tenant: &str,
     gateway_id: &str,
     sealed: &[u8],
-    old_until: UnixMillis,
+    old_until: Option<UnixMillis>,
 ) -> rusqlite::Result<()> {
-    // Refused they are anyway; whether their time is over is not sure while the clock is not.
-    if !txn.clock.has_leapt() {
-        txn.execute(
-            "DELETE FROM gateway_secrets WHERE tenant = ? AND gateway_id = ? AND valid_until < ?",
-            params![tenant, gateway_id, now()],
-        )?;
-    }
     txn.execute(
-        "UPDATE gateway_secrets SET valid_until = ? WHERE tenant = ? AND gateway_id = ? AND valid_until IS NULL",
-        params![old_until.0, tenant, gateway_id],
+        "DELETE FROM gateway_secrets
+         WHERE tenant = ? AND gateway_id = ? AND (valid_until IS NOT NULL OR ? IS NULL)",
+        params![tenant, gateway_id, old_until.map(|until| until.0)],
+    )?;
+    txn.execute(
+        "UPDATE gateway_secrets SET valid_until = ? WHERE tenant = ? AND gateway_id = ?",
+        params![old_until.map(|until| until.0), tenant, gateway_id],
     )?;
     add_secret(txn, tenant, gateway_id, sealed)
 }
@@ -112,14 +107,22 @@ fn add_secret(txn: &Txn<'_>, tenant: &str, gateway_id: &str, sealed: &[u8]) -> r
     Ok(())
 }
 
-fn has_room(txn: &Txn<'_>, tenant: &str) -> rusqlite::Result<Result<()>> {
-    let count: i64 =
-        txn.query_row("SELECT count(*) FROM gateways WHERE tenant = ?", [tenant], |row| row.get(0))?;
-    Ok(match count < MAX_GATEWAYS {
-        true => Ok(()),
-        false => Err(Error::conflict(format!(
-            "tenant {tenant:?} has {MAX_GATEWAYS} gateways already; revoke some, and ask again in 90 days"
-        ))),
+fn has_room(txn: &Txn<'_>, tenant: &str, most: u64) -> rusqlite::Result<Result<()>> {
+    let (all, living): (u64, u64) = txn
+        .prepare_cached("SELECT count(*), count(*) - count(revoked_at) FROM gateways WHERE tenant = ?")?
+        .query_row([tenant], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(if all >= MAX_GATEWAYS_PER_TENANT {
+        Err(Error::conflict(format!(
+            "tenant {tenant:?} has {all} gateways already, with those that were revoked within 90 days; \
+             ask again when some of them are forgotten"
+        )))
+    } else if living >= most {
+        Err(Error::conflict(format!(
+            "tenant {tenant:?} has {living} gateways already; revoke some (angelia gateway revoke), or raise \
+             limits.gateways_per_tenant"
+        )))
+    } else {
+        Ok(())
     })
 }
 

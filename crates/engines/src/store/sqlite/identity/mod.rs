@@ -126,13 +126,14 @@ impl IdentityStore for Sqlite {
         tenant: &str,
         gateway_id: &str,
         sealed_secret: Vec<u8>,
-        old_until: UnixMillis,
+        old_until: Option<UnixMillis>,
         by: &Actor,
     ) -> Later<'_, StoredGateway> {
         let by = by.clone();
         self.change(tenant, gateway_id, move |txn, tenant, id| {
             renew_secret(txn, tenant, id, &sealed_secret, old_until)?;
-            audit(txn, &Deed::done(&by, "gateway.rotate", tenant, id))?;
+            let deed = Deed::done(&by, "gateway.rotate", tenant, id);
+            audit(txn, &if old_until.is_none() { deed.with("now: every old secret is void") } else { deed })?;
             Ok(Ok(()))
         })
     }

@@ -1,0 +1,91 @@
+//! Which database the key in the data directory has sealed secrets of.
+//!
+//! A key without its database is a server that lost everything, and it must not
+//! come up as a new one. So a small file beside the key names the database; it
+//! is about that key alone, so another key put in its place begins anew
+//! (docs/decisions/0025).
+
+use crate::files::{absolute, write_private};
+use angelia_core::error::{Error, Kind, Result};
+use angelia_core::seal::MasterKey;
+use angelia_core::secret::random_hex;
+use angelia_core::store::{DATABASE_ID, Store};
+use angelia_engines::store::sqlite::{self, DATABASE};
+use std::fs;
+use std::path::Path;
+
+/// The file: the key's public name and the database's, nothing secret.
+pub(crate) const MARK: &str = "sealed-by";
+
+/// The database that a key has sealed secrets of, if it has.
+fn read(data_dir: &Path, key: &MasterKey) -> Option<String> {
+    let text = fs::read_to_string(data_dir.join(MARK)).ok()?;
+    let (key_id, database) = text.trim().split_once(' ')?;
+    (key_id == key.id()).then(|| database.to_owned())
+}
+
+/// Refuses a database that is not the one the key has sealed secrets of; ask
+/// before it is opened, which would make one where there is none. A database
+/// that needs another key is not ours to judge: that is told better later.
+pub(crate) fn check(data_dir: &Path, key: &MasterKey) -> Result<()> {
+    let Some(expected) = read(data_dir, key) else { return Ok(()) };
+    let path = data_dir.join(DATABASE);
+    let is_empty = fs::metadata(&path).map_or(true, |it| it.len() == 0 && no_log(data_dir));
+    if is_empty {
+        let there = if path.exists() { "is empty" } else { "is not there" };
+        return Err(lost(data_dir, key, &expected, there));
+    }
+    // What cannot be read is told by whoever opens it.
+    let Ok(found) = sqlite::identity(data_dir) else { return Ok(()) };
+    match (found.database_id, found.key_id) {
+        (Some(id), _) if id == expected => Ok(()),
+        (_, None) => Err(lost(data_dir, key, &expected, "holds nothing that was ever sealed")),
+        (_, Some(needs)) if needs != key.id() => Ok(()),
+        // A backup from before databases had names.
+        (None, Some(_)) => Ok(()),
+        (Some(other), Some(_)) => Err(lost(data_dir, key, &expected, &format!("is another one, {other}"))),
+    }
+}
+
+/// What was written last may be in the log only.
+fn no_log(data_dir: &Path) -> bool {
+    fs::metadata(data_dir.join(format!("{DATABASE}-wal"))).map_or(true, |log| log.len() == 0)
+}
+
+fn lost(data_dir: &Path, key: &MasterKey, expected: &str, what: &str) -> Error {
+    let folder = absolute(data_dir);
+    let folder = folder.display();
+    Error::new(
+        Kind::Conflict,
+        format!(
+            "the key {} in {folder} has sealed secrets of the database {expected} before, but {DATABASE} there {what}. \
+             Is this the right volume? Put the database back, or restore a backup ({DATABASE} and, if it needs \
+             another one, its master.key; see \"Restore\" in the manual of operation). To really begin anew, without \
+             any tenant, gateway or message of before: mv {folder}/master.key {folder}/master.key.old",
+            key.id()
+        ),
+    )
+}
+
+/// Gives the database a name, if it has none.
+pub(crate) async fn name(store: &dyn Store, data_dir: &Path, key: &MasterKey) -> Result<String> {
+    if let Some(id) = store.note(DATABASE_ID).await? {
+        return Ok(String::from_utf8_lossy(&id).into_owned());
+    }
+    // A backup from before it had one gets its old name back.
+    let id = read(data_dir, key).unwrap_or_else(random_hex::<8>);
+    store.set_note(DATABASE_ID, id.clone().into_bytes()).await?;
+    Ok(id)
+}
+
+/// Notes that a key has sealed secrets of a database. If that fails the server
+/// is no worse off than one of an older release, so it is only told.
+pub(crate) fn write(data_dir: &Path, key: &MasterKey, database: &str) {
+    if read(data_dir, key).as_deref() == Some(database) {
+        return;
+    }
+    let written = write_private(&data_dir.join(MARK), &format!("{} {database}", key.id()));
+    if let Err(error) = written {
+        tracing::warn!(%error, "if the database is lost, the next start will not notice");
+    }
+}
