@@ -81,7 +81,12 @@ pub(crate) struct Announcement {
 /// Tells other processes where this server takes commands.
 pub(crate) fn announce(data_dir: &Path, admin_url: &str) -> Result<Announcement> {
     let path = data_dir.join(ADMIN_URL);
-    Ok(Announcement { _file: files::write_locked(&path, admin_url)?, path })
+    let file = files::write_locked(&path, admin_url).or_else(|_| {
+        // On a full disk there is a reserve for this.
+        sqlite::make_room(data_dir);
+        files::write_locked(&path, admin_url)
+    })?;
+    Ok(Announcement { _file: file, path })
 }
 
 impl Drop for Announcement {

@@ -2,16 +2,22 @@
 
 use crate::config::Config;
 use crate::log::{Visible, colours};
-use crate::presence::{self, Announcement, Holder};
+use crate::presence::{self, Holder};
 use crate::tls::Certificate;
 use crate::{bots, listen, modes, node, supervisor};
 use angelia_connector::{Server, admin};
 use angelia_core::error::{Error, Result};
 use angelia_engines::store::sqlite;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 use tracing_subscriber::EnvFilter;
+
+/// How often an announcement that could not be written is tried again.
+const ANNOUNCE_EVERY: Duration = Duration::from_secs(2);
 
 /// Libraries that would print frames or headers at their chattiest levels.
 const QUIET: [&str; 3] = ["tungstenite=warn", "tokio_tungstenite=warn", "hyper=info"];
@@ -46,7 +52,8 @@ pub(crate) struct Running {
     pub(crate) server: Arc<Server>,
     pub(crate) public: SocketAddr,
     pub(crate) admin: SocketAddr,
-    announcement: Announcement,
+    /// Tells commands where this server is, until it is aborted.
+    announcing: JoinHandle<()>,
 }
 
 impl Running {
@@ -54,7 +61,8 @@ impl Running {
     pub(crate) async fn stop(self) {
         self.server.stop().await;
         // Before the data directory is free: whoever gets it next may announce itself.
-        drop(self.announcement);
+        self.announcing.abort();
+        let _ = self.announcing.await;
     }
 }
 
@@ -70,10 +78,27 @@ pub(crate) async fn start(config: &Config, public: TcpListener) -> Result<Runnin
     let admin = listen::bind(config.server.admin_listen, "server.admin_listen").await?;
     let admin_address = listen::address(&admin)?;
     server.start().await?;
-    let announcement = presence::announce(data_dir, &format!("http://{admin_address}"))?;
+    let announcing = announce(data_dir.clone(), format!("http://{admin_address}"));
     tokio::spawn(listen::serve(public, server.public_router(), certificate));
     tokio::spawn(listen::serve(admin, admin::router(server.clone()), None));
-    Ok(Running { server, public: public_address, admin: admin_address, announcement })
+    Ok(Running { server, public: public_address, admin: admin_address, announcing })
+}
+
+/// Tells commands where this server is. It serves without that, so where nothing can
+/// be written it is only tried again.
+fn announce(data_dir: PathBuf, admin_url: String) -> JoinHandle<()> {
+    let mut announced = presence::announce(&data_dir, &admin_url);
+    if let Err(error) = &announced {
+        tracing::error!(%error, "commands cannot find this server yet; trying again");
+    }
+    tokio::spawn(async move {
+        while announced.is_err() {
+            tokio::time::sleep(ANNOUNCE_EVERY).await;
+            announced = presence::announce(&data_dir, &admin_url);
+        }
+        std::future::pending::<()>().await;
+        drop(announced);
+    })
 }
 
 /// Logs to standard error. `ANGELIA_LOG` overrides the configured level.

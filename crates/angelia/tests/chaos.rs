@@ -22,6 +22,8 @@ mod dice;
 mod discord_stage;
 #[path = "chaos/full_disk.rs"]
 mod full_disk;
+#[path = "chaos/full_disk_operator.rs"]
+mod full_disk_operator;
 #[path = "chaos/hostile_bombs.rs"]
 mod hostile_bombs;
 #[path = "chaos/hostile_frames.rs"]

@@ -42,6 +42,8 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 pub(crate) const DEFAULT_TENANT: &str = "default";
 /// How often the store is asked to drop what is past its time.
 const PRUNE_EVERY: Duration = Duration::from_secs(600);
+/// How often the disk is looked after.
+const TEND_EVERY: Duration = Duration::from_secs(10);
 /// How often a store that failed is tried again.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
 /// Gateways that enrol or provision at the same time. Others wait outside, so
@@ -214,6 +216,7 @@ impl Server {
         }
         tokio::spawn(Waker::run(self.clone()));
         tokio::spawn(upkeep(self.clone()));
+        tokio::spawn(tend(self.clone()));
         tokio::spawn(notices::watch(self.clone()));
         tokio::spawn(unanswered::watch(self.clone()));
         self.listeners.start(self);
@@ -382,7 +385,7 @@ async fn readyz(State(server): State<Arc<Server>>) -> impl IntoResponse {
     } else if server.store.healthy() {
         (StatusCode::OK, "ready\n")
     } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "the store cannot commit: is the disk full?\n")
+        (StatusCode::SERVICE_UNAVAILABLE, "the store cannot commit: is the disk full? See: angelia status\n")
     }
 }
 
@@ -430,6 +433,25 @@ async fn upkeep(server: Arc<Server>) {
         }
         tokio::select! {
             () = tokio::time::sleep(PROBE_EVERY) => {}
+            () = server.stopped() => return,
+        }
+    }
+}
+
+/// Looks after the disk, beside the rest: deleting a large tenant takes a while.
+async fn tend(server: Arc<Server>) {
+    let mut was_well = true;
+    loop {
+        let tended = server.store.tend().await;
+        if let Err(error) = &tended
+            && was_well
+        {
+            tracing::warn!(%error, "the disk could not be looked after; trying again");
+        }
+        was_well = tended.is_ok();
+        let pause = if server.store.healthy() { TEND_EVERY } else { PROBE_EVERY };
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
             () = server.stopped() => return,
         }
     }

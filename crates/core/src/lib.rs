@@ -20,6 +20,7 @@ pub mod pace;
 pub mod round_robin;
 pub mod seal;
 pub mod secret;
+pub mod space;
 pub mod store;
 pub mod vault;
 pub mod visible;

@@ -16,6 +16,7 @@ mod store {
     pub(crate) mod open;
     mod people;
     mod seals;
+    mod space;
     mod upgrade;
     mod vault;
 }

@@ -82,6 +82,7 @@ async fn answer(config: &Config, remote: &Remote, command: Command) -> Result<An
         | Command::Config(_)
         | Command::Bot(_)
         | Command::Backup { .. }
+        | Command::Compact
         | Command::Contract(_)
         | Command::Completions { .. }
         | Command::Man { .. } => Err(Error::internal("this command asks no server")),

@@ -7,6 +7,7 @@ mod bot;
 mod client;
 mod clock;
 mod commands;
+mod compact;
 mod gateway;
 mod inbox;
 mod key;
@@ -145,6 +146,12 @@ enum Command {
         /// The file to make; it must not exist.
         file: PathBuf,
     },
+    /// Writes the database anew, without what is free in it; the server must not run.
+    ///
+    /// Only needed once, for a large database of a release that could not shrink:
+    /// since then it gives space back by itself. Needs as much free space as is in use.
+    #[command(after_help = "Example:\n  angelia compact")]
+    Compact,
     /// The rules of the relay contract, for scripts and other languages.
     #[command(subcommand)]
     Contract(ContractCommand),
@@ -225,6 +232,7 @@ fn dispatch(cli: Cli) -> Result<()> {
         Command::Serve { insecure } => runtime()?.block_on(serve::serve(config, insecure)),
         Command::Demo { keep } => runtime()?.block_on(demo::demo(config, keep, cli.json)),
         Command::Backup { file } => backup::backup(&config, &file, cli.json),
+        Command::Compact => runtime()?.block_on(compact::compact(&config, cli.json)),
         Command::Bot(BotCommand::List) => runtime()?.block_on(bot::list(&config, cli.json)),
         Command::Bot(BotCommand::Commands { command }) => {
             runtime()?.block_on(commands::commands(&config, command, cli.json))

@@ -1,6 +1,7 @@
 //! Gateways, and how they are doing.
 
 use super::clock::leap;
+use super::key::size;
 use super::{harmless, moment, rows, state, table, word, words};
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -59,6 +60,7 @@ pub(crate) fn status(answer: &Value) -> String {
         "{ready}, {} sockets, {} pushed, {} settled\n",
         answer["sockets"], answer["pushed"], answer["settled"]
     );
+    text.push_str(&disk(&answer["disk"]));
     let cells = rows(answer, "gateways").iter().map(|row| {
         let counts = ["waiting", "dead", "lost"].map(|name| word(row, name));
         [vec![word(row, "tenant"), word(row, "gateway_id"), state(row)], counts.to_vec()].concat()
@@ -104,6 +106,30 @@ pub(crate) fn status(answer: &Value) -> String {
     text
 }
 
+/// What an operator should know of the disk; nothing if all is well.
+fn disk(report: &Value) -> String {
+    let bytes = |name: &str| report[name].as_u64().unwrap_or_default();
+    let (free, reserve, wanted) = (bytes("free"), bytes("reserve"), bytes("reserve_wanted"));
+    if report["short"] == true {
+        return format!(
+            "THE DISK IS FULL: {} free, {} in reserve. Nothing is taken in, and nothing new is pushed.\n\
+             next: end whoever fills it (angelia gateway revoke, angelia tenant remove), purge what is not\n\
+             needed (angelia inbox purge), or make the disk larger; the server goes on by itself\n",
+            size(free),
+            size(reserve)
+        );
+    }
+    if wanted > 0 && reserve < wanted {
+        return format!(
+            "the disk is nearly full: {} free, {} of {} in reserve for the operator\n",
+            size(free),
+            size(reserve),
+            size(wanted)
+        );
+    }
+    String::new()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,9 +165,21 @@ mod tests {
         }));
         assert!(text.contains("THE CLOCK LEAPT") && text.contains("402 days ahead"), "{text}");
         assert!(text.contains("THE DATABASE IS DAMAGED: page 7 is lost. Stop"), "{text}");
+        assert!(!text.contains("disk"), "nothing is said of a disk that is well: {text}");
         assert!(text.contains("acme/gw answers for slack, which this server does not have\n"), "{text}");
         assert!(text.contains("the discord bot main is down: no network; see angelia bot list\n"), "{text}");
         assert!(text.contains("DAMAGED: the secret of a gateway acme/old: moved; make a new one"), "{text}");
         assert!(text.contains("a send to chat c1, 1970-01-01 00:00:00.000Z: no answer\n"), "{text}");
+    }
+
+    #[test]
+    fn a_full_disk_is_told_with_what_to_do() {
+        let report = |short: bool, free: u64, reserve: u64| {
+            disk(&json!({ "short": short, "free": free, "reserve": reserve, "reserve_wanted": 16 << 20 }))
+        };
+        assert_eq!(report(false, 1 << 30, 16 << 20), "");
+        assert!(report(false, 5 << 20, 0).contains("nearly full: 5 MiB free, 0 KiB of 16 MiB"));
+        let full = report(true, 4096, 15 << 20);
+        assert!(full.contains("FULL: 4 KiB free, 15 MiB in reserve") && full.contains("next: "), "{full}");
     }
 }

@@ -88,7 +88,16 @@ pub(crate) fn backup(answer: &Value) -> String {
     )
 }
 
-fn size(bytes: u64) -> String {
+pub(crate) fn compacted(answer: &Value) -> String {
+    let part = |name: &str| size(answer[name].as_u64().unwrap_or_default());
+    format!(
+        "The database was written anew: {} before, {} now. From here on it shrinks by itself.\n",
+        part("before"),
+        part("after")
+    )
+}
+
+pub(super) fn size(bytes: u64) -> String {
     match bytes {
         0..=1_048_575 => format!("{} KiB", bytes.div_ceil(1024)),
         _ => format!("{} MiB", bytes.div_ceil(1024 * 1024)),

@@ -49,8 +49,14 @@ pub(crate) fn about_to_remove(counts: &Value) -> String {
 }
 
 pub(crate) fn removed_tenant(name: &str, answer: &Value) -> String {
+    let rest = match answer["deleted"].as_bool() {
+        Some(false) => {
+            "What it left on the disk is still being deleted, by the server that runs or the next one.\n"
+        }
+        _ => "",
+    };
     format!(
-        "Tenant {name} is removed, with {}, {}, {} and {} that waited.\n",
+        "Tenant {name} is removed, with {}, {}, {} and {} that waited.\n{rest}",
         count(answer, "gateways", "gateway"),
         count(answer, "routes", "route"),
         count(answer, "clients", "client"),

@@ -25,7 +25,7 @@ const SOON: Duration = Duration::from_secs(20);
 fn nothing_acknowledged_is_lost() {
     busy(async {
         let folder = fresh_folder(TEST);
-        let disk = Disk::make(&folder);
+        let disk = Disk::make(&folder, DISK);
         report(TEST, disk.method());
         let mut server = Server::start_in(folder, disk.data(), &disk.wrap()).await;
         let credentials = server.gateway("default", "gw-log").await;
@@ -91,7 +91,7 @@ async fn post(room: &Room, texts: &mut Vec<String>) -> bool {
     }
 }
 
-async fn wait_status(server: &Server, wanted: u16) {
+pub(crate) async fn wait_status(server: &Server, wanted: u16) {
     let deadline = Instant::now() + SOON;
     loop {
         let status = server.probe("/readyz").await;
@@ -105,13 +105,13 @@ async fn wait_status(server: &Server, wanted: u16) {
 
 /// A place for data that can be filled: a small disk of its own, or a limit on
 /// the size of files where mounting is not permitted.
-enum Disk {
+pub(crate) enum Disk {
     Mounted(PathBuf),
     Limited(PathBuf),
 }
 
 impl Disk {
-    fn make(folder: &Path) -> Self {
+    pub(crate) fn make(folder: &Path, size: &str) -> Self {
         let path = folder.join("disk");
         fs::create_dir_all(&path).expect("make the mount point");
         let target = path.display().to_string();
@@ -119,7 +119,7 @@ impl Disk {
         let _ = run("umount", &[&target]);
         // CHAOS_NO_MOUNT=1 tries the other way on a machine that could mount.
         let mount = if std::env::var_os("CHAOS_NO_MOUNT").is_some() { "false" } else { "mount" };
-        let mounted = run(mount, &["-t", "tmpfs", "-o", DISK, "tmpfs", &target]);
+        let mounted = run(mount, &["-t", "tmpfs", "-o", size, "tmpfs", &target]);
         if mounted.status.success() {
             return Self::Mounted(path);
         }
@@ -128,14 +128,14 @@ impl Disk {
         Self::Limited(path)
     }
 
-    fn method(&self) -> &'static str {
+    pub(crate) fn method(&self) -> &'static str {
         match self {
             Self::Mounted(_) => "method: a small tmpfs and a ballast file",
             Self::Limited(_) => "method: mounting is not permitted; a limit on the size of files (prlimit)",
         }
     }
 
-    fn data(&self) -> PathBuf {
+    pub(crate) fn data(&self) -> PathBuf {
         let (Self::Mounted(path) | Self::Limited(path)) = self;
         path.join("data")
     }
@@ -149,20 +149,14 @@ impl Disk {
         }
     }
 
-    fn fill(&self, server: &Server) {
+    pub(crate) fn fill(&self, server: &Server) {
         match self {
-            Self::Mounted(path) => {
-                let mut ballast =
-                    OpenOptions::new().create(true).append(true).open(path.join("ballast")).unwrap();
-                for size in [64 * 1024, 4 * 1024] {
-                    while ballast.write_all(&vec![0; size]).is_ok() {}
-                }
-            }
+            Self::Mounted(path) => fill(&path.join("ballast")),
             Self::Limited(_) => limit(server, &FILE_LIMIT.to_string()),
         }
     }
 
-    fn free(&self, server: &Server) {
+    pub(crate) fn free(&self, server: &Server) {
         match self {
             Self::Mounted(path) => fs::remove_file(path.join("ballast")).unwrap(),
             Self::Limited(_) => limit(server, "unlimited"),
@@ -175,6 +169,14 @@ impl Drop for Disk {
         if let Self::Mounted(path) = self {
             let _ = run("umount", &["-l", &path.display().to_string()]);
         }
+    }
+}
+
+/// Grows a file until not one byte more fits.
+pub(crate) fn fill(ballast: &Path) {
+    let mut ballast = OpenOptions::new().create(true).append(true).open(ballast).unwrap();
+    for size in [64 * 1024, 4 * 1024, 1] {
+        while ballast.write_all(&vec![0; size]).is_ok() {}
     }
 }
 

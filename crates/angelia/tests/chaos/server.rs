@@ -128,6 +128,15 @@ impl Server {
         listed["entries"].as_array().map_or(0, Vec::len)
     }
 
+    /// Runs a command beside the server, or without one; its exit code and all it said.
+    pub(crate) async fn command(&self, line: &[&str]) -> (Option<i32>, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_angelia"));
+        command.args(line).current_dir(&self.folder).env("ANGELIA_SERVER__DATA_DIR", &self.data);
+        let output = command.output().await.expect("run a command");
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8_lossy(&said).into_owned())
+    }
+
     async fn admin(&self, path: &str, body: &Value) -> Value {
         self.admin_request(reqwest::Method::POST, path, Some(body)).await
     }

@@ -5,7 +5,7 @@
 
 use super::api;
 use crate::server::Server;
-use crate::telemetry::{BotReading, Counter, Gauges};
+use crate::telemetry::{BotReading, Counter, Gauges, disk_metrics};
 use angelia_core::audit::Actor;
 use angelia_core::clock;
 use angelia_core::error::{Error, Kind, Result};
@@ -71,7 +71,10 @@ async fn metrics(State(server): State<Arc<Server>>) -> Response {
         clock_leapt: server.store.leap().is_some(),
         store_damaged: server.integrity.damage().is_some(),
     };
-    let text = server.metrics.render(gauges, &bots);
+    let mut text = server.metrics.render(gauges, &bots);
+    if let Ok(disk) = server.store.disk().await {
+        text.push_str(&disk_metrics(&disk));
+    }
     ([(CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
 }
 

@@ -66,6 +66,7 @@ pub(super) async fn status(State(server): State<Arc<Server>>) -> Response {
             "clock": clock::describe(&server),
             // What a check of the database found after a server that did not end by itself.
             "database_damage": server.integrity.damage(),
+            "disk": server.store.disk().await?,
             "ready": server.store.healthy() && !server.is_stopping(),
             "sockets": server.registry.open(),
             "pushed": server.metrics.get(Counter::Pushed),

@@ -17,9 +17,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Longest issuer URL kept.
 const MAX_ISSUER: usize = 512;
+
+/// How long whoever removes a tenant waits until its data is deleted; the command gives up after 30 s.
+const DELETED_WITHIN: Duration = Duration::from_secs(20);
 
 /// A tenant to be made, and as whom an issuer knows it.
 #[derive(Deserialize, JsonSchema)]
@@ -175,7 +179,24 @@ pub(super) async fn remove(
             "waiting": removed.waiting,
         }))
     });
-    answer(StatusCode::OK, remove.await)
+    let mut removed = remove.await;
+    if let Ok(removed) = &mut removed {
+        removed["deleted"] = delete_the_rest(&server).await.into();
+    }
+    answer(StatusCode::OK, removed)
+}
+
+/// Deletes what a removed tenant left, so that the disk has it back. What takes
+/// longer, or fails, goes on in the upkeep.
+async fn delete_the_rest(server: &Server) -> bool {
+    match tokio::time::timeout(DELETED_WITHIN, server.store.tend()).await {
+        Ok(Ok(())) => true,
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "what a removed tenant left could not all be deleted yet");
+            false
+        }
+        Err(_) => false,
+    }
 }
 
 /// The web-chat rooms that belong to a tenant now, by their routes.

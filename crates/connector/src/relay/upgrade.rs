@@ -108,9 +108,6 @@ fn admit(server: Arc<Server>, record: Arc<GatewayRecord>, headers: &HeaderMap, s
         server.metrics.count(Counter::UpgradesBarred);
         return unavailable("two processes are using this gateway id", left.as_secs().max(1));
     }
-    if !server.store.healthy() {
-        return unavailable("the store cannot commit at the moment", 5);
-    }
     let mailbox = Arc::<Mailbox>::default();
     let most = server.options.limits.sockets_per_gateway;
     let Some(seat) = server.registry.enter(record.clone(), mailbox.clone(), most) else {

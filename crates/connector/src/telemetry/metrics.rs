@@ -1,6 +1,7 @@
 //! Counters, shown in Prometheus' text format.
 
 use angelia_core::admission::DropReason;
+use angelia_core::space::Report;
 use angelia_platforms::{BotState, Health};
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -171,6 +172,19 @@ impl Metrics {
         }
         text
     }
+}
+
+/// How the disk is doing, in the format Prometheus reads.
+pub(crate) fn disk_metrics(report: &Report) -> String {
+    let readings = [
+        ("angelia_disk_free_bytes", "Free on the disk of the data directory.", report.disk.free),
+        ("angelia_disk_reserve_bytes", "Kept back on it for the operator now.", report.disk.reserve),
+        ("angelia_disk_short", "Whether only operators may write.", report.short.into()),
+        ("angelia_database_bytes", "The database.", report.database),
+        ("angelia_database_free_bytes", "What is free inside it.", report.disk.slack),
+    ];
+    let line = |(name, help, value)| format!("# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}\n");
+    readings.map(line).concat()
 }
 
 #[cfg(test)]

@@ -2,4 +2,5 @@
 
 mod metrics;
 
+pub(crate) use metrics::disk_metrics;
 pub use metrics::{BotReading, Counter, Gauges, Metrics};

@@ -155,8 +155,14 @@ pub trait IdentityStore: Send + Sync {
     /// Every tenant.
     fn tenants(&self) -> Later<'_, Vec<String>>;
 
-    /// Takes a tenant and everything of it, the named web-chat rooms included; not found if there is none.
+    /// Takes a tenant, its gateways and routes, and the keys of the named web-chat
+    /// rooms: from this commit on it is gone. What it wrote and what waited for it
+    /// goes with [`IdentityStore::finish_removals`]. Not found if there is none.
     fn remove_tenant(&self, tenant: &str, rooms: Vec<String>, by: &Actor) -> Later<'_, RemovedTenant>;
+
+    /// Deletes what removed tenants left, in small steps that also fit a full disk.
+    /// Whatever cut it short, the next call goes on.
+    fn finish_removals(&self) -> Later<'_, ()>;
 
     /// The tenant's sealed delivery key.
     fn delivery_key(&self, tenant: &str) -> Later<'_, Option<Vec<u8>>>;

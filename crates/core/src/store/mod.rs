@@ -41,6 +41,7 @@ pub use webchat::{
 
 use crate::error::Result;
 use crate::inbox::{Entry, InstanceId, Seq};
+use crate::space;
 use std::future::Future;
 use std::pin::Pin;
 
@@ -80,6 +81,13 @@ pub trait Store:
 
     /// Writes something small to find out whether commits work again.
     fn probe(&self) -> Later<'_, ()>;
+
+    /// How the disk is doing.
+    fn disk(&self) -> Later<'_, space::Report>;
+
+    /// Looks after the disk: deletes what removed tenants left, lets the database
+    /// shrink, and keeps space back for the operator.
+    fn tend(&self) -> Later<'_, ()>;
 
     /// Drops what is past its time: seen keys, journal, overaged entries. Of what
     /// is kept for its age nothing goes while a leap of the clock is unconfirmed.

@@ -172,6 +172,9 @@ async fn a_removed_tenant_leaves_nothing_but_its_audit() {
     assert_eq!((removed.gateways, removed.waiting), (1, 2));
     assert_eq!(store.remove_tenant("acme", Vec::new(), &by()).await.unwrap_err().kind(), Kind::NotFound);
     assert_eq!(store.tenants().await.unwrap(), ["other"]);
+    let unfinished = store.create_tenant("acme", None, &by()).await.unwrap_err();
+    assert_eq!(unfinished.kind(), Kind::Conflict, "what is still to be deleted must not become another's");
+    store.finish_removals().await.unwrap();
     assert_eq!(opened.seqs(gone).await, []);
     assert_eq!(opened.seqs(stays).await.len(), 1);
     assert_eq!(opened.witness.removed.lock().unwrap().len(), 2, "live sockets are told");

@@ -41,6 +41,7 @@ async fn notices_go_with_the_tenant() {
         opened.store.notice(kind, &bot(), "lab", instance).await.unwrap();
     }
     opened.store.remove_tenant("acme", Vec::new(), &by()).await.unwrap();
+    opened.store.finish_removals().await.unwrap();
     assert!(opened.store.noticed().await.unwrap().is_empty());
     assert!(opened.store.notice(NoticeKind::Away, &bot(), "lab", Some(InstanceId(9))).await.unwrap());
     assert!(!opened.store.notice(NoticeKind::Hint, &bot(), "lab", None).await.unwrap());

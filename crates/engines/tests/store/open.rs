@@ -5,6 +5,7 @@ use angelia_core::clock;
 use angelia_core::inbox::{Entry, EntryKind, InstanceId, Quota, Seq};
 use angelia_core::store::{Announce, Line, NewEntry, Store};
 use angelia_engines::store::sqlite::Sqlite;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 
@@ -64,8 +65,14 @@ impl Opened {
 
     /// Closes the store and opens it again, as a restart does.
     pub(crate) fn reopen(self) -> Self {
+        self.closed(|_| ())
+    }
+
+    /// The same, with something done to its files in between.
+    pub(crate) fn closed(self, change: impl FnOnce(&Path)) -> Self {
         let Self { store, witness, folder, quota } = self;
         drop(store);
+        change(folder.path());
         let store = Arc::new(Sqlite::open(folder.path(), quota, witness.clone()).unwrap());
         Self { store, witness, folder, quota }
     }

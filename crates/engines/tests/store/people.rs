@@ -358,6 +358,7 @@ async fn what_comes_after_the_removal_of_a_tenant_leaves_nothing() {
         let said = NewLine { from_agent: true, author: "agent".into(), ..line("wa1", None) };
         assert_eq!(store.say_lines(vec![said], action.id).await.unwrap_err().kind(), Kind::NotFound);
     }
+    store.finish_removals().await.unwrap();
     assert_eq!(rows(&opened), []);
     assert_eq!(store.usage(a).entries, 0);
     assert!(opened.witness.lines.lock().unwrap().is_empty(), "nobody is told of them either");

@@ -406,6 +406,7 @@ async fn an_instance_sees_its_own() {
     assert_eq!((ids(a).await, ids(b).await), (vec![1, 2], vec![3]), "oldest first");
     assert!(ids(InstanceId(99)).await.is_empty());
     opened.store.remove_tenant("acme", Vec::new(), &by()).await.unwrap();
+    opened.store.finish_removals().await.unwrap();
     assert!(opened.store.capability(CapabilityId(1)).await.unwrap().is_none(), "they go with the tenant");
     assert_eq!(ids(b).await, [3]);
 }

@@ -301,11 +301,17 @@ impl Session {
     fn advance(&mut self, now: Mono) {
         self.take_mail(now);
         self.pass_time(now);
-        if self.phase == Phase::Draining {
+        if self.phase == Phase::Draining && self.may_push() {
             self.drain(now);
         }
         self.commit_settled();
         self.count_held();
+    }
+
+    /// Nothing new is pushed while nothing can be committed: its acknowledgement
+    /// could not be kept, and the next socket would get it once more.
+    fn may_push(&self) -> bool {
+        self.server.store.healthy()
     }
 
     fn take_mail(&mut self, now: Mono) {
@@ -376,6 +382,7 @@ impl Session {
         let phase = match self.phase {
             Phase::Greeting => Some(self.opened_at + HELLO_WITHIN),
             Phase::GoingIdle(until) | Phase::Parting(until) | Phase::Closing(until) => Some(until),
+            Phase::Draining if !self.may_push() => Some(clock::mono() + RETRY),
             _ => None,
         };
         let breather = self.breathers.front().map(|(_, until)| *until);

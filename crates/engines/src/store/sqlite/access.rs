@@ -12,6 +12,7 @@ use angelia_core::audit::{Actor, Deed};
 use angelia_core::clock::UnixMillis;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::inbox::InstanceId;
+use angelia_core::space::Class;
 use angelia_core::store::{
     AccessStore, Client, CodeAllow, EnrollToken, Fingerprint, Later, LinkCode, NewGateway, StoredGateway,
 };
@@ -56,7 +57,7 @@ impl AccessStore for Sqlite {
 
     fn revoke_client(&self, client_id: &str, by: &Actor) -> Later<'_, Client> {
         let (client_id, by) = (client_id.to_owned(), by.clone());
-        self.writer.try_write("revoke a client", move |txn| {
+        self.writer.write_as(Class::of(&by), "revoke a client", move |txn| {
             let revoked = txn
                 .query_row(
                     &format!(

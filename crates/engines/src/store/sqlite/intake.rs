@@ -5,6 +5,7 @@ use super::writer::{Txn, now};
 use super::{Sqlite, directory, inbox, quarantine, seals, vault};
 use angelia_core::audit::Actor;
 use angelia_core::directory::BotKey;
+use angelia_core::space::Class;
 use angelia_core::store::{
     Appended, Cursor, Intake, IntakeStore, Later, Missed, NewEntry, Quarantined, Taken,
 };
@@ -62,7 +63,23 @@ impl IntakeStore for Sqlite {
 
     fn purge_quarantine(&self, id: Option<i64>, by: &Actor) -> Later<'_, u64> {
         let by = by.clone();
-        self.writer.write("purge the quarantine", move |txn| quarantine::purge(txn, id, &by))
+        Box::pin(async move {
+            let mut purged = 0;
+            loop {
+                let by = by.clone();
+                let step = move |txn: &mut Txn<'_>| {
+                    let gone = quarantine::purge(txn, id, &by)?;
+                    txn.then_make_room();
+                    Ok(Ok(gone))
+                };
+                let (count, more) =
+                    self.writer.write_as(Class::Operator, "purge the quarantine", step).await?;
+                purged += count;
+                if !more {
+                    return Ok(purged);
+                }
+            }
+        })
     }
 }
 

@@ -24,6 +24,8 @@ mod queue;
 mod reader;
 mod room;
 mod seals;
+mod shrink;
+mod space;
 mod stored;
 mod vault;
 mod webchat;
@@ -31,6 +33,8 @@ mod writer;
 
 pub use backup::{Backup, Identity, backup, identity, key_id};
 pub use lock::{DataLock, is_locked, is_own_directory, taken};
+pub use shrink::compact;
+pub use space::make_room;
 
 /// What bounds the store.
 pub(crate) const LIMITS: [&[Limit]; 3] = [queue::LIMITS, reader::LIMITS, webchat::LIMITS];
@@ -38,10 +42,12 @@ pub(crate) const LIMITS: [&[Limit]; 3] = [queue::LIMITS, reader::LIMITS, webchat
 use angelia_contract::limit::Limit;
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{InstanceId, Quota, Usage};
-use angelia_core::store::{Announce, Later, Pruned, Store};
+use angelia_core::space::{Disk, Report};
+use angelia_core::store::{Announce, IdentityStore, Later, Pruned, Store};
 use clock::Clock;
 use reader::Readers;
 use rusqlite::{Connection, OpenFlags};
+use space::Space;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -58,6 +64,9 @@ pub struct Sqlite {
     writer: Writer,
     usage: Arc<Mutex<HashMap<InstanceId, Usage>>>,
     clock: Arc<Clock>,
+    space: Arc<Space>,
+    /// Held while what removed tenants left is deleted.
+    removing: tokio::sync::Mutex<()>,
     /// Held for as long as the store is open: one server per data directory.
     _lock: DataLock,
 }
@@ -71,11 +80,21 @@ impl Sqlite {
     /// The same in a directory that is ours already; keeps it for as long as it is open.
     pub fn open_locked(lock: DataLock, quota: Quota, announce: Arc<dyn Announce>) -> Result<Self> {
         let path = lock.data_dir().join(DATABASE);
+        let space = Arc::new(Space::open(lock.data_dir()));
+        shrink::rewrite_if_small(&lock, &space);
         let connection = open_for_writing(&path)?;
         let usage = Arc::new(Mutex::new(read_usage(&connection)?));
         let clock = Arc::new(Clock::open(&connection)?);
-        let writer = Writer::start(connection, quota, usage.clone(), clock.clone(), announce)?;
-        Ok(Self { readers: Readers::new(path), writer, usage, clock, _lock: lock })
+        let writer = Writer::start(connection, quota, usage.clone(), clock.clone(), announce, space.clone())?;
+        Ok(Self {
+            readers: Readers::new(path),
+            writer,
+            usage,
+            clock,
+            space,
+            removing: tokio::sync::Mutex::default(),
+            _lock: lock,
+        })
     }
 
     fn usage_map(&self) -> MutexGuard<'_, HashMap<InstanceId, Usage>> {
@@ -99,6 +118,26 @@ impl Store for Sqlite {
         })
     }
 
+    fn disk(&self) -> Later<'_, Report> {
+        let space = self.space.clone();
+        self.readers.read("look at the disk", move |db| {
+            let (database, slack) = space::sizes(db)?;
+            let disk = Disk { slack, ..space.measure() };
+            let (short, shrinks) = (space.is_short(), shrink::can_shrink(db)?);
+            Ok(Report { disk, reserve_wanted: disk.wanted(), database, short, shrinks })
+        })
+    }
+
+    fn tend(&self) -> Later<'_, ()> {
+        Box::pin(async move {
+            self.finish_removals().await?;
+            shrink::shrink(self).await?;
+            let space = self.space.clone();
+            let renewed = tokio::task::spawn_blocking(move || space.renew()).await;
+            renewed.map_err(|_| Error::unavailable("the store is shutting down"))
+        })
+    }
+
     fn prune(&self) -> Later<'_, Pruned> {
         Box::pin(prune::prune(self))
     }
@@ -109,7 +148,9 @@ fn open_for_writing(path: &PathBuf) -> Result<Connection> {
     let connection = Connection::open(path).map_err(|e| failed("open the database", &e))?;
     connection
         .execute_batch(
-            "PRAGMA journal_mode = WAL;
+            // First: it counts only as long as there is no page.
+            "PRAGMA auto_vacuum = INCREMENTAL;
+             PRAGMA journal_mode = WAL;
              PRAGMA synchronous = FULL;
              PRAGMA foreign_keys = ON;
              PRAGMA secure_delete = ON;

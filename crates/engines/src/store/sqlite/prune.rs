@@ -23,14 +23,14 @@ const STEP: i64 = 500;
 
 pub(super) async fn prune(store: &Sqlite) -> Result<Pruned> {
     for sort in Sort::ALL {
-        while store.writer.write("prune the audit log", move |txn| prune_audit(txn, sort)).await? {}
+        while store.writer.upkeep("prune the audit log", move |txn| prune_audit(txn, sort)).await? {}
     }
     // Each step asks for itself whether the clock leapt: it may do so in between.
     let mut after = Some(0);
     while let Some(seq) = after {
-        after = store.writer.write("prune the journal", move |txn| prune_journal(txn, seq)).await?;
+        after = store.writer.upkeep("prune the journal", move |txn| prune_journal(txn, seq)).await?;
     }
-    while store.writer.write("prune the ledger", prune_actions).await? {}
+    while store.writer.upkeep("prune the ledger", prune_actions).await? {}
     let instances = store.readers.read("find inboxes", instances_with_entries).await?;
     let mut pruned = Pruned::default();
     for instance in instances {
@@ -38,15 +38,15 @@ pub(super) async fn prune(store: &Sqlite) -> Result<Pruned> {
         while gone > 0 {
             gone = store
                 .writer
-                .write("prune overaged entries", move |txn| prune_overaged(txn, instance))
+                .upkeep("prune overaged entries", move |txn| prune_overaged(txn, instance))
                 .await?;
             pruned.overaged += gone;
         }
     }
-    while store.writer.write("prune the vault", prune_vault).await? {}
-    store.writer.write("prune what is shown for a while", prune_small).await?;
+    while store.writer.upkeep("prune the vault", prune_vault).await? {}
+    store.writer.upkeep("prune what is shown for a while", prune_small).await?;
     // Last, so that nothing that fails hides what was forgotten.
-    while let Some(gateway) = store.writer.write("prune tombstones", prune_tombstone).await? {
+    while let Some(gateway) = store.writer.upkeep("prune tombstones", prune_tombstone).await? {
         pruned.forgotten.push(gateway);
     }
     Ok(pruned)

@@ -1,6 +1,7 @@
 //! What could not be read, and what was missed: kept for the operator, and not for ever.
 
 use super::audit::write as audit;
+use super::space::Budget;
 use super::writer::Txn;
 use angelia_core::audit::{Actor, Deed};
 use angelia_core::clock::UnixMillis;
@@ -72,14 +73,22 @@ pub(super) fn find(db: &Connection, id: i64) -> rusqlite::Result<Option<(Quarant
         .optional()
 }
 
-/// Throws all of it away, or one; answers how much it was.
-pub(super) fn purge(txn: &Txn<'_>, id: Option<i64>, by: &Actor) -> rusqlite::Result<u64> {
-    let gone = txn.execute("DELETE FROM quarantine WHERE ?1 IS NULL OR id = ?1", [id])? as u64;
+/// Throws one away, or as many as fit one step; answers how many, and whether there are more.
+pub(super) fn purge(txn: &Txn<'_>, id: Option<i64>, by: &Actor) -> rusqlite::Result<(u64, bool)> {
+    let rows: Vec<(i64, u64)> = txn
+        .prepare_cached("SELECT id, length(sealed) FROM quarantine WHERE ?1 IS NULL OR id = ?1 ORDER BY id")?
+        .query_map([id], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    let (mut budget, mut gone) = (Budget::of(txn.space), 0);
+    let fits = rows.iter().take_while(|(_, bytes)| budget.allows(*bytes));
+    for (row, _) in fits {
+        gone += txn.prepare_cached("DELETE FROM quarantine WHERE id = ?")?.execute([row])? as u64;
+    }
     if gone > 0 {
         let target = id.map_or_else(|| "all".to_owned(), |id| id.to_string());
         audit(txn, &Deed::done(by, "quarantine.purge", "", &target).with(gone.to_string()))?;
     }
-    Ok(gone)
+    Ok((gone, gone < rows.len() as u64))
 }
 
 pub(super) fn missed(db: &Connection, bot: &BotKey, limit: usize) -> rusqlite::Result<Vec<Missed>> {

@@ -26,7 +26,9 @@ const UNIT: usize = 1024;
 /// Whose write it is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Owner {
-    /// The server's own, an operator's, or nobody's in particular.
+    /// An operator's: behind nobody else's.
+    Operator,
+    /// The server's own, or nobody's in particular.
     Server,
     /// A tenant's.
     Tenant(Arc<str>),

@@ -15,6 +15,17 @@ CREATE TABLE tenants (
     delivery_key BLOB
 ) WITHOUT ROWID;
 
+-- Tenants that were removed and of which something is still to be deleted.
+CREATE TABLE removals (
+    tenant     TEXT PRIMARY KEY,
+    -- JSON arrays: of its instances, and of its web-chat rooms.
+    instances  TEXT NOT NULL,
+    rooms      TEXT NOT NULL,
+    -- The last of their lines: later ones are somebody else's.
+    lines_to   INTEGER NOT NULL,
+    removed_at INTEGER NOT NULL
+) WITHOUT ROWID;
+
 -- As whom an issuer of identity tokens knows a tenant.
 CREATE TABLE tenant_identities (
     issuer TEXT NOT NULL,

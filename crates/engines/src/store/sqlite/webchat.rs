@@ -15,6 +15,7 @@ use angelia_core::clock::UnixMillis;
 use angelia_core::egress::ActionState;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::inbox::SEEN_FOR;
+use angelia_core::space::Class;
 use angelia_core::store::{
     ActionId, ActionOutcome, CONNECTOR, Earlier, Guest, Invited, Later, Line, LineEdit, LineRevision,
     NewEntry, NewLine, Person, Posted, Revised, WebchatStore,
@@ -151,7 +152,8 @@ impl WebchatStore for Sqlite {
 
     fn invite(&self, person: Person, key_fingerprint: [u8; 32], by: &Actor) -> Later<'_, ()> {
         let by = by.clone();
-        self.writer.write("invite a person", move |txn| people::invite(txn, &person, key_fingerprint, &by))
+        self.writer
+            .try_write("invite a person", move |txn| people::invite(txn, &person, key_fingerprint, &by))
     }
 
     fn visit(&self, person: Person, key_fingerprint: [u8; 32], until: UnixMillis) -> Later<'_, ()> {
@@ -166,7 +168,9 @@ impl WebchatStore for Sqlite {
 
     fn uninvite(&self, person: Person, by: &Actor) -> Later<'_, ()> {
         let by = by.clone();
-        self.writer.try_write("take an invitation back", move |txn| people::uninvite(txn, &person, &by))
+        self.writer.write_as(Class::of(&by), "take an invitation back", move |txn| {
+            people::uninvite(txn, &person, &by)
+        })
     }
 
     fn person(&self, key_fingerprint: [u8; 32]) -> Later<'_, Option<Guest>> {

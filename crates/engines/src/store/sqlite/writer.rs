@@ -3,11 +3,13 @@
 use super::clock::Clock;
 use super::failed;
 use super::queue::{Owner, Queue};
+use super::space::Space;
 use super::stored::Stored;
 use super::webchat::RoomSizes;
 use angelia_core::clock::Mono;
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{Entry, InstanceId, Quota, Seq, Usage};
+use angelia_core::space::Class;
 use angelia_core::store::{Announce, Later, Line};
 use angelia_core::{clock, fail};
 use rusqlite::Connection;
@@ -26,7 +28,14 @@ const EMPTY_LOG_TRIES: usize = 20;
 const EMPTY_LOG_PAUSE: Duration = Duration::from_millis(10);
 
 type Answer = Box<dyn FnOnce(Result<()>) + Send>;
-type Job = Box<dyn FnOnce(&mut Txn<'_>) -> rusqlite::Result<Answer> + Send>;
+type Change = Box<dyn FnOnce(&mut Txn<'_>) -> rusqlite::Result<Answer> + Send>;
+
+/// One write that waits for its transaction.
+struct Job {
+    /// Whether it may be written when space is short.
+    class: Class,
+    change: Change,
+}
 
 /// The open transaction, with what is to be told after its commit.
 pub(super) struct Txn<'a> {
@@ -34,6 +43,8 @@ pub(super) struct Txn<'a> {
     pub(super) quota: &'a Quota,
     /// By which rows grow old.
     pub(super) clock: &'a Clock,
+    /// The disk this is written to.
+    pub(super) space: &'a Space,
     usage: &'a mut HashMap<InstanceId, Usage>,
     stored: &'a mut Stored,
     rooms: &'a mut RoomSizes,
@@ -117,6 +128,13 @@ impl Txn<'_> {
         self.news.push(News::TakenIn);
     }
 
+    /// Empties the log after the commit while space is short, so that the next step has room.
+    pub(super) fn then_make_room(&mut self) {
+        if self.space.is_short() {
+            self.then_empty_log(Arc::default());
+        }
+    }
+
     /// Empties the log after the commit, so that what this transaction replaced
     /// is gone from the disk; sets `emptied` if that went through.
     pub(super) fn then_empty_log(&mut self, emptied: Arc<AtomicBool>) {
@@ -129,6 +147,7 @@ pub(super) struct Writer {
     jobs: Arc<Queue<Job>>,
     thread: Option<std::thread::JoinHandle<()>>,
     healthy: Arc<AtomicBool>,
+    space: Arc<Space>,
 }
 
 impl Writer {
@@ -138,9 +157,10 @@ impl Writer {
         usage: Arc<Mutex<HashMap<InstanceId, Usage>>>,
         clock: Arc<Clock>,
         announce: Arc<dyn Announce>,
+        space: Arc<Space>,
     ) -> Result<Self> {
         let jobs = Arc::<Queue<Job>>::default();
-        let healthy = Arc::new(AtomicBool::new(true));
+        let healthy = Arc::new(AtomicBool::new(!space.is_short()));
         let counted = usage.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
         let stored = Stored::read(&connection).map_err(|e| failed("count what is kept", &e))?;
         let rooms = RoomSizes::read(&connection).map_err(|e| failed("look at the rooms", &e))?;
@@ -155,6 +175,7 @@ impl Writer {
             usage,
             announce,
             healthy: healthy.clone(),
+            space: space.clone(),
             emptied_at: clock::mono(),
         };
         let thread = std::thread::Builder::new()
@@ -164,7 +185,7 @@ impl Writer {
                 move || state.run(&jobs)
             })
             .map_err(|e| Error::internal(format!("cannot start the store's thread: {e}")))?;
-        Ok(Self { jobs, thread: Some(thread), healthy })
+        Ok(Self { jobs, thread: Some(thread), healthy, space })
     }
 
     pub(super) fn healthy(&self) -> bool {
@@ -202,9 +223,6 @@ impl Writer {
     }
 
     /// Like [`Writer::write_for`], for changes that may refuse.
-    ///
-    /// A change that refuses must do so before it writes anything: the
-    /// transaction is shared. An SQL error fails the whole transaction.
     pub(super) fn try_write_for<T: Send + 'static>(
         &self,
         owner: Owner,
@@ -212,20 +230,57 @@ impl Writer {
         what: &'static str,
         change: impl FnOnce(&mut Txn<'_>) -> rusqlite::Result<Result<T>> + Send + 'static,
     ) -> Later<'_, T> {
+        self.submit(owner, bytes, Class::Ordinary, what, change)
+    }
+
+    /// Like [`Writer::write`], for what frees space.
+    pub(super) fn upkeep<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        change: impl FnOnce(&mut Txn<'_>) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Later<'_, T> {
+        self.write_as(Class::Upkeep, what, |txn| change(txn).map(Ok))
+    }
+
+    /// Like [`Writer::try_write`], for changes that may be written when space is short.
+    pub(super) fn write_as<T: Send + 'static>(
+        &self,
+        class: Class,
+        what: &'static str,
+        change: impl FnOnce(&mut Txn<'_>) -> rusqlite::Result<Result<T>> + Send + 'static,
+    ) -> Later<'_, T> {
+        let owner = if class == Class::Operator { Owner::Operator } else { Owner::Server };
+        self.submit(owner, 0, class, what, change)
+    }
+
+    /// A change that refuses must do so before it writes anything: the
+    /// transaction is shared. An SQL error fails the whole transaction.
+    fn submit<T: Send + 'static>(
+        &self,
+        owner: Owner,
+        bytes: usize,
+        class: Class,
+        what: &'static str,
+        change: impl FnOnce(&mut Txn<'_>) -> rusqlite::Result<Result<T>> + Send + 'static,
+    ) -> Later<'_, T> {
         let (answer, answered) = oneshot::channel();
-        let job: Job = Box::new(move |txn| {
+        let change: Change = Box::new(move |txn| {
             let outcome = change(txn)?;
             Ok(Box::new(move |committed: Result<()>| {
                 let _ = answer.send(committed.and(outcome));
             }))
         });
+        let job = Job { class, change };
         Box::pin(async move {
             if !self.jobs.push(owner, bytes, job).await {
                 return Err(Error::unavailable(format!("the store could not {what}: it is not running")));
             }
-            // A dropped answer is a failed transaction of which this job was the cause.
+            // A dropped answer is a failed transaction of which this job was the cause, or a refusal.
             answered.await.unwrap_or_else(|_| {
-                Err(Error::unavailable(format!("the store could not {what}: nothing was changed, try again")))
+                let why = if self.space.is_short() { "the disk is full; " } else { "" };
+                Err(Error::unavailable(format!(
+                    "the store could not {what}: {why}nothing was changed, try again"
+                )))
             })
         })
     }
@@ -264,6 +319,7 @@ struct Thread {
     usage: Arc<Mutex<HashMap<InstanceId, Usage>>>,
     announce: Arc<dyn Announce>,
     healthy: Arc<AtomicBool>,
+    space: Arc<Space>,
     emptied_at: Mono,
 }
 
@@ -271,8 +327,8 @@ impl Thread {
     fn run(mut self, jobs: &Queue<Job>) {
         // Should this thread ever end by a panic, nobody may take the store for well.
         let _unwell = Unwell(self.healthy.clone(), jobs);
-        while let Some(batch) = jobs.take() {
-            self.commit(batch.into_iter());
+        while let Some(mut batch) = jobs.take() {
+            self.commit_who_may(&mut batch);
             if jobs.is_empty() && clock::mono().since(self.emptied_at) >= EMPTY_LOG_EVERY {
                 self.empty_log();
             }
@@ -282,7 +338,9 @@ impl Thread {
 
     /// Whether what was counted in memory is what the tables hold.
     fn counts_are_right(&mut self) -> bool {
-        if self.stale {
+        let removing = "SELECT EXISTS (SELECT 1 FROM removals)";
+        // What a removed tenant left is counted when it is gone.
+        if self.stale || self.connection.query_row(removing, [], |row| row.get(0)).unwrap_or(true) {
             return true;
         }
         let counted = (self.counted.clone(), self.stored.clone());
@@ -299,11 +357,29 @@ impl Thread {
         waiting(&counted.0) == waiting(&self.counted) && counted.1.counts() == self.stored.counts()
     }
 
+    /// Commits what may be written as long as space is as short as it is.
+    fn commit_who_may(&mut self, batch: &mut Vec<Job>) {
+        let operator = batch.iter().any(|job| job.class == Class::Operator);
+        let space = self.space.clone();
+        if operator && space.is_tight() {
+            let (first, others) = batch.drain(..).partition(|job| job.class == Class::Operator);
+            *batch = others;
+            space.admit(&self.connection, true, || empty_log(&self.connection));
+            self.commit(Vec::into_iter(first));
+        }
+        if !space.admit(&self.connection, false, || empty_log(&self.connection)) {
+            self.healthy.store(false, Ordering::Relaxed);
+            batch.retain(|job| job.class != Class::Ordinary);
+        }
+        if !batch.is_empty() {
+            self.commit(batch.drain(..));
+        }
+    }
+
     /// Folds the log into the database and cuts it; readers in the way are no harm.
     fn empty_log(&mut self) -> bool {
         self.emptied_at = clock::mono();
-        let busy = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
-        busy == Ok(0)
+        empty_log(&self.connection)
     }
 
     /// The same, with some patience for readers.
@@ -320,10 +396,14 @@ impl Thread {
     fn commit(&mut self, jobs: impl Iterator<Item = Job>) {
         let mut answers = Vec::new();
         let outcome = self.transact(jobs, &mut answers);
-        let was_healthy = self.healthy.swap(outcome.is_ok(), Ordering::Relaxed);
+        if let Err(error) = &outcome {
+            self.space.note_failure(error);
+        }
+        let healthy = outcome.is_ok() && !self.space.is_short();
+        let was_healthy = self.healthy.swap(healthy, Ordering::Relaxed);
         match outcome {
             Ok(news) => {
-                if !was_healthy {
+                if healthy && !was_healthy {
                     tracing::warn!("the store commits again");
                 }
                 if carries_message(&news) {
@@ -359,6 +439,7 @@ impl Thread {
             connection: &self.connection,
             quota: &self.quota,
             clock: &self.clock,
+            space: &self.space,
             usage: &mut self.counted,
             stored: &mut self.stored,
             rooms: &mut self.rooms,
@@ -366,7 +447,8 @@ impl Thread {
             touched: Vec::new(),
             news: Vec::new(),
         };
-        let ran = jobs.into_iter().try_for_each(|job| job(&mut txn).map(|answer| answers.push(answer)));
+        let ran =
+            jobs.into_iter().try_for_each(|job| (job.change)(&mut txn).map(|answer| answers.push(answer)));
         let (news, touched, recount) = (txn.news, txn.touched, txn.recount);
         if carries_message(&news) {
             fail::point("before_commit");
@@ -424,6 +506,11 @@ impl Thread {
             }
         }
     }
+}
+
+/// Folds the log into the database and cuts it, unless a reader is in the way.
+fn empty_log(connection: &Connection) -> bool {
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0)) == Ok(0)
 }
 
 /// Whether a commit is one that a fail point is about.

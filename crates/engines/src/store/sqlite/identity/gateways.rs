@@ -10,6 +10,7 @@ use angelia_core::error::{Error, Result};
 use angelia_core::identity::making::MAX_GATEWAYS_PER_TENANT;
 use angelia_core::identity::{Subject, judge_instance};
 use angelia_core::inbox::InstanceId;
+use angelia_core::space::Class;
 use angelia_core::store::{GatewayChange, Later, NewGateway, StoredGateway, StoredSecret};
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -17,12 +18,13 @@ impl Sqlite {
     /// Changes one gateway and answers what it is then; not found if there is none.
     pub(super) fn change(
         &self,
+        class: Class,
         tenant: &str,
         gateway_id: &str,
         change: impl FnOnce(&Txn<'_>, &str, &str) -> rusqlite::Result<Result<()>> + Send + 'static,
     ) -> Later<'_, StoredGateway> {
         let (tenant, gateway_id) = (tenant.to_owned(), gateway_id.to_owned());
-        self.writer.try_write("change a gateway", move |txn| {
+        self.writer.write_as(class, "change a gateway", move |txn| {
             if find(txn, &tenant, &gateway_id)?.is_none() {
                 return Ok(Err(Error::not_found(format!("tenant {tenant:?} has no gateway {gateway_id:?}"))));
             }

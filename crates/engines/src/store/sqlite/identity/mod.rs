@@ -1,10 +1,12 @@
 //! Tenants, gateways, routes, conversations.
 
 mod gateways;
+mod removal;
 mod routes;
 mod tenants;
 
 pub(super) use gateways::{create_gateway, find as find_gateway, renew_secret, settle_default};
+pub(super) use removal::is_being_emptied;
 pub(super) use routes::{add_route, parse_allow};
 pub(super) use tenants::{exists as tenant_exists, forget_instance, no_tenant};
 
@@ -17,6 +19,7 @@ use angelia_core::clock::UnixMillis;
 use angelia_core::identity::Subject;
 use angelia_core::inbox::{AckHabit, InstanceId};
 use angelia_core::interrupt::Conversation;
+use angelia_core::space::Class;
 use angelia_core::store::{
     GatewayChange, IdentityStore, Later, NewGateway, RemovedTenant, StoredGateway, StoredInstance,
     TenantIdentity,
@@ -96,7 +99,12 @@ impl IdentityStore for Sqlite {
 
     fn remove_tenant(&self, tenant: &str, rooms: Vec<String>, by: &Actor) -> Later<'_, RemovedTenant> {
         let (tenant, by) = (tenant.to_owned(), by.clone());
-        self.writer.try_write("remove a tenant", move |txn| tenants::remove(txn, &tenant, &rooms, &by))
+        self.writer
+            .write_as(Class::of(&by), "remove a tenant", move |txn| removal::begin(txn, &tenant, &rooms, &by))
+    }
+
+    fn finish_removals(&self) -> Later<'_, ()> {
+        Box::pin(removal::finish(self))
     }
 
     fn delivery_key(&self, tenant: &str) -> Later<'_, Option<Vec<u8>>> {
@@ -130,7 +138,7 @@ impl IdentityStore for Sqlite {
         by: &Actor,
     ) -> Later<'_, StoredGateway> {
         let by = by.clone();
-        self.change(tenant, gateway_id, move |txn, tenant, id| {
+        self.change(Class::of(&by), tenant, gateway_id, move |txn, tenant, id| {
             renew_secret(txn, tenant, id, &sealed_secret, old_until)?;
             let deed = Deed::done(&by, "gateway.rotate", tenant, id);
             audit(txn, &if old_until.is_none() { deed.with("now: every old secret is void") } else { deed })?;
@@ -140,7 +148,7 @@ impl IdentityStore for Sqlite {
 
     fn revoke_gateway(&self, tenant: &str, gateway_id: &str, by: &Actor) -> Later<'_, StoredGateway> {
         let by = by.clone();
-        self.change(tenant, gateway_id, move |txn, tenant, id| {
+        self.change(Class::of(&by), tenant, gateway_id, move |txn, tenant, id| {
             txn.execute(
                 "UPDATE gateways SET revoked_at = coalesce(revoked_at, ?) WHERE tenant = ? AND gateway_id = ?",
                 params![now(), tenant, id],
@@ -159,7 +167,7 @@ impl IdentityStore for Sqlite {
         by: &Actor,
     ) -> Later<'_, StoredGateway> {
         let by = by.clone();
-        self.change(tenant, gateway_id, move |txn, tenant, id| {
+        self.change(Class::Ordinary, tenant, gateway_id, move |txn, tenant, id| {
             gateways::change(txn, tenant, id, &change, &by)
         })
     }
@@ -218,7 +226,9 @@ impl IdentityStore for Sqlite {
 
     fn remove_route(&self, place: &Place, bot: Option<&str>, by: &Actor) -> Later<'_, bool> {
         let (place, bot, by) = (place.to_string(), bot.unwrap_or_default().to_owned(), by.clone());
-        self.writer.write("remove a route", move |txn| routes::remove(txn, &place, &bot, &by))
+        self.writer.write_as(Class::of(&by), "remove a route", move |txn| {
+            routes::remove(txn, &place, &bot, &by).map(Ok)
+        })
     }
 
     fn routes(&self) -> Later<'_, Vec<Route>> {

@@ -2,10 +2,11 @@
 
 use super::super::audit::write as audit;
 use super::super::writer::{Txn, now};
+use super::removal;
 use angelia_core::audit::{Actor, Deed};
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{InstanceId, Seq, Usage};
-use angelia_core::store::{RemovedTenant, TenantIdentity};
+use angelia_core::store::TenantIdentity;
 use rusqlite::{Connection, OptionalExtension, params};
 
 /// What to say when there is none.
@@ -27,6 +28,11 @@ pub(super) fn create(
 ) -> rusqlite::Result<Result<()>> {
     if exists(txn, tenant)? {
         return Ok(Err(Error::conflict(format!("there is a tenant {tenant:?} already"))));
+    }
+    if removal::is_under_way(txn, tenant)? {
+        return Ok(Err(Error::conflict(format!(
+            "an earlier tenant {tenant:?} is still being deleted; try again in a minute"
+        ))));
     }
     if let Some(identity) = identity
         && let Some(other) = proves(txn, identity)?
@@ -80,43 +86,6 @@ pub(super) fn delivery_key(db: &Connection, tenant: &str) -> rusqlite::Result<Op
     db.query_row("SELECT delivery_key FROM tenants WHERE tenant = ?", [tenant], |row| row.get(0))
         .optional()
         .map(Option::flatten)
-}
-
-/// Takes a tenant and everything of it. Only what the audit log says of it stays.
-pub(super) fn remove(
-    txn: &mut Txn<'_>,
-    tenant: &str,
-    rooms: &[String],
-    by: &Actor,
-) -> rusqlite::Result<Result<RemovedTenant>> {
-    if !exists(txn, tenant)? {
-        return Ok(Err(Error::not_found(format!("there is no tenant {tenant:?}"))));
-    }
-    let mut removed = RemovedTenant::default();
-    let instances: Vec<i64> = txn
-        .prepare("SELECT instance FROM instances WHERE tenant = ?")?
-        .query_map([tenant], |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
-    for instance in instances {
-        removed.waiting += forget_instance(txn, InstanceId(instance))?;
-    }
-    let gone = |table: &str| -> rusqlite::Result<u64> {
-        txn.execute(&format!("DELETE FROM {table} WHERE tenant = ?"), [tenant]).map(|rows| rows as u64)
-    };
-    removed.gateways = gone("gateways")?;
-    removed.routes = gone("routes")?;
-    removed.clients = gone("clients")?;
-    for table in
-        ["enroll_tokens", "link_codes", "conversations", "journal", "actions", "tenant_identities", "tenants"]
-    {
-        gone(table)?;
-    }
-    for room in rooms {
-        txn.execute("DELETE FROM webchat_lines WHERE room = ?", [room])?;
-        txn.execute("DELETE FROM webchat_people WHERE room = ?", [room])?;
-    }
-    audit(txn, &Deed::done(by, "tenant.remove", tenant, tenant).with(format!("{removed:?}")))?;
-    Ok(Ok(removed))
 }
 
 /// Forgets an instance and what belongs to it; answers how many messages waited.

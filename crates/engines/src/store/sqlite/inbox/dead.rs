@@ -1,6 +1,7 @@
 //! Dead letters: entries on which sockets kept ending.
 
 use super::super::audit::write as audit;
+use super::super::space::Budget;
 use super::super::writer::{Txn, now};
 use super::{ENTRY_COLUMNS, close_journal, entry, remove};
 use angelia_core::audit::{Actor, Deed};
@@ -56,27 +57,33 @@ pub(super) fn redrive(
     Ok(count)
 }
 
+/// Deletes one entry, or as many dead letters as fit one step; answers how many,
+/// and whether there are more.
 pub(super) fn purge(
     txn: &mut Txn<'_>,
     instance: Option<InstanceId>,
     seq: Option<Seq>,
-) -> rusqlite::Result<u64> {
-    let rows: Vec<(InstanceId, Seq)> = txn
+) -> rusqlite::Result<(u64, bool)> {
+    let rows: Vec<(InstanceId, Seq, u64)> = txn
         .prepare_cached(
-            "SELECT instance, seq FROM inbox
+            "SELECT instance, seq, length(body) FROM inbox
              WHERE (?1 IS NULL OR instance = ?1) AND (seq = ?2 OR (?2 IS NULL AND dead_at IS NOT NULL))",
         )?
         .query_map(params![instance.map(|i| i.0), seq.map(|s| s.0)], |row| {
-            Ok((InstanceId(row.get(0)?), Seq(row.get(1)?)))
+            Ok((InstanceId(row.get(0)?), Seq(row.get(1)?), row.get(2)?))
         })?
         .collect::<rusqlite::Result<_>>()?;
-    let count = rows.len() as u64;
-    for (instance, seq) in rows {
+    let (mut budget, mut count) = (Budget::of(txn.space), 0);
+    for (instance, seq, bytes) in rows {
+        if !budget.allows(bytes) {
+            return Ok((count, true));
+        }
         remove(txn, instance, seq)?;
         close_journal(txn, seq, "purged by the operator")?;
         txn.removed(instance, vec![seq]);
+        count += 1;
     }
-    Ok(count)
+    Ok((count, false))
 }
 
 /// Writes down what the operator did to how many entries, in the same commit;

@@ -13,6 +13,7 @@ use angelia_core::audit::Actor;
 use angelia_core::clock::UnixMillis;
 use angelia_core::error::Error;
 use angelia_core::inbox::{AckHabit, Entry, EntryKind, InstanceId, Seq, Usage};
+use angelia_core::space::Class;
 use angelia_core::store::{
     Appended, InboxStore, Later, Listed, ListedInbox, NewEntry, Returned, Revised, Revision, Settlement,
 };
@@ -162,9 +163,22 @@ impl InboxStore for Sqlite {
 
     fn purge(&self, instance: Option<InstanceId>, seq: Option<Seq>, by: &Actor) -> Later<'_, u64> {
         let by = by.clone();
-        self.writer.write("purge entries", move |txn| {
-            let count = dead::purge(txn, instance, seq)?;
-            dead::note(txn, &by, "inbox.purge", instance, seq, count)
+        Box::pin(async move {
+            let mut purged = 0;
+            loop {
+                let by = by.clone();
+                let step = move |txn: &mut Txn<'_>| {
+                    let (count, more) = dead::purge(txn, instance, seq)?;
+                    dead::note(txn, &by, "inbox.purge", instance, seq, count)?;
+                    txn.then_make_room();
+                    Ok(Ok((count, more)))
+                };
+                let (count, more) = self.writer.write_as(Class::Operator, "purge entries", step).await?;
+                purged += count;
+                if !more {
+                    return Ok(purged);
+                }
+            }
         })
     }
 }

@@ -29,3 +29,14 @@ CREATE TRIGGER audit_stays BEFORE UPDATE ON audit
 BEGIN SELECT raise(ABORT, 'the audit log is append-only'); END;
 CREATE TRIGGER audit_is_kept BEFORE DELETE ON audit WHEN OLD.id > (SELECT max(id) FROM audit) - 100000
 BEGIN SELECT raise(ABORT, 'the audit log is append-only'); END;
+
+-- Tenants that were removed and of which something is still to be deleted.
+CREATE TABLE removals (
+    tenant     TEXT PRIMARY KEY,
+    -- JSON arrays: of its instances, and of its web-chat rooms.
+    instances  TEXT NOT NULL,
+    rooms      TEXT NOT NULL,
+    -- The last of their lines: later ones are somebody else's.
+    lines_to   INTEGER NOT NULL,
+    removed_at INTEGER NOT NULL
+) WITHOUT ROWID;

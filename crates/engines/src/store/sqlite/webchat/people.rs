@@ -2,6 +2,7 @@
 
 use super::super::audit::write as audit;
 use super::super::clock::is_old;
+use super::super::identity::is_being_emptied;
 use super::super::writer::{Txn, now};
 use angelia_core::audit::{Actor, Deed};
 use angelia_core::clock::UnixMillis;
@@ -21,14 +22,23 @@ pub(super) fn invite(
     person: &Person,
     key_fingerprint: [u8; 32],
     by: &Actor,
-) -> rusqlite::Result<()> {
+) -> rusqlite::Result<Result<()>> {
+    if is_being_emptied(txn, &person.room)? {
+        return Ok(Err(being_emptied()));
+    }
     // Who was first stays so, whatever the clock says of the second.
     txn.execute(
         "INSERT INTO webchat_people (key_fingerprint, room, user, created_at) VALUES (?1, ?2, ?3,
          max(?4, coalesce((SELECT max(created_at) + 1 FROM webchat_people WHERE room = ?2), 0)))",
         params![key_fingerprint, person.room, person.user, now()],
     )?;
-    audit(txn, &Deed::done(by, "webchat.invite", "", &person.room).with(&person.user))
+    audit(txn, &Deed::done(by, "webchat.invite", "", &person.room).with(&person.user)).map(Ok)
+}
+
+fn being_emptied() -> Error {
+    let why = "what was said in this room before, by a tenant that was removed, is still being deleted; \
+               try again in a minute";
+    Error::conflict(why)
 }
 
 pub(super) fn visit(
@@ -37,6 +47,9 @@ pub(super) fn visit(
     key_fingerprint: [u8; 32],
     until: UnixMillis,
 ) -> rusqlite::Result<Result<()>> {
+    if is_being_emptied(txn, &person.room)? {
+        return Ok(Err(being_emptied()));
+    }
     if is_taken(txn, person)? {
         return Ok(Err(Error::conflict(format!("somebody here is called {:?}", person.user))));
     }

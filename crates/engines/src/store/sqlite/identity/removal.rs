@@ -1,0 +1,232 @@
+//! Removing a tenant: first it is gone, then its data goes in steps.
+//!
+//! Deleting needs space before it frees any, because the log holds every page
+//! that changes. So one step changes no more than a part of the reserve, and on a
+//! full disk the log is emptied after each. A row in `removals` remembers what is
+//! left to do: a start that finds one goes on.
+
+use super::super::Sqlite;
+use super::super::audit::write as audit;
+use super::super::space::Budget;
+use super::super::writer::{Txn, now};
+use super::tenants::exists;
+use angelia_core::audit::{Actor, Deed};
+use angelia_core::error::{Error, Result};
+use angelia_core::fail;
+use angelia_core::inbox::{InstanceId, Seq, Usage};
+use angelia_core::space::Class;
+use angelia_core::store::RemovedTenant;
+use rusqlite::{Connection, OptionalExtension, Params, params};
+use serde_json::json;
+
+/// Rows looked at for one step, at most.
+const LOOKED_AT: i64 = 1_000;
+
+/// A removal that is not finished.
+struct Removal {
+    tenant: String,
+    instances: Vec<i64>,
+    rooms: Vec<String>,
+    lines_to: i64,
+}
+
+/// How far it is: with the instances, and with the tables that have no index by tenant.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    instances: usize,
+    journal: i64,
+    actions: i64,
+}
+
+/// Whether something of a removed tenant of this name is still there.
+pub(super) fn is_under_way(db: &Connection, tenant: &str) -> rusqlite::Result<bool> {
+    db.query_row("SELECT EXISTS (SELECT 1 FROM removals WHERE tenant = ?)", [tenant], |row| row.get(0))
+}
+
+/// Whether lines of a removed tenant are still in a room: nobody new may read them.
+pub(in super::super) fn is_being_emptied(db: &Connection, room: &str) -> rusqlite::Result<bool> {
+    db.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM removals r, json_each(r.rooms) j WHERE j.value = ?1
+             AND EXISTS (SELECT 1 FROM webchat_lines l WHERE l.room = ?1 AND l.id <= r.lines_to))",
+    )?
+    .query_row([room], |row| row.get(0))
+}
+
+/// Takes all that makes a tenant one, in one commit. Only what the audit log says of it stays.
+pub(super) fn begin(
+    txn: &mut Txn<'_>,
+    tenant: &str,
+    rooms: &[String],
+    by: &Actor,
+) -> rusqlite::Result<Result<RemovedTenant>> {
+    if !exists(txn, tenant)? {
+        return Ok(Err(Error::not_found(format!("there is no tenant {tenant:?}"))));
+    }
+    let instances: Vec<i64> = txn
+        .prepare("DELETE FROM instances WHERE tenant = ? RETURNING instance")?
+        .query_map([tenant], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    let mut removed = RemovedTenant::default();
+    for instance in &instances {
+        removed.waiting += txn
+            .prepare_cached("SELECT count(*) FROM inbox WHERE instance = ? AND dead_at IS NULL")?
+            .query_row([instance], |row| row.get::<_, u64>(0))?;
+        txn.count(InstanceId(*instance), |usage| *usage = Usage::default());
+    }
+    let gone = |table: &str| -> rusqlite::Result<u64> {
+        txn.execute(&format!("DELETE FROM {table} WHERE tenant = ?"), [tenant]).map(|rows| rows as u64)
+    };
+    removed.gateways = gone("gateways")?;
+    removed.routes = gone("routes")?;
+    removed.clients = gone("clients")?;
+    for table in ["enroll_tokens", "link_codes", "tenant_identities", "tenants"] {
+        gone(table)?;
+    }
+    for room in rooms {
+        txn.execute("DELETE FROM webchat_people WHERE room = ?", [room])?;
+    }
+    txn.execute(
+        "INSERT INTO removals SELECT ?, ?, ?, coalesce(max(id), 0), ? FROM webchat_lines",
+        params![tenant, json!(instances).to_string(), json!(rooms).to_string(), now()],
+    )?;
+    audit(txn, &Deed::done(by, "tenant.remove", tenant, tenant).with(format!("{removed:?}")))?;
+    Ok(Ok(removed))
+}
+
+/// Deletes what removed tenants left.
+pub(super) async fn finish(store: &Sqlite) -> Result<()> {
+    // Two at once would only look at the same rows.
+    let _turn = store.removing.lock().await;
+    let begun = store.readers.read("find removals", |db| {
+        db.query_row("SELECT EXISTS (SELECT 1 FROM removals)", [], |row| row.get::<_, bool>(0))
+    });
+    if !begun.await? {
+        return Ok(());
+    }
+    let mut seen = Seen::default();
+    loop {
+        let next = store.writer.write_as(Class::Operator, "delete what a removed tenant left", move |txn| {
+            let Some(removal) = oldest(txn)? else { return Ok(Ok(None)) };
+            let more = step(txn, &removal, seen)?;
+            txn.then_make_room();
+            if more.is_none() {
+                txn.execute("DELETE FROM removals WHERE tenant = ?", [&removal.tenant])?;
+                txn.recount();
+            }
+            Ok(Ok(Some(more.unwrap_or_default())))
+        });
+        fail::point("removal_step");
+        match next.await? {
+            Some(further) => seen = further,
+            None => return Ok(()),
+        }
+    }
+}
+
+fn oldest(db: &Connection) -> rusqlite::Result<Option<Removal>> {
+    db.prepare_cached(
+        "SELECT tenant, instances, rooms, lines_to FROM removals ORDER BY removed_at, tenant LIMIT 1",
+    )?
+    .query_row([], |row| {
+        let (instances, rooms): (String, String) = (row.get(1)?, row.get(2)?);
+        let instances = serde_json::from_str(&instances).unwrap_or_default();
+        let rooms = serde_json::from_str(&rooms).unwrap_or_default();
+        Ok(Removal { tenant: row.get(0)?, instances, rooms, lines_to: row.get(3)? })
+    })
+    .optional()
+}
+
+/// Deletes as much as fits one step; `None` once nothing is left.
+fn step(txn: &mut Txn<'_>, removal: &Removal, mut seen: Seen) -> rusqlite::Result<Option<Seen>> {
+    let Removal { tenant, instances, rooms, lines_to } = removal;
+    let mut budget = Budget::of(txn.space);
+    // Rooms first: others wait to use them.
+    let lines = "SELECT id, length(text) FROM webchat_lines WHERE room = ? AND id <= ? ORDER BY id LIMIT ?";
+    for room in rooms {
+        while let Some(rows) = look(txn, lines, params![room, lines_to, LOOKED_AT])? {
+            if !delete(txn, "DELETE FROM webchat_lines WHERE id = ?", &rows, &mut budget, drop)? {
+                return Ok(Some(seen));
+            }
+        }
+    }
+    while let Some(instance) = instances.get(seen.instances) {
+        if !empty_instance(txn, InstanceId(*instance), &mut budget)? {
+            return Ok(Some(seen));
+        }
+        seen.instances += 1;
+    }
+    let journal = "SELECT seq, 0 FROM journal WHERE tenant = ? AND seq > ? ORDER BY seq LIMIT ?";
+    while let Some(rows) = look(txn, journal, params![tenant, seen.journal, LOOKED_AT])? {
+        if !delete(txn, "DELETE FROM journal WHERE seq = ?", &rows, &mut budget, |seq| seen.journal = seq)? {
+            return Ok(Some(seen));
+        }
+    }
+    let actions = "SELECT id, length(body) FROM actions WHERE tenant = ? AND id > ? ORDER BY id LIMIT ?";
+    while let Some(rows) = look(txn, actions, params![tenant, seen.actions, LOOKED_AT])? {
+        if !delete(txn, "DELETE FROM actions WHERE id = ?", &rows, &mut budget, |id| seen.actions = id)? {
+            return Ok(Some(seen));
+        }
+    }
+    let conversations = txn.execute(
+        "DELETE FROM conversations WHERE tenant = ?1 AND session_key IN (
+             SELECT session_key FROM conversations WHERE tenant = ?1 LIMIT ?2)",
+        params![tenant, LOOKED_AT],
+    )?;
+    Ok((conversations > 0).then_some(seen))
+}
+
+/// Deletes what belonged to an instance; `false` if the step is full before.
+fn empty_instance(txn: &mut Txn<'_>, instance: InstanceId, budget: &mut Budget) -> rusqlite::Result<bool> {
+    let inbox = "SELECT seq, length(body) FROM inbox WHERE instance = ? ORDER BY seq LIMIT ?";
+    while let Some(rows) = look(txn, inbox, params![instance.0, LOOKED_AT])? {
+        let mut gone = Vec::new();
+        let sql = format!("DELETE FROM inbox WHERE instance = {} AND seq = ?", instance.0);
+        let all = delete(txn, &sql, &rows, budget, |seq| gone.push(Seq(seq)))?;
+        // After a restart they were counted again.
+        txn.count(instance, |usage| *usage = Usage::default());
+        txn.removed(instance, gone);
+        if !all {
+            return Ok(false);
+        }
+    }
+    let capabilities = "SELECT id, length(sealed) FROM capabilities WHERE instance = ? LIMIT ?";
+    while let Some(rows) = look(txn, capabilities, params![instance.0, LOOKED_AT])? {
+        if !delete(txn, "DELETE FROM capabilities WHERE id = ?", &rows, budget, drop)? {
+            return Ok(false);
+        }
+    }
+    if !budget.allows(0) {
+        return Ok(false);
+    }
+    for table in ["gaps", "fronts", "policies", "notices"] {
+        txn.execute(&format!("DELETE FROM {table} WHERE instance = ?"), [instance.0])?;
+    }
+    Ok(true)
+}
+
+/// The keys of some rows and how long their bodies are; `None` if there are none.
+fn look(txn: &Txn<'_>, sql: &str, of: impl Params) -> rusqlite::Result<Option<Vec<(i64, u64)>>> {
+    let rows: Vec<(i64, u64)> = txn
+        .prepare_cached(sql)?
+        .query_map(of, |row| Ok((row.get(0)?, row.get::<_, Option<u64>>(1)?.unwrap_or_default())))?
+        .collect::<rusqlite::Result<_>>()?;
+    Ok(Some(rows).filter(|rows| !rows.is_empty()))
+}
+
+/// Deletes rows while they fit the step; `false` if one did not.
+fn delete(
+    txn: &Txn<'_>,
+    sql: &str,
+    rows: &[(i64, u64)],
+    budget: &mut Budget,
+    mut gone: impl FnMut(i64),
+) -> rusqlite::Result<bool> {
+    for (key, bytes) in rows {
+        if !budget.allows(*bytes) {
+            return Ok(false);
+        }
+        txn.prepare_cached(sql)?.execute([key])?;
+        gone(*key);
+    }
+    Ok(true)
+}

@@ -1,0 +1,205 @@
+//! What goes, in steps and for good, and a file that shrinks.
+
+use super::identity::{by, gateway};
+use super::open::{Opened, entry};
+use angelia_core::clock;
+use angelia_core::error::Kind;
+use angelia_core::inbox::{InstanceId, Quota};
+use angelia_core::store::{NewEntry, NewLine, Person};
+use angelia_engines::store::sqlite::{DataLock, compact};
+use rusqlite::Connection;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// Waiting messages of a tenant, and what each holds.
+const ENTRIES: usize = 50;
+const BODY: usize = 400_000;
+
+impl Opened {
+    /// Lets 20 MB wait for an instance of a tenant.
+    async fn with_much_waiting(self) -> (Self, InstanceId) {
+        let instance = self.instance("gw").await;
+        for number in 0..ENTRIES {
+            let body = "x".repeat(BODY).into();
+            self.store.append(NewEntry { body, ..entry(instance, &format!("m{number}")) }).await.unwrap();
+        }
+        (self, instance)
+    }
+
+    fn rows(&self, table: &str) -> i64 {
+        self.raw().query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap()
+    }
+
+    fn database(&self) -> u64 {
+        fs::metadata(self.folder.path().join("angelia.db")).unwrap().len()
+    }
+}
+
+#[tokio::test]
+async fn the_file_shrinks_after_a_tenant_was_removed() {
+    let (opened, _) = Opened::new().with_much_waiting().await;
+    opened.store.probe().await.unwrap();
+    assert!(opened.store.disk().await.unwrap().database > 20_000_000);
+    let removed = opened.store.remove_tenant("acme", Vec::new(), &by()).await.unwrap();
+    assert_eq!(removed.waiting, ENTRIES as u64);
+    opened.store.tend().await.unwrap();
+    assert_eq!((opened.rows("inbox"), opened.rows("journal"), opened.rows("removals")), (0, 0, 0));
+    let disk = opened.store.disk().await.unwrap();
+    assert!(disk.shrinks && disk.database < 12_000_000, "{disk:?}");
+    assert!(opened.database() < 12_000_000, "{} bytes on the disk", opened.database());
+    assert!(disk.disk.reserve == disk.reserve_wanted && disk.disk.reserve > 0, "{disk:?}");
+}
+
+#[tokio::test]
+async fn a_removal_goes_on_after_a_restart() {
+    let (opened, gone) = Opened::new().with_much_waiting().await;
+    opened.store.remove_tenant("acme", Vec::new(), &by()).await.unwrap();
+    assert_eq!(opened.rows("inbox"), ENTRIES as i64, "its data takes longer");
+    let opened = opened.reopen();
+    assert!(
+        opened.store.tenants().await.unwrap().is_empty() && opened.store.gateways().await.unwrap().is_empty()
+    );
+    assert!(opened.store.instances().await.unwrap().is_empty());
+    let refused = opened.store.append(entry(gone, "late")).await.unwrap_err();
+    assert_eq!(refused.kind(), Kind::NotFound);
+    let refused = opened.store.create_tenant("acme", None, &by()).await.unwrap_err();
+    assert_eq!(refused.kind(), Kind::Conflict, "or it would inherit what is deleted");
+    opened.store.tend().await.unwrap();
+    assert_eq!((opened.rows("inbox"), opened.rows("removals")), (0, 0));
+    assert_eq!(opened.store.usage(gone).entries, 0);
+    opened.store.create_tenant("acme", None, &by()).await.unwrap();
+}
+
+#[tokio::test]
+async fn nobody_new_reads_what_a_removed_tenant_said() {
+    let opened = Opened::new().with_ann_in_lab().await;
+    opened.instance("gw").await;
+    let line = |id: &str| NewLine {
+        room: "lab".into(),
+        message_id: id.into(),
+        author: "ann".into(),
+        from_agent: false,
+        text: "words".into(),
+        reply_to: None,
+        client_id: None,
+        files: Vec::new(),
+        undelivered: None,
+        at: clock::wall(),
+    };
+    opened.store.post_line(line("m1"), None).await.unwrap();
+    opened.store.remove_tenant("acme", vec!["lab".into()], &by()).await.unwrap();
+    let ann = Person { room: "lab".into(), user: "ann".into() };
+    let refused = opened.store.invite(ann.clone(), [7; 32], &by()).await.unwrap_err();
+    assert_eq!(refused.kind(), Kind::Conflict);
+    let later = clock::wall().after(Duration::from_secs(60));
+    assert_eq!(opened.store.visit(ann.clone(), [8; 32], later).await.unwrap_err().kind(), Kind::Conflict);
+    opened.store.finish_removals().await.unwrap();
+    opened.store.invite(ann, [7; 32], &by()).await.unwrap();
+    opened.store.post_line(line("m2"), None).await.unwrap();
+    opened.store.finish_removals().await.unwrap();
+    let lines = opened.store.lines("lab", 0, 10).await.unwrap();
+    assert_eq!(lines.iter().map(|line| line.message_id.as_str()).collect::<Vec<_>>(), ["m2"]);
+}
+
+fn raw(folder: &Path) -> Connection {
+    Connection::open(folder.join("angelia.db")).unwrap()
+}
+
+/// Makes a database what older releases made: it cannot shrink.
+fn make_old(folder: &Path) {
+    let db = raw(folder);
+    db.execute_batch("PRAGMA journal_mode = DELETE; PRAGMA auto_vacuum = NONE; VACUUM").unwrap();
+    assert_eq!(db.pragma_query_value(None, "auto_vacuum", |row| row.get::<_, i64>(0)).unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_database_of_an_older_release_is_rewritten() {
+    let (opened, instance) = Opened::new().with_much_waiting().await;
+    let seqs = opened.seqs(instance).await;
+    let opened = opened.closed(make_old);
+    assert!(opened.store.disk().await.unwrap().shrinks, "a start did it: it is small");
+    assert_eq!(opened.seqs(instance).await, seqs, "nothing is lost");
+
+    let opened = opened.closed(|folder| {
+        make_old(folder);
+        let db = raw(folder);
+        db.execute("DELETE FROM inbox WHERE seq > ?", [seqs[9].0]).unwrap();
+        db.execute_batch("PRAGMA journal_mode = WAL; BEGIN").unwrap();
+        db.query_row("SELECT count(*) FROM inbox", [], |row| row.get::<_, i64>(0)).unwrap();
+        let lock = DataLock::try_take(folder).unwrap().unwrap();
+        assert_eq!(compact(&lock).unwrap_err().kind(), Kind::Unavailable, "somebody reads it");
+        drop(db);
+        let (was, is) = compact(&lock).unwrap();
+        assert!(was > 20_000_000 && is < 5_000_000, "{was} {is}");
+        assert_eq!(fs::metadata(folder.join("angelia.db")).unwrap().len(), is);
+    });
+    assert!(opened.store.disk().await.unwrap().shrinks);
+    assert_eq!(opened.seqs(instance).await, &seqs[..10]);
+}
+
+/// A small disk over a folder, until it is dropped.
+struct Mounted(PathBuf);
+
+impl Mounted {
+    /// `None` where that is not permitted.
+    fn over(folder: &Path, size: &str) -> Option<Self> {
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", size, "tmpfs"]).arg(folder).status();
+        mounted.is_ok_and(|status| status.success()).then(|| Self(folder.to_owned()))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+/// The writes of a tenant fill the disk, as fast as they can: what is in the log then
+/// still fits, and the tenant can be removed.
+#[tokio::test]
+async fn a_tenant_that_filled_the_disk_itself_is_removed() {
+    let mut disk = None;
+    let quota = Quota { entries: 1_000_000, bytes: 1 << 40, ..Quota::default() };
+    let opened = Opened::with(quota).closed(|folder| disk = Mounted::over(folder, "size=64m"));
+    let Some(_disk) = disk else {
+        println!("NOT SHOWN: mounting is not permitted");
+        return;
+    };
+    let store = &opened.store;
+    let instance = opened.instance("gw").await;
+    store.create_tenant("other", None, &by()).await.unwrap();
+    let other = store.create_gateway(gateway("other", "gw"), &by()).await.unwrap().instance;
+    store.tend().await.unwrap();
+    assert_eq!(store.disk().await.unwrap().disk.reserve, 8 << 20);
+    let append = |instance, id: String, bytes: usize| {
+        store.append(NewEntry { body: "x".repeat(bytes).into(), ..entry(instance, &id) })
+    };
+    // What a large write leaves, smaller ones take, also when the log was emptied once more.
+    let mut written = 0;
+    for size in [1 << 20, 100_000, 10_000] {
+        let mut refused = clock::mono();
+        while clock::mono().since(refused) < Duration::from_millis(1_500) {
+            let [a, b, c] = [0, 1, 2].map(|part| append(instance, format!("m{written}-{part}"), size));
+            let (a, b, c) = tokio::join!(a, b, c);
+            match a.and(b).and(c) {
+                Ok(_) => (written, refused) = (written + 3 * size, clock::mono()),
+                Err(error) => assert!(error.to_string().contains("full"), "{error}"),
+            }
+        }
+    }
+    assert!(written > 24 << 20, "{written} bytes of 64 MiB were written");
+    let full = store.disk().await.unwrap();
+    assert!(full.short && !store.healthy() && full.disk.reserve == 8 << 20, "{full:?}");
+    assert_eq!(append(other, "o1".into(), 10).await.unwrap_err().kind(), Kind::Unavailable);
+
+    store.revoke_gateway("acme", "gw", &by()).await.unwrap();
+    store.remove_tenant("acme", Vec::new(), &by()).await.unwrap();
+    store.tend().await.unwrap();
+    store.probe().await.unwrap();
+    store.tend().await.unwrap();
+    let freed = store.disk().await.unwrap();
+    assert!(!freed.short && freed.database < 8 << 20 && freed.disk.reserve == 8 << 20, "{freed:?}");
+    append(other, "o1".into(), 10).await.unwrap();
+}
