@@ -5,6 +5,7 @@ pub mod cli;
 pub mod config;
 pub mod contract_cli;
 mod demo;
+mod descriptors;
 mod files;
 mod keeper;
 mod listen;

@@ -1,12 +1,15 @@
 //! `angelia serve`: from configuration to a running server, and down again.
 
 use crate::config::Config;
+use crate::listen::Door;
 use crate::log::{Visible, colours};
 use crate::presence::{self, Holder};
 use crate::tls::Certificate;
-use crate::{bots, listen, modes, node, supervisor};
+use crate::{bots, descriptors, listen, modes, node, supervisor};
 use angelia_connector::{Server, admin};
+use angelia_core::connections::{Shares, share};
 use angelia_core::error::{Error, Result};
+use angelia_core::hosts::Hosts;
 use angelia_engines::store::sqlite;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -21,6 +24,13 @@ const ANNOUNCE_EVERY: Duration = Duration::from_secs(2);
 
 /// Libraries that would print frames or headers at their chattiest levels.
 const QUIET: [&str; 3] = ["tungstenite=warn", "tokio_tungstenite=warn", "hyper=info"];
+
+/// What a request with a name that is not ours is answered.
+const ELSEWHERE: &str = "this server does not go by the name in the request's Host header; if it should, add the \
+                         name to server.hosts in angelia.toml, or make it the host of server.public_url, and \
+                         restart the server\n";
+const ADMIN_ELSEWHERE: &str = "the admin API goes by loopback names only; address it as in the setting \
+                               server.admin_listen, for example http://127.0.0.1:8788\n";
 
 /// Runs the server until a signal.
 pub(crate) async fn serve(config: Config, insecure: bool) -> Result<()> {
@@ -79,8 +89,28 @@ pub(crate) async fn start(config: &Config, public: TcpListener) -> Result<Runnin
     let admin_address = listen::address(&admin)?;
     server.start().await?;
     let announcing = announce(data_dir.clone(), format!("http://{admin_address}"));
-    tokio::spawn(listen::serve(public, server.public_router(), certificate));
-    tokio::spawn(listen::serve(admin, admin::router(server.clone()), None));
+    let shares = shares();
+    let front = Door {
+        router: server.public_router(),
+        certificate,
+        hosts: hosts(config, public_address),
+        elsewhere: ELSEWHERE,
+        behind_proxy: config.server.behind_proxy,
+        places: shares.connections,
+        per_address: config.limits.connections_per_address,
+    };
+    tokio::spawn(listen::serve(public, front));
+    let back = Door {
+        router: admin::router(server.clone()),
+        certificate: None,
+        hosts: Hosts::loopback(),
+        elsewhere: ADMIN_ELSEWHERE,
+        behind_proxy: false,
+        places: shares.admin,
+        // On loopback, where nobody has an address of their own.
+        per_address: shares.admin,
+    };
+    tokio::spawn(listen::serve(admin, back));
     Ok(Running { server, public: public_address, admin: admin_address, announcing })
 }
 
@@ -99,6 +129,21 @@ fn announce(data_dir: PathBuf, admin_url: String) -> JoinHandle<()> {
         std::future::pending::<()>().await;
         drop(announced);
     })
+}
+
+/// How many connections each listener may have.
+fn shares() -> Shares {
+    let descriptors = descriptors::raise();
+    let shares @ Shares { connections, admin, reserve } = share(descriptors);
+    tracing::info!(descriptors, connections, admin, reserve, "file descriptors are shared out");
+    shares
+}
+
+/// The names the public listener goes by.
+fn hosts(config: &Config, bound: SocketAddr) -> Hosts {
+    let url = url::Url::parse(&config.server.public_url(bound)).ok();
+    let host = url.as_ref().and_then(url::Url::host_str);
+    Hosts::named(host.into_iter().chain(config.server.hosts.iter().map(String::as_str)))
 }
 
 /// Logs to standard error. `ANGELIA_LOG` overrides the configured level.

@@ -15,6 +15,10 @@
 mod a_frozen_gateway;
 #[path = "chaos/agent.rs"]
 mod agent;
+#[path = "chaos/crowd.rs"]
+mod crowd;
+#[path = "chaos/crowded_out.rs"]
+mod crowded_out;
 #[path = "chaos/dice.rs"]
 mod dice;
 #[allow(dead_code, reason = "most of it is for the tests of platforms")]

@@ -11,6 +11,7 @@ mod identity {
     mod egress;
     mod enroll;
     mod issuers;
+    mod names;
     mod openapi;
     mod policy;
     mod provision;

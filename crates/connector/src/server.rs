@@ -28,6 +28,7 @@ use angelia_platforms::webchat::{self, Guides, Hub, Webchat};
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::middleware;
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use ipnet::IpNet;
@@ -310,6 +311,7 @@ impl Server {
             .route("/relay/provision", post(manage::provision))
             .route("/relay/policy", post(manage::declare))
             .route("/oauth/token", post(manage::token))
+            .layer(middleware::from_fn(manage::admin::no_store))
     }
 
     /// Runs a change of the store and of what is in memory of it to its end, even

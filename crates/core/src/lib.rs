@@ -7,10 +7,12 @@
 pub mod admission;
 pub mod audit;
 pub mod clock;
+pub mod connections;
 pub mod directory;
 pub mod egress;
 pub mod error;
 pub mod fail;
+pub mod hosts;
 pub mod identity;
 pub mod inbox;
 pub mod interrupt;

@@ -5,8 +5,8 @@ use super::fault::Problem;
 use super::human::{format_duration, format_size};
 use super::raw::Given;
 use super::values::{
-    address, at_least_one, directory, duration, endpoint, file, gateways, inbox_bytes, log_level, loopback,
-    only, pace, public_url, ranges, rooms, size_at_least,
+    address, at_least_one, connections, directory, duration, endpoint, file, gateways, hosts, inbox_bytes,
+    log_level, loopback, only, pace, public_url, ranges, rooms, size_at_least,
 };
 use super::{Config, Tls};
 
@@ -49,6 +49,12 @@ pub(super) const KEYS: &[Key] = &[
         name: "public_url",
         read: |config, given| public_url(given).map(|it| config.server.public_url = Some(it)),
         show: |config| quoted(config.server.public_url(config.server.listen)),
+    },
+    Key {
+        section: "server",
+        name: "hosts",
+        read: |config, given| hosts(given).map(|it| config.server.hosts = it),
+        show: |config| listed(&config.server.hosts),
     },
     Key {
         section: "server",
@@ -217,6 +223,12 @@ pub(super) const KEYS: &[Key] = &[
         name: "new_gateways_per_minute",
         read: |config, given| pace(given).map(|it| config.limits.gateways.pace.per_minute = it),
         show: |config| bare(config.limits.gateways.pace.per_minute),
+    },
+    Key {
+        section: "limits",
+        name: "connections_per_address",
+        read: |config, given| connections(given).map(|it| config.limits.connections_per_address = it),
+        show: |config| bare(config.limits.connections_per_address),
     },
     Key {
         section: "wake",

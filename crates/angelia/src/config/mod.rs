@@ -24,6 +24,7 @@ pub use fault::{ConfigErrors, Fault, Origin, Problem};
 pub use load::environment;
 pub use secret_ref::{SecretRef, SecretRefError};
 
+use angelia_core::connections::MAX_PER_ADDRESS;
 use angelia_core::identity::making::GatewayLimits;
 use angelia_core::inbox::{Quota, TENANT_DISK};
 use angelia_core::memory::MemoryLimits;
@@ -71,6 +72,8 @@ pub struct Server {
     pub listen: SocketAddr,
     /// The base URL others know the server by, if it was given; see [`Server::public_url`].
     pub public_url: Option<String>,
+    /// Further names requests may ask for it by.
+    pub hosts: Vec<String>,
     /// Where the admin API listens; always loopback.
     pub admin_listen: SocketAddr,
     /// Where everything is kept.
@@ -114,6 +117,7 @@ impl Default for Server {
         Self {
             listen: (Ipv4Addr::LOCALHOST, 8787).into(),
             public_url: None,
+            hosts: Vec::new(),
             admin_listen: (Ipv4Addr::LOCALHOST, 8788).into(),
             data_dir: "angelia-data".into(),
             behind_proxy: false,
@@ -211,6 +215,8 @@ pub struct Limits {
     pub sockets_per_gateway: u64,
     /// Gateways that come by self-service.
     pub gateways: GatewayLimits,
+    /// Connections from one address.
+    pub connections_per_address: usize,
 }
 
 impl Limits {
@@ -239,6 +245,7 @@ impl Default for Limits {
             tenant_disk: TENANT_DISK,
             sockets_per_gateway: defaults.sockets_per_gateway as u64,
             gateways: GatewayLimits::default(),
+            connections_per_address: MAX_PER_ADDRESS,
         }
     }
 }

@@ -4,10 +4,11 @@ use super::bots::BotPlatform;
 use super::fault::Problem;
 use super::human::{format_duration, format_size, parse_duration, parse_size};
 use super::raw::Given;
+use angelia_core::hosts::is_host;
 use angelia_core::identity::check_name;
 use angelia_core::identity::making::MAX_GATEWAYS_PER_TENANT;
 use ipnet::IpNet;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -56,6 +57,21 @@ pub(super) fn public_url(given: &Given<'_>) -> Result<String, Problem> {
         return Err(why("it must not have a query or a fragment"));
     }
     Ok(url.as_str().trim_end_matches('/').to_owned())
+}
+
+/// Names of this server, without a port.
+pub(super) fn hosts(given: &Given<'_>) -> Result<Vec<String>, Problem> {
+    let host = |text: &str| {
+        // People write IPv6 addresses without brackets where no port follows.
+        let text = text.parse::<Ipv6Addr>().map_or(text.to_owned(), |ip| format!("[{ip}]"));
+        is_host(&text).then_some(text).ok_or_else(|| {
+            given.bad(
+                "holds something else than the name or address of a host; write names such as \
+                 \"relay.example.org\", without https:// and without a port, one by one: there are no wildcards",
+            )
+        })
+    };
+    given.texts()?.into_iter().map(host).collect()
 }
 
 /// A URL that tokens or keys travel over: https, or http on this machine.
@@ -232,6 +248,14 @@ pub(super) fn pace(given: &Given<'_>) -> Result<u32, Problem> {
     match u32::try_from(given.count()?) {
         Ok(count @ 1..=MAX_PACE) => Ok(count),
         _ => Err(given.bad(format!("must be between 1 and {MAX_PACE}"))),
+    }
+}
+
+pub(super) fn connections(given: &Given<'_>) -> Result<usize, Problem> {
+    match usize::try_from(given.count()?) {
+        Ok(0) => Err(given.bad("must be at least 1: with 0 nobody could connect")),
+        Ok(count) => Ok(count),
+        Err(_) => Err(given.bad("is more than this machine can count to")),
     }
 }
 

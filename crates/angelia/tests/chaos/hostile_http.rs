@@ -199,7 +199,7 @@ impl Forge {
     /// Bytes after which no HTTP connection can go on.
     fn broken(&self, dice: &mut Dice) -> Vec<u8> {
         let noise = usize::try_from(dice.within(20, 400)).unwrap();
-        let head = "POST /chat/api/rooms/den/messages HTTP/1.1\r\nhost: a\r\n";
+        let head = "POST /chat/api/rooms/den/messages HTTP/1.1\r\nhost: localhost\r\n";
         let key = format!("authorization: Bearer {}\r\n", self.key);
         let mut bytes = match dice.within(0, 7) {
             0 => dice.bytes(noise),
@@ -217,7 +217,7 @@ impl Forge {
 }
 
 fn plain(method: &str, path: &str, headers: &[u8], body: &[u8]) -> Vec<u8> {
-    let head = format!("{method} {path} HTTP/1.1\r\nhost: a\r\ncontent-length: {}\r\n", body.len());
+    let head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n", body.len());
     [head.as_bytes(), headers, b"\r\n", body].concat()
 }
 

@@ -141,7 +141,13 @@ impl Server {
         self.admin_request(reqwest::Method::POST, path, Some(body)).await
     }
 
-    async fn admin_request(&self, method: reqwest::Method, path: &str, body: Option<&Value>) -> Value {
+    /// Asks the admin API; it must answer.
+    pub(crate) async fn admin_request(
+        &self,
+        method: reqwest::Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Value {
         let read = |name: &str| fs::read_to_string(self.data.join(name)).expect(name).trim().to_owned();
         let request = self.operator.request(method, format!("{}{path}", read("admin-url")));
         let mut request = request.bearer_auth(read("admin-token"));

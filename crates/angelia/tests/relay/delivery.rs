@@ -104,7 +104,7 @@ async fn send_half(world: &World, line: &str, key: &str) -> String {
     let address = world.connector.url().replace("http://", "");
     let mut stream = TcpStream::connect(&address).await.unwrap();
     let head = format!(
-        "{line} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\ncontent-length: 60000\r\n\r\n{{"
+        "{line} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {key}\r\ncontent-length: 60000\r\n\r\n{{"
     );
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut answer = [0; 12];

@@ -11,8 +11,8 @@ use angelia_core::clock;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::identity::Attempts;
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -32,7 +32,15 @@ pub fn router(server: Arc<Server>) -> Router {
     let door =
         Door { server: server.clone(), wrong: Mutex::new(Attempts::new(WRONG_TOKENS, WRONG_TOKENS_IN)) };
     let guarded = api::router().layer(middleware::from_fn_with_state(Arc::new(door), authenticate));
-    Router::new().route("/metrics", get(metrics)).merge(guarded).with_state(server)
+    let routes = Router::new().route("/metrics", get(metrics)).merge(guarded).with_state(server);
+    routes.layer(middleware::from_fn(no_store))
+}
+
+/// Answers with secrets in them are for whoever asked, and nobody keeps them on the way.
+pub(crate) async fn no_store(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
 }
 
 /// Who decides who may come in, and how many were turned away lately.

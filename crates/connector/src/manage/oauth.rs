@@ -12,7 +12,7 @@ use angelia_core::limit_per_address::{LimitPerAddress, Shares};
 use angelia_core::pace::{Pace, PaceOf};
 use axum::Json;
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, RETRY_AFTER};
+use axum::http::header::{AUTHORIZATION, RETRY_AFTER};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
@@ -107,7 +107,7 @@ pub(crate) async fn token(State(server): State<Arc<Server>>, request: Request) -
                 "token_type": "Bearer",
                 "expires_in": TOKEN_FOR.as_secs(),
             });
-            (StatusCode::OK, [(CACHE_CONTROL, "no-store")], Json(grant)).into_response()
+            (StatusCode::OK, Json(grant)).into_response()
         }
         Ok(None) => {
             let error = Error::new(Kind::Unauthorized, "unknown client, or wrong secret");
@@ -158,6 +158,5 @@ fn too_many(why: &str, wait: Duration) -> Response {
 
 /// Refusals have the form the standard gives them.
 fn refuse(status: StatusCode, error: &str, why: &str) -> Response {
-    (status, [(CACHE_CONTROL, "no-store")], Json(json!({ "error": error, "error_description": why })))
-        .into_response()
+    (status, Json(json!({ "error": error, "error_description": why }))).into_response()
 }

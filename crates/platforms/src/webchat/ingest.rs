@@ -15,6 +15,7 @@ use angelia_core::error::{Error, Result};
 use angelia_core::store::{Guest, Person, Store, Unrelayed};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{DefaultBodyLimit, FromRequest, Path, Query, Request, State};
+use axum::http::header::CACHE_CONTROL;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{self, Sse};
 use axum::response::{IntoResponse, Response};
@@ -352,9 +353,10 @@ fn rejected(status: StatusCode, why: &str) -> Response {
     (status, Json(json!({ "error": why }))).into_response()
 }
 
+/// What people write, and the keys they get, are kept by nobody on the way.
 fn answer(result: Answer) -> Response {
     match result {
-        Ok((status, body)) => (status, Json(body)).into_response(),
+        Ok((status, body)) => (status, [(CACHE_CONTROL, "no-store")], Json(body)).into_response(),
         Err(error) => {
             let status = StatusCode::from_u16(error.kind().http_status());
             let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

@@ -84,6 +84,7 @@ fn a_file_sets_what_it_names() {
         [server]
         listen = "[::1]:9000"
         public_url = "https://relay.example.org/x/"
+        hosts = ["relay.internal", "192.0.2.7", "2001:db8::7"]
         data_dir = "/var/lib/angelia"
         [keys]
         master = { file = "/run/key" }
@@ -91,6 +92,8 @@ fn a_file_sets_what_it_names() {
         max_age = "1d12h"
         max_entries = 5_000
         max_bytes = "1GiB"
+        [limits]
+        connections_per_address = 12
         [wake]
         allow = ["10.1.0.0/16", "192.0.2.7"]
         [webchat]
@@ -104,9 +107,11 @@ fn a_file_sets_what_it_names() {
     let config = load("sets", text, &[]).unwrap();
     assert_eq!(config.server.listen, "[::1]:9000".parse().unwrap());
     assert_eq!(config.server.public_url.as_deref(), Some("https://relay.example.org/x"));
+    assert_eq!(config.server.hosts, ["relay.internal", "192.0.2.7", "[2001:db8::7]"]);
     assert_eq!(config.keys.master, Some(SecretRef::File("/run/key".into())));
     assert_eq!(config.inbox.max_age, Duration::from_secs(36 * 3600));
     assert_eq!(config.inbox.quota().bytes, 1 << 30);
+    assert_eq!(config.limits.connections_per_address, 12);
     assert_eq!(config.wake.allow[1].to_string(), "192.0.2.7/32");
     assert!(!config.webchat.enabled);
     assert_eq!(config.relay, Relay::default());
@@ -192,6 +197,7 @@ fn all_faults_are_reported_together() {
 listen = "localhost:8787"
 admin_listen = "0.0.0.0:8788"
 behind_proxy = "yes"
+hosts = ["https://relay.example.org"]
 [store]
 url = "postgres://u:hunter2@db/x"
 [bus]
@@ -202,25 +208,29 @@ max_entries = 0
 max_bytes = "1KiB"
 [wake]
 allow = ["10.1.2.3/8"]
+[limits]
+connections_per_address = 0
 [lgo]
 level = "info"
 "#;
     let env = [("ANGELIA_LOG__LEVEL", "loud"), ("ANGELIA_WAKE__ALLOW_HTTP", "1")];
     let errors = load("all", text, &env).unwrap_err();
     let told = errors.to_string();
-    assert_eq!(errors.faults().len(), 12, "{told}");
-    assert!(told.starts_with("the configuration has 12 faults:\n"), "{told}");
+    assert_eq!(errors.faults().len(), 14, "{told}");
+    assert!(told.starts_with("the configuration has 14 faults:\n"), "{told}");
     for (line, words) in [
         (2, "`server.listen` is not an IP address and a port: \"localhost:8787\""),
         (3, "`server.admin_listen` must be a loopback address, not 0.0.0.0:8788"),
         (4, "`server.behind_proxy` needs true or false, not a text"),
-        (6, "`store.url` can only be \"sqlite\" in this release"),
-        (8, "`bus.url` can only be \"local\" in this release"),
-        (10, "`inbox.max_age` is not a time: \"a week\""),
-        (11, "`inbox.max_entries` must be at least 1"),
-        (12, "`inbox.max_bytes` must be at least 1MiB"),
-        (15, "there is no section `lgo`; did you mean `log`?"),
-        (14, "write \"10.0.0.0/8\" for the whole range or \"10.1.2.3\" for one address"),
+        (5, "`server.hosts` holds something else than the name or address of a host"),
+        (7, "`store.url` can only be \"sqlite\" in this release"),
+        (9, "`bus.url` can only be \"local\" in this release"),
+        (11, "`inbox.max_age` is not a time: \"a week\""),
+        (12, "`inbox.max_entries` must be at least 1"),
+        (13, "`inbox.max_bytes` must be at least 1MiB"),
+        (17, "`limits.connections_per_address` must be at least 1"),
+        (18, "there is no section `lgo`; did you mean `log`?"),
+        (15, "write \"10.0.0.0/8\" for the whole range or \"10.1.2.3\" for one address"),
     ] {
         assert!(
             told.lines().any(|told| told.contains(&format!(":{line}: ")) && told.contains(words)),

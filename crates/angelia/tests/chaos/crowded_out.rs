@@ -1,0 +1,248 @@
+//! Nobody takes every connection: whoever asks and reads is served, whatever
+//! thousands of others do with theirs.
+
+use crate::crowd::{Crowd, Kind, sink};
+use crate::peer::{PYTHON, Peer};
+use crate::room::Room;
+use crate::server::{Server, fresh_folder};
+use crate::stage::{alone, milliseconds, quantile, report};
+use angelia_contract::frame::ConnectorFrame;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::time::{Instant, interval, sleep, timeout};
+
+const TEST: &str = "crowded_out";
+/// What the server may open; the crowd opens far more.
+const DESCRIPTORS: [&str; 2] = ["prlimit", "--nofile=1024:1024"];
+const LASTING: Duration = Duration::from_secs(4);
+/// Pairs of rounds against a sink and against the server; in doubt more are measured.
+const MAX_PAIRS: usize = 4;
+const MAX_GROWTH_KIB: u64 = 256 * 1024;
+const SOON: Duration = Duration::from_secs(20);
+/// Where nothing is measured, this is still an answer.
+const AN_ANSWER: Duration = Duration::from_secs(5);
+
+/// How long things took, by what was asked for.
+type Times = BTreeMap<&'static str, Vec<Duration>>;
+
+/// A stranger pipelines on thousands of connections and reads nothing, at a
+/// server that may open 1,024 files: posts, `/livez` and the admin API go on, a
+/// relay socket stays open, and afterwards everything is given back.
+#[test]
+fn by_thousands_who_do_not_read() {
+    alone(async {
+        raise_descriptors();
+        let stage = Stage::set(TEST).await;
+        let (before, files) = (stage.server.rss_kib(), stage.files());
+        let nothing = sink().await;
+        let (mut without, mut with) = (Times::new(), Times::new());
+        let (mut growth, mut opened) = (0, 0);
+        for _ in 0..MAX_PAIRS {
+            let (crowd, times) =
+                tokio::join!(Crowd::besiege(nothing, Kind::Unread, LASTING), stage.use_it(LASTING));
+            drop(crowd);
+            merge(&mut without, times);
+            let (crowd, times, most) = tokio::join!(
+                Crowd::besiege(stage.address(), Kind::Unread, LASTING),
+                stage.use_it(LASTING),
+                stage.most_memory(LASTING)
+            );
+            merge(&mut with, times);
+            growth = growth.max(most.saturating_sub(before));
+            opened += crowd.opened;
+            assert_eq!(crowd.refused, 0, "of {} connections", crowd.opened);
+            assert!(crowd.ended > 100, "those that do not read lose their places: {}", crowd.ended);
+            drop(crowd);
+            if verdict(&mut without, &mut with).is_ok() {
+                break;
+            }
+        }
+        let given_back = stage.wait_given_back(files).await;
+        report(
+            TEST,
+            &format!(
+                "{opened} connections; {}; memory +{growth} KiB; given back after {given_back:.1?}",
+                told(&mut without, &mut with)
+            ),
+        );
+        assert!(growth < MAX_GROWTH_KIB, "memory grew by {growth} KiB");
+        stage.relay_is_alive().await;
+        verdict(&mut without, &mut with).unwrap();
+        stage.server.assert_never_panicked();
+        let lines = stage.server.log().lines().filter(|line| line.contains("WARN")).count();
+        assert!(lines < 10, "a crowd fills the log: {lines} warnings");
+    });
+}
+
+/// The same with connections that say nothing, half of something, or nothing more.
+#[test]
+fn by_thousands_who_do_not_ask() {
+    alone(async {
+        raise_descriptors();
+        let stage = Stage::set("crowded_out_slow").await;
+        let files = stage.files();
+        for kind in [Kind::Silent, Kind::HalfHead, Kind::HalfBody, Kind::Once] {
+            let (crowd, mut times) =
+                tokio::join!(Crowd::besiege(stage.address(), kind, LASTING / 2), stage.use_it(LASTING / 2));
+            assert_eq!(crowd.refused, 0, "of {} connections", crowd.opened);
+            for (what, times) in &mut times {
+                let worst = quantile(times, 1.0);
+                report("crowded_out_slow", &format!("{kind:?}: {what} took {worst:.1?} at most"));
+                assert!(worst < AN_ANSWER, "{kind:?}: {what} took {worst:?}");
+            }
+        }
+        stage.wait_given_back(files).await;
+        stage.relay_is_alive().await;
+        stage.server.assert_never_panicked();
+    });
+}
+
+/// A server, a room whose gateway reads, and what is asked of it.
+struct Stage {
+    server: Server,
+    room: Room,
+    posted: AtomicUsize,
+    received: Arc<AtomicUsize>,
+}
+
+impl Stage {
+    async fn set(test: &str) -> Self {
+        let folder = fresh_folder(test);
+        let data = folder.join("data");
+        let server = Server::start_in(folder, data, &DESCRIPTORS).await;
+        let credentials = server.gateway("default", "gw-calm").await;
+        let room = Room::enter(&server, "den", "gw-calm").await;
+        let received = Arc::new(AtomicUsize::new(0));
+        let peer = Peer::greet(&server, &credentials, PYTHON).await;
+        tokio::spawn(read(peer, received.clone()));
+        let stage = Self { server, room, posted: AtomicUsize::new(0), received };
+        // Everything is there once before anything is measured.
+        stage.use_it(Duration::from_millis(300)).await;
+        stage
+    }
+
+    fn address(&self) -> SocketAddr {
+        let (host, port) = self.server.address();
+        SocketAddr::new(host.parse().unwrap(), port)
+    }
+
+    /// Posts, probes and commands at a steady pace; every one of them must succeed.
+    async fn use_it(&self, lasting: Duration) -> Times {
+        let (posts, probes, commands) = tokio::join!(
+            every(Duration::from_millis(20), lasting, async || {
+                let id = format!("den-{}", self.posted.fetch_add(1, Ordering::Relaxed));
+                assert_eq!(self.room.post_once(&id, &id).await, Some(201), "{id}");
+            }),
+            every(Duration::from_millis(40), lasting, async || {
+                assert_eq!(self.server.probe("/livez").await, Some(200));
+            }),
+            every(Duration::from_millis(100), lasting, async || {
+                self.server.admin_request(reqwest::Method::GET, "/admin/tenants", None).await;
+            })
+        );
+        Times::from([("posts", posts), ("probes", probes), ("commands", commands)])
+    }
+
+    async fn most_memory(&self, lasting: Duration) -> u64 {
+        let (over, mut most) = (Instant::now() + lasting, 0);
+        while Instant::now() < over {
+            most = most.max(self.server.rss_kib());
+            sleep(Duration::from_millis(50)).await;
+        }
+        most
+    }
+
+    /// Files the server has open.
+    fn files(&self) -> usize {
+        let files = std::fs::read_dir(format!("/proc/{}/fd", self.server.process.id()));
+        files.expect("the server runs").count()
+    }
+
+    async fn wait_given_back(&self, before: usize) -> Duration {
+        let gone = Instant::now();
+        while self.files() > before + 10 {
+            assert!(gone.elapsed() < SOON, "{} files are open, {before} were", self.files());
+            sleep(Duration::from_millis(20)).await;
+        }
+        gone.elapsed()
+    }
+
+    /// The socket that was there from the beginning has brought everything.
+    async fn relay_is_alive(&self) {
+        let all = self.posted.load(Ordering::Relaxed);
+        let arrived = async {
+            while self.received.load(Ordering::Relaxed) < all {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let received = || self.received.load(Ordering::Relaxed);
+        timeout(SOON, arrived).await.unwrap_or_else(|_| panic!("{} of {all} arrived", received()));
+    }
+}
+
+/// Reads for as long as this one socket lives.
+async fn read(mut peer: Peer, received: Arc<AtomicUsize>) {
+    while let Some(frame) = peer.next_or_end().await {
+        if let ConnectorFrame::Inbound(inbound) = frame {
+            received.fetch_add(1, Ordering::Relaxed);
+            peer.ack(&inbound.buffer_id.unwrap_or_default()).await;
+        }
+    }
+}
+
+/// Does something at a steady pace, and says how long each took.
+async fn every(pace: Duration, lasting: Duration, act: impl AsyncFn()) -> Vec<Duration> {
+    let (mut ticks, over, mut times) = (interval(pace), Instant::now() + lasting, Vec::new());
+    while Instant::now() < over {
+        ticks.tick().await;
+        let began = Instant::now();
+        act().await;
+        times.push(began.elapsed());
+    }
+    times
+}
+
+fn merge(all: &mut Times, times: Times) {
+    for (what, times) in times {
+        all.entry(what).or_default().extend(times);
+    }
+}
+
+/// The median within three times, the 99th of a hundred within five times or 50 ms.
+fn verdict(without: &mut Times, with: &mut Times) -> Result<(), String> {
+    for (what, with) in with {
+        let without = without.get_mut(what).expect("both were measured");
+        let (a, b) = (quantile(without, 0.5), quantile(with, 0.5));
+        if b > a * 3 {
+            return Err(format!("{what}: the median went from {a:?} to {b:?}"));
+        }
+        let (a, b) = (quantile(without, 0.99), quantile(with, 0.99));
+        if b > (a * 5).max(Duration::from_millis(50)) {
+            return Err(format!("{what}: the p99 went from {a:?} to {b:?}"));
+        }
+    }
+    Ok(())
+}
+
+fn told(without: &mut Times, with: &mut Times) -> String {
+    let mut lines = Vec::new();
+    for (what, with) in with {
+        let mut at = |share| {
+            let (a, b) = (quantile(without.get_mut(what).expect("both"), share), quantile(with, share));
+            format!("{:.1} to {:.1} ms", milliseconds(a), milliseconds(b))
+        };
+        let (median, p99) = (at(0.5), at(0.99));
+        lines.push(format!("{what} {median}, p99 {p99}"));
+    }
+    lines.join("; ")
+}
+
+/// The crowd is in this process.
+fn raise_descriptors() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).expect("more files");
+}
