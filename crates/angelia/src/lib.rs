@@ -8,6 +8,7 @@ mod demo;
 mod descriptors;
 mod files;
 mod keeper;
+mod limits;
 mod listen;
 mod log;
 mod modes;

@@ -19,7 +19,10 @@ pub use manage::{AdminToken, Identity, KeyKeeper, Keyring, OidcIssuer, admin};
 pub use notices::{Away, Notices};
 pub use server::{Announcer, Limits, Options, Server};
 
-/// Every limit of this crate that operators are told of.
-pub fn limits() -> impl Iterator<Item = &'static angelia_contract::limit::Limit> {
-    relay::LIMITS.into_iter().flatten()
-}
+/// The limits of this crate that operators are told of, by what they are about.
+pub const LIMITS: &[angelia_contract::limit::Group] = &[
+    ("Relay sockets", relay::UPGRADE_LIMITS),
+    ("Relay sockets", relay::SESSION_LIMITS),
+    ("Gateways and who signs in", manage::TOKEN_LIMITS),
+    ("Gateways and who signs in", manage::KEY_LIMITS),
+];

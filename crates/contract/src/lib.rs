@@ -48,7 +48,9 @@ pub use source::Source;
 /// The contract version this crate speaks, as written into every descriptor.
 pub const CONTRACT_VERSION: u32 = 1;
 
-/// Every limit of this crate that operators are told of.
-pub fn limits() -> impl Iterator<Item = &'static limit::Limit> {
-    [frame::LIMITS, line::LIMITS, action::LIMITS].into_iter().flatten()
-}
+/// The limits of this crate that operators are told of, by what they are about.
+pub const LIMITS: &[limit::Group] = &[
+    ("Frames of gateways", frame::LIMITS),
+    ("Frames of gateways", line::LIMITS),
+    ("Frames of gateways", action::LIMITS),
+];

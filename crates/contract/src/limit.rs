@@ -15,6 +15,9 @@ pub struct Limit {
     pub why: &'static str,
 }
 
+/// Limits of one file, and what they are about.
+pub type Group = (&'static str, &'static [Limit]);
+
 /// How much a limit allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {

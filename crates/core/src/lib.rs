@@ -29,7 +29,14 @@ pub mod visible;
 
 pub use error::{Error, Kind};
 
-/// Every limit of this crate that operators are told of.
-pub fn limits() -> impl Iterator<Item = &'static angelia_contract::limit::Limit> {
-    [memory::LIMITS].into_iter().flatten()
-}
+/// The limits of this crate that operators are told of, by what they are about.
+pub const LIMITS: &[angelia_contract::limit::Group] = &[
+    ("Memory", memory::LIMITS),
+    ("Connections", connections::LIMITS),
+    ("Gateways and who signs in", identity::making::LIMITS),
+    ("Gateways and who signs in", identity::sign_in::LIMITS),
+    ("Gateways and who signs in", limit_per_address::LIMITS),
+    ("Disk", space::LIMITS),
+    ("Time and the audit log", clock::LIMITS),
+    ("Time and the audit log", audit::LIMITS),
+];

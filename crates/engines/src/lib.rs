@@ -2,7 +2,5 @@
 
 pub mod store;
 
-/// Every limit of this crate that operators are told of.
-pub fn limits() -> impl Iterator<Item = &'static angelia_contract::limit::Limit> {
-    store::sqlite::LIMITS.into_iter().flatten()
-}
+/// The limits of this crate that operators are told of, by what they are about.
+pub const LIMITS: &[angelia_contract::limit::Group] = store::sqlite::LIMITS;

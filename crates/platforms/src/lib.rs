@@ -22,3 +22,6 @@ pub use commands::{SlashCommand, SlashOption};
 pub use desk::{Desk, Seal, Stop};
 pub use health::{BotState, Checkup, Finding, Health, Pulse, Verdict};
 pub use platform::{Answer, Delivery, Earlier, Outcome, Platform, Progress, Reach};
+
+/// The limits of this crate that operators are told of, by what they are about.
+pub const LIMITS: &[angelia_contract::limit::Group] = &[];

@@ -85,6 +85,7 @@ async fn answer(config: &Config, remote: &Remote, command: Command) -> Result<An
         | Command::Compact
         | Command::Contract(_)
         | Command::Completions { .. }
+        | Command::Limits { .. }
         | Command::Man { .. } => Err(Error::internal("this command asks no server")),
     }
 }

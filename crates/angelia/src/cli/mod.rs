@@ -20,7 +20,7 @@ mod webchat;
 use crate::config::{self, Config};
 use crate::contract_cli::{self, ContractCommand};
 use crate::tls::Certificate;
-use crate::{demo, serve, show};
+use crate::{demo, limits, serve, show};
 use angelia_core::clock::wall;
 use angelia_core::error::{Error, Result};
 use bot::BotCommand;
@@ -152,6 +152,15 @@ enum Command {
     /// since then it gives space back by itself. Needs as much free space as is in use.
     #[command(after_help = "Example:\n  angelia compact")]
     Compact,
+    /// Lists every bound there is, with its reason, and what happens beyond it.
+    ///
+    /// Those that depend on your machine are set in angelia.toml, under [limits].
+    #[command(after_help = "Examples:\n  angelia limits\n  angelia limits --json")]
+    Limits {
+        /// As the table in the documents.
+        #[arg(long)]
+        markdown: bool,
+    },
     /// The rules of the relay contract, for scripts and other languages.
     #[command(subcommand)]
     Contract(ContractCommand),
@@ -216,6 +225,9 @@ fn dispatch(cli: Cli) -> Result<()> {
     match &cli.command {
         Command::Completions { shell } => return manual::completions(*shell),
         Command::Man { folder } => return manual::man(folder.as_deref()),
+        Command::Limits { .. } if cli.json => return show::text(&format!("{}\n", limits::value())),
+        Command::Limits { markdown: true } => return show::text(&limits::markdown()),
+        Command::Limits { .. } => return show::text(&limits::text()),
         _ => {}
     }
     if let Command::Config(ConfigCommand::Check) = &cli.command {
@@ -226,6 +238,7 @@ fn dispatch(cli: Cli) -> Result<()> {
     match cli.command {
         Command::Contract(_)
         | Command::Completions { .. }
+        | Command::Limits { .. }
         | Command::Man { .. }
         | Command::Config(ConfigCommand::Check) => Ok(()),
         Command::Config(ConfigCommand::Print { .. }) => show::text(&config.print()),

@@ -10,12 +10,8 @@ mod session;
 mod upgrade;
 mod websocket;
 
-use angelia_contract::limit::Limit;
-
 pub(crate) use mailbox::{Answer, Ending, Mailbox};
 pub(crate) use registry::{Registry, Standing};
-pub(crate) use upgrade::SOCKETS_PER_GATEWAY;
+pub(crate) use session::LIMITS as SESSION_LIMITS;
 pub(crate) use upgrade::{Identity, identify, upgrade};
-
-/// What bounds the relay.
-pub(crate) const LIMITS: [&[Limit]; 2] = [upgrade::LIMITS, session::LIMITS];
+pub(crate) use upgrade::{LIMITS as UPGRADE_LIMITS, SOCKETS_PER_GATEWAY};

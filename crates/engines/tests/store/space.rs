@@ -28,7 +28,7 @@ impl Opened {
         (self, instance)
     }
 
-    fn rows(&self, table: &str) -> i64 {
+    fn count(&self, table: &str) -> i64 {
         self.raw().query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap()
     }
 
@@ -45,7 +45,7 @@ async fn the_file_shrinks_after_a_tenant_was_removed() {
     let removed = opened.store.remove_tenant("acme", Vec::new(), &by()).await.unwrap();
     assert_eq!(removed.waiting, ENTRIES as u64);
     opened.store.tend().await.unwrap();
-    assert_eq!((opened.rows("inbox"), opened.rows("journal"), opened.rows("removals")), (0, 0, 0));
+    assert_eq!((opened.count("inbox"), opened.count("journal"), opened.count("removals")), (0, 0, 0));
     let disk = opened.store.disk().await.unwrap();
     assert!(disk.shrinks && disk.database < 12_000_000, "{disk:?}");
     assert!(opened.database() < 12_000_000, "{} bytes on the disk", opened.database());
@@ -56,7 +56,7 @@ async fn the_file_shrinks_after_a_tenant_was_removed() {
 async fn a_removal_goes_on_after_a_restart() {
     let (opened, gone) = Opened::new().with_much_waiting().await;
     opened.store.remove_tenant("acme", Vec::new(), &by()).await.unwrap();
-    assert_eq!(opened.rows("inbox"), ENTRIES as i64, "its data takes longer");
+    assert_eq!(opened.count("inbox"), ENTRIES as i64, "its data takes longer");
     let opened = opened.reopen();
     assert!(
         opened.store.tenants().await.unwrap().is_empty() && opened.store.gateways().await.unwrap().is_empty()
@@ -67,7 +67,7 @@ async fn a_removal_goes_on_after_a_restart() {
     let refused = opened.store.create_tenant("acme", None, &by()).await.unwrap_err();
     assert_eq!(refused.kind(), Kind::Conflict, "or it would inherit what is deleted");
     opened.store.tend().await.unwrap();
-    assert_eq!((opened.rows("inbox"), opened.rows("removals")), (0, 0));
+    assert_eq!((opened.count("inbox"), opened.count("removals")), (0, 0));
     assert_eq!(opened.store.usage(gone).entries, 0);
     opened.store.create_tenant("acme", None, &by()).await.unwrap();
 }

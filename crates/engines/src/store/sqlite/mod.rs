@@ -37,9 +37,10 @@ pub use shrink::compact;
 pub use space::make_room;
 
 /// What bounds the store.
-pub(crate) const LIMITS: [&[Limit]; 3] = [queue::LIMITS, reader::LIMITS, webchat::LIMITS];
+pub(crate) const LIMITS: &[Group] =
+    &[("Disk", queue::LIMITS), ("Disk", reader::LIMITS), ("Web chat", webchat::LIMITS)];
 
-use angelia_contract::limit::Limit;
+use angelia_contract::limit::Group;
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{InstanceId, Quota, Usage};
 use angelia_core::space::{Disk, Report};
@@ -81,6 +82,7 @@ impl Sqlite {
     pub fn open_locked(lock: DataLock, quota: Quota, announce: Arc<dyn Announce>) -> Result<Self> {
         let path = lock.data_dir().join(DATABASE);
         let space = Arc::new(Space::open(lock.data_dir()));
+        let quota = space.bound(quota);
         shrink::rewrite_if_small(&lock, &space);
         let connection = open_for_writing(&path)?;
         let usage = Arc::new(Mutex::new(read_usage(&connection)?));

@@ -4,6 +4,7 @@
 
 use super::DATABASE;
 use angelia_core::clock::{self, Mono};
+use angelia_core::inbox::Quota;
 use angelia_core::space::{self, Class, Disk, State, Verdict};
 use rusqlite::{Connection, ErrorCode, ffi};
 use std::fs::{self, File};
@@ -87,6 +88,15 @@ impl Space {
             disk.free = found.f_bavail.saturating_mul(found.f_frsize);
         }
         disk
+    }
+
+    /// A quota that leaves room for others: on a small disk a tenant has less than it might.
+    pub(super) fn bound(&self, quota: Quota) -> Quota {
+        /// So many tenants may use up their share before the disk is full.
+        const SHARES: u64 = 8;
+        let total = self.measure().total;
+        let most = if total == 0 { u64::MAX } else { total / SHARES };
+        Quota { tenant_bytes: quota.tenant_bytes.min(most), ..quota }
     }
 
     /// Whether everybody may write now, or only who frees space. Gives the reserve up
