@@ -51,6 +51,7 @@ pub(crate) async fn open(
         wake_allow: config.wake.allow.clone(),
         webchat: config.webchat.enabled,
         open_rooms: config.webchat.open_rooms.clone(),
+        webchat_pace: config.webchat.pace,
         platforms: make_bots(config, &store)?,
         egress: EgressTimings::default(),
         source_flags: config.relay.source_flags,
@@ -68,6 +69,7 @@ fn notices(configured: &config::Notices) -> Notices {
         away: configured.away,
         away_text: configured.away_text.clone(),
         unanswered_text: configured.unanswered_text.clone(),
+        lost_text: configured.lost_text.clone(),
         hint: Some(configured.hint.clone()).filter(|hint| !hint.is_empty()),
         away_after: configured.away_after,
     }

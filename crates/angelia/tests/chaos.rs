@@ -32,6 +32,8 @@ mod full_disk_operator;
 mod hostile_bombs;
 #[path = "chaos/hostile_frames.rs"]
 mod hostile_frames;
+#[path = "chaos/hostile_guests.rs"]
+mod hostile_guests;
 #[path = "chaos/hostile_http.rs"]
 mod hostile_http;
 #[path = "chaos/idle_memory.rs"]

@@ -6,6 +6,7 @@ pub mod edge;
 mod egress;
 mod interrupt;
 mod listening;
+mod losses;
 pub mod manage;
 mod notices;
 mod opening;
@@ -23,6 +24,8 @@ pub use server::{Announcer, Limits, Options, Server};
 pub const LIMITS: &[angelia_contract::limit::Group] = &[
     ("Relay sockets", relay::UPGRADE_LIMITS),
     ("Relay sockets", relay::SESSION_LIMITS),
+    ("Relay sockets", relay::BACKLOG_LIMITS),
+    ("Relay sockets", relay::ACK_LIMITS),
     ("Gateways and who signs in", manage::TOKEN_LIMITS),
     ("Gateways and who signs in", manage::KEY_LIMITS),
 ];

@@ -46,6 +46,8 @@ pub struct Notices {
     /// What somebody is told whose command or press nobody has answered, shortly
     /// before it can be answered in its place no more.
     pub unanswered_text: String,
+    /// What a chat is told, once, of which messages were dropped because too much waited.
+    pub lost_text: String,
     /// What a place is told once where the bot answers nobody; `None`: nothing.
     pub hint: Option<String>,
     /// How long a message waits before its writer is told. Tests have less time.
@@ -61,6 +63,9 @@ impl Default for Notices {
                 .into(),
             unanswered_text: "Your agent has not answered yet. If it does, the answer comes here as a new \
                               message."
+                .into(),
+            lost_text: "More messages waited for your agent than are kept, and the oldest from this chat \
+                        were dropped. Please send again what still matters."
                 .into(),
             hint: None,
             away_after: AWAY_AFTER,

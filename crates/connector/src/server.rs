@@ -4,6 +4,7 @@ use crate::clockwork::{self, Integrity};
 use crate::edge::{Guard, Waker, no_client};
 use crate::egress::{self, Egress, EgressTimings};
 use crate::listening::Listeners;
+use crate::losses;
 use crate::manage::{
     self, AdminToken, Bearers, Doorkeeper, Drops, Front, Identity, Keyring, Pace, RefusalLog, Roster,
     TokenLimits,
@@ -69,6 +70,8 @@ pub struct Options {
     pub webchat: bool,
     /// Rooms of the web chat that anybody may enter.
     pub open_rooms: Vec<String>,
+    /// How fast one person may post, edit and stop in the web chat.
+    pub webchat_pace: angelia_core::pace::Pace,
     /// Further bots to write to.
     pub platforms: Vec<Arc<dyn Platform>>,
     /// How long and how often actions are tried.
@@ -219,6 +222,7 @@ impl Server {
         tokio::spawn(upkeep(self.clone()));
         tokio::spawn(tend(self.clone()));
         tokio::spawn(notices::watch(self.clone()));
+        tokio::spawn(losses::watch(self.clone()));
         tokio::spawn(unanswered::watch(self.clone()));
         self.listeners.start(self);
         Ok(())
@@ -240,6 +244,7 @@ impl Server {
                 source_flags: self.options.source_flags,
                 open_rooms: self.options.open_rooms.clone(),
                 guides: self.guides.clone(),
+                pace: self.options.webchat_pace,
             }));
         }
         let desk = self.desk();

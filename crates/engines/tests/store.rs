@@ -17,6 +17,7 @@ mod store {
     mod people;
     mod seals;
     mod space;
+    mod tenant_disk;
     mod upgrade;
     mod vault;
 }

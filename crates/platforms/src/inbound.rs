@@ -6,7 +6,7 @@ use angelia_core::admission::Admitted;
 use angelia_core::clock::UnixMillis;
 use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
-use angelia_core::inbox::EntryKind;
+use angelia_core::inbox::{EntryKind, WhenFull};
 use angelia_core::interrupt;
 use angelia_core::store::{NewEntry, Revision};
 
@@ -30,8 +30,20 @@ pub(crate) fn entry(
         session_key: session_key(&event.source, &KeyOptions::default(), Rules::Published).into(),
         body: body.into(),
         ahead: kind == EntryKind::Stop,
+        when_full: WhenFull::MakeRoom,
         received_at,
     })
+}
+
+/// The same, for a platform that brings each message by itself and can be refused it.
+pub(crate) fn refusable(
+    bot: &BotKey,
+    event: &Event,
+    admitted: Admitted,
+    received_at: UnixMillis,
+) -> Result<NewEntry> {
+    let entry = entry(bot, event, admitted, received_at)?;
+    Ok(NewEntry { when_full: WhenFull::Refuse, ..entry })
 }
 
 /// What an event that its author changed says to the instance it is admitted to now.

@@ -24,4 +24,9 @@ pub use health::{BotState, Checkup, Finding, Health, Pulse, Verdict};
 pub use platform::{Answer, Delivery, Earlier, Outcome, Platform, Progress, Reach};
 
 /// The limits of this crate that operators are told of, by what they are about.
-pub const LIMITS: &[angelia_contract::limit::Group] = &[];
+pub const LIMITS: &[angelia_contract::limit::Group] = &[
+    ("Web chat", webchat::PACE_LIMITS),
+    ("Web chat", webchat::READ_LIMITS),
+    ("Web chat", webchat::FOLLOW_LIMITS),
+    ("Web chat", webchat::VISIT_LIMITS),
+];

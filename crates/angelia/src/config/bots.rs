@@ -252,15 +252,17 @@ pub struct Notices {
     pub away_text: String,
     /// What somebody is told whose command or press nobody has answered.
     pub unanswered_text: String,
+    /// What a chat is told of which messages were dropped because too much waited.
+    pub lost_text: String,
     /// What a place is told where the bot answers nobody; empty: nothing.
     pub hint: String,
 }
 
 impl Default for Notices {
     fn default() -> Self {
-        let angelia_connector::Notices { away, away_after, away_text, unanswered_text, hint } =
+        let angelia_connector::Notices { away, away_after, away_text, unanswered_text, lost_text, hint } =
             Default::default();
-        Self { away, away_after, away_text, unanswered_text, hint: hint.unwrap_or_default() }
+        Self { away, away_after, away_text, unanswered_text, lost_text, hint: hint.unwrap_or_default() }
     }
 }
 

@@ -6,7 +6,7 @@ use super::human::{format_duration, format_size};
 use super::raw::Given;
 use super::values::{
     address, at_least_one, connections, directory, duration, endpoint, file, gateways, hosts, inbox_bytes,
-    log_level, loopback, only, pace, public_url, ranges, rooms, size_at_least,
+    log_level, loopback, only, pace, public_url, ranges, rooms, size_at_least, some,
 };
 use super::{Config, Tls};
 
@@ -160,6 +160,12 @@ pub(super) const KEYS: &[Key] = &[
     },
     Key {
         section: "notices",
+        name: "lost_text",
+        read: |config, given| notice_text(given).map(|it| config.notices.lost_text = it),
+        show: |config| quoted(&config.notices.lost_text),
+    },
+    Key {
+        section: "notices",
         name: "hint",
         read: |config, given| hint(given).map(|it| config.notices.hint = it),
         show: |config| quoted(&config.notices.hint),
@@ -253,6 +259,18 @@ pub(super) const KEYS: &[Key] = &[
         name: "open_rooms",
         read: |config, given| rooms(given).map(|it| config.webchat.open_rooms = it),
         show: |config| listed(&config.webchat.open_rooms),
+    },
+    Key {
+        section: "webchat",
+        name: "posts_burst",
+        read: |config, given| some(given).map(|it| config.webchat.pace.burst = it),
+        show: |config| bare(config.webchat.pace.burst),
+    },
+    Key {
+        section: "webchat",
+        name: "posts_per_minute",
+        read: |config, given| some(given).map(|it| config.webchat.pace.per_minute = it),
+        show: |config| bare(config.webchat.pace.per_minute),
     },
     Key {
         section: "log",

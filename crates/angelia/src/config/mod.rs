@@ -28,6 +28,7 @@ use angelia_core::connections::MAX_PER_ADDRESS;
 use angelia_core::identity::making::GatewayLimits;
 use angelia_core::inbox::{Quota, TENANT_DISK};
 use angelia_core::memory::MemoryLimits;
+use angelia_core::pace::Pace;
 use ipnet::IpNet;
 use keys::{KEYS, Shown};
 use lists::LISTS;
@@ -266,11 +267,17 @@ pub struct Webchat {
     pub enabled: bool,
     /// Rooms that anybody may enter, without an invitation.
     pub open_rooms: Vec<String>,
+    /// How fast one person may post, edit and stop.
+    pub pace: Pace,
 }
+
+/// What a fast typist, or a script that pastes a list, does not notice: thirty at
+/// once, and then two a second.
+const WEBCHAT_PACE: Pace = Pace { burst: 30, per_minute: 120 };
 
 impl Default for Webchat {
     fn default() -> Self {
-        Self { enabled: true, open_rooms: Vec::new() }
+        Self { enabled: true, open_rooms: Vec::new(), pace: WEBCHAT_PACE }
     }
 }
 

@@ -259,6 +259,15 @@ pub(super) fn connections(given: &Given<'_>) -> Result<usize, Problem> {
     }
 }
 
+/// A number of things of which there has to be one.
+pub(super) fn some(given: &Given<'_>) -> Result<u32, Problem> {
+    match u32::try_from(given.count()?) {
+        Ok(0) => Err(given.bad("must be at least 1: with 0 nobody could write")),
+        Ok(count) => Ok(count),
+        Err(_) => Err(given.bad(format!("must be at most {}", u32::MAX))),
+    }
+}
+
 pub(super) fn inbox_bytes(given: &Given<'_>) -> Result<u64, Problem> {
     size(given, MIN_INBOX_BYTES, "one message can be that large")
 }

@@ -1,7 +1,7 @@
 //! HTTP by hand: requests as bytes, responses as far as they must be told apart.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 /// A connection on which requests are pipelined.
 pub(crate) struct RawHttp {
@@ -14,6 +14,23 @@ impl RawHttp {
         let stream = TcpStream::connect(address).await.expect("the server accepts");
         stream.set_nodelay(true).expect("a socket option");
         Self { stream, unread: Vec::new() }
+    }
+
+    /// The same, of which the kernel keeps little: what is not read stays with the server.
+    pub(crate) async fn connect_small(address: (&str, u16)) -> Self {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.set_recv_buffer_size(4 * 1024).expect("a socket option");
+        let address = (address.0.parse::<std::net::Ipv4Addr>().expect("an address"), address.1);
+        let stream = socket.connect(address.into()).await.expect("the server accepts");
+        Self { stream, unread: Vec::new() }
+    }
+
+    /// The status of the next response, of which no more is read than that takes.
+    pub(crate) async fn head(&mut self) -> Option<u16> {
+        while self.unread.len() < 12 {
+            self.more().await?;
+        }
+        String::from_utf8_lossy(&self.unread[9..12]).parse().ok()
     }
 
     /// Writes everything; `false` if the server ended the connection.

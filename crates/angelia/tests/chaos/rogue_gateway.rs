@@ -229,7 +229,7 @@ fn leave_behind(database: &Path, count: usize, bytes: usize) -> usize {
         )
         .expect("write an action");
     }
-    count * bytes >> 20
+    (count * bytes) >> 20
 }
 
 /// Others' posts and answers while somebody floods the server, beside the same

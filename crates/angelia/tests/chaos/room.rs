@@ -44,6 +44,16 @@ impl Room {
         answer.bytes().await.ok().map(|_| status)
     }
 
+    /// Posts once; the status, how long to wait, and what the answer says.
+    pub(crate) async fn post_telling(&self, id: &str, text: &str) -> (u16, Option<u64>, String) {
+        let body = json!({ "text": text, "client_id": id });
+        let post = self.client.post(format!("{}/messages", self.base)).bearer_auth(&self.key).json(&body);
+        let answer = post.send().await.expect("the server answers");
+        let (status, headers) = (answer.status().as_u16(), answer.headers());
+        let wait = headers.get("retry-after").and_then(|wait| wait.to_str().ok()?.parse().ok());
+        (status, wait, answer.text().await.expect("a whole answer"))
+    }
+
     /// Posts under the same client id until the server says it has it.
     pub(crate) async fn post(&self, id: &str, text: &str) {
         let deadline = Instant::now() + PATIENCE;

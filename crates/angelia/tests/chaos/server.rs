@@ -1,5 +1,6 @@
 //! The real binary with a data directory of its own, and the operator's hands.
 
+use angelia_testkit::connector::WIDE_PACE;
 use angelia_testkit::process::Process;
 use serde_json::{Value, json};
 use std::fs;
@@ -137,6 +138,13 @@ impl Server {
         (output.status.code(), String::from_utf8_lossy(&said).into_owned())
     }
 
+    /// What inboxes lost, chat by chat.
+    pub(crate) async fn gaps(&self) -> Value {
+        let listed = self.admin_request(reqwest::Method::GET, "/admin/inbox", None).await;
+        let inboxes = listed["inboxes"].as_array().expect("inboxes");
+        inboxes.iter().flat_map(|inbox| inbox["gaps"].as_array().cloned().unwrap_or_default()).collect()
+    }
+
     async fn admin(&self, path: &str, body: &Value) -> Value {
         self.admin_request(reqwest::Method::POST, path, Some(body)).await
     }
@@ -225,6 +233,7 @@ fn spawn(folder: &Path, data: &Path, port: u16, wrap: &[String], fail: Option<&s
         .env("ANGELIA_SERVER__LISTEN", format!("127.0.0.1:{port}"))
         .env("ANGELIA_SERVER__ADMIN_LISTEN", "127.0.0.1:0")
         .env("ANGELIA_SERVER__DATA_DIR", data)
+        .envs(WIDE_PACE)
         .env_remove("ANGELIA_FAIL");
     if let Some(fail) = fail {
         command.env("ANGELIA_FAIL", fail);

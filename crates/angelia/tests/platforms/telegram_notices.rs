@@ -59,6 +59,40 @@ async fn people_are_told_once_why_nothing_answers() {
 }
 
 #[tokio::test]
+async fn a_chat_that_floods_a_full_inbox_pays_for_it_and_is_told_once() {
+    let lines = "[inbox]\nmax_entries = 6\n[notices]\naway = \"never\"\naway_after = \"1s\"\nlost_text = \"Too much.\"\n";
+    let stage = Stage::with("losses", &unlimited(), "", lines).await;
+    let telegram = &stage.telegram;
+    let (ann, bob) = (telegram.person("Ann").await, telegram.person("Bob").await);
+    for person in [ann, bob] {
+        stage.route("acme", person, &[]).await;
+    }
+    for text in ["bob 1", "bob 2"] {
+        telegram.say(bob, bob, text).await;
+    }
+    for n in 0..12 {
+        telegram.say(ann, ann, &format!("ann {n}")).await;
+    }
+    stage.until_heard().await;
+    telegram.wait_for_text(ann, "Too much.", SOON).await;
+    for n in 12..16 {
+        telegram.say(ann, ann, &format!("ann {n}")).await;
+    }
+    stage.until_heard().await;
+    let inboxes = stage.connector.command(&["inbox", "list"]).await;
+    let gaps = inboxes["inboxes"][0]["gaps"].as_array().unwrap();
+    assert_eq!((gaps.len(), &gaps[0]["lost"]), (1, &12.into()), "{inboxes}");
+    assert_eq!(gaps[0]["chat_id"], ann.to_string());
+    let mut socket = stage.join().await;
+    for text in ["bob 1", "bob 2", "ann 12", "ann 13", "ann 14", "ann 15"] {
+        assert_eq!(whence(&heard(&mut socket).await).0, text);
+    }
+    assert_eq!(telegram.bot_texts(ann).await, ["Too much."], "once");
+    assert!(telegram.bot_texts(bob).await.is_empty(), "who behaves hears nothing of it");
+    stage.close().await;
+}
+
+#[tokio::test]
 async fn a_check_says_what_a_bot_can_do_and_what_comes_next() {
     let folder = folder("check");
     let telegram = FakeTelegram::start(&folder, &Options { privacy: false, ..unlimited() }).await;

@@ -179,3 +179,27 @@ async fn tokens_end_and_wecom_fails() {
     tokio::time::timeout(SOON, stopped()).await.expect("it says that it cannot speak");
     stage.close().await;
 }
+
+#[tokio::test]
+async fn what_a_full_inbox_cannot_take_is_refused_and_whoever_wrote_is_told() {
+    let mut stage = Stage::new("full").await;
+    stage.route("acme", "wecom:main", &["--allow", "any"]).await;
+    stage.connector.process().terminate(SOON).await;
+    stage.connector.restart_with(&[("ANGELIA_INBOX__MAX_ENTRIES", "2")]).await;
+    for text in ["one", "two"] {
+        stage.wecom.say("Ann", text).await;
+    }
+    let said = stage.wecom.say_with(&json!({ "from": "bob", "text": "three", "id": "77003" })).await;
+    let attempts = said[0]["attempts"].as_array().unwrap();
+    assert!(attempts.len() > 1 && attempts.iter().all(|it| it["status"] == 503), "it is repeated: {said:?}");
+    stage.wecom.wait_for_text("bob", "not taken", SOON).await;
+    assert_eq!(stage.wecom.texts("bob").await.len(), 1, "once, however often it was posted");
+    assert_eq!(stage.bot().await["health"]["state"], "up", "the app is well");
+    let mut socket = stage.join(&stage.gateway).await;
+    for text in ["one", "two"] {
+        assert_eq!(heard_text(&mut socket).await, text, "nothing that was acknowledged went");
+    }
+    stage.wecom.say_with(&json!({ "from": "bob", "text": "three", "id": "77003" })).await;
+    assert_eq!(heard_text(&mut socket).await, "three");
+    stage.close().await;
+}

@@ -232,23 +232,33 @@ async fn text_leaves_the_store_when_its_entry_settles() {
 }
 
 #[tokio::test]
-async fn beyond_the_quota_the_oldest_go_as_a_counted_gap() {
+async fn beyond_the_quota_a_post_is_refused_and_nothing_that_was_taken_goes() {
     let mut world = World::new().await;
     world.restart_with("[inbox]\nmax_entries = 5\n").await;
-    let mut ids = Vec::new();
-    for n in 0..12 {
-        ids.push(world.post(&format!("m{n}")).await);
+    for n in 0..5 {
+        world.post(&format!("m{n}")).await;
     }
+    let post = || {
+        let url = format!("{}/chat/api/rooms/lab/messages", world.connector.url());
+        let body = json!({ "text": "m5", "client_id": "five" });
+        world.http.post(url).bearer_auth(&world.key).json(&body).send()
+    };
+    let refused = post().await.unwrap();
+    assert_eq!(refused.status(), 503);
+    assert!(refused.headers().contains_key("retry-after"));
+    let told: Value = refused.json().await.unwrap();
+    assert!(told["error"].as_str().unwrap().contains("nothing was written"), "{told}");
+    assert_eq!(world.lines().await.len(), 5, "nor is it a line of the room");
     let inboxes = world.connector.command(&["inbox", "list"]).await;
     let inbox = &inboxes["inboxes"][0];
-    assert_eq!((&inbox["waiting"], &inbox["gaps"][0]["lost"]), (&json!(5), &json!(7)), "{inboxes}");
-    assert_eq!(inbox["gaps"].as_array().unwrap().len(), 1, "one gap per chat");
-    let story = world.connector.command(&["explain", &ids[0]]).await;
-    assert!(story["messages"][0]["outcome"].as_str().unwrap().contains("quota"), "{story}");
+    assert_eq!((&inbox["waiting"], &inbox["gaps"]), (&json!(5), &json!([])), "{inboxes}");
     let mut socket = world.join().await;
-    for n in 7..12 {
+    for n in 0..5 {
         assert_eq!(socket.take_text().await, format!("m{n}"));
     }
+    world.until_waiting(0).await;
+    assert_eq!(post().await.unwrap().status(), 201, "the same post, later");
+    assert_eq!(socket.take_text().await, "m5");
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use super::world::World;
 use angelia_testkit::socket::{Next, Socket};
+use serde_json::json;
 use std::time::Duration;
 
 #[tokio::test]
@@ -43,6 +44,40 @@ async fn an_ack_on_the_new_socket_settles_what_the_old_one_pushed() {
     world.until_waiting(0).await;
     world.post("two").await;
     assert_eq!(new.take_text().await, "two");
+}
+
+#[tokio::test]
+async fn acknowledgements_of_numbers_that_were_never_pushed_settle_nothing() {
+    let world = World::new().await;
+    for n in 1..=3 {
+        world.post(&format!("m{n}")).await;
+    }
+    let mut socket = world.join().await;
+    let first = socket.frame().await;
+    let number: u64 = first["bufferId"].as_str().unwrap()[1..].parse().unwrap();
+    // Before anything of it is appended, and by whoever was not given it.
+    for made_up in number + 3..number + 10 {
+        socket.send(&json!({ "type": "inbound_ack", "bufferId": format!("b{made_up}") })).await;
+    }
+    socket.ack(&first).await;
+    for n in 2..=3 {
+        assert_eq!(socket.take_text().await, format!("m{n}"));
+    }
+    drop(socket);
+    for n in 4..=6 {
+        world.post(&format!("m{n}")).await;
+    }
+    // On a socket that was given nothing yet, too.
+    let mut next = Socket::dial(&world.connector.url(), &world.gateway).await.unwrap();
+    next.hello("webchat", "webchat").await;
+    for made_up in number..number + 10 {
+        next.send(&json!({ "type": "inbound_ack", "bufferId": format!("b{made_up}") })).await;
+    }
+    assert_eq!(next.frame().await["type"], "descriptor");
+    for n in 4..=6 {
+        assert_eq!(next.take_text().await, format!("m{n}"), "it was not given before");
+    }
+    world.until_waiting(0).await;
 }
 
 #[tokio::test]

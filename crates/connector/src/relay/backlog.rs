@@ -3,14 +3,25 @@
 
 use super::mailbox::{Mail, Revisions};
 use angelia_core::inbox::{Entry, Seq};
+use angelia_core::store::{Page, PageSize};
 use std::collections::VecDeque;
 
-/// Entries read from the store at once.
-pub(super) const PAGE: usize = 64;
-/// With fewer in memory the next page is read.
+angelia_contract::limits! {
+    /// Enough for a socket to go on while the next are read; the rest stays in the store.
+    const PAGE_ENTRIES: usize = 64, count "waiting entries read for a socket at once";
+    /// As much as may be in flight to a gateway. One entry is read whatever its size.
+    const PAGE_BYTES: usize = 1024 * 1024, bytes "of waiting entries read for a socket at once";
+    /// Twice a page. Beyond it a socket reads what is appended from the store, in its turn.
+    const MAX_READY: usize = 128, count "waiting entries in memory for a socket";
+    /// The same in bytes, so that large entries are no way round it.
+    const MAX_READY_BYTES: usize = 1024 * 1024, bytes "of waiting entries in memory for a socket";
+}
+
+/// What is read from the store at once.
+pub(super) const PAGE: PageSize = PageSize { count: PAGE_ENTRIES, bytes: PAGE_BYTES };
+/// With fewer in memory the next page is read, unless they are large.
 const LOW: usize = 16;
-/// Entries kept in memory at the most.
-const MAX_READY: usize = 128;
+const LOW_BYTES: usize = PAGE_BYTES / 2;
 
 /// What waits for one socket.
 #[derive(Debug)]
@@ -59,7 +70,7 @@ impl Backlog {
         self.ahead_behind |= mail.missed_ahead;
         for entry in mail.fresh.drain(..) {
             // Whoever is behind reads them from the store in their turn.
-            if !self.behind && !self.loading && self.ready.len() < MAX_READY {
+            if !self.behind && !self.loading && self.has_room_for(&entry) {
                 self.put_ready(entry);
             } else {
                 self.behind = true;
@@ -70,6 +81,15 @@ impl Backlog {
         for seq in mail.removed.drain(..) {
             self.remove(seq);
         }
+    }
+
+    fn has_room_for(&self, entry: &Entry) -> bool {
+        let fits = self.ready.is_empty() || self.ready_bytes() + entry.body.len() <= MAX_READY_BYTES;
+        fits && self.ready.len() < MAX_READY
+    }
+
+    fn ready_bytes(&self) -> usize {
+        self.ready.iter().map(|entry| entry.body.len()).sum()
     }
 
     /// Brings the copies in memory up to date.
@@ -107,7 +127,8 @@ impl Backlog {
 
     /// Where to read on in the store, if it is time to.
     pub(super) fn wants_page(&mut self) -> Option<Seq> {
-        let wants = self.behind && !self.loading && self.ready.len() < LOW;
+        let low = self.ready.len() < LOW && self.ready_bytes() < LOW_BYTES;
+        let wants = self.behind && !self.loading && low;
         if wants {
             self.loading = true;
             // What is appended while the page is read sets this again.
@@ -117,14 +138,14 @@ impl Backlog {
     }
 
     /// Takes a page; a failed read is tried again.
-    pub(super) fn loaded(&mut self, page: Option<Vec<Entry>>) {
+    pub(super) fn loaded(&mut self, page: Option<Page<Entry>>) {
         self.loading = false;
         let Some(mut page) = page else {
             self.behind = true;
             return;
         };
-        self.freshen(&mut page);
-        self.behind |= page.len() == PAGE;
+        self.freshen(&mut page.items);
+        self.behind |= page.more;
         for entry in page {
             self.put_ready(entry);
         }
@@ -166,14 +187,14 @@ impl Backlog {
 
     /// Takes the entries that go ahead, as found in the store, but for those
     /// that are `known` to be under way.
-    pub(super) fn loaded_ahead(&mut self, page: Option<Vec<Entry>>, known: impl Fn(Seq) -> bool) {
+    pub(super) fn loaded_ahead(&mut self, page: Option<Page<Entry>>, known: impl Fn(Seq) -> bool) {
         self.ahead_loading = false;
         let Some(mut page) = page else {
             self.ahead_behind = true;
             return;
         };
-        self.freshen(&mut page);
-        let full = page.len() >= PAGE;
+        self.freshen(&mut page.items);
+        let full = page.more;
         let new: Vec<Entry> = page.into_iter().filter(|entry| !known(entry.seq)).collect();
         // A full page that brought nothing hides what is behind it until some of it settled.
         self.ahead_behind |= full && !new.is_empty();
@@ -262,6 +283,11 @@ mod tests {
         Mail { fresh: seqs.iter().map(|seq| entry(*seq)).collect(), ..Mail::default() }
     }
 
+    /// A page; `more` says whether the store has more behind it.
+    fn page(seqs: impl IntoIterator<Item = i64>, more: bool) -> Option<Page<Entry>> {
+        Some(Page { items: seqs.into_iter().map(entry).collect(), more })
+    }
+
     fn drain(backlog: &mut Backlog) -> Vec<i64> {
         std::iter::from_fn(|| backlog.take_at(0)).map(|entry| entry.seq.0).collect()
     }
@@ -271,11 +297,10 @@ mod tests {
         let mut backlog = Backlog::default();
         assert_eq!(backlog.wants_page(), Some(Seq(0)));
         backlog.take(&mut mail(&[70, 71]));
-        let page: Vec<Entry> = (1..=PAGE as i64).map(entry).collect();
-        backlog.loaded(Some(page));
-        assert_eq!(drain(&mut backlog), (1..=PAGE as i64).collect::<Vec<_>>());
-        assert_eq!(backlog.wants_page(), Some(Seq(PAGE as i64)));
-        backlog.loaded(Some((65..=71).map(entry).collect()));
+        backlog.loaded(page(1..=64, true));
+        assert_eq!(drain(&mut backlog), (1..=64).collect::<Vec<_>>());
+        assert_eq!(backlog.wants_page(), Some(Seq(64)));
+        backlog.loaded(page(65..=71, false));
         assert_eq!(backlog.wants_page(), None, "it has caught up");
         backlog.take(&mut mail(&[71, 72]));
         assert_eq!(drain(&mut backlog), [65, 66, 67, 68, 69, 70, 71, 72]);
@@ -287,7 +312,7 @@ mod tests {
         backlog.take(&mut Mail { ahead: [entry(5)].into(), ..Mail::default() });
         assert!(backlog.wants_ahead(), "earlier ones may wait in the store");
         assert!(!backlog.knows_ahead());
-        backlog.loaded_ahead(Some(vec![entry(3), entry(4), entry(5)]), |seq| seq == Seq(3));
+        backlog.loaded_ahead(page([3, 4, 5], false), |seq| seq == Seq(3));
         assert!(backlog.knows_ahead());
         let ahead: Vec<i64> = std::iter::from_fn(|| backlog.pop_ahead()).map(|e| e.seq.0).collect();
         assert_eq!(ahead, [4, 5], "each once, in order");
@@ -297,8 +322,8 @@ mod tests {
     fn a_page_that_is_all_under_way_is_not_read_again_at_once() {
         let mut backlog = Backlog::default();
         assert!(backlog.wants_ahead());
-        let page: Vec<Entry> = (1..=PAGE as i64).map(entry).collect();
-        backlog.loaded_ahead(Some(page), |_| true);
+        // Full by its bytes: a few large ones are enough.
+        backlog.loaded_ahead(page([1, 2], true), |_| true);
         assert!(!backlog.wants_ahead() && backlog.knows_ahead(), "others are not held up");
         backlog.look_ahead_again();
         assert!(backlog.wants_ahead());
@@ -316,6 +341,24 @@ mod tests {
         backlog.take_at(place);
         assert!(backlog.first(|entry| &*entry.chat_id == "web-a").is_none());
         assert_eq!(drain(&mut backlog), [1, 3]);
+    }
+
+    #[test]
+    fn a_page_that_is_full_by_its_bytes_is_not_the_last_and_large_entries_do_not_pile_up() {
+        let large = |seq| Entry { body: vec![0; 400 * 1024].into(), ..entry(seq) };
+        let mut backlog = Backlog::default();
+        assert_eq!(backlog.wants_page(), Some(Seq(0)));
+        backlog.loaded(Some(Page { items: vec![large(1), large(2)], more: true }));
+        assert_eq!(backlog.wants_page(), None, "there is enough in memory, though it is only two");
+        backlog.take(&mut Mail { fresh: [large(9)].into(), ..Mail::default() });
+        assert_eq!(drain(&mut backlog), [1, 2]);
+        assert_eq!(backlog.wants_page(), Some(Seq(2)), "short pages are not taken for the end");
+        backlog.loaded(Some(Page::last((3..=9).map(large).collect())));
+        drain(&mut backlog);
+        let mut many = Mail { fresh: (10..20).map(large).collect(), ..Mail::default() };
+        backlog.take(&mut many);
+        assert_eq!(drain(&mut backlog), [10, 11], "as many as fit");
+        assert_eq!(backlog.wants_page(), Some(Seq(11)), "the others are read in their turn");
     }
 
     fn changed(seq: i64, revision: u32) -> Entry {
@@ -360,9 +403,9 @@ mod tests {
         let mut backlog = Backlog::default();
         assert!(backlog.wants_page().is_some() && backlog.wants_ahead());
         backlog.take(&mut edits([changed(1, 1), changed(2, 1), changed(5, 1)]));
-        backlog.loaded_ahead(Some(vec![entry(5)]), |_| false);
+        backlog.loaded_ahead(page([5], false), |_| false);
         // One page is older than the edit, of the other entry the store knows a later one.
-        backlog.loaded(Some(vec![entry(1), changed(2, 2)]));
+        backlog.loaded(Some(Page::last(vec![entry(1), changed(2, 2)])));
         assert_eq!(bodies(&mut backlog), ["r1", "r2"]);
         assert_eq!(&backlog.pop_ahead().unwrap().body[..], b"r1");
         assert!(backlog.revised.is_empty(), "nothing is kept once nothing is being read");
@@ -374,7 +417,7 @@ mod tests {
         assert!(backlog.wants_page().is_some() && backlog.wants_ahead());
         backlog.take(&mut edits([changed(1, 1)]));
         backlog.loaded_ahead(None, |_| false);
-        backlog.loaded(Some(vec![entry(1)]));
+        backlog.loaded(page([1], false));
         assert_eq!(bodies(&mut backlog), ["r1"]);
     }
 
@@ -384,7 +427,7 @@ mod tests {
         assert!(backlog.wants_page().is_some());
         backlog.loaded(None);
         assert!(backlog.wants_page().is_some());
-        backlog.loaded(Some(vec![]));
+        backlog.loaded(page([], false));
         assert!(backlog.wants_page().is_none());
         backlog.take(&mut Mail { missed: true, ..mail(&[5]) });
         assert!(backlog.wants_page().is_some());

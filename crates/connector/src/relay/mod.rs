@@ -10,6 +10,9 @@ mod session;
 mod upgrade;
 mod websocket;
 
+pub(crate) use backlog::LIMITS as BACKLOG_LIMITS;
+pub(crate) use session::ACK_LIMITS;
+
 pub(crate) use mailbox::{Answer, Ending, Mailbox};
 pub(crate) use registry::{Registry, Standing};
 pub(crate) use session::LIMITS as SESSION_LIMITS;

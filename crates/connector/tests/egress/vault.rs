@@ -122,6 +122,7 @@ impl World {
             session_key: format!("agent:main:fake:group:{}:{}", asks.chat, asks.user).into(),
             body: body.into(),
             ahead: asks.ahead,
+            when_full: angelia_core::inbox::WhenFull::MakeRoom,
             received_at: now,
         };
         let intake = Intake { entry: Some(entry), capability: Some(capability), ..Intake::default() };

@@ -78,6 +78,7 @@ impl World {
         let _ = platform.ledger.set(database.clone());
         let options = Options {
             open_rooms: Vec::new(),
+            webchat_pace: angelia_core::pace::Pace { burst: 100_000, per_minute: 100_000 },
             master_key: master_key().into(),
             admin_token: Secret::new(ADMIN_TOKEN).into(),
             wake_allow_http: false,

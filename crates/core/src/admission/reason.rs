@@ -17,11 +17,13 @@ pub enum DropReason {
     Consumed,
     /// It was for the network that carries it: STOP, START, HELP.
     Keyword,
+    /// More waits for its agent than is kept; whoever sent it was told, or sends it again.
+    InboxFull,
 }
 
 impl DropReason {
     /// Every reason, for counters.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::NoRoute,
         Self::AuthorNotAllowed,
         Self::NoInstance,
@@ -29,6 +31,7 @@ impl DropReason {
         Self::NotAddressed,
         Self::Consumed,
         Self::Keyword,
+        Self::InboxFull,
     ];
 
     /// The reason a word means.
@@ -46,6 +49,7 @@ impl DropReason {
             Self::NotAddressed => "not_addressed",
             Self::Consumed => "consumed",
             Self::Keyword => "carrier_keyword",
+            Self::InboxFull => "inbox_full",
         }
     }
 }

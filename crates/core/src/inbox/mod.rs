@@ -12,7 +12,7 @@ mod window;
 pub use interaction::{Interaction, Rendering, Request};
 pub use patience::Patience;
 pub use peer::AckHabit;
-pub use quota::{Quota, TENANT_DISK, Usage};
+pub use quota::{Held, Quota, TENANT_DISK, Usage, WhenFull};
 pub use retention::{CONVERSATIONS_FOR, GAPS_FOR, SEEN_FOR, is_dead};
 pub use wake::{WAKE_FIRST_DELAY, WAKE_GIVE_UP, WAKE_LONGEST_DELAY, WakeSchedule};
 pub use window::{

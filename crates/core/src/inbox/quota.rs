@@ -1,11 +1,33 @@
-//! How much may wait for one instance.
+//! How much may wait for one instance, and who gives way when that is too much.
+//!
+//! Where the sender can be told, a full inbox refuses what is new: nothing that was
+//! acknowledged goes. Where it cannot, because a bot's stream brings everybody's
+//! messages and must go on, the chat that holds most of the inbox loses its oldest
+//! entry (docs/decisions/0023).
 
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What may be kept on disk of one tenant, unless an operator says otherwise.
 pub const TENANT_DISK: u64 = 1024 * 1024 * 1024;
 
 /// The bounds of one inbox. Beyond them the oldest entries go, as counted gaps.
+/// The part of an inbox that is left for chats that hold less than that of it: one
+/// chat whose agent is away, or that floods, does not shut the others out.
+const SMALL_SHARE: u64 = 8;
+
+/// What becomes of something new for an inbox that is full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenFull {
+    /// It is refused: its sender is told, or sends it again.
+    Refuse,
+    /// Room is made for it: it came with others, which must not wait for it.
+    #[default]
+    MakeRoom,
+}
+
+/// The bounds of one inbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
     /// Longest time an entry waits.
@@ -54,5 +76,167 @@ impl Usage {
     /// Whether something has to go.
     pub fn exceeds(&self, quota: &Quota) -> bool {
         self.entries > quota.entries || self.bytes > quota.bytes
+    }
+}
+
+impl Quota {
+    /// Whether something new that may be refused is taken: there is room for it, and
+    /// what is left is not the share of chats that hold little.
+    pub fn admits(&self, held: &Held, chat: &str, bytes: usize) -> bool {
+        let mut after = held.all;
+        after.add(bytes);
+        let small = Self { entries: self.entries / SMALL_SHARE, bytes: self.bytes / SMALL_SHARE, ..*self };
+        let most = Self { entries: self.entries - small.entries, bytes: self.bytes - small.bytes, ..*self };
+        let mut own = held.of(chat);
+        own.add(bytes);
+        !after.exceeds(self) && (!after.exceeds(&most) || !own.exceeds(&small))
+    }
+
+    /// The chat that loses its oldest entry, if there is too much: the one that holds
+    /// most of what there is too much of. Among equals it is the one that wrote last,
+    /// so that nobody is displaced by somebody who holds as much.
+    pub fn who_pays<'a>(&self, held: &'a Held, writer: &'a str) -> Option<&'a str> {
+        let too_many = held.all.entries > self.entries;
+        held.all.exceeds(self).then(|| held.largest(writer, too_many)).flatten()
+    }
+}
+
+/// What waits for one instance now, chat by chat.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    all: Usage,
+    /// Only chats of which something waits: never more than entries.
+    chats: HashMap<Arc<str>, Usage>,
+}
+
+impl Held {
+    /// What waits in all.
+    pub fn all(&self) -> Usage {
+        self.all
+    }
+
+    /// What waits of one chat.
+    pub fn of(&self, chat: &str) -> Usage {
+        self.chats.get(chat).copied().unwrap_or_default()
+    }
+
+    /// The chat of which most waits, by number or by bytes; among equals `writer`.
+    pub fn largest<'a>(&'a self, writer: &'a str, by_number: bool) -> Option<&'a str> {
+        let share = |usage: Usage| if by_number { usage.entries } else { usage.bytes };
+        let largest = self.chats.iter().max_by_key(|(chat, usage)| (share(**usage), &***chat))?;
+        let by_writer = share(self.of(writer)) >= share(*largest.1);
+        Some(if by_writer { writer } else { largest.0 })
+    }
+
+    /// Counts one entry more.
+    pub fn add(&mut self, chat: &Arc<str>, bytes: usize) {
+        self.put(chat.clone(), Usage { entries: 1, bytes: bytes as u64 });
+    }
+
+    /// Counts what waits of a chat.
+    pub fn put(&mut self, chat: Arc<str>, usage: Usage) {
+        let of_chat = self.chats.entry(chat).or_default();
+        for total in [&mut self.all, of_chat] {
+            total.entries += usage.entries;
+            total.bytes += usage.bytes;
+        }
+    }
+
+    /// Counts one entry less.
+    pub fn remove(&mut self, chat: &str, bytes: usize) {
+        self.all.remove(bytes);
+        if let Some(of_chat) = self.chats.get_mut(chat) {
+            of_chat.remove(bytes);
+            if of_chat.entries == 0 {
+                self.chats.remove(chat);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUOTA: Quota = Quota { age: Duration::ZERO, entries: 80, bytes: 8_000, tenant_bytes: TENANT_DISK };
+
+    fn held(chats: &[(&str, u64, u64)]) -> Held {
+        let mut held = Held::default();
+        chats.iter().for_each(|(chat, entries, bytes)| {
+            held.put((*chat).into(), Usage { entries: *entries, bytes: *bytes });
+        });
+        held
+    }
+
+    #[test]
+    fn a_full_inbox_refuses_and_the_last_of_it_is_for_chats_that_hold_little() {
+        let flooded = held(&[("flood", 69, 690), ("other", 1, 10)]);
+        assert!(!QUOTA.admits(&flooded, "flood", 10), "the last eighth is not for it");
+        assert!(QUOTA.admits(&flooded, "other", 10) && QUOTA.admits(&flooded, "new", 10));
+        assert!(QUOTA.admits(&held(&[("flood", 69, 690)]), "flood", 10));
+        assert!(!QUOTA.admits(&held(&[("flood", 70, 700), ("other", 10, 100)]), "new", 10), "full");
+        let by_bytes = held(&[("flood", 1, 6_995)]);
+        assert!(!QUOTA.admits(&by_bytes, "flood", 10));
+        assert!(QUOTA.admits(&by_bytes, "other", 1_000) && !QUOTA.admits(&by_bytes, "other", 1_006));
+        let tiny = Quota { entries: 2, ..QUOTA };
+        assert!(tiny.admits(&held(&[("a", 1, 1)]), "a", 1), "too little to be divided");
+        assert!(!tiny.admits(&held(&[("a", 2, 2)]), "b", 1));
+    }
+
+    #[test]
+    fn the_chat_that_holds_most_pays() {
+        assert_eq!(QUOTA.who_pays(&held(&[("a", 80, 10)]), "a"), None, "as much as there may be");
+        let many = held(&[("a", 50, 10), ("b", 31, 9_000)]);
+        assert_eq!(QUOTA.who_pays(&many, "b"), Some("a"), "there are too many, and a has most");
+        let large = held(&[("a", 50, 10), ("b", 3, 9_000)]);
+        assert_eq!(QUOTA.who_pays(&large, "a"), Some("b"), "there is too much, and most of it is b's");
+        let equal = held(&[("a", 27, 1), ("b", 27, 1), ("c", 27, 1)]);
+        for writer in ["a", "b", "c"] {
+            assert_eq!(QUOTA.who_pays(&equal, writer), Some(writer), "nobody displaces an equal");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_counted_is_what_is_held(steps in proptest::collection::vec((0u8..4, 0usize..50, proptest::bool::ANY), 0..200)) {
+            let (mut held, mut really) = (Held::default(), Vec::<(Arc<str>, usize)>::new());
+            for (chat, bytes, goes) in steps {
+                if goes && !really.is_empty() {
+                    let (chat, bytes) = really.remove(bytes % really.len());
+                    held.remove(&chat, bytes);
+                } else {
+                    let chat: Arc<str> = chat.to_string().into();
+                    held.add(&chat, bytes);
+                    really.push((chat, bytes));
+                }
+                let mut again = Held::default();
+                really.iter().for_each(|(chat, bytes)| again.add(chat, *bytes));
+                proptest::prop_assert_eq!(&held, &again);
+            }
+            for (chat, bytes) in really {
+                held.remove(&chat, bytes);
+            }
+            proptest::prop_assert_eq!(held, Held::default());
+        }
+
+        #[test]
+        fn a_chat_that_behaves_never_pays_for_one_that_floods(behaved in 1u64..20, others in 1usize..4) {
+            let mut inbox = Held::default();
+            for chat in 0..others {
+                inbox.put(format!("quiet-{chat}").into(), Usage { entries: behaved.min(15), bytes: 10 });
+            }
+            let before = inbox.clone();
+            let flood: Arc<str> = "flood".into();
+            for _ in 0..500 {
+                inbox.add(&flood, 10);
+                while let Some(payer) = QUOTA.who_pays(&inbox, &flood) {
+                    proptest::prop_assert_eq!(payer, &*flood);
+                    inbox.remove(&flood, 10);
+                }
+            }
+            for chat in before.chats.keys() {
+                proptest::prop_assert_eq!(inbox.of(chat), before.of(chat));
+            }
+        }
     }
 }

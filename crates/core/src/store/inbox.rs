@@ -1,9 +1,9 @@
 //! The inbox as the store sees it.
 
-use super::Later;
+use super::{Later, Page, PageSize};
 use crate::audit::Actor;
 use crate::clock::UnixMillis;
-use crate::inbox::{AckHabit, Entry, EntryKind, InstanceId, Seq, SettledBy, Usage};
+use crate::inbox::{AckHabit, Entry, EntryKind, InstanceId, Seq, SettledBy, Usage, WhenFull};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -30,6 +30,8 @@ pub struct NewEntry {
     pub body: Bytes,
     /// Whether it overtakes what waits.
     pub ahead: bool,
+    /// What becomes of it if the inbox is full.
+    pub when_full: WhenFull,
     /// When it reached us.
     pub received_at: UnixMillis,
 }
@@ -78,8 +80,8 @@ pub enum Appended {
 pub struct Settlement {
     /// Which entry.
     pub seq: Seq,
-    /// By what; `None` for an acknowledgement that came on another socket.
-    pub by: Option<SettledBy>,
+    /// By what.
+    pub by: SettledBy,
     /// When it was pushed on the socket that settled it.
     pub pushed_at: Option<UnixMillis>,
 }
@@ -157,7 +159,8 @@ pub struct Listed {
 /// Appending, draining and settling.
 pub trait InboxStore: Send + Sync {
     /// Appends one event, unless its key was seen before. Not found if its
-    /// instance is gone: nothing is written for whoever was removed.
+    /// instance is gone: nothing is written for whoever was removed. Unavailable if
+    /// the inbox is full and it is to be refused then.
     fn append(&self, entry: NewEntry) -> Later<'_, Appended>;
 
     /// Replaces what a waiting entry says, at its place in line, if it waits for
@@ -165,13 +168,17 @@ pub trait InboxStore: Send + Sync {
     fn revise(&self, revision: Revision) -> Later<'_, Revised>;
 
     /// Waiting entries after `after` in order, without those that go ahead.
-    fn load(&self, instance: InstanceId, after: Seq, limit: usize) -> Later<'_, Vec<Entry>>;
+    fn load(&self, instance: InstanceId, after: Seq, size: PageSize) -> Later<'_, Page<Entry>>;
 
     /// The first waiting entries that go ahead of the queue.
-    fn load_ahead(&self, instance: InstanceId, limit: usize) -> Later<'_, Vec<Entry>>;
+    fn load_ahead(&self, instance: InstanceId, size: PageSize) -> Later<'_, Page<Entry>>;
 
     /// Takes settled entries out; ones that are gone already are no error.
     fn settle(&self, instance: InstanceId, settled: Vec<Settlement>) -> Later<'_, ()>;
+
+    /// Takes entries out that were acknowledged on another socket than they were pushed
+    /// on; answers which. Those that no socket of the instance was known to push stay.
+    fn settle_late(&self, instance: InstanceId, seqs: Vec<Seq>) -> Later<'_, Vec<Seq>>;
 
     /// Notes in the journal when entries still in flight were pushed.
     fn note_pushed(&self, pushed: Vec<(Seq, UnixMillis)>) -> Later<'_, ()>;

@@ -75,6 +75,8 @@ pub struct Taken {
     pub no_instance: bool,
     /// Whether nobody wanted its entry any more: everything else was written.
     pub given_up: bool,
+    /// Whether its entry was refused because the inbox is full: nothing was written.
+    pub full: bool,
 }
 
 /// Something in quarantine, without its bytes.

@@ -13,6 +13,7 @@ mod inbox;
 mod intake;
 mod journal;
 mod notices;
+mod page;
 mod seals;
 mod vault;
 mod webchat;
@@ -31,7 +32,8 @@ pub use inbox::{
 };
 pub use intake::{Cursor, Intake, IntakeStore, Missed, NewQuarantined, Quarantined, Taken, Traffic};
 pub use journal::{ActionStory, Edits, JournalStore, Story};
-pub use notices::{NoticeKind, NoticeStore, Overdue};
+pub use notices::{NoticeKind, NoticeStore, Overdue, Untold};
+pub use page::{Filling, Page, PageSize};
 pub use seals::{Resealed, SealStore, SealedValue};
 pub use vault::VaultStore;
 pub use webchat::{

@@ -12,6 +12,9 @@ pub enum NoticeKind {
     Away,
     /// Why nothing answers here; once per place.
     Hint,
+    /// Messages of the chat were dropped because too much waited; once per chat until
+    /// the inbox was empty.
+    Lost,
 }
 
 impl NoticeKind {
@@ -20,6 +23,7 @@ impl NoticeKind {
         match self {
             Self::Away => "away",
             Self::Hint => "hint",
+            Self::Lost => "lost",
         }
     }
 }
@@ -39,6 +43,21 @@ pub struct Overdue {
     pub message_id: String,
     /// What the chat is, if the directory knows it.
     pub kind: Option<ChatKind>,
+}
+
+/// A chat that lost messages because too much waited, and does not know it yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Untold {
+    /// For which instance they waited.
+    pub instance: InstanceId,
+    /// The bot that received them.
+    pub bot: BotKey,
+    /// The chat they came from.
+    pub chat_id: String,
+    /// The thread or topic of that chat, from the event.
+    pub thread_id: Option<String>,
+    /// The first of them, by the provider's id.
+    pub message_id: String,
 }
 
 /// Telling people things once.
@@ -61,6 +80,12 @@ pub trait NoticeStore: Send + Sync {
 
     /// Instances with chats that were told of an outage.
     fn noticed(&self) -> Later<'_, Vec<InstanceId>>;
+
+    /// Chats that lost something and were not told.
+    fn untold(&self, limit: usize) -> Later<'_, Vec<Untold>>;
+
+    /// A chat knows what it lost, or cannot be told.
+    fn told(&self, untold: &Untold) -> Later<'_, ()>;
 
     /// Messages of an instance after `after` that wait for `waited` or longer, in order.
     /// Interactions are none: who waits behind one sees that already, and is told

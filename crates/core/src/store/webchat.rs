@@ -1,7 +1,7 @@
 //! The web chat's own memory: people and lines. It is a platform, so its
 //! history belongs to it and outlives the inbox entry of a line.
 
-use super::{ActionId, Later, NewEntry, Revised, Revision};
+use super::{ActionId, Later, NewEntry, Page, PageSize, Revised, Revision};
 use crate::admission::DropReason;
 use crate::audit::Actor;
 use crate::clock::UnixMillis;
@@ -172,7 +172,8 @@ pub struct Earlier {
 /// Rooms, people, lines.
 pub trait WebchatStore: Send + Sync {
     /// Writes a person's line and, in the same commit, the inbox entry it makes.
-    /// Unauthorized if nobody of that name is in the room any more.
+    /// Unauthorized if nobody of that name is in the room any more. Unavailable, and
+    /// nothing is written, if the inbox is full and the entry is to be refused then.
     fn post_line(&self, line: NewLine, entry: Option<NewEntry>) -> Later<'_, Posted>;
 
     /// Writes a person's line and the connector's own answer to it. Unauthorized
@@ -183,7 +184,8 @@ pub trait WebchatStore: Send + Sync {
     fn earlier(&self, person: &Person, client_id: &str) -> Later<'_, Option<Earlier>>;
 
     /// Changes a person's line and, in the same commit, what still waits of it.
-    /// Not found without such a line, forbidden if somebody else wrote it.
+    /// Not found without such a line, forbidden if somebody else wrote it, unavailable
+    /// if what waits would outgrow a full inbox.
     fn revise_line(&self, revision: LineRevision) -> Later<'_, Revised>;
 
     /// A line of a room.
@@ -198,7 +200,7 @@ pub trait WebchatStore: Send + Sync {
     fn edit_line(&self, edit: LineEdit, action: ActionId) -> Later<'_, bool>;
 
     /// Lines and edits after `after`, oldest first.
-    fn lines(&self, room: &str, after: i64, limit: usize) -> Later<'_, Vec<Line>>;
+    fn lines(&self, room: &str, after: i64, size: PageSize) -> Later<'_, Page<Line>>;
 
     /// Every room with people or lines in it.
     fn rooms(&self) -> Later<'_, Vec<String>>;

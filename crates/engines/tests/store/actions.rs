@@ -2,7 +2,7 @@ use super::open::{Opened, entry};
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::directory::BotKey;
 use angelia_core::egress::ActionState;
-use angelia_core::store::{ActionId, ActionOutcome, LineEdit, NewAction, NewEntry, NewLine};
+use angelia_core::store::{ActionId, ActionOutcome, LineEdit, NewAction, NewEntry, NewLine, PageSize};
 
 async fn action(opened: &Opened, op: &str) -> NewAction {
     let instance = match opened.store.gateways().await.unwrap().first() {
@@ -79,7 +79,7 @@ async fn the_same_line_said_twice_is_one_line() {
     let id = accept(&opened, "send").await;
     opened.store.say_lines(vec![said("wa1")], id).await.unwrap();
     opened.store.say_lines(vec![said("wa1")], id).await.unwrap();
-    assert_eq!(opened.store.lines("lab", 0, 10).await.unwrap().len(), 1);
+    assert_eq!(opened.store.lines("lab", 0, PageSize::of(10)).await.unwrap().len(), 1);
     assert_eq!(opened.witness.lines.lock().unwrap().len(), 1);
 }
 
@@ -88,7 +88,7 @@ async fn an_edit_moves_a_line_behind_the_readers_and_only_agents_lines_are_edite
     let opened = Opened::new();
     let id = accept(&opened, "send").await;
     opened.store.say_lines(vec![said("wa1")], id).await.unwrap();
-    let seen = opened.store.lines("lab", 0, 10).await.unwrap()[0].id;
+    let seen = opened.store.lines("lab", 0, PageSize::of(10)).await.unwrap()[0].id;
     let edit = |message: &str| LineEdit {
         room: "lab".into(),
         message_id: message.into(),
@@ -96,7 +96,7 @@ async fn an_edit_moves_a_line_behind_the_readers_and_only_agents_lines_are_edite
     };
     let id = accept(&opened, "edit").await;
     assert!(opened.store.edit_line(edit("wa1"), id).await.unwrap());
-    let lines = opened.store.lines("lab", seen, 10).await.unwrap();
+    let lines = opened.store.lines("lab", seen, PageSize::of(10)).await.unwrap();
     assert_eq!((lines.len(), lines[0].text.as_str(), lines[0].edited), (1, "new", true));
     let parts = |parts: &[&str]| LineEdit {
         parts: parts.iter().map(|part| (*part).to_owned()).collect(),
@@ -105,7 +105,11 @@ async fn an_edit_moves_a_line_behind_the_readers_and_only_agents_lines_are_edite
     for (given, shown) in [(&["a", "b", "c"][..], 3), (&["a", "b"], 2), (&["a"], 1)] {
         let id = accept(&opened, "edit").await;
         assert!(opened.store.edit_line(parts(given), id).await.unwrap());
-        assert_eq!(opened.store.lines("lab", 0, 10).await.unwrap().len(), shown, "parts come and go");
+        assert_eq!(
+            opened.store.lines("lab", 0, PageSize::of(10)).await.unwrap().len(),
+            shown,
+            "parts come and go"
+        );
     }
     let person = NewLine { from_agent: false, author: "ann".into(), ..said("wp1") };
     let opened = opened.with_ann_in_lab().await;

@@ -23,7 +23,13 @@ async fn many_producers_share_commits() {
             for n in 0..EACH {
                 let appended = store.append(entry(a, &format!("{producer}-{n}"))).await.unwrap();
                 let angelia_core::store::Appended::New(seq) = appended else { panic!("new") };
-                store.settle(a, vec![Settlement { seq, by: None, pushed_at: None }]).await.unwrap();
+                store
+                    .settle(
+                        a,
+                        vec![Settlement { seq, by: angelia_core::inbox::SettledBy::Ack, pushed_at: None }],
+                    )
+                    .await
+                    .unwrap();
             }
         });
     }

@@ -2,12 +2,12 @@ use super::identity::by;
 use super::open::{Opened, entry};
 use angelia_core::Kind;
 use angelia_core::clock;
-use angelia_core::inbox::{AckHabit, EntryKind, InstanceId, Quota, Seq, SettledBy, Usage};
-use angelia_core::store::{Appended, NewEntry, Returned, Revised, Revision, Settlement};
+use angelia_core::inbox::{AckHabit, Entry, EntryKind, InstanceId, Quota, Seq, SettledBy, Usage, WhenFull};
+use angelia_core::store::{Appended, NewEntry, Page, PageSize, Returned, Revised, Revision, Settlement};
 use std::time::Duration;
 
 fn settled(seq: Seq) -> Settlement {
-    Settlement { seq, by: Some(SettledBy::Ack), pushed_at: Some(clock::wall()) }
+    Settlement { seq, by: SettledBy::Ack, pushed_at: Some(clock::wall()) }
 }
 
 #[tokio::test]
@@ -50,11 +50,11 @@ async fn what_is_appended_survives_and_what_is_settled_is_gone() {
     assert_eq!(opened.seqs(b).await.len(), 5);
     assert_eq!(opened.store.usage(a).entries, 3);
     assert_eq!(
-        opened.store.load(a, seqs[2], 1).await.unwrap()[0].seq,
+        opened.store.load(a, seqs[2], PageSize::of(1)).await.unwrap()[0].seq,
         seqs[3],
         "a page goes on where it ended"
     );
-    let body = &opened.store.load(a, Seq(0), 1).await.unwrap()[0].body;
+    let body = &opened.store.load(a, Seq(0), PageSize::of(1)).await.unwrap()[0].body;
     assert_eq!(&body[..], b"{\"text\":\"a2\"}", "the bytes are those that were given");
 }
 
@@ -101,7 +101,7 @@ async fn three_strikes_in_a_row_make_a_dead_letter() {
     assert_eq!(opened.store.usage(a).entries, 1, "dead letters do not count");
     assert_eq!(opened.store.redrive(Some(a), None, &by()).await.unwrap(), 1);
     assert_eq!(
-        opened.store.load_ahead(a, 10).await.unwrap()[0].seq,
+        opened.store.load_ahead(a, PageSize::of(10)).await.unwrap()[0].seq,
         seqs[0],
         "its place in line is long past"
     );
@@ -119,25 +119,123 @@ async fn three_strikes_in_a_row_make_a_dead_letter() {
 }
 
 #[tokio::test]
-async fn beyond_a_quota_the_oldest_go_and_nobody_else_is_touched() {
+async fn beyond_a_quota_the_largest_chat_loses_its_oldest_and_nobody_else_is_touched() {
     let opened = Opened::with(Quota { entries: 10, bytes: 10_000, ..Quota::default() });
+    let (a, b) = (opened.instance("a").await, opened.instance("b").await);
+    let in_chat = |chat: &str, id: String| NewEntry { chat_id: chat.into(), ..entry(a, &id) };
+    for n in 0..3 {
+        opened.store.append(in_chat("quiet", format!("q{n}"))).await.unwrap();
+    }
+    for n in 0..25 {
+        opened.store.append(in_chat("flood", format!("f{n}"))).await.unwrap();
+        opened.store.append(entry(b, "b")).await.unwrap();
+    }
+    let waiting = opened.store.load(a, Seq(0), PageSize::of(100)).await.unwrap();
+    let chats: Vec<&str> = waiting.iter().map(|entry| &*entry.chat_id).collect();
+    assert_eq!(chats, [vec!["quiet"; 3], vec!["flood"; 7]].concat());
+    assert_eq!(&waiting[3].body[..], b"{\"text\":\"f18\"}", "the oldest went");
+    // What is counted survives a restart, and so does who has to be told.
+    let opened = opened.reopen();
+    let untold = opened.store.untold(10).await.unwrap();
+    assert_eq!(
+        untold.iter().map(|it| (&*it.chat_id, &*it.message_id)).collect::<Vec<_>>(),
+        [("flood", "f0")]
+    );
+    opened.store.told(&untold[0]).await.unwrap();
+    assert!(opened.store.untold(10).await.unwrap().is_empty());
+    opened.store.append(in_chat("quiet", "q3".into())).await.unwrap();
+    assert_eq!(opened.store.usage(a).entries, 10);
+    let inboxes = opened.store.inboxes().await.unwrap();
+    assert_eq!((inboxes[0].gaps.len(), inboxes[0].gaps[0].lost), (1, 19), "a smaller chat still has room");
+}
+
+#[tokio::test]
+async fn one_large_entry_beyond_a_quota_of_bytes_costs_the_chat_that_holds_most_bytes() {
+    let opened = Opened::with(Quota { entries: 100, bytes: 10_000, ..Quota::default() });
     let (a, b) = (opened.instance("a").await, opened.instance("b").await);
     for n in 0..25 {
         let chat = if n % 2 == 0 { "web-even" } else { "web-odd" };
-        opened.store.append(NewEntry { chat_id: chat.into(), ..entry(a, &format!("a{n}")) }).await.unwrap();
+        let body = vec![b'x'; 400].into();
+        opened
+            .store
+            .append(NewEntry { chat_id: chat.into(), body, ..entry(a, &format!("a{n}")) })
+            .await
+            .unwrap();
         opened.store.append(entry(b, "b")).await.unwrap();
     }
     let big = NewEntry { body: vec![b'x'; 9_990].into(), ..entry(a, "big") };
     opened.store.append(big).await.unwrap();
-    assert_eq!(opened.store.usage(a), Usage { entries: 1, bytes: 9_990 });
-    assert_eq!(opened.store.usage(b).entries, 1);
-    let inboxes = opened.store.inboxes().await.unwrap();
-    let gaps: Vec<(String, u64)> =
-        inboxes[0].gaps.iter().map(|gap| (gap.chat_id.clone(), gap.lost)).collect();
-    assert_eq!(gaps, [("web-even".to_owned(), 13), ("web-odd".to_owned(), 12)]);
-    assert_eq!(opened.witness.removed.lock().unwrap().len(), 25, "the socket is told");
-    let story = opened.store.explain("a0").await.unwrap();
+    // It is the largest itself, and holds nothing else that could go.
+    assert_eq!(opened.store.usage(a), Usage { entries: 25, bytes: 10_000 });
+    let story = opened.store.explain("big").await.unwrap();
     assert!(story[0].outcome.as_ref().unwrap().contains("quota"));
+    let large = NewEntry { body: vec![b'x'; 3_000].into(), ..entry(a, "large") };
+    opened.store.append(large).await.unwrap();
+    assert_eq!(opened.store.usage(a).bytes, 3_600 + 3_200 + 3_000, "the two that had more gave way in turn");
+    assert_eq!(opened.store.usage(b).entries, 1);
+}
+
+#[tokio::test]
+async fn what_may_be_refused_is_and_displaces_nobody() {
+    let opened = Opened::with(Quota { entries: 3, ..Quota::default() });
+    let a = opened.instance("a").await;
+    let refusable = |id: &str| NewEntry { when_full: WhenFull::Refuse, ..entry(a, id) };
+    for id in ["m0", "m1", "m2"] {
+        opened.store.append(refusable(id)).await.unwrap();
+    }
+    let refused = opened.store.append(refusable("m3")).await.unwrap_err();
+    assert_eq!(refused.kind(), Kind::Unavailable);
+    assert!(refused.retry_after().is_some());
+    assert!(matches!(opened.store.append(refusable("m1")).await.unwrap(), Appended::Seen(_)), "it is there");
+    assert!(opened.store.explain("m3").await.unwrap().is_empty(), "nothing was written");
+    let seqs = opened.seqs(a).await;
+    assert_eq!(seqs.len(), 3);
+    opened.store.settle(a, vec![settled(seqs[0])]).await.unwrap();
+    assert!(
+        matches!(opened.store.append(refusable("m3")).await.unwrap(), Appended::New(_)),
+        "it may come again"
+    );
+    assert!(opened.store.inboxes().await.unwrap()[0].gaps.is_empty());
+}
+
+#[tokio::test]
+async fn a_late_acknowledgement_settles_what_was_pushed_and_nothing_else() {
+    let opened = Opened::new();
+    let (a, b) = (opened.instance("a").await, opened.instance("b").await);
+    for id in ["m0", "m1", "m2"] {
+        opened.store.append(entry(a, id)).await.unwrap();
+    }
+    opened.store.append(NewEntry { chat_id: "other".into(), ..entry(b, "b0") }).await.unwrap();
+    let (seqs, theirs) = (opened.seqs(a).await, opened.seqs(b).await);
+    let now = clock::wall();
+    opened.store.returned(a, Returned { entries: vec![(seqs[0], now)], strike: None }).await.unwrap();
+    opened.store.note_pushed(vec![(seqs[1], now), (theirs[0], now)]).await.unwrap();
+    let all = [seqs.clone(), theirs.clone(), vec![Seq(99)]].concat();
+    assert_eq!(opened.store.settle_late(a, all).await.unwrap(), seqs[..2]);
+    assert_eq!((opened.seqs(a).await, opened.seqs(b).await), (vec![seqs[2]], theirs));
+    assert_eq!(opened.store.explain("m0").await.unwrap()[0].outcome.as_deref(), Some("acknowledged late"));
+}
+
+#[tokio::test]
+async fn pages_are_bounded_in_bytes_and_say_that_there_is_more() {
+    let opened = Opened::new();
+    let a = opened.instance("a").await;
+    for (n, bytes) in [10, 100, 10, 200, 10].into_iter().enumerate() {
+        let body = vec![b'x'; bytes].into();
+        opened.store.append(NewEntry { body, ahead: n > 2, ..entry(a, &format!("m{n}")) }).await.unwrap();
+    }
+    let size = PageSize { count: 2, bytes: 105 };
+    let lengths = |page: &Page<Entry>| page.iter().map(|entry| entry.body.len()).collect::<Vec<_>>();
+    let first = opened.store.load(a, Seq(0), size).await.unwrap();
+    assert_eq!((lengths(&first), first.more), (vec![10], true), "the second does not fit");
+    let second = opened.store.load(a, first[0].seq, size).await.unwrap();
+    assert_eq!((lengths(&second), second.more), (vec![100], true));
+    let last = opened.store.load(a, second[0].seq, size).await.unwrap();
+    assert_eq!((lengths(&last), last.more), (vec![10], false), "and no further page");
+    let ahead = opened.store.load_ahead(a, size).await.unwrap();
+    assert_eq!((lengths(&ahead), ahead.more), (vec![200], true), "one is read whatever its size");
+    let all = opened.store.load(a, Seq(0), PageSize::of(3)).await.unwrap();
+    assert_eq!((all.len(), all.more), (3, false));
 }
 
 #[tokio::test]
@@ -187,7 +285,7 @@ async fn what_waits_is_revised_in_its_place_and_what_settled_is_not() {
     let seqs = opened.seqs(a).await;
     assert_eq!(opened.store.revise(revision(a, "m2", "first".into())).await.unwrap(), Revised::Replaced);
     assert_eq!(opened.store.revise(revision(a, "m2", "second".into())).await.unwrap(), Revised::Replaced);
-    let waiting = opened.store.load(a, Seq(0), 10).await.unwrap();
+    let waiting = opened.store.load(a, Seq(0), PageSize::of(10)).await.unwrap();
     assert_eq!(waiting.iter().map(|entry| entry.seq).collect::<Vec<_>>(), seqs);
     assert_eq!((&waiting[1].body[..], waiting[1].revision), (&b"second"[..], 2));
     assert_eq!(waiting[0].revision, 0);
@@ -202,7 +300,7 @@ async fn what_waits_is_revised_in_its_place_and_what_settled_is_not() {
     assert_eq!(opened.store.revise(elsewhere).await.unwrap(), Revised::NotWaiting);
     let b = opened.instance("b").await;
     assert_eq!(opened.store.revise(revision(b, "m2", "evil".into())).await.unwrap(), Revised::Elsewhere);
-    assert_eq!(&opened.store.load(a, Seq(0), 10).await.unwrap()[0].body[..], b"second");
+    assert_eq!(&opened.store.load(a, Seq(0), PageSize::of(10)).await.unwrap()[0].body[..], b"second");
     assert_eq!(opened.witness.revised.lock().unwrap().len(), 2);
 }
 
@@ -237,7 +335,7 @@ async fn a_dead_letter_comes_back_with_its_newest_words() {
     assert_eq!(opened.store.usage(a), Usage::default(), "dead letters do not count");
     assert!(opened.witness.revised.lock().unwrap().is_empty(), "no socket has it");
     opened.store.redrive(Some(a), None, &by()).await.unwrap();
-    assert_eq!(&opened.store.load_ahead(a, 1).await.unwrap()[0].body[..], b"harmless");
+    assert_eq!(&opened.store.load_ahead(a, PageSize::of(1)).await.unwrap()[0].body[..], b"harmless");
     assert_eq!(opened.store.usage(a), Usage { entries: 1, bytes: 8 });
 }
 

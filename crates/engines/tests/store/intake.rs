@@ -5,9 +5,9 @@ use super::identity::by;
 use super::open::{Opened, entry};
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::directory::BotKey;
-use angelia_core::inbox::{InstanceId, Seq};
+use angelia_core::inbox::{InstanceId, Quota, Seq, WhenFull};
 use angelia_core::store::{
-    Appended, Cursor, Intake, Missed, NewEntry, NewQuarantined, Resealed, Revised, Revision, Taken,
+    Appended, Cursor, Intake, Missed, NewEntry, NewQuarantined, PageSize, Resealed, Revised, Revision, Taken,
 };
 use std::time::Duration;
 
@@ -123,7 +123,7 @@ async fn a_change_reaches_what_waits_in_its_own_chat() {
     let taken = opened.store.take_in(&bot(), vec![change("den"), change("hall")]).await.unwrap();
     let revised: Vec<_> = taken.iter().map(|taken| taken.revised.unwrap()).collect();
     assert_eq!(revised, [Revised::Replaced, Revised::NotWaiting]);
-    let waiting = opened.store.load(a, Seq(0), 10).await.unwrap();
+    let waiting = opened.store.load(a, Seq(0), PageSize::of(10)).await.unwrap();
     let revisions: Vec<_> = waiting.iter().map(|entry| (&*entry.chat_id, entry.revision)).collect();
     assert_eq!(revisions, [("lab", 0), ("den", 1)]);
     assert_eq!(opened.witness.revised.lock().unwrap().len(), 1);
@@ -208,4 +208,23 @@ async fn what_was_missed_is_shown_for_a_month() {
     assert_eq!(list(10).await, [unknown, lab.clone()]);
     opened.store.note_missed(&bot(), vec![lab; 1_005]).await.unwrap();
     assert_eq!(list(5_000).await.len(), 1_000);
+}
+
+#[tokio::test]
+async fn a_stream_goes_on_though_an_inbox_is_full_and_what_may_be_refused_leaves_no_trace() {
+    let opened = Opened::with(Quota { entries: 2, ..Quota::default() });
+    let a = opened.instance("a").await;
+    opened.store.take_in(&bot(), vec![message(a, 1), message(a, 2)]).await.unwrap();
+    let refusable = |n| {
+        let Intake { entry, .. } = message(a, n);
+        let entry = entry.map(|entry| NewEntry { when_full: WhenFull::Refuse, ..entry });
+        Intake { entry, ..message(a, n) }
+    };
+    let taken = opened.store.take_in(&bot(), vec![refusable(3)]).await.unwrap();
+    assert_eq!(taken, [Taken { full: true, ..Taken::default() }]);
+    assert_eq!(opened.store.cursors(&bot()).await.unwrap(), [cursor("shard 0", "2")], "it has to come again");
+    let taken = opened.store.take_in(&bot(), vec![message(a, 4)]).await.unwrap();
+    assert!(matches!(taken[0].appended, Some(Appended::New(_))));
+    assert_eq!(opened.store.cursors(&bot()).await.unwrap(), [cursor("shard 0", "4")]);
+    assert_eq!(opened.store.inboxes().await.unwrap()[0].gaps[0].lost, 1);
 }

@@ -2,8 +2,8 @@
 
 use super::identity::{by, gateway};
 use angelia_core::clock;
-use angelia_core::inbox::{Entry, EntryKind, InstanceId, Quota, Seq};
-use angelia_core::store::{Announce, Line, NewEntry, Store};
+use angelia_core::inbox::{Entry, EntryKind, InstanceId, Quota, Seq, WhenFull};
+use angelia_core::store::{Announce, Line, NewEntry, PageSize, Store};
 use angelia_engines::store::sqlite::Sqlite;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -83,7 +83,13 @@ impl Opened {
     }
 
     pub(crate) async fn seqs(&self, instance: InstanceId) -> Vec<Seq> {
-        self.store.load(instance, Seq(0), 1_000).await.unwrap().iter().map(|entry| entry.seq).collect()
+        self.store
+            .load(instance, Seq(0), PageSize::of(1_000))
+            .await
+            .unwrap()
+            .iter()
+            .map(|entry| entry.seq)
+            .collect()
     }
 }
 
@@ -99,6 +105,7 @@ pub(crate) fn entry(instance: InstanceId, message_id: &str) -> NewEntry {
         session_key: "agent:main:relay:group:web-lab:ann".into(),
         body: format!("{{\"text\":\"{message_id}\"}}").into(),
         ahead: false,
+        when_full: WhenFull::MakeRoom,
         received_at: clock::wall(),
     }
 }

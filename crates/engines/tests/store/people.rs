@@ -3,10 +3,10 @@ use super::open::{Opened, entry};
 use angelia_core::Kind;
 use angelia_core::admission::{Allow, DropReason, Route};
 use angelia_core::clock::{self, UnixMillis};
-use angelia_core::inbox::{EntryKind, InstanceId, Seq};
+use angelia_core::inbox::{EntryKind, InstanceId, Quota, Seq, SettledBy, WhenFull};
 use angelia_core::store::{
-    ActionId, CONNECTOR, Earlier, Guest, LineEdit, LineRevision, NewAction, NewEntry, NewLine, Person,
-    Revised, Revision, Unrelayed,
+    ActionId, CONNECTOR, Earlier, Guest, LineEdit, LineRevision, NewAction, NewEntry, NewLine, PageSize,
+    Person, Revised, Revision, Settlement, Unrelayed,
 };
 
 #[tokio::test]
@@ -92,7 +92,7 @@ async fn a_line_remembers_why_it_reached_nobody() {
     let nowhere = NewEntry { message_id: "m2".into(), ..entry(InstanceId(77), "m2") };
     assert!(opened.store.post_line(line("m2", None), Some(nowhere)).await.unwrap().no_instance);
     let opened = opened.reopen();
-    let lines = opened.store.lines("lab", 0, 10).await.unwrap();
+    let lines = opened.store.lines("lab", 0, PageSize::of(10)).await.unwrap();
     let reasons: Vec<_> = lines.iter().map(|it| it.undelivered).collect();
     assert_eq!(reasons, [Some(DropReason::AuthorNotAllowed), Some(DropReason::NoInstance)]);
 }
@@ -147,7 +147,7 @@ async fn a_line_keeps_its_place_and_its_files_when_it_is_edited() {
     opened.store.post_line(with_file, None).await.unwrap();
     opened.store.post_line(line("m2", None), None).await.unwrap();
     opened.store.revise_line(reworded("m1", "other")).await.unwrap();
-    let lines = opened.store.lines("lab", 0, 10).await.unwrap();
+    let lines = opened.store.lines("lab", 0, PageSize::of(10)).await.unwrap();
     let shown: Vec<_> = lines.iter().map(|it| (it.message_id.as_str(), it.id, it.place)).collect();
     assert_eq!(shown, [("m2", 2, 2), ("m1", 3, 1)]);
     assert_eq!((lines[1].files.clone(), lines[1].client_id.as_deref()), (vec![file], Some("c1")));
@@ -188,7 +188,7 @@ async fn a_repeated_post_makes_neither_line_nor_entry() {
     assert!(post("m1").await.unwrap().new);
     let again = post("m2").await.unwrap();
     assert_eq!((again.new, again.message_id.as_str()), (false, "m1"));
-    assert_eq!(opened.store.lines("lab", 0, 10).await.unwrap().len(), 1);
+    assert_eq!(opened.store.lines("lab", 0, PageSize::of(10)).await.unwrap().len(), 1);
     assert_eq!(opened.seqs(a).await.len(), 1);
 }
 
@@ -232,7 +232,7 @@ async fn an_answered_post_has_its_answer_once_and_agents_do_not_change_it() {
     let answer = |id: &str| NewLine { from_agent: true, author: CONNECTOR.into(), ..line(id, None) };
     assert!(opened.store.post_answered(line("m1", Some("c1")), answer("a1")).await.unwrap().new);
     assert!(!opened.store.post_answered(line("m2", Some("c1")), answer("a2")).await.unwrap().new);
-    let lines = opened.store.lines("lab", 0, 10).await.unwrap();
+    let lines = opened.store.lines("lab", 0, PageSize::of(10)).await.unwrap();
     assert_eq!(lines.iter().map(|line| line.message_id.as_str()).collect::<Vec<_>>(), ["m1", "a1"]);
     let edit = LineEdit { room: "lab".into(), message_id: "a1".into(), parts: vec!["evil".into()] };
     assert!(!opened.store.edit_line(edit, ActionId(1)).await.unwrap());
@@ -275,10 +275,10 @@ async fn a_person_changes_their_own_line_and_what_waits_of_it() {
     ] {
         assert_eq!(opened.store.revise_line(wrong).await.unwrap_err().kind(), kind);
     }
-    let lines = opened.store.lines("lab", 2, 10).await.unwrap();
+    let lines = opened.store.lines("lab", 2, PageSize::of(10)).await.unwrap();
     let shown: Vec<_> = lines.iter().map(|l| (l.message_id.as_str(), l.text.as_str(), l.edited)).collect();
     assert_eq!(shown, [("m1", "new", true), ("m2", "new", true)], "edits come after what was read");
-    let waiting = opened.store.load(a, Seq(0), 10).await.unwrap();
+    let waiting = opened.store.load(a, Seq(0), PageSize::of(10)).await.unwrap();
     assert_eq!((&waiting[0].body[..], waiting[0].revision), (&b"{\"text\":\"new\"}"[..], 1));
 
     let newest = revision("lab", "m1", "ann", "newest");
@@ -287,7 +287,7 @@ async fn a_person_changes_their_own_line_and_what_waits_of_it() {
     assert_eq!(revise(LineRevision { entry: None, ..newest }).await, Revised::NotWaiting);
     let line = opened.store.line("lab", "m1").await.unwrap().unwrap();
     assert_eq!(line.text, "newest", "the room sees every change");
-    let waiting = opened.store.load(a, Seq(0), 10).await.unwrap();
+    let waiting = opened.store.load(a, Seq(0), PageSize::of(10)).await.unwrap();
     assert_eq!(&waiting[0].body[..], b"{\"text\":\"new\"}", "what waits is not what another may hear");
 }
 
@@ -385,4 +385,32 @@ async fn an_agents_line_is_not_a_persons_to_change() {
     assert_eq!(refused.kind(), Kind::Forbidden);
     assert_eq!(opened.store.line("lab", "wa1").await.unwrap().unwrap().text, "text of wa1");
     assert_eq!(opened.store.line("den", "wa1").await.unwrap(), None, "lines are looked up in their room");
+}
+
+#[tokio::test]
+async fn a_full_inbox_takes_no_line_and_no_longer_text_and_the_same_post_may_come_again() {
+    let opened = Opened::with(Quota { entries: 2, bytes: 100, ..Quota::default() }).with_ann_in_lab().await;
+    let a = opened.instance("a").await;
+    let refusable = |id: &str| Some(NewEntry { when_full: WhenFull::Refuse, ..entry(a, id) });
+    for id in ["m1", "m2"] {
+        assert!(opened.store.post_line(line(id, Some(id)), refusable(id)).await.unwrap().entered);
+    }
+    let full = opened.store.post_line(line("m3", Some("m3")), refusable("m3")).await.unwrap_err();
+    assert_eq!(full.kind(), Kind::Unavailable);
+    assert_eq!(opened.store.lines("lab", 0, PageSize::of(10)).await.unwrap().len(), 2, "nothing was written");
+    let again = opened.store.post_line(line("m9", Some("m1")), refusable("m9")).await.unwrap();
+    assert_eq!((again.message_id.as_str(), again.entered), ("m1", true), "what is there is known");
+    assert!(opened.store.post_line(line("m4", None), None).await.is_ok(), "what waits for nobody is taken");
+    let longer = revision("lab", "m1", "ann", &"x".repeat(200), a);
+    assert_eq!(opened.store.revise_line(longer).await.unwrap_err().kind(), Kind::Unavailable);
+    let unchanged = opened.store.line("lab", "m1").await.unwrap().unwrap();
+    assert!(!unchanged.edited);
+    assert_eq!(
+        opened.store.revise_line(revision("lab", "m1", "ann", "y", a)).await.unwrap(),
+        Revised::Replaced
+    );
+    let seq = opened.seqs(a).await[0];
+    let settled = Settlement { seq, by: SettledBy::Ack, pushed_at: None };
+    opened.store.settle(a, vec![settled]).await.unwrap();
+    assert!(opened.store.post_line(line("m3", Some("m3")), refusable("m3")).await.unwrap().entered);
 }

@@ -5,7 +5,7 @@ use super::open::{Opened, entry};
 use angelia_core::clock;
 use angelia_core::error::Kind;
 use angelia_core::inbox::{InstanceId, Quota};
-use angelia_core::store::{NewEntry, NewLine, Person};
+use angelia_core::store::{NewEntry, NewLine, PageSize, Person};
 use angelia_engines::store::sqlite::{DataLock, compact};
 use rusqlite::Connection;
 use std::fs;
@@ -99,7 +99,7 @@ async fn nobody_new_reads_what_a_removed_tenant_said() {
     opened.store.invite(ann, [7; 32], &by()).await.unwrap();
     opened.store.post_line(line("m2"), None).await.unwrap();
     opened.store.finish_removals().await.unwrap();
-    let lines = opened.store.lines("lab", 0, 10).await.unwrap();
+    let lines = opened.store.lines("lab", 0, PageSize::of(10)).await.unwrap();
     assert_eq!(lines.iter().map(|line| line.message_id.as_str()).collect::<Vec<_>>(), ["m2"]);
 }
 

@@ -36,6 +36,7 @@ impl Reply {
             DropReason::NoRoute => "Nobody answers here: no agent is connected to this place.",
             DropReason::AuthorNotAllowed => "You are not among those who may talk to the agent here.",
             DropReason::NoInstance => "The agent of this place is not set up at the moment.",
+            DropReason::InboxFull => TRY_AGAIN,
             DropReason::BotNotAllowed => "The agent here does not listen to bots.",
             DropReason::NotAddressed | DropReason::Keyword | DropReason::Consumed => NOT_UNDERSTOOD,
         })

@@ -4,6 +4,7 @@
 use super::api::Failure;
 use super::parse::{Attachment, Listed, ListedFile, MAX_MEDIA, Received, sid};
 use super::position::Position;
+use super::take::Took;
 use super::{Sms, address, date};
 use crate::desk::Desk;
 use angelia_core::clock::{self, UnixMillis};
@@ -92,6 +93,7 @@ impl Sms {
         let Look { found, cut } = self.look(from).await?;
         let oldest = found.first().map(|first| first.at);
         let (mut taken, mut without_files) = (Vec::with_capacity(found.len()), 0);
+        let mut refused_at = None;
         for mut one in found {
             if desk.stop.is_now() {
                 return Ok(());
@@ -100,8 +102,14 @@ impl Sms {
                 if one.files > 0 {
                     self.add_files(&mut one, &mut without_files).await;
                 }
-                if self.take(desk, &one.received).await? {
-                    self.pulse.count("read_back");
+                match self.take(desk, &one.received).await? {
+                    Took::Message => self.pulse.count("read_back"),
+                    Took::Nothing => {}
+                    // One agent's inbox is full. The others' messages do not wait for that.
+                    Took::Full => {
+                        refused_at.get_or_insert(one.at);
+                        continue;
+                    }
                 }
             }
             taken.push((one.at, one.received.sid));
@@ -112,6 +120,8 @@ impl Sms {
             let missed = Missed { chat_id: None, after: None, since, until, why: why.into() };
             desk.store.note_missed(&self.bot, vec![missed]).await?;
         }
+        // What was refused is looked at again, so nothing from there on counts as read.
+        taken.retain(|(at, _)| refused_at.is_none_or(|refused| *at < refused));
         self.advance(desk, taken).await
     }
 

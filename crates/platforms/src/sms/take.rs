@@ -19,15 +19,26 @@ use tokio::sync::MutexGuard;
 /// How far a number's messages were read, held.
 pub(super) type Reading<'a> = MutexGuard<'a, Option<Position>>;
 
+/// What came of taking a message in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Took {
+    /// An agent gets it that had not got it.
+    Message,
+    /// Nobody gets it, or somebody had it already.
+    Nothing,
+    /// More waits for its agent than is kept: it has to come again.
+    Full,
+}
+
 impl Sms {
-    /// Takes one message in; answers whether an agent gets it that had not got it.
-    pub(super) async fn take(self: &Arc<Self>, desk: &Desk, received: &Received) -> Result<bool> {
+    /// Takes one message in.
+    pub(super) async fn take(self: &Arc<Self>, desk: &Desk, received: &Received) -> Result<Took> {
         if received.to != self.config.id || received.from == self.config.id {
             self.not_ours(received);
-            return Ok(false);
+            return Ok(Took::Nothing);
         }
         if self.knows(desk, received).await? {
-            return Ok(false);
+            return Ok(Took::Nothing);
         }
         if let Some(keyword) =
             self.stopped.keyword(&received.from, &received.body, received.opt_out.as_deref())
@@ -38,26 +49,34 @@ impl Sms {
                 // Nobody has written to us with that: it is no leave to write back.
                 self.settle(desk, received, Vec::new(), DropReason::Keyword).await?;
             }
-            return Ok(false);
+            return Ok(Took::Nothing);
         }
         if let Some(code) = link_command(&received.body) {
-            return self.link(desk, received, code).await.map(|()| false);
+            return self.link(desk, received, code).await.map(|()| Took::Nothing);
         }
         let chats = self.learn(received).await?;
         match observe(&self.config.id, received, |observed| desk.admit.decide(observed)) {
             Ok(admitted) => {
                 let event = normalize::event(received, desk.source_flags);
-                let entry = inbound::entry(&self.bot, &event, admitted, clock::wall())?;
+                let entry = inbound::refusable(&self.bot, &event, admitted, clock::wall())?;
                 let cursor = Some(self.taking(desk, received).await.inspect_err(|_| self.unlearn(&chats))?);
+                let learnt = chats.clone();
                 let intake = Intake { chats, entry: Some(entry), cursor, ..Intake::default() };
                 let taken = self.commit(desk, intake).await?;
+                if taken.full {
+                    self.unlearn(&learnt);
+                    self.pulse.count("refused_full");
+                    self.note_dropped(desk, received, DropReason::InboxFull);
+                    return Ok(Took::Full);
+                }
                 self.took(desk, received).await?;
                 if taken.no_instance {
                     self.note_dropped(desk, received, DropReason::NoInstance);
                 }
-                Ok(matches!(taken.appended, Some(Appended::New(_))))
+                let new = matches!(taken.appended, Some(Appended::New(_)));
+                Ok(if new { Took::Message } else { Took::Nothing })
             }
-            Err(reason) => self.settle(desk, received, chats, reason).await.map(|()| false),
+            Err(reason) => self.settle(desk, received, chats, reason).await.map(|()| Took::Nothing),
         }
     }
 

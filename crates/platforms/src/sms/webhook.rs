@@ -1,6 +1,7 @@
 //! What Twilio posts: messages, and what became of ours.
 
 use super::parse::Fields;
+use super::take::Took;
 use super::verify::{Keys, Signed, is_authentic};
 use super::{NAME, Sms};
 use crate::desk::Desk;
@@ -61,8 +62,9 @@ async fn message(State(receiver): State<Arc<Receiver>>, request: Request) -> Res
     // On its own: whoever hangs up does not stop a commit half way.
     let taken = tokio::spawn(async move { receiver.take(&posted).await });
     match taken.await {
-        Ok(Ok(())) => ([(CONTENT_TYPE, "text/xml")], NOTHING).into_response(),
-        Ok(Err(_)) | Err(_) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+        Ok(Ok(Took::Message | Took::Nothing)) => ([(CONTENT_TYPE, "text/xml")], NOTHING).into_response(),
+        // It stays in Twilio's list, and is read back from there when there is room.
+        Ok(Ok(Took::Full) | Err(_)) | Err(_) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
     }
 }
 
@@ -119,24 +121,27 @@ impl Receiver {
     }
 
     /// Takes in one posted message. What cannot be read is kept and counts as taken.
-    async fn take(&self, posted: &Posted) -> Result<()> {
+    async fn take(&self, posted: &Posted) -> Result<Took> {
         let (bot, desk, fields) = (&self.bot, &self.desk, fields(posted));
         if fields.is_other_channel() {
             bot.pulse.count("other_channels");
-            return Ok(());
+            return Ok(Took::Nothing);
         }
         let taken = match fields.message() {
             Ok(received) => {
                 bot.after_first_look().await;
-                bot.take(desk, &received).await.map(drop)
+                bot.take(desk, &received).await
             }
             // A code is kept nowhere.
             Err(why) if fields.body().is_some_and(|body| link_command(body).is_some()) => {
                 tracing::warn!(bot = %bot.config.name, why, "a posted message cannot be read");
                 bot.pulse.count("unreadable");
-                Ok(())
+                Ok(Took::Nothing)
             }
-            Err(why) => bot.set_aside(desk, &String::from_utf8_lossy(&posted.body), why).await,
+            Err(why) => {
+                let aside = bot.set_aside(desk, &String::from_utf8_lossy(&posted.body), why).await;
+                aside.map(|()| Took::Nothing)
+            }
         };
         taken.inspect_err(|error| {
             tracing::error!(bot = %bot.config.name, %error, "a posted message was not committed");

@@ -42,6 +42,7 @@ pub(super) fn hint(reason: DropReason) -> &'static str {
         }
         DropReason::Consumed => "this was for the server itself; it has answered",
         DropReason::Keyword => "this was for the network that carries it",
+        DropReason::InboxFull => "more waits for the agent than is kept: try again when it has read some",
     }
 }
 

@@ -1,14 +1,11 @@
 //! Following a room: first what the store has, then what happens.
 
-use super::address;
 use super::hub::{Happening, Seat};
-use super::render::to_html;
+use super::read::{STREAM_PAGE, Shown};
 use super::verify::{self, Fingerprint};
-use angelia_core::admission::DropReason;
 use angelia_core::store::{Line, WebchatStore};
 use axum::response::sse;
 use futures_util::Stream;
-use serde::Serialize;
 use serde_json::json;
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -16,9 +13,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
-
-/// Lines in one answer.
-pub(super) const PAGE: usize = 200;
 
 /// How often a reader is told whether the agent is there: soon enough for
 /// whoever waits for it, rare enough for thousands who look.
@@ -101,8 +95,8 @@ impl Reader {
             if self.behind {
                 // Also at the beginning: the room may have gone before the seat was taken.
                 self.check_key().await?;
-                self.ready = self.store.lines(&self.room, self.after, PAGE).await.ok()?.into();
-                self.behind = self.ready.len() == PAGE;
+                let page = self.store.lines(&self.room, self.after, STREAM_PAGE).await.ok()?;
+                (self.ready, self.behind) = (page.items.into(), page.more);
                 continue;
             }
             if self.agent.told.is_none()
@@ -125,6 +119,7 @@ impl Reader {
             match happening {
                 Ok(Happening::Line(line)) if line.id > self.after => self.ready.push_back(line),
                 Ok(Happening::Line(_)) => {}
+                Ok(Happening::LongLine) => self.behind = true,
                 Ok(Happening::Typing) => return Some(sse::Event::default().event("typing").data("{}")),
                 Err(broadcast::error::RecvError::Lagged(_)) => self.behind = true,
                 Err(broadcast::error::RecvError::Closed) => return None,
@@ -150,41 +145,14 @@ fn line_event(line: &Line, html: bool) -> Option<sse::Event> {
     sse::Event::default().event(kind).id(line.id.to_string()).json_data(Shown::new(line, html)).ok()
 }
 
-/// A line as a reader gets it.
-#[derive(Serialize)]
-pub(super) struct Shown<'a> {
-    #[serde(flatten)]
-    line: &'a Line,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    html: Option<String>,
-    /// Why no agent got it, and what its writer can do about that.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    undelivered: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<&'static str>,
-}
-
-impl<'a> Shown<'a> {
-    /// The line; an agent's Markdown also as HTML, if that is wanted.
-    pub(super) fn new(line: &'a Line, html: bool) -> Self {
-        let rendered = html && line.from_agent;
-        Self {
-            line,
-            html: rendered.then(|| to_html(&line.text)),
-            undelivered: line.undelivered.map(DropReason::as_str),
-            hint: line.undelivered.map(address::hint),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::hub::Hub;
     use super::*;
     use angelia_core::clock::UnixMillis;
     use angelia_core::store::{
-        ActionId, Earlier, Guest, Invited, Later, LineEdit, LineRevision, NewEntry, NewLine, Person, Posted,
-        Revised,
+        ActionId, Earlier, Guest, Invited, Later, LineEdit, LineRevision, NewEntry, NewLine, Page, PageSize,
+        Person, Posted, Revised,
     };
     use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -210,8 +178,8 @@ mod tests {
             })
         }
 
-        fn lines(&self, _room: &str, _after: i64, _limit: usize) -> Later<'_, Vec<Line>> {
-            Box::pin(async { Ok(Vec::new()) })
+        fn lines(&self, _room: &str, _after: i64, _size: PageSize) -> Later<'_, Page<Line>> {
+            Box::pin(async { Ok(Page::default()) })
         }
 
         fn post_line(&self, _line: NewLine, _entry: Option<NewEntry>) -> Later<'_, Posted> {

@@ -18,11 +18,19 @@ const MAX_STREAMS_EACH: usize = 8;
 const MAX_STREAMS_VISITOR: usize = 2;
 const MAX_STREAMS_VISITORS: usize = MAX_STREAMS / 2;
 
+angelia_contract::limits! {
+    /// Followers who do not read leave 64 of them lying, a mebibyte in a room. Longer ones
+    /// they read from the store.
+    const MAX_LIVE_TEXT: usize = 16 * 1024, bytes "of a line that is handed to followers as it is";
+}
+
 /// Something that just happened in a room.
 #[derive(Clone, Debug)]
 pub(super) enum Happening {
     /// A line was written or edited.
     Line(Line),
+    /// A line was written or edited that is too long to be told: the store has it.
+    LongLine,
     /// The agent is writing.
     Typing,
 }
@@ -52,7 +60,10 @@ pub(super) struct Seat {
 impl Hub {
     /// Tells the readers of a room about a line.
     pub fn line(&self, line: &Line) {
-        self.tell(&line.room, || Happening::Line(line.clone()));
+        self.tell(&line.room, || match line.text.len() {
+            0..=MAX_LIVE_TEXT => Happening::Line(line.clone()),
+            _ => Happening::LongLine,
+        });
     }
 
     /// Ends every stream of these rooms: they are gone, or belong to others now.

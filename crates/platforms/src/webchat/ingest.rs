@@ -1,10 +1,11 @@
 //! The JSON API of the web chat: post, edit, read, follow, interrupt.
 
-use super::follow::{PAGE, Reader, Shown};
+use super::follow::Reader;
 use super::guide::Guides;
 use super::hub::Hub;
 use super::normalize::{BOT, NAME};
 use super::page;
+use super::read::{self, PAGE, Reads};
 use super::room::person_of;
 use super::speak::{Api, Said, Saying};
 use super::verify;
@@ -12,11 +13,13 @@ use super::visit::OpenDoors;
 use crate::admit::Admit;
 use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
+use angelia_core::limit_per_address::Address;
+use angelia_core::pace::{Pace, PaceOf};
 use angelia_core::store::{Guest, Person, Store, Unrelayed};
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{DefaultBodyLimit, FromRequest, Path, Query, Request, State};
-use axum::http::header::CACHE_CONTROL;
-use axum::http::{HeaderMap, StatusCode};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, FromRequest, Path, Query, Request, State};
+use axum::http::header::{CACHE_CONTROL, RETRY_AFTER};
+use axum::http::{Extensions, HeaderMap, StatusCode};
 use axum::response::sse::{self, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
@@ -25,6 +28,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -43,6 +47,11 @@ const MAX_FILE_NAME: usize = 200;
 /// only wants to hold a socket.
 const BODY_WITHIN: Duration = Duration::from_secs(10);
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+angelia_contract::limits! {
+    /// More than write within a minute. Beyond it whoever has rested most begins anew.
+    const MAX_PACED: usize = 10_000, count "people of the web chat whose pace is remembered";
+}
 
 /// A post, as a client sends it. Who wrote it is not among its fields.
 #[derive(Deserialize)]
@@ -95,15 +104,19 @@ pub struct Setup {
     pub open_rooms: Vec<String>,
     /// What rooms show to whoever brings an agent.
     pub guides: Arc<Guides>,
+    /// How fast one person may post, edit and stop.
+    pub pace: Pace,
 }
 
 type Answer = Result<(StatusCode, Value)>;
 
 /// The page at `/chat` and the routes below `/chat/api`.
 pub fn routes(setup: Setup) -> Router {
-    let Setup { store, hub, admit, source_flags, open_rooms, guides } = setup;
+    let Setup { store, hub, admit, source_flags, open_rooms, guides, pace } = setup;
+    let paces = std::sync::Mutex::new(PaceOf::new(pace, MAX_PACED));
     let (bot, doors) = (BotKey::new(NAME, BOT), OpenDoors::new(open_rooms));
-    let linking = Mutex::default();
+    let (linking, reads) = (Mutex::default(), Arc::<Reads>::default());
+    let api = Api { store, hub, admit, source_flags, bot, linking, doors, guides, reads, paces };
     Router::new()
         .route("/chat/api/me", get(me))
         .route("/chat/api/open", get(open_rooms_there_are))
@@ -114,7 +127,7 @@ pub fn routes(setup: Setup) -> Router {
         .route("/chat/api/rooms/{room}/events", get(follow))
         .route("/chat/api/rooms/{room}/interrupt", post(stop))
         .layer(DefaultBodyLimit::max(MAX_BODY))
-        .with_state(Arc::new(Api { store, hub, admit, source_flags, bot, linking, doors, guides }))
+        .with_state(Arc::new(api))
         .merge(page::routes())
 }
 
@@ -148,13 +161,14 @@ async fn enter(State(api): State<Arc<Api>>, Path(room): Path<String>, request: R
     if let Err(error) = api.doors.check_open(&room) {
         return answer(Err(error));
     }
+    let from = peer(request.extensions());
     let body = match body(request).await {
         Ok(body) => body,
         Err(rejection) => return rejection,
     };
     let enter = async {
         let Enter { name } = read(&body, r#"{"name": "ann"}"#)?;
-        let (key, person) = api.enter(&room, name.as_deref()).await?;
+        let (key, person) = api.enter(&room, from, name.as_deref()).await?;
         let entered = json!({ "key": key.expose(), "room": person.room, "user": person.user });
         Ok((StatusCode::CREATED, entered))
     };
@@ -177,11 +191,12 @@ async fn story(
 }
 
 async fn post_line(State(api): State<Arc<Api>>, Path(room): Path<String>, request: Request) -> Response {
+    let from = peer(request.extensions());
     let (guest, body) = match received(&api, &room, request).await {
         Ok(received) => received,
         Err(rejection) => return rejection,
     };
-    let post = async { Ok(posted(api.post(guest, read_post(&body)?).await?)) };
+    let post = async { Ok(posted(api.post(guest, from, read_post(&body)?).await?)) };
     answer(post.await)
 }
 
@@ -190,6 +205,7 @@ async fn edit_line(
     Path((room, id)): Path<(String, String)>,
     request: Request,
 ) -> Response {
+    let from = peer(request.extensions());
     let (guest, body) = match received(&api, &room, request).await {
         Ok(received) => received,
         Err(rejection) => return rejection,
@@ -197,7 +213,7 @@ async fn edit_line(
     let edit = async {
         let Edit { text } = read(&body, r#"{"text": "hello"}"#)?;
         check_text(&text)?;
-        let revised = api.edit(guest, &id, text).await?;
+        let revised = api.edit(guest, from, &id, text).await?;
         let mut answer = json!({ "message_id": id, "replaced": revised.is_ok() });
         if let Err((reason, hint)) = revised {
             answer["reason"] = reason.into();
@@ -219,18 +235,24 @@ async fn read_lines(
         Err(rejection) => return rejection,
     };
     let read = async {
-        verify::guest(&*api.store, &headers, &room).await?;
-        let lines = api.store.lines(&room, after, PAGE).await?;
-        let shown: Vec<Shown<'_>> = lines.iter().map(|line| Shown::new(line, html != 0)).collect();
-        Ok((StatusCode::OK, json!({ "messages": shown })))
+        let key = verify::key(&headers)?;
+        let guest = verify::holder(&*api.store, key, &room).await?;
+        // Held until the answer is gone: it lies in memory for as long.
+        let place = api.reads.begin(key, guest.visiting)?;
+        read::answer(api.store.lines(&room, after, PAGE).await?, html != 0, place).await
     };
-    answer(read.await)
+    read.await.unwrap_or_else(|error| answer(Err(error)))
 }
 
-async fn stop(State(api): State<Arc<Api>>, Path(room): Path<String>, headers: HeaderMap) -> Response {
+async fn stop(
+    State(api): State<Arc<Api>>,
+    Path(room): Path<String>,
+    headers: HeaderMap,
+    extensions: Extensions,
+) -> Response {
     let stop = async {
         let guest = verify::guest(&*api.store, &headers, &room).await?;
-        let message_id = api.stop(guest).await?;
+        let message_id = api.stop(guest, peer(&extensions)).await?;
         Ok((StatusCode::ACCEPTED, json!({ "message_id": message_id })))
     };
     answer(stop.await)
@@ -263,6 +285,11 @@ async fn follow(
     let reader = Reader::new(api.store.clone(), seat, key, room, resumed.unwrap_or(after), is_present);
     let reader = reader.with_html(html != 0);
     Sse::new(reader.stream()).keep_alive(sse::KeepAlive::new().interval(KEEP_ALIVE)).into_response()
+}
+
+/// Where a request came from, if the listener knows that of whoever is there.
+fn peer(extensions: &Extensions) -> Address {
+    Address::of(extensions.get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip()))
 }
 
 /// Who sent a request, and its body. The key comes first: for strangers nothing
@@ -360,7 +387,13 @@ fn answer(result: Answer) -> Response {
         Err(error) => {
             let status = StatusCode::from_u16(error.kind().http_status());
             let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            (status, Json(json!({ "error": error.to_string() }))).into_response()
+            let again = error.retry_after().map(|wait| [(RETRY_AFTER, whole_seconds(wait).to_string())]);
+            (status, again, Json(json!({ "error": error.to_string() }))).into_response()
         }
     }
+}
+
+/// A pause in seconds, as the header has it: whoever keeps to it is not too early.
+fn whole_seconds(wait: Duration) -> u64 {
+    wait.as_millis().div_ceil(1_000).max(1) as u64
 }

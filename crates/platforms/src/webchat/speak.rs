@@ -4,6 +4,7 @@ use super::address;
 use super::guide::Guides;
 use super::hub::Hub;
 use super::normalize::{self, BOT, NAME, chat_id};
+use super::read::Reads;
 use super::room::{self, AGENT, person_of};
 use super::visit::OpenDoors;
 use crate::admit::{Admit, Linking, Which};
@@ -12,12 +13,14 @@ use angelia_core::admission::{Admitted, DropReason, Observed, link_command};
 use angelia_core::clock;
 use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Kind, Result};
+use angelia_core::limit_per_address::Address;
+use angelia_core::pace::PaceOf;
 use angelia_core::secret::{Secret, random_hex};
 use angelia_core::store::{
     CONNECTOR, Earlier, Guest, LineRevision, NewEntry, NewLine, Person, Posted, Revised, Revision, Store,
     Unrelayed,
 };
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use tokio::sync::Mutex;
 
 /// What a room shows of a typed `/link`: its code is nobody else's to read.
@@ -45,6 +48,10 @@ pub(super) struct Api {
     /// The rooms anybody may enter.
     pub(super) doors: OpenDoors,
     pub(super) guides: Arc<Guides>,
+    /// Who is being given lines.
+    pub(super) reads: Arc<Reads>,
+    /// How fast people write, by room and name.
+    pub(super) paces: std::sync::Mutex<PaceOf<(String, String)>>,
 }
 
 /// A post, checked.
@@ -68,8 +75,8 @@ pub(super) struct Said {
 }
 
 impl Api {
-    pub(super) async fn post(self: &Arc<Self>, guest: Guest, saying: Saying) -> Result<Said> {
-        self.check_pace(&guest)?;
+    pub(super) async fn post(self: &Arc<Self>, guest: Guest, from: Address, saying: Saying) -> Result<Said> {
+        self.check_pace(&guest, from)?;
         let Saying { text, reply_to, client_id, files } = saying;
         if let Some(code) = link_command(address::said(&text)) {
             let (api, code) = (self.clone(), Secret::new(code));
@@ -86,7 +93,15 @@ impl Api {
         line.undelivered = decided.as_ref().err().copied();
         // A line that nobody receives is still a line of the room; its writer is told.
         let entry = decided.clone().ok().map(|admitted| self.entry(&line, admitted)).transpose()?;
-        let posted = self.store.post_line(line.clone(), entry).await?;
+        let posted = match self.store.post_line(line.clone(), entry).await {
+            // Only a full inbox says when to come back.
+            Err(full) if full.retry_after().is_some() => {
+                self.dropped(&line, addressed, DropReason::InboxFull);
+                return Err(full);
+            }
+            posted => posted?,
+        };
+        self.doors.was_good(&line.room, from, clock::mono());
         if !posted.new {
             // Whoever lost the first answer must not take this one for a delivery.
             let undelivered = (!posted.entered).then(|| decided.err().map_or(NOT_DELIVERED, why));
@@ -105,10 +120,11 @@ impl Api {
     pub(super) async fn edit(
         &self,
         guest: Guest,
+        from: Address,
         message_id: &str,
         text: String,
     ) -> Result<std::result::Result<(), Why>> {
-        self.check_pace(&guest)?;
+        self.check_pace(&guest, from)?;
         let Guest { person, .. } = guest;
         if link_command(address::said(&text)).is_some() {
             return Err(Error::invalid("send /link as a message of its own, not as an edit"));
@@ -134,8 +150,8 @@ impl Api {
     }
 
     /// Stops what the agent does for a person; a button is no line of the room.
-    pub(super) async fn stop(&self, guest: Guest) -> Result<String> {
-        self.check_pace(&guest)?;
+    pub(super) async fn stop(&self, guest: Guest, from: Address) -> Result<String> {
+        self.check_pace(&guest, from)?;
         let Guest { person, visiting, .. } = guest;
         let line = new_line(person, "/stop".into(), None, None);
         let refused = |reason: DropReason| {
@@ -200,14 +216,23 @@ impl Api {
         Ok(answered.is_some_and(|answered| answered.from_agent && answered.author == AGENT))
     }
 
-    /// Strangers are heard in measure, whatever they do: each costs a commit.
-    fn check_pace(&self, guest: &Guest) -> Result<()> {
+    /// Everybody is heard in measure, whatever they do, and strangers less: each
+    /// line costs a commit.
+    fn check_pace(&self, guest: &Guest, from: Address) -> Result<()> {
         let Person { room, user } = &guest.person;
-        if guest.visiting { self.doors.check_pace(room, user, clock::mono()) } else { Ok(()) }
+        let now = clock::mono();
+        if guest.visiting {
+            self.doors.check_pace(room, user, from, now)?;
+        }
+        let mut paces = self.paces.lock().unwrap_or_else(PoisonError::into_inner);
+        paces.take(&(room.clone(), user.clone()), now).map_err(|wait| {
+            let why = "you write faster than is taken from one person: nothing was written, try again after a pause";
+            Error::new(Kind::TooMany, why).retry_in(wait)
+        })
     }
 
-    /// And not at all while much waits: an inbox is bounded, and what they say must
-    /// push nobody else's out of it.
+    /// Strangers not at all while much waits: an inbox is bounded, and what they say
+    /// must leave room for the others.
     fn hold_back(&self, visiting: bool, decided: &Result<Admitted, DropReason>) -> Result<()> {
         match decided {
             Ok(admitted)
@@ -241,7 +266,7 @@ impl Api {
 
     /// The inbox entry a line makes for the instance it is admitted to.
     fn entry(&self, line: &NewLine, admitted: Admitted) -> Result<NewEntry> {
-        inbound::entry(&self.bot, &normalize::event(line, self.source_flags), admitted, line.at)
+        inbound::refusable(&self.bot, &normalize::event(line, self.source_flags), admitted, line.at)
     }
 }
 

@@ -5,35 +5,72 @@ use super::speak::Api;
 use super::verify::mint_key;
 use angelia_core::clock::{self, Mono, UnixMillis};
 use angelia_core::error::{Error, Kind, Result};
+use angelia_core::identity::{Attempts, AttemptsOf};
+use angelia_core::limit_per_address::{Address, LimitPerAddress, Shares};
 use angelia_core::secret::{Secret, fingerprint, random_hex};
 use angelia_core::store::Person;
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How long somebody may stay who was not invited; then they come in anew.
 const VISIT_FOR: Duration = Duration::from_secs(24 * 3600);
 /// Longest name they may choose.
 const MAX_NAME: usize = 32;
-/// Visitors let in within [`WITHIN`]; each is a commit and a row, and strangers ask for it.
-const MOST: usize = 30;
 const WITHIN: Duration = Duration::from_secs(60);
 
-/// What a visitor may say within [`WITHIN`], and all visitors of a room together.
-const MOST_SAID: usize = 12;
-const MOST_SAID_IN_A_ROOM: usize = 60;
+angelia_contract::limits! {
+    /// Each is a commit and a row, and strangers ask for it. Beyond it they are
+    /// told to come back, with 429.
+    pub const MOST_ENTER: usize = 30, count "visitors let into open rooms in a minute";
+    /// A family or an office behind one address; one stranger does not use up what is for all.
+    pub const MOST_ENTER_EACH: usize = 10, count "visitors let in in a minute from one address";
+    /// For addresses from which somebody wrote before this rush.
+    pub const KEPT_TO_ENTER: usize = 10, count "of those let in, kept for addresses that were good before";
+    /// As fast as people talk. Beyond it they are told to wait, with 429.
+    pub const MOST_SAID: usize = 12, count "posts of one visitor in a minute";
+    /// What agents of an open room have to read of strangers.
+    pub const MOST_SAID_IN_A_ROOM: usize = 60, count "posts of all visitors of a room in a minute";
+    /// Two visitors at their fastest; many names of one stranger do not use up what is for all.
+    pub const MOST_SAID_EACH: usize = 24, count "posts of visitors of a room in a minute from one address";
+    /// For addresses from which somebody wrote before this rush.
+    pub const KEPT_TO_SAY: usize = 20, count "of those posts, kept for addresses that were good before";
+    /// As many as there may be in a few rooms. Beyond it whoever spoke longest ago is counted anew.
+    pub const MAX_HEARD: usize = 4_096, count "visitors whose posts are counted";
+}
+
+const ENTRIES: Shares = Shares { all: MOST_ENTER, span: WITHIN, each: MOST_ENTER_EACH, kept: KEPT_TO_ENTER };
+const POSTS: Shares =
+    Shares { all: MOST_SAID_IN_A_ROOM, span: WITHIN, each: MOST_SAID_EACH, kept: KEPT_TO_SAY };
 
 /// The rooms, who came lately, and what was said there lately.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct OpenDoors {
     rooms: Vec<String>,
-    lately: Mutex<VecDeque<Mono>>,
-    said: Mutex<HashMap<String, VecDeque<(String, Mono)>>>,
+    lately: Mutex<Lately>,
+}
+
+#[derive(Debug)]
+struct Lately {
+    entries: LimitPerAddress,
+    /// By room: only open ones have visitors, so there are few.
+    posts: HashMap<String, LimitPerAddress>,
+    /// By room and name.
+    by_visitor: AttemptsOf<(String, String)>,
 }
 
 impl OpenDoors {
     pub(super) fn new(rooms: Vec<String>) -> Self {
-        Self { rooms, ..Self::default() }
+        let lately = Lately {
+            entries: LimitPerAddress::new(ENTRIES),
+            posts: HashMap::new(),
+            by_visitor: AttemptsOf::new(MAX_HEARD, Attempts::new(MOST_SAID, WITHIN)),
+        };
+        Self { rooms, lately: Mutex::new(lately) }
+    }
+
+    fn lately(&self) -> MutexGuard<'_, Lately> {
+        self.lately.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn rooms(&self) -> &[String] {
@@ -52,42 +89,48 @@ impl OpenDoors {
         ))
     }
 
-    /// Whether a visitor may say something more in a room. Only open rooms have
-    /// visitors, so there are few of them.
-    pub(super) fn check_pace(&self, room: &str, visitor: &str, now: Mono) -> Result<()> {
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        let said = said.entry(room.to_owned()).or_default();
-        while said.front().is_some_and(|(_, at)| now.since(*at) >= WITHIN) {
-            said.pop_front();
-        }
-        let own = said.iter().filter(|(who, _)| who == visitor).count();
-        if own >= MOST_SAID || said.len() >= MOST_SAID_IN_A_ROOM {
-            return Err(Error::new(Kind::TooMany, "visitors say much here just now; try again in a minute"));
-        }
-        said.push_back((visitor.to_owned(), now));
-        Ok(())
+    /// Whether a visitor may say something more in a room.
+    pub(super) fn check_pace(&self, room: &str, visitor: &str, from: Address, now: Mono) -> Result<()> {
+        let mut lately = self.lately();
+        let Lately { posts, by_visitor, .. } = &mut *lately;
+        let posts = posts.entry(room.to_owned()).or_insert_with(|| LimitPerAddress::new(POSTS));
+        let heard = posts.check(from, now);
+        let heard = heard.and_then(|()| by_visitor.note(&(room.to_owned(), visitor.to_owned()), now));
+        let heard = heard.and_then(|()| posts.take(from, now));
+        let much = "visitors say much here just now; try again in a minute";
+        heard.map_err(|at| Error::new(Kind::TooMany, much).retry_in(at.since(now)))
     }
 
-    fn check(&self, room: &str, now: Mono) -> Result<()> {
+    /// Somebody there wrote something that was taken: their address comes before
+    /// strangers' in the next rush.
+    pub(super) fn was_good(&self, room: &str, from: Address, now: Mono) {
+        if self.rooms.is_empty() {
+            return;
+        }
+        let mut lately = self.lately();
+        lately.entries.note_good(from, now);
+        if let Some(posts) = lately.posts.get_mut(room) {
+            posts.note_good(from, now);
+        }
+    }
+
+    fn check(&self, room: &str, from: Address, now: Mono) -> Result<()> {
         self.check_open(room)?;
-        let mut lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
-        while lately.front().is_some_and(|came| now.since(*came) >= WITHIN) {
-            lately.pop_front();
-        }
-        if lately.len() >= MOST {
-            return Err(Error::new(
-                Kind::TooMany,
-                "many people are coming in just now; try again in a minute",
-            ));
-        }
-        lately.push_back(now);
-        Ok(())
+        self.lately().entries.take(from, now).map_err(|at| {
+            let many = "many people are coming in just now; try again in a minute";
+            Error::new(Kind::TooMany, many).retry_in(at.since(now))
+        })
     }
 }
 
 impl Api {
     /// Lets somebody into an open room; answers their key, and who they are there.
-    pub(super) async fn enter(&self, room: &str, name: Option<&str>) -> Result<(Secret, Person)> {
+    pub(super) async fn enter(
+        &self,
+        room: &str,
+        from: Address,
+        name: Option<&str>,
+    ) -> Result<(Secret, Person)> {
         self.doors.check_open(room)?;
         let chosen = name.map(str::trim).filter(|name| !name.is_empty());
         if chosen.is_some_and(|name| name.len() > MAX_NAME) {
@@ -99,7 +142,7 @@ impl Api {
         };
         room::check_person(room, &user)?;
         // A name that cannot be takes nobody's turn; all else is work for the store.
-        self.doors.check(room, clock::mono())?;
+        self.doors.check(room, from, clock::mono())?;
         let key = mint_key();
         let person = Person { room: room.to_owned(), user };
         let until = UnixMillis(clock::wall().0 + VISIT_FOR.as_millis() as i64);
@@ -112,32 +155,71 @@ impl Api {
 mod tests {
     use super::*;
 
+    const PROXY: Address = Address::Unknown;
+
+    fn at(seconds: u64) -> Mono {
+        Mono(Duration::from_secs(seconds))
+    }
+
+    fn address(n: u8) -> Address {
+        Address::of(Some([192, 0, 2, n].into()))
+    }
+
     #[test]
     fn open_rooms_are_open_and_no_others_and_so_many_come_in() {
         let doors = OpenDoors::new(vec!["lobby".into()]);
-        let at = |seconds| Mono(Duration::from_secs(seconds));
-        assert_eq!(doors.check("lab", at(0)).unwrap_err().kind(), Kind::Forbidden);
-        for _ in 0..MOST {
-            doors.check("lobby", at(1)).unwrap();
+        assert_eq!(doors.check("lab", PROXY, at(0)).unwrap_err().kind(), Kind::Forbidden);
+        for _ in 0..MOST_ENTER {
+            doors.check("lobby", PROXY, at(1)).unwrap();
         }
-        assert_eq!(doors.check("lobby", at(60)).unwrap_err().kind(), Kind::TooMany);
-        assert!(doors.check("lobby", at(61)).is_ok(), "those before are a minute ago");
-        assert!(OpenDoors::default().check("lobby", at(0)).is_err(), "none unless configured");
+        let refused = doors.check("lobby", PROXY, at(59)).unwrap_err();
+        assert_eq!((refused.kind(), refused.retry_after()), (Kind::TooMany, Some(Duration::from_secs(2))));
+        assert!(doors.check("lobby", PROXY, at(61)).is_ok(), "those before are a minute ago");
+        assert!(OpenDoors::new(Vec::new()).check("lobby", PROXY, at(0)).is_err(), "none unless configured");
+    }
+
+    #[test]
+    fn one_stranger_does_not_keep_the_others_out() {
+        let doors = OpenDoors::new(vec!["lobby".into()]);
+        doors.was_good("lobby", address(99), at(0));
+        let come_in =
+            |n: u8, now| (0..100).take_while(|_| doors.check("lobby", address(n), at(now)).is_ok()).count();
+        assert_eq!(come_in(1, 100), MOST_ENTER_EACH);
+        assert_eq!(come_in(2, 100), MOST_ENTER_EACH, "another address");
+        assert_eq!(come_in(3, 100), 0, "the rest is for those who were good before");
+        assert_eq!(come_in(99, 100), MOST_ENTER_EACH);
     }
 
     #[test]
     fn visitors_are_heard_in_measure() {
         let doors = OpenDoors::new(vec!["lobby".into()]);
-        let at = |seconds| Mono(Duration::from_secs(seconds));
+        let say = |room: &str, who: &str, now| doors.check_pace(room, who, PROXY, at(now));
         for _ in 0..MOST_SAID {
-            doors.check_pace("lobby", "guest-a", at(1)).unwrap();
+            say("lobby", "guest-a", 1).unwrap();
         }
-        assert_eq!(doors.check_pace("lobby", "guest-a", at(2)).unwrap_err().kind(), Kind::TooMany);
+        assert_eq!(say("lobby", "guest-a", 2).unwrap_err().kind(), Kind::TooMany);
         for n in MOST_SAID..MOST_SAID_IN_A_ROOM {
-            doors.check_pace("lobby", &format!("guest-{n}"), at(2)).unwrap();
+            say("lobby", &format!("guest-{n}"), 2).unwrap();
         }
-        assert_eq!(doors.check_pace("lobby", "guest-b", at(3)).unwrap_err().kind(), Kind::TooMany);
-        assert!(doors.check_pace("plaza", "guest-b", at(3)).is_ok(), "another room");
-        assert!(doors.check_pace("lobby", "guest-a", at(61)).is_ok(), "a minute later");
+        assert_eq!(say("lobby", "guest-b", 3).unwrap_err().kind(), Kind::TooMany);
+        assert!(say("plaza", "guest-b", 3).is_ok(), "another room");
+        assert!(say("lobby", "guest-a", 61).is_ok(), "a minute later");
+    }
+
+    #[test]
+    fn many_names_of_one_stranger_do_not_silence_the_others() {
+        let doors = OpenDoors::new(vec!["lobby".into()]);
+        let said = |n: u8| {
+            let say =
+                |name: usize| doors.check_pace("lobby", &format!("guest-{n}-{name}"), address(n), at(1));
+            (0..100).filter(|name| say(*name).is_ok()).count()
+        };
+        assert_eq!(said(1), MOST_SAID_EACH);
+        assert_eq!(
+            said(2),
+            MOST_SAID_IN_A_ROOM - KEPT_TO_SAY - MOST_SAID_EACH,
+            "what is not kept for others"
+        );
+        assert_eq!(said(3), 0);
     }
 }

@@ -34,7 +34,7 @@ use api::Api;
 use crypto::Key;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use take::Settled;
+use take::{Settled, ToldFull};
 use token::Token;
 use verify::Keys;
 use words::Words;
@@ -84,6 +84,7 @@ pub struct Wecom {
     stale: Seldom,
     words: Words,
     settled: Settled,
+    told_full: ToldFull,
 }
 
 impl Wecom {
@@ -104,6 +105,7 @@ impl Wecom {
             stale: Seldom::default(),
             words: Words::default(),
             settled: Settled::default(),
+            told_full: ToldFull::default(),
             id,
             agent,
             bot,

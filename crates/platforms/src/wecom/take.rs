@@ -10,11 +10,12 @@ use angelia_contract::event::Event;
 use angelia_core::admission::{DropReason, Observed, link_command};
 use angelia_core::directory::{Chat, ChatKind};
 use angelia_core::error::{Kind, Result};
+use angelia_core::pace::{Pace, PaceOf};
 use angelia_core::secret::Secret;
-use angelia_core::store::{Intake, NewQuarantined};
+use angelia_core::store::{Intake, NewQuarantined, Taken};
 use angelia_core::{clock, seal};
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use tokio::sync::Mutex;
 
 /// Commands remembered for when WeCom posts them again, which it does within seconds.
@@ -22,6 +23,32 @@ const SETTLED: usize = 64;
 
 /// What whoever typed a code is told if it is our fault that it could not be tried.
 const TRY_LATER: &str = "Something went wrong here. Please try again later.";
+
+/// What somebody is told whose agent has more waiting than is kept for it.
+const FULL: &str = "Your agent has more messages waiting than are kept for it, so this one was not taken. \
+                    Please send it again later.";
+/// People remembered as told: each is told once a minute, however often WeCom posts.
+const MAX_TOLD_FULL: usize = 1_000;
+
+/// What came of taking a callback in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Took {
+    /// It is committed, or needs no commit.
+    It,
+    /// It is for another app.
+    NotOurs,
+    /// More waits for its agent than is kept: it has to be posted again.
+    Full,
+}
+
+/// Who was told lately that an inbox is full.
+pub(super) struct ToldFull(std::sync::Mutex<PaceOf<String>>);
+
+impl Default for ToldFull {
+    fn default() -> Self {
+        Self(std::sync::Mutex::new(PaceOf::new(Pace { burst: 1, per_minute: 1 }, MAX_TOLD_FULL)))
+    }
+}
 
 /// Commands that were done. WeCom posts again what was not acknowledged in
 /// time, and a code that was used would be found used.
@@ -60,16 +87,16 @@ impl Sighting<'_> {
 }
 
 impl Wecom {
-    /// Takes in what was decrypted; `false` if it is for another app. With an
-    /// error nothing is committed, and it has to be posted again.
-    pub(super) async fn take(self: &Arc<Self>, desk: &Desk, plain: &[u8]) -> Result<bool> {
+    /// Takes in what was decrypted. With an error nothing is committed, and it has to
+    /// be posted again.
+    pub(super) async fn take(self: &Arc<Self>, desk: &Desk, plain: &[u8]) -> Result<Took> {
         let message = match Message::read(plain) {
             Ok(message) => message,
             // WeCom would post it again, and no better.
-            Err(why) => return self.set_aside(desk, plain, why.0).await.map(|()| true),
+            Err(why) => return self.set_aside(desk, plain, why.0).await.map(|()| Took::It),
         };
         if !message.is_for(&self.config.agent_id) {
-            return Ok(false);
+            return Ok(Took::NotOurs);
         }
         let (user, message_id) = (message.from(), message.id());
         let places = places(&self.config.name, user);
@@ -82,22 +109,39 @@ impl Wecom {
             }
             Meaning::Said(event) => match link_command(&event.text) {
                 Some(code) => self.link(desk, &sighting, Secret::new(code)).await?,
-                None => self.said(desk, &sighting, &event).await?,
+                None if self.said(desk, &sighting, &event).await? => {}
+                None => {
+                    self.tell_full(user);
+                    return Ok(Took::Full);
+                }
             },
         }
-        Ok(true)
+        Ok(Took::It)
     }
 
-    async fn said(&self, desk: &Desk, sighting: &Sighting<'_>, event: &Event) -> Result<()> {
+    /// Answers whether it was taken; if not, the inbox is full.
+    async fn said(&self, desk: &Desk, sighting: &Sighting<'_>, event: &Event) -> Result<bool> {
         let decided = sighting.observe(|observed| desk.admit.decide(observed));
-        let entry = |admitted| inbound::entry(&self.bot, event, admitted, clock::wall());
+        let entry = |admitted| inbound::refusable(&self.bot, event, admitted, clock::wall());
         let entry = decided.clone().ok().map(entry).transpose()?;
-        let no_instance = self.commit(desk, sighting.user, Intake { entry, ..Intake::default() }).await?;
-        let reason = if no_instance { Some(DropReason::NoInstance) } else { decided.err() };
+        let taken = self.commit(desk, sighting.user, Intake { entry, ..Intake::default() }).await?;
+        let reason = match taken {
+            Taken { full: true, .. } => Some(DropReason::InboxFull),
+            Taken { no_instance: true, .. } => Some(DropReason::NoInstance),
+            _ => decided.err(),
+        };
         if let Some(reason) = reason {
             sighting.dropped(desk, reason);
         }
-        Ok(())
+        Ok(!taken.full)
+    }
+
+    /// WeCom posts it again, but not for long: whoever wrote is told.
+    fn tell_full(self: &Arc<Self>, user: &str) {
+        let mut told = self.told_full.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.take(user, clock::mono()).is_ok() {
+            self.answer(user, FULL.to_owned());
+        }
     }
 
     /// Tries a code, unless that was done and WeCom did not hear of it.
@@ -135,9 +179,8 @@ impl Wecom {
         Ok(())
     }
 
-    /// Commits what was said together with who said it; answers whether there
-    /// is nobody to get it any more.
-    async fn commit(&self, desk: &Desk, user: &str, mut intake: Intake) -> Result<bool> {
+    /// Commits what was said together with who said it.
+    async fn commit(&self, desk: &Desk, user: &str, mut intake: Intake) -> Result<Taken> {
         self.directory.find(user).await?;
         let name = Some(user.to_owned());
         let chat = Chat { person: name.clone(), name, ..Chat::new(user, ChatKind::Dm) };
@@ -147,15 +190,15 @@ impl Wecom {
             intake.chats.push(chat);
         }
         if !new && intake.entry.is_none() {
-            return Ok(false);
+            return Ok(Taken::default());
         }
-        let taken = desk.store.take_in(&self.bot, vec![intake]).await.inspect_err(|_| {
-            // What could not be committed is new again.
-            if new {
-                self.directory.forget(|known| known.chat.chat_id == user);
-            }
-        })?;
-        Ok(taken.iter().any(|taken| taken.no_instance))
+        let taken = desk.store.take_in(&self.bot, vec![intake]).await;
+        let taken = taken.map(|taken| taken.first().copied().unwrap_or_default());
+        // What could not be committed is new again.
+        if new && taken.as_ref().map_or(true, |taken| taken.full) {
+            self.directory.forget(|known| known.chat.chat_id == user);
+        }
+        taken
     }
 
     /// Keeps what cannot be read.

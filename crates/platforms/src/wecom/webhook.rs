@@ -1,5 +1,6 @@
 //! What WeCom calls back: it tries the address once, and then posts what people write.
 
+use super::take::Took;
 use super::verify::Signed;
 use super::{NAME, Wecom, xml};
 use crate::desk::Desk;
@@ -123,12 +124,17 @@ impl Receiver {
     async fn take(&self, plain: &[u8]) -> StatusCode {
         let (bot, name) = (&self.bot, &self.bot.config.name);
         match bot.take(&self.desk, plain).await {
-            Ok(true) => {
+            Ok(Took::It) => {
                 bot.pulse.count("callbacks");
                 bot.was_told();
                 StatusCode::OK
             }
-            Ok(false) => {
+            Ok(Took::Full) => {
+                bot.pulse.count("refused_full");
+                bot.was_told();
+                StatusCode::SERVICE_UNAVAILABLE
+            }
+            Ok(Took::NotOurs) => {
                 tracing::warn!(bot = %name, "another app of the company calls back here: give it its own address");
                 self.refuse()
             }

@@ -6,7 +6,7 @@ use angelia_core::clock;
 use angelia_core::egress::Target;
 use angelia_core::inbox::{Entry, EntryKind, InstanceId, Interaction, Rendering, Seq};
 use angelia_core::secret::Secret;
-use angelia_core::store::{ActionId, Store};
+use angelia_core::store::{ActionId, PageSize, Store};
 use angelia_core::vault::Capability;
 use angelia_platforms::discord::{Config, Discord, default_commands};
 use angelia_platforms::{Answer, Delivery, Desk, Earlier, Outcome, Platform, Stop};
@@ -175,7 +175,7 @@ impl Edge {
 
     /// What waits in the inbox.
     pub(crate) async fn entries(&self) -> Vec<(Entry, Interaction)> {
-        let mut entries = self.store.load(self.instance, Seq(0), 100).await.unwrap();
+        let mut entries = self.store.load(self.instance, Seq(0), PageSize::of(100)).await.unwrap().items;
         entries.extend(self.ahead().await);
         entries.sort_by_key(|entry| entry.seq);
         let read = |entry: Entry| {
@@ -188,7 +188,7 @@ impl Edge {
 
     /// What goes ahead of it.
     pub(crate) async fn ahead(&self) -> Vec<Entry> {
-        self.store.load_ahead(self.instance, 100).await.unwrap()
+        self.store.load_ahead(self.instance, PageSize::of(100)).await.unwrap().items
     }
 
     pub(crate) async fn capabilities(&self) -> Vec<Capability> {

@@ -6,7 +6,7 @@ use angelia_core::clock;
 use angelia_core::egress::Target;
 use angelia_core::inbox::{EntryKind, Interaction, Seq};
 use angelia_core::secret::Secret;
-use angelia_core::store::{ActionId, NewEntry};
+use angelia_core::store::{ActionId, NewEntry, PageSize};
 use angelia_core::vault::{Capability, Way};
 use angelia_platforms::discord::Config;
 use angelia_platforms::{Answer, Delivery, Earlier, Outcome, Platform};
@@ -46,8 +46,8 @@ async fn say_after(
 }
 
 async fn entries(world: &World) -> Vec<Interaction> {
-    let mut entries = world.store.load(world.instance, Seq(0), 100).await.unwrap();
-    entries.extend(world.store.load_ahead(world.instance, 100).await.unwrap());
+    let mut entries = world.store.load(world.instance, Seq(0), PageSize::of(100)).await.unwrap().items;
+    entries.extend(world.store.load_ahead(world.instance, PageSize::of(100)).await.unwrap());
     entries.retain(|entry| entry.kind == EntryKind::Interaction);
     entries.sort_by_key(|entry| entry.seq);
     entries.iter().map(|entry| Interaction::read(&entry.body).unwrap()).collect()
@@ -182,6 +182,7 @@ fn other_entry(world: &World) -> NewEntry {
         session_key: "agent:main:discord:dm:1".into(),
         body: "{}".into(),
         ahead: false,
+        when_full: angelia_core::inbox::WhenFull::MakeRoom,
         received_at: clock::wall(),
     }
 }

@@ -10,7 +10,7 @@ use angelia_core::egress::Target;
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{Entry, InstanceId, Quota, Rendering, Seq};
 use angelia_core::secret::Secret;
-use angelia_core::store::{ActionId, Announce, Later, Line, NewGateway, Store};
+use angelia_core::store::{ActionId, Announce, Later, Line, NewGateway, PageSize, Store};
 use angelia_engines::store::sqlite::Sqlite;
 use angelia_platforms::discord::{Config, Discord, default_commands};
 use angelia_platforms::{
@@ -200,7 +200,7 @@ impl World {
 
     /// Everything in the inbox.
     pub(crate) async fn events(&self) -> Vec<Event> {
-        let entries = self.store.load(self.instance, Seq(0), 10_000).await.unwrap();
+        let entries = self.store.load(self.instance, Seq(0), PageSize::of(10_000)).await.unwrap();
         entries.iter().map(|entry| serde_json::from_slice(&entry.body).unwrap()).collect()
     }
 

@@ -242,11 +242,12 @@ fn a_list_is_written_as_a_list() {
 
 #[test]
 fn notices_are_set_and_bounded() {
-    let Notices { away, away_after, away_text, unanswered_text, hint } = Config::default().notices;
+    let Notices { away, away_after, away_text, unanswered_text, lost_text, hint } = Config::default().notices;
     assert_eq!(away_after.as_secs(), 60);
     assert_eq!((away, hint.as_str()), (Away::Dms, ""));
     assert!(away_text.contains("kept"), "{away_text}");
     assert!(unanswered_text.contains("new message"), "{unanswered_text}");
+    assert!(lost_text.contains("send again"), "{lost_text}");
     let text = "[notices]\naway = \"all\"\naway_text = \"Back soon.\"\nhint = \"Ask Ann to let you in.\"";
     let env = [("ANGELIA_NOTICES__AWAY", "never"), ("ANGELIA_NOTICES__HINT", "")];
     let config = load("notices", text, &[]).unwrap();
@@ -263,6 +264,7 @@ fn notices_are_set_and_bounded() {
         ("away_text = \"\"", "`notices.away_text` must not be empty"),
         (&format!("away_text = \"{long}\""), "`notices.away_text` must be at most 500 characters long"),
         ("unanswered_text = \"\"", "`notices.unanswered_text` must not be empty"),
+        ("lost_text = \"\"", "`notices.lost_text` must not be empty"),
         (&format!("hint = \"{long}\""), "`notices.hint` must be at most 500 characters long"),
     ] {
         let told = faults(load("notices-bad", &format!("[notices]\n{line}"), &[])).join("\n");

@@ -98,6 +98,8 @@ fn a_file_sets_what_it_names() {
         allow = ["10.1.0.0/16", "192.0.2.7"]
         [webchat]
         enabled = false
+        posts_burst = 5
+        posts_per_minute = 600
         [limits]
         gateways_per_tenant = 7
         new_gateways_per_minute = 3
@@ -109,6 +111,7 @@ fn a_file_sets_what_it_names() {
     assert_eq!(config.server.public_url.as_deref(), Some("https://relay.example.org/x"));
     assert_eq!(config.server.hosts, ["relay.internal", "192.0.2.7", "[2001:db8::7]"]);
     assert_eq!(config.keys.master, Some(SecretRef::File("/run/key".into())));
+    assert_eq!((config.webchat.pace.burst, config.webchat.pace.per_minute), (5, 600));
     assert_eq!(config.inbox.max_age, Duration::from_secs(36 * 3600));
     assert_eq!(config.inbox.quota().bytes, 1 << 30);
     assert_eq!(config.limits.connections_per_address, 12);
@@ -146,6 +149,15 @@ fn the_environment_wins() {
     assert_eq!(config.wake.allow.len(), 2);
     assert_eq!(config.keys.master, Some(SecretRef::Env("ANGELIA_KEYSMASTER".into())));
     assert_eq!(config.log.level, "info");
+}
+
+#[test]
+fn the_pace_of_people_is_not_nothing() {
+    for line in
+        ["posts_burst = 0", "posts_per_minute = 0", "posts_burst = 5000000000", "posts_burst = \"many\""]
+    {
+        assert!(load("pace", &format!("[webchat]\n{line}"), &[]).is_err(), "{line}");
+    }
 }
 
 #[test]

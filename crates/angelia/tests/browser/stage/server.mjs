@@ -9,6 +9,9 @@ import { promisify } from 'node:util';
 import { until } from './patience.mjs';
 
 export const BINARY = process.env.ANGELIA_BINARY;
+
+/** Stories type faster than people. */
+const WIDE_PACE = { ANGELIA_WEBCHAT__POSTS_BURST: '100000', ANGELIA_WEBCHAT__POSTS_PER_MINUTE: '100000' };
 const COMMAND_WITHIN = 20_000;
 const run = promisify(execFile);
 
@@ -27,7 +30,7 @@ export function freePort() {
 class Running {
   constructor(args, environment) {
     this.said = '';
-    const env = { ...clean(process.env), ...environment };
+    const env = { ...clean(process.env), ...WIDE_PACE, ...environment };
     this.process = spawn(BINARY, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
     for (const stream of [this.process.stdout, this.process.stderr]) {
       stream.setEncoding('utf8').on('data', (text) => (this.said += text));

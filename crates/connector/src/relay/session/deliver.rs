@@ -3,6 +3,7 @@
 
 use super::super::backlog::{PAGE, size};
 use super::super::mailbox::Mail;
+use super::hear::MAX_LATE_ACKS;
 use super::render::Form;
 use super::{Done, RETRY, Session};
 use crate::telemetry::Counter;
@@ -15,7 +16,7 @@ use angelia_platforms::webchat;
 /// Memory that is asked for before a page is read.
 pub(super) const PAGE_BYTES: usize = 256 * 1024;
 /// Entries remembered as done on this socket: a few times what is read at once.
-const REMEMBERED: usize = 4 * PAGE;
+const REMEMBERED: usize = 4 * PAGE.count;
 
 /// The entry to push next.
 struct Next {
@@ -28,6 +29,10 @@ struct Next {
 impl Session {
     /// Pushes entries while the window, the socket and the gateway allow it.
     pub(super) fn drain(&mut self, now: Mono) {
+        if self.looking_at_late || !self.late.is_empty() {
+            // What may be done already is not pushed before that is known.
+            return;
+        }
         if self.backlog.is_low() && self.has_room_for_page(now) {
             self.load_pages();
         }
@@ -131,7 +136,7 @@ impl Session {
             gateway = %self.record.gateway_id, entry = %entry.seq.buffer_id(), kind = entry.kind.as_str(),
             "an entry could not be read and was dropped"
         );
-        let by = Some(SettledBy::Unreadable);
+        let by = SettledBy::Unreadable;
         self.to_settle.push(Settlement { seq: entry.seq, by, pushed_at: None });
     }
 
@@ -147,7 +152,7 @@ impl Session {
         self.server.metrics.add(Counter::Settled, settled.len() as u64);
         self.to_settle.extend(settled.into_iter().map(|done| Settlement {
             seq: done.seq,
-            by: Some(done.by),
+            by: done.by,
             pushed_at: Some(wall_time(done.pushed_at, now, wall)),
         }));
     }
@@ -179,6 +184,38 @@ impl Session {
             let outcome = or_later(store.settle(instance, settled.clone()).await).await;
             Done::Settled(outcome, settled)
         }));
+    }
+
+    /// Has the store look at what was acknowledged late. Not before a replaced socket
+    /// has noted what it pushed.
+    pub(super) fn look_at_late(&mut self) {
+        if self.looking_at_late || self.waits_for_old || self.late.is_empty() {
+            return;
+        }
+        self.looking_at_late = true;
+        let (store, instance) = (self.server.store.clone(), self.record.instance);
+        let late = std::mem::take(&mut self.late);
+        self.jobs.push(Box::pin(async move {
+            Done::Late(or_later(store.settle_late(instance, late.clone()).await).await, late)
+        }));
+    }
+
+    /// What was really pushed before is done; the rest was made up and is left alone.
+    pub(super) fn looked_at_late(&mut self, outcome: Result<Vec<Seq>>, late: Vec<Seq>) {
+        self.looking_at_late = false;
+        match outcome {
+            Ok(settled) => {
+                for seq in settled {
+                    self.backlog.remove(seq);
+                    self.remember_not_again(seq);
+                }
+                self.backlog.look_ahead_again();
+            }
+            Err(_) => {
+                self.late.splice(0..0, late);
+                self.late.truncate(MAX_LATE_ACKS);
+            }
+        }
     }
 
     /// Remembers which bots the gateway answers for now.

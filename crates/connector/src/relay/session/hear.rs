@@ -13,7 +13,6 @@ use angelia_contract::line::{LineError, MAX_GATEWAY_LINE};
 use angelia_core::clock::{self, Mono};
 use angelia_core::fail;
 use angelia_core::inbox::Seq;
-use angelia_core::store::Settlement;
 use bytes::{Bytes, BytesMut};
 use std::time::Duration;
 
@@ -27,8 +26,13 @@ const WAIT_FOR_OLD: Duration = Duration::from_secs(5);
 const FRAMES_PER_TURN: usize = 32;
 /// How often a gateway may go idle on one socket; each costs a commit.
 const MAX_FLIPS: u32 = 32;
-/// Late acknowledgements in one commit.
-const MAX_LATE_ACKS: usize = 64;
+
+angelia_contract::limits! {
+    /// Earlier sockets left at most a window each, and whoever invents numbers must not keep
+    /// the store busy. Further ones are ignored, and what they are of is pushed again.
+    pub(super) const MAX_LATE_ACKS: usize = 64, count "late acknowledgements of a gateway looked at in one go";
+}
+
 /// Interrupts of one gateway being resolved at the same time.
 const MAX_INTERRUPTS: usize = 8;
 /// Each keeps its place a little longer than it takes: looking up costs the store.
@@ -303,15 +307,11 @@ impl Session {
         self.note_habit(habit);
     }
 
-    /// An entry pushed on an earlier socket is settled by a late
-    /// acknowledgement too. Only so many at a time: earlier sockets left at
-    /// most a window each, and whoever invents ids must not keep the store busy.
+    /// An entry pushed on an earlier socket is settled by a late acknowledgement
+    /// too, once the store has said that it was.
     fn acknowledged_late(&mut self, seq: Seq) {
-        let mut late = self.to_settle.iter().filter(|settlement| settlement.by.is_none());
-        if late.clone().count() < MAX_LATE_ACKS && !late.any(|settlement| settlement.seq == seq) {
-            self.backlog.remove(seq);
-            self.remember_not_again(seq);
-            self.to_settle.push(Settlement { seq, by: None, pushed_at: None });
+        if self.late.len() < MAX_LATE_ACKS && !self.late.contains(&seq) {
+            self.late.push(seq);
         }
     }
 

@@ -21,7 +21,8 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 
 impl Session {
     pub(super) fn is_quiet(&self) -> bool {
-        self.window.is_empty() && self.to_settle.is_empty() && self.settling.is_empty()
+        let settled = self.to_settle.is_empty() && self.settling.is_empty();
+        settled && self.window.is_empty() && self.late.is_empty() && !self.looking_at_late
     }
 
     /// Makes it durable that the gateway sleeps, then tells it so.
@@ -92,7 +93,7 @@ impl Session {
     /// the inbox, and only then may the next socket begin.
     pub(super) async fn finish(mut self) {
         self.note_takeover();
-        while !self.settling.is_empty() {
+        while !self.settling.is_empty() || self.looking_at_late {
             match self.jobs.next().await {
                 Some(done) => self.done(done),
                 None => break,
@@ -109,6 +110,10 @@ impl Session {
                 Some(done) => self.done(done),
                 None => break,
             }
+        }
+        let late = std::mem::take(&mut self.late);
+        if !late.is_empty() {
+            let _ = self.server.store.settle_late(self.record.instance, late).await;
         }
         if let Some(claim) = self.claim.take() {
             drop(claim);

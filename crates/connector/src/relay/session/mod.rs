@@ -9,6 +9,8 @@ mod hear;
 mod leave;
 mod render;
 
+pub(crate) use hear::LIMITS as ACK_LIMITS;
+
 use super::backlog::Backlog;
 use super::handshake::Handshake;
 use super::mailbox::{Ending, Mailbox};
@@ -26,7 +28,7 @@ use angelia_core::fail;
 use angelia_core::identity::GatewayRecord;
 use angelia_core::inbox::{AckHabit, Entry, Seq, Window};
 use angelia_core::memory::{ByteRate, HeldBytes};
-use angelia_core::store::Settlement;
+use angelia_core::store::{Page, Settlement};
 use bytes::BytesMut;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -97,9 +99,10 @@ enum Phase {
 /// Work that ran beside the loop.
 enum Done {
     OldEnded,
-    Page(Result<Vec<Entry>>),
-    Ahead(Result<Vec<Entry>>),
+    Page(Result<Page<Entry>>),
+    Ahead(Result<Page<Entry>>),
     Settled(Result<()>, Vec<Settlement>),
+    Late(Result<Vec<Seq>>, Vec<Seq>),
     Flipped(Result<()>),
     Interrupted,
     Noted,
@@ -167,6 +170,10 @@ pub(in crate::relay) struct Session {
     to_settle: Vec<Settlement>,
     /// Being made durable now.
     settling: Vec<Seq>,
+    /// Acknowledged here and not pushed here.
+    late: Vec<Seq>,
+    /// Whether the store is looking at some of those.
+    looking_at_late: bool,
     /// Whether a push is among what is not written yet.
     pushes_unwritten: bool,
     interrupting: usize,
@@ -228,6 +235,8 @@ impl Session {
             jobs: FuturesUnordered::new(),
             to_settle: Vec::new(),
             settling: Vec::new(),
+            late: Vec::new(),
+            looking_at_late: false,
             pushes_unwritten: false,
             interrupting: 0,
             not_again: VecDeque::new(),
@@ -305,6 +314,7 @@ impl Session {
             self.drain(now);
         }
         self.commit_settled();
+        self.look_at_late();
         self.count_held();
     }
 
@@ -424,6 +434,7 @@ impl Session {
                 self.settling.clear();
                 self.to_settle.splice(0..0, settled);
             }
+            Done::Late(outcome, late) => self.looked_at_late(outcome, late),
             Done::Flipped(outcome) => self.flipped(outcome),
             Done::Interrupted => self.interrupting -= 1,
             Done::Noted => {}

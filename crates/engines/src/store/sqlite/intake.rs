@@ -86,6 +86,11 @@ impl IntakeStore for Sqlite {
 /// Writes everything of one intake, without its entry if nobody waits for that any
 /// more. Chats come first: what follows is noted on their rows.
 fn take_in(txn: &mut Txn<'_>, bot: &BotKey, intake: Intake) -> rusqlite::Result<Taken> {
+    if let Some(entry) = &intake.entry
+        && !inbox::has_room(txn, entry)?
+    {
+        return Ok(Taken { full: true, ..Taken::default() });
+    }
     let Intake { chats, traffic, entry, capability, patience, revision, engaged, quarantined, cursor } =
         intake;
     for chat in &chats {

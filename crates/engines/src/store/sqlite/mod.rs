@@ -42,7 +42,7 @@ pub(crate) const LIMITS: &[Group] =
 
 use angelia_contract::limit::Group;
 use angelia_core::error::{Error, Result};
-use angelia_core::inbox::{InstanceId, Quota, Usage};
+use angelia_core::inbox::{Held, InstanceId, Quota, Usage};
 use angelia_core::space::{Disk, Report};
 use angelia_core::store::{Announce, IdentityStore, Later, Pruned, Store};
 use clock::Clock;
@@ -85,9 +85,12 @@ impl Sqlite {
         let quota = space.bound(quota);
         shrink::rewrite_if_small(&lock, &space);
         let connection = open_for_writing(&path)?;
-        let usage = Arc::new(Mutex::new(read_usage(&connection)?));
+        let held = read_held(&connection)?;
+        let usage = held.iter().map(|(instance, held)| (*instance, held.all())).collect();
+        let usage = Arc::new(Mutex::new(usage));
         let clock = Arc::new(Clock::open(&connection)?);
-        let writer = Writer::start(connection, quota, usage.clone(), clock.clone(), announce, space.clone())?;
+        let writer =
+            Writer::start(connection, quota, held, usage.clone(), clock.clone(), announce, space.clone())?;
         Ok(Self {
             readers: Readers::new(path),
             writer,
@@ -188,15 +191,19 @@ fn open_for_reading(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-fn read_usage(connection: &Connection) -> Result<HashMap<InstanceId, Usage>> {
-    let read = || -> rusqlite::Result<HashMap<InstanceId, Usage>> {
+fn read_held(connection: &Connection) -> Result<HashMap<InstanceId, Held>> {
+    let read = || -> rusqlite::Result<HashMap<InstanceId, Held>> {
+        let mut held = HashMap::<InstanceId, Held>::new();
         let mut statement = connection.prepare(
-            "SELECT instance, count(*), sum(length(body)) FROM inbox WHERE dead_at IS NULL GROUP BY instance",
+            "SELECT instance, chat_id, count(*), sum(length(body)) FROM inbox WHERE dead_at IS NULL
+             GROUP BY instance, chat_id",
         )?;
-        let rows = statement.query_map([], |row| {
-            Ok((InstanceId(row.get(0)?), Usage { entries: row.get(1)?, bytes: row.get(2)? }))
-        })?;
-        rows.collect()
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let of_chat = Usage { entries: row.get(2)?, bytes: row.get(3)? };
+            held.entry(InstanceId(row.get(0)?)).or_default().put(row.get(1)?, of_chat);
+        }
+        Ok(held)
     };
     read().map_err(|e| failed("read the inboxes", &e))
 }

@@ -110,8 +110,8 @@ mod tests {
     const MOVES: [&str; 3] = ["chats", "notices", "pieces"];
     /// What tells of the past, or works only where it came from: a capability
     /// answers in the chat it was given for, under the id it had there.
-    const STAYS: [&str; 7] =
-        ["actions", "capabilities", "conversations", "gaps", "inbox", "journal", "missed"];
+    const STAYS: [&str; 8] =
+        ["actions", "capabilities", "conversations", "gaps", "inbox", "journal", "missed", "untold_gaps"];
 
     #[test]
     fn every_table_that_names_a_chat_is_known_to_move_or_to_stay() {

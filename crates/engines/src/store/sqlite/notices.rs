@@ -5,9 +5,13 @@ use super::clock::is_old;
 use super::writer::now;
 use angelia_core::directory::{BotKey, ChatKind};
 use angelia_core::inbox::{EntryKind, InstanceId, Seq};
-use angelia_core::store::{Later, NoticeKind, NoticeStore, Overdue};
+use angelia_core::store::{Later, NoticeKind, NoticeStore, Overdue, Untold};
 use rusqlite::{Row, params};
 use std::time::Duration;
+
+/// The thread of what an inbox row `i` holds, from the event itself.
+pub(super) const THREAD: &str = "CASE WHEN json_valid(CAST(i.body AS TEXT))
+    THEN CAST(json_extract(CAST(i.body AS TEXT), '$.source.thread_id') AS TEXT) END";
 
 impl NoticeStore for Sqlite {
     fn notice(
@@ -64,6 +68,26 @@ impl NoticeStore for Sqlite {
         })
     }
 
+    fn untold(&self, limit: usize) -> Later<'_, Vec<Untold>> {
+        self.readers.read("find who lost something", move |db| {
+            db.prepare_cached(
+                "SELECT instance, platform, bot, chat_id, thread_id, message_id FROM untold_gaps
+                 ORDER BY instance, chat_id LIMIT ?",
+            )?
+            .query_map([limit as i64], untold)?
+            .collect()
+        })
+    }
+
+    fn told(&self, untold: &Untold) -> Later<'_, ()> {
+        let (instance, chat_id) = (untold.instance, untold.chat_id.clone());
+        self.writer.write("note that a loss was told", move |txn| {
+            txn.prepare_cached("DELETE FROM untold_gaps WHERE instance = ? AND chat_id = ?")?
+                .execute(params![instance.0, chat_id])?;
+            Ok(())
+        })
+    }
+
     fn overdue(
         &self,
         instance: InstanceId,
@@ -78,9 +102,7 @@ impl NoticeStore for Sqlite {
         };
         self.readers.read("find what waits for too long", move |db| {
             db.prepare(&format!(
-                "SELECT i.seq, i.platform, i.bot, i.chat_id, i.message_id, c.kind,
-                        CASE WHEN json_valid(CAST(i.body AS TEXT))
-                             THEN CAST(json_extract(CAST(i.body AS TEXT), '$.source.thread_id') AS TEXT) END
+                "SELECT i.seq, i.platform, i.bot, i.chat_id, i.message_id, c.kind, {THREAD}
                  FROM inbox i LEFT JOIN chats c
                       ON c.platform = i.platform AND c.bot = i.bot AND c.chat_id = i.chat_id
                  WHERE i.instance = ? AND i.seq > ? AND {waits} AND i.dead_at IS NULL AND i.kind = ?
@@ -90,6 +112,16 @@ impl NoticeStore for Sqlite {
             .collect()
         })
     }
+}
+
+fn untold(row: &Row<'_>) -> rusqlite::Result<Untold> {
+    Ok(Untold {
+        instance: InstanceId(row.get(0)?),
+        bot: BotKey { platform: row.get(1)?, bot: row.get(2)? },
+        chat_id: row.get(3)?,
+        thread_id: row.get(4)?,
+        message_id: row.get(5)?,
+    })
 }
 
 fn overdue(row: &Row<'_>) -> rusqlite::Result<Overdue> {

@@ -6,8 +6,8 @@
 
 use super::{failed, open_for_reading};
 use angelia_core::error::{Error, Result};
-use angelia_core::store::Later;
-use rusqlite::Connection;
+use angelia_core::store::{Filling, Later, Page, PageSize};
+use rusqlite::{Connection, Row, Rows};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -154,6 +154,24 @@ impl Desk {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Reads rows until the page is full. `weigh` tells what a row holds before that is copied.
+pub(super) fn page<T>(
+    mut rows: Rows<'_>,
+    size: PageSize,
+    weigh: impl Fn(&Row<'_>) -> rusqlite::Result<usize>,
+    read: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Page<T>> {
+    let (mut filling, mut page) = (Filling::new(size), Page::default());
+    while let Some(row) = rows.next()? {
+        if !filling.takes(weigh(row)?) {
+            page.more = true;
+            break;
+        }
+        page.items.push(read(row)?);
+    }
+    Ok(page)
 }
 
 #[cfg(test)]

@@ -9,19 +9,22 @@ use rusqlite::params;
 /// Finished actions that are forgotten at once to make room.
 const FORGET: u64 = 1_000;
 
-/// Makes room for actions of one tenant: what is only remembered of its finished
-/// ones goes first. Refuses if that is not enough.
+/// Makes room for actions of one tenant; refuses if there is none.
 pub(super) fn for_actions(txn: &mut Txn<'_>, actions: &[NewAction]) -> rusqlite::Result<Result<()>> {
     let Some(first) = actions.first() else { return Ok(Ok(())) };
     let needed = actions.iter().map(|action| Stored::action(action.body.len())).sum();
-    if fits(txn, &first.tenant, needed) {
-        return Ok(Ok(()));
+    let made = made(txn, &first.tenant, needed)?;
+    Ok(if made { Ok(()) } else { Err(full(txn, &first.tenant)) })
+}
+
+/// Whether there is room for so many bytes more of a tenant. What is only remembered
+/// of its finished actions is forgotten for that.
+pub(super) fn made(txn: &mut Txn<'_>, tenant: &str, bytes: u64) -> rusqlite::Result<bool> {
+    if fits(txn, tenant, bytes) {
+        return Ok(true);
     }
-    forget_finished(txn, &first.tenant)?;
-    Ok(match fits(txn, &first.tenant, needed) {
-        true => Ok(()),
-        false => Err(full(txn, &first.tenant)),
-    })
+    forget_finished(txn, tenant)?;
+    Ok(fits(txn, tenant, bytes))
 }
 
 /// Whether so many bytes more of a tenant are within its quota.
@@ -30,7 +33,7 @@ pub(super) fn fits(txn: &Txn<'_>, tenant: &str, bytes: u64) -> bool {
 }
 
 /// What a tenant that has no room left is told.
-pub(super) fn full(txn: &Txn<'_>, tenant: &str) -> Error {
+fn full(txn: &Txn<'_>, tenant: &str) -> Error {
     let most = txn.quota.tenant_bytes;
     Error::new(
         Kind::TooMany,

@@ -179,6 +179,9 @@ CREATE TABLE inbox (
 -- The few entries that overtake their queue, found without a scan.
 CREATE INDEX inbox_ahead ON inbox (instance, seq) WHERE ahead = 1;
 
+-- Who has to give way when an inbox is full, found without a scan.
+CREATE INDEX inbox_by_chat ON inbox (instance, chat_id, seq);
+
 -- Entries that went because an inbox was over its quota: one row per chat.
 CREATE TABLE gaps (
     instance INTEGER NOT NULL,
@@ -188,6 +191,17 @@ CREATE TABLE gaps (
     last_at  INTEGER NOT NULL,
     -- When the last of them went: for how long it is shown does not depend on how old they were.
     lost_at  INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (instance, chat_id)
+) WITHOUT ROWID;
+
+-- Chats that lost an entry to a quota and were not told yet.
+CREATE TABLE untold_gaps (
+    instance   INTEGER NOT NULL,
+    chat_id    TEXT NOT NULL,
+    platform   TEXT NOT NULL,
+    bot        TEXT NOT NULL,
+    message_id TEXT NOT NULL,
+    thread_id  TEXT,
     PRIMARY KEY (instance, chat_id)
 ) WITHOUT ROWID;
 

@@ -7,6 +7,7 @@ pub(super) use room_size::{LIMITS, RoomSizes};
 
 use super::clock::is_old;
 use super::queue::Owner;
+use super::reader::page;
 use super::writer::{Txn, now};
 use super::{Sqlite, actions, inbox};
 use angelia_core::admission::DropReason;
@@ -18,7 +19,7 @@ use angelia_core::inbox::SEEN_FOR;
 use angelia_core::space::Class;
 use angelia_core::store::{
     ActionId, ActionOutcome, CONNECTOR, Earlier, Guest, Invited, Later, Line, LineEdit, LineRevision,
-    NewEntry, NewLine, Person, Posted, Revised, WebchatStore,
+    NewEntry, NewLine, Page, PageSize, Person, Posted, Revised, WebchatStore,
 };
 use rusqlite::{OptionalExtension, Row, params};
 
@@ -40,6 +41,11 @@ impl WebchatStore for Sqlite {
             };
             if no_instance {
                 line.undelivered = Some(DropReason::NoInstance);
+            } else if let Some(entry) = &entry
+                && earlier_post(txn, &line)?.is_none()
+                && !inbox::has_room(txn, entry)?
+            {
+                return Ok(Err(inbox::full()));
             }
             let mut posted = match post(txn, line)? {
                 Ok(posted) => posted,
@@ -129,16 +135,15 @@ impl WebchatStore for Sqlite {
         })
     }
 
-    fn lines(&self, room: &str, after: i64, limit: usize) -> Later<'_, Vec<Line>> {
+    fn lines(&self, room: &str, after: i64, size: PageSize) -> Later<'_, Page<Line>> {
         let room = room.to_owned();
         self.readers.read("read lines", move |db| {
             // What is gone is told of to those who may have seen it, not to whoever begins.
-            db.prepare_cached(&format!(
+            let mut lines = db.prepare_cached(&format!(
                 "SELECT {LINE_COLUMNS} FROM webchat_lines
-                 WHERE room = ?1 AND id > ?2 AND (?2 > 0 OR text <> '' OR files <> '[]') ORDER BY id LIMIT ?3"
-            ))?
-            .query_map(params![room, after, limit as i64], read)?
-            .collect()
+                 WHERE room = ?1 AND id > ?2 AND (?2 > 0 OR text <> '' OR files <> '[]') ORDER BY id"
+            ))?;
+            page(lines.query(params![room, after])?, size, written_bytes, read)
         })
     }
 
@@ -240,6 +245,11 @@ fn revise(txn: &mut Txn<'_>, revision: &LineRevision) -> rusqlite::Result<Result
     }
     if !people::is_in_room(txn, room, author)? {
         return Ok(Err(not_in_room()));
+    }
+    if let Some(entry) = entry
+        && !inbox::has_room_for_revision(txn, entry)?
+    {
+        return Ok(Err(inbox::full()));
     }
     let id = next_id(txn)?;
     let line = txn
@@ -397,4 +407,9 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Line> {
         files: serde_json::from_str(row.get_ref(11)?.as_str()?).unwrap_or_default(),
         undelivered: row.get::<_, Option<String>>(12)?.and_then(|word| DropReason::from_word(&word)),
     })
+}
+
+/// What people and agents wrote of a line: its text, and the names of its files.
+fn written_bytes(row: &Row<'_>) -> rusqlite::Result<usize> {
+    Ok(row.get_ref(5)?.as_str()?.len() + row.get_ref(11)?.as_str()?.len())
 }

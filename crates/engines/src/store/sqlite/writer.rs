@@ -8,7 +8,7 @@ use super::stored::Stored;
 use super::webchat::RoomSizes;
 use angelia_core::clock::Mono;
 use angelia_core::error::{Error, Result};
-use angelia_core::inbox::{Entry, InstanceId, Quota, Seq, Usage};
+use angelia_core::inbox::{Entry, Held, InstanceId, Quota, Seq, Usage};
 use angelia_core::space::Class;
 use angelia_core::store::{Announce, Later, Line};
 use angelia_core::{clock, fail};
@@ -45,7 +45,7 @@ pub(super) struct Txn<'a> {
     pub(super) clock: &'a Clock,
     /// The disk this is written to.
     pub(super) space: &'a Space,
-    usage: &'a mut HashMap<InstanceId, Usage>,
+    held: &'a mut HashMap<InstanceId, Held>,
     stored: &'a mut Stored,
     rooms: &'a mut RoomSizes,
     /// Whether so much was taken away at once that it is easier to count anew.
@@ -73,13 +73,13 @@ impl Deref for Txn<'_> {
 
 impl Txn<'_> {
     /// What waits for an instance, this transaction included.
-    pub(super) fn usage(&self, instance: InstanceId) -> Usage {
-        self.usage.get(&instance).copied().unwrap_or_default()
+    pub(super) fn held(&mut self, instance: InstanceId) -> &Held {
+        self.held.entry(instance).or_default()
     }
 
-    /// Counts an entry in or out of an instance's usage.
-    pub(super) fn count(&mut self, instance: InstanceId, change: impl FnOnce(&mut Usage)) {
-        change(self.usage.entry(instance).or_default());
+    /// Counts an entry in or out of what waits for an instance.
+    pub(super) fn count(&mut self, instance: InstanceId, change: impl FnOnce(&mut Held)) {
+        change(self.held.entry(instance).or_default());
         self.touched.push(instance);
     }
 
@@ -154,6 +154,7 @@ impl Writer {
     pub(super) fn start(
         connection: Connection,
         quota: Quota,
+        counted: HashMap<InstanceId, Held>,
         usage: Arc<Mutex<HashMap<InstanceId, Usage>>>,
         clock: Arc<Clock>,
         announce: Arc<dyn Announce>,
@@ -161,7 +162,6 @@ impl Writer {
     ) -> Result<Self> {
         let jobs = Arc::<Queue<Job>>::default();
         let healthy = Arc::new(AtomicBool::new(!space.is_short()));
-        let counted = usage.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
         let stored = Stored::read(&connection).map_err(|e| failed("count what is kept", &e))?;
         let rooms = RoomSizes::read(&connection).map_err(|e| failed("look at the rooms", &e))?;
         let state = Thread {
@@ -313,7 +313,7 @@ struct Thread {
     /// Whether `counted` could not be read again after a failure.
     stale: bool,
     /// The writer's own count, ahead of the shared one by the open transaction.
-    counted: HashMap<InstanceId, Usage>,
+    counted: HashMap<InstanceId, Held>,
     stored: Stored,
     rooms: RoomSizes,
     usage: Arc<Mutex<HashMap<InstanceId, Usage>>>,
@@ -348,9 +348,9 @@ impl Thread {
         if self.count_anew().is_err() {
             return true;
         }
-        let waiting = |usage: &HashMap<InstanceId, Usage>| {
-            let mut waiting: Vec<_> =
-                usage.iter().filter(|(_, it)| it.entries > 0).map(|(id, it)| (*id, *it)).collect();
+        let waiting = |held: &HashMap<InstanceId, Held>| {
+            let all = held.iter().map(|(id, held)| (*id, held.all()));
+            let mut waiting: Vec<_> = all.filter(|(_, usage)| usage.entries > 0).collect();
             waiting.sort_by_key(|(id, _)| *id);
             waiting
         };
@@ -440,7 +440,7 @@ impl Thread {
             quota: &self.quota,
             clock: &self.clock,
             space: &self.space,
-            usage: &mut self.counted,
+            held: &mut self.counted,
             stored: &mut self.stored,
             rooms: &mut self.rooms,
             recount: false,
@@ -474,7 +474,7 @@ impl Thread {
         }
         let mut shared = self.usage.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         for instance in touched {
-            shared.insert(*instance, self.counted.get(instance).copied().unwrap_or_default());
+            shared.insert(*instance, self.counted.get(instance).map(Held::all).unwrap_or_default());
         }
     }
 
@@ -486,7 +486,7 @@ impl Thread {
     }
 
     fn count_anew(&mut self) -> rusqlite::Result<()> {
-        self.counted = super::read_usage(&self.connection).map_err(|_| rusqlite::Error::InvalidQuery)?;
+        self.counted = super::read_held(&self.connection).map_err(|_| rusqlite::Error::InvalidQuery)?;
         self.stored = Stored::read(&self.connection)?;
         self.rooms = RoomSizes::read(&self.connection)?;
         self.stale = false;

@@ -4,7 +4,7 @@ use super::readback::{listed, page};
 use super::*;
 use crate::sms::parse::Received;
 use angelia_core::clock;
-use angelia_core::store::Settlement;
+use angelia_core::store::{PageSize, Settlement};
 use serde_json::Value;
 
 fn received(sid: &str, body: &str) -> Received {
@@ -15,8 +15,12 @@ impl World {
     /// Three days pass in which nobody writes: agents got everything, and the journal forgets.
     async fn three_days_pass(&self) {
         let store = &self.desk.store;
-        let waiting = store.load(self.door.instance, Seq(0), 10_000).await.unwrap();
-        let settled = waiting.iter().map(|entry| Settlement { seq: entry.seq, by: None, pushed_at: None });
+        let waiting = store.load(self.door.instance, Seq(0), PageSize::of(10_000)).await.unwrap();
+        let settled = waiting.iter().map(|entry| Settlement {
+            seq: entry.seq,
+            by: angelia_core::inbox::SettledBy::Ack,
+            pushed_at: None,
+        });
         store.settle(self.door.instance, settled.collect()).await.unwrap();
         let db = self.database();
         let before = clock::wall().before(Duration::from_secs(73 * 3600)).0;
@@ -67,7 +71,7 @@ async fn a_quiet_number_gets_its_last_messages_once() {
 async fn what_was_posted_just_before_a_long_absence_is_not_read_back_after_it() {
     let world = World::new().await;
     world.looks_at(&world.sms, &page(&[], None)).await;
-    assert!(world.sms.take(&world.desk, &received("SM1", "one")).await.unwrap());
+    assert_eq!(world.sms.take(&world.desk, &received("SM1", "one")).await.unwrap(), Took::Message);
     world.three_days_pass().await;
     let list = page(&[listed("SM2", "two", 2), listed("SM1", "one", 1)], None);
     world.looks_at(&world.next_process(), &list).await;
@@ -77,8 +81,12 @@ async fn what_was_posted_just_before_a_long_absence_is_not_read_back_after_it() 
 #[tokio::test]
 async fn an_old_word_listed_again_tells_the_network_nothing() {
     let world = World::new().await;
-    assert!(world.sms.take(&world.desk, &received("SM1", "yes")).await.unwrap(), "an answer to an agent");
-    assert!(!world.sms.take(&world.desk, &received("SM2", "stop")).await.unwrap());
+    assert_eq!(
+        world.sms.take(&world.desk, &received("SM1", "yes")).await.unwrap(),
+        Took::Message,
+        "an answer to an agent"
+    );
+    assert_eq!(world.sms.take(&world.desk, &received("SM2", "stop")).await.unwrap(), Took::Nothing);
     let has_stopped = |sms: &Sms| sms.stopped.keyword(ANN, "yes", None).is_some();
     assert!(has_stopped(&world.sms));
     let list = page(&[listed("SM2", "stop", 2), listed("SM1", "yes", 1)], None);
@@ -88,7 +96,7 @@ async fn an_old_word_listed_again_tells_the_network_nothing() {
     let next = world.next_process();
     next.stopped.stop(ANN);
     *next.reading.lock().await = Some(crate::sms::Position::beginning(0));
-    assert!(!next.take(&world.desk, &received("SM1", "yes")).await.unwrap());
+    assert_eq!(next.take(&world.desk, &received("SM1", "yes")).await.unwrap(), Took::Nothing);
     assert!(has_stopped(&next));
     assert_eq!(world.texts().await, ["yes"]);
     assert_eq!(*world.door.dropped.lock().unwrap(), [("SM2".to_owned(), DropReason::Keyword)]);
@@ -103,7 +111,7 @@ async fn what_nobody_serves_is_noted_once() {
         world.looks_at(sms, &list).await;
     }
     assert_eq!(*world.door.dropped.lock().unwrap(), [("SM1".to_owned(), DropReason::NoInstance)]);
-    assert!(!world.sms.take(&world.desk, &received("SM2", "two")).await.unwrap());
+    assert_eq!(world.sms.take(&world.desk, &received("SM2", "two")).await.unwrap(), Took::Nothing);
     let list = page(&[listed("SM2", "two", 2), listed("SM1", "one", 1)], None);
     world.looks_at(&world.sms, &list).await;
     assert_eq!(world.door.dropped.lock().unwrap().len(), 2, "posted and then listed");
@@ -122,4 +130,30 @@ async fn what_is_known_is_not_written_again() {
     let before = version();
     world.looks_at(&world.sms, &page(&list, None)).await;
     assert_eq!((version(), world.texts().await.len()), (before, 20), "somebody wrote");
+}
+
+#[tokio::test]
+async fn what_a_full_inbox_refuses_is_read_back_when_there_is_room() {
+    let world = World::with(Quota { entries: 2, ..Quota::default() }).await;
+    assert_eq!(world.sms.take(&world.desk, &received("SM1", "one")).await.unwrap(), Took::Message);
+    let list = page(&[listed("SM4", "four", 4), listed("SM3", "three", 3), listed("SM2", "two", 2)], None);
+    world.twilio.answers(200, &list);
+    world.sms.catch_up(&world.desk).await.unwrap();
+    assert_eq!(world.texts().await, ["one", "two"]);
+    assert_eq!(world.sms.take(&world.desk, &received("SM3", "three")).await.unwrap(), Took::Full);
+    assert_eq!(
+        world.sms.take(&world.desk, &received("SM2", "two")).await.unwrap(),
+        Took::Nothing,
+        "it is there"
+    );
+    assert!(world.door.dropped.lock().unwrap().contains(&("SM3".to_owned(), DropReason::InboxFull)));
+    // The agent comes, and nothing of it is lost.
+    let waiting = world.desk.store.load(world.door.instance, Seq(0), PageSize::of(9)).await.unwrap();
+    let by = angelia_core::inbox::SettledBy::Ack;
+    let settled = waiting.iter().map(|entry| Settlement { seq: entry.seq, by, pushed_at: None });
+    world.desk.store.settle(world.door.instance, settled.collect()).await.unwrap();
+    world.twilio.answers(200, &list);
+    world.sms.catch_up(&world.desk).await.unwrap();
+    assert_eq!(world.texts().await, ["three", "four"]);
+    assert!(world.desk.store.inboxes().await.unwrap()[0].gaps.is_empty());
 }

@@ -4,6 +4,7 @@ mod memory;
 mod readback;
 mod sends;
 
+use super::take::Took;
 use super::{Config, NAME, Sms};
 use crate::admit::{Admit, Linking, Which};
 use crate::desk::{Desk, Seal, Stop};
@@ -18,7 +19,7 @@ use angelia_core::egress::Target;
 use angelia_core::error::Result;
 use angelia_core::inbox::{Entry, InstanceId, Quota, Seq};
 use angelia_core::secret::Secret;
-use angelia_core::store::{ActionId, Announce, Later, Line, NewGateway, Store};
+use angelia_core::store::{ActionId, Announce, Later, Line, NewGateway, PageSize, Store};
 use angelia_engines::store::sqlite::Sqlite;
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -94,20 +95,28 @@ struct World {
 
 impl World {
     async fn new() -> Self {
+        Self::with(Quota::default()).await
+    }
+
+    async fn with(quota: Quota) -> Self {
         let twilio = Twilio::default();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let api_url = format!("http://{}", listener.local_addr().unwrap());
         let app = Router::new().fallback(serve).with_state(twilio.clone());
         tokio::spawn(async move { axum::serve(listener, app).await });
-        Self::at(twilio, &api_url).await
+        Self::at_with(twilio, &api_url, quota).await
     }
 
     async fn at(twilio: Twilio, api_url: &str) -> Self {
+        Self::at_with(twilio, api_url, Quota::default()).await
+    }
+
+    async fn at_with(twilio: Twilio, api_url: &str, quota: Quota) -> Self {
         // It brings the process a TLS provider.
         let _ = angelia_testkit::webchat::http_client();
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("data");
-        let store: Arc<dyn Store> = Arc::new(Sqlite::open(&data, Quota::default(), Arc::new(Deaf)).unwrap());
+        let store: Arc<dyn Store> = Arc::new(Sqlite::open(&data, quota, Arc::new(Deaf)).unwrap());
         store.create_tenant("acme", None, &Actor::operator()).await.unwrap();
         let gateway = NewGateway {
             tenant: "acme".into(),
@@ -163,7 +172,7 @@ impl World {
 
     /// Everything in the inbox.
     async fn events(&self) -> Vec<Event> {
-        let entries = self.desk.store.load(self.door.instance, Seq(0), 10_000).await.unwrap();
+        let entries = self.desk.store.load(self.door.instance, Seq(0), PageSize::of(10_000)).await.unwrap();
         entries.iter().map(|entry| serde_json::from_slice(&entry.body).unwrap()).collect()
     }
 

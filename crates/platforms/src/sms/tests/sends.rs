@@ -105,8 +105,8 @@ async fn only_who_wrote_is_somewhere() {
         body: "hi".into(),
         ..Default::default()
     };
-    assert!(world.sms.take(&world.desk, &received).await.unwrap());
-    assert!(!world.sms.take(&world.desk, &received).await.unwrap(), "once");
+    assert_eq!(world.sms.take(&world.desk, &received).await.unwrap(), Took::Message);
+    assert_eq!(world.sms.take(&world.desk, &received).await.unwrap(), Took::Nothing, "once");
     let expected = [format!("{OWN}/{ANN}"), OWN.to_owned(), "*".to_owned()];
     assert_eq!(places(ANN), Whereabouts::Places(expected.to_vec()));
     for odd in ["AMAZON", "+1555 0199", "+15550199/1", ""] {

@@ -7,9 +7,6 @@ import { keep, recall } from "./memory.js";
 import { Outbox } from "./outbox.js";
 import { Stream } from "./stream.js";
 
-/** Lines in one answer of the server. */
-const PAGE = 200;
-
 export class Room extends EventTarget {
   #lines = new Map();
   #taken = new Map();
@@ -98,9 +95,9 @@ export class Room extends EventTarget {
 
   async #load() {
     for (;;) {
-      const { messages } = await this.#read();
+      const { messages, more } = await this.#read();
       for (const line of messages) this.#apply(line, false);
-      if (messages.length < PAGE) break;
+      if (!more) break;
     }
     this.loaded = true;
     this.#tell("loaded");

@@ -13,7 +13,7 @@ use super::tenants::exists;
 use angelia_core::audit::{Actor, Deed};
 use angelia_core::error::{Error, Result};
 use angelia_core::fail;
-use angelia_core::inbox::{InstanceId, Seq, Usage};
+use angelia_core::inbox::{Held, InstanceId, Seq};
 use angelia_core::space::Class;
 use angelia_core::store::RemovedTenant;
 use rusqlite::{Connection, OptionalExtension, Params, params};
@@ -71,7 +71,7 @@ pub(super) fn begin(
         removed.waiting += txn
             .prepare_cached("SELECT count(*) FROM inbox WHERE instance = ? AND dead_at IS NULL")?
             .query_row([instance], |row| row.get::<_, u64>(0))?;
-        txn.count(InstanceId(*instance), |usage| *usage = Usage::default());
+        txn.count(InstanceId(*instance), |held| *held = Held::default());
     }
     let gone = |table: &str| -> rusqlite::Result<u64> {
         txn.execute(&format!("DELETE FROM {table} WHERE tenant = ?"), [tenant]).map(|rows| rows as u64)
@@ -183,7 +183,7 @@ fn empty_instance(txn: &mut Txn<'_>, instance: InstanceId, budget: &mut Budget) 
         let sql = format!("DELETE FROM inbox WHERE instance = {} AND seq = ?", instance.0);
         let all = delete(txn, &sql, &rows, budget, |seq| gone.push(Seq(seq)))?;
         // After a restart they were counted again.
-        txn.count(instance, |usage| *usage = Usage::default());
+        txn.count(instance, |held| *held = Held::default());
         txn.removed(instance, gone);
         if !all {
             return Ok(false);

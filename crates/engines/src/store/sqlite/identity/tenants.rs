@@ -5,7 +5,7 @@ use super::super::writer::{Txn, now};
 use super::removal;
 use angelia_core::audit::{Actor, Deed};
 use angelia_core::error::{Error, Result};
-use angelia_core::inbox::{InstanceId, Seq, Usage};
+use angelia_core::inbox::{Held, InstanceId, Seq};
 use angelia_core::store::TenantIdentity;
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -94,10 +94,12 @@ pub(in super::super) fn forget_instance(txn: &mut Txn<'_>, instance: InstanceId)
         .prepare("DELETE FROM inbox WHERE instance = ? RETURNING seq, dead_at IS NULL")?
         .query_map([instance.0], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<rusqlite::Result<_>>()?;
-    for table in ["gaps", "fronts", "policies", "conversations", "notices", "capabilities", "instances"] {
+    for table in
+        ["gaps", "untold_gaps", "fronts", "policies", "conversations", "notices", "capabilities", "instances"]
+    {
         txn.execute(&format!("DELETE FROM {table} WHERE instance = ?"), [instance.0])?;
     }
-    txn.count(instance, |usage| *usage = Usage::default());
+    txn.count(instance, |held| *held = Held::default());
     txn.recount();
     let live = waiting.iter().filter(|(_, live)| *live).count() as u64;
     txn.removed(instance, waiting.into_iter().map(|(seq, _)| Seq(seq)).collect());

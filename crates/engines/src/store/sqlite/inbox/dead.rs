@@ -9,14 +9,14 @@ use angelia_core::inbox::{Entry, InstanceId, Seq, is_dead};
 use rusqlite::{OptionalExtension, params};
 
 pub(super) fn strike(txn: &mut Txn<'_>, instance: InstanceId, seq: Seq) -> rusqlite::Result<Option<Seq>> {
-    let struck: Option<(u32, usize)> = txn
+    let struck: Option<(u32, usize, String)> = txn
         .prepare_cached(
             "UPDATE inbox SET strikes = strikes + 1 WHERE instance = ? AND seq = ? AND dead_at IS NULL
-             RETURNING strikes, length(body)",
+             RETURNING strikes, length(body), chat_id",
         )?
-        .query_row(params![instance.0, seq.0], |row| Ok((row.get(0)?, row.get(1)?)))
+        .query_row(params![instance.0, seq.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()?;
-    let Some((strikes, bytes)) = struck else { return Ok(None) };
+    let Some((strikes, bytes, chat)) = struck else { return Ok(None) };
     if !is_dead(strikes) {
         return Ok(None);
     }
@@ -25,7 +25,7 @@ pub(super) fn strike(txn: &mut Txn<'_>, instance: InstanceId, seq: Seq) -> rusql
         instance.0,
         seq.0
     ])?;
-    txn.count(instance, |usage| usage.remove(bytes));
+    txn.count(instance, |held| held.remove(&chat, bytes));
     close_journal(txn, seq, "dead letter: three sockets ended on it without an acknowledgement")?;
     txn.removed(instance, vec![seq]);
     Ok(Some(seq))
@@ -48,7 +48,7 @@ pub(super) fn redrive(
         .collect::<rusqlite::Result<_>>()?;
     let count = rows.len() as u64;
     for (instance, entry) in rows {
-        txn.count(instance, |usage| usage.add(entry.body.len()));
+        txn.count(instance, |held| held.add(&entry.chat_id, entry.body.len()));
         txn.prepare_cached("UPDATE journal SET settled_at = NULL, outcome = NULL WHERE seq = ?")?
             .execute([entry.seq.0])?;
         // Its place in the queue is long past: it goes ahead of what waits now.

@@ -4,26 +4,33 @@ mod dead;
 mod list;
 mod revise;
 
-pub(super) use revise::revise;
+pub(super) use revise::{has_room as has_room_for_revision, revise};
 
 use super::Sqlite;
 use super::queue::Owner;
+use super::reader::page;
+use super::room;
+use super::stored::Stored;
 use super::writer::{Txn, now};
 use angelia_core::audit::Actor;
 use angelia_core::clock::UnixMillis;
 use angelia_core::error::Error;
-use angelia_core::inbox::{AckHabit, Entry, EntryKind, InstanceId, Seq, Usage};
+use angelia_core::inbox::{AckHabit, Entry, EntryKind, InstanceId, Seq, Usage, WhenFull};
 use angelia_core::space::Class;
 use angelia_core::store::{
-    Appended, InboxStore, Later, Listed, ListedInbox, NewEntry, Returned, Revised, Revision, Settlement,
+    Appended, InboxStore, Later, Listed, ListedInbox, NewEntry, Page, PageSize, Returned, Revised, Revision,
+    Settlement,
 };
 use bytes::Bytes;
 use rusqlite::{OptionalExtension, Row, params};
+use std::time::Duration;
 
 /// A conversation's row is refreshed at most this often; it only has to be roughly recent.
 const CONVERSATION_REFRESH_MS: i64 = 3_600_000;
 /// What the journal says of an entry that went for the quota.
 const OVER_QUOTA: &str = "lost: the inbox was over its quota";
+/// When whoever was refused may try again: an agent that is there reads some by then.
+const TRY_AGAIN: Duration = Duration::from_secs(5);
 const ENTRY_COLUMNS: &str = "seq, kind, platform, bot, chat_id, session_key, body, revision";
 
 impl InboxStore for Sqlite {
@@ -34,6 +41,9 @@ impl InboxStore for Sqlite {
             if !is_served(txn, entry.instance)? {
                 return Ok(Err(Error::not_found("the instance this was for is gone: nothing was written")));
             }
+            if !has_room(txn, &entry)? {
+                return Ok(Err(full()));
+            }
             append(txn, entry).map(Ok)
         })
     }
@@ -42,25 +52,23 @@ impl InboxStore for Sqlite {
         self.writer.write("revise an entry", move |txn| revise(txn, &revision))
     }
 
-    fn load(&self, instance: InstanceId, after: Seq, limit: usize) -> Later<'_, Vec<Entry>> {
+    fn load(&self, instance: InstanceId, after: Seq, size: PageSize) -> Later<'_, Page<Entry>> {
         self.readers.read("read an inbox", move |db| {
-            db.prepare_cached(&format!(
+            let mut waiting = db.prepare_cached(&format!(
                 "SELECT {ENTRY_COLUMNS} FROM inbox
-                 WHERE instance = ? AND seq > ? AND dead_at IS NULL AND ahead = 0 ORDER BY seq LIMIT ?"
-            ))?
-            .query_map(params![instance.0, after.0, limit as i64], entry)?
-            .collect()
+                 WHERE instance = ? AND seq > ? AND dead_at IS NULL AND ahead = 0 ORDER BY seq"
+            ))?;
+            page(waiting.query(params![instance.0, after.0])?, size, body_bytes, entry)
         })
     }
 
-    fn load_ahead(&self, instance: InstanceId, limit: usize) -> Later<'_, Vec<Entry>> {
+    fn load_ahead(&self, instance: InstanceId, size: PageSize) -> Later<'_, Page<Entry>> {
         self.readers.read("read an inbox", move |db| {
-            db.prepare_cached(&format!(
+            let mut waiting = db.prepare_cached(&format!(
                 "SELECT {ENTRY_COLUMNS} FROM inbox
-                 WHERE instance = ? AND ahead = 1 AND dead_at IS NULL ORDER BY seq LIMIT ?"
-            ))?
-            .query_map(params![instance.0, limit as i64], entry)?
-            .collect()
+                 WHERE instance = ? AND ahead = 1 AND dead_at IS NULL ORDER BY seq"
+            ))?;
+            page(waiting.query([instance.0])?, size, body_bytes, entry)
         })
     }
 
@@ -70,6 +78,18 @@ impl InboxStore for Sqlite {
                 settle(txn, instance, settlement)?;
             }
             Ok(())
+        })
+    }
+
+    fn settle_late(&self, instance: InstanceId, seqs: Vec<Seq>) -> Later<'_, Vec<Seq>> {
+        self.writer.write("settle late", move |txn| {
+            let mut settled = Vec::new();
+            for seq in seqs {
+                if settle_late(txn, instance, seq)? {
+                    settled.push(seq);
+                }
+            }
+            Ok(settled)
         })
     }
 
@@ -225,8 +245,9 @@ pub(super) fn append(txn: &mut Txn<'_>, new: NewEntry) -> rusqlite::Result<Appen
     let seq = Seq(txn.last_insert_rowid());
     insert_waiting(txn, seq, &new)?;
     remember_conversation(txn, &new, appended_at)?;
-    txn.count(new.instance, |usage| usage.add(new.body.len()));
+    txn.count(new.instance, |held| held.add(&new.chat_id, new.body.len()));
     txn.stored().1.appended(&new.tenant, new.body.len());
+    let (chat, bytes) = (new.chat_id.clone(), new.body.len());
     let entry = Entry {
         seq,
         kind: new.kind,
@@ -238,8 +259,34 @@ pub(super) fn append(txn: &mut Txn<'_>, new: NewEntry) -> rusqlite::Result<Appen
         revision: 0,
     };
     txn.appended(new.instance, entry, new.ahead);
-    enforce_quota(txn, new.instance)?;
+    enforce_quota(txn, new.instance, &chat)?;
+    enforce_disk(txn, &new.tenant, new.instance, &chat, bytes)?;
     Ok(Appended::New(seq))
+}
+
+/// Whether an entry is taken: there is room, or room is made for it, or it came before.
+pub(super) fn has_room(txn: &mut Txn<'_>, new: &NewEntry) -> rusqlite::Result<bool> {
+    let quota = *txn.quota;
+    let fits = quota.admits(txn.held(new.instance), &new.chat_id, new.body.len())
+        && room::fits(txn, &new.tenant, Stored::entry(new.body.len()));
+    if new.when_full == WhenFull::MakeRoom || fits {
+        return Ok(true);
+    }
+    txn.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM journal
+         WHERE message_id = ? AND chat_id = ? AND platform = ? AND bot = ? AND kind = ?)",
+    )?
+    .query_row(params![new.message_id, new.chat_id, new.platform, new.bot, new.kind.as_str()], |row| {
+        row.get(0)
+    })
+}
+
+/// What whoever is refused is told.
+pub(super) fn full() -> Error {
+    Error::unavailable(
+        "more waits for the agent than is kept for it: nothing was written, try again when it has read some",
+    )
+    .retry_in(TRY_AGAIN)
 }
 
 fn insert_waiting(txn: &Txn<'_>, seq: Seq, new: &NewEntry) -> rusqlite::Result<()> {
@@ -274,12 +321,12 @@ fn remember_conversation(txn: &Txn<'_>, new: &NewEntry, at: i64) -> rusqlite::Re
     Ok(())
 }
 
-/// Takes the oldest entries out while an inbox is over its quota, as counted gaps.
-fn enforce_quota(txn: &mut Txn<'_>, instance: InstanceId) -> rusqlite::Result<()> {
-    let mut gone = Vec::new();
-    while txn.usage(instance).exceeds(txn.quota) {
-        let Some(seq) = oldest_waiting(txn, instance)? else { break };
-        drop_as_gap(txn, instance, seq, OVER_QUOTA)?;
+/// Takes entries out while an inbox is over its quota, as counted gaps: the oldest of
+/// the chat that holds most. `writer` is the chat that made it too much.
+fn enforce_quota(txn: &mut Txn<'_>, instance: InstanceId, writer: &str) -> rusqlite::Result<()> {
+    let (mut gone, quota) = (Vec::new(), *txn.quota);
+    while let Some(chat) = quota.who_pays(txn.held(instance), writer).map(str::to_owned) {
+        let Some(seq) = give_way(txn, instance, &chat)? else { break };
         gone.push(seq);
     }
     if !gone.is_empty() {
@@ -288,10 +335,57 @@ fn enforce_quota(txn: &mut Txn<'_>, instance: InstanceId) -> rusqlite::Result<()
     Ok(())
 }
 
-fn oldest_waiting(txn: &Txn<'_>, instance: InstanceId) -> rusqlite::Result<Option<Seq>> {
-    txn.prepare_cached("SELECT seq FROM inbox WHERE instance = ? AND dead_at IS NULL ORDER BY seq LIMIT 1")?
-        .query_row([instance.0], |row| row.get(0).map(Seq))
-        .optional()
+/// Takes out as much as was written, of the chat that holds most, if the tenant has
+/// used up its disk and nothing that is only remembered of it can be forgotten.
+fn enforce_disk(
+    txn: &mut Txn<'_>,
+    tenant: &str,
+    instance: InstanceId,
+    writer: &str,
+    written: usize,
+) -> rusqlite::Result<()> {
+    if room::made(txn, tenant, 0)? {
+        return Ok(());
+    }
+    let target = txn.held(instance).all().bytes.saturating_sub(written as u64);
+    let mut gone = Vec::new();
+    while txn.held(instance).all().bytes > target
+        && let Some(chat) = txn.held(instance).largest(writer, false).map(str::to_owned)
+        && let Some(seq) = give_way(txn, instance, &chat)?
+    {
+        gone.push(seq);
+    }
+    txn.removed(instance, gone);
+    Ok(())
+}
+
+/// Takes the oldest entry of a chat out, as a counted gap that it is told of.
+fn give_way(txn: &mut Txn<'_>, instance: InstanceId, chat: &str) -> rusqlite::Result<Option<Seq>> {
+    let Some(seq) = oldest_waiting(txn, instance, chat)? else { return Ok(None) };
+    remember_to_tell(txn, instance, seq)?;
+    drop_as_gap(txn, instance, seq, OVER_QUOTA)?;
+    Ok(Some(seq))
+}
+
+fn oldest_waiting(txn: &Txn<'_>, instance: InstanceId, chat: &str) -> rusqlite::Result<Option<Seq>> {
+    txn.prepare_cached(
+        "SELECT seq FROM inbox INDEXED BY inbox_by_chat
+         WHERE instance = ? AND chat_id = ? AND dead_at IS NULL ORDER BY seq LIMIT 1",
+    )?
+    .query_row(params![instance.0, chat], |row| row.get(0).map(Seq))
+    .optional()
+}
+
+/// Notes that a chat has to be told of what it loses.
+fn remember_to_tell(txn: &Txn<'_>, instance: InstanceId, seq: Seq) -> rusqlite::Result<()> {
+    txn.prepare_cached(&format!(
+        "INSERT INTO untold_gaps (instance, chat_id, platform, bot, message_id, thread_id)
+         SELECT instance, chat_id, platform, bot, message_id, {THREAD} FROM inbox i WHERE instance = ? AND seq = ?
+         ON CONFLICT DO NOTHING",
+        THREAD = super::notices::THREAD
+    ))?
+    .execute(params![instance.0, seq.0])?;
+    Ok(())
 }
 
 /// Removes one entry and counts it in its chat's gap.
@@ -314,17 +408,18 @@ pub(super) fn drop_as_gap(
 
 /// Deletes a waiting entry and its share of the usage; `false` if it was gone.
 fn remove(txn: &mut Txn<'_>, instance: InstanceId, seq: Seq) -> rusqlite::Result<bool> {
-    let gone: Option<(usize, bool)> = txn
+    let gone: Option<(usize, bool, String)> = txn
         .prepare_cached(
-            "DELETE FROM inbox WHERE instance = ? AND seq = ? RETURNING length(body), dead_at IS NOT NULL",
+            "DELETE FROM inbox WHERE instance = ? AND seq = ?
+             RETURNING length(body), dead_at IS NOT NULL, chat_id",
         )?
-        .query_row(params![instance.0, seq.0], |row| Ok((row.get(0)?, row.get(1)?)))
+        .query_row(params![instance.0, seq.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()?;
-    if let Some((bytes, dead)) = gone {
+    if let Some((bytes, dead, chat)) = &gone {
         let (db, stored) = txn.stored();
-        stored.removed(db, instance, bytes)?;
+        stored.removed(db, instance, *bytes)?;
         if !dead {
-            txn.count(instance, |usage| usage.remove(bytes));
+            txn.count(instance, |held| held.remove(chat, *bytes));
         }
     }
     Ok(gone.is_some())
@@ -343,13 +438,30 @@ fn settle(txn: &mut Txn<'_>, instance: InstanceId, settlement: &Settlement) -> r
     if !remove(txn, instance, settlement.seq)? {
         return unlose(txn, instance, settlement.seq);
     }
-    let outcome = settlement.by.map_or("acknowledged late", |by| by.as_str());
+    let outcome = settlement.by.as_str();
     txn.prepare_cached(
         "UPDATE journal SET settled_at = ?1, outcome = ?2, pushed_at = coalesce(pushed_at, ?3),
          pushes = pushes + (?3 IS NOT NULL) WHERE seq = ?4",
     )?
     .execute(params![now(), outcome, settlement.pushed_at.map(|at| at.0), settlement.seq.0])?;
     Ok(())
+}
+
+/// Settles an entry that an earlier socket pushed; `false` if there is none. Numbers
+/// can be made up: what was never pushed is not done.
+fn settle_late(txn: &mut Txn<'_>, instance: InstanceId, seq: Seq) -> rusqlite::Result<bool> {
+    let pushed: bool = txn
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM journal WHERE seq = ? AND instance = ? AND pushed_at IS NOT NULL)",
+        )?
+        .query_row(params![seq.0, instance.0], |row| row.get(0))?;
+    if !pushed {
+        return Ok(false);
+    }
+    if !remove(txn, instance, seq)? {
+        return unlose(txn, instance, seq).map(|()| false);
+    }
+    close_journal(txn, seq, "acknowledged late").map(|()| true)
 }
 
 /// An entry that went for the quota while it was in flight, and was
@@ -366,6 +478,11 @@ fn unlose(txn: &Txn<'_>, instance: InstanceId, seq: Seq) -> rusqlite::Result<()>
             .execute(params![instance.0, chat])?;
         txn.prepare_cached("DELETE FROM gaps WHERE instance = ? AND chat_id = ? AND lost <= 0")?
             .execute(params![instance.0, chat])?;
+        txn.prepare_cached(
+            "DELETE FROM untold_gaps WHERE instance = ?1 AND chat_id = ?2
+             AND NOT EXISTS (SELECT 1 FROM gaps WHERE instance = ?1 AND chat_id = ?2)",
+        )?
+        .execute(params![instance.0, chat])?;
     }
     Ok(())
 }
@@ -390,4 +507,9 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
         body: Bytes::from(row.get::<_, Vec<u8>>(6)?),
         revision: row.get(7)?,
     })
+}
+
+/// What an entry holds, in the row that [`entry`] reads.
+fn body_bytes(row: &Row<'_>) -> rusqlite::Result<usize> {
+    Ok(row.get_ref(6)?.as_blob()?.len())
 }

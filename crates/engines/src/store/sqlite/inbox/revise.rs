@@ -30,14 +30,26 @@ pub(in super::super) fn revise(txn: &mut Txn<'_>, new: &Revision) -> rusqlite::R
     let (db, stored) = txn.stored();
     stored.revised(db, old.instance, old.bytes, new.body.len())?;
     if !old.dead {
-        txn.count(old.instance, |usage| {
-            usage.remove(old.bytes);
-            usage.add(new.body.len());
+        txn.count(old.instance, |held| {
+            held.remove(&new.chat_id, old.bytes);
+            held.add(&new.chat_id, new.body.len());
         });
         txn.revised(old.instance, revised);
-        enforce_quota(txn, old.instance)?;
+        enforce_quota(txn, old.instance, &new.chat_id)?;
     }
     Ok(Revised::Replaced)
+}
+
+/// Whether what waits stays within the quota if it says this from now on.
+pub(in super::super) fn has_room(txn: &mut Txn<'_>, new: &Revision) -> rusqlite::Result<bool> {
+    let Some(old) = waiting(txn, new)?.filter(|old| old.instance == new.instance && !old.dead) else {
+        return Ok(true);
+    };
+    let quota = *txn.quota;
+    txn.count(old.instance, |held| held.remove(&new.chat_id, old.bytes));
+    let admits = quota.admits(txn.held(old.instance), &new.chat_id, new.body.len());
+    txn.count(old.instance, |held| held.add(&new.chat_id, old.bytes));
+    Ok(admits || new.body.len() <= old.bytes)
 }
 
 /// The entry an event made, by the key under which it is seen once.

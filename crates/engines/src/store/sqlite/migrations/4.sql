@@ -40,3 +40,17 @@ CREATE TABLE removals (
     lines_to   INTEGER NOT NULL,
     removed_at INTEGER NOT NULL
 ) WITHOUT ROWID;
+
+-- Who has to give way when an inbox is full, found without a scan.
+CREATE INDEX inbox_by_chat ON inbox (instance, chat_id, seq);
+
+-- Chats that lost an entry to a quota and were not told yet.
+CREATE TABLE untold_gaps (
+    instance   INTEGER NOT NULL,
+    chat_id    TEXT NOT NULL,
+    platform   TEXT NOT NULL,
+    bot        TEXT NOT NULL,
+    message_id TEXT NOT NULL,
+    thread_id  TEXT,
+    PRIMARY KEY (instance, chat_id)
+) WITHOUT ROWID;

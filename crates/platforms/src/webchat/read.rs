@@ -1,0 +1,270 @@
+//! Reading a room: pages bounded in bytes, and few of them at a time.
+//!
+//! An answer lies in memory until its reader has taken it, and whoever asks need
+//! not read. So the place that a reader takes is free again when the bytes are
+//! gone, not when the request was understood.
+
+use super::address;
+use super::render::to_html;
+use super::verify::Fingerprint;
+use angelia_core::admission::DropReason;
+use angelia_core::error::{Error, Kind, Result};
+use angelia_core::store::{Filling, Line, Page, PageSize};
+use axum::body::Body;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use serde::Serialize;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+
+angelia_contract::limits! {
+    /// More than anybody reads at a glance; the answer says that there is more.
+    pub const PAGE_LINES: usize = 200, count "lines in one answer to who reads a room";
+    /// Some thirty of the longest lines. One line is given whatever its size, and the
+    /// answer says that there is more.
+    pub const PAGE_BYTES: usize = 256 * 1024, bytes "in one answer to who reads a room";
+    /// What a stream reads ahead of a follower who does not keep up; the rest is read
+    /// when they do. One line is read whatever its size.
+    pub const STREAM_PAGE_BYTES: usize = 64 * 1024, bytes "of lines read ahead for one stream";
+    /// A few tabs that open at once; further reads are refused with 429 until an answer was taken.
+    pub const MAX_READS_EACH: usize = 4, count "answers with lines at a time for one web-chat key";
+    /// The same for somebody nobody invited.
+    pub const MAX_READS_VISITOR: usize = 2, count "answers with lines at a time for one visitor";
+    /// With their bytes no more than 64 MiB; further reads are refused with 503.
+    pub const MAX_READS: usize = 128, count "answers with lines at a time for everybody";
+    /// Half of them: visitors leave room for those who were invited.
+    pub const MAX_READS_VISITORS: usize = MAX_READS / 2, count "answers with lines at a time for all visitors";
+    /// Each keeps a thread busy; further ones wait for their turn.
+    pub const MAX_MADE: usize = 4, count "answers with lines being made at the same time";
+}
+
+/// What one answer takes from the store.
+pub(super) const PAGE: PageSize = PageSize { count: PAGE_LINES, bytes: PAGE_BYTES };
+/// What a stream takes at once.
+pub(super) const STREAM_PAGE: PageSize = PageSize { count: PAGE_LINES, bytes: STREAM_PAGE_BYTES };
+/// When to come back: an answer is read in less.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Who is being answered.
+#[derive(Debug)]
+pub(super) struct Reads {
+    readers: Mutex<Readers>,
+    making: Semaphore,
+}
+
+impl Default for Reads {
+    fn default() -> Self {
+        Self { readers: Mutex::default(), making: Semaphore::new(MAX_MADE) }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Readers {
+    by_key: HashMap<Fingerprint, usize>,
+    all: usize,
+    visiting: usize,
+}
+
+/// One answer's place; free again when it is dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    reads: Arc<Reads>,
+    key: Fingerprint,
+    visiting: bool,
+}
+
+impl Reads {
+    /// Takes a place for one more answer, if there is one.
+    pub(super) fn begin(self: &Arc<Self>, key: Fingerprint, visiting: bool) -> Result<Place> {
+        let mut readers = self.readers();
+        let most = if visiting { MAX_READS_VISITOR } else { MAX_READS_EACH };
+        if readers.by_key.get(&key).is_some_and(|reading| *reading >= most) {
+            let why = format!("you read {most} pages at a time already; read one of them to its end first");
+            return Err(Error::new(Kind::TooMany, why).retry_in(AGAIN));
+        }
+        let full = visiting && readers.visiting >= MAX_READS_VISITORS;
+        if full || readers.all >= MAX_READS {
+            return Err(Error::unavailable("many people are reading just now; try again").retry_in(AGAIN));
+        }
+        *readers.by_key.entry(key).or_default() += 1;
+        readers.all += 1;
+        readers.visiting += usize::from(visiting);
+        drop(readers);
+        Ok(Place { reads: self.clone(), key, visiting })
+    }
+
+    fn readers(&self) -> MutexGuard<'_, Readers> {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut readers = self.reads.readers();
+        readers.all -= 1;
+        readers.visiting -= usize::from(self.visiting);
+        if let Some(reading) = readers.by_key.get_mut(&self.key) {
+            *reading -= 1;
+            if *reading == 0 {
+                readers.by_key.remove(&self.key);
+            }
+        }
+    }
+}
+
+/// The bytes of an answer, which keep its place for as long as they are there.
+struct Placed {
+    bytes: Vec<u8>,
+    _place: Place,
+}
+
+impl AsRef<[u8]> for Placed {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// The answer to a reader. Made off the threads that everybody shares: a page of
+/// Markdown takes a while.
+pub(super) async fn answer(lines: Page<Line>, html: bool, place: Place) -> Result<Response> {
+    let reads = place.reads.clone();
+    let _turn = reads.making.acquire().await;
+    let made = tokio::task::spawn_blocking(move || Placed { bytes: written(&lines, html), _place: place });
+    let placed = made.await.map_err(|_| Error::internal("the page could not be made"))?;
+    let body = Body::from(Bytes::from_owner(placed));
+    Ok(([(CONTENT_TYPE, "application/json")], body).into_response())
+}
+
+/// As many of the lines as fit, with what was made of them.
+fn written(lines: &Page<Line>, html: bool) -> Vec<u8> {
+    let mut filling = Filling::new(PAGE);
+    let (mut text, mut shown) = (Vec::from(br#"{"messages":["#), 0);
+    for line in lines.iter() {
+        let Ok(line) = serde_json::to_vec(&Shown::new(line, html)) else { continue };
+        if !filling.takes(line.len()) {
+            break;
+        }
+        if shown > 0 {
+            text.push(b',');
+        }
+        text.extend(line);
+        shown += 1;
+    }
+    let more = lines.more || shown < lines.len();
+    text.extend(format!(r#"],"more":{more}}}"#).as_bytes());
+    text.shrink_to_fit();
+    text
+}
+
+/// A line as a reader gets it.
+#[derive(Serialize)]
+pub(super) struct Shown<'a> {
+    #[serde(flatten)]
+    line: &'a Line,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    html: Option<String>,
+    /// Why no agent got it, and what its writer can do about that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    undelivered: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'static str>,
+}
+
+impl<'a> Shown<'a> {
+    /// The line; an agent's Markdown also as HTML, if that is wanted.
+    pub(super) fn new(line: &'a Line, html: bool) -> Self {
+        let rendered = html && line.from_agent;
+        Self {
+            line,
+            html: rendered.then(|| to_html(&line.text)),
+            undelivered: line.undelivered.map(DropReason::as_str),
+            hint: line.undelivered.map(address::hint),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use angelia_core::clock::UnixMillis;
+    use serde_json::Value;
+
+    fn line(id: i64, text: &str) -> Line {
+        Line {
+            id,
+            place: id,
+            room: "lab".into(),
+            message_id: format!("wa{id}"),
+            author: "agent".into(),
+            from_agent: true,
+            text: text.into(),
+            reply_to: None,
+            client_id: None,
+            files: Vec::new(),
+            undelivered: None,
+            at: UnixMillis(0),
+            edited: false,
+        }
+    }
+
+    fn read(lines: Page<Line>, html: bool) -> (usize, Value, usize) {
+        let text = written(&lines, html);
+        let answer: Value = serde_json::from_slice(&text).unwrap();
+        (answer["messages"].as_array().unwrap().len(), answer["more"].clone(), text.len())
+    }
+
+    #[test]
+    fn what_is_made_of_the_lines_counts_too() {
+        let small: Vec<Line> = (0..100).map(|id| line(id, "hello")).collect();
+        assert_eq!(read(Page::last(small.clone()), true).0, 100);
+        assert_eq!(read(Page::last(small), true).1, false);
+        // 100 × 8 kB of text is what the store gives; as HTML it is several times that.
+        let large: Vec<Line> = (0..100).map(|id| line(id, &"<".repeat(8_000))).collect();
+        let (shown, more, bytes) = read(Page::last(large.clone()), true);
+        assert!(shown < 10 && more == true, "{shown} shown");
+        assert!(bytes <= PAGE_BYTES + 1_000, "{bytes} bytes");
+        assert!(read(Page::last(large), false).0 > 20);
+        let huge = vec![line(1, &"\u{1}".repeat(60_000)), line(2, "next")];
+        let (shown, more, _) = read(Page::last(huge), false);
+        assert_eq!((shown, more), (1, true.into()), "one is given whatever its size");
+        assert_eq!(read(Page { items: vec![line(1, "x")], more: true }, false).1, true, "the store has more");
+    }
+
+    #[tokio::test]
+    async fn a_key_has_so_many_answers_until_their_bytes_are_gone() {
+        let reads = Arc::new(Reads::default());
+        let begin = |key: u8| reads.begin([key; 32], false);
+        let mut answers = Vec::new();
+        for _ in 0..MAX_READS_EACH {
+            answers.push(answer(Page::last(vec![line(1, "x")]), false, begin(1).unwrap()).await.unwrap());
+        }
+        let refused = begin(1).unwrap_err();
+        assert_eq!((refused.kind(), refused.retry_after()), (Kind::TooMany, Some(AGAIN)));
+        assert!(begin(2).is_ok(), "another key");
+        let bytes = axum::body::to_bytes(answers.pop().unwrap().into_body(), 10_000).await.unwrap();
+        assert!(begin(1).is_err(), "the bytes are still there");
+        drop(bytes);
+        assert!(begin(1).is_ok());
+        drop(answers);
+        assert!(reads.readers().by_key.is_empty() && reads.readers().all == 0, "nothing is kept of who left");
+    }
+
+    #[test]
+    fn everybody_together_has_so_many_and_visitors_leave_some() {
+        let reads = Arc::new(Reads::default());
+        let key = |n: usize| [n as u8; 32];
+        let visit = |n: usize| reads.begin(key(n), true);
+        let visits: Vec<Place> = (0..MAX_READS_VISITORS).map(|n| visit(n / 2).unwrap()).collect();
+        assert_eq!(visit(0).unwrap_err().kind(), Kind::TooMany);
+        assert_eq!(visit(200).unwrap_err().kind(), Kind::Unavailable);
+        let rest: Vec<Place> =
+            (visits.len()..MAX_READS).map(|n| reads.begin(key(100 + n / 4), false).unwrap()).collect();
+        assert_eq!(reads.begin(key(255), false).unwrap_err().kind(), Kind::Unavailable);
+        drop((visits, rest));
+        assert_eq!(reads.readers().visiting, 0);
+        assert!(visit(200).is_ok());
+    }
+}
