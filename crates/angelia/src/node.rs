@@ -11,7 +11,7 @@ use angelia_core::error::Result;
 use angelia_core::inbox::Quota;
 use angelia_core::secret::Secret;
 use angelia_core::store::Store;
-use angelia_engines::store::sqlite::{DATABASE, DataLock, Sqlite};
+use angelia_engines::store::sqlite::{self, DATABASE, DataLock, Sqlite};
 use angelia_platforms::Platform;
 use std::fs;
 use std::path::Path;
@@ -37,7 +37,8 @@ pub(crate) async fn open(
     if config.keys.master.is_none() {
         sealed_mark::check(data_dir, &master_key)?;
     }
-    let quota = Quota { tenant_bytes: config.limits.tenant_disk, ..config.inbox.quota() };
+    let tenant_bytes = config.limits.tenant_disk.unwrap_or_else(|| sqlite::tenant_disk(data_dir));
+    let quota = Quota { tenant_bytes, ..config.inbox.quota() };
     let store = Sqlite::open_locked(lock, quota, announcer.clone())?;
     let (master_key, key_keeper) = keeper::settle(config, master_key, &store).await?;
     let store: Arc<dyn Store> = Arc::new(store);

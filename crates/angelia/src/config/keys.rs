@@ -203,8 +203,13 @@ pub(super) const KEYS: &[Key] = &[
     Key {
         section: "limits",
         name: "tenant_disk",
-        read: |config, given| size_at_least(given, MEMORY_FLOOR).map(|it| config.limits.tenant_disk = it),
-        show: |config| quoted(format_size(config.limits.tenant_disk)),
+        read: |config, given| {
+            size_at_least(given, MEMORY_FLOOR).map(|it| config.limits.tenant_disk = Some(it))
+        },
+        show: |config| {
+            let unset = Shown::Unset("1GiB, or an eighth of the disk if that is less");
+            config.limits.tenant_disk.map_or(unset, |bytes| quoted(format_size(bytes)))
+        },
     },
     Key {
         section: "limits",

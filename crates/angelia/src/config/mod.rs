@@ -26,7 +26,7 @@ pub use secret_ref::{SecretRef, SecretRefError};
 
 use angelia_core::connections::MAX_PER_ADDRESS;
 use angelia_core::identity::making::GatewayLimits;
-use angelia_core::inbox::{Quota, TENANT_DISK};
+use angelia_core::inbox::Quota;
 use angelia_core::memory::MemoryLimits;
 use angelia_core::pace::Pace;
 use ipnet::IpNet;
@@ -210,8 +210,8 @@ pub struct Limits {
     pub memory: u64,
     /// Memory for one tenant's.
     pub tenant_memory: u64,
-    /// Disk for one tenant.
-    pub tenant_disk: u64,
+    /// Disk for one tenant; if not given, what is left to each on this disk.
+    pub tenant_disk: Option<u64>,
     /// Relay sockets of one gateway at a time.
     pub sockets_per_gateway: u64,
     /// Gateways that come by self-service.
@@ -243,7 +243,7 @@ impl Default for Limits {
         Self {
             memory: defaults.memory.all as u64,
             tenant_memory: defaults.memory.tenant as u64,
-            tenant_disk: TENANT_DISK,
+            tenant_disk: None,
             sockets_per_gateway: defaults.sockets_per_gateway as u64,
             gateways: GatewayLimits::default(),
             connections_per_address: MAX_PER_ADDRESS,

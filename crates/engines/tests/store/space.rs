@@ -161,7 +161,7 @@ impl Drop for Mounted {
 #[tokio::test]
 async fn a_tenant_that_filled_the_disk_itself_is_removed() {
     let mut disk = None;
-    let quota = Quota { entries: 1_000_000, bytes: 1 << 40, ..Quota::default() };
+    let quota = Quota { entries: 1_000_000, bytes: 1 << 40, tenant_bytes: 1 << 40, ..Quota::default() };
     let opened = Opened::with(quota).closed(|folder| disk = Mounted::over(folder, "size=64m"));
     let Some(_disk) = disk else {
         println!("NOT SHOWN: mounting is not permitted");

@@ -34,7 +34,7 @@ mod writer;
 pub use backup::{Backup, Identity, backup, identity, key_id};
 pub use lock::{DataLock, is_locked, is_own_directory, taken};
 pub use shrink::compact;
-pub use space::make_room;
+pub use space::{make_room, tenant_disk};
 
 /// What bounds the store.
 pub(crate) const LIMITS: &[Group] =
@@ -82,7 +82,6 @@ impl Sqlite {
     pub fn open_locked(lock: DataLock, quota: Quota, announce: Arc<dyn Announce>) -> Result<Self> {
         let path = lock.data_dir().join(DATABASE);
         let space = Arc::new(Space::open(lock.data_dir()));
-        let quota = space.bound(quota);
         shrink::rewrite_if_small(&lock, &space);
         let connection = open_for_writing(&path)?;
         let held = read_held(&connection)?;

@@ -4,7 +4,7 @@
 
 use super::DATABASE;
 use angelia_core::clock::{self, Mono};
-use angelia_core::inbox::Quota;
+use angelia_core::inbox::TENANT_DISK;
 use angelia_core::space::{self, Class, Disk, State, Verdict};
 use rusqlite::{Connection, ErrorCode, ffi};
 use std::fs::{self, File};
@@ -88,15 +88,6 @@ impl Space {
             disk.free = found.f_bavail.saturating_mul(found.f_frsize);
         }
         disk
-    }
-
-    /// A quota that leaves room for others: on a small disk a tenant has less than it might.
-    pub(super) fn bound(&self, quota: Quota) -> Quota {
-        /// So many tenants may use up their share before the disk is full.
-        const SHARES: u64 = 8;
-        let total = self.measure().total;
-        let most = if total == 0 { u64::MAX } else { total / SHARES };
-        Quota { tenant_bytes: quota.tenant_bytes.min(most), ..quota }
     }
 
     /// Whether everybody may write now, or only who frees space. Gives the reserve up
@@ -225,6 +216,15 @@ impl Budget {
 /// What is free inside the database.
 fn slack(connection: &Connection) -> u64 {
     sizes(connection).map_or(0, |(_, slack)| slack)
+}
+
+/// What one tenant may keep on the disk of a data directory, if nobody says otherwise:
+/// so many can use up their share before it is full.
+pub fn tenant_disk(data_dir: &Path) -> u64 {
+    const SHARES: u64 = 8;
+    // A directory that cannot be looked at will be complained about by whoever opens it.
+    let total = rustix::fs::statvfs(data_dir).map(|found| found.f_blocks.saturating_mul(found.f_frsize));
+    TENANT_DISK.min(total.unwrap_or(u64::MAX) / SHARES)
 }
 
 /// Takes the reserve for what a start still has to write into the directory.
