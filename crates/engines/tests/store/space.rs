@@ -174,7 +174,9 @@ async fn a_tenant_that_filled_the_disk_itself_is_removed() {
     store.tend().await.unwrap();
     assert_eq!(store.disk().await.unwrap().disk.reserve, 8 << 20);
     let append = |instance, id: String, bytes: usize| {
-        store.append(NewEntry { body: "x".repeat(bytes).into(), ..entry(instance, &id) })
+        let tenant = if instance == other { "other" } else { "acme" };
+        let body = "x".repeat(bytes).into();
+        store.append(NewEntry { tenant: tenant.into(), body, ..entry(instance, &id) })
     };
     // What a large write leaves, smaller ones take, also when the log was emptied once more.
     let mut written = 0;

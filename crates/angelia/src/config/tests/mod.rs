@@ -94,15 +94,18 @@ fn a_file_sets_what_it_names() {
         max_bytes = "1GiB"
         [limits]
         connections_per_address = 12
+        gateways_per_tenant = 7
+        new_gateways_per_minute = 3
+        memory = "256MiB"
+        tenant_memory = "64MiB"
+        tenant_disk = "2GiB"
+        sockets_per_gateway = 2
         [wake]
         allow = ["10.1.0.0/16", "192.0.2.7"]
         [webchat]
         enabled = false
         posts_burst = 5
         posts_per_minute = 600
-        [limits]
-        gateways_per_tenant = 7
-        new_gateways_per_minute = 3
         [log]
         level = "info,angelia_core=debug"
     "#;
@@ -115,6 +118,8 @@ fn a_file_sets_what_it_names() {
     assert_eq!(config.inbox.max_age, Duration::from_secs(36 * 3600));
     assert_eq!(config.inbox.quota().bytes, 1 << 30);
     assert_eq!(config.limits.connections_per_address, 12);
+    assert_eq!((config.limits.memory, config.limits.tenant_memory), (256 << 20, 64 << 20));
+    assert_eq!((config.limits.tenant_disk, config.limits.sockets_per_gateway), (Some(2 << 30), 2));
     assert_eq!(config.wake.allow[1].to_string(), "192.0.2.7/32");
     assert!(!config.webchat.enabled);
     assert_eq!(config.relay, Relay::default());

@@ -333,20 +333,22 @@ impl Thread {
                 self.empty_log();
             }
         }
-        debug_assert!(self.counts_are_right(), "what is counted is not what is kept");
+        if cfg!(debug_assertions) {
+            self.check_counts();
+        }
     }
 
-    /// Whether what was counted in memory is what the tables hold.
-    fn counts_are_right(&mut self) -> bool {
+    /// What was counted in memory has to be what the tables hold.
+    fn check_counts(&mut self) {
         let removing = "SELECT EXISTS (SELECT 1 FROM removals)";
         // What a removed tenant left is counted when it is gone.
         if self.stale || self.connection.query_row(removing, [], |row| row.get(0)).unwrap_or(true) {
-            return true;
+            return;
         }
-        let counted = (self.counted.clone(), self.stored.clone());
+        let (held, stored) = (self.counted.clone(), self.stored.clone());
         // A disk that cannot be read any more tells nothing.
         if self.count_anew().is_err() {
-            return true;
+            return;
         }
         let waiting = |held: &HashMap<InstanceId, Held>| {
             let all = held.iter().map(|(id, held)| (*id, held.all()));
@@ -354,7 +356,8 @@ impl Thread {
             waiting.sort_by_key(|(id, _)| *id);
             waiting
         };
-        waiting(&counted.0) == waiting(&self.counted) && counted.1.counts() == self.stored.counts()
+        assert_eq!(waiting(&held), waiting(&self.counted), "what is counted is not what waits");
+        assert_eq!(stored.counts(), self.stored.counts(), "what is counted is not what is kept");
     }
 
     /// Commits what may be written as long as space is as short as it is.
