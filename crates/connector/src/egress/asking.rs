@@ -10,7 +10,7 @@ use crate::server::Server;
 use angelia_contract::action::Action;
 use angelia_contract::frame::Outbound;
 use angelia_core::clock;
-use angelia_core::egress::{Lookups, Refusal, Sender, Target, could_know};
+use angelia_core::egress::{Lookups, Refusal, Sender, Target, could_know, is_named};
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::GatewayRecord;
 use angelia_core::inbox::InstanceId;
@@ -135,7 +135,8 @@ async fn find_out(server: &Arc<Server>, waits: &Waiting) -> Result<Option<Found>
             _ => Ok(None),
         };
     };
-    if only_tells(waits) {
+    let sender = Sender { tenant: &waits.record.tenant, instance: waits.record.instance };
+    if only_tells(waits) && !is_named(&server.roster.routes(), sender, &target.chat_id) {
         return recall_alike(server, waits, &target).await.map(|()| None);
     }
     for bot in unknown_to(server, waits) {
@@ -154,7 +155,8 @@ pub(super) fn only_tells(waits: &Waiting) -> bool {
 
 /// What is done for a chat that is asked about, whether it is somebody else's or
 /// nobody's: who asks must not learn which from the words, the time or the
-/// calls it takes. So the store is asked, and never the provider.
+/// calls it takes. So the store is asked, and never the provider, unless a route of
+/// their own names the chat.
 async fn recall_alike(server: &Server, waits: &Waiting, target: &Target) -> Result<()> {
     let answer_at = tokio::time::Instant::now() + TELL_AFTER;
     let Waiting { record, outbound, .. } = waits;

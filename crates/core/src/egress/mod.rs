@@ -14,7 +14,8 @@ pub use lookups::{ASK_AGAIN, ASKED_IN, Lookups, MAX_ASKED, UNANSWERED_AGAIN};
 pub use pace::{Paces, Urgency};
 pub use refusals::{Leave, MAX_REFUSED, REFUSED_WINDOW, Refusals};
 pub use target::{
-    Bot, Goal, MAX_CONTENT, NO_CAPABILITY, Refusal, Target, Whereabouts, could_know, decide, may_write,
+    Bot, Goal, MAX_CONTENT, NO_CAPABILITY, Refusal, Target, Whereabouts, could_know, decide, is_named,
+    may_write,
 };
 
 use crate::admission::Routes;

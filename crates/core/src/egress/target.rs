@@ -119,6 +119,16 @@ pub fn decide<B: Bot + ?Sized>(
     Err(if unknown.is_empty() { Refusal::Declined } else { Refusal::Unknown(unknown) })
 }
 
+/// Whether a route of the sender names a chat itself. Then it is no secret to them that
+/// there is one, and whether it is theirs is what they ask.
+pub fn is_named(routes: &Routes, sender: Sender<'_>, chat_id: &str) -> bool {
+    routes.iter().any(|route| {
+        let path = route.place.path();
+        let named = path == chat_id || path.rsplit_once('/').is_some_and(|(_, last)| last == chat_id);
+        named && route.tenant == sender.tenant && route.instance.is_none_or(|it| it == sender.instance)
+    })
+}
+
 /// The bots that could know a chat of the sender's, whatever they know of the
 /// one that is named.
 pub fn could_know<B: Bot + ?Sized>(
