@@ -44,7 +44,7 @@ fn reads_that_nobody_takes() {
         let calm = latencies(&other, "calm").await;
         let before = server.rss_kib();
         let get = format!(
-            "GET /chat/api/rooms/hall/messages?html=1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n\r\n",
+            "GET /chat/api/rooms/hall/messages?html=1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\r\n",
             room.key()
         );
         let mut unread = Vec::new();
