@@ -2,6 +2,7 @@
 //! end, a disk to itself. The server has one gigabyte of address space. Nobody
 //! else may notice, and a restart must work.
 
+use crate::full_disk::Disk;
 use crate::peer::{PYTHON, Peer};
 use crate::room::Room;
 use crate::server::{Credentials, Server, fresh_folder};
@@ -36,7 +37,10 @@ impl Stage {
     async fn set(test: &str) -> Self {
         let folder = fresh_folder(test);
         let data = folder.join("data");
-        let server = Server::start_in(folder, data, &ONE_GIB).await;
+        Self::over(Server::start_in(folder, data, &ONE_GIB).await).await
+    }
+
+    async fn over(server: Server) -> Self {
         let good = server.gateway("good", "gw-good").await;
         let evil = server.gateway("evil", "gw-evil").await;
         let room = Room::enter(&server, "den", "gw-good").await;
@@ -134,6 +138,47 @@ fn fields_without_measure() {
         };
         assert!(timeout(SOON, last).await.expect("the last one is answered").success);
         stage.check_memory(&format!("{frames} frames of up to 7 MiB"));
+        stage.restarts().await;
+    });
+}
+
+/// On a disk of 200 MB, sends that name a message of seven megabytes, and the longest texts there
+/// are, leave room for everybody else.
+#[test]
+fn a_disk_to_itself() {
+    busy(async {
+        let folder = fresh_folder("rogue_disk");
+        let disk = Disk::make(&folder, "size=200m");
+        let Disk::Mounted(path) = &disk else {
+            return report(
+                TEST,
+                "NOT SHOWN: mounting is not permitted, and a limit on files is no small disk",
+            );
+        };
+        let free =
+            || rustix::fs::statvfs(path).map(|it| it.f_bavail * it.f_frsize).expect("look at the disk");
+        let mut stage = Stage::over(Server::start_in(folder, disk.data(), &ONE_GIB).await).await;
+        let _lair = Room::enter(&stage.server, "lair", &stage.evil.id).await;
+        let evil = Peer::greet(&stage.server, &stage.evil, PYTHON).await;
+        let before = free();
+        let (mut sink, mut stream) = evil.socket.split();
+        let reads = tokio::spawn(async move { while let Some(Ok(_)) = stream.next().await {} });
+        for (count, reply_to, text) in [(8, 7 << 20, 2), (20, 2, 256 * 1024)] {
+            let action = json!({"op": "send", "chat_id": "web-lair", "content": "y".repeat(text), "reply_to": "x".repeat(reply_to)});
+            let frame = format!("{}\n", json!({"type": "outbound", "requestId": "r", "action": action}));
+            for number in 0..count {
+                sink.send(Message::Text(frame.clone().into())).await.expect("the socket takes it");
+                if number % 4 == 0 {
+                    stage.others_are_served(&format!("{text}-{number}")).await;
+                    assert_eq!(stage.server.probe("/readyz").await, Some(200));
+                }
+            }
+        }
+        reads.abort();
+        let taken = before.saturating_sub(free()) >> 20;
+        report(TEST, &format!("a disk of 200 MB: {taken} MiB taken by 60 MB of frames"));
+        assert!(taken < 64, "{taken} MiB of the disk are gone");
+        stage.check_memory("60 MB of frames");
         stage.restarts().await;
     });
 }
