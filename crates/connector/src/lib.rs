@@ -22,6 +22,7 @@ pub use server::{Announcer, Limits, Options, Server};
 
 /// The limits of this crate that operators are told of, by what they are about.
 pub const LIMITS: &[angelia_contract::limit::Group] = &[
+    ("Memory", manage::admin::LIMITS),
     ("Relay sockets", relay::UPGRADE_LIMITS),
     ("Relay sockets", relay::SESSION_LIMITS),
     ("Relay sockets", relay::BACKLOG_LIMITS),

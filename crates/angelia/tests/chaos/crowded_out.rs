@@ -5,7 +5,7 @@ use crate::crowd::{Crowd, Kind, sink};
 use crate::peer::{PYTHON, Peer};
 use crate::room::Room;
 use crate::server::{Server, fresh_folder};
-use crate::stage::{alone, milliseconds, quantile, report};
+use crate::stage::{Others, alone, quantile, report};
 use angelia_contract::frame::ConnectorFrame;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -38,39 +38,45 @@ fn by_thousands_who_do_not_read() {
         let stage = Stage::set(TEST).await;
         let (before, files) = (stage.server.rss_kib(), stage.files());
         let nothing = sink().await;
-        let (mut without, mut with) = (Times::new(), Times::new());
+        let mut others = BTreeMap::<&str, Others>::new();
         let (mut growth, mut opened) = (0, 0);
         for _ in 0..MAX_PAIRS {
             let (crowd, times) =
                 tokio::join!(Crowd::besiege(nothing, Kind::Unread, LASTING), stage.use_it(LASTING));
             drop(crowd);
-            merge(&mut without, times);
+            for (what, times) in times {
+                others.entry(what).or_default().beside_sink.extend(times);
+            }
             let (crowd, times, most) = tokio::join!(
                 Crowd::besiege(stage.address(), Kind::Unread, LASTING),
                 stage.use_it(LASTING),
                 stage.most_memory(LASTING)
             );
-            merge(&mut with, times);
+            for (what, times) in times {
+                others.entry(what).or_default().beside_flood.extend(times);
+            }
             growth = growth.max(most.saturating_sub(before));
             opened += crowd.opened;
             assert_eq!(crowd.refused, 0, "of {} connections", crowd.opened);
             assert!(crowd.ended > 100, "those that do not read lose their places: {}", crowd.ended);
             drop(crowd);
-            if verdict(&mut without, &mut with).is_ok() {
+            if others.values_mut().all(|times| times.verdict().is_ok()) {
                 break;
             }
         }
         let given_back = stage.wait_given_back(files).await;
+        for (what, times) in &mut others {
+            report(TEST, &format!("{what}: {}", times.told()));
+        }
         report(
             TEST,
-            &format!(
-                "{opened} connections; {}; memory +{growth} KiB; given back after {given_back:.1?}",
-                told(&mut without, &mut with)
-            ),
+            &format!("{opened} connections; memory +{growth} KiB; given back after {given_back:.1?}"),
         );
         assert!(growth < MAX_GROWTH_KIB, "memory grew by {growth} KiB");
         stage.relay_is_alive().await;
-        verdict(&mut without, &mut with).unwrap();
+        for (what, times) in &mut others {
+            times.verdict().unwrap_or_else(|why| panic!("{what}: {why}"));
+        }
         stage.server.assert_never_panicked();
         let lines = stage.server.log().lines().filter(|line| line.contains("WARN")).count();
         assert!(lines < 10, "a crowd fills the log: {lines} warnings");
@@ -203,41 +209,6 @@ async fn every(pace: Duration, lasting: Duration, act: impl AsyncFn()) -> Vec<Du
         times.push(began.elapsed());
     }
     times
-}
-
-fn merge(all: &mut Times, times: Times) {
-    for (what, times) in times {
-        all.entry(what).or_default().extend(times);
-    }
-}
-
-/// The median within three times, the 99th of a hundred within five times or 50 ms.
-fn verdict(without: &mut Times, with: &mut Times) -> Result<(), String> {
-    for (what, with) in with {
-        let without = without.get_mut(what).expect("both were measured");
-        let (a, b) = (quantile(without, 0.5), quantile(with, 0.5));
-        if b > a * 3 {
-            return Err(format!("{what}: the median went from {a:?} to {b:?}"));
-        }
-        let (a, b) = (quantile(without, 0.99), quantile(with, 0.99));
-        if b > (a * 5).max(Duration::from_millis(50)) {
-            return Err(format!("{what}: the p99 went from {a:?} to {b:?}"));
-        }
-    }
-    Ok(())
-}
-
-fn told(without: &mut Times, with: &mut Times) -> String {
-    let mut lines = Vec::new();
-    for (what, with) in with {
-        let mut at = |share| {
-            let (a, b) = (quantile(without.get_mut(what).expect("both"), share), quantile(with, share));
-            format!("{:.1} to {:.1} ms", milliseconds(a), milliseconds(b))
-        };
-        let (median, p99) = (at(0.5), at(0.99));
-        lines.push(format!("{what} {median}, p99 {p99}"));
-    }
-    lines.join("; ")
 }
 
 /// The crowd is in this process.

@@ -25,6 +25,11 @@ impl Room {
         Self { name: name.to_owned(), base, key, client: keep_alive_client() }
     }
 
+    /// The same person, who takes another server for this one.
+    pub(crate) fn at(&self, url: String) -> Self {
+        Self { base: url, client: keep_alive_client(), ..self.clone() }
+    }
+
     pub(crate) fn key(&self) -> &str {
         &self.key
     }

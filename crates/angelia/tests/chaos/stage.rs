@@ -43,3 +43,36 @@ pub(crate) fn quantile(samples: &mut [Duration], share: f64) -> Duration {
 pub(crate) fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1_000.0
 }
+
+/// How long others' things took: beside somebody who writes to a sink, and beside
+/// the same bytes written to the server.
+#[derive(Default)]
+pub(crate) struct Others {
+    pub(crate) beside_sink: Vec<Duration>,
+    pub(crate) beside_flood: Vec<Duration>,
+}
+
+impl Others {
+    /// What was measured, in words.
+    pub(crate) fn told(&mut self) -> String {
+        let mut at = |share| {
+            let (a, b) = (quantile(&mut self.beside_sink, share), quantile(&mut self.beside_flood, share));
+            format!("{:.1} to {:.1} ms", milliseconds(a), milliseconds(b))
+        };
+        format!("median {}, p99 {}", at(0.5), at(0.99))
+    }
+
+    /// Whether they hardly felt it: the median within three times, and the slowest
+    /// of a hundred within five times or 50 ms.
+    pub(crate) fn verdict(&mut self) -> Result<(), String> {
+        let (a, b) = (quantile(&mut self.beside_sink, 0.5), quantile(&mut self.beside_flood, 0.5));
+        if b > a * 3 {
+            return Err(format!("the median went from {a:?} to {b:?}"));
+        }
+        let (a, b) = (quantile(&mut self.beside_sink, 0.99), quantile(&mut self.beside_flood, 0.99));
+        if b > (a * 5).max(a + Duration::from_millis(50)) {
+            return Err(format!("the p99 went from {a:?} to {b:?}"));
+        }
+        Ok(())
+    }
+}

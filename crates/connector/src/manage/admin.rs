@@ -10,7 +10,8 @@ use angelia_core::audit::Actor;
 use angelia_core::clock;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::identity::Attempts;
-use axum::extract::{Request, State};
+use angelia_core::memory::ByteBudget;
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
@@ -27,11 +28,19 @@ use std::time::Duration;
 const WRONG_TOKENS: usize = 10;
 const WRONG_TOKENS_IN: Duration = Duration::from_secs(60);
 
+angelia_contract::limits! {
+    /// What a command and its answer take, out of the memory kept for operators; so all the admin listener's connections can ask at once. A longer body gets 413.
+    pub const COMMAND: usize = 256 * 1024, bytes "a command to the admin API";
+}
+
 /// The admin routes.
 pub fn router(server: Arc<Server>) -> Router {
     let door =
         Door { server: server.clone(), wrong: Mutex::new(Attempts::new(WRONG_TOKENS, WRONG_TOKENS_IN)) };
-    let guarded = api::router().layer(middleware::from_fn_with_state(Arc::new(door), authenticate));
+    let guarded = api::router()
+        .layer(DefaultBodyLimit::max(COMMAND))
+        .layer(middleware::from_fn_with_state(server.memory.operators().clone(), hold_memory))
+        .layer(middleware::from_fn_with_state(Arc::new(door), authenticate));
     let routes = Router::new().route("/metrics", get(metrics)).merge(guarded).with_state(server);
     routes.layer(middleware::from_fn(no_store))
 }
@@ -65,6 +74,15 @@ async fn authenticate(State(door): State<Arc<Door>>, request: Request, next: Nex
     let (actor, path) = (Actor::stranger(), request.uri().path().to_owned());
     door.server.refused(&actor, "admin.enter", "", &path, &error).await;
     failure(&error)
+}
+
+/// Counts what a command takes for as long as it runs. There is room for it even
+/// when gateways hold all that they may.
+async fn hold_memory(State(operators): State<Arc<ByteBudget>>, request: Request, next: Next) -> Response {
+    match operators.hold(COMMAND) {
+        Some(_held) => next.run(request).await,
+        None => failure(&Error::new(Kind::Unavailable, "too many commands at once; try again")),
+    }
 }
 
 async fn metrics(State(server): State<Arc<Server>>) -> Response {
@@ -106,4 +124,40 @@ pub(super) fn failure(error: &Error) -> Response {
 /// Whole seconds to wait; never none, which would be at once.
 pub(super) fn retry_seconds(wait: Duration) -> u64 {
     wait.as_millis().div_ceil(1_000).max(1) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use angelia_core::inbox::InstanceId;
+    use angelia_core::memory::{Memory, MemoryLimits};
+    use axum::body::Body;
+    use axum::routing::post;
+    use tower::ServiceExt;
+
+    #[tokio::test]
+    async fn a_command_has_memory_while_gateways_hold_all_of_theirs() {
+        let all = 3 * COMMAND;
+        let limits = MemoryLimits { all, reserve: COMMAND, tenant: all, instance: all, socket: all };
+        let memory = Memory::new(limits);
+        let operators = memory.operators().clone();
+        let routes = Router::new()
+            .route("/", post(async |body: String| body))
+            .layer(DefaultBodyLimit::max(COMMAND))
+            .layer(middleware::from_fn_with_state(operators.clone(), hold_memory));
+        let ask = async |length: usize| {
+            let request = Request::post("/").body(Body::from("x".repeat(length))).unwrap();
+            routes.clone().oneshot(request).await.unwrap().status().as_u16()
+        };
+        let gateway = memory.instance("acme", InstanceId(1));
+        let greedy = gateway.hold(all - COMMAND).expect("all but the reserve");
+        assert!(gateway.hold(1).is_none());
+        assert_eq!(ask(COMMAND).await, 200, "the reserve is the operators'");
+        assert_eq!(ask(COMMAND + 1).await, 413);
+        let other = operators.hold(COMMAND).expect("another command");
+        assert_eq!(ask(1).await, 503, "one after the other");
+        drop((greedy, other));
+        assert_eq!(ask(1).await, 200);
+        assert_eq!(operators.held(), 0);
+    }
 }

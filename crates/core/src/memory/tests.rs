@@ -1,6 +1,9 @@
 //! What is counted is what is held, to the byte, and returns to zero.
 
 use super::*;
+use angelia_contract::action::Action;
+use angelia_contract::frame::GatewayFrame;
+use angelia_contract::line::LineBuffer;
 use proptest::prelude::*;
 
 const SMALL: MemoryLimits =
@@ -46,15 +49,18 @@ fn owners_that_are_gone_are_forgotten() {
     assert!(memory.instances.0.lock().unwrap().len() < 100);
 }
 
+/// A world of its own size: its lines and actions are real ones.
+const WORLD: MemoryLimits =
+    MemoryLimits { all: 48_000, reserve: 8_000, tenant: 20_000, instance: 14_000, socket: 6_000 };
+const MAX_LINE: usize = 4_000;
+
 /// Something that happens to what is held.
 #[derive(Clone, Debug)]
 enum Happening {
     /// A socket is opened for an instance of a tenant.
     Open(u8, u8),
-    /// A socket's unfinished line has so many bytes.
-    Line(u8, usize),
-    /// A socket's line becomes an action that waits, of so many bytes.
-    Queue(u8, usize),
+    /// A socket says a part of a frame, or all of it.
+    Say(u8, Vec<u8>),
     /// An action is done.
     Done(u8),
     /// A socket breaks off.
@@ -63,14 +69,30 @@ enum Happening {
     Crash,
 }
 
+/// What gateways say: actions, frames that are none, and anything else.
+fn frame() -> impl Strategy<Value = Vec<u8>> {
+    let send = (0..2_000usize, 0..40usize).prop_map(|(content, id)| {
+        let (content, id) = ("x".repeat(content), "r".repeat(id));
+        format!(
+            "{{\"type\":\"outbound\",\"requestId\":\"{id}\",\"action\":{{\"op\":\"send\",\"chat_id\":\"c\",\"content\":\"{content}\"}}}}\n"
+        )
+        .into_bytes()
+    });
+    let acknowledgement = Just(b"{\"type\":\"inbound_ack\",\"bufferId\":\"7\"}\n".to_vec());
+    let noise = prop::collection::vec(any::<u8>(), 0..6_000);
+    prop_oneof![4 => send, 1 => acknowledgement, 1 => noise]
+}
+
 fn happening() -> impl Strategy<Value = Happening> {
     prop_oneof![
-        (0..4u8, 0..3u8).prop_map(|(tenant, instance)| Happening::Open(tenant, instance)),
-        (any::<u8>(), 0..200usize).prop_map(|(socket, bytes)| Happening::Line(socket, bytes)),
-        (any::<u8>(), 0..200usize).prop_map(|(socket, bytes)| Happening::Queue(socket, bytes)),
-        any::<u8>().prop_map(Happening::Done),
-        any::<u8>().prop_map(Happening::Close),
-        Just(Happening::Crash),
+        2 => (0..4u8, 0..3u8).prop_map(|(tenant, instance)| Happening::Open(tenant, instance)),
+        6 => (any::<u8>(), frame(), 1..=4usize).prop_map(|(socket, frame, part)| {
+            // Now and then it ends in the middle; what follows there is another frame.
+            Happening::Say(socket, frame[..frame.len() * part / 4].to_vec())
+        }),
+        2 => any::<u8>().prop_map(Happening::Done),
+        1 => any::<u8>().prop_map(Happening::Close),
+        1 => Just(Happening::Crash),
     ]
 }
 
@@ -78,59 +100,55 @@ struct Socket {
     tenant: u8,
     instance: u8,
     budget: Arc<ByteBudget>,
-    line: HeldBytes,
+    lines: LineBuffer,
+    held: HeldBytes,
 }
 
-struct Action {
+struct Waiting {
     tenant: u8,
     instance: u8,
-    held: HeldBytes,
+    action: Action,
+    _held: HeldBytes,
 }
 
 /// The server as far as it holds memory.
 struct World {
     memory: Memory,
     sockets: Vec<Socket>,
-    actions: Vec<Action>,
+    actions: Vec<Waiting>,
 }
 
 impl World {
     fn new() -> Self {
-        Self { memory: Memory::new(SMALL), sockets: Vec::new(), actions: Vec::new() }
+        Self { memory: Memory::new(WORLD), sockets: Vec::new(), actions: Vec::new() }
     }
 
     fn happen(&mut self, happening: &Happening) {
         let at = |index: u8, length: usize| (length > 0).then(|| usize::from(index) % length);
-        match *happening {
-            Happening::Open(tenant, instance) => {
+        match happening {
+            &Happening::Open(tenant, instance) => {
                 let budget = self.memory.socket(&tenant.to_string(), number(tenant, instance));
-                let line = budget.hold(0).expect("nothing always fits");
-                self.sockets.push(Socket { tenant, instance, budget, line });
+                let held = budget.nothing();
+                self.sockets.push(Socket {
+                    tenant,
+                    instance,
+                    budget,
+                    lines: LineBuffer::new(MAX_LINE),
+                    held,
+                });
             }
-            Happening::Line(index, bytes) => {
-                if let Some(at) = at(index, self.sockets.len()) {
-                    let socket = &mut self.sockets[at];
-                    let (before, fits) = (socket.line.bytes(), socket.line.resize(bytes));
-                    assert_eq!(socket.line.bytes(), if fits { bytes } else { before });
-                    assert!(fits || bytes > before, "fewer always fit");
-                }
-            }
-            Happening::Queue(index, bytes) => {
-                if let Some(at) = at(index, self.sockets.len()) {
-                    let Socket { tenant, instance, line, .. } = &mut self.sockets[at];
-                    let (tenant, instance) = (*tenant, *instance);
-                    line.resize(0);
-                    let share = self.memory.instance(&tenant.to_string(), number(tenant, instance));
-                    self.actions.extend(share.hold(bytes).map(|held| Action { tenant, instance, held }));
+            Happening::Say(index, bytes) => {
+                if let Some(at) = at(*index, self.sockets.len()) {
+                    self.say(at, bytes);
                 }
             }
             Happening::Done(index) => {
-                if let Some(at) = at(index, self.actions.len()) {
+                if let Some(at) = at(*index, self.actions.len()) {
                     self.actions.swap_remove(at);
                 }
             }
             Happening::Close(index) => {
-                if let Some(at) = at(index, self.sockets.len()) {
+                if let Some(at) = at(*index, self.sockets.len()) {
                     self.sockets.swap_remove(at);
                 }
             }
@@ -138,29 +156,48 @@ impl World {
         }
     }
 
-    /// What a model without any budgets says is held by whoever matches.
+    /// What a session does with what it hears.
+    fn say(&mut self, at: usize, bytes: &[u8]) {
+        let socket = &mut self.sockets[at];
+        let (tenant, instance) = (socket.tenant, socket.instance);
+        let share = self.memory.instance(&tenant.to_string(), number(tenant, instance));
+        for line in socket.lines.push(bytes).flatten() {
+            if let Ok(GatewayFrame::Outbound(outbound)) = GatewayFrame::parse(&line)
+                && let Some(held) = share.hold(outbound.action.size())
+            {
+                self.actions.push(Waiting { tenant, instance, action: outbound.action, _held: held });
+            }
+        }
+        if !socket.held.resize(socket.lines.held()) {
+            socket.lines.give_up();
+            assert!(socket.held.resize(socket.lines.held()), "what was given up holds nothing");
+        }
+    }
+
+    /// What is there, asked of the buffers and the actions themselves.
     fn held(&self, matches: impl Fn(u8, u8) -> bool) -> usize {
-        let lines = self.sockets.iter().map(|it| (it.tenant, it.instance, it.line.bytes()));
-        let actions = self.actions.iter().map(|it| (it.tenant, it.instance, it.held.bytes()));
+        let lines = self.sockets.iter().map(|it| (it.tenant, it.instance, it.lines.held()));
+        let actions = self.actions.iter().map(|it| (it.tenant, it.instance, it.action.size()));
         lines.chain(actions).filter(|it| matches(it.0, it.1)).map(|it| it.2).sum()
     }
 
     fn check(&self) {
         let all = self.held(|_, _| true);
         assert_eq!(self.memory.gateways().held(), all);
-        assert!(all <= SMALL.all - SMALL.reserve);
+        assert!(all <= WORLD.all - WORLD.reserve);
         for tenant in 0..4 {
             let of_tenant = self.held(|it, _| it == tenant);
             assert_eq!(self.memory.held_by(&tenant.to_string()), of_tenant);
-            assert!(of_tenant <= SMALL.tenant);
+            assert!(of_tenant <= WORLD.tenant);
             for instance in 0..3 {
                 let known = self.memory.instances.known(&number(tenant, instance));
                 let of_instance = self.held(|of, it| of == tenant && it == instance);
                 assert_eq!(known.map_or(0, |budget| budget.held()), of_instance);
-                assert!(of_instance <= SMALL.instance);
+                assert!(of_instance <= WORLD.instance);
             }
         }
-        assert!(self.sockets.iter().all(|it| it.budget.held() == it.line.bytes()));
+        assert!(self.sockets.iter().all(|it| it.budget.held() == it.lines.held()));
+        assert!(self.sockets.iter().all(|it| it.lines.held() <= WORLD.socket));
     }
 }
 
