@@ -15,6 +15,7 @@ use crate::relay::{self, Registry};
 use crate::telemetry::{Counter, Metrics};
 use crate::unanswered;
 use angelia_contract::descriptor::Descriptor;
+use angelia_core::connections::Paced;
 use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::GatewayRecord;
@@ -36,7 +37,7 @@ use ipnet::IpNet;
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
@@ -113,6 +114,7 @@ pub struct Server {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) egress: Egress,
     pub(crate) memory: Memory,
+    memory_warning: Mutex<Paced>,
     pub(crate) wake: Waker,
     pub(crate) options: Options,
     pub(crate) bearers: Bearers,
@@ -187,6 +189,7 @@ impl Server {
             metrics: Arc::default(),
             egress: Egress::new(&platforms, options.egress),
             memory: Memory::new(options.limits.memory),
+            memory_warning: Mutex::default(),
             wake: Waker::new(guard),
             bearers,
             refusals: RefusalLog::default(),
@@ -341,6 +344,19 @@ impl Server {
         let turn =
             tokio::time::timeout(SELF_SERVICE_PATIENCE, self.self_service.clone().acquire_owned()).await;
         turn.map_err(|_| busy())?.map_err(|_| busy())
+    }
+
+    /// Tells whose gateway is refused for want of memory; the log, now and then.
+    pub(crate) fn warn_of_memory(&self, record: &GatewayRecord) {
+        let mut warning = self.memory_warning.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(times) = warning.note(angelia_core::clock::mono()) {
+            tracing::warn!(
+                tenant = %record.tenant, gateway = %record.gateway_id, times,
+                held = self.memory.held_by(&record.tenant), of = self.memory.of_tenant(),
+                "a gateway is refused because too much is held for it; angelia status says for whom, \
+                 angelia gateway revoke ends it"
+            );
+        }
     }
 
     /// Ends what people follow of rooms that are gone.

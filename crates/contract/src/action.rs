@@ -10,10 +10,12 @@ use serde_json::{Map, Value};
 
 use crate::lenient;
 
+mod hints;
 mod read;
 
 pub use crate::result::{ActionResult, ChatInfo, EGRESS_DECLINED};
-pub use read::{LIMITS, MAX_ID, MAX_REST, MAX_SESSION_KEY, MAX_TEXT, METADATA_KEYS};
+pub use hints::METADATA_KEYS;
+pub use read::{LIMITS, MAX_ID, MAX_REST, MAX_SESSION_KEY, MAX_TEXT};
 
 /// Hints beside an action; an open map by contract.
 pub type Metadata = Map<String, Value>;
@@ -455,14 +457,18 @@ fn len(text: &Option<String>) -> usize {
     text.as_ref().map_or(0, String::len)
 }
 
-/// Bytes of the keys and of the texts among the values.
+/// Bytes of the keys and values, with what it takes to keep them apart.
 fn metadata_size(metadata: &Metadata) -> usize {
+    /// An entry of a map beside its texts.
+    const ENTRY: usize = 64;
     let value = |value: &Value| match value {
         Value::String(text) => text.len(),
-        Value::Array(_) | Value::Object(_) => value.to_string().len(),
+        Value::Object(nested) => metadata_size(nested),
+        // Those that are read have no lists.
+        Value::Array(_) => value.to_string().len(),
         _ => 0,
     };
-    metadata.iter().map(|(key, it)| key.len() + value(it)).sum()
+    metadata.iter().map(|(key, it)| ENTRY + key.len() + value(it)).sum()
 }
 
 impl Serialize for Action {

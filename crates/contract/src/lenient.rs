@@ -126,7 +126,7 @@ pub(crate) fn as_text(value: Value) -> Result<String, &'static str> {
 }
 
 const NULL: &str = "null where a string is needed";
-const BOOLEAN: &str = "a boolean where a string is needed";
+pub(crate) const BOOLEAN: &str = "a boolean where a string is needed";
 const ARRAY: &str = "an array where a string is needed";
 const OBJECT: &str = "an object where a string is needed";
 
@@ -141,6 +141,8 @@ pub(crate) enum Word {
     Text(String),
     /// A number, in decimal.
     Number(String),
+    /// True or false.
+    Flag(bool),
     /// Something else; what is wrong with it.
     Wrong(&'static str),
     /// A string with more bytes than are taken.
@@ -189,8 +191,8 @@ impl<'de> Visitor<'de> for UpTo {
         Ok(Word::Absent)
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Word, E> {
-        Ok(Word::Wrong(BOOLEAN))
+    fn visit_bool<E>(self, flag: bool) -> Result<Word, E> {
+        Ok(Word::Flag(flag))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<Word, A::Error> {
@@ -298,6 +300,7 @@ pub(crate) fn opt_text<'de, D: Deserializer<'de>>(d: D) -> Result<Option<String>
     match UpTo(usize::MAX).deserialize(d)? {
         Word::Absent => Ok(None),
         Word::Text(text) | Word::Number(text) => Ok(Some(text)),
+        Word::Flag(_) => Err(D::Error::custom(BOOLEAN)),
         Word::Wrong(why) => Err(D::Error::custom(why)),
         Word::TooLong => Err(D::Error::custom("longer than memory")),
     }

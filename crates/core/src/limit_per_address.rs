@@ -102,7 +102,10 @@ impl LimitPerAddress {
         let first = match own().count() >= each {
             true => own().next(),
             // Somebody has to be gone before there is room below the share that is kept.
-            false if self.lately.len() >= open => self.lately.get(self.lately.len() - open.max(1)),
+            // With nothing open to strangers there is nobody to wait for.
+            false if self.lately.len() >= open => {
+                self.lately.len().checked_sub(open.max(1)).and_then(|at| self.lately.get(at))
+            }
             false => return Ok(()),
         };
         Err(first.map_or(now, |(at, _)| *at) + span)
@@ -195,6 +198,15 @@ mod tests {
             assert_eq!(limit.take(Address::Unknown, at(0)), Ok(()));
         }
         assert_eq!(limit.take(Address::Unknown, at(1)), Err(at(60)));
+    }
+
+    #[test]
+    fn where_everything_is_kept_for_the_good_a_stranger_gets_nothing() {
+        let mut limit = LimitPerAddress::new(Shares { all: 2, span: MINUTE, each: 1, kept: 2 });
+        assert_eq!(limit.take(address(1), at(0)), Err(at(60)));
+        limit.note_good(address(2), at(0));
+        assert_eq!(limit.take(address(2), at(60)), Ok(()));
+        assert_eq!(limit.take(address(1), at(61)), Err(at(120)));
     }
 
     #[test]

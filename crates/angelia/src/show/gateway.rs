@@ -77,6 +77,16 @@ pub(crate) fn status(answer: &Value) -> String {
             );
         }
     }
+    for row in rows(answer, "memory") {
+        let bytes = |name: &str| size(row[name].as_u64().unwrap_or_default());
+        let tenant = word(row, "tenant");
+        let _ = writeln!(
+            text,
+            "tenant {tenant} holds {} of the {} of memory it may; if that lasts, see whose: angelia gateway list",
+            bytes("held"),
+            bytes("of")
+        );
+    }
     text.push_str(&leap(&answer["clock"]).unwrap_or_default());
     if let Some(what) = answer["database_damage"].as_str() {
         let _ = writeln!(
@@ -158,12 +168,14 @@ mod tests {
         let text = status(&json!({
             "ready": true, "sockets": 0, "pushed": 0, "settled": 0,
             "gateways": [{ "tenant": "acme", "gateway_id": "gw", "not_served": ["slack"] }],
+            "memory": [{ "tenant": "globex", "held": 30 << 20, "of": 40 << 20 }],
             "clock": { "now": 0, "leap": "402 days ahead" }, "database_damage": "page 7 is lost",
             "bots": [{ "platform": "discord", "name": "main", "state": "down", "why": "no network" }],
             "damaged": [{ "kind": "secret of a gateway", "tenant": "acme", "gateway_id": "old", "error": "moved" }],
             "ambiguous": [{ "op": "send", "chat_id": "c1", "accepted_at": 0, "error": "no answer" }],
         }));
         assert!(text.contains("THE CLOCK LEAPT") && text.contains("402 days ahead"), "{text}");
+        assert!(text.contains("tenant globex holds 30 MiB of the 40 MiB of memory it may"), "{text}");
         assert!(text.contains("THE DATABASE IS DAMAGED: page 7 is lost. Stop"), "{text}");
         assert!(!text.contains("disk"), "nothing is said of a disk that is well: {text}");
         assert!(text.contains("acme/gw answers for slack, which this server does not have\n"), "{text}");

@@ -56,7 +56,13 @@ pub(super) async fn status(State(server): State<Arc<Server>>) -> Response {
                 "platform": bot.platform(), "name": bot.name(), "state": health.state, "why": health.why,
             }))
         });
+        let heavy =
+            server.memory.heavy().into_iter().map(
+                |(tenant, held)| json!({ "tenant": tenant, "held": held, "of": server.memory.of_tenant() }),
+            );
         Ok(json!({
+            // Tenants that use much of the memory they may.
+            "memory": heavy.collect::<Vec<_>>(),
             "ambiguous": ambiguous,
             // Bots that do not hear at the moment.
             "bots": bots.collect::<Vec<_>>(),

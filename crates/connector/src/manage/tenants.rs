@@ -168,6 +168,7 @@ pub(super) async fn remove(
         let gone = server.roster.forget_tenant(&tenant);
         for record in gone {
             server.registry.end(&record, Ending::Revoked);
+            server.registry.forget(record.instance);
         }
         server.close_rooms(&rooms);
         tracing::info!(%tenant, "a tenant was removed");

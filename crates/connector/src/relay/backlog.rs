@@ -9,14 +9,16 @@ use std::collections::VecDeque;
 angelia_contract::limits! {
     /// Enough for a socket to go on while the next are read; the rest stays in the store.
     const PAGE_ENTRIES: usize = 64, count "waiting entries read for a socket at once";
-    /// As much as may be in flight to a gateway. One entry is read whatever its size.
-    const PAGE_BYTES: usize = 1024 * 1024, bytes "of waiting entries read for a socket at once";
+    /// Set aside before it is read, so that a thousand sockets that come back at once take turns. One entry is read whatever its size.
+    const PAGE_BYTES: usize = 128 * 1024, bytes "of waiting entries read for a socket at once";
     /// Twice a page. Beyond it a socket reads what is appended from the store, in its turn.
     const MAX_READY: usize = 128, count "waiting entries in memory for a socket";
     /// The same in bytes, so that large entries are no way round it.
     const MAX_READY_BYTES: usize = 1024 * 1024, bytes "of waiting entries in memory for a socket";
 }
 
+/// Memory that is set aside for a page before it is read.
+pub(super) const PAGE_MEMORY: usize = PAGE_BYTES + PAGE_ENTRIES * 256;
 /// What is read from the store at once.
 pub(super) const PAGE: PageSize = PageSize { count: PAGE_ENTRIES, bytes: PAGE_BYTES };
 /// With fewer in memory the next page is read, unless they are large.
@@ -159,9 +161,9 @@ impl Backlog {
         }
     }
 
-    /// Whether a page is being read, for which memory is set aside.
-    pub(super) fn is_loading(&self) -> bool {
-        self.loading || self.ahead_loading
+    /// Memory that is set aside for the pages being read.
+    pub(super) fn reserved(&self) -> usize {
+        PAGE_MEMORY * (usize::from(self.loading) + usize::from(self.ahead_loading))
     }
 
     /// Bytes of the entries in memory.

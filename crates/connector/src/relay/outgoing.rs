@@ -18,6 +18,8 @@ pub(super) struct Outgoing {
     messages: VecDeque<Message>,
     /// Bytes in `messages`.
     waiting: usize,
+    /// Bytes that the socket was given and may not have written yet.
+    handed: usize,
     unflushed: bool,
     /// The newest ping to be answered; the protocol asks for no more.
     ping: Option<Bytes>,
@@ -68,7 +70,7 @@ impl Outgoing {
 
     /// Bytes that wait to be written.
     pub(super) fn waiting(&self) -> usize {
-        self.lines.len() + self.waiting
+        self.lines.len() + self.waiting + self.handed
     }
 
     /// Whether there is anything to write.
@@ -93,12 +95,15 @@ impl Outgoing {
                 && let Some(message) = self.messages.pop_front()
             {
                 self.waiting = self.waiting.saturating_sub(message.size());
+                self.handed += message.size();
                 self.unflushed = true;
                 socket.write(message);
             }
             ready!(socket.poll_flush(cx))?;
+            self.handed = 0;
         }
         ready!(socket.poll_flush(cx))?;
+        self.handed = 0;
         self.unflushed = false;
         Poll::Ready(Ok(()))
     }

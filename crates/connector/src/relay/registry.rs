@@ -83,6 +83,8 @@ struct Slot {
     live: Option<Live>,
     takeovers: VecDeque<Mono>,
     barred_until: Option<Mono>,
+    /// Whether the instance is gone: nothing is remembered once its socket is too.
+    gone: bool,
 }
 
 /// All instances this node knows of.
@@ -185,10 +187,23 @@ impl Registry {
 
     /// Ends a claim, unless somebody else has claimed meanwhile.
     fn release(&self, instance: InstanceId, mailbox: &Arc<Mailbox>) {
-        if let Some(slot) = self.slots().get_mut(&instance)
-            && slot.live.as_ref().is_some_and(|live| Arc::ptr_eq(&live.mailbox, mailbox))
-        {
+        let mut slots = self.slots();
+        let Some(slot) = slots.get_mut(&instance) else { return };
+        if slot.live.as_ref().is_some_and(|live| Arc::ptr_eq(&live.mailbox, mailbox)) {
             slot.live = None;
+            if slot.gone {
+                slots.remove(&instance);
+            }
+        }
+    }
+
+    /// Forgets an instance that is gone, as soon as its socket is.
+    pub(crate) fn forget(&self, instance: InstanceId) {
+        let mut slots = self.slots();
+        if slots.get(&instance).is_some_and(|slot| slot.live.is_some()) {
+            slots.entry(instance).or_default().gone = true;
+        } else {
+            slots.remove(&instance);
         }
     }
 
@@ -317,6 +332,20 @@ mod tests {
         assert!(registry.is_connected(&record("new")) && !registry.is_connected(&record("old")));
         drop(second);
         assert!(!registry.is_live(id));
+    }
+
+    #[test]
+    fn an_instance_that_is_gone_is_forgotten_with_its_socket() {
+        let registry = Arc::new(Registry::default());
+        registry.remember(InstanceId(1), Standing { idle: true, ..Standing::default() });
+        let (claim, _) = registry.claim(record("gw"), Arc::default());
+        registry.forget(InstanceId(1));
+        assert!(registry.is_live(InstanceId(1)), "its socket ends in order");
+        drop(claim);
+        assert!(registry.slots().is_empty());
+        registry.remember(InstanceId(2), Standing::default());
+        registry.forget(InstanceId(2));
+        assert!(registry.slots().is_empty());
     }
 
     #[test]

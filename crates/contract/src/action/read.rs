@@ -2,8 +2,9 @@
 //! without a tree of values. What is too much is passed over, and the action is
 //! one that can only be refused.
 
+use super::hints::Hints;
 use super::{Action, Metadata, PromptOption, TaskChunk};
-use crate::lenient::{self, FromMap, MapOr, UpTo, Word};
+use crate::lenient::{self, BOOLEAN, FromMap, MapOr, UpTo, Word};
 use serde::de::{DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -24,32 +25,6 @@ crate::limits! {
     /// More than any platform shows below one message. An action with more is refused.
     const MAX_ITEMS: usize = 64, count "buttons or steps in one action";
 }
-
-/// The hints that the contract names; others are passed over.
-pub const METADATA_KEYS: [&str; 22] = [
-    "notify",
-    "thread_id",
-    "thread_ts",
-    "user_id",
-    "scope_id",
-    "guild_id",
-    "message_id",
-    "reply_to_message_id",
-    "profile",
-    "expect_edits",
-    "non_conversational",
-    "format_hints",
-    "unfurl_links",
-    "unfurl_media",
-    "slack_team_id",
-    "recipient_team_id",
-    "recipient_user_id",
-    "direct_messages_topic_id",
-    "telegram_reply_to_message_id",
-    "telegram_dm_topic_reply_fallback",
-    "channel_id",
-    "chat_type",
-];
 
 /// Every field that is a text, and its bound.
 const TEXTS: [(&str, usize); 16] = [
@@ -75,7 +50,7 @@ const TEXTS: [(&str, usize); 16] = [
 const ESCAPED: usize = 6;
 
 /// A field that is no text: read, not there, or of another shape.
-type Field<T> = Option<Result<T, String>>;
+pub(super) type Field<T> = Option<Result<T, String>>;
 
 /// What was found of an action. Of a key that comes twice the last one counts.
 #[derive(Default)]
@@ -273,6 +248,7 @@ impl Found {
         match self.take(name) {
             Word::Absent => Ok(None),
             Word::Text(text) | Word::Number(text) => Ok(Some(text)),
+            Word::Flag(_) => Err(format!("{name}: {BOOLEAN}")),
             Word::Wrong(why) => Err(format!("{name}: {why}")),
             Word::TooLong => {
                 let max = TEXTS.iter().find(|(text, _)| *text == name).map_or(0, |(_, max)| *max);
@@ -294,7 +270,7 @@ impl Found {
     }
 }
 
-fn too_long(name: &str, max: usize) -> String {
+pub(super) fn too_long(name: &str, max: usize) -> String {
     match name {
         "content" => format!("the text is longer than {max} bytes"),
         _ => format!("{name} is longer than {max} bytes"),
@@ -337,32 +313,6 @@ impl<'de> DeserializeSeed<'de> for Small {
     }
 }
 
-/// The hints: those that the contract names, each short.
-struct Hints;
-
-impl<'de> FromMap<'de> for Hints {
-    type Value = Field<Metadata>;
-
-    fn map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
-        let (mut hints, mut fault) = (Metadata::new(), None);
-        while let Some(key) = entries.next_key::<Cow<'de, str>>()? {
-            if !METADATA_KEYS.contains(&&*key) {
-                entries.next_value::<IgnoredAny>()?;
-                continue;
-            }
-            match entries.next_value_seed(Small)? {
-                Some(value) => drop(hints.insert(key.into_owned(), value)),
-                None => fault = Some(format!("metadata.{}", too_long(&key, MAX_ID))),
-            }
-        }
-        Ok(Some(fault.map_or(Ok(hints), Err)))
-    }
-
-    fn other(self, is_null: bool) -> Self::Value {
-        (!is_null).then(|| Err("metadata: an object is needed".to_owned()))
-    }
-}
-
 /// A short list of buttons or steps.
 fn items<'de, A: MapAccess<'de>, T: DeserializeOwned>(entries: &mut A) -> Result<Field<Vec<T>>, A::Error> {
     let raw = entries.next_value::<Box<RawValue>>()?;
@@ -370,7 +320,9 @@ fn items<'de, A: MapAccess<'de>, T: DeserializeOwned>(entries: &mut A) -> Result
         if raw.get().len() > ESCAPED * MAX_REST {
             return Err("the list is too long".to_owned());
         }
-        let items: Vec<T> = serde_json::from_str(raw.get()).map_err(|error| error.to_string())?;
+        // What the parser says may repeat what was sent.
+        let items: Vec<T> =
+            serde_json::from_str(raw.get()).map_err(|_| "a list is not of the shape it needs".to_owned())?;
         if items.len() > MAX_ITEMS {
             return Err(format!("the list has more than {MAX_ITEMS} items"));
         }

@@ -3,7 +3,7 @@
 
 use super::{FrameError, GatewayFrame, Hello, Interrupt, Outbound, no_action, relay};
 use crate::action::{Action, MAX_ID, MAX_SESSION_KEY};
-use crate::lenient::{self, FromMap, MapOr, UpTo, Word};
+use crate::lenient::{self, BOOLEAN, FromMap, MapOr, UpTo, Word};
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -156,13 +156,19 @@ impl Envelope {
         })
     }
 
+    /// Whoever gave an id waits for an answer: what is wrong beside it is told in one.
     fn outbound(&mut self) -> Result<Outbound, FrameError> {
         let kind = "outbound";
-        Ok(Outbound {
-            request_id: self.text(kind, "requestId")?,
-            action: self.action.take().unwrap_or_else(no_action),
-            platform: self.opt_text(kind, "platform")?,
-            bot_id: self.opt_text(kind, "botId")?,
+        let request_id = self.text(kind, "requestId")?;
+        let action = self.action.take().unwrap_or_else(no_action);
+        let named = self.opt_text(kind, "platform").and_then(|it| Ok((it, self.opt_text(kind, "botId")?)));
+        Ok(match named {
+            Ok((platform, bot_id)) => Outbound { request_id, action, platform, bot_id },
+            Err(error) => {
+                let op = Some(action.op().to_owned()).filter(|op| !op.is_empty());
+                let action = Action::Unreadable { op, reason: error.to_string() };
+                Outbound { request_id, action, platform: None, bot_id: None }
+            }
         })
     }
 
@@ -175,6 +181,7 @@ impl Envelope {
         match self.take(field) {
             Word::Absent => Ok(None),
             Word::Text(text) | Word::Number(text) => Ok(Some(text)),
+            Word::Flag(_) => Err(malformed(kind, format!("{field}: {BOOLEAN}"))),
             Word::Wrong(why) => Err(malformed(kind, format!("{field}: {why}"))),
             Word::TooLong => {
                 let max = TEXTS.iter().find(|(text, _)| *text == field).map_or(0, |(_, max)| *max);

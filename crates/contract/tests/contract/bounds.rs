@@ -67,9 +67,65 @@ fn hints_are_reduced_to_those_the_contract_names() {
         "notify": true, "thread_id": 7, "padding": junk, "more": [[junk], {"a": junk}]}}));
     let kept: Vec<_> = sent.metadata().unwrap().keys().cloned().collect();
     assert_eq!(kept, ["notify", "thread_id"]);
-    assert!(sent.size() < 100, "{}", sent.size());
-    let why = refused(json!({"op": "send", "chat_id": "1", "metadata": {"thread_id": junk}}));
-    assert!(why.contains("metadata.thread_id"), "{why}");
+    assert!(sent.size() < 200, "{}", sent.size());
+    for length in [MAX_ID + 1, 6 * MAX_ID, 1 << 20] {
+        let long = "x".repeat(length);
+        let why = refused(json!({"op": "send", "chat_id": "1", "metadata": {"thread_id": long}}));
+        assert!(why.contains("metadata.thread_id") && why.len() < 200, "{why}");
+    }
+    let longest = "x".repeat(MAX_ID);
+    let sent = action(json!({"op": "send", "chat_id": "1", "metadata": {"thread_id": longest}}));
+    assert_eq!(sent.metadata().unwrap()["thread_id"], longest);
+}
+
+/// A short text can be a large tree, which nobody would have counted.
+#[test]
+fn a_hint_is_a_word_a_number_or_a_flag() {
+    let send = |value: Value| json!({"op": "send", "chat_id": "1", "metadata": {"thread_id": value}});
+    let hint = |value: Value| action(send(value)).metadata().unwrap().get("thread_id").cloned();
+    for scalar in [json!("7"), json!(7), json!(-7), json!(7.5), json!(true), Value::Null] {
+        assert_eq!(hint(scalar.clone()), Some(scalar));
+    }
+    let tree = json!(vec![json!({"": 0}); 400]);
+    for shape in [tree.clone(), json!({"a": tree}), json!([]), json!({})] {
+        assert!(refused(send(shape)).contains("metadata.thread_id"), "it is not the absence of a thread");
+    }
+    let formats =
+        |value: Value| action(json!({"op": "send", "chat_id": "1", "metadata": {"format_hints": value}}));
+    let kept = formats(json!({"rich_blocks": true, "tree": tree}));
+    assert_eq!(kept.metadata().unwrap()["format_hints"], json!({"rich_blocks": true}));
+    let many: serde_json::Map<String, Value> = (0..17).map(|n| (n.to_string(), n.into())).collect();
+    assert!(matches!(formats(many.into()), Action::Unreadable { .. }));
+    assert!(matches!(formats(json!({"k".repeat(MAX_ID + 1): 1})), Action::Unreadable { .. }));
+}
+
+#[test]
+fn a_list_of_another_shape_is_not_repeated() {
+    let junk = "\u{200b}".repeat(50_000);
+    for options in [json!([junk]), json!([{"id": [junk]}]), json!({"id": junk})] {
+        let prompt = json!({"op": "prompt", "chat_id": "1", "prompt_kind": "clarify", "prompt_id": "p",
+            "options": options});
+        let why = refused(prompt);
+        assert!(why.len() < 200, "{} bytes", why.len());
+    }
+}
+
+#[test]
+fn whoever_gave_an_id_is_told_what_is_wrong_beside_it() {
+    let long = "x".repeat(MAX_ID + 1);
+    for named in [json!({"platform": long}), json!({"botId": long}), json!({"platform": ["x"]})] {
+        let mut frame =
+            json!({"type": "outbound", "requestId": "r7", "action": {"op": "send", "chat_id": "1"}});
+        frame.as_object_mut().unwrap().extend(named.as_object().unwrap().clone());
+        match read(&frame).unwrap() {
+            GatewayFrame::Outbound(outbound) => {
+                assert_eq!(outbound.request_id, "r7");
+                let Action::Unreadable { op, reason } = outbound.action else { panic!("it is taken") };
+                assert!(op.as_deref() == Some("send") && reason.len() < 200, "{reason}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 #[test]
@@ -94,7 +150,6 @@ fn an_envelope_has_bounds_too() {
     let too_large = |frame: Value| matches!(read(&frame), Err(FrameError::TooLarge { .. }));
     assert!(too_large(json!({"type": long})));
     assert!(too_large(json!({"type": "outbound", "requestId": long, "action": {}})));
-    assert!(too_large(json!({"type": "outbound", "requestId": "r", "action": {}, "platform": long})));
     assert!(too_large(json!({"type": "inbound_ack", "bufferId": long})));
     let key = "k".repeat(MAX_SESSION_KEY + 1);
     assert!(too_large(json!({"type": "interrupt", "session_key": key})));

@@ -206,8 +206,10 @@ mod tests {
         assert_eq!(with(json!("9")).as_deref(), Some("9"));
         assert_eq!(with(json!(9)).as_deref(), Some("9"));
         assert_eq!((with(json!("")), with(json!(null))), (None, None));
-        for odd in [json!(false), json!([]), json!({"id": "9"})] {
-            assert!(with(odd.clone()).is_some(), "{odd} is not the absence of a thread");
+        assert!(with(json!(false)).is_some(), "that is not the absence of a thread");
+        for odd in [json!([]), json!({"id": "9"})] {
+            let odd = json!({"op": "send", "chat_id": 7, "metadata": {"thread_id": odd}});
+            assert_eq!(target(odd), None, "and so is not written at all");
         }
         assert_eq!(target(json!({"op": "get_chat_info", "chat_id": "7"})), Some(Target::chat("7")));
         assert_eq!(target(json!({"op": "fly"})), None);

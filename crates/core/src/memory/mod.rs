@@ -14,6 +14,7 @@ mod tests;
 pub use limits::{LIMITS, MemoryLimits};
 pub use rate::ByteRate;
 
+use crate::clock::Mono;
 use crate::inbox::InstanceId;
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -119,8 +120,8 @@ pub struct Memory {
     gateways: Arc<ByteBudget>,
     tenants: Parts<String, ByteBudget>,
     instances: Parts<InstanceId, ByteBudget>,
-    tenant_rates: Parts<String, ByteRate>,
-    instance_rates: Parts<InstanceId, ByteRate>,
+    tenant_rates: Rates<String>,
+    instance_rates: Rates<InstanceId>,
 }
 
 impl Memory {
@@ -132,8 +133,8 @@ impl Memory {
             gateways: all.part(limits.all.saturating_sub(limits.reserve)),
             tenants: Parts::default(),
             instances: Parts::default(),
-            tenant_rates: Parts::default(),
-            instance_rates: Parts::default(),
+            tenant_rates: Rates::default(),
+            instance_rates: Rates::default(),
             limits,
         }
     }
@@ -160,13 +161,30 @@ impl Memory {
     }
 
     /// How fast the sockets of an instance may send; a part of its tenant's rate.
-    pub fn rate(&self, tenant: &str, instance: InstanceId) -> Arc<ByteRate> {
+    /// It outlives them: whoever dials again has no new burst.
+    pub fn rate(&self, tenant: &str, instance: InstanceId, now: Mono) -> Arc<ByteRate> {
         let of_tenant = || {
-            self.tenant_rates
-                .find(&tenant.to_owned(), || ByteRate::new(limits::TENANT_RATE, limits::TENANT_RATE))
+            let make = || ByteRate::new(limits::TENANT_RATE, limits::TENANT_RATE);
+            self.tenant_rates.find(&tenant.to_owned(), now, make)
         };
-        self.instance_rates
-            .find(&instance, || of_tenant().part(limits::INSTANCE_RATE, 2 * limits::INSTANCE_RATE))
+        let make = || of_tenant().part(limits::INSTANCE_RATE, 2 * limits::INSTANCE_RATE);
+        self.instance_rates.find(&instance, now, make)
+    }
+
+    /// Tenants that hold much of what they may, the largest first: whoever looks
+    /// for a culprit begins there.
+    pub fn heavy(&self) -> Vec<(String, usize)> {
+        let parts = self.tenants.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = parts.iter().filter_map(|(tenant, part)| Some((tenant, part.upgrade()?.held())));
+        let heavy = held.filter(|(_, held)| *held >= self.limits.tenant / 2);
+        let mut heavy: Vec<_> = heavy.map(|(tenant, held)| (tenant.clone(), held)).collect();
+        heavy.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
+        heavy
+    }
+
+    /// What a tenant may hold.
+    pub fn of_tenant(&self) -> usize {
+        self.limits.tenant
     }
 
     /// What a tenant holds now.
@@ -202,5 +220,29 @@ impl<K: Clone + Eq + Hash, T> Parts<K, T> {
 
     fn known(&self, owner: &K) -> Option<Arc<T>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(owner)?.upgrade()
+    }
+}
+
+/// Rates by owner, each for as long as it matters that it was used.
+#[derive(Debug)]
+struct Rates<K>(Mutex<HashMap<K, Arc<ByteRate>>>);
+
+impl<K> Default for Rates<K> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<K: Clone + Eq + Hash> Rates<K> {
+    fn find(&self, owner: &K, now: Mono, make: impl FnOnce() -> Arc<ByteRate>) -> Arc<ByteRate> {
+        let mut rates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = rates.get(owner) {
+            return known.clone();
+        }
+        // Nobody uses these, and a new one would be the same.
+        if rates.len() == rates.capacity() {
+            rates.retain(|_, rate| Arc::strong_count(rate) > 1 || !rate.is_rested(now));
+        }
+        rates.entry(owner.clone()).or_insert_with(make).clone()
     }
 }

@@ -51,6 +51,11 @@ impl ByteRate {
         own.max(self.whole.as_ref().and_then(|whole| whole.ready_at(now)))
     }
 
+    /// Whether all of its burst may come: then it is as good as a new one.
+    pub fn is_rested(&self, now: Mono) -> bool {
+        self.refilled(now).left >= i64::try_from(self.burst).unwrap_or(i64::MAX)
+    }
+
     fn refilled(&self, now: Mono) -> MutexGuard<'_, State> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let burst = i64::try_from(self.burst).unwrap_or(i64::MAX);

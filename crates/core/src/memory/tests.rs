@@ -5,6 +5,7 @@ use angelia_contract::action::Action;
 use angelia_contract::frame::GatewayFrame;
 use angelia_contract::line::LineBuffer;
 use proptest::prelude::*;
+use std::time::Duration;
 
 const SMALL: MemoryLimits =
     MemoryLimits { all: 1_000, reserve: 200, tenant: 500, instance: 300, socket: 150 };
@@ -19,10 +20,12 @@ fn nobody_takes_the_share_of_another() {
     assert!(memory.instance("acme", InstanceId(4)).hold(1).is_none(), "and so has a tenant");
     let others = globex.hold(300).unwrap();
     assert_eq!((memory.held_by("acme"), memory.held_by("globex")), (500, 300));
+    assert_eq!(memory.heavy(), [("acme".to_owned(), 500), ("globex".to_owned(), 300)]);
     assert!(memory.instance("initech", InstanceId(5)).hold(1).is_none(), "and so have all gateways");
     let operator = memory.operators().hold(200).expect("the reserve is theirs");
     assert!(memory.operators().hold(1).is_none());
     drop((whole, more, others, operator));
+    assert_eq!(memory.heavy(), []);
     assert_eq!((memory.held_by("acme"), memory.gateways().held(), memory.operators().held()), (0, 0, 0));
 }
 
@@ -47,6 +50,21 @@ fn owners_that_are_gone_are_forgotten() {
     }
     assert!(memory.tenants.0.lock().unwrap().len() < 100);
     assert!(memory.instances.0.lock().unwrap().len() < 100);
+}
+
+#[test]
+fn a_rate_outlives_its_sockets_and_not_its_use() {
+    let (memory, at) = (Memory::new(SMALL), |seconds| Mono(Duration::from_secs(seconds)));
+    let rate = |seconds| memory.rate("acme", InstanceId(1), at(seconds));
+    rate(0).took(64 << 20, at(0));
+    assert!(rate(0).ready_at(at(0)).is_some(), "dialling again brings no new burst");
+    for number in 2..2_000 {
+        drop(memory.rate(&format!("tenant-{number}"), InstanceId(number), at(1)));
+    }
+    assert!(memory.instance_rates.0.lock().unwrap().len() < 100, "those that are rested are forgotten");
+    assert!(memory.tenant_rates.0.lock().unwrap().len() < 100);
+    assert!(rate(2).ready_at(at(2)).is_some(), "it was not");
+    assert_eq!(rate(60).ready_at(at(60)), None);
 }
 
 /// A world of its own size: its lines and actions are real ones.

@@ -37,12 +37,30 @@ const TOO_MANY: &str =
 const ELSEWHERE: &str = "the list of messages went on at another address than the account's, which was not \
                          asked; see them in Twilio's console, and that `api_url`, if it is set, is right";
 
+/// For how long, in seconds, what a full inbox did not take is tried again. Much
+/// shorter than the journal remembers what others got.
+const HELD_BACK_FOR: i64 = 24 * 3600;
+const FULL_FOR_LONG: &str = "the agent's inbox was full for a day; see the message in Twilio's console";
+
 /// A message in Twilio's list, and when it came.
 struct Found {
     received: Received,
     /// Files that came with it, which are not listed yet.
     files: usize,
     at: i64,
+}
+
+impl Found {
+    fn is_recent(&self, now: UnixMillis) -> bool {
+        now.0 / 1000 - self.at < HELD_BACK_FOR
+    }
+
+    /// What is said of one that no inbox had room for.
+    fn missed(&self) -> Missed {
+        let at = UnixMillis(self.at * 1000);
+        let (chat_id, after) = (Some(self.received.from.clone()), Some(self.received.sid.clone()));
+        Missed { chat_id, after, since: at, until: at, why: FULL_FOR_LONG.into() }
+    }
 }
 
 /// What a look at the list found.
@@ -93,7 +111,7 @@ impl Sms {
         let Look { found, cut } = self.look(from).await?;
         let oldest = found.first().map(|first| first.at);
         let (mut taken, mut without_files) = (Vec::with_capacity(found.len()), 0);
-        let mut refused_at = None;
+        let (mut refused_at, mut full) = (None, Vec::new());
         for mut one in found {
             if desk.stop.is_now() {
                 return Ok(());
@@ -106,10 +124,13 @@ impl Sms {
                     Took::Message => self.pulse.count("read_back"),
                     Took::Nothing => {}
                     // One agent's inbox is full. The others' messages do not wait for that.
-                    Took::Full => {
+                    Took::Full if one.is_recent(clock::wall()) => {
                         refused_at.get_or_insert(one.at);
                         continue;
                     }
+                    // Beyond it the list would be read from so far back that what others
+                    // got in the meantime is forgotten, and comes to them once more.
+                    Took::Full => full.push(one.missed()),
                 }
             }
             taken.push((one.at, one.received.sid));
@@ -119,6 +140,9 @@ impl Sms {
             let until = oldest.map_or_else(clock::wall, |second| UnixMillis(second * 1000));
             let missed = Missed { chat_id: None, after: None, since, until, why: why.into() };
             desk.store.note_missed(&self.bot, vec![missed]).await?;
+        }
+        if !full.is_empty() {
+            desk.store.note_missed(&self.bot, full).await?;
         }
         // What was refused is looked at again, so nothing from there on counts as read.
         taken.retain(|(at, _)| refused_at.is_none_or(|refused| *at < refused));

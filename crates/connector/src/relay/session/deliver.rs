@@ -1,7 +1,7 @@
 //! Entries out, settlements in: what the window permits is pushed, what
 //! settled is committed.
 
-use super::super::backlog::{PAGE, size};
+use super::super::backlog::{PAGE, PAGE_MEMORY, size};
 use super::super::mailbox::Mail;
 use super::hear::MAX_LATE_ACKS;
 use super::render::Form;
@@ -13,8 +13,6 @@ use angelia_core::inbox::{AckHabit, Entry, FrameKind, Permit, Seq, Settled, Sett
 use angelia_core::store::Settlement;
 use angelia_platforms::webchat;
 
-/// Memory that is asked for before a page is read.
-pub(super) const PAGE_BYTES: usize = 256 * 1024;
 /// Entries remembered as done on this socket: a few times what is read at once.
 const REMEMBERED: usize = 4 * PAGE.count;
 
@@ -41,10 +39,11 @@ impl Session {
 
     /// Whether there is memory for what is about to be read; asked again a little later if not.
     fn has_room_for_page(&mut self, now: Mono) -> bool {
-        if self.page_again.is_some_and(|again| now < again) {
+        if self.page_again.is_some() {
             return false;
         }
-        let fits = self.held.resize(self.held.bytes() + PAGE_BYTES);
+        // For what goes ahead as well; what is not needed of it is given back at once.
+        let fits = self.held.resize(self.held.bytes() + 2 * PAGE_MEMORY);
         self.page_again = (!fits).then(|| now + RETRY);
         fits
     }

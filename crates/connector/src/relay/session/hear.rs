@@ -4,7 +4,6 @@ use super::super::handshake::descriptor_for;
 use super::super::mailbox::Ending;
 use super::super::pending::result_line;
 use super::super::websocket::{Broken, FrameReader, Piece};
-use super::deliver::PAGE_BYTES;
 use super::{Done, Phase, SETTLING_IN, Session};
 use crate::telemetry::Counter;
 use angelia_contract::action::{Action, ActionResult};
@@ -145,14 +144,14 @@ impl Session {
 
     /// Counts what this socket makes the server hold; `false` if that is too much.
     pub(super) fn count_held(&mut self) -> bool {
-        let page = if self.backlog.is_loading() { PAGE_BYTES } else { 0 };
         let own = self.lines.held() + self.unheard.held() + self.outgoing.waiting();
-        self.held.resize(own + self.backlog.held() + page)
+        self.held.resize(own + self.backlog.held() + self.backlog.reserved())
     }
 
     /// Frees what the unfinished line holds: there is no memory left for it.
     fn give_up_line(&mut self) {
         self.server.metrics.count(Counter::LinesOverBudget);
+        self.server.warn_of_memory(&self.record);
         if let Some(begins) = self.lines.give_up() {
             self.refuse_line(&begins, clock::mono());
         }
@@ -269,6 +268,7 @@ impl Session {
         let Some(held) = self.server.memory.instance(&self.record.tenant, self.record.instance).hold(size)
         else {
             self.server.metrics.count(Counter::OutboundOverBudget);
+            self.server.warn_of_memory(&self.record);
             let result =
                 ActionResult::network("too much of this agent waits to be sent; nothing was sent, try again");
             self.outgoing.line(&result_line(outbound.request_id, result));

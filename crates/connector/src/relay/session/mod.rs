@@ -212,7 +212,7 @@ impl Session {
             false => AckHabit::Acknowledges,
         };
         let held = server.memory.socket(&record.tenant, record.instance).nothing();
-        let rate = server.memory.rate(&record.tenant, record.instance);
+        let rate = server.memory.rate(&record.tenant, record.instance, now);
         Self {
             server,
             record,
@@ -356,6 +356,7 @@ impl Session {
             self.breathers.pop_front();
         }
         self.settled_in_at = self.settled_in_at.filter(|until| *until > now);
+        self.page_again = self.page_again.filter(|again| *again > now);
         self.note_lingering(now);
         let habit = self.window.habit();
         let settled = self.window.tick(now);

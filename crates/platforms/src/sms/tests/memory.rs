@@ -157,3 +157,19 @@ async fn what_a_full_inbox_refuses_is_read_back_when_there_is_room() {
     assert_eq!(world.texts().await, ["three", "four"]);
     assert!(world.desk.store.inboxes().await.unwrap()[0].gaps.is_empty());
 }
+
+#[tokio::test]
+async fn what_a_full_inbox_refuses_for_a_day_is_told_and_does_not_hold_up_the_list() {
+    let world = World::with(Quota { entries: 1, ..Quota::default() }).await;
+    let three_days_ago = clock::wall().0 / 1000 - 3 * 24 * 3600;
+    *world.sms.reading.lock().await = Some(crate::sms::Position::beginning(three_days_ago));
+    assert_eq!(world.sms.take(&world.desk, &received("SM1", "one")).await.unwrap(), Took::Message);
+    let list = page(&[listed("SM3", "three", -60), listed("SM2", "two", -25 * 3600)], None);
+    for _ in 0..2 {
+        world.looks_at(&world.sms, &list).await;
+    }
+    let missed = world.desk.store.missed(&world.sms.bot, 9).await.unwrap();
+    assert_eq!(missed.len(), 1, "the one of an hour ago is still tried: {missed:?}");
+    assert!(missed[0].chat_id.as_deref() == Some(ANN) && missed[0].why.contains("full for a day"));
+    assert_eq!(missed[0].after.as_deref(), Some("SM2"));
+}
