@@ -25,7 +25,6 @@ pub const LIMITS: &[angelia_contract::limit::Group] = &[
     ("Memory", manage::admin::LIMITS),
     ("Relay sockets", relay::UPGRADE_LIMITS),
     ("Relay sockets", relay::SESSION_LIMITS),
-    ("Relay sockets", relay::BACKLOG_LIMITS),
     ("Relay sockets", relay::ACK_LIMITS),
     ("Gateways and who signs in", manage::TOKEN_LIMITS),
     ("Gateways and who signs in", manage::KEY_LIMITS),

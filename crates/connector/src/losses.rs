@@ -43,11 +43,11 @@ async fn look(server: &Arc<Server>, told: &mut BTreeSet<InstanceId>) -> Result<(
         server.store.told(&untold).await?;
     }
     // An inbox that was emptied since is another story: the next loss is told again.
-    let emptied: Vec<InstanceId> =
-        told.iter().copied().filter(|instance| server.store.usage(*instance).entries == 0).collect();
-    for instance in emptied {
-        server.store.end_notices(instance).await?;
-        told.remove(&instance);
+    for instance in told.clone() {
+        if server.store.usage(instance).await?.entries == 0 {
+            server.store.end_notices(instance).await?;
+            told.remove(&instance);
+        }
     }
     Ok(())
 }

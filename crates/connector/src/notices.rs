@@ -106,7 +106,7 @@ struct Watch {
 
 impl Watch {
     async fn look(&mut self) -> Result<()> {
-        let waiting: BTreeSet<InstanceId> = self.server.store.waiting().into_iter().collect();
+        let waiting: BTreeSet<InstanceId> = self.server.store.waiting().await?.into_iter().collect();
         self.seen.retain(|instance, _| waiting.contains(instance));
         for (instance, of) in self.told.clone() {
             if !waiting.contains(&instance) || self.was_here_since(instance, of).await? {

@@ -11,7 +11,7 @@ use crate::manage::{
 };
 use crate::notices::{self, Hints, Notices};
 use crate::opening::{check_key, oauth_key};
-use crate::relay::{self, Registry};
+use crate::relay::{self, Hint, Place, Registry};
 use crate::telemetry::{Counter, Metrics};
 use crate::unanswered;
 use angelia_contract::descriptor::Descriptor;
@@ -20,7 +20,7 @@ use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::GatewayRecord;
 use angelia_core::identity::making::{GatewayLimits, Making};
-use angelia_core::inbox::{Entry, InstanceId, Seq};
+use angelia_core::inbox::{Entry, InstanceId, Mark, Seq};
 use angelia_core::memory::{Memory, MemoryLimits};
 use angelia_core::seal;
 use angelia_core::secret::Secret;
@@ -109,6 +109,8 @@ impl Default for Limits {
 /// The running server.
 pub struct Server {
     pub(crate) store: Arc<dyn Store>,
+    /// What this process is called among those that drain instances.
+    pub(crate) node: String,
     pub(crate) registry: Arc<Registry>,
     pub(crate) roster: Arc<Roster>,
     pub(crate) metrics: Arc<Metrics>,
@@ -148,12 +150,23 @@ pub struct Announcer {
     server: OnceLock<Weak<Server>>,
 }
 
-impl Announce for Announcer {
-    fn appended(&self, instance: InstanceId, entry: Entry, ahead: bool) {
-        let live = self.registry.append(instance, entry, ahead);
+impl Announcer {
+    fn hint(&self, instance: InstanceId, hint: Hint) {
+        let live = self.registry.hint(instance, hint);
         if !live && let Some(server) = self.server.get().and_then(Weak::upgrade) {
             server.wake.waits(instance);
         }
+    }
+}
+
+impl Announce for Announcer {
+    fn appended(&self, instance: InstanceId, mark: Mark, entry: Entry, ahead: bool) {
+        let place = if ahead { Place::Ahead } else { Place::End };
+        self.hint(instance, Hint { mark, entry, place });
+    }
+
+    fn redriven(&self, instance: InstanceId, mark: Mark, entry: Entry) {
+        self.hint(instance, Hint { mark, entry, place: Place::Again });
     }
 
     fn removed(&self, instance: InstanceId, seqs: &[Seq]) {
@@ -184,6 +197,7 @@ impl Server {
         platforms.extend(options.platforms.iter().cloned());
         let server = Arc::new(Self {
             store,
+            node: node_name(),
             registry: announcer.registry.clone(),
             roster: Arc::default(),
             metrics: Arc::default(),
@@ -218,12 +232,13 @@ impl Server {
     pub async fn start(self: &Arc<Self>) -> Result<()> {
         clockwork::begin(self).await;
         egress::resume(self).await?;
-        for instance in self.store.waiting() {
+        for instance in self.store.waiting().await? {
             self.wake.waits(instance);
         }
         tokio::spawn(Waker::run(self.clone()));
         tokio::spawn(upkeep(self.clone()));
         tokio::spawn(tend(self.clone()));
+        tokio::spawn(relay::watch_logs(self.clone()));
         tokio::spawn(notices::watch(self.clone()));
         tokio::spawn(losses::watch(self.clone()));
         tokio::spawn(unanswered::watch(self.clone()));
@@ -400,6 +415,11 @@ impl Server {
         };
         self.options.master_key.current().open(&sealed, &bound_to)
     }
+}
+
+/// A name that no other process has.
+fn node_name() -> String {
+    Secret::mint().expose().chars().take(16).collect()
 }
 
 async fn readyz(State(server): State<Arc<Server>>) -> impl IntoResponse {

@@ -19,6 +19,7 @@ pub mod interrupt;
 pub mod limit_per_address;
 pub mod memory;
 pub mod pace;
+pub mod ports;
 pub mod round_robin;
 pub mod seal;
 pub mod secret;
@@ -36,6 +37,7 @@ pub const LIMITS: &[angelia_contract::limit::Group] = &[
     ("Gateways and who signs in", identity::making::LIMITS),
     ("Gateways and who signs in", identity::sign_in::LIMITS),
     ("Gateways and who signs in", limit_per_address::LIMITS),
+    ("Relay sockets", inbox::LIMITS),
     ("Disk", space::LIMITS),
     ("Time and the audit log", clock::LIMITS),
     ("Time and the audit log", audit::LIMITS),

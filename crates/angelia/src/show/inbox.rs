@@ -34,10 +34,11 @@ pub(crate) fn entries(answer: &Value) -> String {
         return "nothing\n".into();
     }
     let cells = rows.iter().map(|row| {
-        let fields = ["kind", "chat_id", "message_id", "bytes", "strikes"].map(|name| word(row, name));
+        let fields = ["tenant", "name", "kind", "chat_id", "message_id", "bytes", "strikes"];
+        let fields = fields.map(|name| word(row, name));
         [vec![format!("b{}", row["seq"])], fields.to_vec(), vec![moment(&row["received_at"])]].concat()
     });
-    table(&["ENTRY", "KIND", "CHAT", "MESSAGE", "BYTES", "STRIKES", "RECEIVED"], cells)
+    table(&["ENTRY", "TENANT", "INSTANCE", "KIND", "CHAT", "MESSAGE", "BYTES", "STRIKES", "RECEIVED"], cells)
 }
 
 pub(crate) fn redriven(answer: &Value) -> String {

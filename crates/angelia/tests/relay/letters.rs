@@ -15,7 +15,7 @@ fn asked(config: &Path, args: &[&str]) -> Value {
 fn entries(config: &Path, args: &[&str]) -> Vec<String> {
     let shown = asked(config, args);
     let list = shown["entries"].as_array().unwrap_or_else(|| panic!("{shown}"));
-    list.iter().map(|entry| format!("b{}", entry["seq"])).collect()
+    list.iter().map(|entry| format!("{} b{}", entry["name"].as_str().unwrap(), entry["seq"])).collect()
 }
 
 /// What the last audit line says: action, tenant, target, detail.
@@ -24,9 +24,9 @@ fn written(config: &Path) -> Value {
     json!([line["action"], line["tenant"], line["target"], line["detail"]])
 }
 
-/// Two tenants with two dead letters each and one entry that waits for each;
-/// answers the entries of the default tenant and of acme, in this order. The server is stopped.
-async fn two_tenants(world: &mut World) -> [Vec<String>; 2] {
+/// The default tenant's gateway has b1 to b3, acme's gw-a b1 and b2, its gw-b b1:
+/// numbers count within each inbox. All but each b2 are dead letters. The server is stopped.
+async fn two_tenants(world: &mut World) {
     world.connector.gateway("acme", "gw-a").await;
     world.connector.gateway("acme", "gw-b").await;
     let route = |room, gateway| {
@@ -45,33 +45,20 @@ async fn two_tenants(world: &mut World) -> [Vec<String>; 2] {
     }
     world.connector.process().terminate(SOON).await;
     let db = rusqlite::Connection::open(world.folder.path().join("data/angelia.db")).unwrap();
-    let of = |tenant: &str| {
-        let mut statement = db
-            .prepare(
-                "SELECT 'b' || seq FROM inbox JOIN instances USING (instance) WHERE tenant = ? ORDER BY seq",
-            )
-            .unwrap();
-        statement.query_map([tenant], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
-    };
-    let all: [Vec<String>; 2] = [of("default"), of("acme")];
-    // The second of each waits.
-    for name in all.iter().flat_map(|list| [&list[0], &list[2]]) {
-        db.execute("UPDATE inbox SET dead_at = 1, strikes = 3 WHERE seq = ?", [&name[1..]]).unwrap();
-    }
-    all
+    assert_eq!(db.execute("UPDATE inbox SET dead_at = 1, strikes = 3 WHERE seq <> 2", []).unwrap(), 4);
 }
 
 #[tokio::test]
 async fn a_tenant_is_a_choice_by_itself() {
     let mut world = World::new().await;
-    let [ours, theirs] = two_tenants(&mut world).await;
+    two_tenants(&mut world).await;
     let config = world.folder.path().join("angelia.toml");
     let inboxes = asked(&config, &["inbox", "list", "--tenant", "acme"]);
     let names = inboxes["inboxes"].as_array().unwrap().iter().map(|inbox| &inbox["name"]);
     assert_eq!(names.collect::<Vec<_>>(), ["gw-a", "gw-b"]);
     let dead = ["inbox", "list", "--dead", "--tenant"];
-    assert_eq!(entries(&config, &[&dead[..], &["acme"]].concat()), [theirs[0].clone(), theirs[2].clone()]);
-    assert_eq!(entries(&config, &["inbox", "show", "--tenant", "default"]), [ours[1].clone()]);
+    assert_eq!(entries(&config, &[&dead[..], &["acme"]].concat()), ["gw-a b1", "gw-b b1"]);
+    assert_eq!(entries(&config, &["inbox", "show", "--tenant", "default"]), ["gw b2"]);
     for verb in ["list", "show", "redrive", "purge"] {
         let (code, error) = refused(&config, &["inbox", verb, "--tenant", "acne"]);
         assert!(code == 3 && error.contains("no tenant \"acne\""), "{verb}: {code} {error}");
@@ -81,7 +68,7 @@ async fn a_tenant_is_a_choice_by_itself() {
     assert_eq!(written(&config), json!(["inbox.purge", "acme", "gw-b", "all dead letters: 1"]));
     assert_eq!(asked(&config, &["inbox", "purge", "--tenant", "acme"])["purged"], 1);
     assert_eq!(written(&config), json!(["inbox.purge", "acme", "gw-a", "all dead letters: 1"]));
-    assert_eq!(entries(&config, &["inbox", "list", "--dead"]), [ours[0].clone(), ours[2].clone()]);
+    assert_eq!(entries(&config, &["inbox", "list", "--dead"]), ["gw b1", "gw b3"]);
     assert_eq!(asked(&config, &["inbox", "redrive", "--gateway", "gw"])["redriven"], 2);
     assert_eq!(written(&config)[1], "default", "the tenant of the gateway that was named");
     assert_eq!(asked(&config, &["inbox", "purge"])["purged"], 0);
@@ -91,19 +78,24 @@ async fn a_tenant_is_a_choice_by_itself() {
 #[tokio::test]
 async fn an_entry_that_is_not_there_is_not_found() {
     let mut world = World::new().await;
-    let [ours, theirs] = two_tenants(&mut world).await;
+    two_tenants(&mut world).await;
     let config = world.folder.path().join("angelia.toml");
     for verb in ["show", "redrive", "purge"] {
-        for args in [&["b999"] as &[_], &[theirs[0].as_str(), "--tenant", "default"]] {
+        for args in [&["b999"] as &[_], &["b3", "--tenant", "acme"]] {
             let (code, error) = refused(&config, &[&["inbox", verb], args].concat());
             assert!(code == 3 && error.contains(args[0]), "{verb} {args:?}: {code} {error}");
         }
+        let (code, error) = refused(&config, &["inbox", verb, "b1"]);
+        assert!(code == 4 && error.contains("3 inboxes have an entry b1"), "{verb}: {code} {error}");
     }
-    assert_eq!(entries(&config, &["inbox", "show", &ours[0]]), [ours[0].clone()], "dead or not");
-    assert_eq!(refused(&config, &["inbox", "show", "--dead", &ours[1]]).0, 3, "it is no dead letter");
-    assert_eq!(refused(&config, &["inbox", "redrive", &ours[1]]).0, 4, "it is in line already");
-    assert_eq!(asked(&config, &["inbox", "redrive", &ours[0]])["redriven"], 1);
-    assert_eq!(asked(&config, &["inbox", "purge", &theirs[1]])["purged"], 1);
-    assert_eq!(written(&config), json!(["inbox.purge", "acme", "gw-a", theirs[1]]));
-    assert_eq!(refused(&config, &["inbox", "purge", &theirs[1]]).0, 3);
+    let of_ours = ["--tenant", "default"];
+    let ours = |verb: &'static [&'static str], id: &'static str| [verb, &[id], &of_ours].concat();
+    assert_eq!(entries(&config, &ours(&["inbox", "show"], "b1")), ["gw b1"], "dead or not");
+    assert_eq!(refused(&config, &ours(&["inbox", "show", "--dead"], "b2")).0, 3, "it is no dead letter");
+    assert_eq!(refused(&config, &ours(&["inbox", "redrive"], "b2")).0, 4, "it is in line already");
+    assert_eq!(asked(&config, &ours(&["inbox", "redrive"], "b1"))["redriven"], 1);
+    let theirs = ["inbox", "purge", "b2", "--gateway", "gw-a"];
+    assert_eq!(asked(&config, &theirs)["purged"], 1);
+    assert_eq!(written(&config), json!(["inbox.purge", "acme", "gw-a", "b2"]));
+    assert_eq!(refused(&config, &theirs).0, 3);
 }

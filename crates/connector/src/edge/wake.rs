@@ -5,7 +5,7 @@ use crate::server::Server;
 use crate::telemetry::Counter;
 use angelia_core::clock::{self, Mono};
 use angelia_core::inbox::{InstanceId, WakeSchedule};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
@@ -14,6 +14,9 @@ use tokio::sync::{Notify, Semaphore};
 const MAX_POKES: usize = 16;
 /// How long to rest when nothing is scheduled.
 const REST: Duration = Duration::from_secs(3_600);
+
+/// When the store is asked again for whom something waits.
+const ASK_AGAIN: Duration = Duration::from_secs(5);
 
 /// Who has to be woken, and when next.
 pub(crate) struct Waker {
@@ -58,7 +61,16 @@ impl Waker {
     /// Pokes whoever is due, for as long as the server lives.
     pub(crate) async fn run(server: Arc<Server>) {
         loop {
-            let rest = server.wake.poke_due(&server, clock::mono());
+            let nobody_sleeps = server.wake.sleepers().is_empty();
+            let rest = match nobody_sleeps {
+                true => REST,
+                false => match server.store.waiting().await {
+                    Ok(waiting) => {
+                        server.wake.poke_due(&server, &waiting.into_iter().collect(), clock::mono())
+                    }
+                    Err(_) => ASK_AGAIN,
+                },
+            };
             tokio::select! {
                 () = tokio::time::sleep(rest) => {}
                 () = server.wake.changed.notified() => {}
@@ -68,10 +80,10 @@ impl Waker {
     }
 
     /// Starts the pokes that are due; answers how long to rest.
-    fn poke_due(&self, server: &Arc<Server>, now: Mono) -> Duration {
+    fn poke_due(&self, server: &Arc<Server>, waiting: &HashSet<InstanceId>, now: Mono) -> Duration {
         let mut rest = REST;
         self.sleepers().retain(|instance, schedule| {
-            let awake = server.registry.is_live(*instance) || server.store.usage(*instance).entries == 0;
+            let awake = server.registry.is_live(*instance) || !waiting.contains(instance);
             let record = server.roster.serving(*instance).filter(|record| record.revoked_at.is_none());
             let url = record.and_then(|record| record.wake_url.clone());
             let (Some(url), false) = (url, awake) else { return false };

@@ -109,7 +109,7 @@ mod tests {
             );
         }
         let anybody = Some(Answering { notify: true, ..base.clone() });
-        for user in [json!(""), json!(null), json!([1])] {
+        for user in [json!(""), json!(null), json!(true)] {
             assert_eq!(fitting(json!(""), json!({"notify": true, "user_id": user})), anybody);
         }
         for remark in [json!({}), json!({"notify": false}), json!({"notify": "true"}), json!({"notify": 1})] {

@@ -69,8 +69,15 @@ impl Selection {
         let Some(text) = &self.entry else { return Ok(None) };
         let seq = Seq::from_buffer_id(text)
             .ok_or_else(|| Error::invalid(format!("{text:?} is not an entry; they look like b123")))?;
-        let entry = server.store.entry(seq).await?.filter(|entry| chosen.holds(entry.instance));
-        entry.map(Some).ok_or_else(|| gone(text))
+        let mut entries = server.store.numbered(seq).await?;
+        entries.retain(|entry| chosen.holds(entry.instance));
+        match entries.len() {
+            0 => Err(gone(text)),
+            1 => Ok(entries.pop()),
+            many => Err(Error::conflict(format!(
+                "{many} inboxes have an entry {text}: say whose it is with --tenant or --gateway"
+            ))),
+        }
     }
 
     /// Does something to the named entry, or to every chosen inbox.
@@ -130,7 +137,7 @@ pub(super) async fn list_entries(
         for instance in chosen.each() {
             entries.extend(server.store.entries(instance, selection.dead, PAGE).await?);
         }
-        entries.sort_unstable_by_key(|entry| entry.seq);
+        entries.sort_by_key(|entry| (entry.received_at.0, entry.instance, entry.seq));
         entries.truncate(PAGE);
         Ok(json!({ "entries": entries }))
     };

@@ -1,7 +1,7 @@
 //! What is on its way to one socket's task. Small when idle: ten thousand of
 //! them must not be felt.
 
-use angelia_core::inbox::{Entry, Seq};
+use angelia_core::inbox::{Entry, Mark, Revisions, Seq};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -12,8 +12,6 @@ const MAX_FRESH: usize = 64;
 const MAX_FRESH_BYTES: usize = 256 * 1024;
 /// Removed entries a socket is told of.
 const MAX_REMOVED: usize = 1_024;
-/// Changed entries a socket is told of: more than it keeps in memory.
-const MAX_REVISED: usize = 256;
 /// Interrupts waiting to be written; a reader that stalls so long has no turn to stop.
 const MAX_INTERRUPTS: usize = 64;
 
@@ -37,6 +35,25 @@ pub(crate) struct Answer {
     pub(crate) line: String,
 }
 
+/// How far the log is, and the entry that made it so.
+#[derive(Debug)]
+pub(crate) struct Hint {
+    pub(crate) mark: Mark,
+    pub(crate) entry: Entry,
+    pub(crate) place: Place,
+}
+
+/// Where in the queue an entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// At its end.
+    End,
+    /// Ahead of all the others.
+    Ahead,
+    /// Ahead, under the number it had: it was a dead letter.
+    Again,
+}
+
 /// Everything that waits for a socket's task.
 #[derive(Debug, Default)]
 pub(crate) struct Mail {
@@ -45,58 +62,16 @@ pub(crate) struct Mail {
     /// Answers to requests.
     pub(crate) answers: VecDeque<Answer>,
     /// Entries just appended, in order.
-    pub(crate) fresh: VecDeque<Entry>,
-    pub(super) fresh_bytes: usize,
-    /// Entries that go ahead of the queue.
-    pub(crate) ahead: VecDeque<Entry>,
-    /// Whether some that go ahead were left out.
-    pub(crate) missed_ahead: bool,
+    pub(crate) hints: VecDeque<Hint>,
+    hint_bytes: usize,
+    /// How far the log is, if some were left out.
+    pub(crate) told: Option<Mark>,
     /// Entries that left the inbox otherwise.
     pub(crate) removed: Vec<Seq>,
     /// Entries that say something else now, each in its newest form.
     pub(crate) revised: Revisions,
-    /// Whether entries were left out: the store has more.
-    pub(crate) missed: bool,
     /// Whether the socket has to end.
     pub(crate) ending: Option<Ending>,
-}
-
-/// Changed entries, each in its newest form.
-#[derive(Debug, Default)]
-pub(crate) struct Revisions(Vec<Entry>);
-
-impl Revisions {
-    /// Takes a changed entry. Beyond a limit it is left out: whoever changes so
-    /// much at once may be too late with some of it, and nothing worse.
-    pub(crate) fn put(&mut self, entry: Entry) {
-        if let Some(known) = self.0.iter_mut().find(|known| known.seq == entry.seq) {
-            if known.revision < entry.revision {
-                *known = entry;
-            }
-        } else if self.0.len() < MAX_REVISED {
-            self.0.push(entry);
-        }
-    }
-
-    /// Brings a copy of an entry up to date.
-    pub(crate) fn apply(&self, entry: &mut Entry) {
-        let newer = self.0.iter().find(|known| known.seq == entry.seq && known.revision > entry.revision);
-        if let Some(newer) = newer {
-            *entry = newer.clone();
-        }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.0 = Vec::new();
-    }
-
-    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Entry> {
-        std::mem::take(&mut self.0).into_iter()
-    }
 }
 
 /// The mailbox of one socket's task.
@@ -117,17 +92,25 @@ impl Mailbox {
         self.notify.notified().await;
     }
 
-    pub(crate) fn append(&self, entry: Entry, ahead: bool) {
+    pub(crate) fn hint(&self, hint: Hint) {
         let mut mail = self.mail();
-        if ahead && mail.ahead.len() >= MAX_FRESH {
-            mail.missed_ahead = true;
-        } else if ahead {
-            mail.ahead.push_back(entry);
-        } else if mail.missed || mail.fresh.len() >= MAX_FRESH || mail.fresh_bytes >= MAX_FRESH_BYTES {
-            mail.missed = true;
+        let full = mail.hints.len() >= MAX_FRESH || mail.hint_bytes >= MAX_FRESH_BYTES;
+        if full || mail.told.is_some() {
+            mail.told = Some(hint.mark);
         } else {
-            mail.fresh_bytes += entry.body.len();
-            mail.fresh.push_back(entry);
+            mail.hint_bytes += hint.entry.body.len();
+            mail.hints.push_back(hint);
+        }
+        drop(mail);
+        self.notify.notify_one();
+    }
+
+    /// Tells how far the log is, to whoever may have missed a hint.
+    pub(crate) fn tell(&self, mark: Mark) {
+        let mut mail = self.mail();
+        // What is in line says so itself.
+        if mail.hints.back().is_none_or(|hint| hint.mark != mark) {
+            mail.told = Some(mark);
         }
         drop(mail);
         self.notify.notify_one();

@@ -1,9 +1,9 @@
 //! Which socket serves which instance on this node: at most one.
 
-use super::mailbox::{Ending, Mailbox};
+use super::mailbox::{Ending, Hint, Mailbox};
 use angelia_core::clock::Mono;
 use angelia_core::identity::GatewayRecord;
-use angelia_core::inbox::{AckHabit, Entry, InstanceId, Seq};
+use angelia_core::inbox::{AckHabit, Entry, InstanceId, Mark, Seq};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -83,6 +83,8 @@ struct Slot {
     live: Option<Live>,
     takeovers: VecDeque<Mono>,
     barred_until: Option<Mono>,
+    /// How far its socket knows the log to be.
+    told: Mark,
     /// Whether the instance is gone: nothing is remembered once its socket is too.
     gone: bool,
 }
@@ -177,7 +179,11 @@ impl Registry {
         let instance = record.instance;
         let ended = Arc::new(Ended::default());
         let live = Live { record, mailbox: mailbox.clone(), ended: ended.clone() };
-        let old = self.slots().entry(instance).or_default().live.replace(live);
+        let mut slots = self.slots();
+        let slot = slots.entry(instance).or_default();
+        slot.told = Mark::default();
+        let old = slot.live.replace(live);
+        drop(slots);
         let replaced = old.map(|old| {
             old.mailbox.end(Ending::Replaced);
             old.ended
@@ -238,12 +244,31 @@ impl Registry {
     }
 
     /// Hands an entry to the live socket; `false` if there is none.
-    pub(crate) fn append(&self, instance: InstanceId, entry: Entry, ahead: bool) -> bool {
-        let mailbox = self.mailbox(instance);
+    pub(crate) fn hint(&self, instance: InstanceId, hint: Hint) -> bool {
+        let mut slots = self.slots();
+        let Some(slot) = slots.get_mut(&instance) else { return false };
+        slot.told = hint.mark;
+        let mailbox = slot.live.as_ref().map(|live| live.mailbox.clone());
+        drop(slots);
         if let Some(mailbox) = &mailbox {
-            mailbox.append(entry, ahead);
+            mailbox.hint(hint);
         }
         mailbox.is_some()
+    }
+
+    /// Tells the live socket how far its log is, unless it was told.
+    pub(crate) fn tell(&self, instance: InstanceId, mark: Mark) {
+        let mut slots = self.slots();
+        let Some(slot) = slots.get_mut(&instance) else { return };
+        let known = std::mem::replace(&mut slot.told, mark) == mark;
+        if let Some(live) = slot.live.as_ref().filter(|_| !known) {
+            live.mailbox.tell(mark);
+        }
+    }
+
+    /// Instances with a live socket.
+    pub(crate) fn live(&self) -> Vec<InstanceId> {
+        self.slots().iter().filter(|(_, slot)| slot.live.is_some()).map(|(id, _)| *id).collect()
     }
 
     /// Tells the live socket that an entry says something else now.

@@ -3,12 +3,12 @@
 
 use super::platform::Scripted;
 use super::vault::{Asks, asks, interaction};
-use super::world::{World, until};
+use super::world::World;
 use angelia_contract::frame::ConnectorFrame;
 use angelia_contract::token;
 use angelia_core::egress::Dedupe;
 use angelia_core::inbox::Rendering;
-use angelia_core::store::{InboxStore, JournalStore};
+use angelia_core::store::{JournalStore, Log};
 use angelia_testkit::connector::Credentials;
 use angelia_testkit::socket::{Next, Socket, now};
 use serde_json::{Value, json};
@@ -166,6 +166,7 @@ async fn what_cannot_be_read_holds_up_nothing() {
     assert_eq!(frame["type"], "passthrough_forward", "{frame}");
     socket.ack(&frame).await;
     until_outcome(&world, "broken", "dropped: the connector could not read it").await;
+    until_outcome(&world, "i2", "acknowledged").await;
     let instance = world.instance("acme", "gw").await;
-    until(|| world.store.usage(instance).entries == 0, || "something waits".into()).await;
+    assert_eq!(world.store.usage(instance).await.unwrap().entries, 0, "something waits");
 }

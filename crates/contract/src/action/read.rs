@@ -232,7 +232,7 @@ impl Found {
             },
             other => {
                 let chat_id = self.opt_text("chat_id").unwrap_or_default();
-                let hints = self.metadata().ok().filter(|hints| !hints.is_empty());
+                let hints = Some(self.metadata()?).filter(|hints| !hints.is_empty());
                 let hints = hints.map(|hints| ("metadata".to_owned(), Value::Object(hints)));
                 Action::Other { op: other.to_owned(), chat_id, body: hints.into_iter().collect() }
             }

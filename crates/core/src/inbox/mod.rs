@@ -1,19 +1,23 @@
 //! The durable, ordered queue of one instance: what may be pushed, and when an
 //! entry has settled.
 
+mod backlog;
 mod interaction;
 mod patience;
 mod peer;
 mod quota;
 mod retention;
+mod revisions;
 mod wake;
 mod window;
 
+pub use backlog::{Backlog, LIMITS, PAGE, PAGE_MEMORY, size};
 pub use interaction::{Interaction, Rendering, Request};
 pub use patience::Patience;
 pub use peer::AckHabit;
 pub use quota::{Held, Quota, TENANT_DISK, Usage, WhenFull};
 pub use retention::{CONVERSATIONS_FOR, GAPS_FOR, SEEN_FOR, is_dead};
+pub use revisions::Revisions;
 pub use wake::{WAKE_FIRST_DELAY, WAKE_GIVE_UP, WAKE_LONGEST_DELAY, WakeSchedule};
 pub use window::{
     Ended, FrameKind, MAX_AWAITING_ACK, MAX_IN_FLIGHT_BYTES, MAX_UNSETTLED, Permit, Settled, SettledBy,
@@ -23,8 +27,11 @@ pub use window::{
 use bytes::Bytes;
 use std::sync::Arc;
 
-/// The place of an entry in the log; also its `bufferId` on the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+/// The place of an entry in the log of its instance; also its `bufferId` on the
+/// wire. Numbers count up by one within an instance and say nothing of others.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 #[serde(transparent)]
 pub struct Seq(pub i64);
 
@@ -40,6 +47,19 @@ impl Seq {
         let canonical = digits.bytes().all(|b| b.is_ascii_digit()) && !digits.starts_with('0');
         canonical.then(|| digits.parse().ok().map(Seq)).flatten()
     }
+}
+
+/// How often an instance was claimed: of two that drain it the higher one may.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Epoch(pub i64);
+
+/// Where the log of an instance is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Mark {
+    /// The last number that was given.
+    pub tail: Seq,
+    /// How often dead letters were put back in line: those keep their numbers.
+    pub redrives: u64,
 }
 
 /// The store's own number of an instance; unique over all tenants.

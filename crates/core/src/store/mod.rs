@@ -18,6 +18,7 @@ mod seals;
 mod vault;
 mod webchat;
 
+pub use crate::ports::log::{Appended, Log, NewEntry, Returned, Revised, Revision, Settlement};
 pub use access::{AccessStore, Client, CodeAllow, EnrollToken, Fingerprint, LinkCode};
 pub use actions::{Accepted, ActionId, ActionOutcome, ActionStore, NewAction, StoredAction};
 pub use audit::AuditStore;
@@ -27,9 +28,7 @@ pub use identity::{
     DATABASE_ID, GatewayChange, IdentityStore, NewGateway, RemovedTenant, StoredGateway, StoredInstance,
     StoredSecret, TenantIdentity,
 };
-pub use inbox::{
-    Appended, Gap, InboxStore, Listed, ListedInbox, NewEntry, Returned, Revised, Revision, Settlement,
-};
+pub use inbox::{Gap, InboxStore, Listed, ListedInbox};
 pub use intake::{Cursor, Intake, IntakeStore, Missed, NewQuarantined, Quarantined, Taken, Traffic};
 pub use journal::{ActionStory, Edits, JournalStore, Story};
 pub use notices::{NoticeKind, NoticeStore, Overdue, Untold};
@@ -42,7 +41,7 @@ pub use webchat::{
 };
 
 use crate::error::Result;
-use crate::inbox::{Entry, InstanceId, Seq};
+use crate::inbox::{Entry, InstanceId, Mark, Seq};
 use crate::space;
 use std::future::Future;
 use std::pin::Pin;
@@ -64,7 +63,8 @@ pub struct Pruned {
 
 /// Everything the server keeps.
 pub trait Store:
-    InboxStore
+    Log
+    + InboxStore
     + IdentityStore
     + AccessStore
     + AuditStore
@@ -98,8 +98,11 @@ pub trait Store:
 
 /// Who is told of commits, in commit order. A hint: whoever misses one reads the store.
 pub trait Announce: Send + Sync {
-    /// An entry was appended; `ahead` ones overtake their queue.
-    fn appended(&self, instance: InstanceId, entry: Entry, ahead: bool);
+    /// An entry was appended, and the log is there now; `ahead` ones overtake their queue.
+    fn appended(&self, instance: InstanceId, mark: Mark, entry: Entry, ahead: bool);
+
+    /// A dead letter is in line again, ahead of its queue, and the log is there now.
+    fn redriven(&self, instance: InstanceId, mark: Mark, entry: Entry);
 
     /// Entries left the inbox other than by settling.
     fn removed(&self, instance: InstanceId, seqs: &[Seq]);

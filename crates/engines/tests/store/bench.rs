@@ -6,6 +6,7 @@ use super::open::{Opened, entry};
 use super::vault::{interaction, notify, send};
 use angelia_core::clock;
 use angelia_core::egress::ActionState;
+use angelia_core::inbox::Epoch;
 use angelia_core::store::{ActionOutcome, NewAction, Settlement};
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ async fn many_producers_share_commits() {
                 store
                     .settle(
                         a,
+                        Epoch(0),
                         vec![Settlement { seq, by: angelia_core::inbox::SettledBy::Ack, pushed_at: None }],
                     )
                     .await
@@ -36,7 +38,7 @@ async fn many_producers_share_commits() {
     tasks.join_all().await;
     let took = clock::mono().since(began);
     println!("{} durable appends and settlements in {took:?}", PRODUCERS * EACH);
-    assert_eq!(opened.store.usage(a).entries, 0);
+    assert_eq!(opened.store.usage(a).await.unwrap().entries, 0);
 }
 
 /// Accepts and finishes as many sends, and tells how long that took.

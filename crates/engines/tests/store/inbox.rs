@@ -2,8 +2,12 @@ use super::identity::by;
 use super::open::{Opened, entry};
 use angelia_core::Kind;
 use angelia_core::clock;
-use angelia_core::inbox::{AckHabit, Entry, EntryKind, InstanceId, Quota, Seq, SettledBy, Usage, WhenFull};
+use angelia_core::inbox::{
+    AckHabit, Entry, EntryKind, Epoch, InstanceId, Mark, Quota, Seq, SettledBy, Usage, WhenFull,
+};
+use angelia_core::ports::log::Ownership;
 use angelia_core::store::{Appended, NewEntry, Page, PageSize, Returned, Revised, Revision, Settlement};
+use std::sync::Arc;
 use std::time::Duration;
 
 fn settled(seq: Seq) -> Settlement {
@@ -25,7 +29,7 @@ async fn an_event_is_seen_once_per_chat_bot_and_kind() {
     for other in others {
         assert!(matches!(opened.store.append(other).await.unwrap(), Appended::New(_)));
     }
-    opened.store.settle(a, vec![settled(first)]).await.unwrap();
+    opened.store.settle(a, Epoch(0), vec![settled(first)]).await.unwrap();
     assert_eq!(
         opened.store.append(entry(a, "m1")).await.unwrap(),
         Appended::Seen(first),
@@ -43,18 +47,22 @@ async fn what_is_appended_survives_and_what_is_settled_is_gone() {
         opened.store.append(entry(b, &format!("b{n}"))).await.unwrap();
     }
     let seqs = opened.seqs(a).await;
-    opened.store.settle(a, vec![settled(seqs[0]), settled(seqs[1]), settled(seqs[0])]).await.unwrap();
-    opened.store.settle(b, vec![settled(seqs[2])]).await.unwrap();
+    opened
+        .store
+        .settle(a, Epoch(0), vec![settled(seqs[0]), settled(seqs[1]), settled(seqs[0])])
+        .await
+        .unwrap();
+    opened.store.settle(b, Epoch(0), vec![settled(seqs[2])]).await.unwrap();
     let opened = opened.reopen();
     assert_eq!(opened.seqs(a).await, seqs[2..], "another instance settles nothing of mine");
-    assert_eq!(opened.seqs(b).await.len(), 5);
-    assert_eq!(opened.store.usage(a).entries, 3);
+    assert_eq!(opened.seqs(b).await, [1, 2, 4, 5].map(Seq), "each counts for itself");
+    assert_eq!(opened.store.usage(a).await.unwrap().entries, 3);
     assert_eq!(
-        opened.store.load(a, seqs[2], PageSize::of(1)).await.unwrap()[0].seq,
+        opened.store.load(a, seqs[2], &[], PageSize::of(1)).await.unwrap()[0].seq,
         seqs[3],
         "a page goes on where it ended"
     );
-    let body = &opened.store.load(a, Seq(0), PageSize::of(1)).await.unwrap()[0].body;
+    let body = &opened.store.load(a, Seq(0), &[], PageSize::of(1)).await.unwrap()[0].body;
     assert_eq!(&body[..], b"{\"text\":\"a2\"}", "the bytes are those that were given");
 }
 
@@ -87,18 +95,22 @@ async fn three_strikes_in_a_row_make_a_dead_letter() {
         strike: seq,
     };
     for _ in 0..2 {
-        assert_eq!(opened.store.returned(a, strike(Some(seqs[0]))).await.unwrap(), None);
+        assert_eq!(opened.store.returned(a, Epoch(0), strike(Some(seqs[0]))).await.unwrap(), None);
     }
-    opened.store.returned(a, strike(None)).await.unwrap();
+    opened.store.returned(a, Epoch(0), strike(None)).await.unwrap();
     for _ in 0..2 {
-        assert_eq!(opened.store.returned(a, strike(Some(seqs[0]))).await.unwrap(), None, "it starts anew");
+        assert_eq!(
+            opened.store.returned(a, Epoch(0), strike(Some(seqs[0]))).await.unwrap(),
+            None,
+            "it starts anew"
+        );
     }
-    assert_eq!(opened.store.returned(a, strike(Some(seqs[0]))).await.unwrap(), Some(seqs[0]));
+    assert_eq!(opened.store.returned(a, Epoch(0), strike(Some(seqs[0]))).await.unwrap(), Some(seqs[0]));
     assert_eq!(opened.seqs(a).await, [seqs[1]]);
     assert_eq!(*opened.witness.removed.lock().unwrap(), [seqs[0]]);
     assert_eq!(opened.store.entries(Some(a), true, 10).await.unwrap()[0].seq, seqs[0]);
     let opened = opened.reopen();
-    assert_eq!(opened.store.usage(a).entries, 1, "dead letters do not count");
+    assert_eq!(opened.store.usage(a).await.unwrap().entries, 1, "dead letters do not count");
     assert_eq!(opened.store.redrive(Some(a), None, &by()).await.unwrap(), 1);
     assert_eq!(
         opened.store.load_ahead(a, PageSize::of(10)).await.unwrap()[0].seq,
@@ -106,16 +118,16 @@ async fn three_strikes_in_a_row_make_a_dead_letter() {
         "its place in line is long past"
     );
     assert_eq!(opened.seqs(a).await, [seqs[1]]);
-    let found = opened.store.entry(seqs[0]).await.unwrap().unwrap();
+    let found = opened.store.numbered(seqs[0]).await.unwrap().remove(0);
     assert_eq!((found.seq, found.instance), (seqs[0], a));
     assert_eq!(opened.store.purge(Some(a), Some(seqs[0]), &by()).await.unwrap(), 1);
-    assert!(opened.store.entry(seqs[0]).await.unwrap().is_none());
+    assert!(opened.store.numbered(seqs[0]).await.unwrap().is_empty());
     assert_eq!(
         opened.store.purge(None, None, &by()).await.unwrap(),
         0,
         "without a name only dead letters go"
     );
-    assert_eq!(opened.store.usage(a).entries, 1);
+    assert_eq!(opened.store.usage(a).await.unwrap().entries, 1);
 }
 
 #[tokio::test]
@@ -130,7 +142,7 @@ async fn beyond_a_quota_the_largest_chat_loses_its_oldest_and_nobody_else_is_tou
         opened.store.append(in_chat("flood", format!("f{n}"))).await.unwrap();
         opened.store.append(entry(b, "b")).await.unwrap();
     }
-    let waiting = opened.store.load(a, Seq(0), PageSize::of(100)).await.unwrap();
+    let waiting = opened.store.load(a, Seq(0), &[], PageSize::of(100)).await.unwrap();
     let chats: Vec<&str> = waiting.iter().map(|entry| &*entry.chat_id).collect();
     assert_eq!(chats, [vec!["quiet"; 3], vec!["flood"; 7]].concat());
     assert_eq!(&waiting[3].body[..], b"{\"text\":\"f18\"}", "the oldest went");
@@ -144,7 +156,7 @@ async fn beyond_a_quota_the_largest_chat_loses_its_oldest_and_nobody_else_is_tou
     opened.store.told(&untold[0]).await.unwrap();
     assert!(opened.store.untold(10).await.unwrap().is_empty());
     opened.store.append(in_chat("quiet", "q3".into())).await.unwrap();
-    assert_eq!(opened.store.usage(a).entries, 10);
+    assert_eq!(opened.store.usage(a).await.unwrap().entries, 10);
     let inboxes = opened.store.inboxes().await.unwrap();
     assert_eq!((inboxes[0].gaps.len(), inboxes[0].gaps[0].lost), (1, 19), "a smaller chat still has room");
 }
@@ -166,13 +178,17 @@ async fn one_large_entry_beyond_a_quota_of_bytes_costs_the_chat_that_holds_most_
     let big = NewEntry { body: vec![b'x'; 9_990].into(), ..entry(a, "big") };
     opened.store.append(big).await.unwrap();
     // It is the largest itself, and holds nothing else that could go.
-    assert_eq!(opened.store.usage(a), Usage { entries: 25, bytes: 10_000 });
+    assert_eq!(opened.store.usage(a).await.unwrap(), Usage { entries: 25, bytes: 10_000 });
     let story = opened.store.explain("big").await.unwrap();
     assert!(story[0].outcome.as_ref().unwrap().contains("quota"));
     let large = NewEntry { body: vec![b'x'; 3_000].into(), ..entry(a, "large") };
     opened.store.append(large).await.unwrap();
-    assert_eq!(opened.store.usage(a).bytes, 3_600 + 3_200 + 3_000, "the two that had more gave way in turn");
-    assert_eq!(opened.store.usage(b).entries, 1);
+    assert_eq!(
+        opened.store.usage(a).await.unwrap().bytes,
+        3_600 + 3_200 + 3_000,
+        "the two that had more gave way in turn"
+    );
+    assert_eq!(opened.store.usage(b).await.unwrap().entries, 1);
 }
 
 #[tokio::test]
@@ -190,7 +206,7 @@ async fn what_may_be_refused_is_and_displaces_nobody() {
     assert!(opened.store.explain("m3").await.unwrap().is_empty(), "nothing was written");
     let seqs = opened.seqs(a).await;
     assert_eq!(seqs.len(), 3);
-    opened.store.settle(a, vec![settled(seqs[0])]).await.unwrap();
+    opened.store.settle(a, Epoch(0), vec![settled(seqs[0])]).await.unwrap();
     assert!(
         matches!(opened.store.append(refusable("m3")).await.unwrap(), Appended::New(_)),
         "it may come again"
@@ -208,8 +224,12 @@ async fn a_late_acknowledgement_settles_what_was_pushed_and_nothing_else() {
     opened.store.append(NewEntry { chat_id: "other".into(), ..entry(b, "b0") }).await.unwrap();
     let (seqs, theirs) = (opened.seqs(a).await, opened.seqs(b).await);
     let now = clock::wall();
-    opened.store.returned(a, Returned { entries: vec![(seqs[0], now)], strike: None }).await.unwrap();
-    opened.store.note_pushed(vec![(seqs[1], now), (theirs[0], now)]).await.unwrap();
+    opened
+        .store
+        .returned(a, Epoch(0), Returned { entries: vec![(seqs[0], now)], strike: None })
+        .await
+        .unwrap();
+    opened.store.note_pushed(a, vec![(seqs[1], now)]).await.unwrap();
     let all = [seqs.clone(), theirs.clone(), vec![Seq(99)]].concat();
     assert_eq!(opened.store.settle_late(a, all).await.unwrap(), seqs[..2]);
     assert_eq!((opened.seqs(a).await, opened.seqs(b).await), (vec![seqs[2]], theirs));
@@ -226,16 +246,16 @@ async fn pages_are_bounded_in_bytes_and_say_that_there_is_more() {
     }
     let size = PageSize { count: 2, bytes: 105 };
     let lengths = |page: &Page<Entry>| page.iter().map(|entry| entry.body.len()).collect::<Vec<_>>();
-    let first = opened.store.load(a, Seq(0), size).await.unwrap();
-    assert_eq!((lengths(&first), first.more), (vec![10], true), "the second does not fit");
-    let second = opened.store.load(a, first[0].seq, size).await.unwrap();
-    assert_eq!((lengths(&second), second.more), (vec![100], true));
-    let last = opened.store.load(a, second[0].seq, size).await.unwrap();
-    assert_eq!((lengths(&last), last.more), (vec![10], false), "and no further page");
+    let first = opened.store.load(a, Seq(0), &[], size).await.unwrap();
+    assert_eq!((lengths(&first.page), first.page.more), (vec![10], true), "the second does not fit");
+    let second = opened.store.load(a, first[0].seq, &[], size).await.unwrap();
+    assert_eq!((lengths(&second.page), second.page.more), (vec![100], true));
+    let last = opened.store.load(a, second[0].seq, &[], size).await.unwrap();
+    assert_eq!((lengths(&last.page), last.page.more), (vec![10], false), "and no further page");
     let ahead = opened.store.load_ahead(a, size).await.unwrap();
-    assert_eq!((lengths(&ahead), ahead.more), (vec![200], true), "one is read whatever its size");
-    let all = opened.store.load(a, Seq(0), PageSize::of(3)).await.unwrap();
-    assert_eq!((all.len(), all.more), (3, false));
+    assert_eq!((lengths(&ahead.page), ahead.page.more), (vec![200], true), "one is read whatever its size");
+    let all = opened.store.load(a, Seq(0), &[], PageSize::of(3)).await.unwrap();
+    assert_eq!((all.len(), all.page.more), (3, false));
 }
 
 #[tokio::test]
@@ -247,7 +267,7 @@ async fn what_waited_too_long_goes_and_old_keys_are_forgotten() {
     opened.store.append(NewEntry { received_at: days(4), ..entry(a, "old") }).await.unwrap();
     opened.store.append(entry(a, "new")).await.unwrap();
     let seqs = opened.seqs(a).await;
-    opened.store.settle(a, vec![settled(seqs[2])]).await.unwrap();
+    opened.store.settle(a, Epoch(0), vec![settled(seqs[2])]).await.unwrap();
     opened.store.prune().await.unwrap();
     assert_eq!(opened.seqs(a).await, [seqs[1]]);
     assert!(
@@ -258,7 +278,7 @@ async fn what_waited_too_long_goes_and_old_keys_are_forgotten() {
         matches!(opened.store.append(entry(a, "old")).await.unwrap(), Appended::Seen(_)),
         "it still waits"
     );
-    opened.store.settle(a, vec![settled(seqs[1])]).await.unwrap();
+    opened.store.settle(a, Epoch(0), vec![settled(seqs[1])]).await.unwrap();
     opened.store.prune().await.unwrap();
     assert!(matches!(opened.store.append(entry(a, "old")).await.unwrap(), Appended::New(_)));
 }
@@ -285,14 +305,14 @@ async fn what_waits_is_revised_in_its_place_and_what_settled_is_not() {
     let seqs = opened.seqs(a).await;
     assert_eq!(opened.store.revise(revision(a, "m2", "first".into())).await.unwrap(), Revised::Replaced);
     assert_eq!(opened.store.revise(revision(a, "m2", "second".into())).await.unwrap(), Revised::Replaced);
-    let waiting = opened.store.load(a, Seq(0), PageSize::of(10)).await.unwrap();
+    let waiting = opened.store.load(a, Seq(0), &[], PageSize::of(10)).await.unwrap();
     assert_eq!(waiting.iter().map(|entry| entry.seq).collect::<Vec<_>>(), seqs);
     assert_eq!((&waiting[1].body[..], waiting[1].revision), (&b"second"[..], 2));
     assert_eq!(waiting[0].revision, 0);
     let told: Vec<_> =
         opened.witness.revised.lock().unwrap().iter().map(|entry| (entry.seq, entry.revision)).collect();
     assert_eq!(told, [(seqs[1], 1), (seqs[1], 2)]);
-    opened.store.settle(a, vec![settled(seqs[0])]).await.unwrap();
+    opened.store.settle(a, Epoch(0), vec![settled(seqs[0])]).await.unwrap();
     assert_eq!(opened.store.revise(revision(a, "m1", "late".into())).await.unwrap(), Revised::NotWaiting);
     let elsewhere = Revision { bot: "other".into(), ..revision(a, "m2", "evil".into()) };
     assert_eq!(opened.store.revise(elsewhere).await.unwrap(), Revised::NotWaiting);
@@ -300,7 +320,7 @@ async fn what_waits_is_revised_in_its_place_and_what_settled_is_not() {
     assert_eq!(opened.store.revise(elsewhere).await.unwrap(), Revised::NotWaiting);
     let b = opened.instance("b").await;
     assert_eq!(opened.store.revise(revision(b, "m2", "evil".into())).await.unwrap(), Revised::Elsewhere);
-    assert_eq!(&opened.store.load(a, Seq(0), PageSize::of(10)).await.unwrap()[0].body[..], b"second");
+    assert_eq!(&opened.store.load(a, Seq(0), &[], PageSize::of(10)).await.unwrap()[0].body[..], b"second");
     assert_eq!(opened.witness.revised.lock().unwrap().len(), 2);
 }
 
@@ -313,12 +333,16 @@ async fn a_revision_is_counted_and_a_longer_one_may_cost_the_oldest() {
     }
     let seqs = opened.seqs(a).await;
     opened.store.revise(revision(a, "m2", "y".repeat(300))).await.unwrap();
-    assert_eq!(opened.store.usage(a), Usage { entries: 2, bytes: 400 });
+    assert_eq!(opened.store.usage(a).await.unwrap(), Usage { entries: 2, bytes: 400 });
     opened.store.revise(revision(a, "m2", "y".repeat(950))).await.unwrap();
-    assert_eq!(opened.store.usage(a), Usage { entries: 1, bytes: 950 });
+    assert_eq!(opened.store.usage(a).await.unwrap(), Usage { entries: 1, bytes: 950 });
     assert_eq!(opened.seqs(a).await, [seqs[1]]);
     let opened = opened.reopen();
-    assert_eq!(opened.store.usage(a), Usage { entries: 1, bytes: 950 }, "counted the same from the disk");
+    assert_eq!(
+        opened.store.usage(a).await.unwrap(),
+        Usage { entries: 1, bytes: 950 },
+        "counted the same from the disk"
+    );
 }
 
 #[tokio::test]
@@ -329,22 +353,22 @@ async fn a_dead_letter_comes_back_with_its_newest_words() {
     let seq = opened.seqs(a).await[0];
     for _ in 0..3 {
         let returned = Returned { entries: vec![(seq, clock::wall())], strike: Some(seq) };
-        opened.store.returned(a, returned).await.unwrap();
+        opened.store.returned(a, Epoch(0), returned).await.unwrap();
     }
     assert_eq!(opened.store.revise(revision(a, "m1", "harmless".into())).await.unwrap(), Revised::Replaced);
-    assert_eq!(opened.store.usage(a), Usage::default(), "dead letters do not count");
+    assert_eq!(opened.store.usage(a).await.unwrap(), Usage::default(), "dead letters do not count");
     assert!(opened.witness.revised.lock().unwrap().is_empty(), "no socket has it");
     opened.store.redrive(Some(a), None, &by()).await.unwrap();
     assert_eq!(&opened.store.load_ahead(a, PageSize::of(1)).await.unwrap()[0].body[..], b"harmless");
-    assert_eq!(opened.store.usage(a), Usage { entries: 1, bytes: 8 });
+    assert_eq!(opened.store.usage(a).await.unwrap(), Usage { entries: 1, bytes: 8 });
 }
 
 #[tokio::test]
 async fn habits_and_flips_are_remembered() {
     let opened = Opened::new();
     let a = opened.instance("a").await;
-    opened.store.set_habit(a, AckHabit::Silent).await.unwrap();
-    opened.store.set_idle(a, true).await.unwrap();
+    opened.store.set_habit(a, Epoch(0), AckHabit::Silent).await.unwrap();
+    opened.store.set_idle(a, Epoch(0), true).await.unwrap();
     let opened = opened.reopen();
     let instance = opened.store.instances().await.unwrap().remove(0);
     assert_eq!((instance.habit, instance.idle, instance.is_default), (AckHabit::Silent, true, true));
@@ -384,7 +408,81 @@ async fn settled_text_is_overwritten_on_disk() {
     };
     assert!(on_disk(&opened), "the search finds what waits");
     let seqs = opened.seqs(a).await;
-    opened.store.settle(a, vec![settled(seqs[0])]).await.unwrap();
+    opened.store.settle(a, Epoch(0), vec![settled(seqs[0])]).await.unwrap();
     let opened = opened.reopen();
     assert!(!on_disk(&opened), "and nothing after it settled and the log was folded in");
+}
+
+#[tokio::test]
+async fn numbers_are_dense_and_say_nothing_of_others() {
+    let opened = Opened::new();
+    let (a, b) = (opened.instance("a").await, opened.instance("b").await);
+    for n in 0..4 {
+        opened.store.append(entry(a, &format!("a{n}"))).await.unwrap();
+        // Seen before: it takes no number.
+        opened.store.append(entry(a, &format!("a{n}"))).await.unwrap();
+    }
+    opened.store.append(entry(b, "b0")).await.unwrap();
+    assert_eq!(opened.seqs(a).await, [1, 2, 3, 4].map(Seq));
+    assert_eq!(opened.seqs(b).await, [Seq(1)]);
+    opened.store.settle(a, Epoch(0), vec![settled(Seq(4))]).await.unwrap();
+    let opened = opened.reopen();
+    opened.store.append(entry(a, "a4")).await.unwrap();
+    assert_eq!(opened.seqs(a).await, [1, 2, 3, 5].map(Seq), "what settled leaves its number behind");
+    let stretch = opened.store.load(a, Seq(3), &[], PageSize::of(9)).await.unwrap();
+    assert_eq!((stretch[0].seq, stretch.mark), (Seq(5), Mark { tail: Seq(5), redrives: 0 }));
+    let marks = opened.store.marks(vec![a, InstanceId(99), b]).await.unwrap();
+    let at = |tail| Mark { tail: Seq(tail), redrives: 0 };
+    assert_eq!(marks, [(a, at(5)), (b, at(1))]);
+    assert_eq!(opened.store.waiting().await.unwrap(), [a, b]);
+    assert_eq!(opened.store.numbered(Seq(1)).await.unwrap().len(), 2, "one in each");
+}
+
+#[tokio::test]
+async fn whoever_claims_last_drains_and_the_one_before_learns_it() {
+    let opened = Opened::new();
+    let a = opened.instance("a").await;
+    for id in ["m1", "m2", "m3"] {
+        opened.store.append(entry(a, id)).await.unwrap();
+    }
+    let first = opened.store.claim(a, "one").await.unwrap();
+    assert_eq!((first.mark.tail, first.usage.entries), (Seq(3), 3));
+    assert_eq!(opened.store.settle(a, first.epoch, vec![settled(Seq(1))]).await.unwrap(), Ownership::Ours);
+    assert_eq!(opened.store.set_idle(a, first.epoch, true).await.unwrap(), Ownership::Ours);
+
+    let second = opened.store.claim(a, "two").await.unwrap();
+    assert!(second.epoch > first.epoch && second.usage.entries == 2);
+    let idle = || async { opened.store.inboxes().await.unwrap()[0].idle };
+    assert!(!idle().await, "whoever claims is awake");
+    assert_eq!(opened.store.set_idle(a, first.epoch, true).await.unwrap(), Ownership::Lost);
+    assert!(!idle().await);
+    let silent = opened.store.set_habit(a, first.epoch, AckHabit::Silent).await.unwrap();
+    assert_eq!(silent, Ownership::Lost);
+    let strike = || Returned { entries: vec![(Seq(2), clock::wall())], strike: Some(Seq(2)) };
+    for _ in 0..5 {
+        assert_eq!(opened.store.returned(a, first.epoch, strike()).await.unwrap(), None, "no dead letter");
+    }
+    assert_eq!(opened.store.settle_late(a, vec![Seq(2), Seq(3)]).await.unwrap(), [Seq(2)], "it was pushed");
+    let late = opened.store.settle(a, first.epoch, vec![settled(Seq(3))]).await.unwrap();
+    assert_eq!((late, opened.seqs(a).await.len()), (Ownership::Lost, 0), "what was acknowledged is done");
+    assert_eq!(opened.store.settle(a, second.epoch, Vec::new()).await.unwrap(), Ownership::Ours);
+    assert!(opened.store.claim(InstanceId(99), "two").await.is_err());
+}
+
+#[tokio::test]
+async fn conversations_can_be_passed_over() {
+    let opened = Opened::new();
+    let a = opened.instance("a").await;
+    for (n, key) in ["k1", "k2", "k1", "k3", "k2"].into_iter().enumerate() {
+        let said = NewEntry { session_key: key.into(), ..entry(a, &format!("m{n}")) };
+        opened.store.append(said).await.unwrap();
+    }
+    let without = async |held: &[&str]| -> Vec<i64> {
+        let held: Vec<_> = held.iter().map(|key| Arc::from(*key)).collect();
+        let read = opened.store.load(a, Seq(0), &held, PageSize::of(9)).await.unwrap();
+        read.iter().map(|entry| entry.seq.0).collect()
+    };
+    assert_eq!(without(&[]).await, [1, 2, 3, 4, 5]);
+    assert_eq!(without(&["k1"]).await, [2, 4, 5]);
+    assert_eq!(without(&["k1", "k3"]).await, [2, 5]);
 }

@@ -83,7 +83,7 @@ async fn an_intake_that_fails_changes_nothing() {
     let fallen = Intake { quarantined: Some(unreadable(1)), ..message(a, 3) };
     assert!(opened.store.take_in(&bot(), vec![message(a, 2), fallen.clone()]).await.is_err());
     assert_eq!(opened.seqs(a).await, [Seq(1)]);
-    assert_eq!(opened.store.usage(a).entries, 1);
+    assert_eq!(opened.store.usage(a).await.unwrap().entries, 1);
     assert_eq!(opened.witness.appended.lock().unwrap().len(), 1, "nobody was told");
     assert_eq!(opened.store.cursors(&bot()).await.unwrap(), [cursor("shard 0", "1")]);
     assert!(opened.store.quarantine(None, 10).await.unwrap().is_empty());
@@ -91,7 +91,7 @@ async fn an_intake_that_fails_changes_nothing() {
     opened.raw().execute_batch("DROP TRIGGER stuck").unwrap();
     let taken = opened.store.take_in(&bot(), vec![message(a, 2), fallen]).await.unwrap();
     assert!(taken.iter().all(|taken| matches!(taken.appended, Some(Appended::New(_)))), "{taken:?}");
-    assert_eq!(opened.store.usage(a).entries, 3);
+    assert_eq!(opened.store.usage(a).await.unwrap().entries, 3);
 }
 
 #[tokio::test]
@@ -123,7 +123,7 @@ async fn a_change_reaches_what_waits_in_its_own_chat() {
     let taken = opened.store.take_in(&bot(), vec![change("den"), change("hall")]).await.unwrap();
     let revised: Vec<_> = taken.iter().map(|taken| taken.revised.unwrap()).collect();
     assert_eq!(revised, [Revised::Replaced, Revised::NotWaiting]);
-    let waiting = opened.store.load(a, Seq(0), PageSize::of(10)).await.unwrap();
+    let waiting = opened.store.load(a, Seq(0), &[], PageSize::of(10)).await.unwrap();
     let revisions: Vec<_> = waiting.iter().map(|entry| (&*entry.chat_id, entry.revision)).collect();
     assert_eq!(revisions, [("lab", 0), ("den", 1)]);
     assert_eq!(opened.witness.revised.lock().unwrap().len(), 1);

@@ -211,7 +211,7 @@ async fn what_waits_keeps_the_chat_it_came_from() {
     opened.store.append(waiting).await.unwrap();
     opened.store.move_chat(&bot(), OLD, NEW, &by()).await.unwrap();
     let seq = opened.seqs(a).await[0];
-    assert_eq!(opened.store.entry(seq).await.unwrap().unwrap().chat_id, OLD);
+    assert_eq!(opened.store.numbered(seq).await.unwrap()[0].chat_id, OLD);
 }
 
 #[tokio::test]

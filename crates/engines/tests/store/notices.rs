@@ -5,7 +5,7 @@ use super::identity::by;
 use super::open::{Opened, entry};
 use angelia_core::clock;
 use angelia_core::directory::{BotKey, ChatKind};
-use angelia_core::inbox::{EntryKind, InstanceId, Seq};
+use angelia_core::inbox::{EntryKind, Epoch, InstanceId, Seq};
 use angelia_core::store::{NewEntry, NoticeKind, Overdue, Returned};
 use std::time::Duration;
 
@@ -73,8 +73,8 @@ async fn what_waits_for_too_long_is_found_in_order() {
         opened.store.append(entry).await.unwrap();
     }
     for _ in 0..3 {
-        let strike = Returned { entries: Vec::new(), strike: Some(Seq(7)) };
-        opened.store.returned(a, strike).await.unwrap();
+        let strike = Returned { entries: Vec::new(), strike: Some(Seq(6)) };
+        opened.store.returned(a, Epoch(0), strike).await.unwrap();
     }
     let found = async |after, minutes: u64, limit| -> Vec<Overdue> {
         opened.store.overdue(a, Seq(after), Duration::from_secs(minutes * 60), limit).await.unwrap()
@@ -90,7 +90,7 @@ async fn what_waits_for_too_long_is_found_in_order() {
     let all = [
         expected(1, "lab", Some("t1"), "m1", Some(ChatKind::Group)),
         expected(2, "den", None, "m2", None),
-        expected(6, "lab", None, "m6", Some(ChatKind::Group)),
+        expected(5, "lab", None, "m6", Some(ChatKind::Group)),
     ];
     assert_eq!(found(0, 70, 10).await, all);
     assert_eq!(found(1, 70, 10).await, all[1..]);

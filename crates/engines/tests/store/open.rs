@@ -2,7 +2,7 @@
 
 use super::identity::{by, gateway};
 use angelia_core::clock;
-use angelia_core::inbox::{Entry, EntryKind, InstanceId, Quota, Seq, WhenFull};
+use angelia_core::inbox::{Entry, EntryKind, InstanceId, Mark, Quota, Seq, WhenFull};
 use angelia_core::store::{Announce, Line, NewEntry, PageSize, Store};
 use angelia_engines::store::sqlite::Sqlite;
 use std::path::Path;
@@ -18,7 +18,13 @@ pub(crate) struct Witness {
 }
 
 impl Announce for Witness {
-    fn appended(&self, instance: InstanceId, entry: Entry, _ahead: bool) {
+    fn appended(&self, instance: InstanceId, mark: Mark, entry: Entry, _ahead: bool) {
+        assert_eq!(mark.tail, entry.seq, "a hint tells how far the log is with its entry");
+        self.appended.lock().unwrap().push((instance, entry.seq));
+    }
+
+    fn redriven(&self, instance: InstanceId, mark: Mark, entry: Entry) {
+        assert!(entry.seq <= mark.tail && mark.redrives > 0);
         self.appended.lock().unwrap().push((instance, entry.seq));
     }
 
@@ -84,7 +90,7 @@ impl Opened {
 
     pub(crate) async fn seqs(&self, instance: InstanceId) -> Vec<Seq> {
         self.store
-            .load(instance, Seq(0), PageSize::of(1_000))
+            .load(instance, Seq(0), &[], PageSize::of(1_000))
             .await
             .unwrap()
             .iter()

@@ -3,7 +3,7 @@ use super::open::{Opened, entry};
 use angelia_core::Kind;
 use angelia_core::admission::{Allow, DropReason, Route};
 use angelia_core::clock::{self, UnixMillis};
-use angelia_core::inbox::{EntryKind, InstanceId, Quota, Seq, SettledBy, WhenFull};
+use angelia_core::inbox::{EntryKind, Epoch, InstanceId, Quota, Seq, SettledBy, WhenFull};
 use angelia_core::store::{
     ActionId, CONNECTOR, Earlier, Guest, LineEdit, LineRevision, NewAction, NewEntry, NewLine, PageSize,
     Person, Revised, Revision, Settlement, Unrelayed,
@@ -278,7 +278,7 @@ async fn a_person_changes_their_own_line_and_what_waits_of_it() {
     let lines = opened.store.lines("lab", 2, PageSize::of(10)).await.unwrap();
     let shown: Vec<_> = lines.iter().map(|l| (l.message_id.as_str(), l.text.as_str(), l.edited)).collect();
     assert_eq!(shown, [("m1", "new", true), ("m2", "new", true)], "edits come after what was read");
-    let waiting = opened.store.load(a, Seq(0), PageSize::of(10)).await.unwrap();
+    let waiting = opened.store.load(a, Seq(0), &[], PageSize::of(10)).await.unwrap();
     assert_eq!((&waiting[0].body[..], waiting[0].revision), (&b"{\"text\":\"new\"}"[..], 1));
 
     let newest = revision("lab", "m1", "ann", "newest");
@@ -287,7 +287,7 @@ async fn a_person_changes_their_own_line_and_what_waits_of_it() {
     assert_eq!(revise(LineRevision { entry: None, ..newest }).await, Revised::NotWaiting);
     let line = opened.store.line("lab", "m1").await.unwrap().unwrap();
     assert_eq!(line.text, "newest", "the room sees every change");
-    let waiting = opened.store.load(a, Seq(0), PageSize::of(10)).await.unwrap();
+    let waiting = opened.store.load(a, Seq(0), &[], PageSize::of(10)).await.unwrap();
     assert_eq!(&waiting[0].body[..], b"{\"text\":\"new\"}", "what waits is not what another may hear");
 }
 
@@ -360,7 +360,7 @@ async fn what_comes_after_the_removal_of_a_tenant_leaves_nothing() {
     }
     store.finish_removals().await.unwrap();
     assert_eq!(rows(&opened), []);
-    assert_eq!(store.usage(a).entries, 0);
+    assert_eq!(store.usage(a).await.unwrap().entries, 0);
     assert!(opened.witness.lines.lock().unwrap().is_empty(), "nobody is told of them either");
 }
 
@@ -411,6 +411,6 @@ async fn a_full_inbox_takes_no_line_and_no_longer_text_and_the_same_post_may_com
     );
     let seq = opened.seqs(a).await[0];
     let settled = Settlement { seq, by: SettledBy::Ack, pushed_at: None };
-    opened.store.settle(a, vec![settled]).await.unwrap();
+    opened.store.settle(a, Epoch(0), vec![settled]).await.unwrap();
     assert!(opened.store.post_line(line("m3", Some("m3")), refusable("m3")).await.unwrap().entered);
 }

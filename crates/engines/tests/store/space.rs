@@ -68,7 +68,7 @@ async fn a_removal_goes_on_after_a_restart() {
     assert_eq!(refused.kind(), Kind::Conflict, "or it would inherit what is deleted");
     opened.store.tend().await.unwrap();
     assert_eq!((opened.count("inbox"), opened.count("removals")), (0, 0));
-    assert_eq!(opened.store.usage(gone).entries, 0);
+    assert_eq!(opened.store.usage(gone).await.unwrap().entries, 0);
     opened.store.create_tenant("acme", None, &by()).await.unwrap();
 }
 

@@ -68,7 +68,7 @@ async fn a_message_is_refused_where_its_sender_can_be_told_and_makes_room_elsewh
     assert_eq!(taken, 9);
     // A stream cannot be refused: the chat that holds most gives way, as much as was written.
     opened.store.append(message(0, "small", WhenFull::MakeRoom)).await.unwrap();
-    let waiting = opened.store.usage(instance);
+    let waiting = opened.store.usage(instance).await.unwrap();
     assert_eq!((waiting.entries, waiting.bytes), (9, 90_000));
     let theirs = NewEntry { tenant: "globex".into(), ..entry(other, "m") };
     assert!(opened.store.append(theirs).await.is_ok(), "another tenant");

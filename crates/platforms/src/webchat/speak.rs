@@ -89,7 +89,7 @@ impl Api {
         let mut line = NewLine { files, ..new_line(person, text, reply_to, client_id) };
         let addressed = alone || self.addresses(&line).await?;
         let decided = self.decide(&line, addressed);
-        self.hold_back(visiting, &decided)?;
+        self.hold_back(visiting, &decided).await?;
         line.undelivered = decided.as_ref().err().copied();
         // A line that nobody receives is still a line of the room; its writer is told.
         let entry = decided.clone().ok().map(|admitted| self.entry(&line, admitted)).transpose()?;
@@ -159,7 +159,7 @@ impl Api {
             Error::new(Kind::Forbidden, format!("{}: {}", reason.as_str(), address::hint(reason)))
         };
         let decided = self.decide(&line, true);
-        self.hold_back(visiting, &decided)?;
+        self.hold_back(visiting, &decided).await?;
         let admitted = decided.map_err(refused)?;
         match self.store.append(self.entry(&line, admitted)?).await {
             Err(gone) if gone.kind() == Kind::NotFound => Err(refused(DropReason::NoInstance)),
@@ -233,15 +233,12 @@ impl Api {
 
     /// Strangers not at all while much waits: an inbox is bounded, and what they say
     /// must leave room for the others.
-    fn hold_back(&self, visiting: bool, decided: &Result<Admitted, DropReason>) -> Result<()> {
-        match decided {
-            Ok(admitted)
-                if visiting && self.store.usage(admitted.instance).entries >= VISITORS_WAIT_BEHIND =>
-            {
-                Err(Error::unavailable("much waits for the agent already; try again later"))
-            }
-            _ => Ok(()),
+    async fn hold_back(&self, visiting: bool, decided: &Result<Admitted, DropReason>) -> Result<()> {
+        let Some(admitted) = decided.as_ref().ok().filter(|_| visiting) else { return Ok(()) };
+        if self.store.usage(admitted.instance).await?.entries >= VISITORS_WAIT_BEHIND {
+            return Err(Error::unavailable("much waits for the agent already; try again later"));
         }
+        Ok(())
     }
 
     fn decide(&self, line: &NewLine, addressed: bool) -> Result<Admitted, DropReason> {

@@ -175,7 +175,8 @@ impl Edge {
 
     /// What waits in the inbox.
     pub(crate) async fn entries(&self) -> Vec<(Entry, Interaction)> {
-        let mut entries = self.store.load(self.instance, Seq(0), PageSize::of(100)).await.unwrap().items;
+        let mut entries =
+            self.store.load(self.instance, Seq(0), &[], PageSize::of(100)).await.unwrap().page.items;
         entries.extend(self.ahead().await);
         entries.sort_by_key(|entry| entry.seq);
         let read = |entry: Entry| {
@@ -188,7 +189,7 @@ impl Edge {
 
     /// What goes ahead of it.
     pub(crate) async fn ahead(&self) -> Vec<Entry> {
-        self.store.load_ahead(self.instance, PageSize::of(100)).await.unwrap().items
+        self.store.load_ahead(self.instance, PageSize::of(100)).await.unwrap().page.items
     }
 
     pub(crate) async fn capabilities(&self) -> Vec<Capability> {

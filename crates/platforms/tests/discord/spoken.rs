@@ -46,7 +46,8 @@ async fn say_after(
 }
 
 async fn entries(world: &World) -> Vec<Interaction> {
-    let mut entries = world.store.load(world.instance, Seq(0), PageSize::of(100)).await.unwrap().items;
+    let mut entries =
+        world.store.load(world.instance, Seq(0), &[], PageSize::of(100)).await.unwrap().page.items;
     entries.extend(world.store.load_ahead(world.instance, PageSize::of(100)).await.unwrap());
     entries.retain(|entry| entry.kind == EntryKind::Interaction);
     entries.sort_by_key(|entry| entry.seq);

@@ -8,7 +8,7 @@ use angelia_core::clock::UnixMillis;
 use angelia_core::directory::BotKey;
 use angelia_core::egress::Target;
 use angelia_core::error::{Error, Result};
-use angelia_core::inbox::{Entry, InstanceId, Quota, Rendering, Seq};
+use angelia_core::inbox::{Entry, InstanceId, Mark, Quota, Rendering, Seq};
 use angelia_core::secret::Secret;
 use angelia_core::store::{ActionId, Announce, Later, Line, NewGateway, PageSize, Store};
 use angelia_engines::store::sqlite::Sqlite;
@@ -84,12 +84,13 @@ impl Gate {
 }
 
 impl Announce for Gate {
-    fn appended(&self, _instance: InstanceId, _entry: Entry, _ahead: bool) {
+    fn appended(&self, _instance: InstanceId, _mark: Mark, _entry: Entry, _ahead: bool) {
         while self.shut.load(Ordering::SeqCst) {
             self.holds.store(true, Ordering::SeqCst);
             std::thread::sleep(Duration::from_millis(5));
         }
     }
+    fn redriven(&self, _instance: InstanceId, _mark: Mark, _entry: Entry) {}
     fn removed(&self, _instance: InstanceId, _seqs: &[Seq]) {}
     fn revised(&self, _instance: InstanceId, _entry: Entry) {}
     fn line(&self, _line: &Line) {}
@@ -200,7 +201,7 @@ impl World {
 
     /// Everything in the inbox.
     pub(crate) async fn events(&self) -> Vec<Event> {
-        let entries = self.store.load(self.instance, Seq(0), PageSize::of(10_000)).await.unwrap();
+        let entries = self.store.load(self.instance, Seq(0), &[], PageSize::of(10_000)).await.unwrap();
         entries.iter().map(|entry| serde_json::from_slice(&entry.body).unwrap()).collect()
     }
 

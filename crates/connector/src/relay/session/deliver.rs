@@ -1,16 +1,17 @@
 //! Entries out, settlements in: what the window permits is pushed, what
 //! settled is committed.
 
-use super::super::backlog::{PAGE, PAGE_MEMORY, size};
-use super::super::mailbox::Mail;
+use super::super::mailbox::{Ending, Hint, Mail, Place};
 use super::hear::MAX_LATE_ACKS;
 use super::render::Form;
 use super::{Done, RETRY, Session};
 use crate::telemetry::Counter;
 use angelia_core::clock::{self, Mono, UnixMillis};
 use angelia_core::error::Result;
-use angelia_core::inbox::{AckHabit, Entry, FrameKind, Permit, Seq, Settled, SettledBy};
-use angelia_core::store::Settlement;
+use angelia_core::inbox::{
+    AckHabit, Entry, Epoch, FrameKind, PAGE, PAGE_MEMORY, Permit, Seq, Settled, SettledBy, size,
+};
+use angelia_core::ports::log::{Claimed, Ownership, Settlement};
 use angelia_platforms::webchat;
 
 /// Entries remembered as done on this socket: a few times what is read at once.
@@ -48,23 +49,64 @@ impl Session {
         fits
     }
 
-    /// Keeps what the mailbox brought, as far as there is memory for it: the rest is in the store.
+    /// Keeps what the mailbox brought, as far as there is memory for it: the rest is in the log.
     pub(super) fn keep_mail(&mut self, mail: &mut Mail) {
-        let bytes: usize = mail.fresh.iter().chain(&mail.ahead).map(size).sum();
-        if bytes > 0 && !self.held.resize(self.held.bytes() + bytes) {
-            mail.missed |= !mail.fresh.is_empty();
-            mail.missed_ahead |= !mail.ahead.is_empty();
-            mail.fresh.clear();
-            mail.ahead.clear();
+        let bytes: usize = mail.hints.iter().map(|hint| size(&hint.entry)).sum();
+        let fits = bytes == 0 || self.held.resize(self.held.bytes() + bytes);
+        for Hint { mark, entry, place } in mail.hints.drain(..) {
+            let gift = fits.then_some(entry);
+            match place {
+                Place::Again => self.backlog.redriven(mark, gift),
+                place => self.backlog.appended(mark, gift, place == Place::Ahead),
+            }
         }
-        self.backlog.take(mail);
+        if let Some(mark) = mail.told {
+            self.backlog.told(mark);
+        }
+        self.backlog.revise(&mut mail.revised);
+        for seq in mail.removed.drain(..) {
+            self.backlog.remove(seq);
+        }
+    }
+
+    /// Makes this socket the one that drains the instance, whatever node another is on.
+    pub(super) fn claim_log(&mut self) {
+        if std::mem::replace(&mut self.claiming, true) {
+            return;
+        }
+        let (server, instance) = (self.server.clone(), self.record.instance);
+        self.jobs.push(Box::pin(async move {
+            Done::Claimed(or_later(server.store.claim(instance, &server.node).await).await)
+        }));
+    }
+
+    pub(super) fn claimed(&mut self, outcome: Result<Claimed>) {
+        self.claiming = false;
+        if let Ok(Claimed { epoch, mark, usage }) = outcome {
+            self.epoch = Some(epoch);
+            self.backlog.claimed(mark, usage.entries);
+        }
+        // Asked again if it failed, unless the socket is on its way out.
+        self.join();
+    }
+
+    /// What is written under; one that was never claimed under is older than all.
+    pub(super) fn epoch(&self) -> Epoch {
+        self.epoch.unwrap_or_default()
+    }
+
+    /// Ends the socket if another one drains the instance by now.
+    pub(super) fn heed(&mut self, ownership: Ownership) {
+        if ownership == Ownership::Lost {
+            self.mailbox.end(Ending::Replaced);
+        }
     }
 
     fn load_pages(&mut self) {
         if let Some(after) = self.backlog.wants_page() {
             let (store, instance) = (self.server.store.clone(), self.record.instance);
             self.jobs.push(Box::pin(async move {
-                Done::Page(or_later(store.load(instance, after, PAGE).await).await)
+                Done::Page(or_later(store.load(instance, after, &[], PAGE).await).await)
             }));
         }
         if self.backlog.wants_ahead() {
@@ -164,10 +206,10 @@ impl Session {
         }
         let wall = clock::wall();
         let pushed = lingering.into_iter().map(|(seq, at)| (seq, wall_time(at, now, wall))).collect();
-        let store = self.server.store.clone();
+        let (store, instance) = (self.server.store.clone(), self.record.instance);
         self.jobs.push(Box::pin(async move {
-            let _ = store.note_pushed(pushed).await;
-            Done::Noted
+            let _ = store.note_pushed(instance, pushed).await;
+            Done::Noted(Ownership::Ours)
         }));
     }
 
@@ -178,9 +220,9 @@ impl Session {
         }
         let settled = std::mem::take(&mut self.to_settle);
         self.settling = settled.iter().map(|settlement| settlement.seq).collect();
-        let (store, instance) = (self.server.store.clone(), self.record.instance);
+        let (store, instance, epoch) = (self.server.store.clone(), self.record.instance, self.epoch());
         self.jobs.push(Box::pin(async move {
-            let outcome = or_later(store.settle(instance, settled.clone()).await).await;
+            let outcome = or_later(store.settle(instance, epoch, settled.clone()).await).await;
             Done::Settled(outcome, settled)
         }));
     }
@@ -228,7 +270,7 @@ impl Session {
             if let Err(error) = server.keep_fronts(instance, fronts).await {
                 tracing::warn!(%error, "what a gateway fronts could not be kept");
             }
-            Done::Noted
+            Done::Noted(Ownership::Ours)
         }));
     }
 
@@ -239,10 +281,9 @@ impl Session {
             return;
         }
         self.server.registry.update(self.record.instance, |standing| standing.habit = habit);
-        let (store, instance) = (self.server.store.clone(), self.record.instance);
+        let (store, instance, epoch) = (self.server.store.clone(), self.record.instance, self.epoch());
         self.jobs.push(Box::pin(async move {
-            let _ = store.set_habit(instance, habit).await;
-            Done::Noted
+            Done::Noted(store.set_habit(instance, epoch, habit).await.unwrap_or(Ownership::Ours))
         }));
     }
 }

@@ -233,7 +233,8 @@ impl Session {
                         Done::OldEnded
                     }));
                 }
-                self.unflip();
+                // The claim makes that durable.
+                self.server.registry.update(self.record.instance, |standing| standing.idle = false);
             }
             Phase::Idle | Phase::GoingIdle(_) => {
                 self.phase = Phase::Joining;

@@ -10,7 +10,7 @@ use angelia_contract::frame::ConnectorFrame;
 use angelia_core::clock::{self, Mono};
 use angelia_core::error::Result;
 use angelia_core::inbox::Window;
-use angelia_core::store::Returned;
+use angelia_core::ports::log::{Ownership, Returned};
 use futures_util::StreamExt;
 use std::time::Duration;
 
@@ -30,20 +30,21 @@ impl Session {
         self.phase = Phase::Idle;
         self.flipped = false;
         self.server.registry.update(self.record.instance, |standing| standing.idle = true);
-        let (store, instance) = (self.server.store.clone(), self.record.instance);
-        self.jobs.push(Box::pin(async move { Done::Flipped(store.set_idle(instance, true).await) }));
+        let (store, instance, epoch) = (self.server.store.clone(), self.record.instance, self.epoch());
+        self.jobs.push(Box::pin(async move { Done::Flipped(store.set_idle(instance, epoch, true).await) }));
     }
 
     /// Tells the gateway that it may sleep, or that it has to stay awake.
-    pub(super) fn flipped(&mut self, outcome: Result<()>) {
+    pub(super) fn flipped(&mut self, outcome: Result<Ownership>) {
         if self.phase != Phase::Idle {
             return;
         }
         match outcome {
-            Ok(()) => {
+            Ok(Ownership::Ours) => {
                 self.flipped = true;
                 self.outgoing.line(&ConnectorFrame::GoingIdleAck.to_line());
             }
+            Ok(Ownership::Lost) => self.heed(Ownership::Lost),
             Err(_) => {
                 self.server.registry.update(self.record.instance, |standing| standing.idle = false);
                 self.phase = Phase::Joining;
@@ -59,10 +60,9 @@ impl Session {
             return;
         }
         self.server.registry.update(self.record.instance, |standing| standing.idle = false);
-        let (store, instance) = (self.server.store.clone(), self.record.instance);
+        let (store, instance, epoch) = (self.server.store.clone(), self.record.instance, self.epoch());
         self.jobs.push(Box::pin(async move {
-            let _ = store.set_idle(instance, false).await;
-            Done::Noted
+            Done::Noted(store.set_idle(instance, epoch, false).await.unwrap_or(Ownership::Ours))
         }));
     }
 
@@ -101,7 +101,7 @@ impl Session {
         }
         let settled = std::mem::take(&mut self.to_settle);
         if !settled.is_empty() {
-            let _ = self.server.store.settle(self.record.instance, settled).await;
+            let _ = self.server.store.settle(self.record.instance, self.epoch(), settled).await;
         }
         self.return_unsettled().await;
         // Whoever replaces this one waits for the one before as well.
@@ -132,7 +132,8 @@ impl Session {
         // A socket that we ended, or that was put to sleep, says nothing about the entry it ended on.
         let orderly = self.flipped || matches!(self.ending, Some(Ending::Shutdown | Ending::Revoked));
         let returned = Returned { entries, strike: ended.strike.filter(|_| !orderly) };
-        if let Ok(Some(seq)) = self.server.store.returned(self.record.instance, returned).await {
+        if let Ok(Some(seq)) = self.server.store.returned(self.record.instance, self.epoch(), returned).await
+        {
             self.server.metrics.count(Counter::DeadLetters);
             tracing::warn!(
                 gateway = %self.record.gateway_id, entry = %seq.buffer_id(),

@@ -11,7 +11,6 @@ mod render;
 
 pub(crate) use hear::LIMITS as ACK_LIMITS;
 
-use super::backlog::Backlog;
 use super::handshake::Handshake;
 use super::mailbox::{Ending, Mailbox};
 use super::outgoing::Outgoing;
@@ -26,9 +25,9 @@ use angelia_core::clock::{self, Mono};
 use angelia_core::error::Result;
 use angelia_core::fail;
 use angelia_core::identity::GatewayRecord;
-use angelia_core::inbox::{AckHabit, Entry, Seq, Window};
+use angelia_core::inbox::{AckHabit, Backlog, Epoch, Seq, Window};
 use angelia_core::memory::{ByteRate, HeldBytes};
-use angelia_core::store::{Page, Settlement};
+use angelia_core::ports::log::{Claimed, Ownership, Settlement, Stretch};
 use bytes::BytesMut;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -99,13 +98,14 @@ enum Phase {
 /// Work that ran beside the loop.
 enum Done {
     OldEnded,
-    Page(Result<Page<Entry>>),
-    Ahead(Result<Page<Entry>>),
-    Settled(Result<()>, Vec<Settlement>),
+    Claimed(Result<Claimed>),
+    Page(Result<Stretch>),
+    Ahead(Result<Stretch>),
+    Settled(Result<Ownership>, Vec<Settlement>),
     Late(Result<Vec<Seq>>, Vec<Seq>),
-    Flipped(Result<()>),
+    Flipped(Result<Ownership>),
     Interrupted,
-    Noted,
+    Noted(Ownership),
 }
 
 /// What happened on the wire.
@@ -187,6 +187,9 @@ pub(in crate::relay) struct Session {
     /// Until when the peer is left to settle in.
     settled_in_at: Option<Mono>,
     claim: Option<Claim>,
+    /// Under which this socket drains its instance, once it does.
+    epoch: Option<Epoch>,
+    claiming: bool,
     waits_for_old: bool,
     opened_at: Mono,
     heard_at: Mono,
@@ -245,6 +248,8 @@ impl Session {
             breathers: VecDeque::new(),
             settled_in_at: None,
             claim: None,
+            epoch: None,
+            claiming: false,
             waits_for_old: false,
             opened_at: now,
             heard_at: now,
@@ -403,14 +408,15 @@ impl Session {
         own.into_iter().chain(others).flatten().fold(silence, Mono::min)
     }
 
-    /// Starts the drain once the handshake is quiet and the old socket is gone.
+    /// Starts the drain once the handshake is quiet, the old socket is gone, and
+    /// the instance is this one's to drain.
     fn join(&mut self) {
-        if self.phase == Phase::Joining && !self.waits_for_old && self.handshake.due().is_none() {
-            self.phase = Phase::Draining;
-            if self.server.store.usage(self.record.instance).entries == 0 {
-                // Nothing waited when the mailbox was already open: all else comes by mail.
-                self.backlog.is_empty_in_store();
-            }
+        if self.phase != Phase::Joining || self.waits_for_old || self.handshake.due().is_some() {
+            return;
+        }
+        match self.epoch {
+            Some(_) => self.phase = Phase::Draining,
+            None => self.claim_log(),
         }
     }
 
@@ -420,13 +426,15 @@ impl Session {
                 self.waits_for_old = false;
                 self.join();
             }
+            Done::Claimed(outcome) => self.claimed(outcome),
             Done::Page(page) => self.backlog.loaded(page.ok()),
             Done::Ahead(page) => {
                 let known = &self.not_again;
                 self.backlog.loaded_ahead(page.ok(), |seq| known.contains(&seq));
             }
-            Done::Settled(Ok(()), settled) => {
+            Done::Settled(Ok(ownership), settled) => {
                 self.settling.clear();
+                self.heed(ownership);
                 let here = settled.iter().filter(|settlement| settlement.pushed_at.is_some()).count();
                 self.window.committed(here);
                 self.backlog.look_ahead_again();
@@ -438,7 +446,7 @@ impl Session {
             Done::Late(outcome, late) => self.looked_at_late(outcome, late),
             Done::Flipped(outcome) => self.flipped(outcome),
             Done::Interrupted => self.interrupting -= 1,
-            Done::Noted => {}
+            Done::Noted(ownership) => self.heed(ownership),
         }
     }
 

@@ -168,7 +168,7 @@ fn set_note(db: &Connection, name: &str, value: &[u8]) -> rusqlite::Result<()> {
 fn newest_stamp(db: &Connection) -> rusqlite::Result<Option<UnixMillis>> {
     let newest: Option<i64> = db.query_row(
         "SELECT max(at) FROM (
-             SELECT (SELECT appended_at FROM journal ORDER BY seq DESC LIMIT 1) AS at
+             SELECT (SELECT appended_at FROM journal ORDER BY id DESC LIMIT 1) AS at
              UNION ALL SELECT (SELECT at FROM audit ORDER BY id DESC LIMIT 1))",
         [],
         |row| row.get(0),

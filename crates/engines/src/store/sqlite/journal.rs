@@ -4,7 +4,7 @@ use super::Sqlite;
 use angelia_core::clock::UnixMillis;
 use angelia_core::inbox::{InstanceId, Seq};
 use angelia_core::store::{ActionId, ActionStory, Edits, JournalStore, Later, Story};
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Params, Row, params};
 
 const ACTION_COLUMNS: &str =
     "id, op, chat_id, reply_to, received_at, finished_at, state, message_id, error, receipt";
@@ -15,17 +15,12 @@ impl JournalStore for Sqlite {
     fn explain(&self, message: &str) -> Later<'_, Vec<Story>> {
         let message = message.to_owned();
         self.readers.read("read the journal", move |db| {
-            let seq = Seq::from_buffer_id(&message).map_or(0, |seq| seq.0);
             let (chat, within) = named(&message);
-            let mut stories: Vec<Story> = db
-                .prepare_cached(
-                    "SELECT seq, kind, platform, bot, chat_id, message_id, j.tenant, j.instance, name,
-                            received_at, appended_at, pushed_at, pushes, settled_at, outcome
-                     FROM journal j LEFT JOIN instances USING (instance)
-                     WHERE message_id = ?1 OR seq = ?2 OR (message_id = ?3 AND chat_id = ?4) ORDER BY seq",
-                )?
-                .query_map(params![message, seq, within, chat], story)?
-                .collect::<rusqlite::Result<_>>()?;
+            let by_id = "message_id = ?1 OR (message_id = ?2 AND chat_id = ?3)";
+            let mut stories = read(db, by_id, params![message, within, chat])?;
+            if let Some(seq) = Seq::from_buffer_id(&message) {
+                stories.extend(read(db, "seq = ?1", params![seq.0])?);
+            }
             for story in &mut stories {
                 story.replies = replies(db, story)?;
             }
@@ -68,6 +63,17 @@ impl JournalStore for Sqlite {
             })
         })
     }
+}
+
+/// The messages that a condition holds for, oldest first.
+fn read(db: &Connection, condition: &str, of: impl Params) -> rusqlite::Result<Vec<Story>> {
+    db.prepare_cached(&format!(
+        "SELECT seq, kind, platform, bot, chat_id, message_id, j.tenant, j.instance, name,
+                received_at, appended_at, pushed_at, pushes, settled_at, outcome
+         FROM journal j LEFT JOIN instances USING (instance) WHERE {condition} ORDER BY id"
+    ))?
+    .query_map(of, story)?
+    .collect()
 }
 
 /// A chat and a message of it, where somebody wrote `CHAT/MESSAGE`.

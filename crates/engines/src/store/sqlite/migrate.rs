@@ -6,11 +6,15 @@ use rusqlite::Connection;
 use std::path::Path;
 
 /// The version of `schema.sql`; a database from a newer release is refused.
-const SCHEMA_VERSION: i64 = 4;
+const SCHEMA_VERSION: i64 = 5;
 
 /// What leads from each older version to the next, the first from 1 to 2.
-const STEPS: [&str; 3] =
-    [include_str!("migrations/2.sql"), include_str!("migrations/3.sql"), include_str!("migrations/4.sql")];
+const STEPS: [&str; 4] = [
+    include_str!("migrations/2.sql"),
+    include_str!("migrations/3.sql"),
+    include_str!("migrations/4.sql"),
+    concat!(include_str!("migrations/5-log.sql")),
+];
 
 /// Brings a database to the current schema; refuses one from the future.
 pub(super) fn migrate(connection: &Connection, path: &Path) -> Result<()> {

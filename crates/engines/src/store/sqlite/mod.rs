@@ -51,7 +51,7 @@ use rusqlite::{Connection, OpenFlags};
 use space::Space;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use writer::Writer;
 
 /// The database file in a data directory.
@@ -63,7 +63,6 @@ pub struct Sqlite {
     // the database, and a reader's cannot.
     readers: Readers,
     writer: Writer,
-    usage: Arc<Mutex<HashMap<InstanceId, Usage>>>,
     clock: Arc<Clock>,
     space: Arc<Space>,
     /// Held while what removed tenants left is deleted.
@@ -85,24 +84,19 @@ impl Sqlite {
         shrink::rewrite_if_small(&lock, &space);
         let connection = open_for_writing(&path)?;
         let held = read_held(&connection)?;
-        let usage = held.iter().map(|(instance, held)| (*instance, held.all())).collect();
-        let usage = Arc::new(Mutex::new(usage));
+        if let Err(error) = inbox::set_right(&connection, &held) {
+            tracing::warn!(%error, "what waits for instances could not be noted; the next write does");
+        }
         let clock = Arc::new(Clock::open(&connection)?);
-        let writer =
-            Writer::start(connection, quota, held, usage.clone(), clock.clone(), announce, space.clone())?;
+        let writer = Writer::start(connection, quota, held, clock.clone(), announce, space.clone())?;
         Ok(Self {
             readers: Readers::new(path),
             writer,
-            usage,
             clock,
             space,
             removing: tokio::sync::Mutex::default(),
             _lock: lock,
         })
-    }
-
-    fn usage_map(&self) -> MutexGuard<'_, HashMap<InstanceId, Usage>> {
-        self.usage.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 

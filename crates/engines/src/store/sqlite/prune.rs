@@ -27,8 +27,8 @@ pub(super) async fn prune(store: &Sqlite) -> Result<Pruned> {
     }
     // Each step asks for itself whether the clock leapt: it may do so in between.
     let mut after = Some(0);
-    while let Some(seq) = after {
-        after = store.writer.upkeep("prune the journal", move |txn| prune_journal(txn, seq)).await?;
+    while let Some(id) = after {
+        after = store.writer.upkeep("prune the journal", move |txn| prune_journal(txn, id)).await?;
     }
     while store.writer.upkeep("prune the ledger", prune_actions).await? {}
     let instances = store.readers.read("find inboxes", instances_with_entries).await?;
@@ -103,14 +103,14 @@ fn prune_journal(txn: &mut Txn<'_>, after: i64) -> rusqlite::Result<Option<i64>>
     let old = is_old("received_at", &txn.clock.older_than(SEEN_FOR));
     let looked_at: Option<(i64, bool)> = txn
         .prepare(&format!(
-            "SELECT max(seq), max({old})
-             FROM (SELECT seq, received_at FROM journal WHERE seq > ? ORDER BY seq LIMIT ?)"
+            "SELECT max(id), max({old})
+             FROM (SELECT id, received_at FROM journal WHERE id > ? ORDER BY id LIMIT ?)"
         ))?
         .query_row(params![after, STEP], |row| Ok(row.get::<_, Option<i64>>(0)?.zip(row.get(1)?)))?;
     let Some((last, some_are_old)) = looked_at else { return Ok(None) };
     let gone = txn
         .prepare(&format!(
-            "DELETE FROM journal WHERE seq > ?1 AND seq <= ?2 AND {old}
+            "DELETE FROM journal WHERE id > ?1 AND id <= ?2 AND {old}
              AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.instance = journal.instance AND i.seq = journal.seq)
              RETURNING tenant"
         ))?

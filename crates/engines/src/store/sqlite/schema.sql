@@ -1,4 +1,4 @@
--- What the connector keeps. Version 4; migrations/ brings older databases here.
+-- What the connector keeps. Version 5; migrations/ brings older databases here.
 
 -- Small facts about the database itself.
 CREATE TABLE notes (
@@ -75,6 +75,16 @@ CREATE TABLE instances (
     ack_habit TEXT NOT NULL DEFAULT 'unknown',
     -- Who made it; only they may let another gateway serve it. NULL: the operator.
     subject   TEXT,
+    -- The last number that was given in its log. This row is the lock of the log.
+    tail      INTEGER NOT NULL DEFAULT 0,
+    -- How often dead letters were put back in line.
+    redrives  INTEGER NOT NULL DEFAULT 0,
+    -- What waits, dead letters left out.
+    waiting   INTEGER NOT NULL DEFAULT 0,
+    bytes     INTEGER NOT NULL DEFAULT 0,
+    -- How often it was claimed, and by whom last.
+    epoch     INTEGER NOT NULL DEFAULT 0,
+    node      TEXT NOT NULL DEFAULT '',
     UNIQUE (tenant, name)
 );
 
@@ -135,10 +145,10 @@ CREATE TABLE routes (
     PRIMARY KEY (place, bot)
 ) WITHOUT ROWID;
 
--- One row per received message: its place in the log, the key under which it
--- is seen only once, and the legs it took. No text.
+-- One row per received message: its place in the log of its instance, the key
+-- under which it is seen only once, and the legs it took. No text.
 CREATE TABLE journal (
-    seq         INTEGER PRIMARY KEY AUTOINCREMENT,
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
     message_id  TEXT NOT NULL,
     kind        TEXT NOT NULL,
     platform    TEXT NOT NULL,
@@ -152,9 +162,14 @@ CREATE TABLE journal (
     pushes      INTEGER NOT NULL DEFAULT 0,
     settled_at  INTEGER,
     outcome     TEXT,
+    -- Its number in the log of its instance.
+    seq         INTEGER NOT NULL DEFAULT 0,
     -- A provider's ids may count within each chat.
     UNIQUE (message_id, chat_id, platform, bot, kind)
 );
+
+-- The few that may turn out not to be lost.
+CREATE INDEX journal_lost ON journal (instance, seq) WHERE outcome = 'lost: the inbox was over its quota';
 
 -- What waits. Clustered by instance, so that a drain reads one range.
 CREATE TABLE inbox (
@@ -173,6 +188,8 @@ CREATE TABLE inbox (
     body        BLOB NOT NULL,
     -- How often its author changed what it says while it waited.
     revision    INTEGER NOT NULL DEFAULT 0,
+    -- Its row of the journal.
+    journal     INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (instance, seq)
 ) WITHOUT ROWID;
 

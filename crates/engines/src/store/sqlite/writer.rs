@@ -8,15 +8,15 @@ use super::stored::Stored;
 use super::webchat::RoomSizes;
 use angelia_core::clock::Mono;
 use angelia_core::error::{Error, Result};
-use angelia_core::inbox::{Entry, Held, InstanceId, Quota, Seq, Usage};
+use angelia_core::inbox::{Entry, Held, InstanceId, Mark, Quota, Seq};
 use angelia_core::space::Class;
 use angelia_core::store::{Announce, Later, Line};
 use angelia_core::{clock, fail};
-use rusqlite::Connection;
+use rusqlite::{Connection, params};
 use std::collections::HashMap;
 use std::ops::Deref;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -46,6 +46,7 @@ pub(super) struct Txn<'a> {
     /// The disk this is written to.
     pub(super) space: &'a Space,
     held: &'a mut HashMap<InstanceId, Held>,
+    marks: &'a mut HashMap<InstanceId, Mark>,
     stored: &'a mut Stored,
     rooms: &'a mut RoomSizes,
     /// Whether so much was taken away at once that it is easier to count anew.
@@ -55,7 +56,8 @@ pub(super) struct Txn<'a> {
 }
 
 enum News {
-    Appended(InstanceId, Entry, bool),
+    Appended(InstanceId, Mark, Entry, bool),
+    Redriven(InstanceId, Mark, Entry),
     Removed(InstanceId, Vec<Seq>),
     Revised(InstanceId, Entry),
     Line(Line),
@@ -83,6 +85,38 @@ impl Txn<'_> {
         self.touched.push(instance);
     }
 
+    /// Where the log of an instance is, this transaction included.
+    pub(super) fn mark(&mut self, instance: InstanceId) -> rusqlite::Result<Mark> {
+        if let Some(mark) = self.marks.get(&instance) {
+            return Ok(*mark);
+        }
+        let mark = super::inbox::mark(self.connection, instance)?.unwrap_or_default();
+        self.marks.insert(instance, mark);
+        Ok(mark)
+    }
+
+    /// Moves the log of an instance on.
+    pub(super) fn set_mark(&mut self, instance: InstanceId, mark: Mark) {
+        self.marks.insert(instance, mark);
+        self.touched.push(instance);
+    }
+
+    /// Writes where the logs are that this transaction touched, and what waits there:
+    /// once for each, however much of it there was.
+    fn write_marks(&mut self) -> rusqlite::Result<()> {
+        self.touched.sort_unstable();
+        self.touched.dedup();
+        for instance in std::mem::take(&mut self.touched) {
+            let (mark, usage) = (self.mark(instance)?, self.held(instance).all());
+            self.connection
+                .prepare_cached(
+                    "UPDATE instances SET tail = ?, redrives = ?, waiting = ?, bytes = ? WHERE instance = ?",
+                )?
+                .execute(params![mark.tail.0, mark.redrives, usage.entries, usage.bytes, instance.0])?;
+        }
+        Ok(())
+    }
+
     /// What is kept on disk of each tenant, this transaction included.
     pub(super) fn stored(&mut self) -> (&Connection, &mut Stored) {
         (self.connection, self.stored)
@@ -104,8 +138,13 @@ impl Txn<'_> {
     }
 
     /// Tells of an appended entry once it is durable.
-    pub(super) fn appended(&mut self, instance: InstanceId, entry: Entry, ahead: bool) {
-        self.news.push(News::Appended(instance, entry, ahead));
+    pub(super) fn appended(&mut self, instance: InstanceId, mark: Mark, entry: Entry, ahead: bool) {
+        self.news.push(News::Appended(instance, mark, entry, ahead));
+    }
+
+    /// Tells of a dead letter that is in line again, once that is durable.
+    pub(super) fn redriven(&mut self, instance: InstanceId, mark: Mark, entry: Entry) {
+        self.news.push(News::Redriven(instance, mark, entry));
     }
 
     /// Tells of removed entries once that is durable.
@@ -155,7 +194,6 @@ impl Writer {
         connection: Connection,
         quota: Quota,
         counted: HashMap<InstanceId, Held>,
-        usage: Arc<Mutex<HashMap<InstanceId, Usage>>>,
         clock: Arc<Clock>,
         announce: Arc<dyn Announce>,
         space: Arc<Space>,
@@ -170,9 +208,9 @@ impl Writer {
             clock,
             stale: false,
             counted,
+            marks: HashMap::new(),
             stored,
             rooms,
-            usage,
             announce,
             healthy: healthy.clone(),
             space: space.clone(),
@@ -312,11 +350,12 @@ struct Thread {
     clock: Arc<Clock>,
     /// Whether `counted` could not be read again after a failure.
     stale: bool,
-    /// The writer's own count, ahead of the shared one by the open transaction.
+    /// What waits for each instance, chat by chat.
     counted: HashMap<InstanceId, Held>,
+    /// Where the logs are of those that were written to.
+    marks: HashMap<InstanceId, Mark>,
     stored: Stored,
     rooms: RoomSizes,
-    usage: Arc<Mutex<HashMap<InstanceId, Usage>>>,
     announce: Arc<dyn Announce>,
     healthy: Arc<AtomicBool>,
     space: Arc<Space>,
@@ -357,6 +396,8 @@ impl Thread {
             waiting
         };
         assert_eq!(waiting(&held), waiting(&self.counted), "what is counted is not what waits");
+        let rows = super::inbox::usages(&self.connection).unwrap_or_default();
+        assert_eq!(rows, waiting(&self.counted), "what the rows of instances say is not what waits");
         assert_eq!(stored.counts(), self.stored.counts(), "what is counted is not what is kept");
     }
 
@@ -444,6 +485,7 @@ impl Thread {
             clock: &self.clock,
             space: &self.space,
             held: &mut self.counted,
+            marks: &mut self.marks,
             stored: &mut self.stored,
             rooms: &mut self.rooms,
             recount: false,
@@ -452,7 +494,8 @@ impl Thread {
         };
         let ran =
             jobs.into_iter().try_for_each(|job| (job.change)(&mut txn).map(|answer| answers.push(answer)));
-        let (news, touched, recount) = (txn.news, txn.touched, txn.recount);
+        let ran = ran.and_then(|()| txn.write_marks());
+        let (news, recount) = (txn.news, txn.recount);
         if carries_message(&news) {
             fail::point("before_commit");
         }
@@ -460,24 +503,12 @@ impl Thread {
         match ran.and_then(|()| transaction.commit()) {
             Ok(()) => {
                 self.stale = recount;
-                self.publish(&touched);
                 Ok(news)
             }
             Err(error) => {
                 self.recover();
                 Err(error)
             }
-        }
-    }
-
-    /// Shows the new counts before anybody is told of the entries behind them.
-    fn publish(&self, touched: &[InstanceId]) {
-        if touched.is_empty() {
-            return;
-        }
-        let mut shared = self.usage.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        for instance in touched {
-            shared.insert(*instance, self.counted.get(instance).map(Held::all).unwrap_or_default());
         }
     }
 
@@ -489,6 +520,7 @@ impl Thread {
     }
 
     fn count_anew(&mut self) -> rusqlite::Result<()> {
+        self.marks.clear();
         self.counted = super::read_held(&self.connection).map_err(|_| rusqlite::Error::InvalidQuery)?;
         self.stored = Stored::read(&self.connection)?;
         self.rooms = RoomSizes::read(&self.connection)?;
@@ -499,7 +531,10 @@ impl Thread {
     fn tell(&mut self, news: Vec<News>) {
         for item in news {
             match item {
-                News::Appended(instance, entry, ahead) => self.announce.appended(instance, entry, ahead),
+                News::Appended(instance, mark, entry, ahead) => {
+                    self.announce.appended(instance, mark, entry, ahead);
+                }
+                News::Redriven(instance, mark, entry) => self.announce.redriven(instance, mark, entry),
                 News::Removed(instance, seqs) => self.announce.removed(instance, &seqs),
                 News::Revised(instance, entry) => self.announce.revised(instance, entry),
                 News::Line(line) => self.announce.line(&line),

@@ -4,6 +4,7 @@ use super::readback::{listed, page};
 use super::*;
 use crate::sms::parse::Received;
 use angelia_core::clock;
+use angelia_core::inbox::Epoch;
 use angelia_core::store::{PageSize, Settlement};
 use serde_json::Value;
 
@@ -15,13 +16,13 @@ impl World {
     /// Three days pass in which nobody writes: agents got everything, and the journal forgets.
     async fn three_days_pass(&self) {
         let store = &self.desk.store;
-        let waiting = store.load(self.door.instance, Seq(0), PageSize::of(10_000)).await.unwrap();
+        let waiting = store.load(self.door.instance, Seq(0), &[], PageSize::of(10_000)).await.unwrap();
         let settled = waiting.iter().map(|entry| Settlement {
             seq: entry.seq,
             by: angelia_core::inbox::SettledBy::Ack,
             pushed_at: None,
         });
-        store.settle(self.door.instance, settled.collect()).await.unwrap();
+        store.settle(self.door.instance, Epoch(0), settled.collect()).await.unwrap();
         let db = self.database();
         let before = clock::wall().before(Duration::from_secs(73 * 3600)).0;
         db.execute("UPDATE journal SET received_at = ?", [before]).unwrap();
@@ -148,10 +149,10 @@ async fn what_a_full_inbox_refuses_is_read_back_when_there_is_room() {
     );
     assert!(world.door.dropped.lock().unwrap().contains(&("SM3".to_owned(), DropReason::InboxFull)));
     // The agent comes, and nothing of it is lost.
-    let waiting = world.desk.store.load(world.door.instance, Seq(0), PageSize::of(9)).await.unwrap();
+    let waiting = world.desk.store.load(world.door.instance, Seq(0), &[], PageSize::of(9)).await.unwrap();
     let by = angelia_core::inbox::SettledBy::Ack;
     let settled = waiting.iter().map(|entry| Settlement { seq: entry.seq, by, pushed_at: None });
-    world.desk.store.settle(world.door.instance, settled.collect()).await.unwrap();
+    world.desk.store.settle(world.door.instance, Epoch(0), settled.collect()).await.unwrap();
     world.twilio.answers(200, &list);
     world.sms.catch_up(&world.desk).await.unwrap();
     assert_eq!(world.texts().await, ["three", "four"]);

@@ -17,7 +17,7 @@ use angelia_core::clock::UnixMillis;
 use angelia_core::directory::BotKey;
 use angelia_core::egress::Target;
 use angelia_core::error::Result;
-use angelia_core::inbox::{Entry, InstanceId, Quota, Seq};
+use angelia_core::inbox::{Entry, InstanceId, Mark, Quota, Seq};
 use angelia_core::secret::Secret;
 use angelia_core::store::{ActionId, Announce, Later, Line, NewGateway, PageSize, Store};
 use angelia_engines::store::sqlite::Sqlite;
@@ -172,7 +172,8 @@ impl World {
 
     /// Everything in the inbox.
     async fn events(&self) -> Vec<Event> {
-        let entries = self.desk.store.load(self.door.instance, Seq(0), PageSize::of(10_000)).await.unwrap();
+        let entries =
+            self.desk.store.load(self.door.instance, Seq(0), &[], PageSize::of(10_000)).await.unwrap();
         entries.iter().map(|entry| serde_json::from_slice(&entry.body).unwrap()).collect()
     }
 
@@ -188,7 +189,8 @@ impl World {
 struct Deaf;
 
 impl Announce for Deaf {
-    fn appended(&self, _instance: InstanceId, _entry: Entry, _ahead: bool) {}
+    fn appended(&self, _instance: InstanceId, _mark: Mark, _entry: Entry, _ahead: bool) {}
+    fn redriven(&self, _instance: InstanceId, _mark: Mark, _entry: Entry) {}
     fn removed(&self, _instance: InstanceId, _seqs: &[Seq]) {}
     fn revised(&self, _instance: InstanceId, _entry: Entry) {}
     fn line(&self, _line: &Line) {}

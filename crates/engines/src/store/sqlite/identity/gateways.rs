@@ -228,7 +228,8 @@ fn may_join(
 /// The tenant's instance of that name, made if there is none.
 fn instance(txn: &Txn<'_>, tenant: &str, name: &str, subject: Option<&str>) -> rusqlite::Result<i64> {
     txn.query_row(
-        "INSERT INTO instances (tenant, name, subject) VALUES (?, ?, ?)
+        "INSERT INTO instances (tenant, name, subject, tail)
+         VALUES (?, ?, ?, coalesce((SELECT CAST(value AS INTEGER) FROM notes WHERE name = 'log_base'), 0))
          ON CONFLICT (tenant, name) DO UPDATE SET name = excluded.name RETURNING instance",
         params![tenant, name, subject],
         |row| row.get(0),

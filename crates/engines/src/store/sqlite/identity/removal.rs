@@ -155,9 +155,9 @@ fn step(txn: &mut Txn<'_>, removal: &Removal, mut seen: Seen) -> rusqlite::Resul
         }
         seen.instances += 1;
     }
-    let journal = "SELECT seq, 0 FROM journal WHERE tenant = ? AND seq > ? ORDER BY seq LIMIT ?";
+    let journal = "SELECT id, 0 FROM journal WHERE tenant = ? AND id > ? ORDER BY id LIMIT ?";
     while let Some(rows) = look(txn, journal, params![tenant, seen.journal, LOOKED_AT])? {
-        if !delete(txn, "DELETE FROM journal WHERE seq = ?", &rows, &mut budget, |seq| seen.journal = seq)? {
+        if !delete(txn, "DELETE FROM journal WHERE id = ?", &rows, &mut budget, |id| seen.journal = id)? {
             return Ok(Some(seen));
         }
     }

@@ -3,20 +3,21 @@
 use super::super::audit::write as audit;
 use super::super::space::Budget;
 use super::super::writer::{Txn, now};
-use super::{ENTRY_COLUMNS, close_journal, entry, remove};
+use super::settle::{close_journal, remove};
+use super::{ENTRY_COLUMNS, entry};
 use angelia_core::audit::{Actor, Deed};
-use angelia_core::inbox::{Entry, InstanceId, Seq, is_dead};
+use angelia_core::inbox::{Entry, InstanceId, Mark, Seq, is_dead};
 use rusqlite::{OptionalExtension, params};
 
 pub(super) fn strike(txn: &mut Txn<'_>, instance: InstanceId, seq: Seq) -> rusqlite::Result<Option<Seq>> {
-    let struck: Option<(u32, usize, String)> = txn
+    let struck: Option<(u32, usize, String, i64)> = txn
         .prepare_cached(
             "UPDATE inbox SET strikes = strikes + 1 WHERE instance = ? AND seq = ? AND dead_at IS NULL
-             RETURNING strikes, length(body), chat_id",
+             RETURNING strikes, length(body), chat_id, journal",
         )?
-        .query_row(params![instance.0, seq.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .query_row(params![instance.0, seq.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
         .optional()?;
-    let Some((strikes, bytes, chat)) = struck else { return Ok(None) };
+    let Some((strikes, bytes, chat, journal)) = struck else { return Ok(None) };
     if !is_dead(strikes) {
         return Ok(None);
     }
@@ -26,7 +27,7 @@ pub(super) fn strike(txn: &mut Txn<'_>, instance: InstanceId, seq: Seq) -> rusql
         seq.0
     ])?;
     txn.count(instance, |held| held.remove(&chat, bytes));
-    close_journal(txn, seq, "dead letter: three sockets ended on it without an acknowledgement")?;
+    close_journal(txn, journal, "dead letter: three sockets ended on it without an acknowledgement")?;
     txn.removed(instance, vec![seq]);
     Ok(Some(seq))
 }
@@ -36,23 +37,26 @@ pub(super) fn redrive(
     instance: Option<InstanceId>,
     seq: Option<Seq>,
 ) -> rusqlite::Result<u64> {
-    let rows: Vec<(InstanceId, Entry)> = txn
+    let rows: Vec<(InstanceId, Entry, i64)> = txn
         .prepare_cached(&format!(
             "UPDATE inbox SET dead_at = NULL, strikes = 0, ahead = 1
              WHERE dead_at IS NOT NULL AND (?1 IS NULL OR instance = ?1) AND (?2 IS NULL OR seq = ?2)
-             RETURNING {ENTRY_COLUMNS}, instance"
+             RETURNING {ENTRY_COLUMNS}, instance, journal"
         ))?
         .query_map(params![instance.map(|i| i.0), seq.map(|s| s.0)], |row| {
-            Ok((InstanceId(row.get(8)?), entry(row)?))
+            Ok((InstanceId(row.get(8)?), entry(row)?, row.get(9)?))
         })?
         .collect::<rusqlite::Result<_>>()?;
     let count = rows.len() as u64;
-    for (instance, entry) in rows {
+    for (instance, entry, journal) in rows {
         txn.count(instance, |held| held.add(&entry.chat_id, entry.body.len()));
-        txn.prepare_cached("UPDATE journal SET settled_at = NULL, outcome = NULL WHERE seq = ?")?
-            .execute([entry.seq.0])?;
+        txn.prepare_cached("UPDATE journal SET settled_at = NULL, outcome = NULL WHERE id = ?")?
+            .execute([journal])?;
+        let before = txn.mark(instance)?;
+        let mark = Mark { redrives: before.redrives + 1, ..before };
+        txn.set_mark(instance, mark);
         // Its place in the queue is long past: it goes ahead of what waits now.
-        txn.appended(instance, entry, true);
+        txn.redriven(instance, mark, entry);
     }
     Ok(count)
 }
@@ -78,8 +82,9 @@ pub(super) fn purge(
         if !budget.allows(bytes) {
             return Ok((count, true));
         }
-        remove(txn, instance, seq)?;
-        close_journal(txn, seq, "purged by the operator")?;
+        if let Some(gone) = remove(txn, instance, seq)? {
+            close_journal(txn, gone.journal, "purged by the operator")?;
+        }
         txn.removed(instance, vec![seq]);
         count += 1;
     }

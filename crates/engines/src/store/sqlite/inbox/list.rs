@@ -51,8 +51,9 @@ fn gaps(db: &Connection, instance: InstanceId) -> rusqlite::Result<Vec<Gap>> {
 }
 
 /// What [`listed`] reads.
-pub(super) const LISTED_COLUMNS: &str =
-    "seq, instance, kind, platform, chat_id, message_id, length(body), received_at, strikes, dead_at";
+pub(super) const LISTED: &str =
+    "SELECT seq, instance, kind, platform, chat_id, message_id, length(body), received_at,
+            strikes, dead_at, tenant, name FROM inbox JOIN instances USING (instance)";
 
 pub(super) fn listed(row: &Row<'_>) -> rusqlite::Result<Listed> {
     Ok(Listed {
@@ -66,5 +67,7 @@ pub(super) fn listed(row: &Row<'_>) -> rusqlite::Result<Listed> {
         received_at: UnixMillis(row.get(7)?),
         strikes: row.get(8)?,
         dead_at: row.get::<_, Option<i64>>(9)?.map(UnixMillis),
+        tenant: row.get(10)?,
+        name: row.get(11)?,
     })
 }

@@ -1,7 +1,8 @@
 //! Messages that their authors changed while they waited.
 
 use super::super::writer::Txn;
-use super::{ENTRY_COLUMNS, enforce_quota, entry};
+use super::append::enforce_quota;
+use super::{ENTRY_COLUMNS, entry};
 use angelia_core::inbox::InstanceId;
 use angelia_core::store::{Revised, Revision};
 use rusqlite::{OptionalExtension, params};

@@ -1,0 +1,208 @@
+//! The log: what waits for each instance, in order, hot and fenced.
+//!
+//! The row of an instance is its lock. An append takes the next number under it,
+//! so the numbers of an instance are dense, and their order is the order of the
+//! commits. A socket that begins to drain claims the instance, which raises its
+//! epoch; whoever claimed before learns that with the next thing it writes.
+
+use crate::clock::UnixMillis;
+use crate::inbox::{AckHabit, Entry, EntryKind, Epoch, InstanceId, Mark, Seq, SettledBy, Usage, WhenFull};
+use crate::store::{Later, Page, PageSize};
+use bytes::Bytes;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// An admitted event on its way into the log.
+#[derive(Clone, Debug)]
+pub struct NewEntry {
+    /// The tenant it belongs to.
+    pub tenant: String,
+    /// The instance that receives it.
+    pub instance: InstanceId,
+    /// What the body is.
+    pub kind: EntryKind,
+    /// The platform of the bot that received it.
+    pub platform: Arc<str>,
+    /// The bot that received it.
+    pub bot: Arc<str>,
+    /// The chat it came from.
+    pub chat_id: Arc<str>,
+    /// The provider's id; with platform, bot, chat and kind the key under which it is seen once.
+    pub message_id: String,
+    /// The conversation key a gateway would build.
+    pub session_key: Arc<str>,
+    /// The event, serialized.
+    pub body: Bytes,
+    /// Whether it overtakes what waits.
+    pub ahead: bool,
+    /// What becomes of it if the inbox is full.
+    pub when_full: WhenFull,
+    /// When it reached us.
+    pub received_at: UnixMillis,
+}
+
+/// What an event says after its author changed it.
+#[derive(Clone, Debug)]
+pub struct Revision {
+    /// The platform of the bot that received it.
+    pub platform: Arc<str>,
+    /// The bot that received it.
+    pub bot: Arc<str>,
+    /// The chat it came from.
+    pub chat_id: Arc<str>,
+    /// The provider's id.
+    pub message_id: String,
+    /// The instance it is admitted to as it is now.
+    pub instance: InstanceId,
+    /// What the body is now.
+    pub kind: EntryKind,
+    /// The event as it is now, serialized.
+    pub body: Bytes,
+}
+
+/// What became of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Revised {
+    /// It still waited, and says the new thing now.
+    Replaced,
+    /// It does not wait: it was delivered, or never admitted.
+    NotWaiting,
+    /// It waits for another instance than the one the change is admitted to.
+    Elsewhere,
+}
+
+/// What became of an append.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Appended {
+    /// It is in the log.
+    New(Seq),
+    /// It had been seen before; nothing was written.
+    Seen(Seq),
+}
+
+/// An entry that leaves the inbox because it settled.
+#[derive(Clone, Copy, Debug)]
+pub struct Settlement {
+    /// Which entry.
+    pub seq: Seq,
+    /// By what.
+    pub by: SettledBy,
+    /// When it was pushed on the socket that settled it.
+    pub pushed_at: Option<UnixMillis>,
+}
+
+/// What a socket left unsettled.
+#[derive(Clone, Debug)]
+pub struct Returned {
+    /// Entries in flight when it ended, with the time each was pushed.
+    pub entries: Vec<(Seq, UnixMillis)>,
+    /// The oldest, if the socket ended without any acknowledgement.
+    pub strike: Option<Seq>,
+}
+
+/// A stretch of the log, and how far the log went when it was read.
+#[derive(Clone, Debug, Default)]
+pub struct Stretch {
+    /// The entries, in order.
+    pub page: Page<Entry>,
+    /// Where the log was.
+    pub mark: Mark,
+}
+
+impl Deref for Stretch {
+    type Target = [Entry];
+
+    fn deref(&self) -> &[Entry] {
+        &self.page
+    }
+}
+
+impl IntoIterator for Stretch {
+    type Item = Entry;
+    type IntoIter = std::vec::IntoIter<Entry>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.page.into_iter()
+    }
+}
+
+/// An instance that was claimed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claimed {
+    /// Under which it is drained from now on.
+    pub epoch: Epoch,
+    /// Where the log is.
+    pub mark: Mark,
+    /// What waits.
+    pub usage: Usage,
+}
+
+/// Whether an instance is still drained by whoever wrote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ownership {
+    /// It is.
+    Ours,
+    /// Somebody claimed it meanwhile.
+    Lost,
+}
+
+/// Appending, draining and settling.
+pub trait Log: Send + Sync {
+    /// Appends one event, unless its key was seen before. Not found if its
+    /// instance is gone: nothing is written for whoever was removed. Unavailable if
+    /// the inbox is full and it is to be refused then.
+    fn append(&self, entry: NewEntry) -> Later<'_, Appended>;
+
+    /// Replaces what a waiting entry says, at its place in line, if it waits for
+    /// the instance that the change is admitted to.
+    fn revise(&self, revision: Revision) -> Later<'_, Revised>;
+
+    /// Makes `node` the one that drains an instance, and raises its epoch; its
+    /// gateway is awake. Not found if the instance is gone.
+    fn claim(&self, instance: InstanceId, node: &str) -> Later<'_, Claimed>;
+
+    /// Waiting entries after `after` in order, without those that go ahead and
+    /// without the conversations to pass over.
+    fn load(
+        &self,
+        instance: InstanceId,
+        after: Seq,
+        pass_over: &[Arc<str>],
+        size: PageSize,
+    ) -> Later<'_, Stretch>;
+
+    /// The first waiting entries that go ahead of the queue.
+    fn load_ahead(&self, instance: InstanceId, size: PageSize) -> Later<'_, Stretch>;
+
+    /// Takes settled entries out, whoever drains the instance by now: what was
+    /// acknowledged is done. Ones that are gone already are no error.
+    fn settle(&self, instance: InstanceId, epoch: Epoch, settled: Vec<Settlement>) -> Later<'_, Ownership>;
+
+    /// Takes entries out that were acknowledged on another socket than they were pushed
+    /// on; answers which. Those that no socket of the instance was known to push stay.
+    fn settle_late(&self, instance: InstanceId, seqs: Vec<Seq>) -> Later<'_, Vec<Seq>>;
+
+    /// Notes in the journal when entries still in flight were pushed.
+    fn note_pushed(&self, instance: InstanceId, pushed: Vec<(Seq, UnixMillis)>) -> Later<'_, ()>;
+
+    /// Notes what a socket left behind; answers the entry that became a dead letter.
+    /// Of whoever lost the instance only the pushes are noted: its end says nothing
+    /// of an entry that another socket has by now.
+    fn returned(&self, instance: InstanceId, epoch: Epoch, returned: Returned) -> Later<'_, Option<Seq>>;
+
+    /// Marks an instance as idle, or live again; unless it was lost.
+    fn set_idle(&self, instance: InstanceId, epoch: Epoch, idle: bool) -> Later<'_, Ownership>;
+
+    /// Remembers what was learnt of a gateway's habit; unless it was lost.
+    fn set_habit(&self, instance: InstanceId, epoch: Epoch, habit: AckHabit) -> Later<'_, Ownership>;
+
+    /// Where the logs of instances are: what finds a hint that never came. Of
+    /// those that are gone nothing is answered.
+    fn marks(&self, instances: Vec<InstanceId>) -> Later<'_, Vec<(InstanceId, Mark)>>;
+
+    /// What waits for an instance now.
+    fn usage(&self, instance: InstanceId) -> Later<'_, Usage>;
+
+    /// Instances with something waiting.
+    fn waiting(&self) -> Later<'_, Vec<InstanceId>>;
+}

@@ -1,0 +1,230 @@
+//! Taking an entry in: its number, its place in line, and who gives way for it.
+
+use super::super::room;
+use super::super::stored::Stored;
+use super::super::writer::{Txn, now};
+use super::settle::{close_journal, remove};
+use angelia_core::error::Error;
+use angelia_core::inbox::{Entry, InstanceId, Mark, Seq, WhenFull};
+use angelia_core::ports::log::{Appended, NewEntry};
+use rusqlite::{OptionalExtension, params};
+use std::time::Duration;
+
+/// A conversation's row is refreshed at most this often; it only has to be roughly recent.
+const CONVERSATION_REFRESH_MS: i64 = 3_600_000;
+/// What the journal says of an entry that went for the quota. An index knows it by its words.
+pub(super) const OVER_QUOTA: &str = "lost: the inbox was over its quota";
+/// When whoever was refused may try again: an agent that is there reads some by then.
+const TRY_AGAIN: Duration = Duration::from_secs(5);
+
+/// Whether any gateway that is not revoked serves an instance. Whoever was
+/// admitted to it asks in the transaction that writes: its gateway may have
+/// moved or gone since, and nobody would fetch the message.
+pub(in super::super) fn is_served(txn: &Txn<'_>, instance: InstanceId) -> rusqlite::Result<bool> {
+    txn.prepare_cached("SELECT EXISTS (SELECT 1 FROM gateways WHERE instance = ? AND revoked_at IS NULL)")?
+        .query_row([instance.0], |row| row.get(0))
+}
+
+/// Appends one entry in the open transaction, for an instance that is there.
+pub(in super::super) fn append(txn: &mut Txn<'_>, new: NewEntry) -> rusqlite::Result<Appended> {
+    let appended_at = now();
+    let before = txn.mark(new.instance)?;
+    let seq = Seq(before.tail.0 + 1);
+    let inserted = txn
+        .prepare_cached(
+            "INSERT INTO journal
+                 (message_id, kind, platform, bot, chat_id, tenant, instance, received_at, appended_at, seq)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        )?
+        .execute(params![
+            new.message_id,
+            new.kind.as_str(),
+            new.platform,
+            new.bot,
+            new.chat_id,
+            new.tenant,
+            new.instance.0,
+            new.received_at.0,
+            appended_at,
+            seq.0
+        ])?;
+    if inserted == 0 {
+        let seq = txn
+            .prepare_cached(
+                "SELECT seq FROM journal
+                 WHERE message_id = ? AND chat_id = ? AND platform = ? AND bot = ? AND kind = ?",
+            )?
+            .query_row(
+                params![new.message_id, new.chat_id, new.platform, new.bot, new.kind.as_str()],
+                |row| row.get(0),
+            )?;
+        return Ok(Appended::Seen(Seq(seq)));
+    }
+    let mark = Mark { tail: seq, ..before };
+    txn.set_mark(new.instance, mark);
+    insert_waiting(txn, seq, txn.last_insert_rowid(), &new)?;
+    remember_conversation(txn, &new, appended_at)?;
+    txn.count(new.instance, |held| held.add(&new.chat_id, new.body.len()));
+    txn.stored().1.appended(&new.tenant, new.body.len());
+    let (chat, bytes) = (new.chat_id.clone(), new.body.len());
+    let entry = Entry {
+        seq,
+        kind: new.kind,
+        platform: new.platform,
+        bot: new.bot,
+        chat_id: new.chat_id,
+        session_key: new.session_key,
+        body: new.body,
+        revision: 0,
+    };
+    txn.appended(new.instance, mark, entry, new.ahead);
+    enforce_quota(txn, new.instance, &chat)?;
+    enforce_disk(txn, &new.tenant, new.instance, &chat, bytes)?;
+    Ok(Appended::New(seq))
+}
+
+/// Whether an entry is taken: there is room, or room is made for it, or it came before.
+pub(in super::super) fn has_room(txn: &mut Txn<'_>, new: &NewEntry) -> rusqlite::Result<bool> {
+    let quota = *txn.quota;
+    let fits = quota.admits(txn.held(new.instance), &new.chat_id, new.body.len())
+        && room::fits(txn, &new.tenant, Stored::entry(new.body.len()));
+    if new.when_full == WhenFull::MakeRoom || fits {
+        return Ok(true);
+    }
+    txn.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM journal
+         WHERE message_id = ? AND chat_id = ? AND platform = ? AND bot = ? AND kind = ?)",
+    )?
+    .query_row(params![new.message_id, new.chat_id, new.platform, new.bot, new.kind.as_str()], |row| {
+        row.get(0)
+    })
+}
+
+/// What whoever is refused is told.
+pub(in super::super) fn full() -> Error {
+    Error::unavailable(
+        "more waits for the agent than is kept for it: nothing was written, try again when it has read some",
+    )
+    .retry_in(TRY_AGAIN)
+}
+
+fn insert_waiting(txn: &Txn<'_>, seq: Seq, journal: i64, new: &NewEntry) -> rusqlite::Result<()> {
+    txn.prepare_cached(
+        "INSERT INTO inbox (instance, seq, kind, platform, bot, chat_id, message_id, session_key, ahead,
+                            received_at, body, journal)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    )?
+    .execute(params![
+        new.instance.0,
+        seq.0,
+        new.kind.as_str(),
+        new.platform,
+        new.bot,
+        new.chat_id,
+        new.message_id,
+        new.session_key,
+        new.ahead,
+        new.received_at.0,
+        new.body.as_ref(),
+        journal
+    ])?;
+    Ok(())
+}
+
+fn remember_conversation(txn: &Txn<'_>, new: &NewEntry, at: i64) -> rusqlite::Result<()> {
+    txn.prepare_cached(
+        "INSERT INTO conversations (tenant, session_key, instance, chat_id, last_at) VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT (tenant, session_key) DO UPDATE
+         SET instance = ?3, chat_id = ?4, last_at = ?5
+         WHERE instance <> ?3 OR chat_id <> ?4 OR last_at < ?5 - ?6",
+    )?
+    .execute(params![new.tenant, new.session_key, new.instance.0, new.chat_id, at, CONVERSATION_REFRESH_MS])?;
+    Ok(())
+}
+
+/// Takes entries out while an inbox is over its quota, as counted gaps: the oldest of
+/// the chat that holds most. `writer` is the chat that made it too much.
+pub(super) fn enforce_quota(txn: &mut Txn<'_>, instance: InstanceId, writer: &str) -> rusqlite::Result<()> {
+    let (mut gone, quota) = (Vec::new(), *txn.quota);
+    while let Some(chat) = quota.who_pays(txn.held(instance), writer).map(str::to_owned) {
+        let Some(seq) = give_way(txn, instance, &chat)? else { break };
+        gone.push(seq);
+    }
+    if !gone.is_empty() {
+        txn.removed(instance, gone);
+    }
+    Ok(())
+}
+
+/// Takes out as much as was written, of the chat that holds most, if the tenant has
+/// used up its disk and nothing that is only remembered of it can be forgotten.
+fn enforce_disk(
+    txn: &mut Txn<'_>,
+    tenant: &str,
+    instance: InstanceId,
+    writer: &str,
+    written: usize,
+) -> rusqlite::Result<()> {
+    if room::made(txn, tenant, 0)? {
+        return Ok(());
+    }
+    let target = txn.held(instance).all().bytes.saturating_sub(written as u64);
+    let mut gone = Vec::new();
+    while txn.held(instance).all().bytes > target
+        && let Some(chat) = txn.held(instance).largest(writer, false).map(str::to_owned)
+        && let Some(seq) = give_way(txn, instance, &chat)?
+    {
+        gone.push(seq);
+    }
+    txn.removed(instance, gone);
+    Ok(())
+}
+
+/// Takes the oldest entry of a chat out, as a counted gap that it is told of.
+fn give_way(txn: &mut Txn<'_>, instance: InstanceId, chat: &str) -> rusqlite::Result<Option<Seq>> {
+    let Some(seq) = oldest_waiting(txn, instance, chat)? else { return Ok(None) };
+    remember_to_tell(txn, instance, seq)?;
+    drop_as_gap(txn, instance, seq, OVER_QUOTA)?;
+    Ok(Some(seq))
+}
+
+fn oldest_waiting(txn: &Txn<'_>, instance: InstanceId, chat: &str) -> rusqlite::Result<Option<Seq>> {
+    txn.prepare_cached(
+        "SELECT seq FROM inbox INDEXED BY inbox_by_chat
+         WHERE instance = ? AND chat_id = ? AND dead_at IS NULL ORDER BY seq LIMIT 1",
+    )?
+    .query_row(params![instance.0, chat], |row| row.get(0).map(Seq))
+    .optional()
+}
+
+/// Notes that a chat has to be told of what it loses.
+fn remember_to_tell(txn: &Txn<'_>, instance: InstanceId, seq: Seq) -> rusqlite::Result<()> {
+    txn.prepare_cached(&format!(
+        "INSERT INTO untold_gaps (instance, chat_id, platform, bot, message_id, thread_id)
+         SELECT instance, chat_id, platform, bot, message_id, {THREAD} FROM inbox i WHERE instance = ? AND seq = ?
+         ON CONFLICT DO NOTHING",
+        THREAD = super::super::notices::THREAD
+    ))?
+    .execute(params![instance.0, seq.0])?;
+    Ok(())
+}
+
+/// Removes one entry and counts it in its chat's gap.
+pub(in super::super) fn drop_as_gap(
+    txn: &mut Txn<'_>,
+    instance: InstanceId,
+    seq: Seq,
+    outcome: &str,
+) -> rusqlite::Result<()> {
+    txn.prepare_cached(
+        "INSERT INTO gaps (instance, chat_id, lost, first_at, last_at, lost_at)
+         SELECT instance, chat_id, 1, received_at, received_at, ? FROM inbox WHERE instance = ? AND seq = ?
+         ON CONFLICT (instance, chat_id) DO UPDATE
+         SET lost = lost + 1, last_at = excluded.last_at, lost_at = excluded.lost_at",
+    )?
+    .execute(params![now(), instance.0, seq.0])?;
+    match remove(txn, instance, seq)? {
+        Some(gone) => close_journal(txn, gone.journal, outcome),
+        None => Ok(()),
+    }
+}
