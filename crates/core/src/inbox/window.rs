@@ -15,6 +15,9 @@ use std::time::Duration;
 pub const MAX_AWAITING_ACK: usize = 8;
 /// Frames that may be unsettled in any way, for the same reason.
 pub const MAX_UNSETTLED: usize = 12;
+/// The same for frames that nobody acknowledges and that were read: a socket that
+/// ends now would get all of them again.
+pub const MAX_READ: usize = 64;
 /// Bytes that may be unsettled, unless a single frame is larger.
 pub const MAX_IN_FLIGHT_BYTES: usize = 1024 * 1024;
 /// With a frame unacknowledged for this long the gateway is stalled: more would only pile up.
@@ -108,7 +111,6 @@ struct Flight {
 pub struct Window {
     habit: AckHabit,
     flights: VecDeque<Flight>,
-    bytes: usize,
     first_push: Option<Mono>,
     acked_here: bool,
     pings: u64,
@@ -122,7 +124,6 @@ impl Window {
         Self {
             habit,
             flights: VecDeque::new(),
-            bytes: 0,
             first_push: None,
             acked_here: false,
             pings: 0,
@@ -152,11 +153,14 @@ impl Window {
 
     /// Whether a frame of `kind` and `bytes` may be pushed at `now`.
     pub fn permit(&self, kind: FrameKind, bytes: usize, now: Mono) -> Permit {
-        if self.flights.is_empty() && self.uncommitted == 0 {
+        let (count, held) = self.unread();
+        if count + self.uncommitted == 0 {
             return Permit::Push;
         }
-        let room = self.flights.len() + self.uncommitted < MAX_UNSETTLED
-            && self.bytes + bytes <= MAX_IN_FLIGHT_BYTES;
+        if kind == FrameKind::Unacknowledged && self.flights.len() >= MAX_READ {
+            return Permit::Wait;
+        }
+        let room = count + self.uncommitted < MAX_UNSETTLED && held + bytes <= MAX_IN_FLIGHT_BYTES;
         let awaiting = self.flights.iter().filter(|flight| self.awaits_ack(flight.kind)).count();
         let room_for_ack = !self.awaits_ack(kind) || awaiting + self.uncommitted < MAX_AWAITING_ACK;
         if room && room_for_ack && !self.stalled(now) { Permit::Push } else { Permit::Wait }
@@ -168,7 +172,6 @@ impl Window {
             // What nobody acknowledges says nothing about the habit.
             self.first_push.get_or_insert(now);
         }
-        self.bytes += bytes;
         self.flights.push_back(Flight {
             seq,
             bytes,
@@ -196,7 +199,7 @@ impl Window {
                 pushed_at: flight.pushed_at,
             })
             .collect();
-        self.recount(done.len());
+        self.uncommitted += done.len();
         done
     }
 
@@ -243,7 +246,7 @@ impl Window {
             }
             !over
         });
-        self.recount(done.len());
+        self.uncommitted += done.len();
         done
     }
 
@@ -280,6 +283,15 @@ impl Window {
         Ended { returned, strike }
     }
 
+    /// How many frames the gateway may not have read yet, and their bytes. What
+    /// nobody acknowledges was read once the ping after it is answered; that it
+    /// settles only later keeps nothing else back.
+    fn unread(&self) -> (usize, usize) {
+        let read = |flight: &&Flight| flight.kind == FrameKind::Unacknowledged && flight.pong_at.is_some();
+        let unread = self.flights.iter().filter(|flight| !read(flight));
+        unread.fold((0, 0), |(count, bytes), flight| (count + 1, bytes + flight.bytes))
+    }
+
     fn awaits_ack(&self, kind: FrameKind) -> bool {
         !settles_by_pong(self.habit, kind)
     }
@@ -295,11 +307,6 @@ impl Window {
         if self.habit == AckHabit::Unknown && patience_over && !self.flights.is_empty() {
             self.habit = AckHabit::Silent;
         }
-    }
-
-    fn recount(&mut self, settled: usize) {
-        self.uncommitted += settled;
-        self.bytes = self.flights.iter().map(|flight| flight.bytes).sum();
     }
 }
 

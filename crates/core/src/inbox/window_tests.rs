@@ -29,6 +29,20 @@ fn eight_await_an_ack_and_no_more() {
 }
 
 #[test]
+fn what_nobody_acknowledges_keeps_nothing_back_once_it_was_read() {
+    let mut window = Window::new(AckHabit::Acknowledges);
+    for seq in 1..=12 {
+        window.pushed(Seq(seq), FrameKind::Unacknowledged, MAX_IN_FLIGHT_BYTES / 12, at(0));
+    }
+    let ping = window.ping_due().unwrap();
+    assert_eq!(window.permit(FrameKind::Acknowledged, 700, at(1)), Permit::Wait, "they may not be read yet");
+    window.pong(ping, at(2));
+    assert_eq!(window.permit(FrameKind::Acknowledged, 700, at(2)), Permit::Push);
+    assert!(window.tick(at(2)).is_empty(), "though they settle later");
+    assert_eq!(window.tick(at(5_002)).len(), 12);
+}
+
+#[test]
 fn a_later_ack_settles_all_before_it() {
     let mut window = Window::new(AckHabit::Acknowledges);
     for seq in 1..=5 {
@@ -191,7 +205,7 @@ proptest! {
                 Step::Pong(number) => window.pong(number, at(now)),
                 Step::Wait(ms) => { window.committed(99); now += ms; settled.extend(seqs(&window.tick(at(now)))); }
             }
-            prop_assert!(window.flights.len() <= MAX_UNSETTLED);
+            prop_assert!(window.unread().0 <= MAX_UNSETTLED && window.flights.len() <= MAX_READ + MAX_UNSETTLED);
         }
         settled.extend(window.end().returned.iter().map(|(seq, _)| seq.0));
         settled.sort_unstable();
