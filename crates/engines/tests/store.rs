@@ -21,3 +21,6 @@ mod store {
     mod upgrade;
     mod vault;
 }
+
+#[path = "ports/mod.rs"]
+mod ports;

@@ -17,7 +17,7 @@ pub const MAX_AWAITING_ACK: usize = 8;
 pub const MAX_UNSETTLED: usize = 12;
 /// The same for frames that nobody acknowledges and that were read: a socket that
 /// ends now would get all of them again.
-pub const MAX_READ: usize = 64;
+const MAX_READ: usize = 64;
 /// Bytes that may be unsettled, unless a single frame is larger.
 pub const MAX_IN_FLIGHT_BYTES: usize = 1024 * 1024;
 /// With a frame unacknowledged for this long the gateway is stalled: more would only pile up.

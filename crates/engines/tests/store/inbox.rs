@@ -3,39 +3,13 @@ use super::open::{Opened, entry};
 use angelia_core::Kind;
 use angelia_core::clock;
 use angelia_core::inbox::{
-    AckHabit, Entry, EntryKind, Epoch, InstanceId, Mark, Quota, Seq, SettledBy, Usage, WhenFull,
+    AckHabit, Entry, EntryKind, Epoch, InstanceId, Quota, Seq, SettledBy, Usage, WhenFull,
 };
-use angelia_core::ports::log::Ownership;
 use angelia_core::store::{Appended, NewEntry, Page, PageSize, Returned, Revised, Revision, Settlement};
-use std::sync::Arc;
 use std::time::Duration;
 
 fn settled(seq: Seq) -> Settlement {
     Settlement { seq, by: SettledBy::Ack, pushed_at: Some(clock::wall()) }
-}
-
-#[tokio::test]
-async fn an_event_is_seen_once_per_chat_bot_and_kind() {
-    let opened = Opened::new();
-    let a = opened.instance("a").await;
-    let Appended::New(first) = opened.store.append(entry(a, "m1")).await.unwrap() else { panic!("new") };
-    assert_eq!(opened.store.append(entry(a, "m1")).await.unwrap(), Appended::Seen(first));
-    let others = [
-        NewEntry { bot: "other".into(), ..entry(a, "m1") },
-        NewEntry { chat_id: "web-den".into(), ..entry(a, "m1") },
-        NewEntry { platform: "sms".into(), ..entry(a, "m1") },
-        NewEntry { kind: EntryKind::Stop, ..entry(a, "m1") },
-    ];
-    for other in others {
-        assert!(matches!(opened.store.append(other).await.unwrap(), Appended::New(_)));
-    }
-    opened.store.settle(a, Epoch(0), vec![settled(first)]).await.unwrap();
-    assert_eq!(
-        opened.store.append(entry(a, "m1")).await.unwrap(),
-        Appended::Seen(first),
-        "settled is seen too"
-    );
-    assert_eq!(opened.seqs(a).await.len(), 4);
 }
 
 #[tokio::test]
@@ -411,78 +385,4 @@ async fn settled_text_is_overwritten_on_disk() {
     opened.store.settle(a, Epoch(0), vec![settled(seqs[0])]).await.unwrap();
     let opened = opened.reopen();
     assert!(!on_disk(&opened), "and nothing after it settled and the log was folded in");
-}
-
-#[tokio::test]
-async fn numbers_are_dense_and_say_nothing_of_others() {
-    let opened = Opened::new();
-    let (a, b) = (opened.instance("a").await, opened.instance("b").await);
-    for n in 0..4 {
-        opened.store.append(entry(a, &format!("a{n}"))).await.unwrap();
-        // Seen before: it takes no number.
-        opened.store.append(entry(a, &format!("a{n}"))).await.unwrap();
-    }
-    opened.store.append(entry(b, "b0")).await.unwrap();
-    assert_eq!(opened.seqs(a).await, [1, 2, 3, 4].map(Seq));
-    assert_eq!(opened.seqs(b).await, [Seq(1)]);
-    opened.store.settle(a, Epoch(0), vec![settled(Seq(4))]).await.unwrap();
-    let opened = opened.reopen();
-    opened.store.append(entry(a, "a4")).await.unwrap();
-    assert_eq!(opened.seqs(a).await, [1, 2, 3, 5].map(Seq), "what settled leaves its number behind");
-    let stretch = opened.store.load(a, Seq(3), &[], PageSize::of(9)).await.unwrap();
-    assert_eq!((stretch[0].seq, stretch.mark), (Seq(5), Mark { tail: Seq(5), redrives: 0 }));
-    let marks = opened.store.marks(vec![a, InstanceId(99), b]).await.unwrap();
-    let at = |tail| Mark { tail: Seq(tail), redrives: 0 };
-    assert_eq!(marks, [(a, at(5)), (b, at(1))]);
-    assert_eq!(opened.store.waiting().await.unwrap(), [a, b]);
-    assert_eq!(opened.store.numbered(Seq(1)).await.unwrap().len(), 2, "one in each");
-}
-
-#[tokio::test]
-async fn whoever_claims_last_drains_and_the_one_before_learns_it() {
-    let opened = Opened::new();
-    let a = opened.instance("a").await;
-    for id in ["m1", "m2", "m3"] {
-        opened.store.append(entry(a, id)).await.unwrap();
-    }
-    let first = opened.store.claim(a, "one").await.unwrap();
-    assert_eq!((first.mark.tail, first.usage.entries), (Seq(3), 3));
-    assert_eq!(opened.store.settle(a, first.epoch, vec![settled(Seq(1))]).await.unwrap(), Ownership::Ours);
-    assert_eq!(opened.store.set_idle(a, first.epoch, true).await.unwrap(), Ownership::Ours);
-
-    let second = opened.store.claim(a, "two").await.unwrap();
-    assert!(second.epoch > first.epoch && second.usage.entries == 2);
-    let idle = || async { opened.store.inboxes().await.unwrap()[0].idle };
-    assert!(!idle().await, "whoever claims is awake");
-    assert_eq!(opened.store.set_idle(a, first.epoch, true).await.unwrap(), Ownership::Lost);
-    assert!(!idle().await);
-    let silent = opened.store.set_habit(a, first.epoch, AckHabit::Silent).await.unwrap();
-    assert_eq!(silent, Ownership::Lost);
-    let strike = || Returned { entries: vec![(Seq(2), clock::wall())], strike: Some(Seq(2)) };
-    for _ in 0..5 {
-        assert_eq!(opened.store.returned(a, first.epoch, strike()).await.unwrap(), None, "no dead letter");
-    }
-    assert_eq!(opened.store.settle_late(a, vec![Seq(2), Seq(3)]).await.unwrap(), [Seq(2)], "it was pushed");
-    let late = opened.store.settle(a, first.epoch, vec![settled(Seq(3))]).await.unwrap();
-    assert_eq!((late, opened.seqs(a).await.len()), (Ownership::Lost, 0), "what was acknowledged is done");
-    assert_eq!(opened.store.settle(a, second.epoch, Vec::new()).await.unwrap(), Ownership::Ours);
-    assert!(opened.store.claim(InstanceId(99), "two").await.is_err());
-}
-
-#[tokio::test]
-async fn conversations_can_be_passed_over() {
-    let opened = Opened::new();
-    let a = opened.instance("a").await;
-    for (n, key) in ["k1", "k2", "k1", "k3", "k2"].into_iter().enumerate() {
-        let said = NewEntry { session_key: key.into(), ..entry(a, &format!("m{n}")) };
-        opened.store.append(said).await.unwrap();
-    }
-    let without = async |held: &[&str]| -> Vec<i64> {
-        let held: Vec<_> = held.iter().map(|key| Arc::from(*key)).collect();
-        let read = opened.store.load(a, Seq(0), &held, PageSize::of(9)).await.unwrap();
-        read.iter().map(|entry| entry.seq.0).collect()
-    };
-    assert_eq!(without(&[]).await, [1, 2, 3, 4, 5]);
-    assert_eq!(without(&["k1"]).await, [2, 4, 5]);
-    assert_eq!(without(&["k1", "k3"]).await, [2, 5]);
 }

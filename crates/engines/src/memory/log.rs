@@ -1,0 +1,321 @@
+//! The log in memory.
+
+use angelia_core::clock::UnixMillis;
+use angelia_core::error::{Error, Result};
+use angelia_core::inbox::{
+    AckHabit, Entry, EntryKind, Epoch, Held, InstanceId, Mark, Quota, Seq, Usage, WhenFull, is_dead,
+};
+use angelia_core::ports::log::{
+    Appended, Claimed, Log, NewEntry, Ownership, Returned, Revised, Revision, Settlement, Stretch,
+};
+use angelia_core::store::{Announce, Filling, Later, Page, PageSize};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The key under which an event is seen once.
+type Key = (String, Arc<str>, Arc<str>, Arc<str>, EntryKind);
+
+/// A log that is gone with the process.
+pub struct MemoryLog {
+    quota: Quota,
+    announce: Arc<dyn Announce>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    instances: BTreeMap<InstanceId, Instance>,
+    seen: HashMap<Key, (InstanceId, Seq)>,
+}
+
+/// The row of an instance, and what waits for it.
+#[derive(Default)]
+struct Instance {
+    mark: Mark,
+    epoch: Epoch,
+    idle: bool,
+    habit: AckHabit,
+    held: Held,
+    waiting: BTreeMap<Seq, Waiting>,
+    /// Pushed, and gone for the quota since.
+    lost: HashSet<Seq>,
+}
+
+struct Waiting {
+    entry: Entry,
+    ahead: bool,
+    pushed: bool,
+    strikes: u32,
+    dead: bool,
+}
+
+impl MemoryLog {
+    /// An empty log within these bounds, that tells of what it takes in.
+    pub fn new(quota: Quota, announce: Arc<dyn Announce>) -> Self {
+        Self { quota, announce, state: Mutex::default() }
+    }
+
+    /// Makes an instance.
+    pub fn add(&self, instance: InstanceId) {
+        self.state().instances.entry(instance).or_default();
+    }
+
+    /// Puts a dead letter back in line, ahead of the others; `false` if there is none.
+    pub fn redrive(&self, instance: InstanceId, seq: Seq) -> bool {
+        let mut state = self.state();
+        let Some(of) = state.instances.get_mut(&instance) else { return false };
+        let Some(letter) = of.waiting.get_mut(&seq).filter(|it| it.dead) else { return false };
+        (letter.dead, letter.ahead, letter.strikes) = (false, true, 0);
+        let entry = letter.entry.clone();
+        of.held.add(&entry.chat_id, entry.body.len());
+        of.mark.redrives += 1;
+        self.announce.redriven(instance, of.mark, entry);
+        true
+    }
+
+    /// Whether the gateway of an instance said that it sleeps, and what is known of its habit.
+    pub fn standing(&self, instance: InstanceId) -> Option<(bool, AckHabit)> {
+        self.state().instances.get(&instance).map(|of| (of.idle, of.habit))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with<T>(&self, instance: InstanceId, act: impl FnOnce(&mut Instance) -> T) -> Result<T> {
+        let mut state = self.state();
+        state.instances.get_mut(&instance).map(act).ok_or_else(|| Error::not_found("the instance is gone"))
+    }
+
+    fn take(&self, new: NewEntry) -> Result<Appended> {
+        let mut state = self.state();
+        let State { instances, seen } = &mut *state;
+        let of = instances.get_mut(&new.instance).ok_or_else(|| Error::not_found("the instance is gone"))?;
+        let key = (new.message_id, new.chat_id.clone(), new.platform.clone(), new.bot.clone(), new.kind);
+        if let Some((_, seq)) = seen.get(&key) {
+            return Ok(Appended::Seen(*seq));
+        }
+        if new.when_full == WhenFull::Refuse && !self.quota.admits(&of.held, &new.chat_id, new.body.len()) {
+            return Err(Error::unavailable("more waits for the agent than is kept for it"));
+        }
+        of.mark.tail.0 += 1;
+        let entry = Entry {
+            seq: of.mark.tail,
+            kind: new.kind,
+            platform: new.platform,
+            bot: new.bot,
+            chat_id: new.chat_id,
+            session_key: new.session_key,
+            body: new.body,
+            revision: 0,
+        };
+        seen.insert(key, (new.instance, entry.seq));
+        of.held.add(&entry.chat_id, entry.body.len());
+        let (seq, ahead) = (entry.seq, new.ahead);
+        let waiting = Waiting { entry: entry.clone(), ahead, pushed: false, strikes: 0, dead: false };
+        of.waiting.insert(seq, waiting);
+        self.announce.appended(new.instance, of.mark, entry.clone(), ahead);
+        of.enforce(&self.quota, &entry.chat_id, |gone| self.announce.removed(new.instance, gone));
+        Ok(Appended::New(seq))
+    }
+
+    fn change(&self, new: Revision) -> Result<Revised> {
+        let mut state = self.state();
+        let State { instances, seen } = &mut *state;
+        let key =
+            |kind| (new.message_id.clone(), new.chat_id.clone(), new.platform.clone(), new.bot.clone(), kind);
+        let seen = [EntryKind::Message, EntryKind::Stop].into_iter().find_map(|kind| seen.get(&key(kind)));
+        let Some((instance, seq)) = seen.copied() else { return Ok(Revised::NotWaiting) };
+        let Some(of) = instances.get_mut(&instance) else { return Ok(Revised::NotWaiting) };
+        let Some(waiting) = of.waiting.get_mut(&seq) else { return Ok(Revised::NotWaiting) };
+        if instance != new.instance {
+            return Ok(Revised::Elsewhere);
+        }
+        let before = waiting.entry.body.len();
+        (waiting.entry.kind, waiting.entry.body) = (new.kind, new.body);
+        waiting.entry.revision += 1;
+        if !waiting.dead {
+            let entry = waiting.entry.clone();
+            of.held.remove(&entry.chat_id, before);
+            of.held.add(&entry.chat_id, entry.body.len());
+            let chat = entry.chat_id.clone();
+            self.announce.revised(instance, entry);
+            of.enforce(&self.quota, &chat, |gone| self.announce.removed(instance, gone));
+        }
+        Ok(Revised::Replaced)
+    }
+}
+
+impl Instance {
+    fn remove(&mut self, seq: Seq) -> Option<Waiting> {
+        let gone = self.waiting.remove(&seq)?;
+        if !gone.dead {
+            self.held.remove(&gone.entry.chat_id, gone.entry.body.len());
+        }
+        Some(gone)
+    }
+
+    /// Takes out the oldest of whoever holds most, while there is too much.
+    fn enforce(&mut self, quota: &Quota, writer: &str, mut tell: impl FnMut(&[Seq])) {
+        while let Some(chat) = quota.who_pays(&self.held, writer).map(str::to_owned) {
+            let of_chat = |it: &&Waiting| !it.dead && *it.entry.chat_id == *chat;
+            let Some(seq) = self.waiting.values().find(of_chat).map(|it| it.entry.seq) else { return };
+            self.remove(seq);
+            self.lost.insert(seq);
+            tell(&[seq]);
+        }
+    }
+
+    fn ownership(&self, epoch: Epoch) -> Ownership {
+        if self.epoch <= epoch { Ownership::Ours } else { Ownership::Lost }
+    }
+
+    fn stretch(&self, wanted: impl Fn(&Waiting) -> bool, size: PageSize) -> Stretch {
+        let (mut filling, mut page) = (Filling::new(size), Page::default());
+        for waiting in self.waiting.values().filter(|it| !it.dead && wanted(it)) {
+            if !filling.takes(waiting.entry.body.len()) {
+                page.more = true;
+                break;
+            }
+            page.items.push(waiting.entry.clone());
+        }
+        Stretch { page, mark: self.mark }
+    }
+
+    /// Notes a socket's end on an entry; answers whether that was once too often.
+    fn strike(&mut self, struck: Option<Seq>) -> bool {
+        for (seq, waiting) in &mut self.waiting {
+            waiting.strikes = if Some(*seq) == struck { waiting.strikes + 1 } else { 0 };
+        }
+        let Some(waiting) = struck.and_then(|seq| self.waiting.get_mut(&seq)) else { return false };
+        if waiting.dead || !is_dead(waiting.strikes) {
+            return false;
+        }
+        waiting.dead = true;
+        self.held.remove(&waiting.entry.chat_id, waiting.entry.body.len());
+        true
+    }
+}
+
+/// An answer that is there at once.
+fn now<'a, T: Send + 'a>(answer: Result<T>) -> Later<'a, T> {
+    Box::pin(std::future::ready(answer))
+}
+
+impl Log for MemoryLog {
+    fn append(&self, entry: NewEntry) -> Later<'_, Appended> {
+        now(self.take(entry))
+    }
+
+    fn revise(&self, revision: Revision) -> Later<'_, Revised> {
+        now(self.change(revision))
+    }
+
+    fn claim(&self, instance: InstanceId, _node: &str) -> Later<'_, Claimed> {
+        now(self.with(instance, |of| {
+            of.epoch.0 += 1;
+            of.idle = false;
+            Claimed { epoch: of.epoch, mark: of.mark, usage: of.held.all() }
+        }))
+    }
+
+    fn load(
+        &self,
+        instance: InstanceId,
+        after: Seq,
+        pass_over: &[Arc<str>],
+        size: PageSize,
+    ) -> Later<'_, Stretch> {
+        let wanted =
+            |it: &Waiting| it.entry.seq > after && !it.ahead && !pass_over.contains(&it.entry.session_key);
+        now(Ok(self.with(instance, |of| of.stretch(wanted, size)).unwrap_or_default()))
+    }
+
+    fn load_ahead(&self, instance: InstanceId, size: PageSize) -> Later<'_, Stretch> {
+        now(Ok(self.with(instance, |of| of.stretch(|it| it.ahead, size)).unwrap_or_default()))
+    }
+
+    fn settle(&self, instance: InstanceId, epoch: Epoch, settled: Vec<Settlement>) -> Later<'_, Ownership> {
+        let settle = |of: &mut Instance| {
+            for settlement in settled {
+                if of.remove(settlement.seq).is_none() {
+                    of.lost.remove(&settlement.seq);
+                }
+            }
+            of.ownership(epoch)
+        };
+        now(Ok(self.with(instance, settle).unwrap_or(Ownership::Lost)))
+    }
+
+    fn settle_late(&self, instance: InstanceId, seqs: Vec<Seq>) -> Later<'_, Vec<Seq>> {
+        let settle = |of: &mut Instance| {
+            let mut settled = Vec::new();
+            for seq in seqs {
+                if of.waiting.get(&seq).is_some_and(|it| it.pushed) && of.remove(seq).is_some() {
+                    settled.push(seq);
+                }
+            }
+            settled
+        };
+        now(Ok(self.with(instance, settle).unwrap_or_default()))
+    }
+
+    fn note_pushed(&self, instance: InstanceId, pushed: Vec<(Seq, UnixMillis)>) -> Later<'_, ()> {
+        let note = |of: &mut Instance| {
+            for (seq, _) in pushed {
+                of.waiting.entry(seq).and_modify(|it| it.pushed = true);
+            }
+        };
+        let _ = self.with(instance, note);
+        now(Ok(()))
+    }
+
+    fn returned(&self, instance: InstanceId, epoch: Epoch, returned: Returned) -> Later<'_, Option<Seq>> {
+        let note = |of: &mut Instance| {
+            for (seq, _) in &returned.entries {
+                of.waiting.entry(*seq).and_modify(|it| it.pushed = true);
+            }
+            let dead = of.ownership(epoch) == Ownership::Ours && of.strike(returned.strike);
+            returned.strike.filter(|_| dead)
+        };
+        let dead = self.with(instance, note).ok().flatten();
+        if let Some(seq) = dead {
+            self.announce.removed(instance, &[seq]);
+        }
+        now(Ok(dead))
+    }
+
+    fn set_idle(&self, instance: InstanceId, epoch: Epoch, idle: bool) -> Later<'_, Ownership> {
+        let flip = |of: &mut Instance| {
+            let ownership = of.ownership(epoch);
+            of.idle = if ownership == Ownership::Ours { idle } else { of.idle };
+            ownership
+        };
+        now(Ok(self.with(instance, flip).unwrap_or(Ownership::Lost)))
+    }
+
+    fn set_habit(&self, instance: InstanceId, epoch: Epoch, habit: AckHabit) -> Later<'_, Ownership> {
+        let learn = |of: &mut Instance| {
+            let ownership = of.ownership(epoch);
+            of.habit = if ownership == Ownership::Ours { habit } else { of.habit };
+            ownership
+        };
+        now(Ok(self.with(instance, learn).unwrap_or(Ownership::Lost)))
+    }
+
+    fn marks(&self, instances: Vec<InstanceId>) -> Later<'_, Vec<(InstanceId, Mark)>> {
+        let state = self.state();
+        let of = |id: InstanceId| state.instances.get(&id).map(|of| (id, of.mark));
+        now(Ok(instances.into_iter().filter_map(of).collect()))
+    }
+
+    fn usage(&self, instance: InstanceId) -> Later<'_, Usage> {
+        now(Ok(self.with(instance, |of| of.held.all()).unwrap_or_default()))
+    }
+
+    fn waiting(&self) -> Later<'_, Vec<InstanceId>> {
+        let state = self.state();
+        let waits = state.instances.iter().filter(|(_, of)| of.held.all().entries > 0);
+        now(Ok(waits.map(|(id, _)| *id).collect()))
+    }
+}

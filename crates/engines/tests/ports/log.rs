@@ -1,0 +1,301 @@
+//! What every log must do: each entry once and in order, a number for each, and
+//! nobody past a fence.
+
+use crate::store::open::{Opened, Witness, entry};
+use angelia_core::Kind;
+use angelia_core::clock;
+use angelia_core::inbox::{
+    AckHabit, EntryKind, Epoch, InstanceId, Mark, Quota, Seq, SettledBy, Usage, WhenFull,
+};
+use angelia_core::ports::log::{Appended, Log, NewEntry, Ownership, Returned, Revised, Revision, Settlement};
+use angelia_core::store::PageSize;
+use angelia_engines::memory::MemoryLog;
+use std::sync::Arc;
+
+/// An engine, with what a test has to do and see beside the port.
+trait Engine {
+    fn log(&self) -> &dyn Log;
+
+    /// An instance that somebody serves.
+    async fn instance(&self, name: &str) -> InstanceId;
+
+    /// What was announced as gone.
+    fn removed(&self) -> Vec<Seq>;
+}
+
+struct OnDisk(Opened);
+
+impl Engine for OnDisk {
+    fn log(&self) -> &dyn Log {
+        &*self.0.store
+    }
+
+    async fn instance(&self, name: &str) -> InstanceId {
+        self.0.instance(name).await
+    }
+
+    fn removed(&self) -> Vec<Seq> {
+        self.0.witness.removed.lock().unwrap().clone()
+    }
+}
+
+struct InMemory(MemoryLog, Arc<Witness>);
+
+impl Engine for InMemory {
+    fn log(&self) -> &dyn Log {
+        &self.0
+    }
+
+    async fn instance(&self, name: &str) -> InstanceId {
+        let instance = InstanceId(name.bytes().map(i64::from).sum());
+        self.0.add(instance);
+        instance
+    }
+
+    fn removed(&self) -> Vec<Seq> {
+        self.1.removed.lock().unwrap().clone()
+    }
+}
+
+/// Each test on each engine.
+macro_rules! on_every_engine {
+    ($($test:ident $(($quota:expr))?;)*) => {
+        $(mod $test {
+            use super::*;
+
+            #[allow(unused_mut, unused_assignments, reason = "most keep the usual quota")]
+            fn quota() -> Quota {
+                let mut quota = Quota::default();
+                $(quota = $quota;)?
+                quota
+            }
+
+            #[tokio::test]
+            async fn on_disk() {
+                super::$test(OnDisk(Opened::with(quota()))).await;
+            }
+
+            #[tokio::test]
+            async fn in_memory() {
+                let witness = Arc::<Witness>::default();
+                super::$test(InMemory(MemoryLog::new(quota(), witness.clone()), witness)).await;
+            }
+        })*
+    };
+}
+
+on_every_engine! {
+    an_event_is_seen_once_per_chat_bot_and_kind;
+    numbers_are_dense_and_say_nothing_of_others;
+    whoever_claims_last_drains_and_the_one_before_learns_it;
+    conversations_can_be_passed_over;
+    pages_have_an_end_by_number_and_by_bytes;
+    what_goes_ahead_is_read_by_itself;
+    what_was_never_pushed_is_not_settled_late;
+    three_sockets_in_a_row_make_a_dead_letter;
+    what_waits_is_revised_in_its_place_and_what_settled_is_not;
+    whoever_is_refused_by_a_full_inbox_left_no_trace(Quota { entries: 2, ..Quota::default() });
+    the_largest_chat_makes_room(Quota { entries: 4, ..Quota::default() });
+}
+
+fn settled(seq: i64) -> Settlement {
+    Settlement { seq: Seq(seq), by: SettledBy::Ack, pushed_at: Some(clock::wall()) }
+}
+
+async fn append(engine: &impl Engine, new: NewEntry) -> Seq {
+    match engine.log().append(new).await.unwrap() {
+        Appended::New(seq) | Appended::Seen(seq) => seq,
+    }
+}
+
+async fn seqs(engine: &impl Engine, instance: InstanceId) -> Vec<i64> {
+    let read = engine.log().load(instance, Seq(0), &[], PageSize::of(1_000)).await.unwrap();
+    read.iter().map(|entry| entry.seq.0).collect()
+}
+
+async fn an_event_is_seen_once_per_chat_bot_and_kind(engine: impl Engine) {
+    let a = engine.instance("a").await;
+    let first = append(&engine, entry(a, "m1")).await;
+    assert_eq!(engine.log().append(entry(a, "m1")).await.unwrap(), Appended::Seen(first));
+    let others = [
+        NewEntry { bot: "other".into(), ..entry(a, "m1") },
+        NewEntry { chat_id: "web-den".into(), ..entry(a, "m1") },
+        NewEntry { platform: "sms".into(), ..entry(a, "m1") },
+        NewEntry { kind: EntryKind::Stop, ..entry(a, "m1") },
+    ];
+    for other in others {
+        assert!(matches!(engine.log().append(other).await.unwrap(), Appended::New(_)));
+    }
+    engine.log().settle(a, Epoch(0), vec![settled(first.0)]).await.unwrap();
+    assert_eq!(engine.log().append(entry(a, "m1")).await.unwrap(), Appended::Seen(first), "it was here");
+    assert_eq!(engine.log().append(entry(InstanceId(999), "m2")).await.unwrap_err().kind(), Kind::NotFound);
+}
+
+async fn numbers_are_dense_and_say_nothing_of_others(engine: impl Engine) {
+    let (a, b) = (engine.instance("a").await, engine.instance("b").await);
+    for n in 0..4 {
+        append(&engine, entry(a, &format!("a{n}"))).await;
+        // Seen before: it takes no number.
+        append(&engine, entry(a, &format!("a{n}"))).await;
+    }
+    append(&engine, entry(b, "b0")).await;
+    assert_eq!((seqs(&engine, a).await, seqs(&engine, b).await), (vec![1, 2, 3, 4], vec![1]));
+    engine.log().settle(a, Epoch(0), vec![settled(4), settled(4)]).await.unwrap();
+    engine.log().settle(b, Epoch(0), vec![settled(2)]).await.unwrap();
+    append(&engine, entry(a, "a4")).await;
+    assert_eq!(seqs(&engine, a).await, [1, 2, 3, 5], "what settled leaves its number behind");
+    let stretch = engine.log().load(a, Seq(3), &[], PageSize::of(9)).await.unwrap();
+    assert_eq!((stretch[0].seq, stretch.mark), (Seq(5), Mark { tail: Seq(5), redrives: 0 }));
+    let at = |tail| Mark { tail: Seq(tail), redrives: 0 };
+    let marks = engine.log().marks(vec![a, InstanceId(999), b]).await.unwrap();
+    assert_eq!(marks, [(a, at(5)), (b, at(1))]);
+    assert_eq!(engine.log().waiting().await.unwrap(), [a, b]);
+    let bytes = 4 * entry(a, "a0").body.len() as u64;
+    assert_eq!(engine.log().usage(a).await.unwrap(), Usage { entries: 4, bytes });
+}
+
+async fn whoever_claims_last_drains_and_the_one_before_learns_it(engine: impl Engine) {
+    let (a, log) = (engine.instance("a").await, engine.log());
+    for id in ["m1", "m2", "m3"] {
+        append(&engine, entry(a, id)).await;
+    }
+    let first = log.claim(a, "one").await.unwrap();
+    assert_eq!((first.mark.tail, first.usage.entries), (Seq(3), 3));
+    assert_eq!(log.settle(a, first.epoch, vec![settled(1)]).await.unwrap(), Ownership::Ours);
+    assert_eq!(log.set_idle(a, first.epoch, true).await.unwrap(), Ownership::Ours);
+
+    let second = log.claim(a, "two").await.unwrap();
+    assert!(second.epoch > first.epoch && second.usage.entries == 2);
+    assert_eq!(log.set_idle(a, first.epoch, true).await.unwrap(), Ownership::Lost);
+    assert_eq!(log.set_habit(a, first.epoch, AckHabit::Silent).await.unwrap(), Ownership::Lost);
+    let strike = || Returned { entries: vec![(Seq(2), clock::wall())], strike: Some(Seq(2)) };
+    for _ in 0..5 {
+        assert_eq!(log.returned(a, first.epoch, strike()).await.unwrap(), None, "no dead letter");
+    }
+    assert_eq!(log.settle_late(a, vec![Seq(2), Seq(3)]).await.unwrap(), [Seq(2)], "it was pushed");
+    let late = log.settle(a, first.epoch, vec![settled(3)]).await.unwrap();
+    assert_eq!((late, seqs(&engine, a).await.len()), (Ownership::Lost, 0), "what was acknowledged is done");
+    assert_eq!(log.settle(a, second.epoch, Vec::new()).await.unwrap(), Ownership::Ours);
+    assert!(log.claim(InstanceId(999), "two").await.is_err());
+}
+
+async fn conversations_can_be_passed_over(engine: impl Engine) {
+    let a = engine.instance("a").await;
+    for (n, key) in ["k1", "k2", "k1", "k3", "k2"].into_iter().enumerate() {
+        append(&engine, NewEntry { session_key: key.into(), ..entry(a, &format!("m{n}")) }).await;
+    }
+    let without = async |held: &[&str]| -> Vec<i64> {
+        let held: Vec<_> = held.iter().map(|key| Arc::from(*key)).collect();
+        let read = engine.log().load(a, Seq(0), &held, PageSize::of(9)).await.unwrap();
+        read.iter().map(|entry| entry.seq.0).collect()
+    };
+    assert_eq!(without(&[]).await, [1, 2, 3, 4, 5]);
+    assert_eq!(without(&["k1"]).await, [2, 4, 5]);
+    assert_eq!(without(&["k1", "k3"]).await, [2, 5]);
+}
+
+async fn pages_have_an_end_by_number_and_by_bytes(engine: impl Engine) {
+    let a = engine.instance("a").await;
+    for (n, length) in [10, 100, 10, 10].into_iter().enumerate() {
+        append(&engine, NewEntry { body: vec![b'x'; length].into(), ..entry(a, &format!("m{n}")) }).await;
+    }
+    let read = async |after, size| {
+        let read = engine.log().load(a, Seq(after), &[], size).await.unwrap();
+        (read.iter().map(|entry| entry.seq.0).collect::<Vec<_>>(), read.page.more)
+    };
+    let size = PageSize { count: 3, bytes: 60 };
+    assert_eq!(read(0, size).await, (vec![1], true), "the second does not fit");
+    assert_eq!(read(1, size).await, (vec![2], true), "one is read whatever its size");
+    assert_eq!(read(2, size).await, (vec![3, 4], false));
+    assert_eq!(read(0, PageSize::of(3)).await, (vec![1, 2, 3], true));
+    assert_eq!(read(0, PageSize::of(4)).await, (vec![1, 2, 3, 4], false));
+}
+
+async fn what_goes_ahead_is_read_by_itself(engine: impl Engine) {
+    let a = engine.instance("a").await;
+    for (id, ahead) in [("m1", false), ("m2", true), ("m3", false), ("m4", true)] {
+        append(&engine, NewEntry { ahead, ..entry(a, id) }).await;
+    }
+    assert_eq!(seqs(&engine, a).await, [1, 3]);
+    let ahead = engine.log().load_ahead(a, PageSize::of(1)).await.unwrap();
+    assert_eq!((ahead[0].seq, ahead.page.more, ahead.mark.tail), (Seq(2), true, Seq(4)));
+    engine.log().settle(a, Epoch(0), vec![settled(2)]).await.unwrap();
+    assert_eq!(engine.log().load_ahead(a, PageSize::of(9)).await.unwrap()[0].seq, Seq(4));
+}
+
+async fn what_was_never_pushed_is_not_settled_late(engine: impl Engine) {
+    let (a, b, log) = (engine.instance("a").await, engine.instance("b").await, engine.log());
+    for n in 0..3 {
+        append(&engine, entry(a, &format!("a{n}"))).await;
+    }
+    append(&engine, NewEntry { chat_id: "other".into(), ..entry(b, "b0") }).await;
+    let now = clock::wall();
+    log.returned(a, Epoch(0), Returned { entries: vec![(Seq(1), now)], strike: None }).await.unwrap();
+    log.note_pushed(a, vec![(Seq(2), now)]).await.unwrap();
+    let all = vec![Seq(1), Seq(2), Seq(3), Seq(77)];
+    assert_eq!(log.settle_late(a, all).await.unwrap(), [Seq(1), Seq(2)]);
+    assert_eq!((seqs(&engine, a).await, seqs(&engine, b).await), (vec![3], vec![1]));
+}
+
+async fn three_sockets_in_a_row_make_a_dead_letter(engine: impl Engine) {
+    let (a, log) = (engine.instance("a").await, engine.log());
+    for id in ["m1", "m2"] {
+        append(&engine, entry(a, id)).await;
+    }
+    let strike = |seq: Option<i64>| Returned { entries: Vec::new(), strike: seq.map(Seq) };
+    for _ in 0..2 {
+        assert_eq!(log.returned(a, Epoch(0), strike(Some(1))).await.unwrap(), None);
+    }
+    log.returned(a, Epoch(0), strike(None)).await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(log.returned(a, Epoch(0), strike(Some(1))).await.unwrap(), None, "it starts anew");
+    }
+    assert_eq!(log.returned(a, Epoch(0), strike(Some(1))).await.unwrap(), Some(Seq(1)));
+    assert_eq!((seqs(&engine, a).await, engine.removed()), (vec![2], vec![Seq(1)]));
+    assert_eq!(log.usage(a).await.unwrap().entries, 1, "dead letters do not count");
+}
+
+async fn what_waits_is_revised_in_its_place_and_what_settled_is_not(engine: impl Engine) {
+    let (a, b, log) = (engine.instance("a").await, engine.instance("b").await, engine.log());
+    for id in ["m1", "m2"] {
+        append(&engine, entry(a, id)).await;
+    }
+    let revision = |id: &str, instance| {
+        let NewEntry { platform, bot, chat_id, message_id, kind, .. } = entry(instance, id);
+        Revision { platform, bot, chat_id, message_id, instance, kind, body: "new".into() }
+    };
+    assert_eq!(log.revise(revision("m1", b)).await.unwrap(), Revised::Elsewhere);
+    assert_eq!(log.revise(revision("m1", a)).await.unwrap(), Revised::Replaced);
+    let waiting = log.load(a, Seq(0), &[], PageSize::of(9)).await.unwrap();
+    assert_eq!((&waiting[0].body[..], waiting[0].revision, waiting.len()), (&b"new"[..], 1, 2));
+    log.settle(a, Epoch(0), vec![settled(1)]).await.unwrap();
+    assert_eq!(log.revise(revision("m1", a)).await.unwrap(), Revised::NotWaiting);
+    assert_eq!(log.revise(revision("m9", a)).await.unwrap(), Revised::NotWaiting);
+}
+
+async fn whoever_is_refused_by_a_full_inbox_left_no_trace(engine: impl Engine) {
+    let (a, log) = (engine.instance("a").await, engine.log());
+    let refusable = |id: &str| NewEntry { when_full: WhenFull::Refuse, ..entry(a, id) };
+    for id in ["m1", "m2"] {
+        append(&engine, refusable(id)).await;
+    }
+    assert_eq!(log.append(refusable("m3")).await.unwrap_err().kind(), Kind::Unavailable);
+    assert!(matches!(log.append(refusable("m1")).await.unwrap(), Appended::Seen(_)), "it is there");
+    log.settle(a, Epoch(0), vec![settled(1)]).await.unwrap();
+    assert_eq!(
+        log.append(refusable("m3")).await.unwrap(),
+        Appended::New(Seq(3)),
+        "and takes the next number"
+    );
+}
+
+async fn the_largest_chat_makes_room(engine: impl Engine) {
+    let a = engine.instance("a").await;
+    let in_chat = |chat: &str, id: &str| NewEntry { chat_id: chat.into(), ..entry(a, id) };
+    for (chat, id) in [("quiet", "q1"), ("flood", "f1"), ("flood", "f2"), ("flood", "f3"), ("quiet", "q2")] {
+        append(&engine, in_chat(chat, id)).await;
+    }
+    assert_eq!((seqs(&engine, a).await, engine.removed()), (vec![1, 3, 4, 5], vec![Seq(2)]));
+    append(&engine, in_chat("new", "n1")).await;
+    assert_eq!(seqs(&engine, a).await.len(), 4);
+}

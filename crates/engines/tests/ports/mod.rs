@@ -1,0 +1,3 @@
+//! One suite for each port, run on every engine.
+
+mod log;
