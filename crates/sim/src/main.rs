@@ -3,9 +3,9 @@
 
 #![allow(clippy::print_stdout, reason = "it is a program that tells")]
 
+use angelia_core::clock;
 use angelia_sim::{Variant, run};
 use std::process::ExitCode;
-use std::time::Instant;
 
 const STEPS: usize = 10_000;
 
@@ -15,7 +15,7 @@ fn main() -> ExitCode {
         println!("usage: angelia-sim [SEEDS] [FIRST SEED]");
         return ExitCode::FAILURE;
     };
-    let begun = Instant::now();
+    let begun = clock::mono();
     let mut failed = 0;
     for seed in first..first + seeds {
         if let Err(violation) = run(seed, STEPS, Variant::Sound) {
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
             failed += 1;
         }
     }
-    let seconds = begun.elapsed().as_secs_f64();
+    let seconds = clock::mono().since(begun).as_secs_f64();
     #[allow(clippy::cast_precision_loss, reason = "a figure for people")]
     let rate = (seeds * STEPS as u64) as f64 / seconds * 60.0;
     println!(
