@@ -1,4 +1,4 @@
-//! `angelia limits`: every bound there is, with its reason. The table in the
+//! `angelia limits`: the bounds that others can run into, with their reasons. The table in the
 //! documents is made by this, so it says what the code does.
 
 use angelia_contract::limit::{Group, Limit};

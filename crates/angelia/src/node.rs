@@ -5,8 +5,9 @@ use crate::files::{sweep_drafts, write_private};
 use crate::presence::ADMIN_TOKEN;
 use crate::{keeper, modes, sealed_mark};
 use angelia_connector::{
-    AdminToken, Announcer, EgressTimings, Identity, Keyring, Notices, OidcIssuer, Options, Server,
+    AdminToken, Announcer, EgressTimings, Identity, Keyring, Limits, Notices, OidcIssuer, Options, Server,
 };
+use angelia_core::connections::Lasting;
 use angelia_core::error::Result;
 use angelia_core::inbox::Quota;
 use angelia_core::secret::Secret;
@@ -26,6 +27,7 @@ pub(crate) async fn open(
     config: &Config,
     lock: DataLock,
     public_url: String,
+    lasting: Lasting,
     make_bots: MakeBots,
 ) -> Result<Arc<Server>> {
     let data_dir = &config.server.data_dir;
@@ -59,7 +61,7 @@ pub(crate) async fn open(
         identity: identity(config),
         public_url,
         notices: notices(&config.notices),
-        limits: config.limits.connector(),
+        limits: Limits { lasting, ..config.limits.connector() },
         gateways: config.limits.gateways,
     };
     Server::new(store, &announcer, options).await

@@ -7,6 +7,7 @@ use crate::files::absolute;
 use crate::node;
 use crate::presence::{self, Holder};
 use angelia_connector::admin;
+use angelia_core::connections::Lasting;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::secret::Secret;
 use angelia_engines::store::sqlite;
@@ -47,7 +48,7 @@ impl Remote {
             Holder::Server(url, token) => Self::at(url, token),
             Holder::Us(lock) => {
                 let public_url = config.server.public_url(config.server.listen);
-                let server = node::open(config, lock, public_url, bots::mute).await?;
+                let server = node::open(config, lock, public_url, Lasting::default(), bots::mute).await?;
                 Ok(Self::Opened { router: admin::router(server), token: node::admin_token(data_dir)? })
             }
         }

@@ -1,13 +1,13 @@
 //! `angelia serve`: from configuration to a running server, and down again.
 
 use crate::config::Config;
-use crate::listen::Door;
+use crate::listen::{Door, Misdirected};
 use crate::log::{Visible, colours};
 use crate::presence::{self, Holder};
 use crate::tls::Certificate;
 use crate::{bots, descriptors, listen, modes, node, supervisor};
 use angelia_connector::{Server, admin};
-use angelia_core::connections::{Shares, share};
+use angelia_core::connections::{Lasting, Shares, share};
 use angelia_core::error::{Error, Result};
 use angelia_core::hosts::Hosts;
 use angelia_engines::store::sqlite;
@@ -36,6 +36,9 @@ const ADMIN_ELSEWHERE: &str = "the admin API goes by loopback names only; addres
 pub(crate) async fn serve(config: Config, insecure: bool) -> Result<()> {
     config.check_exposure(insecure).map_err(|faults| Error::invalid(faults.to_string()))?;
     log(&config)?;
+    if let Some(warning) = config.warning() {
+        tracing::warn!("{warning}");
+    }
     let mut stop = std::pin::pin!(stop_signal());
     let running = tokio::select! {
         // Heard from the first moment: as the first process of a container we
@@ -84,17 +87,21 @@ pub(crate) async fn start(config: &Config, public: TcpListener) -> Result<Runnin
     let Holder::Us(lock) = presence::find(data_dir).await? else { return Err(sqlite::taken(data_dir)) };
     modes::check(config, true)?;
     let public_url = config.server.public_url(public_address);
-    let server = node::open(config, lock, public_url, bots::platforms).await?;
+    let shares = shares();
+    let lasting = Lasting::of(shares.connections);
+    let server = node::open(config, lock, public_url, lasting, bots::platforms).await?;
     let admin = listen::bind(config.server.admin_listen, "server.admin_listen").await?;
     let admin_address = listen::address(&admin)?;
     server.start().await?;
     let announcing = announce(data_dir.clone(), format!("http://{admin_address}"));
-    let shares = shares();
     let front = Door {
         router: server.public_router(),
         certificate,
         hosts: hosts(config, public_address),
-        elsewhere: ELSEWHERE,
+        misdirected: Misdirected::new(ELSEWHERE, "add it to server.hosts if it is this server's", {
+            let server = server.clone();
+            move || server.note_misdirected()
+        }),
         behind_proxy: config.server.behind_proxy,
         places: shares.connections,
         per_address: config.limits.connections_per_address,
@@ -104,7 +111,10 @@ pub(crate) async fn start(config: &Config, public: TcpListener) -> Result<Runnin
         router: admin::router(server.clone()),
         certificate: None,
         hosts: Hosts::loopback(),
-        elsewhere: ADMIN_ELSEWHERE,
+        misdirected: Misdirected::new(ADMIN_ELSEWHERE, "the admin API goes by loopback names only", {
+            let server = server.clone();
+            move || server.note_misdirected()
+        }),
         behind_proxy: false,
         places: shares.admin,
         // On loopback, where nobody has an address of their own.

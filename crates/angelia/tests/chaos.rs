@@ -61,6 +61,8 @@ mod peer;
 mod raw_http;
 #[path = "chaos/rogue_gateway.rs"]
 mod rogue_gateway;
+#[path = "chaos/rogue_lanes.rs"]
+mod rogue_lanes;
 #[path = "chaos/room.rs"]
 mod room;
 #[path = "chaos/server.rs"]

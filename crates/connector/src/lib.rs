@@ -10,6 +10,7 @@ mod losses;
 pub mod manage;
 mod notices;
 mod opening;
+mod places;
 mod relay;
 mod server;
 pub mod telemetry;

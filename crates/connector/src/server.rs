@@ -11,11 +11,12 @@ use crate::manage::{
 };
 use crate::notices::{self, Hints, Notices};
 use crate::opening::{check_key, oauth_key};
+use crate::places::Places;
 use crate::relay::{self, Hint, Place, Registry};
 use crate::telemetry::{Counter, Metrics};
 use crate::unanswered;
 use angelia_contract::descriptor::Descriptor;
-use angelia_core::connections::Paced;
+use angelia_core::connections::{Lasting, Paced};
 use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::GatewayRecord;
@@ -98,11 +99,17 @@ pub struct Limits {
     pub memory: MemoryLimits,
     /// Relay sockets of one gateway at a time.
     pub sockets_per_gateway: usize,
+    /// Connections that may be event streams and relay sockets.
+    pub lasting: Lasting,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { memory: MemoryLimits::default(), sockets_per_gateway: relay::SOCKETS_PER_GATEWAY }
+        Self {
+            memory: MemoryLimits::default(),
+            sockets_per_gateway: relay::SOCKETS_PER_GATEWAY,
+            lasting: Lasting::default(),
+        }
     }
 }
 
@@ -112,6 +119,7 @@ pub struct Server {
     /// What this process is called among those that drain instances.
     pub(crate) node: String,
     pub(crate) registry: Arc<Registry>,
+    pub(crate) places: Arc<Places>,
     pub(crate) roster: Arc<Roster>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) egress: Egress,
@@ -195,10 +203,12 @@ impl Server {
             platforms.push(Arc::new(Webchat::new(store.clone(), announcer.hub.clone())));
         }
         platforms.extend(options.platforms.iter().cloned());
+        announcer.hub.bound(&options.limits.lasting);
         let server = Arc::new(Self {
             store,
             node: node_name(),
             registry: announcer.registry.clone(),
+            places: Places::new(options.limits.lasting),
             roster: Arc::default(),
             metrics: Arc::default(),
             egress: Egress::new(&platforms, options.egress),
@@ -282,6 +292,11 @@ impl Server {
     /// before the id. It may name paths: for a server that one person runs for themselves.
     pub fn guide_explain(&self, command: String) {
         self.guides.explain_by(command);
+    }
+
+    /// Counts a request that asked for another host.
+    pub fn note_misdirected(&self) {
+        self.metrics.count(Counter::Misdirected);
     }
 
     /// Closes every socket with 1001 and waits until they are gone.

@@ -37,8 +37,9 @@ pub const LIMITS: &[angelia_contract::limit::Group] = &[
     ("Gateways and who signs in", identity::making::LIMITS),
     ("Gateways and who signs in", identity::sign_in::LIMITS),
     ("Gateways and who signs in", limit_per_address::LIMITS),
-    ("Relay sockets", inbox::LIMITS),
+    ("Relay sockets", inbox::BACKLOG_LIMITS),
     ("Disk", space::LIMITS),
+    ("Disk", inbox::LIMITS),
     ("Time and the audit log", clock::LIMITS),
     ("Time and the audit log", audit::LIMITS),
 ];

@@ -138,10 +138,13 @@ impl Disk {
 }
 
 /// Whether space is short at a start, and how much of the reserve that start takes.
-pub fn at_start(disk: Disk) -> (bool, u64) {
-    let short = disk.total > 0 && disk.free < disk.start_room();
-    let takes = if short { disk.start_room().saturating_sub(disk.free).min(disk.reserve) } else { 0 };
-    (short, takes)
+/// `kept` says whether there is a reserve, be it empty: what was given up of one is
+/// still for the operator, whoever starts the server again.
+pub fn at_start(disk: Disk, kept: bool) -> (bool, u64) {
+    let full = disk.total > 0 && disk.free < disk.start_room();
+    let takes = if full { disk.start_room().saturating_sub(disk.free).min(disk.reserve) } else { 0 };
+    let given_up = kept && disk.missing() > 0 && !disk.is_enough();
+    (full || given_up, takes)
 }
 
 /// How space is from now on, and what becomes of a write.
@@ -251,17 +254,25 @@ mod tests {
                 assert_eq!(judge(state, unknown, class), (Ample, Allow), "what failed may work now");
             }
         }
-        assert_eq!(at_start(unknown), (false, 0));
+        assert_eq!(at_start(unknown, true), (false, 0));
         assert!(!renews(false, unknown) && !goes_alone(unknown));
     }
 
     #[test]
     fn a_start_takes_what_it_needs_and_no_more() {
-        assert_eq!(at_start(disk(1, 16)), (false, 0));
-        assert_eq!(at_start(disk(0, 16)), (true, MIB));
+        assert_eq!(at_start(disk(1, 16), true), (false, 0));
+        assert_eq!(at_start(disk(0, 16), true), (true, MIB));
         let half = Disk { free: MIB / 2, ..disk(0, 16) };
-        assert_eq!(at_start(half), (true, MIB / 2));
-        assert_eq!(at_start(disk(0, 0)), (true, 0), "there is none to take");
+        assert_eq!(at_start(half, true), (true, MIB / 2));
+        assert_eq!(at_start(disk(0, 0), false), (true, 0), "there is none to take");
+    }
+
+    #[test]
+    fn a_start_leaves_what_was_given_up_to_the_operator() {
+        assert_eq!(at_start(disk(16, 0), true), (true, 0));
+        assert_eq!(at_start(disk(4, 15), true), (true, 0), "a start before took some");
+        assert_eq!(at_start(disk(20, 0), true), (false, 0), "there is enough for all");
+        assert_eq!(at_start(disk(16, 0), false), (false, 0), "there never was one");
     }
 
     #[test]

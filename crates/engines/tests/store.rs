@@ -8,6 +8,7 @@ mod store {
     mod bench;
     mod clock;
     mod directory;
+    mod full_disk;
     mod identity;
     mod inbox;
     mod intake;

@@ -152,7 +152,7 @@ enum Command {
     /// since then it gives space back by itself. Needs as much free space as is in use.
     #[command(after_help = "Example:\n  angelia compact")]
     Compact,
-    /// Lists every bound there is, with its reason, and what happens beyond it.
+    /// Lists the bounds that others can run into, with their reasons, and what happens beyond them.
     ///
     /// Those that depend on your machine are set in angelia.toml, under [limits].
     #[command(after_help = "Examples:\n  angelia limits\n  angelia limits --json")]

@@ -233,7 +233,8 @@ impl Limits {
             instance: defaults.instance.min(tenant),
             socket: defaults.socket.min(tenant),
         };
-        angelia_connector::Limits { memory, sockets_per_gateway: size(self.sockets_per_gateway) }
+        let sockets_per_gateway = size(self.sockets_per_gateway);
+        angelia_connector::Limits { memory, sockets_per_gateway, ..angelia_connector::Limits::default() }
     }
 }
 
@@ -316,6 +317,17 @@ impl Config {
              network is yours alone"
         ));
         Some(Fault { origin: Origin::Whole, problem })
+    }
+
+    /// What is allowed, and most likely not meant: others reach the server by a name, and
+    /// nobody said which.
+    pub fn warning(&self) -> Option<&'static str> {
+        let Server { tls, behind_proxy, public_url, hosts, .. } = &self.server;
+        let named = public_url.is_some() || !hosts.is_empty();
+        ((tls.is_some() || *behind_proxy) && !named).then_some(
+            "neither server.public_url nor server.hosts is set: requests that reach this server by a name, through \
+             a proxy or with a certificate, get 421. Set server.public_url to the address others know",
+        )
     }
 
     /// The configuration in force as TOML; secrets appear as references only.

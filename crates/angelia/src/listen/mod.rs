@@ -7,11 +7,14 @@
 
 mod ahead;
 mod connection;
+mod misdirected;
 mod stream;
 mod table;
 #[cfg(test)]
 mod tests;
 mod visit;
+
+pub(crate) use misdirected::Misdirected;
 
 use crate::tls::Certificate;
 use angelia_core::clock;
@@ -70,8 +73,8 @@ pub(crate) struct Door {
     pub(crate) certificate: Option<Certificate>,
     /// The names it goes by.
     pub(crate) hosts: Hosts,
-    /// What is said to who asks for another one.
-    pub(crate) elsewhere: &'static str,
+    /// What becomes of who asks for another one.
+    pub(crate) misdirected: Misdirected,
     /// Whether peers' addresses are a proxy's.
     pub(crate) behind_proxy: bool,
     /// Most connections.
@@ -84,7 +87,7 @@ pub(crate) struct Door {
 pub(crate) async fn serve(listener: TcpListener, door: Door) {
     let table = Table::new(door.places, door.per_address);
     tokio::spawn(table.clone().sweep());
-    let hosts = Arc::new(door.hosts.clone());
+    let (hosts, misdirected) = (Arc::new(door.hosts), Arc::new(door.misdirected));
     let mut failed = Paced::default();
     loop {
         match listener.accept().await {
@@ -97,7 +100,7 @@ pub(crate) async fn serve(listener: TcpListener, door: Door) {
                     connection: place.connection().clone(),
                     ahead: table.ahead.clone(),
                     hosts: hosts.clone(),
-                    elsewhere: door.elsewhere,
+                    misdirected: misdirected.clone(),
                     here: stream.local_addr().map_or(IpAddr::from([0; 4]), |here| here.ip()),
                     peer,
                 };

@@ -20,7 +20,7 @@ fn visit(router: Router, place: &table::Place, ahead: &Arc<Table>) -> Visit {
         connection: place.connection().clone(),
         ahead: ahead.ahead.clone(),
         hosts: Arc::new(Hosts::named(["relay.example.org"])),
-        elsewhere: "add it to server.hosts\n",
+        misdirected: Arc::new(Misdirected::new("add it to server.hosts\n", "add it", || ())),
         here: IpAddr::from([192, 0, 2, 1]),
         peer: None,
     }

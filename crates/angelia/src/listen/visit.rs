@@ -2,6 +2,7 @@
 
 use super::ahead::Ahead;
 use super::connection::Connection;
+use super::misdirected::Misdirected;
 use angelia_core::connections::{ANSWER_WITHIN, Doing};
 use angelia_core::hosts::Hosts;
 use axum::Router;
@@ -30,8 +31,8 @@ pub(super) struct Visit {
     pub(super) connection: Arc<Connection>,
     pub(super) ahead: Arc<Ahead>,
     pub(super) hosts: Arc<Hosts>,
-    /// What is said to who asks for another host.
-    pub(super) elsewhere: &'static str,
+    /// What becomes of who asks for another host.
+    pub(super) misdirected: Arc<Misdirected>,
     /// The address the connection came to.
     pub(super) here: IpAddr,
     /// Where it came from, if that is known.
@@ -73,7 +74,7 @@ impl Visit {
 
     async fn in_time(&self, request: Request<Incoming>) -> Response {
         if !self.is_meant(&request) {
-            return (StatusCode::MISDIRECTED_REQUEST, self.elsewhere).into_response();
+            return self.misdirected.refuse(request.headers().get(HOST).map(HeaderValue::as_bytes));
         }
         let connection = self.connection.clone();
         let mut request = request.map(|body| Body::new(Question { body, connection }));

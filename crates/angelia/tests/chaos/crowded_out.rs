@@ -4,19 +4,23 @@
 use crate::crowd::{Crowd, Kind, sink};
 use crate::peer::{PYTHON, Peer};
 use crate::room::Room;
-use crate::server::{Server, fresh_folder};
+use crate::server::{Server, fresh_folder, keep_alive_client};
 use crate::stage::{Others, alone, quantile, report};
-use angelia_contract::frame::ConnectorFrame;
+use angelia_contract::frame::{ConnectorFrame, GatewayFrame, Hello};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::time::{Instant, interval, sleep, timeout};
+use tokio_tungstenite::tungstenite::Error;
 
 const TEST: &str = "crowded_out";
 /// What the server may open; the crowd opens far more.
 const DESCRIPTORS: [&str; 2] = ["prlimit", "--nofile=1024:1024"];
+/// The same for those who stay: 150 of them are for connections.
+const FEW: [&str; 2] = ["prlimit", "--nofile=300:300"];
+const PLACES: usize = 150;
 const LASTING: Duration = Duration::from_secs(4);
 /// Pairs of rounds against a sink and against the server; in doubt more are measured.
 const MAX_PAIRS: usize = 4;
@@ -35,7 +39,7 @@ type Times = BTreeMap<&'static str, Vec<Duration>>;
 fn by_thousands_who_do_not_read() {
     alone(async {
         raise_descriptors();
-        let stage = Stage::set(TEST).await;
+        let stage = Stage::set(TEST, &DESCRIPTORS).await;
         let (before, files) = (stage.server.rss_kib(), stage.files());
         let nothing = sink().await;
         let mut others = BTreeMap::<&str, Others>::new();
@@ -88,7 +92,7 @@ fn by_thousands_who_do_not_read() {
 fn by_thousands_who_do_not_ask() {
     alone(async {
         raise_descriptors();
-        let stage = Stage::set("crowded_out_slow").await;
+        let stage = Stage::set("crowded_out_slow", &DESCRIPTORS).await;
         let files = stage.files();
         for kind in [Kind::Silent, Kind::HalfHead, Kind::HalfBody, Kind::Once] {
             let (crowd, mut times) =
@@ -106,6 +110,53 @@ fn by_thousands_who_do_not_ask() {
     });
 }
 
+/// One tenant's gateways and guests take as many relay sockets and event streams as
+/// they can, and keep them, at a server with few places: they are told when there are
+/// no more for them, and everybody else goes on, with a dial of another tenant.
+#[test]
+fn by_those_who_stay() {
+    const TEST: &str = "crowded_out_staying";
+    alone(async {
+        let stage = Stage::set(TEST, &FEW).await;
+        let (files, mut sockets, mut refused) = (stage.files(), Vec::new(), 0);
+        for number in 0..PLACES * 11 / 16 {
+            let credentials = stage.server.gateway("rogue", &format!("rogue-{number}")).await;
+            match Peer::dial(&stage.server, &credentials, PYTHON, None).await {
+                Ok(mut peer) => {
+                    peer.send(&GatewayFrame::Hello(Hello::default())).await;
+                    sockets.push(peer);
+                }
+                Err(Error::Http(answer)) => {
+                    assert_eq!(answer.status(), 503);
+                    assert!(answer.headers().contains_key("retry-after"));
+                    refused += 1;
+                }
+                Err(error) => panic!("dial {number}: {error}"),
+            }
+        }
+        assert_eq!(sockets.len(), PLACES * 9 / 16, "a tenant's part; {refused} were refused");
+        let (streams, told) = stage.follow("pit", "rogue-0", PLACES).await;
+        assert_eq!(streams.len(), PLACES * 3 / 16, "the part of streams");
+        assert!(told.contains("too many people are following rooms"), "{told}");
+
+        let times = stage.use_it(LASTING / 2).await;
+        for (what, mut times) in times {
+            let worst = quantile(&mut times, 1.0);
+            report(TEST, &format!("{what} took {worst:.1?} at most"));
+            assert!(worst < AN_ANSWER, "{what} took {worst:?}");
+        }
+        let other = stage.server.gateway("other", "gw-other").await;
+        drop(Peer::greet(&stage.server, &other, PYTHON).await);
+        stage.relay_is_alive().await;
+        report(TEST, &format!("{} sockets and {} streams stayed", sockets.len(), streams.len()));
+        drop((sockets, streams));
+        stage.wait_given_back(files).await;
+        let (streams, _) = stage.follow("pit", "rogue-0", 1).await;
+        assert_eq!(streams.len(), 1, "there are places again");
+        stage.server.assert_never_panicked();
+    });
+}
+
 /// A server, a room whose gateway reads, and what is asked of it.
 struct Stage {
     server: Server,
@@ -115,10 +166,10 @@ struct Stage {
 }
 
 impl Stage {
-    async fn set(test: &str) -> Self {
+    async fn set(test: &str, descriptors: &[&str]) -> Self {
         let folder = fresh_folder(test);
         let data = folder.join("data");
-        let server = Server::start_in(folder, data, &DESCRIPTORS).await;
+        let server = Server::start_in(folder, data, descriptors).await;
         let credentials = server.gateway("default", "gw-calm").await;
         let room = Room::enter(&server, "den", "gw-calm").await;
         let received = Arc::new(AtomicUsize::new(0));
@@ -150,6 +201,30 @@ impl Stage {
             })
         );
         Times::from([("posts", posts), ("probes", probes), ("commands", commands)])
+    }
+
+    /// Opens so many event streams in a room, eight for each guest; those that were
+    /// opened, and what the first of the others was told.
+    async fn follow(&self, room: &str, gateway: &str, most: usize) -> (Vec<reqwest::Response>, String) {
+        let (mut streams, mut told) = (Vec::new(), String::new());
+        let url = format!("{}/chat/api/rooms/{room}/events", self.server.url());
+        let client = keep_alive_client();
+        let mut key = String::new();
+        for number in 0..most {
+            if number % 8 == 0 {
+                key = self.server.invite(room, &format!("person-{number}"), gateway).await;
+            }
+            let answer = client.get(&url).bearer_auth(&key).send().await.expect("an answer");
+            match answer.status().as_u16() {
+                200 => streams.push(answer),
+                503 => {
+                    assert!(answer.headers().contains_key("retry-after"));
+                    told = answer.text().await.expect("words");
+                }
+                other => panic!("stream {number} was answered with {other}"),
+            }
+        }
+        (streams, told)
     }
 
     async fn most_memory(&self, lasting: Duration) -> u64 {

@@ -198,6 +198,11 @@ fn an_operator_ends_whoever_filled_it() {
         for number in 0..20 {
             assert!(!post(&room, &format!("late-{number}")).await, "what was given up is the operator's");
         }
+        stage.server.process.kill().await;
+        serves_what_needs_no_commit(&mut stage, &room).await;
+        for number in 0..20 {
+            assert!(!post(&room, &format!("later-{number}")).await, "nor is it theirs after a restart");
+        }
         let status = stage.operator(&["status"]).await;
         assert!(status.contains("THE DISK IS FULL") && status.contains("next: "), "{status}");
 

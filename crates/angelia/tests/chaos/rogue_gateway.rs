@@ -19,17 +19,22 @@ use tokio_tungstenite::tungstenite::Message;
 
 const TEST: &str = "rogue_gateway";
 /// One gigabyte of address space.
-const ONE_GIB: [&str; 3] = ["prlimit", "--as=1073741824", "--"];
+pub(crate) const ONE_GIB: [&str; 3] = ["prlimit", "--as=1073741824", "--"];
 /// What an attack may add to the server's memory.
 const MAX_GROWTH_KIB: u64 = 256 * 1024;
 const SOON: Duration = Duration::from_secs(30);
+/// A tenant's share of it is an eighth.
+const SMALL_DISK: &str = "size=200m";
+const NOT_SHOWN: &str = "NOT SHOWN: mounting is not permitted, and a limit on files is no small disk";
+/// Twice what the share holds of them.
+const SENDS: usize = 36_000;
 
 /// A server in one gigabyte, with a tenant that means well and one that does not.
-struct Stage {
-    server: Server,
+pub(crate) struct Stage {
+    pub(crate) server: Server,
     good: Peer,
     room: Room,
-    evil: Credentials,
+    pub(crate) evil: Credentials,
     rss: u64,
 }
 
@@ -40,7 +45,7 @@ impl Stage {
         Self::over(Server::start_in(folder, data, &ONE_GIB).await).await
     }
 
-    async fn over(server: Server) -> Self {
+    pub(crate) async fn over(server: Server) -> Self {
         let good = server.gateway("good", "gw-good").await;
         let evil = server.gateway("evil", "gw-evil").await;
         let room = Room::enter(&server, "den", "gw-good").await;
@@ -49,8 +54,8 @@ impl Stage {
         Self { server, good, room, evil, rss }
     }
 
-    /// The one who means well is served, both ways.
-    async fn others_are_served(&mut self, name: &str) -> Duration {
+    /// The one who means well is served, both ways, and so is the operator.
+    pub(crate) async fn others_are_served(&mut self, name: &str) -> Duration {
         let began = Instant::now();
         self.room.post(name, name).await;
         let ConnectorFrame::Inbound(inbound) = self.good.next().await else { panic!("an inbound is due") };
@@ -63,22 +68,33 @@ impl Stage {
             ConnectorFrame::OutboundResult { result, .. } => assert!(result.success, "{result:?}"),
             other => panic!("a result is due, not {other:?}"),
         }
+        self.server.admin_request(reqwest::Method::GET, "/admin/tenants", None).await;
         taken
     }
 
-    fn check_memory(&self, what: &str) {
-        let grown = self.server.rss_kib().saturating_sub(self.rss);
-        report(TEST, &format!("{what}: resident memory grew by {} MiB", grown / 1024));
+    /// What it held at its worst, not what it holds afterwards.
+    pub(crate) fn check_memory(&self, what: &str) {
+        let grown = self.server.peak_kib().saturating_sub(self.rss);
+        report(TEST, &format!("{what}: resident memory grew by {} MiB at most", grown / 1024));
         assert!(grown < MAX_GROWTH_KIB, "{what}: grew by {grown} KiB");
     }
 
     /// It ends, starts again in one gigabyte, and the culprit can be ended.
-    async fn restarts(mut self) {
+    async fn restarts(self) {
+        self.starts_again().await.ends_the_culprit().await;
+    }
+
+    pub(crate) async fn starts_again(mut self) -> Self {
         self.server.process.kill().await;
         self.server.respawn(None);
         self.server.wait_ready().await;
+        self
+    }
+
+    pub(crate) async fn ends_the_culprit(mut self) {
         self.server.revoke("evil", &self.evil.id).await;
         self.server.assert_never_panicked();
+        self.server.process.kill().await;
     }
 }
 
@@ -148,13 +164,8 @@ fn fields_without_measure() {
 fn a_disk_to_itself() {
     busy(async {
         let folder = fresh_folder("rogue_disk");
-        let disk = Disk::make(&folder, "size=200m");
-        let Disk::Mounted(path) = &disk else {
-            return report(
-                TEST,
-                "NOT SHOWN: mounting is not permitted, and a limit on files is no small disk",
-            );
-        };
+        let disk = Disk::make(&folder, SMALL_DISK);
+        let Disk::Mounted(path) = &disk else { return report(TEST, NOT_SHOWN) };
         let free =
             || rustix::fs::statvfs(path).map(|it| it.f_bavail * it.f_frsize).expect("look at the disk");
         let mut stage = Stage::over(Server::start_in(folder, disk.data(), &ONE_GIB).await).await;
@@ -181,6 +192,73 @@ fn a_disk_to_itself() {
         stage.check_memory("60 MB of frames");
         stage.restarts().await;
     });
+}
+
+/// Small sends with the longest ids there are, and messages that nobody fetches, on a disk of which
+/// a tenant's share is 25 MiB: what they leave is the share and no more, then the tenant is refused,
+/// with words, and nobody else is.
+#[test]
+fn a_share_of_the_disk_is_all_it_gets() {
+    busy(async {
+        let folder = fresh_folder("rogue_share");
+        let disk = Disk::make(&folder, SMALL_DISK);
+        let Disk::Mounted(path) = &disk else { return report(TEST, NOT_SHOWN) };
+        let database = path.join("data/angelia.db");
+        let mut stage = Stage::over(Server::start_in(folder, disk.data(), &ONE_GIB).await).await;
+        let lair = Room::enter(&stage.server, "lair", &stage.evil.id).await;
+        let mut evil = Peer::greet(&stage.server, &stage.evil, PYTHON).await;
+        for round in 0..SENDS / 500 {
+            for number in 0..500 {
+                let reply_to = format!("{:0>512}", round * 500 + number);
+                let send =
+                    json!({"op": "send", "chat_id": "web-lair", "content": "hi", "reply_to": reply_to});
+                ask(&mut evil, "r", &send).await;
+            }
+            for _ in 0..500 {
+                evil.next().await;
+            }
+            if round % 10 == 0 {
+                stage.others_are_served(&format!("sends-{round}")).await;
+            }
+        }
+        let kept = std::fs::metadata(&database).expect("a database").len() >> 20;
+        report(TEST, &format!("{SENDS} small sends with long ids: a database of {kept} MiB"));
+        assert!(kept < 45, "{kept} MiB for a share of 25");
+
+        let (words, posted) = post_until_refused(&lair).await;
+        assert!(words.contains("share of the server's disk"), "{words}");
+        let kept = std::fs::metadata(&database).expect("a database").len() >> 20;
+        report(TEST, &format!("and {posted} posts that nobody fetches: {kept} MiB"));
+        assert!(kept < 50, "{kept} MiB for a share of 25, and what the room shows");
+        let large = json!({"op": "send", "chat_id": "web-lair", "content": "y".repeat(200_000)});
+        ask(&mut evil, "large", &large).await;
+        let refused = loop {
+            if let ConnectorFrame::OutboundResult { request_id, result } = evil.next().await
+                && request_id == "large"
+            {
+                break result;
+            }
+        };
+        assert!(!refused.success && format!("{refused:?}").contains("share of the disk"), "{refused:?}");
+        stage.others_are_served("after").await;
+        stage.check_memory("a share of the disk that is used up");
+        stage.restarts().await;
+    });
+}
+
+/// Posts that fill the inbox of an agent which fetches nothing; the words of the
+/// refusal, and how many were taken.
+async fn post_until_refused(room: &Room) -> (String, usize) {
+    let text = "z".repeat(7_900);
+    for number in 0..5_000 {
+        let (status, wait, words) = room.post_telling(&format!("p{number}"), &text).await;
+        if status == 503 {
+            assert!(wait.is_some(), "{words}");
+            return (words, number);
+        }
+        assert_eq!(status, 201, "{words}");
+    }
+    panic!("nobody refused 40 MB for a share of 25");
 }
 
 /// A hello of seven megabytes gets a descriptor, and not its own words back.
@@ -248,9 +326,9 @@ fn what_was_left_behind_is_read_piece_by_piece() {
         let left = leave_behind(&server.data().join("angelia.db"), 150, 7 << 20);
         server.respawn(None);
         server.wait_ready().await;
-        let rss = server.rss_kib();
-        report(TEST, &format!("a start over {left} MiB of unfinished actions: {} MiB resident", rss / 1024));
-        assert!(rss < 512 * 1024, "{rss} KiB after the start");
+        let peak = server.peak_kib();
+        report(TEST, &format!("a start over {left} MiB of unfinished actions: {} MiB at most", peak / 1024));
+        assert!(peak < 512 * 1024, "{peak} KiB at the start");
         assert_eq!(room.post_once("after", "after").await, Some(201));
         server.revoke("evil", &evil.id).await;
         server.assert_never_panicked();

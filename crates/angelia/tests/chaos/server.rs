@@ -95,10 +95,19 @@ impl Server {
 
     /// Memory the process has in RAM.
     pub(crate) fn rss_kib(&self) -> u64 {
+        self.memory("VmRSS:")
+    }
+
+    /// The most it ever had there.
+    pub(crate) fn peak_kib(&self) -> u64 {
+        self.memory("VmHWM:")
+    }
+
+    fn memory(&self, what: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let line = status.lines().find_map(|line| line.strip_prefix(what));
         let number = line.and_then(|text| text.trim().trim_end_matches("kB").trim().parse().ok());
-        number.unwrap_or_else(|| panic!("no VmRSS of process {}", self.process.id()))
+        number.unwrap_or_else(|| panic!("no {what} of process {}", self.process.id()))
     }
 
     /// Makes a gateway, and its tenant if that is new.

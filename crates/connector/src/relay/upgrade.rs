@@ -7,11 +7,13 @@
 use super::mailbox::Mailbox;
 use super::session::{PeerProfile, Session};
 use super::websocket::{self, Message, Upgrade, WebSocket};
+use crate::places::Place;
 use crate::server::Server;
 use crate::telemetry::Counter;
 use angelia_contract::{close, token};
 use angelia_core::audit::Actor;
 use angelia_core::clock;
+use angelia_core::connections::NoPlace;
 use angelia_core::error::{Error, Kind};
 use angelia_core::identity::{self, GatewayRecord, judge_upgrade};
 use axum::Json;
@@ -25,8 +27,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 angelia_contract::limits! {
-    /// More would take the memory of those that are here. Further ones are told to come back.
-    const MAX_SOCKETS: usize = 50_000, count "relay sockets at the same time";
     /// One that serves, one that replaces it, and what a dying network leaves behind. Further ones are told to come back. Set by `limits.sockets_per_gateway`.
     pub const SOCKETS_PER_GATEWAY: usize = 4, count "relay sockets of one gateway";
 }
@@ -47,9 +47,6 @@ pub(crate) async fn upgrade(State(server): State<Arc<Server>>, mut request: Requ
     if server.is_stopping() {
         return unavailable("the connector is restarting", 1);
     }
-    if server.registry.open() >= MAX_SOCKETS {
-        return unavailable("too many gateways are connected", 30);
-    }
     match identify(&server, headers) {
         Identity::Gateway(record) => admit(server, record, headers, socket),
         Identity::Revoked(record) => {
@@ -57,7 +54,11 @@ pub(crate) async fn upgrade(State(server): State<Arc<Server>>, mut request: Requ
             let error = Error::new(Kind::Forbidden, "revoked");
             let actor = Actor::gateway(&record.tenant, &record.gateway_id);
             server.refused(&actor, "gateway.dial", &record.tenant, &record.gateway_id, &error).await;
-            socket.serve(turn_away)
+            // It is held for a while, and so takes one of its tenant's places.
+            match server.places.take(&record.tenant) {
+                Ok(place) => socket.serve(|socket| turn_away(socket, place)),
+                Err(none) => no_place(&server, none),
+            }
         }
         Identity::Unknown => {
             server.metrics.count(Counter::UpgradesRefused);
@@ -108,6 +109,10 @@ fn admit(server: Arc<Server>, record: Arc<GatewayRecord>, headers: &HeaderMap, s
         server.metrics.count(Counter::UpgradesBarred);
         return unavailable("two processes are using this gateway id", left.as_secs().max(1));
     }
+    let place = match server.places.take(&record.tenant) {
+        Ok(place) => place,
+        Err(none) => return no_place(&server, none),
+    };
     let mailbox = Arc::<Mailbox>::default();
     let most = server.options.limits.sockets_per_gateway;
     let Some(seat) = server.registry.enter(record.clone(), mailbox.clone(), most) else {
@@ -120,7 +125,21 @@ fn admit(server: Arc<Server>, record: Arc<GatewayRecord>, headers: &HeaderMap, s
     let loses_forwards = is_published(agent);
     let profile = PeerProfile { interrupts: rust_half, parks: !rust_half, loses_forwards };
     let session = Session::new(server, record, profile, mailbox, seat);
-    socket.serve(move |socket| session.run(socket))
+    socket.serve(move |socket| async move {
+        session.run(socket).await;
+        drop(place);
+    })
+}
+
+/// What a gateway is told for which there is no connection left.
+fn no_place(server: &Server, none: NoPlace) -> Response {
+    server.metrics.count(Counter::UpgradesCrowded);
+    match none {
+        NoPlace::Full => unavailable("too many gateways are connected", 30),
+        NoPlace::TenantFull => {
+            unavailable("this tenant's gateways have too many connections already; close some of them", 30)
+        }
+    }
 }
 
 /// Whether this is how published gateways dial: `Python/3.11 websockets/15.0.1`.
@@ -130,7 +149,7 @@ fn is_published(agent: &str) -> bool {
     version.is_some_and(|(minor, _)| minor.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-async fn turn_away(mut socket: WebSocket) {
+async fn turn_away(mut socket: WebSocket, _place: Place) {
     tokio::time::sleep(REVOKED_HOLD).await;
     socket.write(Message::Close(close::UNAUTHORIZED, close::REASON_UNAUTHORIZED));
     let _ = tokio::time::timeout(REVOKED_HOLD, poll_fn(|cx| socket.poll_flush(cx))).await;

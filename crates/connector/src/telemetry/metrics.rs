@@ -23,7 +23,8 @@ counters! {
     UpgradesRefused = "angelia_relay_upgrades_refused_total", "Upgrades refused with 401.";
     UpgradesRevoked = "angelia_relay_upgrades_revoked_total", "Upgrades of revoked gateways, closed with 4401.";
     UpgradesBarred = "angelia_relay_upgrades_barred_total", "Upgrades refused with 503 because two processes use one id.";
-    UpgradesCrowded = "angelia_relay_upgrades_crowded_total", "Upgrades refused with 503 because their gateway has too many sockets.";
+    UpgradesCrowded = "angelia_relay_upgrades_crowded_total", "Upgrades refused with 503 because their gateway, their tenant or all have too many sockets.";
+    Misdirected = "angelia_http_misdirected_total", "Requests refused with 421 because they ask for another host name.";
     AccessRefused = "angelia_access_refused_total", "Requests refused for want of a proof or a right.";
     Takeovers = "angelia_relay_takeovers_total", "Sockets replaced by a newer one of the same instance.";
     Pushed = "angelia_relay_pushed_total", "Inbox entries written to a socket.";

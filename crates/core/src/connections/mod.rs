@@ -3,12 +3,14 @@
 
 mod address;
 mod ahead;
+mod lasting;
 mod paced;
 mod share;
 mod standing;
 
 pub use address::{Addresses, known, neighbourhood};
 pub use ahead::{is_crowd, rest_after};
+pub use lasting::{Lasting, NoPlace, RelayPlaces};
 pub use paced::Paced;
 pub use share::{Shares, share};
 pub use standing::{Doing, Standing, is_given_up, least_deserving};
@@ -24,6 +26,17 @@ angelia_contract::limits! {
     /// For the database, bots' connections to their platforms, the admin API and
     /// wakes. Half of all descriptors, where there are fewer than twice as many.
     pub const RESERVE: usize = 256, count "file descriptors that are not for connections";
+    /// Each holds a connection for as long as somebody looks at a room. Three sixteenths of
+    /// all connections, where that is less. Further ones get 503 and are told when to come back.
+    pub const MAX_STREAMS: usize = 2_000, count "event streams of the web chat at the same time";
+    /// Half of those: they leave the rest to whoever was invited.
+    pub const MAX_STREAMS_OF_VISITORS: usize = MAX_STREAMS / 2, count "of those, event streams of visitors";
+    /// Eleven sixteenths of all connections, so that with every stream an eighth is left for
+    /// whoever asks for something short. Further ones get 503 and are told when to come back.
+    pub const MAX_RELAY: usize = MAX_CONNECTIONS / 16 * 11, count "relay sockets at the same time";
+    /// Nine sixteenths of all connections: other tenants find a place. Further ones get 503 and are
+    /// told when to come back.
+    pub const MAX_RELAY_OF_TENANT: usize = MAX_CONNECTIONS / 16 * 9, count "relay sockets of one tenant";
     /// Commands and dashboards, out of the reserve, so that the admin API answers
     /// whatever happens at the public address.
     pub const MAX_ADMIN_CONNECTIONS: usize = 64, count "connections to the admin API";

@@ -11,11 +11,11 @@ mod revisions;
 mod wake;
 mod window;
 
-pub use backlog::{Backlog, LIMITS, PAGE, PAGE_MEMORY, size};
+pub use backlog::{Backlog, LIMITS as BACKLOG_LIMITS, PAGE, PAGE_MEMORY, size};
 pub use interaction::{Interaction, Rendering, Request};
 pub use patience::Patience;
 pub use peer::AckHabit;
-pub use quota::{Held, Quota, TENANT_DISK, Usage, WhenFull};
+pub use quota::{Held, LIMITS, Quota, TENANT_DISK, Usage, WhenFull};
 pub use retention::{CONVERSATIONS_FOR, GAPS_FOR, SEEN_FOR, is_dead};
 pub use revisions::Revisions;
 pub use wake::{WAKE_FIRST_DELAY, WAKE_GIVE_UP, WAKE_LONGEST_DELAY, WakeSchedule};

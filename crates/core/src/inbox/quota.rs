@@ -9,10 +9,21 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What may be kept on disk of one tenant, unless an operator says otherwise.
-pub const TENANT_DISK: u64 = 1024 * 1024 * 1024;
+angelia_contract::limits! {
+    /// What waits, what is remembered of it, and actions, as they lie on the disk; an eighth of a
+    /// smaller disk than 8 GiB. Beyond it what can be forgotten goes, and then the tenant is refused,
+    /// and nobody else. Set by `limits.tenant_disk`.
+    pub const TENANT_DISK: u64 = 1024 * 1024 * 1024, bytes "kept on the disk of one tenant";
+    /// An agent that was away for longer has nothing to answer. What is older goes, as a counted gap.
+    /// Set by `inbox.max_age`.
+    const MAX_AGE: Duration = Duration::from_secs(7 * 24 * 3600), time "that a message waits for its agent";
+    /// Days of a busy chat. Beyond it new messages are refused where their sender can be told, and
+    /// elsewhere the chat that holds most loses its oldest. Set by `inbox.max_entries`.
+    const MAX_ENTRIES: u64 = 10_000, count "messages that wait for one agent";
+    /// The same in bytes. Set by `inbox.max_bytes`.
+    const MAX_BYTES: u64 = 64 * 1024 * 1024, bytes "in messages that wait for one agent";
+}
 
-/// The bounds of one inbox. Beyond them the oldest entries go, as counted gaps.
 /// The part of an inbox that is left for chats that hold less than that of it: one
 /// chat whose agent is away, or that floods, does not shut the others out.
 const SMALL_SHARE: u64 = 8;
@@ -42,12 +53,7 @@ pub struct Quota {
 
 impl Default for Quota {
     fn default() -> Self {
-        Self {
-            age: Duration::from_secs(7 * 24 * 3600),
-            entries: 10_000,
-            bytes: 64 * 1024 * 1024,
-            tenant_bytes: TENANT_DISK,
-        }
+        Self { age: MAX_AGE, entries: MAX_ENTRIES, bytes: MAX_BYTES, tenant_bytes: TENANT_DISK }
     }
 }
 

@@ -278,6 +278,28 @@ async fn a_tombstone_is_kept_for_ninety_days() {
 }
 
 #[tokio::test]
+async fn what_a_forgotten_instance_held_is_counted_out() {
+    let opened = Opened::new();
+    let (gone, kept) = (opened.instance("gone").await, opened.instance("kept").await);
+    for n in 0..3 {
+        opened.store.append(entry(gone, &format!("g{n}"))).await.unwrap();
+        opened.store.append(entry(kept, &format!("k{n}"))).await.unwrap();
+    }
+    opened.store.revoke_gateway("acme", "gone", &by()).await.unwrap();
+    let db = opened.raw();
+    let long_ago = clock::wall().before(TOMBSTONE_FOR).0 - 1_000;
+    db.execute("UPDATE gateways SET revoked_at = ? WHERE gateway_id = 'gone'", [long_ago]).unwrap();
+    assert_eq!(opened.store.prune().await.unwrap().forgotten.len(), 1);
+    assert_eq!(
+        (opened.store.usage(gone).await.unwrap().entries, opened.store.usage(kept).await.unwrap().entries),
+        (0, 3)
+    );
+    // Closing compares what is counted with what the tables hold.
+    let opened = opened.reopen();
+    assert_eq!(opened.store.usage(kept).await.unwrap().entries, 3);
+}
+
+#[tokio::test]
 async fn an_instance_remembers_who_made_it() {
     let Opened { store, .. } = &Opened::with_tenants(&["acme"]).await;
     let ann = Subject::new("https://idp", "ann");

@@ -1,16 +1,15 @@
 //! What goes, in steps and for good, and a file that shrinks.
 
-use super::identity::{by, gateway};
+use super::identity::by;
 use super::open::{Opened, entry};
 use angelia_core::clock;
 use angelia_core::error::Kind;
-use angelia_core::inbox::{InstanceId, Quota};
+use angelia_core::inbox::InstanceId;
 use angelia_core::store::{NewEntry, NewLine, PageSize, Person};
 use angelia_engines::store::sqlite::{DataLock, compact};
 use rusqlite::Connection;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::time::Duration;
 
 /// Waiting messages of a tenant, and what each holds.
@@ -137,71 +136,4 @@ async fn a_database_of_an_older_release_is_rewritten() {
     });
     assert!(opened.store.disk().await.unwrap().shrinks);
     assert_eq!(opened.seqs(instance).await, &seqs[..10]);
-}
-
-/// A small disk over a folder, until it is dropped.
-struct Mounted(PathBuf);
-
-impl Mounted {
-    /// `None` where that is not permitted.
-    fn over(folder: &Path, size: &str) -> Option<Self> {
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", size, "tmpfs"]).arg(folder).status();
-        mounted.is_ok_and(|status| status.success()).then(|| Self(folder.to_owned()))
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
-    }
-}
-
-/// The writes of a tenant fill the disk, as fast as they can: what is in the log then
-/// still fits, and the tenant can be removed.
-#[tokio::test]
-async fn a_tenant_that_filled_the_disk_itself_is_removed() {
-    let mut disk = None;
-    let quota = Quota { entries: 1_000_000, bytes: 1 << 40, tenant_bytes: 1 << 40, ..Quota::default() };
-    let opened = Opened::with(quota).closed(|folder| disk = Mounted::over(folder, "size=64m"));
-    let Some(_disk) = disk else {
-        println!("NOT SHOWN: mounting is not permitted");
-        return;
-    };
-    let store = &opened.store;
-    let instance = opened.instance("gw").await;
-    store.create_tenant("other", None, &by()).await.unwrap();
-    let other = store.create_gateway(gateway("other", "gw"), &by()).await.unwrap().instance;
-    store.tend().await.unwrap();
-    assert_eq!(store.disk().await.unwrap().disk.reserve, 8 << 20);
-    let append = |instance, id: String, bytes: usize| {
-        let tenant = if instance == other { "other" } else { "acme" };
-        let body = "x".repeat(bytes).into();
-        store.append(NewEntry { tenant: tenant.into(), body, ..entry(instance, &id) })
-    };
-    // What a large write leaves, smaller ones take, also when the log was emptied once more.
-    let mut written = 0;
-    for size in [1 << 20, 100_000, 10_000] {
-        let mut refused = clock::mono();
-        while clock::mono().since(refused) < Duration::from_millis(1_500) {
-            let [a, b, c] = [0, 1, 2].map(|part| append(instance, format!("m{written}-{part}"), size));
-            let (a, b, c) = tokio::join!(a, b, c);
-            match a.and(b).and(c) {
-                Ok(_) => (written, refused) = (written + 3 * size, clock::mono()),
-                Err(error) => assert!(error.to_string().contains("full"), "{error}"),
-            }
-        }
-    }
-    assert!(written > 24 << 20, "{written} bytes of 64 MiB were written");
-    let full = store.disk().await.unwrap();
-    assert!(full.short && !store.healthy() && full.disk.reserve == 8 << 20, "{full:?}");
-    assert_eq!(append(other, "o1".into(), 10).await.unwrap_err().kind(), Kind::Unavailable);
-
-    store.revoke_gateway("acme", "gw", &by()).await.unwrap();
-    store.remove_tenant("acme", Vec::new(), &by()).await.unwrap();
-    store.tend().await.unwrap();
-    store.probe().await.unwrap();
-    store.tend().await.unwrap();
-    let freed = store.disk().await.unwrap();
-    assert!(!freed.short && freed.database < 8 << 20 && freed.disk.reserve == 8 << 20, "{freed:?}");
-    append(other, "o1".into(), 10).await.unwrap();
 }

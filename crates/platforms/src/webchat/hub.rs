@@ -1,24 +1,23 @@
 //! Live readers of rooms. What they miss they read from the store.
 
+use angelia_core::connections::{Lasting, MAX_STREAMS, MAX_STREAMS_OF_VISITORS};
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::store::{Line, Person};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::broadcast;
 
 /// Events a slow reader may fall behind before it has to read the store again.
 const BACKLOG: usize = 64;
-/// Streams that may be open at the same time: each holds a socket.
-const MAX_STREAMS: usize = 2_000;
-/// Streams one person may have open in a room: a few tabs and devices, so that
-/// nobody takes the seats of all others.
-const MAX_STREAMS_EACH: usize = 8;
-/// The same for somebody nobody invited, and for all of them together: they must
-/// leave room for those who were.
-const MAX_STREAMS_VISITOR: usize = 2;
-const MAX_STREAMS_VISITORS: usize = MAX_STREAMS / 2;
+/// When whoever found no seat may try again.
+const TRY_AGAIN: Duration = Duration::from_secs(30);
 
 angelia_contract::limits! {
+    /// A few tabs and devices, so that nobody takes the seats of all others. Further ones get 429.
+    const MAX_STREAMS_EACH: usize = 8, count "event streams of one person in a room";
+    /// They are strangers. Further ones get 429.
+    const MAX_STREAMS_VISITOR: usize = 2, count "event streams of one visitor in a room";
     /// Followers who do not read leave 64 of them lying, a mebibyte in a room. Longer ones
     /// they read from the store.
     const MAX_LIVE_TEXT: usize = 16 * 1024, bytes "of a line that is handed to followers as it is";
@@ -39,6 +38,19 @@ pub(super) enum Happening {
 #[derive(Debug, Default)]
 pub struct Hub(Mutex<Readers>);
 
+/// How many streams may be open.
+#[derive(Clone, Copy, Debug)]
+struct Most {
+    all: usize,
+    of_visitors: usize,
+}
+
+impl Default for Most {
+    fn default() -> Self {
+        Self { all: MAX_STREAMS, of_visitors: MAX_STREAMS_OF_VISITORS }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Readers {
     rooms: HashMap<String, broadcast::Sender<Happening>>,
@@ -46,6 +58,7 @@ struct Readers {
     streams: HashMap<(String, String), usize>,
     /// How many of them are visitors'.
     visiting: usize,
+    most: Most,
 }
 
 /// One open stream. Its seat is free again when it is dropped.
@@ -58,6 +71,11 @@ pub(super) struct Seat {
 }
 
 impl Hub {
+    /// Says how many connections may be streams.
+    pub fn bound(&self, lasting: &Lasting) {
+        self.readers().most = Most { all: lasting.streams, of_visitors: lasting.streams_of_visitors };
+    }
+
     /// Tells the readers of a room about a line.
     pub fn line(&self, line: &Line) {
         self.tell(&line.room, || match line.text.len() {
@@ -86,9 +104,10 @@ impl Hub {
         let who = (person.room.clone(), person.user.clone());
         let most = if visiting { MAX_STREAMS_VISITOR } else { MAX_STREAMS_EACH };
         let mut readers = self.readers();
-        let full = visiting && readers.visiting >= MAX_STREAMS_VISITORS;
-        if full || readers.streams.values().sum::<usize>() >= MAX_STREAMS {
-            return Err(Error::unavailable("too many people are following rooms; try again later"));
+        let full = visiting && readers.visiting >= readers.most.of_visitors;
+        if full || readers.streams.values().sum::<usize>() >= readers.most.all {
+            let why = "too many people are following rooms; try again later, or read without following";
+            return Err(Error::unavailable(why).retry_in(TRY_AGAIN));
         }
         if readers.streams.get(&who).is_some_and(|open| *open >= most) {
             return Err(Error::new(
@@ -163,7 +182,8 @@ mod tests {
         let hub = Arc::new(Hub::default());
         let seats: Vec<Seat> =
             (0..MAX_STREAMS).map(|n| hub.read(&person("lab", &n.to_string()), false).unwrap()).collect();
-        assert_eq!(hub.read(&person("lab", "one more"), false).unwrap_err().kind(), Kind::Unavailable);
+        let refused = hub.read(&person("lab", "one more"), false).unwrap_err();
+        assert_eq!((refused.kind(), refused.retry_after()), (Kind::Unavailable, Some(TRY_AGAIN)));
         drop(seats);
         assert!(hub.read(&person("lab", "one more"), false).is_ok());
     }
@@ -172,12 +192,24 @@ mod tests {
     fn visitors_leave_seats_for_those_who_were_invited() {
         let hub = Arc::new(Hub::default());
         let visit = |n: usize| hub.read(&person("lab", &n.to_string()), true);
-        let seats: Vec<Seat> = (0..MAX_STREAMS_VISITORS).map(|n| visit(n).unwrap()).collect();
+        let seats: Vec<Seat> = (0..MAX_STREAMS_OF_VISITORS).map(|n| visit(n).unwrap()).collect();
         assert_eq!(visit(MAX_STREAMS).unwrap_err().kind(), Kind::Unavailable);
         assert!(hub.read(&person("lab", "ann"), false).is_ok());
         drop(seats);
         let _two = [visit(0).unwrap(), visit(0).unwrap()];
         assert_eq!(visit(0).unwrap_err().kind(), Kind::TooMany);
+    }
+
+    #[test]
+    fn there_are_fewer_seats_where_there_are_few_connections() {
+        let hub = Arc::new(Hub::default());
+        hub.bound(&Lasting::of(22));
+        let ann = person("lab", "ann");
+        let _visit = hub.read(&person("lab", "eve"), true).unwrap();
+        let _another = hub.read(&person("lab", "mallory"), true).unwrap();
+        assert!(hub.read(&person("lab", "trudy"), true).is_err(), "half of four");
+        let _seats = [hub.read(&ann, false).unwrap(), hub.read(&ann, false).unwrap()];
+        assert_eq!(hub.read(&ann, false).unwrap_err().kind(), Kind::Unavailable);
     }
 
     #[tokio::test]

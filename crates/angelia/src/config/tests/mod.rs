@@ -314,6 +314,16 @@ fn strangers_are_let_in_only_deliberately() {
 }
 
 #[test]
+fn a_server_that_others_reach_by_a_name_is_told_to_say_which() {
+    let warned = |text: &str| load("named", text, &[]).unwrap().warning().is_some();
+    assert!(warned("[server]\nbehind_proxy = true"));
+    assert!(warned("[server]\ntls = { cert = \"c.pem\", key = \"k.pem\" }"));
+    assert!(!warned(""), "on this machine there is a name for it");
+    assert!(!warned("[server]\nbehind_proxy = true\npublic_url = \"https://relay.example.org\""));
+    assert!(!warned("[server]\nbehind_proxy = true\nhosts = [\"relay.internal\"]"));
+}
+
+#[test]
 fn the_public_url_follows_the_listener() {
     let server = Server::default();
     assert_eq!(server.public_url("0.0.0.0:99".parse().unwrap()), "http://127.0.0.1:99");

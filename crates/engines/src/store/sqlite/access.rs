@@ -152,7 +152,10 @@ impl AccessStore for Sqlite {
 
     fn set_policy(&self, instance: InstanceId, platform: &str, policy: Policy, by: &Actor) -> Later<'_, ()> {
         let (platform, by) = (platform.to_owned(), by.clone());
-        self.writer.write("keep a policy", move |txn| set_policy(txn, instance, &platform, &policy, &by))
+        let owner = self.owners.of_instance(instance);
+        self.writer.write_for(owner, 0, "keep a policy", move |txn| {
+            set_policy(txn, instance, &platform, &policy, &by)
+        })
     }
 
     fn policies(&self) -> Later<'_, Vec<(InstanceId, String, Policy)>> {
@@ -173,17 +176,22 @@ impl AccessStore for Sqlite {
     }
 
     fn set_fronts(&self, instance: InstanceId, fronts: Vec<(String, String)>) -> Later<'_, ()> {
-        self.writer.write("keep what a gateway fronts", move |txn| {
-            txn.execute("DELETE FROM fronts WHERE instance = ?", [instance.0])?;
-            for (platform, bot) in &fronts {
-                txn.execute(
-                    "INSERT INTO fronts (instance, platform, bot)
+        self.writer.write_for(
+            self.owners.of_instance(instance),
+            0,
+            "keep what a gateway fronts",
+            move |txn| {
+                txn.execute("DELETE FROM fronts WHERE instance = ?", [instance.0])?;
+                for (platform, bot) in &fronts {
+                    txn.execute(
+                        "INSERT INTO fronts (instance, platform, bot)
                      SELECT instance, ?2, ?3 FROM instances WHERE instance = ?1 ON CONFLICT DO NOTHING",
-                    params![instance.0, platform, bot],
-                )?;
-            }
-            Ok(())
-        })
+                        params![instance.0, platform, bot],
+                    )?;
+                }
+                Ok(())
+            },
+        )
     }
 
     fn fronts(&self) -> Later<'_, Vec<(InstanceId, String, String)>> {

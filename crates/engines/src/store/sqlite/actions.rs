@@ -1,5 +1,6 @@
 //! The ledger.
 
+use super::footprint::{self, ACTION_LENGTHS};
 use super::queue::Owner;
 use super::writer::{Txn, now};
 use super::{Sqlite, room, vault};
@@ -25,24 +26,26 @@ impl ActionStore for Sqlite {
     }
 
     fn begin_action(&self, id: ActionId) -> Later<'_, ()> {
-        self.writer.write("begin an action", move |txn| {
+        self.writer.write_for(self.owners.of_action(id), 0, "begin an action", move |txn| {
             change(txn, id, ActionState::Accepted, ActionState::Sending, Some(now()))
         })
     }
 
     fn postpone_action(&self, id: ActionId) -> Later<'_, ()> {
-        self.writer.write("postpone an action", move |txn| {
+        self.writer.write_for(self.owners.of_action(id), 0, "postpone an action", move |txn| {
             change(txn, id, ActionState::Sending, ActionState::Accepted, None)
         })
     }
 
     fn finish_action(&self, id: ActionId, outcome: ActionOutcome) -> Later<'_, ()> {
-        self.writer.write("finish an action", move |txn| finish(txn, id, &outcome))
+        let owner = self.owners.of_action(id);
+        self.writer.write_for(owner, 0, "finish an action", move |txn| finish(txn, id, &outcome))
     }
 
     fn note_receipt(&self, bot: &BotKey, message_id: &str, receipt: &str) -> Later<'_, bool> {
         let (bot, message_id, receipt) = (bot.clone(), message_id.to_owned(), receipt.to_owned());
-        self.writer.write("note a receipt", move |txn| {
+        let owner = Owner::Bot(format!("{}/{}", bot.platform, bot.bot).into());
+        self.writer.write_for(owner, 0, "note a receipt", move |txn| {
             let noted = txn
                 .prepare_cached(
                     "UPDATE actions SET receipt = ? WHERE message_id = ? AND platform = ? AND bot = ?",
@@ -53,7 +56,8 @@ impl ActionStore for Sqlite {
     }
 
     fn finish_actions(&self, ends: Vec<(ActionId, ActionOutcome)>) -> Later<'_, ()> {
-        self.writer.write("finish actions", move |txn| {
+        let owner = self.owners.of_actions(ends.iter().map(|(id, _)| *id));
+        self.writer.write_for(owner, 0, "finish actions", move |txn| {
             ends.iter().try_for_each(|(id, outcome)| finish(txn, *id, outcome))
         })
     }
@@ -110,7 +114,6 @@ fn accept(txn: &mut Txn<'_>, action: NewAction) -> rusqlite::Result<Accepted> {
         action.body
     ])?;
     let id = ActionId(txn.last_insert_rowid());
-    txn.stored().1.accepted(id.0, &action.tenant, action.body.len());
     let claimed = vault::claim(txn, id, &action)?;
     if let Some((Use { capability, way }, used)) = &claimed {
         // Whoever asks what became of the interaction is shown what answered it.
@@ -119,6 +122,10 @@ fn accept(txn: &mut Txn<'_>, action: NewAction) -> rusqlite::Result<Accepted> {
         )?
         .execute(params![capability.0, way.as_str(), used.interaction_id, used.chat_id, id.0])?;
     }
+    let bytes = txn
+        .prepare_cached(&format!("SELECT {ACTION_LENGTHS} FROM actions WHERE id = ?"))?
+        .query_row([id.0], |row| footprint::action(row, 0))?;
+    txn.stored().1.accepted(id.0, &action.tenant, bytes);
     let uses_until = claimed.as_ref().map(|(_, used)| used.expires_at);
     Ok(Accepted { id, uses: claimed.map(|(uses, _)| uses), uses_until })
 }
@@ -138,12 +145,17 @@ fn change(
 
 /// Notes the end of an action in the open transaction; its text goes.
 pub(super) fn finish(txn: &mut Txn<'_>, id: ActionId, outcome: &ActionOutcome) -> rusqlite::Result<()> {
-    txn.stored().1.finished(id.0);
-    txn.prepare_cached(
-        "UPDATE actions SET state = ?, message_id = ?, error = ?, finished_at = ?, body = NULL
-         WHERE id = ? AND state IN ('accepted', 'sending')",
-    )?
-    .execute(params![outcome.state.as_str(), outcome.message_id, outcome.error, now(), id.0])?;
+    let ended = params![outcome.state.as_str(), outcome.message_id, outcome.error, now(), id.0];
+    let bytes = txn
+        .prepare_cached(&format!(
+            "UPDATE actions SET state = ?, message_id = ?, error = ?, finished_at = ?, body = NULL
+             WHERE id = ? AND state IN ('accepted', 'sending') RETURNING {ACTION_LENGTHS}"
+        ))?
+        .query_row(ended, |row| footprint::action(row, 0))
+        .optional()?;
+    if let Some(bytes) = bytes {
+        txn.stored().1.finished(id.0, bytes);
+    }
     vault::release(txn, id, outcome.state)
 }
 

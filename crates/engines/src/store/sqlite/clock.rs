@@ -5,6 +5,7 @@ use super::{Sqlite, audit, failed, open_for_reading};
 use angelia_core::audit::{Actor, Deed};
 use angelia_core::clock::{self, Age, ClockState, Leap, Mono, Old, UnixMillis};
 use angelia_core::error::{Error, Result};
+use angelia_core::space::Class;
 use angelia_core::store::{Checked, ClockStore, Later};
 use rusqlite::{Connection, ErrorCode, InterruptHandle, OptionalExtension, params};
 use std::fmt::Write;
@@ -90,19 +91,21 @@ impl ClockStore for Sqlite {
     }
 
     fn keep_clock(&self) -> Later<'_, ()> {
-        self.writer.write("note the time", keep)
+        // What is pruned is pruned by a time that is noted first, on a full disk too.
+        self.writer.upkeep("note the time", keep)
     }
 
     fn accept_clock(&self, by: &Actor) -> Later<'_, Option<Leap>> {
         let by = by.clone();
-        let accept = self.writer.write("accept the clock", move |txn| {
+        // Until it is accepted nothing grows old, and so nothing frees a full disk.
+        let accept = self.writer.write_as(Class::Operator, "accept the clock", move |txn| {
             let mut state = txn.clock.look().state.clone();
             let accepted = state.accept();
             if let Some(leap) = accepted {
                 audit::write(txn, &Deed::done(&by, "clock.accept", "", "").with(leap.words()))?;
             }
             set_note(txn, CLOCK, &state.to_json())?;
-            Ok(accepted)
+            Ok(Ok(accepted))
         });
         Box::pin(async move {
             let accepted = accept.await?;
@@ -116,7 +119,7 @@ impl ClockStore for Sqlite {
     }
 
     fn begin_run(&self) -> Later<'_, bool> {
-        self.writer.write("note the start", |txn| {
+        self.writer.upkeep("note the start", |txn| {
             keep(txn)?;
             let unclean = note(txn, RUNNING)?.is_some();
             set_note(txn, RUNNING, &[1])?;
@@ -125,7 +128,7 @@ impl ClockStore for Sqlite {
     }
 
     fn end_run(&self) -> Later<'_, ()> {
-        self.writer.write("note the end", |txn| {
+        self.writer.upkeep("note the end", |txn| {
             keep(txn)?;
             txn.execute("DELETE FROM notes WHERE name = ?", [RUNNING])?;
             Ok(())

@@ -87,7 +87,7 @@ impl IntakeStore for Sqlite {
 /// more. Chats come first: what follows is noted on their rows.
 fn take_in(txn: &mut Txn<'_>, bot: &BotKey, intake: Intake) -> rusqlite::Result<Taken> {
     if let Some(entry) = &intake.entry
-        && !inbox::has_room(txn, entry)?
+        && inbox::has_room(txn, entry)?.is_err()
     {
         return Ok(Taken { full: true, ..Taken::default() });
     }

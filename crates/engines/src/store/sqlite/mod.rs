@@ -10,6 +10,7 @@ mod audit;
 mod backup;
 mod clock;
 mod directory;
+mod footprint;
 mod identity;
 mod inbox;
 mod intake;
@@ -18,6 +19,7 @@ mod lock;
 mod migrate;
 mod moves;
 mod notices;
+mod owners;
 mod prune;
 mod quarantine;
 mod queue;
@@ -37,8 +39,12 @@ pub use shrink::compact;
 pub use space::{make_room, tenant_disk};
 
 /// What bounds the store.
-pub(crate) const LIMITS: &[Group] =
-    &[("Disk", queue::LIMITS), ("Disk", reader::LIMITS), ("Web chat", webchat::LIMITS)];
+pub(crate) const LIMITS: &[Group] = &[
+    ("Disk", queue::LIMITS),
+    ("Disk", reader::LIMITS),
+    ("Web chat", webchat::LIMITS),
+    ("Web chat", webchat::VISITOR_LIMITS),
+];
 
 use angelia_contract::limit::Group;
 use angelia_core::error::{Error, Result};
@@ -46,13 +52,14 @@ use angelia_core::inbox::{Held, InstanceId, Quota, Usage};
 use angelia_core::space::{Disk, Report};
 use angelia_core::store::{Announce, IdentityStore, Later, Pruned, Store};
 use clock::Clock;
+use owners::Owners;
 use reader::Readers;
 use rusqlite::{Connection, OpenFlags};
 use space::Space;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use writer::Writer;
+use writer::{Opening, Writer};
 
 /// The database file in a data directory.
 pub const DATABASE: &str = "angelia.db";
@@ -65,6 +72,7 @@ pub struct Sqlite {
     writer: Writer,
     clock: Arc<Clock>,
     space: Arc<Space>,
+    owners: Arc<Owners>,
     /// Held while what removed tenants left is deleted.
     removing: tokio::sync::Mutex<()>,
     /// Held for as long as the store is open: one server per data directory.
@@ -88,12 +96,24 @@ impl Sqlite {
             tracing::warn!(%error, "what waits for instances could not be noted; the next write does");
         }
         let clock = Arc::new(Clock::open(&connection)?);
-        let writer = Writer::start(connection, quota, held, clock.clone(), announce, space.clone())?;
+        let owners = Owners::read(&connection).map_err(|e| failed("read whose what is", &e))?;
+        let owners = Arc::new(owners);
+        let open = Opening {
+            connection,
+            quota,
+            counted: held,
+            clock: clock.clone(),
+            announce,
+            space: space.clone(),
+            owners: owners.clone(),
+        };
+        let writer = Writer::start(open)?;
         Ok(Self {
             readers: Readers::new(path),
             writer,
             clock,
             space,
+            owners,
             removing: tokio::sync::Mutex::default(),
             _lock: lock,
         })

@@ -2,8 +2,10 @@
 
 use super::clock::is_old;
 use super::directory::PIECES_FOR;
+use super::footprint::{self, ACTION_LENGTHS, JOURNAL_LENGTHS};
 use super::inbox::drop_as_gap;
 use super::quarantine::QUARANTINE_FOR;
+use super::space::Budget;
 use super::writer::{Txn, now};
 use super::{Sqlite, audit, identity};
 use angelia_core::audit::{self as log, Actor, Deed, Sort};
@@ -18,10 +20,16 @@ use std::time::Duration;
 /// after a year may be told again.
 const NOTICES_FOR: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Rows looked at in one step.
+/// Rows looked at in one step. On a disk that is nearly full there are as many as there
+/// is room for in the log, which is emptied after each while space is short.
 const STEP: i64 = 500;
 
 pub(super) async fn prune(store: &Sqlite) -> Result<Pruned> {
+    let make_room = |txn: &mut Txn<'_>| {
+        txn.then_make_room();
+        Ok(())
+    };
+    store.writer.upkeep("make room", make_room).await?;
     for sort in Sort::ALL {
         while store.writer.upkeep("prune the audit log", move |txn| prune_audit(txn, sort)).await? {}
     }
@@ -50,6 +58,11 @@ pub(super) async fn prune(store: &Sqlite) -> Result<Pruned> {
         pruned.forgotten.push(gateway);
     }
     Ok(pruned)
+}
+
+/// How many small rows one step may change.
+fn rows(txn: &Txn<'_>) -> i64 {
+    if txn.space.is_tight() { Budget::of_upkeep(txn.space).rows().min(STEP) } else { STEP }
 }
 
 /// What there is little of.
@@ -89,8 +102,9 @@ fn prune_audit(txn: &mut Txn<'_>, sort: Sort) -> rusqlite::Result<bool> {
                  SELECT id FROM audit WHERE sort = ?1 AND id <= ({newest} ?2) AND (id <= ({newest} ?3) OR {old})
                  ORDER BY id LIMIT ?4)"
         ),
-        params![sort.as_str(), log::KEPT_LINES, log::MOST_LINES, STEP],
+        params![sort.as_str(), log::KEPT_LINES, log::MOST_LINES, rows(txn)],
     )?;
+    txn.then_make_room();
     Ok(gone > 0)
 }
 
@@ -106,17 +120,18 @@ fn prune_journal(txn: &mut Txn<'_>, after: i64) -> rusqlite::Result<Option<i64>>
             "SELECT max(id), max({old})
              FROM (SELECT id, received_at FROM journal WHERE id > ? ORDER BY id LIMIT ?)"
         ))?
-        .query_row(params![after, STEP], |row| Ok(row.get::<_, Option<i64>>(0)?.zip(row.get(1)?)))?;
+        .query_row(params![after, rows(txn)], |row| Ok(row.get::<_, Option<i64>>(0)?.zip(row.get(1)?)))?;
     let Some((last, some_are_old)) = looked_at else { return Ok(None) };
     let gone = txn
         .prepare(&format!(
             "DELETE FROM journal WHERE id > ?1 AND id <= ?2 AND {old}
              AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.instance = journal.instance AND i.seq = journal.seq)
-             RETURNING tenant"
+             RETURNING tenant, {JOURNAL_LENGTHS}"
         ))?
-        .query_map(params![after, last], |row| row.get(0))?
-        .collect::<rusqlite::Result<Vec<String>>>()?;
-    gone.iter().for_each(|tenant| txn.stored().1.forgot_journal(tenant, 1));
+        .query_map(params![after, last], |row| Ok((row.get(0)?, footprint::journal(row, 1)?)))?
+        .collect::<rusqlite::Result<Vec<(String, u64)>>>()?;
+    gone.iter().for_each(|(tenant, bytes)| txn.stored().1.forgot(tenant, *bytes));
+    txn.then_make_room();
     Ok(some_are_old.then_some(last))
 }
 
@@ -131,11 +146,12 @@ fn prune_actions(txn: &mut Txn<'_>) -> rusqlite::Result<bool> {
             "DELETE FROM actions WHERE id IN (
                  SELECT id FROM (SELECT id, received_at, state FROM actions ORDER BY id LIMIT ?1)
                  WHERE {old} AND state NOT IN ('accepted', 'sending'))
-             RETURNING tenant"
+             RETURNING tenant, {ACTION_LENGTHS}"
         ))?
-        .query_map(params![STEP], |row| row.get(0))?
-        .collect::<rusqlite::Result<Vec<String>>>()?;
-    gone.iter().for_each(|tenant| txn.stored().1.forgot_actions(tenant, 1));
+        .query_map([rows(txn)], |row| Ok((row.get(0)?, footprint::action(row, 1)?)))?
+        .collect::<rusqlite::Result<Vec<(String, u64)>>>()?;
+    gone.iter().for_each(|(tenant, bytes)| txn.stored().1.forgot(tenant, *bytes));
+    txn.then_make_room();
     Ok(!gone.is_empty())
 }
 
@@ -146,8 +162,9 @@ fn prune_vault(txn: &mut Txn<'_>) -> rusqlite::Result<bool> {
     }
     let gone = txn.execute(
         "DELETE FROM capabilities WHERE id IN (SELECT id FROM capabilities WHERE expires_at <= ? LIMIT ?)",
-        params![now(), STEP],
+        params![now(), rows(txn)],
     )?;
+    txn.then_make_room();
     Ok(gone > 0)
 }
 
@@ -164,15 +181,21 @@ fn prune_overaged(txn: &mut Txn<'_>, instance: InstanceId) -> rusqlite::Result<u
         return Ok(0);
     }
     let old = is_old("received_at", &txn.clock.older_than(txn.quota.age));
-    let overaged: Vec<(Seq, bool)> = txn
+    let mut overaged: Vec<(Seq, bool, u64)> = txn
         .prepare(&format!(
-            "SELECT seq, dead FROM (
-                 SELECT seq, received_at, dead_at IS NOT NULL AS dead FROM inbox WHERE instance = ? ORDER BY seq LIMIT ?)
+            "SELECT seq, dead, bytes FROM (
+                 SELECT seq, received_at, dead_at IS NOT NULL AS dead, octet_length(body) AS bytes
+                 FROM inbox WHERE instance = ? ORDER BY seq LIMIT ?)
              WHERE {old}"
         ))?
-        .query_map(params![instance.0, STEP], |row| Ok((Seq(row.get(0)?), row.get(1)?)))?
+        .query_map(params![instance.0, STEP], |row| Ok((Seq(row.get(0)?), row.get(1)?, row.get(2)?)))?
         .collect::<rusqlite::Result<_>>()?;
-    for (seq, dead) in &overaged {
+    if txn.space.is_tight() {
+        let mut budget = Budget::of_upkeep(txn.space);
+        let fit = overaged.iter().take_while(|(_, _, bytes)| budget.allows(*bytes)).count();
+        overaged.truncate(fit);
+    }
+    for (seq, dead, _) in &overaged {
         let outcome = match dead {
             true => "lost: a dead letter that nobody redrove for longer than the quota allows",
             false => "lost: it waited longer than the quota allows",
@@ -181,8 +204,9 @@ fn prune_overaged(txn: &mut Txn<'_>, instance: InstanceId) -> rusqlite::Result<u
     }
     let gone = overaged.len() as u64;
     if gone > 0 {
-        txn.removed(instance, overaged.into_iter().map(|(seq, _)| seq).collect());
+        txn.removed(instance, overaged.into_iter().map(|(seq, ..)| seq).collect());
     }
+    txn.then_make_room();
     Ok(gone)
 }
 

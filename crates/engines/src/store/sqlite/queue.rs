@@ -3,7 +3,7 @@
 
 use angelia_core::inbox::InstanceId;
 use angelia_core::round_robin::RoundRobin;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -26,7 +26,7 @@ const UNIT: usize = 1024;
 /// Whose write it is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Owner {
-    /// An operator's: behind nobody else's.
+    /// An operator's: taken before everybody else's, and never behind what they wait for.
     Operator,
     /// The server's own, or nobody's in particular.
     Server,
@@ -47,20 +47,33 @@ pub(super) struct Queue<T> {
 }
 
 struct Line<T> {
+    operators: VecDeque<Queued<T>>,
     waiting: RoundRobin<Owner, Queued<T>>,
     closed: bool,
+}
+
+impl<T> Line<T> {
+    fn is_empty(&self) -> bool {
+        self.operators.is_empty() && self.waiting.is_empty()
+    }
 }
 
 /// Something in line; its room is free again when it is taken.
 struct Queued<T> {
     item: T,
-    _room: [OwnedSemaphorePermit; 2],
+    _own: OwnedSemaphorePermit,
+    /// What it takes of what all have; an operator has nothing of it.
+    _all: Option<OwnedSemaphorePermit>,
 }
 
 impl<T> Default for Queue<T> {
     fn default() -> Self {
         Self {
-            line: Mutex::new(Line { waiting: RoundRobin::default(), closed: false }),
+            line: Mutex::new(Line {
+                operators: VecDeque::new(),
+                waiting: RoundRobin::default(),
+                closed: false,
+            }),
             arrived: Condvar::new(),
             all: Arc::new(Semaphore::new(QUEUED / UNIT)),
             each: Mutex::default(),
@@ -72,15 +85,23 @@ impl<T> Queue<T> {
     /// Puts a write in line once there is room for it; `false` if nobody takes any more.
     pub(super) async fn push(&self, owner: Owner, bytes: usize, item: T) -> bool {
         let units = u32::try_from((bytes + EACH).min(QUEUED_BY_ONE) / UNIT).unwrap_or(u32::MAX);
-        let own = self.room_of(&owner).acquire_many_owned(units).await;
-        let (Ok(own), Ok(all)) = (own, self.all.clone().acquire_many_owned(units).await) else {
-            return false;
+        let Ok(own) = self.room_of(&owner).acquire_many_owned(units).await else { return false };
+        let all = match owner {
+            Owner::Operator => None,
+            _ => match self.all.clone().acquire_many_owned(units).await {
+                Ok(all) => Some(all),
+                Err(_) => return false,
+            },
         };
         let mut line = self.line();
         if line.closed {
             return false;
         }
-        line.waiting.push(owner, bytes, Queued { item, _room: [own, all] });
+        let queued = Queued { item, _own: own, _all: all };
+        match owner {
+            Owner::Operator => line.operators.push_back(queued),
+            _ => line.waiting.push(owner, bytes, queued),
+        }
         drop(line);
         self.arrived.notify_one();
         true
@@ -89,26 +110,42 @@ impl<T> Queue<T> {
     /// Waits for the next batch; `None` once the queue is closed and empty.
     pub(super) fn take(&self) -> Option<Vec<T>> {
         let mut line = self.line();
-        while line.waiting.is_empty() {
+        while line.is_empty() {
             if line.closed {
                 return None;
             }
             line = self.arrived.wait(line).unwrap_or_else(PoisonError::into_inner);
         }
-        let batch = line.waiting.take(BATCH, BATCH_BYTES);
+        let first = line.operators.len().min(BATCH);
+        let mut batch: Vec<_> = line.operators.drain(..first).collect();
+        batch.extend(line.waiting.take(BATCH - first, BATCH_BYTES));
         drop(line);
         Some(batch.into_iter().map(|queued| queued.item).collect())
     }
 
     /// Whether nothing waits.
     pub(super) fn is_empty(&self) -> bool {
-        self.line().waiting.is_empty()
+        self.line().is_empty()
     }
 
     /// Takes nothing more; what waits is still taken.
     pub(super) fn close(&self) {
         self.line().closed = true;
         self.arrived.notify_all();
+    }
+
+    /// Lets nobody wait any more: whoever took things out is gone.
+    pub(super) fn abandon(&self) {
+        let mut line = self.line();
+        line.closed = true;
+        let left = (std::mem::take(&mut line.operators), std::mem::take(&mut line.waiting));
+        drop(line);
+        self.all.close();
+        let each = self.each.lock().unwrap_or_else(PoisonError::into_inner);
+        each.values().filter_map(Weak::upgrade).for_each(|room| room.close());
+        drop(each);
+        // Whoever waits for one of these learns it now.
+        drop(left);
     }
 
     fn room_of(&self, owner: &Owner) -> Arc<Semaphore> {
@@ -159,6 +196,38 @@ mod tests {
         queue.close();
         assert!(!queue.push(Owner::Server, 10, 2).await);
         assert_eq!((queue.take(), queue.take()), (Some(vec![1]), None));
+    }
+
+    #[tokio::test]
+    async fn an_operator_is_behind_nobody() {
+        let queue = Arc::new(Queue::default());
+        for n in 0..4 {
+            for _ in 0..8 {
+                assert!(queue.push(tenant(&n.to_string()), 1024 * 1024 - EACH, n).await);
+            }
+        }
+        let behind = queue.clone();
+        let mut other = tokio::spawn(async move { behind.push(tenant("ann"), 10, 100).await });
+        assert!(tokio::time::timeout(Duration::from_millis(50), &mut other).await.is_err(), "all is taken");
+        let operator = queue.push(Owner::Operator, 10, 200);
+        assert!(tokio::time::timeout(Duration::from_secs(5), operator).await.expect("no waiting"));
+        assert_eq!(queue.take(), Some(vec![200, 0, 1]), "and taken first");
+        assert!(other.await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_a_thread_that_is_gone() {
+        let queue = Arc::new(Queue::default());
+        let (answer, answered) = tokio::sync::oneshot::channel::<()>();
+        assert!(queue.push(tenant("ann"), QUEUED_BY_ONE - EACH, Some(answer)).await);
+        let behind = queue.clone();
+        let waits = tokio::spawn(async move { behind.push(tenant("ann"), 10, None).await });
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        queue.abandon();
+        assert!(answered.await.is_err(), "what was in line");
+        assert!(!waits.await.unwrap(), "and what waited to get there");
+        assert!(!queue.push(Owner::Operator, 10, None).await && !queue.push(tenant("bob"), 10, None).await);
+        assert_eq!(queue.take().map(|batch| batch.len()), None);
     }
 
     #[tokio::test]

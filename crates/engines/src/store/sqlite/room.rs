@@ -1,18 +1,22 @@
 //! Room on the disk for one more write of a tenant, and what is forgotten for it.
 
-use super::stored::Stored;
+use super::footprint::{self, ACTION_LENGTHS};
 use super::writer::Txn;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::store::NewAction;
 use rusqlite::params;
 
-/// Finished actions that are forgotten at once to make room.
-const FORGET: u64 = 1_000;
+/// Finished actions are forgotten by the hundred, until one part of so many of the
+/// tenant's share is free, so that the next ones do not have to forget again.
+const FORGET: u64 = 100;
+const PART: u64 = 64;
+/// Few enough to hold up nobody.
+const ROUNDS: usize = 10;
 
 /// Makes room for actions of one tenant; refuses if there is none.
 pub(super) fn for_actions(txn: &mut Txn<'_>, actions: &[NewAction]) -> rusqlite::Result<Result<()>> {
     let Some(first) = actions.first() else { return Ok(Ok(())) };
-    let needed = actions.iter().map(|action| Stored::action(action.body.len())).sum();
+    let needed = actions.iter().map(footprint::new_action).sum();
     let made = made(txn, &first.tenant, needed)?;
     Ok(if made { Ok(()) } else { Err(full(txn, &first.tenant)) })
 }
@@ -23,7 +27,12 @@ pub(super) fn made(txn: &mut Txn<'_>, tenant: &str, bytes: u64) -> rusqlite::Res
     if fits(txn, tenant, bytes) {
         return Ok(true);
     }
-    forget_finished(txn, tenant)?;
+    let wanted = bytes.saturating_add(txn.quota.tenant_bytes / PART);
+    for _ in 0..ROUNDS {
+        if !forget_finished(txn, tenant)? || fits(txn, tenant, wanted) {
+            break;
+        }
+    }
     Ok(fits(txn, tenant, bytes))
 }
 
@@ -44,16 +53,18 @@ fn full(txn: &Txn<'_>, tenant: &str) -> Error {
     )
 }
 
-/// Forgets the oldest finished actions of a tenant. Nothing depends on them but
-/// `angelia explain`.
-fn forget_finished(txn: &mut Txn<'_>, tenant: &str) -> rusqlite::Result<()> {
+/// Forgets the oldest finished actions of a tenant; `false` if there are none. Nothing
+/// depends on them but `angelia explain`.
+fn forget_finished(txn: &mut Txn<'_>, tenant: &str) -> rusqlite::Result<bool> {
     let gone = txn
-        .prepare_cached(
+        .prepare_cached(&format!(
             "DELETE FROM actions WHERE id IN (
                  SELECT id FROM actions WHERE tenant = ? AND state NOT IN ('accepted', 'sending')
-                 ORDER BY id LIMIT ?)",
-        )?
-        .execute(params![tenant, FORGET])?;
-    txn.stored().1.forgot_actions(tenant, gone as u64);
-    Ok(())
+                 ORDER BY id LIMIT ?)
+             RETURNING {ACTION_LENGTHS}"
+        ))?
+        .query_map(params![tenant, FORGET], |row| footprint::action(row, 0))?
+        .sum::<rusqlite::Result<u64>>()?;
+    txn.stored().1.forgot(tenant, gone);
+    Ok(gone > 0)
 }

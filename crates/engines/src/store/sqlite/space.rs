@@ -52,7 +52,7 @@ impl Space {
     /// Gives up what a start needs of the reserve, if the disk is too full for it.
     pub(super) fn make_room(&self) {
         let disk = self.measure();
-        let (short, takes) = space::at_start(disk);
+        let (short, takes) = space::at_start(disk, self.data_dir.join(RESERVE).exists());
         if !short {
             return;
         }
@@ -62,7 +62,9 @@ impl Space {
             reserve = disk.reserve - takes,
             "the disk is full: nothing is taken in until there is space; see: angelia status"
         );
-        self.cut_reserve(disk.reserve - takes);
+        if takes > 0 {
+            self.cut_reserve(disk.reserve - takes);
+        }
     }
 
     /// Whether space is short: ordinary writes are refused.
@@ -136,7 +138,8 @@ impl Space {
         due
     }
 
-    /// Whether an operator's write is better not mixed with others.
+    /// Whether there is so little that a write is better small, and an operator's not mixed
+    /// with others.
     pub(super) fn is_tight(&self) -> bool {
         self.is_short() || space::goes_alone(self.measure())
     }
@@ -156,29 +159,29 @@ impl Space {
             return;
         }
         let path = self.data_dir.join(RESERVE);
+        let kept = path.exists();
         match allocate(&path, disk.wanted()) {
             Ok(()) => {
                 tracing::info!(bytes = disk.wanted(), "space is kept back on the disk for the operator")
             }
             Err(error) => {
                 // Half of one would only look like one.
-                let _ = fs::remove_file(&path);
+                let _ = if kept { cut(&path, 0) } else { fs::remove_file(&path) };
                 tracing::warn!(%error, "no space could be kept back on the disk");
             }
         }
     }
 
-    /// Cuts the reserve to `to` bytes.
+    /// Cuts the reserve to `to` bytes. An empty one stays: a start that finds it knows
+    /// that what is free is not for everybody.
     pub(super) fn cut_reserve(&self, to: u64) {
         let _turn = self.reserve.lock().unwrap_or_else(PoisonError::into_inner);
         let path = self.data_dir.join(RESERVE);
-        let cut = match to {
-            0 => fs::remove_file(&path),
-            _ => File::options().write(true).open(&path).and_then(|file| file.set_len(to)),
-        };
-        if let Err(error) = cut.or_else(|e| if e.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(e) })
+        let given_up = cut(&path, to);
+        if let Err(error) =
+            given_up.or_else(|e| if e.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(e) })
         {
-            tracing::error!(%error, "the reserve could not be given up; remove {} by hand", path.display());
+            tracing::error!(%error, "the reserve could not be given up; empty {} by hand", path.display());
         }
     }
 }
@@ -194,6 +197,19 @@ impl Budget {
         let disk = space.measure();
         let whole = if disk.total > 0 { disk.step() } else { UNKNOWN_STEP };
         Self { whole, left: whole }
+    }
+
+    /// The same for the server's own, which has what there is and nothing of the reserve.
+    pub(super) fn of_upkeep(space: &Space) -> Self {
+        let (disk, budget) = (space.measure(), Self::of(space));
+        // What is deleted is in the log first, and again in the database.
+        let whole = if disk.total > 0 { budget.whole.min(disk.free / 2) } else { budget.whole };
+        Self { whole, left: whole }
+    }
+
+    /// How many small rows that is.
+    pub(super) fn rows(&self) -> i64 {
+        i64::try_from((self.left / ROW).max(1)).unwrap_or(i64::MAX)
     }
 
     /// Takes what a row with a body of this many bytes costs. One row always fits: it
@@ -237,6 +253,10 @@ fn is_for_want_of_space(error: &rusqlite::Error) -> bool {
     let Some(error) = error.sqlite_error() else { return false };
     error.code == ErrorCode::DiskFull
         || matches!(error.extended_code, ffi::SQLITE_IOERR_WRITE | ffi::SQLITE_IOERR_SHMSIZE)
+}
+
+fn cut(path: &Path, to: u64) -> io::Result<()> {
+    File::options().write(true).open(path)?.set_len(to)
 }
 
 /// A file that really takes `bytes` of the disk.
@@ -306,6 +326,8 @@ mod tests {
         space.cut_reserve(4096);
         assert_eq!(space.measure().reserve, 4096);
         space.cut_reserve(0);
+        assert!(path.exists() && space.measure().reserve == 0, "it is remembered that there was one");
+        fs::remove_file(&path).unwrap();
         space.cut_reserve(0);
         assert!(!path.exists());
     }

@@ -1,58 +1,65 @@
-//! What is kept on disk of each tenant: bodies to the byte, rows by what they
-//! take. Counted in memory by the one thread that writes, and anew from the
-//! tables at every start and after every transaction that failed.
+//! What is kept on disk of each tenant, as it lies there. Counted in memory by the
+//! one thread that writes, and anew from the tables at every start and after every
+//! transaction that failed.
 
+use super::footprint::{self, ACTION_LENGTHS, ENTRY_LENGTHS, JOURNAL_LENGTHS};
+use super::owners::Owners;
 use angelia_core::inbox::InstanceId;
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension, Row};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What rows take besides bodies, indices included: measured with a hundred thousand of each.
-const ENTRY_ROW: u64 = 400;
-const JOURNAL_ROW: u64 = 350;
-const ACTION_ROW: u64 = 450;
-
 /// The counts.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Stored {
     tenants: HashMap<Arc<str>, u64>,
-    /// Whose an unfinished action is, and the bytes of its body.
+    /// Whose an unfinished action is, and what it takes.
     unfinished: HashMap<i64, (Arc<str>, u64)>,
-    /// Whose an instance is.
-    instances: HashMap<InstanceId, Arc<str>>,
+    /// Whose what is, for others to know.
+    owners: Arc<Owners>,
 }
 
 impl Stored {
     /// Counts everything.
-    pub(super) fn read(db: &Connection) -> rusqlite::Result<Self> {
-        let mut stored = Self::default();
-        let rows = [
-            ("SELECT tenant, count(*), 0 FROM journal GROUP BY tenant", JOURNAL_ROW),
-            ("SELECT tenant, count(*), 0 FROM actions GROUP BY tenant", ACTION_ROW),
-            (
-                "SELECT tenant, count(*), coalesce(sum(length(body)), 0) FROM inbox JOIN instances USING (instance)
-                 GROUP BY tenant",
-                ENTRY_ROW,
-            ),
-        ];
-        for (query, each) in rows {
-            let mut statement = db.prepare(query)?;
-            let mut found = statement.query([])?;
-            while let Some(row) = found.next()? {
-                let (count, bytes): (u64, u64) = (row.get(1)?, row.get(2)?);
-                stored.add(&row.get::<_, Arc<str>>(0)?, count * each + bytes);
-            }
-        }
-        let mut statement = db.prepare(
-            "SELECT id, tenant, coalesce(length(body), 0) FROM actions WHERE state IN ('accepted', 'sending')",
+    pub(super) fn read(db: &Connection, owners: Arc<Owners>) -> rusqlite::Result<Self> {
+        let mut stored = Self { owners, ..Self::default() };
+        let waiting = format!("SELECT tenant, {ENTRY_LENGTHS} FROM inbox JOIN instances USING (instance)");
+        stored.read_rows(db, &waiting, footprint::entry)?;
+        stored.read_rows(
+            db,
+            &format!("SELECT tenant, {JOURNAL_LENGTHS} FROM journal"),
+            footprint::journal,
         )?;
+        stored.read_rows(db, &format!("SELECT tenant, {ACTION_LENGTHS} FROM actions"), footprint::action)?;
+        let mut statement = db.prepare(&format!(
+            "SELECT id, tenant, {ACTION_LENGTHS} FROM actions WHERE state IN ('accepted', 'sending')"
+        ))?;
         let mut found = statement.query([])?;
         while let Some(row) = found.next()? {
-            let (tenant, bytes): (Arc<str>, u64) = (row.get(1)?, row.get(2)?);
-            stored.add(&tenant, bytes);
-            stored.unfinished.insert(row.get(0)?, (tenant, bytes));
+            stored.unfinished.insert(row.get(0)?, (row.get(1)?, footprint::action(row, 2)?));
         }
+        let unfinished = stored.unfinished.iter().map(|(id, (tenant, _))| (*id, tenant.clone()));
+        stored.owners.set_actions(unfinished.collect());
         Ok(stored)
+    }
+
+    /// Counts rows whose tenant comes first, and then what `footprint` needs.
+    fn read_rows(
+        &mut self,
+        db: &Connection,
+        query: &str,
+        footprint: impl Fn(&Row<'_>, usize) -> rusqlite::Result<u64>,
+    ) -> rusqlite::Result<()> {
+        let mut statement = db.prepare(query)?;
+        let mut found = statement.query([])?;
+        while let Some(row) = found.next()? {
+            let (tenant, bytes) = (row.get_ref(0)?.as_str()?, footprint(row, 1)?);
+            match self.tenants.get_mut(tenant) {
+                Some(stored) => *stored += bytes,
+                None => drop(self.tenants.insert(tenant.into(), bytes)),
+            }
+        }
+        Ok(())
     }
 
     /// What is kept of a tenant.
@@ -60,19 +67,11 @@ impl Stored {
         self.tenants.get(tenant).copied().unwrap_or_default()
     }
 
-    /// What an entry of so many bytes takes.
-    pub(super) fn entry(bytes: usize) -> u64 {
-        ENTRY_ROW + JOURNAL_ROW + bytes as u64
-    }
-
-    /// What an action of so many bytes takes.
-    pub(super) fn action(bytes: usize) -> u64 {
-        ACTION_ROW + bytes as u64
-    }
-
     /// An entry was appended, and its row of the journal.
-    pub(super) fn appended(&mut self, tenant: &str, bytes: usize) {
-        self.add(&tenant.into(), Self::entry(bytes));
+    pub(super) fn appended(&mut self, tenant: &str, instance: InstanceId, bytes: u64) {
+        let tenant: Arc<str> = tenant.into();
+        self.owners.set_instance(instance, &tenant);
+        self.add(&tenant, bytes);
     }
 
     /// An entry left its inbox; its row of the journal stays.
@@ -80,10 +79,10 @@ impl Stored {
         &mut self,
         db: &Connection,
         instance: InstanceId,
-        bytes: usize,
+        bytes: u64,
     ) -> rusqlite::Result<()> {
         if let Some(tenant) = self.tenant_of(db, instance)? {
-            self.subtract(&tenant, ENTRY_ROW + bytes as u64);
+            self.subtract(&tenant, bytes);
         }
         Ok(())
     }
@@ -93,50 +92,53 @@ impl Stored {
         &mut self,
         db: &Connection,
         instance: InstanceId,
-        before: usize,
-        now: usize,
+        before: u64,
+        now: u64,
     ) -> rusqlite::Result<()> {
         if let Some(tenant) = self.tenant_of(db, instance)? {
-            self.subtract(&tenant, before as u64);
-            self.add(&tenant, now as u64);
+            self.subtract(&tenant, before);
+            self.add(&tenant, now);
         }
         Ok(())
     }
 
     /// An action was written down.
-    pub(super) fn accepted(&mut self, id: i64, tenant: &str, bytes: usize) {
+    pub(super) fn accepted(&mut self, id: i64, tenant: &str, bytes: u64) {
         let tenant: Arc<str> = tenant.into();
-        self.add(&tenant, Self::action(bytes));
-        self.unfinished.insert(id, (tenant, bytes as u64));
+        self.add(&tenant, bytes);
+        self.owners.set_action(id, &tenant);
+        self.unfinished.insert(id, (tenant, bytes));
     }
 
-    /// An action is finished, and its body gone.
-    pub(super) fn finished(&mut self, id: i64) {
-        if let Some((tenant, bytes)) = self.unfinished.remove(&id) {
-            self.subtract(&tenant, bytes);
+    /// An action is finished, its body gone, and what is remembered of it takes so much.
+    pub(super) fn finished(&mut self, id: i64, bytes: u64) {
+        if let Some((tenant, before)) = self.unfinished.remove(&id) {
+            self.subtract(&tenant, before);
+            self.add(&tenant, bytes);
         }
+        self.owners.forget_action(id);
     }
 
-    /// Finished actions of a tenant are forgotten.
-    pub(super) fn forgot_actions(&mut self, tenant: &str, count: u64) {
-        self.subtract(tenant, count * ACTION_ROW);
+    /// Rows of a tenant that took so much are gone.
+    pub(super) fn forgot(&mut self, tenant: &str, bytes: u64) {
+        self.subtract(tenant, bytes);
     }
 
-    /// Rows of a tenant's journal are forgotten.
-    pub(super) fn forgot_journal(&mut self, tenant: &str, count: u64) {
-        self.subtract(tenant, count * JOURNAL_ROW);
+    /// An instance is gone.
+    pub(super) fn forgot_instance(&mut self, instance: InstanceId) {
+        self.owners.forget_instance(instance);
     }
 
-    fn tenant_of(&mut self, db: &Connection, instance: InstanceId) -> rusqlite::Result<Option<Arc<str>>> {
-        if let Some(tenant) = self.instances.get(&instance) {
-            return Ok(Some(tenant.clone()));
+    fn tenant_of(&self, db: &Connection, instance: InstanceId) -> rusqlite::Result<Option<Arc<str>>> {
+        if let Some(tenant) = self.owners.tenant_of(instance) {
+            return Ok(Some(tenant));
         }
         let tenant: Option<Arc<str>> = db
             .prepare_cached("SELECT tenant FROM instances WHERE instance = ?")?
             .query_row([instance.0], |row| row.get(0))
             .optional()?;
         if let Some(tenant) = &tenant {
-            self.instances.insert(instance, tenant.clone());
+            self.owners.set_instance(instance, tenant);
         }
         Ok(tenant)
     }

@@ -3,6 +3,7 @@
 mod people;
 mod room_size;
 
+pub(super) use people::LIMITS as VISITOR_LIMITS;
 pub(super) use room_size::{LIMITS, RoomSizes};
 
 use super::clock::is_old;
@@ -43,9 +44,9 @@ impl WebchatStore for Sqlite {
                 line.undelivered = Some(DropReason::NoInstance);
             } else if let Some(entry) = &entry
                 && earlier_post(txn, &line)?.is_none()
-                && !inbox::has_room(txn, entry)?
+                && let Err(full) = inbox::has_room(txn, entry)?
             {
-                return Ok(Err(inbox::full()));
+                return Ok(Err(full));
             }
             let mut posted = match post(txn, line)? {
                 Ok(posted) => posted,
@@ -63,7 +64,9 @@ impl WebchatStore for Sqlite {
     }
 
     fn post_answered(&self, line: NewLine, answer: NewLine) -> Later<'_, Posted> {
-        self.writer.try_write("post a line and its answer", move |txn| {
+        let owner = Owner::Bot(format!("webchat/{}", line.room).into());
+        let bytes = line.text.len() + answer.text.len();
+        self.writer.try_write_for(owner, bytes, "post a line and its answer", move |txn| {
             let posted = post(txn, line)?;
             if posted.as_ref().is_ok_and(|posted| posted.new) {
                 insert(txn, answer)?;
@@ -89,7 +92,12 @@ impl WebchatStore for Sqlite {
     }
 
     fn revise_line(&self, revision: LineRevision) -> Later<'_, Revised> {
-        self.writer.try_write("revise a line", move |txn| revise(txn, &revision))
+        let owner = match &revision.entry {
+            Some(entry) => self.owners.of_instance(entry.instance),
+            None => Owner::Bot(format!("webchat/{}", revision.room).into()),
+        };
+        let bytes = revision.text.len() + revision.entry.as_ref().map_or(0, |entry| entry.body.len());
+        self.writer.try_write_for(owner, bytes, "revise a line", move |txn| revise(txn, &revision))
     }
 
     fn line(&self, room: &str, message_id: &str) -> Later<'_, Option<Line>> {
@@ -247,9 +255,9 @@ fn revise(txn: &mut Txn<'_>, revision: &LineRevision) -> rusqlite::Result<Result
         return Ok(Err(not_in_room()));
     }
     if let Some(entry) = entry
-        && !inbox::has_room_for_revision(txn, entry)?
+        && let Err(full) = inbox::has_room_for_revision(txn, entry)?
     {
-        return Ok(Err(inbox::full()));
+        return Ok(Err(full));
     }
     let id = next_id(txn)?;
     let line = txn

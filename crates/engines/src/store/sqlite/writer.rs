@@ -2,6 +2,7 @@
 
 use super::clock::Clock;
 use super::failed;
+use super::owners::Owners;
 use super::queue::{Owner, Queue};
 use super::space::Space;
 use super::stored::Stored;
@@ -181,6 +182,18 @@ impl Txn<'_> {
     }
 }
 
+/// What the writing thread begins with.
+pub(super) struct Opening {
+    pub(super) connection: Connection,
+    pub(super) quota: Quota,
+    /// What waits.
+    pub(super) counted: HashMap<InstanceId, Held>,
+    pub(super) clock: Arc<Clock>,
+    pub(super) announce: Arc<dyn Announce>,
+    pub(super) space: Arc<Space>,
+    pub(super) owners: Arc<Owners>,
+}
+
 /// The way to the writing thread.
 pub(super) struct Writer {
     jobs: Arc<Queue<Job>>,
@@ -190,17 +203,12 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(
-        connection: Connection,
-        quota: Quota,
-        counted: HashMap<InstanceId, Held>,
-        clock: Arc<Clock>,
-        announce: Arc<dyn Announce>,
-        space: Arc<Space>,
-    ) -> Result<Self> {
+    pub(super) fn start(open: Opening) -> Result<Self> {
+        let Opening { connection, quota, counted, clock, announce, space, owners } = open;
         let jobs = Arc::<Queue<Job>>::default();
         let healthy = Arc::new(AtomicBool::new(!space.is_short()));
-        let stored = Stored::read(&connection).map_err(|e| failed("count what is kept", &e))?;
+        let stored =
+            Stored::read(&connection, owners.clone()).map_err(|e| failed("count what is kept", &e))?;
         let rooms = RoomSizes::read(&connection).map_err(|e| failed("look at the rooms", &e))?;
         let state = Thread {
             connection,
@@ -210,6 +218,7 @@ impl Writer {
             counted,
             marks: HashMap::new(),
             stored,
+            owners,
             rooms,
             announce,
             healthy: healthy.clone(),
@@ -340,7 +349,7 @@ struct Unwell<'a>(Arc<AtomicBool>, &'a Queue<Job>);
 impl Drop for Unwell<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Relaxed);
-        self.1.close();
+        self.1.abandon();
     }
 }
 
@@ -355,6 +364,7 @@ struct Thread {
     /// Where the logs are of those that were written to.
     marks: HashMap<InstanceId, Mark>,
     stored: Stored,
+    owners: Arc<Owners>,
     rooms: RoomSizes,
     announce: Arc<dyn Announce>,
     healthy: Arc<AtomicBool>,
@@ -522,7 +532,7 @@ impl Thread {
     fn count_anew(&mut self) -> rusqlite::Result<()> {
         self.marks.clear();
         self.counted = super::read_held(&self.connection).map_err(|_| rusqlite::Error::InvalidQuery)?;
-        self.stored = Stored::read(&self.connection)?;
+        self.stored = Stored::read(&self.connection, self.owners.clone())?;
         self.rooms = RoomSizes::read(&self.connection)?;
         self.stale = false;
         Ok(())

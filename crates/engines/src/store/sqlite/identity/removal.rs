@@ -31,11 +31,21 @@ struct Removal {
 }
 
 /// How far it is: with the instances, and with the tables that have no index by tenant.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 struct Seen {
+    /// Whose: of another tenant nothing was seen.
+    tenant: String,
     instances: usize,
     journal: i64,
     actions: i64,
+}
+
+impl Seen {
+    /// How far it is with a tenant. Another's removal may have come before it meanwhile:
+    /// they are ordered by a clock that can be set back.
+    fn within(self, tenant: &str) -> Self {
+        if self.tenant == tenant { self } else { Self { tenant: tenant.to_owned(), ..Self::default() } }
+    }
 }
 
 /// Whether something of a removed tenant of this name is still there.
@@ -72,6 +82,7 @@ pub(super) fn begin(
             .prepare_cached("SELECT count(*) FROM inbox WHERE instance = ? AND dead_at IS NULL")?
             .query_row([instance], |row| row.get::<_, u64>(0))?;
         txn.count(InstanceId(*instance), |held| *held = Held::default());
+        txn.stored().1.forgot_instance(InstanceId(*instance));
     }
     let gone = |table: &str| -> rusqlite::Result<u64> {
         txn.execute(&format!("DELETE FROM {table} WHERE tenant = ?"), [tenant]).map(|rows| rows as u64)
@@ -107,7 +118,7 @@ pub(super) async fn finish(store: &Sqlite) -> Result<()> {
     loop {
         let next = store.writer.write_as(Class::Operator, "delete what a removed tenant left", move |txn| {
             let Some(removal) = oldest(txn)? else { return Ok(Ok(None)) };
-            let more = step(txn, &removal, seen)?;
+            let more = step(txn, &removal, seen.within(&removal.tenant))?;
             txn.then_make_room();
             if more.is_none() {
                 txn.execute("DELETE FROM removals WHERE tenant = ?", [&removal.tenant])?;
@@ -229,4 +240,18 @@ fn delete(
         gone(*key);
     }
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_far_one_removal_is_says_nothing_of_another() {
+        let seen = Seen { instances: 2, journal: 70, actions: 9, ..Seen::default().within("acme") };
+        assert_eq!(seen.clone().within("acme").journal, 70);
+        let other = seen.within("globex");
+        assert_eq!((other.instances, other.journal, other.actions), (0, 0, 0));
+        assert_eq!(other.tenant, "globex");
+    }
 }

@@ -1,6 +1,7 @@
 //! Tenants, from their making to their removal.
 
 use super::super::audit::write as audit;
+use super::super::footprint::{self, ENTRY_LENGTHS};
 use super::super::writer::{Txn, now};
 use super::removal;
 use angelia_core::audit::{Actor, Deed};
@@ -90,18 +91,22 @@ pub(super) fn delivery_key(db: &Connection, tenant: &str) -> rusqlite::Result<Op
 
 /// Forgets an instance and what belongs to it; answers how many messages waited.
 pub(in super::super) fn forget_instance(txn: &mut Txn<'_>, instance: InstanceId) -> rusqlite::Result<u64> {
-    let waiting: Vec<(i64, bool)> = txn
-        .prepare("DELETE FROM inbox WHERE instance = ? RETURNING seq, dead_at IS NULL")?
-        .query_map([instance.0], |row| Ok((row.get(0)?, row.get(1)?)))?
+    let waiting: Vec<(i64, bool, u64)> = txn
+        .prepare(&format!(
+            "DELETE FROM inbox WHERE instance = ? RETURNING seq, dead_at IS NULL, {ENTRY_LENGTHS}"
+        ))?
+        .query_map([instance.0], |row| Ok((row.get(0)?, row.get(1)?, footprint::entry(row, 2)?)))?
         .collect::<rusqlite::Result<_>>()?;
+    let (db, stored) = txn.stored();
+    stored.removed(db, instance, waiting.iter().map(|(_, _, bytes)| bytes).sum())?;
+    stored.forgot_instance(instance);
     for table in
         ["gaps", "untold_gaps", "fronts", "policies", "conversations", "notices", "capabilities", "instances"]
     {
         txn.execute(&format!("DELETE FROM {table} WHERE instance = ?"), [instance.0])?;
     }
     txn.count(instance, |held| *held = Held::default());
-    txn.recount();
-    let live = waiting.iter().filter(|(_, live)| *live).count() as u64;
-    txn.removed(instance, waiting.into_iter().map(|(seq, _)| Seq(seq)).collect());
+    let live = waiting.iter().filter(|(_, live, _)| *live).count() as u64;
+    txn.removed(instance, waiting.into_iter().map(|(seq, ..)| Seq(seq)).collect());
     Ok(live)
 }

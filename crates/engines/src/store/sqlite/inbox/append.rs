@@ -1,10 +1,10 @@
 //! Taking an entry in: its number, its place in line, and who gives way for it.
 
+use super::super::footprint::{self, JOURNAL_LENGTHS};
 use super::super::room;
-use super::super::stored::Stored;
 use super::super::writer::{Txn, now};
-use super::settle::{close_journal, remove};
-use angelia_core::error::Error;
+use super::settle::{Gone, close_journal, remove};
+use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{Entry, InstanceId, Mark, Seq, WhenFull};
 use angelia_core::ports::log::{Appended, NewEntry};
 use rusqlite::{OptionalExtension, params};
@@ -65,8 +65,10 @@ pub(in super::super) fn append(txn: &mut Txn<'_>, new: NewEntry) -> rusqlite::Re
     insert_waiting(txn, seq, txn.last_insert_rowid(), &new)?;
     remember_conversation(txn, &new, appended_at)?;
     txn.count(new.instance, |held| held.add(&new.chat_id, new.body.len()));
-    txn.stored().1.appended(&new.tenant, new.body.len());
-    let (chat, bytes) = (new.chat_id.clone(), new.body.len());
+    let kept = txn.stored_of(&new.tenant);
+    let (waiting, journal) = footprint::new_entry(&new);
+    txn.stored().1.appended(&new.tenant, new.instance, waiting + journal);
+    let chat = new.chat_id.clone();
     let entry = Entry {
         seq,
         kind: new.kind,
@@ -79,18 +81,26 @@ pub(in super::super) fn append(txn: &mut Txn<'_>, new: NewEntry) -> rusqlite::Re
     };
     txn.appended(new.instance, mark, entry, new.ahead);
     enforce_quota(txn, new.instance, &chat)?;
-    enforce_disk(txn, &new.tenant, new.instance, &chat, bytes)?;
+    enforce_disk(txn, &new.tenant, new.instance, &chat, kept)?;
     Ok(Appended::New(seq))
 }
 
 /// Whether an entry is taken: there is room, or room is made for it, or it came before.
-pub(in super::super) fn has_room(txn: &mut Txn<'_>, new: &NewEntry) -> rusqlite::Result<bool> {
-    let quota = *txn.quota;
-    let fits = quota.admits(txn.held(new.instance), &new.chat_id, new.body.len())
-        && room::fits(txn, &new.tenant, Stored::entry(new.body.len()));
-    if new.when_full == WhenFull::MakeRoom || fits {
-        return Ok(true);
+/// If it is not, what whoever sent it is told.
+pub(in super::super) fn has_room(txn: &mut Txn<'_>, new: &NewEntry) -> rusqlite::Result<Result<()>> {
+    let (quota, (waiting, journal)) = (*txn.quota, footprint::new_entry(new));
+    let admits = quota.admits(txn.held(new.instance), &new.chat_id, new.body.len());
+    let fits = admits && room::fits(txn, &new.tenant, waiting + journal);
+    if new.when_full == WhenFull::MakeRoom || fits || came_before(txn, new)? {
+        return Ok(Ok(()));
     }
+    if !admits {
+        return Ok(Err(full()));
+    }
+    Ok(if room::made(txn, &new.tenant, waiting + journal)? { Ok(()) } else { Err(disk_full()) })
+}
+
+fn came_before(txn: &Txn<'_>, new: &NewEntry) -> rusqlite::Result<bool> {
     txn.prepare_cached(
         "SELECT EXISTS (SELECT 1 FROM journal
          WHERE message_id = ? AND chat_id = ? AND platform = ? AND bot = ? AND kind = ?)",
@@ -101,9 +111,18 @@ pub(in super::super) fn has_room(txn: &mut Txn<'_>, new: &NewEntry) -> rusqlite:
 }
 
 /// What whoever is refused is told.
-pub(in super::super) fn full() -> Error {
+pub(super) fn full() -> Error {
     Error::unavailable(
         "more waits for the agent than is kept for it: nothing was written, try again when it has read some",
+    )
+    .retry_in(TRY_AGAIN)
+}
+
+/// The same, where it is not the inbox that is full. It says nothing of whose the agent is.
+pub(super) fn disk_full() -> Error {
+    Error::unavailable(
+        "whoever runs this agent has used up their share of the server's disk: nothing was written, try again \
+         when the agent has read some, or tell them",
     )
     .retry_in(TRY_AGAIN)
 }
@@ -147,7 +166,7 @@ fn remember_conversation(txn: &Txn<'_>, new: &NewEntry, at: i64) -> rusqlite::Re
 pub(super) fn enforce_quota(txn: &mut Txn<'_>, instance: InstanceId, writer: &str) -> rusqlite::Result<()> {
     let (mut gone, quota) = (Vec::new(), *txn.quota);
     while let Some(chat) = quota.who_pays(txn.held(instance), writer).map(str::to_owned) {
-        let Some(seq) = give_way(txn, instance, &chat)? else { break };
+        let Some((seq, _)) = give_way(txn, instance, &chat)? else { break };
         gone.push(seq);
     }
     if !gone.is_empty() {
@@ -157,35 +176,48 @@ pub(super) fn enforce_quota(txn: &mut Txn<'_>, instance: InstanceId, writer: &st
 }
 
 /// Takes out as much as was written, of the chat that holds most, if the tenant has
-/// used up its disk and nothing that is only remembered of it can be forgotten.
+/// used up its disk and nothing that is only remembered of it can be forgotten. What
+/// goes for that leaves no row in the journal: each would take the tenant a little
+/// further beyond its share.
 fn enforce_disk(
     txn: &mut Txn<'_>,
     tenant: &str,
     instance: InstanceId,
     writer: &str,
-    written: usize,
+    before: u64,
 ) -> rusqlite::Result<()> {
     if room::made(txn, tenant, 0)? {
         return Ok(());
     }
-    let target = txn.held(instance).all().bytes.saturating_sub(written as u64);
+    let most = before.max(txn.quota.tenant_bytes);
     let mut gone = Vec::new();
-    while txn.held(instance).all().bytes > target
+    while txn.stored_of(tenant) > most
         && let Some(chat) = txn.held(instance).largest(writer, false).map(str::to_owned)
-        && let Some(seq) = give_way(txn, instance, &chat)?
+        && let Some((seq, journal)) = give_way(txn, instance, &chat)?
     {
+        forget(txn, tenant, journal)?;
         gone.push(seq);
     }
     txn.removed(instance, gone);
     Ok(())
 }
 
+/// Deletes what the journal says of an entry that is gone.
+fn forget(txn: &mut Txn<'_>, tenant: &str, journal: i64) -> rusqlite::Result<()> {
+    let bytes = txn
+        .prepare_cached(&format!("DELETE FROM journal WHERE id = ? RETURNING {JOURNAL_LENGTHS}"))?
+        .query_row([journal], |row| footprint::journal(row, 0))
+        .optional()?;
+    txn.stored().1.forgot(tenant, bytes.unwrap_or_default());
+    Ok(())
+}
+
 /// Takes the oldest entry of a chat out, as a counted gap that it is told of.
-fn give_way(txn: &mut Txn<'_>, instance: InstanceId, chat: &str) -> rusqlite::Result<Option<Seq>> {
+/// Answers which, and its row of the journal.
+fn give_way(txn: &mut Txn<'_>, instance: InstanceId, chat: &str) -> rusqlite::Result<Option<(Seq, i64)>> {
     let Some(seq) = oldest_waiting(txn, instance, chat)? else { return Ok(None) };
     remember_to_tell(txn, instance, seq)?;
-    drop_as_gap(txn, instance, seq, OVER_QUOTA)?;
-    Ok(Some(seq))
+    Ok(drop_as_gap(txn, instance, seq, OVER_QUOTA)?.map(|journal| (seq, journal)))
 }
 
 fn oldest_waiting(txn: &Txn<'_>, instance: InstanceId, chat: &str) -> rusqlite::Result<Option<Seq>> {
@@ -209,13 +241,13 @@ fn remember_to_tell(txn: &Txn<'_>, instance: InstanceId, seq: Seq) -> rusqlite::
     Ok(())
 }
 
-/// Removes one entry and counts it in its chat's gap.
+/// Removes one entry and counts it in its chat's gap; answers its row of the journal.
 pub(in super::super) fn drop_as_gap(
     txn: &mut Txn<'_>,
     instance: InstanceId,
     seq: Seq,
     outcome: &str,
-) -> rusqlite::Result<()> {
+) -> rusqlite::Result<Option<i64>> {
     txn.prepare_cached(
         "INSERT INTO gaps (instance, chat_id, lost, first_at, last_at, lost_at)
          SELECT instance, chat_id, 1, received_at, received_at, ? FROM inbox WHERE instance = ? AND seq = ?
@@ -223,8 +255,7 @@ pub(in super::super) fn drop_as_gap(
          SET lost = lost + 1, last_at = excluded.last_at, lost_at = excluded.lost_at",
     )?
     .execute(params![now(), instance.0, seq.0])?;
-    match remove(txn, instance, seq)? {
-        Some(gone) => close_journal(txn, gone.journal, outcome),
-        None => Ok(()),
-    }
+    let Some(Gone { journal }) = remove(txn, instance, seq)? else { return Ok(None) };
+    close_journal(txn, journal, outcome)?;
+    Ok(Some(journal))
 }

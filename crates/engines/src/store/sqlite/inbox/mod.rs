@@ -6,7 +6,7 @@ mod list;
 mod revise;
 mod settle;
 
-pub(super) use append::{append, drop_as_gap, full, has_room, is_served};
+pub(super) use append::{append, drop_as_gap, has_room, is_served};
 pub(super) use revise::{has_room as has_room_for_revision, revise};
 
 use super::Sqlite;
@@ -37,20 +37,21 @@ impl Log for Sqlite {
             if !is_served(txn, entry.instance)? {
                 return Ok(Err(Error::not_found("the instance this was for is gone: nothing was written")));
             }
-            if !has_room(txn, &entry)? {
-                return Ok(Err(full()));
+            if let Err(full) = has_room(txn, &entry)? {
+                return Ok(Err(full));
             }
             append(txn, entry).map(Ok)
         })
     }
 
     fn revise(&self, revision: Revision) -> Later<'_, Revised> {
-        self.writer.write("revise an entry", move |txn| revise(txn, &revision))
+        let (owner, bytes) = (self.owners.of_instance(revision.instance), revision.body.len());
+        self.writer.write_for(owner, bytes, "revise an entry", move |txn| revise(txn, &revision))
     }
 
     fn claim(&self, instance: InstanceId, node: &str) -> Later<'_, Claimed> {
         let node = node.to_owned();
-        self.writer.try_write_for(Owner::Instance(instance), 0, "claim an instance", move |txn| {
+        self.writer.try_write_for(self.owners.of_instance(instance), 0, "claim an instance", move |txn| {
             let epoch: Option<i64> = txn
                 .prepare_cached(
                     "UPDATE instances SET epoch = epoch + 1, node = ?, idle = 0 WHERE instance = ? RETURNING epoch",
@@ -101,7 +102,7 @@ impl Log for Sqlite {
     }
 
     fn settle(&self, instance: InstanceId, epoch: Epoch, settled: Vec<Settlement>) -> Later<'_, Ownership> {
-        self.writer.write_for(Owner::Instance(instance), 0, "settle", move |txn| {
+        self.writer.write_for(self.owners.of_instance(instance), 0, "settle", move |txn| {
             for settlement in &settled {
                 settle::settle(txn, instance, settlement)?;
             }
@@ -110,7 +111,7 @@ impl Log for Sqlite {
     }
 
     fn settle_late(&self, instance: InstanceId, seqs: Vec<Seq>) -> Later<'_, Vec<Seq>> {
-        self.writer.write_for(Owner::Instance(instance), 0, "settle late", move |txn| {
+        self.writer.write_for(self.owners.of_instance(instance), 0, "settle late", move |txn| {
             let mut settled = Vec::new();
             for seq in seqs {
                 if settle::settle_late(txn, instance, seq)? {
@@ -122,13 +123,13 @@ impl Log for Sqlite {
     }
 
     fn note_pushed(&self, instance: InstanceId, pushed: Vec<(Seq, UnixMillis)>) -> Later<'_, ()> {
-        self.writer.write_for(Owner::Instance(instance), 0, "note pushes", move |txn| {
+        self.writer.write_for(self.owners.of_instance(instance), 0, "note pushes", move |txn| {
             pushed.iter().try_for_each(|(seq, at)| settle::note_push(txn, instance, *seq, *at, false))
         })
     }
 
     fn returned(&self, instance: InstanceId, epoch: Epoch, returned: Returned) -> Later<'_, Option<Seq>> {
-        self.writer.write_for(Owner::Instance(instance), 0, "note returned entries", move |txn| {
+        self.writer.write_for(self.owners.of_instance(instance), 0, "note returned entries", move |txn| {
             for (seq, pushed_at) in &returned.entries {
                 settle::note_push(txn, instance, *seq, *pushed_at, true)?;
             }
@@ -148,7 +149,7 @@ impl Log for Sqlite {
     }
 
     fn set_idle(&self, instance: InstanceId, epoch: Epoch, idle: bool) -> Later<'_, Ownership> {
-        self.writer.write_for(Owner::Instance(instance), 0, "flip an instance", move |txn| {
+        self.writer.write_for(self.owners.of_instance(instance), 0, "flip an instance", move |txn| {
             let ownership = settle::ownership(txn, instance, epoch)?;
             if ownership == Ownership::Ours {
                 txn.prepare_cached("UPDATE instances SET idle = ? WHERE instance = ? AND idle <> ?1")?
@@ -159,7 +160,7 @@ impl Log for Sqlite {
     }
 
     fn set_habit(&self, instance: InstanceId, epoch: Epoch, habit: AckHabit) -> Later<'_, Ownership> {
-        self.writer.write_for(Owner::Instance(instance), 0, "remember a habit", move |txn| {
+        self.writer.write_for(self.owners.of_instance(instance), 0, "remember a habit", move |txn| {
             let ownership = settle::ownership(txn, instance, epoch)?;
             if ownership == Ownership::Ours {
                 txn.prepare_cached("UPDATE instances SET ack_habit = ? WHERE instance = ?")?

@@ -1,5 +1,6 @@
 //! Letting entries go: acknowledged, acknowledged late, or left behind by a socket.
 
+use super::super::footprint::{self, ENTRY_LENGTHS};
 use super::super::writer::{Txn, now};
 use super::append::OVER_QUOTA;
 use angelia_core::clock::UnixMillis;
@@ -15,16 +16,18 @@ pub(super) struct Gone {
 
 /// Deletes a waiting entry and its share of the usage; `None` if it was gone.
 pub(super) fn remove(txn: &mut Txn<'_>, instance: InstanceId, seq: Seq) -> rusqlite::Result<Option<Gone>> {
-    let gone: Option<(usize, bool, String, i64)> = txn
-        .prepare_cached(
+    let gone: Option<(usize, bool, String, i64, u64)> = txn
+        .prepare_cached(&format!(
             "DELETE FROM inbox WHERE instance = ? AND seq = ?
-             RETURNING length(body), dead_at IS NOT NULL, chat_id, journal",
-        )?
-        .query_row(params![instance.0, seq.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
+             RETURNING length(body), dead_at IS NOT NULL, chat_id, journal, {ENTRY_LENGTHS}"
+        ))?
+        .query_row(params![instance.0, seq.0], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, footprint::entry(row, 4)?))
+        })
         .optional()?;
-    let Some((bytes, dead, chat, journal)) = gone else { return Ok(None) };
+    let Some((bytes, dead, chat, journal, footprint)) = gone else { return Ok(None) };
     let (db, stored) = txn.stored();
-    stored.removed(db, instance, bytes)?;
+    stored.removed(db, instance, footprint)?;
     if !dead {
         txn.count(instance, |held| held.remove(&chat, bytes));
     }

@@ -11,9 +11,12 @@ use angelia_core::store::{Guest, Invited, Person};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::time::Duration;
 
-/// People who may be visiting one open room: more than anybody could talk with,
-/// few enough for the table.
-const VISITORS_PER_ROOM: i64 = 500;
+angelia_contract::limits! {
+    /// More than anybody could talk with, few enough for the table. Then whoever has been silent
+    /// for ten minutes gives way, or nobody more comes in.
+    const VISITORS_PER_ROOM: i64 = 500, count "visitors of one open room";
+}
+
 /// How long a visitor may be silent while others wait for a seat.
 const SILENT_FOR: Duration = Duration::from_secs(600);
 
