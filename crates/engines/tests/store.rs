@@ -19,6 +19,7 @@ mod store {
     mod seals;
     mod space;
     mod tenant_disk;
+    mod turns;
     mod upgrade;
     mod vault;
 }

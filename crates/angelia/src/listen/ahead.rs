@@ -68,3 +68,37 @@ impl Drop for Waiting<'_> {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+    use tokio::time::{Duration, sleep};
+
+    async fn until(mut is_so: impl FnMut() -> bool) {
+        let waiting = async {
+            while !is_so() {
+                sleep(Duration::from_millis(1)).await;
+            }
+        };
+        timeout(Duration::from_secs(10), waiting).await.expect("it comes to that");
+    }
+
+    #[tokio::test]
+    async fn a_crowd_goes_one_by_one_and_rests_in_between() {
+        let (ahead, begun) = (Arc::new(Ahead::default()), Arc::new(Mutex::new(Vec::new())));
+        let held = ahead.turns.clone().acquire_owned().await.unwrap();
+        for _ in 0..30 {
+            let (ahead, begun) = (ahead.clone(), begun.clone());
+            let begin = move || begun.lock().unwrap().push(clock::mono());
+            tokio::spawn(async move { ahead.in_turn(begin, std::future::pending::<()>()).await });
+        }
+        until(|| ahead.waiting.load(Ordering::Relaxed) == 30).await;
+        drop(held);
+        until(|| begun.lock().unwrap().len() > 5).await;
+        // Each keeps its turn for as long as it may, and then nobody has it for as long again.
+        let begun = begun.lock().unwrap();
+        let shortest = begun.windows(2).map(|two| two[1].since(two[0])).min().unwrap();
+        assert!(shortest >= SENT_AHEAD_TURN.mul_f32(1.8), "the next one after {shortest:?}");
+    }
+}

@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::time::{sleep, timeout};
 
@@ -157,6 +158,83 @@ async fn who_does_not_read_is_given_up() {
     table.give_up(clock::mono() + WRITE_PATIENCE);
     until("its place is free", || table.open() == 0).await;
     assert!(hear(&mut far).await.len() <= KERNEL);
+}
+
+#[tokio::test]
+async fn who_reads_again_is_not_given_up() {
+    let router = Router::new().fallback(|| async { "x".repeat(10 * KERNEL) });
+    let table = Table::new(9, 9);
+    let mut far = connect(&table, router, None).await;
+    let stuck = || table.standings().iter().any(|it| it.stuck_since.is_some());
+    far.write_all(ASK).await.unwrap();
+    until("it gets stuck", stuck).await;
+    // All of the answer, and its head.
+    timeout(SOON, far.read_exact(&mut [0; 10 * KERNEL])).await.expect("it goes on").unwrap();
+    until("it is not stuck any more", || !stuck()).await;
+    table.give_up(clock::mono() + WRITE_PATIENCE);
+    assert_eq!(table.standings().len(), 1);
+}
+
+/// Nobody has to tell it to look: the listener does so by itself. Takes as long as its patience.
+#[tokio::test]
+async fn a_listener_hangs_up_on_who_does_not_read() {
+    const LARGE: usize = 64 << 20;
+    let listener = open("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = listener.local_addr().unwrap();
+    let router = Router::new().fallback(|| async { vec![b'x'; LARGE] });
+    let (hosts, misdirected) = (Hosts::loopback(), Misdirected::new("elsewhere\n", "elsewhere", || ()));
+    let (certificate, behind_proxy, places, per_address) = (None, false, 9, 9);
+    let door = Door { router, certificate, hosts, misdirected, behind_proxy, places, per_address };
+    tokio::spawn(serve(listener, door));
+    let mut far = TcpStream::connect(address).await.unwrap();
+    far.write_all(ASK).await.unwrap();
+    sleep(WRITE_PATIENCE + Duration::from_secs(5)).await;
+    let (mut taken, mut buffer) = (0, vec![0; 64 * 1024]);
+    while let Ok(read @ 1..) = timeout(SOON, far.read(&mut buffer)).await.expect("it has ended") {
+        taken += read;
+    }
+    assert!(taken < LARGE, "all {taken} bytes of the answer came");
+}
+
+#[test]
+fn what_was_there_before_the_answer_is_ahead_of_it() {
+    let connection = connection::Connection::new(clock::mono());
+    let cx = &Context::from_waker(Waker::noop());
+    let reads = || assert!(connection.on_read(Poll::Ready(Ok(9)), cx).is_ready());
+    let writes = || assert!(connection.on_write(Poll::Ready(Ok(9)), cx).is_ready());
+    reads();
+    assert!(!connection.asks(), "the first one");
+    writes();
+    assert!(connection.asks(), "nothing was read since the answer");
+    writes();
+    reads();
+    assert!(!connection.asks(), "it came after the answer");
+}
+
+/// Whichever connection they are on, and however many threads there are.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_is_sent_ahead_is_begun_one_after_the_other() {
+    let (running, most, done) = <(Arc<AtomicUsize>, Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
+    let (now, high, over) = (running.clone(), most.clone(), done.clone());
+    let ahead = get(move || {
+        high.fetch_max(now.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+        // A request that keeps a thread busy, as those do that cost something.
+        std::thread::sleep(Duration::from_millis(2));
+        now.fetch_sub(1, Ordering::Relaxed);
+        over.fetch_add(1, Ordering::Relaxed);
+        async { StatusCode::NO_CONTENT }
+    });
+    let router = Router::new().route("/ahead", ahead).fallback(|| async { StatusCode::NO_CONTENT });
+    let table = Table::new(99, 99);
+    let both = [ASK, b"GET /ahead HTTP/1.1\r\nHost: localhost\r\n\r\n"].concat();
+    let mut open = Vec::new();
+    for _ in 0..30 {
+        let mut far = connect(&table, router.clone(), None).await;
+        far.write_all(&both).await.unwrap();
+        open.push(far);
+    }
+    until("all are answered", || done.load(Ordering::Relaxed) == open.len()).await;
+    assert_eq!(most.load(Ordering::Relaxed), 1, "at the same time");
 }
 
 /// An upgrade as relay sockets make it: the socket is held by somebody else.

@@ -77,6 +77,37 @@ fn nothing_acknowledged_is_lost() {
     });
 }
 
+/// What waits for one tenant's agent takes an eighth of the disk at most: then its posts get 503, and
+/// the others have their own.
+#[test]
+fn one_tenant_does_not_use_it_up() {
+    busy(async {
+        let folder = fresh_folder("full_disk_tenant");
+        let disk = Disk::make(&folder, DISK);
+        if !matches!(disk, Disk::Mounted(_)) {
+            return report(
+                TEST,
+                "NOT SHOWN: mounting is not permitted, and a limit on files is no small disk",
+            );
+        }
+        let mut server = Server::start_in(folder, disk.data(), &disk.wrap()).await;
+        for (tenant, gateway) in [("acme", "gw-away"), ("globex", "gw-other")] {
+            server.gateway(tenant, gateway).await;
+        }
+        let away = Room::enter(&server, "den", "gw-away").await;
+        let other = Room::enter(&server, "lair", "gw-other").await;
+        let mut texts = Vec::new();
+        while post(&away, &mut texts).await {
+            assert!(texts.len() < 1_000, "it has no end");
+        }
+        // An eighth of twelve megabytes, in texts of seven kilobytes.
+        assert!((100..250).contains(&texts.len()), "{} posts were accepted", texts.len());
+        assert!(post(&other, &mut Vec::new()).await, "another tenant");
+        assert_eq!(server.probe("/readyz").await, Some(200));
+        server.process.kill().await;
+    });
+}
+
 /// Posts a long text once; whether it was accepted. Anything but 2xx and 503 is wrong.
 async fn post(room: &Room, texts: &mut Vec<String>) -> bool {
     let id = format!("den-{:05}", texts.len());

@@ -137,3 +137,15 @@ async fn five_thousand_requests_in_one_message_are_each_answered_once() {
         assert_eq!(world.lines().await.len(), lines, "an edit that outgrows a line goes on in the next");
     }
 }
+
+/// Fifty of these are more than one agent may have waiting.
+#[tokio::test]
+async fn what_an_action_held_is_free_once_it_is_answered() {
+    let world = World::new().await;
+    let mut socket = world.join().await;
+    let large = "x".repeat(250_000);
+    for round in 0..60 {
+        let answer = socket.ask(json!({ "op": "typing", "chat_id": "web-lab", "content": large })).await;
+        assert!(!answer.to_string().contains("too much"), "round {round}: {answer}");
+    }
+}

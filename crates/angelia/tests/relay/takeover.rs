@@ -81,6 +81,24 @@ async fn acknowledgements_of_numbers_that_were_never_pushed_settle_nothing() {
 }
 
 #[tokio::test]
+async fn a_made_up_acknowledgement_is_of_nothing_that_is_in_flight() {
+    let world = World::new().await;
+    world.post("one").await;
+    let mut socket = world.join().await;
+    let one = socket.frame().await;
+    let number: u64 = one["bufferId"].as_str().unwrap()[1..].parse().unwrap();
+    for made_up in [0, number + 1, number + 99, u64::MAX] {
+        socket.send(&json!({ "type": "inbound_ack", "bufferId": format!("b{made_up}") })).await;
+    }
+    // Who is answered was heard until there.
+    socket.ask(json!({ "op": "typing", "chat_id": "nowhere" })).await;
+    drop(socket);
+    let mut next = world.join().await;
+    assert_eq!(next.take_text().await, "one", "it comes again");
+    world.until_waiting(0).await;
+}
+
+#[tokio::test]
 async fn two_processes_with_one_id_are_turned_away_for_a_while() {
     let mut world = World::new().await;
     let mut live = world.join().await;

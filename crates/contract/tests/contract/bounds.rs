@@ -61,6 +61,16 @@ fn every_text_of_every_action_has_a_bound() {
 }
 
 #[test]
+fn an_op_that_is_too_long_is_no_op() {
+    let op = |length: usize| action(json!({"op": "x".repeat(length), "chat_id": "1"}));
+    assert!(matches!(op(MAX_ID), Action::Other { .. }), "nobody knows it, but it can be named");
+    match op(MAX_ID + 1) {
+        Action::Unreadable { op: None, reason } => assert!(reason.contains(&MAX_ID.to_string()), "{reason}"),
+        other => panic!("an op of {} bytes is taken", other.op().len()),
+    }
+}
+
+#[test]
 fn hints_are_reduced_to_those_the_contract_names() {
     let junk = "x".repeat(1 << 20);
     let sent = action(json!({"op": "send", "chat_id": "1", "content": "hi", "metadata": {

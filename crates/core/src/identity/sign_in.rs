@@ -122,6 +122,16 @@ mod tests {
     }
 
     #[test]
+    fn a_bearer_counts_as_good_for_a_day() {
+        let mut sign_ins = SignIns::default();
+        let (ann, day) = (fingerprint("ann"), GOOD_BEARER_FOR.as_secs());
+        sign_ins.answered(Address::Unknown, ann, true, at(0));
+        assert_eq!(flood(&mut sign_ins, Address::Unknown, at(day - 1)), SIGN_INS);
+        assert_eq!(sign_ins.take(Address::Unknown, &ann, at(day - 1)), Ok(()));
+        assert!(sign_ins.take(Address::Unknown, &ann, at(day)).is_err(), "that was long ago");
+    }
+
+    #[test]
     fn the_service_is_not_asked_more_than_both_together() {
         let mut sign_ins = SignIns::default();
         let ann = fingerprint("ann");

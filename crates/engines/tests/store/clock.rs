@@ -116,6 +116,35 @@ async fn one_start_far_ahead_drops_nothing_that_is_kept() {
     assert_eq!(opened.store.accept_clock(&by()).await.unwrap(), None, "nothing is left to accept");
 }
 
+/// Until somebody confirms the clock, nothing is judged by it: not even what was too old before.
+#[tokio::test]
+async fn what_was_old_before_a_leap_waits_for_the_operator_too() {
+    let opened = Opened::new().furnish(ago(804 * DAY)).await;
+    let opened = opened.reopen_later(402 * DAY);
+    assert!(opened.store.leap().is_some());
+    fill(&opened, "operator", KEPT_LINES + 700, 804 * DAY);
+    let before = opened.rows(&AGED);
+    assert_eq!(opened.store.prune().await.unwrap(), Pruned::default());
+    assert_eq!(opened.rows(&AGED), before);
+    opened.store.accept_clock(&by()).await.unwrap();
+    let pruned = opened.store.prune().await.unwrap();
+    assert_eq!(pruned, Pruned { forgotten: vec![("t".into(), "old".into())], overaged: 1 });
+    assert!(lines(&opened, "operator") < KEPT_LINES + 700);
+}
+
+#[tokio::test]
+async fn a_store_that_remembers_no_clock_goes_by_its_newest_row() {
+    let opened = Opened::new();
+    let a = opened.instance("a").await;
+    opened.store.append(entry(a, "waits")).await.unwrap();
+    let opened = opened.closed(|folder| {
+        let db = rusqlite::Connection::open(folder.join("angelia.db")).unwrap();
+        db.execute("DELETE FROM notes WHERE name = 'clock'", []).unwrap();
+        db.execute("UPDATE journal SET appended_at = ?", [clock::wall().after(40 * DAY).0]).unwrap();
+    });
+    assert_eq!(opened.store.leap().map(|leap| leap.words()).as_deref(), Some("40 days behind"));
+}
+
 /// Without a leap all of it goes, or the test before would show nothing.
 #[tokio::test]
 async fn what_is_past_its_time_goes() {

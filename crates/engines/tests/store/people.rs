@@ -153,7 +153,7 @@ async fn a_line_keeps_its_place_and_its_files_when_it_is_edited() {
     assert_eq!((lines[1].files.clone(), lines[1].client_id.as_deref()), (vec![file], Some("c1")));
 }
 
-fn line(id: &str, client_id: Option<&str>) -> NewLine {
+pub(crate) fn line(id: &str, client_id: Option<&str>) -> NewLine {
     NewLine {
         room: "lab".into(),
         message_id: id.into(),

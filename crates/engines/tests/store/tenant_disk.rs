@@ -5,8 +5,8 @@ use super::open::{Opened, entry};
 use super::vault::{notify, send};
 use angelia_core::egress::ActionState;
 use angelia_core::error::Kind;
-use angelia_core::inbox::{Quota, WhenFull};
-use angelia_core::store::{ActionOutcome, NewAction, NewEntry};
+use angelia_core::inbox::{Quota, Seq, WhenFull};
+use angelia_core::store::{ActionOutcome, NewAction, NewEntry, PageSize};
 use futures_util::future::join_all;
 
 const QUOTA: Quota = Quota {
@@ -39,6 +39,7 @@ async fn finished_actions_are_forgotten_and_then_the_tenant_is_refused_and_nobod
     // What is not finished stays, and fills it up.
     let mut accepted = 0;
     let refused = loop {
+        assert!(accepted < 20, "it has no end");
         match opened.store.accept_actions(vec![action("acme", 10_000)]).await {
             Ok(_) => accepted += 1,
             Err(error) => break error,
@@ -48,6 +49,27 @@ async fn finished_actions_are_forgotten_and_then_the_tenant_is_refused_and_nobod
     assert_eq!(refused.kind(), Kind::TooMany);
     assert!(refused.to_string().contains("limits.tenant_disk"), "{refused}");
     assert!(opened.store.accept_actions(vec![action("globex", 10_000)]).await.is_ok(), "another tenant");
+}
+
+#[tokio::test]
+async fn nothing_is_forgotten_of_anybody_else() {
+    let opened = Opened::with(QUOTA);
+    let instance = opened.instance("a").await;
+    let accept = async |tenant: &str, bytes: usize| {
+        let action = NewAction {
+            tenant: tenant.into(),
+            answering: None,
+            body: vec![b'x'; bytes],
+            ..send(instance, notify())
+        };
+        opened.store.accept_actions(vec![action]).await.map(|accepted| accepted[0].id)
+    };
+    let theirs = accept("globex", 10).await.unwrap();
+    opened.store.finish_action(theirs, sent()).await.unwrap();
+    accept("acme", 90_000).await.unwrap();
+    assert!(accept("acme", 90_000).await.is_err());
+    let kept = "SELECT count(*) FROM actions WHERE tenant = 'globex'";
+    assert_eq!(opened.raw().query_row(kept, [], |row| row.get::<_, i64>(0)).unwrap(), 1);
 }
 
 #[tokio::test]
@@ -65,12 +87,15 @@ async fn a_message_is_refused_where_its_sender_can_be_told_and_makes_room_elsewh
     let mut taken = 0;
     while opened.store.append(message(taken, "big", WhenFull::Refuse)).await.is_ok() {
         taken += 1;
+        assert!(taken < 20, "it has no end");
     }
     assert_eq!(taken, 7, "each takes three pages, and rows besides");
     // A stream cannot be refused: the chat that holds most gives way, as much as was written.
     opened.store.append(message(0, "small", WhenFull::MakeRoom)).await.unwrap();
     let waiting = opened.store.usage(instance).await.unwrap();
     assert_eq!((waiting.entries, waiting.bytes), (7, 70_000));
+    let left = opened.store.load(instance, Seq(0), &[], PageSize::of(20)).await.unwrap();
+    assert!(left.iter().any(|entry| &*entry.chat_id == "small"), "not the one that holds little");
     let theirs = NewEntry { tenant: "globex".into(), ..entry(other, "m") };
     assert!(opened.store.append(theirs).await.is_ok(), "another tenant");
 }

@@ -147,6 +147,7 @@ fn without_zeros(number: Vec<u8>) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ring::signature::{Ed25519KeyPair, KeyPair};
     use serde_json::json;
 
     /// The Ed25519 example of RFC 8037, appendix A.
@@ -170,6 +171,21 @@ mod tests {
         assert!(key.signed(token.signed.as_bytes(), &token.signature));
         assert!(!key.signed(b"something else", &token.signature));
         assert!(token.prove(&key).is_none(), "signed, but its claims are no object");
+    }
+
+    /// The key is the right one and did sign it: only the header names another sort.
+    #[test]
+    fn what_a_header_calls_by_another_name_is_not_proven() {
+        let pair = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).unwrap();
+        let x = URL_SAFE_NO_PAD.encode(pair.public_key());
+        let key = Key::read(&published(&json!({ "x": x }))).unwrap();
+        let proven = |alg: &str| {
+            let header = URL_SAFE_NO_PAD.encode(json!({ "alg": alg }).to_string());
+            let signature = URL_SAFE_NO_PAD.encode(pair.sign(format!("{header}.e30").as_bytes()));
+            Unproven::read(&format!("{header}.e30.{signature}")).unwrap().prove(&key).is_some()
+        };
+        assert!(proven("EdDSA"));
+        assert!(!proven("ES256") && !proven("RS256"));
     }
 
     #[test]
