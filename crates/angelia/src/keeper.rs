@@ -1,9 +1,11 @@
 //! Where the master key lives between starts: in the data directory, or
 //! wherever the configuration says.
 //!
-//! A change of keys writes `master.key.next`, commits the store, and renames
-//! it over `master.key`. A process that ends in between leaves both behind,
-//! and the next start keeps the one that opens the store.
+//! A change of keys writes `master.key.next`, makes it in one commit the key that
+//! opens the store, and renames it over `master.key`. A process that ends in
+//! between leaves both behind, and the next start keeps the one that opens the
+//! store. The old key is in the store from then on, sealed with the new one, for
+//! as long as something needs it (docs/decisions/0031).
 
 use crate::config::{Config, SecretRef};
 use crate::files::{absolute, create_private, write_private};
@@ -18,6 +20,7 @@ use angelia_engines::store::sqlite::{self, DataLock};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 const MASTER_KEY: &str = "master.key";
@@ -79,7 +82,8 @@ pub(crate) async fn settle(
     refuse_another(&key, check.as_deref(), &advice)?;
     let database = sealed_mark::name(store, data_dir, &key).await?;
     sealed_mark::write(data_dir, &key, &database);
-    Ok((key, Box::new(KeyFiles { folder: data_dir.clone(), database })))
+    let owed = AtomicBool::new(false);
+    Ok((key, Box::new(KeyFiles { folder: data_dir.clone(), database, owed })))
 }
 
 /// The one of two keys that opens the store, if a change of keys was cut short.
@@ -128,7 +132,7 @@ fn adopt_staged(folder: &Path) -> Result<()> {
 fn refuse_another(key: &MasterKey, check: Option<&[u8]>, advice: &str) -> Result<()> {
     let Some(sealed) = check.filter(|sealed| seal::key_id(sealed) != Some(key.id())) else { return Ok(()) };
     let Err(error) = key.open(sealed, KEY_CHECK) else { return Ok(()) };
-    Err(Error::new(error.kind(), format!("{error}; {advice}")))
+    Err(Error::internal(format!("{error}; {advice}")))
 }
 
 /// The key in the data directory.
@@ -136,6 +140,8 @@ struct KeyFiles {
     folder: PathBuf,
     /// The name of the database it seals secrets of.
     database: String,
+    /// Whether the staged key is the one in use, and could not be put in its place.
+    owed: AtomicBool,
 }
 
 impl KeyKeeper for KeyFiles {
@@ -144,12 +150,18 @@ impl KeyKeeper for KeyFiles {
     }
 
     fn stage(&self, next: &MasterKey) -> Result<()> {
+        // There is no other copy of it: the next one must not take its place.
+        if self.owed.load(Ordering::Acquire) {
+            self.adopt()?;
+        }
         write_private(&self.folder.join(NEXT_KEY), next.to_hex().expose())
     }
 
     fn adopt(&self) -> Result<Option<String>> {
+        self.owed.store(true, Ordering::Release);
         let key = staged(&self.folder)?;
         adopt_staged(&self.folder)?;
+        self.owed.store(false, Ordering::Release);
         key.iter().for_each(|key| sealed_mark::write(&self.folder, key, &self.database));
         Ok(None)
     }
@@ -197,4 +209,31 @@ impl KeyKeeper for Configured {
 fn read_key(file: &Path) -> Result<MasterKey> {
     let text = SecretRef::File(file.to_owned()).resolve().map_err(|e| Error::invalid(e.to_string()))?;
     MasterKey::from_hex(text.expose()).map_err(|e| Error::invalid(format!("{}: {e}", file.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_could_not_be_put_in_its_place_is_not_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let [key_file, next_file] = [MASTER_KEY, NEXT_KEY].map(|name| folder.path().join(name));
+        let (database, owed) = ("db".to_owned(), AtomicBool::new(false));
+        let keeper = KeyFiles { folder: folder.path().to_owned(), database, owed };
+        let [second, third] = [MasterKey::mint(), MasterKey::mint()];
+        let read = |path: &Path| read_key(path).unwrap().id();
+        // Nothing can be renamed over a folder that holds something.
+        fs::create_dir_all(key_file.join("in the way")).unwrap();
+        keeper.stage(&second).unwrap();
+        assert!(keeper.adopt().is_err());
+        assert!(keeper.stage(&third).is_err());
+        assert_eq!(read(&next_file), second.id(), "it is the only copy");
+
+        fs::remove_dir_all(&key_file).unwrap();
+        keeper.stage(&third).unwrap();
+        assert_eq!((read(&key_file), read(&next_file)), (second.id(), third.id()));
+        keeper.adopt().unwrap();
+        assert_eq!(read(&key_file), third.id());
+    }
 }

@@ -21,6 +21,8 @@ use tower::ServiceExt;
 
 /// Longest time a running server may take for an answer.
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// The same for what goes through everything there is.
+const LONG_TIMEOUT: Duration = Duration::from_secs(3600);
 /// Largest answer taken.
 const MAX_ANSWER: usize = 64 * 1024 * 1024;
 
@@ -75,27 +77,39 @@ impl Remote {
     }
 
     fn at(url: String, token: Secret) -> Result<Self> {
-        let client = reqwest::Client::builder().no_proxy().timeout(TIMEOUT).build();
+        let client = reqwest::Client::builder().no_proxy().build();
         let client = client.map_err(|e| Error::internal(e.to_string()))?;
         Ok(Self::Running { client, url, token })
     }
 
     pub(crate) async fn get(&self, path: &str) -> Result<Value> {
-        self.ask(Method::GET, path, None).await
+        self.ask(Method::GET, path, None, TIMEOUT).await
     }
 
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Value> {
-        self.ask(Method::POST, path, Some(body)).await
+        self.ask(Method::POST, path, Some(body), TIMEOUT).await
+    }
+
+    /// The same, for a question that may take long.
+    pub(crate) async fn post_patiently(&self, path: &str, body: &Value) -> Result<Value> {
+        self.ask(Method::POST, path, Some(body), LONG_TIMEOUT).await
     }
 
     pub(crate) async fn delete(&self, path: &str) -> Result<Value> {
-        self.ask(Method::DELETE, path, None).await
+        self.ask(Method::DELETE, path, None, TIMEOUT).await
     }
 
-    async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value> {
+    async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+        patience: Duration,
+    ) -> Result<Value> {
         let (status, answer) = match self {
             Self::Running { client, url, token } => {
-                let mut request = client.request(method, format!("{url}{path}")).bearer_auth(token.expose());
+                let request = client.request(method, format!("{url}{path}")).bearer_auth(token.expose());
+                let mut request = request.timeout(patience);
                 if let Some(body) = body {
                     request = request.json(body);
                 }

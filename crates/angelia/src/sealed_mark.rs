@@ -21,7 +21,7 @@ pub(crate) const MARK: &str = "sealed-by";
 fn read(data_dir: &Path, key: &MasterKey) -> Option<String> {
     let text = fs::read_to_string(data_dir.join(MARK)).ok()?;
     let (key_id, database) = text.trim().split_once(' ')?;
-    (key_id == key.id()).then(|| database.to_owned())
+    (key_id == key.id().to_string()).then(|| database.to_owned())
 }
 
 /// Refuses a database that is not the one the key has sealed secrets of; ask
@@ -40,7 +40,7 @@ pub(crate) fn check(data_dir: &Path, key: &MasterKey) -> Result<()> {
     match (found.database_id, found.key_id) {
         (Some(id), _) if id == expected => Ok(()),
         (_, None) => Err(lost(data_dir, key, &expected, "holds nothing that was ever sealed")),
-        (_, Some(needs)) if needs != key.id() => Ok(()),
+        (_, Some(needs)) if needs != key.id().to_string() => Ok(()),
         // A backup from before databases had names.
         (None, Some(_)) => Ok(()),
         (Some(other), Some(_)) => Err(lost(data_dir, key, &expected, &format!("is another one, {other}"))),

@@ -21,6 +21,7 @@ mod platforms {
     mod interactions_canary;
     mod interactions_gateway;
     mod interactions_loss;
+    mod interactions_rotation;
     mod interactions_stage;
     mod shared_stage;
     mod sms;

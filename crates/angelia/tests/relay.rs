@@ -15,6 +15,7 @@ mod relay {
     mod hands;
     mod idle;
     mod interrupt;
+    mod key_rotation;
     mod letters;
     mod linking;
     mod mending;

@@ -1,8 +1,9 @@
 //! The bots that listen: started with the server and stopped with it.
 
-use crate::manage::{Doorkeeper, Keyring};
+use crate::manage::Doorkeeper;
 use crate::server::Server;
 use angelia_core::error::Result;
+use angelia_core::seal::Sealed;
 use angelia_core::secret::Secret;
 use angelia_platforms::{Desk, Platform, Seal, Stop};
 use futures_util::FutureExt;
@@ -96,8 +97,7 @@ fn shortened(text: &str) -> &str {
 struct SealFor(Arc<Server>);
 
 impl Seal for SealFor {
-    fn seal(&self, text: &str, bound_to: &str) -> Result<Vec<u8>> {
-        let key: &Keyring = &self.0.options.master_key;
-        key.seal_received(&Secret::new(shortened(text)), bound_to)
+    fn seal(&self, text: &str, bound_to: &str) -> Result<Sealed> {
+        self.0.options.master_key.seal(&Secret::new(shortened(text)), bound_to)
     }
 }

@@ -1,13 +1,13 @@
 //! What a server reads, and at its very first start makes, before it serves.
 
-use crate::manage::Front;
+use crate::manage::{Front, Keyring};
 use crate::relay::Standing;
 use crate::server::{DEFAULT_TENANT, Server};
 use angelia_core::admission::{Allow, Route};
 use angelia_core::audit::Actor;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::inbox::InstanceId;
-use angelia_core::seal::{KEY_CHECK, MasterKey, OAUTH_KEY};
+use angelia_core::seal::{FORMER_KEY, KEY_CHECK, Keys, OAUTH_KEY};
 use angelia_core::secret::Secret;
 use angelia_core::store::Store;
 use std::collections::{BTreeSet, HashMap};
@@ -18,8 +18,9 @@ const FURNISHED: &str = "furnished";
 impl Server {
     /// Reads who is known and which routes there are; makes the first ones.
     pub(crate) async fn read_roster(&self) -> Result<()> {
+        let keys = self.options.master_key.keys();
         for stored in self.store.gateways().await? {
-            self.roster.put(stored, &self.options.master_key.current());
+            self.roster.put(stored, &keys);
         }
         for instance in self.store.instances().await? {
             if instance.is_default {
@@ -76,26 +77,37 @@ async fn make_first_tenant(store: &dyn Store) -> Result<()> {
     }
 }
 
-/// Refuses to go on with a key that does not open what is stored.
-pub(crate) async fn check_key(store: &dyn Store, key: &MasterKey) -> Result<()> {
-    match store.note(KEY_CHECK).await? {
-        Some(sealed) => key.open(&sealed, KEY_CHECK).map(drop).map_err(|error| {
-            Error::new(error.kind(), format!("the check of the master key failed: {error}"))
-        }),
-        None => store.set_note(KEY_CHECK, key.seal(&Secret::new(KEY_CHECK), KEY_CHECK)?).await,
+/// Refuses to go on with a key that does not open what is stored. Finds the key before
+/// it, if a change of keys is not finished.
+pub(crate) async fn check_key(store: &dyn Store, ring: &Keyring) -> Result<()> {
+    let keys = ring.keys();
+    let key = keys.current();
+    let Some(sealed) = store.note(KEY_CHECK).await? else {
+        return store.set_note(KEY_CHECK, key.seal(&Secret::new(KEY_CHECK), KEY_CHECK)?).await;
+    };
+    key.open(&sealed, KEY_CHECK)
+        .map_err(|error| Error::internal(format!("the check of the master key failed: {error}")))?;
+    if let Some(enclosed) = store.note(FORMER_KEY).await? {
+        let former = key.disclose(&enclosed);
+        if let Err(error) = &former {
+            // What was sealed with it is named when it is opened; the rest works.
+            tracing::error!(%error, "the master key before this one does not open");
+        }
+        ring.resume_from(former.ok());
     }
+    Ok(())
 }
 
 /// The key that signs tokens of the built-in endpoint, made once.
-pub(crate) async fn oauth_key(store: &dyn Store, key: &MasterKey) -> Result<Secret> {
+pub(crate) async fn oauth_key(store: &dyn Store, keys: &Keys) -> Result<Secret> {
     if let Some(sealed) = store.note(OAUTH_KEY).await? {
-        match key.open(&sealed, OAUTH_KEY) {
+        match keys.open(&sealed, OAUTH_KEY) {
             Ok(known) => return Ok(known),
             // It signs what is good for an hour: a new one costs less than no server.
             Err(error) => tracing::error!(%error, "the key of the token endpoint does not open; made anew"),
         }
     }
     let made = Secret::mint();
-    store.set_note(OAUTH_KEY, key.seal(&made, OAUTH_KEY)?).await?;
+    store.set_note(OAUTH_KEY, keys.seal(&made, OAUTH_KEY)?.into()).await?;
     Ok(made)
 }

@@ -23,7 +23,7 @@ use angelia_core::identity::GatewayRecord;
 use angelia_core::identity::making::{GatewayLimits, Making};
 use angelia_core::inbox::{Entry, InstanceId, Mark, Seq};
 use angelia_core::memory::{Memory, MemoryLimits};
-use angelia_core::seal;
+use angelia_core::seal::{self, Sealed};
 use angelia_core::secret::Secret;
 use angelia_core::store::{Announce, Line, Pruned, Store, StoredGateway};
 use angelia_platforms::Platform;
@@ -193,10 +193,10 @@ impl Announce for Announcer {
 impl Server {
     /// Reads what the store knows and gets ready to serve.
     pub async fn new(store: Arc<dyn Store>, announcer: &Announcer, options: Options) -> Result<Arc<Self>> {
-        check_key(&*store, &options.master_key.current()).await?;
+        check_key(&*store, &options.master_key).await?;
         let guard =
             Guard::new(options.wake_allow_http, options.wake_allow.clone()).map_err(|e| no_client(&e))?;
-        let oauth_key = oauth_key(&*store, &options.master_key.current()).await?;
+        let oauth_key = oauth_key(&*store, &options.master_key.keys()).await?;
         let bearers = Bearers::new(&options.identity, oauth_key)?;
         let mut platforms: Vec<Arc<dyn Platform>> = Vec::new();
         if options.webchat {
@@ -252,6 +252,7 @@ impl Server {
         tokio::spawn(notices::watch(self.clone()));
         tokio::spawn(losses::watch(self.clone()));
         tokio::spawn(unanswered::watch(self.clone()));
+        tokio::spawn(manage::resume_key_change(self.clone()));
         self.listeners.start(self);
         Ok(())
     }
@@ -394,14 +395,15 @@ impl Server {
         self.hub.close(rooms);
     }
 
-    /// Seals a secret for the row `bound_to` describes. Hold `changing` until it is stored.
-    pub(crate) fn seal(&self, secret: &Secret, bound_to: &str) -> Result<Vec<u8>> {
-        self.options.master_key.current().seal(secret, bound_to)
+    /// Seals a secret for the row `bound_to` describes. Keep what is answered until it is
+    /// stored: a change of the master key waits for it.
+    pub(crate) fn seal(&self, secret: &Secret, bound_to: &str) -> Result<Sealed> {
+        self.options.master_key.seal(secret, bound_to)
     }
 
     /// Lets a stored gateway's record count from now on.
     pub(crate) async fn take_in(&self, stored: StoredGateway) -> Result<Arc<GatewayRecord>> {
-        let record = self.roster.put(stored, &self.options.master_key.current());
+        let record = self.roster.put(stored, &self.options.master_key.keys());
         self.roster.set_default(&record.tenant, self.store.default_instance(&record.tenant).await?);
         Ok(record)
     }
@@ -425,10 +427,10 @@ impl Server {
             Some(sealed) => sealed,
             None => {
                 let made = self.seal(&Secret::mint(), &bound_to)?;
-                self.store.keep_delivery_key(tenant, made).await?
+                self.store.keep_delivery_key(tenant, made.to_vec()).await?
             }
         };
-        self.options.master_key.current().open(&sealed, &bound_to)
+        self.options.master_key.open(&sealed, &bound_to)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::admit::Admit;
 use angelia_core::error::Result;
+use angelia_core::seal::Sealed;
 use angelia_core::store::Store;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -9,7 +10,7 @@ use tokio::sync::watch;
 /// Seals bytes that only this server is to read again.
 pub trait Seal: Send + Sync {
     /// Seals `text` for the row that `bound_to` describes.
-    fn seal(&self, text: &str, bound_to: &str) -> Result<Vec<u8>>;
+    fn seal(&self, text: &str, bound_to: &str) -> Result<Sealed>;
 }
 
 /// Everything a listening bot needs of the server.

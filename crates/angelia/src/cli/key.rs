@@ -14,7 +14,7 @@ pub(super) enum KeyCommand {
     /// Opens everything that is sealed with the master key, and counts it.
     #[command(after_help = "Example:\n  angelia key check")]
     Check,
-    /// Changes the master key and seals everything anew; nobody is disconnected.
+    /// Changes the master key and wraps everything anew with it; nobody waits, nobody is disconnected.
     ///
     /// Backups made before still need the old key: keep a copy of it for as long
     /// as you keep them. With the key file of the data directory a new key is
@@ -72,7 +72,7 @@ pub(super) async fn key(remote: &Remote, command: KeyCommand) -> Result<Answer> 
                 Some(file) => json!({ "file": file }),
                 None => json!({}),
             };
-            Answer::new(remote.post("/admin/key/rotate", &body).await?, show::rotated_key)
+            Answer::new(remote.post_patiently("/admin/key/rotate", &body).await?, show::rotated_key)
         }
     })
 }

@@ -10,6 +10,13 @@ pub(crate) fn key(answer: &Value) -> String {
     for row in rows(answer, "sealed") {
         let _ = writeln!(text, "{:>6}  {}", word(row, "count"), word(row, "kind"));
     }
+    if let Some(old) = answer["retiring_key_id"].as_str() {
+        let _ = writeln!(
+            text,
+            "A change of keys is not finished: the old key, {old}, is kept in the database until it is. A server \
+             that runs\ngoes on by itself; angelia key rotate finishes it too."
+        );
+    }
     text
 }
 
@@ -120,6 +127,15 @@ mod tests {
         answer["old_erased"] = false.into();
         let more = rotated_key(&answer);
         assert!(more.contains("To do: point keys.master there") && more.contains("from its log"), "{more}");
+    }
+
+    #[test]
+    fn a_change_that_is_not_finished_is_told() {
+        let mut answer = json!({ "key_id": "bbbb", "retiring_key_id": null, "sealed": [] });
+        assert!(!key(&answer).contains("not finished"));
+        answer["retiring_key_id"] = "aaaa".into();
+        let text = key(&answer);
+        assert!(text.contains("aaaa") && text.contains("angelia key rotate"), "{text}");
     }
 
     #[test]

@@ -4,12 +4,15 @@
 use super::desk::binary;
 use angelia_testkit::connector::{Connector, Credentials};
 use angelia_testkit::socket::{Next, Socket};
-use serde_json::json;
+use serde_json::{Value, json};
+use std::path::Path;
 use std::time::Duration;
 
-/// Of the server that wrote `release-1.sql`; it exists nowhere else.
+/// Of the server that wrote `release-1.sql` and `release-4.sql`; it exists nowhere else.
 const MASTER_KEY: &str = "0222f6f6acde2637c333a7120a2cd6f744d1e776e0239db7293f4054fa08dea9";
 const SECRET: &str = "b83e319e09cbda51861de1b57cb7f9cb1ede19b86c44b284d624a15f9585e4a5";
+/// Of `gw-new` in `release-4.sql`.
+const NEW_SECRET: &str = "d1daca7cb4ecd98d2d9b65927735285794e821213812a087d9b19d24d335ac81";
 const ANNS_KEY: &str = "9bf8f32731e991fd7bd4a60c381531110ac73342b1ea37552195a89def302e06";
 const WAITING: usize = 5;
 const POSTED: usize = 40;
@@ -51,21 +54,27 @@ async fn take(url: String) -> Vec<String> {
     texts
 }
 
-#[tokio::test]
-async fn an_upgrade_loses_nothing_while_people_write() {
-    angelia_connector::edge::install_tls_provider();
+/// What a server of an earlier release left behind.
+fn left_by(release: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     std::fs::create_dir_all(&data).unwrap();
     std::fs::write(data.join("master.key"), MASTER_KEY).unwrap();
     let old = rusqlite::Connection::open(data.join("angelia.db")).unwrap();
-    old.execute_batch(include_str!("../../../engines/tests/store/release-1.sql")).unwrap();
+    old.execute_batch(release).unwrap();
     drop(old);
     // As the server did that made them.
     for (name, mode) in [("", 0o700), ("master.key", 0o600), ("angelia.db", 0o600)] {
         let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
         std::fs::set_permissions(data.join(name), mode).unwrap();
     }
+    folder
+}
+
+#[tokio::test]
+async fn an_upgrade_loses_nothing_while_people_write() {
+    angelia_connector::edge::install_tls_provider();
+    let folder = left_by(include_str!("../../../engines/tests/store/release-1.sql"));
     let port = angelia_testkit::process::free_port();
     let url = format!("http://127.0.0.1:{port}");
     let gateway = tokio::spawn(take(url.clone()));
@@ -89,4 +98,51 @@ async fn an_upgrade_loses_nothing_while_people_write() {
     assert_eq!(check["unreadable"], 0, "{check}");
     let routes = connector.command(&["route", "list"]).await;
     assert_eq!(routes["routes"][1]["allow"], json!(["ann", "bob"]), "{routes}");
+}
+
+/// How many sealed values are in a database, and how many have a data key of their own.
+fn enveloped(data: &Path) -> (i64, i64) {
+    let db = rusqlite::Connection::open(data.join("angelia.db")).unwrap();
+    let count = "WITH sealed (value) AS (
+                     SELECT sealed FROM gateway_secrets UNION ALL SELECT sealed FROM quarantine
+                     UNION ALL SELECT sealed FROM capabilities
+                     UNION ALL SELECT delivery_key FROM tenants WHERE delivery_key IS NOT NULL
+                     UNION ALL SELECT value FROM notes WHERE name IN ('key_check', 'oauth_key'))
+                 SELECT count(*), count(*) FILTER (WHERE substr(value, 1, 5) = x'0000000002') FROM sealed";
+    db.query_row(count, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
+}
+
+#[tokio::test]
+async fn what_release_4_sealed_opens_and_gets_data_keys_with_the_next_change() {
+    angelia_connector::edge::install_tls_provider();
+    let folder = left_by(include_str!("../../../engines/tests/store/release-4.sql"));
+    let (config, data) = (folder.path().join("angelia.toml"), folder.path().join("data"));
+    std::fs::write(&config, format!("[server]\ndata_dir = {data:?}\n")).unwrap();
+    let angelia = |args: &[&str]| -> Value {
+        let mut command = std::process::Command::new(binary());
+        let output = command.arg("--config").arg(&config).args(args).arg("--json").output().unwrap();
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let before = angelia(&["key", "check"]);
+    assert_eq!((&before["unreadable"], &before["key_id"]), (&json!(0), &json!("42ca3eee")), "{before}");
+    assert_eq!(before["sealed"].as_array().unwrap().len(), 6, "of every kind one at least: {before}");
+    let (all, none) = enveloped(&data);
+    assert_eq!((all, none), (11, 0), "opening them changes nothing");
+    let shown = angelia(&["bot", "quarantine", "show", "1"]);
+    assert_eq!(shown["raw"], "{\"update_id\": 41}");
+    angelia(&["gateway", "create", "--tenant", "acme", "gw-5"]);
+    assert_eq!(enveloped(&data), (12, 1), "what is new has one");
+
+    let rotated = angelia(&["key", "rotate"]);
+    assert_eq!((&rotated["old_key_id"], &rotated["resealed"]), (&before["key_id"], &json!(12)), "{rotated}");
+    assert_eq!(enveloped(&data), (12, 12));
+    let after = angelia(&["key", "check"]);
+    assert_eq!((&after["unreadable"], &after["retiring_key_id"]), (&json!(0), &Value::Null), "{after}");
+    assert_eq!(angelia(&["bot", "quarantine", "show", "1"])["raw"], shown["raw"]);
+
+    let port = angelia_testkit::process::free_port();
+    let connector = Connector::start_on(binary(), folder.path(), port, "").await;
+    let gateway = Credentials { gateway_id: "gw-new".into(), secret: NEW_SECRET.into() };
+    Socket::join(&connector.url(), &gateway).await;
 }

@@ -155,7 +155,7 @@ async fn what_could_not_be_read_is_listed_shown_and_thrown_away() {
         let quarantined = NewQuarantined {
             what: format!("update {number}"),
             why: "no chat".into(),
-            sealed: key.seal(&text, &seal::quarantine("telegram", "765")).unwrap(),
+            sealed: key.seal(&text, &seal::quarantine("telegram", "765")).unwrap().into(),
             at: clock::wall(),
         };
         let intake = Intake { quarantined: Some(quarantined), ..Intake::default() };

@@ -1,9 +1,9 @@
-//! The operator's hands: backups, keys, tokens, tenants, watching.
+//! The operator's hands: backups, tokens, tenants, watching.
 
 use super::world::{World, binary};
 use angelia_testkit::process::{Process, eventually};
 use angelia_testkit::socket::{Next, Socket};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -14,13 +14,13 @@ use tokio::task::JoinHandle;
 
 const SOON: Duration = Duration::from_secs(30);
 /// Files of a database; the last two are there only while it is open.
-const DATABASE: [&str; 3] = ["angelia.db", "angelia.db-wal", "angelia.db-shm"];
+pub(crate) const DATABASE: [&str; 3] = ["angelia.db", "angelia.db-wal", "angelia.db-shm"];
 
-fn config(world: &World) -> PathBuf {
+pub(crate) fn config(world: &World) -> PathBuf {
     world.folder.path().join("angelia.toml")
 }
 
-fn data(world: &World) -> PathBuf {
+pub(crate) fn data(world: &World) -> PathBuf {
     world.folder.path().join("data")
 }
 
@@ -44,7 +44,9 @@ pub(crate) fn refused(config: &Path, args: &[&str]) -> (i32, String) {
 }
 
 /// Somebody who writes until told to stop; answers the texts that were accepted.
-fn chatter(world: &World) -> (Arc<AtomicBool>, Arc<std::sync::Mutex<Vec<String>>>, JoinHandle<()>) {
+pub(crate) fn chatter(
+    world: &World,
+) -> (Arc<AtomicBool>, Arc<std::sync::Mutex<Vec<String>>>, JoinHandle<()>) {
     let (enough, accepted) =
         (Arc::new(AtomicBool::new(false)), Arc::<std::sync::Mutex<Vec<String>>>::default());
     let (stop, list) = (enough.clone(), accepted.clone());
@@ -66,7 +68,7 @@ fn chatter(world: &World) -> (Arc<AtomicBool>, Arc<std::sync::Mutex<Vec<String>>
 }
 
 /// Takes texts off a socket until all of `wanted` came; the socket never breaks.
-async fn drain(socket: &mut Socket, wanted: &[String]) -> Vec<String> {
+pub(crate) async fn drain(socket: &mut Socket, wanted: &[String]) -> Vec<String> {
     let mut missing: BTreeSet<&str> = wanted.iter().map(String::as_str).collect();
     let mut taken = Vec::new();
     while !missing.is_empty() {
@@ -75,6 +77,10 @@ async fn drain(socket: &mut Socket, wanted: &[String]) -> Vec<String> {
         taken.push(text);
     }
     taken
+}
+
+pub(crate) fn contains(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
 }
 
 #[tokio::test]
@@ -120,152 +126,6 @@ async fn a_backup_made_under_traffic_restores() {
     let cold = world.folder.path().join("cold.db");
     let text = done(&config(&world), &["backup", cold.to_str().unwrap()]);
     assert!(text.contains("angelia.db-wal") && text.contains("does not hold the master key"), "{text}");
-}
-
-#[tokio::test]
-async fn the_master_key_changes_under_traffic() {
-    let mut world = World::new().await;
-    let key_file = data(&world).join("master.key");
-    let first = std::fs::read_to_string(&key_file).unwrap();
-    let checked = world.connector.command(&["key", "check"]).await;
-    assert_eq!(checked["unreadable"], 0);
-    let old_id = checked["key_id"].as_str().unwrap().to_owned();
-    let old = sealed(&data(&world));
-    assert!(old.len() >= 2, "a check and a gateway's secret, at least");
-
-    let mut socket = world.join().await;
-    let (enough, accepted, writing) = chatter(&world);
-    let mut taken = Vec::new();
-    for _ in 0..3 {
-        let rotated = world.connector.command(&["key", "rotate"]).await;
-        assert_eq!(rotated["old_erased"], true, "{rotated}");
-        let so_far = accepted.lock().unwrap().clone();
-        let missing: Vec<String> = so_far.into_iter().filter(|text| !taken.contains(text)).collect();
-        taken.extend(drain(&mut socket, &missing).await);
-    }
-    enough.store(true, Ordering::Relaxed);
-    writing.await.unwrap();
-    let missing: Vec<String> =
-        accepted.lock().unwrap().iter().filter(|text| !taken.contains(text)).cloned().collect();
-    taken.extend(drain(&mut socket, &missing).await);
-    assert_eq!(taken, *accepted.lock().unwrap(), "one socket, everything in order, nothing twice");
-
-    let checked = world.connector.command(&["key", "check"]).await;
-    assert_eq!(checked["unreadable"], 0);
-    let new_id = checked["key_id"].as_str().unwrap().to_owned();
-    assert_ne!(new_id, old_id);
-    assert!(!data(&world).join("master.key.next").exists());
-    for name in DATABASE {
-        let bytes = std::fs::read(data(&world).join(name)).unwrap_or_default();
-        assert!(old.iter().all(|value| !contains(&bytes, value)), "{name} holds values under the old key");
-    }
-    let audit = world.connector.command(&["audit", "list", "--limit", "3"]).await;
-    let actions = audit["audit"].as_array().unwrap().iter().map(|line| &line["action"]);
-    assert_eq!(actions.collect::<Vec<_>>(), ["key.rotate"; 3]);
-
-    world.connector.process().terminate(SOON).await;
-    let newest = std::fs::read_to_string(&key_file).unwrap();
-    std::fs::write(&key_file, first).unwrap();
-    let (_, error) = refused(&config(&world), &["serve"]);
-    assert!(error.contains(&format!("needs master key {new_id}")) && error.contains(&old_id), "{error}");
-    std::fs::write(&key_file, newest).unwrap();
-    world.connector.restart().await;
-    world.post("after").await;
-    assert_eq!(world.join().await.take_text().await, "after", "its secret is the same");
-}
-
-/// Every sealed value in the database.
-fn sealed(data: &Path) -> Vec<Vec<u8>> {
-    let db = rusqlite::Connection::open(data.join("angelia.db")).unwrap();
-    let mut statement = db
-        .prepare(
-            "SELECT sealed FROM gateway_secrets
-             UNION ALL SELECT delivery_key FROM tenants WHERE delivery_key IS NOT NULL
-             UNION ALL SELECT value FROM notes WHERE name IN ('key_check', 'oauth_key')",
-        )
-        .unwrap();
-    let values = statement.query_map([], |row| row.get(0)).unwrap();
-    values.map(Result::unwrap).collect()
-}
-
-fn contains(bytes: &[u8], part: &[u8]) -> bool {
-    bytes.windows(part.len()).any(|window| window == part)
-}
-
-#[test]
-fn a_configured_key_is_changed_by_its_keeper() {
-    let folder = tempfile::tempdir().unwrap();
-    let (config, data) = (folder.path().join("angelia.toml"), folder.path().join("data"));
-    let configure = |key: &Path| {
-        let text = format!("[server]\ndata_dir = {data:?}\n[keys]\nmaster = {{ file = {key:?} }}\n");
-        std::fs::write(&config, text).unwrap();
-    };
-    let (first, second) = (folder.path().join("first"), folder.path().join("second"));
-    std::fs::write(&first, "1".repeat(64)).unwrap();
-    configure(&first);
-    done(&config, &["gateway", "create", "gw"]);
-    let (code, error) = refused(&config, &["key", "rotate"]);
-    assert!(code == 2 && error.contains("--to FILE"), "{code} {error}");
-    std::fs::write(&second, "not a key").unwrap();
-    let (code, error) = refused(&config, &["key", "rotate", "--to", second.to_str().unwrap()]);
-    assert!(
-        code == 2 && error.contains("64 hexadecimal digits") && !error.contains("not a key"),
-        "{code} {error}"
-    );
-    let (code, _) = refused(&config, &["key", "rotate", "--to", first.to_str().unwrap()]);
-    assert_eq!(code, 4, "it is in use already");
-    std::fs::write(&second, "2".repeat(64)).unwrap();
-    // A path is taken from where the command runs, wherever the server does.
-    let rotate = Command::new(binary())
-        .current_dir(folder.path())
-        .args(["--config", config.to_str().unwrap(), "key", "rotate", "--to", "second"])
-        .output()
-        .unwrap();
-    let text = String::from_utf8(rotate.stdout).unwrap();
-    assert!(text.contains(&format!("master = {{ file = \"{}\" }}", second.display())), "{text}");
-    let (_, error) = refused(&config, &["key", "check"]);
-    assert!(error.contains("needs master key") && error.contains("point keys.master at that"), "{error}");
-    configure(&second);
-    assert!(done(&config, &["key", "check"]).contains("Everything sealed with it opens"));
-    assert!(!data.join("master.key").exists(), "the configured key is kept nowhere else");
-}
-
-/// A server that ends itself at a named point.
-fn dying(folder: &Path, point: &str) -> Process {
-    let mut command = tokio::process::Command::new(binary());
-    command.arg("--config").arg(folder.join("angelia.toml")).arg("serve").env("ANGELIA_FAIL", point);
-    Process::spawn("angelia", command, folder.join("angelia.log"))
-}
-
-#[tokio::test]
-#[cfg_attr(not(feature = "fail-points"), ignore = "needs --features angelia/fail-points")]
-async fn a_change_of_keys_that_is_cut_short_leaves_the_right_key() {
-    let mut world = World::new().await;
-    let key_id = |world: &World| {
-        let checked: Value =
-            serde_json::from_str(&done(&config(world), &["key", "check", "--json"])).unwrap();
-        assert_eq!(checked["unreadable"], 0);
-        checked["key_id"].as_str().unwrap().to_owned()
-    };
-    for (point, changes) in [("key_staged", false), ("key_resealed", true)] {
-        let before = key_id(&world);
-        world.connector.process().terminate(SOON).await;
-        let mut process = dying(world.folder.path(), &format!("{point}@1"));
-        process.wait_for_log("ready", SOON).await;
-        let (code, _) = refused(&config(&world), &["key", "rotate"]);
-        assert_eq!(code, 5, "the server was gone before it could answer");
-        let status = process.wait(SOON).await.expect("it ended itself");
-        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(6), "{point}: {status}");
-        assert!(data(&world).join("master.key.next").exists(), "{point} comes after staging");
-
-        world.connector.restart().await;
-        assert_eq!(key_id(&world) != before, changes, "{point}");
-        assert!(!data(&world).join("master.key.next").exists(), "{point} is settled");
-        world.post(point).await;
-        assert_eq!(world.join().await.take_text().await, point);
-        let rotated = world.connector.command(&["key", "rotate"]).await;
-        assert_ne!(rotated["key_id"], before.as_str(), "and it can be changed again");
-    }
 }
 
 #[tokio::test]

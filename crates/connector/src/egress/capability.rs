@@ -64,23 +64,16 @@ pub(crate) async fn open(
     used: Use,
     is_meant: impl Fn(&Capability) -> bool,
 ) -> Result<Option<Answer>> {
-    let mut failed = None;
-    // Read again if it does not open: the master key may have just changed.
-    for _ in 0..2 {
-        let kept = server.store.capability(used.capability).await?;
-        let at_arrival = clock::wall().after(LAST_MOMENT);
-        let Some(kept) = kept.filter(|it| it.is_live(at_arrival) && is_meant(it)) else { return Ok(None) };
-        match server.options.master_key.current().open(&kept.sealed, &kept.bound_to()) {
-            Ok(credential) => {
-                return Ok(Some(Answer { way: used.way, credential, expires_at: kept.expires_at }));
-            }
-            Err(error) => failed = Some(error),
+    let kept = server.store.capability(used.capability).await?;
+    let at_arrival = clock::wall().after(LAST_MOMENT);
+    let Some(kept) = kept.filter(|it| it.is_live(at_arrival) && is_meant(it)) else { return Ok(None) };
+    match server.options.master_key.open(&kept.sealed, &kept.bound_to()) {
+        Ok(credential) => Ok(Some(Answer { way: used.way, credential, expires_at: kept.expires_at })),
+        Err(error) => {
+            tracing::error!(capability = used.capability.0, %error, "an interaction cannot be answered in its place");
+            Ok(None)
         }
     }
-    if let Some(error) = failed {
-        tracing::error!(capability = used.capability.0, %error, "an interaction cannot be answered in its place");
-    }
-    Ok(None)
 }
 
 #[cfg(test)]

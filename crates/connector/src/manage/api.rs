@@ -136,9 +136,11 @@ const OPERATIONS: &[Operation] = &[
     read("/admin/key", "The master key's name, and whether everything sealed opens.", &[], || {
         get(keys::check)
     }),
-    act::<keys::Rotate>("/admin/key/rotate", "Changes the master key and seals everything anew.", || {
-        post(keys::rotate)
-    }),
+    act::<keys::Rotate>(
+        "/admin/key/rotate",
+        "Changes the master key and wraps everything anew with it.",
+        || post(keys::rotate),
+    ),
     act::<Nothing>("/admin/token/rotate", "Makes a new admin token; the old one is void.", || {
         post(keys::rotate_token)
     }),

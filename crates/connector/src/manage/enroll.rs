@@ -17,6 +17,7 @@ use angelia_core::error::{Error, Kind, Result};
 use angelia_core::identity::{
     GatewayRecord, MAX_NAME, Proof, Provision, ROTATION_WINDOW, check_name, judge_provision,
 };
+use angelia_core::seal::Sealed;
 use angelia_core::secret::{Secret, fingerprint};
 use angelia_core::store::{GatewayChange, NewGateway};
 use axum::body::Body;
@@ -73,7 +74,8 @@ async fn enrolled(
 ) -> Result<Value> {
     still_proven(server, &tenant, proof).await?;
     let secret = Secret::mint();
-    let new = new_gateway(server, &tenant, &ask.gateway_id, &secret, proof)?;
+    let sealed = server.seal(&secret, &bound_to(&tenant, &ask.gateway_id))?;
+    let new = new_gateway(server, &tenant, &ask.gateway_id, &sealed, proof);
     let token = fingerprint(&ask.enrollment_token);
     let old_until = clock::wall().after(ROTATION_WINDOW);
     let is_new = server.roster.find(&tenant, &ask.gateway_id).is_none();
@@ -153,19 +155,19 @@ fn new_gateway(
     server: &Server,
     tenant: &str,
     gateway_id: &str,
-    secret: &Secret,
+    sealed_secret: &Sealed,
     proof: &Proof,
-) -> Result<NewGateway> {
-    Ok(NewGateway {
+) -> NewGateway {
+    NewGateway {
         tenant: tenant.to_owned(),
         gateway_id: gateway_id.to_owned(),
         instance: None,
-        sealed_secret: server.seal(secret, &bound_to(tenant, gateway_id))?,
+        sealed_secret: sealed_secret.to_vec(),
         wake_url: None,
         display_name: None,
         subject: Some(proof.subject.clone()),
         most: server.options.gateways.per_tenant,
-    })
+    }
 }
 
 /// A provision request whose tenant is proven.
@@ -195,18 +197,20 @@ impl Asking<'_> {
                 let id = &record.gateway_id;
                 let sealed = server.seal(&secret, &bound_to(tenant, id))?;
                 let old_until = clock::wall().after(ROTATION_WINDOW);
-                let stored = server.store.rotate_gateway(tenant, id, sealed, Some(old_until), actor).await?;
+                let renew = server.store.rotate_gateway(tenant, id, sealed.to_vec(), Some(old_until), actor);
+                let stored = renew.await?;
                 let record = server.take_in(stored).await?;
                 Ok((self.keep_up(&record).await?, secret))
             }
             _ => {
                 ask.wake_url.as_deref().map_or(Ok(()), |url| check_wake_url(server, url))?;
                 may_make(server, tenant)?;
+                let sealed = server.seal(&secret, &bound_to(tenant, &ask.gateway_id))?;
                 let new = NewGateway {
                     instance: ask.instance_id.clone(),
                     wake_url: ask.wake_url.clone(),
                     display_name: ask.display_name.clone(),
-                    ..new_gateway(server, tenant, &ask.gateway_id, &secret, proof)?
+                    ..new_gateway(server, tenant, &ask.gateway_id, &sealed, proof)
                 };
                 let stored = server.store.create_gateway(new, actor).await?;
                 made(server, tenant);

@@ -46,12 +46,12 @@ pub(super) async fn create(State(server): State<Arc<Server>>, Json(body): Json<C
         body.wake_url.as_deref().map_or(Ok(()), |url| check_wake_url(&server, url))?;
         body.display_name.as_deref().map_or(Ok(()), check_display_name)?;
         let secret = Secret::mint();
-        let sealed_secret = server.seal(&secret, &bound_to(&tenant, &gateway_id))?;
+        let sealed = server.seal(&secret, &bound_to(&tenant, &gateway_id))?;
         let new = NewGateway {
             tenant,
             gateway_id,
             instance: None,
-            sealed_secret,
+            sealed_secret: sealed.to_vec(),
             wake_url: body.wake_url,
             display_name: body.display_name,
             subject: None,
@@ -215,7 +215,7 @@ pub(super) async fn rotate(
         let sealed = server.seal(&secret, &bound_to)?;
         let old_until = (!body.now).then(|| clock::wall().after(ROTATION_WINDOW));
         let (tenant, id) = (&record.tenant, &record.gateway_id);
-        let stored = server.store.rotate_gateway(tenant, id, sealed, old_until, &Actor::operator()).await?;
+        let stored = server.store.rotate_gateway(tenant, id, sealed.to_vec(), old_until, &Actor::operator()).await?;
         let record = server.take_in(stored).await?;
         if body.now {
             // Not 4401: whoever has the new secret is to come back.

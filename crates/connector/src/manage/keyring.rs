@@ -2,11 +2,10 @@
 //! master key and the admin token.
 
 use angelia_core::error::{Error, Result};
-use angelia_core::seal::MasterKey;
+use angelia_core::seal::{KeyId, Keys, MasterKey, Sealed};
 use angelia_core::secret::Secret;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 /// Where the master key is kept between starts. The process knows; the server does not.
 pub trait KeyKeeper: Send + Sync {
@@ -22,52 +21,85 @@ pub trait KeyKeeper: Send + Sync {
     fn adopt(&self) -> Result<Option<String>>;
 }
 
-/// The master key in use.
+/// The master keys at hand.
 pub struct Keyring {
-    current: RwLock<Arc<MasterKey>>,
-    /// Whether bots have to wait with what they would seal.
-    held: AtomicBool,
+    held: RwLock<Held>,
+    /// Held by whoever changes the key: one change at a time.
+    pub(super) rotating: tokio::sync::Mutex<()>,
     pub(super) keeper: Box<dyn KeyKeeper>,
 }
 
-/// Held while bots seal nothing.
-pub(super) struct Hold<'a>(&'a Keyring);
-
-impl Drop for Hold<'_> {
-    fn drop(&mut self) {
-        self.0.held.store(false, Ordering::Release);
-    }
+struct Held {
+    keys: Keys,
+    /// The key that sealed before the current one did, as long as somebody holds what
+    /// they sealed with it.
+    superseded: Weak<MasterKey>,
+    /// Whether the store may still need the former key. It opens what was read before it
+    /// was given up, so it stays here until the next change or the end of the process.
+    unfinished: bool,
 }
 
 impl Keyring {
     /// Begins with `key`.
     pub fn new(key: MasterKey, keeper: Box<dyn KeyKeeper>) -> Self {
-        Self { current: RwLock::new(Arc::new(key)), held: AtomicBool::new(false), keeper }
+        let held = Held { keys: Keys::new(key), superseded: Weak::new(), unfinished: false };
+        Self { held: RwLock::new(held), rotating: tokio::sync::Mutex::default(), keeper }
     }
 
-    /// The key in use now. Whoever stores what they seal with it holds the
-    /// server's `changing` from here to the commit: a value sealed before a
-    /// change of keys and stored after it would never open again.
-    pub fn current(&self) -> Arc<MasterKey> {
-        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    /// The keys of this moment.
+    pub(crate) fn keys(&self) -> Keys {
+        self.held.read().unwrap_or_else(PoisonError::into_inner).keys.clone()
     }
 
-    /// Has bots seal nothing for a moment, so that a change of keys comes to an end.
-    pub(super) fn hold(&self) -> Hold<'_> {
-        self.held.store(true, Ordering::Release);
-        Hold(self)
+    /// Seals for the row that `bound_to` describes. Whoever stores it keeps the value until
+    /// then: its key must not be given up in between.
+    pub(crate) fn seal(&self, secret: &Secret, bound_to: &str) -> Result<Sealed> {
+        self.keys().seal(secret, bound_to)
     }
 
-    /// Seals what a bot received. A change of keys may be in the way.
-    pub(crate) fn seal_received(&self, secret: &Secret, bound_to: &str) -> Result<Vec<u8>> {
-        match self.held.load(Ordering::Acquire) {
-            true => Err(Error::unavailable("the master key is being changed; try again")),
-            false => self.current().seal(secret, bound_to),
+    /// Opens what is sealed for the row that `bound_to` describes.
+    pub(crate) fn open(&self, sealed: &[u8], bound_to: &str) -> Result<Secret> {
+        Ok(self.keys().open(sealed, bound_to)?)
+    }
+
+    /// Seals with `next` from now on. The key so far, of which `former` is another copy,
+    /// opens what it has sealed.
+    pub(super) fn change_to(&self, next: MasterKey, former: MasterKey) {
+        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        held.superseded = Arc::downgrade(held.keys.current());
+        held.keys = Keys::new(next).with_former(former);
+        held.unfinished = true;
+    }
+
+    /// Takes up a change of keys that an earlier process left unfinished, with the key
+    /// before this one, if that could be read.
+    pub(crate) fn resume_from(&self, former: Option<MasterKey>) {
+        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(former) = former {
+            held.keys = held.keys.clone().with_former(former);
         }
+        held.unfinished = true;
     }
 
-    pub(super) fn replace(&self, key: MasterKey) {
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(key);
+    /// Whether a change of keys is not finished.
+    pub(super) fn is_unfinished(&self) -> bool {
+        self.held.read().unwrap_or_else(PoisonError::into_inner).unfinished
+    }
+
+    /// The key that a change is not finished with yet.
+    pub(super) fn retiring(&self) -> Option<KeyId> {
+        let held = self.held.read().unwrap_or_else(PoisonError::into_inner);
+        held.keys.former().filter(|_| held.unfinished).map(MasterKey::id)
+    }
+
+    /// Whether somebody may still store what was sealed with the key before.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.held.read().unwrap_or_else(PoisonError::into_inner).superseded.strong_count() > 0
+    }
+
+    /// Notes that the store needs the current key only.
+    pub(super) fn finished(&self) {
+        self.held.write().unwrap_or_else(PoisonError::into_inner).unfinished = false;
     }
 }
 
@@ -136,12 +168,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bots_seal_nothing_while_they_are_held() {
-        let keys = Keyring::from(MasterKey::mint());
-        let seal = || keys.seal_received(&Secret::new("token"), "row");
-        let hold = keys.hold();
-        assert_eq!(seal().unwrap_err().kind(), angelia_core::Kind::Unavailable);
-        drop(hold);
-        assert_eq!(keys.current().open(&seal().unwrap(), "row").unwrap().expose(), "token");
+    fn a_key_is_awaited_until_what_it_sealed_is_stored() {
+        let key = MasterKey::mint();
+        let copy = MasterKey::from_hex(key.to_hex().expose()).unwrap();
+        let old = key.id();
+        let ring = Keyring::from(key);
+        let under_way = ring.seal(&Secret::new("token"), "row").unwrap();
+        let keys_in_hand = ring.keys();
+        assert_eq!((ring.retiring(), ring.is_awaited()), (None, false));
+        ring.change_to(MasterKey::mint(), copy);
+        assert_eq!((ring.retiring(), ring.is_awaited()), (Some(old), true));
+        assert_eq!(ring.open(&under_way, "row").unwrap().expose(), "token");
+        drop(under_way);
+        assert!(ring.is_awaited(), "who took the keys before may seal yet");
+        let late = keys_in_hand.seal(&Secret::new("late"), "row").unwrap();
+        drop(keys_in_hand);
+        assert!(ring.is_awaited());
+        let read = late.to_vec();
+        drop(late);
+        assert!(!ring.is_awaited());
+        ring.finished();
+        assert_eq!(ring.retiring(), None);
+        assert_eq!(ring.open(&read, "row").unwrap().expose(), "late", "it was read before");
+        let after = ring.seal(&Secret::new("x"), "row").unwrap();
+        assert_eq!(angelia_core::seal::key_id(&after), Some(ring.keys().current().id()));
     }
 }

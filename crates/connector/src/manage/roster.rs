@@ -5,7 +5,7 @@ use angelia_core::admission::{Admitted, DropReason, Known, Observed, Policy, Rou
 use angelia_core::error::Result;
 use angelia_core::identity::{GatewayRecord, GatewaySecret};
 use angelia_core::inbox::InstanceId;
-use angelia_core::seal::MasterKey;
+use angelia_core::seal::Keys;
 use angelia_core::store::StoredGateway;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -51,8 +51,8 @@ impl Roster {
     /// Takes a gateway in, or its record as it is now, with those of its secrets
     /// that open. One that has none left cannot dial in, but what is for it waits,
     /// and it can be given a new one.
-    pub(crate) fn put(&self, stored: StoredGateway, key: &MasterKey) -> Arc<GatewayRecord> {
-        let secrets = self.open_secrets(&stored, key);
+    pub(crate) fn put(&self, stored: StoredGateway, keys: &Keys) -> Arc<GatewayRecord> {
+        let secrets = self.open_secrets(&stored, keys);
         let record = Arc::new(GatewayRecord {
             tenant: stored.tenant,
             gateway_id: stored.gateway_id,
@@ -83,13 +83,13 @@ impl Roster {
         record
     }
 
-    fn open_secrets(&self, stored: &StoredGateway, key: &MasterKey) -> Vec<GatewaySecret> {
+    fn open_secrets(&self, stored: &StoredGateway, keys: &Keys) -> Vec<GatewaySecret> {
         let (tenant, gateway_id) = (&stored.tenant, &stored.gateway_id);
         let bound_to = bound_to(tenant, gateway_id);
         let mut secrets = Vec::new();
         let mut damage = None;
         for s in &stored.secrets {
-            match key.open(&s.sealed, &bound_to) {
+            match keys.open(&s.sealed, &bound_to) {
                 Ok(secret) => {
                     let (valid_until, created_at) = (s.valid_until, s.created_at);
                     secrets.push(GatewaySecret { secret, valid_until, created_at });
@@ -276,6 +276,7 @@ pub(crate) fn bound_to(tenant: &str, gateway_id: &str) -> String {
 mod tests {
     use super::*;
     use angelia_core::clock::UnixMillis;
+    use angelia_core::seal::MasterKey;
 
     fn stored(revoked: bool) -> StoredGateway {
         StoredGateway {
@@ -294,11 +295,11 @@ mod tests {
 
     #[test]
     fn a_gateway_made_again_outlives_its_tombstone() {
-        let (roster, key) = (Roster::default(), MasterKey::mint());
-        roster.put(stored(true), &key);
+        let (roster, keys) = (Roster::default(), Keys::new(MasterKey::mint()));
+        roster.put(stored(true), &keys);
         roster.forget("acme", "gw");
         assert!(roster.find("acme", "gw").is_none() && roster.serving(InstanceId(1)).is_none());
-        roster.put(stored(false), &key);
+        roster.put(stored(false), &keys);
         roster.forget("acme", "gw");
         assert!(roster.find("acme", "gw").is_some() && roster.is_served(InstanceId(1)));
     }

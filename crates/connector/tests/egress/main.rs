@@ -8,6 +8,7 @@ mod capability;
 mod decide;
 mod follow_up;
 mod interleaved;
+mod key_change;
 mod lanes;
 mod ledger;
 mod paces;

@@ -7,10 +7,12 @@ use angelia_core::error::Error;
 use angelia_core::inbox::Rendering;
 use angelia_core::store::Later;
 use angelia_core::vault::Way;
-use angelia_platforms::{Answer, Delivery, Earlier, Outcome, Platform, Reach};
+use angelia_platforms::{Answer, Delivery, Desk, Earlier, Outcome, Platform, Reach};
+use axum::Router;
 use futures_util::future::BoxFuture;
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -76,6 +78,9 @@ pub(crate) struct Scripted {
     pub(crate) tell_fails: Mutex<VecDeque<Error>>,
     pub(crate) told: Mutex<Vec<Told>>,
     pub(crate) ledger: OnceLock<PathBuf>,
+    /// What bots work with, if it is to be kept: the server lives as long as it.
+    pub(crate) desk: OnceLock<Desk>,
+    pub(crate) keeps_desk: AtomicBool,
 }
 
 pub(crate) fn sent(message_id: &str) -> Outcome {
@@ -122,6 +127,8 @@ impl Scripted {
             tell_fails: Mutex::default(),
             told: Mutex::default(),
             ledger: OnceLock::new(),
+            desk: OnceLock::new(),
+            keeps_desk: AtomicBool::new(false),
         })
     }
 
@@ -271,6 +278,13 @@ impl Platform for Scripted {
             self.told.lock().unwrap().push(Told { way, credential, text: text.into() });
         }
         Box::pin(async { failure.map_or(Ok(()), Err) })
+    }
+
+    fn webhooks(self: Arc<Self>, desk: Desk) -> Router {
+        if self.keeps_desk.load(Ordering::Relaxed) {
+            let _ = self.desk.set(desk);
+        }
+        Router::new()
     }
 
     fn budget(&self) -> Option<Rate> {

@@ -108,7 +108,7 @@ impl World {
             user_id: asks.user.into(),
             interaction_id: asks.id.clone(),
             deferral: asks.deferral,
-            sealed: master_key().seal(&Secret::new(token(&asks.id)), &bound_to).unwrap(),
+            sealed: master_key().seal(&Secret::new(token(&asks.id)), &bound_to).unwrap().into(),
             expires_at: now.after(asks.lasts),
         };
         let entry = NewEntry {

@@ -1,9 +1,12 @@
 //! A server in this process, with a scripted provider and a gateway's socket.
 
 use super::platform::Scripted;
-use angelia_connector::{Announcer, EgressTimings, Identity, Limits, Notices, Options, Server, admin, edge};
+use angelia_connector::{
+    Announcer, EgressTimings, Identity, KeyKeeper, Keyring, Limits, Notices, Options, Server, admin, edge,
+};
 use angelia_core::admission::{Allow, Route};
 use angelia_core::audit::Actor;
+use angelia_core::error::Result;
 use angelia_core::identity::making::GatewayLimits;
 use angelia_core::inbox::Quota;
 use angelia_core::seal::MasterKey;
@@ -79,7 +82,7 @@ impl World {
         let options = Options {
             open_rooms: Vec::new(),
             webchat_pace: angelia_core::pace::Pace { burst: 100_000, per_minute: 100_000 },
-            master_key: master_key().into(),
+            master_key: Keyring::new(master_key(), Box::new(InMemory)),
             admin_token: Secret::new(ADMIN_TOKEN).into(),
             wake_allow_http: false,
             wake_allow: Vec::new(),
@@ -103,11 +106,22 @@ impl World {
 
     /// Asks the admin API.
     pub(crate) async fn admin(&self, path: &str, body: Value) -> Value {
+        let (status, answer) = self.admin_answer(path, body).await;
+        assert!((200..300).contains(&status), "{path}: {answer}");
+        answer
+    }
+
+    /// The same, for what may be refused.
+    pub(crate) async fn admin_answer(&self, path: &str, body: Value) -> (u16, Value) {
         let url = format!("{}/admin/{path}", self.admin);
         let answer = self.http.post(url).bearer_auth(ADMIN_TOKEN).json(&body).send().await.unwrap();
-        let (good, answer) = (answer.status().is_success(), answer.json::<Value>().await.unwrap());
-        assert!(good, "{path}: {answer}");
-        answer
+        (answer.status().as_u16(), answer.json().await.unwrap())
+    }
+
+    /// Looks at something through the admin API.
+    pub(crate) async fn look(&self, path: &str) -> Value {
+        let url = format!("{}/admin/{path}", self.admin);
+        self.http.get(url).bearer_auth(ADMIN_TOKEN).send().await.unwrap().json().await.unwrap()
     }
 
     pub(crate) async fn gateway(&self, tenant: &str, id: &str) -> Credentials {
@@ -157,7 +171,24 @@ impl World {
     }
 }
 
-/// The key that everything is sealed with.
+/// Makes new keys, and keeps them nowhere.
+struct InMemory;
+
+impl KeyKeeper for InMemory {
+    fn next(&self, _file: Option<&Path>) -> Result<MasterKey> {
+        Ok(MasterKey::mint())
+    }
+
+    fn stage(&self, _next: &MasterKey) -> Result<()> {
+        Ok(())
+    }
+
+    fn adopt(&self) -> Result<Option<String>> {
+        Ok(None)
+    }
+}
+
+/// The key that everything is sealed with at first.
 pub(crate) fn master_key() -> MasterKey {
     MasterKey::from_hex(&"07".repeat(32)).unwrap()
 }

@@ -5,6 +5,7 @@ use crate::audit::Actor;
 use crate::clock::UnixMillis;
 use crate::directory::{BotKey, Chat};
 use crate::inbox::{InstanceId, Patience};
+use crate::seal::Sealed;
 use crate::vault::NewCapability;
 
 /// How far a bot has read one of its streams: a Discord shard, Telegram's updates.
@@ -35,7 +36,7 @@ pub struct NewQuarantined {
     /// Why it could not be read, without any text of it.
     pub why: String,
     /// The bytes, sealed for the row that [`quarantine`](crate::seal::quarantine) describes.
-    pub sealed: Vec<u8>,
+    pub sealed: Sealed,
     /// When it came.
     pub at: UnixMillis,
 }

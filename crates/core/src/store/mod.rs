@@ -33,7 +33,7 @@ pub use intake::{Cursor, Intake, IntakeStore, Missed, NewQuarantined, Quarantine
 pub use journal::{ActionStory, Edits, JournalStore, Story};
 pub use notices::{NoticeKind, NoticeStore, Overdue, Untold};
 pub use page::{Filling, Page, PageSize};
-pub use seals::{Resealed, SealStore, SealedValue};
+pub use seals::{KeyChange, Resealed, Retired, SealStore, SealedValue};
 pub use vault::VaultStore;
 pub use webchat::{
     CONNECTOR, Earlier, Guest, Invited, Line, LineEdit, LineRevision, NewLine, Person, Posted, Unrelayed,

@@ -1,7 +1,9 @@
-//! Sealed values as the store sees them: bytes that only the master key opens.
+//! Sealed values as the store sees them: bytes that only a master key opens, each of
+//! which says which one it needs.
 
-use super::Later;
+use super::{Later, Page, PageSize};
 use crate::audit::Actor;
+use crate::seal::{Head, KeyId};
 
 /// One sealed value, wherever it rests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,14 +27,49 @@ pub struct Resealed {
     pub sealed: Vec<u8>,
 }
 
-/// Every sealed value at once, for a change of the master key.
-pub trait SealStore: Send + Sync {
-    /// All of them.
-    fn sealed_values(&self) -> Later<'_, Vec<SealedValue>>;
+/// The first step of a change of the master key: from here on it is the new key that
+/// opens the store, and finds the old one in it.
+#[derive(Clone, Debug)]
+pub struct KeyChange {
+    /// The key there was.
+    pub from: KeyId,
+    /// The key there is to be.
+    pub to: KeyId,
+    /// The note [`KEY_CHECK`](crate::seal::KEY_CHECK) as it was read.
+    pub old_check: Vec<u8>,
+    /// The same under the new key.
+    pub check: Vec<u8>,
+    /// The old key under the new one, for the note [`FORMER_KEY`](crate::seal::FORMER_KEY).
+    pub former: Vec<u8>,
+}
 
-    /// Replaces all of them in one commit; a conflict, and nothing changed, if
-    /// they are not exactly the `old` ones any more. Answers whether the bytes
-    /// they replaced are gone from the disk already, or go when the log is
-    /// emptied next.
-    fn reseal(&self, values: Vec<Resealed>, key_id: &str, by: &Actor) -> Later<'_, bool>;
+/// What became of the key before the current one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retired {
+    /// Something needs it still: nothing was changed.
+    Needed,
+    /// It is forgotten.
+    Gone {
+        /// Whether what was sealed with it is gone from the disk already, or goes when
+        /// the log is emptied next.
+        erased: bool,
+    },
+}
+
+/// Everything that is sealed, for a look at it and for a change of the master key.
+pub trait SealStore: Send + Sync {
+    /// What comes after a value, in an order that stays, or the first of all.
+    fn sealed_values(&self, after: Option<&SealedValue>, size: PageSize) -> Later<'_, Page<SealedValue>>;
+
+    /// Begins a change of the master key. A conflict, and nothing changed, if the check is
+    /// not the one that was read, or a change before it is not finished.
+    fn begin_key_change(&self, change: KeyChange, by: &Actor) -> Later<'_, ()>;
+
+    /// Replaces those of the values that are still the `old` ones, in one commit, and
+    /// answers how many that were.
+    fn reseal(&self, values: Vec<Resealed>) -> Later<'_, usize>;
+
+    /// Forgets the key before the current one, if [`may_retire`](crate::seal::may_retire)
+    /// says so of what is stored at that moment.
+    fn retire_key(&self, current: Head) -> Later<'_, Retired>;
 }

@@ -16,6 +16,7 @@ pub use key::chat_of;
 use crate::clock::UnixMillis;
 use crate::directory::BotKey;
 use crate::inbox::InstanceId;
+use crate::seal::Sealed;
 use std::time::Duration;
 
 /// The kind of a Discord interaction's token, as `follow_up` names it.
@@ -138,7 +139,7 @@ pub struct NewCapability {
     /// What that person sees meanwhile.
     pub deferral: Deferral,
     /// The credential, sealed for what [`seal::capability`](crate::seal::capability) says.
-    pub sealed: Vec<u8>,
+    pub sealed: Sealed,
     /// When it ends.
     pub expires_at: UnixMillis,
 }

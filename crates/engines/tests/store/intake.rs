@@ -3,11 +3,12 @@
 use super::directory::{bot, chat, seen};
 use super::identity::by;
 use super::open::{Opened, entry};
+use super::seals::{anew, sealed_in};
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::directory::BotKey;
 use angelia_core::inbox::{InstanceId, Quota, Seq, WhenFull};
 use angelia_core::store::{
-    Appended, Cursor, Intake, Missed, NewEntry, NewQuarantined, PageSize, Resealed, Revised, Revision, Taken,
+    Appended, Cursor, Intake, Missed, NewEntry, NewQuarantined, PageSize, Revised, Revision, Taken,
 };
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ fn unreadable(n: usize) -> NewQuarantined {
     NewQuarantined {
         what: format!("update {n}"),
         why: "no field of that name".into(),
-        sealed: vec![7, n as u8],
+        sealed: vec![7, n as u8].into(),
         at: clock::wall(),
     }
 }
@@ -147,14 +148,12 @@ async fn what_cannot_be_read_is_kept_sealed_until_it_is_purged() {
     let newest = opened.store.quarantine(None, 1).await.unwrap().remove(0);
     let (found, sealed) = opened.store.quarantined(newest.id).await.unwrap().unwrap();
     assert_eq!((found, sealed), (newest.clone(), vec![7, 3]));
-    let bound: Vec<_> = opened.store.sealed_values().await.unwrap();
+    let bound = sealed_in(&opened.store, 100).await;
     let bound: Vec<_> = bound.iter().map(|value| (value.kind, value.bound_to.as_str())).collect();
     let one = ("unreadable update", "quarantine/discord/main");
     assert_eq!(bound, [one, one, ("unreadable update", "quarantine/telegram/7")]);
-    let anew = opened.store.sealed_values().await.unwrap().into_iter();
-    let anew = anew.map(|old| Resealed { sealed: [&[8], old.sealed.as_slice()].concat(), old }).collect();
-    opened.store.reseal(anew, "cafe", &by()).await.unwrap();
-    assert_eq!(opened.store.quarantined(newest.id).await.unwrap().unwrap().1, [8, 7, 3]);
+    opened.store.reseal(anew(sealed_in(&opened.store, 100).await)).await.unwrap();
+    assert_eq!(opened.store.quarantined(newest.id).await.unwrap().unwrap().1, [7, 3, 9]);
 
     assert_eq!(opened.store.purge_quarantine(Some(newest.id), &by()).await.unwrap(), 1);
     assert_eq!(opened.store.purge_quarantine(Some(newest.id), &by()).await.unwrap(), 0);

@@ -41,7 +41,7 @@ fn shape(db: &rusqlite::Connection) -> Vec<String> {
         let mut indices: Vec<String> = db
             .prepare(
                 "SELECT l.\"unique\" || l.partial || ' ' || iif(l.origin = 'c', l.name, '') || (
-                     SELECT group_concat(i.name) FROM pragma_index_info(l.name) i)
+                     SELECT group_concat(coalesce(i.name, 'an expression')) FROM pragma_index_info(l.name) i)
                  FROM pragma_index_list(?) l",
             )
             .unwrap()
@@ -161,6 +161,12 @@ fn release_3_is_brought_here() {
         .unwrap();
     assert_eq!(untouched, 4, "nobody knows who asked for them");
     numbers_go_on(&upgraded, 10, 13);
+}
+
+#[test]
+fn release_4_is_brought_here() {
+    let (_folder, upgraded) = upgrade(include_str!("release-4.sql"));
+    numbers_go_on(&upgraded, 6, 7);
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub(crate) fn interaction(instance: InstanceId, n: i64) -> Intake {
         user_id: "ann".into(),
         interaction_id: format!("i{n}"),
         deferral: Deferral::Message,
-        sealed: vec![n as u8],
+        sealed: vec![n as u8].into(),
         expires_at: clock::wall().after(LIVES_FOR),
     };
     Intake { entry: Some(entry), capability: Some(capability), ..Intake::default() }
@@ -128,7 +128,7 @@ async fn a_capability_is_kept_with_a_new_entry_and_with_nothing_else() {
     assert_eq!((kept.kind.as_str(), kept.chat_id.as_str()), (DISCORD_INTERACTION, "lab"));
     assert_eq!((kept.user_id.as_str(), kept.interaction_id.as_str()), ("ann", "i1"));
     assert_eq!((kept.deferral, kept.stage), (Deferral::Update, Stage::Open));
-    assert_eq!((kept.sealed, kept.expires_at), (sealed, expires_at));
+    assert_eq!((kept.sealed, kept.expires_at), (sealed.to_vec(), expires_at));
 
     let taken = opened.store.take_in(&bot(), vec![pressed]).await.unwrap();
     assert!(matches!(taken[0].appended, Some(Appended::Seen(_))), "{taken:?}");

@@ -12,9 +12,10 @@ use crate::inbound;
 use angelia_core::admission::{Admitted, DropReason, Observed, link_command};
 use angelia_core::clock;
 use angelia_core::directory::{Chat, ChatKind};
+use angelia_core::error;
 use angelia_core::inbox::InstanceId;
+use angelia_core::seal::{self, Sealed};
 use angelia_core::store::{Intake, NewEntry, NewQuarantined, Taken, Traffic};
-use angelia_core::{error, seal};
 use std::sync::Arc;
 
 /// What is kept of something that cannot be read and may hold a link code.
@@ -261,7 +262,7 @@ impl Reader {
         let raw = if may_hold_code(raw) { NOT_KEPT } else { raw };
         let sealed = self.desk.seal.seal(raw, &seal::quarantine(NAME, bot)).unwrap_or_else(|error| {
             tracing::error!(bot, what, %error, "what cannot be read cannot be sealed either: it is not kept");
-            Vec::new()
+            Sealed::default()
         });
         let quarantined = NewQuarantined { what, why, sealed, at: clock::wall() };
         Heard::at_once(Intake { quarantined: Some(quarantined), ..Intake::default() })

@@ -9,6 +9,7 @@ use angelia_core::directory::BotKey;
 use angelia_core::egress::Target;
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{Entry, InstanceId, Mark, Quota, Rendering, Seq};
+use angelia_core::seal::Sealed;
 use angelia_core::secret::Secret;
 use angelia_core::store::{ActionId, Announce, Later, Line, NewGateway, PageSize, Store};
 use angelia_engines::store::sqlite::Sqlite;
@@ -286,11 +287,11 @@ pub(crate) struct Plain {
 }
 
 impl Seal for Plain {
-    fn seal(&self, text: &str, bound_to: &str) -> Result<Vec<u8>> {
+    fn seal(&self, text: &str, bound_to: &str) -> Result<Sealed> {
         if self.held.load(Ordering::Relaxed) {
             return Err(Error::unavailable("the key is being changed"));
         }
-        Ok(format!("{bound_to}|{text}").into_bytes())
+        Ok(format!("{bound_to}|{text}").into_bytes().into())
     }
 }
 

@@ -182,7 +182,7 @@ pub fn identity(data_dir: &Path) -> Result<Identity> {
 fn needed_key(db: &Connection) -> rusqlite::Result<Option<String>> {
     let sealed: Option<Vec<u8>> =
         db.query_row("SELECT value FROM notes WHERE name = ?", [KEY_CHECK], |row| row.get(0)).optional()?;
-    Ok(sealed.as_deref().and_then(seal::key_id))
+    Ok(sealed.as_deref().and_then(seal::key_id).map(|id| id.to_string()))
 }
 
 fn cannot_read(path: &Path, error: &rusqlite::Error) -> Error {

@@ -2,7 +2,7 @@
 
 use super::queue::Owner;
 use super::writer::{Txn, now};
-use super::{Sqlite, directory, inbox, quarantine, seals, vault};
+use super::{Sqlite, directory, inbox, quarantine, vault};
 use angelia_core::audit::Actor;
 use angelia_core::directory::BotKey;
 use angelia_core::space::Class;
@@ -105,12 +105,7 @@ fn take_in(txn: &mut Txn<'_>, bot: &BotKey, intake: Intake) -> rusqlite::Result<
     if let Some(unreadable) = &quarantined {
         quarantine::add(txn, bot, unreadable)?;
     }
-    // What a change of keys overtook would never open: whoever waits is told to try again.
-    let opens = match &capability {
-        Some(capability) => seals::is_current(txn, &capability.sealed)?,
-        None => true,
-    };
-    let given_up = patience.is_some_and(|patience| !patience.begin()) || !opens;
+    let given_up = patience.is_some_and(|patience| !patience.begin());
     let mut taken = Taken { given_up, ..Taken::default() };
     if let Some(revision) = &revision {
         taken.revised = Some(inbox::revise(txn, revision)?);

@@ -23,7 +23,7 @@ pub(super) fn add(txn: &Txn<'_>, bot: &BotKey, new: &NewQuarantined) -> rusqlite
     txn.prepare_cached(
         "INSERT INTO quarantine (platform, bot, what, why, sealed, at) VALUES (?, ?, ?, ?, ?, ?)",
     )?
-    .execute(params![bot.platform, bot.bot, new.what, new.why, new.sealed, new.at.0])?;
+    .execute(params![bot.platform, bot.bot, new.what, new.why, &*new.sealed, new.at.0])?;
     shorten(txn, "quarantine", bot)
 }
 

@@ -106,7 +106,7 @@ pub(super) fn keep(
         new.user_id,
         new.interaction_id,
         new.deferral.as_str(),
-        new.sealed,
+        &*new.sealed,
         new.expires_at.0
     ])?;
     Ok(())

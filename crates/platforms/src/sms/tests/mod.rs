@@ -18,6 +18,7 @@ use angelia_core::directory::BotKey;
 use angelia_core::egress::Target;
 use angelia_core::error::Result;
 use angelia_core::inbox::{Entry, InstanceId, Mark, Quota, Seq};
+use angelia_core::seal::Sealed;
 use angelia_core::secret::Secret;
 use angelia_core::store::{ActionId, Announce, Later, Line, NewGateway, PageSize, Store};
 use angelia_engines::store::sqlite::Sqlite;
@@ -199,8 +200,8 @@ impl Announce for Deaf {
 struct Plain;
 
 impl Seal for Plain {
-    fn seal(&self, text: &str, bound_to: &str) -> Result<Vec<u8>> {
-        Ok(format!("{bound_to}|{text}").into_bytes())
+    fn seal(&self, text: &str, bound_to: &str) -> Result<Sealed> {
+        Ok(format!("{bound_to}|{text}").into_bytes().into())
     }
 }
 

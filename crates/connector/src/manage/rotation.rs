@@ -1,0 +1,243 @@
+//! A change of the master key, in small steps under traffic.
+//!
+//! | step | what is durable after it | a start after it |
+//! |---|---|---|
+//! | stage | the new key in a file beside the old one | throws it away: nothing was changed |
+//! | begin | the check under the new key, the old key sealed with the new one | takes the new key, which opens everything |
+//! | adopt | the new key in the place of the old one | goes on with the change |
+//! | rewrap, often | some rows under the new key | goes on with the change |
+//! | retire | nothing under the old key, nor the old key | finds nothing to do |
+//!
+//! From *begin* on everything new is sealed with the new key and both open. Nobody waits
+//! for a change but whoever asked for it (docs/decisions/0031).
+
+use crate::server::Server;
+use angelia_core::audit::Actor;
+use angelia_core::error::{Error, Kind, Result};
+use angelia_core::fail;
+use angelia_core::seal::{KEY_CHECK, KeyId, Keys, MasterKey};
+use angelia_core::secret::Secret;
+use angelia_core::store::{KeyChange, PageSize, Resealed, Retired, SealedValue};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What the bindings of quarantined updates begin with.
+const QUARANTINE: &str = "quarantine/";
+const PURGE: &str = "; angelia bot quarantine purge throws such updates away";
+/// How much is read, and sealed anew in one commit: what others commit in between
+/// waits for no more than this.
+const STEP: PageSize = PageSize { count: 100, bytes: 256 * 1024 };
+/// The pause before it is looked again whether somebody still stores what they have sealed.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// Everything that is sealed, one step after the other.
+#[derive(Default)]
+pub(super) struct Pages {
+    last: Option<SealedValue>,
+    is_over: bool,
+}
+
+impl Pages {
+    pub(super) async fn next(&mut self, server: &Server) -> Result<Option<Vec<SealedValue>>> {
+        if self.is_over {
+            return Ok(None);
+        }
+        let page = server.store.sealed_values(self.last.as_ref(), STEP).await?;
+        self.is_over = !page.more;
+        self.last = page.last().cloned();
+        Ok(Some(page.items))
+    }
+}
+
+/// Changes the master key, or finishes a change that was not finished.
+pub(super) async fn change_key(server: &Server, file: Option<&Path>) -> Result<Value> {
+    let ring = &server.options.master_key;
+    let _turn = ring.rotating.lock().await;
+    let next_step = if ring.is_unfinished() {
+        refuse_a_third(server, file)?;
+        None
+    } else {
+        begin(server, file).await?
+    };
+    let old = ring.retiring();
+    let finished = finish(server).await.map_err(|error| unfinished(old, &error))?;
+    Ok(json!({
+        "old_key_id": old.map(|id| id.to_string()),
+        "key_id": ring.keys().current().id().to_string(),
+        // The check was, when the change began.
+        "resealed": finished.resealed + 1,
+        "old_erased": finished.erased,
+        "next_step": next_step,
+    }))
+}
+
+/// A change has to be finished before the next: the store keeps one key besides the current one.
+fn refuse_a_third(server: &Server, file: Option<&Path>) -> Result<()> {
+    let ring = &server.options.master_key;
+    let current = ring.keys().current().id();
+    let Some(file) = file else { return Ok(()) };
+    if ring.keeper.next(Some(file))?.id() == current {
+        return Ok(());
+    }
+    Err(Error::conflict(format!(
+        "the change to the key {current} is not finished; angelia key rotate, without --to, finishes it"
+    )))
+}
+
+fn unfinished(old: Option<KeyId>, error: &Error) -> Error {
+    let old = old.map_or_else(|| "which does not open".to_owned(), |id| id.to_string());
+    Error::new(
+        error.kind(),
+        format!(
+            "the master key is changed, but the old one, {old}, is still needed and kept in the database: {error}. \
+             Everything else opens; angelia key rotate, or the next start of the server, goes on"
+        ),
+    )
+}
+
+/// Makes the new key the one that seals. Answers what the operator has to do before the next start.
+async fn begin(server: &Server, file: Option<&Path>) -> Result<Option<String>> {
+    let ring = &server.options.master_key;
+    let old = ring.keys().current().clone();
+    let next = ring.keeper.next(file)?;
+    if next.id() == old.id() {
+        return Err(Error::conflict(format!("the key {} is in use already", old.id())));
+    }
+    open_everything(server).await?;
+    let change = first_step(server, &old, &next).await?;
+    ring.keeper.stage(&next)?;
+    fail::point("key_staged");
+    server.store.begin_key_change(change, &Actor::operator()).await?;
+    fail::point("key_begun");
+    let (old_id, new_id) = (old.id(), next.id());
+    ring.change_to(next, MasterKey::from_hex(old.to_hex().expose())?);
+    // From here on there is no way back: the store opens with the new key only.
+    let next_step = ring.keeper.adopt().unwrap_or_else(|error| {
+        tracing::error!(%error, "the new master key is staged, but not in its place; the next start puts it there");
+        Some(format!("{error}; the next start tries again"))
+    });
+    tracing::info!(old = %old_id, new = %new_id, to_do = next_step.as_deref(), "the master key is a new one");
+    fail::point("key_adopted");
+    Ok(next_step)
+}
+
+/// Refuses to begin what could not be finished.
+async fn open_everything(server: &Server) -> Result<()> {
+    let keys = server.options.master_key.keys();
+    let mut pages = Pages::default();
+    while let Some(page) = pages.next(server).await? {
+        for value in &page {
+            let opened = keys.open(&value.sealed, &value.bound_to).map_err(Error::from);
+            opened.map_err(|error| {
+                Error::conflict(format!("nothing was changed: {}", in_the_way(value, &error)))
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// What does not open, in words for people.
+fn in_the_way(value: &SealedValue, error: &Error) -> String {
+    // One that was set aside in the very moment of a change by an older release may never open.
+    let next = if value.bound_to.starts_with(QUARANTINE) { PURGE } else { "" };
+    format!("the {} ({}): {error}{next}", value.kind, value.bound_to)
+}
+
+async fn first_step(server: &Server, old: &MasterKey, next: &MasterKey) -> Result<KeyChange> {
+    let missing = || Error::internal("the check of the master key is gone");
+    let old_check = server.store.note(KEY_CHECK).await?.ok_or_else(missing)?;
+    Ok(KeyChange {
+        from: old.id(),
+        to: next.id(),
+        check: next.seal(&Secret::new(KEY_CHECK), KEY_CHECK)?,
+        former: next.enclose(old)?,
+        old_check,
+    })
+}
+
+/// How a change ended.
+struct Finished {
+    resealed: usize,
+    erased: bool,
+}
+
+/// Finishes a change that an earlier process has begun, if there is one.
+pub(crate) async fn resume(server: Arc<Server>) {
+    let ring = &server.options.master_key;
+    let _turn = ring.rotating.lock().await;
+    if !ring.is_unfinished() {
+        return;
+    }
+    let old = ring.retiring();
+    tracing::warn!(
+        old = old.map(tracing::field::display),
+        "a change of the master key was cut short; finishing it"
+    );
+    if let Err(error) = finish(&server).await {
+        tracing::error!("{}", unfinished(old, &error));
+    }
+}
+
+/// Seals everything anew that the current key has not sealed, and gives the old key up.
+async fn finish(server: &Server) -> Result<Finished> {
+    let ring = &server.options.master_key;
+    let mut resealed = 0;
+    loop {
+        resealed += rewrap_all(server).await?;
+        while ring.is_awaited() {
+            pause(server).await?;
+        }
+        if let Retired::Gone { erased } = server.store.retire_key(ring.keys().current().head()).await? {
+            fail::point("key_retired");
+            ring.finished();
+            tracing::info!(key = %ring.keys().current().id(), resealed, "the change of the master key is finished");
+            return Ok(Finished { resealed, erased });
+        }
+        pause(server).await?;
+    }
+}
+
+/// One walk over everything. What does not open is left, and told when the rest is done.
+async fn rewrap_all(server: &Server) -> Result<usize> {
+    let keys = server.options.master_key.keys();
+    let (mut resealed, mut failed) = (0, None);
+    let mut pages = Pages::default();
+    while let Some(page) = pages.next(server).await? {
+        let (due, stuck) = rewrap(&keys, page);
+        failed = failed.or(stuck);
+        if !due.is_empty() {
+            resealed += server.store.reseal(due).await?;
+            fail::point("key_rewrapped");
+        }
+        go_on(server)?;
+    }
+    failed.map_or(Ok(resealed), Err)
+}
+
+/// Those of the values that are due, under the current key, and the first that does not open.
+fn rewrap(keys: &Keys, values: Vec<SealedValue>) -> (Vec<Resealed>, Option<Error>) {
+    let (mut due, mut failed) = (Vec::new(), None);
+    for old in values.into_iter().filter(|value| keys.is_due(&value.sealed)) {
+        match keys.rewrap(&old.sealed, &old.bound_to) {
+            Ok(sealed) => due.push(Resealed { old, sealed }),
+            Err(error) => {
+                failed.get_or_insert_with(|| Error::new(Kind::Conflict, in_the_way(&old, &error)));
+            }
+        }
+    }
+    (due, failed)
+}
+
+async fn pause(server: &Server) -> Result<()> {
+    tokio::time::sleep(LOOK_AGAIN).await;
+    go_on(server)
+}
+
+fn go_on(server: &Server) -> Result<()> {
+    if server.is_stopping() {
+        return Err(Error::unavailable("the server stops"));
+    }
+    Ok(())
+}
