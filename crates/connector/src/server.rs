@@ -204,6 +204,7 @@ impl Server {
         }
         platforms.extend(options.platforms.iter().cloned());
         announcer.hub.bound(&options.limits.lasting);
+        let ledger = store.clone();
         let server = Arc::new(Self {
             store,
             node: node_name(),
@@ -211,7 +212,7 @@ impl Server {
             places: Places::new(options.limits.lasting),
             roster: Arc::default(),
             metrics: Arc::default(),
-            egress: Egress::new(&platforms, options.egress),
+            egress: Egress::new(ledger, &platforms, options.egress),
             memory: Memory::new(options.limits.memory),
             memory_warning: Mutex::default(),
             wake: Waker::new(guard),

@@ -2,7 +2,7 @@
 //!
 //! Everything here is a function of (state, input, now). Sockets, disks and
 //! providers live in the crates around this one; the ports they implement are
-//! declared in [`store`].
+//! declared in [`ports`] and [`store`].
 
 pub mod admission;
 pub mod audit;

@@ -7,7 +7,7 @@ mod store {
     mod actions;
     mod bench;
     mod clock;
-    mod directory;
+    pub(crate) mod directory;
     mod full_disk;
     mod identity;
     mod inbox;
@@ -21,7 +21,7 @@ mod store {
     mod tenant_disk;
     mod turns;
     mod upgrade;
-    mod vault;
+    pub(crate) mod vault;
 }
 
 #[path = "ports/mod.rs"]

@@ -7,6 +7,7 @@ use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
 use angelia_core::clock::UnixMillis;
 use angelia_core::egress::{Bot, Dedupe, Rate, Target};
+pub use angelia_core::egress::{Earlier, Outcome, Reach};
 use angelia_core::error::Error;
 use angelia_core::inbox::Rendering;
 use angelia_core::secret::Secret;
@@ -32,18 +33,6 @@ pub struct Delivery {
     pub earlier: Earlier,
     /// How the platform tells how far it is, and asks to go on.
     pub progress: Arc<dyn Progress>,
-}
-
-/// What earlier attempts at a [`Delivery`] may have left at the provider.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Earlier {
-    /// Nothing.
-    #[default]
-    Nothing,
-    /// All of it, or as much as the platform told of.
-    Perhaps,
-    /// Any of it: a process that ended in the middle had begun so long ago.
-    CutOff(Duration),
 }
 
 /// An answer that a capability is used for.
@@ -75,54 +64,6 @@ pub trait Progress: Send + Sync {
     /// To be asked by a platform that lets calls wait for limits of its own, when
     /// that is over. `false`: the sender may not write there any more, make no call.
     fn still_allowed(&self) -> bool;
-}
-
-/// What came of giving a [`Delivery`] to the provider.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// The provider has it.
-    Sent {
-        /// The message; of several, the first.
-        message_id: String,
-        /// Whether the platform finished the action in the ledger already, in
-        /// one commit with the message.
-        recorded: bool,
-    },
-    /// The provider will not take it.
-    Refused {
-        /// Why, for the gateway and the ledger; without any text of the message.
-        why: String,
-    },
-    /// It was certainly not written: a rate limit, no connection. To be tried again.
-    Later {
-        /// Not before this much time has passed.
-        after: Duration,
-        /// What has to wait for it.
-        reach: Reach,
-        /// Why, for the ledger.
-        why: String,
-    },
-    /// It may have been written.
-    Unknown {
-        /// Why, for the gateway and the ledger.
-        why: String,
-    },
-    /// It may have been written, or a part of it, and giving it once more could double that.
-    Open {
-        /// Why, for the gateway and the ledger.
-        why: String,
-    },
-}
-
-/// What a provider's "not now" is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
-    /// This action.
-    Action,
-    /// Everything for this chat.
-    Chat,
-    /// Everything this bot does.
-    Bot,
 }
 
 /// One bot on one platform.

@@ -300,12 +300,12 @@ async fn a_server_that_stops_does_not_wait_for_a_change_and_the_next_one_finishe
 }
 
 /// How many values are wrapped anew under traffic.
-const MANY: usize = 20_000;
+const MANY: usize = 4_000;
 /// How long is looked how fast it is without that.
 const A_WHILE: Duration = Duration::from_secs(3);
 
 #[tokio::test]
-async fn posts_and_gateways_go_on_while_twenty_thousand_values_are_wrapped_anew() {
+async fn posts_and_gateways_go_on_while_thousands_of_values_are_wrapped_anew() {
     let mut world = World::new().await;
     let config = config(&world);
     world.connector.process().terminate(SOON).await;

@@ -5,6 +5,7 @@ use crate::relay::{Answer, Mailbox};
 use crate::server::Server;
 use angelia_contract::action::ActionResult;
 use angelia_contract::frame::ConnectorFrame;
+use angelia_core::egress::delivery::ActionAnswer;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Words by which gateways take a failure for one to be tried again, or for
@@ -56,6 +57,18 @@ impl Reply {
     pub(super) fn decline(&self, server: &Server) {
         count_declined(server);
         self.give(ActionResult::declined("relay"));
+    }
+}
+
+/// An answer in the words that gateways read.
+pub(super) fn result(answer: ActionAnswer) -> ActionResult {
+    match answer {
+        ActionAnswer::Sent { message_id } => ActionResult::sent(&message_id),
+        ActionAnswer::Shown => ActionResult::ok(),
+        ActionAnswer::Failed(why) => failed(&why),
+        ActionAnswer::NeverSent(why) => never_sent(&why),
+        ActionAnswer::PerhapsSent(why) => perhaps_sent(&why),
+        ActionAnswer::Declined => ActionResult::declined("relay"),
     }
 }
 

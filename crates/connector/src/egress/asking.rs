@@ -183,12 +183,12 @@ fn unknown_to(server: &Server, waits: &Waiting) -> Vec<usize> {
 async fn look_up(server: &Server, bot: usize, target: &Target, record: &GatewayRecord) -> Result<()> {
     let tenant = &record.tenant;
     let chat = server.platforms()[bot].chat_key(target);
-    let Some(slot) = server.egress.brake.slot_at_once(tenant) else { return Ok(()) };
+    let Some(slot) = server.egress.refusals.slot_at_once(tenant) else { return Ok(()) };
     if !server.egress.asking.may_look_up(bot, &chat, record) {
         return Ok(());
     }
     let call = async {
-        server.egress.gates[bot].turn(tenant).await.made();
+        server.egress.rate_limits[bot].turn(tenant).await.made();
         server.platforms()[bot].look_up(target).await
     };
     let told = match tokio::time::timeout(LOOK_UP_WITHIN, call).await {

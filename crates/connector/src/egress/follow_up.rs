@@ -1,10 +1,10 @@
 //! `follow_up`: an answer that names its conversation instead of a chat. The
 //! vault knows where that is; from there on it is a `send` like any other.
 
+use super::action::{Origin, OutboundAction};
 use super::asking::Waiting;
 use super::capability::Claims;
-use super::errand::{Errand, Origin};
-use super::{answer, lanes};
+use super::{answer, chats};
 use crate::server::Server;
 use angelia_contract::action::Action;
 use angelia_core::clock;
@@ -51,5 +51,8 @@ pub(super) fn perform(server: &Arc<Server>, waits: Waiting, found: Found) {
     let Found { bot, target, capability } = found;
     let action = Action::Send { chat_id: target.chat_id.clone(), content, reply_to: None, metadata };
     let claims = Claims::Named(capability);
-    lanes::enter(server, Arc::new(Errand { origin, bot, target, action, claims, reply, _held: Some(held) }));
+    chats::enter(
+        server,
+        Arc::new(OutboundAction { origin, bot, target, action, claims, reply, _held: Some(held) }),
+    );
 }

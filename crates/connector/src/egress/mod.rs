@@ -1,99 +1,106 @@
 //! The way of an action: authorize, write down, perform, answer.
 //!
-//! Actions of one chat are accepted and performed in order, chats run in
-//! parallel. An action that takes longer than a gateway waits is answered by
-//! its session; it stays in the ledger and is performed all the same
-//! (docs/decisions/0011).
+//! Each chat that has something to do has a task, which drives the chat's
+//! [`ChatQueue`](angelia_core::egress::delivery::ChatQueue): its actions are
+//! accepted and performed in order, chats run in parallel. An action that takes
+//! longer than a gateway waits is answered by its session; it stays in the ledger
+//! and is performed all the same (docs/decisions/0011, 0030).
 
+mod action;
 mod answer;
-mod aside;
 mod asking;
 mod capability;
-mod deliver;
-mod errand;
+mod chat_info;
+mod chat_task;
+mod chats;
 mod follow_up;
-mod gate;
-mod hand;
-mod lanes;
-mod light;
+mod perform;
+mod progress;
+mod rate_limit;
+mod refusal_limit;
 mod resume;
+mod typing;
 
+pub use angelia_core::egress::EgressTimings;
 pub(crate) use capability::open;
 pub(crate) use resume::resume;
 
 use crate::relay::Mailbox;
 use crate::server::Server;
 use crate::telemetry::Counter;
+use action::{Origin, OutboundAction};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::frame::Outbound;
-use angelia_core::egress::{Goal, NO_CAPABILITY, QUEUED_FOR, Refusal, Sender, Target, decide};
+use angelia_core::egress::{Goal, NO_CAPABILITY, Owner, Refusal, Sender, Target, decide};
+use angelia_core::error::Result;
 use angelia_core::identity::GatewayRecord;
 use angelia_core::memory::HeldBytes;
+use angelia_core::ports::{ActionId, Ledger};
 use angelia_platforms::Platform;
 use answer::Reply;
-use aside::Aside;
 use asking::{Asking, Waiting};
 use capability::Claims;
-use errand::{Errand, Origin};
-use gate::{Brake, Gate};
-use lanes::Lanes;
+use chats::ChatQueues;
+use rate_limit::RateLimit;
+use refusal_limit::RefusalLimit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use tokio::sync::OnceCell;
 
 /// The hints beside an action that are read here; others are not kept.
 const HINTS: [&str; 3] = ["thread_id", "notify", "user_id"];
 
-/// How long and how often actions are tried. The default is meant for
-/// everybody; tests have less time.
-#[derive(Clone, Copy, Debug)]
-pub struct EgressTimings {
-    /// How long an accepted action is tried for.
-    pub queued_for: Duration,
-    /// The pause after a store that did not commit, and the first one after a
-    /// provider whose answer is not known.
-    pub again: Duration,
-    /// How long a chat waits for an answer that takes a place of its own.
-    pub aside: Duration,
-}
-
-impl Default for EgressTimings {
-    fn default() -> Self {
-        Self { queued_for: QUEUED_FOR, again: Duration::from_secs(1), aside: Duration::from_secs(10) }
-    }
-}
-
 /// Everything that is on its way out.
 pub(crate) struct Egress {
-    lanes: Lanes,
+    ledger: Arc<dyn Ledger>,
+    /// As whom this process works, and the last action that others left it.
+    owner: OnceCell<(Owner, ActionId)>,
+    chats: ChatQueues,
     /// One for each platform, in their order.
-    gates: Vec<Gate>,
-    brake: Arc<Brake>,
+    rate_limits: Vec<RateLimit>,
+    refusals: Arc<RefusalLimit>,
     asking: Asking,
-    aside: Arc<Aside>,
     timings: EgressTimings,
     /// Provider calls whose outcome is not written down yet.
-    under_way: AtomicUsize,
+    in_flight: AtomicUsize,
 }
 
 impl Egress {
-    pub(crate) fn new(platforms: &[Arc<dyn Platform>], timings: EgressTimings) -> Self {
-        let gates = platforms.iter().map(|platform| Gate::new(platform.budget())).collect();
+    pub(crate) fn new(
+        ledger: Arc<dyn Ledger>,
+        platforms: &[Arc<dyn Platform>],
+        timings: EgressTimings,
+    ) -> Self {
         Self {
-            lanes: Lanes::default(),
-            gates,
-            brake: Arc::default(),
+            ledger,
+            owner: OnceCell::new(),
+            chats: ChatQueues::default(),
+            rate_limits: platforms.iter().map(|platform| RateLimit::new(platform.budget())).collect(),
+            refusals: Arc::default(),
             asking: Asking::default(),
-            aside: Arc::default(),
             timings,
-            under_way: AtomicUsize::new(0),
+            in_flight: AtomicUsize::new(0),
         }
     }
 
     /// Whether a provider is being called. A server that stops waits for it:
     /// what ends without an outcome may be ambiguous for ever.
     pub(crate) fn is_calling(&self) -> bool {
-        self.under_way.load(Ordering::Acquire) > 0
+        self.in_flight.load(Ordering::Acquire) > 0
+    }
+
+    /// As whom this process works on actions: found out once, with the first commit.
+    async fn owner(&self) -> Result<Owner> {
+        self.ownership().await.map(|(owner, _)| owner)
+    }
+
+    /// The same, and the last action that others left. One node: all of them are ours.
+    async fn ownership(&self) -> Result<(Owner, ActionId)> {
+        let take = async || {
+            let owner = self.ledger.new_owner().await?;
+            Ok((owner, self.ledger.adopt(owner, None).await?))
+        };
+        self.owner.get_or_try_init(take).await.copied()
     }
 }
 
@@ -141,16 +148,15 @@ fn proceed(server: &Arc<Server>, waits: Waiting) {
         return reply.decline(server);
     }
     let (Goal { bot, target }, action) = (goal, outbound.action);
-    let errand =
-        Arc::new(Errand { origin, bot, target, action, claims: Claims::Fitting, reply, _held: Some(held) });
-    match errand.action {
-        Action::Send { .. } | Action::Edit { .. } => lanes::enter(server, errand),
-        Action::Typing { .. } => light::typing(server, errand),
-        Action::GetChatInfo { .. } => light::chat_info(server, errand),
+    let claims = Claims::Fitting;
+    let action = Arc::new(OutboundAction { origin, bot, target, action, claims, reply, _held: Some(held) });
+    match action.action {
+        Action::Send { .. } | Action::Edit { .. } | Action::Typing { .. } => chats::enter(server, action),
+        Action::GetChatInfo { .. } => chat_info::chat_info(server, action),
         ref other => {
-            let platform = server.platforms()[errand.bot].platform();
+            let platform = server.platforms()[action.bot].platform();
             let why = format!("{platform} does not offer {:?}", other.op());
-            errand.reply.give(ActionResult::failed(why));
+            action.reply.give(ActionResult::failed(why));
         }
     }
 }
@@ -177,7 +183,10 @@ pub(crate) fn say(
     let origin = Origin { gateway_id: None, ..Origin::of(record) };
     // Whoever waits for the agent is not answered by this.
     let (claims, reply) = (Claims::Nothing, Reply::default());
-    lanes::enter(server, Arc::new(Errand { origin, bot, target, action, claims, reply, _held: None }));
+    chats::enter(
+        server,
+        Arc::new(OutboundAction { origin, bot, target, action, claims, reply, _held: None }),
+    );
 }
 
 /// Counts a target that the sender may not write to.

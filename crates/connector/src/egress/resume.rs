@@ -4,20 +4,20 @@
 //! stay in the store until their turn comes. However much was left behind, and
 //! by whom, a start costs little and every other tenant goes on.
 
+use super::action::{FOLLOW_UP, Origin, OutboundAction};
 use super::answer::Reply;
-use super::aside;
 use super::capability::Claims;
-use super::errand::{Errand, FOLLOW_UP, Origin};
-use super::lanes::{self, Begun, Lane, Owed, Resumed, Work};
+use super::chats::{self, ChatKey, News};
 use crate::server::Server;
 use angelia_contract::action::Action;
-use angelia_core::clock::{self, UnixMillis};
+use angelia_core::clock;
 use angelia_core::directory::BotKey;
-use angelia_core::egress::{ActionState, NO_CAPABILITY, Resume, Target, after_crash, is_suspect};
+use angelia_core::egress::delivery::{Claimed, Edited, Left};
+use angelia_core::egress::{ActionState, NO_CAPABILITY, Target, is_suspect};
 use angelia_core::error::Result;
 use angelia_core::memory::HeldBytes;
-use angelia_core::store::{Accepted, ActionId, ActionOutcome, StoredAction};
-use std::collections::HashSet;
+use angelia_core::ports::{ActionId, ActionOutcome, StoredAction};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,54 +29,78 @@ const SET_ASIDE: &str = "set aside: it was under way at two crashes";
 const GONE_BOT: &str = "its bot is not configured any more";
 const TOO_OLD: &str = "it could not be sent in the time it is kept for: the connector was stopped";
 
-/// Takes up the ledger where the last process left it.
+/// Takes up the ledger where the last process left it. A store that does not
+/// commit does not hold up the start: nothing is taken up until it does.
 pub(crate) async fn resume(server: &Arc<Server>) -> Result<()> {
-    let (mut after, mut count, mut to_start) = (ActionId(0), 0, HashSet::new());
+    if server.egress.owner().await.is_ok() {
+        return take_up(server).await;
+    }
+    let server = server.clone();
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(server.egress.timings.again) => {}
+                () = server.stopped() => return,
+            }
+            if server.egress.owner().await.is_ok() && take_up(&server).await.is_ok() {
+                return;
+            }
+        }
+    });
+    Ok(())
+}
+
+/// Takes up everything that others left. Only when all is read is anything
+/// begun: an edit that a later one overtakes is not.
+async fn take_up(server: &Arc<Server>) -> Result<()> {
+    let (owner, last) = server.egress.ownership().await?;
+    let (mut after, mut count, mut found) = (ActionId(0), 0, HashMap::<ChatKey, Vec<StoredAction>>::new());
     loop {
-        let page = server.store.unfinished_actions(after, PAGE).await?;
-        let Some(last) = page.last().map(|stored| stored.id) else { break };
-        (after, count) = (last, count + page.len());
-        to_start.extend(take_up(server, page).await);
+        let mut page = server.egress.ledger.unfinished(owner, after, PAGE).await?;
+        // What came since is in its queue already.
+        page.retain(|stored| stored.id <= last);
+        let Some(newest) = page.last().map(|stored| stored.id) else { break };
+        (after, count) = (newest, count + page.len());
+        sort(server, page, &mut found).await;
     }
     if count > 0 {
         tracing::info!(count, "finishing actions that were under way");
     }
-    // Only now: an edit that a later one overtakes is not even begun.
-    for lane in to_start {
-        tokio::spawn(lanes::perform(server.clone(), lane));
+    for (key, stored) in found {
+        chats::tell(server, key, News::Adopted(stored));
     }
     Ok(())
 }
 
-/// Queues what goes on from here and ends what does not; tells whose workers have to be started.
-async fn take_up(server: &Arc<Server>, page: Vec<StoredAction>) -> Vec<Lane> {
-    let under_way = page.iter().filter(|stored| stored.state == ActionState::Sending);
-    // Not durable: the next start counts one crash less.
-    let _ = server.store.note_crash(under_way.map(|stored| stored.id).collect()).await;
-    let (mut ends, mut to_start) = (Vec::new(), Vec::new());
+/// Sorts what goes on from here by its chat, and ends what does not.
+async fn sort(
+    server: &Arc<Server>,
+    page: Vec<StoredAction>,
+    found: &mut HashMap<ChatKey, Vec<StoredAction>>,
+) {
+    let mut ends = Vec::new();
     for stored in page {
         match judge(server, &stored) {
             Ok(bot) => {
-                let target = Target { chat_id: stored.chat_id.clone(), thread_id: stored.thread_id.clone() };
-                let lane = Lane::of(server, stored.instance, bot, &target);
-                let work = Work::Resumed(Box::new(Resumed { stored, target, superseded: false }));
-                let (overtaken, start) = server.egress.lanes.ready(&lane, vec![work]);
-                lanes::supersede(server, &lane, overtaken).await;
-                to_start.extend(start.then_some(lane));
+                let key = ChatKey::of(server, stored.instance, bot, &target(&stored));
+                found.entry(key).or_default().push(stored);
             }
             Err((state, why)) => {
-                ends.push((
-                    stored.id,
-                    ActionOutcome { state, message_id: None, error: Some(why.to_owned()) },
-                ));
+                let error = Some(why.to_owned());
+                ends.push((stored.id, ActionOutcome { state, message_id: None, error }));
             }
         }
     }
-    if !ends.is_empty() {
+    if !ends.is_empty()
+        && let Ok(owner) = server.egress.owner().await
+    {
         // Not durable: the next start comes to the same end.
-        let _ = server.store.finish_actions(ends).await;
+        let _ = server.egress.ledger.finish(owner, ends).await;
     }
-    to_start
+}
+
+fn target(stored: &StoredAction) -> Target {
+    Target { chat_id: stored.chat_id.clone(), thread_id: stored.thread_id.clone() }
 }
 
 /// The bot that an action goes on with, or how it ends.
@@ -91,7 +115,7 @@ fn judge(server: &Server, stored: &StoredAction) -> Result<usize, (ActionState, 
     if stored.op == FOLLOW_UP && stored.uses.is_none() {
         return Err((ActionState::Failed, NO_CAPABILITY));
     }
-    if is_suspect(stored.state, stored.crashes + 1) {
+    if is_suspect(stored.state, stored.crashes) {
         let (tenant, gateway) = (&stored.tenant, stored.gateway_id.as_deref().unwrap_or("unknown"));
         tracing::warn!(%tenant, gateway, action = stored.id.0, bytes = stored.bytes, "{SET_ASIDE}");
         return Err((ActionState::Ambiguous, SET_ASIDE));
@@ -106,27 +130,63 @@ fn judge(server: &Server, stored: &StoredAction) -> Result<usize, (ActionState, 
     }
 }
 
-/// Performs an action whose turn has come.
-pub(super) async fn carry(server: &Arc<Server>, lane: &Lane, resumed: Resumed) {
-    let Resumed { stored, superseded, .. } = resumed;
-    if superseded {
-        // Its end may not be durable yet; it is the same one now.
-        let outcome =
-            ActionOutcome { state: ActionState::Superseded, message_id: stored.edits.clone(), error: None };
-        let _ = server.store.finish_action(stored.id, outcome).await;
-        return;
+/// What is known of an action before its text is read.
+pub(super) fn left(server: &Server, stored: &StoredAction) -> Left {
+    let edited = |message_id: &String| Edited { message_id: message_id.clone(), target: target(stored) };
+    let lasts = stored.uses_until.and_then(|end| u64::try_from(end.0 - clock::wall().0).ok());
+    // Where the clock leapt, the worst is assumed: what may be too long ago is not relied on.
+    let begun = stored.begun_at.map(|at| server.store.age(at).at_most);
+    let age = server.store.age(stored.received_at).at_least;
+    Left {
+        edits: stored.edits.as_ref().map(edited),
+        follow_up: stored.op == FOLLOW_UP,
+        claimed: Claimed { uses: stored.uses, lasts: lasts.map(Duration::from_millis) },
+        sending: stored.state == ActionState::Sending,
+        begun,
+        left: server.egress.timings.queued_for.saturating_sub(age),
     }
-    let Some(held) = room(server, &stored).await else { return };
-    let body = match server.store.action_body(stored.id).await {
-        Ok(Some(body)) => body,
-        // It ended meanwhile, or the next start finds it again.
-        Ok(None) | Err(_) => return,
+}
+
+/// The text of an action means nothing.
+pub(super) struct Unreadable;
+
+/// An action whose turn has come; `None` if it ended meanwhile, or the next
+/// start finds it again.
+pub(super) async fn read(
+    server: &Server,
+    bot: usize,
+    stored: &StoredAction,
+) -> Option<Result<OutboundAction, Unreadable>> {
+    let held = room(server, stored).await?;
+    let body = text(server, stored.id).await?;
+    let action = serde_json::from_slice::<Action>(&body).ok();
+    let Some((target, action)) = action.and_then(|action| Some((Target::of(&action)?, action))) else {
+        return Some(Err(Unreadable));
     };
-    match owed(server, lane, &stored, &body, held) {
-        Ok(owed) => aside::carry(server, lane, owed).await,
-        Err((state, why)) => {
-            let outcome = ActionOutcome { state, message_id: None, error: Some(why.to_owned()) };
-            let _ = server.store.finish_action(stored.id, outcome).await;
+    // What it claimed when it was accepted stays claimed.
+    let claims = match (stored.op == FOLLOW_UP, stored.uses) {
+        (true, Some(used)) => Claims::Named(used.capability),
+        _ => Claims::Nothing,
+    };
+    let origin = Origin {
+        tenant: stored.tenant.clone(),
+        instance: stored.instance,
+        gateway_id: stored.gateway_id.clone(),
+    };
+    let reply = Reply::default();
+    Some(Ok(OutboundAction { origin, bot, target, action, claims, reply, _held: Some(held) }))
+}
+
+/// The text of an action, as long as it takes to read it: what comes after it in its
+/// chat must not overtake it. `None` if it ended meanwhile, or once the server stops.
+async fn text(server: &Server, id: ActionId) -> Option<Vec<u8>> {
+    loop {
+        if let Ok(body) = server.egress.ledger.body(id).await {
+            return body;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(server.egress.timings.again) => {}
+            () = server.stopped() => return None,
         }
     }
 }
@@ -146,44 +206,4 @@ async fn room(server: &Server, stored: &StoredAction) -> Option<HeldBytes> {
             () = server.stopped() => return None,
         }
     }
-}
-
-/// An action as it goes on from here, or how it ends.
-fn owed(
-    server: &Server,
-    lane: &Lane,
-    stored: &StoredAction,
-    body: &[u8],
-    held: HeldBytes,
-) -> Result<Owed, (ActionState, &'static str)> {
-    let action = serde_json::from_slice::<Action>(body).ok();
-    let Some((action, target)) = action.and_then(|action| Target::of(&action).map(|target| (action, target)))
-    else {
-        return Err((ActionState::Failed, "it cannot be read"));
-    };
-    // What it claimed when it was accepted stays claimed.
-    let claims = match (stored.op == FOLLOW_UP, stored.uses) {
-        (true, Some(used)) => Claims::Named(used.capability),
-        _ => Claims::Nothing,
-    };
-    let age = |at: UnixMillis| server.store.age(at);
-    // Where the clock leapt, the worst is assumed: what may be too long ago is not relied on.
-    let since_begun = stored.begun_at.map_or(Duration::MAX, |at| age(at).at_most);
-    let dedupe = server.platforms()[lane.bot].dedupe(&action, stored.uses.map(|it| it.way));
-    if after_crash(stored.state, dedupe, since_begun) == Resume::ShowAmbiguous {
-        return Err((ActionState::Ambiguous, STOPPED_WHILE_SENDING));
-    }
-    let origin = Origin {
-        tenant: stored.tenant.clone(),
-        instance: stored.instance,
-        gateway_id: stored.gateway_id.clone(),
-    };
-    let reply = Reply::default();
-    let errand = Errand { origin, bot: lane.bot, target, action, claims, reply, _held: Some(held) };
-    let left = server.egress.timings.queued_for.saturating_sub(age(stored.received_at).at_least);
-    let until = clock::mono() + left;
-    let perhaps_sent = stored.state == ActionState::Sending;
-    let begun = stored.begun_at.map(|at| Begun::ago(age(at).at_most));
-    let accepted = Accepted { id: stored.id, uses: stored.uses, uses_until: stored.uses_until };
-    Ok(Owed { resumed: true, perhaps_sent, begun, ..Owed::new(accepted, Arc::new(errand), until) })
 }

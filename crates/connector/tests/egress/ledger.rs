@@ -4,6 +4,7 @@ use super::platform::{Knows, Scripted, later, refused, sent, unknown};
 use super::world::{Agent, QUICK, World, edit, error, ledger, send};
 use angelia_connector::EgressTimings;
 use angelia_core::egress::Dedupe;
+use angelia_core::ports::Ledger;
 use angelia_platforms::Outcome;
 use angelia_testkit::connector::Credentials;
 use std::path::Path;
@@ -23,7 +24,7 @@ async fn everything_is_accepted_while_the_first_is_under_way() {
         agent.ask(text, send("x-lab", text)).await;
     }
     world.until_states(&["sending", "accepted", "accepted"]).await;
-    assert_eq!(platform.texts(), ["one"], "one at a time");
+    world.until_texts(&["one"]).await;
     assert!(world.ledger().is_sorted_by_key(|row| row.id));
     assert!(agent.waits_for("one").await);
     first.send(sent("m-one")).unwrap();
@@ -67,6 +68,7 @@ async fn what_is_accepted_waits_for_the_store() {
     agent.ask("one", send("x-lab", "one")).await;
     agent.ask("two", send("x-lab", "two")).await;
     world.until_states(&["sending", "accepted"]).await;
+    world.until_texts(&["one"]).await;
     let locked = world.stop_commits();
     first.send(sent("m-one")).unwrap();
     assert_eq!(agent.answer("one").await["success"], true, "the provider has it");
@@ -189,6 +191,7 @@ async fn a_server_that_stops_ends_what_it_began_and_begins_nothing() {
     agent.ask("one", send("x-lab", "one")).await;
     agent.ask("two", send("x-lab", "two")).await;
     world.until_states(&["sending", "accepted"]).await;
+    world.until_texts(&["one"]).await;
     let server = world.server.clone();
     let stopping = tokio::spawn(async move { server.stop().await });
     assert!(error(&agent.answer("two").await).contains("timed out"), "it may be sent after the next start");
@@ -295,6 +298,7 @@ fn what_was_accepted_long_before_a_start_is_not_sent() {
         agent.ask("one", send("x-lab", "one")).await;
         agent.ask("two", send("x-lab", "two")).await;
         before.world.until_states(&["sending", "accepted"]).await;
+        before.world.until_texts(&["one"]).await;
     });
     before.crash(agent);
     let database = folder.path().join(angelia_engines::store::sqlite::DATABASE);
@@ -326,4 +330,54 @@ fn a_route_taken_away_before_a_start_ends_what_waits() {
     // Which of them the provider was given before is not written down where it dedupes.
     again.client.block_on(again.world.until_states(&["ambiguous", "ambiguous"]));
     assert_eq!(platform.texts(), ["one"]);
+}
+
+#[test]
+fn what_a_revoked_gateway_left_never_goes_out_after_a_start() {
+    for dedupe in [Dedupe::No, Dedupe::Yes] {
+        let folder = tempfile::tempdir().unwrap();
+        let platform = Scripted::new(dedupe);
+        let before = Crashing::start(folder.path(), platform.clone(), QUICK);
+        let (_, mut agent) = before.first_gateway();
+        let _held = platform.hold();
+        before.client.block_on(async {
+            let twin = before.world.gateway("acme", "twin").await;
+            let mut twin = before.world.join(&twin).await;
+            agent.ask("one", send("x-lab", "one")).await;
+            before.world.until_texts(&["one"]).await;
+            agent.ask("two", send("x-lab", "two")).await;
+            // The tenant keeps its routes, and another gateway that may write there.
+            platform.give([later(Duration::from_secs(20))]);
+            twin.ask("three", send("x-den", "three")).await;
+            before.world.until_texts(&["one", "three"]).await;
+            super::world::until(|| before.world.ledger().len() == 3, || "all are accepted".into()).await;
+            before.world.admin("gateways/gw/revoke", serde_json::json!({})).await;
+        });
+        before.crash(agent);
+        let calls = platform.calls().len();
+        let again = Crashing::start(folder.path(), platform.clone(), QUICK);
+        again.client.block_on(async {
+            let done = || ledger(&again.world.database).iter().all(|row| !row.has_body);
+            super::world::until(done, || format!("{:?}", again.world.ledger())).await;
+        });
+        let after: Vec<_> = platform.texts().split_off(calls);
+        assert_eq!(after, ["three"], "only the gateway that is still there is heard");
+    }
+}
+
+#[tokio::test]
+async fn what_another_process_adopted_is_not_called() {
+    let platform = Scripted::new(Dedupe::No);
+    let world = World::new(platform.clone()).await;
+    let mut agent = world.agent().await;
+    platform.give([later(Duration::from_millis(500))]);
+    agent.ask("one", send("x-lab", "one")).await;
+    world.until_texts(&["one"]).await;
+    world.until_states(&["accepted"]).await;
+    let heir = world.store.new_owner().await.unwrap();
+    world.store.adopt(heir, None).await.unwrap();
+    let answer = agent.answer("one").await;
+    assert!(error(&answer).contains("timed out"), "whoever adopted it may send it: {answer}");
+    assert_eq!((platform.texts(), world.states()), (vec!["one".to_owned()], vec!["accepted".to_owned()]));
+    assert_eq!(agent.asked(send("x-lab", "two")).await["success"], true, "what comes is ours again");
 }

@@ -5,11 +5,11 @@
 
 mod asking;
 mod capability;
+mod chats;
 mod decide;
 mod follow_up;
 mod interleaved;
 mod key_change;
-mod lanes;
 mod ledger;
 mod paces;
 mod platform;

@@ -19,6 +19,7 @@ async fn a_route_taken_away_ends_what_waits() {
     agent.ask("one", send("x-lab", "one")).await;
     agent.ask("two", send("x-lab", "two")).await;
     world.until_states(&["sending", "accepted"]).await;
+    world.until_texts(&["one"]).await;
     world.admin("routes/remove", json!({ "place": "fake:*" })).await;
     first.send(sent("m1")).unwrap();
     assert_eq!(agent.answer("one").await["success"], true, "it was under way");
@@ -71,6 +72,7 @@ async fn a_gateway_revoked_meanwhile_sends_nothing_more() {
     agent.ask("one", send("x-lab", "one")).await;
     agent.ask("two", send("x-lab", "two")).await;
     world.until_states(&["sending", "accepted"]).await;
+    world.until_texts(&["one"]).await;
     world.admin("gateways/gw/revoke", json!({})).await;
     first.send(sent("m1")).unwrap();
     world.until_states(&["sent", "failed"]).await;

@@ -1,6 +1,12 @@
 //! The life of an action, written down before the provider is called.
 
+use crate::clock::UnixMillis;
 use std::time::Duration;
+
+/// A process that works on actions, and the token it is fenced by: of two that
+/// believe an action to be theirs, the ledger listens to the one it names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Owner(pub i64);
 
 /// Where an action is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +47,75 @@ impl ActionState {
     }
 }
 
+impl ActionState {
+    /// Whether nothing more comes of it.
+    pub fn is_over(self) -> bool {
+        !matches!(self, Self::Accepted | Self::Sending)
+    }
+
+    /// Whether somebody may have heard what it says.
+    pub fn may_be_heard(self) -> bool {
+        matches!(self, Self::Sent | Self::Ambiguous)
+    }
+}
+
+/// What decides who may do what to an action in the ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ActionRow {
+    /// Where it is.
+    pub state: ActionState,
+    /// Who works on it.
+    pub owner: Owner,
+    /// When its provider was first about to be called.
+    pub begun_at: Option<UnixMillis>,
+    /// Who was about to call it last. Of what earlier releases left, nobody knows better
+    /// than that its owner was.
+    pub begun_by: Owner,
+    /// How many processes ended while they called.
+    pub crashes: u32,
+}
+
+impl ActionRow {
+    /// The row of an action that is being accepted.
+    pub fn accepted(by: Owner) -> Self {
+        Self { state: ActionState::Accepted, owner: by, begun_at: None, begun_by: Owner(0), crashes: 0 }
+    }
+
+    /// The row once its provider is about to be called; `None` if `by` must not call.
+    /// The first time counts, until it is postponed.
+    pub fn begin(self, by: Owner, now: UnixMillis) -> Option<Self> {
+        match self.state {
+            _ if self.owner != by => None,
+            ActionState::Accepted => {
+                Some(Self { state: ActionState::Sending, begun_at: Some(now), begun_by: by, ..self })
+            }
+            ActionState::Sending => Some(Self { begun_by: by, ..self }),
+            _ => None,
+        }
+    }
+
+    /// The row once it is known that nothing was written; `None` if nothing changes.
+    pub fn postpone(self, by: Owner) -> Option<Self> {
+        let changes = self.owner == by && self.state == ActionState::Sending;
+        changes.then_some(Self { state: ActionState::Accepted, begun_at: None, begun_by: Owner(0), ..self })
+    }
+
+    /// The row once it ended in `state`; `None` if it has ended, or is not `by`'s to end.
+    pub fn finish(self, by: Owner, state: ActionState) -> Option<Self> {
+        let changes = self.owner == by && !self.state.is_over() && state.is_over();
+        changes.then_some(Self { state, ..self })
+    }
+
+    /// The row once `by` works on what `whose` left, or what anybody left. If it was
+    /// being called then, that counts: it may be what ended whoever called. What only
+    /// waited for its turn has nothing to do with it.
+    pub fn adopt(self, by: Owner, whose: Option<Owner>) -> Option<Self> {
+        let left = !self.state.is_over() && whose.is_none_or(|whose| whose == self.owner) && self.owner != by;
+        let called = self.state == ActionState::Sending && self.begun_by == self.owner;
+        left.then_some(Self { owner: by, crashes: self.crashes + u32::from(called), ..self })
+    }
+}
+
 /// Whether a provider recognises the same action given twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dedupe {
@@ -78,8 +153,7 @@ pub enum Resume {
 /// One may be chance; whatever is under way at two of them is left alone.
 const CRASHES_SURVIVED: u32 = 1;
 
-/// Whether an action that was found under way at so many starts may be what
-/// ends the server.
+/// Whether an action that so many processes ended with may be what ends them.
 pub fn is_suspect(state: ActionState, crashes: u32) -> bool {
     state == ActionState::Sending && crashes > CRASHES_SURVIVED
 }
@@ -100,6 +174,59 @@ pub fn after_crash(state: ActionState, dedupe: Dedupe, since_begun: Duration) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const ME: Owner = Owner(7);
+    const BEFORE: Owner = Owner(6);
+    const STATES: [ActionState; 6] = [
+        ActionState::Accepted,
+        ActionState::Sending,
+        ActionState::Sent,
+        ActionState::Ambiguous,
+        ActionState::Failed,
+        ActionState::Superseded,
+    ];
+
+    #[test]
+    fn nobody_changes_what_is_not_theirs_or_has_ended() {
+        for (state, owner) in STATES.into_iter().flat_map(|state| [(state, ME), (state, BEFORE)]) {
+            let row = ActionRow { state, owner, ..ActionRow::accepted(owner) };
+            let open = !state.is_over();
+            let mine = open && owner == ME;
+            assert_eq!(row.begin(ME, UnixMillis(1)).is_some(), mine, "{row:?}");
+            assert_eq!(row.postpone(ME).is_some(), mine && state == ActionState::Sending, "{row:?}");
+            assert_eq!(row.finish(ME, ActionState::Failed).is_some(), mine, "{row:?}");
+            assert_eq!(row.finish(ME, ActionState::Sending), None, "that is no end");
+            let others = open && owner == BEFORE;
+            assert_eq!(row.adopt(ME, None).map(|row| row.owner), others.then_some(ME), "{row:?}");
+            assert_eq!(row.adopt(ME, Some(BEFORE)).is_some(), open && owner == BEFORE, "{row:?}");
+        }
+    }
+
+    #[test]
+    fn only_what_was_being_called_counts_as_a_crash() {
+        let [one, two, three, four] = [1, 2, 3, 4].map(Owner);
+        let accepted = ActionRow::accepted(one);
+        assert_eq!(accepted.adopt(two, None).unwrap().crashes, 0, "it waited");
+        let begun = accepted.begin(one, UnixMillis(1)).unwrap();
+        let again = begun.adopt(two, None).unwrap();
+        assert_eq!(again.crashes, 1);
+        assert_eq!(again.adopt(three, None).unwrap().crashes, 1, "the second only had it waiting");
+        let again = again.begin(two, UnixMillis(2)).unwrap().adopt(three, None).unwrap();
+        assert!(again.crashes == 2 && is_suspect(again.state, again.crashes));
+        let postponed = again.begin(three, UnixMillis(3)).unwrap().postpone(three).unwrap();
+        assert_eq!(postponed.adopt(four, None).unwrap().crashes, 2);
+        let of_old = ActionRow { state: ActionState::Sending, owner: Owner(0), ..accepted };
+        assert_eq!(of_old.adopt(one, None).unwrap().crashes, 1, "nobody knows better");
+    }
+
+    #[test]
+    fn the_first_call_counts_until_nothing_came_of_it() {
+        let row = ActionRow::accepted(ME).begin(ME, UnixMillis(1)).unwrap();
+        assert_eq!(row.begin(ME, UnixMillis(2)).unwrap().begun_at, Some(UnixMillis(1)));
+        let row = row.postpone(ME).unwrap();
+        assert_eq!(row, ActionRow::accepted(ME));
+        assert_eq!(row.begin(ME, UnixMillis(3)).unwrap().begun_at, Some(UnixMillis(3)));
+    }
 
     #[test]
     fn only_what_cannot_double_is_repeated() {

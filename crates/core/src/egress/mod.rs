@@ -2,6 +2,7 @@
 //! is shared fairly.
 
 mod budget;
+pub mod delivery;
 mod ledger;
 mod lookups;
 mod pace;
@@ -9,10 +10,11 @@ mod refusals;
 mod target;
 
 pub use budget::{Budget, Rate, Ticket};
-pub use ledger::{ActionState, Dedupe, Resume, after_crash, is_suspect};
+pub use delivery::{Earlier, EgressTimings, Outcome, Reach};
+pub use ledger::{ActionRow, ActionState, Dedupe, Owner, Resume, after_crash, is_suspect};
 pub use lookups::{ASK_AGAIN, ASKED_IN, Lookups, MAX_ASKED, UNANSWERED_AGAIN};
 pub use pace::{Paces, Urgency};
-pub use refusals::{Leave, MAX_REFUSED, REFUSED_WINDOW, Refusals};
+pub use refusals::{Decision, MAX_REFUSED, REFUSED_WINDOW, Refusals};
 pub use target::{
     Bot, Goal, MAX_CONTENT, NO_CAPABILITY, Refusal, Target, Whereabouts, could_know, decide, is_named,
     may_write,

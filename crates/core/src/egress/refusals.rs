@@ -15,7 +15,7 @@ pub const REFUSED_WINDOW: Duration = Duration::from_secs(60);
 
 /// Whether a tenant may make a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leave {
+pub enum Decision {
     /// Yes. Its end is to be told with [`Refusals::done`].
     Go,
     /// Calls under way could already use up what is left: ask again when one is done.
@@ -43,21 +43,21 @@ pub struct Refusals {
 
 impl Refusals {
     /// Asks for leave to make one call.
-    pub fn ask(&mut self, tenant: &str, now: Mono) -> Leave {
+    pub fn ask(&mut self, tenant: &str, now: Mono) -> Decision {
         self.sweep(now);
         if !self.tenants.contains_key(tenant) {
             self.tenants.insert(tenant.to_owned(), Tally::default());
         }
-        let Some(tally) = self.tenants.get_mut(tenant) else { return Leave::Wait };
+        let Some(tally) = self.tenants.get_mut(tenant) else { return Decision::Wait };
         tally.pass(now);
         if tally.refused.len() >= MAX_REFUSED {
-            return Leave::No;
+            return Decision::No;
         }
         if tally.refused.len() + tally.under_way >= MAX_REFUSED {
-            return Leave::Wait;
+            return Decision::Wait;
         }
         tally.under_way += 1;
-        Leave::Go
+        Decision::Go
     }
 
     /// A call is over.
@@ -104,16 +104,16 @@ mod tests {
     fn the_hundred_and_first_is_not_made() {
         let mut refusals = Refusals::default();
         for n in 0..100 {
-            assert_eq!(refusals.ask("loud", at(n / 2)), Leave::Go);
+            assert_eq!(refusals.ask("loud", at(n / 2)), Decision::Go);
             refusals.done("loud", true, at(n / 2));
         }
-        assert_eq!(refusals.ask("loud", at(59)), Leave::No);
-        assert_eq!(refusals.ask("quiet", at(59)), Leave::Go, "others are not touched");
-        assert_eq!(refusals.ask("loud", at(60)), Leave::Go, "the first two are a minute old");
-        assert_eq!(refusals.ask("loud", at(60)), Leave::Go);
-        assert_eq!(refusals.ask("loud", at(60)), Leave::Wait, "those two may still be refused");
+        assert_eq!(refusals.ask("loud", at(59)), Decision::No);
+        assert_eq!(refusals.ask("quiet", at(59)), Decision::Go, "others are not touched");
+        assert_eq!(refusals.ask("loud", at(60)), Decision::Go, "the first two are a minute old");
+        assert_eq!(refusals.ask("loud", at(60)), Decision::Go);
+        assert_eq!(refusals.ask("loud", at(60)), Decision::Wait, "those two may still be refused");
         refusals.done("loud", false, at(60));
-        assert_eq!(refusals.ask("loud", at(60)), Leave::Go);
+        assert_eq!(refusals.ask("loud", at(60)), Decision::Go);
     }
 
     #[test]
@@ -121,7 +121,7 @@ mod tests {
         let mut refusals = Refusals::default();
         for n in 0..1_000 {
             let tenant = format!("t{n}");
-            assert_eq!(refusals.ask(&tenant, at(1)), Leave::Go);
+            assert_eq!(refusals.ask(&tenant, at(1)), Decision::Go);
             refusals.done(&tenant, n % 2 == 0, at(1));
         }
         refusals.ask("t", at(62));
@@ -141,8 +141,8 @@ mod tests {
                 if kind < 3 {
                     let leave = refusals.ask("a", at(now));
                     let recent = refused.iter().filter(|then| **then + 60 > now).count();
-                    prop_assert_eq!(leave == Leave::No, recent >= 100);
-                    under_way += usize::from(leave == Leave::Go);
+                    prop_assert_eq!(leave == Decision::No, recent >= 100);
+                    under_way += usize::from(leave == Decision::Go);
                 }
                 if (kind == 3 || under_way > 90) && under_way > 0 {
                     under_way -= 1;

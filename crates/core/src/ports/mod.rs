@@ -1,4 +1,14 @@
-//! The ports: what the decisions need from outside, each small enough to be
-//! written for a database, for memory, or for a test that breaks it.
+//! The ports: what the decisions need from the world, each small, and implemented
+//! by several engines that pass the same tests.
 
+mod ledger;
 pub mod log;
+
+pub use ledger::{Accepted, ActionId, ActionOutcome, Ledger, NewAction, StoredAction};
+
+use crate::error::Result;
+use std::future::Future;
+use std::pin::Pin;
+
+/// An answer that comes after the disk had its say.
+pub type Later<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;

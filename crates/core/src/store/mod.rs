@@ -4,7 +4,6 @@
 //! answers [`Kind::Unavailable`](crate::Kind::Unavailable) and has changed nothing.
 
 mod access;
-mod actions;
 mod audit;
 mod clock;
 mod directory;
@@ -20,7 +19,6 @@ mod webchat;
 
 pub use crate::ports::log::{Appended, Log, NewEntry, Returned, Revised, Revision, Settlement};
 pub use access::{AccessStore, Client, CodeAllow, EnrollToken, Fingerprint, LinkCode};
-pub use actions::{Accepted, ActionId, ActionOutcome, ActionStore, NewAction, StoredAction};
 pub use audit::AuditStore;
 pub use clock::{Checked, ClockStore};
 pub use directory::DirectoryStore;
@@ -40,14 +38,11 @@ pub use webchat::{
     WebchatStore,
 };
 
-use crate::error::Result;
 use crate::inbox::{Entry, InstanceId, Mark, Seq};
+use crate::ports::Ledger;
 use crate::space;
-use std::future::Future;
-use std::pin::Pin;
 
-/// An answer that comes after the disk had its say.
-pub type Later<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
+pub use crate::ports::{Accepted, ActionId, ActionOutcome, Later, NewAction, StoredAction};
 
 /// Tenant and id of a gateway that is not remembered any more.
 pub type ForgottenGateway = (String, String);
@@ -69,7 +64,7 @@ pub trait Store:
     + AccessStore
     + AuditStore
     + SealStore
-    + ActionStore
+    + Ledger
     + WebchatStore
     + JournalStore
     + DirectoryStore

@@ -15,7 +15,9 @@ pub use key::chat_of;
 
 use crate::clock::UnixMillis;
 use crate::directory::BotKey;
+use crate::egress::ActionState;
 use crate::inbox::InstanceId;
+use crate::ports::NewAction;
 use crate::seal::Sealed;
 use std::time::Duration;
 
@@ -86,6 +88,22 @@ impl Stage {
     /// Reads [`Stage::as_str`] back.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.as_str() == word)
+    }
+
+    /// The stage once an action is accepted that uses it; `None` if that claims nothing.
+    pub fn claim(self) -> Option<Self> {
+        (self == Self::Open).then_some(Self::Claimed)
+    }
+
+    /// The stage once an action has ended that used it, and claimed it or not; `None`
+    /// if that changes nothing. What was claimed is answered, or open again if nothing
+    /// was said. What another had claimed, which failed, is answered too: somebody was heard.
+    pub fn release(self, claimed: bool, end: ActionState) -> Option<Self> {
+        match (self, claimed, end.may_be_heard()) {
+            (Self::Claimed, true, true) | (Self::Open, _, true) => Some(Self::Answered),
+            (Self::Claimed, true, false) => Some(Self::Open),
+            _ => None,
+        }
     }
 }
 
@@ -178,6 +196,14 @@ impl Capability {
     pub fn bound_to(&self) -> String {
         let Self { tenant, instance, bot, chat_id, user_id, interaction_id, .. } = self;
         crate::seal::capability(tenant, *instance, bot, [chat_id, user_id, interaction_id])
+    }
+
+    /// Whether an action may use it that writes to `chat_id`: in its chat, for its
+    /// holder alone, as its bot, in its time.
+    pub fn is_usable_by(&self, action: &NewAction, chat_id: &str, now: UnixMillis) -> bool {
+        let holder = self.tenant == action.tenant && self.instance == action.instance;
+        let bot = *self.bot.platform == *action.platform && *self.bot.bot == *action.bot;
+        holder && bot && self.chat_id == chat_id && self.is_live(now)
     }
 
     /// Whether it can be used at `now`.

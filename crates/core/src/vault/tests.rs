@@ -120,3 +120,26 @@ fn a_send_answers_what_it_names_or_what_waits_longest() {
     let named = Answering { named: Some(CapabilityId(1)), ..Answering::default() };
     assert_eq!(sent(&all, named), Some((1, Way::Original)));
 }
+
+#[test]
+fn a_stage_follows_the_action_that_claimed_it() {
+    use crate::egress::ActionState::{Ambiguous, Failed, Sent, Superseded};
+    assert_eq!(Stage::Open.claim(), Some(Stage::Claimed));
+    for stage in [Stage::Claimed, Stage::Answered, Stage::Noticed] {
+        assert_eq!(stage.claim(), None, "each is claimed once");
+    }
+    for heard in [Sent, Ambiguous] {
+        assert_eq!(Stage::Claimed.release(true, heard), Some(Stage::Answered));
+        assert_eq!(Stage::Claimed.release(false, heard), None, "another answers it");
+        assert_eq!(Stage::Open.release(false, heard), Some(Stage::Answered), "that one failed");
+    }
+    for unheard in [Failed, Superseded] {
+        assert_eq!(Stage::Claimed.release(true, unheard), Some(Stage::Open));
+        assert_eq!(Stage::Open.release(false, unheard), None);
+    }
+    for (stage, claimed) in
+        [Stage::Answered, Stage::Noticed].into_iter().flat_map(|it| [(it, true), (it, false)])
+    {
+        assert_eq!(stage.release(claimed, Sent), None);
+    }
+}

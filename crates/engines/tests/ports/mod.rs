@@ -1,3 +1,4 @@
 //! One suite for each port, run on every engine.
 
+mod ledger;
 mod log;

@@ -1,4 +1,4 @@
-use super::open::{Opened, entry};
+use super::open::{ME, Opened, entry};
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::directory::BotKey;
 use angelia_core::egress::ActionState;
@@ -27,16 +27,16 @@ async fn action(opened: &Opened, op: &str) -> NewAction {
 }
 
 async fn accept(opened: &Opened, op: &str) -> ActionId {
-    let accepted = opened.store.accept_actions(vec![action(opened, op).await]).await;
+    let accepted = opened.store.accept(ME, vec![action(opened, op).await]).await;
     accepted.unwrap()[0].id
 }
 
 async fn state(opened: &Opened) -> Option<ActionState> {
-    opened.store.unfinished_actions(ActionId(0), 1_000).await.unwrap().first().map(|action| action.state)
+    opened.store.unfinished(ME, ActionId(0), 1_000).await.unwrap().first().map(|action| action.state)
 }
 
 async fn begun_at(opened: &Opened) -> Option<UnixMillis> {
-    opened.store.unfinished_actions(ActionId(0), 1_000).await.unwrap()[0].begun_at
+    opened.store.unfinished(ME, ActionId(0), 1_000).await.unwrap()[0].begun_at
 }
 
 fn said(id: &str) -> NewLine {
@@ -60,15 +60,15 @@ async fn an_accepted_action_is_found_after_a_restart_until_it_is_finished() {
     let first = accept(&opened, "send").await;
     let second = accept(&opened, "send").await;
     let opened = opened.reopen();
-    let found = opened.store.unfinished_actions(ActionId(0), 1_000).await.unwrap();
+    let found = opened.store.unfinished(ME, ActionId(0), 1_000).await.unwrap();
     assert_eq!(found.iter().map(|a| a.id).collect::<Vec<_>>(), [first, second]);
-    let body = opened.store.action_body(first).await.unwrap();
+    let body = opened.store.body(first).await.unwrap();
     assert_eq!((found[0].state, found[0].bytes), (ActionState::Accepted, 13));
     assert_eq!(body.as_deref(), Some(&b"{\"op\":\"send\"}"[..]));
     let failed = ActionOutcome { state: ActionState::Failed, message_id: None, error: Some("no".into()) };
-    opened.store.finish_action(first, failed).await.unwrap();
+    opened.store.finish(ME, vec![(first, failed)]).await.unwrap();
     opened.store.say_lines(vec![said("wa2")], second).await.unwrap();
-    assert!(opened.store.unfinished_actions(ActionId(0), 1_000).await.unwrap().is_empty());
+    assert!(opened.store.unfinished(ME, ActionId(0), 1_000).await.unwrap().is_empty());
     let story = opened.store.explain_action("wa2").await.unwrap();
     assert_eq!((story[0].state.as_str(), story[0].reply_to.as_deref()), ("sent", Some("m1")));
 }
@@ -117,7 +117,7 @@ async fn an_edit_moves_a_line_behind_the_readers_and_only_agents_lines_are_edite
     let id = accept(&opened, "edit").await;
     assert!(!opened.store.edit_line(edit("wp1"), id).await.unwrap());
     assert!(
-        opened.store.unfinished_actions(ActionId(0), 1_000).await.unwrap().is_empty(),
+        opened.store.unfinished(ME, ActionId(0), 1_000).await.unwrap().is_empty(),
         "a failed edit is finished too"
     );
 }
@@ -129,34 +129,34 @@ async fn actions_accepted_together_are_numbered_in_order() {
     for n in 0..20 {
         actions.push(NewAction { chat_id: format!("c{n}"), ..action(&opened, "send").await });
     }
-    let accepted = opened.store.accept_actions(actions).await.unwrap();
+    let accepted = opened.store.accept(ME, actions).await.unwrap();
     let ids: Vec<_> = accepted.iter().map(|accepted| accepted.id).collect();
     assert!(ids.is_sorted());
-    let found = opened.store.unfinished_actions(ActionId(0), 1_000).await.unwrap();
+    let found = opened.store.unfinished(ME, ActionId(0), 1_000).await.unwrap();
     let found: Vec<_> = found.iter().map(|stored| (stored.id, stored.chat_id.clone())).collect();
     let expected: Vec<_> = ids.iter().enumerate().map(|(n, id)| (*id, format!("c{n}"))).collect();
     assert_eq!(found, expected);
-    assert!(opened.store.accept_actions(Vec::new()).await.unwrap().is_empty());
+    assert!(opened.store.accept(ME, Vec::new()).await.unwrap().is_empty());
 }
 
 #[tokio::test]
 async fn an_action_goes_to_and_fro_until_it_has_ended() {
     let opened = Opened::new();
     let id = accept(&opened, "send").await;
-    opened.store.postpone_action(id).await.unwrap();
+    opened.store.postpone(ME, id).await.unwrap();
     assert_eq!(state(&opened).await, Some(ActionState::Accepted));
     assert_eq!(begun_at(&opened).await, None);
     let before = clock::wall();
-    opened.store.begin_action(id).await.unwrap();
+    opened.store.begin(ME, id).await.unwrap();
     let opened = opened.reopen();
     assert_eq!(state(&opened).await, Some(ActionState::Sending));
     let begun = begun_at(&opened).await;
     assert!(begun.is_some_and(|at| before <= at && at <= clock::wall()), "{begun:?}");
     let db = rusqlite::Connection::open(opened.folder.path().join("angelia.db")).unwrap();
     db.execute("UPDATE actions SET begun_at = 7", []).unwrap();
-    opened.store.begin_action(id).await.unwrap();
+    opened.store.begin(ME, id).await.unwrap();
     assert_eq!(begun_at(&opened).await, Some(UnixMillis(7)), "the first time counts");
-    opened.store.postpone_action(id).await.unwrap();
+    opened.store.postpone(ME, id).await.unwrap();
     assert_eq!(state(&opened).await, Some(ActionState::Accepted));
     assert_eq!(begun_at(&opened).await, None, "it was not begun");
     let end = |state, message_id: &str| ActionOutcome {
@@ -164,9 +164,9 @@ async fn an_action_goes_to_and_fro_until_it_has_ended() {
         message_id: Some(message_id.to_owned()),
         error: None,
     };
-    opened.store.finish_action(id, end(ActionState::Superseded, "m9")).await.unwrap();
-    opened.store.begin_action(id).await.unwrap();
-    opened.store.finish_action(id, end(ActionState::Sent, "m10")).await.unwrap();
+    opened.store.finish(ME, vec![(id, end(ActionState::Superseded, "m9"))]).await.unwrap();
+    opened.store.begin(ME, id).await.unwrap();
+    opened.store.finish(ME, vec![(id, end(ActionState::Sent, "m10"))]).await.unwrap();
     assert_eq!(state(&opened).await, None, "what has ended is not begun again");
     let story = opened.store.explain_action("m9").await.unwrap();
     assert_eq!(story[0].state, "superseded", "nor does its end change");
@@ -178,8 +178,8 @@ async fn what_nobody_knows_the_end_of_is_shown() {
     let (sure, unsure) = (accept(&opened, "send").await, accept(&opened, "send").await);
     let end =
         |state, error: Option<&str>| ActionOutcome { state, message_id: None, error: error.map(Into::into) };
-    opened.store.finish_action(sure, end(ActionState::Sent, None)).await.unwrap();
-    opened.store.finish_action(unsure, end(ActionState::Ambiguous, Some("no answer"))).await.unwrap();
+    opened.store.finish(ME, vec![(sure, end(ActionState::Sent, None))]).await.unwrap();
+    opened.store.finish(ME, vec![(unsure, end(ActionState::Ambiguous, Some("no answer")))]).await.unwrap();
     let shown = opened.store.ambiguous_actions(10).await.unwrap();
     assert_eq!(shown.iter().map(|action| action.id).collect::<Vec<_>>(), [unsure]);
     assert_eq!(shown[0].error.as_deref(), Some("no answer"));
@@ -191,8 +191,8 @@ async fn what_became_of_a_message_is_noted_with_what_sent_it() {
     let (sent, other) = (accept(&opened, "send").await, accept(&opened, "send").await);
     let end =
         |id: &str| ActionOutcome { state: ActionState::Sent, message_id: Some(id.to_owned()), error: None };
-    opened.store.finish_action(sent, end("wa1")).await.unwrap();
-    opened.store.finish_action(other, end("wa2")).await.unwrap();
+    opened.store.finish(ME, vec![(sent, end("wa1"))]).await.unwrap();
+    opened.store.finish(ME, vec![(other, end("wa2"))]).await.unwrap();
     let webchat = BotKey::new("webchat", "webchat");
     let note = async |bot: &BotKey, message: &str, receipt: &str| {
         opened.store.note_receipt(bot, message, receipt).await.unwrap()
@@ -220,9 +220,9 @@ async fn a_message_is_told_by_its_chat_where_ids_repeat() {
     opened.store.append(elsewhere).await.unwrap();
     for chat in ["web-lab", "web-den"] {
         let answer = NewAction { chat_id: chat.into(), ..action(&opened, "send").await };
-        let id = opened.store.accept_actions(vec![answer]).await.unwrap()[0].id;
+        let id = opened.store.accept(ME, vec![answer]).await.unwrap()[0].id;
         let sent = ActionOutcome { state: ActionState::Sent, message_id: Some("wa1".into()), error: None };
-        opened.store.finish_action(id, sent).await.unwrap();
+        opened.store.finish(ME, vec![(id, sent)]).await.unwrap();
     }
     let explain = async |message: &str| -> Vec<(String, String, usize)> {
         let stories = opened.store.explain(message).await.unwrap();

@@ -2,7 +2,7 @@
 //! vault; both would be slow otherwise.
 
 use super::directory::bot;
-use super::open::{Opened, entry};
+use super::open::{ME, Opened, entry};
 use super::vault::{interaction, notify, send};
 use angelia_core::clock;
 use angelia_core::egress::ActionState;
@@ -47,13 +47,13 @@ async fn answer_all(opened: &Opened, sends: Vec<NewAction>, claims: bool) -> Dur
     let mut rest = sends.into_iter().peekable();
     while rest.peek().is_some() {
         let batch = rest.by_ref().take(50).collect();
-        let accepted = opened.store.accept_actions(batch).await.unwrap();
+        let accepted = opened.store.accept(ME, batch).await.unwrap();
         assert!(accepted.iter().all(|it| it.uses.is_some() == claims));
         let mut finishing = tokio::task::JoinSet::new();
         for it in accepted {
             let store = opened.store.clone();
             let sent = ActionOutcome { state: ActionState::Sent, message_id: None, error: None };
-            finishing.spawn(async move { store.finish_action(it.id, sent).await.unwrap() });
+            finishing.spawn(async move { store.finish(ME, vec![(it.id, sent)]).await.unwrap() });
         }
         finishing.join_all().await;
     }

@@ -2,12 +2,16 @@
 
 use super::identity::{by, gateway};
 use angelia_core::clock;
+use angelia_core::egress::Owner;
 use angelia_core::inbox::{Entry, EntryKind, InstanceId, Mark, Quota, Seq, WhenFull};
 use angelia_core::store::{Announce, Line, NewEntry, PageSize, Store};
 use angelia_engines::store::sqlite::Sqlite;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
+
+/// Who works on actions.
+pub(crate) const ME: Owner = Owner(1);
 
 #[derive(Default)]
 pub(crate) struct Witness {

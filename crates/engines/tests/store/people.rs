@@ -1,5 +1,5 @@
 use super::identity::{by, gateway};
-use super::open::{Opened, entry};
+use super::open::{ME, Opened, entry};
 use angelia_core::Kind;
 use angelia_core::admission::{Allow, DropReason, Route};
 use angelia_core::clock::{self, UnixMillis};
@@ -345,7 +345,7 @@ async fn what_comes_after_the_removal_of_a_tenant_leaves_nothing() {
         answering: None,
         received_at: clock::wall(),
     };
-    let before = store.accept_actions(vec![action.clone()]).await.unwrap()[0];
+    let before = store.accept(ME, vec![action.clone()]).await.unwrap()[0];
     store.remove_tenant("acme", vec!["lab".into()], &by()).await.unwrap();
 
     assert_eq!(store.append(entry(a, "m1")).await.unwrap_err().kind(), Kind::NotFound);
@@ -353,7 +353,7 @@ async fn what_comes_after_the_removal_of_a_tenant_leaves_nothing() {
     assert_eq!(late.unwrap_err().kind(), Kind::Unauthorized, "the key went with the room");
     let answer = NewLine { from_agent: true, author: CONNECTOR.into(), ..line("a1", None) };
     assert_eq!(store.post_answered(line("m3", None), answer).await.unwrap_err().kind(), Kind::Unauthorized);
-    let after = store.accept_actions(vec![action]).await.unwrap_or_default();
+    let after = store.accept(ME, vec![action]).await.unwrap_or_default();
     for action in [before].into_iter().chain(after) {
         let said = NewLine { from_agent: true, author: "agent".into(), ..line("wa1", None) };
         assert_eq!(store.say_lines(vec![said], action.id).await.unwrap_err().kind(), Kind::NotFound);

@@ -1,7 +1,7 @@
 //! What one tenant may keep on disk, and who is refused beyond it.
 
 use super::identity::{by, gateway};
-use super::open::{Opened, entry};
+use super::open::{ME, Opened, entry};
 use super::vault::{notify, send};
 use angelia_core::egress::ActionState;
 use angelia_core::error::Kind;
@@ -32,15 +32,15 @@ async fn finished_actions_are_forgotten_and_then_the_tenant_is_refused_and_nobod
     };
     // A hundred times the quota goes through it, one after the other.
     for round in 0..1_000 {
-        let accepted = opened.store.accept_actions(vec![action("acme", 10_000)]).await;
+        let accepted = opened.store.accept(ME, vec![action("acme", 10_000)]).await;
         let id = accepted.unwrap_or_else(|error| panic!("round {round}: {error}"))[0].id;
-        opened.store.finish_action(id, sent()).await.unwrap();
+        opened.store.finish(ME, vec![(id, sent())]).await.unwrap();
     }
     // What is not finished stays, and fills it up.
     let mut accepted = 0;
     let refused = loop {
         assert!(accepted < 20, "it has no end");
-        match opened.store.accept_actions(vec![action("acme", 10_000)]).await {
+        match opened.store.accept(ME, vec![action("acme", 10_000)]).await {
             Ok(_) => accepted += 1,
             Err(error) => break error,
         }
@@ -48,7 +48,7 @@ async fn finished_actions_are_forgotten_and_then_the_tenant_is_refused_and_nobod
     assert_eq!(accepted, 9);
     assert_eq!(refused.kind(), Kind::TooMany);
     assert!(refused.to_string().contains("limits.tenant_disk"), "{refused}");
-    assert!(opened.store.accept_actions(vec![action("globex", 10_000)]).await.is_ok(), "another tenant");
+    assert!(opened.store.accept(ME, vec![action("globex", 10_000)]).await.is_ok(), "another tenant");
 }
 
 #[tokio::test]
@@ -62,10 +62,10 @@ async fn nothing_is_forgotten_of_anybody_else() {
             body: vec![b'x'; bytes],
             ..send(instance, notify())
         };
-        opened.store.accept_actions(vec![action]).await.map(|accepted| accepted[0].id)
+        opened.store.accept(ME, vec![action]).await.map(|accepted| accepted[0].id)
     };
     let theirs = accept("globex", 10).await.unwrap();
-    opened.store.finish_action(theirs, sent()).await.unwrap();
+    opened.store.finish(ME, vec![(theirs, sent())]).await.unwrap();
     accept("acme", 90_000).await.unwrap();
     assert!(accept("acme", 90_000).await.is_err());
     let kept = "SELECT count(*) FROM actions WHERE tenant = 'globex'";
@@ -154,12 +154,12 @@ async fn what_is_counted_of_the_ledger_is_what_it_takes() {
                 let action = NewAction { answering: None, ..send(instance, notify()) };
                 change(action, n)
             });
-            let accepted = opened.store.accept_actions(actions.collect()).await.unwrap();
+            let accepted = opened.store.accept(ME, actions.collect()).await.unwrap();
             let ends = accepted.iter().enumerate().map(|(n, action)| {
                 let outcome = ActionOutcome { message_id: Some(message_id(first + n)), ..sent() };
                 (action.id, outcome)
             });
-            opened.store.finish_actions(ends.collect()).await.unwrap();
+            opened.store.finish(ME, ends.collect()).await.unwrap();
         }
         opened.assert_share(empty, what);
     }
@@ -202,9 +202,9 @@ async fn a_message_is_not_kept_out_by_what_can_be_forgotten() {
             let reply_to = Some(long(n));
             NewAction { answering: None, reply_to, ..send(instance, notify()) }
         });
-        let accepted = opened.store.accept_actions(actions.collect()).await.unwrap();
+        let accepted = opened.store.accept(ME, actions.collect()).await.unwrap();
         let ends = accepted.iter().map(|action| (action.id, sent())).collect();
-        opened.store.finish_actions(ends).await.unwrap();
+        opened.store.finish(ME, ends).await.unwrap();
     }
     let message = |n: usize, bytes: usize| NewEntry {
         body: vec![b'x'; bytes].into(),

@@ -1,7 +1,7 @@
 //! Who writes much waits behind its own writes, and nobody else does.
 
 use super::identity::{by, gateway};
-use super::open::{Opened, entry};
+use super::open::{ME, Opened, entry};
 use super::people::line;
 use super::vault::{notify, send};
 use angelia_core::inbox::{InstanceId, WhenFull};
@@ -83,7 +83,7 @@ async fn an_action_does_not_wait_for_another_tenant_s() {
         let body = entry.body.to_vec();
         let action =
             NewAction { tenant: tenant.into(), answering: None, body, ..send(entry.instance, notify()) };
-        async move { drop(store.accept_actions(vec![action]).await.unwrap()) }
+        async move { drop(store.accept(ME, vec![action]).await.unwrap()) }
     });
     let before = before.await;
     assert!(before <= FLOOD / 2, "{before} of {FLOOD} came first");

@@ -2,7 +2,7 @@
 
 use super::directory::{bot, chat, seen};
 use super::identity::{by, gateway};
-use super::open::{Opened, entry};
+use super::open::{ME, Opened, entry};
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::egress::ActionState;
 use angelia_core::inbox::{EntryKind, InstanceId, Patience};
@@ -96,12 +96,12 @@ impl Opened {
     }
 
     async fn accept(&self, action: NewAction) -> Accepted {
-        self.store.accept_actions(vec![action]).await.unwrap()[0]
+        self.store.accept(ME, vec![action]).await.unwrap()[0]
     }
 
     async fn finish(&self, id: ActionId, state: ActionState) {
         let outcome = ActionOutcome { state, message_id: None, error: None };
-        self.store.finish_action(id, outcome).await.unwrap();
+        self.store.finish(ME, vec![(id, outcome)]).await.unwrap();
     }
 
     async fn stage(&self, n: i64) -> Stage {
@@ -230,7 +230,7 @@ async fn nobody_else_can_claim_it() {
 async fn each_is_answered_once_by_what_is_accepted_together() {
     let (opened, a) = Opened::with_interactions(3).await;
     let batch = (0..5).map(|_| send(a, notify())).collect();
-    let accepted = opened.store.accept_actions(batch).await.unwrap();
+    let accepted = opened.store.accept(ME, batch).await.unwrap();
     let claimed: Vec<_> = accepted.iter().map(|it| it.uses).collect();
     let original = |n| uses(n, Way::Original);
     assert_eq!(claimed, [original(1), original(2), original(3), None, None], "oldest first");
@@ -243,7 +243,7 @@ async fn each_is_answered_once_by_batches_that_race() {
     for _ in 0..20 {
         let store = opened.store.clone();
         let batch = (0..4).map(|_| send(a, notify())).collect();
-        racing.spawn(async move { store.accept_actions(batch).await.unwrap() });
+        racing.spawn(async move { store.accept(ME, batch).await.unwrap() });
     }
     let mut accepted: Vec<Accepted> = racing.join_all().await.into_iter().flatten().collect();
     accepted.sort_by_key(|it| it.id);
@@ -266,8 +266,8 @@ async fn it_is_answered_or_open_again_when_its_action_ends() {
         assert_eq!(behind.uses, uses(n, Way::Further));
         opened.finish(behind.id, ActionState::Sent).await;
         assert_eq!(opened.stage(n).await, Stage::Claimed, "it waits for the first");
-        opened.store.begin_action(first).await.unwrap();
-        opened.store.postpone_action(first).await.unwrap();
+        opened.store.begin(ME, first).await.unwrap();
+        opened.store.postpone(ME, first).await.unwrap();
         assert_eq!(opened.stage(n).await, Stage::Claimed);
         opened.finish(first, state).await;
         assert_eq!(opened.stage(n).await, stage, "{state:?}");
@@ -288,7 +288,7 @@ async fn a_restart_does_not_choose_again() {
     let further = opened.accept(send(a, reply(1))).await.id;
     let plain = opened.accept(send(a, Answering::default())).await.id;
     let opened = opened.reopen();
-    let unfinished = opened.store.unfinished_actions(ActionId(0), 1_000).await.unwrap();
+    let unfinished = opened.store.unfinished(ME, ActionId(0), 1_000).await.unwrap();
     let found: Vec<_> = unfinished.iter().map(|it| (it.id, it.uses)).collect();
     let expected = [(first, uses(1, Way::Original)), (further, uses(1, Way::Further)), (plain, None)];
     assert_eq!(found, expected);
@@ -313,7 +313,7 @@ async fn what_answered_an_interaction_is_shown_with_it() {
     for (id, message_id) in [(answer, "s1"), (follow_up, "s2"), (plain, "s3")] {
         let outcome =
             ActionOutcome { state: ActionState::Sent, message_id: Some(message_id.into()), error: None };
-        opened.store.finish_action(id, outcome).await.unwrap();
+        opened.store.finish(ME, vec![(id, outcome)]).await.unwrap();
     }
     let answered = async |sent: &str| opened.store.explain_action(sent).await.unwrap()[0].reply_to.clone();
     assert_eq!(answered("s1").await.as_deref(), Some("i1"));
@@ -425,7 +425,7 @@ async fn what_is_over_goes() {
         ids.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     };
     assert_eq!(left, [2]);
-    let unfinished = opened.store.unfinished_actions(ActionId(0), 1_000).await.unwrap();
+    let unfinished = opened.store.unfinished(ME, ActionId(0), 1_000).await.unwrap();
     assert_eq!(unfinished[0].uses, uses(1, Way::Original), "whoever used it finds that it is gone");
     opened.finish(claimed, ActionState::Failed).await;
     opened.take(a, [2_000]).await;

@@ -13,7 +13,11 @@ const STEPS: [&str; 4] = [
     include_str!("migrations/2.sql"),
     include_str!("migrations/3.sql"),
     include_str!("migrations/4.sql"),
-    concat!(include_str!("migrations/5-log.sql"), include_str!("migrations/5-seals.sql")),
+    concat!(
+        include_str!("migrations/5-log.sql"),
+        include_str!("migrations/5-seals.sql"),
+        include_str!("migrations/5-ledger.sql")
+    ),
 ];
 
 /// Brings a database to the current schema; refuses one from the future.

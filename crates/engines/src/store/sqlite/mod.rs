@@ -5,7 +5,6 @@
 //! by all who arrived meanwhile, and nobody waits for a timer.
 
 mod access;
-mod actions;
 mod audit;
 mod backup;
 mod clock;
@@ -15,6 +14,7 @@ mod identity;
 mod inbox;
 mod intake;
 mod journal;
+mod ledger;
 mod lock;
 mod migrate;
 mod moves;

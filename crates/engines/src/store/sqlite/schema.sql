@@ -261,8 +261,12 @@ CREATE TABLE actions (
     thread_id   TEXT,
     -- The message it changes.
     edits       TEXT,
-    -- Starts that found it under way.
-    crashes     INTEGER NOT NULL DEFAULT 0
+    -- Processes that ended while they called.
+    crashes     INTEGER NOT NULL DEFAULT 0,
+    -- The process that works on it; others change nothing.
+    owner       INTEGER NOT NULL DEFAULT 0,
+    -- Who was about to call its provider last.
+    begun_by    INTEGER NOT NULL DEFAULT 0
 );
 -- To find what may be forgotten of a tenant that has used up its disk.
 CREATE INDEX actions_by_tenant ON actions (tenant, id);

@@ -6,7 +6,8 @@ use angelia_core::clock::UnixMillis;
 use angelia_core::directory::BotKey;
 use angelia_core::egress::ActionState;
 use angelia_core::inbox::InstanceId;
-use angelia_core::store::{ActionId, Later, NewAction, VaultStore};
+use angelia_core::ports::{ActionId, Later, NewAction};
+use angelia_core::store::VaultStore;
 use angelia_core::vault::{
     Answering, Capability, CapabilityId, Deferral, NewCapability, Stage, Use, choose_for_send,
 };
@@ -26,8 +27,10 @@ const LONGEST_WAITING: &str = "stage = 'open' AND (?7 IS NULL OR user_id = ?7) O
 /// Where nobody has answered, and nobody was told of it.
 const UNTOLD: &str = "(stage = 'open' OR (stage = 'noticed' AND noticed_at IS NULL))";
 const ENDING: &str = "expires_at > ? AND expires_at <= ?";
-const RELEASE: &str =
-    "UPDATE capabilities SET stage = ?, claimed_by = NULL WHERE claimed_by = ? AND stage = 'claimed'";
+const CLAIMED: &str = "SELECT id, stage FROM capabilities WHERE claimed_by = ?";
+/// An action can use what another has claimed.
+const USED: &str =
+    "SELECT id, stage FROM capabilities WHERE id = (SELECT capability FROM actions WHERE id = ?)";
 
 impl VaultStore for Sqlite {
     fn capabilities(&self, instance: InstanceId, now: UnixMillis) -> Later<'_, Vec<Capability>> {
@@ -120,15 +123,16 @@ pub(super) fn claim(
     action: &NewAction,
 ) -> rusqlite::Result<Option<(Use, Capability)>> {
     let Some(answering) = &action.answering else { return Ok(None) };
-    let now = now();
-    let all = candidates(txn, action, answering, now)?;
-    let Some(chosen) = choose_for_send(&all, answering, UnixMillis(now)) else { return Ok(None) };
-    txn.prepare_cached(
-        "UPDATE capabilities SET stage = 'claimed', claimed_by = ? WHERE id = ? AND stage = 'open'",
-    )?
-    .execute([id.0, chosen.capability.0])?;
-    let used = all.into_iter().find(|it| it.id == chosen.capability);
-    Ok(used.map(|it| (chosen, it)))
+    let now = UnixMillis(now());
+    let mut all = candidates(txn, action, answering, now.0)?;
+    all.retain(|it| it.is_usable_by(action, &answering.chat_id, now));
+    let Some(chosen) = choose_for_send(&all, answering, now) else { return Ok(None) };
+    let Some(used) = all.into_iter().find(|it| it.id == chosen.capability) else { return Ok(None) };
+    if let Some(stage) = used.stage.claim() {
+        txn.prepare_cached("UPDATE capabilities SET stage = ?, claimed_by = ? WHERE id = ?")?
+            .execute(params![stage.as_str(), id.0, used.id.0])?;
+    }
+    Ok(Some((chosen, used)))
 }
 
 /// What an action may use: all that [`choose_for_send`] can choose from.
@@ -150,27 +154,30 @@ fn candidates(
         .collect()
 }
 
-/// What an action claimed is answered now, or open again if nothing was said.
-/// What it used although another had claimed it is answered too, should that
-/// one have failed: somebody was heard.
-pub(super) fn release(txn: &Txn<'_>, id: ActionId, state: ActionState) -> rusqlite::Result<()> {
-    let stage = match state {
-        ActionState::Sent | ActionState::Ambiguous => Stage::Answered,
-        _ => Stage::Open,
-    };
-    txn.prepare_cached(RELEASE)?.execute(params![stage.as_str(), id.0])?;
-    if stage == Stage::Answered {
-        txn.prepare_cached(
-            "UPDATE capabilities SET stage = 'answered'
-             WHERE stage = 'open' AND id = (SELECT capability FROM actions WHERE id = ?)",
-        )?
-        .execute([id.0])?;
+/// An action has ended: what it claimed, or only used, is as [`Stage::release`] says.
+pub(super) fn release(txn: &Txn<'_>, id: ActionId, end: ActionState) -> rusqlite::Result<()> {
+    for (which, claimed) in [(CLAIMED, true), (USED, false)] {
+        let found = txn
+            .prepare_cached(which)?
+            .query_row([id.0], |row| Ok((row.get::<_, i64>(0)?, stage(row.get_ref(1)?.as_str()?))))
+            .optional()?;
+        if let Some((capability, stage)) = found
+            && let Some(stage) = stage.release(claimed, end)
+        {
+            txn.prepare_cached("UPDATE capabilities SET stage = ?, claimed_by = NULL WHERE id = ?")?
+                .execute(params![stage.as_str(), capability])?;
+        }
     }
     Ok(())
 }
 
+/// What is not known is not used.
+fn stage(word: &str) -> Stage {
+    Stage::parse(word).unwrap_or(Stage::Answered)
+}
+
 fn capability(row: &Row<'_>) -> rusqlite::Result<Capability> {
-    let (deferral, stage): (String, String) = (row.get(9)?, row.get(10)?);
+    let deferral: String = row.get(9)?;
     Ok(Capability {
         id: CapabilityId(row.get(0)?),
         kind: row.get(1)?,
@@ -181,7 +188,7 @@ fn capability(row: &Row<'_>) -> rusqlite::Result<Capability> {
         user_id: row.get(7)?,
         interaction_id: row.get(8)?,
         deferral: Deferral::parse(&deferral).unwrap_or(Deferral::Update),
-        stage: Stage::parse(&stage).unwrap_or(Stage::Answered),
+        stage: stage(row.get_ref(10)?.as_str()?),
         sealed: row.get(11)?,
         expires_at: UnixMillis(row.get(12)?),
     })
@@ -209,7 +216,7 @@ mod tests {
             (usable(NAMED), "INTEGER PRIMARY KEY (rowid=?)"),
             (usable(ANSWERED), "INDEX capabilities_by_chat (instance=? AND chat_id=? AND interaction_id=?)"),
             (usable(LONGEST_WAITING), "INDEX capabilities_open (instance=? AND chat_id=?)"),
-            (RELEASE.to_owned(), "INDEX capabilities_claimed (claimed_by=?)"),
+            (CLAIMED.to_owned(), "INDEX capabilities_claimed (claimed_by=?)"),
         ] {
             assert_eq!(plan(&db, &query), [format!("SEARCH capabilities USING {way}")]);
         }

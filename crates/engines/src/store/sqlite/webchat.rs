@@ -10,7 +10,7 @@ use super::clock::is_old;
 use super::queue::Owner;
 use super::reader::page;
 use super::writer::{Txn, now};
-use super::{Sqlite, actions, inbox};
+use super::{Sqlite, inbox, ledger};
 use angelia_core::admission::DropReason;
 use angelia_core::audit::Actor;
 use angelia_core::clock::UnixMillis;
@@ -123,7 +123,7 @@ impl WebchatStore for Sqlite {
             for line in lines {
                 insert(txn, line)?;
             }
-            actions::finish(txn, action, &outcome).map(Ok)
+            ledger::finish(txn, action, &outcome).map(Ok)
         })
     }
 
@@ -134,11 +134,11 @@ impl WebchatStore for Sqlite {
             let Some(first) = change_first(txn, &edit)? else {
                 let error = Some("there is no such line of an agent".to_owned());
                 let outcome = ActionOutcome { state: ActionState::Failed, message_id: None, error };
-                actions::finish(txn, action, &outcome)?;
+                ledger::finish(txn, action, &outcome)?;
                 return Ok(false);
             };
             change_rest(txn, &edit, &first)?;
-            actions::finish(txn, action, &sent(Some(first.message_id.clone())))?;
+            ledger::finish(txn, action, &sent(Some(first.message_id.clone())))?;
             Ok(true)
         })
     }

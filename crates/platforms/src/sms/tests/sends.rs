@@ -3,7 +3,7 @@
 use super::*;
 use crate::sms::parse::Status;
 use angelia_core::clock;
-use angelia_core::egress::{ActionState, Bot, Whereabouts};
+use angelia_core::egress::{ActionState, Bot, Owner, Whereabouts};
 use angelia_core::store::{ActionOutcome, NewAction};
 use serde_json::json;
 
@@ -175,8 +175,8 @@ impl World {
             answering: None,
             received_at: clock::wall(),
         };
-        let id = self.desk.store.accept_actions(vec![action]).await.unwrap()[0].id;
+        let id = self.desk.store.accept(Owner(1), vec![action]).await.unwrap()[0].id;
         let outcome = ActionOutcome { state: ActionState::Sent, message_id: Some(sid.into()), error: None };
-        self.desk.store.finish_action(id, outcome).await.unwrap();
+        self.desk.store.finish(Owner(1), vec![(id, outcome)]).await.unwrap();
     }
 }

@@ -2,17 +2,18 @@
 
 use super::answer::Reply;
 use super::capability::Claims;
-use super::gate::{Gate, Paced};
-use super::lanes::Lane;
+use super::chats::ChatKey;
+use super::rate_limit::{Paced, RateLimit};
 use crate::server::Server;
 use angelia_contract::action::Action;
 use angelia_core::clock;
-use angelia_core::egress::{Dedupe, Sender, Target, Urgency, may_write};
+use angelia_core::egress::delivery::{Asked, Edited, Repeats};
+use angelia_core::egress::{Sender, Target, Urgency, Whereabouts, may_write};
 use angelia_core::error::Result;
 use angelia_core::identity::GatewayRecord;
 use angelia_core::inbox::InstanceId;
 use angelia_core::memory::HeldBytes;
-use angelia_core::store::NewAction;
+use angelia_core::ports::NewAction;
 use angelia_core::vault::Way;
 use angelia_platforms::{Platform, Reach};
 use std::sync::Arc;
@@ -59,7 +60,7 @@ impl Origin {
 }
 
 /// An action, with everything that is needed to perform and answer it.
-pub(super) struct Errand {
+pub(super) struct OutboundAction {
     pub(super) origin: Origin,
     /// The position of the platform that performs it.
     pub(super) bot: usize,
@@ -72,39 +73,41 @@ pub(super) struct Errand {
     pub(super) _held: Option<HeldBytes>,
 }
 
-impl Errand {
+impl OutboundAction {
     /// The chat as this instance writes to it: what others do there is not waited for.
-    pub(super) fn lane(&self, server: &Server) -> Lane {
-        Lane::of(server, self.origin.instance, self.bot, &self.target)
+    pub(super) fn chat(&self, server: &Server) -> ChatKey {
+        ChatKey::of(server, self.origin.instance, self.bot, &self.target)
     }
 
     pub(super) fn platform<'a>(&self, server: &'a Server) -> &'a Arc<dyn Platform> {
         &server.platforms()[self.bot]
     }
 
-    pub(super) fn gate<'a>(&self, server: &'a Server) -> &'a Gate {
-        &server.egress.gates[self.bot]
+    pub(super) fn rate_limit<'a>(&self, server: &'a Server) -> &'a RateLimit {
+        &server.egress.rate_limits[self.bot]
     }
 
     /// Whether the sender may write there, as things stand at this moment. To
-    /// be asked right before every provider call, after [`Errand::recall`].
+    /// be asked right before every provider call, after [`OutboundAction::recall`].
     pub(super) fn is_allowed(&self, server: &Server) -> bool {
-        !self.origin.is_revoked(server) && self.may_write(server) == Some(true)
+        let sender = Sender { tenant: &self.origin.tenant, instance: self.origin.instance };
+        let may = || may_write(&server.roster.routes(), &**self.platform(server), sender, &self.target);
+        !self.origin.is_revoked(server) && may() == Some(true)
     }
 
     /// Brings to hand what is known of the target: after a restart, or among
-    /// very many chats, that may not be there.
+    /// very many chats, that may not be there. What stays unknown is not written to.
     pub(super) async fn recall(&self, server: &Server) -> Result<()> {
-        match self.may_write(server) {
-            // What stays unknown is not written to.
-            None => self.platform(server).recall(&self.target).await,
-            Some(_) => Ok(()),
+        let platform = self.platform(server);
+        match platform.places(&self.target) {
+            Whereabouts::Unknown => platform.recall(&self.target).await,
+            Whereabouts::Places(_) | Whereabouts::Nowhere => Ok(()),
         }
     }
 
-    fn may_write(&self, server: &Server) -> Option<bool> {
-        let sender = Sender { tenant: &self.origin.tenant, instance: self.origin.instance };
-        may_write(&server.roster.routes(), &**self.platform(server), sender, &self.target)
+    /// Whether its provider counts calls by chat.
+    pub(super) fn is_paced(&self, server: &Server) -> bool {
+        self.platform(server).chat_budget(&self.target).is_some()
     }
 
     /// How its chat is paced.
@@ -116,11 +119,11 @@ impl Errand {
 
     /// Spares the provider what it would refuse as well.
     pub(super) fn pause(&self, server: &Server, reach: Reach, pause: Duration) {
-        let gate = self.gate(server);
+        let limit = self.rate_limit(server);
         match reach {
             Reach::Action => {}
-            Reach::Chat => gate.pause_chat(&self.platform(server).chat_key(&self.target), pause),
-            Reach::Bot => gate.pause(pause.min(LONGEST_BOT_PAUSE)),
+            Reach::Chat => limit.pause_chat(&self.platform(server).chat_key(&self.target), pause),
+            Reach::Bot => limit.pause(pause.min(LONGEST_BOT_PAUSE)),
         }
     }
 
@@ -132,9 +135,24 @@ impl Errand {
         }
     }
 
-    /// Whether its provider recognises it, given twice, if it answers in that way.
-    pub(super) fn dedupe(&self, server: &Server, way: Option<Way>) -> Dedupe {
-        self.platform(server).dedupe(&self.action, way)
+    /// What its queue has to know of it.
+    pub(super) fn asked(&self, server: &Server) -> Asked {
+        let edited = |id: &str| Edited { message_id: id.to_owned(), target: self.target.clone() };
+        Asked {
+            edits: self.edits().map(edited),
+            follow_up: self.is_follow_up(),
+            repeats: self.repeats(server),
+        }
+    }
+
+    /// Whether its provider recognises it, given twice.
+    pub(super) fn repeats(&self, server: &Server) -> Repeats {
+        let by = |way| self.platform(server).dedupe(&self.action, way);
+        if self.edits().is_some() {
+            // It answers nobody.
+            return Repeats::always(by(None));
+        }
+        Repeats { message: by(None), original: by(Some(Way::Original)), further: by(Some(Way::Further)) }
     }
 
     /// Whether it was asked for as a `follow_up`, which nothing takes the place of.
@@ -148,11 +166,6 @@ impl Errand {
             Action::Edit { message_id, .. } => Some(message_id),
             _ => None,
         }
-    }
-
-    /// Whether it is written into the ledger.
-    pub(super) fn is_owed(&self) -> bool {
-        matches!(self.action, Action::Send { .. } | Action::Edit { .. })
     }
 
     /// What the ledger keeps of it.

@@ -35,7 +35,7 @@ async fn a_chat_keeps_its_order_and_does_not_hold_up_others() {
 }
 
 #[tokio::test]
-async fn a_full_lane_takes_no_more() {
+async fn a_full_chat_takes_no_more() {
     let platform = Scripted::new(Dedupe::Yes);
     let world = World::new(platform.clone()).await;
     let credentials = world.gateway("acme", "gw").await;

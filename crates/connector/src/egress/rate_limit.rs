@@ -1,16 +1,16 @@
-//! Waiting for leave to call a provider: the bot's budget, and the brake on
-//! tenants whose calls are refused.
+//! Waiting for a call of a bot: as often as its provider lets it, shared fairly
+//! by its tenants, and each chat at its own pace.
 
 use angelia_core::clock;
-use angelia_core::egress::{Budget, Leave, Paces, Rate, Refusals, Ticket, Urgency};
+use angelia_core::egress::{Budget, Paces, Rate, Ticket, Urgency};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 
-/// The way to one bot's provider.
-pub(super) struct Gate {
-    turnstile: Option<Arc<Turnstile>>,
+/// The calls of one bot.
+pub(super) struct RateLimit {
+    queue: Option<Arc<FairQueue>>,
     paces: Mutex<Paces>,
 }
 
@@ -22,18 +22,18 @@ pub(super) struct Paced {
 }
 
 /// Leave for one call; given back if it is not made.
-pub(super) struct Permit(Option<(Arc<Turnstile>, String)>);
+pub(super) struct Permit(Option<(Arc<FairQueue>, String)>);
 
-impl Gate {
+impl RateLimit {
     pub(super) fn new(rate: Option<Rate>) -> Self {
-        let turnstile = rate.map(|rate| Arc::new(Turnstile::new(rate)));
-        Self { turnstile, paces: Mutex::default() }
+        let queue = rate.map(|rate| Arc::new(FairQueue::new(rate)));
+        Self { queue, paces: Mutex::default() }
     }
 
     /// Waits for a call; tenants are let through as [`Budget`] says.
     pub(super) async fn turn(&self, tenant: &str) -> Permit {
-        match &self.turnstile {
-            Some(turnstile) => turnstile.turn(tenant).await,
+        match &self.queue {
+            Some(queue) => queue.turn(tenant).await,
             None => Permit(None),
         }
     }
@@ -65,8 +65,8 @@ impl Gate {
 
     /// The provider wants no call of this bot for a while.
     pub(super) fn pause(&self, pause: Duration) {
-        if let Some(turnstile) = &self.turnstile {
-            turnstile.state().budget.pause(clock::mono() + pause);
+        if let Some(queue) = &self.queue {
+            queue.state().budget.pause(clock::mono() + pause);
         }
     }
 
@@ -80,33 +80,30 @@ impl Gate {
         let now = clock::mono();
         let rests = |it: Paced| self.paces().next_at(&it.chat, it.rate, Urgency::Whole, now) > now;
         !paced.is_some_and(rests)
-            && self
-                .turnstile
-                .as_ref()
-                .is_none_or(|turnstile| turnstile.state().budget.spare(tenant, clock::mono()))
+            && self.queue.as_ref().is_none_or(|queue| queue.state().budget.spare(tenant, clock::mono()))
     }
 }
 
 impl Permit {
     /// The call is made now.
     pub(super) fn made(mut self) {
-        if let Some((turnstile, tenant)) = self.0.take() {
-            turnstile.state().budget.made(&tenant, clock::mono());
+        if let Some((queue, tenant)) = self.0.take() {
+            queue.state().budget.made(&tenant, clock::mono());
         }
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        if let Some((turnstile, tenant)) = self.0.take() {
-            turnstile.state().budget.give_back(&tenant);
-            turnstile.returned.notify_one();
+        if let Some((queue, tenant)) = self.0.take() {
+            queue.state().budget.give_back(&tenant);
+            queue.returned.notify_one();
         }
     }
 }
 
 /// Lets those who wait through, one by one.
-struct Turnstile {
+struct FairQueue {
     state: Mutex<State>,
     /// A call was given back: somebody may go sooner.
     returned: Notify,
@@ -121,21 +118,21 @@ struct State {
 
 /// A place in the line; left when it is dropped.
 struct InLine<'a> {
-    turnstile: &'a Turnstile,
+    queue: &'a FairQueue,
     tenant: &'a str,
     ticket: Ticket,
 }
 
 impl Drop for InLine<'_> {
     fn drop(&mut self) {
-        let mut state = self.turnstile.state();
+        let mut state = self.queue.state();
         state.budget.leave(self.tenant, self.ticket);
         let sender = state.waiting.remove(&self.ticket);
         drop((state, sender));
     }
 }
 
-impl Turnstile {
+impl FairQueue {
     fn new(rate: Rate) -> Self {
         let budget = Budget::new(rate, clock::mono());
         let state = State { budget, waiting: HashMap::new(), attended: false };
@@ -154,7 +151,7 @@ impl Turnstile {
             state.waiting.insert(ticket, (tenant.to_owned(), permit));
             ticket
         };
-        let _in_line = InLine { turnstile: self, tenant, ticket };
+        let _in_line = InLine { queue: self, tenant, ticket };
         if self.let_through() {
             tokio::spawn(self.clone().attend());
         }
@@ -196,66 +193,5 @@ impl Turnstile {
             }
             self.let_through();
         }
-    }
-}
-
-/// Stops tenants whose calls are refused again and again.
-#[derive(Default)]
-pub(super) struct Brake {
-    refusals: Mutex<Refusals>,
-    /// A call is over: others may be let through.
-    over: Notify,
-}
-
-/// Leave for one call that may be refused.
-pub(super) struct Slot {
-    brake: Arc<Brake>,
-    tenant: String,
-    refused: bool,
-}
-
-impl Slot {
-    /// The call is over.
-    pub(super) fn over(mut self, refused: bool) {
-        self.refused = refused;
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        self.brake.refusals().done(&self.tenant, self.refused, clock::mono());
-        self.brake.over.notify_waiters();
-    }
-}
-
-impl Brake {
-    /// Waits for leave to call; `None` if too many of the tenant's calls were refused.
-    pub(super) async fn slot(self: &Arc<Self>, tenant: &str) -> Option<Slot> {
-        loop {
-            let mut over = std::pin::pin!(self.over.notified());
-            over.as_mut().enable();
-            match self.ask(tenant) {
-                Leave::Go => return Some(self.taken(tenant)),
-                Leave::No => return None,
-                Leave::Wait => over.await,
-            }
-        }
-    }
-
-    /// The same, for what is not worth waiting for.
-    pub(super) fn slot_at_once(self: &Arc<Self>, tenant: &str) -> Option<Slot> {
-        (self.ask(tenant) == Leave::Go).then(|| self.taken(tenant))
-    }
-
-    fn ask(&self, tenant: &str) -> Leave {
-        self.refusals().ask(tenant, clock::mono())
-    }
-
-    fn taken(self: &Arc<Self>, tenant: &str) -> Slot {
-        Slot { brake: self.clone(), tenant: tenant.to_owned(), refused: false }
-    }
-
-    fn refusals(&self) -> MutexGuard<'_, Refusals> {
-        self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,9 +1,10 @@
-//! The ledger of outbound actions.
+//! The ledger of outbound actions. What may be done to one, and by whom, is
+//! decided in [`ActionRow`](crate::egress::ActionRow).
 
 use super::Later;
 use crate::clock::UnixMillis;
 use crate::directory::BotKey;
-use crate::egress::ActionState;
+use crate::egress::{ActionState, Owner};
 use crate::inbox::InstanceId;
 use crate::vault::{Answering, Use};
 
@@ -91,12 +92,12 @@ pub struct StoredAction {
     pub state: ActionState,
     /// When its provider was first about to be called, where that is written down.
     pub begun_at: Option<UnixMillis>,
-    /// Earlier starts that found it under way.
+    /// How many processes ended while they called for it.
     pub crashes: u32,
 }
 
 /// How an action ended.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActionOutcome {
     /// Any state but [`ActionState::Accepted`] and [`ActionState::Sending`].
     pub state: ActionState,
@@ -106,38 +107,46 @@ pub struct ActionOutcome {
     pub error: Option<String>,
 }
 
-/// Accepting and finishing actions.
-pub trait ActionStore: Send + Sync {
+/// The ledger: what agents want done, written down before a provider is called.
+///
+/// An action has an [`Owner`], the process that works on it. Whoever is not its
+/// owner any more changes nothing: a process that was believed dead and wakes up
+/// finds its actions adopted, and calls nobody.
+pub trait Ledger: Send + Sync {
+    /// An owner that never was before; larger than every earlier one.
+    fn new_owner(&self) -> Later<'_, Owner>;
+
+    /// Makes what `whose` left unfinished `by`'s, or what everybody left; answers
+    /// the last action there is, so that what is accepted from now on is told from it.
+    fn adopt(&self, by: Owner, whose: Option<Owner>) -> Later<'_, ActionId>;
+
     /// Makes actions durable, all or none, before the provider is called.
     /// Their numbers grow in the order given. Each that answers something claims
     /// the capability that [`choose_for_send`](crate::vault::choose_for_send) names.
-    fn accept_actions(&self, actions: Vec<NewAction>) -> Later<'_, Vec<Accepted>>;
+    fn accept(&self, by: Owner, actions: Vec<NewAction>) -> Later<'_, Vec<Accepted>>;
 
     /// Notes that a provider is about to be called that does not dedupe for ever,
-    /// and when, if that is the first time.
-    fn begin_action(&self, id: ActionId) -> Later<'_, ()>;
+    /// and when, if that is the first time. `false`: the action is not `by`'s any
+    /// more, or has ended; then it must not be called.
+    fn begin(&self, by: Owner, id: ActionId) -> Later<'_, bool>;
 
     /// Notes that the call certainly wrote nothing: the action waits again, and
-    /// was not begun.
-    fn postpone_action(&self, id: ActionId) -> Later<'_, ()>;
+    /// was not begun. Nothing, if it is not `by`'s.
+    fn postpone(&self, by: Owner, id: ActionId) -> Later<'_, ()>;
 
-    /// Notes how it ended and forgets its text. What has ended does not change any
-    /// more. A capability it claimed is answered, or open again if nothing was said.
-    fn finish_action(&self, id: ActionId, outcome: ActionOutcome) -> Later<'_, ()>;
+    /// Notes how actions ended, in one commit, and forgets their texts. What has
+    /// ended does not change. A capability that one claimed is answered, or open
+    /// again if nothing was said. Answers those that are not `by`'s any more, of
+    /// which nothing was noted: whoever works on them may still send them.
+    fn finish(&self, by: Owner, ends: Vec<(ActionId, ActionOutcome)>) -> Later<'_, Vec<ActionId>>;
+
+    /// Some of what is unfinished and `by`'s, oldest first, after `after`.
+    fn unfinished(&self, by: Owner, after: ActionId, limit: usize) -> Later<'_, Vec<StoredAction>>;
+
+    /// The body of an unfinished action; `None` once it is finished.
+    fn body(&self, id: ActionId) -> Later<'_, Option<Vec<u8>>>;
 
     /// Notes what the provider says became of a message that was sent, such as
     /// `delivered`; `false` if no action is known that sent it.
     fn note_receipt(&self, bot: &BotKey, message_id: &str, receipt: &str) -> Later<'_, bool>;
-
-    /// The same for many, in one commit.
-    fn finish_actions(&self, ends: Vec<(ActionId, ActionOutcome)>) -> Later<'_, ()>;
-
-    /// Some of what a crash left unfinished, oldest first, after `after`.
-    fn unfinished_actions(&self, after: ActionId, limit: usize) -> Later<'_, Vec<StoredAction>>;
-
-    /// Notes that a start found these under way.
-    fn note_crash(&self, found: Vec<ActionId>) -> Later<'_, ()>;
-
-    /// The body of an unfinished action; `None` once it is finished.
-    fn action_body(&self, id: ActionId) -> Later<'_, Option<Vec<u8>>>;
 }

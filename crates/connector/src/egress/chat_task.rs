@@ -1,0 +1,372 @@
+//! One task for each chat that has something to do: it tells the chat's queue
+//! what happened, does what the queue wants done, and ends with the last of it.
+//!
+//! Nothing is decided here. What becomes of an action is
+//! [`ChatQueue`]'s to say (docs/decisions/0030).
+
+use super::action::OutboundAction;
+use super::answer::result;
+use super::chats::{ChatKey, FirstPart, Inbox, News};
+use super::perform::{self, CallLeave, Done};
+use super::progress::InFlight;
+use super::{count_declined, resume};
+use crate::server::Server;
+use crate::telemetry::Counter;
+use angelia_contract::action::Action;
+use angelia_core::clock::{self, Mono};
+use angelia_core::egress::delivery::{
+    ActionAnswer, Asked, ChatQueue, Counted, DeliveryId, Effect, Event, Left,
+};
+use angelia_core::ports::{ActionId, ActionOutcome, StoredAction};
+use angelia_platforms::Answer;
+use futures_util::FutureExt;
+use futures_util::future::{AbortHandle, BoxFuture, abortable};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use std::collections::{HashMap, VecDeque};
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+/// What is held for an action for as long as it is in the queue.
+#[derive(Default)]
+struct InHand {
+    /// Nothing yet of one that an earlier process left.
+    action: Option<Arc<OutboundAction>>,
+    /// As an earlier process left it, until its text is read.
+    stored: Option<Box<StoredAction>>,
+    /// Its number in the ledger.
+    number: Option<ActionId>,
+    waiting: Option<Wait>,
+    leave: Option<CallLeave>,
+    /// What its next call answers with.
+    answer: Option<Answer>,
+    in_flight: Option<InFlight>,
+}
+
+impl InHand {
+    fn of(action: Arc<OutboundAction>) -> Self {
+        Self { action: Some(action), ..Self::default() }
+    }
+
+    /// No call is made now.
+    fn give_leave_back(&mut self) {
+        (self.leave, self.waiting) = (None, None);
+    }
+}
+
+/// A wait for leave; over when it is dropped.
+struct Wait(AbortHandle);
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// The task of one chat.
+pub(super) struct ChatTask {
+    server: Arc<Server>,
+    key: ChatKey,
+    inbox: Arc<Inbox>,
+    queue: ChatQueue,
+    in_hand: HashMap<DeliveryId, InHand>,
+    running: FuturesUnordered<BoxFuture<'static, Done>>,
+    effects: Vec<Effect>,
+    /// What happened with the last effects.
+    at_once: VecDeque<Event>,
+    numbers: u64,
+    /// Whether the queue was told that the server stops.
+    stopping: bool,
+}
+
+impl ChatTask {
+    pub(super) fn new(server: Arc<Server>, key: ChatKey, inbox: Arc<Inbox>) -> Self {
+        let queue = ChatQueue::new(server.egress.timings);
+        Self {
+            server,
+            key,
+            inbox,
+            queue,
+            in_hand: HashMap::new(),
+            running: FuturesUnordered::new(),
+            effects: Vec::new(),
+            at_once: VecDeque::new(),
+            numbers: 0,
+            stopping: false,
+        }
+    }
+
+    /// Works until there is nothing left to do.
+    pub(super) async fn run(mut self) {
+        let inbox = self.inbox.clone();
+        loop {
+            self.take_first_parts();
+            self.take_news();
+            let idle = self.queue.is_idle() && self.running.is_empty();
+            if idle && self.server.egress.chats.leave(&self.key, &inbox) {
+                return;
+            }
+            let wakes_at = self.queue.wakes_at();
+            tokio::select! {
+                Some(done) = self.running.next() => {
+                    // A platform tells of a first part before it is done. What arrived
+                    // comes after: a chat's next call is not to wait for its commit.
+                    self.take_first_parts();
+                    self.done(done);
+                }
+                () = inbox.told() => {}
+                () = until(wakes_at) => self.happened(Event::Time),
+            }
+        }
+    }
+
+    fn take_first_parts(&mut self) {
+        for FirstPart(id, message_id) in self.inbox.take_first_parts() {
+            self.happened(Event::FirstPart(id, message_id));
+        }
+    }
+
+    /// Hands over what came from outside, in its order.
+    fn take_news(&mut self) {
+        let mut arrived = Vec::new();
+        for next in self.inbox.take() {
+            let event = match next {
+                News::Asked(action) if matches!(action.action, Action::Typing { .. }) => {
+                    Event::TypingAsked(self.put(InHand::of(action)))
+                }
+                News::Asked(action) => {
+                    let asked = action.asked(&self.server);
+                    arrived.push((self.put(InHand::of(action)), asked));
+                    continue;
+                }
+                News::Adopted(stored) => {
+                    Event::Adopted(stored.into_iter().map(|it| self.adopt(it)).collect())
+                }
+            };
+            self.arrived(&mut arrived);
+            self.happened(event);
+        }
+        self.arrived(&mut arrived);
+    }
+
+    fn arrived(&mut self, arrived: &mut Vec<(DeliveryId, Asked)>) {
+        if !arrived.is_empty() {
+            self.happened(Event::Arrived(std::mem::take(arrived)));
+        }
+    }
+
+    fn put(&mut self, in_hand: InHand) -> DeliveryId {
+        self.numbers += 1;
+        self.in_hand.insert(DeliveryId(self.numbers), in_hand);
+        DeliveryId(self.numbers)
+    }
+
+    fn adopt(&mut self, stored: StoredAction) -> (DeliveryId, Left) {
+        let left = resume::left(&self.server, &stored);
+        let number = Some(stored.id);
+        let stored = Some(Box::new(stored));
+        (self.put(InHand { stored, number, ..InHand::default() }), left)
+    }
+
+    /// Keeps what came of something that was done, and tells the queue of it.
+    fn done(&mut self, done: Done) {
+        if let Some(event) = self.keep(done) {
+            self.happened(event);
+        }
+    }
+
+    fn keep(&mut self, done: Done) -> Option<Event> {
+        Some(match done {
+            Done::Nothing => return None,
+            Done::Happened(event) => event,
+            Done::Accepted(numbers, claimed) => {
+                for (id, number) in numbers {
+                    self.with(id, |it| it.number = Some(number));
+                }
+                Event::Accepted(claimed)
+            }
+            Done::Read(id, action, text) => {
+                self.with(id, |it| it.action = action);
+                Event::Read(id, text)
+            }
+            Done::Leave(id, told, leave) => {
+                self.with(id, |it| (it.leave, it.waiting) = (leave, None));
+                Event::Leave(id, told)
+            }
+            Done::Opened(id, told, answer) => {
+                self.with(id, |it| it.answer = answer);
+                Event::Opened(id, told)
+            }
+            Done::Finished(event, lost) => {
+                self.at_once.extend(lost);
+                event
+            }
+        })
+    }
+
+    fn with(&mut self, id: DeliveryId, change: impl FnOnce(&mut InHand)) {
+        if let Some(in_hand) = self.in_hand.get_mut(&id) {
+            change(in_hand);
+        }
+    }
+
+    /// Tells the queue, and does what it wants done. What is known at once happens
+    /// at once, with nothing in between.
+    fn happened(&mut self, event: Event) {
+        if self.server.is_stopping() && !std::mem::replace(&mut self.stopping, true) {
+            self.happened(Event::Stopping);
+        }
+        let mut effects = std::mem::take(&mut self.effects);
+        let mut next = Some(event);
+        while let Some(event) = next {
+            self.queue.on(event, clock::mono(), &mut effects);
+            for effect in effects.drain(..) {
+                let known = self.perform(effect).and_then(|done| self.keep(done));
+                self.at_once.extend(known);
+            }
+            next = self.at_once.pop_front();
+        }
+        self.effects = effects;
+    }
+
+    /// Has something done, or does it and tells what came of it.
+    fn perform(&mut self, effect: Effect) -> Option<Done> {
+        match effect {
+            Effect::Accept(ids) => self.accept(ids),
+            Effect::Read(id) => self.read(id),
+            Effect::AskLeave { id, paced } => return self.ask_leave(id, paced),
+            Effect::Release(id) => self.with(id, |it| {
+                it.give_leave_back();
+                it.in_flight = None;
+            }),
+            Effect::Open(id, used) => {
+                let action = self.action(id)?;
+                self.start(perform::open(self.server.clone(), action, id, used), perform::not_opened(id));
+            }
+            Effect::Begin(id) => {
+                self.in_flight(id);
+                let number = self.in_hand.get(&id)?.number?;
+                self.start(perform::begin(self.server.clone(), id, number), perform::not_begun(id));
+            }
+            Effect::Authorize(id) => {
+                let allowed = self.action(id).is_some_and(|it| it.is_allowed(&self.server));
+                return Some(Done::Happened(Event::Authorized(id, allowed)));
+            }
+            Effect::Call { id, way, earlier, within } => {
+                self.in_flight(id);
+                let action = self.action(id)?;
+                let it = self.in_hand.get_mut(&id)?;
+                let answer = it.answer.take().filter(|_| way.is_some());
+                let (number, leave) = (it.number?, it.leave.take()?);
+                let call = perform::Call { id, number, action, answer, earlier, within, leave };
+                let calling = perform::call(self.server.clone(), self.inbox.clone(), call);
+                self.start(calling, perform::broke_off(id));
+            }
+            Effect::Pause { id, reach, after } => self.action(id)?.pause(&self.server, reach, after),
+            Effect::Postpone(id) => {
+                self.with(id, InHand::give_leave_back);
+                let number = self.in_hand.get(&id)?.number?;
+                self.start(perform::postpone(self.server.clone(), id, number), perform::postponed(id));
+            }
+            Effect::Finish(ends) => self.finish(ends),
+            Effect::Answer(id, answer) => self.answer(id, answer),
+            Effect::ShowTyping(id) => {
+                let action = self.action(id)?;
+                let shown = perform::show_typing(self.server.clone(), action, id);
+                self.start(shown, Done::Happened(Event::TypingShown(id)));
+            }
+            Effect::Count(counted) => self.count(counted),
+            Effect::Ended { id, untold } => self.ended(id, untold),
+        }
+        None
+    }
+
+    /// Has something done; a panic must not take the chat's later actions with it.
+    fn start(&self, doing: impl Future<Output = Done> + Send + 'static, failed: Done) {
+        let doing = AssertUnwindSafe(doing).catch_unwind();
+        self.running.push(Box::pin(async move { doing.await.unwrap_or(failed) }));
+    }
+
+    fn accept(&mut self, ids: Vec<DeliveryId>) {
+        let actions: Vec<_> = ids.into_iter().filter_map(|id| Some((id, self.action(id)?))).collect();
+        self.start(perform::accept(self.server.clone(), actions), perform::not_accepted());
+    }
+
+    fn read(&mut self, id: DeliveryId) {
+        let stored = self.in_hand.get_mut(&id).and_then(|it| it.stored.take());
+        let Some(stored) = stored else { return };
+        let reading = perform::read(self.server.clone(), self.key.bot, id, stored);
+        self.start(reading, perform::not_read(id));
+    }
+
+    /// Mostly there is nothing to wait for, and no task is troubled.
+    fn ask_leave(&mut self, id: DeliveryId, paced: bool) -> Option<Done> {
+        let asking = perform::ask_leave(self.server.clone(), self.action(id)?, id, paced);
+        let asking = AssertUnwindSafe(asking).catch_unwind();
+        let mut asking = Box::pin(async move { asking.await.unwrap_or_else(|_| perform::no_leave(id)) });
+        let done = asking.as_mut().now_or_never();
+        if done.is_none() {
+            let (asking, waiting) = abortable(asking);
+            self.with(id, |it| it.waiting = Some(Wait(waiting)));
+            self.running.push(Box::pin(async move { asking.await.unwrap_or(Done::Nothing) }));
+        }
+        done
+    }
+
+    fn finish(&mut self, ends: Vec<(DeliveryId, ActionOutcome)>) {
+        let ids: Vec<DeliveryId> = ends.iter().map(|(id, _)| *id).collect();
+        ids.iter().for_each(|id| self.with(*id, InHand::give_leave_back));
+        let number = |id: DeliveryId| self.in_hand.get(&id)?.number;
+        let ends = ends.into_iter().filter_map(|(id, outcome)| Some((id, number(id)?, outcome))).collect();
+        let failed = Done::Happened(perform::not_finished(ids));
+        self.start(perform::finish(self.server.clone(), ends), failed);
+    }
+
+    fn answer(&self, id: DeliveryId, answer: ActionAnswer) {
+        if let Some(action) = self.action(id) {
+            action.reply.give(result(answer));
+        }
+    }
+
+    fn count(&self, counted: Counted) {
+        match counted {
+            Counted::Superseded => self.server.metrics.count(Counter::OutboundSuperseded),
+            Counted::Ambiguous => self.server.metrics.count(Counter::OutboundAmbiguous),
+            Counted::Expired => self.server.metrics.count(Counter::OutboundExpired),
+            Counted::Declined => count_declined(&self.server),
+        }
+    }
+
+    fn ended(&mut self, id: DeliveryId, untold: bool) {
+        let in_hand = self.in_hand.remove(&id);
+        if untold {
+            let action = in_hand.and_then(|it| it.number).map(|it| it.0);
+            tracing::error!(action, "the end of an action is not in the ledger");
+        }
+    }
+
+    fn action(&self, id: DeliveryId) -> Option<Arc<OutboundAction>> {
+        self.in_hand.get(&id)?.action.clone()
+    }
+
+    /// A stopping server waits for it from now on.
+    fn in_flight(&mut self, id: DeliveryId) {
+        if let Some(in_hand) = self.in_hand.get_mut(&id) {
+            in_hand.in_flight.get_or_insert_with(|| InFlight::begin(&self.server));
+        }
+    }
+}
+
+/// Sleeps until then; for ever, if there is no such moment.
+async fn until(wakes_at: Option<Mono>) {
+    match wakes_at {
+        Some(at) => tokio::time::sleep(at.since(clock::mono())).await,
+        None => std::future::pending().await,
+    }
+}
+
+impl Drop for ChatTask {
+    fn drop(&mut self) {
+        self.server.egress.chats.forget(&self.key, &self.inbox);
+    }
+}

@@ -1,0 +1,148 @@
+//! The chats that have something to do, and the way to the task of each.
+
+use super::action::OutboundAction;
+use super::answer::never_sent;
+use super::chat_task::ChatTask;
+use crate::server::Server;
+use angelia_core::egress::Target;
+use angelia_core::egress::delivery::{DeliveryId, MAX_WAITING};
+use angelia_core::inbox::InstanceId;
+use angelia_core::ports::StoredAction;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// A chat as one instance writes to it through one bot.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ChatKey {
+    pub(super) instance: InstanceId,
+    pub(super) bot: usize,
+    /// As the provider counts it.
+    pub(super) chat: String,
+}
+
+impl ChatKey {
+    pub(super) fn of(server: &Server, instance: InstanceId, bot: usize, target: &Target) -> Self {
+        Self { instance, bot, chat: server.platforms()[bot].chat_key(target) }
+    }
+}
+
+/// What comes to a chat's task from outside.
+pub(super) enum News {
+    /// A gateway asks for something.
+    Asked(Arc<OutboundAction>),
+    /// An earlier process left these, oldest first.
+    Adopted(Vec<StoredAction>),
+}
+
+/// The provider has the first part of a message.
+pub(super) struct FirstPart(pub(super) DeliveryId, pub(super) String);
+
+/// What a chat's task has not taken yet. It takes all there is as soon as it is told.
+#[derive(Default)]
+pub(super) struct Inbox {
+    news: Mutex<VecDeque<News>>,
+    first_parts: Mutex<Vec<FirstPart>>,
+    told: Notify,
+}
+
+impl Inbox {
+    pub(super) fn tell(&self, news: News) {
+        self.news().push_back(news);
+        self.told.notify_one();
+    }
+
+    pub(super) fn tell_first_part(&self, first: FirstPart) {
+        self.first_parts().push(first);
+        self.told.notify_one();
+    }
+
+    /// Resolves when there may be news.
+    pub(super) async fn told(&self) {
+        self.told.notified().await;
+    }
+
+    pub(super) fn take(&self) -> VecDeque<News> {
+        std::mem::take(&mut *self.news())
+    }
+
+    pub(super) fn take_first_parts(&self) -> Vec<FirstPart> {
+        std::mem::take(&mut *self.first_parts())
+    }
+
+    fn first_parts(&self) -> MutexGuard<'_, Vec<FirstPart>> {
+        self.first_parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn news(&self) -> MutexGuard<'_, VecDeque<News>> {
+        self.news.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The queues of all chats that have something to do; each has one task.
+#[derive(Default)]
+pub(super) struct ChatQueues {
+    chats: Mutex<HashMap<ChatKey, Arc<Inbox>>>,
+}
+
+impl ChatQueues {
+    /// Tells a chat's task; one that has to be started for it is answered.
+    fn tell(&self, key: &ChatKey, news: News) -> Result<Option<Arc<Inbox>>, News> {
+        let mut chats = self.chats();
+        if let Some(inbox) = chats.get(key) {
+            if inbox.news().len() >= MAX_WAITING {
+                return Err(news);
+            }
+            inbox.tell(news);
+            return Ok(None);
+        }
+        let inbox = Arc::<Inbox>::default();
+        inbox.tell(news);
+        chats.insert(key.clone(), inbox.clone());
+        Ok(Some(inbox))
+    }
+
+    /// Takes a chat out that has nothing to do; `false` if something came meanwhile.
+    pub(super) fn leave(&self, key: &ChatKey, inbox: &Arc<Inbox>) -> bool {
+        let mut chats = self.chats();
+        let idle = inbox.news().is_empty();
+        if idle {
+            remove(&mut chats, key, inbox);
+        }
+        idle
+    }
+
+    /// Takes a chat out whose task ended by a panic, so that the next action starts another.
+    pub(super) fn forget(&self, key: &ChatKey, inbox: &Arc<Inbox>) {
+        remove(&mut self.chats(), key, inbox);
+    }
+
+    fn chats(&self) -> MutexGuard<'_, HashMap<ChatKey, Arc<Inbox>>> {
+        self.chats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Unless another task has taken the place.
+fn remove(chats: &mut HashMap<ChatKey, Arc<Inbox>>, key: &ChatKey, inbox: &Arc<Inbox>) {
+    if chats.get(key).is_some_and(|there| Arc::ptr_eq(there, inbox)) {
+        chats.remove(key);
+    }
+}
+
+/// Takes an action into the queue of its chat.
+pub(super) fn enter(server: &Arc<Server>, action: Arc<OutboundAction>) {
+    tell(server, action.chat(server), News::Asked(action));
+}
+
+/// Tells a chat's task, and starts it if there is none.
+pub(super) fn tell(server: &Arc<Server>, key: ChatKey, news: News) {
+    match server.egress.chats.tell(&key, news) {
+        Ok(None) => {}
+        Ok(Some(inbox)) => drop(tokio::spawn(ChatTask::new(server.clone(), key, inbox).run())),
+        Err(News::Asked(action)) => {
+            action.reply.give(never_sent("too much waits for this chat; nothing was sent"));
+        }
+        // The next start finds it again.
+        Err(News::Adopted(_)) => {}
+    }
+}

@@ -1,0 +1,236 @@
+//! What a chat's queue wants done, done: the ledger, the limits, the vault, the
+//! provider. Each answers with what came of it.
+
+use super::action::OutboundAction;
+use super::chats::Inbox;
+use super::progress::DeliveryProgress;
+use super::rate_limit::Permit;
+use super::refusal_limit::Slot;
+use super::{capability, resume, typing};
+use crate::server::Server;
+use crate::telemetry::Counter;
+use angelia_core::clock;
+use angelia_core::egress::delivery::{Begun, Claimed, DeliveryId, Event, Leave, Opened, Text};
+use angelia_core::error::{Error, Kind, Result};
+use angelia_core::fail;
+use angelia_core::ports::{Accepted, ActionId, ActionOutcome, StoredAction};
+use angelia_core::vault::{Capability, Use};
+use angelia_platforms::{Answer, Delivery, Earlier, Outcome};
+use std::sync::Arc;
+use std::time::Duration;
+
+const STORE_FAILS: &str = "the connector's store does not commit; nothing was sent";
+
+/// Leave for one call: the tenant's, and the bot's.
+pub(super) struct CallLeave {
+    slot: Slot,
+    permit: Permit,
+}
+
+/// What came of something that was done, with what is to be kept of it.
+pub(super) enum Done {
+    Nothing,
+    Happened(Event),
+    Accepted(Vec<(DeliveryId, ActionId)>, Vec<Claimed>),
+    Read(DeliveryId, Option<Arc<OutboundAction>>, Text),
+    Leave(DeliveryId, Leave, Option<CallLeave>),
+    Opened(DeliveryId, Opened, Option<Answer>),
+    /// What the ledger knows now, and what it does not want to hear of us.
+    Finished(Event, Option<Event>),
+}
+
+/// Makes actions durable.
+pub(super) async fn accept(server: Arc<Server>, actions: Vec<(DeliveryId, Arc<OutboundAction>)>) -> Done {
+    let entries = actions.iter().map(|(_, action)| action.entry(&server)).collect();
+    let accepted = async { server.egress.ledger.accept(server.egress.owner().await?, entries).await };
+    let accepted = match accepted.await {
+        Ok(accepted) => accepted,
+        Err(error) => return Done::Happened(Event::NotAccepted(refusal(&server, actions.len(), &error))),
+    };
+    accepted.iter().for_each(|_| fail::point("action_accepted"));
+    let numbers = actions.iter().zip(&accepted).map(|((id, _), accepted)| (*id, accepted.id)).collect();
+    Done::Accepted(numbers, accepted.iter().map(claimed).collect())
+}
+
+pub(super) fn not_accepted() -> Done {
+    Done::Happened(Event::NotAccepted(STORE_FAILS.to_owned()))
+}
+
+/// Why nothing was written down.
+fn refusal(server: &Server, count: usize, error: &Error) -> String {
+    match error.kind() {
+        // Of this tenant's own making, and its to mend.
+        Kind::TooMany => {
+            server.metrics.add(Counter::OutboundOverBudget, count as u64);
+            error.to_string()
+        }
+        _ => STORE_FAILS.to_owned(),
+    }
+}
+
+/// What an accepted action answers with, and for how long.
+fn claimed(accepted: &Accepted) -> Claimed {
+    let lasts = accepted.uses_until.and_then(|end| u64::try_from(end.0 - clock::wall().0).ok());
+    Claimed { uses: accepted.uses, lasts: lasts.map(Duration::from_millis) }
+}
+
+/// Reads what an earlier process left.
+pub(super) async fn read(server: Arc<Server>, bot: usize, id: DeliveryId, stored: Box<StoredAction>) -> Done {
+    match resume::read(&server, bot, &stored).await {
+        Some(Ok(action)) => {
+            let repeats = action.repeats(&server);
+            Done::Read(id, Some(Arc::new(action)), Text::Read(repeats))
+        }
+        Some(Err(resume::Unreadable)) => Done::Read(id, None, Text::Unreadable),
+        None => not_read(id),
+    }
+}
+
+pub(super) fn not_read(id: DeliveryId) -> Done {
+    Done::Read(id, None, Text::Gone)
+}
+
+/// Waits until the tenant and the bot may call. Answers to interactions do not
+/// take turns in their chat: the provider counts each for itself, and a crowd
+/// that asked in one second must not wait for longer than it can be answered.
+pub(super) async fn ask_leave(
+    server: Arc<Server>,
+    action: Arc<OutboundAction>,
+    id: DeliveryId,
+    paced: bool,
+) -> Done {
+    match leave(&server, &action, paced).await {
+        Ok(Some(leave)) => Done::Leave(id, Leave::Granted, Some(leave)),
+        Ok(None) => Done::Leave(id, Leave::Denied, None),
+        Err(_) => no_leave(id),
+    }
+}
+
+async fn leave(server: &Server, action: &OutboundAction, paced: bool) -> Result<Option<CallLeave>> {
+    let tenant = &action.origin.tenant;
+    let Some(slot) = server.egress.refusals.slot(tenant).await else { return Ok(None) };
+    let paced = if paced && action.is_paced(server) {
+        // How fast a chat is written to depends on what it is.
+        action.recall(server).await?;
+        action.paced(server)
+    } else {
+        None
+    };
+    let permit = action.rate_limit(server).turn_for(tenant, paced).await;
+    // Known now, it may be forgotten again while it waits.
+    action.recall(server).await?;
+    Ok(Some(CallLeave { slot, permit }))
+}
+
+pub(super) fn no_leave(id: DeliveryId) -> Done {
+    Done::Leave(id, Leave::StoreFails, None)
+}
+
+/// Opens a capability for one call.
+pub(super) async fn open(
+    server: Arc<Server>,
+    action: Arc<OutboundAction>,
+    id: DeliveryId,
+    used: Use,
+) -> Done {
+    let origin = &action.origin;
+    let is_meant = |it: &Capability| it.tenant == origin.tenant && it.instance == origin.instance;
+    match capability::open(&server, used, is_meant).await {
+        Ok(Some(answer)) => Done::Opened(id, Opened::Live, Some(answer)),
+        Ok(None) => Done::Opened(id, Opened::Over, None),
+        Err(_) => not_opened(id),
+    }
+}
+
+pub(super) fn not_opened(id: DeliveryId) -> Done {
+    Done::Opened(id, Opened::StoreFails, None)
+}
+
+/// Tells the ledger that a provider is about to be called.
+pub(super) async fn begin(server: Arc<Server>, id: DeliveryId, number: ActionId) -> Done {
+    let begun = async { server.egress.ledger.begin(server.egress.owner().await?, number).await };
+    match begun.await {
+        Ok(true) => Done::Happened(Event::Begun(id, Begun::Ours)),
+        Ok(false) => Done::Happened(Event::Begun(id, Begun::NotOurs)),
+        Err(_) => not_begun(id),
+    }
+}
+
+pub(super) fn not_begun(id: DeliveryId) -> Done {
+    Done::Happened(Event::Begun(id, Begun::StoreFails))
+}
+
+/// A call of the provider.
+pub(super) struct Call {
+    pub(super) id: DeliveryId,
+    pub(super) number: ActionId,
+    pub(super) action: Arc<OutboundAction>,
+    pub(super) answer: Option<Answer>,
+    pub(super) earlier: Earlier,
+    pub(super) within: Duration,
+    pub(super) leave: CallLeave,
+}
+
+/// Calls the provider.
+pub(super) async fn call(server: Arc<Server>, task: Arc<Inbox>, call: Call) -> Done {
+    let Call { id, number, action, answer, earlier, within, leave: CallLeave { slot, permit } } = call;
+    permit.made();
+    let progress = Arc::new(DeliveryProgress::new(server.clone(), action.clone(), id, task));
+    let delivery = Delivery {
+        id: number,
+        target: action.target.clone(),
+        action: action.action.clone(),
+        answer,
+        earlier,
+        progress: progress.clone(),
+    };
+    let platform = action.platform(&server);
+    let outcome = match tokio::time::timeout(within, platform.deliver(delivery)).await {
+        Ok(outcome) => outcome,
+        Err(_) => Outcome::Unknown { why: "the platform did not answer".into() },
+    };
+    let withdrawn = progress.was_withdrawn();
+    slot.over(matches!(outcome, Outcome::Refused { .. }) && !platform.is_own() && !withdrawn);
+    Done::Happened(Event::Called { id, outcome, withdrawn })
+}
+
+/// A call that ended by a panic.
+pub(super) fn broke_off(id: DeliveryId) -> Done {
+    let outcome = Outcome::Unknown { why: "the connector failed while it was sending".into() };
+    Done::Happened(Event::Called { id, outcome, withdrawn: false })
+}
+
+/// Tells the ledger that nothing was written, whether it hears it or not.
+pub(super) async fn postpone(server: Arc<Server>, id: DeliveryId, number: ActionId) -> Done {
+    let told = async { server.egress.ledger.postpone(server.egress.owner().await?, number).await };
+    let _ = told.await;
+    postponed(id)
+}
+
+pub(super) fn postponed(id: DeliveryId) -> Done {
+    Done::Happened(Event::Postponed(id))
+}
+
+/// Tells the ledger how actions ended.
+pub(super) async fn finish(server: Arc<Server>, ends: Vec<(DeliveryId, ActionId, ActionOutcome)>) -> Done {
+    let ids: Vec<(DeliveryId, ActionId)> = ends.iter().map(|(id, number, _)| (*id, *number)).collect();
+    let ends = ends.into_iter().map(|(_, number, outcome)| (number, outcome)).collect();
+    let finished = async { server.egress.ledger.finish(server.egress.owner().await?, ends).await };
+    let Ok(others) = finished.await else {
+        return Done::Finished(not_finished(ids.into_iter().map(|(id, _)| id).collect()), None);
+    };
+    let (lost, ours): (Vec<_>, Vec<_>) = ids.into_iter().partition(|(_, number)| others.contains(number));
+    let event = |ids: Vec<(DeliveryId, ActionId)>| ids.into_iter().map(|(id, _)| id).collect::<Vec<_>>();
+    let lost = (!lost.is_empty()).then(|| Event::Disowned(event(lost)));
+    Done::Finished(Event::Finished { ids: event(ours), durable: true }, lost)
+}
+
+pub(super) fn not_finished(ids: Vec<DeliveryId>) -> Event {
+    Event::Finished { ids, durable: false }
+}
+
+/// Shows that the agent writes.
+pub(super) async fn show_typing(server: Arc<Server>, action: Arc<OutboundAction>, id: DeliveryId) -> Done {
+    typing::show(&server, &action).await;
+    Done::Happened(Event::TypingShown(id))
+}

@@ -1,0 +1,227 @@
+//! The ledger. Who may do what to an action is [`ActionRow`]'s to say; here are
+//! its rows.
+
+use super::footprint::{self, ACTION_LENGTHS};
+use super::queue;
+use super::writer::{Txn, now};
+use super::{Sqlite, room, vault};
+use angelia_core::clock::UnixMillis;
+use angelia_core::directory::BotKey;
+use angelia_core::egress::{ActionRow, ActionState, Owner};
+use angelia_core::inbox::InstanceId;
+use angelia_core::ports::{Accepted, ActionId, ActionOutcome, Later, Ledger, NewAction, StoredAction};
+use angelia_core::vault::{CapabilityId, Use, Way};
+use rusqlite::{OptionalExtension, Row, params};
+
+impl Ledger for Sqlite {
+    fn new_owner(&self) -> Later<'_, Owner> {
+        self.writer.write("count owners of actions", |txn| {
+            txn.query_row(
+                "INSERT INTO notes VALUES ('ledger_owner', 1)
+                 ON CONFLICT (name) DO UPDATE SET value = value + 1 RETURNING value",
+                [],
+                |row| row.get(0).map(Owner),
+            )
+        })
+    }
+
+    fn adopt(&self, by: Owner, whose: Option<Owner>) -> Later<'_, ActionId> {
+        self.writer.write("adopt actions", move |txn| {
+            // As `ActionRow::adopt` says, for many at once.
+            txn.execute(
+                "UPDATE actions SET owner = ?1, crashes = crashes + (state = 'sending' AND begun_by = owner)
+                 WHERE state IN ('accepted', 'sending') AND owner <> ?1 AND (?2 IS NULL OR owner = ?2)",
+                params![by.0, whose.map(|it| it.0)],
+            )?;
+            txn.query_row("SELECT coalesce(max(id), 0) FROM actions", [], |row| row.get(0).map(ActionId))
+        })
+    }
+
+    fn accept(&self, by: Owner, actions: Vec<NewAction>) -> Later<'_, Vec<Accepted>> {
+        // They are of one chat, and so of one tenant.
+        let first = actions.first();
+        let owner = first.map_or(queue::Owner::Server, |it| queue::Owner::Tenant(it.tenant.as_str().into()));
+        let bytes = actions.iter().map(|action| action.body.len()).sum();
+        self.writer.try_write_for(owner, bytes, "accept actions", move |txn| {
+            if let Err(full) = room::for_actions(txn, &actions)? {
+                return Ok(Err(full));
+            }
+            actions.into_iter().map(|action| accept(txn, by, action)).collect::<rusqlite::Result<_>>().map(Ok)
+        })
+    }
+
+    fn begin(&self, by: Owner, id: ActionId) -> Later<'_, bool> {
+        self.writer.write_for(self.owners.of_action(id), 0, "begin an action", move |txn| {
+            let begun = row(txn, id)?.and_then(|row| row.begin(by, UnixMillis(now())));
+            begun.map(|row| put(txn, id, row)).transpose().map(|begun| begun.is_some())
+        })
+    }
+
+    fn postpone(&self, by: Owner, id: ActionId) -> Later<'_, ()> {
+        self.writer.write_for(self.owners.of_action(id), 0, "postpone an action", move |txn| {
+            match row(txn, id)?.and_then(|row| row.postpone(by)) {
+                Some(row) => put(txn, id, row),
+                None => Ok(()),
+            }
+        })
+    }
+
+    fn finish(&self, by: Owner, ends: Vec<(ActionId, ActionOutcome)>) -> Later<'_, Vec<ActionId>> {
+        let owner = self.owners.of_actions(ends.iter().map(|(id, _)| *id));
+        self.writer.write_for(owner, 0, "finish actions", move |txn| {
+            let mut others = Vec::new();
+            for (id, outcome) in &ends {
+                match row(txn, *id)? {
+                    Some(row) if row.owner != by => others.push(*id),
+                    _ => finish(txn, *id, outcome)?,
+                }
+            }
+            Ok(others)
+        })
+    }
+
+    fn unfinished(&self, by: Owner, after: ActionId, limit: usize) -> Later<'_, Vec<StoredAction>> {
+        self.readers.read("read the ledger", move |db| {
+            db.prepare_cached(
+                "SELECT id, tenant, instance, gateway_id, platform, bot, chat_id, thread_id, op, edits,
+                        coalesce(length(body), 0), received_at, state, begun_at, crashes, capability, way,
+                        (SELECT expires_at FROM capabilities WHERE capabilities.id = actions.capability)
+                 FROM actions WHERE state IN ('accepted', 'sending') AND owner = ? AND id > ? ORDER BY id LIMIT ?",
+            )?
+            .query_map(params![by.0, after.0, limit as i64], stored)?
+            .collect()
+        })
+    }
+
+    fn body(&self, id: ActionId) -> Later<'_, Option<Vec<u8>>> {
+        self.readers.read("read an action", move |db| {
+            db.prepare_cached("SELECT body FROM actions WHERE id = ?")?
+                .query_row([id.0], |row| row.get(0))
+                .optional()
+                .map(Option::flatten)
+        })
+    }
+
+    fn note_receipt(&self, bot: &BotKey, message_id: &str, receipt: &str) -> Later<'_, bool> {
+        let (bot, message_id, receipt) = (bot.clone(), message_id.to_owned(), receipt.to_owned());
+        let owner = queue::Owner::Bot(format!("{}/{}", bot.platform, bot.bot).into());
+        self.writer.write_for(owner, 0, "note a receipt", move |txn| {
+            let noted = txn
+                .prepare_cached(
+                    "UPDATE actions SET receipt = ? WHERE message_id = ? AND platform = ? AND bot = ?",
+                )?
+                .execute(params![receipt, message_id, bot.platform, bot.bot])?;
+            Ok(noted > 0)
+        })
+    }
+}
+
+fn accept(txn: &mut Txn<'_>, by: Owner, action: NewAction) -> rusqlite::Result<Accepted> {
+    let row = ActionRow::accepted(by);
+    txn.prepare_cached(
+        "INSERT INTO actions (tenant, instance, gateway_id, platform, bot, chat_id, thread_id, op, edits,
+                              reply_to, state, owner, received_at, body)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    )?
+    .execute(params![
+        action.tenant,
+        action.instance.0,
+        action.gateway_id,
+        action.platform,
+        action.bot,
+        action.chat_id,
+        action.thread_id,
+        action.op,
+        action.edits,
+        action.reply_to,
+        row.state.as_str(),
+        row.owner.0,
+        action.received_at.0,
+        action.body
+    ])?;
+    let id = ActionId(txn.last_insert_rowid());
+    let claimed = vault::claim(txn, id, &action)?;
+    if let Some((Use { capability, way }, used)) = &claimed {
+        // Whoever asks what became of the interaction is shown what answered it.
+        txn.prepare_cached(
+            "UPDATE actions SET capability = ?, way = ?, reply_to = coalesce(reply_to, ?), chat_id = ? WHERE id = ?",
+        )?
+        .execute(params![capability.0, way.as_str(), used.interaction_id, used.chat_id, id.0])?;
+    }
+    let bytes = txn
+        .prepare_cached(&format!("SELECT {ACTION_LENGTHS} FROM actions WHERE id = ?"))?
+        .query_row([id.0], |row| footprint::action(row, 0))?;
+    txn.stored().1.accepted(id.0, &action.tenant, bytes);
+    let uses_until = claimed.as_ref().map(|(_, used)| used.expires_at);
+    Ok(Accepted { id, uses: claimed.map(|(uses, _)| uses), uses_until })
+}
+
+/// What decides who may change an action; `None` if there is none.
+fn row(txn: &Txn<'_>, id: ActionId) -> rusqlite::Result<Option<ActionRow>> {
+    txn.prepare_cached("SELECT state, owner, begun_at, begun_by, crashes FROM actions WHERE id = ?")?
+        .query_row([id.0], |row| {
+            Ok(ActionRow {
+                state: state(row.get_ref(0)?.as_str()?),
+                owner: Owner(row.get(1)?),
+                begun_at: row.get::<_, Option<i64>>(2)?.map(UnixMillis),
+                begun_by: Owner(row.get(3)?),
+                crashes: row.get(4)?,
+            })
+        })
+        .optional()
+}
+
+fn put(txn: &Txn<'_>, id: ActionId, row: ActionRow) -> rusqlite::Result<()> {
+    txn.prepare_cached("UPDATE actions SET state = ?, begun_at = ?, begun_by = ? WHERE id = ?")?
+        .execute(params![row.state.as_str(), row.begun_at.map(|at| at.0), row.begun_by.0, id.0])
+        .map(drop)
+}
+
+/// Notes the end of an action in the open transaction, whoever works on it; its text goes.
+pub(super) fn finish(txn: &mut Txn<'_>, id: ActionId, outcome: &ActionOutcome) -> rusqlite::Result<()> {
+    let ended = row(txn, id)?.and_then(|row| row.finish(row.owner, outcome.state));
+    let Some(row) = ended else { return Ok(()) };
+    let bytes = txn
+        .prepare_cached(&format!(
+            "UPDATE actions SET state = ?, message_id = ?, error = ?, finished_at = ?, body = NULL
+             WHERE id = ? RETURNING {ACTION_LENGTHS}"
+        ))?
+        .query_row(params![row.state.as_str(), outcome.message_id, outcome.error, now(), id.0], |row| {
+            footprint::action(row, 0)
+        })?;
+    txn.stored().1.finished(id.0, bytes);
+    vault::release(txn, id, row.state)
+}
+
+/// What is not known is taken for something that has not begun.
+fn state(word: &str) -> ActionState {
+    ActionState::parse(word).unwrap_or(ActionState::Accepted)
+}
+
+fn stored(row: &Row<'_>) -> rusqlite::Result<StoredAction> {
+    Ok(StoredAction {
+        id: ActionId(row.get(0)?),
+        tenant: row.get(1)?,
+        instance: InstanceId(row.get(2)?),
+        gateway_id: row.get(3)?,
+        platform: row.get(4)?,
+        bot: row.get(5)?,
+        chat_id: row.get(6)?,
+        thread_id: row.get(7)?,
+        op: row.get(8)?,
+        edits: row.get(9)?,
+        bytes: row.get(10)?,
+        received_at: UnixMillis(row.get(11)?),
+        state: state(row.get_ref(12)?.as_str()?),
+        begun_at: row.get::<_, Option<i64>>(13)?.map(UnixMillis),
+        crashes: row.get(14)?,
+        uses: uses(row)?,
+        uses_until: row.get::<_, Option<i64>>(17)?.map(UnixMillis),
+    })
+}
+
+fn uses(row: &Row<'_>) -> rusqlite::Result<Option<Use>> {
+    let (capability, way): (Option<i64>, Option<String>) = (row.get(15)?, row.get(16)?);
+    let way = way.as_deref().and_then(Way::parse);
+    Ok(capability.zip(way).map(|(capability, way)| Use { capability: CapabilityId(capability), way }))
+}
