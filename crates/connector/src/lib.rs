@@ -27,6 +27,7 @@ pub const LIMITS: &[angelia_contract::limit::Group] = &[
     ("Relay sockets", relay::UPGRADE_LIMITS),
     ("Relay sockets", relay::SESSION_LIMITS),
     ("Relay sockets", relay::ACK_LIMITS),
+    ("What agents send", egress::LIMITS),
     ("Gateways and who signs in", manage::TOKEN_LIMITS),
     ("Gateways and who signs in", manage::KEY_LIMITS),
 ];

@@ -38,6 +38,7 @@ pub const LIMITS: &[angelia_contract::limit::Group] = &[
     ("Gateways and who signs in", identity::sign_in::LIMITS),
     ("Gateways and who signs in", limit_per_address::LIMITS),
     ("Relay sockets", inbox::BACKLOG_LIMITS),
+    ("What agents send", egress::delivery::LIMITS),
     ("Disk", space::LIMITS),
     ("Disk", inbox::LIMITS),
     ("Time and the audit log", clock::LIMITS),

@@ -22,8 +22,10 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Actions of one instance that may wait to learn where their chats are.
-const MAX_WAITING: usize = 64;
+angelia_contract::limits! {
+    /// Providers are asked slowly, so that nobody finds out whom they know. Further ones are refused, and their agent is told.
+    const MAX_WAITING: usize = 64, count "actions of one instance that wait to learn where their chats are";
+}
 /// How long a provider gets to tell where a chat is. Gateways wait 30 s.
 const LOOK_UP_WITHIN: Duration = Duration::from_secs(10);
 

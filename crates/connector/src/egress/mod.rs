@@ -22,6 +22,7 @@ mod resume;
 mod typing;
 
 pub use angelia_core::egress::EgressTimings;
+pub(crate) use asking::LIMITS;
 pub(crate) use capability::open;
 pub(crate) use resume::resume;
 

@@ -25,7 +25,7 @@ mod simulated;
 
 pub use effect::{ActionAnswer, Counted, Effect};
 pub use event::{Asked, Begun, Claimed, DeliveryId, Edited, Event, Leave, Left, Opened, Repeats, Text};
-pub use queue::{ChatQueue, MAX_WAITING};
+pub use queue::{ChatQueue, LIMITS, MAX_WAITING};
 
 use super::QUEUED_FOR;
 use std::time::Duration;

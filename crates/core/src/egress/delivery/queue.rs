@@ -6,9 +6,10 @@ use crate::clock::Mono;
 use crate::vault::{CapabilityId, Way};
 use std::collections::VecDeque;
 
-/// Actions that may wait for one chat. Sockets wait for their answers, so only
-/// a store or provider that stands still fills it.
-pub const MAX_WAITING: usize = 1_024;
+angelia_contract::limits! {
+    /// Sockets wait for their answers, so only a store or a provider that stands still fills it. Further ones are refused, and their agent is told.
+    pub const MAX_WAITING: usize = 1_024, count "actions that wait for one chat";
+}
 /// Actions accepted in one commit.
 const BATCH: usize = 64;
 
