@@ -116,6 +116,42 @@ fn on_the_way_of_an_answer() {
     });
 }
 
+/// An answer that ends the server whenever it is sent: it goes on being tried until
+/// two processes ended while they were calling for it, and is set aside then, by name.
+#[test]
+#[cfg_attr(not(feature = "fail-points"), ignore = "needs --features angelia/fail-points")]
+fn an_answer_that_ends_the_server_is_set_aside() {
+    busy(async {
+        let mut server = Server::start("poison").await;
+        let credentials = server.gateway("default", "gw-log").await;
+        let agent = Agent::start(&server, &credentials, &["--reply"]);
+        let room = Room::enter(&server, "den", "gw-log").await;
+        server.process.kill().await;
+        let (mut deaths, fail) = (0, "action_sending@1");
+        server.respawn(Some(fail));
+        room.post_while_alive("poison", &mut server).await;
+        while let Some(status) = server.process.wait(Duration::from_secs(10)).await {
+            assert_died_there(Some(status), fail);
+            deaths += 1;
+            assert!(deaths < 6, "it is tried at every start");
+            server.respawn(Some(fail));
+        }
+        // Whoever had it first did not note it, so that costs one more.
+        assert_eq!(deaths, 3);
+        let aside = "set aside: it was under way at two crashes";
+        let log = server.log();
+        let line = log.lines().find(|line| line.contains(aside)).expect("the log says so");
+        assert!(line.contains("default") && line.contains("gw-log"), "{line}");
+        server.process.kill().await;
+        server.respawn(None);
+        server.wait_ready().await;
+        room.post("well", "well").await;
+        wait_answered(&room, &mut server, 1).await;
+        assert_eq!(room.answers().await, ["re:well"], "others go on");
+        drop(agent);
+    });
+}
+
 /// Starts the server so that it ends itself at `fail`, waits for that, and
 /// starts it again without.
 async fn die_at(server: &mut Server, fail: &str) {
