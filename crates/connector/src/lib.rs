@@ -15,6 +15,7 @@ mod relay;
 mod server;
 pub mod telemetry;
 mod unanswered;
+mod upkeep;
 
 pub use egress::EgressTimings;
 pub use manage::{AdminToken, Identity, KeyKeeper, Keyring, OidcIssuer, admin};

@@ -15,6 +15,7 @@ use crate::places::Places;
 use crate::relay::{self, Hint, Place, Registry};
 use crate::telemetry::{Counter, Metrics};
 use crate::unanswered;
+use crate::upkeep;
 use angelia_contract::descriptor::Descriptor;
 use angelia_core::connections::{Lasting, Paced};
 use angelia_core::directory::BotKey;
@@ -25,7 +26,7 @@ use angelia_core::inbox::{Entry, InstanceId, Mark, Seq};
 use angelia_core::memory::{Memory, MemoryLimits};
 use angelia_core::seal::{self, Sealed};
 use angelia_core::secret::Secret;
-use angelia_core::store::{Announce, Line, Pruned, Store, StoredGateway};
+use angelia_core::store::{Announce, Line, Store, StoredGateway};
 use angelia_platforms::Platform;
 use angelia_platforms::webchat::{self, Guides, Hub, Webchat};
 use axum::Router;
@@ -44,12 +45,6 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// The tenant of whoever runs angelia for themselves; exists from the start.
 pub(crate) const DEFAULT_TENANT: &str = "default";
-/// How often the store is asked to drop what is past its time.
-const PRUNE_EVERY: Duration = Duration::from_secs(600);
-/// How often the disk is looked after.
-const TEND_EVERY: Duration = Duration::from_secs(10);
-/// How often a store that failed is tried again.
-const PROBE_EVERY: Duration = Duration::from_secs(1);
 /// Gateways that enrol or provision at the same time. Others wait outside, so
 /// that an operator's change is never behind more than these.
 const SELF_SERVICE: usize = 4;
@@ -247,8 +242,8 @@ impl Server {
             self.wake.waits(instance);
         }
         tokio::spawn(Waker::run(self.clone()));
-        tokio::spawn(upkeep(self.clone()));
-        tokio::spawn(tend(self.clone()));
+        tokio::spawn(upkeep::prune_now_and_then(self.clone()));
+        tokio::spawn(upkeep::tend(self.clone()));
         tokio::spawn(relay::watch_logs(self.clone()));
         tokio::spawn(notices::watch(self.clone()));
         tokio::spawn(losses::watch(self.clone()));
@@ -447,73 +442,5 @@ async fn readyz(State(server): State<Arc<Server>>) -> impl IntoResponse {
         (StatusCode::OK, "ready\n")
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "the store cannot commit: is the disk full? See: angelia status\n")
-    }
-}
-
-/// Drops what is past its time, in the store and in memory.
-async fn prune(server: &Arc<Server>) -> Result<()> {
-    // What is dropped is dropped by a time that the next start knows.
-    server.store.keep_clock().await?;
-    let Pruned { forgotten, overaged } = server.store.prune().await?;
-    server.metrics.add(Counter::Overaged, overaged);
-    if overaged > 0 {
-        tracing::warn!(
-            count = overaged,
-            "messages that waited longer than inbox.max_age were dropped; angelia inbox list says whose"
-        );
-    }
-    if forgotten.is_empty() {
-        return Ok(());
-    }
-    let forget = |server: Arc<Server>| async move {
-        for (tenant, gateway_id) in &forgotten {
-            server.roster.forget(tenant, gateway_id);
-            if let Ok(default) = server.store.default_instance(tenant).await {
-                server.roster.set_default(tenant, default);
-            }
-        }
-        Ok(())
-    };
-    server.change(forget).await
-}
-
-/// Prunes now and then, and tries a failed store until it works again.
-async fn upkeep(server: Arc<Server>) {
-    let mut prune_at = angelia_core::clock::mono();
-    loop {
-        if !server.store.healthy() {
-            let _ = server.store.probe().await;
-        }
-        server.tell_refusals().await;
-        let now = angelia_core::clock::mono();
-        if now >= prune_at {
-            prune_at = now + PRUNE_EVERY;
-            if let Err(error) = prune(&server).await {
-                tracing::warn!(%error, "what is past its time could not be dropped");
-            }
-        }
-        tokio::select! {
-            () = tokio::time::sleep(PROBE_EVERY) => {}
-            () = server.stopped() => return,
-        }
-    }
-}
-
-/// Looks after the disk, beside the rest: deleting a large tenant takes a while.
-async fn tend(server: Arc<Server>) {
-    let mut was_well = true;
-    loop {
-        let tended = server.store.tend().await;
-        if let Err(error) = &tended
-            && was_well
-        {
-            tracing::warn!(%error, "the disk could not be looked after; trying again");
-        }
-        was_well = tended.is_ok();
-        let pause = if server.store.healthy() { TEND_EVERY } else { PROBE_EVERY };
-        tokio::select! {
-            () = tokio::time::sleep(pause) => {}
-            () = server.stopped() => return,
-        }
     }
 }

@@ -6,7 +6,7 @@ use super::identity::{
     add_route, create_gateway, find_gateway, no_tenant, parse_allow, renew_secret, settle_default,
     tenant_exists,
 };
-use super::writer::{Txn, now};
+use super::txn::{Txn, now};
 use angelia_core::admission::{Allow, Place, Policy, Route};
 use angelia_core::audit::{Actor, Deed};
 use angelia_core::clock::UnixMillis;

@@ -1,7 +1,7 @@
 //! The audit log.
 
 use super::Sqlite;
-use super::writer::{Txn, now};
+use super::txn::{Txn, now};
 use angelia_core::audit::{AuditLine, Deed, Sort};
 use angelia_core::clock::UnixMillis;
 use angelia_core::store::{AuditStore, Later};

@@ -1,6 +1,6 @@
 //! By which clock rows grow old, and how the last server ended.
 
-use super::writer::Txn;
+use super::txn::Txn;
 use super::{Sqlite, audit, failed, open_for_reading};
 use angelia_core::audit::{Actor, Deed};
 use angelia_core::clock::{self, Age, ClockState, Leap, Mono, Old, UnixMillis};

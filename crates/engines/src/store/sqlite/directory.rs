@@ -1,7 +1,7 @@
 //! What bots know of chats.
 
 use super::identity::parse_allow as parse_list;
-use super::writer::{Txn, now};
+use super::txn::{Txn, now};
 use super::{Sqlite, moves};
 use angelia_core::audit::Actor;
 use angelia_core::clock::UnixMillis;

@@ -1,7 +1,7 @@
 //! Taking in what bots receive.
 
 use super::queue::Owner;
-use super::writer::{Txn, now};
+use super::txn::{Txn, now};
 use super::{Sqlite, directory, inbox, quarantine, vault};
 use angelia_core::audit::Actor;
 use angelia_core::directory::BotKey;

@@ -3,7 +3,7 @@
 
 use super::footprint::{self, ACTION_LENGTHS};
 use super::queue;
-use super::writer::{Txn, now};
+use super::txn::{Txn, now};
 use super::{Sqlite, room, vault};
 use angelia_core::clock::UnixMillis;
 use angelia_core::directory::BotKey;

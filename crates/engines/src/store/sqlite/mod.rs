@@ -29,6 +29,7 @@ mod seals;
 mod shrink;
 mod space;
 mod stored;
+mod txn;
 mod vault;
 mod webchat;
 mod writer;

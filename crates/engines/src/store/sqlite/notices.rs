@@ -2,7 +2,7 @@
 
 use super::Sqlite;
 use super::clock::is_old;
-use super::writer::now;
+use super::txn::now;
 use angelia_core::directory::{BotKey, ChatKind};
 use angelia_core::inbox::{EntryKind, InstanceId, Seq};
 use angelia_core::store::{Later, NoticeKind, NoticeStore, Overdue, Untold};

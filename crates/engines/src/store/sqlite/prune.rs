@@ -6,7 +6,7 @@ use super::footprint::{self, ACTION_LENGTHS, JOURNAL_LENGTHS};
 use super::inbox::drop_as_gap;
 use super::quarantine::QUARANTINE_FOR;
 use super::space::Budget;
-use super::writer::{Txn, now};
+use super::txn::{Txn, now};
 use super::{Sqlite, audit, identity};
 use angelia_core::audit::{self as log, Actor, Deed, Sort};
 use angelia_core::error::Result;

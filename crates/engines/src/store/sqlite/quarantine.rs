@@ -2,7 +2,7 @@
 
 use super::audit::write as audit;
 use super::space::Budget;
-use super::writer::Txn;
+use super::txn::Txn;
 use angelia_core::audit::{Actor, Deed};
 use angelia_core::clock::UnixMillis;
 use angelia_core::directory::BotKey;

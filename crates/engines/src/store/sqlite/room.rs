@@ -1,7 +1,7 @@
 //! Room on the disk for one more write of a tenant, and what is forgotten for it.
 
 use super::footprint::{self, ACTION_LENGTHS};
-use super::writer::Txn;
+use super::txn::Txn;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::store::NewAction;
 use rusqlite::params;

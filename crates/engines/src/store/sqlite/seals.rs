@@ -1,7 +1,7 @@
 //! Every sealed value there is. A new kind is one more line of [`SEALS`]; one
 //! that is missing there would be lost with the next change of the master key.
 
-use super::writer::Txn;
+use super::txn::Txn;
 use super::{Sqlite, audit};
 use angelia_core::audit::{Actor, Deed};
 use angelia_core::directory::BotKey;

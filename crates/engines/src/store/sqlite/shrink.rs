@@ -3,7 +3,7 @@
 
 use super::lock::DataLock;
 use super::space::{Budget, Space, sizes};
-use super::writer::Txn;
+use super::txn::Txn;
 use super::{DATABASE, Sqlite, failed};
 use angelia_core::error::{Error, Result};
 use angelia_core::space;

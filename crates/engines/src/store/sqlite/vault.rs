@@ -1,7 +1,7 @@
 //! The vault.
 
 use super::Sqlite;
-use super::writer::{Txn, now};
+use super::txn::{Txn, now};
 use angelia_core::clock::UnixMillis;
 use angelia_core::directory::BotKey;
 use angelia_core::egress::ActionState;

@@ -9,7 +9,7 @@ pub(super) use room_size::{LIMITS, RoomSizes};
 use super::clock::is_old;
 use super::queue::Owner;
 use super::reader::page;
-use super::writer::{Txn, now};
+use super::txn::{Txn, now};
 use super::{Sqlite, inbox, ledger};
 use angelia_core::admission::DropReason;
 use angelia_core::audit::Actor;

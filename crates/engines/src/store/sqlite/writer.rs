@@ -6,16 +6,16 @@ use super::owners::Owners;
 use super::queue::{Owner, Queue};
 use super::space::Space;
 use super::stored::Stored;
+use super::txn::{News, Txn};
 use super::webchat::RoomSizes;
 use angelia_core::clock::Mono;
 use angelia_core::error::{Error, Result};
-use angelia_core::inbox::{Entry, Held, InstanceId, Mark, Quota, Seq};
+use angelia_core::inbox::{Held, InstanceId, Mark, Quota};
 use angelia_core::space::Class;
-use angelia_core::store::{Announce, Later, Line};
+use angelia_core::store::{Announce, Later};
 use angelia_core::{clock, fail};
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 use std::collections::HashMap;
-use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -36,150 +36,6 @@ struct Job {
     /// Whether it may be written when space is short.
     class: Class,
     change: Change,
-}
-
-/// The open transaction, with what is to be told after its commit.
-pub(super) struct Txn<'a> {
-    connection: &'a Connection,
-    pub(super) quota: &'a Quota,
-    /// By which rows grow old.
-    pub(super) clock: &'a Clock,
-    /// The disk this is written to.
-    pub(super) space: &'a Space,
-    held: &'a mut HashMap<InstanceId, Held>,
-    marks: &'a mut HashMap<InstanceId, Mark>,
-    stored: &'a mut Stored,
-    rooms: &'a mut RoomSizes,
-    /// Whether so much was taken away at once that it is easier to count anew.
-    recount: bool,
-    touched: Vec<InstanceId>,
-    news: Vec<News>,
-}
-
-enum News {
-    Appended(InstanceId, Mark, Entry, bool),
-    Redriven(InstanceId, Mark, Entry),
-    Removed(InstanceId, Vec<Seq>),
-    Revised(InstanceId, Entry),
-    Line(Line),
-    TakenIn,
-    EmptyLog(Arc<AtomicBool>),
-}
-
-impl Deref for Txn<'_> {
-    type Target = Connection;
-
-    fn deref(&self) -> &Connection {
-        self.connection
-    }
-}
-
-impl Txn<'_> {
-    /// What waits for an instance, this transaction included.
-    pub(super) fn held(&mut self, instance: InstanceId) -> &Held {
-        self.held.entry(instance).or_default()
-    }
-
-    /// Counts an entry in or out of what waits for an instance.
-    pub(super) fn count(&mut self, instance: InstanceId, change: impl FnOnce(&mut Held)) {
-        change(self.held.entry(instance).or_default());
-        self.touched.push(instance);
-    }
-
-    /// Where the log of an instance is, this transaction included.
-    pub(super) fn mark(&mut self, instance: InstanceId) -> rusqlite::Result<Mark> {
-        if let Some(mark) = self.marks.get(&instance) {
-            return Ok(*mark);
-        }
-        let mark = super::inbox::mark(self.connection, instance)?.unwrap_or_default();
-        self.marks.insert(instance, mark);
-        Ok(mark)
-    }
-
-    /// Moves the log of an instance on.
-    pub(super) fn set_mark(&mut self, instance: InstanceId, mark: Mark) {
-        self.marks.insert(instance, mark);
-        self.touched.push(instance);
-    }
-
-    /// Writes where the logs are that this transaction touched, and what waits there:
-    /// once for each, however much of it there was.
-    fn write_marks(&mut self) -> rusqlite::Result<()> {
-        self.touched.sort_unstable();
-        self.touched.dedup();
-        for instance in std::mem::take(&mut self.touched) {
-            let (mark, usage) = (self.mark(instance)?, self.held(instance).all());
-            self.connection
-                .prepare_cached(
-                    "UPDATE instances SET tail = ?, redrives = ?, waiting = ?, bytes = ? WHERE instance = ?",
-                )?
-                .execute(params![mark.tail.0, mark.redrives, usage.entries, usage.bytes, instance.0])?;
-        }
-        Ok(())
-    }
-
-    /// What is kept on disk of each tenant, this transaction included.
-    pub(super) fn stored(&mut self) -> (&Connection, &mut Stored) {
-        (self.connection, self.stored)
-    }
-
-    /// What is kept of a tenant.
-    pub(super) fn stored_of(&self, tenant: &str) -> u64 {
-        self.stored.of(tenant)
-    }
-
-    /// What rooms of the web chat hold.
-    pub(super) fn rooms(&mut self) -> &mut RoomSizes {
-        self.rooms
-    }
-
-    /// Has what is kept counted anew after this transaction.
-    pub(super) fn recount(&mut self) {
-        self.recount = true;
-    }
-
-    /// Tells of an appended entry once it is durable.
-    pub(super) fn appended(&mut self, instance: InstanceId, mark: Mark, entry: Entry, ahead: bool) {
-        self.news.push(News::Appended(instance, mark, entry, ahead));
-    }
-
-    /// Tells of a dead letter that is in line again, once that is durable.
-    pub(super) fn redriven(&mut self, instance: InstanceId, mark: Mark, entry: Entry) {
-        self.news.push(News::Redriven(instance, mark, entry));
-    }
-
-    /// Tells of removed entries once that is durable.
-    pub(super) fn removed(&mut self, instance: InstanceId, seqs: Vec<Seq>) {
-        self.news.push(News::Removed(instance, seqs));
-    }
-
-    /// Tells of an entry that says something else, once that is durable.
-    pub(super) fn revised(&mut self, instance: InstanceId, entry: Entry) {
-        self.news.push(News::Revised(instance, entry));
-    }
-
-    /// Tells of a web-chat line once it is durable.
-    pub(super) fn line(&mut self, line: Line) {
-        self.news.push(News::Line(line));
-    }
-
-    /// Marks the transaction as one that moves a bot's place in what it reads.
-    pub(super) fn taken_in(&mut self) {
-        self.news.push(News::TakenIn);
-    }
-
-    /// Empties the log after the commit while space is short, so that the next step has room.
-    pub(super) fn then_make_room(&mut self) {
-        if self.space.is_short() {
-            self.then_empty_log(Arc::default());
-        }
-    }
-
-    /// Empties the log after the commit, so that what this transaction replaced
-    /// is gone from the disk; sets `emptied` if that went through.
-    pub(super) fn then_empty_log(&mut self, emptied: Arc<AtomicBool>) {
-        self.news.push(News::EmptyLog(emptied));
-    }
 }
 
 /// What the writing thread begins with.
@@ -564,9 +420,4 @@ fn empty_log(connection: &Connection) -> bool {
 /// Whether a commit is one that a fail point is about.
 fn carries_message(news: &[News]) -> bool {
     news.iter().any(|item| matches!(item, News::Appended(..)))
-}
-
-/// The time written into rows of this transaction.
-pub(super) fn now() -> i64 {
-    clock::wall().0
 }

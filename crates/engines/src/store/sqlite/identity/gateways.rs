@@ -2,7 +2,7 @@
 
 use super::super::Sqlite;
 use super::super::audit::write as audit;
-use super::super::writer::{Txn, now};
+use super::super::txn::{Txn, now};
 use super::tenants::{exists as tenant_exists, no_tenant};
 use angelia_core::audit::{Actor, Deed};
 use angelia_core::clock::UnixMillis;

@@ -12,7 +12,7 @@ pub(super) use tenants::{exists as tenant_exists, forget_instance, no_tenant};
 
 use super::Sqlite;
 use super::audit::write as audit;
-use super::writer::now;
+use super::txn::now;
 use angelia_core::admission::{Place, Route};
 use angelia_core::audit::{Actor, Deed};
 use angelia_core::clock::UnixMillis;

@@ -8,7 +8,7 @@
 use super::super::Sqlite;
 use super::super::audit::write as audit;
 use super::super::space::Budget;
-use super::super::writer::{Txn, now};
+use super::super::txn::{Txn, now};
 use super::tenants::exists;
 use angelia_core::audit::{Actor, Deed};
 use angelia_core::error::{Error, Result};

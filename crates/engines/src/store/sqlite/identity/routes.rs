@@ -1,7 +1,7 @@
 //! Routes.
 
 use super::super::audit::write as audit;
-use super::super::writer::Txn;
+use super::super::txn::Txn;
 use super::tenants::{exists as tenant_exists, no_tenant};
 use angelia_core::admission::{Allow, Route};
 use angelia_core::audit::{Actor, Deed};

@@ -2,7 +2,7 @@
 
 use super::super::audit::write as audit;
 use super::super::footprint::{self, ENTRY_LENGTHS};
-use super::super::writer::{Txn, now};
+use super::super::txn::{Txn, now};
 use super::removal;
 use angelia_core::audit::{Actor, Deed};
 use angelia_core::error::{Error, Result};

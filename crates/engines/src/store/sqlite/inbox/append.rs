@@ -2,7 +2,7 @@
 
 use super::super::footprint::{self, JOURNAL_LENGTHS};
 use super::super::room;
-use super::super::writer::{Txn, now};
+use super::super::txn::{Txn, now};
 use super::settle::{Gone, close_journal, remove};
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{Entry, InstanceId, Mark, Seq, WhenFull};

@@ -2,7 +2,7 @@
 
 use super::super::audit::write as audit;
 use super::super::space::Budget;
-use super::super::writer::{Txn, now};
+use super::super::txn::{Txn, now};
 use super::settle::{close_journal, remove};
 use super::{ENTRY_COLUMNS, entry};
 use angelia_core::audit::{Actor, Deed};

@@ -12,7 +12,7 @@ pub(super) use revise::{has_room as has_room_for_revision, revise};
 use super::Sqlite;
 use super::queue::Owner;
 use super::reader::page;
-use super::writer::Txn;
+use super::txn::Txn;
 use angelia_core::audit::Actor;
 use angelia_core::clock::UnixMillis;
 use angelia_core::error::Error;

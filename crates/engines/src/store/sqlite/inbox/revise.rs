@@ -2,7 +2,7 @@
 
 use super::super::footprint::{self, ENTRY_LENGTHS};
 use super::super::room;
-use super::super::writer::Txn;
+use super::super::txn::Txn;
 use super::append::{disk_full, enforce_quota, full};
 use super::{ENTRY_COLUMNS, entry};
 use angelia_core::error::Result;

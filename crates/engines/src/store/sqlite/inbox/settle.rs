@@ -1,7 +1,7 @@
 //! Letting entries go: acknowledged, acknowledged late, or left behind by a socket.
 
 use super::super::footprint::{self, ENTRY_LENGTHS};
-use super::super::writer::{Txn, now};
+use super::super::txn::{Txn, now};
 use super::append::OVER_QUOTA;
 use angelia_core::clock::UnixMillis;
 use angelia_core::inbox::{Epoch, InstanceId, Seq};

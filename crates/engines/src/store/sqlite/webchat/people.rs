@@ -3,7 +3,7 @@
 use super::super::audit::write as audit;
 use super::super::clock::is_old;
 use super::super::identity::is_being_emptied;
-use super::super::writer::{Txn, now};
+use super::super::txn::{Txn, now};
 use angelia_core::audit::{Actor, Deed};
 use angelia_core::clock::UnixMillis;
 use angelia_core::error::{Error, Kind, Result};

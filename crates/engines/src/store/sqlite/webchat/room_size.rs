@@ -1,7 +1,7 @@
 //! How much a room keeps: its newest lines, by number and by bytes. The oldest
 //! go in the commit that brings one too many.
 
-use super::super::writer::Txn;
+use super::super::txn::Txn;
 use rusqlite::{Connection, params};
 use std::collections::HashMap;
 
