@@ -27,12 +27,23 @@ impl Ledger for Sqlite {
 
     fn adopt(&self, by: Owner, whose: Option<Owner>) -> Later<'_, ActionId> {
         self.writer.write("adopt actions", move |txn| {
-            // As `ActionRow::adopt` says, for many at once.
-            txn.execute(
+            let left: Vec<i64> = txn
+                .prepare(
+                    "SELECT id FROM actions
+                     WHERE state IN ('accepted', 'sending') AND owner <> ?1 AND (?2 IS NULL OR owner = ?2)",
+                )?
+                .query_map(params![by.0, whose.map(|it| it.0)], |row| row.get(0))?
+                .collect::<rusqlite::Result<_>>()?;
+            // As `ActionRow::adopt` says. One by one: a statement that changes many rows
+            // keeps all of them in memory as they were, texts included.
+            let mut adopt = txn.prepare_cached(
                 "UPDATE actions SET owner = ?1, crashes = crashes + (state = 'sending' AND begun_by = owner)
-                 WHERE state IN ('accepted', 'sending') AND owner <> ?1 AND (?2 IS NULL OR owner = ?2)",
-                params![by.0, whose.map(|it| it.0)],
+                 WHERE id = ?2",
             )?;
+            for id in left {
+                adopt.execute([by.0, id])?;
+            }
+            drop(adopt);
             txn.query_row("SELECT coalesce(max(id), 0) FROM actions", [], |row| row.get(0).map(ActionId))
         })
     }
