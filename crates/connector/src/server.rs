@@ -12,7 +12,7 @@ use crate::manage::{
 use crate::notices::{self, Hints, Notices};
 use crate::opening::{check_key, oauth_key};
 use crate::places::Places;
-use crate::relay::{self, Hint, Place, Registry};
+use crate::relay::{self, Hint, HintKind, Registry};
 use crate::telemetry::{Counter, Metrics};
 use crate::unanswered;
 use crate::upkeep;
@@ -164,12 +164,12 @@ impl Announcer {
 
 impl Announce for Announcer {
     fn appended(&self, instance: InstanceId, mark: Mark, entry: Entry, ahead: bool) {
-        let place = if ahead { Place::Ahead } else { Place::End };
-        self.hint(instance, Hint { mark, entry, place });
+        let kind = if ahead { HintKind::Ahead } else { HintKind::Appended };
+        self.hint(instance, Hint { mark, entry, kind });
     }
 
     fn redriven(&self, instance: InstanceId, mark: Mark, entry: Entry) {
-        self.hint(instance, Hint { mark, entry, place: Place::Again });
+        self.hint(instance, Hint { mark, entry, kind: HintKind::Redriven });
     }
 
     fn removed(&self, instance: InstanceId, seqs: &[Seq]) {

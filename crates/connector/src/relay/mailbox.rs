@@ -40,18 +40,18 @@ pub(crate) struct Answer {
 pub(crate) struct Hint {
     pub(crate) mark: Mark,
     pub(crate) entry: Entry,
-    pub(crate) place: Place,
+    pub(crate) kind: HintKind,
 }
 
-/// Where in the queue an entry is.
+/// What a hint tells of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// At its end.
-    End,
-    /// Ahead of all the others.
+pub(crate) enum HintKind {
+    /// An entry at the end of the queue.
+    Appended,
+    /// One ahead of all the others.
     Ahead,
-    /// Ahead, under the number it had: it was a dead letter.
-    Again,
+    /// A dead letter that is ahead again, under the number it had.
+    Redriven,
 }
 
 /// Everything that waits for a socket's task.

@@ -1,7 +1,7 @@
 //! Entries out, settlements in: what the window permits is pushed, what
 //! settled is committed.
 
-use super::super::mailbox::{Ending, Hint, Mail, Place};
+use super::super::mailbox::{Ending, Hint, HintKind, Mail};
 use super::hear::MAX_LATE_ACKS;
 use super::render::Form;
 use super::{Done, RETRY, Session};
@@ -53,11 +53,12 @@ impl Session {
     pub(super) fn keep_mail(&mut self, mail: &mut Mail) {
         let bytes: usize = mail.hints.iter().map(|hint| size(&hint.entry)).sum();
         let fits = bytes == 0 || self.held.resize(self.held.bytes() + bytes);
-        for Hint { mark, entry, place } in mail.hints.drain(..) {
+        for Hint { mark, entry, kind } in mail.hints.drain(..) {
             let gift = fits.then_some(entry);
-            match place {
-                Place::Again => self.backlog.redriven(mark, gift),
-                place => self.backlog.appended(mark, gift, place == Place::Ahead),
+            match kind {
+                HintKind::Redriven => self.backlog.redriven(mark, gift),
+                HintKind::Appended => self.backlog.appended(mark, gift, false),
+                HintKind::Ahead => self.backlog.appended(mark, gift, true),
             }
         }
         if let Some(mark) = mail.told {

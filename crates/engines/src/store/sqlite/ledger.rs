@@ -3,6 +3,7 @@
 
 use super::footprint::{self, ACTION_LENGTHS};
 use super::queue;
+use super::space::Budget;
 use super::txn::{Txn, now};
 use super::{Sqlite, room, vault};
 use angelia_core::clock::UnixMillis;
@@ -12,6 +13,9 @@ use angelia_core::inbox::InstanceId;
 use angelia_core::ports::{Accepted, ActionId, ActionOutcome, Later, Ledger, NewAction, StoredAction};
 use angelia_core::vault::{CapabilityId, Use, Way};
 use rusqlite::{OptionalExtension, Row, params};
+
+/// Actions that are adopted in one commit, at most.
+const ADOPTED_AT_ONCE: i64 = 1_000;
 
 impl Ledger for Sqlite {
     fn new_owner(&self) -> Later<'_, Owner> {
@@ -26,25 +30,20 @@ impl Ledger for Sqlite {
     }
 
     fn adopt(&self, by: Owner, whose: Option<Owner>) -> Later<'_, ActionId> {
-        self.writer.write("adopt actions", move |txn| {
-            let left: Vec<i64> = txn
-                .prepare(
-                    "SELECT id FROM actions
-                     WHERE state IN ('accepted', 'sending') AND owner <> ?1 AND (?2 IS NULL OR owner = ?2)",
-                )?
-                .query_map(params![by.0, whose.map(|it| it.0)], |row| row.get(0))?
-                .collect::<rusqlite::Result<_>>()?;
-            // As `ActionRow::adopt` says. One by one: a statement that changes many rows
-            // keeps all of them in memory as they were, texts included.
-            let mut adopt = txn.prepare_cached(
-                "UPDATE actions SET owner = ?1, crashes = crashes + (state = 'sending' AND begun_by = owner)
-                 WHERE id = ?2",
-            )?;
-            for id in left {
-                adopt.execute([by.0, id])?;
+        Box::pin(async move {
+            loop {
+                // In steps: a row is written anew with its text, and the log holds it first.
+                let step = self.writer.write("adopt actions", move |txn| {
+                    let more = adopt_some(txn, by, whose)?;
+                    txn.then_make_room();
+                    let last = "SELECT coalesce(max(id), 0) FROM actions";
+                    Ok((more, txn.query_row(last, [], |row| row.get(0).map(ActionId))?))
+                });
+                let (more, last) = step.await?;
+                if !more {
+                    return Ok(last);
+                }
             }
-            drop(adopt);
-            txn.query_row("SELECT coalesce(max(id), 0) FROM actions", [], |row| row.get(0).map(ActionId))
         })
     }
 
@@ -125,6 +124,34 @@ impl Ledger for Sqlite {
             Ok(noted > 0)
         })
     }
+}
+
+/// Does what `ActionRow::adopt` says to as many actions as fit one step; tells whether
+/// there are more. One by one: a statement that changes many rows keeps all of them in
+/// memory as they were, texts included.
+fn adopt_some(txn: &Txn<'_>, by: Owner, whose: Option<Owner>) -> rusqlite::Result<bool> {
+    let left: Vec<(i64, u64)> = txn
+        .prepare_cached(
+            "SELECT id, coalesce(length(body), 0) FROM actions
+             WHERE state IN ('accepted', 'sending') AND owner <> ?1 AND (?2 IS NULL OR owner = ?2)
+             ORDER BY id LIMIT ?3",
+        )?
+        .query_map(params![by.0, whose.map(|it| it.0), ADOPTED_AT_ONCE], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?
+        .collect::<rusqlite::Result<_>>()?;
+    let mut budget = Budget::of(txn.space);
+    for (id, bytes) in &left {
+        if !budget.allows(*bytes) {
+            return Ok(true);
+        }
+        txn.prepare_cached(
+            "UPDATE actions SET owner = ?1, crashes = crashes + (state = 'sending' AND begun_by = owner)
+             WHERE id = ?2",
+        )?
+        .execute([by.0, *id])?;
+    }
+    Ok(left.len() as i64 == ADOPTED_AT_ONCE)
 }
 
 fn accept(txn: &mut Txn<'_>, by: Owner, action: NewAction) -> rusqlite::Result<Accepted> {
