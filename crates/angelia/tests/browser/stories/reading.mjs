@@ -122,9 +122,12 @@ story('a small step up lets go of an answer that grows, writing goes back to the
   });
   await chat.find('lines').hover();
   await chat.page.mouse.wheel(0, -30);
+  // A wheel glides: the step is done when several looks find the same place.
+  const places = [];
   const { top } = await until('a small step', async () => {
     const now = await where(chat);
-    return now.below >= 20 && now;
+    places.push(now.top);
+    return now.below >= 20 && places.length > 3 && new Set(places.slice(-4)).size === 1 && now;
   });
   const grow = async (word) => {
     text += `${word}\n\n`.repeat(5);

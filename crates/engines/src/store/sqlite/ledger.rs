@@ -3,7 +3,6 @@
 
 use super::footprint::{self, ACTION_LENGTHS};
 use super::queue;
-use super::space::Budget;
 use super::txn::{Txn, now};
 use super::{Sqlite, room, vault};
 use angelia_core::clock::UnixMillis;
@@ -13,9 +12,6 @@ use angelia_core::inbox::InstanceId;
 use angelia_core::ports::{Accepted, ActionId, ActionOutcome, Later, Ledger, NewAction, StoredAction};
 use angelia_core::vault::{CapabilityId, Use, Way};
 use rusqlite::{OptionalExtension, Row, params};
-
-/// Actions that are adopted in one commit, at most.
-const ADOPTED_AT_ONCE: i64 = 1_000;
 
 impl Ledger for Sqlite {
     fn new_owner(&self) -> Later<'_, Owner> {
@@ -30,20 +26,16 @@ impl Ledger for Sqlite {
     }
 
     fn adopt(&self, by: Owner, whose: Option<Owner>) -> Later<'_, ActionId> {
-        Box::pin(async move {
-            loop {
-                // In steps: a row is written anew with its text, and the log holds it first.
-                let step = self.writer.write("adopt actions", move |txn| {
-                    let more = adopt_some(txn, by, whose)?;
-                    txn.then_make_room();
-                    let last = "SELECT coalesce(max(id), 0) FROM actions";
-                    Ok((more, txn.query_row(last, [], |row| row.get(0).map(ActionId))?))
-                });
-                let (more, last) = step.await?;
-                if !more {
-                    return Ok(last);
-                }
-            }
+        self.writer.write("adopt actions", move |txn| {
+            // As `ActionRow::adopt` says.
+            txn.execute(
+                "INSERT INTO adoptions (action, owner, crashes)
+                 SELECT id, ?1, crashes + (state = 'sending' AND begun_by = owner) FROM unfinished
+                 WHERE owner <> ?1 AND (?2 IS NULL OR owner = ?2)
+                 ON CONFLICT (action) DO UPDATE SET owner = excluded.owner, crashes = excluded.crashes",
+                params![by.0, whose.map(|it| it.0)],
+            )?;
+            txn.query_row("SELECT coalesce(max(id), 0) FROM actions", [], |row| row.get(0).map(ActionId))
         })
     }
 
@@ -95,8 +87,8 @@ impl Ledger for Sqlite {
             db.prepare_cached(
                 "SELECT id, tenant, instance, gateway_id, platform, bot, chat_id, thread_id, op, edits,
                         coalesce(length(body), 0), received_at, state, begun_at, crashes, capability, way,
-                        (SELECT expires_at FROM capabilities WHERE capabilities.id = actions.capability)
-                 FROM actions WHERE state IN ('accepted', 'sending') AND owner = ? AND id > ? ORDER BY id LIMIT ?",
+                        (SELECT expires_at FROM capabilities WHERE capabilities.id = unfinished.capability)
+                 FROM unfinished WHERE owner = ? AND id > ? ORDER BY id LIMIT ?",
             )?
             .query_map(params![by.0, after.0, limit as i64], stored)?
             .collect()
@@ -124,34 +116,6 @@ impl Ledger for Sqlite {
             Ok(noted > 0)
         })
     }
-}
-
-/// Does what `ActionRow::adopt` says to as many actions as fit one step; tells whether
-/// there are more. One by one: a statement that changes many rows keeps all of them in
-/// memory as they were, texts included.
-fn adopt_some(txn: &Txn<'_>, by: Owner, whose: Option<Owner>) -> rusqlite::Result<bool> {
-    let left: Vec<(i64, u64)> = txn
-        .prepare_cached(
-            "SELECT id, coalesce(length(body), 0) FROM actions
-             WHERE state IN ('accepted', 'sending') AND owner <> ?1 AND (?2 IS NULL OR owner = ?2)
-             ORDER BY id LIMIT ?3",
-        )?
-        .query_map(params![by.0, whose.map(|it| it.0), ADOPTED_AT_ONCE], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })?
-        .collect::<rusqlite::Result<_>>()?;
-    let mut budget = Budget::of(txn.space);
-    for (id, bytes) in &left {
-        if !budget.allows(*bytes) {
-            return Ok(true);
-        }
-        txn.prepare_cached(
-            "UPDATE actions SET owner = ?1, crashes = crashes + (state = 'sending' AND begun_by = owner)
-             WHERE id = ?2",
-        )?
-        .execute([by.0, *id])?;
-    }
-    Ok(left.len() as i64 == ADOPTED_AT_ONCE)
 }
 
 fn accept(txn: &mut Txn<'_>, by: Owner, action: NewAction) -> rusqlite::Result<Accepted> {
@@ -196,17 +160,21 @@ fn accept(txn: &mut Txn<'_>, by: Owner, action: NewAction) -> rusqlite::Result<A
 
 /// What decides who may change an action; `None` if there is none.
 fn row(txn: &Txn<'_>, id: ActionId) -> rusqlite::Result<Option<ActionRow>> {
-    txn.prepare_cached("SELECT state, owner, begun_at, begun_by, crashes FROM actions WHERE id = ?")?
-        .query_row([id.0], |row| {
-            Ok(ActionRow {
-                state: state(row.get_ref(0)?.as_str()?),
-                owner: Owner(row.get(1)?),
-                begun_at: row.get::<_, Option<i64>>(2)?.map(UnixMillis),
-                begun_by: Owner(row.get(3)?),
-                crashes: row.get(4)?,
-            })
+    txn.prepare_cached(
+        "SELECT state, coalesce(adoptions.owner, actions.owner), begun_at, begun_by,
+                coalesce(adoptions.crashes, actions.crashes)
+         FROM actions LEFT JOIN adoptions ON action = id WHERE id = ?",
+    )?
+    .query_row([id.0], |row| {
+        Ok(ActionRow {
+            state: state(row.get_ref(0)?.as_str()?),
+            owner: Owner(row.get(1)?),
+            begun_at: row.get::<_, Option<i64>>(2)?.map(UnixMillis),
+            begun_by: Owner(row.get(3)?),
+            crashes: row.get(4)?,
         })
-        .optional()
+    })
+    .optional()
 }
 
 fn put(txn: &Txn<'_>, id: ActionId, row: ActionRow) -> rusqlite::Result<()> {
@@ -227,6 +195,7 @@ pub(super) fn finish(txn: &mut Txn<'_>, id: ActionId, outcome: &ActionOutcome) -
         .query_row(params![row.state.as_str(), outcome.message_id, outcome.error, now(), id.0], |row| {
             footprint::action(row, 0)
         })?;
+    txn.prepare_cached("DELETE FROM adoptions WHERE action = ?")?.execute([id.0])?;
     txn.stored().1.finished(id.0, bytes);
     vault::release(txn, id, row.state)
 }

@@ -275,6 +275,19 @@ CREATE INDEX actions_ambiguous ON actions (id) WHERE state = 'ambiguous';
 CREATE INDEX actions_by_reply ON actions (reply_to) WHERE reply_to IS NOT NULL;
 CREATE INDEX actions_by_message ON actions (message_id) WHERE message_id IS NOT NULL;
 
+-- What a process left and another took up. Apart: the row of an action holds its whole
+-- text, and would be written anew with it.
+CREATE TABLE adoptions (
+    action  INTEGER PRIMARY KEY,
+    owner   INTEGER NOT NULL,
+    crashes INTEGER NOT NULL
+);
+CREATE VIEW unfinished AS
+SELECT id, tenant, instance, gateway_id, platform, bot, chat_id, thread_id, op, edits, body, received_at, state,
+       begun_at, begun_by, capability, way,
+       coalesce(adoptions.owner, actions.owner) AS owner, coalesce(adoptions.crashes, actions.crashes) AS crashes
+FROM actions LEFT JOIN adoptions ON action = id WHERE state IN ('accepted', 'sending');
+
 -- The directory: what bots know of chats.
 CREATE TABLE chats (
     platform TEXT NOT NULL,

@@ -178,6 +178,7 @@ fn step(txn: &mut Txn<'_>, removal: &Removal, mut seen: Seen) -> rusqlite::Resul
             return Ok(Some(seen));
         }
     }
+    txn.execute("DELETE FROM adoptions WHERE action NOT IN (SELECT id FROM actions)", [])?;
     let conversations = txn.execute(
         "DELETE FROM conversations WHERE tenant = ?1 AND session_key IN (
              SELECT session_key FROM conversations WHERE tenant = ?1 LIMIT ?2)",
