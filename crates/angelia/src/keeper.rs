@@ -15,7 +15,7 @@ use angelia_connector::KeyKeeper;
 use angelia_core::error::{Error, Result};
 use angelia_core::seal::{self, KEY_CHECK, MasterKey};
 use angelia_core::secret::Secret;
-use angelia_core::store::Store;
+use angelia_core::store::{IdentityStore, Store};
 use angelia_engines::store::sqlite::{self, DataLock};
 use std::fs;
 use std::io::ErrorKind;

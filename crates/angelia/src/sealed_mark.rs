@@ -9,7 +9,7 @@ use crate::files::{absolute, write_private};
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::seal::MasterKey;
 use angelia_core::secret::random_hex;
-use angelia_core::store::{DATABASE_ID, Store};
+use angelia_core::store::{DATABASE_ID, IdentityStore, Store};
 use angelia_engines::store::sqlite::{self, DATABASE};
 use std::fs;
 use std::path::Path;

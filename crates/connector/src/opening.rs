@@ -9,7 +9,7 @@ use angelia_core::error::{Error, Kind, Result};
 use angelia_core::inbox::InstanceId;
 use angelia_core::seal::{FORMER_KEY, KEY_CHECK, Keys, OAUTH_KEY};
 use angelia_core::secret::Secret;
-use angelia_core::store::Store;
+use angelia_core::store::{AccessStore, IdentityStore, Store};
 use std::collections::{BTreeSet, HashMap};
 
 /// Whether the first route was made; an operator who removes it means it.

@@ -26,7 +26,7 @@ use angelia_core::inbox::{Entry, InstanceId, Mark, Seq};
 use angelia_core::memory::{Memory, MemoryLimits};
 use angelia_core::seal::{self, Sealed};
 use angelia_core::secret::Secret;
-use angelia_core::store::{Announce, Line, Store, StoredGateway};
+use angelia_core::store::{AccessStore, Announce, IdentityStore, Line, Store, StoredGateway};
 use angelia_platforms::Platform;
 use angelia_platforms::webchat::{self, Guides, Hub, Webchat};
 use axum::Router;

@@ -5,7 +5,7 @@ use crate::server::Server;
 use crate::telemetry::Counter;
 use angelia_core::clock;
 use angelia_core::error::Result;
-use angelia_core::store::Pruned;
+use angelia_core::store::{IdentityStore, Pruned};
 use std::sync::Arc;
 use std::time::Duration;
 

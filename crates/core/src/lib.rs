@@ -20,6 +20,7 @@ pub mod limit_per_address;
 pub mod memory;
 pub mod pace;
 pub mod ports;
+pub mod records;
 pub mod round_robin;
 pub mod seal;
 pub mod secret;

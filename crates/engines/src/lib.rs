@@ -1,6 +1,7 @@
 //! What implements the ports that core declares.
 
 pub mod memory;
+pub mod sql;
 pub mod store;
 
 /// The limits of this crate that operators are told of, by what they are about.

@@ -6,6 +6,7 @@ use crate::telemetry::Counter;
 use angelia_core::audit::{Actor, Deed, Refusals};
 use angelia_core::clock::{self, Mono};
 use angelia_core::error::{Error, Kind};
+use angelia_core::store::AuditStore;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;

@@ -7,7 +7,7 @@ use angelia_core::clock;
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::{MAX_ENROLL_TOKEN, check_name};
 use angelia_core::secret::{Secret, fingerprint, random_hex};
-use angelia_core::store::{Client, EnrollToken};
+use angelia_core::store::{AccessStore, Client, EnrollToken};
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;

@@ -7,7 +7,7 @@ use angelia_core::clock::{self, Mono, UnixMillis};
 use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::secret::fingerprint;
-use angelia_core::store::Later;
+use angelia_core::store::{AccessStore, IdentityStore, Later};
 use angelia_platforms::{Admit, Linking, Which};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -19,7 +19,7 @@ use angelia_core::identity::{
 };
 use angelia_core::seal::Sealed;
 use angelia_core::secret::{Secret, fingerprint};
-use angelia_core::store::{GatewayChange, NewGateway};
+use angelia_core::store::{AccessStore, GatewayChange, IdentityStore, NewGateway};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;

@@ -10,7 +10,7 @@ use angelia_core::error::{Error, Result};
 use angelia_core::identity::making::MAX_GATEWAYS_PER_TENANT;
 use angelia_core::identity::{GatewayRecord, ROTATION_WINDOW, Subject, check_name};
 use angelia_core::secret::{Secret, random_hex};
-use angelia_core::store::{GatewayChange, NewGateway};
+use angelia_core::store::{GatewayChange, IdentityStore, NewGateway};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;

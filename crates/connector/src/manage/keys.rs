@@ -7,7 +7,7 @@ use crate::server::Server;
 use angelia_core::audit::{Actor, Deed};
 use angelia_core::error::{Error, Result};
 use angelia_core::seal::Keys;
-use angelia_core::store::SealedValue;
+use angelia_core::store::{AuditStore, SealedValue};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;

@@ -8,6 +8,7 @@ use angelia_core::admission::Policy;
 use angelia_core::audit::Actor;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::identity::GatewayRecord;
+use angelia_core::store::AccessStore;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Request, State};

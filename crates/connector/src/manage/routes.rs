@@ -9,7 +9,7 @@ use angelia_core::clock;
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::check_name;
 use angelia_core::secret::{fingerprint, random_hex};
-use angelia_core::store::{CodeAllow, LinkCode};
+use angelia_core::store::{AccessStore, CodeAllow, IdentityStore, LinkCode};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;

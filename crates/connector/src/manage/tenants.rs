@@ -7,7 +7,7 @@ use angelia_core::admission::Route;
 use angelia_core::audit::Actor;
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::{MAX_NAME, check_name};
-use angelia_core::store::TenantIdentity;
+use angelia_core::store::{AccessStore, IdentityStore, TenantIdentity};
 use angelia_platforms::webchat;
 use axum::Json;
 use axum::extract::{Path, State};

@@ -1,10 +1,19 @@
 //! Which gateway is dialling, and whether it may.
 
 mod attempts;
+pub mod clients;
+pub mod codes;
+pub mod declared;
+pub mod defaults;
 mod enroll;
+pub mod gateways;
+pub mod instances;
 pub mod making;
+pub mod routes;
 pub mod sign_in;
 mod subject;
+pub mod tenants;
+pub mod tokens;
 
 pub use attempts::{Attempts, AttemptsOf};
 pub use enroll::{MAX_ENROLL_TOKEN, Provision, SAME_SECRET_FOR, judge_instance, judge_provision};

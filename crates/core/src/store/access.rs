@@ -5,7 +5,11 @@ use super::{Later, NewGateway, StoredGateway};
 use crate::admission::{Allow, Place, Policy};
 use crate::audit::Actor;
 use crate::clock::UnixMillis;
+use crate::identity::{clients, codes, declared, tokens};
 use crate::inbox::InstanceId;
+use crate::records::rows::{ClientRow, FrontRow, PolicyRow};
+use crate::records::{Change, Records, change, look};
+use crate::space::Class;
 
 /// Of a bearer secret only what recognises it is kept.
 pub type Fingerprint = [u8; 32];
@@ -65,8 +69,8 @@ pub struct LinkCode {
     pub expires_at: UnixMillis,
 }
 
-/// Clients, tokens, codes, policies.
-pub trait AccessStore: Send + Sync {
+/// Clients, tokens, codes, policies: the rules of [`crate::identity`], asked of any records.
+pub trait AccessStore: Records {
     /// Makes a client; not found without its tenant.
     fn create_client(&self, client: Client, by: &Actor) -> Later<'_, ()>;
 
@@ -127,4 +131,102 @@ pub trait AccessStore: Send + Sync {
 
     /// The bots every instance answers for, as (platform, bot).
     fn fronts(&self) -> Later<'_, Vec<(InstanceId, String, String)>>;
+}
+
+impl<R: Records + ?Sized> AccessStore for R {
+    fn create_client(&self, client: Client, by: &Actor) -> Later<'_, ()> {
+        let by = by.clone();
+        change(self, Change::to("create a client"), move |view| clients::create(view, &client, &by))
+    }
+
+    fn clients(&self) -> Later<'_, Vec<Client>> {
+        look(self, "read the clients", |view| {
+            let mut found: Vec<Client> = view.all::<ClientRow>()?.into_iter().map(Client::from).collect();
+            found.sort_by_key(|client| client.created_at);
+            Ok(found)
+        })
+    }
+
+    fn client(&self, client_id: &str) -> Later<'_, Option<Client>> {
+        let client_id = client_id.to_owned();
+        look(self, "find a client", move |view| Ok(view.get::<ClientRow>((&client_id,))?.map(Client::from)))
+    }
+
+    fn revoke_client(&self, client_id: &str, by: &Actor) -> Later<'_, Client> {
+        let (client_id, by) = (client_id.to_owned(), by.clone());
+        change(self, Change::to("revoke a client").class(Class::of(&by)), move |view| {
+            clients::revoke(view, &client_id, &by)
+        })
+    }
+
+    fn rotate_client(&self, client_id: &str, secret: Fingerprint, by: &Actor) -> Later<'_, Client> {
+        let (client_id, by) = (client_id.to_owned(), by.clone());
+        change(self, Change::to("rotate a client"), move |view| {
+            clients::rotate(view, &client_id, secret, &by)
+        })
+    }
+
+    fn mint_enroll_token(&self, token: EnrollToken, by: &Actor) -> Later<'_, bool> {
+        let by = by.clone();
+        change(self, Change::to("keep an enrolment token"), move |view| tokens::mint(view, &token, &by))
+    }
+
+    fn enroll(
+        &self,
+        token: Fingerprint,
+        gateway: NewGateway,
+        old_until: UnixMillis,
+        by: &Actor,
+    ) -> Later<'_, StoredGateway> {
+        let by = by.clone();
+        change(self, Change::to("enrol a gateway"), move |view| {
+            tokens::enroll(view, &token, &gateway, old_until, &by)
+        })
+    }
+
+    fn mint_link_code(&self, code: LinkCode, by: &Actor) -> Later<'_, ()> {
+        let by = by.clone();
+        change(self, Change::to("keep a code"), move |view| codes::mint(view, &code, &by))
+    }
+
+    fn use_link_code(
+        &self,
+        code: Fingerprint,
+        place: &Place,
+        bot: Option<&str>,
+        typist: &str,
+        by: &Actor,
+    ) -> Later<'_, String> {
+        let (place, bot, typist) = (place.clone(), bot.map(str::to_owned), typist.to_owned());
+        let by = by.clone();
+        change(self, Change::to("use a code"), move |view| {
+            codes::use_up(view, &code, &place, bot.as_deref(), &typist, &by)
+        })
+    }
+
+    fn set_policy(&self, instance: InstanceId, platform: &str, policy: Policy, by: &Actor) -> Later<'_, ()> {
+        let (platform, by) = (platform.to_owned(), by.clone());
+        change(self, Change::to("keep a policy").of(instance), move |view| {
+            declared::set_policy(view, instance, &platform, &policy, &by)
+        })
+    }
+
+    fn policies(&self) -> Later<'_, Vec<(InstanceId, String, Policy)>> {
+        look(self, "read the policies", |view| {
+            let rows = view.all::<PolicyRow>()?.into_iter();
+            Ok(rows.map(|row| (row.instance, row.platform.clone(), row.into())).collect())
+        })
+    }
+
+    fn set_fronts(&self, instance: InstanceId, fronts: Vec<(String, String)>) -> Later<'_, ()> {
+        change(self, Change::to("keep what a gateway fronts").of(instance), move |view| {
+            declared::set_fronts(view, instance, &fronts)
+        })
+    }
+
+    fn fronts(&self) -> Later<'_, Vec<(InstanceId, String, String)>> {
+        look(self, "read what gateways front", |view| {
+            Ok(view.all::<FrontRow>()?.into_iter().map(|row| (row.instance, row.platform, row.bot)).collect())
+        })
+    }
 }

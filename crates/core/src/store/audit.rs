@@ -2,12 +2,34 @@
 
 use super::Later;
 use crate::audit::{AuditLine, Deed};
+use crate::records::rows::AuditLineRow;
+use crate::records::{Change, Records, change, look};
 
 /// Rows come and stay.
-pub trait AuditStore: Send + Sync {
+pub trait AuditStore: Records {
     /// Writes down what was not a change of the store: a refusal, a rotation.
     fn audit(&self, deed: Deed) -> Later<'_, ()>;
 
     /// The newest lines first, of one tenant or of all.
     fn audit_lines(&self, tenant: Option<&str>, limit: usize) -> Later<'_, Vec<AuditLine>>;
+}
+
+impl<R: Records + ?Sized> AuditStore for R {
+    fn audit(&self, deed: Deed) -> Later<'_, ()> {
+        change(self, Change::to("write the audit log"), move |view| {
+            view.audit(&deed);
+            Ok(())
+        })
+    }
+
+    fn audit_lines(&self, tenant: Option<&str>, limit: usize) -> Later<'_, Vec<AuditLine>> {
+        let tenant = tenant.map(str::to_owned);
+        look(self, "read the audit log", move |view| {
+            let rows = match &tenant {
+                Some(tenant) => view.newest::<AuditLineRow>(&["tenant"], (tenant,), limit)?,
+                None => view.newest::<AuditLineRow>(&[], (), limit)?,
+            };
+            Ok(rows.into_iter().map(AuditLine::from).collect())
+        })
+    }
 }

@@ -7,9 +7,12 @@ use super::Later;
 use crate::admission::{Place, Route};
 use crate::audit::Actor;
 use crate::clock::UnixMillis;
-use crate::identity::Subject;
+use crate::identity::{Subject, defaults, gateways, routes, tenants};
 use crate::inbox::{AckHabit, InstanceId};
-use crate::interrupt::Conversation;
+use crate::records::rows::{IdentityRow, InstanceRow, NoteRow, RouteRow, TenantRow};
+use crate::records::{Change, Records, change, look};
+use crate::space::Class;
+use std::collections::HashMap;
 
 /// The note that holds the database's own name: random, and the same in its backups.
 pub const DATABASE_ID: &str = "database_id";
@@ -128,8 +131,8 @@ pub struct RemovedTenant {
     pub waiting: u64,
 }
 
-/// Who is known here.
-pub trait IdentityStore: Send + Sync {
+/// Who is known here: the rules of [`crate::identity`], asked of any records.
+pub trait IdentityStore: Records {
     /// The value kept under `name` in the store's own notes.
     fn note(&self, name: &'static str) -> Later<'_, Option<Vec<u8>>>;
 
@@ -157,12 +160,8 @@ pub trait IdentityStore: Send + Sync {
 
     /// Takes a tenant, its gateways and routes, and the keys of the named web-chat
     /// rooms: from this commit on it is gone. What it wrote and what waited for it
-    /// goes with [`IdentityStore::finish_removals`]. Not found if there is none.
+    /// goes with [`Store::finish_removals`](super::Store::finish_removals). Not found if there is none.
     fn remove_tenant(&self, tenant: &str, rooms: Vec<String>, by: &Actor) -> Later<'_, RemovedTenant>;
-
-    /// Deletes what removed tenants left, in small steps that also fit a full disk.
-    /// Whatever cut it short, the next call goes on.
-    fn finish_removals(&self) -> Later<'_, ()>;
 
     /// The tenant's sealed delivery key.
     fn delivery_key(&self, tenant: &str) -> Later<'_, Option<Vec<u8>>>;
@@ -218,10 +217,167 @@ pub trait IdentityStore: Send + Sync {
 
     /// Every route.
     fn routes(&self) -> Later<'_, Vec<Route>>;
+}
 
-    /// The conversation a tenant's key was last delivered to.
-    fn conversation(&self, tenant: &str, session_key: &str) -> Later<'_, Option<Conversation>>;
+impl<R: Records + ?Sized> IdentityStore for R {
+    fn note(&self, name: &'static str) -> Later<'_, Option<Vec<u8>>> {
+        look(self, "read a note", move |view| Ok(view.get::<NoteRow>((name,))?.map(|note| note.value)))
+    }
 
-    /// A tenant's most recent conversations, newest first.
-    fn recent_conversations(&self, tenant: &str, limit: usize) -> Later<'_, Vec<Conversation>>;
+    fn set_note(&self, name: &'static str, value: Vec<u8>) -> Later<'_, ()> {
+        change(self, Change::to("keep a note"), move |view| {
+            view.put(&NoteRow { name: name.to_owned(), value: value.clone() });
+            Ok(())
+        })
+    }
+
+    fn create_tenant(&self, tenant: &str, identity: Option<TenantIdentity>, by: &Actor) -> Later<'_, ()> {
+        let (tenant, by) = (tenant.to_owned(), by.clone());
+        change(self, Change::to("create a tenant"), move |view| {
+            tenants::create(view, &tenant, identity.as_ref(), &by)
+        })
+    }
+
+    fn link_tenant(&self, identity: TenantIdentity, by: &Actor) -> Later<'_, ()> {
+        let by = by.clone();
+        change(self, Change::to("link a tenant"), move |view| tenants::link(view, &identity, &by))
+    }
+
+    fn unlink_tenant(&self, identity: TenantIdentity, by: &Actor) -> Later<'_, bool> {
+        let by = by.clone();
+        change(self, Change::to("unlink a tenant"), move |view| tenants::unlink(view, &identity, &by))
+    }
+
+    fn tenant_identities(&self) -> Later<'_, Vec<TenantIdentity>> {
+        look(self, "read the tenants", |view| {
+            let mut found: Vec<TenantIdentity> =
+                view.all::<IdentityRow>()?.into_iter().map(TenantIdentity::from).collect();
+            found.sort_by(|one, other| one.tenant.cmp(&other.tenant));
+            Ok(found)
+        })
+    }
+
+    fn tenant_of(&self, issuer: &str, claim: &str) -> Later<'_, Option<String>> {
+        let (issuer, claim) = (issuer.to_owned(), claim.to_owned());
+        look(self, "find a tenant", move |view| tenants::proven_by(view, &issuer, &claim))
+    }
+
+    fn tenants(&self) -> Later<'_, Vec<String>> {
+        look(self, "read the tenants", |view| {
+            Ok(view.all::<TenantRow>()?.into_iter().map(|row| row.tenant).collect())
+        })
+    }
+
+    fn remove_tenant(&self, tenant: &str, rooms: Vec<String>, by: &Actor) -> Later<'_, RemovedTenant> {
+        let (tenant, by) = (tenant.to_owned(), by.clone());
+        change(self, Change::to("remove a tenant").class(Class::of(&by)), move |view| {
+            tenants::remove(view, &tenant, &rooms, &by)
+        })
+    }
+
+    fn delivery_key(&self, tenant: &str) -> Later<'_, Option<Vec<u8>>> {
+        let tenant = tenant.to_owned();
+        look(self, "read a delivery key", move |view| {
+            Ok(view.get::<TenantRow>((&tenant,))?.and_then(|row| row.delivery_key))
+        })
+    }
+
+    fn keep_delivery_key(&self, tenant: &str, sealed: Vec<u8>) -> Later<'_, Vec<u8>> {
+        let tenant = tenant.to_owned();
+        change(self, Change::to("keep a delivery key"), move |view| {
+            tenants::keep_delivery_key(view, &tenant, sealed.clone())
+        })
+    }
+
+    fn create_gateway(&self, gateway: NewGateway, by: &Actor) -> Later<'_, StoredGateway> {
+        let by = by.clone();
+        change(self, Change::to("create a gateway"), move |view| {
+            gateways::create(view, &gateway, "gateway.create", &by)
+        })
+    }
+
+    fn rotate_gateway(
+        &self,
+        tenant: &str,
+        gateway_id: &str,
+        sealed_secret: Vec<u8>,
+        old_until: Option<UnixMillis>,
+        by: &Actor,
+    ) -> Later<'_, StoredGateway> {
+        let (tenant, id, by) = (tenant.to_owned(), gateway_id.to_owned(), by.clone());
+        change(self, Change::to("rotate a gateway").class(Class::of(&by)), move |view| {
+            gateways::rotate(view, &tenant, &id, &sealed_secret, old_until, &by)
+        })
+    }
+
+    fn revoke_gateway(&self, tenant: &str, gateway_id: &str, by: &Actor) -> Later<'_, StoredGateway> {
+        let (tenant, id, by) = (tenant.to_owned(), gateway_id.to_owned(), by.clone());
+        change(self, Change::to("revoke a gateway").class(Class::of(&by)), move |view| {
+            gateways::revoke(view, &tenant, &id, &by)
+        })
+    }
+
+    fn change_gateway(
+        &self,
+        tenant: &str,
+        gateway_id: &str,
+        to: GatewayChange,
+        by: &Actor,
+    ) -> Later<'_, StoredGateway> {
+        let (tenant, id, by) = (tenant.to_owned(), gateway_id.to_owned(), by.clone());
+        change(self, Change::to("change a gateway"), move |view| {
+            gateways::change(view, &tenant, &id, &to, &by)
+        })
+    }
+
+    fn set_default_instance(&self, tenant: &str, instance: InstanceId, by: &Actor) -> Later<'_, ()> {
+        let (tenant, by) = (tenant.to_owned(), by.clone());
+        change(self, Change::to("set a default"), move |view| defaults::set(view, &tenant, instance, &by))
+    }
+
+    fn default_instance(&self, tenant: &str) -> Later<'_, Option<InstanceId>> {
+        let tenant = tenant.to_owned();
+        look(self, "read a default", move |view| {
+            Ok(view.get::<TenantRow>((&tenant,))?.and_then(|row| row.default_instance))
+        })
+    }
+
+    fn gateways(&self) -> Later<'_, Vec<StoredGateway>> {
+        look(self, "read the gateways", gateways::all)
+    }
+
+    fn instances(&self) -> Later<'_, Vec<StoredInstance>> {
+        look(self, "read the instances", |view| {
+            let tenants = view.all::<TenantRow>()?.into_iter();
+            let defaults: HashMap<_, _> = tenants.map(|row| (row.tenant, row.default_instance)).collect();
+            let stored = |row: InstanceRow| StoredInstance {
+                is_default: defaults.get(&row.tenant) == Some(&Some(row.instance)),
+                instance: row.instance,
+                tenant: row.tenant,
+                name: row.name,
+                idle: row.idle,
+                habit: row.ack_habit,
+                subject: row.subject,
+            };
+            Ok(view.all::<InstanceRow>()?.into_iter().map(stored).collect())
+        })
+    }
+
+    fn add_route(&self, route: Route, by: &Actor) -> Later<'_, ()> {
+        let by = by.clone();
+        change(self, Change::to("add a route"), move |view| routes::add(view, &route, "route.add", &by))
+    }
+
+    fn remove_route(&self, place: &Place, bot: Option<&str>, by: &Actor) -> Later<'_, bool> {
+        let (place, bot, by) = (place.clone(), bot.map(str::to_owned), by.clone());
+        change(self, Change::to("remove a route").class(Class::of(&by)), move |view| {
+            routes::remove(view, &place, bot.as_deref(), &by)
+        })
+    }
+
+    fn routes(&self) -> Later<'_, Vec<Route>> {
+        look(self, "read the routes", |view| {
+            Ok(view.all::<RouteRow>()?.into_iter().map(Route::from).collect())
+        })
+    }
 }

@@ -4,6 +4,7 @@ use super::Later;
 use crate::audit::Actor;
 use crate::clock::UnixMillis;
 use crate::inbox::{InstanceId, Seq};
+use crate::interrupt::Conversation;
 
 /// A summary of one inbox.
 #[derive(Clone, Debug, serde::Serialize)]
@@ -86,4 +87,10 @@ pub trait InboxStore: Send + Sync {
 
     /// Throws entries away: dead letters only, unless one is named. Answers how many.
     fn purge(&self, instance: Option<InstanceId>, seq: Option<Seq>, by: &Actor) -> Later<'_, u64>;
+
+    /// The conversation a tenant's key was last delivered to.
+    fn conversation(&self, tenant: &str, session_key: &str) -> Later<'_, Option<Conversation>>;
+
+    /// A tenant's most recent conversations, newest first.
+    fn recent_conversations(&self, tenant: &str, limit: usize) -> Later<'_, Vec<Conversation>>;
 }

@@ -40,6 +40,7 @@ pub use webchat::{
 
 use crate::inbox::{Entry, InstanceId, Mark, Seq};
 use crate::ports::Ledger;
+use crate::records::Records;
 use crate::space;
 
 pub use crate::ports::{Accepted, ActionId, ActionOutcome, Later, NewAction, StoredAction};
@@ -60,9 +61,7 @@ pub struct Pruned {
 pub trait Store:
     Log
     + InboxStore
-    + IdentityStore
-    + AccessStore
-    + AuditStore
+    + Records
     + SealStore
     + Ledger
     + WebchatStore
@@ -85,6 +84,10 @@ pub trait Store:
     /// Looks after the disk: deletes what removed tenants left, lets the database
     /// shrink, and keeps space back for the operator.
     fn tend(&self) -> Later<'_, ()>;
+
+    /// Deletes what removed tenants left, in small steps that also fit a full disk.
+    /// Whatever cut it short, the next call goes on.
+    fn finish_removals(&self) -> Later<'_, ()>;
 
     /// Drops what is past its time: seen keys, journal, overaged entries. Of what
     /// is kept for its age nothing goes while a leap of the clock is unconfirmed.

@@ -3,6 +3,8 @@
 
 mod ledger;
 mod log;
+mod records;
 
 pub use ledger::MemoryLedger;
 pub use log::MemoryLog;
+pub use records::MemoryRecords;

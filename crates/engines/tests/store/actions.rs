@@ -2,7 +2,9 @@ use super::open::{ME, Opened, entry};
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::directory::BotKey;
 use angelia_core::egress::ActionState;
-use angelia_core::store::{ActionId, ActionOutcome, LineEdit, NewAction, NewEntry, NewLine, PageSize};
+use angelia_core::store::{
+    ActionId, ActionOutcome, IdentityStore, LineEdit, NewAction, NewEntry, NewLine, PageSize,
+};
 
 async fn action(opened: &Opened, op: &str) -> NewAction {
     let instance = match opened.store.gateways().await.unwrap().first() {

@@ -5,7 +5,7 @@ use super::open::{Opened, entry};
 use angelia_core::audit::{Actor, Deed, KEPT_LINES, MOST_LINES};
 use angelia_core::clock::{self, ClockState, Leap, UnixMillis};
 use angelia_core::inbox::Seq;
-use angelia_core::store::{Checked, NewEntry, Pruned};
+use angelia_core::store::{AuditStore, Checked, NewEntry, Pruned};
 use std::io::{Seek, SeekFrom, Write};
 use std::time::Duration;
 

@@ -5,7 +5,7 @@ use super::open::{Opened, entry};
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::error::Kind;
 use angelia_core::inbox::{InstanceId, Quota};
-use angelia_core::store::NewEntry;
+use angelia_core::store::{IdentityStore, NewEntry};
 use futures_util::future::join_all;
 use std::fs;
 use std::io::Write;

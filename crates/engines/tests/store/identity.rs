@@ -9,7 +9,8 @@ use angelia_core::identity::{Subject, TOMBSTONE_FOR};
 use angelia_core::inbox::InstanceId;
 use angelia_core::secret::fingerprint;
 use angelia_core::store::{
-    Client, CodeAllow, EnrollToken, GatewayChange, LinkCode, NewGateway, TenantIdentity,
+    AccessStore, AuditStore, Client, CodeAllow, EnrollToken, GatewayChange, IdentityStore, LinkCode,
+    NewGateway, TenantIdentity,
 };
 use std::time::Duration;
 

@@ -5,7 +5,9 @@ use angelia_core::clock;
 use angelia_core::inbox::{
     AckHabit, Entry, EntryKind, Epoch, InstanceId, Quota, Seq, SettledBy, Usage, WhenFull,
 };
-use angelia_core::store::{Appended, NewEntry, Page, PageSize, Returned, Revised, Revision, Settlement};
+use angelia_core::store::{
+    Appended, IdentityStore, NewEntry, Page, PageSize, Returned, Revised, Revision, Settlement,
+};
 use std::time::Duration;
 
 fn settled(seq: Seq) -> Settlement {

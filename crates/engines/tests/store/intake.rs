@@ -8,7 +8,8 @@ use angelia_core::clock::{self, UnixMillis};
 use angelia_core::directory::BotKey;
 use angelia_core::inbox::{InstanceId, Quota, Seq, WhenFull};
 use angelia_core::store::{
-    Appended, Cursor, Intake, Missed, NewEntry, NewQuarantined, PageSize, Revised, Revision, Taken,
+    Appended, AuditStore, Cursor, IdentityStore, Intake, Missed, NewEntry, NewQuarantined, PageSize, Revised,
+    Revision, Taken,
 };
 use std::time::Duration;
 

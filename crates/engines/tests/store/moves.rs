@@ -6,7 +6,7 @@ use super::open::{Opened, entry};
 use angelia_core::admission::{Allow, Route};
 use angelia_core::directory::{BotKey, Chat, ChatKind};
 use angelia_core::inbox::InstanceId;
-use angelia_core::store::{Intake, NewEntry, NoticeKind};
+use angelia_core::store::{AuditStore, IdentityStore, Intake, NewEntry, NoticeKind};
 
 const OLD: &str = "-42";
 const NEW: &str = "-100900";

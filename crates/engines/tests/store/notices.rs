@@ -6,7 +6,7 @@ use super::open::{Opened, entry};
 use angelia_core::clock;
 use angelia_core::directory::{BotKey, ChatKind};
 use angelia_core::inbox::{EntryKind, Epoch, InstanceId, Seq};
-use angelia_core::store::{NewEntry, NoticeKind, Overdue, Returned};
+use angelia_core::store::{IdentityStore, NewEntry, NoticeKind, Overdue, Returned};
 use std::time::Duration;
 
 #[tokio::test]

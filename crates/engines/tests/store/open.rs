@@ -4,7 +4,7 @@ use super::identity::{by, gateway};
 use angelia_core::clock;
 use angelia_core::egress::Owner;
 use angelia_core::inbox::{Entry, EntryKind, InstanceId, Mark, Quota, Seq, WhenFull};
-use angelia_core::store::{Announce, Line, NewEntry, PageSize, Store};
+use angelia_core::store::{Announce, IdentityStore, Line, NewEntry, PageSize, Store};
 use angelia_engines::store::sqlite::Sqlite;
 use std::path::Path;
 use std::sync::{Arc, Mutex};

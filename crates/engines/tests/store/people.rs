@@ -5,8 +5,8 @@ use angelia_core::admission::{Allow, DropReason, Route};
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::inbox::{EntryKind, Epoch, InstanceId, Quota, Seq, SettledBy, WhenFull};
 use angelia_core::store::{
-    ActionId, CONNECTOR, Earlier, Guest, LineEdit, LineRevision, NewAction, NewEntry, NewLine, PageSize,
-    Person, Revised, Revision, Settlement, Unrelayed,
+    ActionId, CONNECTOR, Earlier, Guest, IdentityStore, LineEdit, LineRevision, NewAction, NewEntry, NewLine,
+    PageSize, Person, Revised, Revision, Settlement, Unrelayed,
 };
 
 #[tokio::test]

@@ -10,7 +10,8 @@ use angelia_core::inbox::InstanceId;
 use angelia_core::seal::{FORMER_KEY, KEY_CHECK, Keys, MasterKey, OAUTH_KEY};
 use angelia_core::secret::Secret;
 use angelia_core::store::{
-    Intake, KeyChange, NewQuarantined, PageSize, Resealed, Retired, SealedValue, Store,
+    AuditStore, IdentityStore, Intake, KeyChange, NewQuarantined, PageSize, Resealed, Retired, SealedValue,
+    Store,
 };
 use std::sync::Arc;
 

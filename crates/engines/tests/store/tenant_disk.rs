@@ -6,7 +6,7 @@ use super::vault::{notify, send};
 use angelia_core::egress::ActionState;
 use angelia_core::error::Kind;
 use angelia_core::inbox::{Quota, Seq, WhenFull};
-use angelia_core::store::{ActionOutcome, NewAction, NewEntry, PageSize};
+use angelia_core::store::{ActionOutcome, IdentityStore, NewAction, NewEntry, PageSize};
 use futures_util::future::join_all;
 
 const QUOTA: Quota = Quota {

@@ -5,7 +5,7 @@ use super::open::{ME, Opened, entry};
 use super::people::line;
 use super::vault::{notify, send};
 use angelia_core::inbox::{InstanceId, WhenFull};
-use angelia_core::store::{NewAction, NewEntry, Store};
+use angelia_core::store::{IdentityStore, NewAction, NewEntry, Store};
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -11,7 +11,7 @@ use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{Entry, InstanceId, Mark, Quota, Rendering, Seq};
 use angelia_core::seal::Sealed;
 use angelia_core::secret::Secret;
-use angelia_core::store::{ActionId, Announce, Later, Line, NewGateway, PageSize, Store};
+use angelia_core::store::{ActionId, Announce, IdentityStore, Later, Line, NewGateway, PageSize, Store};
 use angelia_engines::store::sqlite::Sqlite;
 use angelia_platforms::discord::{Config, Discord, default_commands};
 use angelia_platforms::{

@@ -10,7 +10,7 @@ use angelia_core::clock;
 use angelia_core::error::Result;
 use angelia_core::identity::{Proof, Subject};
 use angelia_core::secret::{Secret, fingerprint};
-use angelia_core::store::Client;
+use angelia_core::store::{AccessStore, Client};
 use std::time::Duration;
 use subtle::ConstantTimeEq;
 

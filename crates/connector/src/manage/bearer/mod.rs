@@ -19,6 +19,7 @@ use angelia_core::error::{Error, Kind, Result};
 use angelia_core::identity::Proof;
 use angelia_core::limit_per_address::Address;
 use angelia_core::secret::Secret;
+use angelia_core::store::{AccessStore, IdentityStore};
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use builtin::Builtin;

@@ -1,7 +1,8 @@
 //! By which clock rows grow old, and how the last server ended.
 
+use super::records::audit;
 use super::txn::Txn;
-use super::{Sqlite, audit, failed, open_for_reading};
+use super::{Sqlite, failed, open_for_reading};
 use angelia_core::audit::{Actor, Deed};
 use angelia_core::clock::{self, Age, ClockState, Leap, Mono, Old, UnixMillis};
 use angelia_core::error::{Error, Result};
@@ -102,7 +103,7 @@ impl ClockStore for Sqlite {
             let mut state = txn.clock.look().state.clone();
             let accepted = state.accept();
             if let Some(leap) = accepted {
-                audit::write(txn, &Deed::done(&by, "clock.accept", "", "").with(leap.words()))?;
+                audit(txn, &Deed::done(&by, "clock.accept", "", "").with(leap.words()))?;
             }
             set_note(txn, CLOCK, &state.to_json())?;
             Ok(Ok(accepted))

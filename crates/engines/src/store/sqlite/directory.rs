@@ -1,6 +1,5 @@
 //! What bots know of chats.
 
-use super::identity::parse_allow as parse_list;
 use super::txn::{Txn, now};
 use super::{Sqlite, moves};
 use angelia_core::audit::Actor;
@@ -212,4 +211,10 @@ fn known(row: &Row<'_>) -> rusqlite::Result<KnownChat> {
         last_message: row.get(10)?,
         last_at: row.get::<_, Option<i64>>(11)?.map(UnixMillis),
     })
+}
+
+/// Reads a stored JSON array of texts.
+fn parse_list(column: usize, list: &str) -> rusqlite::Result<Vec<String>> {
+    serde_json::from_str(list)
+        .map_err(|e| rusqlite::Error::FromSqlConversionFailure(column, Type::Text, e.to_string().into()))
 }

@@ -16,7 +16,8 @@ const STEPS: [&str; 4] = [
     concat!(
         include_str!("migrations/5-log.sql"),
         include_str!("migrations/5-seals.sql"),
-        include_str!("migrations/5-ledger.sql")
+        include_str!("migrations/5-ledger.sql"),
+        include_str!("migrations/5-records.sql")
     ),
 ];
 

@@ -4,13 +4,10 @@
 //! one transaction and answers everybody after the commit: an fsync is shared
 //! by all who arrived meanwhile, and nobody waits for a timer.
 
-mod access;
-mod audit;
 mod backup;
 mod clock;
 mod directory;
 mod footprint;
-mod identity;
 mod inbox;
 mod intake;
 mod journal;
@@ -24,6 +21,8 @@ mod prune;
 mod quarantine;
 mod queue;
 mod reader;
+mod records;
+mod removal;
 mod room;
 mod seals;
 mod shrink;
@@ -51,7 +50,7 @@ use angelia_contract::limit::Group;
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{Held, InstanceId, Quota, Usage};
 use angelia_core::space::{Disk, Report};
-use angelia_core::store::{Announce, IdentityStore, Later, Pruned, Store};
+use angelia_core::store::{Announce, Later, Pruned, Store};
 use clock::Clock;
 use owners::Owners;
 use reader::Readers;
@@ -155,6 +154,10 @@ impl Store for Sqlite {
             let renewed = tokio::task::spawn_blocking(move || space.renew()).await;
             renewed.map_err(|_| Error::unavailable("the store is shutting down"))
         })
+    }
+
+    fn finish_removals(&self) -> Later<'_, ()> {
+        Box::pin(removal::finish(self))
     }
 
     fn prune(&self) -> Later<'_, Pruned> {

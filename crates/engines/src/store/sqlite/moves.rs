@@ -1,10 +1,10 @@
 //! Chats that got another id: everything that names one moves in one commit.
 
-use super::audit::write as audit;
-use super::directory;
 use super::txn::Txn;
-use angelia_core::audit::{Actor, Deed};
+use super::{directory, records};
+use angelia_core::audit::Actor;
 use angelia_core::directory::{BotKey, ChatKind};
+use angelia_core::identity::routes;
 use rusqlite::params;
 
 /// What of a table belongs to a chat `?3`: the chat itself and its topics,
@@ -16,7 +16,7 @@ const NEW_ID: &str = "?4 || substr(chat_id, length(?3) + 1)";
 
 /// Moves a chat and its topics; what has moved there already stays as it is.
 pub(super) fn move_chat(
-    txn: &Txn<'_>,
+    txn: &mut Txn<'_>,
     bot: &BotKey,
     from: &str,
     to: &str,
@@ -36,7 +36,10 @@ pub(super) fn move_chat(
     for table in ["notices", "pieces"] {
         txn.execute(&format!("DELETE FROM {table} WHERE {OF_CHAT}"), params![bot.platform, bot.bot, from])?;
     }
-    move_routes(txn, bot, from, to, by)
+    let (bot, from, to, by) = (bot.clone(), from.to_owned(), to.to_owned(), by.clone());
+    // Rules about routes refuse nothing here.
+    let _ = records::run(txn, Box::new(move |view| routes::follow(view, &bot, &from, &to, &by)))?;
+    Ok(())
 }
 
 /// The new id gets what was known of the old one, unless more is known of it
@@ -72,33 +75,6 @@ fn move_facts(txn: &Txn<'_>, bot: &BotKey, from: &str, to: &str) -> rusqlite::Re
          ON CONFLICT (platform, bot, chat_id) DO NOTHING",
         params![bot.platform, bot.bot, from, ChatKind::Group.as_str(), to],
     )?;
-    Ok(())
-}
-
-/// Routes of this bot, and of every bot: the chat has its new id for all of them.
-fn move_routes(txn: &Txn<'_>, bot: &BotKey, from: &str, to: &str, by: &Actor) -> rusqlite::Result<()> {
-    let (old, new) = (format!("{}:{from}", bot.platform), format!("{}:{to}", bot.platform));
-    let routes: Vec<(String, String, String)> = txn
-        .prepare_cached(
-            "SELECT place, bot, tenant FROM routes
-             WHERE bot IN (?1, '') AND (place = ?2 OR (place > ?2 || '/' AND place < ?2 || '0'))",
-        )?
-        .query_map(params![bot.bot, old], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
-        .collect::<rusqlite::Result<_>>()?;
-    for (place, of_bot, tenant) in routes {
-        let target = format!("{new}{}", place.strip_prefix(&old).unwrap_or_default());
-        let moved = txn.execute(
-            "UPDATE OR IGNORE routes SET place = ? WHERE place = ? AND bot = ?",
-            [&target, &place, &of_bot],
-        )?;
-        let detail = if moved > 0 {
-            format!("to {target}")
-        } else {
-            txn.execute("DELETE FROM routes WHERE place = ? AND bot = ?", [&place, &of_bot])?;
-            format!("gone: {target} has a route already")
-        };
-        audit(txn, &Deed::done(by, "route.move", &tenant, &place).with(detail))?;
-    }
     Ok(())
 }
 

@@ -7,11 +7,12 @@ use super::inbox::drop_as_gap;
 use super::quarantine::QUARANTINE_FOR;
 use super::space::Budget;
 use super::txn::{Txn, now};
-use super::{Sqlite, audit, identity};
-use angelia_core::audit::{self as log, Actor, Deed, Sort};
+use super::{Sqlite, records};
+use angelia_core::audit::{self as log, Sort};
 use angelia_core::error::Result;
-use angelia_core::identity::TOMBSTONE_FOR;
+use angelia_core::identity::{TOMBSTONE_FOR, gateways};
 use angelia_core::inbox::{CONVERSATIONS_FOR, GAPS_FOR, InstanceId, SEEN_FOR, Seq};
+use angelia_core::records::{FEED_KEPT, View};
 use angelia_core::store::{ForgottenGateway, Pruned};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::time::Duration;
@@ -33,6 +34,7 @@ pub(super) async fn prune(store: &Sqlite) -> Result<Pruned> {
     for sort in Sort::ALL {
         while store.writer.upkeep("prune the audit log", move |txn| prune_audit(txn, sort)).await? {}
     }
+    while store.writer.upkeep("prune the change feed", prune_feed).await? {}
     // Each step asks for itself whether the clock leapt: it may do so in between.
     let mut after = Some(0);
     while let Some(id) = after {
@@ -63,6 +65,18 @@ pub(super) async fn prune(store: &Sqlite) -> Result<Pruned> {
 /// How many small rows one step may change.
 fn rows(txn: &Txn<'_>) -> i64 {
     if txn.space.is_tight() { Budget::of_upkeep(txn.space).rows().min(STEP) } else { STEP }
+}
+
+/// Whoever is further behind than what stays reads everything anew.
+fn prune_feed(txn: &mut Txn<'_>) -> rusqlite::Result<bool> {
+    let limit = rows(txn);
+    let gone = txn.execute(
+        "DELETE FROM changes WHERE id IN (
+             SELECT id FROM changes WHERE id <= (SELECT max(id) FROM changes) - ? ORDER BY id LIMIT ?)",
+        params![FEED_KEPT, limit],
+    )?;
+    txn.then_make_room();
+    Ok(gone as i64 == limit)
 }
 
 /// What there is little of.
@@ -217,26 +231,15 @@ fn prune_tombstone(txn: &mut Txn<'_>) -> rusqlite::Result<Option<ForgottenGatewa
         return Ok(None);
     }
     let old = is_old("revoked_at", &txn.clock.older_than(TOMBSTONE_FOR));
-    let found: Option<(String, String, i64)> = txn
-        .query_row(
-            &format!("SELECT tenant, gateway_id, instance FROM gateways WHERE {old} LIMIT 1"),
-            [],
-            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
-        )
+    let found: Option<ForgottenGateway> = txn
+        .query_row(&format!("SELECT tenant, gateway_id FROM gateways WHERE {old} LIMIT 1"), [], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
         .optional()?;
-    let Some((tenant, gateway_id, instance)) = found else { return Ok(None) };
-    txn.execute("DELETE FROM gateways WHERE tenant = ? AND gateway_id = ?", [&tenant, &gateway_id])?;
-    audit::write(txn, &Deed::done(&Actor::server(), "gateway.forget", &tenant, &gateway_id))?;
-    // While a route names it, the place is nobody else's: it must not fall to another route.
-    let needed: bool = txn.query_row(
-        "SELECT EXISTS (SELECT 1 FROM gateways WHERE instance = ?1)
-             OR EXISTS (SELECT 1 FROM routes WHERE instance = ?1)",
-        [instance],
-        |row| row.get(0),
-    )?;
-    if !needed {
-        identity::forget_instance(txn, InstanceId(instance))?;
-    }
-    identity::settle_default(txn, &tenant)?;
-    Ok(Some((tenant, gateway_id)))
+    let Some((tenant, gateway_id)) = found else { return Ok(None) };
+    let forgotten = (tenant.clone(), gateway_id.clone());
+    let forget = move |view: &mut View<'_>| gateways::forget(view, &tenant, &gateway_id);
+    // It was just found: there is nothing to refuse.
+    let _ = records::run(txn, Box::new(forget))?;
+    Ok(Some(forgotten))
 }

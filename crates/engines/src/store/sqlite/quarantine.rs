@@ -1,6 +1,6 @@
 //! What could not be read, and what was missed: kept for the operator, and not for ever.
 
-use super::audit::write as audit;
+use super::records::audit;
 use super::space::Budget;
 use super::txn::Txn;
 use angelia_core::audit::{Actor, Deed};

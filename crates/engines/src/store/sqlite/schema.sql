@@ -88,6 +88,12 @@ CREATE TABLE instances (
     UNIQUE (tenant, name)
 );
 
+-- The log of a new instance begins above every number of older releases.
+CREATE TRIGGER logs_begin AFTER INSERT ON instances
+WHEN EXISTS (SELECT 1 FROM notes WHERE name = 'log_base')
+BEGIN UPDATE instances SET tail = (SELECT CAST(value AS INTEGER) FROM notes WHERE name = 'log_base')
+      WHERE instance = NEW.instance AND tail = 0; END;
+
 CREATE TABLE gateways (
     tenant     TEXT NOT NULL,
     gateway_id TEXT NOT NULL,
@@ -144,6 +150,16 @@ CREATE TABLE routes (
     free     INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (place, bot)
 ) WITHOUT ROWID;
+CREATE INDEX routes_by_instance ON routes (instance) WHERE instance IS NOT NULL;
+
+-- What changed of what servers remember: they read on from where they were.
+CREATE TABLE changes (
+    id      INTEGER PRIMARY KEY AUTOINCREMENT,
+    records TEXT NOT NULL,
+    -- What names the record, as a JSON array.
+    key     TEXT NOT NULL,
+    at      INTEGER NOT NULL
+);
 
 -- One row per received message: its place in the log of its instance, the key
 -- under which it is seen only once, and the legs it took. No text.

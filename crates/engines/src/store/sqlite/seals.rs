@@ -1,8 +1,9 @@
 //! Every sealed value there is. A new kind is one more line of [`SEALS`]; one
 //! that is missing there would be lost with the next change of the master key.
 
+use super::Sqlite;
+use super::records::audit;
 use super::txn::Txn;
-use super::{Sqlite, audit};
 use angelia_core::audit::{Actor, Deed};
 use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
@@ -150,7 +151,7 @@ fn begin(txn: &mut Txn<'_>, change: &KeyChange, deed: &Deed) -> rusqlite::Result
     }
     txn.execute("UPDATE notes SET value = ? WHERE name = ?", params![change.check, KEY_CHECK])?;
     txn.execute("INSERT INTO notes (name, value) VALUES (?, ?)", params![FORMER_KEY, change.former])?;
-    audit::write(txn, deed)?;
+    audit(txn, deed)?;
     Ok(Ok(()))
 }
 

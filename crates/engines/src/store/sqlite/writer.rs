@@ -158,7 +158,7 @@ impl Writer {
 
     /// A change that refuses must do so before it writes anything: the
     /// transaction is shared. An SQL error fails the whole transaction.
-    fn submit<T: Send + 'static>(
+    pub(super) fn submit<T: Send + 'static>(
         &self,
         owner: Owner,
         bytes: usize,

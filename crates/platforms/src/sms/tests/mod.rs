@@ -20,7 +20,7 @@ use angelia_core::error::Result;
 use angelia_core::inbox::{Entry, InstanceId, Mark, Quota, Seq};
 use angelia_core::seal::Sealed;
 use angelia_core::secret::Secret;
-use angelia_core::store::{ActionId, Announce, Later, Line, NewGateway, PageSize, Store};
+use angelia_core::store::{ActionId, Announce, IdentityStore, Later, Line, NewGateway, PageSize, Store};
 use angelia_engines::store::sqlite::Sqlite;
 use axum::Router;
 use axum::body::{Body, to_bytes};

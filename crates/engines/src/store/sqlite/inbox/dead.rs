@@ -1,6 +1,6 @@
 //! Dead letters: entries on which sockets kept ending.
 
-use super::super::audit::write as audit;
+use super::super::records::audit;
 use super::super::space::Budget;
 use super::super::txn::{Txn, now};
 use super::settle::{close_journal, remove};

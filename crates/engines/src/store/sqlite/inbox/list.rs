@@ -2,6 +2,7 @@
 
 use angelia_core::clock::UnixMillis;
 use angelia_core::inbox::{InstanceId, Seq};
+use angelia_core::interrupt::Conversation;
 use angelia_core::store::{Gap, Listed, ListedInbox};
 use rusqlite::{Connection, Row};
 
@@ -70,4 +71,8 @@ pub(super) fn listed(row: &Row<'_>) -> rusqlite::Result<Listed> {
         tenant: row.get(10)?,
         name: row.get(11)?,
     })
+}
+
+pub(super) fn conversation(row: &Row<'_>) -> rusqlite::Result<Conversation> {
+    Ok(Conversation { session_key: row.get(0)?, instance: InstanceId(row.get(1)?), chat_id: row.get(2)? })
 }

@@ -17,6 +17,7 @@ use angelia_core::audit::Actor;
 use angelia_core::clock::UnixMillis;
 use angelia_core::error::Error;
 use angelia_core::inbox::{AckHabit, Entry, EntryKind, Epoch, Held, InstanceId, Mark, Seq, Usage};
+use angelia_core::interrupt::Conversation;
 use angelia_core::ports::log::{
     Appended, Claimed, Log, NewEntry, Ownership, Returned, Revised, Revision, Settlement, Stretch,
 };
@@ -283,6 +284,29 @@ impl InboxStore for Sqlite {
                     return Ok(purged);
                 }
             }
+        })
+    }
+
+    fn conversation(&self, tenant: &str, session_key: &str) -> Later<'_, Option<Conversation>> {
+        let (tenant, session_key) = (tenant.to_owned(), session_key.to_owned());
+        self.readers.read("find a conversation", move |db| {
+            db.prepare_cached(
+                "SELECT session_key, instance, chat_id FROM conversations WHERE tenant = ? AND session_key = ?",
+            )?
+            .query_row([tenant, session_key], list::conversation)
+            .optional()
+        })
+    }
+
+    fn recent_conversations(&self, tenant: &str, limit: usize) -> Later<'_, Vec<Conversation>> {
+        let tenant = tenant.to_owned();
+        self.readers.read("find conversations", move |db| {
+            db.prepare_cached(
+                "SELECT session_key, instance, chat_id FROM conversations WHERE tenant = ?
+                 ORDER BY last_at DESC LIMIT ?",
+            )?
+            .query_map(params![tenant, limit as i64], list::conversation)?
+            .collect()
         })
     }
 }

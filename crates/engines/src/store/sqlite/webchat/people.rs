@@ -1,8 +1,8 @@
 //! Who has keys of rooms: those who were invited, and those who let themselves in.
 
-use super::super::audit::write as audit;
 use super::super::clock::is_old;
-use super::super::identity::is_being_emptied;
+use super::super::records::audit;
+use super::super::removal::is_being_emptied;
 use super::super::txn::{Txn, now};
 use angelia_core::audit::{Actor, Deed};
 use angelia_core::clock::UnixMillis;

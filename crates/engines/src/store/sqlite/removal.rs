@@ -5,17 +5,14 @@
 //! full disk the log is emptied after each. A row in `removals` remembers what is
 //! left to do: a start that finds one goes on.
 
-use super::super::Sqlite;
-use super::super::audit::write as audit;
-use super::super::space::Budget;
-use super::super::txn::{Txn, now};
-use super::tenants::exists;
-use angelia_core::audit::{Actor, Deed};
-use angelia_core::error::{Error, Result};
+use super::Sqlite;
+use super::footprint::{self, ENTRY_LENGTHS};
+use super::space::Budget;
+use super::txn::{Txn, now};
+use angelia_core::error::Result;
 use angelia_core::fail;
 use angelia_core::inbox::{Held, InstanceId, Seq};
 use angelia_core::space::Class;
-use angelia_core::store::RemovedTenant;
 use rusqlite::{Connection, OptionalExtension, Params, params};
 use serde_json::json;
 
@@ -48,13 +45,8 @@ impl Seen {
     }
 }
 
-/// Whether something of a removed tenant of this name is still there.
-pub(super) fn is_under_way(db: &Connection, tenant: &str) -> rusqlite::Result<bool> {
-    db.query_row("SELECT EXISTS (SELECT 1 FROM removals WHERE tenant = ?)", [tenant], |row| row.get(0))
-}
-
 /// Whether lines of a removed tenant are still in a room: nobody new may read them.
-pub(in super::super) fn is_being_emptied(db: &Connection, room: &str) -> rusqlite::Result<bool> {
+pub(super) fn is_being_emptied(db: &Connection, room: &str) -> rusqlite::Result<bool> {
     db.prepare_cached(
         "SELECT EXISTS (SELECT 1 FROM removals r, json_each(r.rooms) j WHERE j.value = ?1
              AND EXISTS (SELECT 1 FROM webchat_lines l WHERE l.room = ?1 AND l.id <= r.lines_to))",
@@ -62,46 +54,43 @@ pub(in super::super) fn is_being_emptied(db: &Connection, room: &str) -> rusqlit
     .query_row([room], |row| row.get(0))
 }
 
-/// Takes all that makes a tenant one, in one commit. Only what the audit log says of it stays.
-pub(super) fn begin(
+/// Notes what a removed tenant left, for the steps that delete it; nobody reads its rooms any more.
+pub(super) fn leave_behind(
     txn: &mut Txn<'_>,
     tenant: &str,
+    instances: &[InstanceId],
     rooms: &[String],
-    by: &Actor,
-) -> rusqlite::Result<Result<RemovedTenant>> {
-    if !exists(txn, tenant)? {
-        return Ok(Err(Error::not_found(format!("there is no tenant {tenant:?}"))));
-    }
-    let instances: Vec<i64> = txn
-        .prepare("DELETE FROM instances WHERE tenant = ? RETURNING instance")?
-        .query_map([tenant], |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
-    let mut removed = RemovedTenant::default();
-    for instance in &instances {
-        removed.waiting += txn
-            .prepare_cached("SELECT count(*) FROM inbox WHERE instance = ? AND dead_at IS NULL")?
-            .query_row([instance], |row| row.get::<_, u64>(0))?;
-        txn.count(InstanceId(*instance), |held| *held = Held::default());
-        txn.stored().1.forgot_instance(InstanceId(*instance));
-    }
-    let gone = |table: &str| -> rusqlite::Result<u64> {
-        txn.execute(&format!("DELETE FROM {table} WHERE tenant = ?"), [tenant]).map(|rows| rows as u64)
-    };
-    removed.gateways = gone("gateways")?;
-    removed.routes = gone("routes")?;
-    removed.clients = gone("clients")?;
-    for table in ["enroll_tokens", "link_codes", "tenant_identities", "tenants"] {
-        gone(table)?;
+) -> rusqlite::Result<()> {
+    for instance in instances {
+        txn.count(*instance, |held| *held = Held::default());
+        txn.stored().1.forgot_instance(*instance);
     }
     for room in rooms {
         txn.execute("DELETE FROM webchat_people WHERE room = ?", [room])?;
     }
+    let instances: Vec<i64> = instances.iter().map(|instance| instance.0).collect();
     txn.execute(
         "INSERT INTO removals SELECT ?, ?, ?, coalesce(max(id), 0), ? FROM webchat_lines",
         params![tenant, json!(instances).to_string(), json!(rooms).to_string(), now()],
     )?;
-    audit(txn, &Deed::done(by, "tenant.remove", tenant, tenant).with(format!("{removed:?}")))?;
-    Ok(Ok(removed))
+    Ok(())
+}
+
+/// Deletes what belonged to an instance that is gone.
+pub(super) fn forget_instance(txn: &mut Txn<'_>, instance: InstanceId) -> rusqlite::Result<()> {
+    let waiting: Vec<(i64, u64)> = txn
+        .prepare(&format!("DELETE FROM inbox WHERE instance = ? RETURNING seq, {ENTRY_LENGTHS}"))?
+        .query_map([instance.0], |row| Ok((row.get(0)?, footprint::entry(row, 1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    let (db, stored) = txn.stored();
+    stored.removed(db, instance, waiting.iter().map(|(_, bytes)| bytes).sum())?;
+    stored.forgot_instance(instance);
+    for table in ["gaps", "untold_gaps", "fronts", "policies", "conversations", "notices", "capabilities"] {
+        txn.execute(&format!("DELETE FROM {table} WHERE instance = ?"), [instance.0])?;
+    }
+    txn.count(instance, |held| *held = Held::default());
+    txn.removed(instance, waiting.into_iter().map(|(seq, _)| Seq(seq)).collect());
+    Ok(())
 }
 
 /// Deletes what removed tenants left.

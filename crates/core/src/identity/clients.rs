@@ -1,0 +1,42 @@
+//! OAuth clients of the built-in token endpoint.
+
+use super::tenants;
+use crate::audit::{Actor, Deed};
+use crate::error::{Error, Result};
+use crate::records::View;
+use crate::records::rows::ClientRow;
+use crate::store::{Client, Fingerprint};
+
+/// Makes a client.
+pub fn create(view: &mut View<'_>, client: &Client, by: &Actor) -> Result<()> {
+    tenants::find(view, &client.tenant)?;
+    view.put(&ClientRow::from(client.clone()));
+    view.audit(&Deed::done(by, "client.create", &client.tenant, &client.client_id));
+    Ok(())
+}
+
+/// Revokes a client; it stays so.
+pub fn revoke(view: &mut View<'_>, client_id: &str, by: &Actor) -> Result<Client> {
+    let mut row = find(view, client_id)?;
+    row.revoked_at = row.revoked_at.or(Some(view.now()));
+    view.put(&row);
+    view.audit(&Deed::done(by, "client.revoke", &row.tenant, client_id));
+    Ok(row.into())
+}
+
+/// Gives a client another secret; the one it had is void.
+pub fn rotate(view: &mut View<'_>, client_id: &str, secret: Fingerprint, by: &Actor) -> Result<Client> {
+    let mut row = find(view, client_id)?;
+    if row.revoked_at.is_some() {
+        return Err(Error::conflict(format!("client {client_id:?} is revoked; make a new one")));
+    }
+    row.secret_fingerprint = secret;
+    view.put(&row);
+    view.audit(&Deed::done(by, "client.rotate", &row.tenant, client_id));
+    Ok(row.into())
+}
+
+fn find(view: &mut View<'_>, client_id: &str) -> Result<ClientRow> {
+    let found = view.get::<ClientRow>((client_id,))?;
+    found.ok_or_else(|| Error::not_found(format!("there is no client {client_id:?}")))
+}

@@ -1,0 +1,52 @@
+//! Codes that make a route where somebody types them, once.
+
+use super::{routes, tenants};
+use crate::admission::{Allow, Place, Route};
+use crate::audit::{Actor, Deed};
+use crate::error::{Error, Kind, Result};
+use crate::records::View;
+use crate::records::rows::LinkCodeRow;
+use crate::store::{CodeAllow, Fingerprint, LinkCode};
+
+/// Keeps a code.
+pub fn mint(view: &mut View<'_>, code: &LinkCode, by: &Actor) -> Result<()> {
+    tenants::find(view, &code.tenant)?;
+    let LinkCode { fingerprint, tenant, instance, allow, free, expires_at } = code.clone();
+    view.audit(&Deed::done(by, "route.code", &tenant, ""));
+    view.put(&LinkCodeRow { fingerprint, tenant, instance, allow, free, expires_at });
+    Ok(())
+}
+
+/// Uses up a code and makes the route of `place`; answers its tenant. A place
+/// that is taken leaves the code good.
+pub fn use_up(
+    view: &mut View<'_>,
+    code: &Fingerprint,
+    place: &Place,
+    bot: Option<&str>,
+    typist: &str,
+    by: &Actor,
+) -> Result<String> {
+    let now = view.now();
+    let found = view.get::<LinkCodeRow>((code,))?.filter(|code| code.expires_at > now);
+    let Some(code) = found else {
+        let why = "unknown, used or expired code";
+        view.audit_refusal(&Deed::refused(by, "route.link", "", &place.to_string(), why));
+        return Err(Error::new(Kind::Forbidden, "this code is unknown, used or expired"));
+    };
+    let allow = match &code.allow {
+        CodeAllow::Typist => Allow::People(vec![typist.to_owned()]),
+        CodeAllow::Given(allow) => allow.clone(),
+    };
+    let route = Route {
+        place: place.clone(),
+        bot: bot.map(str::to_owned),
+        tenant: code.tenant.clone(),
+        instance: code.instance,
+        allow,
+        free: code.free,
+    };
+    routes::add(view, &route, "route.link", by)?;
+    view.delete(&code);
+    Ok(code.tenant)
+}

@@ -1,0 +1,55 @@
+//! The instance that gets what no route of its tenant assigns.
+
+use crate::audit::{Actor, Deed};
+use crate::error::Result;
+use crate::inbox::InstanceId;
+use crate::records::View;
+use crate::records::rows::{GatewayRow, InstanceRow, TenantRow};
+
+/// Makes an instance the default of its tenant.
+pub fn set(view: &mut View<'_>, tenant: &str, instance: InstanceId, by: &Actor) -> Result<()> {
+    if let Some(mut row) = view.get::<TenantRow>((tenant,))? {
+        row.default_instance = Some(instance);
+        view.put(&row);
+    }
+    let name = view.get::<InstanceRow>((instance,))?.map(|row| row.name).unwrap_or_default();
+    view.audit(&Deed::done(by, "gateway.default", tenant, &name));
+    Ok(())
+}
+
+/// Sees to it that a tenant's default is an instance that somebody serves: the
+/// only one there is, if it was not. Between several the operator chooses.
+pub fn settle(view: &mut View<'_>, tenant: &str) -> Result<()> {
+    let Some(mut row) = view.get::<TenantRow>((tenant,))? else { return Ok(()) };
+    if let Some(now) = row.default_instance
+        && is_served(view, now)?
+    {
+        return Ok(());
+    }
+    let mut served: Vec<InstanceId> = view
+        .find::<GatewayRow>(&["tenant"], (tenant,))?
+        .into_iter()
+        .filter(|gateway| gateway.revoked_at.is_none())
+        .map(|gateway| gateway.instance)
+        .collect();
+    served.sort_unstable();
+    served.dedup();
+    let next = if let [only] = served[..] { Some(only) } else { None };
+    if next == row.default_instance {
+        return Ok(());
+    }
+    row.default_instance = next;
+    view.put(&row);
+    let name = match next {
+        Some(next) => view.get::<InstanceRow>((next,))?.map(|row| row.name).unwrap_or_default(),
+        None => String::new(),
+    };
+    view.audit(&Deed::done(&Actor::server(), "gateway.default", tenant, &name));
+    Ok(())
+}
+
+/// Whether a gateway that was not revoked serves an instance.
+pub fn is_served(view: &mut View<'_>, instance: InstanceId) -> Result<bool> {
+    let serving = view.find::<GatewayRow>(&["instance"], (instance,))?;
+    Ok(serving.iter().any(|gateway| gateway.revoked_at.is_none()))
+}

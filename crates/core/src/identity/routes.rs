@@ -1,0 +1,64 @@
+//! Routes: which place is whose.
+
+use super::tenants;
+use crate::admission::{Allow, Place, Route};
+use crate::audit::{Actor, Deed};
+use crate::directory::BotKey;
+use crate::error::{Error, Result};
+use crate::records::View;
+use crate::records::rows::RouteRow;
+
+/// Adds a route; a conflict if the place is taken.
+pub fn add(view: &mut View<'_>, route: &Route, action: &'static str, by: &Actor) -> Result<()> {
+    tenants::find(view, &route.tenant)?;
+    let row = RouteRow::from(route.clone());
+    let place = &row.place;
+    if view.get::<RouteRow>((place, &row.bot))?.is_some() {
+        return Err(Error::conflict(format!("{place} already has a route; remove it first")));
+    }
+    let allowed = match &row.allow {
+        Allow::Any => "allow any".to_owned(),
+        Allow::People(people) => format!("allow {}", people.join(",")),
+    };
+    view.put(&row);
+    view.audit(&Deed::done(by, action, &row.tenant, &place.to_string()).with(allowed));
+    Ok(())
+}
+
+/// Removes a route; `false` if the place has none.
+pub fn remove(view: &mut View<'_>, place: &Place, bot: Option<&str>, by: &Actor) -> Result<bool> {
+    let Some(row) = view.get::<RouteRow>((place, bot.unwrap_or_default()))? else { return Ok(false) };
+    view.delete(&row);
+    view.audit(&Deed::done(by, "route.remove", &row.tenant, &place.to_string()));
+    Ok(true)
+}
+
+/// Removes every route of a tenant; answers how many.
+pub fn remove_all(view: &mut View<'_>, tenant: &str) -> Result<u64> {
+    view.delete_all::<RouteRow>(&["tenant"], (tenant,))
+}
+
+/// A chat got another id: its routes and those of its topics, of this bot and of every
+/// bot, go along. What the new id has of its own stays, and the old one goes.
+pub fn follow(view: &mut View<'_>, bot: &BotKey, from: &str, to: &str, by: &Actor) -> Result<()> {
+    let (old, new) = (format!("{}:{from}", bot.platform), format!("{}:{to}", bot.platform));
+    for row in view.all::<RouteRow>()? {
+        let place = row.place.to_string();
+        let Some(rest) = place.strip_prefix(&old) else { continue };
+        let of_bot = row.bot.is_empty() || *row.bot == *bot.bot;
+        if !of_bot || !(rest.is_empty() || rest.starts_with('/')) {
+            continue;
+        }
+        let target = format!("{new}{rest}");
+        let Ok(moved) = target.parse::<Place>() else { continue };
+        view.delete(&row);
+        let detail = if view.get::<RouteRow>((&moved, &row.bot))?.is_some() {
+            format!("gone: {target} has a route already")
+        } else {
+            view.put(&RouteRow { place: moved, ..row.clone() });
+            format!("to {target}")
+        };
+        view.audit(&Deed::done(by, "route.move", &row.tenant, &place).with(detail));
+    }
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! Tenants, from their making to their removal.
+
+use super::{gateways, routes};
+use crate::audit::{Actor, Deed};
+use crate::error::{Error, Result};
+use crate::inbox::InstanceId;
+use crate::records::rows::{
+    ClientRow, EnrollTokenRow, GatewayRow, IdentityRow, InstanceRow, LinkCodeRow, RemovalRow, TenantRow,
+};
+use crate::records::{View, Write};
+use crate::store::{RemovedTenant, TenantIdentity};
+
+/// The tenant of that name; not found if there is none.
+pub fn find(view: &mut View<'_>, tenant: &str) -> Result<TenantRow> {
+    view.get::<TenantRow>((tenant,))?.ok_or_else(|| {
+        Error::not_found(format!(
+            "there is no tenant {tenant:?}; make it with: angelia tenant create {tenant}"
+        ))
+    })
+}
+
+/// Makes a tenant, and what proves it.
+pub fn create(
+    view: &mut View<'_>,
+    tenant: &str,
+    identity: Option<&TenantIdentity>,
+    by: &Actor,
+) -> Result<()> {
+    if view.get::<TenantRow>((tenant,))?.is_some() {
+        return Err(Error::conflict(format!("there is a tenant {tenant:?} already")));
+    }
+    if view.get::<RemovalRow>((tenant,))?.is_some() {
+        return Err(Error::conflict(format!(
+            "an earlier tenant {tenant:?} is still being deleted; try again in a minute"
+        )));
+    }
+    let made = TenantRow {
+        tenant: tenant.to_owned(),
+        created_at: view.now(),
+        default_instance: None,
+        delivery_key: None,
+    };
+    view.put(&made);
+    view.audit(&Deed::done(by, "tenant.create", tenant, tenant));
+    match identity {
+        Some(identity) => link(view, identity, by),
+        None => Ok(()),
+    }
+}
+
+/// Lets an issuer's claim prove a tenant.
+pub fn link(view: &mut View<'_>, identity: &TenantIdentity, by: &Actor) -> Result<()> {
+    let TenantIdentity { tenant, issuer, claim } = identity;
+    if view.get::<TenantRow>((tenant,))?.is_none() {
+        return Err(Error::not_found(format!("there is no tenant {tenant:?}")));
+    }
+    match proven_by(view, issuer, claim)? {
+        Some(other) if other == *tenant => Ok(()),
+        Some(other) => Err(Error::conflict(format!(
+            "{claim:?} of {issuer} proves tenant {other:?} already; unlink it there first"
+        ))),
+        None => {
+            view.put(&IdentityRow::from(identity.clone()));
+            view.audit(&Deed::done(by, "tenant.link", tenant, tenant).with(format!("{issuer} {claim}")));
+            Ok(())
+        }
+    }
+}
+
+/// Takes that back; `false` if it was not so.
+pub fn unlink(view: &mut View<'_>, identity: &TenantIdentity, by: &Actor) -> Result<bool> {
+    let TenantIdentity { tenant, issuer, claim } = identity;
+    if proven_by(view, issuer, claim)?.as_ref() != Some(tenant) {
+        return Ok(false);
+    }
+    view.delete(&IdentityRow::from(identity.clone()));
+    view.audit(&Deed::done(by, "tenant.unlink", tenant, tenant).with(format!("{issuer} {claim}")));
+    Ok(true)
+}
+
+/// The tenant that an issuer's claim proves.
+pub fn proven_by(view: &mut View<'_>, issuer: &str, claim: &str) -> Result<Option<String>> {
+    Ok(view.get::<IdentityRow>((issuer, claim))?.map(|row| row.tenant))
+}
+
+/// Keeps a delivery key for a tenant that has none; answers the one it has.
+pub fn keep_delivery_key(view: &mut View<'_>, tenant: &str, sealed: Vec<u8>) -> Result<Vec<u8>> {
+    let Some(mut row) = view.get::<TenantRow>((tenant,))? else { return Ok(sealed) };
+    if let Some(kept) = row.delivery_key {
+        return Ok(kept);
+    }
+    row.delivery_key = Some(sealed.clone());
+    view.put(&row);
+    Ok(sealed)
+}
+
+/// Takes all that makes a tenant one. Only what the audit log says of it stays, and
+/// what it left behind until that is deleted too.
+pub fn remove(view: &mut View<'_>, tenant: &str, rooms: &[String], by: &Actor) -> Result<RemovedTenant> {
+    let Some(row) = view.get::<TenantRow>((tenant,))? else {
+        return Err(Error::not_found(format!("there is no tenant {tenant:?}")));
+    };
+    let found = view.find::<InstanceRow>(&["tenant"], (tenant,))?;
+    let instances: Vec<InstanceId> = found.iter().map(|instance| instance.instance).collect();
+    let served_by = view.find::<GatewayRow>(&["tenant"], (tenant,))?;
+    for gateway in &served_by {
+        gateways::delete(view, gateway)?;
+    }
+    let removed = RemovedTenant {
+        waiting: found.iter().map(|instance| instance.waiting.unsigned_abs()).sum(),
+        gateways: served_by.len() as u64,
+        routes: routes::remove_all(view, tenant)?,
+        clients: view.delete_all::<ClientRow>(&["tenant"], (tenant,))?,
+    };
+    found.iter().for_each(|instance| view.delete(instance));
+    view.delete_all::<EnrollTokenRow>(&["tenant"], (tenant,))?;
+    view.delete_all::<LinkCodeRow>(&["tenant"], (tenant,))?;
+    view.delete_all::<IdentityRow>(&["tenant"], (tenant,))?;
+    view.delete(&row);
+    view.also(Write::LeaveBehind { tenant: tenant.to_owned(), instances, rooms: rooms.to_vec() });
+    view.audit(&Deed::done(by, "tenant.remove", tenant, tenant).with(format!("{removed:?}")));
+    Ok(removed)
+}

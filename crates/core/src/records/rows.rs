@@ -1,0 +1,416 @@
+//! The records, as they are kept.
+
+use super::Record as _;
+use super::table::{Table, field, record};
+use crate::admission::{Allow, Place, Policy, Route};
+use crate::audit::{AuditLine, Deed, Sort};
+use crate::clock::UnixMillis;
+use crate::identity::Subject;
+use crate::inbox::{AckHabit, InstanceId};
+use crate::store::{Client, CodeAllow, Fingerprint, TenantIdentity};
+
+/// Every table of records. What engines write and search is made of these.
+pub const TABLES: [&Table; 15] = [
+    NoteRow::TABLE,
+    TenantRow::TABLE,
+    RemovalRow::TABLE,
+    IdentityRow::TABLE,
+    ClientRow::TABLE,
+    EnrollTokenRow::TABLE,
+    LinkCodeRow::TABLE,
+    InstanceRow::TABLE,
+    GatewayRow::TABLE,
+    SecretRow::TABLE,
+    RouteRow::TABLE,
+    FrontRow::TABLE,
+    PolicyRow::TABLE,
+    AuditRow::TABLE,
+    AuditLineRow::TABLE,
+];
+
+field!(UnixMillis as i64, |at| at.0, |at| Some(UnixMillis(at)));
+field!(InstanceId as i64, |instance| instance.0, |instance| Some(InstanceId(instance)));
+field!(Subject as String, |subject| subject.as_str().to_owned(), |text| Some(Subject::stored(text)));
+field!(Place as String, Place::to_string, |text| text.parse().ok());
+field!(AckHabit as String, |habit| habit.as_str().to_owned(), |text| Some(AckHabit::parse(&text)));
+field!(Allow as Option<String>, stored_allow, |text| match text {
+    None => Some(Allow::Any),
+    Some(list) => list_of(&list).map(Allow::People),
+});
+field!(CodeAllow as Option<String>, stored_code_allow, |text| match text.as_deref() {
+    None => Some(CodeAllow::Typist),
+    Some(ANYBODY) => Some(CodeAllow::Given(Allow::Any)),
+    Some(list) => list_of(list).map(|people| CodeAllow::Given(Allow::People(people))),
+});
+field!(Names as String, |names| serde_json::json!(names.0).to_string(), |text| list_of(&text).map(Names));
+
+/// Texts that are kept in one column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Names(pub Vec<String>);
+
+/// How a stored code says that everybody may speak.
+const ANYBODY: &str = "\"any\"";
+
+fn stored_allow(allow: &Allow) -> Option<String> {
+    match allow {
+        Allow::Any => None,
+        Allow::People(people) => Some(serde_json::json!(people).to_string()),
+    }
+}
+
+fn stored_code_allow(allow: &CodeAllow) -> Option<String> {
+    match allow {
+        CodeAllow::Typist => None,
+        CodeAllow::Given(Allow::Any) => Some(ANYBODY.to_owned()),
+        CodeAllow::Given(people) => stored_allow(people),
+    }
+}
+
+fn list_of(text: &str) -> Option<Vec<String>> {
+    serde_json::from_str(text).ok()
+}
+
+record! {
+    /// A small fact about the database itself.
+    #[derive(Clone, Debug)]
+    pub struct NoteRow in "notes", key 1, fed &[], finds &[], long false {
+        /// Its name.
+        name: String,
+        /// What it says.
+        value: Vec<u8>,
+    }
+    foreign {}
+}
+
+record! {
+    /// A tenant.
+    #[derive(Clone, Debug)]
+    pub struct TenantRow in "tenants", key 1, fed &["tenant"], finds &[], long false {
+        /// Its name.
+        tenant: String,
+        /// When it was made.
+        created_at: UnixMillis,
+        /// The instance that gets what no route assigns.
+        default_instance: Option<InstanceId>,
+        /// Sealed; made when its first gateway asks for it.
+        delivery_key: Option<Vec<u8>>,
+    }
+    foreign {}
+}
+
+record! {
+    /// A tenant that is gone and left something that is not.
+    #[derive(Clone, Debug)]
+    pub struct RemovalRow in "removals", key 1, fed &[], finds &[], long false {
+        /// The tenant.
+        tenant: String,
+    }
+    foreign {
+        /// When it was removed.
+        removed_at: UnixMillis,
+    }
+}
+
+record! {
+    /// As whom an issuer knows a tenant.
+    #[derive(Clone, Debug)]
+    pub struct IdentityRow in "tenant_identities", key 2, fed &["issuer", "claim"], finds &[&["tenant"]], long false {
+        /// The issuer.
+        issuer: String,
+        /// The tenant there.
+        claim: String,
+        /// The tenant here.
+        tenant: String,
+    }
+    foreign {}
+}
+
+record! {
+    /// An OAuth client.
+    #[derive(Clone, Debug)]
+    pub struct ClientRow in "clients", key 1, fed &["client_id"], finds &[&["tenant"]], long false {
+        /// Its id.
+        client_id: String,
+        /// The tenant it proves.
+        tenant: String,
+        /// What recognises its secret.
+        secret_fingerprint: Fingerprint,
+        /// When it was made.
+        created_at: UnixMillis,
+        /// When it was revoked.
+        revoked_at: Option<UnixMillis>,
+    }
+    foreign {}
+}
+
+record! {
+    /// A token that lets one gateway enrol, once.
+    #[derive(Clone, Debug)]
+    pub struct EnrollTokenRow in "enroll_tokens", key 1, fed &[], finds &[&["tenant"]], long false {
+        /// What recognises it.
+        fingerprint: Fingerprint,
+        /// The tenant it is for.
+        tenant: String,
+        /// The only gateway it is for.
+        gateway_id: Option<String>,
+        /// Whether that gateway existed when the token was made.
+        replaces: bool,
+        /// Until when it is good.
+        expires_at: UnixMillis,
+    }
+    foreign {}
+}
+
+record! {
+    /// A code that makes a route where it is typed, once.
+    #[derive(Clone, Debug)]
+    pub struct LinkCodeRow in "link_codes", key 1, fed &[], finds &[&["tenant"]], long false {
+        /// What recognises it.
+        fingerprint: Fingerprint,
+        /// The tenant that gets the place.
+        tenant: String,
+        /// Its instance that answers there.
+        instance: Option<InstanceId>,
+        /// Who may speak there.
+        allow: CodeAllow,
+        /// Whether messages that do not address the bot are delivered too.
+        free: bool,
+        /// Until when it is good.
+        expires_at: UnixMillis,
+    }
+    foreign {}
+}
+
+record! {
+    /// A delivery destination, without what its log keeps in the same row.
+    #[derive(Clone, Debug)]
+    pub struct InstanceRow in "instances", key 1, fed &["instance"], finds &[&["tenant"], &["tenant", "name"]], long false {
+        /// Its number, never given again.
+        instance: InstanceId,
+        /// Its tenant.
+        tenant: String,
+        /// Its name within the tenant.
+        name: String,
+        /// Who made it; `None` for the operator.
+        subject: Option<Subject>,
+    }
+    foreign {
+        /// Whether its gateway said it goes idle.
+        idle: bool,
+        /// What is known of how its gateway acknowledges.
+        ack_habit: AckHabit,
+        /// What waits, dead letters left out.
+        waiting: i64,
+    }
+}
+
+record! {
+    /// A gateway, without its secrets.
+    #[derive(Clone, Debug)]
+    pub struct GatewayRow in "gateways", key 2, fed &["tenant", "gateway_id"], finds &[&["tenant"], &["instance"]], long false {
+        /// Its tenant.
+        tenant: String,
+        /// Its id.
+        gateway_id: String,
+        /// The instance it serves.
+        instance: InstanceId,
+        /// Where to poke it.
+        wake_url: Option<String>,
+        /// When it was made.
+        created_at: UnixMillis,
+        /// When it was revoked.
+        revoked_at: Option<UnixMillis>,
+        /// Who enrolled it; `None` for the operator.
+        subject: Option<Subject>,
+        /// What people see it called.
+        display_name: Option<String>,
+    }
+    foreign {}
+}
+
+record! {
+    /// One secret of a gateway.
+    #[derive(Clone, Debug)]
+    pub struct SecretRow in "gateway_secrets", key 1, fed &["tenant", "gateway_id"], finds &[&["tenant", "gateway_id"]], long false {
+        /// Its number; grows.
+        id: i64,
+        /// The tenant of its gateway.
+        tenant: String,
+        /// Its gateway.
+        gateway_id: String,
+        /// The secret, sealed.
+        sealed: Vec<u8>,
+        /// Until when it is good; `None` for the current one.
+        valid_until: Option<UnixMillis>,
+        /// When it was made.
+        created_at: UnixMillis,
+    }
+    foreign {}
+}
+
+record! {
+    /// A route.
+    #[derive(Clone, Debug)]
+    pub struct RouteRow in "routes", key 2, fed &["place", "bot"], finds &[&["tenant"], &["instance"]], long false {
+        /// The place it covers.
+        place: Place,
+        /// The bot it is for; empty for every bot.
+        bot: String,
+        /// The tenant the place belongs to.
+        tenant: String,
+        /// The instance that receives.
+        instance: Option<InstanceId>,
+        /// Who may speak there.
+        allow: Allow,
+        /// Whether messages that do not address the bot are delivered too.
+        free: bool,
+    }
+    foreign {}
+}
+
+record! {
+    /// A bot that an instance answers for.
+    #[derive(Clone, Debug)]
+    pub struct FrontRow in "fronts", key 3, fed &["instance"], finds &[&["instance"]], long false {
+        /// The instance.
+        instance: InstanceId,
+        /// The platform.
+        platform: String,
+        /// The bot; empty for every bot.
+        bot: String,
+    }
+    foreign {}
+}
+
+record! {
+    /// What an instance asked to be spared on a platform.
+    #[derive(Clone, Debug)]
+    pub struct PolicyRow in "policies", key 2, fed &["instance", "platform"], finds &[&["instance"]], long false {
+        /// The instance.
+        instance: InstanceId,
+        /// The platform.
+        platform: String,
+        /// Whether messages in groups must address the bot.
+        require_address: bool,
+        /// Where they need not.
+        free_scopes: Names,
+        /// Whether messages of other bots are delivered.
+        allow_other_bots: bool,
+    }
+    foreign {}
+}
+
+record! {
+    /// A line of the audit log that is to be written.
+    #[derive(Clone, Debug)]
+    pub struct AuditRow in "audit", key 0, fed &[], finds &[], long true {
+        /// When.
+        at: UnixMillis,
+        /// Who.
+        actor: String,
+        /// What.
+        action: String,
+        /// Whose.
+        tenant: String,
+        /// To which thing.
+        target: String,
+        /// `done`, or `refused` and why.
+        outcome: String,
+        /// What else is worth knowing.
+        detail: String,
+        /// With which lines it is counted.
+        sort: String,
+    }
+    foreign {}
+}
+
+record! {
+    /// A line of the audit log that was written.
+    #[derive(Clone, Debug)]
+    pub struct AuditLineRow in "audit", key 1, fed &[], finds &[&["tenant"]], long true {
+        /// Its number; grows.
+        id: i64,
+    }
+    foreign {
+        /// When.
+        at: UnixMillis,
+        /// Who.
+        actor: String,
+        /// What.
+        action: String,
+        /// Whose.
+        tenant: String,
+        /// To which thing.
+        target: String,
+        /// `done`, or `refused` and why.
+        outcome: String,
+        /// What else is worth knowing.
+        detail: String,
+    }
+}
+
+impl AuditRow {
+    /// The line that tells of a deed.
+    pub fn of(deed: &Deed, at: UnixMillis) -> Self {
+        Self {
+            at,
+            actor: deed.actor.as_str().to_owned(),
+            action: deed.action.to_owned(),
+            tenant: deed.tenant.clone(),
+            target: deed.target.clone(),
+            outcome: deed.outcome.clone(),
+            detail: deed.detail.clone(),
+            sort: Sort::of(deed).as_str().to_owned(),
+        }
+    }
+}
+
+impl From<AuditLineRow> for AuditLine {
+    fn from(row: AuditLineRow) -> Self {
+        let AuditLineRow { id, at, actor, action, tenant, target, outcome, detail } = row;
+        Self { id, at, actor, action, tenant, target, outcome, detail }
+    }
+}
+
+impl From<TenantIdentity> for IdentityRow {
+    fn from(TenantIdentity { tenant, issuer, claim }: TenantIdentity) -> Self {
+        Self { issuer, claim, tenant }
+    }
+}
+
+impl From<IdentityRow> for TenantIdentity {
+    fn from(IdentityRow { tenant, issuer, claim }: IdentityRow) -> Self {
+        Self { tenant, issuer, claim }
+    }
+}
+
+impl From<Client> for ClientRow {
+    fn from(Client { client_id, tenant, secret, created_at, revoked_at }: Client) -> Self {
+        Self { client_id, tenant, secret_fingerprint: secret, created_at, revoked_at }
+    }
+}
+
+impl From<ClientRow> for Client {
+    fn from(row: ClientRow) -> Self {
+        let ClientRow { client_id, tenant, secret_fingerprint, created_at, revoked_at } = row;
+        Self { client_id, tenant, secret: secret_fingerprint, created_at, revoked_at }
+    }
+}
+
+impl From<Route> for RouteRow {
+    fn from(Route { place, bot, tenant, instance, allow, free }: Route) -> Self {
+        Self { place, bot: bot.unwrap_or_default(), tenant, instance, allow, free }
+    }
+}
+
+impl From<RouteRow> for Route {
+    fn from(RouteRow { place, bot, tenant, instance, allow, free }: RouteRow) -> Self {
+        Self { place, bot: (!bot.is_empty()).then_some(bot), tenant, instance, allow, free }
+    }
+}
+
+impl From<PolicyRow> for Policy {
+    fn from(PolicyRow { require_address, free_scopes, allow_other_bots, .. }: PolicyRow) -> Self {
+        Self { require_address, free_scopes: free_scopes.0, allow_other_bots }
+    }
+}

@@ -1,0 +1,321 @@
+//! What a table of records is: names and kinds of columns, its key, and by what it
+//! is searched. From this the engines make their SQL, once for every database.
+
+use crate::error::{Error, Result};
+
+/// What one column of one row holds.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Value {
+    /// Nothing.
+    Null,
+    /// A number, a time, a flag.
+    Int(i64),
+    /// Text.
+    Text(String),
+    /// Bytes.
+    Bytes(Vec<u8>),
+}
+
+impl Value {
+    fn to_json(&self) -> serde_json::Value {
+        match self {
+            Self::Null => serde_json::Value::Null,
+            Self::Int(number) => (*number).into(),
+            Self::Text(text) => text.as_str().into(),
+            Self::Bytes(bytes) => bytes.as_slice().into(),
+        }
+    }
+}
+
+/// A row, as values in the order of its table's columns.
+pub type Row = Vec<Value>;
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Numbers, times, flags.
+    Int,
+    /// Text.
+    Text,
+    /// Bytes.
+    Bytes,
+}
+
+/// One column.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    /// Its name.
+    pub name: &'static str,
+    /// What it holds.
+    pub kind: Kind,
+    /// Whether it may hold nothing.
+    pub nullable: bool,
+}
+
+/// One table, or the part of one that records see.
+#[derive(Debug)]
+pub struct Table {
+    /// Its name.
+    pub name: &'static str,
+    /// Its columns; those of the key come first.
+    pub columns: &'static [Column],
+    /// How many columns the key has. None: rows are only added, and the engine numbers them.
+    pub key: usize,
+    /// How many columns at the end are somebody else's: read here, never written.
+    pub foreign: usize,
+    /// What a line of the change feed names; nothing if changes are not fed.
+    pub fed: &'static [&'static str],
+    /// By which columns, besides the key, rows are found.
+    pub finds: &'static [&'static [&'static str]],
+    /// Whether it is so long that only its newest rows are read.
+    pub long: bool,
+}
+
+impl Table {
+    /// The columns that records write.
+    pub fn own(&self) -> &'static [Column] {
+        &self.columns[..self.columns.len() - self.foreign]
+    }
+
+    /// Where a column is.
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column.name == name)
+    }
+
+    /// The key of a row.
+    pub fn key_of(&self, row: &[Value]) -> Row {
+        row[..self.key].to_vec()
+    }
+
+    /// What a line of the change feed says of a row; `None` if nothing.
+    pub fn feed(&self, row: &[Value]) -> Option<String> {
+        let named = self.fed.iter().filter_map(|name| row.get(self.column(name)?));
+        let named: Vec<serde_json::Value> = named.map(Value::to_json).collect();
+        (!named.is_empty()).then(|| serde_json::Value::from(named).to_string())
+    }
+
+    /// The names of the key's columns.
+    pub fn key_names(&self) -> Vec<&'static str> {
+        self.columns[..self.key].iter().map(|column| column.name).collect()
+    }
+}
+
+/// Something that is kept as one row.
+pub trait Record: Sized {
+    /// Where.
+    const TABLE: &'static Table;
+
+    /// Its row.
+    fn to_row(&self) -> Row;
+
+    /// What a row says; `None` if it cannot be read.
+    fn from_row(row: Row) -> Option<Self>;
+
+    /// Like [`Record::from_row`], with an error that names the table.
+    fn read(row: Row) -> Result<Self> {
+        Self::from_row(row)
+            .ok_or_else(|| Error::internal(format!("a row of {} cannot be read", Self::TABLE.name)))
+    }
+}
+
+/// What can be searched for.
+pub trait ToValue {
+    /// As a column holds it.
+    fn to_value(&self) -> Value;
+}
+
+/// What a column can hold.
+pub trait Field: ToValue + Sized {
+    /// Of which kind.
+    const KIND: Kind;
+    /// Whether it may be nothing.
+    const NULLABLE: bool = false;
+
+    /// Reads it back; `None` if it is something else.
+    fn from_value(value: Value) -> Option<Self>;
+}
+
+impl<T: ToValue + ?Sized> ToValue for &T {
+    fn to_value(&self) -> Value {
+        (**self).to_value()
+    }
+}
+
+impl ToValue for str {
+    fn to_value(&self) -> Value {
+        Value::Text(self.to_owned())
+    }
+}
+
+impl ToValue for String {
+    fn to_value(&self) -> Value {
+        Value::Text(self.clone())
+    }
+}
+
+impl Field for String {
+    const KIND: Kind = Kind::Text;
+
+    fn from_value(value: Value) -> Option<Self> {
+        match value {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+impl ToValue for i64 {
+    fn to_value(&self) -> Value {
+        Value::Int(*self)
+    }
+}
+
+impl Field for i64 {
+    const KIND: Kind = Kind::Int;
+
+    fn from_value(value: Value) -> Option<Self> {
+        match value {
+            Value::Int(number) => Some(number),
+            _ => None,
+        }
+    }
+}
+
+impl ToValue for bool {
+    fn to_value(&self) -> Value {
+        Value::Int(i64::from(*self))
+    }
+}
+
+impl Field for bool {
+    const KIND: Kind = Kind::Int;
+
+    fn from_value(value: Value) -> Option<Self> {
+        i64::from_value(value).map(|number| number != 0)
+    }
+}
+
+impl ToValue for Vec<u8> {
+    fn to_value(&self) -> Value {
+        Value::Bytes(self.clone())
+    }
+}
+
+impl Field for Vec<u8> {
+    const KIND: Kind = Kind::Bytes;
+
+    fn from_value(value: Value) -> Option<Self> {
+        match value {
+            Value::Bytes(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+}
+
+impl<const N: usize> ToValue for [u8; N] {
+    fn to_value(&self) -> Value {
+        Value::Bytes(self.to_vec())
+    }
+}
+
+impl<const N: usize> Field for [u8; N] {
+    const KIND: Kind = Kind::Bytes;
+
+    fn from_value(value: Value) -> Option<Self> {
+        Vec::from_value(value)?.try_into().ok()
+    }
+}
+
+impl<T: ToValue> ToValue for Option<T> {
+    fn to_value(&self) -> Value {
+        self.as_ref().map_or(Value::Null, T::to_value)
+    }
+}
+
+impl<T: Field> Field for Option<T> {
+    const KIND: Kind = T::KIND;
+    const NULLABLE: bool = true;
+
+    fn from_value(value: Value) -> Option<Self> {
+        if value == Value::Null { Some(None) } else { T::from_value(value).map(Some) }
+    }
+}
+
+/// Says how a type that is written as another is kept.
+macro_rules! field {
+    ($type:ty as $stored:ty, $to:expr, $from:expr) => {
+        impl $crate::records::ToValue for $type {
+            fn to_value(&self) -> $crate::records::Value {
+                let to: fn(&$type) -> $stored = $to;
+                $crate::records::ToValue::to_value(&to(self))
+            }
+        }
+
+        impl $crate::records::Field for $type {
+            const KIND: $crate::records::Kind = <$stored as $crate::records::Field>::KIND;
+            const NULLABLE: bool = <$stored as $crate::records::Field>::NULLABLE;
+
+            fn from_value(value: $crate::records::Value) -> Option<Self> {
+                let from: fn($stored) -> Option<$type> = $from;
+                from(<$stored as $crate::records::Field>::from_value(value)?)
+            }
+        }
+    };
+}
+
+/// Declares a struct that is kept as one row: its columns, those of the key first;
+/// after `foreign` those that somebody else writes.
+macro_rules! record {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident in $table:literal,
+        key $key:literal, fed $fed:expr, finds $finds:expr, long $long:literal
+        { $($(#[$of:meta])* $field:ident: $type:ty,)* }
+        foreign { $($(#[$of_foreign:meta])* $foreign:ident: $foreign_type:ty,)* }
+    ) => {
+        $(#[$meta])*
+        pub struct $name {
+            $($(#[$of])* pub $field: $type,)*
+            $($(#[$of_foreign])* pub $foreign: $foreign_type,)*
+        }
+
+        impl $crate::records::Record for $name {
+            const TABLE: &'static $crate::records::Table = &$crate::records::Table {
+                name: $table,
+                columns: &[
+                    $($crate::records::Column {
+                        name: stringify!($field),
+                        kind: <$type as $crate::records::Field>::KIND,
+                        nullable: <$type as $crate::records::Field>::NULLABLE,
+                    },)*
+                    $($crate::records::Column {
+                        name: stringify!($foreign),
+                        kind: <$foreign_type as $crate::records::Field>::KIND,
+                        nullable: <$foreign_type as $crate::records::Field>::NULLABLE,
+                    },)*
+                ],
+                key: $key,
+                foreign: <[&str]>::len(&[$(stringify!($foreign)),*]),
+                fed: $fed,
+                finds: $finds,
+                long: $long,
+            };
+
+            fn to_row(&self) -> $crate::records::Row {
+                use $crate::records::ToValue as _;
+                vec![$(self.$field.to_value(),)* $(self.$foreign.to_value(),)*]
+            }
+
+            fn from_row(row: $crate::records::Row) -> Option<Self> {
+                use $crate::records::Field as _;
+                let mut values = row.into_iter();
+                Some(Self {
+                    $($field: <$type>::from_value(values.next()?)?,)*
+                    $($foreign: <$foreign_type>::from_value(values.next()?)?,)*
+                })
+            }
+        }
+    };
+}
+
+pub(crate) use {field, record};

@@ -1,0 +1,258 @@
+//! What a rule sees: the records as they are, with what it has written on top. It
+//! reaches the store only when the rule agrees, all of it or nothing.
+
+use super::table::{Record, Row, Table, ToValue, Value};
+use crate::audit::Deed;
+use crate::clock::UnixMillis;
+use crate::error::{Error, Result};
+use crate::inbox::InstanceId;
+use std::collections::HashMap;
+
+/// By what rows are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum By {
+    /// The key: one row at most.
+    Key,
+    /// These columns; none for every row.
+    Columns(&'static [&'static str]),
+}
+
+impl By {
+    /// The names of the columns.
+    pub fn names(self, table: &Table) -> Vec<&'static str> {
+        match self {
+            Self::Key => table.key_names(),
+            Self::Columns(names) => names.to_vec(),
+        }
+    }
+}
+
+/// Rows that are looked for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Query {
+    /// By what.
+    pub by: By,
+    /// What that holds.
+    pub values: Row,
+    /// Only so many, the newest first. Otherwise all, in the order of their key.
+    pub newest: Option<usize>,
+}
+
+/// Where a view reads what was not written in it.
+pub trait Source {
+    /// The rows that a query finds.
+    fn find(&mut self, table: &'static Table, query: &Query) -> Result<Vec<Row>>;
+
+    /// How many rows that is.
+    fn count(&mut self, table: &'static Table, query: &Query) -> Result<u64>;
+
+    /// A number that no row of the table had as its key.
+    fn next_number(&mut self, table: &'static Table) -> Result<i64>;
+}
+
+/// One step of what a rule wants written.
+#[derive(Clone, Debug)]
+pub enum Write {
+    /// A row, new or instead of the one with its key.
+    Put(&'static Table, Row),
+    /// This row goes, by its key.
+    Delete(&'static Table, Row),
+    /// A row is added; the engine numbers it.
+    Append(&'static Table, Row),
+    /// What belongs to an instance that is gone goes with it: what waits, and what is known of it.
+    Forget(InstanceId),
+    /// A tenant is gone. What waited for it and what was said in its rooms goes in steps.
+    LeaveBehind {
+        /// The tenant.
+        tenant: String,
+        /// Its instances.
+        instances: Vec<InstanceId>,
+        /// Its rooms of the web chat.
+        rooms: Vec<String>,
+    },
+}
+
+/// The records, as one rule reads and changes them.
+pub struct View<'a> {
+    source: &'a mut dyn Source,
+    now: UnixMillis,
+    /// What was written, by table and key; `None` for what was deleted.
+    over: HashMap<(&'static str, Row), Option<Row>>,
+    writes: Vec<Write>,
+    refusals: Vec<Write>,
+    numbers: HashMap<&'static str, i64>,
+}
+
+impl<'a> View<'a> {
+    /// A view on which nothing is written yet.
+    pub fn new(source: &'a mut dyn Source, now: UnixMillis) -> Self {
+        Self {
+            source,
+            now,
+            over: HashMap::new(),
+            writes: Vec::new(),
+            refusals: Vec::new(),
+            numbers: HashMap::new(),
+        }
+    }
+
+    /// The time of this change.
+    pub fn now(&self) -> UnixMillis {
+        self.now
+    }
+
+    /// Runs a rule; answers what it says and what is to be written. A rule that
+    /// refuses changes nothing: only the audit log may tell of it.
+    pub fn run(mut self, rule: &mut dyn FnMut(&mut View<'_>) -> Result<()>) -> (Result<()>, Vec<Write>) {
+        let outcome = rule(&mut self);
+        let writes = if outcome.is_ok() { self.writes } else { self.refusals };
+        (outcome, writes)
+    }
+
+    /// The record with this key.
+    pub fn get<R: Record>(&mut self, key: impl Key) -> Result<Option<R>> {
+        let key = key.values();
+        if let Some(written) = self.over.get(&(R::TABLE.name, key.clone())) {
+            return written.clone().map(R::read).transpose();
+        }
+        let query = Query { by: By::Key, values: key, newest: None };
+        let found = self.source.find(R::TABLE, &query)?.pop();
+        found.map(R::read).transpose()
+    }
+
+    /// The records whose columns `by` hold `values`, in the order of their keys.
+    pub fn find<R: Record>(&mut self, by: &'static [&'static str], values: impl Key) -> Result<Vec<R>> {
+        self.rows::<R>(by, values.values())?.into_iter().map(R::read).collect()
+    }
+
+    /// How many records have `values` in their columns `by`.
+    pub fn count<R: Record>(&mut self, by: &'static [&'static str], values: impl Key) -> Result<u64> {
+        if self.over.keys().any(|(name, _)| *name == R::TABLE.name) {
+            return self.rows::<R>(by, values.values()).map(|rows| rows.len() as u64);
+        }
+        self.source.count(R::TABLE, &Query { by: By::Columns(by), values: values.values(), newest: None })
+    }
+
+    /// All of them.
+    pub fn all<R: Record>(&mut self) -> Result<Vec<R>> {
+        self.rows::<R>(&[], Vec::new())?.into_iter().map(R::read).collect()
+    }
+
+    /// The newest of them, the newest first; those of which `by` holds `values`.
+    /// What was appended in this view is not among them.
+    pub fn newest<R: Record>(
+        &mut self,
+        by: &'static [&'static str],
+        values: impl Key,
+        limit: usize,
+    ) -> Result<Vec<R>> {
+        let query = Query { by: By::Columns(by), values: values.values(), newest: Some(limit) };
+        self.source.find(R::TABLE, &query)?.into_iter().map(R::read).collect()
+    }
+
+    fn rows<R: Record>(&mut self, by: &'static [&'static str], values: Row) -> Result<Vec<Row>> {
+        let table = R::TABLE;
+        if !by.is_empty() && !table.finds.contains(&by) {
+            return Err(Error::internal(format!("{} is not searched by {by:?}", table.name)));
+        }
+        let mut rows =
+            self.source.find(table, &Query { by: By::Columns(by), values: values.clone(), newest: None })?;
+        rows.retain(|row| !self.over.contains_key(&(table.name, table.key_of(row))));
+        let columns: Vec<usize> = by.iter().filter_map(|name| table.column(name)).collect();
+        let written = self.over.iter().filter(|((name, _), _)| *name == table.name);
+        let matching = |row: &&Row| columns.iter().zip(&values).all(|(column, value)| row[*column] == *value);
+        rows.extend(written.filter_map(|(_, row)| row.as_ref()).filter(matching).cloned());
+        rows.sort_by(|one, other| order(&table.key_of(one), &table.key_of(other)));
+        Ok(rows)
+    }
+
+    /// Writes a record, new or instead of the one with its key.
+    pub fn put<R: Record>(&mut self, record: &R) {
+        let row = record.to_row();
+        self.over.insert((R::TABLE.name, R::TABLE.key_of(&row)), Some(row.clone()));
+        self.writes.push(Write::Put(R::TABLE, row));
+    }
+
+    /// Deletes a record, if there is one.
+    pub fn delete<R: Record>(&mut self, record: &R) {
+        let row = record.to_row();
+        self.over.insert((R::TABLE.name, R::TABLE.key_of(&row)), None);
+        self.writes.push(Write::Delete(R::TABLE, row));
+    }
+
+    /// Deletes all that `by` finds; answers how many.
+    pub fn delete_all<R: Record>(&mut self, by: &'static [&'static str], values: impl Key) -> Result<u64> {
+        let found = self.find::<R>(by, values)?;
+        found.iter().for_each(|record| self.delete(record));
+        Ok(found.len() as u64)
+    }
+
+    /// A number that no record of this kind ever had as its key.
+    pub fn number<R: Record>(&mut self) -> Result<i64> {
+        let next = match self.numbers.get(R::TABLE.name) {
+            Some(last) => last + 1,
+            None => self.source.next_number(R::TABLE)?,
+        };
+        self.numbers.insert(R::TABLE.name, next);
+        Ok(next)
+    }
+
+    /// Writes a line of the audit log, with the change it tells of.
+    pub fn audit(&mut self, deed: &Deed) {
+        let line = super::rows::AuditRow::of(deed, self.now);
+        self.writes.push(Write::Append(super::rows::AuditRow::TABLE, line.to_row()));
+    }
+
+    /// Writes a line of the audit log that stays although the rule refuses.
+    pub fn audit_refusal(&mut self, deed: &Deed) {
+        let line = super::rows::AuditRow::of(deed, self.now);
+        self.refusals.push(Write::Append(super::rows::AuditRow::TABLE, line.to_row()));
+    }
+
+    /// Has something done that is no record's, in the same commit.
+    pub fn also(&mut self, write: Write) {
+        self.writes.push(write);
+    }
+}
+
+/// Values to search for: a tuple of what columns hold.
+pub trait Key {
+    /// In the order of the columns.
+    fn values(self) -> Row;
+}
+
+impl Key for () {
+    fn values(self) -> Row {
+        Vec::new()
+    }
+}
+
+impl<A: ToValue> Key for (A,) {
+    fn values(self) -> Row {
+        vec![self.0.to_value()]
+    }
+}
+
+impl<A: ToValue, B: ToValue> Key for (A, B) {
+    fn values(self) -> Row {
+        vec![self.0.to_value(), self.1.to_value()]
+    }
+}
+
+impl<A: ToValue, B: ToValue, C: ToValue> Key for (A, B, C) {
+    fn values(self) -> Row {
+        vec![self.0.to_value(), self.1.to_value(), self.2.to_value()]
+    }
+}
+
+/// The order of keys: as databases order bytes.
+pub fn order(one: &[Value], other: &[Value]) -> std::cmp::Ordering {
+    use std::cmp::Ordering;
+    let pair = one.iter().zip(other).map(|pair| match pair {
+        (Value::Int(a), Value::Int(b)) => a.cmp(b),
+        (Value::Text(a), Value::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
+        (Value::Bytes(a), Value::Bytes(b)) => a.cmp(b),
+        _ => Ordering::Equal,
+    });
+    pair.fold(Ordering::Equal, Ordering::then)
+}

@@ -1,0 +1,171 @@
+//! Records in memory, as a database with many writers keeps them: a rule runs beside
+//! the others on what it read, and runs again if somebody was faster.
+
+use angelia_core::clock::UnixMillis;
+use angelia_core::error::Result;
+use angelia_core::ports::Later;
+use angelia_core::records::{
+    Change, Changed, Kind, Query, Records, Row, Rule, Source, Table, Value, View, Write, order,
+};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Records in memory.
+pub struct MemoryRecords {
+    state: Mutex<State>,
+    now: fn() -> UnixMillis,
+}
+
+/// A row as its table has it, whatever part of it a record sees.
+type Columns = HashMap<&'static str, Value>;
+
+#[derive(Clone, Default)]
+struct State {
+    /// How many changes were made.
+    version: u64,
+    tables: BTreeMap<&'static str, Vec<Columns>>,
+    /// The last number given in each table.
+    numbers: HashMap<&'static str, i64>,
+    feed: Vec<Changed>,
+}
+
+impl MemoryRecords {
+    /// Without any records; `now` is the time of changes.
+    pub fn new(now: fn() -> UnixMillis) -> Self {
+        Self { state: Mutex::default(), now }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs a rule once; `None` if what it read is not so any more.
+    fn attempt(&self, seen: &mut State, rule: &mut Rule) -> Option<Result<()>> {
+        let (outcome, writes) = View::new(seen, (self.now)()).run(&mut **rule);
+        let mut state = self.state();
+        if state.version != seen.version {
+            return None;
+        }
+        writes.into_iter().for_each(|write| state.apply(write));
+        state.version += 1;
+        Some(outcome)
+    }
+}
+
+impl Records for MemoryRecords {
+    fn change(&self, _: Change, mut rule: Rule) -> Later<'_, ()> {
+        Box::pin(async move {
+            loop {
+                let mut seen = self.state().clone();
+                // Here others may come first.
+                tokio::task::yield_now().await;
+                if let Some(outcome) = self.attempt(&mut seen, &mut rule) {
+                    return outcome;
+                }
+            }
+        })
+    }
+
+    fn look(&self, _: &'static str, mut rule: Rule) -> Later<'_, ()> {
+        let mut seen = self.state().clone();
+        let (outcome, _) = View::new(&mut seen, (self.now)()).run(&mut *rule);
+        Box::pin(async move { outcome })
+    }
+
+    fn changed(&self, after: i64, limit: usize) -> Later<'_, Vec<Changed>> {
+        let found = self.state().feed.iter().filter(|line| line.id > after).take(limit).cloned().collect();
+        Box::pin(async move { Ok(found) })
+    }
+}
+
+impl State {
+    fn matching(&self, table: &Table, query: &Query) -> Vec<Row> {
+        let names = query.by.names(table);
+        let rows = self.tables.get(table.name).map(Vec::as_slice).unwrap_or_default();
+        let matching = rows.iter().filter(|row| {
+            let mut pairs = names.iter().zip(&query.values);
+            pairs.all(|(name, value)| row.get(name).unwrap_or(&Value::Null) == value)
+        });
+        matching.map(|row| seen(table, row)).collect()
+    }
+
+    fn apply(&mut self, write: Write) {
+        match write {
+            Write::Put(table, row) => {
+                self.feed(table, &row);
+                let rows = self.tables.entry(table.name).or_default();
+                let own = table.own().iter().map(|column| column.name).zip(row.iter().cloned());
+                let at = rows.iter().position(|known| has_key(table, known, &row));
+                match at {
+                    Some(at) => rows[at].extend(own),
+                    None => rows.push(own.collect()),
+                }
+                if let Some(Value::Int(number)) = row.first() {
+                    let last = self.numbers.entry(table.name).or_default();
+                    *last = (*last).max(*number);
+                }
+            }
+            Write::Delete(table, row) => {
+                self.feed(table, &row);
+                let rows = self.tables.entry(table.name).or_default();
+                rows.retain(|known| !has_key(table, known, &row));
+            }
+            Write::Append(table, row) => {
+                let last = self.numbers.entry(table.name).or_default();
+                *last += 1;
+                let own = table.own().iter().map(|column| column.name).zip(row);
+                let numbered = own.chain([("id", Value::Int(*last))]).collect();
+                self.tables.entry(table.name).or_default().push(numbered);
+            }
+            // There are no logs here.
+            Write::Forget(_) => {}
+            Write::LeaveBehind { tenant, .. } => {
+                let left = Columns::from([("tenant", Value::Text(tenant))]);
+                self.tables.entry("removals").or_default().push(left);
+            }
+        }
+    }
+
+    fn feed(&mut self, table: &Table, row: &[Value]) {
+        if let Some(key) = table.feed(row) {
+            let id = self.feed.last().map_or(0, |line| line.id) + 1;
+            self.feed.push(Changed { id, records: table.name.to_owned(), key });
+        }
+    }
+}
+
+impl Source for State {
+    fn find(&mut self, table: &'static Table, query: &Query) -> Result<Vec<Row>> {
+        let mut found = self.matching(table, query);
+        found.sort_by(|one, other| order(&table.key_of(one), &table.key_of(other)));
+        if let Some(limit) = query.newest {
+            found.reverse();
+            found.truncate(limit);
+        }
+        Ok(found)
+    }
+
+    fn count(&mut self, table: &'static Table, query: &Query) -> Result<u64> {
+        Ok(self.matching(table, query).len() as u64)
+    }
+
+    fn next_number(&mut self, table: &'static Table) -> Result<i64> {
+        Ok(self.numbers.get(table.name).copied().unwrap_or_default() + 1)
+    }
+}
+
+fn has_key(table: &Table, known: &Columns, row: &[Value]) -> bool {
+    table.key_names().iter().zip(row).all(|(name, value)| known.get(name) == Some(value))
+}
+
+/// What a record sees of a row. What others would have written is as it begins.
+fn seen(table: &Table, row: &Columns) -> Row {
+    let value = |name, nullable, kind| match (row.get(name), nullable, kind) {
+        (Some(value), ..) => value.clone(),
+        (None, true, _) => Value::Null,
+        (None, false, Kind::Int) => Value::Int(0),
+        (None, false, Kind::Text) => Value::Text(String::new()),
+        (None, false, Kind::Bytes) => Value::Bytes(Vec::new()),
+    };
+    table.columns.iter().map(|column| value(column.name, column.nullable, column.kind)).collect()
+}

@@ -1,0 +1,241 @@
+//! What every keeper of records must do: a rule is run whole or not at all, sees
+//! what it wrote itself, and nobody comes between what it read and what it writes.
+
+use crate::store::open::Opened;
+use angelia_core::admission::{Allow, Policy, Route};
+use angelia_core::audit::{Actor, Deed};
+use angelia_core::clock;
+use angelia_core::clock::UnixMillis;
+use angelia_core::error::{Error, Kind};
+use angelia_core::identity::Subject;
+use angelia_core::inbox::InstanceId;
+use angelia_core::records::rows::{ClientRow, FrontRow, GatewayRow, InstanceRow, SecretRow, TenantRow};
+use angelia_core::records::{Change, Records, change, look};
+use angelia_core::store::{
+    AccessStore, AuditStore, CodeAllow, EnrollToken, GatewayChange, IdentityStore, LinkCode, NewGateway,
+    TenantIdentity,
+};
+use angelia_engines::memory::MemoryRecords;
+use futures_util::future::join_all;
+
+fn by() -> Actor {
+    Actor::operator()
+}
+
+fn gateway(id: &str) -> NewGateway {
+    NewGateway {
+        tenant: "acme".into(),
+        gateway_id: id.into(),
+        instance: None,
+        sealed_secret: vec![1],
+        wake_url: None,
+        display_name: None,
+        subject: None,
+        most: 100,
+    }
+}
+
+fn row(tenant: &str) -> TenantRow {
+    TenantRow { tenant: tenant.into(), created_at: UnixMillis(1), default_instance: None, delivery_key: None }
+}
+
+async fn a_rule_that_refuses_changes_nothing(records: &(impl Records + ?Sized)) {
+    let refused = change(records, Change::to("try"), |view| -> angelia_core::error::Result<()> {
+        view.put(&row("acme"));
+        view.audit(&Deed::done(&by(), "tenant.create", "acme", "acme"));
+        view.audit_refusal(&Deed::refused(&by(), "tenant.create", "acme", "acme", "a test"));
+        Err(Error::conflict("no"))
+    });
+    assert_eq!(refused.await.unwrap_err().kind(), Kind::Conflict);
+    assert!(records.tenants().await.unwrap().is_empty());
+    assert!(records.changed(0, 10).await.unwrap().is_empty(), "nothing is told to others");
+    let told = records.audit_lines(None, 10).await.unwrap();
+    assert_eq!(told.len(), 1, "only that it was refused");
+    assert_eq!(told[0].outcome, "refused: a test");
+}
+
+async fn a_rule_sees_what_it_wrote(records: &(impl Records + ?Sized)) {
+    records.create_tenant("acme", None, &by()).await.unwrap();
+    let seen = change(records, Change::to("look at one's own"), |view| {
+        let front = |bot: &str| FrontRow { instance: InstanceId(7), platform: "x".into(), bot: bot.into() };
+        view.put(&front("b"));
+        view.put(&front("a"));
+        let both: Vec<String> =
+            view.find::<FrontRow>(&["instance"], (InstanceId(7),))?.into_iter().map(|row| row.bot).collect();
+        view.delete(&front("b"));
+        let one = view.count::<FrontRow>(&["instance"], (InstanceId(7),))?;
+        let mut tenant = view.get::<TenantRow>(("acme",))?.expect("it was made before");
+        tenant.delivery_key = Some(vec![9]);
+        view.put(&tenant);
+        let again = view.get::<TenantRow>(("acme",))?.and_then(|row| row.delivery_key);
+        Ok((both, one, again))
+    });
+    assert_eq!(seen.await.unwrap(), (vec!["a".to_owned(), "b".to_owned()], 1, Some(vec![9])));
+    let kept = records.fronts().await.unwrap();
+    assert_eq!(kept, [(InstanceId(7), "x".to_owned(), "a".to_owned())]);
+    assert_eq!(records.delivery_key("acme").await.unwrap(), Some(vec![9]));
+}
+
+async fn nobody_comes_between_reading_and_writing(records: &(impl Records + ?Sized)) {
+    records.create_tenant("acme", None, &by()).await.unwrap();
+    let count = |_| {
+        change(records, Change::to("count"), |view| {
+            let mut row = view.get::<TenantRow>(("acme",))?.expect("it was made before");
+            let counted = row.delivery_key.unwrap_or_default().len() + 1;
+            row.delivery_key = Some(vec![0; counted]);
+            view.put(&row);
+            Ok(counted)
+        })
+    };
+    let mut said: Vec<usize> = join_all((0..20).map(count)).await.into_iter().map(Result::unwrap).collect();
+    said.sort_unstable();
+    assert_eq!(said, (1..=20).collect::<Vec<_>>(), "each saw what the one before wrote");
+}
+
+async fn a_token_lets_one_in(records: &(impl Records + ?Sized)) {
+    records.create_tenant("acme", None, &by()).await.unwrap();
+    let token = EnrollToken {
+        fingerprint: [3; 32],
+        tenant: "acme".into(),
+        gateway_id: None,
+        expires_at: UnixMillis(i64::MAX),
+    };
+    records.mint_enroll_token(token, &by()).await.unwrap();
+    let enrol = |number: usize| {
+        records.enroll([3; 32], gateway(&format!("gw-{number}")), UnixMillis(0), &Actor::stranger())
+    };
+    let let_in = join_all((0..8).map(enrol)).await.into_iter().filter(Result::is_ok).count();
+    assert_eq!(let_in, 1);
+    assert_eq!(records.gateways().await.unwrap().len(), 1);
+}
+
+async fn a_number_is_never_given_again(records: &(impl Records + ?Sized)) {
+    records.create_tenant("acme", None, &by()).await.unwrap();
+    let first = records.create_gateway(gateway("one"), &by()).await.unwrap();
+    records.remove_tenant("acme", Vec::new(), &by()).await.unwrap();
+    records.create_tenant("globex", None, &by()).await.unwrap();
+    let other = NewGateway { tenant: "globex".into(), ..gateway("one") };
+    let second = records.create_gateway(other, &by()).await.unwrap();
+    assert!(second.instance > first.instance, "{first:?} {second:?}");
+    let left = look(records, "count", |view| {
+        Ok((view.count::<SecretRow>(&[], ())?, view.count::<InstanceRow>(&[], ())?))
+    });
+    assert_eq!(left.await.unwrap(), (1, 1), "what was the other tenant's went with it");
+}
+
+/// Every change of what servers remember, and what the feed says of it.
+async fn every_change_is_fed(records: &(impl Records + ?Sized)) {
+    let mut seen = 0;
+    let mut fed = async |what: &str, expected: &[(&str, &str)]| {
+        let lines = records.changed(seen, 100).await.unwrap();
+        let told: Vec<_> = lines.iter().map(|line| (line.records.as_str(), line.key.as_str())).collect();
+        for line in expected {
+            assert!(told.contains(line), "{what}: {line:?} is not in {told:?}");
+        }
+        assert!(lines.windows(2).all(|pair| pair[0].id < pair[1].id));
+        seen = lines.last().expect(what).id;
+    };
+    let identity = TenantIdentity { tenant: "acme".into(), issuer: "https://i".into(), claim: "a".into() };
+    records.create_tenant("acme", None, &by()).await.unwrap();
+    fed("a tenant", &[("tenants", r#"["acme"]"#)]).await;
+    records.link_tenant(identity.clone(), &by()).await.unwrap();
+    fed("its identity", &[("tenant_identities", r#"["https://i","a"]"#)]).await;
+    records.unlink_tenant(identity, &by()).await.unwrap();
+    fed("taken back", &[("tenant_identities", r#"["https://i","a"]"#)]).await;
+    let made = records.create_gateway(gateway("one"), &by()).await.unwrap();
+    let of_gateway = [("gateways", r#"["acme","one"]"#), ("gateway_secrets", r#"["acme","one"]"#)];
+    fed("a gateway", &of_gateway).await;
+    records.rotate_gateway("acme", "one", vec![2], None, &by()).await.unwrap();
+    fed("a rotation", &of_gateway[1..]).await;
+    let moves = GatewayChange { instance: Some("other".into()), ..GatewayChange::default() };
+    records.change_gateway("acme", "one", moves, &by()).await.unwrap();
+    fed("a move", &of_gateway[..1]).await;
+    records.set_fronts(made.instance, vec![("x".into(), "bot".into())]).await.unwrap();
+    let instance = format!("[{}]", made.instance.0);
+    fed("a front", &[("fronts", &instance)]).await;
+    let policy = Policy { require_address: true, free_scopes: vec!["g".into()], allow_other_bots: false };
+    records.set_policy(made.instance, "x", policy.clone(), &by()).await.unwrap();
+    fed("a policy", &[("policies", &format!(r#"[{},"x"]"#, made.instance.0))]).await;
+    assert_eq!(records.policies().await.unwrap(), [(made.instance, "x".to_owned(), policy)]);
+    let place = "discord:1".parse().unwrap();
+    let allow = Allow::People(vec!["ann".into()]);
+    let route = Route { place, bot: None, tenant: "acme".into(), instance: None, allow, free: true };
+    records.add_route(route.clone(), &by()).await.unwrap();
+    fed("a route", &[("routes", r#"["discord:1",""]"#)]).await;
+    assert_eq!(records.routes().await.unwrap(), std::slice::from_ref(&route));
+    assert!(records.remove_route(&route.place, None, &by()).await.unwrap());
+    fed("a removed route", &[("routes", r#"["discord:1",""]"#)]).await;
+    records.revoke_gateway("acme", "one", &by()).await.unwrap();
+    fed("a revocation", &of_gateway[..1]).await;
+    records.remove_tenant("acme", Vec::new(), &by()).await.unwrap();
+    fed("a removal", &[of_gateway[0], ("tenants", r#"["acme"]"#)]).await;
+}
+
+async fn what_is_kept_is_read_back(records: &(impl Records + ?Sized)) {
+    records.create_tenant("acme", None, &by()).await.unwrap();
+    let ann = Subject::new("i", "ann");
+    let new = NewGateway { subject: Some(ann.clone()), wake_url: Some("https://w".into()), ..gateway("one") };
+    let made = records.create_gateway(new, &by()).await.unwrap();
+    let (again, instances) = (records.gateways().await.unwrap(), records.instances().await.unwrap());
+    assert_eq!(format!("{again:?}"), format!("{:?}", [made]));
+    assert_eq!((instances[0].subject.as_ref(), instances[0].is_default), (Some(&ann), true));
+    for allow in [CodeAllow::Typist, CodeAllow::Given(Allow::Any), CodeAllow::Given(Allow::People(vec![]))] {
+        let code = LinkCode {
+            fingerprint: [4; 32],
+            tenant: "acme".into(),
+            instance: None,
+            allow: allow.clone(),
+            free: false,
+            expires_at: UnixMillis(i64::MAX),
+        };
+        records.mint_link_code(code, &by()).await.unwrap();
+        let place = "discord:1".parse().unwrap();
+        records.use_link_code([4; 32], &place, Some("bot"), "ann", &by()).await.unwrap();
+        let expected = match allow {
+            CodeAllow::Typist => Allow::People(vec!["ann".into()]),
+            CodeAllow::Given(allow) => allow,
+        };
+        assert_eq!(records.routes().await.unwrap()[0].allow, expected);
+        records.remove_route(&place, Some("bot"), &by()).await.unwrap();
+    }
+    records.set_note("n", vec![1, 2]).await.unwrap();
+    assert_eq!(records.note("n").await.unwrap(), Some(vec![1, 2]));
+    assert_eq!(records.note("m").await.unwrap(), None);
+}
+
+async fn what_is_not_declared_is_not_searched(records: &(impl Records + ?Sized)) {
+    let searched = look(records, "search", |view| view.find::<ClientRow>(&["revoked_at"], (UnixMillis(1),)));
+    assert_eq!(searched.await.unwrap_err().kind(), Kind::Internal);
+    let newest = look(records, "search", |view| view.find::<GatewayRow>(&["instance"], (InstanceId(1),)));
+    assert!(newest.await.unwrap().is_empty());
+}
+
+macro_rules! on_every_engine {
+    ($($test:ident),* $(,)?) => {
+        mod on_disk {
+            $(#[tokio::test]
+            async fn $test() {
+                let opened = super::Opened::new();
+                super::$test(&*opened.store).await;
+            })*
+        }
+
+        mod in_memory {
+            $(#[tokio::test]
+            async fn $test() {
+                super::$test(&super::MemoryRecords::new(super::clock::wall)).await;
+            })*
+        }
+    };
+}
+
+on_every_engine!(
+    a_rule_that_refuses_changes_nothing,
+    a_rule_sees_what_it_wrote,
+    nobody_comes_between_reading_and_writing,
+    a_token_lets_one_in,
+    a_number_is_never_given_again,
+    every_change_is_fed,
+    what_is_kept_is_read_back,
+    what_is_not_declared_is_not_searched,
+);
