@@ -6,6 +6,7 @@
 mod identity {
     mod bounds;
     mod canary;
+    mod changes;
     mod clock;
     pub(crate) mod desk;
     mod egress;

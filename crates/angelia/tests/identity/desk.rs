@@ -1,9 +1,11 @@
 //! A server with two tenants and what an agent's owner does over plain HTTP.
 
 use angelia_testkit::connector::{Connector, Credentials};
+use angelia_testkit::process::free_port;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tempfile::TempDir;
 
 pub(crate) fn binary() -> &'static Path {
@@ -14,6 +16,33 @@ pub(crate) struct Desk {
     pub(crate) connector: Connector,
     pub(crate) http: reqwest::Client,
     pub(crate) folder: TempDir,
+}
+
+/// Files that the server's fail points look for.
+const HOLD: &str = "hold";
+const REFUSE: &str = "refuse";
+
+/// A file that is there for as long as this is.
+pub(crate) struct While(PathBuf);
+
+impl While {
+    fn there_is(file: PathBuf) -> Self {
+        std::fs::write(&file, "").unwrap();
+        Self(file)
+    }
+
+    /// Waits until a commit is held back.
+    pub(crate) async fn until_met(&self) {
+        while std::fs::read(&self.0).unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+impl Drop for While {
+    fn drop(&mut self) {
+        std::fs::remove_file(&self.0).unwrap();
+    }
 }
 
 /// An OAuth client of a tenant.
@@ -33,13 +62,32 @@ impl Desk {
     pub(crate) async fn with(lines: &str) -> Self {
         angelia_connector::edge::install_tls_provider();
         let folder = tempfile::tempdir().unwrap();
-        let connector = Connector::start_with(binary(), folder.path(), lines).await;
+        let (hold, refuse) = (folder.path().join(HOLD), folder.path().join(REFUSE));
+        let variables =
+            [("ANGELIA_HOLD", hold.to_str().unwrap()), ("ANGELIA_REFUSE", refuse.to_str().unwrap())];
+        let connector = Connector::start_as(binary(), folder.path(), free_port(), lines, &variables).await;
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         let desk = Self { connector, http, folder };
         for tenant in ["acme", "evil"] {
             desk.run(&["tenant", "create", tenant]).await;
         }
         desk
+    }
+
+    /// Until this is dropped no commit is made: whoever asks for one waits. Needs fail points.
+    pub(crate) fn hold_commits(&self) -> While {
+        While::there_is(self.folder.path().join(HOLD))
+    }
+
+    /// Until this is dropped every commit fails. Needs fail points.
+    pub(crate) fn refuse_commits(&self) -> While {
+        While::there_is(self.folder.path().join(REFUSE))
+    }
+
+    /// Stops the server and starts it again: from now on it knows what the store knows.
+    pub(crate) async fn restart(&mut self) {
+        self.connector.process().terminate(Duration::from_secs(10)).await;
+        self.connector.restart().await;
     }
 
     pub(crate) async fn run(&self, args: &[&str]) -> Value {

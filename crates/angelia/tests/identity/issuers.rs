@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 const AUDIENCE: &str = "angelia-test";
 
-fn folder(story: &str) -> PathBuf {
+pub(super) fn folder(story: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(story);
     let _ = std::fs::remove_dir_all(&folder);
     folder
 }
 
-async fn desk_with(issuer: &Issuer) -> Desk {
+pub(super) async fn desk_with(issuer: &Issuer) -> Desk {
     let lines = format!(
         "\n[[identity.oidc]]\nissuer = {:?}\njwks_url = {:?}\naudience = {AUDIENCE:?}\n",
         issuer.name(),
@@ -24,7 +24,7 @@ async fn desk_with(issuer: &Issuer) -> Desk {
 }
 
 /// Good claims for the tenant that `tid` names.
-fn claims(issuer: &Issuer, tid: &str, sub: &str) -> Value {
+pub(super) fn claims(issuer: &Issuer, tid: &str, sub: &str) -> Value {
     json!({ "iss": issuer.name(), "aud": AUDIENCE, "exp": now() + 600, "sub": sub, "tid": tid })
 }
 

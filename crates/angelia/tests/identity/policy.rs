@@ -2,6 +2,7 @@
 
 use super::desk::{Desk, credentials};
 use angelia_contract::token;
+use angelia_testkit::connector::Credentials;
 use angelia_testkit::socket::{Socket, now};
 use serde_json::{Value, json};
 
@@ -55,6 +56,49 @@ async fn a_policy_is_enforced_at_once_and_survives_a_restart() {
     let other = json!({ "platform": "discord", "requireAddress": true });
     assert_eq!(declare(&desk, other).await, 200);
     assert_eq!(say(&desk, &ann, "plain").await, None, "another platform's policy is another");
+}
+
+/// Declares a gateway's policy for the web chat.
+async fn declare(desk: &Desk, gateway: &Credentials, body: Value) {
+    let bearer = token::mint(&gateway.gateway_id, &gateway.secret, now(), 300);
+    assert_eq!(desk.post("/relay/policy", &bearer, &body).await.0, 200);
+}
+
+#[tokio::test]
+async fn a_gateway_that_moves_takes_its_policy_along_unless_one_is_there() {
+    let mut desk = Desk::new().await;
+    let bearer = desk.bearer("acme").await;
+    desk.run(&["route", "add", "--tenant", "acme", "--allow", "any", "webchat:lab"]).await;
+    let (ann, _bob) = (invite(&desk, "ann").await, invite(&desk, "bob").await);
+    let gateway = credentials(&desk.provision(&bearer, &json!({ "gatewayId": "gw" })).await.1);
+    declare(&desk, &gateway, json!({ "platform": "webchat", "requireAddress": false })).await;
+
+    desk.run(&["gateway", "set", "gw", "--instance", "new"]).await;
+    let told = say(&desk, &ann, "moved").await;
+    assert_eq!(told, None, "an instance that declared nothing has what its gateway declared");
+    desk.restart().await;
+    assert_eq!(say(&desk, &ann, "kept").await, None, "the store says the same");
+    let mut socket = Socket::join(&desk.connector.url(), &gateway).await;
+    assert_eq!([socket.take_text().await, socket.take_text().await], ["moved", "kept"]);
+
+    let home = json!({ "gatewayId": "gw-2", "instanceId": "home" });
+    let other = credentials(&desk.provision(&bearer, &home).await.1);
+    declare(&desk, &other, json!({ "platform": "webchat", "requireAddress": true })).await;
+    until_settled(&desk).await;
+    let moved = desk.run(&["gateway", "set", "gw", "--instance", "home"]).await;
+    assert_eq!(moved["instance"], "home", "{moved}");
+    let told = say(&desk, &ann, "joined").await;
+    assert_eq!(told.as_deref(), Some("not_addressed"), "the policy is that of where it is");
+    desk.restart().await;
+    assert_eq!(say(&desk, &ann, "joined").await.as_deref(), Some("not_addressed"), "the store says the same");
+}
+
+/// Waits until nothing waits for the tenant: a gateway does not move away from that.
+async fn until_settled(desk: &Desk) {
+    let waits = |row: &Value| row["waiting"] != 0;
+    while desk.run(&["inbox", "list"]).await["inboxes"].as_array().unwrap().iter().any(waits) {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
 }
 
 #[tokio::test]

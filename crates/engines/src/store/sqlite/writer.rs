@@ -365,7 +365,7 @@ impl Thread {
         if carries_message(&news) {
             fail::point("before_commit");
         }
-        fail::commit();
+        let ran = ran.and_then(|()| if fail::commit() { Ok(()) } else { Err(rusqlite::Error::InvalidQuery) });
         match ran.and_then(|()| transaction.commit()) {
             Ok(()) => {
                 self.stale = recount;
