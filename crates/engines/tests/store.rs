@@ -12,6 +12,7 @@ mod store {
     mod identity;
     mod inbox;
     mod intake;
+    mod lines;
     mod moves;
     mod notices;
     pub(crate) mod open;

@@ -89,7 +89,7 @@ pub struct NewLine {
 /// to whoever saw it.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Line {
-    /// Grows with every line and every edit; where a reader continues.
+    /// Grows by one with every line and every edit of the room; where a reader continues.
     pub id: i64,
     /// Where it stands among the others; an edit keeps it.
     pub place: i64,

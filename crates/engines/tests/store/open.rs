@@ -67,7 +67,15 @@ impl Opened {
     }
 
     pub(crate) fn with(quota: Quota) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        Self::in_folder(tempfile::tempdir().unwrap(), quota)
+    }
+
+    /// A store that is there already.
+    pub(crate) fn at(folder: TempDir) -> Self {
+        Self::in_folder(folder, Quota::default())
+    }
+
+    fn in_folder(folder: TempDir, quota: Quota) -> Self {
         let witness = Arc::new(Witness::default());
         let store = Arc::new(Sqlite::open(folder.path(), quota, witness.clone()).unwrap());
         Self { store, witness, folder, quota }

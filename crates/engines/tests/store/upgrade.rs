@@ -1,6 +1,6 @@
 //! Databases of earlier releases.
 
-use super::open::Witness;
+use super::open::{Opened, Witness};
 use angelia_engines::store::sqlite::Sqlite;
 use std::sync::Arc;
 
@@ -167,6 +167,26 @@ fn release_3_is_brought_here() {
 fn release_4_is_brought_here() {
     let (_folder, upgraded) = upgrade(include_str!("release-4.sql"));
     numbers_go_on(&upgraded, 6, 7);
+}
+
+/// Other rooms wrote beside `lab` under the numbers that all rooms shared.
+#[tokio::test]
+async fn rooms_of_release_4_count_on_from_what_their_people_have_seen() {
+    let others = "INSERT INTO webchat_lines (id, place, room, message_id, author, from_agent, text, at)
+                      VALUES (6, 6, 'den', 'd1', 'bob', 0, 'hello', 1), (9, 7, 'den', 'd2', 'bob', 0, 'edited', 1);
+                  UPDATE notes SET value = 9 WHERE name = 'webchat_id';";
+    let (folder, upgraded) = upgrade(&format!("{} {others}", include_str!("release-4.sql")));
+    drop(upgraded);
+    let opened = Opened::at(folder).with_ann_in(&["lab", "den", "new"]).await;
+    let (lab, den) = (opened.numbers("lab", 0).await, opened.numbers("den", 0).await);
+    let numbers = |lines: &[(String, i64)]| lines.iter().map(|(_, number)| *number).collect::<Vec<_>>();
+    assert_eq!((numbers(&lab), numbers(&den)), (vec![1, 2, 3, 4, 5], vec![6, 9]), "given numbers stay");
+    for room in ["den", "lab", "new", "lab"] {
+        opened.post(room, &format!("{room}-{}", opened.numbers(room, 0).await.len())).await;
+    }
+    assert_eq!(numbers(&opened.numbers("lab", 5).await), [6, 7], "an open browser goes on from where it is");
+    assert_eq!(numbers(&opened.numbers("den", 9).await), [10]);
+    assert_eq!(numbers(&opened.numbers("new", 0).await), [1]);
 }
 
 #[test]

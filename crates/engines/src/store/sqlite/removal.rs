@@ -141,7 +141,7 @@ fn step(txn: &mut Txn<'_>, removal: &Removal, mut seen: Seen) -> rusqlite::Resul
     let Removal { tenant, instances, rooms, lines_to } = removal;
     let mut budget = Budget::of(txn.space);
     // Rooms first: others wait to use them.
-    let lines = "SELECT id, length(text) FROM webchat_lines WHERE room = ? AND id <= ? ORDER BY id LIMIT ?";
+    let lines = "SELECT id, length(text) FROM webchat_lines WHERE room = ? AND id <= ? ORDER BY seq LIMIT ?";
     for room in rooms {
         while let Some(rows) = look(txn, lines, params![room, lines_to, LOOKED_AT])? {
             if !delete(txn, "DELETE FROM webchat_lines WHERE id = ?", &rows, &mut budget, drop)? {

@@ -421,7 +421,10 @@ CREATE TABLE webchat_people (
 CREATE INDEX webchat_people_by_room ON webchat_people (room, created_at);
 
 CREATE TABLE webchat_lines (
+    -- Of all rooms together: never shown.
     id         INTEGER PRIMARY KEY,
+    -- Of its room: grows with every line and every edit.
+    seq        INTEGER NOT NULL DEFAULT 0,
     room       TEXT NOT NULL,
     message_id TEXT NOT NULL UNIQUE,
     author     TEXT NOT NULL,
@@ -431,14 +434,14 @@ CREATE TABLE webchat_lines (
     client_id  TEXT,
     at         INTEGER NOT NULL,
     edited     INTEGER NOT NULL DEFAULT 0,
-    -- The first id: where it is shown.
+    -- The first number: where it is shown.
     place      INTEGER NOT NULL DEFAULT 0,
     -- What should have come with it, as JSON.
     files      TEXT NOT NULL DEFAULT '[]',
     -- Why no agent got it.
     undelivered TEXT
 );
-CREATE INDEX webchat_lines_by_room ON webchat_lines (room, id);
+CREATE INDEX webchat_lines_by_room ON webchat_lines (room, seq);
 CREATE UNIQUE INDEX webchat_lines_once ON webchat_lines (room, author, client_id) WHERE client_id IS NOT NULL;
 
 -- The vault: credentials that act as a bot for a while, sealed.

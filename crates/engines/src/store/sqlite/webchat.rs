@@ -24,7 +24,7 @@ use angelia_core::store::{
 };
 use rusqlite::{OptionalExtension, Row, params};
 
-const LINE_COLUMNS: &str = "id, room, message_id, author, from_agent, text, reply_to, at, edited, place, client_id, files, undelivered";
+const LINE_COLUMNS: &str = "seq, room, message_id, author, from_agent, text, reply_to, at, edited, place, client_id, files, undelivered";
 
 impl WebchatStore for Sqlite {
     fn post_line(&self, line: NewLine, entry: Option<NewEntry>) -> Later<'_, Posted> {
@@ -149,7 +149,7 @@ impl WebchatStore for Sqlite {
             // What is gone is told of to those who may have seen it, not to whoever begins.
             let mut lines = db.prepare_cached(&format!(
                 "SELECT {LINE_COLUMNS} FROM webchat_lines
-                 WHERE room = ?1 AND id > ?2 AND (?2 > 0 OR text <> '' OR files <> '[]') ORDER BY id"
+                 WHERE room = ?1 AND seq > ?2 AND (?2 > 0 OR text <> '' OR files <> '[]') ORDER BY seq"
             ))?;
             page(lines.query(params![room, after])?, size, written_bytes, read)
         })
@@ -259,12 +259,12 @@ fn revise(txn: &mut Txn<'_>, revision: &LineRevision) -> rusqlite::Result<Result
     {
         return Ok(Err(full));
     }
-    let id = next_id(txn)?;
+    let seq = next_seq(txn, room)?;
     let line = txn
         .prepare_cached(&format!(
-            "UPDATE webchat_lines SET id = ?, text = ?, edited = 1 WHERE message_id = ? RETURNING {LINE_COLUMNS}"
+            "UPDATE webchat_lines SET seq = ?, text = ?, edited = 1 WHERE message_id = ? RETURNING {LINE_COLUMNS}"
         ))?
-        .query_row(params![id, text, message_id], read)?;
+        .query_row(params![seq, text, message_id], read)?;
     room_size::bound(txn, room, 0, text.len())?;
     txn.line(line);
     match entry {
@@ -284,17 +284,18 @@ fn earlier_post(txn: &Txn<'_>, line: &NewLine) -> rusqlite::Result<Option<String
 }
 
 fn insert(txn: &mut Txn<'_>, new: NewLine) -> rusqlite::Result<()> {
-    let id = next_id(txn)?;
+    let (id, seq) = (next_id(txn)?, next_seq(txn, &new.room)?);
     let files = serde_json::to_string(&new.files).unwrap_or_else(|_| "[]".into());
     let inserted = txn
         .prepare_cached(
             "INSERT INTO webchat_lines
-                 (id, place, room, message_id, author, from_agent, text, reply_to, client_id, at, files,
+                 (id, seq, place, room, message_id, author, from_agent, text, reply_to, client_id, at, files,
                   undelivered)
-             VALUES (?1, ?1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (message_id) DO NOTHING",
+             VALUES (?1, ?2, ?2, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (message_id) DO NOTHING",
         )?
         .execute(params![
             id,
+            seq,
             new.room,
             new.message_id,
             new.author,
@@ -311,8 +312,8 @@ fn insert(txn: &mut Txn<'_>, new: NewLine) -> rusqlite::Result<()> {
     }
     room_size::bound(txn, &new.room, 1, new.text.len())?;
     txn.line(Line {
-        id,
-        place: id,
+        id: seq,
+        place: seq,
         room: new.room,
         message_id: new.message_id,
         author: new.author,
@@ -328,7 +329,15 @@ fn insert(txn: &mut Txn<'_>, new: NewLine) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// One id for lines and edits, so that a reader continues after either.
+/// One number for lines and edits, so that a reader continues after either. Each room counts for
+/// itself: its people see these numbers, and are to learn nothing of other rooms from them. The
+/// newest line of a room goes only with all of it, so no number is given twice.
+fn next_seq(txn: &Txn<'_>, room: &str) -> rusqlite::Result<i64> {
+    txn.prepare_cached("SELECT coalesce(max(seq), 0) + 1 FROM webchat_lines WHERE room = ?")?
+        .query_row([room], |row| row.get(0))
+}
+
+/// The next row's own id, never given again: a removal goes by it. Nobody else sees it.
 fn next_id(txn: &Txn<'_>) -> rusqlite::Result<i64> {
     txn.prepare_cached(
         "INSERT INTO notes VALUES ('webchat_id', 1) ON CONFLICT (name) DO UPDATE SET value = value + 1 RETURNING value",
@@ -338,11 +347,11 @@ fn next_id(txn: &Txn<'_>) -> rusqlite::Result<i64> {
 
 /// Changes the line itself; `None` if there is none, or no agent wrote it.
 fn change_first(txn: &mut Txn<'_>, edit: &LineEdit) -> rusqlite::Result<Option<Line>> {
-    let next = next_id(txn)?;
+    let next = next_seq(txn, &edit.room)?;
     let text = edit.parts.first().map(String::as_str).unwrap_or_default();
     let line = txn
         .prepare_cached(&format!(
-            "UPDATE webchat_lines SET id = ?, text = ?, edited = 1
+            "UPDATE webchat_lines SET seq = ?, text = ?, edited = 1
              WHERE room = ? AND message_id = ? AND from_agent = 1 AND author <> ? RETURNING {LINE_COLUMNS}"
         ))?
         .query_row(params![next, text, edit.room, edit.message_id, CONNECTOR], read)
@@ -384,10 +393,13 @@ fn change_rest(txn: &mut Txn<'_>, edit: &LineEdit, first: &Line) -> rusqlite::Re
         // Emptied, not deleted: whoever saw it and was away has to hear of it too.
         let gone = txn
             .prepare_cached(&format!(
-                "UPDATE webchat_lines SET id = ?, text = '', edited = 1
+                "UPDATE webchat_lines SET seq = ?, text = '', edited = 1
                  WHERE room = ? AND message_id = ? AND from_agent = 1 AND text <> '' RETURNING {LINE_COLUMNS}"
             ))?
-            .query_row(params![next_id(txn)?, edit.room, format!("{}.{index}", edit.message_id)], read)
+            .query_row(
+                params![next_seq(txn, &edit.room)?, edit.room, format!("{}.{index}", edit.message_id)],
+                read,
+            )
             .optional()?;
         let Some(line) = gone else { return Ok(()) };
         txn.line(line);

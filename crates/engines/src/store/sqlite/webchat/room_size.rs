@@ -53,10 +53,10 @@ pub(super) fn bound(txn: &mut Txn<'_>, room: &str, lines: u64, bytes: usize) -> 
         return Ok(());
     }
     txn.prepare_cached(
-        "DELETE FROM webchat_lines WHERE room = ?1 AND id <= (
-             SELECT max(id) FROM (
-                 SELECT id, row_number() OVER newest AS n, sum(length(CAST(text AS BLOB))) OVER newest AS bytes
-                 FROM webchat_lines WHERE room = ?1 WINDOW newest AS (ORDER BY id DESC))
+        "DELETE FROM webchat_lines WHERE room = ?1 AND seq <= (
+             SELECT max(seq) FROM (
+                 SELECT seq, row_number() OVER newest AS n, sum(length(CAST(text AS BLOB))) OVER newest AS bytes
+                 FROM webchat_lines WHERE room = ?1 WINDOW newest AS (ORDER BY seq DESC))
              WHERE n > ?2 OR (bytes > ?3 AND n > 1))",
     )?
     .execute(params![room, KEPT_PER_ROOM, LEFT])?;
