@@ -10,6 +10,7 @@ pub mod discord;
 mod health;
 mod hook;
 mod inbound;
+mod minted;
 mod platform;
 mod seldom;
 pub mod sms;

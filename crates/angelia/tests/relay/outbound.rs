@@ -34,6 +34,24 @@ async fn send_edit_typing_and_chat_info() {
 }
 
 #[tokio::test]
+async fn the_id_of_a_line_does_not_tell_how_much_others_do() {
+    let mut world = World::new().await;
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let mut socket = world.join().await;
+        for _ in 0..2 {
+            let sent = socket.ask(json!({"op": "send", "chat_id": "web-lab", "content": "hi"})).await;
+            ids.push(sent["message_id"].as_str().unwrap().to_owned());
+        }
+        world.restart_with("").await;
+    }
+    let shown: Vec<_> = world.lines().await.iter().map(|line| line["message_id"].clone()).collect();
+    assert_eq!(shown, ids, "each is a line, also after a restart");
+    let digits = |id: &String| id.trim_start_matches("wa").len();
+    assert!(ids.iter().all(|id| digits(id) == 24), "none counts: {ids:?}");
+}
+
+#[tokio::test]
 async fn what_the_web_chat_refuses_slows_nobody_down() {
     let world = World::new().await;
     let mut socket = world.join().await;

@@ -40,6 +40,7 @@ pub use descriptor::descriptor;
 
 use crate::directory::Directory;
 use crate::health::Pulse;
+use crate::minted::Minted;
 use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::Rendering;
@@ -50,7 +51,7 @@ use pace::Pace;
 use pieces::Shown;
 use rest::Rest;
 use std::sync::Arc;
-use tokio::sync::OnceCell;
+
 use verify::PublicKey;
 
 /// The platform's name on the wire.
@@ -104,7 +105,7 @@ pub struct Discord {
     /// How often people may have the connector itself answer.
     pace: Pace,
     /// What the nonces of this store begin with.
-    nonce: OnceCell<String>,
+    nonce: Minted,
     shown: Shown,
 }
 

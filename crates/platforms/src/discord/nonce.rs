@@ -4,24 +4,14 @@ use super::cursor::NONCE;
 use super::{Discord, address};
 use angelia_core::error::Result;
 use angelia_core::secret::random_hex;
-use angelia_core::store::{ActionId, Cursor, Intake};
+use angelia_core::store::ActionId;
 
 impl Discord {
     /// What nonces begin with: the same for all of a store's life, another for
     /// every store. One that was made anew counts its actions from the start
     /// while Discord still remembers what the old one said.
     pub(super) async fn nonce_prefix(&self) -> Result<&str> {
-        let prefix = self.nonce.get_or_try_init(|| async {
-            let cursors = self.store.cursors(&self.key).await?;
-            if let Some(known) = cursors.into_iter().find(|cursor| cursor.stream == NONCE) {
-                return Ok(known.position);
-            }
-            let minted = random_hex::<4>();
-            let cursor = Some(Cursor { stream: NONCE.into(), position: minted.clone() });
-            self.store.take_in(&self.key, vec![Intake { cursor, ..Intake::default() }]).await?;
-            Ok(minted)
-        });
-        prefix.await.map(String::as_str)
+        self.nonce.get(&*self.store, &self.key, NONCE, random_hex::<4>).await
     }
 }
 

@@ -4,15 +4,18 @@ use super::descriptor::MAX_LINE_CHARS;
 use super::normalize::{BOT, NAME, room_of};
 use super::room::{AGENT, person_of};
 use super::{Hub, descriptor};
+use crate::minted::Minted;
 use crate::platform::{Delivery, Outcome, Platform, Reach};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
 use angelia_contract::length::Unit;
 use angelia_contract::source::chat_type;
 use angelia_contract::split::split;
+use angelia_core::directory::BotKey;
 use angelia_core::egress::{Bot, Dedupe, Target, Whereabouts};
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::identity::check_name;
+use angelia_core::secret::{fingerprint, random_hex};
 use angelia_core::store::{ActionId, Later, LineEdit, NewLine, Store};
 use angelia_core::vault::Way;
 use angelia_core::{clock, fail};
@@ -23,16 +26,22 @@ use std::time::Duration;
 /// How soon a store that did not commit is tried again.
 const STORE_AGAIN: Duration = Duration::from_secs(1);
 
+/// Under which name the store keeps what the ids of agents' lines are made with.
+const LINE_KEY: &str = "line key";
+
 /// The web chat as a platform to write to.
 pub struct Webchat {
     store: Arc<dyn Store>,
     hub: Arc<Hub>,
+    key: BotKey,
+    /// What the ids of agents' lines are made with.
+    line_key: Minted,
 }
 
 impl Webchat {
     /// The web chat over a store and its live readers.
     pub fn new(store: Arc<dyn Store>, hub: Arc<Hub>) -> Self {
-        Self { store, hub }
+        Self { store, hub, key: BotKey::new(NAME, BOT), line_key: Minted::default() }
     }
 
     async fn perform(&self, id: ActionId, room: &str, action: Action) -> Result<Outcome> {
@@ -48,10 +57,11 @@ impl Webchat {
         if parts.is_empty() {
             return Ok(refused("there is no text to send"));
         }
+        let first = self.line_id(id).await?;
         let at = clock::wall();
         let lines = parts.into_iter().enumerate().map(|(index, text)| NewLine {
             room: room.to_owned(),
-            message_id: line_id(id, index),
+            message_id: part_id(&first, index),
             author: AGENT.into(),
             from_agent: true,
             text,
@@ -63,7 +73,13 @@ impl Webchat {
         });
         fail::point("action_sending");
         self.store.say_lines(lines.collect(), id).await?;
-        Ok(Outcome::Sent { message_id: line_id(id, 0), recorded: true })
+        Ok(Outcome::Sent { message_id: first, recorded: true })
+    }
+
+    /// The id of an action's line: the same action makes the same line.
+    async fn line_id(&self, id: ActionId) -> Result<String> {
+        let key = self.line_key.get(&*self.store, &self.key, LINE_KEY, random_hex::<16>).await?;
+        Ok(line_id(key, id))
     }
 
     async fn edit(&self, id: ActionId, room: &str, message_id: String, text: &str) -> Result<Outcome> {
@@ -87,11 +103,18 @@ fn parts(text: &str) -> Vec<String> {
     parts.into_iter().map(|part| part.text).collect()
 }
 
-/// The id of an action's line: the same action makes the same line.
-fn line_id(id: ActionId, part: usize) -> String {
+/// The id of an action's line, to those who do not have the key as good as any other. The number of an
+/// action would tell everybody in the room how much all agents do.
+fn line_id(key: &str, id: ActionId) -> String {
+    let digest = fingerprint(&format!("{key} {}", id.0));
+    digest.iter().take(12).fold("wa".to_owned(), |text, byte| text + &format!("{byte:02x}"))
+}
+
+/// The id of one of the parts of a line that was too long.
+fn part_id(first: &str, part: usize) -> String {
     match part {
-        0 => format!("wa{}", id.0),
-        _ => format!("wa{}.{part}", id.0),
+        0 => first.to_owned(),
+        _ => format!("{first}.{part}"),
     }
 }
 
@@ -183,6 +206,17 @@ impl Platform for Webchat {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_action_has_one_id_in_a_store_and_it_does_not_count() {
+        let id = |key, number| line_id(key, ActionId(number));
+        assert_eq!(id("a", 7), id("a", 7));
+        assert_ne!(id("a", 7), id("b", 7), "another store has others");
+        let ids: std::collections::BTreeSet<String> = (0..1_000).map(|number| id("a", number)).collect();
+        assert_eq!(ids.len(), 1_000);
+        assert!(ids.iter().all(|id| id.len() == 26), "none is shorter for being early");
+        assert_eq!((part_id("wa7", 0), part_id("wa7", 2)), ("wa7".into(), "wa7.2".into()));
+    }
 
     #[test]
     fn a_room_is_what_will_be_written_to() {

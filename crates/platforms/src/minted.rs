@@ -1,0 +1,35 @@
+//! A few random characters that a store has for all of its life: what a bot's own
+//! ids begin with, or are made with. Another store has others.
+
+use angelia_core::directory::BotKey;
+use angelia_core::error::Result;
+use angelia_core::store::{Cursor, Intake, Store};
+use tokio::sync::OnceCell;
+
+/// What was minted for a bot, once it was asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Minted(OnceCell<String>);
+
+impl Minted {
+    /// What the store has under this name, or keeps from now on. It lies beside the bot's
+    /// cursors, as the position of a stream that is none.
+    pub(crate) async fn get(
+        &self,
+        store: &dyn Store,
+        bot: &BotKey,
+        name: &str,
+        mint: fn() -> String,
+    ) -> Result<&str> {
+        let minted = self.0.get_or_try_init(|| async {
+            let cursors = store.cursors(bot).await?;
+            if let Some(known) = cursors.into_iter().find(|cursor| cursor.stream == name) {
+                return Ok(known.position);
+            }
+            let minted = mint();
+            let cursor = Some(Cursor { stream: name.into(), position: minted.clone() });
+            store.take_in(bot, vec![Intake { cursor, ..Intake::default() }]).await?;
+            Ok(minted)
+        });
+        minted.await.map(String::as_str)
+    }
+}
