@@ -21,6 +21,7 @@ pub mod memory;
 pub mod pace;
 pub mod ports;
 pub mod records;
+pub mod rooms;
 pub mod round_robin;
 pub mod seal;
 pub mod secret;
@@ -44,4 +45,5 @@ pub const LIMITS: &[angelia_contract::limit::Group] = &[
     ("Disk", inbox::LIMITS),
     ("Time and the audit log", clock::LIMITS),
     ("Time and the audit log", audit::LIMITS),
+    ("Web chat", rooms::LIMITS),
 ];

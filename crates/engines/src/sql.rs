@@ -15,10 +15,13 @@ pub fn find(table: &Table, query: &Query) -> String {
     match query.newest {
         Some(_) => {
             let limit = query.values.len() + 1;
-            format!("SELECT {columns} FROM {name}{by} ORDER BY {} DESC LIMIT ${limit}", table.columns[0].name)
+            format!(
+                "SELECT {columns} FROM {name}{by} ORDER BY {} DESC LIMIT ${limit}",
+                list([table.columns[0].name])
+            )
         }
         None if table.key == 0 => format!("SELECT {columns} FROM {name}{by}"),
-        None => format!("SELECT {columns} FROM {name}{by} ORDER BY {}", table.key_names().join(", ")),
+        None => format!("SELECT {columns} FROM {name}{by} ORDER BY {}", list(table.key_names())),
     }
 }
 
@@ -32,10 +35,10 @@ pub fn put(table: &Table) -> String {
     let own = table.own();
     let set: Vec<String> = own[table.key..]
         .iter()
-        .map(|column| format!("{name} = excluded.{name}", name = column.name))
+        .map(|column| format!("\"{name}\" = excluded.\"{name}\"", name = column.name))
         .collect();
     let then = if set.is_empty() { "NOTHING".to_owned() } else { format!("UPDATE SET {}", set.join(", ")) };
-    format!("{} ON CONFLICT ({}) DO {then}", append(table), table.key_names().join(", "))
+    format!("{} ON CONFLICT ({}) DO {then}", append(table), list(table.key_names()))
 }
 
 /// Adds a row.
@@ -93,7 +96,7 @@ pub fn postgres_tables() -> Vec<String> {
     }
     let made = tables.into_iter().map(|(name, (columns, key))| {
         let columns: Vec<String> = columns.iter().map(|column| definition(column, &key)).collect();
-        format!("CREATE TABLE {name} ({}, PRIMARY KEY ({}))", columns.join(", "), key.join(", "))
+        format!("CREATE TABLE {name} ({}, PRIMARY KEY ({}))", columns.join(", "), list(key))
     });
     let feed = "CREATE TABLE changes (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, records TEXT NOT NULL, \
                 key TEXT NOT NULL, at BIGINT NOT NULL)";
@@ -108,16 +111,21 @@ fn definition(column: &Column, key: &[&str]) -> String {
         Kind::Bytes => "BYTEA",
     };
     let null = if column.nullable { "" } else { " NOT NULL" };
-    format!("{} {kind}{null}", column.name)
+    format!("\"{}\" {kind}{null}", column.name)
 }
 
 fn names(columns: &[Column]) -> String {
-    columns.iter().map(|column| column.name).collect::<Vec<_>>().join(", ")
+    list(columns.iter().map(|column| column.name))
+}
+
+/// Names in quotes: `user` is a word of PostgreSQL's own.
+fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    names.into_iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
 }
 
 fn conditions(table: &Table, by: By) -> String {
     let names = by.names(table);
-    let each = names.iter().enumerate().map(|(at, name)| format!("{name} = ${}", at + 1));
+    let each = names.iter().enumerate().map(|(at, name)| format!("\"{name}\" = ${}", at + 1));
     let all: Vec<String> = each.collect();
     if all.is_empty() { String::new() } else { format!(" WHERE {}", all.join(" AND ")) }
 }
@@ -132,15 +140,20 @@ mod tests {
     fn statements_say_what_tables_say() {
         let by = Query { by: By::Columns(&["instance"]), values: vec![], newest: None };
         let found = find(GatewayRow::TABLE, &by);
-        assert!(found.ends_with("FROM gateways WHERE instance = $1 ORDER BY tenant, gateway_id"), "{found}");
+        assert!(
+            found.ends_with(r#"FROM gateways WHERE "instance" = $1 ORDER BY "tenant", "gateway_id""#),
+            "{found}"
+        );
         assert_eq!(
             put(FrontRow::TABLE),
-            "INSERT INTO fronts (instance, platform, bot) VALUES ($1, $2, $3) \
-             ON CONFLICT (instance, platform, bot) DO NOTHING"
+            concat!(
+                r#"INSERT INTO fronts ("instance", "platform", "bot") VALUES ($1, $2, $3)"#,
+                r#" ON CONFLICT ("instance", "platform", "bot") DO NOTHING"#
+            )
         );
         let kept = put(InstanceRow::TABLE);
         assert!(!kept.contains("waiting"), "the log writes that: {kept}");
         let newest = Query { by: By::Columns(&[]), values: vec![], newest: Some(3) };
-        assert!(find(AuditLineRow::TABLE, &newest).ends_with("FROM audit ORDER BY id DESC LIMIT $1"));
+        assert!(find(AuditLineRow::TABLE, &newest).ends_with(r#"FROM audit ORDER BY "id" DESC LIMIT $1"#));
     }
 }

@@ -7,7 +7,7 @@ use angelia_core::admission::{Allow, Place, Route};
 use angelia_core::audit::Actor;
 use angelia_core::error::{Error, Result};
 use angelia_core::secret::fingerprint;
-use angelia_core::store::Person;
+use angelia_core::store::{Person, RoomStore};
 use angelia_platforms::webchat;
 use axum::Json;
 use axum::extract::{Query, State};

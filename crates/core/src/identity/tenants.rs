@@ -5,7 +5,8 @@ use crate::audit::{Actor, Deed};
 use crate::error::{Error, Result};
 use crate::inbox::InstanceId;
 use crate::records::rows::{
-    ClientRow, EnrollTokenRow, GatewayRow, IdentityRow, InstanceRow, LinkCodeRow, RemovalRow, TenantRow,
+    ClientRow, EnrollTokenRow, GatewayRow, IdentityRow, InstanceRow, LinkCodeRow, PersonRow, RemovalRow,
+    TenantRow,
 };
 use crate::records::{View, Write};
 use crate::store::{RemovedTenant, TenantIdentity};
@@ -116,6 +117,9 @@ pub fn remove(view: &mut View<'_>, tenant: &str, rooms: &[String], by: &Actor) -
     view.delete_all::<EnrollTokenRow>(&["tenant"], (tenant,))?;
     view.delete_all::<LinkCodeRow>(&["tenant"], (tenant,))?;
     view.delete_all::<IdentityRow>(&["tenant"], (tenant,))?;
+    for room in rooms {
+        view.delete_all::<PersonRow>(&["room"], (room,))?;
+    }
     view.delete(&row);
     view.also(Write::LeaveBehind { tenant: tenant.to_owned(), instances, rooms: rooms.to_vec() });
     view.audit(&Deed::done(by, "tenant.remove", tenant, tenant).with(format!("{removed:?}")));

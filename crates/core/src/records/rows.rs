@@ -10,7 +10,7 @@ use crate::inbox::{AckHabit, InstanceId};
 use crate::store::{Client, CodeAllow, Fingerprint, TenantIdentity};
 
 /// Every table of records. What engines write and search is made of these.
-pub const TABLES: [&Table; 15] = [
+pub const TABLES: [&Table; 17] = [
     NoteRow::TABLE,
     TenantRow::TABLE,
     RemovalRow::TABLE,
@@ -26,6 +26,8 @@ pub const TABLES: [&Table; 15] = [
     PolicyRow::TABLE,
     AuditRow::TABLE,
     AuditLineRow::TABLE,
+    PersonRow::TABLE,
+    LineRow::TABLE,
 ];
 
 field!(UnixMillis as i64, |at| at.0, |at| Some(UnixMillis(at)));
@@ -106,8 +108,10 @@ record! {
         tenant: String,
     }
     foreign {
-        /// When it was removed.
-        removed_at: UnixMillis,
+        /// Its rooms of the web chat.
+        rooms: Names,
+        /// The last of the lines it left in them.
+        lines_to: i64,
     }
 }
 
@@ -346,6 +350,39 @@ record! {
         outcome: String,
         /// What else is worth knowing.
         detail: String,
+    }
+}
+
+record! {
+    /// A key of a room of the web chat.
+    #[derive(Clone, Debug)]
+    pub struct PersonRow in "webchat_people", key 1, fed &[], finds &[&["room"], &["room", "user"]], long false {
+        /// What recognises it.
+        key_fingerprint: Fingerprint,
+        /// The room.
+        room: String,
+        /// Who holds it.
+        user: String,
+        /// Since when.
+        created_at: UnixMillis,
+        /// Of those who let themselves in, until when.
+        visits_until: Option<UnixMillis>,
+    }
+    foreign {}
+}
+
+record! {
+    /// A line of a room, as far as rules look at it.
+    #[derive(Clone, Debug)]
+    pub struct LineRow in "webchat_lines", key 1, fed &[], finds &[&["room"]], long false {
+        /// Its number; grows.
+        id: i64,
+    }
+    foreign {
+        /// The room.
+        room: String,
+        /// Who wrote it.
+        author: String,
     }
 }
 

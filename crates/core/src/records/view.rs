@@ -3,10 +3,11 @@
 
 use super::table::{Record, Row, Table, ToValue, Value};
 use crate::audit::Deed;
-use crate::clock::UnixMillis;
+use crate::clock::{Old, UnixMillis};
 use crate::error::{Error, Result};
 use crate::inbox::InstanceId;
 use std::collections::HashMap;
+use std::time::Duration;
 
 /// By what rows are looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -45,6 +46,9 @@ pub trait Source {
 
     /// How many rows that is.
     fn count(&mut self, table: &'static Table, query: &Query) -> Result<u64>;
+
+    /// Which stamps are older than that; `None` while nobody knows, because the clock leapt.
+    fn older_than(&mut self, span: Duration) -> Option<Old>;
 
     /// A number that no row of the table had as its key.
     fn next_number(&mut self, table: &'static Table) -> Result<i64>;
@@ -99,6 +103,11 @@ impl<'a> View<'a> {
     /// The time of this change.
     pub fn now(&self) -> UnixMillis {
         self.now
+    }
+
+    /// Which stamps are older than that; `None` while nobody knows, because the clock leapt.
+    pub fn older_than(&mut self, span: Duration) -> Option<Old> {
+        self.source.older_than(span)
     }
 
     /// Runs a rule; answers what it says and what is to be written. A rule that

@@ -34,8 +34,8 @@ pub use page::{Filling, Page, PageSize};
 pub use seals::{KeyChange, Resealed, Retired, SealStore, SealedValue};
 pub use vault::VaultStore;
 pub use webchat::{
-    CONNECTOR, Earlier, Guest, Invited, Line, LineEdit, LineRevision, NewLine, Person, Posted, Unrelayed,
-    WebchatStore,
+    CONNECTOR, Earlier, Guest, Invited, Line, LineEdit, LineRevision, NewLine, Person, Posted, RoomStore,
+    Unrelayed, WebchatStore,
 };
 
 use crate::inbox::{Entry, InstanceId, Mark, Seq};

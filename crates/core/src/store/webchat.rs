@@ -5,6 +5,9 @@ use super::{ActionId, Later, NewEntry, Page, PageSize, Revised, Revision};
 use crate::admission::DropReason;
 use crate::audit::Actor;
 use crate::clock::UnixMillis;
+use crate::records::{Change, Records, change, look};
+use crate::rooms;
+use crate::space::Class;
 
 /// The name under which the connector itself writes. Agents do not change its lines.
 pub const CONNECTOR: &str = "angelia";
@@ -205,6 +208,13 @@ pub trait WebchatStore: Send + Sync {
     /// Every room with people or lines in it.
     fn rooms(&self) -> Later<'_, Vec<String>>;
 
+    /// Who holds the key with this fingerprint. Asked for every request, so it
+    /// tells at once what else a request needs to know of them.
+    fn person(&self, key_fingerprint: [u8; 32]) -> Later<'_, Option<Guest>>;
+}
+
+/// Who has keys of rooms: the rules of [`crate::rooms`], asked of any records.
+pub trait RoomStore: Records {
     /// Lets in whoever holds the key with this fingerprint.
     fn invite(&self, person: Person, key_fingerprint: [u8; 32], by: &Actor) -> Later<'_, ()>;
 
@@ -217,8 +227,31 @@ pub trait WebchatStore: Send + Sync {
 
     /// Makes all keys of a person for a room void. Not found if there are none.
     fn uninvite(&self, person: Person, by: &Actor) -> Later<'_, ()>;
+}
 
-    /// Who holds the key with this fingerprint. Asked for every request, so it
-    /// tells at once what else a request needs to know of them.
-    fn person(&self, key_fingerprint: [u8; 32]) -> Later<'_, Option<Guest>>;
+impl<R: Records + ?Sized> RoomStore for R {
+    fn invite(&self, person: Person, key_fingerprint: [u8; 32], by: &Actor) -> Later<'_, ()> {
+        let by = by.clone();
+        change(self, Change::to("invite a person"), move |view| {
+            rooms::invite(view, &person, key_fingerprint, &by)
+        })
+    }
+
+    fn visit(&self, person: Person, key_fingerprint: [u8; 32], until: UnixMillis) -> Later<'_, ()> {
+        change(self, Change::to("let in a visitor"), move |view| {
+            rooms::visit(view, &person, key_fingerprint, until)
+        })
+    }
+
+    fn people(&self, room: Option<&str>) -> Later<'_, Vec<Invited>> {
+        let room = room.map(str::to_owned);
+        look(self, "list people", move |view| rooms::people(view, room.as_deref()))
+    }
+
+    fn uninvite(&self, person: Person, by: &Actor) -> Later<'_, ()> {
+        let by = by.clone();
+        change(self, Change::to("take an invitation back").class(Class::of(&by)), move |view| {
+            rooms::uninvite(view, &person, &by)
+        })
+    }
 }

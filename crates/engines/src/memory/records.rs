@@ -1,14 +1,16 @@
 //! Records in memory, as a database with many writers keeps them: a rule runs beside
 //! the others on what it read, and runs again if somebody was faster.
 
-use angelia_core::clock::UnixMillis;
+use angelia_core::clock::{Old, UnixMillis};
 use angelia_core::error::Result;
 use angelia_core::ports::Later;
+use angelia_core::records::rows::Names;
 use angelia_core::records::{
-    Change, Changed, Kind, Query, Records, Row, Rule, Source, Table, Value, View, Write, order,
+    Change, Changed, Kind, Query, Records, Row, Rule, Source, Table, ToValue, Value, View, Write, order,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Records in memory.
 pub struct MemoryRecords {
@@ -19,8 +21,10 @@ pub struct MemoryRecords {
 /// A row as its table has it, whatever part of it a record sees.
 type Columns = HashMap<&'static str, Value>;
 
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct State {
+    /// When it was read.
+    now: UnixMillis,
     /// How many changes were made.
     version: u64,
     tables: BTreeMap<&'static str, Vec<Columns>>,
@@ -32,7 +36,19 @@ struct State {
 impl MemoryRecords {
     /// Without any records; `now` is the time of changes.
     pub fn new(now: fn() -> UnixMillis) -> Self {
-        Self { state: Mutex::default(), now }
+        let state = State {
+            now: now(),
+            version: 0,
+            tables: BTreeMap::new(),
+            numbers: HashMap::new(),
+            feed: Vec::new(),
+        };
+        Self { state: Mutex::new(state), now }
+    }
+
+    /// What there is now.
+    fn seen(&self) -> State {
+        State { now: (self.now)(), ..self.state().clone() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -41,7 +57,8 @@ impl MemoryRecords {
 
     /// Runs a rule once; `None` if what it read is not so any more.
     fn attempt(&self, seen: &mut State, rule: &mut Rule) -> Option<Result<()>> {
-        let (outcome, writes) = View::new(seen, (self.now)()).run(&mut **rule);
+        let now = seen.now;
+        let (outcome, writes) = View::new(seen, now).run(&mut **rule);
         let mut state = self.state();
         if state.version != seen.version {
             return None;
@@ -56,7 +73,7 @@ impl Records for MemoryRecords {
     fn change(&self, _: Change, mut rule: Rule) -> Later<'_, ()> {
         Box::pin(async move {
             loop {
-                let mut seen = self.state().clone();
+                let mut seen = self.seen();
                 // Here others may come first.
                 tokio::task::yield_now().await;
                 if let Some(outcome) = self.attempt(&mut seen, &mut rule) {
@@ -67,8 +84,9 @@ impl Records for MemoryRecords {
     }
 
     fn look(&self, _: &'static str, mut rule: Rule) -> Later<'_, ()> {
-        let mut seen = self.state().clone();
-        let (outcome, _) = View::new(&mut seen, (self.now)()).run(&mut *rule);
+        let mut seen = self.seen();
+        let now = seen.now;
+        let (outcome, _) = View::new(&mut seen, now).run(&mut *rule);
         Box::pin(async move { outcome })
     }
 
@@ -119,8 +137,9 @@ impl State {
             }
             // There are no logs here.
             Write::Forget(_) => {}
-            Write::LeaveBehind { tenant, .. } => {
-                let left = Columns::from([("tenant", Value::Text(tenant))]);
+            Write::LeaveBehind { tenant, rooms, .. } => {
+                let left =
+                    Columns::from([("tenant", Value::Text(tenant)), ("rooms", Names(rooms).to_value())]);
                 self.tables.entry("removals").or_default().push(left);
             }
         }
@@ -147,6 +166,11 @@ impl Source for State {
 
     fn count(&mut self, table: &'static Table, query: &Query) -> Result<u64> {
         Ok(self.matching(table, query).len() as u64)
+    }
+
+    fn older_than(&mut self, span: Duration) -> Option<Old> {
+        let span = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
+        Some(Old { before: self.now.0.saturating_sub(span), except: Vec::new() })
     }
 
     fn next_number(&mut self, table: &'static Table) -> Result<i64> {

@@ -3,7 +3,9 @@
 use super::identity::by;
 use super::open::Opened;
 use super::people::line;
-use angelia_core::store::{ActionId, LineEdit, LineRevision, NewLine, PageSize, Person};
+use angelia_core::store::{
+    ActionId, IdentityStore, LineEdit, LineRevision, NewLine, PageSize, Person, RoomStore,
+};
 
 impl Opened {
     /// Lets ann into these rooms.

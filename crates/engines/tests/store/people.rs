@@ -6,7 +6,7 @@ use angelia_core::clock::{self, UnixMillis};
 use angelia_core::inbox::{EntryKind, Epoch, InstanceId, Quota, Seq, SettledBy, WhenFull};
 use angelia_core::store::{
     ActionId, CONNECTOR, Earlier, Guest, IdentityStore, LineEdit, LineRevision, NewAction, NewEntry, NewLine,
-    PageSize, Person, Revised, Revision, Settlement, Unrelayed,
+    PageSize, Person, Revised, Revision, RoomStore, Settlement, Unrelayed,
 };
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use super::open::{Opened, entry};
 use angelia_core::clock;
 use angelia_core::error::Kind;
 use angelia_core::inbox::InstanceId;
-use angelia_core::store::{IdentityStore, NewEntry, NewLine, PageSize, Person};
+use angelia_core::store::{IdentityStore, NewEntry, NewLine, PageSize, Person, RoomStore};
 use angelia_engines::store::sqlite::{DataLock, compact};
 use rusqlite::Connection;
 use std::fs;

@@ -151,8 +151,8 @@ mod tests {
     use super::*;
     use angelia_core::clock::UnixMillis;
     use angelia_core::store::{
-        ActionId, Earlier, Guest, Invited, Later, LineEdit, LineRevision, NewEntry, NewLine, Page, PageSize,
-        Person, Posted, Revised,
+        ActionId, Earlier, Guest, Later, LineEdit, LineRevision, NewEntry, NewLine, Page, PageSize, Person,
+        Posted, Revised,
     };
     use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -212,27 +212,6 @@ mod tests {
 
         fn rooms(&self) -> Later<'_, Vec<String>> {
             unreachable!("readers know their room")
-        }
-
-        fn visit(&self, _person: Person, _key: Fingerprint, _until: UnixMillis) -> Later<'_, ()> {
-            unreachable!("readers do not write")
-        }
-
-        fn people(&self, _room: Option<&str>) -> Later<'_, Vec<Invited>> {
-            unreachable!("readers do not ask")
-        }
-
-        fn uninvite(&self, _person: Person, _by: &angelia_core::audit::Actor) -> Later<'_, ()> {
-            unreachable!("readers do not write")
-        }
-
-        fn invite(
-            &self,
-            _person: Person,
-            _key_fingerprint: Fingerprint,
-            _by: &angelia_core::audit::Actor,
-        ) -> Later<'_, ()> {
-            unreachable!("readers do not write")
         }
     }
 

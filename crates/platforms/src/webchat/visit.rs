@@ -8,7 +8,7 @@ use angelia_core::error::{Error, Kind, Result};
 use angelia_core::identity::{Attempts, AttemptsOf};
 use angelia_core::limit_per_address::{Address, LimitPerAddress, Shares};
 use angelia_core::secret::{Secret, fingerprint, random_hex};
-use angelia_core::store::Person;
+use angelia_core::store::{Person, RoomStore};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -39,12 +39,8 @@ pub use shrink::compact;
 pub use space::{make_room, tenant_disk};
 
 /// What bounds the store.
-pub(crate) const LIMITS: &[Group] = &[
-    ("Disk", queue::LIMITS),
-    ("Disk", reader::LIMITS),
-    ("Web chat", webchat::LIMITS),
-    ("Web chat", webchat::VISITOR_LIMITS),
-];
+pub(crate) const LIMITS: &[Group] =
+    &[("Disk", queue::LIMITS), ("Disk", reader::LIMITS), ("Web chat", webchat::LIMITS)];
 
 use angelia_contract::limit::Group;
 use angelia_core::error::{Error, Result};

@@ -1,12 +1,13 @@
 //! Records in SQLite: a rule runs inside the open transaction, so nobody comes first.
 
 use super::Sqlite;
+use super::clock::Clock;
 use super::queue::Owner;
 use super::removal;
 use super::txn::{Txn, now};
 use crate::sql;
 use angelia_core::audit::Deed;
-use angelia_core::clock::UnixMillis;
+use angelia_core::clock::{Old, UnixMillis};
 use angelia_core::error::{Error, Result};
 use angelia_core::records::rows::AuditRow;
 use angelia_core::records::{
@@ -16,6 +17,7 @@ use angelia_core::space::Class;
 use angelia_core::store::Later;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, ToSql, params};
+use std::time::Duration;
 
 impl Records for Sqlite {
     fn change(&self, change: Change, rule: Rule) -> Later<'_, ()> {
@@ -28,10 +30,11 @@ impl Records for Sqlite {
     }
 
     fn look(&self, what: &'static str, mut rule: Rule) -> Later<'_, ()> {
+        let clock = self.clock.clone();
         let looked = self.readers.read(what, move |db| {
             // One moment, however many statements.
             let snapshot = db.unchecked_transaction()?;
-            let mut source = Rows { db: &snapshot, failed: None };
+            let mut source = Rows { db: &snapshot, clock: &clock, failed: None };
             let (outcome, _) = View::new(&mut source, UnixMillis(now())).run(&mut *rule);
             source.failed.map_or(Ok(outcome), Err)
         });
@@ -53,7 +56,7 @@ impl Records for Sqlite {
 pub(super) fn run(txn: &mut Txn<'_>, mut rule: Rule) -> rusqlite::Result<Result<()>> {
     // What waits is counted beside the rows; rules read it from them.
     txn.write_marks()?;
-    let mut source = Rows { db: txn.connection, failed: None };
+    let mut source = Rows { db: txn.connection, clock: txn.clock, failed: None };
     let (outcome, writes) = View::new(&mut source, UnixMillis(now())).run(&mut *rule);
     if let Some(error) = source.failed {
         return Err(error);
@@ -104,6 +107,7 @@ fn execute(db: &Connection, statement: &str, values: &[Value]) -> rusqlite::Resu
 /// failure itself ends the transaction.
 struct Rows<'a> {
     db: &'a Connection,
+    clock: &'a Clock,
     failed: Option<rusqlite::Error>,
 }
 
@@ -129,6 +133,10 @@ impl Source for Rows<'_> {
             statement.query_row(rusqlite::params_from_iter(values), |row| row.get(0))
         });
         self.tell(counted)
+    }
+
+    fn older_than(&mut self, span: Duration) -> Option<Old> {
+        (!self.clock.has_leapt()).then(|| self.clock.older_than(span))
     }
 
     fn next_number(&mut self, table: &'static Table) -> Result<i64> {

@@ -45,16 +45,7 @@ impl Seen {
     }
 }
 
-/// Whether lines of a removed tenant are still in a room: nobody new may read them.
-pub(super) fn is_being_emptied(db: &Connection, room: &str) -> rusqlite::Result<bool> {
-    db.prepare_cached(
-        "SELECT EXISTS (SELECT 1 FROM removals r, json_each(r.rooms) j WHERE j.value = ?1
-             AND EXISTS (SELECT 1 FROM webchat_lines l WHERE l.room = ?1 AND l.id <= r.lines_to))",
-    )?
-    .query_row([room], |row| row.get(0))
-}
-
-/// Notes what a removed tenant left, for the steps that delete it; nobody reads its rooms any more.
+/// Notes what a removed tenant left, for the steps that delete it.
 pub(super) fn leave_behind(
     txn: &mut Txn<'_>,
     tenant: &str,
@@ -64,9 +55,6 @@ pub(super) fn leave_behind(
     for instance in instances {
         txn.count(*instance, |held| *held = Held::default());
         txn.stored().1.forgot_instance(*instance);
-    }
-    for room in rooms {
-        txn.execute("DELETE FROM webchat_people WHERE room = ?", [room])?;
     }
     let instances: Vec<i64> = instances.iter().map(|instance| instance.0).collect();
     txn.execute(

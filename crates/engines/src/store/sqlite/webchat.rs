@@ -3,7 +3,6 @@
 mod people;
 mod room_size;
 
-pub(super) use people::LIMITS as VISITOR_LIMITS;
 pub(super) use room_size::{LIMITS, RoomSizes};
 
 use super::clock::is_old;
@@ -12,15 +11,13 @@ use super::reader::page;
 use super::txn::{Txn, now};
 use super::{Sqlite, inbox, ledger};
 use angelia_core::admission::DropReason;
-use angelia_core::audit::Actor;
 use angelia_core::clock::UnixMillis;
 use angelia_core::egress::ActionState;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::inbox::SEEN_FOR;
-use angelia_core::space::Class;
 use angelia_core::store::{
-    ActionId, ActionOutcome, CONNECTOR, Earlier, Guest, Invited, Later, Line, LineEdit, LineRevision,
-    NewEntry, NewLine, Page, PageSize, Person, Posted, Revised, WebchatStore,
+    ActionId, ActionOutcome, CONNECTOR, Earlier, Guest, Later, Line, LineEdit, LineRevision, NewEntry,
+    NewLine, Page, PageSize, Person, Posted, Revised, WebchatStore,
 };
 use rusqlite::{OptionalExtension, Row, params};
 
@@ -160,29 +157,6 @@ impl WebchatStore for Sqlite {
             db.prepare("SELECT room FROM webchat_people UNION SELECT room FROM webchat_lines")?
                 .query_map([], |row| row.get(0))?
                 .collect()
-        })
-    }
-
-    fn invite(&self, person: Person, key_fingerprint: [u8; 32], by: &Actor) -> Later<'_, ()> {
-        let by = by.clone();
-        self.writer
-            .try_write("invite a person", move |txn| people::invite(txn, &person, key_fingerprint, &by))
-    }
-
-    fn visit(&self, person: Person, key_fingerprint: [u8; 32], until: UnixMillis) -> Later<'_, ()> {
-        self.writer
-            .try_write("let in a visitor", move |txn| people::visit(txn, &person, key_fingerprint, until))
-    }
-
-    fn people(&self, room: Option<&str>) -> Later<'_, Vec<Invited>> {
-        let room = room.map(str::to_owned);
-        self.readers.read("list people", move |db| people::list(db, room))
-    }
-
-    fn uninvite(&self, person: Person, by: &Actor) -> Later<'_, ()> {
-        let by = by.clone();
-        self.writer.write_as(Class::of(&by), "take an invitation back", move |txn| {
-            people::uninvite(txn, &person, &by)
         })
     }
 

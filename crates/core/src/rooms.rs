@@ -1,0 +1,136 @@
+//! Rooms of the web chat: who has keys of them. Some were invited, others let
+//! themselves in where the operator opened a room to everybody.
+
+use crate::audit::{Actor, Deed};
+use crate::clock::UnixMillis;
+use crate::error::{Error, Kind, Result};
+use crate::records::View;
+use crate::records::rows::{LineRow, PersonRow, RemovalRow};
+use crate::store::{Fingerprint, Invited, Person};
+use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
+
+angelia_contract::limits! {
+    /// More than anybody could talk with, few enough for the table. Then whoever has been silent
+    /// for ten minutes gives way, or nobody more comes in.
+    const VISITORS_PER_ROOM: usize = 500, count "visitors of one open room";
+}
+
+/// How long a visitor may be silent while others wait for a seat.
+const SILENT_FOR: Duration = Duration::from_secs(600);
+
+/// Lets in whoever holds a key.
+pub fn invite(view: &mut View<'_>, person: &Person, key: Fingerprint, by: &Actor) -> Result<()> {
+    is_not_being_emptied(view, &person.room)?;
+    let known = view.find::<PersonRow>(&["room"], (&person.room,))?;
+    // Who was first stays so, whatever the clock says of the second.
+    let newest = known.iter().map(|other| other.created_at.0 + 1).max().unwrap_or_default();
+    view.put(&PersonRow {
+        key_fingerprint: key,
+        room: person.room.clone(),
+        user: person.user.clone(),
+        created_at: UnixMillis(view.now().0.max(newest)),
+        visits_until: None,
+    });
+    view.audit(&Deed::done(by, "webchat.invite", "", &person.room).with(&person.user));
+    Ok(())
+}
+
+/// Lets in somebody whom nobody invited, until then.
+pub fn visit(view: &mut View<'_>, person: &Person, key: Fingerprint, until: UnixMillis) -> Result<()> {
+    is_not_being_emptied(view, &person.room)?;
+    let known = view.find::<PersonRow>(&["room"], (&person.room,))?;
+    let authors = authors(view, &person.room)?;
+    let is_called = |name: &String| name.eq_ignore_ascii_case(&person.user);
+    if known.iter().map(|other| &other.user).any(is_called) || authors.iter().any(is_called) {
+        return Err(Error::conflict(format!("somebody here is called {:?}", person.user)));
+    }
+    let now = view.now();
+    let visitors = known.iter().filter(|other| other.visits_until.is_some_and(|until| until >= now)).count();
+    if visitors >= VISITORS_PER_ROOM {
+        let Some(silent) = who_makes_way(view, &known, &authors)? else {
+            let full = "the room is full; try again later, or ask the operator for an invitation";
+            return Err(Error::new(Kind::TooMany, full));
+        };
+        view.delete(silent);
+    }
+    // No line in the audit log: it is kept for a year, and strangers may come often.
+    view.put(&PersonRow {
+        key_fingerprint: key,
+        room: person.room.clone(),
+        user: person.user.clone(),
+        created_at: now,
+        visits_until: Some(until),
+    });
+    Ok(())
+}
+
+/// The visitor who came longest ago and said nothing; none if all have something to
+/// say, or came just now.
+fn who_makes_way<'a>(
+    view: &mut View<'_>,
+    known: &'a [PersonRow],
+    authors: &HashSet<String>,
+) -> Result<Option<&'a PersonRow>> {
+    let Some(old) = view.older_than(SILENT_FOR) else { return Ok(None) };
+    let silent = known.iter().filter(|visitor| {
+        visitor.visits_until.is_some() && old.is(visitor.created_at.0) && !authors.contains(&visitor.user)
+    });
+    Ok(silent.min_by_key(|visitor| visitor.created_at))
+}
+
+/// Makes all keys of a person for a room void.
+pub fn uninvite(view: &mut View<'_>, person: &Person, by: &Actor) -> Result<()> {
+    if view.delete_all::<PersonRow>(&["room", "user"], (&person.room, &person.user))? == 0 {
+        return Err(Error::not_found(format!(
+            "nobody called {:?} has a key of room {:?}; see angelia webchat list",
+            person.user, person.room
+        )));
+    }
+    view.audit(&Deed::done(by, "webchat.revoke", "", &person.room).with(&person.user));
+    Ok(())
+}
+
+/// Who has keys that are good, of one room or of all: by room, then who came first.
+pub fn people(view: &mut View<'_>, room: Option<&str>) -> Result<Vec<Invited>> {
+    let now = view.now();
+    let rows = match room {
+        Some(room) => view.find::<PersonRow>(&["room"], (room,))?,
+        None => view.all::<PersonRow>()?,
+    };
+    let mut found = BTreeMap::<(String, String), Invited>::new();
+    for row in rows.into_iter().filter(|row| row.visits_until.is_none_or(|until| until >= now)) {
+        let person = found.entry((row.room.clone(), row.user.clone())).or_insert_with(|| Invited {
+            room: row.room,
+            user: row.user,
+            keys: 0,
+            since: row.created_at,
+            until: None,
+        });
+        person.keys += 1;
+        person.since = person.since.min(row.created_at);
+        person.until = person.until.max(row.visits_until);
+    }
+    let mut people: Vec<Invited> = found.into_values().collect();
+    people.sort_by(|one, other| (&one.room, one.since).cmp(&(&other.room, other.since)));
+    Ok(people)
+}
+
+/// Refuses while lines of a removed tenant are still in a room: nobody new may read them.
+fn is_not_being_emptied(view: &mut View<'_>, room: &str) -> Result<()> {
+    let removals = view.all::<RemovalRow>()?;
+    let of_room = removals.iter().filter(|removal| removal.rooms.0.iter().any(|name| name == room));
+    let Some(lines_to) = of_room.map(|removal| removal.lines_to).max() else { return Ok(()) };
+    if view.find::<LineRow>(&["room"], (room,))?.iter().all(|line| line.id > lines_to) {
+        return Ok(());
+    }
+    Err(Error::conflict(
+        "what was said in this room before, by a tenant that was removed, is still being deleted; \
+         try again in a minute",
+    ))
+}
+
+/// Who wrote what can still be read in a room.
+fn authors(view: &mut View<'_>, room: &str) -> Result<HashSet<String>> {
+    Ok(view.find::<LineRow>(&["room"], (room,))?.into_iter().map(|line| line.author).collect())
+}
