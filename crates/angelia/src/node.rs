@@ -5,13 +5,14 @@ use crate::files::{sweep_drafts, write_private};
 use crate::presence::ADMIN_TOKEN;
 use crate::{keeper, modes, sealed_mark};
 use angelia_connector::{
-    AdminToken, Announcer, EgressTimings, Identity, Keyring, Limits, Notices, OidcIssuer, Options, Server,
+    AdminToken, EgressTimings, Identity, Keyring, Limits, Notices, OidcIssuer, Options, Server, Subscriber,
 };
 use angelia_core::connections::Lasting;
 use angelia_core::error::Result;
 use angelia_core::inbox::Quota;
 use angelia_core::secret::Secret;
 use angelia_core::store::Store;
+use angelia_engines::local::LocalBus;
 use angelia_engines::store::sqlite::{self, DATABASE, DataLock, Sqlite};
 use angelia_platforms::Platform;
 use std::fs;
@@ -31,7 +32,8 @@ pub(crate) async fn open(
     make_bots: MakeBots,
 ) -> Result<Arc<Server>> {
     let data_dir = &config.server.data_dir;
-    let announcer = Arc::new(Announcer::default());
+    let bus = Arc::new(LocalBus::default());
+    let subscriber = Subscriber::on(&*bus);
     modes::check(config, false)?;
     sweep_drafts(&lock);
     // The key comes first: a crash in between must not leave data without one.
@@ -41,7 +43,7 @@ pub(crate) async fn open(
     }
     let tenant_bytes = config.limits.tenant_disk.unwrap_or_else(|| sqlite::tenant_disk(data_dir));
     let quota = Quota { tenant_bytes, ..config.inbox.quota() };
-    let store = Sqlite::open_locked(lock, quota, announcer.clone())?;
+    let store = Sqlite::open_locked(lock, quota, bus)?;
     let (master_key, key_keeper) = keeper::settle(config, master_key, &store).await?;
     let store: Arc<dyn Store> = Arc::new(store);
     let token_file = data_dir.join(ADMIN_TOKEN);
@@ -64,7 +66,7 @@ pub(crate) async fn open(
         limits: Limits { lasting, ..config.limits.connector() },
         gateways: config.limits.gateways,
     };
-    Server::new(store, &announcer, options).await
+    Server::new(store, &subscriber, options).await
 }
 
 fn notices(configured: &config::Notices) -> Notices {

@@ -20,7 +20,7 @@ mod upkeep;
 pub use egress::EgressTimings;
 pub use manage::{AdminToken, Identity, KeyKeeper, Keyring, OidcIssuer, admin};
 pub use notices::{Away, Notices};
-pub use server::{Announcer, Limits, Options, Server};
+pub use server::{Limits, Options, Server, Subscriber};
 
 /// The limits of this crate that operators are told of, by what they are about.
 pub const LIMITS: &[angelia_contract::limit::Group] = &[

@@ -12,7 +12,7 @@ use crate::manage::{
 use crate::notices::{self, Hints, Notices};
 use crate::opening::{check_key, oauth_key};
 use crate::places::Places;
-use crate::relay::{self, Hint, HintKind, Registry};
+use crate::relay::{self, Hint, Registry};
 use crate::telemetry::{Counter, Metrics};
 use crate::unanswered;
 use crate::upkeep;
@@ -22,11 +22,12 @@ use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::GatewayRecord;
 use angelia_core::identity::making::{GatewayLimits, Making};
-use angelia_core::inbox::{Entry, InstanceId, Mark, Seq};
+use angelia_core::inbox::InstanceId;
 use angelia_core::memory::{Memory, MemoryLimits};
+use angelia_core::ports::{self as bus, Bus};
 use angelia_core::seal::{self, Sealed};
 use angelia_core::secret::Secret;
-use angelia_core::store::{AccessStore, Announce, IdentityStore, Line, Store, StoredGateway};
+use angelia_core::store::{AccessStore, IdentityStore, Store, StoredGateway};
 use angelia_platforms::Platform;
 use angelia_platforms::webchat::{self, Guides, Hub, Webchat};
 use axum::Router;
@@ -144,50 +145,42 @@ pub struct Server {
     stopped: Notify,
 }
 
-/// The bus of one node: takes commits from the store to whoever waits for them.
-/// Made before the store, which needs it, and bound to the server after.
+/// Listens on the bus and takes what it hears to whoever waits for it. Made before
+/// the store, which publishes, and bound to the server after.
 #[derive(Default)]
-pub struct Announcer {
+pub struct Subscriber {
     registry: Arc<Registry>,
     hub: Arc<Hub>,
     server: OnceLock<Weak<Server>>,
 }
 
-impl Announcer {
-    fn hint(&self, instance: InstanceId, hint: Hint) {
-        let live = self.registry.hint(instance, hint);
-        if !live && let Some(server) = self.server.get().and_then(Weak::upgrade) {
-            server.wake.waits(instance);
+impl Subscriber {
+    /// One that listens on `bus`.
+    pub fn on(bus: &dyn Bus) -> Arc<Self> {
+        let subscriber = Arc::<Self>::default();
+        let listening = subscriber.clone();
+        bus.subscribe(Arc::new(move |hint| listening.hear(hint)));
+        subscriber
+    }
+
+    fn hear(&self, hint: bus::Hint) {
+        match hint {
+            bus::Hint::Log { instance, mark, entry, kind } => {
+                let live = self.registry.hint(instance, Hint { mark, entry, kind });
+                if !live && let Some(server) = self.server.get().and_then(Weak::upgrade) {
+                    server.wake.waits(instance);
+                }
+            }
+            bus::Hint::Removed { instance, seqs } => self.registry.remove(instance, &seqs),
+            bus::Hint::Revised { instance, entry } => self.registry.revise(instance, entry),
+            bus::Hint::Line(line) => self.hub.line(&line),
         }
-    }
-}
-
-impl Announce for Announcer {
-    fn appended(&self, instance: InstanceId, mark: Mark, entry: Entry, ahead: bool) {
-        let kind = if ahead { HintKind::Ahead } else { HintKind::Appended };
-        self.hint(instance, Hint { mark, entry, kind });
-    }
-
-    fn redriven(&self, instance: InstanceId, mark: Mark, entry: Entry) {
-        self.hint(instance, Hint { mark, entry, kind: HintKind::Redriven });
-    }
-
-    fn removed(&self, instance: InstanceId, seqs: &[Seq]) {
-        self.registry.remove(instance, seqs);
-    }
-
-    fn revised(&self, instance: InstanceId, entry: Entry) {
-        self.registry.revise(instance, entry);
-    }
-
-    fn line(&self, line: &Line) {
-        self.hub.line(line);
     }
 }
 
 impl Server {
     /// Reads what the store knows and gets ready to serve.
-    pub async fn new(store: Arc<dyn Store>, announcer: &Announcer, options: Options) -> Result<Arc<Self>> {
+    pub async fn new(store: Arc<dyn Store>, subscriber: &Subscriber, options: Options) -> Result<Arc<Self>> {
         check_key(&*store, &options.master_key).await?;
         let guard =
             Guard::new(options.wake_allow_http, options.wake_allow.clone()).map_err(|e| no_client(&e))?;
@@ -195,15 +188,15 @@ impl Server {
         let bearers = Bearers::new(&options.identity, oauth_key)?;
         let mut platforms: Vec<Arc<dyn Platform>> = Vec::new();
         if options.webchat {
-            platforms.push(Arc::new(Webchat::new(store.clone(), announcer.hub.clone())));
+            platforms.push(Arc::new(Webchat::new(store.clone(), subscriber.hub.clone())));
         }
         platforms.extend(options.platforms.iter().cloned());
-        announcer.hub.bound(&options.limits.lasting);
+        subscriber.hub.bound(&options.limits.lasting);
         let ledger = store.clone();
         let server = Arc::new(Self {
             store,
             node: node_name(),
-            registry: announcer.registry.clone(),
+            registry: subscriber.registry.clone(),
             places: Places::new(options.limits.lasting),
             roster: Arc::default(),
             metrics: Arc::default(),
@@ -220,7 +213,7 @@ impl Server {
             drops: Drops::default(),
             options,
             changing: tokio::sync::Mutex::default(),
-            hub: announcer.hub.clone(),
+            hub: subscriber.hub.clone(),
             guides: Arc::default(),
             platforms,
             listeners: Listeners::default(),
@@ -230,7 +223,7 @@ impl Server {
             stopped: Notify::new(),
         });
         server.read_roster().await?;
-        let _ = announcer.server.set(Arc::downgrade(&server));
+        let _ = subscriber.server.set(Arc::downgrade(&server));
         Ok(server)
     }
 

@@ -1,5 +1,6 @@
 //! What implements the ports that core declares.
 
+pub mod local;
 pub mod memory;
 pub mod sql;
 pub mod store;

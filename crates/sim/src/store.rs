@@ -5,7 +5,8 @@ use crate::Variant;
 use crate::dice::Dice;
 use angelia_core::inbox::{AckHabit, Entry, Epoch, InstanceId, Mark, Quota, Seq};
 use angelia_core::ports::log::{Appended, Claimed, Log, NewEntry, Ownership, Returned, Settlement, Stretch};
-use angelia_core::store::{Announce, Line, PageSize};
+use angelia_core::ports::{self as bus, Bus, HintKind, Listener};
+use angelia_core::store::PageSize;
 use angelia_engines::memory::MemoryLog;
 use futures_util::FutureExt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,15 +24,15 @@ pub(crate) struct Hint {
 #[derive(Default)]
 struct Published(Mutex<Vec<Hint>>);
 
-impl Announce for Published {
-    fn appended(&self, instance: InstanceId, mark: Mark, entry: Entry, ahead: bool) {
-        let hint = Hint { instance, mark, entry, ahead };
+impl Bus for Published {
+    fn publish(&self, hint: bus::Hint) {
+        let bus::Hint::Log { instance, mark, entry, kind } = hint else { return };
+        let hint = Hint { instance, mark, entry, ahead: kind == HintKind::Ahead };
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(hint);
     }
-    fn redriven(&self, _: InstanceId, _: Mark, _: Entry) {}
-    fn removed(&self, _: InstanceId, _: &[Seq]) {}
-    fn revised(&self, _: InstanceId, _: Entry) {}
-    fn line(&self, _: &Line) {}
+
+    // Whoever simulates takes what was published.
+    fn subscribe(&self, _: Listener) {}
 }
 
 /// The shared log.

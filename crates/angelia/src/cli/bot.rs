@@ -8,9 +8,9 @@ use crate::config::{Bot, Config};
 use crate::files::Scratch;
 use crate::remote::Remote;
 use crate::show;
-use angelia_connector::Announcer;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::store::Store;
+use angelia_engines::local::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
 use angelia_platforms::{Checkup, Platform};
 use clap::Subcommand;
@@ -170,8 +170,8 @@ pub(super) fn chosen<'a>(config: &'a Config, name: Option<&str>) -> Result<Vec<&
 /// A store to be thrown away. What is learnt is for nobody but whoever asked, and
 /// a running server holds the data directory.
 pub(super) fn scratch_store(scratch: &Scratch) -> Result<Arc<dyn Store>> {
-    let announce = Arc::new(Announcer::default());
-    Ok(Arc::new(Sqlite::open(scratch.path(), Default::default(), announce)?))
+    let bus = Arc::new(LocalBus::default());
+    Ok(Arc::new(Sqlite::open(scratch.path(), Default::default(), bus)?))
 }
 
 async fn check_all(bots: &[&Bot], public_url: &str, as_json: bool) -> Result<Vec<Value>> {

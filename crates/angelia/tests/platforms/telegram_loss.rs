@@ -5,6 +5,7 @@ use super::telegram_stage::{Stage, binary};
 use angelia_core::directory::BotKey;
 use angelia_core::inbox::Quota;
 use angelia_core::store::IntakeStore;
+use angelia_engines::local::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
 use angelia_testkit::process::Process;
 use angelia_testkit::telegram::FakeTelegram;
@@ -182,8 +183,8 @@ fn agent(stage: &Stage) -> Process {
 async fn confirmed_is_committed(telegram: &FakeTelegram, folder: &Path) {
     let bot = BotKey::new("telegram", &telegram.bot_id().to_string());
     let committed = {
-        let announcer = Arc::new(angelia_connector::Announcer::default());
-        let store = Sqlite::open(&folder.join("data"), Quota::default(), announcer).unwrap();
+        let bus = Arc::new(LocalBus::default());
+        let store = Sqlite::open(&folder.join("data"), Quota::default(), bus).unwrap();
         let cursors = store.cursors(&bot).await.unwrap();
         cursors.first().map(|cursor| cursor.position.parse::<i64>().unwrap())
     };

@@ -2,13 +2,13 @@
 
 use super::hands::{angelia, done, refused};
 use super::world::World;
-use angelia_connector::Announcer;
 use angelia_core::clock;
 use angelia_core::directory::BotKey;
 use angelia_core::inbox::Quota;
 use angelia_core::seal::{self, MasterKey};
 use angelia_core::secret::Secret;
 use angelia_core::store::{Intake, IntakeStore, NewQuarantined};
+use angelia_engines::local::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
 use angelia_testkit::process::eventually;
 use serde_json::Value;
@@ -149,7 +149,7 @@ async fn what_could_not_be_read_is_listed_shown_and_thrown_away() {
     let data = folder.path().join("data");
     done(&config, &["gateway", "create", "gw"]);
     let key = MasterKey::from_hex(&std::fs::read_to_string(data.join("master.key")).unwrap()).unwrap();
-    let store = Sqlite::open(&data, Quota::default(), Arc::new(Announcer::default())).unwrap();
+    let store = Sqlite::open(&data, Quota::default(), Arc::new(LocalBus::default())).unwrap();
     for number in 1..=3 {
         let text = Secret::new(format!("{{\"update_id\": {number}, \"x\": \"what ann wrote\"}}"));
         let quarantined = NewQuarantined {

@@ -2,13 +2,13 @@
 
 use super::hands::{DATABASE, chatter, config, contains, data, done, drain, refused};
 use super::world::{World, binary, credentials};
-use angelia_connector::Announcer;
 use angelia_core::clock;
 use angelia_core::directory::BotKey;
 use angelia_core::inbox::Quota;
 use angelia_core::seal::{self, MasterKey};
 use angelia_core::secret::Secret;
 use angelia_core::store::{Intake, IntakeStore, NewQuarantined};
+use angelia_engines::local::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
 use angelia_testkit::process::Process;
 use angelia_testkit::socket::Socket;
@@ -129,7 +129,7 @@ fn a_configured_key_is_changed_by_its_keeper() {
 /// stopped, a thousand for each bot, sealed with the key it has.
 async fn fill(data: &Path, count: usize) {
     let key = MasterKey::from_hex(&std::fs::read_to_string(data.join("master.key")).unwrap()).unwrap();
-    let store = Sqlite::open(data, Quota::default(), Arc::new(Announcer::default())).unwrap();
+    let store = Sqlite::open(data, Quota::default(), Arc::new(LocalBus::default())).unwrap();
     let numbers: Vec<usize> = (0..count).collect();
     for (bot, numbers) in numbers.chunks(1_000).enumerate() {
         let bot = bot.to_string();

@@ -2,6 +2,7 @@
 //! them must not be felt.
 
 use angelia_core::inbox::{Entry, Mark, Revisions, Seq};
+use angelia_core::ports::HintKind;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -41,17 +42,6 @@ pub(crate) struct Hint {
     pub(crate) mark: Mark,
     pub(crate) entry: Entry,
     pub(crate) kind: HintKind,
-}
-
-/// What a hint tells of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HintKind {
-    /// An entry at the end of the queue.
-    Appended,
-    /// One ahead of all the others.
-    Ahead,
-    /// A dead letter that is ahead again, under the number it had.
-    Redriven,
 }
 
 /// Everything that waits for a socket's task.

@@ -12,7 +12,7 @@ mod websocket;
 
 pub(crate) use session::ACK_LIMITS;
 
-pub(crate) use mailbox::{Answer, Ending, Hint, HintKind, Mailbox};
+pub(crate) use mailbox::{Answer, Ending, Hint, Mailbox};
 pub(crate) use registry::{Registry, Standing};
 pub(crate) use session::LIMITS as SESSION_LIMITS;
 pub(crate) use upgrade::{Identity, identify, upgrade};

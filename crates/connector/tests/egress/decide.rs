@@ -4,11 +4,11 @@
 //! every chat and thread of this small world from a table, and every route
 //! from a list; it shares no code with what it judges.
 
-use angelia_connector::Announcer;
 use angelia_contract::frame::{GatewayFrame, Outbound};
 use angelia_core::admission::{Allow, Route, Routes};
 use angelia_core::egress::{Bot, Goal, Refusal, Sender, Target, Whereabouts, decide};
 use angelia_core::inbox::{InstanceId, Quota};
+use angelia_engines::local::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
 use angelia_platforms::webchat::{Hub, Webchat};
 use proptest::prelude::*;
@@ -358,7 +358,7 @@ fn check(asked: &Asked, list: &List, table: &Routes, bots: &[Arc<dyn Bot>]) -> R
 #[test]
 fn a_frame_goes_where_the_model_says_and_nowhere_else() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Sqlite::open(folder.path(), Quota::default(), Arc::new(Announcer::default())).unwrap();
+    let store = Sqlite::open(folder.path(), Quota::default(), Arc::new(LocalBus::default())).unwrap();
     let bots: Vec<Arc<dyn Bot>> = vec![
         Arc::new(Webchat::new(Arc::new(store), Arc::new(Hub::default()))),
         Arc::new(Discord("d1")),

@@ -2,7 +2,7 @@
 
 use super::platform::Scripted;
 use angelia_connector::{
-    Announcer, EgressTimings, Identity, KeyKeeper, Keyring, Limits, Notices, Options, Server, admin, edge,
+    EgressTimings, Identity, KeyKeeper, Keyring, Limits, Notices, Options, Server, Subscriber, admin, edge,
 };
 use angelia_core::admission::{Allow, Route};
 use angelia_core::audit::Actor;
@@ -12,6 +12,7 @@ use angelia_core::inbox::Quota;
 use angelia_core::seal::MasterKey;
 use angelia_core::secret::Secret;
 use angelia_core::store::{IdentityStore, Store};
+use angelia_engines::local::LocalBus;
 use angelia_engines::store::sqlite::{DATABASE, Sqlite};
 use angelia_testkit::connector::Credentials;
 use angelia_testkit::socket::{Next, Socket};
@@ -61,8 +62,9 @@ impl World {
     /// A server over what is in `folder`; the place `fake:*` is the tenant `acme`'s.
     pub(crate) async fn open(folder: &Path, platform: Arc<Scripted>, timings: EgressTimings) -> Self {
         edge::install_tls_provider();
-        let announcer = Arc::new(Announcer::default());
-        let store = Arc::new(Sqlite::open(folder, Quota::default(), announcer.clone()).unwrap());
+        let bus = Arc::new(LocalBus::default());
+        let subscriber = Subscriber::on(&*bus);
+        let store = Arc::new(Sqlite::open(folder, Quota::default(), bus).unwrap());
         let everywhere = Route {
             place: "fake:*".parse().unwrap(),
             bot: None,
@@ -96,7 +98,7 @@ impl World {
             limits: Limits::default(),
             gateways: GatewayLimits::default(),
         };
-        let server = Server::new(store.clone() as Arc<dyn Store>, &announcer, options).await.unwrap();
+        let server = Server::new(store.clone() as Arc<dyn Store>, &subscriber, options).await.unwrap();
         server.start().await.unwrap();
         let url = serve(server.public_router()).await;
         let admin = serve(admin::router(server.clone())).await;

@@ -1,9 +1,11 @@
 //! The ports: what the decisions need from the world, each small, and implemented
 //! by several engines that pass the same tests.
 
+mod bus;
 mod ledger;
 pub mod log;
 
+pub use bus::{Bus, Hint, HintKind, Listener};
 pub use ledger::{Accepted, ActionId, ActionOutcome, Ledger, NewAction, StoredAction};
 
 use crate::error::Result;

@@ -38,7 +38,6 @@ pub use webchat::{
     Unrelayed, WebchatStore,
 };
 
-use crate::inbox::{Entry, InstanceId, Mark, Seq};
 use crate::ports::Ledger;
 use crate::records::Records;
 use crate::space;
@@ -92,22 +91,4 @@ pub trait Store:
     /// Drops what is past its time: seen keys, journal, overaged entries. Of what
     /// is kept for its age nothing goes while a leap of the clock is unconfirmed.
     fn prune(&self) -> Later<'_, Pruned>;
-}
-
-/// Who is told of commits, in commit order. A hint: whoever misses one reads the store.
-pub trait Announce: Send + Sync {
-    /// An entry was appended, and the log is there now; `ahead` ones overtake their queue.
-    fn appended(&self, instance: InstanceId, mark: Mark, entry: Entry, ahead: bool);
-
-    /// A dead letter is in line again, ahead of its queue, and the log is there now.
-    fn redriven(&self, instance: InstanceId, mark: Mark, entry: Entry);
-
-    /// Entries left the inbox other than by settling.
-    fn removed(&self, instance: InstanceId, seqs: &[Seq]);
-
-    /// What a waiting entry says was replaced.
-    fn revised(&self, instance: InstanceId, entry: Entry);
-
-    /// A web-chat line was written or changed.
-    fn line(&self, line: &Line);
 }

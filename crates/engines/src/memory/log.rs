@@ -8,7 +8,8 @@ use angelia_core::inbox::{
 use angelia_core::ports::log::{
     Appended, Claimed, Log, NewEntry, Ownership, Returned, Revised, Revision, Settlement, Stretch,
 };
-use angelia_core::store::{Announce, Filling, Later, Page, PageSize};
+use angelia_core::ports::{Bus, Hint, HintKind};
+use angelia_core::store::{Filling, Later, Page, PageSize};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -18,7 +19,7 @@ type Key = (String, Arc<str>, Arc<str>, Arc<str>, EntryKind);
 /// A log that is gone with the process.
 pub struct MemoryLog {
     quota: Quota,
-    announce: Arc<dyn Announce>,
+    bus: Arc<dyn Bus>,
     state: Mutex<State>,
 }
 
@@ -51,8 +52,12 @@ struct Waiting {
 
 impl MemoryLog {
     /// An empty log within these bounds, that tells of what it takes in.
-    pub fn new(quota: Quota, announce: Arc<dyn Announce>) -> Self {
-        Self { quota, announce, state: Mutex::default() }
+    pub fn new(quota: Quota, bus: Arc<dyn Bus>) -> Self {
+        Self { quota, bus, state: Mutex::default() }
+    }
+
+    fn removed(&self, instance: InstanceId, seqs: &[Seq]) {
+        self.bus.publish(Hint::Removed { instance, seqs: seqs.to_vec() });
     }
 
     /// Makes an instance.
@@ -69,7 +74,7 @@ impl MemoryLog {
         let entry = letter.entry.clone();
         of.held.add(&entry.chat_id, entry.body.len());
         of.mark.redrives += 1;
-        self.announce.redriven(instance, of.mark, entry);
+        self.bus.publish(Hint::Log { instance, mark: of.mark, entry, kind: HintKind::Redriven });
         true
     }
 
@@ -114,8 +119,10 @@ impl MemoryLog {
         let (seq, ahead) = (entry.seq, new.ahead);
         let waiting = Waiting { entry: entry.clone(), ahead, pushed: false, strikes: 0, dead: false };
         of.waiting.insert(seq, waiting);
-        self.announce.appended(new.instance, of.mark, entry.clone(), ahead);
-        of.enforce(&self.quota, &entry.chat_id, |gone| self.announce.removed(new.instance, gone));
+        let (instance, mark) = (new.instance, of.mark);
+        let kind = if ahead { HintKind::Ahead } else { HintKind::Appended };
+        self.bus.publish(Hint::Log { instance, mark, entry: entry.clone(), kind });
+        of.enforce(&self.quota, &entry.chat_id, |gone| self.removed(instance, gone));
         Ok(Appended::New(seq))
     }
 
@@ -139,8 +146,8 @@ impl MemoryLog {
             of.held.remove(&entry.chat_id, before);
             of.held.add(&entry.chat_id, entry.body.len());
             let chat = entry.chat_id.clone();
-            self.announce.revised(instance, entry);
-            of.enforce(&self.quota, &chat, |gone| self.announce.removed(instance, gone));
+            self.bus.publish(Hint::Revised { instance, entry });
+            of.enforce(&self.quota, &chat, |gone| self.removed(instance, gone));
         }
         Ok(Revised::Replaced)
     }
@@ -280,7 +287,7 @@ impl Log for MemoryLog {
         };
         let dead = self.with(instance, note).ok().flatten();
         if let Some(seq) = dead {
-            self.announce.removed(instance, &[seq]);
+            self.removed(instance, &[seq]);
         }
         now(Ok(dead))
     }

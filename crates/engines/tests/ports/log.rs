@@ -78,7 +78,7 @@ macro_rules! on_every_engine {
             #[tokio::test]
             async fn in_memory() {
                 let witness = Arc::<Witness>::default();
-                super::$test(InMemory(MemoryLog::new(quota(), witness.clone()), witness)).await;
+                super::$test(InMemory(MemoryLog::new(quota(), witness.bus()), witness)).await;
             }
         })*
     };

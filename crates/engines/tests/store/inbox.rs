@@ -356,7 +356,7 @@ async fn a_data_directory_is_used_by_one_store_only() {
     let second = angelia_engines::store::sqlite::Sqlite::open(
         opened.folder.path(),
         Quota::default(),
-        opened.witness.clone(),
+        opened.witness.bus(),
     );
     assert_eq!(second.err().unwrap().kind(), Kind::Conflict);
     assert!(angelia_engines::store::sqlite::is_locked(opened.folder.path()));

@@ -3,8 +3,10 @@
 use super::identity::{by, gateway};
 use angelia_core::clock;
 use angelia_core::egress::Owner;
-use angelia_core::inbox::{Entry, EntryKind, InstanceId, Mark, Quota, Seq, WhenFull};
-use angelia_core::store::{Announce, IdentityStore, Line, NewEntry, PageSize, Store};
+use angelia_core::inbox::{Entry, EntryKind, InstanceId, Quota, Seq, WhenFull};
+use angelia_core::ports::{Hint, HintKind};
+use angelia_core::store::{IdentityStore, Line, NewEntry, PageSize, Store};
+use angelia_engines::local::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -21,27 +23,26 @@ pub(crate) struct Witness {
     pub(crate) lines: Mutex<Vec<Line>>,
 }
 
-impl Announce for Witness {
-    fn appended(&self, instance: InstanceId, mark: Mark, entry: Entry, _ahead: bool) {
-        assert_eq!(mark.tail, entry.seq, "a hint tells how far the log is with its entry");
-        self.appended.lock().unwrap().push((instance, entry.seq));
+impl Witness {
+    fn hear(&self, hint: Hint) {
+        match hint {
+            Hint::Log { instance, mark, entry, kind } => {
+                match kind {
+                    HintKind::Redriven => assert!(entry.seq <= mark.tail && mark.redrives > 0),
+                    _ => assert_eq!(mark.tail, entry.seq, "a hint tells how far the log is with its entry"),
+                }
+                self.appended.lock().unwrap().push((instance, entry.seq));
+            }
+            Hint::Removed { seqs, .. } => self.removed.lock().unwrap().extend(seqs),
+            Hint::Revised { entry, .. } => self.revised.lock().unwrap().push(entry),
+            Hint::Line(line) => self.lines.lock().unwrap().push(line),
+        }
     }
 
-    fn redriven(&self, instance: InstanceId, mark: Mark, entry: Entry) {
-        assert!(entry.seq <= mark.tail && mark.redrives > 0);
-        self.appended.lock().unwrap().push((instance, entry.seq));
-    }
-
-    fn removed(&self, _instance: InstanceId, seqs: &[Seq]) {
-        self.removed.lock().unwrap().extend(seqs);
-    }
-
-    fn revised(&self, _instance: InstanceId, entry: Entry) {
-        self.revised.lock().unwrap().push(entry);
-    }
-
-    fn line(&self, line: &Line) {
-        self.lines.lock().unwrap().push(line.clone());
+    /// A bus on which it listens.
+    pub(crate) fn bus(self: &Arc<Self>) -> Arc<LocalBus> {
+        let witness = self.clone();
+        LocalBus::to(move |hint| witness.hear(hint))
     }
 }
 
@@ -77,7 +78,7 @@ impl Opened {
 
     fn in_folder(folder: TempDir, quota: Quota) -> Self {
         let witness = Arc::new(Witness::default());
-        let store = Arc::new(Sqlite::open(folder.path(), quota, witness.clone()).unwrap());
+        let store = Arc::new(Sqlite::open(folder.path(), quota, witness.bus()).unwrap());
         Self { store, witness, folder, quota }
     }
 
@@ -91,7 +92,7 @@ impl Opened {
         let Self { store, witness, folder, quota } = self;
         drop(store);
         change(folder.path());
-        let store = Arc::new(Sqlite::open(folder.path(), quota, witness.clone()).unwrap());
+        let store = Arc::new(Sqlite::open(folder.path(), quota, witness.bus()).unwrap());
         Self { store, witness, folder, quota }
     }
 

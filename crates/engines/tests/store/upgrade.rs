@@ -1,6 +1,7 @@
 //! Databases of earlier releases.
 
-use super::open::{Opened, Witness};
+use super::open::Opened;
+use angelia_engines::local::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
 use std::sync::Arc;
 
@@ -92,7 +93,7 @@ fn columns(db: &rusqlite::Connection) -> Vec<(String, String)> {
 
 fn open(folder: &std::path::Path) -> rusqlite::Connection {
     let quota = angelia_core::inbox::Quota::default();
-    drop(Sqlite::open(folder, quota, Arc::new(Witness::default())).unwrap());
+    drop(Sqlite::open(folder, quota, Arc::new(LocalBus::default())).unwrap());
     rusqlite::Connection::open(folder.join("angelia.db")).unwrap()
 }
 

@@ -110,7 +110,7 @@ impl Edge {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
         let gate = Arc::new(Gate::default());
-        let (store, instance) = store_in(folder.path(), gate.clone()).await;
+        let (store, instance) = store_in(folder.path(), gate.bus()).await;
         let (api, url) = Api::start().await;
         let key = SigningKey::from_bytes(&[9; 32]);
         let config = Config {

@@ -8,10 +8,12 @@ use angelia_core::clock::UnixMillis;
 use angelia_core::directory::BotKey;
 use angelia_core::egress::Target;
 use angelia_core::error::{Error, Result};
-use angelia_core::inbox::{Entry, InstanceId, Mark, Quota, Rendering, Seq};
+use angelia_core::inbox::{InstanceId, Quota, Rendering, Seq};
+use angelia_core::ports::Hint;
 use angelia_core::seal::Sealed;
 use angelia_core::secret::Secret;
-use angelia_core::store::{ActionId, Announce, IdentityStore, Later, Line, NewGateway, PageSize, Store};
+use angelia_core::store::{ActionId, IdentityStore, Later, NewGateway, PageSize, Store};
+use angelia_engines::local::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
 use angelia_platforms::discord::{Config, Discord, default_commands};
 use angelia_platforms::{
@@ -47,9 +49,8 @@ pub(crate) struct World {
 type Pauses = Arc<Mutex<Vec<(Reach, Duration)>>>;
 
 /// A store in a folder, with one tenant and its one instance.
-pub(crate) async fn store_in(folder: &Path, announce: Arc<dyn Announce>) -> (Arc<dyn Store>, InstanceId) {
-    let store: Arc<dyn Store> =
-        Arc::new(Sqlite::open(&folder.join("data"), Quota::default(), announce).unwrap());
+pub(crate) async fn store_in(folder: &Path, bus: Arc<LocalBus>) -> (Arc<dyn Store>, InstanceId) {
+    let store: Arc<dyn Store> = Arc::new(Sqlite::open(&folder.join("data"), Quota::default(), bus).unwrap());
     store.create_tenant("acme", None, &Actor::operator()).await.unwrap();
     let gateway = NewGateway {
         tenant: "acme".into(),
@@ -84,17 +85,17 @@ impl Gate {
     }
 }
 
-impl Announce for Gate {
-    fn appended(&self, _instance: InstanceId, _mark: Mark, _entry: Entry, _ahead: bool) {
-        while self.shut.load(Ordering::SeqCst) {
-            self.holds.store(true, Ordering::SeqCst);
-            std::thread::sleep(Duration::from_millis(5));
-        }
+impl Gate {
+    /// A bus whose publishers it keeps.
+    pub(crate) fn bus(self: &Arc<Self>) -> Arc<LocalBus> {
+        let gate = self.clone();
+        LocalBus::to(move |hint| {
+            while matches!(hint, Hint::Log { .. }) && gate.shut.load(Ordering::SeqCst) {
+                gate.holds.store(true, Ordering::SeqCst);
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        })
     }
-    fn redriven(&self, _instance: InstanceId, _mark: Mark, _entry: Entry) {}
-    fn removed(&self, _instance: InstanceId, _seqs: &[Seq]) {}
-    fn revised(&self, _instance: InstanceId, _entry: Entry) {}
-    fn line(&self, _line: &Line) {}
 }
 
 impl World {
@@ -103,7 +104,7 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let fake = FakeDiscord::start(folder.path(), &options).await;
         let gate = Arc::new(Gate::default());
-        let (store, instance) = store_in(folder.path(), gate.clone()).await;
+        let (store, instance) = store_in(folder.path(), gate.bus()).await;
         let door = Arc::new(Door::new(instance));
         Self { fake, store, instance, door, gate, pauses: Arc::default(), running: None, folder }
     }

@@ -1,7 +1,7 @@
 //! Entries out, settlements in: what the window permits is pushed, what
 //! settled is committed.
 
-use super::super::mailbox::{Ending, Hint, HintKind, Mail};
+use super::super::mailbox::{Ending, Hint, Mail};
 use super::hear::MAX_LATE_ACKS;
 use super::render::Form;
 use super::{Done, RETRY, Session};
@@ -11,6 +11,7 @@ use angelia_core::error::Result;
 use angelia_core::inbox::{
     AckHabit, Entry, Epoch, FrameKind, PAGE, PAGE_MEMORY, Permit, Seq, Settled, SettledBy, size,
 };
+use angelia_core::ports::HintKind;
 use angelia_core::ports::log::{Claimed, Ownership, Settlement};
 use angelia_platforms::webchat;
 

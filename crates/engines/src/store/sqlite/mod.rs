@@ -45,8 +45,9 @@ pub(crate) const LIMITS: &[Group] =
 use angelia_contract::limit::Group;
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{Held, InstanceId, Quota, Usage};
+use angelia_core::ports::Bus;
 use angelia_core::space::{Disk, Report};
-use angelia_core::store::{Announce, Later, Pruned, Store};
+use angelia_core::store::{Later, Pruned, Store};
 use clock::Clock;
 use owners::Owners;
 use reader::Readers;
@@ -76,13 +77,13 @@ pub struct Sqlite {
 }
 
 impl Sqlite {
-    /// Opens or makes the store in `data_dir`; tells `announce` of every commit.
-    pub fn open(data_dir: &Path, quota: Quota, announce: Arc<dyn Announce>) -> Result<Self> {
-        Self::open_locked(DataLock::take(data_dir)?, quota, announce)
+    /// Opens or makes the store in `data_dir`; tells of every commit on the bus.
+    pub fn open(data_dir: &Path, quota: Quota, bus: Arc<dyn Bus>) -> Result<Self> {
+        Self::open_locked(DataLock::take(data_dir)?, quota, bus)
     }
 
     /// The same in a directory that is ours already; keeps it for as long as it is open.
-    pub fn open_locked(lock: DataLock, quota: Quota, announce: Arc<dyn Announce>) -> Result<Self> {
+    pub fn open_locked(lock: DataLock, quota: Quota, bus: Arc<dyn Bus>) -> Result<Self> {
         let path = lock.data_dir().join(DATABASE);
         let space = Arc::new(Space::open(lock.data_dir()));
         shrink::rewrite_if_small(&lock, &space);
@@ -99,7 +100,7 @@ impl Sqlite {
             quota,
             counted: held,
             clock: clock.clone(),
-            announce,
+            bus,
             space: space.clone(),
             owners: owners.clone(),
         };

@@ -7,6 +7,7 @@ use super::stored::Stored;
 use super::webchat::RoomSizes;
 use angelia_core::clock;
 use angelia_core::inbox::{Entry, Held, InstanceId, Mark, Quota, Seq};
+use angelia_core::ports::{Hint, HintKind};
 use angelia_core::store::Line;
 use rusqlite::{Connection, params};
 use std::collections::HashMap;
@@ -34,11 +35,7 @@ pub(super) struct Txn<'a> {
 
 /// What is told after a commit.
 pub(super) enum News {
-    Appended(InstanceId, Mark, Entry, bool),
-    Redriven(InstanceId, Mark, Entry),
-    Removed(InstanceId, Vec<Seq>),
-    Revised(InstanceId, Entry),
-    Line(Line),
+    Hint(Hint),
     TakenIn,
     EmptyLog(Arc<AtomicBool>),
 }
@@ -115,29 +112,34 @@ impl Txn<'_> {
         self.recount = true;
     }
 
+    fn tell(&mut self, hint: Hint) {
+        self.news.push(News::Hint(hint));
+    }
+
     /// Tells of an appended entry once it is durable.
     pub(super) fn appended(&mut self, instance: InstanceId, mark: Mark, entry: Entry, ahead: bool) {
-        self.news.push(News::Appended(instance, mark, entry, ahead));
+        let kind = if ahead { HintKind::Ahead } else { HintKind::Appended };
+        self.tell(Hint::Log { instance, mark, entry, kind });
     }
 
     /// Tells of a dead letter that is in line again, once that is durable.
     pub(super) fn redriven(&mut self, instance: InstanceId, mark: Mark, entry: Entry) {
-        self.news.push(News::Redriven(instance, mark, entry));
+        self.tell(Hint::Log { instance, mark, entry, kind: HintKind::Redriven });
     }
 
     /// Tells of removed entries once that is durable.
     pub(super) fn removed(&mut self, instance: InstanceId, seqs: Vec<Seq>) {
-        self.news.push(News::Removed(instance, seqs));
+        self.tell(Hint::Removed { instance, seqs });
     }
 
     /// Tells of an entry that says something else, once that is durable.
     pub(super) fn revised(&mut self, instance: InstanceId, entry: Entry) {
-        self.news.push(News::Revised(instance, entry));
+        self.tell(Hint::Revised { instance, entry });
     }
 
     /// Tells of a web-chat line once it is durable.
     pub(super) fn line(&mut self, line: Line) {
-        self.news.push(News::Line(line));
+        self.tell(Hint::Line(line));
     }
 
     /// Marks the transaction as one that moves a bot's place in what it reads.

@@ -11,8 +11,9 @@ use super::webchat::RoomSizes;
 use angelia_core::clock::Mono;
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{Held, InstanceId, Mark, Quota};
+use angelia_core::ports::{Bus, Hint, HintKind};
 use angelia_core::space::Class;
-use angelia_core::store::{Announce, Later};
+use angelia_core::store::Later;
 use angelia_core::{clock, fail};
 use rusqlite::Connection;
 use std::collections::HashMap;
@@ -45,7 +46,7 @@ pub(super) struct Opening {
     /// What waits.
     pub(super) counted: HashMap<InstanceId, Held>,
     pub(super) clock: Arc<Clock>,
-    pub(super) announce: Arc<dyn Announce>,
+    pub(super) bus: Arc<dyn Bus>,
     pub(super) space: Arc<Space>,
     pub(super) owners: Arc<Owners>,
 }
@@ -60,7 +61,7 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn start(open: Opening) -> Result<Self> {
-        let Opening { connection, quota, counted, clock, announce, space, owners } = open;
+        let Opening { connection, quota, counted, clock, bus, space, owners } = open;
         let jobs = Arc::<Queue<Job>>::default();
         let healthy = Arc::new(AtomicBool::new(!space.is_short()));
         let stored =
@@ -76,7 +77,7 @@ impl Writer {
             stored,
             owners,
             rooms,
-            announce,
+            bus,
             healthy: healthy.clone(),
             space: space.clone(),
             emptied_at: clock::mono(),
@@ -222,7 +223,7 @@ struct Thread {
     stored: Stored,
     owners: Arc<Owners>,
     rooms: RoomSizes,
-    announce: Arc<dyn Announce>,
+    bus: Arc<dyn Bus>,
     healthy: Arc<AtomicBool>,
     space: Arc<Space>,
     emptied_at: Mono,
@@ -397,13 +398,7 @@ impl Thread {
     fn tell(&mut self, news: Vec<News>) {
         for item in news {
             match item {
-                News::Appended(instance, mark, entry, ahead) => {
-                    self.announce.appended(instance, mark, entry, ahead);
-                }
-                News::Redriven(instance, mark, entry) => self.announce.redriven(instance, mark, entry),
-                News::Removed(instance, seqs) => self.announce.removed(instance, &seqs),
-                News::Revised(instance, entry) => self.announce.revised(instance, entry),
-                News::Line(line) => self.announce.line(&line),
+                News::Hint(hint) => self.bus.publish(hint),
                 // Nobody waits for it but whoever took it in.
                 News::TakenIn => {}
                 News::EmptyLog(emptied) => emptied.store(self.empty_log_now(), Ordering::Release),
@@ -419,5 +414,6 @@ fn empty_log(connection: &Connection) -> bool {
 
 /// Whether a commit is one that a fail point is about.
 fn carries_message(news: &[News]) -> bool {
-    news.iter().any(|item| matches!(item, News::Appended(..)))
+    news.iter()
+        .any(|item| matches!(item, News::Hint(Hint::Log { kind: HintKind::Appended | HintKind::Ahead, .. })))
 }

@@ -17,10 +17,11 @@ use angelia_core::clock::UnixMillis;
 use angelia_core::directory::BotKey;
 use angelia_core::egress::Target;
 use angelia_core::error::Result;
-use angelia_core::inbox::{Entry, InstanceId, Mark, Quota, Seq};
+use angelia_core::inbox::{InstanceId, Quota, Seq};
 use angelia_core::seal::Sealed;
 use angelia_core::secret::Secret;
-use angelia_core::store::{ActionId, Announce, IdentityStore, Later, Line, NewGateway, PageSize, Store};
+use angelia_core::store::{ActionId, IdentityStore, Later, NewGateway, PageSize, Store};
+use angelia_engines::local::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -117,7 +118,8 @@ impl World {
         let _ = angelia_testkit::webchat::http_client();
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("data");
-        let store: Arc<dyn Store> = Arc::new(Sqlite::open(&data, quota, Arc::new(Deaf)).unwrap());
+        let store: Arc<dyn Store> =
+            Arc::new(Sqlite::open(&data, quota, Arc::new(LocalBus::default())).unwrap());
         store.create_tenant("acme", None, &Actor::operator()).await.unwrap();
         let gateway = NewGateway {
             tenant: "acme".into(),
@@ -185,16 +187,6 @@ impl World {
     fn count(&self, what: &str) -> u64 {
         self.sms.health().unwrap().counts.get(what).copied().unwrap_or_default()
     }
-}
-
-struct Deaf;
-
-impl Announce for Deaf {
-    fn appended(&self, _instance: InstanceId, _mark: Mark, _entry: Entry, _ahead: bool) {}
-    fn redriven(&self, _instance: InstanceId, _mark: Mark, _entry: Entry) {}
-    fn removed(&self, _instance: InstanceId, _seqs: &[Seq]) {}
-    fn revised(&self, _instance: InstanceId, _entry: Entry) {}
-    fn line(&self, _line: &Line) {}
 }
 
 struct Plain;
