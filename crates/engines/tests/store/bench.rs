@@ -7,7 +7,7 @@ use super::vault::{interaction, notify, send};
 use angelia_core::clock;
 use angelia_core::egress::ActionState;
 use angelia_core::inbox::Epoch;
-use angelia_core::store::{ActionOutcome, NewAction, Settlement};
+use angelia_core::store::{ActionOutcome, IdentityStore, NewAction, Settlement};
 use std::time::Duration;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -70,4 +70,30 @@ async fn many_people_in_one_chat_are_answered_soon() {
     let plain = answer_all(&opened, plain, false).await;
     let answers = answer_all(&opened, (0..MANY).map(|_| send(a, notify())).collect(), true).await;
     println!("{MANY} sends in {plain:?}; {MANY} that answer one of as many people in {answers:?}");
+}
+
+/// Every start reads them all, and nobody is served before.
+#[tokio::test]
+async fn ten_thousand_gateways_are_read_at_once() {
+    let opened = Opened::new();
+    opened.instance("a").await;
+    let db = rusqlite::Connection::open(opened.folder.path().join("angelia.db")).unwrap();
+    db.execute_batch(
+        "BEGIN;
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)
+         INSERT INTO instances (tenant, name) SELECT 'acme', 'gw-' || i FROM n;
+         INSERT INTO gateways (tenant, gateway_id, instance, created_at)
+         SELECT tenant, name, instance, instance FROM instances WHERE name LIKE 'gw-%';
+         INSERT INTO gateway_secrets (tenant, gateway_id, sealed, created_at)
+         SELECT tenant, gateway_id, randomblob(100), 1 FROM gateways WHERE gateway_id LIKE 'gw-%';
+         COMMIT;",
+    )
+    .unwrap();
+    let begun = clock::mono();
+    let gateways = opened.store.gateways().await.unwrap();
+    let taken = clock::mono().since(begun);
+    assert_eq!(gateways.len(), 10_001);
+    assert!(gateways.iter().all(|gateway| gateway.secrets.len() == 1));
+    println!("[store] 10,000 gateways read in {taken:?} (debug build)");
+    assert!(taken < Duration::from_secs(5), "{taken:?}");
 }
