@@ -17,12 +17,13 @@ use crate::telemetry::{Counter, Metrics};
 use crate::unanswered;
 use crate::upkeep;
 use angelia_contract::descriptor::Descriptor;
-use angelia_core::connections::{Lasting, Paced};
+use angelia_core::connections::Lasting;
 use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::GatewayRecord;
 use angelia_core::identity::making::{GatewayLimits, Making};
 use angelia_core::inbox::InstanceId;
+use angelia_core::limit::LogThrottle;
 use angelia_core::memory::{Memory, MemoryLimits};
 use angelia_core::ports::{self as bus, Bus};
 use angelia_core::seal::{self, Sealed};
@@ -69,7 +70,7 @@ pub struct Options {
     /// Rooms of the web chat that anybody may enter.
     pub open_rooms: Vec<String>,
     /// How fast one person may post, edit and stop in the web chat.
-    pub webchat_pace: angelia_core::pace::Pace,
+    pub webchat_pace: angelia_core::limit::Rate,
     /// Further bots to write to.
     pub platforms: Vec<Arc<dyn Platform>>,
     /// How long and how often actions are tried.
@@ -120,7 +121,7 @@ pub struct Server {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) egress: Egress,
     pub(crate) memory: Memory,
-    memory_warning: Mutex<Paced>,
+    memory_warning: Mutex<LogThrottle>,
     pub(crate) wake: Waker,
     pub(crate) options: Options,
     pub(crate) bearers: Bearers,

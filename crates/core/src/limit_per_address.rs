@@ -5,7 +5,8 @@
 //! them must not use that up for the others.
 
 use crate::clock::Mono;
-use std::collections::{HashMap, VecDeque};
+use crate::limit::{SlidingWindow, SlidingWindowOf, WhenCrowded};
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
@@ -62,8 +63,8 @@ pub struct Shares {
 #[derive(Clone, Debug)]
 pub struct LimitPerAddress {
     shares: Shares,
-    /// Oldest first; never more than [`Shares::all`].
-    lately: VecDeque<(Mono, Address)>,
+    all: SlidingWindow,
+    each: SlidingWindowOf<Address>,
     good: HashMap<Address, Good>,
 }
 
@@ -76,39 +77,32 @@ struct Good {
 impl LimitPerAddress {
     /// A budget of which nothing is taken.
     pub fn new(shares: Shares) -> Self {
-        Self { shares, lately: VecDeque::new(), good: HashMap::new() }
+        let Shares { all, span, each, .. } = shares;
+        // Nobody is forgotten: each that is remembered has taken one of those for all.
+        let each = SlidingWindowOf::new(all, WhenCrowded::ForgetOne, SlidingWindow::new(each, span));
+        Self { shares, all: SlidingWindow::new(all, span), each, good: HashMap::new() }
     }
 
     /// Takes one; if there is none for this address, says when to try again.
     /// What is refused is not counted.
     pub fn take(&mut self, from: Address, now: Mono) -> Result<(), Mono> {
         self.check(from, now)?;
-        self.lately.push_back((now, from));
-        Ok(())
+        if from != Address::Unknown {
+            self.each.take(&from, now)?;
+        }
+        self.all.take(now)
     }
 
     /// The same, without taking it.
     pub fn check(&mut self, from: Address, now: Mono) -> Result<(), Mono> {
-        let Shares { all, span, each, kept } = self.shares;
-        while self.lately.front().is_some_and(|(at, _)| now.since(*at) >= span) {
-            self.lately.pop_front();
+        if from == Address::Unknown {
+            return self.all.check(now);
         }
-        let (each, open) = match from {
-            Address::Unknown => (all, all),
-            _ if self.was_good(from, now) => (each, all),
-            _ => (each, all.saturating_sub(kept)),
-        };
-        let own = || self.lately.iter().filter(|(_, who)| *who == from);
-        let first = match own().count() >= each {
-            true => own().next(),
-            // Somebody has to be gone before there is room below the share that is kept.
-            // With nothing open to strangers there is nobody to wait for.
-            false if self.lately.len() >= open => {
-                self.lately.len().checked_sub(open.max(1)).and_then(|at| self.lately.get(at))
-            }
-            false => return Ok(()),
-        };
-        Err(first.map_or(now, |(at, _)| *at) + span)
+        self.each.check(&from, now)?;
+        if self.was_good(from, now) {
+            return self.all.check(now);
+        }
+        self.all.check_below(self.shares.all.saturating_sub(self.shares.kept), now)
     }
 
     /// Notes that a caller proved to be good: it comes before strangers from the

@@ -12,7 +12,6 @@ mod hook;
 mod inbound;
 mod minted;
 mod platform;
-mod seldom;
 pub mod sms;
 pub mod telegram;
 pub mod webchat;

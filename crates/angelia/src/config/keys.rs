@@ -232,8 +232,8 @@ pub(super) const KEYS: &[Key] = &[
     Key {
         section: "limits",
         name: "new_gateways_per_minute",
-        read: |config, given| pace(given).map(|it| config.limits.gateways.pace.per_minute = it),
-        show: |config| bare(config.limits.gateways.pace.per_minute),
+        read: |config, given| pace(given).map(|it| config.limits.gateways.pace.calls = it),
+        show: |config| bare(config.limits.gateways.pace.calls),
     },
     Key {
         section: "limits",
@@ -274,8 +274,8 @@ pub(super) const KEYS: &[Key] = &[
     Key {
         section: "webchat",
         name: "posts_per_minute",
-        read: |config, given| some(given).map(|it| config.webchat.pace.per_minute = it),
-        show: |config| bare(config.webchat.pace.per_minute),
+        read: |config, given| some(given).map(|it| config.webchat.pace.calls = it),
+        show: |config| bare(config.webchat.pace.calls),
     },
     Key {
         section: "log",

@@ -27,8 +27,8 @@ pub use secret_ref::{SecretRef, SecretRefError};
 use angelia_core::connections::MAX_PER_ADDRESS;
 use angelia_core::identity::making::GatewayLimits;
 use angelia_core::inbox::Quota;
+use angelia_core::limit::Rate;
 use angelia_core::memory::MemoryLimits;
-use angelia_core::pace::Pace;
 use ipnet::IpNet;
 use keys::{KEYS, Shown};
 use lists::LISTS;
@@ -269,12 +269,12 @@ pub struct Webchat {
     /// Rooms that anybody may enter, without an invitation.
     pub open_rooms: Vec<String>,
     /// How fast one person may post, edit and stop.
-    pub pace: Pace,
+    pub pace: Rate,
 }
 
 /// What a fast typist, or a script that pastes a list, does not notice: thirty at
 /// once, and then two a second.
-const WEBCHAT_PACE: Pace = Pace { burst: 30, per_minute: 120 };
+const WEBCHAT_PACE: Rate = Rate::a_minute(120, 30);
 
 impl Default for Webchat {
     fn default() -> Self {

@@ -1,7 +1,7 @@
 //! Requests that ask for another host than this one.
 
 use angelia_core::clock;
-use angelia_core::connections::Paced;
+use angelia_core::limit::LogThrottle;
 use angelia_core::visible::visible_up_to;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -18,7 +18,7 @@ pub(crate) struct Misdirected {
     /// What the operator can do about it.
     mend: &'static str,
     count: Box<dyn Fn() + Send + Sync>,
-    paced: Mutex<Paced>,
+    warning: Mutex<LogThrottle>,
 }
 
 impl Misdirected {
@@ -27,18 +27,18 @@ impl Misdirected {
         mend: &'static str,
         count: impl Fn() + Send + Sync + 'static,
     ) -> Self {
-        Self { answer, mend, count: Box::new(count), paced: Mutex::default() }
+        Self { answer, mend, count: Box::new(count), warning: Mutex::default() }
     }
 
     /// Answers one that asked for `host`.
     pub(super) fn refuse(&self, host: Option<&[u8]>) -> Response {
         (self.count)();
-        let mut paced = self.paced.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(times) = paced.note(clock::mono()) {
+        let mut warning = self.warning.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(times) = warning.note(clock::mono()) {
             let host = visible_up_to(&String::from_utf8_lossy(host.unwrap_or_default()), SHOWN);
             tracing::warn!(host, times, "requests for another host name get 421; {}", self.mend);
         }
-        drop(paced);
+        drop(warning);
         (StatusCode::MISDIRECTED_REQUEST, self.answer).into_response()
     }
 }

@@ -18,9 +18,10 @@ pub(crate) use misdirected::Misdirected;
 
 use crate::tls::Certificate;
 use angelia_core::clock;
-use angelia_core::connections::{HANDSHAKE_WITHIN, HEAD_WITHIN, MAX_HEAD, Paced, known};
+use angelia_core::connections::{HANDSHAKE_WITHIN, HEAD_WITHIN, MAX_HEAD, known};
 use angelia_core::error::{Error, Result};
 use angelia_core::hosts::Hosts;
+use angelia_core::limit::LogThrottle;
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -88,7 +89,7 @@ pub(crate) async fn serve(listener: TcpListener, door: Door) {
     let table = Table::new(door.places, door.per_address);
     tokio::spawn(table.clone().sweep());
     let (hosts, misdirected) = (Arc::new(door.hosts), Arc::new(door.misdirected));
-    let mut failed = Paced::default();
+    let mut failed = LogThrottle::default();
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {

@@ -3,7 +3,8 @@
 use super::ahead::Ahead;
 use super::connection::Connection;
 use angelia_core::clock::{self, Mono};
-use angelia_core::connections::{Addresses, Paced, is_given_up, least_deserving, neighbourhood};
+use angelia_core::connections::{Addresses, is_given_up, least_deserving, neighbourhood};
+use angelia_core::limit::LogThrottle;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,8 +34,8 @@ struct Inner {
     next: u64,
     open: HashMap<u64, Held>,
     addresses: Addresses,
-    full: Paced,
-    crowded: Paced,
+    full: LogThrottle,
+    crowded: LogThrottle,
 }
 
 struct Held {

@@ -9,7 +9,7 @@ use crate::telemetry::{BotReading, Counter, Gauges, disk_metrics};
 use angelia_core::audit::Actor;
 use angelia_core::clock;
 use angelia_core::error::{Error, Kind, Result};
-use angelia_core::identity::Attempts;
+use angelia_core::limit::SlidingWindow;
 use angelia_core::memory::ByteBudget;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
@@ -36,7 +36,7 @@ angelia_contract::limits! {
 /// The admin routes.
 pub fn router(server: Arc<Server>) -> Router {
     let door =
-        Door { server: server.clone(), wrong: Mutex::new(Attempts::new(WRONG_TOKENS, WRONG_TOKENS_IN)) };
+        Door { server: server.clone(), wrong: Mutex::new(SlidingWindow::new(WRONG_TOKENS, WRONG_TOKENS_IN)) };
     let guarded = api::router()
         .layer(DefaultBodyLimit::max(COMMAND))
         .layer(middleware::from_fn_with_state(server.memory.operators().clone(), hold_memory))
@@ -55,7 +55,7 @@ pub(crate) async fn no_store(request: Request, next: Next) -> Response {
 /// Who decides who may come in, and how many were turned away lately.
 struct Door {
     server: Arc<Server>,
-    wrong: Mutex<Attempts>,
+    wrong: Mutex<SlidingWindow>,
 }
 
 async fn authenticate(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
@@ -64,8 +64,7 @@ async fn authenticate(State(door): State<Arc<Door>>, request: Request, next: Nex
     if door.server.options.admin_token.matches(token) {
         return next.run(request).await;
     }
-    let room = door.wrong.lock().unwrap_or_else(PoisonError::into_inner).note(clock::mono());
-    if !room {
+    if door.wrong.lock().unwrap_or_else(PoisonError::into_inner).take(clock::mono()).is_err() {
         door.server.metrics.count(Counter::AccessRefused);
         return failure(&Error::new(Kind::TooMany, "too many wrong admin tokens; try again in a minute"));
     }

@@ -6,10 +6,10 @@ use angelia_core::audit::Actor;
 use angelia_core::clock::{self, Mono, UnixMillis};
 use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Kind, Result};
+use angelia_core::limit::{SlidingWindow, SlidingWindowOf, WhenCrowded};
 use angelia_core::secret::fingerprint;
 use angelia_core::store::{AccessStore, IdentityStore, Later};
 use angelia_platforms::{Admit, Linking, Which};
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -128,45 +128,30 @@ impl Admit for Doorkeeper {
 
 type Person = (&'static str, String);
 
-/// How often each person got a code wrong lately.
-#[derive(Debug, Default)]
-struct Tries(Mutex<HashMap<Person, Vec<Mono>>>);
+/// How often each person got a code wrong lately. Beyond so many people whoever tried longest
+/// ago is forgotten.
+#[derive(Debug)]
+struct Tries(Mutex<SlidingWindowOf<Person>>);
+
+impl Default for Tries {
+    fn default() -> Self {
+        let of_one = SlidingWindow::new(TRIES, TRIES_IN);
+        Self(Mutex::new(SlidingWindowOf::new(PEOPLE, WhenCrowded::ForgetOne, of_one)))
+    }
+}
 
 impl Tries {
     /// Notes a try; `None` if the person had too many.
     fn begin(&self, platform: &'static str, author: &str, now: Mono) -> Option<Mono> {
-        let mut people = self.people();
-        let person = (platform, author.to_owned());
-        if !people.contains_key(&person) && people.len() >= PEOPLE {
-            let oldest = people.iter().min_by_key(|(_, tries)| tries.last().copied());
-            if let Some(oldest) = oldest.map(|(person, _)| person.clone()) {
-                people.remove(&oldest);
-            }
-        }
-        let tries = people.entry(person).or_default();
-        tries.retain(|at| now.since(*at) < TRIES_IN);
-        if tries.len() >= TRIES {
-            return None;
-        }
-        tries.push(now);
-        Some(now)
+        self.people().take(&(platform, author.to_owned()), now).ok().map(|()| now)
     }
 
     /// Takes a try back that was not wrong.
     fn forgive(&self, platform: &'static str, author: &str, a_try: Mono) {
-        let mut people = self.people();
-        let person = (platform, author.to_owned());
-        if let Some(tries) = people.get_mut(&person) {
-            if let Some(place) = tries.iter().position(|at| *at == a_try) {
-                tries.remove(place);
-            }
-            if tries.is_empty() {
-                people.remove(&person);
-            }
-        }
+        self.people().give_back(&(platform, author.to_owned()), a_try);
     }
 
-    fn people(&self) -> MutexGuard<'_, HashMap<Person, Vec<Mono>>> {
+    fn people(&self) -> MutexGuard<'_, SlidingWindowOf<Person>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -199,16 +184,17 @@ mod tests {
             let a_try = tries.begin("webchat", "ann", at(n)).unwrap();
             tries.forgive("webchat", "ann", a_try);
         }
-        assert!(tries.people().is_empty());
+        assert_eq!(tries.people().remembered(), 0);
     }
 
     #[test]
     fn so_many_people_are_remembered() {
         let tries = Tries::default();
-        for n in 0..=PEOPLE as u64 {
-            tries.begin("webchat", &n.to_string(), at(n));
+        while tries.begin("webchat", "0", at(0)).is_some() {}
+        for n in 1..=PEOPLE as u64 {
+            tries.begin("webchat", &n.to_string(), at(1 + n / 10));
         }
-        assert_eq!(tries.people().len(), PEOPLE);
-        assert!(!tries.people().contains_key(&("webchat", "0".to_owned())), "the first went");
+        assert_eq!(tries.people().remembered(), PEOPLE);
+        assert!(tries.begin("webchat", "0", at(500)).is_some(), "the first went");
     }
 }

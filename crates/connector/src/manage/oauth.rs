@@ -8,8 +8,8 @@ use crate::server::Server;
 use angelia_core::audit::Actor;
 use angelia_core::clock::{self, Mono};
 use angelia_core::error::{Error, Kind};
+use angelia_core::limit::{GcraOf, Rate};
 use angelia_core::limit_per_address::{LimitPerAddress, Shares};
-use angelia_core::pace::{Pace, PaceOf};
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, RETRY_AFTER};
@@ -42,17 +42,16 @@ angelia_contract::limits! {
 /// How often tokens are asked for.
 pub(crate) struct TokenLimits {
     asked: Mutex<LimitPerAddress>,
-    given: Mutex<PaceOf<String>>,
+    given: Mutex<GcraOf<String>>,
 }
 
 impl Default for TokenLimits {
     fn default() -> Self {
         let span = Duration::from_secs(60);
         let shares = Shares { all: TOKENS, span, each: TOKENS_PER_ADDRESS, kept: TOKENS_KEPT };
-        let pace = Pace { burst: TOKENS_OF_CLIENT, per_minute: TOKENS_OF_CLIENT_PER_MINUTE };
         Self {
             asked: Mutex::new(LimitPerAddress::new(shares)),
-            given: Mutex::new(PaceOf::new(pace, PACED_CLIENTS)),
+            given: Mutex::new(GcraOf::new(PACED_CLIENTS)),
         }
     }
 }
@@ -64,7 +63,8 @@ impl TokenLimits {
 
     /// Takes a token for a client that is proven, or says how long to wait.
     fn take(&self, client: &str, now: Mono) -> Result<(), Duration> {
-        self.given.lock().unwrap_or_else(PoisonError::into_inner).take(client, now)
+        let pace = Rate::a_minute(TOKENS_OF_CLIENT_PER_MINUTE, TOKENS_OF_CLIENT);
+        self.given.lock().unwrap_or_else(PoisonError::into_inner).take(client, pace, now)
     }
 }
 

@@ -6,7 +6,8 @@
 use crate::server::Server;
 use angelia_core::clock::{self, Mono};
 use angelia_core::error::{Error, Kind, Result};
-use angelia_core::identity::{Attempts, AttemptsOf, GatewayRecord};
+use angelia_core::identity::GatewayRecord;
+use angelia_core::limit::{SlidingWindow, SlidingWindowOf, WhenCrowded};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -19,18 +20,19 @@ const CHANGES_IN: Duration = Duration::from_secs(600);
 const GATEWAYS: usize = 4_096;
 
 /// What gateways changed lately, by tenant and gateway id.
-pub(crate) struct Pace(Mutex<AttemptsOf<(String, String)>>);
+pub(crate) struct Pace(Mutex<SlidingWindowOf<(String, String)>>);
 
 impl Default for Pace {
     fn default() -> Self {
-        Self(Mutex::new(AttemptsOf::new(GATEWAYS, Attempts::new(CHANGES, CHANGES_IN))))
+        let of_one = SlidingWindow::new(CHANGES, CHANGES_IN);
+        Self(Mutex::new(SlidingWindowOf::new(GATEWAYS, WhenCrowded::ForgetOne, of_one)))
     }
 }
 
 impl Pace {
     fn note(&self, record: &GatewayRecord, now: Mono) -> Result<()> {
         let who = (record.tenant.clone(), record.gateway_id.clone());
-        let noted = self.0.lock().unwrap_or_else(PoisonError::into_inner).note(&who, now);
+        let noted = self.0.lock().unwrap_or_else(PoisonError::into_inner).take(&who, now);
         noted.map_err(|room_at| {
             let minutes = room_at.since(now).as_secs().div_ceil(60).max(1);
             Error::new(

@@ -2,18 +2,13 @@
 
 use super::mailbox::{Ending, Hint, Mailbox};
 use angelia_core::clock::Mono;
+use angelia_core::connections::Takeovers;
 use angelia_core::identity::GatewayRecord;
 use angelia_core::inbox::{AckHabit, Entry, InstanceId, Mark, Seq};
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
-
-/// Takeovers between living peers within [`FLAP_SPAN`] that mean two processes use one id.
-const FLAPS: usize = 3;
-const FLAP_SPAN: Duration = Duration::from_secs(30);
-/// How long further sockets of such an instance are turned away.
-const BAR: Duration = Duration::from_secs(60);
 
 /// What is known of the gateway behind an instance.
 #[derive(Clone, Copy, Debug, Default)]
@@ -81,8 +76,7 @@ impl Ended {
 struct Slot {
     standing: Standing,
     live: Option<Live>,
-    takeovers: VecDeque<Mono>,
-    barred_until: Option<Mono>,
+    takeovers: Takeovers,
     /// How far its socket knows the log to be.
     told: Mark,
     /// Whether the instance is gone: nothing is remembered once its socket is too.
@@ -129,8 +123,7 @@ impl Registry {
 
     /// How much longer sockets of this instance are turned away.
     pub(crate) fn barred(&self, instance: InstanceId, now: Mono) -> Option<Duration> {
-        let until = self.slots().get(&instance)?.barred_until?;
-        (now < until).then(|| until.since(now))
+        self.slots().get(&instance)?.takeovers.barred(now)
     }
 
     /// Takes note of an open socket, unless its gateway has as many as it may.
@@ -215,16 +208,7 @@ impl Registry {
 
     /// Counts a takeover between living peers; `true` if it was one too many.
     pub(crate) fn took_over(&self, instance: InstanceId, now: Mono) -> bool {
-        let mut slots = self.slots();
-        let slot = slots.entry(instance).or_default();
-        slot.takeovers.retain(|at| now.since(*at) <= FLAP_SPAN);
-        slot.takeovers.push_back(now);
-        if slot.takeovers.len() < FLAPS {
-            return false;
-        }
-        slot.takeovers.clear();
-        slot.barred_until = Some(now + BAR);
-        true
+        self.slots().entry(instance).or_default().takeovers.note(now)
     }
 
     /// Whether the live socket of its instance is this gateway's.
@@ -325,21 +309,12 @@ mod tests {
         })
     }
 
-    fn at(seconds: u64) -> Mono {
-        Mono(Duration::from_secs(seconds))
-    }
-
     #[test]
-    fn three_takeovers_in_thirty_seconds_bar_the_instance_for_a_minute() {
-        let registry = Registry::default();
-        let id = InstanceId(1);
-        assert!(!registry.took_over(id, at(100)));
-        assert!(!registry.took_over(id, at(110)));
-        assert!(!registry.took_over(id, at(141)), "the first is too long ago");
-        assert!(registry.took_over(id, at(142)) || registry.took_over(id, at(143)));
-        assert!(registry.barred(id, at(150)).is_some());
-        assert!(registry.barred(id, at(204)).is_none());
-        assert!(registry.barred(InstanceId(2), at(150)).is_none());
+    fn an_instance_is_barred_for_itself() {
+        let (registry, at) = (Registry::default(), |seconds| Mono(Duration::from_secs(seconds)));
+        assert!((0..10).any(|second| registry.took_over(InstanceId(1), at(second))));
+        assert!(registry.barred(InstanceId(1), at(10)).is_some());
+        assert!(registry.barred(InstanceId(2), at(10)).is_none());
     }
 
     #[tokio::test]

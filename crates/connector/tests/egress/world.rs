@@ -83,7 +83,7 @@ impl World {
         let _ = platform.ledger.set(database.clone());
         let options = Options {
             open_rooms: Vec::new(),
-            webchat_pace: angelia_core::pace::Pace { burst: 100_000, per_minute: 100_000 },
+            webchat_pace: angelia_core::limit::Rate::a_minute(100_000, 100_000),
             master_key: Keyring::new(master_key(), Box::new(InMemory)),
             admin_token: Secret::new(ADMIN_TOKEN).into(),
             wake_allow_http: false,

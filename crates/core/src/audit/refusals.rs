@@ -6,7 +6,7 @@
 
 use super::{Actor, Deed, SWALLOWED};
 use crate::clock::Mono;
-use crate::identity::Attempts;
+use crate::limit::SlidingWindow;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
@@ -73,8 +73,8 @@ impl Whose {
 /// What was written of one budget, and what there was no room for.
 #[derive(Debug)]
 struct Purse {
-    minute: Attempts,
-    day: Attempts,
+    minute: SlidingWindow,
+    day: SlidingWindow,
     last: Mono,
     /// Since when, and how many of which action.
     swallowed: Option<(Mono, BTreeMap<&'static str, u64>)>,
@@ -84,8 +84,8 @@ impl Purse {
     fn new(whose: &Whose) -> Self {
         let budget = if matches!(whose, Whose::Tenant(_)) { OF_A_TENANT } else { OPEN_TO_ALL };
         Self {
-            minute: Attempts::new(budget.a_minute, Duration::from_secs(60)),
-            day: Attempts::new(budget.a_day, Duration::from_secs(24 * 3600)),
+            minute: SlidingWindow::new(budget.a_minute, Duration::from_secs(60)),
+            day: SlidingWindow::new(budget.a_day, Duration::from_secs(24 * 3600)),
             last: Mono::default(),
             swallowed: None,
         }
@@ -93,8 +93,8 @@ impl Purse {
 
     fn pays(&mut self, now: Mono, action: &'static str) -> bool {
         self.last = now;
-        if self.minute.has_room(now) && self.day.has_room(now) {
-            return self.minute.note(now) && self.day.note(now);
+        if self.minute.check(now).is_ok() && self.day.take(now).is_ok() {
+            return self.minute.take(now).is_ok();
         }
         let (_, counts) = self.swallowed.get_or_insert_with(|| (now, BTreeMap::new()));
         *counts.entry(action).or_default() += 1;

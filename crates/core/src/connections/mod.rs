@@ -4,16 +4,16 @@
 mod address;
 mod ahead;
 mod lasting;
-mod paced;
 mod share;
 mod standing;
+mod takeovers;
 
 pub use address::{Addresses, known, neighbourhood};
 pub use ahead::{is_crowd, rest_after};
 pub use lasting::{Lasting, NoPlace, RelayPlaces};
-pub use paced::Paced;
 pub use share::{Shares, share};
 pub use standing::{Doing, Standing, is_given_up, least_deserving};
+pub use takeovers::Takeovers;
 
 use std::time::Duration;
 

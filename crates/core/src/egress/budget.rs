@@ -5,42 +5,24 @@
 //! need must not be wasted.
 
 use crate::clock::Mono;
+use crate::limit::{Gcra, Rate};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// The part of a window's calls after which a tenant stands back: four tenants
 /// that flood at once still get through a window each.
 const SHARE: u32 = 4;
 
-/// How often a provider lets one bot call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rate {
-    /// So many calls …
-    pub calls: u32,
-    /// … in this time, the window.
-    pub per: Duration,
-    /// Calls that may come at once after a silence.
-    pub burst: u32,
-}
-
-impl Rate {
-    /// The time that earns one call.
-    pub(super) fn interval(&self) -> Duration {
-        (self.per / self.calls.max(1)).max(Duration::from_nanos(1))
-    }
-
-    /// What a tenant may take of a window before it stands back.
-    fn share(&self) -> u32 {
-        (self.calls / SHARE).max(1)
-    }
-}
-
 /// A place in the line for one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(u64);
 
-/// The calls of one bot: a token bucket, and who is next.
+/// What a tenant may take of a window before it stands back.
+fn share(rate: Rate) -> u32 {
+    (rate.calls / SHARE).max(1)
+}
+
+/// The calls of one bot: a rate, and who is next.
 ///
 /// While others wait, tenants that took a quarter of the last window stand
 /// back behind those that did not. Within each of the two groups tenants take
@@ -48,9 +30,9 @@ pub struct Ticket(u64);
 #[derive(Clone, Debug)]
 pub struct Budget {
     rate: Rate,
-    /// Time saved up; each call costs [`Rate::interval`].
-    credit: Duration,
-    counted_at: Mono,
+    calls: Gcra,
+    /// The last moment that was looked at.
+    now: Mono,
     /// The provider wants no call before.
     paused_until: Option<Mono>,
     /// Calls granted and neither made nor given back.
@@ -66,12 +48,12 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// A full bucket.
+    /// Nothing was called yet.
     pub fn new(rate: Rate, now: Mono) -> Self {
         Self {
             rate,
-            credit: rate.interval() * rate.burst.max(1),
-            counted_at: now,
+            calls: Gcra::default(),
+            now,
             paused_until: None,
             granted: 0,
             made: VecDeque::new(),
@@ -112,7 +94,7 @@ impl Budget {
     /// The next call, if there may be one now. It is either made or given back.
     pub fn grant(&mut self, now: Mono) -> Option<Ticket> {
         self.count(now);
-        if self.missing() > Duration::ZERO || self.is_paused(now) {
+        if !self.is_earned() || self.is_paused(now) {
             return None;
         }
         let tenant = self.turns.remove(self.next_turn()?)?;
@@ -132,7 +114,7 @@ impl Budget {
     pub fn made(&mut self, tenant: &str, now: Mono) {
         self.count(now);
         self.granted = self.granted.saturating_sub(1);
-        self.credit = self.credit.saturating_sub(self.rate.interval());
+        self.calls.note(self.rate, 1, now);
         self.made.push_back((now, tenant.into()));
     }
 
@@ -145,7 +127,7 @@ impl Budget {
     /// Makes a call at once if nobody waits for it; `false` if there is none to spare.
     pub fn spare(&mut self, tenant: &str, now: Mono) -> bool {
         self.count(now);
-        let spare = self.turns.is_empty() && self.missing() == Duration::ZERO && !self.is_paused(now);
+        let spare = self.turns.is_empty() && self.is_earned() && !self.is_paused(now);
         if spare {
             self.granted += 1;
             *self.taken.entry(tenant.into()).or_default() += 1;
@@ -156,7 +138,7 @@ impl Budget {
 
     /// When the next call may be granted, if anybody waits for one.
     pub fn next_at(&self) -> Option<Mono> {
-        let earned = self.counted_at + self.missing();
+        let earned = self.earned_at();
         (!self.turns.is_empty()).then(|| self.paused_until.map_or(earned, |until| until.max(earned)))
     }
 
@@ -169,25 +151,27 @@ impl Budget {
         self.paused_until.is_some_and(|until| now < until)
     }
 
-    /// The time until there is credit for one call more than was granted.
-    fn missing(&self) -> Duration {
-        (self.rate.interval() * (self.granted + 1)).saturating_sub(self.credit)
+    /// When there may be one call more than was granted.
+    fn earned_at(&self) -> Mono {
+        self.calls.ready_at(self.rate, self.granted + 1, self.now)
+    }
+
+    fn is_earned(&self) -> bool {
+        self.earned_at() <= self.now
     }
 
     /// Whose turn it is: of those that took less than their share the first,
     /// else the first of all.
     fn next_turn(&self) -> Option<usize> {
-        let share = self.rate.share();
+        let share = share(self.rate);
         let modest = |tenant: &Arc<str>| self.taken.get(tenant).is_none_or(|taken| *taken < share);
         let first = (!self.turns.is_empty()).then_some(0);
         self.turns.iter().position(modest).or(first)
     }
 
-    /// Lets time pass: credit grows, old calls leave the window.
+    /// Lets time pass: old calls leave the window.
     fn count(&mut self, now: Mono) {
-        let full = self.rate.interval() * self.rate.burst.max(1);
-        self.credit = (self.credit + now.since(self.counted_at)).min(full);
-        self.counted_at = self.counted_at.max(now);
+        self.now = self.now.max(now);
         while let Some((at, _)) = self.made.front()
             && now.since(*at) >= self.rate.per
             && let Some((_, tenant)) = self.made.pop_front()

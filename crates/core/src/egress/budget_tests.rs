@@ -1,5 +1,6 @@
 use super::*;
 use proptest::prelude::*;
+use std::time::Duration;
 
 const RATE: Rate = Rate { calls: 20, per: Duration::from_secs(1), burst: 4 };
 

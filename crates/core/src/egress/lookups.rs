@@ -4,7 +4,8 @@
 //! that gets the shared bot banned for everybody.
 
 use crate::clock::Mono;
-use std::collections::{HashMap, VecDeque};
+use crate::limit::{SlidingWindow, SlidingWindowOf, WhenCrowded};
+use std::collections::HashMap;
 use std::time::Duration;
 
 /// A chat is asked for once in this time, whoever names it: what the provider
@@ -21,12 +22,20 @@ pub const ASKED_IN: Duration = Duration::from_secs(60);
 const MAX_CHATS: usize = 10_000;
 
 /// What was asked lately.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Lookups {
     /// By the bot's position and the chat's id.
     chats: HashMap<(usize, String), Mono>,
-    /// Of each gateway, when its last questions were asked; oldest first.
-    gateways: HashMap<String, VecDeque<Mono>>,
+    gateways: SlidingWindowOf<String>,
+}
+
+impl Default for Lookups {
+    fn default() -> Self {
+        // Each that is remembered asked for a chat that is.
+        let gateways =
+            SlidingWindowOf::new(MAX_CHATS, WhenCrowded::TurnAway, SlidingWindow::new(MAX_ASKED, ASKED_IN));
+        Self { chats: HashMap::new(), gateways }
+    }
 }
 
 impl Lookups {
@@ -47,15 +56,9 @@ impl Lookups {
         if self.chats.len() >= MAX_CHATS {
             self.chats.retain(|_, asked| now.since(*asked) < ASK_AGAIN);
         }
-        self.gateways.retain(|_, asked| asked.back().is_some_and(|last| now.since(*last) < ASKED_IN));
-        let asked = self.gateways.entry(gateway.to_owned()).or_default();
-        while asked.front().is_some_and(|first| now.since(*first) >= ASKED_IN) {
-            asked.pop_front();
-        }
-        if asked.len() >= MAX_ASKED || self.chats.len() >= MAX_CHATS {
+        if self.chats.len() >= MAX_CHATS || self.gateways.take(gateway, now).is_err() {
             return false;
         }
-        asked.push_back(now);
         self.chats.insert(chat, now);
         true
     }

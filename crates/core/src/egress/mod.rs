@@ -9,7 +9,8 @@ mod pace;
 mod refusals;
 mod target;
 
-pub use budget::{Budget, Rate, Ticket};
+pub use crate::limit::Rate;
+pub use budget::{Budget, Ticket};
 pub use delivery::{Earlier, EgressTimings, Outcome, Reach};
 pub use ledger::{ActionRow, ActionState, Dedupe, Owner, Resume, after_crash, is_suspect};
 pub use lookups::{ASK_AGAIN, ASKED_IN, Lookups, MAX_ASKED, UNANSWERED_AGAIN};

@@ -1,9 +1,8 @@
 //! How fast one chat is written to, whoever writes there.
 
-use super::Rate;
 use crate::clock::Mono;
+use crate::limit::{Gcra, Rate};
 use std::collections::HashMap;
-use std::time::Duration;
 
 /// Chats whose pace is remembered. Those that have rested are forgotten first,
 /// and it takes a bot weeks of its budget to write to so many within a minute.
@@ -24,10 +23,9 @@ pub struct Paces {
     chats: HashMap<String, Pace>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Pace {
-    /// When the chat has rested completely.
-    rested_at: Mono,
+    calls: Gcra,
     /// The provider said not before.
     paused_until: Mono,
 }
@@ -36,12 +34,9 @@ impl Paces {
     /// When there may be a call to a chat; not later than `now` if there may be one now.
     pub fn next_at(&self, chat: &str, rate: Rate, urgency: Urgency, now: Mono) -> Mono {
         let Some(pace) = self.chats.get(chat) else { return now };
-        let burst = rate.burst.max(1);
-        let spare = u32::from(urgency == Urgency::Interim && burst > 1);
-        // After a full rest a burst may come at once; each call puts the rest off.
-        let may_reach = rate.interval() * (burst - 1 - spare);
-        let ahead = pace.rested_at.since(now).saturating_sub(may_reach);
-        (now + ahead).max(pace.paused_until)
+        let spare = u32::from(urgency == Urgency::Interim && rate.burst > 1);
+        let rate = Rate { burst: rate.burst - spare, ..rate };
+        pace.calls.ready_at(rate, 1, now).max(pace.paused_until)
     }
 
     /// Takes a call to a chat, or tells when there may be one.
@@ -50,8 +45,7 @@ impl Paces {
         if next > now {
             return Err(next);
         }
-        let pace = self.pace(chat, now);
-        pace.rested_at = pace.rested_at.max(now) + rate.interval();
+        self.pace(chat, now).calls.note(rate, 1, now);
         Ok(())
     }
 
@@ -63,17 +57,16 @@ impl Paces {
 
     fn pace(&mut self, chat: &str, now: Mono) -> &mut Pace {
         if self.chats.len() >= MAX_CHATS && !self.chats.contains_key(chat) {
-            self.chats.retain(|_, pace| pace.rested_at > now || pace.paused_until > now);
+            self.chats.retain(|_, pace| !pace.calls.is_rested(now) || pace.paused_until > now);
         }
-        self.chats
-            .entry(chat.to_owned())
-            .or_insert(Pace { rested_at: now, paused_until: Mono(Duration::ZERO) })
+        self.chats.entry(chat.to_owned()).or_default()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     const RATE: Rate = Rate { calls: 1, per: Duration::from_secs(3), burst: 3 };
 

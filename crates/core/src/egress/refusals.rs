@@ -4,7 +4,8 @@
 //! every tenant of the bot.
 
 use crate::clock::Mono;
-use std::collections::{HashMap, VecDeque};
+use crate::limit::SlidingWindow;
+use std::collections::HashMap;
 use std::time::Duration;
 
 /// Refused calls of one tenant within [`REFUSED_WINDOW`]. Discord bans at
@@ -24,11 +25,16 @@ pub enum Decision {
     No,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Tally {
-    /// When calls were refused, oldest first; at most [`MAX_REFUSED`].
-    refused: VecDeque<Mono>,
+    refused: SlidingWindow,
     under_way: usize,
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        Self { refused: SlidingWindow::new(MAX_REFUSED, REFUSED_WINDOW), under_way: 0 }
+    }
 }
 
 /// The refused calls of the last minute, tenant by tenant.
@@ -49,11 +55,11 @@ impl Refusals {
             self.tenants.insert(tenant.to_owned(), Tally::default());
         }
         let Some(tally) = self.tenants.get_mut(tenant) else { return Decision::Wait };
-        tally.pass(now);
-        if tally.refused.len() >= MAX_REFUSED {
+        let refused = tally.refused.count(now);
+        if refused >= MAX_REFUSED {
             return Decision::No;
         }
-        if tally.refused.len() + tally.under_way >= MAX_REFUSED {
+        if refused + tally.under_way >= MAX_REFUSED {
             return Decision::Wait;
         }
         tally.under_way += 1;
@@ -64,9 +70,9 @@ impl Refusals {
     pub fn done(&mut self, tenant: &str, refused: bool, now: Mono) {
         let Some(tally) = self.tenants.get_mut(tenant) else { return };
         tally.under_way = tally.under_way.saturating_sub(1);
-        tally.pass(now);
         if refused {
-            tally.refused.push_back(now);
+            // There is room: it was among those under way.
+            let _ = tally.refused.take(now);
         }
     }
 
@@ -76,18 +82,7 @@ impl Refusals {
             return;
         }
         self.swept_at = now;
-        self.tenants.retain(|_, tally| {
-            tally.pass(now);
-            tally.under_way > 0 || !tally.refused.is_empty()
-        });
-    }
-}
-
-impl Tally {
-    fn pass(&mut self, now: Mono) {
-        while self.refused.front().is_some_and(|at| now.since(*at) >= REFUSED_WINDOW) {
-            self.refused.pop_front();
-        }
+        self.tenants.retain(|_, tally| tally.under_way > 0 || tally.refused.count(now) > 0);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::clock::Mono;
 use crate::error::{Error, Kind, Result};
-use crate::pace::{Pace, PaceOf};
+use crate::limit::{GcraOf, Rate};
 
 angelia_contract::limits! {
     /// More agents than a tenant runs. Beyond it enrolling and provisioning new ones is refused with 409, until
@@ -27,44 +27,48 @@ pub struct GatewayLimits {
     /// Most living gateways of a tenant that come by self-service.
     pub per_tenant: u64,
     /// How fast new ones come.
-    pub pace: Pace,
+    pub pace: Rate,
 }
 
 impl Default for GatewayLimits {
     fn default() -> Self {
-        let pace = Pace { burst: NEW_GATEWAYS_AT_ONCE, per_minute: NEW_GATEWAYS_PER_MINUTE };
+        let pace = Rate::a_minute(NEW_GATEWAYS_PER_MINUTE, NEW_GATEWAYS_AT_ONCE);
         Self { per_tenant: GATEWAYS_PER_TENANT, pace }
     }
 }
 
 /// Who made how many lately.
 #[derive(Debug)]
-pub struct Making(PaceOf<String>);
+pub struct Making {
+    pace: Rate,
+    tenants: GcraOf<String>,
+}
 
 impl Making {
     /// Nobody made any.
     pub fn new(limits: GatewayLimits) -> Self {
-        Self(PaceOf::new(limits.pace, PACED_TENANTS))
+        Self { pace: limits.pace, tenants: GcraOf::new(PACED_TENANTS) }
     }
 
     /// Whether a tenant may make one more now. That alone counts for nothing:
     /// what is refused for another reason must not hold up the others.
     pub fn check(&self, tenant: &str, now: Mono) -> Result<()> {
-        self.0.clone().take(tenant, now).map_err(|wait| {
-            let message = format!(
-                "tenant {tenant:?} makes new gateways too fast; try again in {} s, or use a gateway id that \
-                 exists already. The operator can set limits.new_gateways_at_once and \
-                 limits.new_gateways_per_minute",
-                wait.as_secs().max(1)
-            );
-            Error::new(Kind::TooMany, message).retry_in(wait)
-        })
+        let wait = self.tenants.wait(tenant, self.pace, now);
+        if wait.is_zero() {
+            return Ok(());
+        }
+        let message = format!(
+            "tenant {tenant:?} makes new gateways too fast; try again in {} s, or use a gateway id that \
+             exists already. The operator can set limits.new_gateways_at_once and \
+             limits.new_gateways_per_minute",
+            wait.as_secs().max(1)
+        );
+        Err(Error::new(Kind::TooMany, message).retry_in(wait))
     }
 
     /// Counts one that was made.
     pub fn made(&mut self, tenant: &str, now: Mono) {
-        // One more than allowed cannot be: it was asked before.
-        let _ = self.0.take(tenant, now);
+        self.tenants.note(tenant, self.pace, now);
     }
 }
 

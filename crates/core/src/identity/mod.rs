@@ -1,6 +1,5 @@
 //! Which gateway is dialling, and whether it may.
 
-mod attempts;
 pub mod clients;
 pub mod codes;
 pub mod declared;
@@ -15,7 +14,6 @@ mod subject;
 pub mod tenants;
 pub mod tokens;
 
-pub use attempts::{Attempts, AttemptsOf};
 pub use enroll::{MAX_ENROLL_TOKEN, Provision, SAME_SECRET_FOR, judge_instance, judge_provision};
 pub use subject::{Proof, Subject};
 

@@ -3,8 +3,8 @@
 //! Strangers decide how many bearers there are to ask about, so each address
 //! has a share, and a part is kept for those who were good before.
 
-use super::Attempts;
 use crate::clock::Mono;
+use crate::limit::SlidingWindow;
 use crate::limit_per_address::{Address, LimitPerAddress, Shares};
 use crate::store::Fingerprint;
 use std::collections::HashMap;
@@ -32,7 +32,7 @@ angelia_contract::limits! {
 #[derive(Debug)]
 pub struct SignIns {
     strangers: LimitPerAddress,
-    known: Attempts,
+    known: SlidingWindow,
     good: HashMap<Fingerprint, Mono>,
 }
 
@@ -41,7 +41,7 @@ impl Default for SignIns {
         let shares = Shares { all: SIGN_INS, span: MINUTE, each: SIGN_INS_PER_ADDRESS, kept: SIGN_INS_KEPT };
         Self {
             strangers: LimitPerAddress::new(shares),
-            known: Attempts::new(SIGN_INS_KNOWN, MINUTE),
+            known: SlidingWindow::new(SIGN_INS_KNOWN, MINUTE),
             good: HashMap::new(),
         }
     }
@@ -51,7 +51,7 @@ impl SignIns {
     /// Takes a question about a bearer; if there is none left, says when to try again.
     pub fn take(&mut self, from: Address, bearer: &Fingerprint, now: Mono) -> Result<(), Mono> {
         let was_good = self.good.get(bearer).is_some_and(|at| now.since(*at) < GOOD_BEARER_FOR);
-        if was_good && self.known.note(now) {
+        if was_good && self.known.take(now).is_ok() {
             return Ok(());
         }
         self.strangers.take(from, now)

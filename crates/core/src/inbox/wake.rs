@@ -1,6 +1,7 @@
 //! When to poke a sleeping gateway.
 
 use crate::clock::Mono;
+use crate::limit::Backoff;
 use std::time::Duration;
 
 /// Delay after the first poke; a machine needs seconds to resume.
@@ -15,13 +16,13 @@ pub const WAKE_GIVE_UP: Duration = Duration::from_secs(24 * 3600);
 pub struct WakeSchedule {
     started: Mono,
     next: Mono,
-    delay: Duration,
+    backoff: Backoff,
 }
 
 impl WakeSchedule {
     /// The first poke is due at once.
     pub fn start(now: Mono) -> Self {
-        Self { started: now, next: now, delay: WAKE_FIRST_DELAY }
+        Self { started: now, next: now, backoff: Backoff::new(WAKE_FIRST_DELAY, WAKE_LONGEST_DELAY) }
     }
 
     /// When the next poke is due; `None` once it is hopeless.
@@ -31,8 +32,7 @@ impl WakeSchedule {
 
     /// Notes that a poke was sent.
     pub fn poked(&mut self, now: Mono) {
-        self.next = now + self.delay;
-        self.delay = (self.delay * 2).min(WAKE_LONGEST_DELAY);
+        self.next = now + self.backoff.pause();
     }
 }
 

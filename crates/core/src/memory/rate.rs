@@ -1,42 +1,37 @@
 //! How fast bytes may come: a burst, and then so many a second.
 
 use crate::clock::Mono;
+use crate::limit::{Gcra, Rate};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// A rate that several share; part of a larger one, perhaps.
 #[derive(Debug)]
 pub struct ByteRate {
-    per_second: usize,
-    burst: usize,
-    state: Mutex<State>,
+    rate: Rate,
+    came: Mutex<Gcra>,
     whole: Option<Arc<ByteRate>>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    /// What may still come at `at`; below zero after a piece that was larger.
-    left: i64,
-    at: Option<Mono>,
 }
 
 impl ByteRate {
     /// So many bytes a second, after a burst.
     pub fn new(per_second: usize, burst: usize) -> Arc<Self> {
-        Arc::new(Self { per_second: per_second.max(1), burst, state: Mutex::default(), whole: None })
+        Self::within(None, per_second, burst)
     }
 
     /// A part of this rate: what is taken there is taken here too.
     pub fn part(self: &Arc<Self>, per_second: usize, burst: usize) -> Arc<Self> {
-        let whole = Some(self.clone());
-        Arc::new(Self { per_second: per_second.max(1), burst, state: Mutex::default(), whole })
+        Self::within(Some(self.clone()), per_second, burst)
+    }
+
+    fn within(whole: Option<Arc<Self>>, per_second: usize, burst: usize) -> Arc<Self> {
+        let rate = Rate { calls: number(per_second), per: Duration::from_secs(1), burst: number(burst) };
+        Arc::new(Self { rate, came: Mutex::default(), whole })
     }
 
     /// Notes bytes that came. They are here already, so they always count.
     pub fn took(&self, bytes: usize, now: Mono) {
-        let mut state = self.refilled(now);
-        state.left = state.left.saturating_sub(i64::try_from(bytes).unwrap_or(i64::MAX));
-        drop(state);
+        self.came().note(self.rate, number(bytes), now);
         if let Some(whole) = &self.whole {
             whole.took(bytes, now);
         }
@@ -44,35 +39,23 @@ impl ByteRate {
 
     /// When more may come, if not now.
     pub fn ready_at(&self, now: Mono) -> Option<Mono> {
-        let owed = u64::try_from(-self.refilled(now).left).ok().filter(|owed| *owed > 0);
-        let own = owed.map(|owed| {
-            now + Duration::from_micros(owed.saturating_mul(1_000_000) / self.per_second as u64 + 1)
-        });
+        let own = Some(self.came().ready_at(self.rate, 0, now)).filter(|at| *at > now);
         own.max(self.whole.as_ref().and_then(|whole| whole.ready_at(now)))
     }
 
     /// Whether all of its burst may come: then it is as good as a new one.
     pub fn is_rested(&self, now: Mono) -> bool {
-        self.refilled(now).left >= i64::try_from(self.burst).unwrap_or(i64::MAX)
+        self.came().is_rested(now)
     }
 
-    fn refilled(&self, now: Mono) -> MutexGuard<'_, State> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let burst = i64::try_from(self.burst).unwrap_or(i64::MAX);
-        let earned = match state.at {
-            None => burst,
-            Some(at) => {
-                let micros = i64::try_from(now.since(at).as_micros()).unwrap_or(i64::MAX);
-                micros.saturating_mul(i64::try_from(self.per_second).unwrap_or(i64::MAX)) / 1_000_000
-            }
-        };
-        // Moments too short to earn a byte add up.
-        if earned > 0 || state.at.is_none() {
-            state.left = state.left.saturating_add(earned).min(burst);
-            state.at = Some(now);
-        }
-        state
+    fn came(&self) -> MutexGuard<'_, Gcra> {
+        self.came.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Bytes as a rate counts them; there are never so many at once that some are left out.
+fn number(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use super::fatal;
 use super::message::Reader;
 use super::shard::{Halted, Line, Shard};
 use crate::desk::Stop;
+use angelia_core::limit::doubled;
 use angelia_core::store::Intake;
 use futures_util::StreamExt;
 use std::future::poll_fn;
@@ -24,7 +25,8 @@ const INTENTS: Intents = Intents::GUILDS
 const MAX_RESUMES: u32 = 3;
 /// How long Discord gets to confirm a close.
 const CLOSE_WITHIN: Duration = Duration::from_secs(2);
-/// Longest pause between two connections that came to nothing.
+/// First and longest pause between two connections that came to nothing.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// The same where each costs one of the day's thousand identifies.
 const LONGEST_PAUSE_TO_IDENTIFY: Duration = Duration::from_secs(120);
@@ -227,7 +229,7 @@ impl Shard {
         };
         match self.ties.restless {
             1 => Ok(()),
-            more => self.pause(Duration::from_secs(1 << (more - 2).min(7)).min(longest)).await,
+            more => self.pause(doubled(FIRST_PAUSE, longest, more - 2)).await,
         }
     }
 

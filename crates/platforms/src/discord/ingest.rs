@@ -8,6 +8,7 @@ use super::shard::{Line, Past, Shard};
 use super::trouble::{LONGEST_WAIT, TOKEN_REFUSED, Trouble};
 use super::{Discord, NAME};
 use crate::desk::{Desk, Stop};
+use angelia_core::limit::Backoff;
 use angelia_core::store::Cursor;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,7 +52,7 @@ impl Discord {
 
     /// Who the bot is and where to connect, however often that has to be asked.
     async fn begin(&self) -> Result<GatewayBot, String> {
-        let mut pause = FIRST_PAUSE;
+        let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         loop {
             let trouble = match self.first_calls().await {
                 Ok(gateway) => return Ok(gateway),
@@ -66,8 +67,7 @@ impl Discord {
                 "Discord does not tell where to connect; it is asked again"
             );
             self.pulse.down(why);
-            sleep(pause.max(trouble.pause())).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            sleep(backoff.pause().max(trouble.pause())).await;
         }
     }
 

@@ -1,7 +1,7 @@
 //! How often the connector itself answers people.
 
 use angelia_core::clock::Mono;
-use std::collections::HashMap;
+use angelia_core::limit::{SlidingWindow, SlidingWindowOf, WhenCrowded};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -24,18 +24,21 @@ pub(super) struct Pace {
     answers: Arc<Semaphore>,
 }
 
-impl Default for Pace {
-    fn default() -> Self {
-        Self { memory: Mutex::default(), answers: Arc::new(Semaphore::new(MAX_ANSWERS)) }
-    }
+#[derive(Debug)]
+struct Memory {
+    chats: SlidingWindowOf<String>,
+    people: SlidingWindowOf<String>,
 }
 
-type Times = HashMap<String, Vec<Mono>>;
-
-#[derive(Debug, Default)]
-struct Memory {
-    chats: Times,
-    people: Times,
+impl Default for Pace {
+    fn default() -> Self {
+        let each = |most| {
+            let of_one = SlidingWindow::new(most, WINDOW);
+            SlidingWindowOf::new(MAX_REMEMBERED, WhenCrowded::TurnAway, of_one)
+        };
+        let memory = Memory { chats: each(MAX_IN_CHAT), people: each(MAX_TO_PERSON) };
+        Self { memory: Mutex::new(memory), answers: Arc::new(Semaphore::new(MAX_ANSWERS)) }
+    }
 }
 
 impl Pace {
@@ -43,30 +46,13 @@ impl Pace {
     pub(super) fn may_answer(&self, chat: &str, person: &str, now: Mono) -> bool {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         let Memory { chats, people } = &mut *memory;
-        if !has_room(chats, chat, MAX_IN_CHAT, now) || !has_room(people, person, MAX_TO_PERSON, now) {
-            return false;
-        }
-        for (times, key) in [(chats, chat), (people, person)] {
-            times.entry(key.to_owned()).or_default().push(now);
-        }
-        true
+        let room = chats.check(chat, now).and_then(|()| people.take(person, now));
+        room.and_then(|()| chats.take(chat, now)).is_ok()
     }
 
     /// Room for one more answer on its way, if there is any.
     pub(super) fn room(&self) -> Option<OwnedSemaphorePermit> {
         self.answers.clone().try_acquire_owned().ok()
-    }
-}
-
-/// Whether one more fits, of `most`, into the window; what left it is forgotten.
-fn has_room(times: &mut Times, key: &str, most: usize, now: Mono) -> bool {
-    times.retain(|_, times| {
-        times.retain(|at| now.since(*at) < WINDOW);
-        !times.is_empty()
-    });
-    match times.get(key) {
-        Some(times) => times.len() < most,
-        None => times.len() < MAX_REMEMBERED,
     }
 }
 

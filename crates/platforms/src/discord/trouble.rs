@@ -3,6 +3,7 @@
 use crate::platform::{Outcome, Reach};
 use angelia_core::clock::{self, Mono};
 use angelia_core::error::{Error, Kind};
+use angelia_core::limit::Backoff;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use serde::Deserialize;
 use std::sync::{Mutex, PoisonError};
@@ -171,10 +172,16 @@ fn next_step(number: u64) -> Option<&'static str> {
 #[derive(Debug, Default)]
 pub(super) struct Storm(Mutex<Gusts>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Gusts {
-    seen: u32,
+    backoff: Backoff,
     until: Mono,
+}
+
+impl Default for Gusts {
+    fn default() -> Self {
+        Self { backoff: Backoff::new(FIRST_PAUSE, LONGEST_PAUSE), until: Mono::default() }
+    }
 }
 
 impl Storm {
@@ -183,8 +190,7 @@ impl Storm {
     fn pause(&self, now: Mono) -> Duration {
         let mut gusts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if now >= gusts.until {
-            gusts.until = now + (FIRST_PAUSE * 2u32.pow(gusts.seen.min(10))).min(LONGEST_PAUSE);
-            gusts.seen += 1;
+            gusts.until = now + gusts.backoff.pause();
         }
         gusts.until.since(now)
     }

@@ -7,9 +7,9 @@ use crate::desk::Desk;
 use angelia_core::admission::DropReason;
 use angelia_core::clock::{self, Mono};
 use angelia_core::error::{Kind, Result};
+use angelia_core::limit::{SlidingWindow, SlidingWindowOf, WhenCrowded};
 use angelia_core::secret::Secret;
 use angelia_core::store::Intake;
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -28,32 +28,22 @@ const TRY_LATER: &str = "Something went wrong here. Please try again later.";
 
 /// Who was answered when.
 pub(super) struct Words {
-    people: Mutex<HashMap<String, Vec<Mono>>>,
+    people: Mutex<SlidingWindowOf<String>>,
     answers: Arc<Semaphore>,
 }
 
 impl Default for Words {
     fn default() -> Self {
-        Self { people: Mutex::default(), answers: Arc::new(Semaphore::new(MAX_ANSWERS)) }
+        let of_one = SlidingWindow::new(MAX_TO_PERSON, WINDOW);
+        let people = Mutex::new(SlidingWindowOf::new(MAX_REMEMBERED, WhenCrowded::TurnAway, of_one));
+        Self { people, answers: Arc::new(Semaphore::new(MAX_ANSWERS)) }
     }
 }
 
 impl Words {
     /// Whether somebody may be answered; if so, it counts.
     fn may_answer(&self, person: &str, now: Mono) -> bool {
-        let mut people = self.people.lock().unwrap_or_else(PoisonError::into_inner);
-        people.retain(|_, times| {
-            times.retain(|at| now.since(*at) < WINDOW);
-            !times.is_empty()
-        });
-        let may = match people.get(person) {
-            Some(times) => times.len() < MAX_TO_PERSON,
-            None => people.len() < MAX_REMEMBERED,
-        };
-        if may {
-            people.entry(person.to_owned()).or_default().push(now);
-        }
-        may
+        self.people.lock().unwrap_or_else(PoisonError::into_inner).take(person, now).is_ok()
     }
 }
 
@@ -135,6 +125,6 @@ mod tests {
         for n in 0..2 * MAX_REMEMBERED {
             may(&n.to_string(), 100);
         }
-        assert!(words.people.lock().unwrap().len() <= MAX_REMEMBERED);
+        assert!(words.people.lock().unwrap().remembered() <= MAX_REMEMBERED);
     }
 }

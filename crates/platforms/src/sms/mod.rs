@@ -25,9 +25,9 @@ mod webhook;
 pub use descriptor::descriptor;
 
 use crate::directory::Directory;
-use crate::seldom::Seldom;
 use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
+use angelia_core::limit::LogThrottle;
 use angelia_core::secret::Secret;
 use angelia_core::store::Store;
 use api::Api;
@@ -80,7 +80,7 @@ pub struct Sms {
     /// Whether the list was looked at since the start.
     looked: watch::Sender<bool>,
     /// When somebody was told that another number's messages come here.
-    elsewhere: Seldom,
+    elsewhere: std::sync::Mutex<LogThrottle>,
     /// The parts of long texts, for receipts.
     parts: Parts,
     /// Held while a receipt is compared with the one before it.
@@ -107,7 +107,7 @@ impl Sms {
             no_receipts: AtomicBool::new(false),
             reading: Mutex::default(),
             looked: watch::Sender::new(false),
-            elsewhere: Seldom::default(),
+            elsewhere: std::sync::Mutex::new(LogThrottle::hourly()),
             parts: Parts::default(),
             noting: Mutex::default(),
             early: Arc::new(Semaphore::new(receipt::EARLY)),

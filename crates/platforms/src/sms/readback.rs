@@ -9,6 +9,7 @@ use super::{Sms, address, date};
 use crate::desk::Desk;
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::error::Result;
+use angelia_core::limit::Backoff;
 use angelia_core::store::{Intake, Missed};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use std::time::Duration;
 /// How often Twilio is asked what was received.
 const EVERY: Duration = Duration::from_secs(5 * 60);
 /// The first pause after Twilio could not be asked; it doubles up to [`EVERY`].
-const AGAIN: Duration = Duration::from_secs(10);
+const AGAIN: Duration = Duration::from_secs(20);
 /// How long a posted message waits for the first look. Twilio gives up after 15 s.
 const FIRST_LOOK: Duration = Duration::from_secs(5);
 /// Pages read at once, of a hundred messages each: a day of one every 17 s.
@@ -74,21 +75,20 @@ struct Look {
 impl Sms {
     /// Looks at what was received, at once and from time to time, until it is time to stop.
     pub(super) async fn keep_up(self: &Arc<Self>, desk: &Desk) {
-        let mut again = AGAIN;
+        let mut backoff = Backoff::new(AGAIN, EVERY);
         loop {
             let looked = self.catch_up(desk).await;
             self.looked.send_replace(true);
             let pause = match looked {
                 Ok(()) => {
                     self.pulse.heard();
-                    again = AGAIN;
+                    backoff.reset();
                     EVERY
                 }
                 Err(error) => {
                     tracing::warn!(bot = %self.config.name, %error, "what was received could not be read back");
                     self.pulse.unheard(&error.to_string());
-                    again = (again * 2).min(EVERY);
-                    again
+                    backoff.pause()
                 }
             };
             tokio::select! {

@@ -13,7 +13,7 @@ use angelia_core::directory::{Chat, ChatKind};
 use angelia_core::error::Result;
 use angelia_core::seal;
 use angelia_core::store::{Appended, Cursor, Intake, NewQuarantined, Taken};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use tokio::sync::MutexGuard;
 
 /// How far a number's messages were read, held.
@@ -146,7 +146,8 @@ impl Sms {
     /// A message is not for this number, or from itself.
     fn not_ours(&self, received: &Received) {
         self.pulse.count("not_ours");
-        if received.to != self.config.id && self.elsewhere.is_due(clock::mono()) {
+        let mut warning = self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner);
+        if received.to != self.config.id && warning.note(clock::mono()).is_some() {
             tracing::warn!(
                 bot = %self.config.name,
                 "messages to another number are posted here, and nobody gets them: give each number a bot and \

@@ -7,6 +7,7 @@ use super::{Ingest, STREAM, Telegram};
 use crate::desk::Desk;
 use crate::health::BotState;
 use angelia_core::clock;
+use angelia_core::limit::{Backoff, spread};
 use angelia_core::secret::random_bytes;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -43,32 +44,14 @@ by itself";
 const OTHER_POLLER: &str = "another program polls this bot: stop it, or take another token for one of the two \
 (@BotFather, /revoke, makes the old token useless)";
 
-/// A pause that grows.
-pub(super) struct Backoff {
-    next: Duration,
-    most: Duration,
+/// A pause that grows up to `longest`.
+pub(super) fn backoff(longest: Duration) -> Backoff {
+    Backoff::new(LEAST_PAUSE, longest)
 }
 
-impl Backoff {
-    /// Grows up to `most`.
-    pub(super) fn up_to(most: Duration) -> Self {
-        Self { next: LEAST_PAUSE, most }
-    }
-
-    /// The next pause, somewhere in its upper half: many that failed together
-    /// do not come back together.
-    fn pause(&mut self) -> Duration {
-        let pause = self.next;
-        self.next = (pause * 2).min(self.most);
-        let [byte] = random_bytes::<1>();
-        pause / 2 + pause.mul_f64(f64::from(byte) / 510.0)
-    }
-
-    /// Waits; `false` if it is time to stop.
-    pub(super) async fn wait(&mut self, desk: &Desk) -> bool {
-        let pause = self.pause();
-        sleep(desk, pause).await
-    }
+/// Waits, each time longer; `false` if it is time to stop.
+pub(super) async fn wait(desk: &Desk, backoff: &mut Backoff) -> bool {
+    sleep(desk, spread(backoff.pause(), u64::from_ne_bytes(random_bytes()))).await
 }
 
 /// Waits; `false` if it is time to stop.
@@ -95,7 +78,7 @@ impl Telegram {
 
     /// Asks who the bot is, until it is known; `None` if that is in vain.
     async fn introduce(&self, desk: &Desk) -> Option<Me> {
-        let mut backoff = Backoff::up_to(LONGEST_PAUSE);
+        let mut backoff = backoff(LONGEST_PAUSE);
         loop {
             match self.api.call::<User>("getMe", &json!({})).await {
                 Ok(user) if user.id.to_string() == self.config.id => {
@@ -119,7 +102,7 @@ impl Telegram {
                 }
                 Err(failure) => self.fell_silent(&failure.to_string()),
             }
-            if !backoff.wait(desk).await {
+            if !wait(desk, &mut backoff).await {
                 return None;
             }
         }
@@ -130,8 +113,8 @@ impl Telegram {
     pub(super) async fn until_known(&self, desk: &Desk) -> bool {
         tracing::error!(bot = %self.config.name, why = BAD_TOKEN, "a Telegram bot stopped");
         self.pulse.stopped(BAD_TOKEN);
-        let mut backoff = Backoff::up_to(LONGEST_STOP);
-        while backoff.wait(desk).await {
+        let mut backoff = backoff(LONGEST_STOP);
+        while wait(desk, &mut backoff).await {
             if self.api.call::<User>("getMe", &json!({})).await.is_ok() {
                 tracing::info!(bot = %self.config.name, "Telegram knows the bot again");
                 return true;
@@ -170,7 +153,7 @@ impl Telegram {
                     let goes_on = match empty {
                         true if clock::mono().since(asked_at) < BREATH => sleep(desk, BREATH).await,
                         // Without numbers the same may come again at once, and for ever.
-                        false if !numbered => line.backoff.wait(desk).await,
+                        false if !numbered => wait(desk, &mut line.backoff).await,
                         _ => true,
                     };
                     if !goes_on {
@@ -224,12 +207,12 @@ impl Telegram {
                 self.fell_silent(
                     "a webhook was set for this bot, so it cannot be polled: it is taken away again",
                 );
-                line.conflict.wait(desk).await && self.without_webhook(desk).await
+                wait(desk, &mut line.conflict).await && self.without_webhook(desk).await
             }
             Failure::Conflict(_) => {
                 self.pulse.count("conflicts");
                 self.fell_silent(OTHER_POLLER);
-                line.conflict.wait(desk).await
+                wait(desk, &mut line.conflict).await
             }
             failure => {
                 // It may have been too much at once: too large, or too slow on its way.
@@ -237,7 +220,7 @@ impl Telegram {
                     line.limit = (line.limit / 2).max(1);
                 }
                 self.fell_silent(&failure.to_string());
-                line.backoff.wait(desk).await
+                wait(desk, &mut line.backoff).await
             }
         }
     }
@@ -260,7 +243,7 @@ impl Telegram {
 
     /// Makes sure that updates wait to be asked for; `false` if it is time to stop.
     async fn without_webhook(&self, desk: &Desk) -> bool {
-        let mut backoff = Backoff::up_to(LONGEST_PAUSE);
+        let mut backoff = backoff(LONGEST_PAUSE);
         loop {
             match self.api.call::<Value>("deleteWebhook", &json!({ "drop_pending_updates": false })).await {
                 Ok(_) => return true,
@@ -272,7 +255,7 @@ impl Telegram {
                 }
                 Err(failure) => self.fell_silent(&failure.to_string()),
             }
-            if !backoff.wait(desk).await {
+            if !wait(desk, &mut backoff).await {
                 return false;
             }
         }
@@ -297,7 +280,7 @@ struct Line {
 
 impl Default for Line {
     fn default() -> Self {
-        let (backoff, conflict) = (Backoff::up_to(LONGEST_PAUSE), Backoff::up_to(LONGEST_CONFLICT));
+        let (backoff, conflict) = (backoff(LONGEST_PAUSE), backoff(LONGEST_CONFLICT));
         Self { backoff, conflict, limit: BATCH }
     }
 }
@@ -333,15 +316,5 @@ mod tests {
         assert_eq!(next_offset(Some(9), &[raw(Some(9)), raw(None)]), Some(10));
         assert_eq!(next_offset(Some(9), &[raw(None)]), Some(10), "not the same for ever");
         assert_eq!(next_offset(None, &[raw(None)]), None);
-    }
-
-    #[test]
-    fn pauses_grow_to_their_most() {
-        let mut backoff = Backoff::up_to(LONGEST_PAUSE);
-        for expected in [1, 2, 4, 8, 16, 30, 30] {
-            let pause = backoff.pause();
-            let most = Duration::from_secs(expected);
-            assert!(pause >= most / 2 && pause <= most, "{pause:?} of {most:?}");
-        }
     }
 }

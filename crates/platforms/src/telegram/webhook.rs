@@ -1,7 +1,7 @@
 //! Updates that Telegram posts, and keeping it at that.
 
 use super::api::Failure;
-use super::ingest::{Backoff, KINDS, sleep};
+use super::ingest::{KINDS, backoff, sleep, wait};
 use super::parse::Raw;
 use super::{Ingest, NAME, Telegram, verify};
 use crate::desk::Desk;
@@ -112,7 +112,7 @@ impl Telegram {
     /// Has Telegram post here, and looks from time to time whether it does.
     pub(super) async fn keep_webhook(&self, desk: &Desk) {
         let url = format!("{}{}", desk.public_url, path(&self.config.name));
-        let mut backoff = Backoff::up_to(LONGEST_PAUSE);
+        let mut pauses = backoff(LONGEST_PAUSE);
         loop {
             match self.set_webhook(&url).await {
                 Ok(_) => {
@@ -120,7 +120,7 @@ impl Telegram {
                     if !self.watch_webhook(desk, &url).await {
                         return;
                     }
-                    backoff = Backoff::up_to(LONGEST_PAUSE);
+                    pauses.reset();
                 }
                 Err(Failure::Refused(why)) => self.fell_silent(&format!(
                     "Telegram does not take {url} as a webhook ({why}): server.public_url must be an https address \
@@ -134,7 +134,7 @@ impl Telegram {
                 }
                 Err(failure) => self.fell_silent(&failure.to_string()),
             }
-            if !backoff.wait(desk).await {
+            if !wait(desk, &mut pauses).await {
                 return;
             }
         }

@@ -7,25 +7,21 @@ use super::shown::echoes;
 use super::spot::Spot;
 use angelia_core::clock::{self, Mono};
 use angelia_core::egress::Target;
+use angelia_core::limit::{GcraOf, Rate};
 use serde_json::json;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// Commands cost their sender nothing, and what they make the bot say counts
-/// against the chat's limits. So there is room for so many after a silence, and
-/// for one again after a while.
-#[derive(Clone, Copy)]
-struct Pace {
-    at_once: u32,
-    again: Duration,
-}
+// Commands cost their sender nothing, and what they make the bot say counts
+// against the chat's limits. So there is room for so many after a silence, and
+// for one again after a while.
 
 /// With one person: the greeting, a code that was mistyped, the right one.
-const PRIVATE: Pace = Pace { at_once: 3, again: Duration::from_secs(20) };
+const PRIVATE: Rate = Rate::a_minute(3, 3);
 /// In company: what agents leave of Telegram's limit for a minute.
-const GROUP: Pace = Pace { at_once: 1, again: Duration::from_secs(60) };
+const GROUP: Rate = Rate::a_minute(1, 1);
 /// Chats remembered; what is forgotten is answered anew.
 const CHATS: usize = 10_000;
 /// People in chats remembered for the codes they tried; some 100 bytes each.
@@ -55,15 +51,8 @@ impl Answer {
     }
 }
 
-impl Pace {
-    fn of(chat_id: &str) -> Self {
-        if chat_id.starts_with('-') { GROUP } else { PRIVATE }
-    }
-
-    /// How long until there is room for one, if all the room is back at `rested_at`.
-    fn wait(self, rested_at: Mono, now: Mono) -> Duration {
-        rested_at.since(now).saturating_sub(self.again * (self.at_once - 1))
-    }
+fn pace_in(chat_id: &str) -> Rate {
+    if chat_id.starts_with('-') { GROUP } else { PRIVATE }
 }
 
 /// What bounds the connector's own words.
@@ -73,12 +62,11 @@ pub(super) struct Words {
     memory: Mutex<Memory>,
 }
 
-#[derive(Default)]
 struct Memory {
-    /// When a chat has room for as many answers as there can be.
-    rested_at: HashMap<String, Mono>,
-    /// The same for the codes that somebody may try in a chat.
-    tried: HashMap<(String, String), Mono>,
+    /// The answers in each chat.
+    answers: GcraOf<String>,
+    /// The codes that somebody tried in a chat.
+    tries: GcraOf<(String, String)>,
     /// Until when Telegram wants to hear nothing for a chat.
     hushed_until: HashMap<String, Mono>,
     /// Who administers a chat, and when that was found out.
@@ -90,7 +78,12 @@ impl Default for Words {
         Self {
             under_way: Arc::new(Semaphore::new(UNDER_WAY)),
             waiting: Arc::new(Semaphore::new(WAITING)),
-            memory: Mutex::default(),
+            memory: Mutex::new(Memory {
+                answers: GcraOf::new(CHATS),
+                tries: GcraOf::new(PEOPLE),
+                hushed_until: HashMap::new(),
+                administers: HashMap::new(),
+            }),
         }
     }
 }
@@ -99,32 +92,28 @@ impl Words {
     /// In how long a chat may be answered; if it may, it counts as answered.
     /// The patient get the next room there is, if nobody else waits for it.
     fn room(&self, chat_id: &str, patient: bool, now: Mono) -> Option<Duration> {
-        let (mut memory, pace) = (self.memory(), Pace::of(chat_id));
+        let (mut memory, pace) = (self.memory(), pace_in(chat_id));
         if memory.hushed_until.get(chat_id).is_some_and(|until| now < *until) {
             return None;
         }
-        let rested_at = memory.rested_at.get(chat_id).copied().unwrap_or(now).max(now);
-        let wait = pace.wait(rested_at, now);
-        if wait > if patient { pace.again } else { Duration::ZERO } {
+        let wait = memory.answers.wait(chat_id, pace, now);
+        if wait > if patient { pace.cost(1) } else { Duration::ZERO } {
             return None;
         }
-        make_room(&mut memory.rested_at, CHATS, |at| *at > now);
-        memory.rested_at.insert(chat_id.to_owned(), rested_at + pace.again);
+        memory.answers.note(chat_id, pace, now);
         Some(wait)
     }
 
     /// Whether somebody may try a code in a chat now. What others do there does not count.
     pub(super) fn may_try(&self, chat_id: &str, author: &str, now: Mono) -> bool {
-        let rested_at = self.memory().tried.get(&(chat_id.to_owned(), author.to_owned())).copied();
-        rested_at.is_none_or(|at| Pace::of(chat_id).wait(at, now).is_zero())
+        let who = (chat_id.to_owned(), author.to_owned());
+        self.memory().tries.wait(&who, pace_in(chat_id), now).is_zero()
     }
 
     /// Somebody tried a code in a chat.
     pub(super) fn tried(&self, chat_id: &str, author: &str, now: Mono) {
-        let (mut memory, key) = (self.memory(), (chat_id.to_owned(), author.to_owned()));
-        let rested_at = memory.tried.get(&key).copied().unwrap_or(now).max(now);
-        make_room(&mut memory.tried, PEOPLE, |at| *at > now);
-        memory.tried.insert(key, rested_at + Pace::of(chat_id).again);
+        let who = (chat_id.to_owned(), author.to_owned());
+        self.memory().tries.note(&who, pace_in(chat_id), now);
     }
 
     /// How long Telegram still wants to hear nothing for a chat.
@@ -279,7 +268,7 @@ mod tests {
         for n in 0..2 * PEOPLE {
             words.tried("-5", &n.to_string(), at(100));
         }
-        assert!(words.memory().tried.len() <= PEOPLE);
+        assert!(words.memory().tries.remembered() <= PEOPLE);
     }
 
     #[test]

@@ -13,8 +13,8 @@ use super::visit::OpenDoors;
 use crate::admit::Admit;
 use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
+use angelia_core::limit::{GcraOf, Rate};
 use angelia_core::limit_per_address::Address;
-use angelia_core::pace::{Pace, PaceOf};
 use angelia_core::store::{Guest, Person, Store, Unrelayed};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{ConnectInfo, DefaultBodyLimit, FromRequest, Path, Query, Request, State};
@@ -105,7 +105,7 @@ pub struct Setup {
     /// What rooms show to whoever brings an agent.
     pub guides: Arc<Guides>,
     /// How fast one person may post, edit and stop.
-    pub pace: Pace,
+    pub pace: Rate,
 }
 
 type Answer = Result<(StatusCode, Value)>;
@@ -113,10 +113,10 @@ type Answer = Result<(StatusCode, Value)>;
 /// The page at `/chat` and the routes below `/chat/api`.
 pub fn routes(setup: Setup) -> Router {
     let Setup { store, hub, admit, source_flags, open_rooms, guides, pace } = setup;
-    let paces = std::sync::Mutex::new(PaceOf::new(pace, MAX_PACED));
+    let posts = std::sync::Mutex::new(GcraOf::new(MAX_PACED));
     let (bot, doors) = (BotKey::new(NAME, BOT), OpenDoors::new(open_rooms));
     let (linking, reads) = (Mutex::default(), Arc::<Reads>::default());
-    let api = Api { store, hub, admit, source_flags, bot, linking, doors, guides, reads, paces };
+    let api = Api { store, hub, admit, source_flags, bot, linking, doors, guides, reads, pace, posts };
     Router::new()
         .route("/chat/api/me", get(me))
         .route("/chat/api/open", get(open_rooms_there_are))

@@ -13,8 +13,8 @@ use angelia_core::admission::{Admitted, DropReason, Observed, link_command};
 use angelia_core::clock;
 use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Kind, Result};
+use angelia_core::limit::{GcraOf, Rate};
 use angelia_core::limit_per_address::Address;
-use angelia_core::pace::PaceOf;
 use angelia_core::secret::{Secret, random_hex};
 use angelia_core::store::{
     CONNECTOR, Earlier, Guest, LineRevision, NewEntry, NewLine, Person, Posted, Revised, Revision, Store,
@@ -51,7 +51,9 @@ pub(super) struct Api {
     /// Who is being given lines.
     pub(super) reads: Arc<Reads>,
     /// How fast people write, by room and name.
-    pub(super) paces: std::sync::Mutex<PaceOf<(String, String)>>,
+    pub(super) pace: Rate,
+    /// By room and name.
+    pub(super) posts: std::sync::Mutex<GcraOf<(String, String)>>,
 }
 
 /// A post, checked.
@@ -224,8 +226,8 @@ impl Api {
         if guest.visiting {
             self.doors.check_pace(room, user, from, now)?;
         }
-        let mut paces = self.paces.lock().unwrap_or_else(PoisonError::into_inner);
-        paces.take(&(room.clone(), user.clone()), now).map_err(|wait| {
+        let mut posts = self.posts.lock().unwrap_or_else(PoisonError::into_inner);
+        posts.take(&(room.clone(), user.clone()), self.pace, now).map_err(|wait| {
             let why = "you write faster than is taken from one person: nothing was written, try again after a pause";
             Error::new(Kind::TooMany, why).retry_in(wait)
         })

@@ -5,7 +5,7 @@ use super::speak::Api;
 use super::verify::mint_key;
 use angelia_core::clock::{self, Mono, UnixMillis};
 use angelia_core::error::{Error, Kind, Result};
-use angelia_core::identity::{Attempts, AttemptsOf};
+use angelia_core::limit::{SlidingWindow, SlidingWindowOf, WhenCrowded};
 use angelia_core::limit_per_address::{Address, LimitPerAddress, Shares};
 use angelia_core::secret::{Secret, fingerprint, random_hex};
 use angelia_core::store::{Person, RoomStore};
@@ -56,7 +56,7 @@ struct Lately {
     /// By room: only open ones have visitors, so there are few.
     posts: HashMap<String, LimitPerAddress>,
     /// By room and name.
-    by_visitor: AttemptsOf<(String, String)>,
+    by_visitor: SlidingWindowOf<(String, String)>,
 }
 
 impl OpenDoors {
@@ -64,7 +64,11 @@ impl OpenDoors {
         let lately = Lately {
             entries: LimitPerAddress::new(ENTRIES),
             posts: HashMap::new(),
-            by_visitor: AttemptsOf::new(MAX_HEARD, Attempts::new(MOST_SAID, WITHIN)),
+            by_visitor: SlidingWindowOf::new(
+                MAX_HEARD,
+                WhenCrowded::ForgetOne,
+                SlidingWindow::new(MOST_SAID, WITHIN),
+            ),
         };
         Self { rooms, lately: Mutex::new(lately) }
     }
@@ -95,7 +99,7 @@ impl OpenDoors {
         let Lately { posts, by_visitor, .. } = &mut *lately;
         let posts = posts.entry(room.to_owned()).or_insert_with(|| LimitPerAddress::new(POSTS));
         let heard = posts.check(from, now);
-        let heard = heard.and_then(|()| by_visitor.note(&(room.to_owned(), visitor.to_owned()), now));
+        let heard = heard.and_then(|()| by_visitor.take(&(room.to_owned(), visitor.to_owned()), now));
         let heard = heard.and_then(|()| posts.take(from, now));
         let much = "visitors say much here just now; try again in a minute";
         heard.map_err(|at| Error::new(Kind::TooMany, much).retry_in(at.since(now)))

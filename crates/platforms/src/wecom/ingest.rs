@@ -4,6 +4,7 @@
 use super::Wecom;
 use super::api::Failure;
 use crate::desk::Desk;
+use angelia_core::limit::Backoff;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -17,19 +18,17 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(120);
 impl Wecom {
     /// Asks now and then whether the app can speak, until the desk says stop.
     pub(super) async fn run(&self, desk: &Desk) {
-        let mut pause = LEAST_PAUSE;
+        let mut backoff = Backoff::new(LEAST_PAUSE, LONGEST_PAUSE);
         loop {
             let wait = match self.profile().await {
                 Ok(_) => {
                     self.spoke();
-                    pause = LEAST_PAUSE;
+                    backoff.reset();
                     ASK_AGAIN
                 }
                 Err(failure) => {
                     self.fell_silent(&failure);
-                    let wait = pause;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
-                    wait
+                    backoff.pause()
                 }
             };
             tokio::select! {

@@ -24,10 +24,10 @@ pub use descriptor::descriptor;
 
 use crate::directory::Directory;
 use crate::health::Pulse;
-use crate::seldom::Seldom;
 use address::Strangers;
 use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
+use angelia_core::limit::LogThrottle;
 use angelia_core::secret::Secret;
 use angelia_core::store::Store;
 use api::Api;
@@ -81,7 +81,7 @@ pub struct Wecom {
     /// Whether the app cannot speak, however much it hears.
     mute: AtomicBool,
     /// When somebody was told that signatures are not of our time.
-    stale: Seldom,
+    stale: std::sync::Mutex<LogThrottle>,
     words: Words,
     settled: Settled,
     told_full: ToldFull,
@@ -102,7 +102,7 @@ impl Wecom {
             strangers: Strangers::default(),
             pulse: Pulse::default(),
             mute: AtomicBool::new(false),
-            stale: Seldom::default(),
+            stale: std::sync::Mutex::new(LogThrottle::hourly()),
             words: Words::default(),
             settled: Settled::default(),
             told_full: ToldFull::default(),

@@ -10,7 +10,7 @@ use angelia_contract::event::Event;
 use angelia_core::admission::{DropReason, Observed, link_command};
 use angelia_core::directory::{Chat, ChatKind};
 use angelia_core::error::{Kind, Result};
-use angelia_core::pace::{Pace, PaceOf};
+use angelia_core::limit::{GcraOf, Rate};
 use angelia_core::secret::Secret;
 use angelia_core::store::{Intake, NewQuarantined, Taken};
 use angelia_core::{clock, seal};
@@ -42,11 +42,11 @@ pub(super) enum Took {
 }
 
 /// Who was told lately that an inbox is full.
-pub(super) struct ToldFull(std::sync::Mutex<PaceOf<String>>);
+pub(super) struct ToldFull(std::sync::Mutex<GcraOf<String>>);
 
 impl Default for ToldFull {
     fn default() -> Self {
-        Self(std::sync::Mutex::new(PaceOf::new(Pace { burst: 1, per_minute: 1 }, MAX_TOLD_FULL)))
+        Self(std::sync::Mutex::new(GcraOf::new(MAX_TOLD_FULL)))
     }
 }
 
@@ -139,7 +139,7 @@ impl Wecom {
     /// WeCom posts it again, but not for long: whoever wrote is told.
     fn tell_full(self: &Arc<Self>, user: &str) {
         let mut told = self.told_full.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.take(user, clock::mono()).is_ok() {
+        if told.take(user, Rate::a_minute(1, 1), clock::mono()).is_ok() {
             self.answer(user, FULL.to_owned());
         }
     }

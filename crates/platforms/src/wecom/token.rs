@@ -2,6 +2,7 @@
 
 use super::api::{Api, Failure, GET_TOKEN};
 use angelia_core::clock::{self, Mono};
+use angelia_core::limit::Backoff;
 use angelia_core::secret::Secret;
 use serde::Deserialize;
 use std::time::Duration;
@@ -93,21 +94,25 @@ impl Token {
 
 /// Tokens that WeCom gave and does not take. It may give the same one again, and bars
 /// those who ask too often.
-#[derive(Default)]
 struct Refused {
     replaced_at: Option<Mono>,
-    pause: Duration,
+    backoff: Backoff,
+}
+
+impl Default for Refused {
+    fn default() -> Self {
+        Self { replaced_at: None, backoff: Backoff::new(LEAST_REFUSED, MOST_REFUSED) }
+    }
 }
 
 impl Refused {
     /// WeCom does not take the token: until when none is fetched; `None` if one may be now.
     fn hold_until(&mut self, now: Mono) -> Option<Mono> {
         let Some(last) = self.replaced_at.filter(|last| now.since(*last) < 2 * MOST_REFUSED) else {
-            *self = Self { replaced_at: Some(now), pause: LEAST_REFUSED };
+            *self = Self { replaced_at: Some(now), ..Self::default() };
             return None;
         };
-        let until = last + self.pause;
-        self.pause = (self.pause * 2).min(MOST_REFUSED);
+        let until = last + self.backoff.pause();
         if now < until {
             return Some(until);
         }

@@ -11,7 +11,7 @@ use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -110,7 +110,7 @@ impl Receiver {
         let plain = bot.keys.open(signed, encrypted, now);
         if plain.is_none() && bot.keys.is_stale(signed, encrypted, now) {
             bot.pulse.count("stale_signatures");
-            if bot.stale.is_due(clock::mono()) {
+            if bot.stale.lock().unwrap_or_else(PoisonError::into_inner).note(clock::mono()).is_some() {
                 tracing::warn!(
                     bot = %bot.config.name,
                     "WeCom's signature is good, but its time is not within five minutes of ours, so nothing is \

@@ -3,35 +3,36 @@
 use super::api::Failure;
 use super::{Wecom, send};
 use angelia_core::clock::{self, Mono};
-use angelia_core::egress::{Paces, Rate, Urgency};
+use angelia_core::limit::{GcraOf, Rate};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 use tokio::sync::Semaphore;
 
 /// Commands cost their sender nothing, and what they make the app say counts
 /// against that person's limits. So there is room for three at once, and for one again
 /// after a minute: a code that was mistyped, and the right one.
-pub(super) const OWN: Rate = Rate { calls: 1, per: Duration::from_secs(60), burst: 3 };
+pub(super) const OWN: Rate = Rate::a_minute(1, 3);
+/// People remembered as told.
+const PEOPLE: usize = 20_000;
 /// Answers on their way at once. What is more than that is not said.
 const UNDER_WAY: usize = 8;
 
 /// What bounds the connector's own words.
 pub(super) struct Words {
     under_way: Arc<Semaphore>,
-    paces: Mutex<Paces>,
+    people: Mutex<GcraOf<String>>,
 }
 
 impl Default for Words {
     fn default() -> Self {
-        Self { under_way: Arc::new(Semaphore::new(UNDER_WAY)), paces: Mutex::default() }
+        let people = Mutex::new(GcraOf::new(PEOPLE));
+        Self { under_way: Arc::new(Semaphore::new(UNDER_WAY)), people }
     }
 }
 
 impl Words {
     /// Whether somebody may be told something now; if so, it counts as told.
     fn room(&self, user: &str, now: Mono) -> bool {
-        let mut paces = self.paces.lock().unwrap_or_else(PoisonError::into_inner);
-        paces.take(user, OWN, Urgency::Whole, now).is_ok()
+        self.people.lock().unwrap_or_else(PoisonError::into_inner).take(user, OWN, now).is_ok()
     }
 }
 
@@ -68,6 +69,7 @@ impl Wecom {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn a_person_is_told_a_few_things_and_then_one_a_minute() {

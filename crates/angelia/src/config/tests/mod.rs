@@ -114,7 +114,7 @@ fn a_file_sets_what_it_names() {
     assert_eq!(config.server.public_url.as_deref(), Some("https://relay.example.org/x"));
     assert_eq!(config.server.hosts, ["relay.internal", "192.0.2.7", "[2001:db8::7]"]);
     assert_eq!(config.keys.master, Some(SecretRef::File("/run/key".into())));
-    assert_eq!((config.webchat.pace.burst, config.webchat.pace.per_minute), (5, 600));
+    assert_eq!((config.webchat.pace.burst, config.webchat.pace.calls), (5, 600));
     assert_eq!(config.inbox.max_age, Duration::from_secs(36 * 3600));
     assert_eq!(config.inbox.quota().bytes, 1 << 30);
     assert_eq!(config.limits.connections_per_address, 12);
@@ -124,7 +124,7 @@ fn a_file_sets_what_it_names() {
     assert!(!config.webchat.enabled);
     assert_eq!(config.relay, Relay::default());
     let GatewayLimits { per_tenant, pace } = config.limits.gateways;
-    assert_eq!((per_tenant, pace.burst, pace.per_minute), (7, 20, 3));
+    assert_eq!((per_tenant, pace.burst, pace.calls), (7, 20, 3));
     let one = |text: &str| faults(load("limits", text, &[])).join("\n");
     assert!(one("[limits]\ngateways_per_tenant = 10001").contains("must be at most 10000"));
     assert!(one("[limits]\nnew_gateways_at_once = 0").contains("must be between 1 and"));

@@ -5,6 +5,7 @@ use super::law::{self, Call, End, Step};
 use super::{ActionAnswer, Begun, Effect, Leave, Opened, Outcome, Text};
 use crate::clock::Mono;
 use crate::egress::{ANSWER_WITHIN, ActionState, NO_CAPABILITY, Resume, after_crash};
+use crate::limit::doubled;
 use crate::vault::Way;
 use std::time::Duration;
 
@@ -205,9 +206,9 @@ impl Delivery {
             Step::Repeat { why } => {
                 self.why = why;
                 self.perhaps_sent = true;
+                let pause = doubled(at.timings.again, LONGEST_PAUSE, self.unknown.min(5));
                 self.unknown += 1;
-                let doubled = at.timings.again * 2u32.pow((self.unknown - 1).min(5));
-                self.rest(doubled.min(LONGEST_PAUSE), at);
+                self.rest(pause, at);
             }
         }
     }
