@@ -1,67 +1,11 @@
 //! Several nodes in one process, over engines in memory: a seeded scheduler loses,
 //! doubles and reorders hints, fails commits or loses their answers, kills nodes
-//! and lets them stand still, and makes gateways stall and dial elsewhere.
+//! and lets them stand still, sets clocks, and makes gateways and providers stall.
 //!
-//! What is driven are core's own machines. A seed that fails fails again.
+//! What is driven are core's own machines: [`inbound`] what people write,
+//! [`outbound`] what agents send. A seed that fails fails again.
 
 mod dice;
-mod judge;
-mod session;
-mod store;
-mod world;
-
-use angelia_core::inbox::{InstanceId, Seq};
-use std::fmt;
-
-/// What is simulated: the real thing, or one that is known to be broken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Variant {
-    /// As it is.
-    Sound,
-    /// Nobody looks at epochs.
-    NoFence,
-    /// A hint is taken for the next one, whatever is missing in between, and
-    /// nobody looks at the log by themselves.
-    Watermark,
-}
-
-/// What must never be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Violation {
-    /// An accepted entry reached nobody.
-    Lost(InstanceId, Seq),
-    /// An entry came after a later one of its conversation.
-    OutOfOrder(InstanceId, Seq, Seq),
-    /// A gateway got what was for another.
-    SomeoneElses(InstanceId, Seq),
-    /// Somebody changed an instance that another had claimed.
-    PastTheFence(InstanceId),
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Lost(instance, seq) => {
-                write!(f, "instance {}: {} reached nobody", instance.0, seq.buffer_id())
-            }
-            Self::OutOfOrder(instance, before, seq) => {
-                write!(f, "instance {}: {} came after {}", instance.0, seq.buffer_id(), before.buffer_id())
-            }
-            Self::SomeoneElses(instance, seq) => {
-                write!(f, "instance {} got {} of somebody else", instance.0, seq.buffer_id())
-            }
-            Self::PastTheFence(instance) => {
-                write!(f, "instance {} was changed by one that had lost it", instance.0)
-            }
-        }
-    }
-}
-
-/// Lets so many things happen, then lets everything settle; what was wrong, if anything.
-pub fn run(seed: u64, steps: usize, variant: Variant) -> Result<(), Violation> {
-    let mut world = world::World::new(seed, variant);
-    for _ in 0..steps {
-        world.step()?;
-    }
-    world.settle_down()
-}
+pub mod inbound;
+pub mod outbound;
+mod trace;

@@ -1,13 +1,20 @@
-//! `cargo run --release -p angelia-sim -- [SEEDS] [FIRST]`: so many seeds, each with
-//! ten thousand steps, and how fast that went. Prints a seed that fails.
+//! `cargo run --release -p angelia-sim -- [SEEDS] [FIRST]`: so many seeds of each
+//! half, each with ten thousand things that happen, and how fast that went.
+//!
+//! A seed that fails is named. Alone (`1 SEED`) its story is told, too.
 
 #![allow(clippy::print_stdout, reason = "it is a program that tells")]
 
 use angelia_core::clock;
-use angelia_sim::{Variant, run};
+use angelia_sim::{inbound, outbound};
+use std::fmt::Display;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const STEPS: usize = 10_000;
+
+/// How one seed went, and its story if it failed and that is wanted.
+type Run = Result<u64, (String, Vec<String>)>;
 
 fn main() -> ExitCode {
     let mut numbers = std::env::args().skip(1).map(|word| word.parse::<u64>());
@@ -15,20 +22,49 @@ fn main() -> ExitCode {
         println!("usage: angelia-sim [SEEDS] [FIRST SEED]");
         return ExitCode::FAILURE;
     };
-    let begun = clock::mono();
-    let mut failed = 0;
-    for seed in first..first + seeds {
-        if let Err(violation) = run(seed, STEPS, Variant::Sound) {
-            println!("seed {seed}: {violation}");
-            failed += 1;
+    let inbound = half("what people write", seeds, first, &|seed| {
+        let run = inbound::run(seed, STEPS, inbound::Variant::Sound);
+        explained(run, seeds == 1, || inbound::replay(seed, STEPS, inbound::Variant::Sound).1)
+    });
+    let outbound = half("what agents send", seeds, first, &|seed| {
+        let run = outbound::run(seed, STEPS, outbound::Variant::Sound);
+        explained(run, seeds == 1, || outbound::replay(seed, STEPS, outbound::Variant::Sound).1)
+    });
+    if inbound && outbound { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn explained(run: Result<u64, impl Display>, alone: bool, story: impl FnOnce() -> Vec<String>) -> Run {
+    run.map_err(|violation| (violation.to_string(), if alone { story() } else { Vec::new() }))
+}
+
+/// Runs the seeds of one half on all cores; whether none failed.
+fn half(name: &str, seeds: u64, first: u64, run: &(impl Fn(u64) -> Run + Sync)) -> bool {
+    let (next, told, failed) = (AtomicU64::new(first), AtomicU64::new(0), AtomicU64::new(0));
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= first + seeds {
+                return;
+            }
+            match run(seed) {
+                Ok(events) => drop(told.fetch_add(events, Ordering::Relaxed)),
+                Err((violation, story)) => {
+                    failed.fetch_add(1, Ordering::Relaxed);
+                    story.iter().for_each(|line| println!("{line}"));
+                    println!("{name}, seed {seed}: {violation}");
+                }
+            }
         }
-    }
-    let seconds = clock::mono().since(begun).as_secs_f64();
+    };
+    let begun = clock::mono();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| (0..cores).for_each(|_| drop(scope.spawn(work))));
+    let (seconds, told, failed) =
+        (clock::mono().since(begun).as_secs_f64(), told.into_inner(), failed.into_inner());
     #[allow(clippy::cast_precision_loss, reason = "a figure for people")]
-    let rate = (seeds * STEPS as u64) as f64 / seconds * 60.0;
+    let rate = told as f64 / seconds * 60.0 / 1e6;
     println!(
-        "{seeds} seeds of {STEPS} steps in {seconds:.1} s: {:.1} million steps a minute, {failed} failed",
-        rate / 1e6
+        "{name}: {seeds} seeds, {told} steps in {seconds:.1} s, {rate:.1} million a minute, {failed} failed"
     );
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    failed == 0
 }

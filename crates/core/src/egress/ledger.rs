@@ -8,6 +8,15 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner(pub i64);
 
+impl Owner {
+    /// Whether this one is replaced once `by` takes up what `whose` left, or what
+    /// everybody before it left. It takes up and accepts nothing from then on: nobody
+    /// would look for that again.
+    pub fn is_replaced(self, by: Owner, whose: Option<Owner>) -> bool {
+        self != by && whose.map_or(self < by, |whose| whose == self)
+    }
+}
+
 /// Where an action is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ActionState {
@@ -200,6 +209,14 @@ mod tests {
             assert_eq!(row.adopt(ME, None).map(|row| row.owner), others.then_some(ME), "{row:?}");
             assert_eq!(row.adopt(ME, Some(BEFORE)).is_some(), open && owner == BEFORE, "{row:?}");
         }
+    }
+
+    #[test]
+    fn whoever_left_something_is_replaced_by_whoever_takes_it_up() {
+        assert!(BEFORE.is_replaced(ME, Some(BEFORE)) && BEFORE.is_replaced(ME, None));
+        assert!(!ME.is_replaced(BEFORE, None), "it came later");
+        assert!(!Owner(5).is_replaced(ME, Some(BEFORE)), "it left nothing that was taken up");
+        assert!(!ME.is_replaced(ME, None) && !ME.is_replaced(ME, Some(ME)));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::Later;
 use crate::clock::UnixMillis;
 use crate::directory::BotKey;
 use crate::egress::{ActionState, Owner};
+use crate::error::Error;
 use crate::inbox::InstanceId;
 use crate::vault::{Answering, Use};
 
@@ -107,22 +108,31 @@ pub struct ActionOutcome {
     pub error: Option<String>,
 }
 
+/// What an owner is told that was replaced; nothing was changed.
+pub fn owner_replaced() -> Error {
+    Error::conflict("another process took over what this one worked on")
+}
+
 /// The ledger: what agents want done, written down before a provider is called.
 ///
 /// An action has an [`Owner`], the process that works on it. Whoever is not its
 /// owner any more changes nothing: a process that was believed dead and wakes up
-/// finds its actions adopted, and calls nobody.
+/// finds its actions adopted, calls nobody, and accepts nothing more.
 pub trait Ledger: Send + Sync {
     /// An owner that never was before; larger than every earlier one.
     fn new_owner(&self) -> Later<'_, Owner>;
 
     /// Makes what `whose` left unfinished `by`'s, or what everybody left; answers
     /// the last action there is, so that what is accepted from now on is told from it.
+    /// Whoever left it is [replaced](Owner::is_replaced). An error if `by` itself is.
     fn adopt(&self, by: Owner, whose: Option<Owner>) -> Later<'_, ActionId>;
 
     /// Makes actions durable, all or none, before the provider is called.
     /// Their numbers grow in the order given. Each that answers something claims
     /// the capability that [`choose_for_send`](crate::vault::choose_for_send) names.
+    /// An error says that nothing was written, as gateways are told then: where a
+    /// commit may have happened after all, an engine finds that out first. One who is
+    /// [replaced](Owner::is_replaced) accepts nothing.
     fn accept(&self, by: Owner, actions: Vec<NewAction>) -> Later<'_, Vec<Accepted>>;
 
     /// Notes that a provider is about to be called that does not dedupe for ever,

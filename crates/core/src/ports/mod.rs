@@ -6,7 +6,7 @@ mod ledger;
 pub mod log;
 
 pub use bus::{Bus, Hint, HintKind, Listener};
-pub use ledger::{Accepted, ActionId, ActionOutcome, Ledger, NewAction, StoredAction};
+pub use ledger::{Accepted, ActionId, ActionOutcome, Ledger, NewAction, StoredAction, owner_replaced};
 
 use crate::error::Result;
 use std::future::Future;

@@ -3,9 +3,12 @@
 use angelia_core::clock::UnixMillis;
 use angelia_core::directory::BotKey;
 use angelia_core::egress::{ActionRow, Owner};
-use angelia_core::ports::{Accepted, ActionId, ActionOutcome, Later, Ledger, NewAction, StoredAction};
+use angelia_core::error::Result;
+use angelia_core::ports::{
+    Accepted, ActionId, ActionOutcome, Later, Ledger, NewAction, StoredAction, owner_replaced,
+};
 use angelia_core::vault::{Capability, CapabilityId, Use, choose_for_send};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A ledger that ends with the process. Its time is handed in.
@@ -19,6 +22,7 @@ struct Tables {
     actions: BTreeMap<ActionId, KeptAction>,
     capabilities: BTreeMap<CapabilityId, KeptCapability>,
     owners: i64,
+    replaced: BTreeSet<Owner>,
 }
 
 struct KeptAction {
@@ -73,20 +77,24 @@ impl Ledger for MemoryLedger {
     }
 
     fn adopt(&self, by: Owner, whose: Option<Owner>) -> Later<'_, ActionId> {
-        now(move || {
+        as_owner(move || {
             let mut tables = self.tables();
+            tables.check(by)?;
+            let owners = (1..=tables.owners).map(Owner);
+            tables.replaced.extend(owners.filter(|it| it.is_replaced(by, whose)));
             for kept in tables.actions.values_mut() {
                 kept.row = kept.row.adopt(by, whose).unwrap_or(kept.row);
             }
-            tables.actions.last_key_value().map_or(ActionId(0), |(id, _)| *id)
+            Ok(tables.actions.last_key_value().map_or(ActionId(0), |(id, _)| *id))
         })
     }
 
     fn accept(&self, by: Owner, actions: Vec<NewAction>) -> Later<'_, Vec<Accepted>> {
-        now(move || {
+        as_owner(move || {
             let mut tables = self.tables();
+            tables.check(by)?;
             let at = (self.now)();
-            actions.into_iter().map(|action| tables.accept(by, action, at)).collect()
+            Ok(actions.into_iter().map(|action| tables.accept(by, action, at)).collect())
         })
     }
 
@@ -146,6 +154,11 @@ impl Ledger for MemoryLedger {
 }
 
 impl Tables {
+    /// One who is replaced takes nothing up and accepts nothing.
+    fn check(&self, owner: Owner) -> Result<()> {
+        if self.replaced.contains(&owner) { Err(owner_replaced()) } else { Ok(()) }
+    }
+
     fn accept(&mut self, by: Owner, action: NewAction, now: UnixMillis) -> Accepted {
         let id = ActionId(self.actions.last_key_value().map_or(1, |(last, _)| last.0 + 1));
         let uses = self.claim(id, &action, now);
@@ -223,4 +236,9 @@ impl Tables {
 /// Answers when it is asked: in memory nothing takes time.
 fn now<'a, T>(act: impl FnOnce() -> T + Send + 'a) -> Later<'a, T> {
     Box::pin(async move { Ok(act()) })
+}
+
+/// The same, for what a replaced owner must not do.
+fn as_owner<'a, T>(act: impl FnOnce() -> Result<T> + Send + 'a) -> Later<'a, T> {
+    Box::pin(async move { act() })
 }

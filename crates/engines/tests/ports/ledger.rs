@@ -6,6 +6,7 @@ use crate::store::open::Opened;
 use crate::store::vault::{interaction, notify, send};
 use angelia_core::clock;
 use angelia_core::egress::{ActionState, Owner};
+use angelia_core::error::Kind;
 use angelia_core::inbox::InstanceId;
 use angelia_core::ports::{Accepted, ActionId, ActionOutcome, Ledger, NewAction, StoredAction};
 use angelia_core::vault::{Answering, Capability, CapabilityId, Stage, Use, Way};
@@ -115,6 +116,7 @@ on_every_engine!(
     only_its_owner_changes_an_action,
     what_is_adopted_is_one_owners_alone,
     what_is_adopted_is_told_from_what_comes_after,
+    one_who_is_replaced_accepts_and_adopts_nothing,
     many_end_in_one_commit,
     each_interaction_is_claimed_once,
     what_failed_leaves_somebody_waiting,
@@ -254,6 +256,35 @@ async fn what_is_adopted_is_told_from_what_comes_after(engine: impl Engine) {
     let mine = accept(&engine, me, remark(&engine, "lab")).await.id;
     assert!(left <= last && done <= last && last < mine);
     assert_eq!(unfinished(&engine, me).await.len(), 2, "what has ended stays whose it was");
+}
+
+async fn one_who_is_replaced_accepts_and_adopts_nothing(engine: impl Engine) {
+    let ledger = engine.ledger();
+    let mut owners = Vec::new();
+    for _ in 0..4 {
+        owners.push(ledger.new_owner().await.unwrap());
+    }
+    let [dead, slow, heir, later] = owners[..] else { panic!() };
+    let left = accept(&engine, dead, remark(&engine, "lab")).await.id;
+    ledger.adopt(heir, Some(slow)).await.unwrap();
+    // It was about to take up what the dead one left, and stood still meanwhile.
+    assert_eq!(ledger.adopt(slow, Some(dead)).await.unwrap_err().kind(), Kind::Conflict);
+    let refused = ledger.accept(slow, vec![remark(&engine, "lab")]).await;
+    assert_eq!(refused.unwrap_err().kind(), Kind::Conflict, "nobody would look for it");
+    assert!(unfinished(&engine, slow).await.is_empty());
+    ledger.adopt(heir, Some(dead)).await.unwrap();
+    assert!(ledger.begin(heir, left).await.unwrap());
+    accept(&engine, heir, remark(&engine, "lab")).await;
+    ledger.adopt(heir, Some(heir)).await.unwrap();
+    accept(&engine, heir, remark(&engine, "lab")).await;
+    // Whoever came before is replaced with everybody; whoever came later is not.
+    ledger.adopt(heir, None).await.unwrap();
+    accept(&engine, later, remark(&engine, "lab")).await;
+    ledger.adopt(later, None).await.unwrap();
+    for before in [dead, slow, heir] {
+        assert!(ledger.accept(before, vec![remark(&engine, "lab")]).await.is_err(), "{before:?}");
+    }
+    accept(&engine, later, remark(&engine, "lab")).await;
 }
 
 async fn many_end_in_one_commit(engine: impl Engine) {

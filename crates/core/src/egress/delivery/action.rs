@@ -229,6 +229,12 @@ impl Delivery {
         self.dedupe().holds(self.since_first_call(now, Duration::ZERO))
     }
 
+    /// Whether the ledger's answer that it may be called was so long in coming that
+    /// another may have called for it meanwhile, and the provider have forgotten that.
+    pub(super) fn is_note_old(&self, now: Mono) -> bool {
+        matches!(self.dedupe(), Dedupe::For(_)) && !self.may_be_out() && !self.may_repeat(now)
+    }
+
     pub(super) fn since_first_call(&self, now: Mono, otherwise: Duration) -> Duration {
         self.first_call.map_or(otherwise, |first| now.since(first.at).saturating_add(first.before))
     }

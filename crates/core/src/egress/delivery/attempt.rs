@@ -131,6 +131,7 @@ impl Delivery {
         if self.is_noted() {
             self.state = State::Beginning;
             self.noted = true;
+            self.calls_from(at.now);
             at.effects.push(Effect::Begin(self.id));
         } else {
             self.authorize(at);
@@ -142,14 +143,21 @@ impl Delivery {
             return;
         }
         match begun {
+            // Whoever took it up since may have sent it, so long ago that it is not recognised.
+            Begun::Ours if self.is_note_old(at.now) => self.postpone(Some(Duration::ZERO), at),
             Begun::Ours => self.authorize(at),
             Begun::NotOurs => self.close(End::NotOurs, at),
             Begun::StoreFails => self.store_fails(at),
         }
     }
 
+    /// What others make of it counts from when the ledger is told, not from when it answers.
+    fn calls_from(&mut self, now: Mono) {
+        self.first_call.get_or_insert(FirstCall { at: now, before: Duration::ZERO });
+    }
+
     fn authorize(&mut self, at: &mut Moment<'_>) {
-        self.first_call.get_or_insert(FirstCall { at: at.now, before: Duration::ZERO });
+        self.calls_from(at.now);
         self.state = State::Authorizing;
         at.effects.push(Effect::Authorize(self.id));
     }

@@ -15,6 +15,8 @@ mod law;
 mod queue;
 
 #[cfg(test)]
+mod fence_tests;
+#[cfg(test)]
 mod law_tests;
 #[cfg(test)]
 mod property_tests;

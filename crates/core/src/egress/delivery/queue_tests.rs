@@ -25,35 +25,35 @@ pub(super) fn edit(message_id: &str, dedupe: Dedupe) -> Asked {
 }
 
 /// A queue, and the time.
-struct Chat {
+pub(super) struct Chat {
     queue: ChatQueue,
-    now: Mono,
+    pub(super) now: Mono,
 }
 
 impl Chat {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { queue: ChatQueue::new(TIMINGS), now: Mono(Duration::from_secs(1_000)) }
     }
 
-    fn on(&mut self, event: Event) -> Vec<Effect> {
+    pub(super) fn on(&mut self, event: Event) -> Vec<Effect> {
         let mut effects = Vec::new();
         self.queue.on(event, self.now, &mut effects);
         effects
     }
 
-    fn after(&mut self, seconds: u64) -> Vec<Effect> {
+    pub(super) fn after(&mut self, seconds: u64) -> Vec<Effect> {
         self.now = self.now + Duration::from_secs(seconds);
         self.on(Event::Time)
     }
 
     /// Accepts an action, and answers what follows.
-    fn accept(&mut self, id: u64, asked: Asked, claimed: Claimed) -> Vec<Effect> {
+    pub(super) fn accept(&mut self, id: u64, asked: Asked, claimed: Claimed) -> Vec<Effect> {
         assert_eq!(self.on(Event::Arrived(vec![(n(id), asked)])), [Effect::Accept(vec![n(id)])]);
         self.on(Event::Accepted(vec![claimed]))
     }
 
     /// Brings an action that asked for leave to its call; answers that.
-    fn call(&mut self, id: u64, noted: bool) -> Vec<Effect> {
+    pub(super) fn call(&mut self, id: u64, noted: bool) -> Vec<Effect> {
         let mut effects = self.on(Event::Leave(n(id), Leave::Granted));
         if noted {
             assert_eq!(effects, [Effect::Begin(n(id))]);
@@ -68,15 +68,15 @@ impl Chat {
     }
 }
 
-fn n(id: u64) -> DeliveryId {
+pub(super) fn n(id: u64) -> DeliveryId {
     DeliveryId(id)
 }
 
-fn asks_leave(id: u64) -> Effect {
+pub(super) fn asks_leave(id: u64) -> Effect {
     Effect::AskLeave { id: n(id), paced: true }
 }
 
-fn ended(id: u64) -> Effect {
+pub(super) fn ended(id: u64) -> Effect {
     Effect::Ended { id: n(id), untold: false }
 }
 
@@ -96,7 +96,7 @@ fn states(effects: &[Effect]) -> Vec<ActionState> {
     ends.flatten().collect()
 }
 
-fn is_call(effects: &[Effect], id: u64) -> bool {
+pub(super) fn is_call(effects: &[Effect], id: u64) -> bool {
     matches!(effects, [Effect::Call { id: called, .. }] if *called == n(id))
 }
 
@@ -130,15 +130,6 @@ fn a_chat_waits_for_its_first_and_accepts_meanwhile() {
     assert_eq!(chat.accept(2, send(Dedupe::Yes), Claimed::default()), []);
     assert!(is_call(&chat.call(1, false), 1));
     assert_eq!(chat.called(1, sent("m1"))[1..], [ended(1), asks_leave(2)]);
-}
-
-#[test]
-fn what_somebody_else_works_on_is_not_called() {
-    let mut chat = Chat::new();
-    chat.accept(1, send(Dedupe::No), Claimed::default());
-    chat.on(Event::Leave(n(1), Leave::Granted));
-    let effects = chat.on(Event::Begun(n(1), Begun::NotOurs));
-    assert!(matches!(&effects[..], [Effect::Answer(_, ActionAnswer::PerhapsSent(_)), Effect::Ended { .. }]));
 }
 
 #[test]

@@ -9,7 +9,9 @@ use angelia_core::clock::UnixMillis;
 use angelia_core::directory::BotKey;
 use angelia_core::egress::{ActionRow, ActionState, Owner};
 use angelia_core::inbox::InstanceId;
-use angelia_core::ports::{Accepted, ActionId, ActionOutcome, Later, Ledger, NewAction, StoredAction};
+use angelia_core::ports::{
+    Accepted, ActionId, ActionOutcome, Later, Ledger, NewAction, StoredAction, owner_replaced,
+};
 use angelia_core::vault::{CapabilityId, Use, Way};
 use rusqlite::{OptionalExtension, Row, params};
 
@@ -26,7 +28,11 @@ impl Ledger for Sqlite {
     }
 
     fn adopt(&self, by: Owner, whose: Option<Owner>) -> Later<'_, ActionId> {
-        self.writer.write("adopt actions", move |txn| {
+        self.writer.try_write("adopt actions", move |txn| {
+            if is_replaced(txn, by)? {
+                return Ok(Err(owner_replaced()));
+            }
+            replace(txn, by, whose)?;
             // As `ActionRow::adopt` says.
             txn.execute(
                 "INSERT INTO adoptions (action, owner, crashes)
@@ -36,6 +42,7 @@ impl Ledger for Sqlite {
                 params![by.0, whose.map(|it| it.0)],
             )?;
             txn.query_row("SELECT coalesce(max(id), 0) FROM actions", [], |row| row.get(0).map(ActionId))
+                .map(Ok)
         })
     }
 
@@ -45,6 +52,9 @@ impl Ledger for Sqlite {
         let owner = first.map_or(queue::Owner::Server, |it| queue::Owner::Tenant(it.tenant.as_str().into()));
         let bytes = actions.iter().map(|action| action.body.len()).sum();
         self.writer.try_write_for(owner, bytes, "accept actions", move |txn| {
+            if is_replaced(txn, by)? {
+                return Ok(Err(owner_replaced()));
+            }
             if let Err(full) = room::for_actions(txn, &actions)? {
                 return Ok(Err(full));
             }
@@ -116,6 +126,34 @@ impl Ledger for Sqlite {
             Ok(noted > 0)
         })
     }
+}
+
+/// Notes who is replaced, as `Owner::is_replaced` says: everybody before the first
+/// owner there is, and each after it that has a row.
+fn replace(txn: &Txn<'_>, by: Owner, whose: Option<Owner>) -> rusqlite::Result<()> {
+    match whose {
+        Some(whose) if whose == by => Ok(0),
+        Some(whose) => {
+            txn.execute("INSERT INTO replaced_owners VALUES (?) ON CONFLICT DO NOTHING", [whose.0])
+        }
+        None => {
+            txn.execute("DELETE FROM replaced_owners WHERE owner < ?", [by.0])?;
+            txn.execute(
+                "INSERT INTO notes VALUES ('ledger_first_owner', ?)
+                 ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)",
+                [by.0],
+            )
+        }
+    }
+    .map(drop)
+}
+
+fn is_replaced(txn: &Txn<'_>, owner: Owner) -> rusqlite::Result<bool> {
+    txn.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM replaced_owners WHERE owner = ?1)
+             OR ?1 < coalesce((SELECT value FROM notes WHERE name = 'ledger_first_owner'), 0)",
+    )?
+    .query_row([owner.0], |row| row.get(0))
 }
 
 fn accept(txn: &mut Txn<'_>, by: Owner, action: NewAction) -> rusqlite::Result<Accepted> {

@@ -18,7 +18,8 @@ const STEPS: [&str; 4] = [
         include_str!("migrations/5-seals.sql"),
         include_str!("migrations/5-ledger.sql"),
         include_str!("migrations/5-records.sql"),
-        include_str!("migrations/5-lines.sql")
+        include_str!("migrations/5-lines.sql"),
+        include_str!("migrations/5-owners.sql")
     ),
 ];
 

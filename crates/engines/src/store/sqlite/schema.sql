@@ -304,6 +304,11 @@ SELECT id, tenant, instance, gateway_id, platform, bot, chat_id, thread_id, op, 
        coalesce(adoptions.owner, actions.owner) AS owner, coalesce(adoptions.crashes, actions.crashes) AS crashes
 FROM actions LEFT JOIN adoptions ON action = id WHERE state IN ('accepted', 'sending');
 
+-- Processes whose actions another took up, one by one: they accept nothing more.
+CREATE TABLE replaced_owners (
+    owner INTEGER PRIMARY KEY
+);
+
 -- The directory: what bots know of chats.
 CREATE TABLE chats (
     platform TEXT NOT NULL,

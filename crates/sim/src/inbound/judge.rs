@@ -1,6 +1,6 @@
 //! What must be true whatever happened.
 
-use crate::Violation;
+use super::Violation;
 use angelia_core::inbox::{Entry, InstanceId, Seq};
 use angelia_core::ports::log::NewEntry;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,7 @@
 //! The database all nodes share, with commits that fail, and commits whose answer
 //! gets lost.
 
-use crate::Variant;
+use super::Variant;
 use crate::dice::Dice;
 use angelia_core::inbox::{AckHabit, Entry, Epoch, InstanceId, Mark, Quota, Seq};
 use angelia_core::ports::log::{Appended, Claimed, Log, NewEntry, Ownership, Returned, Settlement, Stretch};

@@ -1,10 +1,11 @@
 //! Nodes, gateways and people, and what happens to them next.
 
+use super::judge::Judge;
+use super::session::Session;
+use super::store::{Hint, Store};
+use super::{Variant, Violation};
 use crate::dice::Dice;
-use crate::judge::Judge;
-use crate::session::Session;
-use crate::store::{Hint, Store};
-use crate::{Variant, Violation};
+use crate::trace::Trace;
 use angelia_core::clock::{Mono, UnixMillis};
 use angelia_core::inbox::{EntryKind, Epoch, InstanceId, Seq, WhenFull};
 use angelia_core::ports::log::NewEntry;
@@ -54,10 +55,13 @@ pub(crate) struct World {
     judge: Judge,
     variant: Variant,
     faulty: bool,
+    /// What the machines were told so far.
+    events: u64,
+    pub(crate) trace: Trace,
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, variant: Variant) -> Self {
+    pub(crate) fn new(seed: u64, variant: Variant, traced: bool) -> Self {
         let store = Store::new(!seed, variant);
         let instances = || (1..=INSTANCES).map(InstanceId);
         instances().for_each(|instance| store.add(instance));
@@ -74,11 +78,22 @@ impl World {
             judge: Judge::default(),
             variant,
             faulty: true,
+            events: 0,
+            trace: Trace::new(traced),
         }
     }
 
+    /// Lets so many things happen, and then everything settle.
+    pub(crate) fn run(&mut self, steps: usize) -> Result<u64, Violation> {
+        for _ in 0..steps {
+            self.step()?;
+        }
+        self.settle_down()?;
+        Ok(self.events)
+    }
+
     /// Lets one thing happen.
-    pub(crate) fn step(&mut self) -> Result<(), Violation> {
+    fn step(&mut self) -> Result<(), Violation> {
         match self.dice.below(100) {
             0..12 => self.say(),
             12..30 => self.hint(),
@@ -125,7 +140,12 @@ impl World {
             None => return,
         };
         match self.store.append(new.clone()) {
-            Some(seq) => self.judge.accepted(&new, seq),
+            Some(seq) => {
+                self.trace.tell(|| {
+                    format!("{} is {} of instance {}", new.message_id, seq.buffer_id(), new.instance.0)
+                });
+                self.judge.accepted(&new, seq);
+            }
             None => self.unsaid.push(new),
         }
         for hint in self.store.hints() {
@@ -151,6 +171,8 @@ impl World {
         let gift = (!self.dice.percent(10)).then(|| hint.entry.clone());
         let (variant, now) = (self.variant, self.now);
         for session in self.nodes[at].sessions.values_mut().filter(|it| it.instance == hint.instance) {
+            self.events += 1;
+            self.trace.tell(|| format!("node {at} hears of {:?}", hint.mark));
             session.hint(hint.mark, gift.clone(), hint.ahead, variant);
             session.advance(now);
         }
@@ -169,7 +191,8 @@ impl World {
         }
         let (job, instance) = (self.dice.below(session.jobs.len()), session.instance);
         let slept = self.store.is_idle(instance);
-        session.perform(job, &self.store);
+        self.trace.tell(|| format!("socket {number} at node {node}: {:?}", session.jobs[job]));
+        self.events += u64::from(session.perform(job, &self.store));
         session.advance(self.now);
         let (epoch, lost) = (session.epoch, session.lost);
         if !slept && self.store.is_idle(instance) && epoch != self.epochs.get(&instance).copied() {
@@ -202,6 +225,7 @@ impl World {
             return Ok(());
         };
         let Some(entry) = session.frames.pop_front() else { return Ok(()) };
+        self.trace.tell(|| format!("gateway {} reads {}", instance.0, entry.seq.buffer_id()));
         if let Some(gateway) = self.gateways.get_mut(&instance) {
             gateway.unacked.push(entry.seq);
         }
@@ -227,7 +251,11 @@ impl World {
         let Some((node, number)) = self.any_session() else { return };
         let (now, sleeps) = (self.now, self.faulty && self.dice.percent(3));
         if let Some(session) = self.nodes[node].sessions.get_mut(&number) {
-            session.hear();
+            if let Some(seq) = session.hear() {
+                self.events += 1;
+                self.trace
+                    .tell(|| format!("socket {number} at node {node}: {} is acknowledged", seq.buffer_id()));
+            }
             if sleeps {
                 session.goes_idle();
             }
@@ -244,6 +272,7 @@ impl World {
             self.nodes[node].looked = self.now;
             for session in self.nodes[node].sessions.values_mut() {
                 if let Some(mark) = self.store.mark(session.instance) {
+                    self.events += 1;
                     session.told(mark, self.variant);
                     session.advance(self.now);
                 }
@@ -275,6 +304,7 @@ impl World {
             .collect();
         mine.into_iter().for_each(|number| self.end((node, number)));
         self.sockets += 1;
+        self.trace.tell(|| format!("gateway {} dials node {node}: socket {}", instance.0, self.sockets));
         let mut session = Session::new(instance);
         session.advance(self.now);
         self.nodes[node].sessions.insert(self.sockets, session);
@@ -283,13 +313,21 @@ impl World {
 
     fn end(&mut self, (node, number): SocketId) {
         if let Some(session) = self.nodes[node].sessions.remove(&number) {
+            self.trace.tell(|| format!("socket {number} at node {node} ends"));
             session.finish(&self.store);
         }
     }
 
     fn fault(&mut self) {
         let node = self.dice.below(NODES);
-        match self.dice.below(10) {
+        let kind = self.dice.below(10);
+        self.trace.tell(|| match kind {
+            0..3 => format!("node {node} dies"),
+            3..5 => format!("node {node} stands still"),
+            5..8 => format!("node {node} loses its hints"),
+            _ => "a socket breaks".to_owned(),
+        });
+        match kind {
             // It dies: nothing of it is finished, and its mail is gone.
             0..3 => self.nodes[node] = Node { looked: self.now, ..Node::default() },
             // It stands still for longer than anybody waits.
@@ -304,9 +342,10 @@ impl World {
     }
 
     /// Nothing fails any more: whatever was accepted has to arrive.
-    pub(crate) fn settle_down(&mut self) -> Result<(), Violation> {
+    fn settle_down(&mut self) -> Result<(), Violation> {
         /// Steps that are far more than enough for what can be waiting.
         const PATIENCE: usize = 400_000;
+        self.trace.tell(|| "nothing fails any more");
         self.faulty = false;
         self.store.heal();
         self.nodes.iter_mut().for_each(|node| node.paused = self.now);

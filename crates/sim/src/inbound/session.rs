@@ -1,8 +1,8 @@
 //! A socket on a node: core's backlog and window, driven as the connector drives
 //! them, with every answer of the log on its way for a while.
 
-use crate::Variant;
-use crate::store::Store;
+use super::Variant;
+use super::store::Store;
 use angelia_core::clock::{Mono, UnixMillis};
 use angelia_core::inbox::{
     AckHabit, Backlog, Entry, Epoch, FrameKind, InstanceId, Mark, PAGE, Permit, Seq, SettledBy, Window,
@@ -11,6 +11,7 @@ use angelia_core::ports::log::{Claimed, Ownership, Returned, Settlement, Stretch
 use std::collections::{BTreeSet, VecDeque};
 
 /// What was asked of the log, and its answer if it has one already.
+#[derive(Debug)]
 pub(crate) enum Job {
     Claim,
     Page(Seq),
@@ -22,6 +23,7 @@ pub(crate) enum Job {
 }
 
 /// What the log said; on its way to the socket.
+#[derive(Debug)]
 pub(crate) enum Answer {
     Claimed(Option<Claimed>),
     Page(Option<Stretch>),
@@ -99,9 +101,9 @@ impl Session {
         }
     }
 
-    /// Takes the next acknowledgement that arrived.
-    pub(crate) fn hear(&mut self) {
-        let Some(seq) = self.acks.pop_front() else { return };
+    /// Takes the next acknowledgement that arrived; `None` if there is none.
+    pub(crate) fn hear(&mut self) -> Option<Seq> {
+        let seq = self.acks.pop_front()?;
         let settled = self.window.ack(seq);
         if settled.is_empty() && !self.late.contains(&seq) {
             self.late.push(seq);
@@ -110,6 +112,7 @@ impl Session {
         let done =
             settled.into_iter().map(|it| Settlement { seq: it.seq, by, pushed_at: Some(UnixMillis(0)) });
         self.to_settle.extend(done);
+        Some(seq)
     }
 
     /// Does what may be done: claims, reads on, pushes, settles.
@@ -167,8 +170,9 @@ impl Session {
         }
     }
 
-    /// Has the log do what one of the jobs asks; the answer is another job.
-    pub(crate) fn perform(&mut self, at: usize, store: &Store) {
+    /// Has the log do what one of the jobs asks, and the answer is another job; or
+    /// hears an answer, and then it is `true`.
+    pub(crate) fn perform(&mut self, at: usize, store: &Store) -> bool {
         let (instance, epoch) = (self.instance, self.epoch.unwrap_or_default());
         let job = self.jobs.remove(at);
         let answer = match job {
@@ -178,9 +182,13 @@ impl Session {
             Job::Settle(settled) => Answer::Settled(store.settle(instance, epoch, settled.clone()), settled),
             Job::Late(seqs) => Answer::Late(store.settle_late(instance, seqs.clone()), seqs),
             Job::Idle => Answer::Idle(store.set_idle(instance, epoch)),
-            Job::Answer(answer) => return self.answered(answer),
+            Job::Answer(answer) => {
+                self.answered(answer);
+                return true;
+            }
         };
         self.jobs.push(Job::Answer(answer));
+        false
     }
 
     fn answered(&mut self, answer: Answer) {
