@@ -5,7 +5,7 @@
 
 use super::answer::{Reply, never_sent};
 use super::follow_up::{self, Found};
-use super::{decide_for, proceed};
+use super::{decide_for, proceed_as_known};
 use crate::server::Server;
 use angelia_contract::action::Action;
 use angelia_contract::frame::Outbound;
@@ -111,14 +111,14 @@ fn join(waiting: &mut HashMap<Asked, Vec<Waiting>>, asked: Asked, waits: Waiting
 /// Finds out where an action's chat is, and then decides about it and about
 /// what came for the same chat meanwhile.
 pub(super) fn ask(server: &Arc<Server>, waits: Waiting) {
-    let Some(asked) = asked(&waits) else { return proceed(server, waits) };
+    let Some(asked) = asked(&waits) else { return proceed_as_known(server, waits) };
     let server = server.clone();
     join(&mut server.egress.asking.waiting(), asked.clone(), waits);
     tokio::spawn(async move {
         while let Some(came) = server.egress.asking.next(&asked) {
             for waits in came {
                 match AssertUnwindSafe(find_out(&server, &waits)).catch_unwind().await {
-                    Ok(Ok(None)) => proceed(&server, waits),
+                    Ok(Ok(None)) => proceed_as_known(&server, waits),
                     Ok(Ok(Some(found))) => follow_up::perform(&server, waits, found),
                     // It is not known yet whose the chat is: nothing was sent, and it may be asked again.
                     _ => waits.reply.give(never_sent("it could not be found out where this chat is")),

@@ -124,7 +124,7 @@ pub(crate) fn submit(
         Err(Refusal::Unknown(_) | Refusal::InVault) => asking::ask(server, waits),
         // The same way as for a chat that nobody knows, or asking would tell the two apart.
         Err(Refusal::Declined) if asking::only_tells(&waits) => asking::ask(server, waits),
-        _ => proceed(server, waits),
+        decided => proceed(server, waits, decided),
     }
 }
 
@@ -135,10 +135,15 @@ fn decide_for(server: &Server, waits: &Waiting) -> Result<Goal, Refusal> {
 }
 
 /// Performs an action or refuses it, by what is known now.
-fn proceed(server: &Arc<Server>, waits: Waiting) {
-    let goal = decide_for(server, &waits);
+fn proceed_as_known(server: &Arc<Server>, waits: Waiting) {
+    let decided = decide_for(server, &waits);
+    proceed(server, waits, decided);
+}
+
+/// Performs an action or refuses it, as was just decided.
+fn proceed(server: &Arc<Server>, waits: Waiting, decided: Result<Goal, Refusal>) {
     let Waiting { record, reply, outbound, held } = waits;
-    let goal = match goal {
+    let goal = match decided {
         Ok(goal) => goal,
         Err(Refusal::Declined | Refusal::Unknown(_)) => return reply.decline(server),
         Err(Refusal::InVault) => return reply.give(answer::failed(NO_CAPABILITY)),

@@ -35,6 +35,11 @@ pub(super) const ACTION_LENGTHS: &str = "octet_length(tenant), coalesce(octet_le
     octet_length(platform) + octet_length(bot) + octet_length(chat_id) + octet_length(op)
         + coalesce(octet_length(gateway_id), 0) + coalesce(octet_length(thread_id), 0)
         + coalesce(octet_length(edits), 0) + coalesce(octet_length(error), 0) + coalesce(octet_length(body), 0)";
+/// The same for [`Remains`]: what of an action is there before its end, and after it.
+pub(super) const REMAINS_LENGTHS: &str = "octet_length(tenant), coalesce(octet_length(reply_to), 0),
+    octet_length(platform) + octet_length(bot) + octet_length(chat_id) + octet_length(op)
+        + coalesce(octet_length(gateway_id), 0) + coalesce(octet_length(thread_id), 0)
+        + coalesce(octet_length(edits), 0)";
 /// The same for [`journal`].
 pub(super) const JOURNAL_LENGTHS: &str = "octet_length(tenant),
     octet_length(message_id) + octet_length(chat_id) + octet_length(platform) + octet_length(bot)";
@@ -56,6 +61,25 @@ pub(super) fn new_action(new: &NewAction) -> u64 {
         + [&new.gateway_id, &new.thread_id, &new.edits].map(optional).iter().sum::<usize>()
         + new.body.len();
     action_of(new.tenant.len() as u64, optional(&new.reply_to) as u64, 0, rest as u64)
+}
+
+/// Lengths of what remains of an action when its text is gone.
+pub(super) struct Remains {
+    tenant: u64,
+    reply_to: u64,
+    rest: u64,
+}
+
+impl Remains {
+    /// Reads them from the columns after `first`.
+    pub(super) fn read(row: &Row<'_>, first: usize) -> rusqlite::Result<Self> {
+        Ok(Self { tenant: row.get(first)?, reply_to: row.get(first + 1)?, rest: row.get(first + 2)? })
+    }
+
+    /// What the action takes once it has an id at its provider, or an error, of such lengths.
+    pub(super) fn of_action(&self, message_id: usize, error: usize) -> u64 {
+        action_of(self.tenant, self.reply_to, message_id as u64, self.rest + error as u64)
+    }
 }
 
 /// What a row of the journal takes.

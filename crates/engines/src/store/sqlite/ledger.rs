@@ -1,7 +1,7 @@
 //! The ledger. Who may do what to an action is [`ActionRow`]'s to say; here are
 //! its rows.
 
-use super::footprint::{self, ACTION_LENGTHS};
+use super::footprint::{self, ACTION_LENGTHS, REMAINS_LENGTHS};
 use super::queue;
 use super::txn::{Txn, now};
 use super::{Sqlite, room, vault};
@@ -14,6 +14,7 @@ use angelia_core::ports::{
 };
 use angelia_core::vault::{CapabilityId, Use, Way};
 use rusqlite::{OptionalExtension, Row, params};
+use std::sync::LazyLock;
 
 impl Ledger for Sqlite {
     fn new_owner(&self) -> Later<'_, Owner> {
@@ -83,9 +84,10 @@ impl Ledger for Sqlite {
         self.writer.write_for(owner, 0, "finish actions", move |txn| {
             let mut others = Vec::new();
             for (id, outcome) in &ends {
-                match row(txn, *id)? {
-                    Some(row) if row.owner != by => others.push(*id),
-                    _ => finish(txn, *id, outcome)?,
+                match ending(txn, *id)? {
+                    Some(ending) if ending.row.owner != by => others.push(*id),
+                    Some(ending) => end(txn, *id, &ending, outcome)?,
+                    None => {}
                 }
             }
             Ok(others)
@@ -158,6 +160,7 @@ fn is_replaced(txn: &Txn<'_>, owner: Owner) -> rusqlite::Result<bool> {
 
 fn accept(txn: &mut Txn<'_>, by: Owner, action: NewAction) -> rusqlite::Result<Accepted> {
     let row = ActionRow::accepted(by);
+    let mut bytes = footprint::new_action(&action);
     txn.prepare_cached(
         "INSERT INTO actions (tenant, instance, gateway_id, platform, bot, chat_id, thread_id, op, edits,
                               reply_to, state, owner, received_at, body)
@@ -187,32 +190,36 @@ fn accept(txn: &mut Txn<'_>, by: Owner, action: NewAction) -> rusqlite::Result<A
             "UPDATE actions SET capability = ?, way = ?, reply_to = coalesce(reply_to, ?), chat_id = ? WHERE id = ?",
         )?
         .execute(params![capability.0, way.as_str(), used.interaction_id, used.chat_id, id.0])?;
+        bytes = txn
+            .prepare_cached(&format!("SELECT {ACTION_LENGTHS} FROM actions WHERE id = ?"))?
+            .query_row([id.0], |row| footprint::action(row, 0))?;
     }
-    let bytes = txn
-        .prepare_cached(&format!("SELECT {ACTION_LENGTHS} FROM actions WHERE id = ?"))?
-        .query_row([id.0], |row| footprint::action(row, 0))?;
     txn.stored().1.accepted(id.0, &action.tenant, bytes);
     let uses_until = claimed.as_ref().map(|(_, used)| used.expires_at);
     Ok(Accepted { id, uses: claimed.map(|(uses, _)| uses), uses_until })
 }
 
-/// What decides who may change an action; `None` if there is none.
+/// What decides who may change an action, of a row and of who took it up.
+const DECIDES: &str = "state, coalesce(adoptions.owner, actions.owner), begun_at, begun_by,
+    coalesce(adoptions.crashes, actions.crashes)";
+const DECIDES_COLUMNS: usize = 5;
+
+/// The same; `None` if there is no such action.
 fn row(txn: &Txn<'_>, id: ActionId) -> rusqlite::Result<Option<ActionRow>> {
-    txn.prepare_cached(
-        "SELECT state, coalesce(adoptions.owner, actions.owner), begun_at, begun_by,
-                coalesce(adoptions.crashes, actions.crashes)
-         FROM actions LEFT JOIN adoptions ON action = id WHERE id = ?",
-    )?
-    .query_row([id.0], |row| {
-        Ok(ActionRow {
-            state: state(row.get_ref(0)?.as_str()?),
-            owner: Owner(row.get(1)?),
-            begun_at: row.get::<_, Option<i64>>(2)?.map(UnixMillis),
-            begun_by: Owner(row.get(3)?),
-            crashes: row.get(4)?,
-        })
+    static QUERY: LazyLock<String> = LazyLock::new(|| {
+        format!("SELECT {DECIDES} FROM actions LEFT JOIN adoptions ON action = id WHERE id = ?")
+    });
+    txn.prepare_cached(&QUERY)?.query_row([id.0], decides).optional()
+}
+
+fn decides(row: &Row<'_>) -> rusqlite::Result<ActionRow> {
+    Ok(ActionRow {
+        state: state(row.get_ref(0)?.as_str()?),
+        owner: Owner(row.get(1)?),
+        begun_at: row.get::<_, Option<i64>>(2)?.map(UnixMillis),
+        begun_by: Owner(row.get(3)?),
+        crashes: row.get(4)?,
     })
-    .optional()
 }
 
 fn put(txn: &Txn<'_>, id: ActionId, row: ActionRow) -> rusqlite::Result<()> {
@@ -223,19 +230,53 @@ fn put(txn: &Txn<'_>, id: ActionId, row: ActionRow) -> rusqlite::Result<()> {
 
 /// Notes the end of an action in the open transaction, whoever works on it; its text goes.
 pub(super) fn finish(txn: &mut Txn<'_>, id: ActionId, outcome: &ActionOutcome) -> rusqlite::Result<()> {
-    let ended = row(txn, id)?.and_then(|row| row.finish(row.owner, outcome.state));
-    let Some(row) = ended else { return Ok(()) };
-    let bytes = txn
-        .prepare_cached(&format!(
-            "UPDATE actions SET state = ?, message_id = ?, error = ?, finished_at = ?, body = NULL
-             WHERE id = ? RETURNING {ACTION_LENGTHS}"
-        ))?
-        .query_row(params![row.state.as_str(), outcome.message_id, outcome.error, now(), id.0], |row| {
-            footprint::action(row, 0)
-        })?;
-    txn.prepare_cached("DELETE FROM adoptions WHERE action = ?")?.execute([id.0])?;
+    match ending(txn, id)? {
+        Some(ending) => end(txn, id, &ending, outcome),
+        None => Ok(()),
+    }
+}
+
+/// An action that may end, with all that its end depends on: every action comes here
+/// once, and most have neither been taken up nor answer with anything.
+struct Ending {
+    row: ActionRow,
+    taken_up: bool,
+    answers: bool,
+    remains: footprint::Remains,
+}
+
+fn ending(txn: &Txn<'_>, id: ActionId) -> rusqlite::Result<Option<Ending>> {
+    static QUERY: LazyLock<String> = LazyLock::new(|| {
+        format!(
+            "SELECT {DECIDES}, action IS NOT NULL, capability IS NOT NULL, {REMAINS_LENGTHS}
+             FROM actions LEFT JOIN adoptions ON action = id WHERE id = ?"
+        )
+    });
+    txn.prepare_cached(&QUERY)?
+        .query_row([id.0], |row| {
+            Ok(Ending {
+                row: decides(row)?,
+                taken_up: row.get(DECIDES_COLUMNS)?,
+                answers: row.get(DECIDES_COLUMNS + 1)?,
+                remains: footprint::Remains::read(row, DECIDES_COLUMNS + 2)?,
+            })
+        })
+        .optional()
+}
+
+fn end(txn: &mut Txn<'_>, id: ActionId, ending: &Ending, outcome: &ActionOutcome) -> rusqlite::Result<()> {
+    let Some(row) = ending.row.finish(ending.row.owner, outcome.state) else { return Ok(()) };
+    txn.prepare_cached(
+        "UPDATE actions SET state = ?, message_id = ?, error = ?, finished_at = ?, body = NULL WHERE id = ?",
+    )?
+    .execute(params![row.state.as_str(), outcome.message_id, outcome.error, now(), id.0])?;
+    if ending.taken_up {
+        txn.prepare_cached("DELETE FROM adoptions WHERE action = ?")?.execute([id.0])?;
+    }
+    let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    let bytes = ending.remains.of_action(length(&outcome.message_id), length(&outcome.error));
     txn.stored().1.finished(id.0, bytes);
-    vault::release(txn, id, row.state)
+    if ending.answers { vault::release(txn, id, row.state) } else { Ok(()) }
 }
 
 /// What is not known is taken for something that has not begun.

@@ -55,7 +55,7 @@ impl Records for Sqlite {
 /// Runs a rule in the open transaction and writes what it wrote.
 pub(super) fn run(txn: &mut Txn<'_>, mut rule: Rule) -> rusqlite::Result<Result<()>> {
     // What waits is counted beside the rows; rules read it from them.
-    txn.write_marks()?;
+    txn.write_counters()?;
     let mut source = Rows { db: txn.connection, clock: txn.clock, failed: None };
     let (outcome, writes) = View::new(&mut source, UnixMillis(now())).run(&mut *rule);
     if let Some(error) = source.failed {

@@ -4,7 +4,7 @@
 use super::clock::Clock;
 use super::space::Space;
 use super::stored::Stored;
-use super::webchat::RoomSizes;
+use super::webchat::{LineIds, RoomSizes};
 use angelia_core::clock;
 use angelia_core::inbox::{Entry, Held, InstanceId, Mark, Quota, Seq};
 use angelia_core::ports::{Hint, HintKind};
@@ -27,6 +27,7 @@ pub(super) struct Txn<'a> {
     pub(super) marks: &'a mut HashMap<InstanceId, Mark>,
     pub(super) stored: &'a mut Stored,
     pub(super) rooms: &'a mut RoomSizes,
+    pub(super) line_ids: &'a mut LineIds,
     /// Whether so much was taken away at once that it is easier to count anew.
     pub(super) recount: bool,
     pub(super) touched: Vec<InstanceId>,
@@ -77,8 +78,9 @@ impl Txn<'_> {
     }
 
     /// Writes where the logs are that this transaction touched, and what waits there:
-    /// once for each, however much of it there was.
-    pub(super) fn write_marks(&mut self) -> rusqlite::Result<()> {
+    /// once for each, however much of it there was. And the last id of a line.
+    pub(super) fn write_counters(&mut self) -> rusqlite::Result<()> {
+        self.line_ids.write(self.connection)?;
         self.touched.sort_unstable();
         self.touched.dedup();
         for instance in std::mem::take(&mut self.touched) {

@@ -1,8 +1,10 @@
 //! The web chat's people and lines.
 
+mod line_ids;
 mod people;
 mod room_size;
 
+pub(super) use line_ids::LineIds;
 pub(super) use room_size::{LIMITS, RoomSizes};
 
 use super::clock::is_old;
@@ -312,11 +314,8 @@ fn next_seq(txn: &Txn<'_>, room: &str) -> rusqlite::Result<i64> {
 }
 
 /// The next row's own id, never given again: a removal goes by it. Nobody else sees it.
-fn next_id(txn: &Txn<'_>) -> rusqlite::Result<i64> {
-    txn.prepare_cached(
-        "INSERT INTO notes VALUES ('webchat_id', 1) ON CONFLICT (name) DO UPDATE SET value = value + 1 RETURNING value",
-    )?
-    .query_row([], |row| row.get(0))
+fn next_id(txn: &mut Txn<'_>) -> rusqlite::Result<i64> {
+    txn.line_ids.next(txn.connection)
 }
 
 /// Changes the line itself; `None` if there is none, or no agent wrote it.

@@ -7,7 +7,7 @@ use super::queue::{Owner, Queue};
 use super::space::Space;
 use super::stored::Stored;
 use super::txn::{News, Txn};
-use super::webchat::RoomSizes;
+use super::webchat::{LineIds, RoomSizes};
 use angelia_core::clock::Mono;
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{Held, InstanceId, Mark, Quota};
@@ -77,6 +77,7 @@ impl Writer {
             stored,
             owners,
             rooms,
+            line_ids: LineIds::default(),
             bus,
             healthy: healthy.clone(),
             space: space.clone(),
@@ -223,6 +224,7 @@ struct Thread {
     stored: Stored,
     owners: Arc<Owners>,
     rooms: RoomSizes,
+    line_ids: LineIds,
     bus: Arc<dyn Bus>,
     healthy: Arc<AtomicBool>,
     space: Arc<Space>,
@@ -355,13 +357,14 @@ impl Thread {
             marks: &mut self.marks,
             stored: &mut self.stored,
             rooms: &mut self.rooms,
+            line_ids: &mut self.line_ids,
             recount: false,
             touched: Vec::new(),
             news: Vec::new(),
         };
         let ran =
             jobs.into_iter().try_for_each(|job| (job.change)(&mut txn).map(|answer| answers.push(answer)));
-        let ran = ran.and_then(|()| txn.write_marks());
+        let ran = ran.and_then(|()| txn.write_counters());
         let (news, recount) = (txn.news, txn.recount);
         if carries_message(&news) {
             fail::point("before_commit");
@@ -388,6 +391,7 @@ impl Thread {
 
     fn count_anew(&mut self) -> rusqlite::Result<()> {
         self.marks.clear();
+        self.line_ids = LineIds::default();
         self.counted = super::read_held(&self.connection).map_err(|_| rusqlite::Error::InvalidQuery)?;
         self.stored = Stored::read(&self.connection, self.owners.clone())?;
         self.rooms = RoomSizes::read(&self.connection)?;

@@ -7,6 +7,7 @@ use angelia_core::clock::UnixMillis;
 use angelia_core::inbox::{Epoch, InstanceId, Seq};
 use angelia_core::ports::log::{Ownership, Settlement};
 use rusqlite::{OptionalExtension, params};
+use std::sync::LazyLock;
 
 /// An entry that was taken out.
 pub(super) struct Gone {
@@ -16,16 +17,23 @@ pub(super) struct Gone {
 
 /// Deletes a waiting entry and its share of the usage; `None` if it was gone.
 pub(super) fn remove(txn: &mut Txn<'_>, instance: InstanceId, seq: Seq) -> rusqlite::Result<Option<Gone>> {
+    // Read and then deleted: a statement that returns what it deletes keeps a table for
+    // that, and costs more than two.
+    static QUERY: LazyLock<String> = LazyLock::new(|| {
+        format!(
+            "SELECT length(body), dead_at IS NOT NULL, chat_id, journal, {ENTRY_LENGTHS}
+             FROM inbox WHERE instance = ? AND seq = ?"
+        )
+    });
     let gone: Option<(usize, bool, String, i64, u64)> = txn
-        .prepare_cached(&format!(
-            "DELETE FROM inbox WHERE instance = ? AND seq = ?
-             RETURNING length(body), dead_at IS NOT NULL, chat_id, journal, {ENTRY_LENGTHS}"
-        ))?
+        .prepare_cached(&QUERY)?
         .query_row(params![instance.0, seq.0], |row| {
             Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, footprint::entry(row, 4)?))
         })
         .optional()?;
     let Some((bytes, dead, chat, journal, footprint)) = gone else { return Ok(None) };
+    txn.prepare_cached("DELETE FROM inbox WHERE instance = ? AND seq = ?")?
+        .execute(params![instance.0, seq.0])?;
     let (db, stored) = txn.stored();
     stored.removed(db, instance, footprint)?;
     if !dead {
