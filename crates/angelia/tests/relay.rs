@@ -5,6 +5,7 @@
 mod relay {
     mod admission;
     mod alone;
+    mod bench;
     mod bots;
     mod command;
     mod delivery;

@@ -15,6 +15,7 @@
 //! - [`clock`] sets the clock of a process wrong;
 //! - [`canary`] looks for secrets where they do not belong;
 //! - [`soak`] keeps a server busy for an hour and looks whether it grows;
+//! - [`gauge`] reads what a process holds and takes;
 //! - [`process`] is the child-process handling they share.
 //!
 //! Everything here is test support: it panics with a message that names what
@@ -30,6 +31,7 @@ pub mod canary;
 pub mod clock;
 pub mod connector;
 pub mod discord;
+pub mod gauge;
 pub mod hermes;
 pub mod issuer;
 pub mod model;

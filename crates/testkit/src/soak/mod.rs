@@ -10,16 +10,15 @@
 mod agent;
 mod books;
 mod dice;
-mod gauge;
 mod person;
 mod report;
 
 pub use report::{MAX_GROWTH, Report};
 
 use crate::connector::{Connector, Credentials};
+use crate::gauge::Gauge;
 use agent::Agent;
 use books::Books;
-use gauge::Gauge;
 use person::Person;
 use report::Minute;
 use std::path::PathBuf;

@@ -2,7 +2,7 @@
 
 use super::Plan;
 use super::books::Books;
-use super::gauge::Sample;
+use crate::gauge::Sample;
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
 

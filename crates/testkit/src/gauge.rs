@@ -8,28 +8,35 @@ const TICKS: f64 = 100.0;
 
 /// Reads one process and its data directory.
 #[derive(Debug)]
-pub(super) struct Gauge {
+pub struct Gauge {
     process: PathBuf,
     data: PathBuf,
 }
 
 /// One look.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sample {
-    /// Resident memory in KiB, and how much of it is the process's own: heap and stacks.
-    pub(super) rss: u64,
-    pub(super) anonymous: u64,
-    pub(super) threads: u64,
-    pub(super) descriptors: u64,
-    /// Sizes on the disk in KiB.
-    pub(super) database: u64,
-    pub(super) log: u64,
+pub struct Sample {
+    /// Resident memory in KiB.
+    pub rss: u64,
+    /// How much of it is the process's own: heap and stacks.
+    pub anonymous: u64,
+    /// The most that was ever resident.
+    pub peak: u64,
+    /// Threads.
+    pub threads: u64,
+    /// Open descriptors.
+    pub descriptors: u64,
+    /// Size of the database on the disk in KiB.
+    pub database: u64,
+    /// Size of its log in KiB.
+    pub log: u64,
     /// Seconds of processor time since the start.
-    pub(super) cpu: f64,
+    pub cpu: f64,
 }
 
 impl Gauge {
-    pub(super) fn new(process: i32, data: &Path) -> Self {
+    /// Of this process, whose data lie there.
+    pub fn new(process: i32, data: &Path) -> Self {
         Self { process: PathBuf::from(format!("/proc/{process}")), data: data.to_owned() }
     }
 
@@ -38,7 +45,7 @@ impl Gauge {
     /// # Panics
     ///
     /// When the process has ended.
-    pub(super) fn look(&self) -> Sample {
+    pub fn look(&self) -> Sample {
         let status = self.read("status");
         let field = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -49,6 +56,7 @@ impl Gauge {
         Sample {
             rss: field("VmRSS"),
             anonymous: field("RssAnon"),
+            peak: field("VmHWM"),
             threads: field("Threads"),
             descriptors: fs::read_dir(self.process.join("fd")).map_or(0, |files| files.count() as u64),
             database: size("angelia.db"),
@@ -57,8 +65,13 @@ impl Gauge {
         }
     }
 
-    /// User and system time: the 14th and 15th field, counted behind the name in brackets.
-    fn cpu(&self) -> f64 {
+    /// Seconds of processor time since the start: the 14th and 15th field, user and system,
+    /// counted behind the name in brackets. What threads took that have ended is in it.
+    ///
+    /// # Panics
+    ///
+    /// When the process has ended.
+    pub fn cpu(&self) -> f64 {
         let stat = self.read("stat");
         let behind_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
         let ticks = behind_name.split_whitespace().skip(11).take(2).filter_map(|it| it.parse::<f64>().ok());
@@ -80,6 +93,7 @@ mod tests {
         let own = i32::try_from(std::process::id()).unwrap();
         let sample = Gauge::new(own, Path::new("/nowhere")).look();
         assert!(sample.rss > sample.anonymous && sample.anonymous > 100, "{sample:?}");
+        assert!(sample.peak >= sample.rss, "{sample:?}");
         assert!(sample.threads >= 1 && sample.descriptors >= 3, "{sample:?}");
         assert_eq!(sample.database, 0);
     }
