@@ -8,16 +8,17 @@ use std::time::Duration;
 
 #[tokio::test]
 async fn a_tenant_that_floods_does_not_starve_another() {
-    let rate = Rate { calls: 20, per: Duration::from_secs(1), burst: 2 };
+    // Slow enough that an action is written down well within the time of one call.
+    let rate = Rate { calls: 5, per: Duration::from_secs(1), burst: 2 };
     let platform = Scripted::with_rate(Dedupe::Yes, Some(rate));
     let world = World::new(platform.clone()).await;
     let mut loud = world.agent().await;
     let mut quiet = world.join(&world.gateway("other", "gw2").await).await;
     world.admin("routes", json!({ "place": "fake:den", "tenant": "other", "allow": ["any"] })).await;
-    for n in 0..50 {
+    for n in 0..20 {
         loud.ask(&format!("l{n}"), send(&format!("x-{n}"), "loud")).await;
     }
-    until(|| platform.calls().len() >= 8, || "the flood began".into()).await;
+    until(|| platform.calls().len() >= 4, || "the flood began".into()).await;
     for n in 0..3 {
         let before = platform.calls().len();
         let answer = quiet.asked(send("x-den", &format!("quiet {n}"))).await;
@@ -28,10 +29,10 @@ async fn a_tenant_that_floods_does_not_starve_another() {
     }
     let typing = json!({"op": "typing", "chat_id": "x-den"});
     assert_eq!(quiet.asked(typing).await["success"], true, "left out while others wait");
-    for n in 0..50 {
+    for n in 0..20 {
         assert_eq!(loud.answer(&format!("l{n}")).await["success"], true, "in the end everything is sent");
     }
-    assert_eq!(platform.calls().len(), 53);
+    assert_eq!(platform.calls().len(), 23);
 }
 
 #[tokio::test]
