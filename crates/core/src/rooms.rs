@@ -25,13 +25,13 @@ pub fn invite(view: &mut View<'_>, person: &Person, key: Fingerprint, by: &Actor
     let known = view.find::<PersonRow>(&["room"], (&person.room,))?;
     // Who was first stays so, whatever the clock says of the second.
     let newest = known.iter().map(|other| other.created_at.0 + 1).max().unwrap_or_default();
-    view.put(&PersonRow {
+    view.add(&PersonRow {
         key_fingerprint: key,
         room: person.room.clone(),
         user: person.user.clone(),
         created_at: UnixMillis(view.now().0.max(newest)),
         visits_until: None,
-    });
+    })?;
     view.audit(&Deed::done(by, "webchat.invite", "", &person.room).with(&person.user));
     Ok(())
 }
@@ -55,14 +55,13 @@ pub fn visit(view: &mut View<'_>, person: &Person, key: Fingerprint, until: Unix
         view.delete(silent);
     }
     // No line in the audit log: it is kept for a year, and strangers may come often.
-    view.put(&PersonRow {
+    view.add(&PersonRow {
         key_fingerprint: key,
         room: person.room.clone(),
         user: person.user.clone(),
         created_at: now,
         visits_until: Some(until),
-    });
-    Ok(())
+    })
 }
 
 /// The visitor who came longest ago and said nothing; none if all have something to

@@ -1,9 +1,9 @@
 //! The SQL of records, made from what their tables say: once, for every database.
 //!
 //! Values are numbered `$1`, `$2` in the order they are given, which SQLite and
-//! PostgreSQL both understand. Only statements that this file makes are ever run
-//! for records, and [`every_statement`] names them all, so that a test can have a
-//! real PostgreSQL read each one.
+//! PostgreSQL both understand. Rules read and write by these statements alone, and
+//! [`every_statement`] names them all, so that a test can have a real PostgreSQL
+//! read each one.
 
 use angelia_core::records::rows::TABLES;
 use angelia_core::records::{By, Column, Kind, Query, Table};
@@ -125,7 +125,11 @@ fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
 
 fn conditions(table: &Table, by: By) -> String {
     let names = by.names(table);
-    let each = names.iter().enumerate().map(|(at, name)| format!("\"{name}\" = ${}", at + 1));
+    let nullable = |name: &str| table.columns.iter().any(|column| column.name == name && column.nullable);
+    let each = names.iter().enumerate().map(|(at, name)| {
+        let is = if nullable(name) { "IS NOT DISTINCT FROM" } else { "=" };
+        format!("\"{name}\" {is} ${}", at + 1)
+    });
     let all: Vec<String> = each.collect();
     if all.is_empty() { String::new() } else { format!(" WHERE {}", all.join(" AND ")) }
 }

@@ -10,7 +10,7 @@ use crate::store::{Client, Fingerprint};
 /// Makes a client.
 pub fn create(view: &mut View<'_>, client: &Client, by: &Actor) -> Result<()> {
     tenants::find(view, &client.tenant)?;
-    view.put(&ClientRow::from(client.clone()));
+    view.add(&ClientRow::from(client.clone()))?;
     view.audit(&Deed::done(by, "client.create", &client.tenant, &client.client_id));
     Ok(())
 }

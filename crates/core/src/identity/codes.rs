@@ -13,8 +13,7 @@ pub fn mint(view: &mut View<'_>, code: &LinkCode, by: &Actor) -> Result<()> {
     tenants::find(view, &code.tenant)?;
     let LinkCode { fingerprint, tenant, instance, allow, free, expires_at } = code.clone();
     view.audit(&Deed::done(by, "route.code", &tenant, ""));
-    view.put(&LinkCodeRow { fingerprint, tenant, instance, allow, free, expires_at });
-    Ok(())
+    view.add(&LinkCodeRow { fingerprint, tenant, instance, allow, free, expires_at })
 }
 
 /// Uses up a code and makes the route of `place`; answers its tenant. A place

@@ -1,6 +1,7 @@
 //! The instance that gets what no route of its tenant assigns.
 
 use crate::audit::{Actor, Deed};
+use crate::clock::UnixMillis;
 use crate::error::Result;
 use crate::inbox::InstanceId;
 use crate::records::View;
@@ -27,9 +28,8 @@ pub fn settle(view: &mut View<'_>, tenant: &str) -> Result<()> {
         return Ok(());
     }
     let mut served: Vec<InstanceId> = view
-        .find::<GatewayRow>(&["tenant"], (tenant,))?
+        .find::<GatewayRow>(&["tenant", "revoked_at"], (tenant, None::<UnixMillis>))?
         .into_iter()
-        .filter(|gateway| gateway.revoked_at.is_none())
         .map(|gateway| gateway.instance)
         .collect();
     served.sort_unstable();

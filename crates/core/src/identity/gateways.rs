@@ -6,7 +6,7 @@ use crate::audit::{Actor, Deed};
 use crate::clock::UnixMillis;
 use crate::error::{Error, Result};
 use crate::inbox::InstanceId;
-use crate::records::rows::{GatewayRow, InstanceRow, RouteRow, SecretRow, TenantRow};
+use crate::records::rows::{FrontRow, GatewayRow, InstanceRow, PolicyRow, RouteRow, SecretRow, TenantRow};
 use crate::records::{View, Write};
 use crate::store::{GatewayChange, NewGateway, StoredGateway, StoredSecret};
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ pub fn whole(view: &mut View<'_>, row: GatewayRow) -> Result<StoredGateway> {
 
 /// Every gateway, in the order they were made.
 pub fn all(view: &mut View<'_>) -> Result<Vec<StoredGateway>> {
-    let mut names: HashMap<InstanceId, String> =
+    let names: HashMap<InstanceId, String> =
         view.all::<InstanceRow>()?.into_iter().map(|row| (row.instance, row.name)).collect();
     let mut secrets = HashMap::<(String, String), Vec<SecretRow>>::new();
     for secret in view.all::<SecretRow>()? {
@@ -35,10 +35,10 @@ pub fn all(view: &mut View<'_>) -> Result<Vec<StoredGateway>> {
     }
     let mut rows = view.all::<GatewayRow>()?;
     rows.sort_by_key(|row| (row.created_at, row.instance));
-    let whole = rows.into_iter().map(|row| {
+    let whole = rows.into_iter().filter_map(|row| {
         let of = secrets.remove(&(row.tenant.clone(), row.gateway_id.clone())).unwrap_or_default();
-        let name = names.entry(row.instance).or_default().clone();
-        together(row, name, of)
+        let name = names.get(&row.instance)?.clone();
+        Some(together(row, name, of))
     });
     Ok(whole.collect())
 }
@@ -120,11 +120,7 @@ fn has_room(view: &mut View<'_>, tenant: &str, most: u64) -> Result<()> {
              ask again when some of them are forgotten"
         )));
     }
-    if all < most {
-        return Ok(());
-    }
-    let found = view.find::<GatewayRow>(&["tenant"], (tenant,))?;
-    let living = found.iter().filter(|gateway| gateway.revoked_at.is_none()).count() as u64;
+    let living = view.count::<GatewayRow>(&["tenant", "revoked_at"], (tenant, None::<UnixMillis>))?;
     if living < most {
         return Ok(());
     }
@@ -273,8 +269,11 @@ pub fn forget(view: &mut View<'_>, tenant: &str, gateway_id: &str) -> Result<()>
     let needed = view.count::<GatewayRow>(&["instance"], (row.instance,))? > 0
         || view.count::<RouteRow>(&["instance"], (row.instance,))? > 0;
     if !needed && let Some(instance) = view.get::<InstanceRow>((row.instance,))? {
-        view.delete(&instance);
+        view.delete_all::<PolicyRow>(&["instance"], (row.instance,))?;
+        view.delete_all::<FrontRow>(&["instance"], (row.instance,))?;
+        // While it is known whose it was.
         view.also(Write::Forget(row.instance));
+        view.delete(&instance);
     }
     defaults::settle(view, tenant)
 }

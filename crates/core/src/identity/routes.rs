@@ -33,30 +33,30 @@ pub fn remove(view: &mut View<'_>, place: &Place, bot: Option<&str>, by: &Actor)
     Ok(true)
 }
 
-/// Removes every route of a tenant; answers how many.
-pub fn remove_all(view: &mut View<'_>, tenant: &str) -> Result<u64> {
-    view.delete_all::<RouteRow>(&["tenant"], (tenant,))
-}
-
 /// A chat got another id: its routes and those of its topics, of this bot and of every
 /// bot, go along. What the new id has of its own stays, and the old one goes.
 pub fn follow(view: &mut View<'_>, bot: &BotKey, from: &str, to: &str, by: &Actor) -> Result<()> {
     let (old, new) = (format!("{}:{from}", bot.platform), format!("{}:{to}", bot.platform));
-    for row in view.all::<RouteRow>()? {
-        let place = row.place.to_string();
-        let Some(rest) = place.strip_prefix(&old) else { continue };
-        let of_bot = row.bot.is_empty() || *row.bot == *bot.bot;
-        if !of_bot || !(rest.is_empty() || rest.starts_with('/')) {
+    let is_of_chat = |place: &str| match place.strip_prefix(&old) {
+        Some(rest) => rest.is_empty() || rest.starts_with('/'),
+        None => false,
+    };
+    for row in view.all_named::<RouteRow>(is_of_chat)? {
+        if !row.bot.is_empty() && *row.bot != *bot.bot {
             continue;
         }
-        let target = format!("{new}{rest}");
-        let Ok(moved) = target.parse::<Place>() else { continue };
+        let place = row.place.to_string();
+        let target = format!("{new}{}", place.strip_prefix(&old).unwrap_or_default());
         view.delete(&row);
-        let detail = if view.get::<RouteRow>((&moved, &row.bot))?.is_some() {
-            format!("gone: {target} has a route already")
-        } else {
-            view.put(&RouteRow { place: moved, ..row.clone() });
-            format!("to {target}")
+        let detail = match target.parse::<Place>() {
+            Err(why) => format!("gone: {why}"),
+            Ok(moved) if view.get::<RouteRow>((&moved, &row.bot))?.is_some() => {
+                format!("gone: {target} has a route already")
+            }
+            Ok(moved) => {
+                view.put(&RouteRow { place: moved, ..row.clone() });
+                format!("to {target}")
+            }
         };
         view.audit(&Deed::done(by, "route.move", &row.tenant, &place).with(detail));
     }

@@ -1,12 +1,11 @@
 //! Tenants, from their making to their removal.
 
-use super::{gateways, routes};
 use crate::audit::{Actor, Deed};
 use crate::error::{Error, Result};
 use crate::inbox::InstanceId;
 use crate::records::rows::{
     ClientRow, EnrollTokenRow, GatewayRow, IdentityRow, InstanceRow, LinkCodeRow, PersonRow, RemovalRow,
-    TenantRow,
+    RouteRow, SecretRow, TenantRow,
 };
 use crate::records::{View, Write};
 use crate::store::{RemovedTenant, TenantIdentity};
@@ -95,22 +94,19 @@ pub fn keep_delivery_key(view: &mut View<'_>, tenant: &str, sealed: Vec<u8>) -> 
     Ok(sealed)
 }
 
-/// Takes all that makes a tenant one. Only what the audit log says of it stays, and
-/// what it left behind until that is deleted too.
+/// Takes all that makes a tenant one. Only what the audit log says of it stays; for a
+/// while also its names in the change feed, and what it left until that is deleted too.
 pub fn remove(view: &mut View<'_>, tenant: &str, rooms: &[String], by: &Actor) -> Result<RemovedTenant> {
     let Some(row) = view.get::<TenantRow>((tenant,))? else {
         return Err(Error::not_found(format!("there is no tenant {tenant:?}")));
     };
     let found = view.find::<InstanceRow>(&["tenant"], (tenant,))?;
     let instances: Vec<InstanceId> = found.iter().map(|instance| instance.instance).collect();
-    let served_by = view.find::<GatewayRow>(&["tenant"], (tenant,))?;
-    for gateway in &served_by {
-        gateways::delete(view, gateway)?;
-    }
+    view.delete_all::<SecretRow>(&["tenant"], (tenant,))?;
     let removed = RemovedTenant {
         waiting: found.iter().map(|instance| instance.waiting.unsigned_abs()).sum(),
-        gateways: served_by.len() as u64,
-        routes: routes::remove_all(view, tenant)?,
+        gateways: view.delete_all::<GatewayRow>(&["tenant"], (tenant,))?,
+        routes: view.delete_all::<RouteRow>(&["tenant"], (tenant,))?,
         clients: view.delete_all::<ClientRow>(&["tenant"], (tenant,))?,
     };
     found.iter().for_each(|instance| view.delete(instance));

@@ -19,13 +19,13 @@ pub fn mint(view: &mut View<'_>, token: &EnrollToken, by: &Actor) -> Result<bool
         return Err(Error::conflict("this gateway was revoked and stays so; choose another id"));
     }
     let replaces = existing.is_some();
-    view.put(&EnrollTokenRow {
+    view.add(&EnrollTokenRow {
         fingerprint: token.fingerprint,
         tenant: token.tenant.clone(),
         gateway_id: token.gateway_id.clone(),
         replaces,
         expires_at: token.expires_at,
-    });
+    })?;
     let target = token.gateway_id.as_deref().unwrap_or_default();
     let detail = if replaces { "replaces the gateway" } else { "" };
     view.audit(&Deed::done(by, "enroll_token.create", &token.tenant, target).with(detail));

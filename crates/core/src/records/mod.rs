@@ -19,9 +19,13 @@ use crate::inbox::InstanceId;
 use crate::ports::Later;
 use crate::space::Class;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-/// Lines of the change feed that stay.
+/// Lines of the change feed that stay, and for how long: whoever was away for longer, or
+/// is further behind, reads everything anew.
 pub const FEED_KEPT: i64 = 10_000;
+/// See [`FEED_KEPT`].
+pub const FEED_FOR: Duration = Duration::from_secs(24 * 3600);
 
 /// A rule, as engines run it: perhaps more than once.
 pub type Rule = Box<dyn FnMut(&mut View<'_>) -> Result<()> + Send>;

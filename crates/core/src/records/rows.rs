@@ -211,7 +211,7 @@ record! {
 record! {
     /// A gateway, without its secrets.
     #[derive(Clone, Debug)]
-    pub struct GatewayRow in "gateways", key 2, fed &["tenant", "gateway_id"], finds &[&["tenant"], &["instance"]], long false {
+    pub struct GatewayRow in "gateways", key 2, fed &["tenant", "gateway_id"], finds &[&["tenant"], &["instance"], &["tenant", "revoked_at"]], long false {
         /// Its tenant.
         tenant: String,
         /// Its id.
@@ -235,7 +235,7 @@ record! {
 record! {
     /// One secret of a gateway.
     #[derive(Clone, Debug)]
-    pub struct SecretRow in "gateway_secrets", key 1, fed &["tenant", "gateway_id"], finds &[&["tenant", "gateway_id"]], long false {
+    pub struct SecretRow in "gateway_secrets", key 1, fed &["tenant", "gateway_id"], finds &[&["tenant"], &["tenant", "gateway_id"]], long false {
         /// Its number; grows.
         id: i64,
         /// The tenant of its gateway.

@@ -50,7 +50,7 @@ pub trait Source {
     /// Which stamps are older than that; `None` while nobody knows, because the clock leapt.
     fn older_than(&mut self, span: Duration) -> Option<Old>;
 
-    /// A number that no row of the table had as its key.
+    /// A number above every one that is, or is known to have been, a key of the table.
     fn next_number(&mut self, table: &'static Table) -> Result<i64>;
 }
 
@@ -81,7 +81,7 @@ pub struct View<'a> {
     source: &'a mut dyn Source,
     now: UnixMillis,
     /// What was written, by table and key; `None` for what was deleted.
-    over: HashMap<(&'static str, Row), Option<Row>>,
+    over: HashMap<&'static str, HashMap<Row, Option<Row>>>,
     writes: Vec<Write>,
     refusals: Vec<Write>,
     numbers: HashMap<&'static str, i64>,
@@ -120,31 +120,42 @@ impl<'a> View<'a> {
 
     /// The record with this key.
     pub fn get<R: Record>(&mut self, key: impl Key) -> Result<Option<R>> {
-        let key = key.values();
-        if let Some(written) = self.over.get(&(R::TABLE.name, key.clone())) {
-            return written.clone().map(R::read).transpose();
+        self.row(R::TABLE, key.values())?.map(R::read).transpose()
+    }
+
+    fn row(&mut self, table: &'static Table, key: Row) -> Result<Option<Row>> {
+        if let Some(written) = self.over.get(table.name).and_then(|over| over.get(&key)) {
+            return Ok(written.clone());
         }
         let query = Query { by: By::Key, values: key, newest: None };
-        let found = self.source.find(R::TABLE, &query)?.pop();
-        found.map(R::read).transpose()
+        Ok(self.source.find(table, &query)?.pop())
     }
 
     /// The records whose columns `by` hold `values`, in the order of their keys.
     pub fn find<R: Record>(&mut self, by: &'static [&'static str], values: impl Key) -> Result<Vec<R>> {
-        self.rows::<R>(by, values.values())?.into_iter().map(R::read).collect()
-    }
-
-    /// How many records have `values` in their columns `by`.
-    pub fn count<R: Record>(&mut self, by: &'static [&'static str], values: impl Key) -> Result<u64> {
-        if self.over.keys().any(|(name, _)| *name == R::TABLE.name) {
-            return self.rows::<R>(by, values.values()).map(|rows| rows.len() as u64);
-        }
-        self.source.count(R::TABLE, &Query { by: By::Columns(by), values: values.values(), newest: None })
+        self.rows(R::TABLE, by, values.values())?.into_iter().map(R::read).collect()
     }
 
     /// All of them.
     pub fn all<R: Record>(&mut self) -> Result<Vec<R>> {
-        self.rows::<R>(&[], Vec::new())?.into_iter().map(R::read).collect()
+        self.find(&[], ())
+    }
+
+    /// Those whose first column holds a text that `is` says yes to. The others are not
+    /// even read: what is wrong with them is no matter here.
+    pub fn all_named<R: Record>(&mut self, is: impl Fn(&str) -> bool) -> Result<Vec<R>> {
+        let rows = self.rows(R::TABLE, &[], Vec::new())?.into_iter();
+        let named = rows.filter(|row| matches!(row.first(), Some(Value::Text(name)) if is(name)));
+        named.map(R::read).collect()
+    }
+
+    /// How many records have `values` in their columns `by`.
+    pub fn count<R: Record>(&mut self, by: &'static [&'static str], values: impl Key) -> Result<u64> {
+        if self.over.contains_key(R::TABLE.name) {
+            return self.rows(R::TABLE, by, values.values()).map(|rows| rows.len() as u64);
+        }
+        is_declared(R::TABLE, by)?;
+        self.source.count(R::TABLE, &Query { by: By::Columns(by), values: values.values(), newest: None })
     }
 
     /// The newest of them, the newest first; those of which `by` holds `values`.
@@ -155,48 +166,68 @@ impl<'a> View<'a> {
         values: impl Key,
         limit: usize,
     ) -> Result<Vec<R>> {
+        is_declared(R::TABLE, by)?;
         let query = Query { by: By::Columns(by), values: values.values(), newest: Some(limit) };
         self.source.find(R::TABLE, &query)?.into_iter().map(R::read).collect()
     }
 
-    fn rows<R: Record>(&mut self, by: &'static [&'static str], values: Row) -> Result<Vec<Row>> {
-        let table = R::TABLE;
-        if !by.is_empty() && !table.finds.contains(&by) {
-            return Err(Error::internal(format!("{} is not searched by {by:?}", table.name)));
+    fn rows(&mut self, table: &'static Table, by: &'static [&'static str], values: Row) -> Result<Vec<Row>> {
+        is_declared(table, by)?;
+        if table.long {
+            return Err(Error::internal(format!("{} is too long to be read whole", table.name)));
         }
-        let mut rows =
-            self.source.find(table, &Query { by: By::Columns(by), values: values.clone(), newest: None })?;
-        rows.retain(|row| !self.over.contains_key(&(table.name, table.key_of(row))));
+        let query = Query { by: By::Columns(by), values, newest: None };
+        let mut rows = self.source.find(table, &query)?;
+        let Some(over) = self.over.get(table.name) else { return Ok(rows) };
+        rows.retain(|row| !over.contains_key(&row[..table.key]));
         let columns: Vec<usize> = by.iter().filter_map(|name| table.column(name)).collect();
-        let written = self.over.iter().filter(|((name, _), _)| *name == table.name);
-        let matching = |row: &&Row| columns.iter().zip(&values).all(|(column, value)| row[*column] == *value);
-        rows.extend(written.filter_map(|(_, row)| row.as_ref()).filter(matching).cloned());
-        rows.sort_by(|one, other| order(&table.key_of(one), &table.key_of(other)));
+        let matches = |row: &&Row| columns.iter().zip(&query.values).all(|(at, value)| row[*at] == *value);
+        rows.extend(over.values().flatten().filter(matches).cloned());
+        rows.sort_by(|one, other| order(&one[..table.key], &other[..table.key]));
         Ok(rows)
+    }
+
+    /// Writes a new record; a conflict if there is one with its key.
+    pub fn add<R: Record>(&mut self, record: &R) -> Result<()> {
+        let key = R::TABLE.key_of(&record.to_row());
+        if self.row(R::TABLE, key)?.is_some() {
+            return Err(Error::conflict("there is one of that name already; try again"));
+        }
+        self.put(record);
+        Ok(())
     }
 
     /// Writes a record, new or instead of the one with its key.
     pub fn put<R: Record>(&mut self, record: &R) {
         let row = record.to_row();
-        self.over.insert((R::TABLE.name, R::TABLE.key_of(&row)), Some(row.clone()));
+        self.written(R::TABLE).insert(R::TABLE.key_of(&row), Some(row.clone()));
         self.writes.push(Write::Put(R::TABLE, row));
     }
 
     /// Deletes a record, if there is one.
     pub fn delete<R: Record>(&mut self, record: &R) {
-        let row = record.to_row();
-        self.over.insert((R::TABLE.name, R::TABLE.key_of(&row)), None);
-        self.writes.push(Write::Delete(R::TABLE, row));
+        self.delete_row(R::TABLE, record.to_row());
     }
 
-    /// Deletes all that `by` finds; answers how many.
+    /// Deletes all that `by` finds, whatever they say; answers how many.
     pub fn delete_all<R: Record>(&mut self, by: &'static [&'static str], values: impl Key) -> Result<u64> {
-        let found = self.find::<R>(by, values)?;
-        found.iter().for_each(|record| self.delete(record));
-        Ok(found.len() as u64)
+        let found = self.rows(R::TABLE, by, values.values())?;
+        let count = found.len() as u64;
+        found.into_iter().for_each(|row| self.delete_row(R::TABLE, row));
+        Ok(count)
     }
 
-    /// A number that no record of this kind ever had as its key.
+    fn delete_row(&mut self, table: &'static Table, row: Row) {
+        self.written(table).insert(table.key_of(&row), None);
+        self.writes.push(Write::Delete(table, row));
+    }
+
+    fn written(&mut self, table: &'static Table) -> &mut HashMap<Row, Option<Row>> {
+        self.over.entry(table.name).or_default()
+    }
+
+    /// A number that no record of this kind has as its key, and that none had where the
+    /// table remembers the last one it gave.
     pub fn number<R: Record>(&mut self) -> Result<i64> {
         let next = match self.numbers.get(R::TABLE.name) {
             Some(last) => last + 1,
@@ -252,6 +283,15 @@ impl<A: ToValue, B: ToValue, C: ToValue> Key for (A, B, C) {
     fn values(self) -> Row {
         vec![self.0.to_value(), self.1.to_value(), self.2.to_value()]
     }
+}
+
+/// Refuses to search by what a table does not declare: engines would make a statement
+/// that no other database has read.
+fn is_declared(table: &Table, by: &'static [&'static str]) -> Result<()> {
+    if by.is_empty() || table.finds.contains(&by) {
+        return Ok(());
+    }
+    Err(Error::internal(format!("{} is not searched by {by:?}", table.name)))
 }
 
 /// The order of keys: as databases order bytes.

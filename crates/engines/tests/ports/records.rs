@@ -9,7 +9,9 @@ use angelia_core::clock::UnixMillis;
 use angelia_core::error::{Error, Kind};
 use angelia_core::identity::Subject;
 use angelia_core::inbox::InstanceId;
-use angelia_core::records::rows::{ClientRow, FrontRow, GatewayRow, InstanceRow, SecretRow, TenantRow};
+use angelia_core::records::rows::{
+    AuditLineRow, ClientRow, FrontRow, GatewayRow, InstanceRow, SecretRow, TenantRow,
+};
 use angelia_core::records::{Change, Records, change, look};
 use angelia_core::store::{
     AccessStore, AuditStore, CodeAllow, EnrollToken, GatewayChange, IdentityStore, LinkCode, NewGateway,
@@ -206,8 +208,35 @@ async fn what_is_kept_is_read_back(records: &(impl Records + ?Sized)) {
 async fn what_is_not_declared_is_not_searched(records: &(impl Records + ?Sized)) {
     let searched = look(records, "search", |view| view.find::<ClientRow>(&["revoked_at"], (UnixMillis(1),)));
     assert_eq!(searched.await.unwrap_err().kind(), Kind::Internal);
+    let counted = look(records, "search", |view| view.count::<ClientRow>(&["revoked_at"], (UnixMillis(1),)));
+    assert_eq!(counted.await.unwrap_err().kind(), Kind::Internal);
+    let whole = look(records, "search", |view| view.all::<AuditLineRow>().map(|rows| rows.len()));
+    assert_eq!(whole.await.unwrap_err().kind(), Kind::Internal, "only its newest lines");
     let newest = look(records, "search", |view| view.find::<GatewayRow>(&["instance"], (InstanceId(1),)));
     assert!(newest.await.unwrap().is_empty());
+}
+
+async fn what_is_added_takes_nobodys_place(records: &(impl Records + ?Sized)) {
+    records.create_tenant("acme", None, &by()).await.unwrap();
+    let add = |tenant: &'static str| change(records, Change::to("add"), move |view| view.add(&row(tenant)));
+    assert_eq!(add("acme").await.unwrap_err().kind(), Kind::Conflict);
+    add("globex").await.unwrap();
+    assert_eq!(records.tenants().await.unwrap(), ["acme", "globex"]);
+}
+
+async fn what_holds_nothing_is_found_by_that(records: &(impl Records + ?Sized)) {
+    records.create_tenant("acme", None, &by()).await.unwrap();
+    for id in ["one", "two", "three"] {
+        records.create_gateway(gateway(id), &by()).await.unwrap();
+    }
+    records.revoke_gateway("acme", "two", &by()).await.unwrap();
+    let living = look(records, "count", |view| {
+        view.count::<GatewayRow>(&["tenant", "revoked_at"], ("acme", None::<UnixMillis>))
+    });
+    assert_eq!(living.await.unwrap(), 2);
+    let full = NewGateway { most: 2, ..gateway("four") };
+    let refused = records.create_gateway(full, &by()).await.unwrap_err().to_string();
+    assert!(refused.contains("has 2 gateways already"), "{refused}");
 }
 
 macro_rules! on_every_engine {
@@ -238,4 +267,6 @@ on_every_engine!(
     every_change_is_fed,
     what_is_kept_is_read_back,
     what_is_not_declared_is_not_searched,
+    what_is_added_takes_nobodys_place,
+    what_holds_nothing_is_found_by_that,
 );

@@ -414,3 +414,58 @@ async fn a_message_for_an_instance_that_nobody_serves_is_not_taken() {
     opened.store.revoke_gateway("acme", "gw", &by()).await.unwrap();
     assert_eq!(opened.store.append(entry(new, "m2")).await.unwrap_err().kind(), Kind::NotFound);
 }
+
+/// A gateway that was revoked longer ago than it is remembered.
+async fn long_revoked(opened: &Opened, id: &str) {
+    opened.store.revoke_gateway("acme", id, &by()).await.unwrap();
+    let long_ago = clock::wall().before(TOMBSTONE_FOR).0 - 1_000;
+    let revoke = "UPDATE gateways SET revoked_at = ? WHERE gateway_id = ?";
+    opened.raw().execute(revoke, rusqlite::params![long_ago, id]).unwrap();
+}
+
+#[tokio::test]
+async fn what_a_forgotten_instance_held_is_counted_out_although_the_first_try_failed() {
+    let opened = Opened::new();
+    let gone = opened.instance("gone").await;
+    opened.instance("kept").await;
+    opened.store.append(entry(gone, "g1")).await.unwrap();
+    long_revoked(&opened, "gone").await;
+    let refuse = "CREATE TRIGGER refuse BEFORE DELETE ON instances BEGIN SELECT raise(ABORT, 'a test'); END";
+    opened.raw().execute_batch(refuse).unwrap();
+    assert!(opened.store.prune().await.is_err());
+    opened.raw().execute_batch("DROP TRIGGER refuse").unwrap();
+    assert_eq!(opened.store.prune().await.unwrap().forgotten.len(), 1);
+    // Closing compares what is counted with what the tables hold.
+    let opened = opened.reopen();
+    assert_eq!(opened.store.instances().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_gateway_that_cannot_be_read_is_not_pruned_for_ever() {
+    let opened = Opened::new();
+    opened.instance("damaged").await;
+    long_revoked(&opened, "damaged").await;
+    opened.raw().execute_batch("UPDATE gateways SET wake_url = x'00'").unwrap();
+    let pruned = tokio::time::timeout(Duration::from_secs(20), opened.store.prune()).await;
+    let error = pruned.expect("it ends").expect_err("nothing was forgotten").to_string();
+    assert!(error.contains("a row of gateways cannot be read"), "{error}");
+}
+
+#[tokio::test]
+async fn a_tenant_goes_whatever_its_rows_say() {
+    let opened = Opened::new();
+    opened.instance("a").await;
+    opened
+        .raw()
+        .execute_batch(
+            "INSERT INTO link_codes VALUES (x'00', 'acme', NULL, 'no json', 0, 1);
+             INSERT INTO routes (place, bot, tenant) VALUES ('no place', '', 'acme');
+             UPDATE gateways SET wake_url = x'00';",
+        )
+        .unwrap();
+    let removed = opened.store.remove_tenant("acme", Vec::new(), &by()).await.unwrap();
+    assert_eq!((removed.gateways, removed.routes), (1, 1));
+    assert!(
+        opened.store.gateways().await.unwrap().is_empty() && opened.store.routes().await.unwrap().is_empty()
+    );
+}

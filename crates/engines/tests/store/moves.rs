@@ -230,3 +230,14 @@ async fn a_move_that_fails_moves_nothing() {
     assert_eq!(opened.known(&bot(), OLD).await.unwrap().moved_to, None);
     assert_eq!(opened.known(&bot(), NEW).await, None);
 }
+
+#[tokio::test]
+async fn a_route_that_cannot_be_read_holds_up_no_other() {
+    let opened = with_routes(&[("telegram:-42", None, "acme")]).await;
+    let broken =
+        "INSERT INTO routes (place, bot, tenant, allow) VALUES ('telegram:-43', '', 'umbra', 'no json')";
+    opened.raw().execute_batch(broken).unwrap();
+    opened.store.move_chat(&bot(), OLD, NEW, &by()).await.unwrap();
+    opened.raw().execute_batch("DELETE FROM routes WHERE tenant = 'umbra'").unwrap();
+    assert_eq!(opened.places().await, [at("telegram:-100900", None, "acme")]);
+}

@@ -177,7 +177,7 @@ fn open_for_writing(path: &PathBuf) -> Result<Connection> {
              PRAGMA cache_size = -8192;",
         )
         .map_err(|e| failed("prepare the database", &e))?;
-    connection.set_prepared_statement_cache_capacity(128);
+    connection.set_prepared_statement_cache_capacity(256);
     migrate::migrate(&connection, path)?;
     // The one writer waits for nobody: only emptying the log could, and that can be done later.
     connection.busy_timeout(std::time::Duration::ZERO).map_err(|e| failed("prepare the database", &e))?;
@@ -202,6 +202,7 @@ fn open_for_reading(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(|e| failed("open the database", &e))?;
     connection.execute_batch("PRAGMA cache_size = -2048;").map_err(|e| failed("prepare a reader", &e))?;
+    connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
 }
 

@@ -37,8 +37,12 @@ pub(super) fn move_chat(
         txn.execute(&format!("DELETE FROM {table} WHERE {OF_CHAT}"), params![bot.platform, bot.bot, from])?;
     }
     let (bot, from, to, by) = (bot.clone(), from.to_owned(), to.to_owned(), by.clone());
-    // Rules about routes refuse nothing here.
-    let _ = records::run(txn, Box::new(move |view| routes::follow(view, &bot, &from, &to, &by)))?;
+    let chat = from.clone();
+    let followed = records::run(txn, Box::new(move |view| routes::follow(view, &bot, &from, &to, &by)))?;
+    if let Err(error) = followed {
+        // The message that told of the move is not held up by a route that cannot be read.
+        tracing::error!(%error, chat, "the routes of a chat that got another id could not follow it; add them anew");
+    }
     Ok(())
 }
 

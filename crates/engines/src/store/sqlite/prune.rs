@@ -12,7 +12,8 @@ use angelia_core::audit::{self as log, Sort};
 use angelia_core::error::Result;
 use angelia_core::identity::{TOMBSTONE_FOR, gateways};
 use angelia_core::inbox::{CONVERSATIONS_FOR, GAPS_FOR, InstanceId, SEEN_FOR, Seq};
-use angelia_core::records::{FEED_KEPT, View};
+use angelia_core::records::{FEED_FOR, FEED_KEPT, View};
+use angelia_core::space::Class;
 use angelia_core::store::{ForgottenGateway, Pruned};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::time::Duration;
@@ -56,7 +57,9 @@ pub(super) async fn prune(store: &Sqlite) -> Result<Pruned> {
     while store.writer.upkeep("prune the vault", prune_vault).await? {}
     store.writer.upkeep("prune what is shown for a while", prune_small).await?;
     // Last, so that nothing that fails hides what was forgotten.
-    while let Some(gateway) = store.writer.upkeep("prune tombstones", prune_tombstone).await? {
+    loop {
+        let step = store.writer.write_as(Class::Upkeep, "prune tombstones", prune_tombstone);
+        let Some(gateway) = step.await? else { break };
         pruned.forgotten.push(gateway);
     }
     Ok(pruned)
@@ -67,12 +70,15 @@ fn rows(txn: &Txn<'_>) -> i64 {
     if txn.space.is_tight() { Budget::of_upkeep(txn.space).rows().min(STEP) } else { STEP }
 }
 
-/// Whoever is further behind than what stays reads everything anew.
+/// The feed names tenants, places and people: it is kept no longer than servers need it.
 fn prune_feed(txn: &mut Txn<'_>) -> rusqlite::Result<bool> {
     let limit = rows(txn);
+    let old = if txn.clock.has_leapt() { "0".into() } else { is_old("at", &txn.clock.older_than(FEED_FOR)) };
     let gone = txn.execute(
-        "DELETE FROM changes WHERE id IN (
-             SELECT id FROM changes WHERE id <= (SELECT max(id) FROM changes) - ? ORDER BY id LIMIT ?)",
+        &format!(
+            "DELETE FROM changes WHERE id IN (
+                 SELECT id FROM changes WHERE {old} OR id <= (SELECT max(id) FROM changes) - ? ORDER BY id LIMIT ?)"
+        ),
         params![FEED_KEPT, limit],
     )?;
     txn.then_make_room();
@@ -226,9 +232,9 @@ fn prune_overaged(txn: &mut Txn<'_>, instance: InstanceId) -> rusqlite::Result<u
 
 /// Forgets one gateway whose revocation was long enough ago, with the instance
 /// if nobody needs it; answers which, if there was one.
-fn prune_tombstone(txn: &mut Txn<'_>) -> rusqlite::Result<Option<ForgottenGateway>> {
+fn prune_tombstone(txn: &mut Txn<'_>) -> rusqlite::Result<Result<Option<ForgottenGateway>>> {
     if txn.clock.has_leapt() {
-        return Ok(None);
+        return Ok(Ok(None));
     }
     let old = is_old("revoked_at", &txn.clock.older_than(TOMBSTONE_FOR));
     let found: Option<ForgottenGateway> = txn
@@ -236,10 +242,8 @@ fn prune_tombstone(txn: &mut Txn<'_>) -> rusqlite::Result<Option<ForgottenGatewa
             Ok((row.get(0)?, row.get(1)?))
         })
         .optional()?;
-    let Some((tenant, gateway_id)) = found else { return Ok(None) };
+    let Some((tenant, gateway_id)) = found else { return Ok(Ok(None)) };
     let forgotten = (tenant.clone(), gateway_id.clone());
     let forget = move |view: &mut View<'_>| gateways::forget(view, &tenant, &gateway_id);
-    // It was just found: there is nothing to refuse.
-    let _ = records::run(txn, Box::new(forget))?;
-    Ok(Some(forgotten))
+    Ok(records::run(txn, Box::new(forget))?.map(|()| Some(forgotten)))
 }

@@ -151,6 +151,7 @@ CREATE TABLE routes (
     PRIMARY KEY (place, bot)
 ) WITHOUT ROWID;
 CREATE INDEX routes_by_instance ON routes (instance) WHERE instance IS NOT NULL;
+CREATE INDEX routes_by_tenant ON routes (tenant);
 
 -- What changed of what servers remember: they read on from where they were.
 CREATE TABLE changes (

@@ -11,3 +11,4 @@ WHEN EXISTS (SELECT 1 FROM notes WHERE name = 'log_base')
 BEGIN UPDATE instances SET tail = (SELECT CAST(value AS INTEGER) FROM notes WHERE name = 'log_base')
       WHERE instance = NEW.instance AND tail = 0; END;
 CREATE INDEX routes_by_instance ON routes (instance) WHERE instance IS NOT NULL;
+CREATE INDEX routes_by_tenant ON routes (tenant);
