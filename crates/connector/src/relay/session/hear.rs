@@ -81,10 +81,10 @@ impl Session {
         self.hear_more(now);
     }
 
-    /// Whether the peer may ask for more: not while too much waits for an
-    /// answer, or to be read by it, and not faster than its share.
-    pub(super) fn may_hear(&self, now: Mono) -> bool {
-        !self.pending.is_full() && !self.outgoing.is_backed_up() && self.rate.ready_at(now).is_none()
+    /// Whether the peer may ask for more, as far as its share of bytes goes: not while
+    /// too much waits for an answer, or to be read by it.
+    pub(super) fn may_hear(&self) -> bool {
+        !self.pending.is_full() && !self.outgoing.is_backed_up()
     }
 
     /// Takes some lines of what arrived. It can hold a thousand of them: other

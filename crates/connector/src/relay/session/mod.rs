@@ -271,8 +271,10 @@ impl Session {
             if self.phase == Phase::Over {
                 break;
             }
-            let nap = self.next_deadline(now).since(now);
-            let (may_hear, has_more) = (self.may_hear(now), !self.unheard.is_empty());
+            // Asked once: others share the rate, and whoever does not read has to know until when.
+            let rests_until = self.rate.ready_at(now);
+            let nap = self.next_deadline(rests_until).since(now);
+            let (may_hear, has_more) = (rests_until.is_none() && self.may_hear(), !self.unheard.is_empty());
             let (writes, reads) = (self.outgoing.is_pending(), may_hear && !has_more);
             let outgoing = &mut self.outgoing;
             tokio::select! {
@@ -393,7 +395,7 @@ impl Session {
     }
 
     /// When [`Session::pass_time`] has to look again.
-    fn next_deadline(&self, now: Mono) -> Mono {
+    fn next_deadline(&self, rests_until: Option<Mono>) -> Mono {
         let silence = (self.heard_at.max(self.pinged_at) + PING_EVERY).min(self.heard_at + SILENCE);
         let phase = match self.phase {
             Phase::Greeting => Some(self.opened_at + HELLO_WITHIN),
@@ -403,7 +405,7 @@ impl Session {
         };
         let breather = self.breathers.front().map(|(_, until)| *until);
         let line = self.line_began.map(|began| began + LINE_WITHIN);
-        let own = [phase, breather, self.settled_in_at, line, self.rate.ready_at(now), self.page_again];
+        let own = [phase, breather, self.settled_in_at, line, rests_until, self.page_again];
         let others = [self.handshake.due(), self.window.next_tick(), self.pending.next_deadline()];
         own.into_iter().chain(others).flatten().fold(silence, Mono::min)
     }
