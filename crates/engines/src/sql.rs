@@ -6,23 +6,37 @@
 //! read each one.
 
 use angelia_core::records::rows::TABLES;
-use angelia_core::records::{By, Column, Kind, Query, Table};
+use angelia_core::records::{By, Column, Direction, Kind, Part, Query, Table, Value, Walk};
 
 /// Finds rows.
 pub fn find(table: &Table, query: &Query) -> String {
     let columns = names(table.columns);
     let (name, by) = (table.name, conditions(table, query.by));
-    match query.newest {
-        Some(_) => {
-            let limit = query.values.len() + 1;
-            format!(
-                "SELECT {columns} FROM {name}{by} ORDER BY {} DESC LIMIT ${limit}",
-                list([table.columns[0].name])
-            )
+    let found = format!("SELECT {columns} FROM {name}{by}");
+    let next = query.values.len() + 1;
+    match &query.part {
+        Part::All if table.key == 0 => found,
+        Part::All => format!("{found} ORDER BY {}", list(table.key_names())),
+        Part::Newest(_) => {
+            format!("{found} ORDER BY {} DESC LIMIT ${next}", list([table.columns[0].name]))
         }
-        None if table.key == 0 => format!("SELECT {columns} FROM {name}{by}"),
-        None => format!("SELECT {columns} FROM {name}{by} ORDER BY {}", list(table.key_names())),
+        Part::Along { column, direction, .. } => {
+            let and = if by.is_empty() { "WHERE" } else { "AND" };
+            let order = along(table, column, *direction);
+            format!("{found} {and} \"{column}\" > ${next} ORDER BY {order} LIMIT ${}", next + 1)
+        }
     }
+}
+
+/// The order of a column; what is alike there is in the order of its key.
+fn along(table: &Table, column: &str, direction: Direction) -> String {
+    let key = table.key_names().into_iter().filter(|name| *name != column);
+    let names = std::iter::once(column).chain(key);
+    let way = match direction {
+        Direction::Up => "",
+        Direction::Down => " DESC",
+    };
+    names.map(|name| format!("\"{name}\"{way}")).collect::<Vec<_>>().join(", ")
 }
 
 /// Counts rows.
@@ -65,11 +79,12 @@ pub fn every_statement() -> Vec<String> {
         let finds = std::iter::once(By::Columns(&[])).chain(table.finds.iter().copied().map(By::Columns));
         let finds = finds.chain((table.key > 0).then_some(By::Key));
         for by in finds {
-            let values = vec![angelia_core::records::Value::Null; by.names(table).len()];
-            let newest = table.long.then_some(1);
-            all.push(find(table, &Query { by, values, newest }));
+            let values = vec![Value::Null; by.names(table).len()];
+            let part = if table.long { Part::Newest(1) } else { Part::All };
+            all.push(find(table, &Query { by, values, part }));
             all.push(count(table, by));
         }
+        all.extend(table.walks.iter().flat_map(|walk| walks(table, walk)));
         if table.key > 0 {
             all.push(delete(table));
             all.push(put(table));
@@ -78,6 +93,14 @@ pub fn every_statement() -> Vec<String> {
         }
     }
     all
+}
+
+/// A way through a table, up and down.
+fn walks(table: &Table, walk: &Walk) -> [String; 2] {
+    [Direction::Up, Direction::Down].map(|direction| {
+        let part = Part::Along { column: walk.along, above: Value::Null, direction, limit: 1 };
+        find(table, &Query { by: By::Columns(walk.by), values: vec![Value::Null; walk.by.len()], part })
+    })
 }
 
 /// How PostgreSQL would be told of the tables of records, for those who read statements there.
@@ -142,7 +165,7 @@ mod tests {
 
     #[test]
     fn statements_say_what_tables_say() {
-        let by = Query { by: By::Columns(&["instance"]), values: vec![], newest: None };
+        let by = Query::all(By::Columns(&["instance"]), vec![]);
         let found = find(GatewayRow::TABLE, &by);
         assert!(
             found.ends_with(r#"FROM gateways WHERE "instance" = $1 ORDER BY "tenant", "gateway_id""#),
@@ -157,7 +180,7 @@ mod tests {
         );
         let kept = put(InstanceRow::TABLE);
         assert!(!kept.contains("waiting"), "the log writes that: {kept}");
-        let newest = Query { by: By::Columns(&[]), values: vec![], newest: Some(3) };
+        let newest = Query { by: By::Columns(&[]), values: vec![], part: Part::Newest(3) };
         assert!(find(AuditLineRow::TABLE, &newest).ends_with(r#"FROM audit ORDER BY "id" DESC LIMIT $1"#));
     }
 }

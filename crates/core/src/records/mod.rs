@@ -11,8 +11,8 @@ pub mod rows;
 mod table;
 mod view;
 
-pub use table::{Column, Field, Kind, Record, Row, Table, ToValue, Value};
-pub use view::{By, Key, Query, Source, View, Write, order};
+pub use table::{Column, Field, Kind, Record, Row, Table, ToValue, Value, Walk};
+pub use view::{By, Direction, Key, Part, Query, Source, View, Write, order};
 
 use crate::error::{Error, Result};
 use crate::inbox::InstanceId;

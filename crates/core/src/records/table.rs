@@ -67,8 +67,19 @@ pub struct Table {
     pub fed: &'static [&'static str],
     /// By which columns, besides the key, rows are found.
     pub finds: &'static [&'static [&'static str]],
-    /// Whether it is so long that only its newest rows are read.
+    /// Along which columns it is read a part at a time.
+    pub walks: &'static [Walk],
+    /// Whether it is so long that only parts of it are read.
     pub long: bool,
+}
+
+/// A way through a table: the rows that have something in common, in the order of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Walk {
+    /// What they have in common; nothing for all rows.
+    pub by: &'static [&'static str],
+    /// The column. Rows where it holds nothing are left out.
+    pub along: &'static str,
 }
 
 impl Table {
@@ -269,7 +280,7 @@ macro_rules! record {
     (
         $(#[$meta:meta])*
         pub struct $name:ident in $table:literal,
-        key $key:literal, fed $fed:expr, finds $finds:expr, long $long:literal
+        key $key:literal, fed $fed:expr, finds $finds:expr, $(walks [$([$($common:literal),*] along $along:literal),*],)? long $long:literal
         { $($(#[$of:meta])* $field:ident: $type:ty,)* }
         foreign { $($(#[$of_foreign:meta])* $foreign:ident: $foreign_type:ty,)* }
     ) => {
@@ -298,6 +309,7 @@ macro_rules! record {
                 foreign: <[&str]>::len(&[$(stringify!($foreign)),*]),
                 fed: $fed,
                 finds: $finds,
+                walks: &[$($($crate::records::Walk { by: &[$($common),*], along: $along },)*)?],
                 long: $long,
             };
 

@@ -1,7 +1,7 @@
 //! What a rule sees: the records as they are, with what it has written on top. It
 //! reaches the store only when the rule agrees, all of it or nothing.
 
-use super::table::{Record, Row, Table, ToValue, Value};
+use super::table::{Record, Row, Table, ToValue, Value, Walk};
 use crate::audit::Deed;
 use crate::clock::{Old, UnixMillis};
 use crate::error::{Error, Result};
@@ -35,8 +35,56 @@ pub struct Query {
     pub by: By,
     /// What that holds.
     pub values: Row,
-    /// Only so many, the newest first. Otherwise all, in the order of their key.
-    pub newest: Option<usize>,
+    /// How many of them.
+    pub part: Part,
+}
+
+impl Query {
+    /// All rows that hold `values`.
+    pub fn all(by: By, values: Row) -> Self {
+        Self { by, values, part: Part::All }
+    }
+}
+
+/// How many rows are wanted, and in which order.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// All, in the order of their key.
+    All,
+    /// So many, the newest first.
+    Newest(usize),
+    /// So many of those whose column lies above a value, in its order.
+    Along {
+        /// The column.
+        column: &'static str,
+        /// Where it begins; this one is not among them.
+        above: Value,
+        /// From there up, or from the top down.
+        direction: Direction,
+        /// How many.
+        limit: usize,
+    },
+}
+
+impl Part {
+    /// What a statement is given besides the values: where it begins, and how many.
+    pub fn bounds(&self) -> Vec<Value> {
+        let number = |limit: &usize| Value::Int(i64::try_from(*limit).unwrap_or(i64::MAX));
+        match self {
+            Self::All => Vec::new(),
+            Self::Newest(limit) => vec![number(limit)],
+            Self::Along { above, limit, .. } => vec![above.clone(), number(limit)],
+        }
+    }
+}
+
+/// Which way a table is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// The least first.
+    Up,
+    /// The greatest first.
+    Down,
 }
 
 /// Where a view reads what was not written in it.
@@ -127,7 +175,7 @@ impl<'a> View<'a> {
         if let Some(written) = self.over.get(table.name).and_then(|over| over.get(&key)) {
             return Ok(written.clone());
         }
-        let query = Query { by: By::Key, values: key, newest: None };
+        let query = Query::all(By::Key, key);
         Ok(self.source.find(table, &query)?.pop())
     }
 
@@ -155,7 +203,7 @@ impl<'a> View<'a> {
             return self.rows(R::TABLE, by, values.values()).map(|rows| rows.len() as u64);
         }
         is_declared(R::TABLE, by)?;
-        self.source.count(R::TABLE, &Query { by: By::Columns(by), values: values.values(), newest: None })
+        self.source.count(R::TABLE, &Query::all(By::Columns(by), values.values()))
     }
 
     /// The newest of them, the newest first; those of which `by` holds `values`.
@@ -167,8 +215,33 @@ impl<'a> View<'a> {
         limit: usize,
     ) -> Result<Vec<R>> {
         is_declared(R::TABLE, by)?;
-        let query = Query { by: By::Columns(by), values: values.values(), newest: Some(limit) };
+        let query = Query { by: By::Columns(by), values: values.values(), part: Part::Newest(limit) };
         self.source.find(R::TABLE, &query)?.into_iter().map(R::read).collect()
+    }
+
+    /// Up to `limit` of the records whose columns `by` hold `values`, in the order of a
+    /// column, from what lies above `above`. Where several rows may hold the same there, the
+    /// end of a page can come between them. Not for a table that this view has written to.
+    pub fn walk<R: Record>(
+        &mut self,
+        (by, values): (&'static [&'static str], impl Key),
+        along: &'static str,
+        (direction, above): (Direction, impl ToValue),
+        limit: usize,
+    ) -> Result<Vec<R>> {
+        let table = R::TABLE;
+        if !table.walks.contains(&Walk { by, along }) {
+            return Err(Error::internal(format!("{} is not read along {along} by {by:?}", table.name)));
+        }
+        if self.over.contains_key(table.name) {
+            return Err(Error::internal(format!(
+                "{} is read a part at a time before it is written",
+                table.name
+            )));
+        }
+        let part = Part::Along { column: along, above: above.to_value(), direction, limit };
+        let query = Query { by: By::Columns(by), values: values.values(), part };
+        self.source.find(table, &query)?.into_iter().map(R::read).collect()
     }
 
     fn rows(&mut self, table: &'static Table, by: &'static [&'static str], values: Row) -> Result<Vec<Row>> {
@@ -176,7 +249,7 @@ impl<'a> View<'a> {
         if table.long {
             return Err(Error::internal(format!("{} is too long to be read whole", table.name)));
         }
-        let query = Query { by: By::Columns(by), values, newest: None };
+        let query = Query::all(By::Columns(by), values);
         let mut rows = self.source.find(table, &query)?;
         let Some(over) = self.over.get(table.name) else { return Ok(rows) };
         rows.retain(|row| !over.contains_key(&row[..table.key]));
@@ -282,6 +355,12 @@ impl<A: ToValue, B: ToValue> Key for (A, B) {
 impl<A: ToValue, B: ToValue, C: ToValue> Key for (A, B, C) {
     fn values(self) -> Row {
         vec![self.0.to_value(), self.1.to_value(), self.2.to_value()]
+    }
+}
+
+impl<A: ToValue, B: ToValue, C: ToValue, D: ToValue> Key for (A, B, C, D) {
+    fn values(self) -> Row {
+        vec![self.0.to_value(), self.1.to_value(), self.2.to_value(), self.3.to_value()]
     }
 }
 

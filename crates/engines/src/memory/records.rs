@@ -6,7 +6,8 @@ use angelia_core::error::Result;
 use angelia_core::ports::Later;
 use angelia_core::records::rows::Names;
 use angelia_core::records::{
-    Change, Changed, Kind, Query, Records, Row, Rule, Source, Table, ToValue, Value, View, Write, order,
+    Change, Changed, Direction, Kind, Part, Query, Records, Row, Rule, Source, Table, ToValue, Value, View,
+    Write, order,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -157,9 +158,23 @@ impl Source for State {
     fn find(&mut self, table: &'static Table, query: &Query) -> Result<Vec<Row>> {
         let mut found = self.matching(table, query);
         found.sort_by(|one, other| order(&table.key_of(one), &table.key_of(other)));
-        if let Some(limit) = query.newest {
-            found.reverse();
-            found.truncate(limit);
+        match &query.part {
+            Part::All => {}
+            Part::Newest(limit) => {
+                found.reverse();
+                found.truncate(*limit);
+            }
+            Part::Along { column, above, direction, limit } => {
+                let Some(at) = table.column(column) else { return Ok(Vec::new()) };
+                let place = |row: &Row| row[at..=at].to_vec();
+                let above = std::slice::from_ref(above);
+                found.retain(|row| row[at] != Value::Null && order(&place(row), above).is_gt());
+                found.sort_by(|one, other| order(&place(one), &place(other)));
+                if *direction == Direction::Down {
+                    found.reverse();
+                }
+                found.truncate(*limit);
+            }
         }
         Ok(found)
     }

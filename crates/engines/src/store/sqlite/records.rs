@@ -147,8 +147,8 @@ impl Source for Rows<'_> {
 
 fn find(db: &Connection, table: &Table, query: &Query) -> rusqlite::Result<Vec<Row>> {
     let mut statement = db.prepare_cached(&sql::find(table, query))?;
-    let limit = query.newest.map(|limit| Value::Int(limit as i64));
-    let values = query.values.iter().chain(&limit).map(Bound);
+    let bounds = query.part.bounds();
+    let values = query.values.iter().chain(&bounds).map(Bound);
     let mut rows = statement.query(rusqlite::params_from_iter(values))?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {

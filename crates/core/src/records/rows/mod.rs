@@ -1,12 +1,12 @@
 //! The records, as they are kept.
 
-use super::Record as _;
-use super::table::{Table, field, record};
 use crate::admission::{Allow, Place, Policy, Route};
 use crate::audit::{AuditLine, Deed, Sort};
 use crate::clock::UnixMillis;
 use crate::identity::Subject;
 use crate::inbox::{AckHabit, InstanceId};
+use crate::records::Record as _;
+use crate::records::table::{Table, field, record};
 use crate::store::{Client, CodeAllow, Fingerprint, TenantIdentity};
 
 /// Every table of records. What engines write and search is made of these.
