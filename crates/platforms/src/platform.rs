@@ -23,6 +23,8 @@ use std::time::Duration;
 pub struct Delivery {
     /// Its number in the ledger; the key under which a provider may dedupe.
     pub id: ActionId,
+    /// When it was received.
+    pub received_at: UnixMillis,
     /// Where to. This was checked; nothing else in the action names a place.
     pub target: Target,
     /// What to do.

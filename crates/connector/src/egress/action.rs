@@ -6,7 +6,7 @@ use super::chats::ChatKey;
 use super::rate_limit::{Paced, RateLimit};
 use crate::server::Server;
 use angelia_contract::action::Action;
-use angelia_core::clock;
+use angelia_core::clock::UnixMillis;
 use angelia_core::egress::delivery::{Asked, Edited, Repeats};
 use angelia_core::egress::{Sender, Target, Urgency, Whereabouts, may_write};
 use angelia_core::error::Result;
@@ -69,6 +69,7 @@ pub(super) struct OutboundAction {
     /// What it may answer with.
     pub(super) claims: Claims,
     pub(super) reply: Reply,
+    pub(super) received_at: UnixMillis,
     /// What it makes the server hold; given back with it.
     pub(super) _held: Option<HeldBytes>,
 }
@@ -192,7 +193,7 @@ impl OutboundAction {
             // Made of strings and maps of strings: it can always be written.
             body: serde_json::to_vec(&self.action).unwrap_or_default(),
             answering: claims.answering(&self.action, platform.chat_key(&self.target)),
-            received_at: clock::wall(),
+            received_at: self.received_at,
         }
     }
 }

@@ -53,6 +53,15 @@ pub(super) fn perform(server: &Arc<Server>, waits: Waiting, found: Found) {
     let claims = Claims::Named(capability);
     chats::enter(
         server,
-        Arc::new(OutboundAction { origin, bot, target, action, claims, reply, _held: Some(held) }),
+        Arc::new(OutboundAction {
+            origin,
+            bot,
+            target,
+            action,
+            claims,
+            reply,
+            received_at: clock::wall(),
+            _held: Some(held),
+        }),
     );
 }

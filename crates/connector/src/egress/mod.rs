@@ -32,6 +32,7 @@ use crate::telemetry::Counter;
 use action::{Origin, OutboundAction};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::frame::Outbound;
+use angelia_core::clock;
 use angelia_core::egress::{Goal, NO_CAPABILITY, Owner, Refusal, Sender, Target, decide};
 use angelia_core::error::Result;
 use angelia_core::identity::GatewayRecord;
@@ -155,7 +156,16 @@ fn proceed(server: &Arc<Server>, waits: Waiting, decided: Result<Goal, Refusal>)
     }
     let (Goal { bot, target }, action) = (goal, outbound.action);
     let claims = Claims::Fitting;
-    let action = Arc::new(OutboundAction { origin, bot, target, action, claims, reply, _held: Some(held) });
+    let action = Arc::new(OutboundAction {
+        origin,
+        bot,
+        target,
+        action,
+        claims,
+        reply,
+        received_at: clock::wall(),
+        _held: Some(held),
+    });
     match action.action {
         Action::Send { .. } | Action::Edit { .. } | Action::Typing { .. } => chats::enter(server, action),
         Action::GetChatInfo { .. } => chat_info::chat_info(server, action),
@@ -191,7 +201,16 @@ pub(crate) fn say(
     let (claims, reply) = (Claims::Nothing, Reply::default());
     chats::enter(
         server,
-        Arc::new(OutboundAction { origin, bot, target, action, claims, reply, _held: None }),
+        Arc::new(OutboundAction {
+            origin,
+            bot,
+            target,
+            action,
+            claims,
+            reply,
+            received_at: clock::wall(),
+            _held: None,
+        }),
     );
 }
 

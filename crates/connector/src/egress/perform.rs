@@ -178,6 +178,7 @@ pub(super) async fn call(server: Arc<Server>, task: Arc<Inbox>, call: Call) -> D
     let progress = Arc::new(DeliveryProgress::new(server.clone(), action.clone(), id, task));
     let delivery = Delivery {
         id: number,
+        received_at: action.received_at,
         target: action.target.clone(),
         action: action.action.clone(),
         answer,

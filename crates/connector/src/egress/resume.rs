@@ -173,8 +173,8 @@ pub(super) async fn read(
         instance: stored.instance,
         gateway_id: stored.gateway_id.clone(),
     };
-    let reply = Reply::default();
-    Some(Ok(OutboundAction { origin, bot, target, action, claims, reply, _held: Some(held) }))
+    let (reply, received_at) = (Reply::default(), stored.received_at);
+    Some(Ok(OutboundAction { origin, bot, target, action, claims, reply, received_at, _held: Some(held) }))
 }
 
 /// The text of an action, as long as it takes to read it: what comes after it in its

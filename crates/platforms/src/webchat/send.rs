@@ -11,6 +11,7 @@ use angelia_contract::descriptor::Descriptor;
 use angelia_contract::length::Unit;
 use angelia_contract::source::chat_type;
 use angelia_contract::split::split;
+use angelia_core::clock::UnixMillis;
 use angelia_core::directory::BotKey;
 use angelia_core::egress::{Bot, Dedupe, Target, Whereabouts};
 use angelia_core::error::{Error, Kind, Result};
@@ -44,20 +45,30 @@ impl Webchat {
         Self { store, hub, key: BotKey::new(NAME, BOT), line_key: Minted::default() }
     }
 
-    async fn perform(&self, id: ActionId, room: &str, action: Action) -> Result<Outcome> {
+    async fn perform(&self, delivery: Delivery, room: &str) -> Result<Outcome> {
+        let Delivery { id, received_at, action, .. } = delivery;
         match action {
-            Action::Send { content, reply_to, .. } => self.say(id, room, &content, reply_to).await,
+            Action::Send { content, reply_to, .. } => {
+                let first = self.line_id(id, received_at).await?;
+                self.say(id, first, room, &content, reply_to).await
+            }
             Action::Edit { message_id, content, .. } => self.edit(id, room, message_id, &content).await,
             other => Ok(refused(format!("the web chat has no {:?}", other.op()))),
         }
     }
 
-    async fn say(&self, id: ActionId, room: &str, text: &str, reply_to: Option<String>) -> Result<Outcome> {
+    async fn say(
+        &self,
+        id: ActionId,
+        first: String,
+        room: &str,
+        text: &str,
+        reply_to: Option<String>,
+    ) -> Result<Outcome> {
         let parts = parts(text);
         if parts.is_empty() {
             return Ok(refused("there is no text to send"));
         }
-        let first = self.line_id(id).await?;
         let at = clock::wall();
         let lines = parts.into_iter().enumerate().map(|(index, text)| NewLine {
             room: room.to_owned(),
@@ -77,9 +88,9 @@ impl Webchat {
     }
 
     /// The id of an action's line: the same action makes the same line.
-    async fn line_id(&self, id: ActionId) -> Result<String> {
+    async fn line_id(&self, id: ActionId, received_at: UnixMillis) -> Result<String> {
         let key = self.line_key.get(&*self.store, &self.key, LINE_KEY, random_hex::<16>).await?;
-        Ok(line_id(key, id))
+        Ok(line_id(key, id, received_at))
     }
 
     async fn edit(&self, id: ActionId, room: &str, message_id: String, text: &str) -> Result<Outcome> {
@@ -104,10 +115,13 @@ fn parts(text: &str) -> Vec<String> {
 }
 
 /// The id of an action's line, to those who do not have the key as good as any other. The number of an
-/// action would tell everybody in the room how much all agents do.
-fn line_id(key: &str, id: ActionId) -> String {
+/// action would tell everybody in the room how much all agents do; its time they see anyway, and an id
+/// that begins with it lies beside the one before: a store finds a place for it at the end of an index,
+/// and not on a page of its own.
+fn line_id(key: &str, id: ActionId, received_at: UnixMillis) -> String {
     let digest = fingerprint(&format!("{key} {}", id.0));
-    digest.iter().take(12).fold("wa".to_owned(), |text, byte| text + &format!("{byte:02x}"))
+    let start = format!("wa{:011x}", received_at.0.max(0));
+    digest.iter().take(8).fold(start, |text, byte| text + &format!("{byte:02x}"))
 }
 
 /// The id of one of the parts of a line that was too long.
@@ -173,9 +187,9 @@ impl Platform for Webchat {
 
     fn deliver(&self, delivery: Delivery) -> BoxFuture<'_, Outcome> {
         Box::pin(async move {
-            match room(&delivery.target) {
+            match room(&delivery.target).map(str::to_owned) {
                 Some(room) => {
-                    let outcome = self.perform(delivery.id, room, delivery.action).await;
+                    let outcome = self.perform(delivery, &room).await;
                     outcome.unwrap_or_else(|error| failed(&error))
                 }
                 None => refused("this is not a chat"),
@@ -209,12 +223,15 @@ mod tests {
 
     #[test]
     fn an_action_has_one_id_in_a_store_and_it_does_not_count() {
-        let id = |key, number| line_id(key, ActionId(number));
+        let id = |key, number| line_id(key, ActionId(number), UnixMillis(1_800_000_000_000));
         assert_eq!(id("a", 7), id("a", 7));
         assert_ne!(id("a", 7), id("b", 7), "another store has others");
         let ids: std::collections::BTreeSet<String> = (0..1_000).map(|number| id("a", number)).collect();
         assert_eq!(ids.len(), 1_000);
-        assert!(ids.iter().all(|id| id.len() == 26), "none is shorter for being early");
+        assert!(ids.iter().all(|id| id.len() == 29), "none is shorter for being early");
+        let later = line_id("a", ActionId(3), UnixMillis(1_800_000_000_001));
+        assert!(ids.iter().all(|id| *id < later), "what comes later lies behind it");
+        assert_eq!(line_id("a", ActionId(3), UnixMillis(-1)).len(), 29, "whatever the clock says");
         assert_eq!((part_id("wa7", 0), part_id("wa7", 2)), ("wa7".into(), "wa7.2".into()));
     }
 

@@ -214,7 +214,17 @@ impl Edge {
         answer: Option<Answer>,
     ) -> Outcome {
         let (target, progress) = (Target::chat("111"), Arc::new(Hand::default()));
-        self.bot.deliver(Delivery { id: ActionId(id), target, action, answer, earlier, progress }).await
+        self.bot
+            .deliver(Delivery {
+                id: ActionId(id),
+                received_at: clock::wall(),
+                target,
+                action,
+                answer,
+                earlier,
+                progress,
+            })
+            .await
     }
 
     pub(crate) fn count(&self, what: &str) -> u64 {

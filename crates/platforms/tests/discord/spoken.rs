@@ -41,7 +41,15 @@ async fn say_after(
     let progress = Arc::new(super::world::Hand::default());
     let action = send(&kept.chat_id, text, Some(&kept.interaction_id));
     let target = Target::chat(&kept.chat_id);
-    let delivery = Delivery { id: ActionId(id), target, action, answer: Some(answer), earlier, progress };
+    let delivery = Delivery {
+        id: ActionId(id),
+        received_at: clock::wall(),
+        target,
+        action,
+        answer: Some(answer),
+        earlier,
+        progress,
+    };
     world.bot().deliver(delivery).await
 }
 

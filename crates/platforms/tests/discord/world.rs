@@ -233,8 +233,15 @@ impl World {
     /// Gives the bot an action; answers what came of it.
     pub(crate) async fn deliver(&self, id: i64, target: Target, action: Action) -> Outcome {
         let progress = Arc::new(Hand(self.pauses.clone()));
-        let delivery =
-            Delivery { id: ActionId(id), target, action, answer: None, earlier: Earlier::Nothing, progress };
+        let delivery = Delivery {
+            id: ActionId(id),
+            received_at: angelia_core::clock::wall(),
+            target,
+            action,
+            answer: None,
+            earlier: Earlier::Nothing,
+            progress,
+        };
         self.bot().deliver(delivery).await
     }
 }

@@ -164,6 +164,7 @@ impl World {
         };
         let delivery = Delivery {
             id: ActionId(1),
+            received_at: angelia_core::clock::wall(),
             target: Target::chat(ANN),
             action,
             answer: None,
