@@ -2,10 +2,13 @@
 
 use crate::manage::Doorkeeper;
 use crate::server::Server;
+use angelia_core::directory::BotKey;
 use angelia_core::error::Result;
+use angelia_core::lease;
+use angelia_core::ports::{Leases as _, Term};
 use angelia_core::seal::Sealed;
 use angelia_core::secret::Secret;
-use angelia_platforms::{Desk, Platform, Seal, Stop};
+use angelia_platforms::{Desk, HeldLeases, Platform, Seal, Stop};
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,13 +29,14 @@ const LISTEN_AGAIN: Duration = Duration::from_secs(5);
 pub(crate) struct Listeners {
     tell: watch::Sender<bool>,
     stop: Stop,
+    held: Arc<HeldLeases>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Default for Listeners {
     fn default() -> Self {
         let (tell, stop) = Stop::new();
-        Self { tell, stop, tasks: Mutex::default() }
+        Self { tell, stop, held: Arc::default(), tasks: Mutex::default() }
     }
 }
 
@@ -40,7 +44,14 @@ impl Listeners {
     /// Lets every bot listen.
     pub(crate) fn start(&self, server: &Arc<Server>) {
         let desk = server.desk();
-        let listen = server.platforms().iter().map(|bot| tokio::spawn(keep(bot.clone(), desk.clone())));
+        let listen = server.platforms().iter().map(|bot| {
+            let (bot, desk, node) = (bot.clone(), desk.clone(), server.node.clone());
+            tokio::spawn(async move {
+                if take_lease(&*bot, &desk, &node).await {
+                    keep(bot, desk).await;
+                }
+            })
+        });
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner).extend(listen);
     }
 
@@ -58,6 +69,31 @@ impl Listeners {
 
     pub(crate) fn signal(&self) -> Stop {
         self.stop.clone()
+    }
+}
+
+/// Takes the lease under which a bot's streams are read, however long the store takes to
+/// commit that; `false` if the server stops first. What comes by webhook meanwhile is
+/// refused as while the store does not commit, and sent again.
+async fn take_lease(bot: &dyn Platform, desk: &Desk, node: &str) -> bool {
+    let key = BotKey::new(bot.platform(), bot.id());
+    loop {
+        match desk.store.acquire(&lease::of_bot(&key), node, Term::Alone).await {
+            Ok(Some(taken)) => {
+                desk.held.took(&key, taken.token);
+                return true;
+            }
+            Ok(None) => {
+                tracing::warn!(platform = %key.platform, bot = %key.bot, "another node reads this bot")
+            }
+            Err(error) => {
+                tracing::warn!(platform = %key.platform, bot = %key.bot, %error, "a bot's lease could not be taken");
+            }
+        }
+        tokio::select! {
+            () = desk.stop.wait() => return false,
+            () = tokio::time::sleep(LISTEN_AGAIN) => {}
+        }
     }
 }
 
@@ -82,6 +118,7 @@ impl Server {
             seal: Arc::new(SealFor(self.clone())),
             source_flags: self.options.source_flags,
             public_url: self.options.public_url.as_str().into(),
+            held: self.listeners.held.clone(),
             stop: self.listeners.signal(),
         }
     }

@@ -16,6 +16,7 @@ pub mod hosts;
 pub mod identity;
 pub mod inbox;
 pub mod interrupt;
+pub mod lease;
 pub mod limit;
 pub mod limit_per_address;
 pub mod memory;

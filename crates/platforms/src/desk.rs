@@ -1,10 +1,13 @@
 //! What a bot that listens works with.
 
 use crate::admit::Admit;
+use angelia_core::directory::BotKey;
 use angelia_core::error::Result;
+use angelia_core::ports::Token;
 use angelia_core::seal::Sealed;
-use angelia_core::store::Store;
-use std::sync::Arc;
+use angelia_core::store::{Intake, Store, Taken};
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::watch;
 
 /// Seals bytes that only this server is to read again.
@@ -26,8 +29,33 @@ pub struct Desk {
     pub source_flags: bool,
     /// The URL providers reach this server at, without a trailing slash.
     pub public_url: Arc<str>,
+    /// Under which leases its streams are read.
+    pub held: Arc<HeldLeases>,
     /// When to stop.
     pub stop: Stop,
+}
+
+impl Desk {
+    /// Commits what a bot received and how far it has read, under the lease that is held for it.
+    pub async fn take_in(&self, bot: &BotKey, intakes: Vec<Intake>) -> Result<Vec<Taken>> {
+        self.store.take_in(bot, self.held.token(bot), intakes).await
+    }
+}
+
+/// The leases that this node holds to read the streams of bots.
+#[derive(Debug, Default)]
+pub struct HeldLeases(RwLock<HashMap<BotKey, Token>>);
+
+impl HeldLeases {
+    /// A lease was taken, or taken anew.
+    pub fn took(&self, bot: &BotKey, token: Token) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(bot.clone(), token);
+    }
+
+    /// The token of a bot's lease; `None` if none was taken.
+    pub fn token(&self, bot: &BotKey) -> Option<Token> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).get(bot).copied()
+    }
 }
 
 /// Tells a listener that the server stops.

@@ -19,7 +19,7 @@ pub mod wecom;
 
 pub use admit::{Admit, Linking, Which};
 pub use commands::{SlashCommand, SlashOption};
-pub use desk::{Desk, Seal, Stop};
+pub use desk::{Desk, HeldLeases, Seal, Stop};
 pub use health::{BotState, Checkup, Finding, Health, Pulse, Verdict};
 pub use platform::{Answer, Delivery, Earlier, Outcome, Platform, Progress, Reach};
 

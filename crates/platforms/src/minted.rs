@@ -27,7 +27,7 @@ impl Minted {
             }
             let minted = mint();
             let cursor = Some(Cursor { stream: name.into(), position: minted.clone() });
-            store.take_in(bot, vec![Intake { cursor, ..Intake::default() }]).await?;
+            store.take_in(bot, None, vec![Intake { cursor, ..Intake::default() }]).await?;
             Ok(minted)
         });
         minted.await.map(String::as_str)

@@ -159,7 +159,7 @@ async fn what_could_not_be_read_is_listed_shown_and_thrown_away() {
             at: clock::wall(),
         };
         let intake = Intake { quarantined: Some(quarantined), ..Intake::default() };
-        store.take_in(&BotKey::new("telegram", "765"), vec![intake]).await.unwrap();
+        store.take_in(&BotKey::new("telegram", "765"), None, vec![intake]).await.unwrap();
     }
     drop(store);
 

@@ -140,7 +140,7 @@ async fn fill(data: &Path, count: usize) {
             let quarantined = Some(NewQuarantined { what, why, sealed, at: clock::wall() });
             Intake { quarantined, ..Intake::default() }
         });
-        store.take_in(&BotKey::new("telegram", &bot), intakes.collect()).await.unwrap();
+        store.take_in(&BotKey::new("telegram", &bot), None, intakes.collect()).await.unwrap();
     }
 }
 

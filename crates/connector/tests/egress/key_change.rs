@@ -52,9 +52,9 @@ async fn the_old_key_stays_until_what_it_sealed_is_stored_and_nothing_else_waits
         let gateway = world.gateway("acme", "meanwhile").await;
         drop(world.join(&gateway).await);
         let bot = BotKey::new("fake", "1");
-        world.store.take_in(&bot, vec![received(&world, "sealed after it")]).await.unwrap();
+        world.store.take_in(&bot, None, vec![received(&world, "sealed after it")]).await.unwrap();
         assert_eq!(world.look("quarantine/1").await["raw"], "sealed after it");
-        world.store.take_in(&bot, vec![late]).await.unwrap();
+        world.store.take_in(&bot, None, vec![late]).await.unwrap();
     });
     soon.await.expect("no change is held back");
 

@@ -126,7 +126,7 @@ impl World {
             received_at: now,
         };
         let intake = Intake { entry: Some(entry), capability: Some(capability), ..Intake::default() };
-        self.store.take_in(&bot, vec![intake]).await.unwrap();
+        self.store.take_in(&bot, None, vec![intake]).await.unwrap();
     }
 
     /// How far the answer to each interaction is, oldest first.

@@ -2,10 +2,12 @@
 //! by several engines that pass the same tests.
 
 mod bus;
+mod lease;
 mod ledger;
 pub mod log;
 
 pub use bus::{Bus, Hint, HintKind, Listener};
+pub use lease::{Lease, Leases, Term, Token, lease_lost};
 pub use ledger::{Accepted, ActionId, ActionOutcome, Ledger, NewAction, StoredAction, owner_replaced};
 
 use crate::error::Result;

@@ -5,6 +5,7 @@ use crate::audit::Actor;
 use crate::clock::UnixMillis;
 use crate::directory::{BotKey, Chat};
 use crate::inbox::{InstanceId, Patience};
+use crate::ports::Token;
 use crate::seal::Sealed;
 use crate::vault::NewCapability;
 
@@ -114,8 +115,9 @@ pub struct Missed {
 
 /// Taking in what bots receive.
 pub trait IntakeStore: Send + Sync {
-    /// Commits everything, all or none, in order.
-    fn take_in(&self, bot: &BotKey, intakes: Vec<Intake>) -> Later<'_, Vec<Taken>>;
+    /// Commits everything, all or none, in order. Whoever says how far it has read says under
+    /// which token of the bot's lease; unavailable if another node has that by now.
+    fn take_in(&self, bot: &BotKey, under: Option<Token>, intakes: Vec<Intake>) -> Later<'_, Vec<Taken>>;
 
     /// How far each stream of a bot was read.
     fn cursors(&self, bot: &BotKey) -> Later<'_, Vec<Cursor>>;

@@ -44,7 +44,7 @@ impl Engine for OnDisk {
     }
 
     async fn ask(&self, n: i64) {
-        self.0.store.take_in(&bot(), vec![interaction(self.1, n)]).await.unwrap();
+        self.0.store.take_in(&bot(), None, vec![interaction(self.1, n)]).await.unwrap();
     }
 
     async fn stage(&self, n: i64) -> Stage {

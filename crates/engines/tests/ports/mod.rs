@@ -1,5 +1,6 @@
 //! One suite for each port, run on every engine.
 
+mod leases;
 mod ledger;
 mod log;
 mod records;

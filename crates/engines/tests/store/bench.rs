@@ -65,7 +65,7 @@ async fn many_people_in_one_chat_are_answered_soon() {
     const MANY: i64 = 2_000;
     let opened = Opened::new();
     let a = opened.instance("a").await;
-    opened.store.take_in(&bot(), (1..=MANY).map(|n| interaction(a, n)).collect()).await.unwrap();
+    opened.store.take_in(&bot(), None, (1..=MANY).map(|n| interaction(a, n)).collect()).await.unwrap();
     let plain = (0..MANY).map(|_| NewAction { answering: None, ..send(a, notify()) }).collect();
     let plain = answer_all(&opened, plain, false).await;
     let answers = answer_all(&opened, (0..MANY).map(|_| send(a, notify())).collect(), true).await;

@@ -28,7 +28,7 @@ pub(crate) fn seen(chat_id: &str, message_id: &str, at: i64) -> Traffic {
 impl Opened {
     pub(crate) async fn learn(&self, bot: &BotKey, chats: &[Chat]) {
         let intake = Intake { chats: chats.to_vec(), ..Intake::default() };
-        self.store.take_in(bot, vec![intake]).await.unwrap();
+        self.store.take_in(bot, None, vec![intake]).await.unwrap();
     }
 
     pub(crate) async fn known(&self, bot: &BotKey, chat_id: &str) -> Option<KnownChat> {
@@ -65,7 +65,7 @@ async fn new_facts_leave_what_was_seen() {
         engaged: Some(("lab".into(), InstanceId(3))),
         ..Intake::default()
     };
-    opened.store.take_in(&bot(), vec![first]).await.unwrap();
+    opened.store.take_in(&bot(), None, vec![first]).await.unwrap();
     let renamed = Chat { name: None, topic: Some("other".into()), kind: ChatKind::Thread, ..chat("lab") };
     opened.learn(&bot(), std::slice::from_ref(&renamed)).await;
     let expected = KnownChat {
@@ -86,16 +86,16 @@ async fn what_does_not_differ_is_not_written() {
         engaged: Some(("lab".into(), InstanceId(3))),
         ..Intake::default()
     };
-    opened.store.take_in(&bot(), vec![everything.clone()]).await.unwrap();
+    opened.store.take_in(&bot(), None, vec![everything.clone()]).await.unwrap();
     opened
         .raw()
         .execute_batch(
             "CREATE TRIGGER still BEFORE UPDATE ON chats BEGIN SELECT raise(ABORT, 'written'); END",
         )
         .unwrap();
-    opened.store.take_in(&bot(), vec![everything]).await.unwrap();
+    opened.store.take_in(&bot(), None, vec![everything]).await.unwrap();
     let renamed = Intake { chats: vec![Chat { name: None, ..chat("lab") }], ..Intake::default() };
-    assert!(opened.store.take_in(&bot(), vec![renamed]).await.is_err(), "the trigger sees a change");
+    assert!(opened.store.take_in(&bot(), None, vec![renamed]).await.is_err(), "the trigger sees a change");
 }
 
 #[tokio::test]
@@ -111,7 +111,7 @@ async fn chats_with_traffic_are_found_newest_first() {
         seen("b", "old", 29),
         seen("unknown", "m5", 90),
     ];
-    opened.store.take_in(&bot(), vec![Intake { traffic, ..Intake::default() }]).await.unwrap();
+    opened.store.take_in(&bot(), None, vec![Intake { traffic, ..Intake::default() }]).await.unwrap();
     let recent = async |since, limit| -> Vec<(String, Option<String>)> {
         let chats = opened.store.recent_chats(&bot(), UnixMillis(since), limit).await.unwrap();
         chats.into_iter().map(|known| (known.chat.chat_id, known.last_message)).collect()

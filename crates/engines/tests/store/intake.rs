@@ -6,7 +6,10 @@ use super::open::{Opened, entry};
 use super::seals::{anew, sealed_in};
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::directory::BotKey;
+use angelia_core::error::Kind;
 use angelia_core::inbox::{InstanceId, Quota, Seq, WhenFull};
+use angelia_core::lease;
+use angelia_core::ports::{Leases, Term};
 use angelia_core::store::{
     Appended, AuditStore, Cursor, IdentityStore, Intake, Missed, NewEntry, NewQuarantined, PageSize, Revised,
     Revision, Taken,
@@ -56,7 +59,7 @@ async fn a_message_is_committed_with_the_place_it_was_read_at() {
     let opened = Opened::new();
     let a = opened.instance("a").await;
     let other = Intake { cursor: Some(cursor("shard 1", "x")), ..Intake::default() };
-    let taken = opened.store.take_in(&bot(), vec![message(a, 1), other, message(a, 2)]).await.unwrap();
+    let taken = opened.store.take_in(&bot(), None, vec![message(a, 1), other, message(a, 2)]).await.unwrap();
     let new = |seq| Taken { appended: Some(Appended::New(Seq(seq))), ..Taken::default() };
     assert_eq!(taken, [new(1), Taken::default(), new(2)]);
     assert_eq!(*opened.witness.appended.lock().unwrap(), [(a, Seq(1)), (a, Seq(2))], "told in order");
@@ -68,22 +71,47 @@ async fn a_message_is_committed_with_the_place_it_was_read_at() {
     let known = opened.known(&bot(), "lab").await.unwrap();
     assert_eq!((known.engaged, known.last_message.as_deref()), (Some(a), Some("m2")));
     let again = Intake { cursor: Some(cursor("shard 0", "3")), ..message(a, 1) };
-    let taken = opened.store.take_in(&bot(), vec![again]).await.unwrap();
+    let taken = opened.store.take_in(&bot(), None, vec![again]).await.unwrap();
     assert_eq!(taken[0].appended, Some(Appended::Seen(Seq(1))));
     assert_eq!(opened.store.cursors(&bot()).await.unwrap()[0].position, "3", "what was seen is read too");
-    assert!(opened.store.take_in(&bot(), Vec::new()).await.unwrap().is_empty());
+    assert!(opened.store.take_in(&bot(), None, Vec::new()).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn who_lost_the_lease_of_a_bot_writes_nothing() {
+    let opened = Opened::new();
+    let (a, store) = (opened.instance("a").await, &opened.store);
+    let name = lease::of_bot(&bot());
+    let stale = store.acquire(&name, "one", Term::Alone).await.unwrap().unwrap().token;
+    store.take_in(&bot(), Some(stale), vec![message(a, 1)]).await.unwrap();
+    let current = store.acquire(&name, "other", Term::Alone).await.unwrap().unwrap().token;
+    store.take_in(&bot(), Some(current), vec![message(a, 5)]).await.unwrap();
+
+    let unread = Intake { cursor: None, ..message(a, 2) };
+    for (under, intake) in
+        [(Some(stale), message(a, 2)), (None, message(a, 2)), (Some(stale), unread.clone())]
+    {
+        let refused = store.take_in(&bot(), under, vec![intake]).await.unwrap_err();
+        assert_eq!(refused.kind(), Kind::Unavailable, "{refused}");
+    }
+    assert_eq!(store.cursors(&bot()).await.unwrap(), [cursor("shard 0", "5")], "it did not go back");
+    assert_eq!(opened.seqs(a).await, [Seq(1), Seq(2)]);
+    store.take_in(&bot(), None, vec![unread]).await.unwrap();
+    assert_eq!(opened.seqs(a).await.len(), 3, "what reads no stream needs no lease");
+    let other = BotKey::new("discord", "another");
+    store.take_in(&other, None, vec![message(a, 9)]).await.unwrap();
 }
 
 #[tokio::test]
 async fn an_intake_that_fails_changes_nothing() {
     let opened = Opened::new();
     let a = opened.instance("a").await;
-    opened.store.take_in(&bot(), vec![message(a, 1)]).await.unwrap();
+    opened.store.take_in(&bot(), None, vec![message(a, 1)]).await.unwrap();
     let stuck = "CREATE TRIGGER stuck BEFORE UPDATE ON cursors WHEN NEW.position = '3'
                  BEGIN SELECT raise(ABORT, 'no'); END";
     opened.raw().execute_batch(stuck).unwrap();
     let fallen = Intake { quarantined: Some(unreadable(1)), ..message(a, 3) };
-    assert!(opened.store.take_in(&bot(), vec![message(a, 2), fallen.clone()]).await.is_err());
+    assert!(opened.store.take_in(&bot(), None, vec![message(a, 2), fallen.clone()]).await.is_err());
     assert_eq!(opened.seqs(a).await, [Seq(1)]);
     assert_eq!(opened.store.usage(a).await.unwrap().entries, 1);
     assert_eq!(opened.witness.appended.lock().unwrap().len(), 1, "nobody was told");
@@ -91,7 +119,7 @@ async fn an_intake_that_fails_changes_nothing() {
     assert!(opened.store.quarantine(None, 10).await.unwrap().is_empty());
     assert_eq!(opened.known(&bot(), "lab").await.unwrap().last_message.as_deref(), Some("m1"));
     opened.raw().execute_batch("DROP TRIGGER stuck").unwrap();
-    let taken = opened.store.take_in(&bot(), vec![message(a, 2), fallen]).await.unwrap();
+    let taken = opened.store.take_in(&bot(), None, vec![message(a, 2), fallen]).await.unwrap();
     assert!(taken.iter().all(|taken| matches!(taken.appended, Some(Appended::New(_)))), "{taken:?}");
     assert_eq!(opened.store.usage(a).await.unwrap().entries, 3);
 }
@@ -101,7 +129,7 @@ async fn for_an_instance_that_is_gone_everything_but_the_message_is_written() {
     let opened = Opened::new();
     let a = opened.instance("a").await;
     opened.store.revoke_gateway("acme", "a", &by()).await.unwrap();
-    let taken = opened.store.take_in(&bot(), vec![message(a, 1)]).await.unwrap();
+    let taken = opened.store.take_in(&bot(), None, vec![message(a, 1)]).await.unwrap();
     assert_eq!(taken, [Taken { no_instance: true, ..Taken::default() }]);
     assert!(opened.seqs(a).await.is_empty());
     assert!(opened.store.explain("m1").await.unwrap().is_empty());
@@ -114,7 +142,7 @@ async fn a_change_reaches_what_waits_in_its_own_chat() {
     let opened = Opened::new();
     let a = opened.instance("a").await;
     let waits = |chat: &str| Intake { entry: Some(received(a, chat, "5")), ..Intake::default() };
-    opened.store.take_in(&bot(), vec![waits("lab"), waits("den")]).await.unwrap();
+    opened.store.take_in(&bot(), None, vec![waits("lab"), waits("den")]).await.unwrap();
     assert_eq!(opened.seqs(a).await.len(), 2, "ids count within a chat");
     let change = |chat: &str| {
         let NewEntry { platform, bot, chat_id, message_id, instance, kind, .. } = received(a, chat, "5");
@@ -122,7 +150,7 @@ async fn a_change_reaches_what_waits_in_its_own_chat() {
         let revision = Revision { platform, bot, chat_id, message_id, instance, kind, body };
         Intake { revision: Some(revision), cursor: Some(cursor("s", chat)), ..Intake::default() }
     };
-    let taken = opened.store.take_in(&bot(), vec![change("den"), change("hall")]).await.unwrap();
+    let taken = opened.store.take_in(&bot(), None, vec![change("den"), change("hall")]).await.unwrap();
     let revised: Vec<_> = taken.iter().map(|taken| taken.revised.unwrap()).collect();
     assert_eq!(revised, [Revised::Replaced, Revised::NotWaiting]);
     let waiting = opened.store.load(a, Seq(0), &[], PageSize::of(10)).await.unwrap();
@@ -136,8 +164,8 @@ async fn a_change_reaches_what_waits_in_its_own_chat() {
 async fn what_cannot_be_read_is_kept_sealed_until_it_is_purged() {
     let opened = Opened::new();
     let second = BotKey::new("telegram", "7");
-    opened.store.take_in(&bot(), vec![broken(1), broken(2)]).await.unwrap();
-    opened.store.take_in(&second, vec![broken(3)]).await.unwrap();
+    opened.store.take_in(&bot(), None, vec![broken(1), broken(2)]).await.unwrap();
+    opened.store.take_in(&second, None, vec![broken(3)]).await.unwrap();
     let listed = async |bot: Option<&BotKey>, limit| -> Vec<String> {
         let list = opened.store.quarantine(bot, limit).await.unwrap();
         list.into_iter().map(|row| format!("{} {} {}", row.platform, row.bot, row.what)).collect()
@@ -172,9 +200,9 @@ async fn what_cannot_be_read_is_kept_sealed_until_it_is_purged() {
 async fn quarantine_is_bounded_for_each_bot_and_by_age() {
     let opened = Opened::new();
     let second = BotKey::new("telegram", "7");
-    opened.store.take_in(&second, vec![broken(0)]).await.unwrap();
+    opened.store.take_in(&second, None, vec![broken(0)]).await.unwrap();
     for _ in 0..3 {
-        opened.store.take_in(&bot(), (0..350).map(broken).collect()).await.unwrap();
+        opened.store.take_in(&bot(), None, (0..350).map(broken).collect()).await.unwrap();
     }
     let kept = opened.store.quarantine(Some(&bot()), 5_000).await.unwrap();
     assert_eq!(kept.len(), 1_000, "the newest stay");
@@ -214,16 +242,16 @@ async fn what_was_missed_is_shown_for_a_month() {
 async fn a_stream_goes_on_though_an_inbox_is_full_and_what_may_be_refused_leaves_no_trace() {
     let opened = Opened::with(Quota { entries: 2, ..Quota::default() });
     let a = opened.instance("a").await;
-    opened.store.take_in(&bot(), vec![message(a, 1), message(a, 2)]).await.unwrap();
+    opened.store.take_in(&bot(), None, vec![message(a, 1), message(a, 2)]).await.unwrap();
     let refusable = |n| {
         let Intake { entry, .. } = message(a, n);
         let entry = entry.map(|entry| NewEntry { when_full: WhenFull::Refuse, ..entry });
         Intake { entry, ..message(a, n) }
     };
-    let taken = opened.store.take_in(&bot(), vec![refusable(3)]).await.unwrap();
+    let taken = opened.store.take_in(&bot(), None, vec![refusable(3)]).await.unwrap();
     assert_eq!(taken, [Taken { full: true, ..Taken::default() }]);
     assert_eq!(opened.store.cursors(&bot()).await.unwrap(), [cursor("shard 0", "2")], "it has to come again");
-    let taken = opened.store.take_in(&bot(), vec![message(a, 4)]).await.unwrap();
+    let taken = opened.store.take_in(&bot(), None, vec![message(a, 4)]).await.unwrap();
     assert!(matches!(taken[0].appended, Some(Appended::New(_))));
     assert_eq!(opened.store.cursors(&bot()).await.unwrap(), [cursor("shard 0", "4")]);
     assert_eq!(opened.store.inboxes().await.unwrap()[0].gaps[0].lost, 1);

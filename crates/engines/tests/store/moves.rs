@@ -112,7 +112,7 @@ async fn what_is_known_moves_with_the_topics_and_the_old_id_leads_on() {
         engaged: Some((OLD.into(), InstanceId(3))),
         ..Intake::default()
     };
-    opened.store.take_in(&bot(), vec![first]).await.unwrap();
+    opened.store.take_in(&bot(), None, vec![first]).await.unwrap();
     opened.learn(&BotKey::new("telegram", "8"), std::slice::from_ref(&group)).await;
     opened.store.keep_pieces(&bot(), OLD, "1", vec!["2".into()]).await.unwrap();
     opened.store.keep_pieces(&bot(), OLD, "8", vec!["old".into()]).await.unwrap();
@@ -155,7 +155,7 @@ async fn what_is_known_of_the_new_id_stays() {
         engaged: Some((OLD.into(), InstanceId(3))),
         ..Intake::default()
     };
-    opened.store.take_in(&bot(), vec![both]).await.unwrap();
+    opened.store.take_in(&bot(), None, vec![both]).await.unwrap();
     opened.store.move_chat(&bot(), OLD, NEW, &by()).await.unwrap();
     let new = opened.known(&bot(), NEW).await.unwrap();
     assert_eq!(new.chat.name.as_deref(), Some("new"));

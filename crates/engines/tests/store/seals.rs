@@ -44,7 +44,7 @@ fn change(old_check: &[u8], check: &[u8]) -> KeyChange {
 async fn every_kind_is_listed_with_what_it_is_bound_to() {
     let Opened { store, .. } = &Opened::with_tenants(&["acme"]).await;
     let instance = store.create_gateway(gateway("acme", "gw"), &by()).await.unwrap().instance;
-    store.take_in(&bot(), vec![interaction(instance, 5), interaction(instance, 6)]).await.unwrap();
+    store.take_in(&bot(), None, vec![interaction(instance, 5), interaction(instance, 6)]).await.unwrap();
     store.rotate_gateway("acme", "gw", vec![8], Some(UnixMillis(i64::MAX)), &by()).await.unwrap();
     store.keep_delivery_key("acme", vec![3]).await.unwrap();
     store.set_note(KEY_CHECK, vec![1]).await.unwrap();
@@ -135,7 +135,7 @@ async fn changing(store: &Arc<dyn Store>) -> (Keys, InstanceId) {
     let quarantined = Intake { quarantined: Some(quarantined), ..Intake::default() };
     let mut pressed = interaction(instance, 1);
     pressed.capability.as_mut().unwrap().sealed = seal("capability/acme/1/discord/main/lab/ann/i1").into();
-    store.take_in(&bot(), vec![quarantined, pressed]).await.unwrap();
+    store.take_in(&bot(), None, vec![quarantined, pressed]).await.unwrap();
     let change = KeyChange {
         from: old.id(),
         to: new.id(),
@@ -186,7 +186,7 @@ async fn what_was_sealed_with_the_old_key_and_comes_late_keeps_it() {
     let mut late = interaction(instance, 2);
     late.capability.as_mut().unwrap().sealed =
         keys.former().unwrap().seal(&Secret::new("late"), bound_to).unwrap().into();
-    let taken = store.take_in(&bot(), vec![late]).await.unwrap();
+    let taken = store.take_in(&bot(), None, vec![late]).await.unwrap();
     assert!(taken[0].appended.is_some() && !taken[0].given_up, "{taken:?}");
     assert_eq!(store.retire_key(keys.current().head()).await.unwrap(), Retired::Needed);
     let found = sealed_in(store, 100).await.into_iter().find(|value| value.bound_to == bound_to).unwrap();

@@ -88,7 +88,7 @@ impl Opened {
 
     async fn take(&self, instance: InstanceId, numbers: impl IntoIterator<Item = i64>) {
         let intakes = numbers.into_iter().map(|n| interaction(instance, n)).collect();
-        self.store.take_in(&bot(), intakes).await.unwrap();
+        self.store.take_in(&bot(), None, intakes).await.unwrap();
     }
 
     async fn held(&self, instance: InstanceId) -> Vec<Capability> {
@@ -120,7 +120,7 @@ async fn a_capability_is_kept_with_a_new_entry_and_with_nothing_else() {
     let opened = Opened::new();
     let a = opened.instance("a").await;
     let pressed = changed(interaction(a, 1), |it| it.deferral = Deferral::Update);
-    opened.store.take_in(&bot(), vec![pressed.clone()]).await.unwrap();
+    opened.store.take_in(&bot(), None, vec![pressed.clone()]).await.unwrap();
     let opened = opened.reopen();
     let NewCapability { sealed, expires_at, .. } = pressed.capability.clone().unwrap();
     let kept = opened.store.capability(CapabilityId(1)).await.unwrap().unwrap();
@@ -130,12 +130,12 @@ async fn a_capability_is_kept_with_a_new_entry_and_with_nothing_else() {
     assert_eq!((kept.deferral, kept.stage), (Deferral::Update, Stage::Open));
     assert_eq!((kept.sealed, kept.expires_at), (sealed.to_vec(), expires_at));
 
-    let taken = opened.store.take_in(&bot(), vec![pressed]).await.unwrap();
+    let taken = opened.store.take_in(&bot(), None, vec![pressed]).await.unwrap();
     assert!(matches!(taken[0].appended, Some(Appended::Seen(_))), "{taken:?}");
     let alone = Intake { entry: None, ..interaction(a, 2) };
-    opened.store.take_in(&bot(), vec![alone]).await.unwrap();
+    opened.store.take_in(&bot(), None, vec![alone]).await.unwrap();
     opened.store.revoke_gateway("acme", "a", &by()).await.unwrap();
-    let taken = opened.store.take_in(&bot(), vec![interaction(a, 3)]).await.unwrap();
+    let taken = opened.store.take_in(&bot(), None, vec![interaction(a, 3)]).await.unwrap();
     assert_eq!(taken, [Taken { no_instance: true, ..Taken::default() }]);
     assert_eq!(opened.held(a).await.len(), 1);
     assert!(opened.store.capability(CapabilityId(2)).await.unwrap().is_none());
@@ -154,7 +154,7 @@ async fn what_nobody_waits_for_any_more_is_read_and_not_kept() {
         ..interaction(a, n)
     };
     assert!(patience.give_up());
-    let taken = opened.store.take_in(&bot(), vec![intake(1, &patience)]).await.unwrap();
+    let taken = opened.store.take_in(&bot(), None, vec![intake(1, &patience)]).await.unwrap();
     assert_eq!(taken, [Taken { given_up: true, ..Taken::default() }]);
     assert!(opened.held(a).await.is_empty() && opened.seqs(a).await.is_empty());
     assert!(opened.store.explain("i1").await.unwrap().is_empty());
@@ -163,7 +163,7 @@ async fn what_nobody_waits_for_any_more_is_read_and_not_kept() {
     assert_eq!(opened.known(&bot(), "lab").await.unwrap().last_message.as_deref(), Some("i1"));
 
     let patient = Patience::default();
-    let taken = opened.store.take_in(&bot(), vec![intake(1, &patient)]).await.unwrap();
+    let taken = opened.store.take_in(&bot(), None, vec![intake(1, &patient)]).await.unwrap();
     assert!(matches!(taken[0].appended, Some(Appended::New(_))), "the next try is a new one: {taken:?}");
     assert!(!patient.give_up(), "what is written is not given up");
     assert_eq!(opened.held(a).await.len(), 1);
@@ -174,7 +174,7 @@ async fn an_action_claims_what_it_answers() {
     let (opened, a) = Opened::with_interactions(3).await;
     let bobs = changed(interaction(a, 4), |it| it.user_id = "bob".into());
     let pressed = changed(interaction(a, 5), |it| it.deferral = Deferral::Update);
-    opened.store.take_in(&bot(), vec![bobs, pressed]).await.unwrap();
+    opened.store.take_in(&bot(), None, vec![bobs, pressed]).await.unwrap();
     let to = |user: &str| Answering { user_id: Some(user.into()), ..notify() };
     let remark = NewAction { answering: None, ..send(a, notify()) };
     assert_eq!(opened.accept(remark).await.uses, None);
@@ -347,7 +347,7 @@ async fn who_still_waits_near_the_end_is_found_oldest_first() {
     let at = |s| start.after(Duration::from_secs(s));
     let ends = |instance, n, s| changed(interaction(instance, n), |it| it.expires_at = at(s));
     let intakes = vec![ends(a, 1, 130), ends(b, 2, 110), ends(a, 3, 120), ends(a, 4, 140), ends(a, 5, 115)];
-    opened.store.take_in(&bot(), intakes).await.unwrap();
+    opened.store.take_in(&bot(), None, intakes).await.unwrap();
     let unanswered = async |now: UnixMillis, before: UnixMillis, limit| -> Vec<i64> {
         let found = opened.store.unanswered(CapabilityId(0), now, before, limit).await.unwrap();
         found.iter().map(|it| it.id.0).collect()
@@ -417,7 +417,7 @@ async fn what_is_over_goes() {
     let claimed = opened.accept(send(a, reply(1))).await.id;
     opened.expire(1);
     let many = (3..=1_203).map(|n| changed(interaction(a, n), |it| it.expires_at = UnixMillis(n))).collect();
-    opened.store.take_in(&bot(), many).await.unwrap();
+    opened.store.take_in(&bot(), None, many).await.unwrap();
     opened.store.prune().await.unwrap();
     let left: Vec<i64> = {
         let db = opened.raw();

@@ -260,7 +260,7 @@ impl Shard {
             let traffic = self.traffic.values().cloned().collect();
             let intake = Intake { traffic, cursor, ..Intake::default() };
             let desk = &self.reader.desk;
-            if let Err(error) = desk.store.take_in(&self.reader.discord.key, vec![intake]).await {
+            if let Err(error) = desk.take_in(&self.reader.discord.key, vec![intake]).await {
                 tracing::warn!(bot = self.reader.discord.own_id(), %error, "a shard's position is not committed");
             }
         }

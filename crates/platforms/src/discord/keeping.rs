@@ -43,10 +43,10 @@ impl Shard {
         newest(&mut traffic, std::mem::take(&mut intake.traffic));
         intake.traffic = traffic.into_values().collect();
         intake.cursor = position.as_ref().and_then(|position| cursor::cursor(&self.stream, position));
-        let (store, bot) = (self.reader.desk.store.clone(), self.reader.discord.key.clone());
+        let (desk, bot) = (self.reader.desk.clone(), self.reader.discord.key.clone());
         let mut given_up = false;
         let taken = loop {
-            match store.take_in(&bot, vec![intake.clone()]).await {
+            match desk.take_in(&bot, vec![intake.clone()]).await {
                 Ok(taken) => {
                     let taken = taken.first().copied().unwrap_or_default();
                     if !taken.given_up {

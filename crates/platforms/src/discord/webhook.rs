@@ -101,7 +101,7 @@ impl Reader {
     }
 
     async fn keep(self, heard: Heard) -> Result<Taken> {
-        let taken = self.desk.store.take_in(&self.discord.key, vec![heard.intake.clone()]).await;
+        let taken = self.desk.take_in(&self.discord.key, vec![heard.intake.clone()]).await;
         let taken = taken.inspect_err(|error| {
             tracing::error!(bot = self.discord.own_id(), %error, "an interaction was not committed");
         })?;

@@ -175,8 +175,7 @@ impl Sms {
     /// Commits an intake; what it taught is forgotten if that fails.
     pub(super) async fn commit(&self, desk: &Desk, intake: Intake) -> Result<Taken> {
         let chats = intake.chats.clone();
-        let taken =
-            desk.store.take_in(&self.bot, vec![intake]).await.inspect_err(|_| self.unlearn(&chats))?;
+        let taken = desk.take_in(&self.bot, vec![intake]).await.inspect_err(|_| self.unlearn(&chats))?;
         Ok(taken.first().copied().unwrap_or_default())
     }
 

@@ -82,7 +82,7 @@ impl Telegram {
 
     async fn commit(&self, desk: &Desk, batch: &[Digest]) -> Result<()> {
         let intakes: Vec<Intake> = batch.iter().map(|digest| digest.intake.clone()).collect();
-        let taken = desk.store.take_in(&self.bot, intakes).await.inspect_err(|_| self.forget_batch(batch))?;
+        let taken = desk.take_in(&self.bot, intakes).await.inspect_err(|_| self.forget_batch(batch))?;
         for (digest, taken) in batch.iter().zip(taken) {
             let reason = if taken.no_instance { Some(DropReason::NoInstance) } else { digest.dropped };
             if let (Some(sighting), Some(reason)) = (&digest.sighting, reason) {

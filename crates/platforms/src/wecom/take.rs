@@ -192,7 +192,7 @@ impl Wecom {
         if !new && intake.entry.is_none() {
             return Ok(Taken::default());
         }
-        let taken = desk.store.take_in(&self.bot, vec![intake]).await;
+        let taken = desk.take_in(&self.bot, vec![intake]).await;
         let taken = taken.map(|taken| taken.first().copied().unwrap_or_default());
         // What could not be committed is new again.
         if new && taken.as_ref().map_or(true, |taken| taken.full) {
@@ -208,6 +208,6 @@ impl Wecom {
         let sealed = desk.seal.seal(&String::from_utf8_lossy(plain), &seal::quarantine(NAME, &self.id))?;
         let (what, why) = ("callback".to_owned(), why.to_owned());
         let quarantined = Some(NewQuarantined { what, why, sealed, at: clock::wall() });
-        desk.store.take_in(&self.bot, vec![Intake { quarantined, ..Intake::default() }]).await.map(drop)
+        desk.take_in(&self.bot, vec![Intake { quarantined, ..Intake::default() }]).await.map(drop)
     }
 }

@@ -132,6 +132,7 @@ impl Edge {
             seal: seal.clone(),
             source_flags: false,
             public_url: "http://127.0.0.1".into(),
+            held: Arc::default(),
             stop: Stop::new().1,
         };
         let router = bot.clone().webhooks(desk);

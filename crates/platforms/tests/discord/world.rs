@@ -148,6 +148,7 @@ impl World {
             seal: Arc::new(Plain::default()),
             source_flags: false,
             public_url: "http://127.0.0.1".into(),
+            held: Arc::default(),
             stop,
         }
     }

@@ -5,12 +5,16 @@ use crate::audit::{AuditLine, Deed, Sort};
 use crate::clock::UnixMillis;
 use crate::identity::Subject;
 use crate::inbox::{AckHabit, InstanceId};
+mod lease;
+
+pub use lease::LeaseRow;
+
 use crate::records::Record as _;
 use crate::records::table::{Table, field, record};
 use crate::store::{Client, CodeAllow, Fingerprint, TenantIdentity};
 
 /// Every table of records. What engines write and search is made of these.
-pub const TABLES: [&Table; 17] = [
+pub const TABLES: [&Table; 18] = [
     NoteRow::TABLE,
     TenantRow::TABLE,
     RemovalRow::TABLE,
@@ -28,6 +32,7 @@ pub const TABLES: [&Table; 17] = [
     AuditLineRow::TABLE,
     PersonRow::TABLE,
     LineRow::TABLE,
+    LeaseRow::TABLE,
 ];
 
 field!(UnixMillis as i64, |at| at.0, |at| Some(UnixMillis(at)));

@@ -5,25 +5,31 @@ use super::txn::{Txn, now};
 use super::{Sqlite, directory, inbox, quarantine, vault};
 use angelia_core::audit::Actor;
 use angelia_core::directory::BotKey;
+use angelia_core::lease;
+use angelia_core::ports::Token;
 use angelia_core::space::Class;
 use angelia_core::store::{
     Appended, Cursor, Intake, IntakeStore, Later, Missed, NewEntry, Quarantined, Taken,
 };
 use angelia_core::vault::NewCapability;
-use rusqlite::params;
+use rusqlite::{OptionalExtension, params};
 
 impl IntakeStore for Sqlite {
-    fn take_in(&self, bot: &BotKey, intakes: Vec<Intake>) -> Later<'_, Vec<Taken>> {
+    fn take_in(&self, bot: &BotKey, under: Option<Token>, intakes: Vec<Intake>) -> Later<'_, Vec<Taken>> {
         if intakes.iter().any(|intake| intake.entry.is_some()) {
             angelia_core::fail::point("before_append");
         }
         let owner = Owner::Bot(format!("{}/{}", bot.platform, bot.bot).into());
         let bytes = intakes.iter().filter_map(|intake| intake.entry.as_ref()).map(|it| it.body.len()).sum();
         let bot = bot.clone();
-        self.writer.write_for(owner, bytes, "take in what a bot received", move |txn| {
+        let advances = under.is_some() || intakes.iter().any(|intake| intake.cursor.is_some());
+        self.writer.try_write_for(owner, bytes, "take in what a bot received", move |txn| {
+            if advances && let Err(lost) = lease::may_advance(under, holder(txn, &bot)?) {
+                return Ok(Err(lost));
+            }
             let taken = intakes.into_iter().map(|intake| take_in(txn, &bot, intake)).collect();
             txn.taken_in();
-            taken
+            Result::map(taken, Ok)
         })
     }
 
@@ -81,6 +87,13 @@ impl IntakeStore for Sqlite {
             }
         })
     }
+}
+
+/// The token of whoever reads a bot's streams.
+fn holder(txn: &Txn<'_>, bot: &BotKey) -> rusqlite::Result<Option<Token>> {
+    txn.prepare_cached("SELECT token FROM leases WHERE name = ?")?
+        .query_row([lease::of_bot(bot)], |row| row.get(0).map(Token))
+        .optional()
 }
 
 /// Writes everything of one intake, without its entry if nobody waits for that any

@@ -343,6 +343,17 @@ CREATE TABLE cursors (
     PRIMARY KEY (platform, bot, stream)
 ) WITHOUT ROWID;
 
+-- Who does what only one node may do at a time. The token grows with every holder.
+CREATE TABLE leases (
+    name     TEXT PRIMARY KEY,
+    node     TEXT NOT NULL,
+    token    INTEGER NOT NULL,
+    -- When it ends; NULL for one without an end.
+    until    INTEGER,
+    -- Whether it was given back.
+    released INTEGER NOT NULL
+) WITHOUT ROWID;
+
 -- What providers sent that could not be read.
 CREATE TABLE quarantine (
     id       INTEGER PRIMARY KEY AUTOINCREMENT,

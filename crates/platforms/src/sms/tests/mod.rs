@@ -140,6 +140,7 @@ impl World {
             seal: Arc::new(Plain),
             source_flags: false,
             public_url: "https://bots.example.com".into(),
+            held: Arc::default(),
             stop,
         };
         let config = Config {

@@ -1,0 +1,87 @@
+//! Leases: what only one node may do at a time, such as reading the streams of a bot.
+//!
+//! A lease says who; it keeps nobody from writing. That is what its token is for: it
+//! grows with every holder, goes along with what the holder writes, and the store
+//! refuses the write if it is not the last one. So a node that stood still and does not
+//! know yet that it was replaced does no harm.
+
+use super::Later;
+use crate::clock::UnixMillis;
+use crate::error::Error;
+use crate::lease;
+use crate::records::{self, Change, Records};
+use crate::space::Class;
+use std::time::Duration;
+
+/// Which holder it is: larger than every earlier one of the same lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Token(pub i64);
+
+/// A lease that is held.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// What it is for.
+    pub name: String,
+    /// The node that holds it.
+    pub node: String,
+    /// What goes along with everything it writes.
+    pub token: Token,
+    /// When it ends unless it is renewed; `None` for one without an end.
+    pub until: Option<UnixMillis>,
+}
+
+/// For how long a lease is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Term {
+    /// There is only this one process: it takes the lease whoever had it, without an end.
+    Alone,
+    /// Among others: until then, unless it is renewed.
+    For(Duration),
+}
+
+/// What whoever writes without the lease, or under one that another node has by now, is told.
+/// Nothing was written; a provider that tries again may reach the one that has it.
+pub fn lease_lost() -> Error {
+    Error::unavailable("another node does what this one did; nothing was written")
+}
+
+/// Taking, keeping and giving back leases.
+pub trait Leases: Records {
+    /// Takes a lease that nobody holds; `None` while somebody does.
+    fn acquire(&self, name: &str, node: &str, term: Term) -> Later<'_, Option<Lease>>;
+
+    /// Holds a lease for longer; `None` if another one has it by now.
+    fn renew(&self, lease: &Lease, term: Term) -> Later<'_, Option<Lease>>;
+
+    /// Gives a lease back, so that nobody has to wait for its end. `false` if another one has it.
+    fn release(&self, lease: &Lease) -> Later<'_, bool>;
+
+    /// Who holds a lease.
+    fn holder(&self, name: &str) -> Later<'_, Option<Lease>>;
+}
+
+impl<R: Records + ?Sized> Leases for R {
+    fn acquire(&self, name: &str, node: &str, term: Term) -> Later<'_, Option<Lease>> {
+        let (name, node) = (name.to_owned(), node.to_owned());
+        // Whoever cleans up a full disk needs the bots that tell of it.
+        let change = Change::to("take a lease").class(Class::Operator);
+        records::change(self, change, move |view| lease::acquire(view, &name, &node, term))
+    }
+
+    fn renew(&self, lease: &Lease, term: Term) -> Later<'_, Option<Lease>> {
+        let lease = lease.clone();
+        let change = Change::to("renew a lease").class(Class::Operator);
+        records::change(self, change, move |view| lease::renew(view, &lease, term))
+    }
+
+    fn release(&self, lease: &Lease) -> Later<'_, bool> {
+        let lease = lease.clone();
+        let change = Change::to("give back a lease").class(Class::Operator);
+        records::change(self, change, move |view| lease::release(view, &lease))
+    }
+
+    fn holder(&self, name: &str) -> Later<'_, Option<Lease>> {
+        let name = name.to_owned();
+        records::look(self, "ask who holds a lease", move |view| lease::holder(view, &name))
+    }
+}

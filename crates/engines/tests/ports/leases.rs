@@ -1,0 +1,78 @@
+//! What every keeper of leases must do: one holder at a time, each with a larger token.
+
+use crate::store::open::Opened;
+use angelia_core::clock;
+use angelia_core::ports::{Leases, Term, Token};
+use angelia_core::records::Records;
+use angelia_engines::memory::MemoryRecords;
+use futures_util::future::join_all;
+use std::time::Duration;
+
+const HOUR: Term = Term::For(Duration::from_secs(3600));
+/// Over when it begins.
+const OVER: Term = Term::For(Duration::ZERO);
+
+async fn there_is_one_holder_at_a_time(records: &(impl Records + ?Sized)) {
+    let nodes: Vec<String> = (0..8).map(|number| format!("node {number}")).collect();
+    let tries = join_all(nodes.iter().map(|node| records.acquire("bot", node, HOUR))).await;
+    let held: Vec<_> = tries.into_iter().filter_map(Result::unwrap).collect();
+    assert_eq!(held.len(), 1);
+    assert_eq!(records.holder("bot").await.unwrap().as_ref(), held.first());
+    assert!(records.acquire("another bot", "node 9", HOUR).await.unwrap().is_some());
+}
+
+async fn what_is_given_back_is_free_at_once(records: &(impl Records + ?Sized)) {
+    let first = records.acquire("bot", "a", HOUR).await.unwrap().unwrap();
+    assert_eq!(records.acquire("bot", "b", HOUR).await.unwrap(), None);
+    assert!(records.release(&first).await.unwrap());
+    assert_eq!(records.holder("bot").await.unwrap(), None);
+    assert_eq!(records.renew(&first, HOUR).await.unwrap(), None, "it is gone");
+    let second = records.acquire("bot", "b", HOUR).await.unwrap().unwrap();
+    assert!(second.token > first.token);
+    assert!(!records.release(&first).await.unwrap(), "it is somebody else's now");
+    assert_eq!(records.holder("bot").await.unwrap(), Some(second));
+}
+
+async fn one_that_is_over_is_whoevers_comes_first(records: &(impl Records + ?Sized)) {
+    let late = records.acquire("bot", "a", OVER).await.unwrap().unwrap();
+    assert_eq!(records.holder("bot").await.unwrap(), None);
+    let renewed = records.renew(&late, OVER).await.unwrap().unwrap();
+    assert_eq!(renewed.token, late.token, "nobody took it");
+    let taken = records.acquire("bot", "b", HOUR).await.unwrap().unwrap();
+    assert_eq!(records.renew(&renewed, HOUR).await.unwrap(), None);
+    assert_eq!(records.renew(&taken, HOUR).await.unwrap().map(|lease| lease.token), Some(taken.token));
+}
+
+async fn who_is_alone_takes_what_a_process_before_it_held(records: &(impl Records + ?Sized)) {
+    let before = records.acquire("bot", "a", Term::Alone).await.unwrap().unwrap();
+    assert_eq!((before.token, before.until), (Token(1), None));
+    assert_eq!(records.acquire("bot", "b", HOUR).await.unwrap(), None, "it has no end");
+    let after = records.acquire("bot", "b", Term::Alone).await.unwrap().unwrap();
+    assert_eq!(after.token, Token(2), "what the one before has on its way is told from it");
+}
+
+macro_rules! on_every_engine {
+    ($($test:ident),* $(,)?) => {
+        mod on_disk {
+            $(#[tokio::test]
+            async fn $test() {
+                let opened = super::Opened::new();
+                super::$test(&*opened.store).await;
+            })*
+        }
+
+        mod in_memory {
+            $(#[tokio::test]
+            async fn $test() {
+                super::$test(&super::MemoryRecords::new(super::clock::wall)).await;
+            })*
+        }
+    };
+}
+
+on_every_engine!(
+    there_is_one_holder_at_a_time,
+    what_is_given_back_is_free_at_once,
+    one_that_is_over_is_whoevers_comes_first,
+    who_is_alone_takes_what_a_process_before_it_held,
+);
