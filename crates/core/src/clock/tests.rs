@@ -246,3 +246,37 @@ proptest! {
         }
     }
 }
+
+/// Decision 0036: what decides is told what time it is.
+#[test]
+fn nothing_in_this_crate_asks_a_clock() {
+    fn sources(folder: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true if path.ends_with("clock") => {}
+                true => sources(&path, found),
+                false => found.push(path),
+            }
+        }
+    }
+    let mut files = Vec::new();
+    sources(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
+    assert!(files.len() > 50, "{} files", files.len());
+    for file in files.iter().filter(|file| !file.ends_with("tests.rs") && !file.ends_with("fail.rs")) {
+        let text = std::fs::read_to_string(file).unwrap();
+        let product = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for call in [
+            "clock::wall",
+            "clock::mono",
+            "{wall",
+            "{mono",
+            ", mono}",
+            "Instant::now",
+            "SystemTime::now",
+            "sleep(",
+        ] {
+            assert!(!product.contains(call), "{} in {}: hand the time in", call, file.display());
+        }
+    }
+}
