@@ -6,7 +6,7 @@ use crate::server::Server;
 use angelia_core::egress::Target;
 use angelia_core::error::Result;
 use angelia_core::inbox::InstanceId;
-use angelia_core::store::{NoticeKind, Untold};
+use angelia_core::store::{NoticeKind, NoticeStore, Untold};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;

@@ -8,7 +8,7 @@ use angelia_core::directory::{BotKey, ChatKind};
 use angelia_core::egress::Target;
 use angelia_core::error::{Kind, Result};
 use angelia_core::inbox::{InstanceId, Seq};
-use angelia_core::store::{NoticeKind, Overdue};
+use angelia_core::store::{NoticeKind, NoticeStore, Overdue};
 use angelia_platforms::Which;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

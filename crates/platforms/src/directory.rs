@@ -2,7 +2,7 @@
 
 use angelia_core::directory::{BotKey, Chat, KnownChat};
 use angelia_core::error::Result;
-use angelia_core::store::Store;
+use angelia_core::store::{DirectoryStore, Store};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

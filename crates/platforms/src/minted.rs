@@ -3,7 +3,7 @@
 
 use angelia_core::directory::BotKey;
 use angelia_core::error::Result;
-use angelia_core::store::{Cursor, Intake, Store};
+use angelia_core::store::{Store, StreamStore};
 use tokio::sync::OnceCell;
 
 /// What was minted for a bot, once it was asked for.
@@ -22,13 +22,11 @@ impl Minted {
     ) -> Result<&str> {
         let minted = self.0.get_or_try_init(|| async {
             let cursors = store.cursors(bot).await?;
-            if let Some(known) = cursors.into_iter().find(|cursor| cursor.stream == name) {
-                return Ok(known.position);
+            // Usually there is something, and nothing needs to be written.
+            match cursors.into_iter().find(|cursor| cursor.stream == name) {
+                Some(known) => Ok(known.position),
+                None => store.mint(bot, name, mint()).await,
             }
-            let minted = mint();
-            let cursor = Some(Cursor { stream: name.into(), position: minted.clone() });
-            store.take_in(bot, None, vec![Intake { cursor, ..Intake::default() }]).await?;
-            Ok(minted)
         });
         minted.await.map(String::as_str)
     }

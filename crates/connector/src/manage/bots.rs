@@ -8,7 +8,7 @@ use angelia_core::audit::{Actor, Deed};
 use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
 use angelia_core::seal;
-use angelia_core::store::{AuditStore, Quarantined};
+use angelia_core::store::{AuditStore, Quarantined, StreamStore};
 use angelia_platforms::Platform;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;

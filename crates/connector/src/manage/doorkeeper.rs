@@ -8,7 +8,7 @@ use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::limit::{SlidingWindow, SlidingWindowOf, WhenCrowded};
 use angelia_core::secret::fingerprint;
-use angelia_core::store::{AccessStore, IdentityStore, Later};
+use angelia_core::store::{AccessStore, DirectoryStore, IdentityStore, Later};
 use angelia_platforms::{Admit, Linking, Which};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -83,7 +83,12 @@ impl Admit for Doorkeeper {
     fn moved<'a>(&'a self, bot: &'a BotKey, from: &'a str, to: &'a str) -> Later<'a, ()> {
         let (bot, from, to) = (bot.clone(), from.to_owned(), to.to_owned());
         Box::pin(self.server.change(move |server| async move {
-            server.store.move_chat(&bot, &from, &to, &Actor::server()).await?;
+            if let Some(error) = server.store.move_chat(&bot, &from, &to, &Actor::server()).await? {
+                tracing::error!(
+                    %error, chat = from,
+                    "the routes of a chat that got another id could not follow it; add them anew"
+                );
+            }
             server.roster.set_routes(server.store.routes().await?);
             tracing::info!(platform = %bot.platform, %from, %to, "a chat has a new id; its routes moved with it");
             Ok(())

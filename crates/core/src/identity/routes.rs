@@ -34,31 +34,41 @@ pub fn remove(view: &mut View<'_>, place: &Place, bot: Option<&str>, by: &Actor)
 }
 
 /// A chat got another id: its routes and those of its topics, of this bot and of every
-/// bot, go along. What the new id has of its own stays, and the old one goes.
+/// bot, go along. What the new id has of its own stays, and the old one goes. Whatever cannot
+/// be read is found before anything is written.
 pub fn follow(view: &mut View<'_>, bot: &BotKey, from: &str, to: &str, by: &Actor) -> Result<()> {
     let (old, new) = (format!("{}:{from}", bot.platform), format!("{}:{to}", bot.platform));
     let is_of_chat = |place: &str| match place.strip_prefix(&old) {
         Some(rest) => rest.is_empty() || rest.starts_with('/'),
         None => false,
     };
+    let mut moves = Vec::new();
     for row in view.all_named::<RouteRow>(is_of_chat)? {
         if !row.bot.is_empty() && *row.bot != *bot.bot {
             continue;
         }
         let place = row.place.to_string();
         let target = format!("{new}{}", place.strip_prefix(&old).unwrap_or_default());
-        view.delete(&row);
-        let detail = match target.parse::<Place>() {
-            Err(why) => format!("gone: {why}"),
+        let moved = match target.parse::<Place>() {
+            Err(why) => Err(format!("gone: {why}")),
             Ok(moved) if view.get::<RouteRow>((&moved, &row.bot))?.is_some() => {
-                format!("gone: {target} has a route already")
+                Err(format!("gone: {target} has a route already"))
             }
-            Ok(moved) => {
-                view.put(&RouteRow { place: moved, ..row.clone() });
-                format!("to {target}")
+            Ok(moved) => Ok((moved, format!("to {target}"))),
+        };
+        moves.push((row, moved));
+    }
+    for (row, moved) in moves {
+        view.delete(&row);
+        let deed = Deed::done(by, "route.move", &row.tenant, &row.place.to_string());
+        let detail = match moved {
+            Err(gone) => gone,
+            Ok((place, to)) => {
+                view.put(&RouteRow { place, ..row });
+                to
             }
         };
-        view.audit(&Deed::done(by, "route.move", &row.tenant, &place).with(detail));
+        view.audit(&deed.with(detail));
     }
     Ok(())
 }

@@ -124,9 +124,13 @@ pub trait Record: Sized {
 
     /// Like [`Record::from_row`], with an error that names the table.
     fn read(row: Row) -> Result<Self> {
-        Self::from_row(row)
-            .ok_or_else(|| Error::internal(format!("a row of {} cannot be read", Self::TABLE.name)))
+        Self::from_row(row).ok_or_else(|| unreadable(Self::TABLE))
     }
+}
+
+/// What whoever needs a row is told if it says nothing that anybody knows.
+pub(crate) fn unreadable(table: &Table) -> Error {
+    Error::internal(format!("a row of {} cannot be read", table.name))
 }
 
 /// What can be searched for.

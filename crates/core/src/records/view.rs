@@ -44,6 +44,13 @@ impl Query {
     pub fn all(by: By, values: Row) -> Self {
         Self { by, values, part: Part::All }
     }
+
+    /// What a statement is given. What is looked for because it holds nothing is not among
+    /// it: the statement says that itself.
+    pub fn given(&self) -> Vec<Value> {
+        let values = self.values.iter().filter(|value| **value != Value::Null).cloned();
+        values.chain(self.part.bounds()).collect()
+    }
 }
 
 /// How many rows are wanted, and in which order.
@@ -67,8 +74,8 @@ pub enum Part {
 }
 
 impl Part {
-    /// What a statement is given besides the values: where it begins, and how many.
-    pub fn bounds(&self) -> Vec<Value> {
+    /// Where it begins, and how many.
+    fn bounds(&self) -> Vec<Value> {
         let number = |limit: &usize| Value::Int(i64::try_from(*limit).unwrap_or(i64::MAX));
         match self {
             Self::All => Vec::new(),
@@ -100,6 +107,9 @@ pub trait Source {
 
     /// A number above every one that is, or is known to have been, a key of the table.
     fn next_number(&mut self, table: &'static Table) -> Result<i64>;
+
+    /// Whether this change may delete one more row, of so many bytes. See [`View::fits`].
+    fn fits(&mut self, bytes: u64) -> bool;
 }
 
 /// One step of what a rule wants written.
@@ -156,6 +166,13 @@ impl<'a> View<'a> {
     /// Which stamps are older than that; `None` while nobody knows, because the clock leapt.
     pub fn older_than(&mut self, span: Duration) -> Option<Old> {
         self.source.older_than(span)
+    }
+
+    /// Whether this change may delete one more row, of so many bytes. Deleting takes space
+    /// before it frees any, so what may be long is done by several changes, each as large as
+    /// there is room for. The first row always fits: it has to go somehow.
+    pub fn fits(&mut self, bytes: u64) -> bool {
+        self.source.fits(bytes)
     }
 
     /// Runs a rule; answers what it says and what is to be written. A rule that
@@ -229,8 +246,30 @@ impl<'a> View<'a> {
         (direction, above): (Direction, impl ToValue),
         limit: usize,
     ) -> Result<Vec<R>> {
-        let table = R::TABLE;
-        if !table.walks.contains(&Walk { by, along }) {
+        let part = Part::Along { column: along, above: above.to_value(), direction, limit };
+        let query = Query { by: By::Columns(by), values: values.values(), part };
+        self.walked(R::TABLE, Walk { by, along }, &query)?.into_iter().map(R::read).collect()
+    }
+
+    /// Deletes the first `limit` that a walk up from `above` comes to, whatever they say.
+    pub fn delete_first<R: Record>(
+        &mut self,
+        (by, values): (&'static [&'static str], impl Key),
+        along: &'static str,
+        above: impl ToValue,
+        limit: usize,
+    ) -> Result<()> {
+        let above = above.to_value();
+        let part = Part::Along { column: along, above, direction: Direction::Up, limit };
+        let query = Query { by: By::Columns(by), values: values.values(), part };
+        let found = self.walked(R::TABLE, Walk { by, along }, &query)?;
+        found.into_iter().for_each(|row| self.delete_row(R::TABLE, row));
+        Ok(())
+    }
+
+    fn walked(&mut self, table: &'static Table, walk: Walk, query: &Query) -> Result<Vec<Row>> {
+        let Walk { by, along } = walk;
+        if !table.walks.contains(&walk) {
             return Err(Error::internal(format!("{} is not read along {along} by {by:?}", table.name)));
         }
         if self.over.contains_key(table.name) {
@@ -239,9 +278,7 @@ impl<'a> View<'a> {
                 table.name
             )));
         }
-        let part = Part::Along { column: along, above: above.to_value(), direction, limit };
-        let query = Query { by: By::Columns(by), values: values.values(), part };
-        self.source.find(table, &query)?.into_iter().map(R::read).collect()
+        self.source.find(table, query)
     }
 
     fn rows(&mut self, table: &'static Table, by: &'static [&'static str], values: Row) -> Result<Vec<Row>> {

@@ -3,10 +3,14 @@
 use super::Later;
 use crate::audit::Actor;
 use crate::clock::UnixMillis;
-use crate::directory::{BotKey, KnownChat};
+use crate::directory::{BotKey, KnownChat, chats, moves, pieces};
+use crate::error::Error;
+use crate::records::{Change, Records, change, look};
 
-/// Chats a bot knows.
-pub trait DirectoryStore: Send + Sync {
+/// Chats a bot knows: the rules of [`crate::directory`], asked of any records. What a bot
+/// learns of chats is committed with what it received, by
+/// [`IntakeStore::take_in`](super::IntakeStore::take_in).
+pub trait DirectoryStore: Records {
     /// A chat of a bot.
     fn chat(&self, bot: &BotKey, chat_id: &str) -> Later<'_, Option<KnownChat>>;
 
@@ -23,8 +27,9 @@ pub trait DirectoryStore: Send + Sync {
     /// name it move in one commit, and the old id leads to the new one. What was
     /// written under the old id stays there: ids of messages mean nothing in the new. A route
     /// that the new id has already stays as it is, and the old one goes: a place
-    /// never falls to whoever asks last. Doing it again changes nothing.
-    fn move_chat(&self, bot: &BotKey, from: &str, to: &str, by: &Actor) -> Later<'_, ()>;
+    /// never falls to whoever asks last. Doing it again changes nothing. Answers why the
+    /// routes could not follow, if they could not: everything else moved all the same.
+    fn move_chat(&self, bot: &BotKey, from: &str, to: &str, by: &Actor) -> Later<'_, Option<Error>>;
 
     /// The further messages that a message was continued in, in order.
     fn pieces(&self, bot: &BotKey, chat_id: &str, message_id: &str) -> Later<'_, Vec<String>>;
@@ -37,4 +42,49 @@ pub trait DirectoryStore: Send + Sync {
         message_id: &str,
         pieces: Vec<String>,
     ) -> Later<'_, ()>;
+}
+
+impl<R: Records + ?Sized> DirectoryStore for R {
+    fn chat(&self, bot: &BotKey, chat_id: &str) -> Later<'_, Option<KnownChat>> {
+        let (bot, chat_id) = (bot.clone(), chat_id.to_owned());
+        look(self, "find a chat", move |view| chats::find(view, &bot, &chat_id))
+    }
+
+    fn recent_chats(&self, bot: &BotKey, since: UnixMillis, limit: usize) -> Later<'_, Vec<KnownChat>> {
+        let bot = bot.clone();
+        look(self, "find chats with traffic", move |view| chats::recent(view, &bot, since, limit))
+    }
+
+    fn forget_chat(&self, bot: &BotKey, chat_id: &str) -> Later<'_, ()> {
+        let (bot, chat_id) = (bot.clone(), chat_id.to_owned());
+        change(self, Change::to("forget a chat"), move |view| chats::forget(view, &bot, &chat_id))
+    }
+
+    fn forget_scope(&self, bot: &BotKey, scope: &str) -> Later<'_, ()> {
+        let (bot, scope) = (bot.clone(), scope.to_owned());
+        change(self, Change::to("forget a scope"), move |view| chats::forget_scope(view, &bot, &scope))
+    }
+
+    fn move_chat(&self, bot: &BotKey, from: &str, to: &str, by: &Actor) -> Later<'_, Option<Error>> {
+        let (bot, from, to, by) = (bot.clone(), from.to_owned(), to.to_owned(), by.clone());
+        change(self, Change::to("move a chat"), move |view| moves::move_chat(view, &bot, &from, &to, &by))
+    }
+
+    fn pieces(&self, bot: &BotKey, chat_id: &str, message_id: &str) -> Later<'_, Vec<String>> {
+        let (bot, chat_id, message_id) = (bot.clone(), chat_id.to_owned(), message_id.to_owned());
+        look(self, "find the pieces of a message", move |view| pieces::of(view, &bot, &chat_id, &message_id))
+    }
+
+    fn keep_pieces(
+        &self,
+        bot: &BotKey,
+        chat_id: &str,
+        message_id: &str,
+        pieces: Vec<String>,
+    ) -> Later<'_, ()> {
+        let (bot, chat_id, message_id) = (bot.clone(), chat_id.to_owned(), message_id.to_owned());
+        change(self, Change::to("keep the pieces of a message"), move |view| {
+            pieces::keep(view, &bot, &chat_id, &message_id, &pieces)
+        })
+    }
 }

@@ -1,10 +1,13 @@
-//! Inboxes as an operator sees them, and what an operator does to them.
+//! Inboxes as an operator sees them, and what an operator does to them; and what waits there
+//! for so long that people are told.
 
 use super::Later;
 use crate::audit::Actor;
 use crate::clock::UnixMillis;
+use crate::directory::{BotKey, ChatKind};
 use crate::inbox::{InstanceId, Seq};
 use crate::interrupt::Conversation;
+use std::time::Duration;
 
 /// A summary of one inbox.
 #[derive(Clone, Debug, serde::Serialize)]
@@ -71,6 +74,23 @@ pub struct Listed {
     pub dead_at: Option<UnixMillis>,
 }
 
+/// A message that waits for too long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overdue {
+    /// Its place in the log.
+    pub seq: Seq,
+    /// The bot that received it.
+    pub bot: BotKey,
+    /// The chat it came from.
+    pub chat_id: String,
+    /// The thread or topic of that chat, from the event.
+    pub thread_id: Option<String>,
+    /// The provider's id.
+    pub message_id: String,
+    /// What the chat is, if the directory knows it.
+    pub kind: Option<ChatKind>,
+}
+
 /// Looking at inboxes, and putting them right.
 pub trait InboxStore: Send + Sync {
     /// All inboxes with something to tell.
@@ -93,4 +113,15 @@ pub trait InboxStore: Send + Sync {
 
     /// A tenant's most recent conversations, newest first.
     fn recent_conversations(&self, tenant: &str, limit: usize) -> Later<'_, Vec<Conversation>>;
+
+    /// Messages of an instance after `after` that wait for `waited` or longer, in order.
+    /// Interactions are none: who waits behind one sees that already, and is told
+    /// in that same place if no answer comes.
+    fn overdue(
+        &self,
+        instance: InstanceId,
+        after: Seq,
+        waited: Duration,
+        limit: usize,
+    ) -> Later<'_, Vec<Overdue>>;
 }

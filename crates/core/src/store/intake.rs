@@ -1,7 +1,6 @@
 //! What a bot received, committed together with how far it has read.
 
 use super::{Appended, Later, NewEntry, Revised, Revision};
-use crate::audit::Actor;
 use crate::clock::UnixMillis;
 use crate::directory::{BotKey, Chat};
 use crate::inbox::{InstanceId, Patience};
@@ -45,9 +44,11 @@ pub struct NewQuarantined {
 /// What one thing that was received comes to. Everything in it is committed together.
 #[derive(Clone, Debug, Default)]
 pub struct Intake {
-    /// Chats as the provider describes them now.
+    /// Chats as the provider describes them now. What was seen there stays, and nothing is
+    /// written where nothing differs.
     pub chats: Vec<Chat>,
-    /// The newest messages of chats.
+    /// The newest messages of chats. One older than the newest that is known counts for
+    /// nothing, and so does one of a chat that is not known: nobody could say what that is.
     pub traffic: Vec<Traffic>,
     /// A message that was admitted.
     pub entry: Option<NewEntry>,
@@ -58,9 +59,10 @@ pub struct Intake {
     pub patience: Option<Patience>,
     /// What a message that may still wait says now.
     pub revision: Option<Revision>,
-    /// A chat in which an instance was addressed, so that it is meant from now on.
+    /// A chat in which an instance was addressed, so that it is meant from now on. A chat that
+    /// is not known stays so.
     pub engaged: Option<(String, InstanceId)>,
-    /// What could not be read.
+    /// What could not be read; kept by the rule [`quarantine::add`](crate::quarantine::add).
     pub quarantined: Option<NewQuarantined>,
     /// How far the stream is read with this.
     pub cursor: Option<Cursor>,
@@ -81,59 +83,9 @@ pub struct Taken {
     pub full: bool,
 }
 
-/// Something in quarantine, without its bytes.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Quarantined {
-    /// Its number.
-    pub id: i64,
-    /// The platform of the bot that received it.
-    pub platform: String,
-    /// The bot.
-    pub bot: String,
-    /// Which one it was.
-    pub what: String,
-    /// Why it could not be read.
-    pub why: String,
-    /// When it came.
-    pub at: UnixMillis,
-}
-
-/// A stretch of a chat that could not be read.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Missed {
-    /// The chat; `None` if nobody knows which ones.
-    pub chat_id: Option<String>,
-    /// The last message seen before it.
-    pub after: Option<String>,
-    /// When it began.
-    pub since: UnixMillis,
-    /// When it ended.
-    pub until: UnixMillis,
-    /// Why it could not be read.
-    pub why: String,
-}
-
 /// Taking in what bots receive.
 pub trait IntakeStore: Send + Sync {
     /// Commits everything, all or none, in order. Whoever says how far it has read says under
     /// which token of the bot's lease; unavailable if another node has that by now.
     fn take_in(&self, bot: &BotKey, under: Option<Token>, intakes: Vec<Intake>) -> Later<'_, Vec<Taken>>;
-
-    /// How far each stream of a bot was read.
-    fn cursors(&self, bot: &BotKey) -> Later<'_, Vec<Cursor>>;
-
-    /// Notes stretches that could not be read.
-    fn note_missed(&self, bot: &BotKey, missed: Vec<Missed>) -> Later<'_, ()>;
-
-    /// Stretches that could not be read, newest first.
-    fn missed(&self, bot: &BotKey, limit: usize) -> Later<'_, Vec<Missed>>;
-
-    /// What is in quarantine, newest first; of one bot, or of all.
-    fn quarantine(&self, bot: Option<&BotKey>, limit: usize) -> Later<'_, Vec<Quarantined>>;
-
-    /// One thing in quarantine and its sealed bytes.
-    fn quarantined(&self, id: i64) -> Later<'_, Option<(Quarantined, Vec<u8>)>>;
-
-    /// Throws away what is in quarantine, all or one. Answers how much it was.
-    fn purge_quarantine(&self, id: Option<i64>, by: &Actor) -> Later<'_, u64>;
 }

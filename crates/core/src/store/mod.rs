@@ -14,6 +14,7 @@ mod journal;
 mod notices;
 mod page;
 mod seals;
+mod streams;
 mod vault;
 mod webchat;
 
@@ -26,12 +27,13 @@ pub use identity::{
     DATABASE_ID, GatewayChange, IdentityStore, NewGateway, RemovedTenant, StoredGateway, StoredInstance,
     StoredSecret, TenantIdentity,
 };
-pub use inbox::{Gap, InboxStore, Listed, ListedInbox};
-pub use intake::{Cursor, Intake, IntakeStore, Missed, NewQuarantined, Quarantined, Taken, Traffic};
+pub use inbox::{Gap, InboxStore, Listed, ListedInbox, Overdue};
+pub use intake::{Cursor, Intake, IntakeStore, NewQuarantined, Taken, Traffic};
 pub use journal::{ActionStory, Edits, JournalStore, Story};
-pub use notices::{NoticeKind, NoticeStore, Overdue, Untold};
+pub use notices::{NoticeKind, NoticeStore, Untold};
 pub use page::{Filling, Page, PageSize};
 pub use seals::{KeyChange, Resealed, Retired, SealStore, SealedValue};
+pub use streams::{Missed, Quarantined, StreamStore};
 pub use vault::VaultStore;
 pub use webchat::{
     CONNECTOR, Earlier, Guest, Invited, Line, LineEdit, LineRevision, NewLine, Person, Posted, RoomStore,
@@ -65,9 +67,7 @@ pub trait Store:
     + Ledger
     + WebchatStore
     + JournalStore
-    + DirectoryStore
     + IntakeStore
-    + NoticeStore
     + VaultStore
     + ClockStore
 {

@@ -1,9 +1,10 @@
 //! What people are told by the connector itself, once.
 
 use super::Later;
-use crate::directory::{BotKey, ChatKind};
-use crate::inbox::{InstanceId, Seq};
-use std::time::Duration;
+use crate::directory::BotKey;
+use crate::inbox::InstanceId;
+use crate::notices;
+use crate::records::{Change, Records, change, look};
 
 /// What a notice is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,6 +19,9 @@ pub enum NoticeKind {
 }
 
 impl NoticeKind {
+    /// Each of them.
+    pub const ALL: [Self; 3] = [Self::Away, Self::Hint, Self::Lost];
+
     /// The word the store keeps.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -26,23 +30,6 @@ impl NoticeKind {
             Self::Lost => "lost",
         }
     }
-}
-
-/// A message that waits for too long.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Overdue {
-    /// Its place in the log.
-    pub seq: Seq,
-    /// The bot that received it.
-    pub bot: BotKey,
-    /// The chat it came from.
-    pub chat_id: String,
-    /// The thread or topic of that chat, from the event.
-    pub thread_id: Option<String>,
-    /// The provider's id.
-    pub message_id: String,
-    /// What the chat is, if the directory knows it.
-    pub kind: Option<ChatKind>,
 }
 
 /// A chat that lost messages because too much waited, and does not know it yet.
@@ -60,8 +47,8 @@ pub struct Untold {
     pub message_id: String,
 }
 
-/// Telling people things once.
-pub trait NoticeStore: Send + Sync {
+/// Telling people things once: the rules of [`crate::notices`], asked of any records.
+pub trait NoticeStore: Records {
     /// Notes that a chat is told something; `false` if it was before. Notices
     /// of an instance end with [`NoticeStore::end_notices`].
     fn notice(
@@ -86,15 +73,45 @@ pub trait NoticeStore: Send + Sync {
 
     /// A chat knows what it lost, or cannot be told.
     fn told(&self, untold: &Untold) -> Later<'_, ()>;
+}
 
-    /// Messages of an instance after `after` that wait for `waited` or longer, in order.
-    /// Interactions are none: who waits behind one sees that already, and is told
-    /// in that same place if no answer comes.
-    fn overdue(
+impl<R: Records + ?Sized> NoticeStore for R {
+    fn notice(
         &self,
-        instance: InstanceId,
-        after: Seq,
-        waited: Duration,
-        limit: usize,
-    ) -> Later<'_, Vec<Overdue>>;
+        kind: NoticeKind,
+        bot: &BotKey,
+        chat_id: &str,
+        instance: Option<InstanceId>,
+    ) -> Later<'_, bool> {
+        let (bot, chat_id) = (bot.clone(), chat_id.to_owned());
+        change(self, Change::to("note what a chat is told"), move |view| {
+            notices::note(view, kind, &bot, &chat_id, instance)
+        })
+    }
+
+    fn unnotice(&self, kind: NoticeKind, bot: &BotKey, chat_id: &str) -> Later<'_, ()> {
+        let (bot, chat_id) = (bot.clone(), chat_id.to_owned());
+        change(self, Change::to("forget what a chat was told"), move |view| {
+            notices::forget(view, kind, &bot, &chat_id)
+        })
+    }
+
+    fn end_notices(&self, instance: InstanceId) -> Later<'_, ()> {
+        change(self, Change::to("end an outage"), move |view| notices::end(view, instance))
+    }
+
+    fn noticed(&self) -> Later<'_, Vec<InstanceId>> {
+        look(self, "find told outages", notices::instances)
+    }
+
+    fn untold(&self, limit: usize) -> Later<'_, Vec<Untold>> {
+        look(self, "find who lost something", move |view| notices::untold(view, limit))
+    }
+
+    fn told(&self, untold: &Untold) -> Later<'_, ()> {
+        let (instance, chat_id) = (untold.instance, untold.chat_id.clone());
+        change(self, Change::to("note that a loss was told"), move |view| {
+            notices::told(view, instance, &chat_id)
+        })
+    }
 }

@@ -13,6 +13,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+/// What one change may delete where a rule asks: little, so that what goes on in further
+/// changes is seen to.
+const STEP: u64 = 1 << 20;
+
 /// Records in memory.
 pub struct MemoryRecords {
     state: Mutex<State>,
@@ -32,6 +36,8 @@ struct State {
     /// The last number given in each table.
     numbers: HashMap<&'static str, i64>,
     feed: Vec<Changed>,
+    /// What the one change that sees this asked to delete.
+    deleted: u64,
 }
 
 impl MemoryRecords {
@@ -43,6 +49,7 @@ impl MemoryRecords {
             tables: BTreeMap::new(),
             numbers: HashMap::new(),
             feed: Vec::new(),
+            deleted: 0,
         };
         Self { state: Mutex::new(state), now }
     }
@@ -190,6 +197,12 @@ impl Source for State {
 
     fn next_number(&mut self, table: &'static Table) -> Result<i64> {
         Ok(self.numbers.get(table.name).copied().unwrap_or_default() + 1)
+    }
+
+    fn fits(&mut self, bytes: u64) -> bool {
+        let fits = self.deleted == 0 || self.deleted + bytes <= STEP;
+        self.deleted += if fits { bytes.max(1) } else { 0 };
+        fits
     }
 }
 

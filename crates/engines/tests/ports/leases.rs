@@ -1,10 +1,7 @@
 //! What every keeper of leases must do: one holder at a time, each with a larger token.
 
-use crate::store::open::Opened;
-use angelia_core::clock;
 use angelia_core::ports::{Leases, Term, Token};
 use angelia_core::records::Records;
-use angelia_engines::memory::MemoryRecords;
 use futures_util::future::join_all;
 use std::time::Duration;
 
@@ -49,25 +46,6 @@ async fn who_is_alone_takes_what_a_process_before_it_held(records: &(impl Record
     assert_eq!(records.acquire("bot", "b", HOUR).await.unwrap(), None, "it has no end");
     let after = records.acquire("bot", "b", Term::Alone).await.unwrap().unwrap();
     assert_eq!(after.token, Token(2), "what the one before has on its way is told from it");
-}
-
-macro_rules! on_every_engine {
-    ($($test:ident),* $(,)?) => {
-        mod on_disk {
-            $(#[tokio::test]
-            async fn $test() {
-                let opened = super::Opened::new();
-                super::$test(&*opened.store).await;
-            })*
-        }
-
-        mod in_memory {
-            $(#[tokio::test]
-            async fn $test() {
-                super::$test(&super::MemoryRecords::new(super::clock::wall)).await;
-            })*
-        }
-    };
 }
 
 on_every_engine!(

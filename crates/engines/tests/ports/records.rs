@@ -1,10 +1,8 @@
 //! What every keeper of records must do: a rule is run whole or not at all, sees
 //! what it wrote itself, and nobody comes between what it read and what it writes.
 
-use crate::store::open::Opened;
 use angelia_core::admission::{Allow, Policy, Route};
 use angelia_core::audit::{Actor, Deed};
-use angelia_core::clock;
 use angelia_core::clock::UnixMillis;
 use angelia_core::error::{Error, Kind};
 use angelia_core::identity::Subject;
@@ -17,7 +15,6 @@ use angelia_core::store::{
     AccessStore, AuditStore, CodeAllow, EnrollToken, GatewayChange, IdentityStore, LinkCode, NewGateway,
     TenantIdentity,
 };
-use angelia_engines::memory::MemoryRecords;
 use futures_util::future::join_all;
 
 fn by() -> Actor {
@@ -237,25 +234,6 @@ async fn what_holds_nothing_is_found_by_that(records: &(impl Records + ?Sized)) 
     let full = NewGateway { most: 2, ..gateway("four") };
     let refused = records.create_gateway(full, &by()).await.unwrap_err().to_string();
     assert!(refused.contains("has 2 gateways already"), "{refused}");
-}
-
-macro_rules! on_every_engine {
-    ($($test:ident),* $(,)?) => {
-        mod on_disk {
-            $(#[tokio::test]
-            async fn $test() {
-                let opened = super::Opened::new();
-                super::$test(&*opened.store).await;
-            })*
-        }
-
-        mod in_memory {
-            $(#[tokio::test]
-            async fn $test() {
-                super::$test(&super::MemoryRecords::new(super::clock::wall)).await;
-            })*
-        }
-    };
 }
 
 on_every_engine!(

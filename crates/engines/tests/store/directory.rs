@@ -1,10 +1,10 @@
-//! Chats, and the messages that others continue.
+//! What bots learn of chats while they read, and for how long it is kept.
 
 use super::open::Opened;
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::directory::{BotKey, Chat, ChatKind, KnownChat};
 use angelia_core::inbox::InstanceId;
-use angelia_core::store::{Intake, NoticeKind, Traffic};
+use angelia_core::store::{DirectoryStore, Intake, Traffic};
 use std::time::Duration;
 
 pub(crate) fn bot() -> BotKey {
@@ -99,7 +99,7 @@ async fn what_does_not_differ_is_not_written() {
 }
 
 #[tokio::test]
-async fn chats_with_traffic_are_found_newest_first() {
+async fn the_newest_message_of_a_known_chat_counts() {
     let opened = Opened::new();
     opened.learn(&bot(), &[chat("a"), chat("b"), chat("c"), chat("quiet")]).await;
     opened.learn(&BotKey::new("discord", "second"), &[chat("a")]).await;
@@ -117,81 +117,19 @@ async fn chats_with_traffic_are_found_newest_first() {
         chats.into_iter().map(|known| (known.chat.chat_id, known.last_message)).collect()
     };
     let row = |chat: &str, message: &str| (chat.to_owned(), Some(message.to_owned()));
-    let all = [row("a", "m4"), row("b", "m2"), row("c", "m3")];
-    assert_eq!(recent(0, 10).await, all);
-    assert_eq!(recent(30, 10).await, all[..2]);
-    assert_eq!(recent(0, 1).await, all[..1]);
+    assert_eq!(recent(0, 10).await, [row("a", "m4"), row("b", "m2"), row("c", "m3")]);
     assert_eq!(opened.known(&bot(), "unknown").await, None, "what a chat is is never guessed");
-    let plan: String = opened
-        .raw()
-        .query_row(
-            "EXPLAIN QUERY PLAN SELECT * FROM chats WHERE platform = 'p' AND bot = 'b' AND last_at >= 1
-             ORDER BY last_at DESC, chat_id LIMIT 9",
-            [],
-            |row| row.get(3),
-        )
-        .unwrap();
-    assert!(plan.contains("chats_recent"), "{plan}");
-}
-
-#[tokio::test]
-async fn a_scope_is_forgotten_with_its_chats_and_a_chat_alone() {
-    let opened = Opened::new();
-    let elsewhere = Chat { scope: Some("other".into()), ..chat("den") };
-    // An old guild's first channel has the guild's id: here it belongs to itself.
-    let twin = Chat { scope: Some("twin".into()), ..chat("twin") };
-    let beside = Chat { scope: Some("twin".into()), ..chat("beside") };
-    let guild = Chat::new("guild", ChatKind::Scope);
-    opened.learn(&bot(), &[guild, chat("lab"), chat("hall"), elsewhere, twin, beside]).await;
-    for told in ["lab", "den"] {
-        assert!(opened.store.notice(NoticeKind::Hint, &bot(), told, None).await.unwrap());
-    }
-    let left = async || -> Vec<&str> {
-        let mut left = Vec::new();
-        for id in ["guild", "lab", "hall", "den", "twin", "beside"] {
-            if opened.known(&bot(), id).await.is_some() {
-                left.push(id);
-            }
-        }
-        left
-    };
-    opened.store.forget_chat(&bot(), "hall").await.unwrap();
-    assert_eq!(left().await, ["guild", "lab", "den", "twin", "beside"]);
-    opened.store.forget_scope(&BotKey::new("discord", "second"), "guild").await.unwrap();
-    assert_eq!(left().await, ["guild", "lab", "den", "twin", "beside"]);
-    opened.store.forget_scope(&bot(), "guild").await.unwrap();
-    assert_eq!(left().await, ["guild", "den", "twin", "beside"], "its own row belongs to nothing here");
-    opened.store.forget_chat(&bot(), "guild").await.unwrap();
-    assert_eq!(left().await, ["den", "twin", "beside"]);
-    opened.store.forget_chat(&bot(), "twin").await.unwrap();
-    assert_eq!(left().await, ["den", "beside"]);
-    opened.store.forget_scope(&bot(), "other").await.unwrap();
-    assert_eq!(left().await, ["beside"], "a scope that nobody described");
-    let again = opened.store.notice(NoticeKind::Hint, &bot(), "lab", None).await.unwrap();
-    assert!(again, "who comes back may be told again");
 }
 
 #[tokio::test]
 async fn the_pieces_of_a_message_are_kept_for_a_month() {
     let opened = Opened::new();
-    let keep = async |chat: &str, message: &str, pieces: &[&str]| {
-        let pieces = pieces.iter().map(|piece| (*piece).to_owned()).collect();
-        opened.store.keep_pieces(&bot(), chat, message, pieces).await.unwrap();
-    };
-    let pieces = async |chat: &str, message: &str| -> Vec<String> {
-        opened.store.pieces(&bot(), chat, message).await.unwrap()
-    };
-    keep("lab", "m1", &["m2", "m3"]).await;
-    keep("den", "m1", &["m9"]).await;
-    assert_eq!(pieces("lab", "m1").await, ["m2", "m3"]);
-    keep("lab", "m1", &["m2"]).await;
-    assert_eq!(pieces("lab", "m1").await, ["m2"]);
-    keep("lab", "m1", &[]).await;
-    assert!(pieces("lab", "m1").await.is_empty());
-    keep("lab", "m5", &["m6"]).await;
+    for (chat, message) in [("den", "m1"), ("lab", "m5")] {
+        opened.store.keep_pieces(&bot(), chat, message, vec!["m6".into()]).await.unwrap();
+    }
     let long_ago = clock::wall().before(Duration::from_secs(31 * 24 * 3600)).0;
     opened.raw().execute("UPDATE pieces SET at = ? WHERE chat_id = 'den'", [long_ago]).unwrap();
     opened.store.prune().await.unwrap();
-    assert!(pieces("den", "m1").await.is_empty());
-    assert_eq!(pieces("lab", "m5").await, ["m6"]);
+    assert!(opened.store.pieces(&bot(), "den", "m1").await.unwrap().is_empty());
+    assert_eq!(opened.store.pieces(&bot(), "lab", "m5").await.unwrap(), ["m6"]);
 }

@@ -1,11 +1,12 @@
 //! A disk that is full: who may still write, and how it gets free again.
 
+use super::directory::bot;
 use super::identity::{by, gateway};
 use super::open::{Opened, entry};
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::error::Kind;
 use angelia_core::inbox::{InstanceId, Quota};
-use angelia_core::store::{IdentityStore, NewEntry};
+use angelia_core::store::{AuditStore, IdentityStore, Intake, NewEntry, NewQuarantined, StreamStore};
 use futures_util::future::join_all;
 use std::fs;
 use std::io::Write;
@@ -98,6 +99,33 @@ async fn what_is_past_its_time_goes_on_a_full_disk() {
     opened.store.tend().await.unwrap();
     opened.store.probe().await.expect("there is space again");
     assert!(!opened.store.disk().await.unwrap().short);
+}
+
+/// The operator frees the disk by what nobody can read: in steps that each have room.
+#[tokio::test]
+async fn the_quarantine_is_purged_on_a_full_disk() {
+    const UNREADABLE: usize = 900;
+    let Some((opened, disk)) = on_a_small_disk() else { return };
+    let instance = opened.instance("gw").await;
+    opened.store.tend().await.unwrap();
+    for n in 0..UNREADABLE {
+        let sealed = vec![7; 20_000].into();
+        let new = NewQuarantined { what: format!("update {n}"), why: "?".into(), sealed, at: clock::wall() };
+        let intake = Intake { quarantined: Some(new), ..Intake::default() };
+        opened.store.take_in(&bot(), None, vec![intake]).await.unwrap();
+    }
+    opened.store.tend().await.unwrap();
+    disk.fill(4 << 20);
+    append_until_full(&opened, instance, clock::wall()).await;
+    disk.fill(0);
+    assert!(opened.store.disk().await.unwrap().short);
+    assert_eq!(opened.store.purge_quarantine(None, &by()).await.unwrap(), UNREADABLE as u64);
+    assert!(opened.store.quarantine(None, 10).await.unwrap().is_empty());
+    let steps = opened.store.audit_lines(None, 1_000).await.unwrap();
+    let steps = steps.iter().filter(|line| line.action == "quarantine.purge").count();
+    assert!(steps > 10, "{steps} steps, each as large as there was room for");
+    opened.store.tend().await.unwrap();
+    opened.store.probe().await.expect("there is space again");
 }
 
 /// A clock that leapt keeps everything: its word has to be heard on a full disk.

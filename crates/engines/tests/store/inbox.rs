@@ -6,7 +6,7 @@ use angelia_core::inbox::{
     AckHabit, Entry, EntryKind, Epoch, InstanceId, Quota, Seq, SettledBy, Usage, WhenFull,
 };
 use angelia_core::store::{
-    Appended, IdentityStore, NewEntry, Page, PageSize, Returned, Revised, Revision, Settlement,
+    Appended, IdentityStore, NewEntry, NoticeStore, Page, PageSize, Returned, Revised, Revision, Settlement,
 };
 use std::time::Duration;
 

@@ -11,8 +11,8 @@ use angelia_core::inbox::{InstanceId, Quota, Seq, WhenFull};
 use angelia_core::lease;
 use angelia_core::ports::{Leases, Term};
 use angelia_core::store::{
-    Appended, AuditStore, Cursor, IdentityStore, Intake, Missed, NewEntry, NewQuarantined, PageSize, Revised,
-    Revision, Taken,
+    Appended, Cursor, IdentityStore, Intake, Missed, NewEntry, NewQuarantined, PageSize, Revised, Revision,
+    StreamStore, Taken,
 };
 use std::time::Duration;
 
@@ -161,39 +161,18 @@ async fn a_change_reaches_what_waits_in_its_own_chat() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_kept_sealed_until_it_is_purged() {
+async fn what_cannot_be_read_is_kept_sealed_for_its_bot() {
     let opened = Opened::new();
-    let second = BotKey::new("telegram", "7");
     opened.store.take_in(&bot(), None, vec![broken(1), broken(2)]).await.unwrap();
-    opened.store.take_in(&second, None, vec![broken(3)]).await.unwrap();
-    let listed = async |bot: Option<&BotKey>, limit| -> Vec<String> {
-        let list = opened.store.quarantine(bot, limit).await.unwrap();
-        list.into_iter().map(|row| format!("{} {} {}", row.platform, row.bot, row.what)).collect()
-    };
-    let all = ["telegram 7 update 3", "discord main update 2", "discord main update 1"];
-    assert_eq!(listed(None, 10).await, all);
-    assert_eq!(listed(Some(&bot()), 10).await, all[1..]);
-    assert_eq!(listed(None, 2).await, all[..2]);
+    opened.store.take_in(&BotKey::new("telegram", "7"), None, vec![broken(3)]).await.unwrap();
     let newest = opened.store.quarantine(None, 1).await.unwrap().remove(0);
-    let (found, sealed) = opened.store.quarantined(newest.id).await.unwrap().unwrap();
-    assert_eq!((found, sealed), (newest.clone(), vec![7, 3]));
+    assert_eq!((newest.platform.as_str(), newest.what.as_str()), ("telegram", "update 3"));
     let bound = sealed_in(&opened.store, 100).await;
     let bound: Vec<_> = bound.iter().map(|value| (value.kind, value.bound_to.as_str())).collect();
     let one = ("unreadable update", "quarantine/discord/main");
     assert_eq!(bound, [one, one, ("unreadable update", "quarantine/telegram/7")]);
     opened.store.reseal(anew(sealed_in(&opened.store, 100).await)).await.unwrap();
     assert_eq!(opened.store.quarantined(newest.id).await.unwrap().unwrap().1, [7, 3, 9]);
-
-    assert_eq!(opened.store.purge_quarantine(Some(newest.id), &by()).await.unwrap(), 1);
-    assert_eq!(opened.store.purge_quarantine(Some(newest.id), &by()).await.unwrap(), 0);
-    assert!(opened.store.quarantined(newest.id).await.unwrap().is_none());
-    assert_eq!(opened.store.purge_quarantine(None, &by()).await.unwrap(), 2);
-    assert!(listed(None, 10).await.is_empty());
-    let lines = opened.store.audit_lines(None, 2).await.unwrap();
-    let lines: Vec<_> =
-        lines.iter().map(|l| (l.action.as_str(), l.target.as_str(), l.detail.as_str())).collect();
-    let id = newest.id.to_string();
-    assert_eq!(lines, [("quarantine.purge", "all", "2"), ("quarantine.purge", &*id, "1")]);
 }
 
 #[tokio::test]
@@ -230,12 +209,8 @@ async fn what_was_missed_is_shown_for_a_month() {
     opened.store.note_missed(&bot(), vec![old.clone(), lab.clone(), unknown.clone()]).await.unwrap();
     let list = async |limit| opened.store.missed(&bot(), limit).await.unwrap();
     assert_eq!(list(10).await, [unknown.clone(), lab.clone(), old]);
-    assert_eq!(list(1).await, std::slice::from_ref(&unknown));
-    assert!(opened.store.missed(&BotKey::new("telegram", "7"), 10).await.unwrap().is_empty());
     opened.store.prune().await.unwrap();
-    assert_eq!(list(10).await, [unknown, lab.clone()]);
-    opened.store.note_missed(&bot(), vec![lab; 1_005]).await.unwrap();
-    assert_eq!(list(5_000).await.len(), 1_000);
+    assert_eq!(list(10).await, [unknown, lab]);
 }
 
 #[tokio::test]

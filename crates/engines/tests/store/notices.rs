@@ -1,37 +1,13 @@
-//! What people are told once.
+//! What people are told: what goes with a tenant, and what waits for too long.
 
 use super::directory::{bot, chat};
 use super::identity::by;
 use super::open::{Opened, entry};
 use angelia_core::clock;
-use angelia_core::directory::{BotKey, ChatKind};
+use angelia_core::directory::ChatKind;
 use angelia_core::inbox::{EntryKind, Epoch, InstanceId, Seq};
-use angelia_core::store::{IdentityStore, NewEntry, NoticeKind, Overdue, Returned};
+use angelia_core::store::{IdentityStore, NewEntry, NoticeKind, NoticeStore, Overdue, Returned};
 use std::time::Duration;
-
-#[tokio::test]
-async fn a_chat_is_told_once_until_the_outage_is_over() {
-    let opened = Opened::new();
-    let (a, b) = (opened.instance("a").await, opened.instance("b").await);
-    let away = async |chat: &str, instance| {
-        opened.store.notice(NoticeKind::Away, &bot(), chat, Some(instance)).await.unwrap()
-    };
-    assert!(away("lab", a).await);
-    assert!(!away("lab", a).await);
-    assert!(away("den", b).await);
-    assert!(opened.store.notice(NoticeKind::Hint, &bot(), "lab", None).await.unwrap(), "another thing");
-    let second = BotKey::new("telegram", "7");
-    assert!(opened.store.notice(NoticeKind::Away, &second, "lab", Some(a)).await.unwrap());
-    assert_eq!(opened.store.noticed().await.unwrap(), [a, b]);
-    opened.store.end_notices(a).await.unwrap();
-    assert_eq!(opened.store.noticed().await.unwrap(), [b]);
-    assert!(away("lab", a).await, "the next outage is told again");
-    assert!(!away("den", b).await, "another instance's goes on");
-    assert!(!opened.store.notice(NoticeKind::Hint, &bot(), "lab", None).await.unwrap(), "once per place");
-    opened.store.unnotice(NoticeKind::Hint, &bot(), "lab").await.unwrap();
-    assert!(opened.store.notice(NoticeKind::Hint, &bot(), "lab", None).await.unwrap());
-    assert!(!away("lab", a).await, "only what could not be told is forgotten");
-}
 
 #[tokio::test]
 async fn notices_go_with_the_tenant() {

@@ -7,7 +7,8 @@ use angelia_core::clock::{self, UnixMillis};
 use angelia_core::egress::ActionState;
 use angelia_core::inbox::{EntryKind, InstanceId, Patience};
 use angelia_core::store::{
-    Accepted, ActionId, ActionOutcome, Appended, Cursor, IdentityStore, Intake, NewAction, NewEntry, Taken,
+    Accepted, ActionId, ActionOutcome, Appended, Cursor, IdentityStore, Intake, NewAction, NewEntry,
+    StreamStore, Taken,
 };
 use angelia_core::vault::{
     Answering, Capability, CapabilityId, DISCORD_INTERACTION, Deferral, LIVES_FOR, NewCapability, Stage, Use,

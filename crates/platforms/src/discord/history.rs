@@ -11,7 +11,7 @@ use super::shard::{Halted, Shard};
 use super::trouble::Trouble;
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::directory::KnownChat;
-use angelia_core::store::{Intake, Missed};
+use angelia_core::store::{DirectoryStore, Intake, Missed, StreamStore};
 use futures_util::StreamExt;
 use futures_util::stream;
 use serde::Deserialize;

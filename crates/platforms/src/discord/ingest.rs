@@ -9,7 +9,7 @@ use super::trouble::{LONGEST_WAIT, TOKEN_REFUSED, Trouble};
 use super::{Discord, NAME};
 use crate::desk::{Desk, Stop};
 use angelia_core::limit::Backoff;
-use angelia_core::store::Cursor;
+use angelia_core::store::{Cursor, StreamStore};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;

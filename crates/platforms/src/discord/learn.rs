@@ -4,6 +4,7 @@ use super::Discord;
 use super::parse::{Channel, Guild, Role, RoleChange, ThreadList, User};
 use angelia_core::directory::{Chat, ChatKind};
 use angelia_core::error::Result;
+use angelia_core::store::DirectoryStore;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;

@@ -10,7 +10,7 @@ use super::{Discord, address};
 use crate::platform::{Delivery, Outcome, Progress, Reach};
 use angelia_contract::action::Action;
 use angelia_core::error::{Error, Result};
-use angelia_core::store::ActionId;
+use angelia_core::store::{ActionId, DirectoryStore};
 use angelia_core::{clock, fail};
 use serde::Deserialize;
 use serde_json::json;

@@ -10,7 +10,7 @@ use crate::desk::Desk;
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::error::Result;
 use angelia_core::limit::Backoff;
-use angelia_core::store::{Intake, Missed};
+use angelia_core::store::{Intake, Missed, StreamStore};
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -9,6 +9,7 @@ use crate::health::BotState;
 use angelia_core::clock;
 use angelia_core::limit::{Backoff, spread};
 use angelia_core::secret::random_bytes;
+use angelia_core::store::StreamStore;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::VecDeque;

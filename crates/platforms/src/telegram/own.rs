@@ -13,6 +13,7 @@ use angelia_core::admission::link_command;
 use angelia_core::clock;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::secret::Secret;
+use angelia_core::store::DirectoryStore;
 use serde_json::json;
 use std::time::Duration;
 

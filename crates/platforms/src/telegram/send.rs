@@ -12,6 +12,7 @@ use angelia_core::clock::{self, Mono};
 use angelia_core::egress::Target;
 use angelia_core::error::Error;
 use angelia_core::fail;
+use angelia_core::store::DirectoryStore;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;

@@ -7,6 +7,7 @@ use angelia_core::admission::DropReason;
 use angelia_core::clock;
 use angelia_core::directory::{BotKey, ChatKind};
 use angelia_core::inbox::Rendering;
+use angelia_core::store::{DirectoryStore, StreamStore};
 use angelia_core::vault::{DISCORD_INTERACTION, Deferral, LIVES_FOR};
 use angelia_platforms::Platform;
 use axum::body::Body;

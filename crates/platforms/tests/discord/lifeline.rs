@@ -2,6 +2,7 @@
 
 use super::world::{World, texts};
 use angelia_core::secret::Secret;
+use angelia_core::store::{DirectoryStore, StreamStore};
 use angelia_platforms::discord::Config;
 use angelia_platforms::{BotState, Platform, Verdict};
 use serde_json::{Value, json};

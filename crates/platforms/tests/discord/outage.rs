@@ -2,6 +2,7 @@
 
 use super::world::{World, texts};
 use angelia_core::egress::Target;
+use angelia_core::store::{DirectoryStore, StreamStore};
 use angelia_platforms::{BotState, Platform};
 use serde_json::{Value, json};
 use std::time::Duration;

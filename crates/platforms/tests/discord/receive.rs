@@ -4,6 +4,7 @@ use super::world::{SOON, World, texts};
 use angelia_contract::session_key::{KeyOptions, Rules, session_key};
 use angelia_core::admission::DropReason;
 use angelia_core::egress::{Bot, Target, Whereabouts};
+use angelia_core::store::{DirectoryStore, StreamStore};
 use angelia_platforms::Platform;
 use serde_json::json;
 

@@ -1,5 +1,11 @@
 //! The records, as they are kept.
 
+mod directory;
+
+pub use directory::{
+    ChatRow, CursorRow, MintedRow, MissedRow, NoticeRow, PieceRow, QuarantineRow, QuarantinedRow, UntoldRow,
+};
+
 use crate::admission::{Allow, Place, Policy, Route};
 use crate::audit::{AuditLine, Deed, Sort};
 use crate::clock::UnixMillis;
@@ -14,7 +20,7 @@ use crate::records::table::{Table, field, record};
 use crate::store::{Client, CodeAllow, Fingerprint, TenantIdentity};
 
 /// Every table of records. What engines write and search is made of these.
-pub const TABLES: [&Table; 18] = [
+pub const TABLES: [&Table; 27] = [
     NoteRow::TABLE,
     TenantRow::TABLE,
     RemovalRow::TABLE,
@@ -33,6 +39,15 @@ pub const TABLES: [&Table; 18] = [
     PersonRow::TABLE,
     LineRow::TABLE,
     LeaseRow::TABLE,
+    ChatRow::TABLE,
+    PieceRow::TABLE,
+    NoticeRow::TABLE,
+    UntoldRow::TABLE,
+    CursorRow::TABLE,
+    MintedRow::TABLE,
+    QuarantineRow::TABLE,
+    QuarantinedRow::TABLE,
+    MissedRow::TABLE,
 ];
 
 field!(UnixMillis as i64, |at| at.0, |at| Some(UnixMillis(at)));

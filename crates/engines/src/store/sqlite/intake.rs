@@ -2,15 +2,12 @@
 
 use super::queue::Owner;
 use super::txn::{Txn, now};
-use super::{Sqlite, directory, inbox, quarantine, vault};
-use angelia_core::audit::Actor;
+use super::{Sqlite, directory, inbox, records, vault};
 use angelia_core::directory::BotKey;
 use angelia_core::lease;
 use angelia_core::ports::Token;
-use angelia_core::space::Class;
-use angelia_core::store::{
-    Appended, Cursor, Intake, IntakeStore, Later, Missed, NewEntry, Quarantined, Taken,
-};
+use angelia_core::quarantine;
+use angelia_core::store::{Appended, Cursor, Intake, IntakeStore, Later, NewEntry, NewQuarantined, Taken};
 use angelia_core::vault::NewCapability;
 use rusqlite::{OptionalExtension, params};
 
@@ -30,61 +27,6 @@ impl IntakeStore for Sqlite {
             let taken = intakes.into_iter().map(|intake| take_in(txn, &bot, intake)).collect();
             txn.taken_in();
             Result::map(taken, Ok)
-        })
-    }
-
-    fn cursors(&self, bot: &BotKey) -> Later<'_, Vec<Cursor>> {
-        let bot = bot.clone();
-        self.readers.read("read how far a bot has read", move |db| {
-            db.prepare_cached(
-                "SELECT stream, position FROM cursors WHERE platform = ? AND bot = ? ORDER BY stream",
-            )?
-            .query_map([&bot.platform, &bot.bot], |row| {
-                Ok(Cursor { stream: row.get(0)?, position: row.get(1)? })
-            })?
-            .collect()
-        })
-    }
-
-    fn note_missed(&self, bot: &BotKey, missed: Vec<Missed>) -> Later<'_, ()> {
-        let bot = bot.clone();
-        self.writer.write("note what was missed", move |txn| {
-            missed.iter().try_for_each(|missed| quarantine::miss(txn, &bot, missed))
-        })
-    }
-
-    fn missed(&self, bot: &BotKey, limit: usize) -> Later<'_, Vec<Missed>> {
-        let bot = bot.clone();
-        self.readers.read("read what was missed", move |db| quarantine::missed(db, &bot, limit))
-    }
-
-    fn quarantine(&self, bot: Option<&BotKey>, limit: usize) -> Later<'_, Vec<Quarantined>> {
-        let bot = bot.cloned();
-        self.readers.read("list the quarantine", move |db| quarantine::list(db, bot.as_ref(), limit))
-    }
-
-    fn quarantined(&self, id: i64) -> Later<'_, Option<(Quarantined, Vec<u8>)>> {
-        self.readers.read("find what is in quarantine", move |db| quarantine::find(db, id))
-    }
-
-    fn purge_quarantine(&self, id: Option<i64>, by: &Actor) -> Later<'_, u64> {
-        let by = by.clone();
-        Box::pin(async move {
-            let mut purged = 0;
-            loop {
-                let by = by.clone();
-                let step = move |txn: &mut Txn<'_>| {
-                    let gone = quarantine::purge(txn, id, &by)?;
-                    txn.then_make_room();
-                    Ok(Ok(gone))
-                };
-                let (count, more) =
-                    self.writer.write_as(Class::Operator, "purge the quarantine", step).await?;
-                purged += count;
-                if !more {
-                    return Ok(purged);
-                }
-            }
         })
     }
 }
@@ -115,8 +57,8 @@ fn take_in(txn: &mut Txn<'_>, bot: &BotKey, intake: Intake) -> rusqlite::Result<
     if let Some((chat_id, instance)) = engaged {
         directory::engage(txn, bot, &chat_id, instance)?;
     }
-    if let Some(unreadable) = &quarantined {
-        quarantine::add(txn, bot, unreadable)?;
+    if let Some(unreadable) = quarantined {
+        set_aside(txn, bot, unreadable)?;
     }
     let given_up = patience.is_some_and(|patience| !patience.begin());
     let mut taken = Taken { given_up, ..Taken::default() };
@@ -133,6 +75,13 @@ fn take_in(txn: &mut Txn<'_>, bot: &BotKey, intake: Intake) -> rusqlite::Result<
         advance(txn, bot, cursor)?;
     }
     Ok(taken)
+}
+
+/// Puts into quarantine what could not be read. That rule refuses nothing.
+fn set_aside(txn: &mut Txn<'_>, bot: &BotKey, unreadable: NewQuarantined) -> rusqlite::Result<()> {
+    let bot = bot.clone();
+    let kept = records::run(txn, Box::new(move |view| quarantine::add(view, &bot, &unreadable)))?;
+    kept.map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
 }
 
 /// Appends an entry and keeps what its answer may use, unless it was seen before.

@@ -1,26 +1,22 @@
 //! Dropping what is past its time, in steps small enough not to hold up appends.
 
 use super::clock::is_old;
-use super::directory::PIECES_FOR;
 use super::footprint::{self, ACTION_LENGTHS, JOURNAL_LENGTHS};
 use super::inbox::drop_as_gap;
-use super::quarantine::QUARANTINE_FOR;
 use super::space::Budget;
 use super::txn::{Txn, now};
 use super::{Sqlite, records};
 use angelia_core::audit::{self as log, Sort};
+use angelia_core::directory::pieces::PIECES_FOR;
 use angelia_core::error::Result;
 use angelia_core::identity::{TOMBSTONE_FOR, gateways};
 use angelia_core::inbox::{CONVERSATIONS_FOR, GAPS_FOR, InstanceId, SEEN_FOR, Seq};
+use angelia_core::notices::NOTICES_FOR;
+use angelia_core::quarantine::QUARANTINE_FOR;
 use angelia_core::records::{FEED_FOR, FEED_KEPT, View};
 use angelia_core::space::Class;
 use angelia_core::store::{ForgottenGateway, Pruned};
 use rusqlite::{Connection, OptionalExtension, params};
-use std::time::Duration;
-
-/// How long it is remembered that a chat was told something: whoever comes back
-/// after a year may be told again.
-const NOTICES_FOR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Rows looked at in one step. On a disk that is nearly full there are as many as there
 /// is room for in the log, which is emptied after each while space is short.

@@ -4,6 +4,7 @@ use super::Sqlite;
 use super::clock::Clock;
 use super::queue::Owner;
 use super::removal;
+use super::space::{Budget, Space};
 use super::txn::{Txn, now};
 use crate::sql;
 use angelia_core::audit::Deed;
@@ -30,11 +31,11 @@ impl Records for Sqlite {
     }
 
     fn look(&self, what: &'static str, mut rule: Rule) -> Later<'_, ()> {
-        let clock = self.clock.clone();
+        let (clock, space) = (self.clock.clone(), self.space.clone());
         let looked = self.readers.read(what, move |db| {
             // One moment, however many statements.
             let snapshot = db.unchecked_transaction()?;
-            let mut source = Rows { db: &snapshot, clock: &clock, failed: None };
+            let mut source = Rows::of(&snapshot, &clock, &space);
             let (outcome, _) = View::new(&mut source, UnixMillis(now())).run(&mut *rule);
             source.failed.map_or(Ok(outcome), Err)
         });
@@ -56,10 +57,13 @@ impl Records for Sqlite {
 pub(super) fn run(txn: &mut Txn<'_>, mut rule: Rule) -> rusqlite::Result<Result<()>> {
     // What waits is counted beside the rows; rules read it from them.
     txn.write_counters()?;
-    let mut source = Rows { db: txn.connection, clock: txn.clock, failed: None };
+    let mut source = Rows::of(txn.connection, txn.clock, txn.space);
     let (outcome, writes) = View::new(&mut source, UnixMillis(now())).run(&mut *rule);
     if let Some(error) = source.failed {
         return Err(error);
+    }
+    if source.step.is_some() {
+        txn.then_make_room();
     }
     for write in writes {
         apply(txn, write)?;
@@ -108,10 +112,17 @@ fn execute(db: &Connection, statement: &str, values: &[Value]) -> rusqlite::Resu
 struct Rows<'a> {
     db: &'a Connection,
     clock: &'a Clock,
+    space: &'a Space,
+    /// What the rule may still delete, once it asked.
+    step: Option<Budget>,
     failed: Option<rusqlite::Error>,
 }
 
-impl Rows<'_> {
+impl<'a> Rows<'a> {
+    fn of(db: &'a Connection, clock: &'a Clock, space: &'a Space) -> Self {
+        Self { db, clock, space, step: None, failed: None }
+    }
+
     fn tell<T>(&mut self, read: rusqlite::Result<T>) -> Result<T> {
         read.map_err(|error| {
             let told = Error::unavailable(format!("the store could not be read: {error}"));
@@ -128,9 +139,9 @@ impl Source for Rows<'_> {
     }
 
     fn count(&mut self, table: &'static Table, query: &Query) -> Result<u64> {
-        let counted = self.db.prepare_cached(&sql::count(table, query.by)).and_then(|mut statement| {
-            let values = query.values.iter().map(Bound);
-            statement.query_row(rusqlite::params_from_iter(values), |row| row.get(0))
+        let counted = self.db.prepare_cached(&sql::count(table, query)).and_then(|mut statement| {
+            let given = query.given();
+            statement.query_row(rusqlite::params_from_iter(given.iter().map(Bound)), |row| row.get(0))
         });
         self.tell(counted)
     }
@@ -143,13 +154,16 @@ impl Source for Rows<'_> {
         let next = next_number(self.db, table);
         self.tell(next)
     }
+
+    fn fits(&mut self, bytes: u64) -> bool {
+        self.step.get_or_insert_with(|| Budget::of(self.space)).allows(bytes)
+    }
 }
 
 fn find(db: &Connection, table: &Table, query: &Query) -> rusqlite::Result<Vec<Row>> {
     let mut statement = db.prepare_cached(&sql::find(table, query))?;
-    let bounds = query.part.bounds();
-    let values = query.values.iter().chain(&bounds).map(Bound);
-    let mut rows = statement.query(rusqlite::params_from_iter(values))?;
+    let given = query.given();
+    let mut rows = statement.query(rusqlite::params_from_iter(given.iter().map(Bound)))?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         found.push((0..table.columns.len()).map(|at| row.get_ref(at).map(value)).collect::<Result<_, _>>()?);
@@ -197,11 +211,49 @@ impl ToSql for Bound<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use angelia_core::records::rows::{NoticeRow, TABLES};
+    use angelia_core::records::{By, Direction, Part};
+
+    /// How SQLite would find the rows of a query.
+    fn plan(db: &Connection, table: &Table, query: &Query) -> String {
+        let given = query.given();
+        let mut explained = db.prepare(&format!("EXPLAIN QUERY PLAN {}", sql::find(table, query))).unwrap();
+        let steps = explained
+            .query_map(rusqlite::params_from_iter(given.iter().map(Bound)), |row| row.get::<_, String>(3));
+        steps.unwrap().collect::<rusqlite::Result<Vec<_>>>().unwrap().join("; ")
+    }
+
+    fn with_schema() -> Connection {
+        let db = Connection::open_in_memory().unwrap();
+        db.execute_batch(include_str!("schema.sql")).unwrap();
+        db
+    }
+
+    #[test]
+    fn a_walk_reads_no_more_than_it_comes_to() {
+        let db = with_schema();
+        for table in TABLES {
+            let ways = table.walks.iter().flat_map(|walk| [(walk, Direction::Up), (walk, Direction::Down)]);
+            for (walk, direction) in ways {
+                let part = Part::Along { column: walk.along, above: Value::Int(1), direction, limit: 1 };
+                let values = vec![Value::Int(1); walk.by.len()];
+                let plan = plan(&db, table, &Query { by: By::Columns(walk.by), values, part });
+                let found = plan.starts_with("SEARCH") && !plan.contains("TEMP B-TREE");
+                assert!(found, "{} {walk:?}: {plan}", table.name);
+            }
+        }
+    }
+
+    #[test]
+    fn notices_of_an_instance_are_found_by_their_index() {
+        let by = Query::all(By::Columns(&["instance"]), vec![Value::Int(1)]);
+        let plan = plan(&with_schema(), NoticeRow::TABLE, &by);
+        assert!(plan.contains("notices_by_instance"), "{plan}");
+    }
 
     #[test]
     fn the_schema_has_what_records_are_kept_in() {
-        let db = Connection::open_in_memory().unwrap();
-        db.execute_batch(include_str!("schema.sql")).unwrap();
+        let db = with_schema();
         for statement in sql::every_statement() {
             db.prepare(&statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
         }

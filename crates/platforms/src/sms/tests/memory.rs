@@ -5,7 +5,7 @@ use super::*;
 use crate::sms::parse::Received;
 use angelia_core::clock;
 use angelia_core::inbox::Epoch;
-use angelia_core::store::{IdentityStore, PageSize, Settlement};
+use angelia_core::store::{IdentityStore, PageSize, Settlement, StreamStore};
 use serde_json::Value;
 
 fn received(sid: &str, body: &str) -> Received {

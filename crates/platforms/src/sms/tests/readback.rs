@@ -1,7 +1,7 @@
 //! What Twilio's list brings that no webhook brought.
 
 use super::*;
-use angelia_core::store::Missed;
+use angelia_core::store::{Missed, StreamStore};
 use futures_util::FutureExt;
 use serde_json::{Value, json};
 

@@ -235,7 +235,7 @@ fn remember_to_tell(txn: &Txn<'_>, instance: InstanceId, seq: Seq) -> rusqlite::
         "INSERT INTO untold_gaps (instance, chat_id, platform, bot, message_id, thread_id)
          SELECT instance, chat_id, platform, bot, message_id, {THREAD} FROM inbox i WHERE instance = ? AND seq = ?
          ON CONFLICT DO NOTHING",
-        THREAD = super::super::notices::THREAD
+        THREAD = super::overdue::THREAD
     ))?
     .execute(params![instance.0, seq.0])?;
     Ok(())

@@ -3,6 +3,7 @@
 mod append;
 mod dead;
 mod list;
+mod overdue;
 mod revise;
 mod settle;
 
@@ -22,11 +23,12 @@ use angelia_core::ports::log::{
     Appended, Claimed, Log, NewEntry, Ownership, Returned, Revised, Revision, Settlement, Stretch,
 };
 use angelia_core::space::Class;
-use angelia_core::store::{InboxStore, Later, Listed, ListedInbox, PageSize};
+use angelia_core::store::{InboxStore, Later, Listed, ListedInbox, Overdue, PageSize};
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 const ENTRY_COLUMNS: &str = "seq, kind, platform, bot, chat_id, session_key, body, revision";
 
@@ -307,6 +309,20 @@ impl InboxStore for Sqlite {
             )?
             .query_map(params![tenant, limit as i64], list::conversation)?
             .collect()
+        })
+    }
+
+    fn overdue(
+        &self,
+        instance: InstanceId,
+        after: Seq,
+        waited: Duration,
+        limit: usize,
+    ) -> Later<'_, Vec<Overdue>> {
+        // Nobody needs to have waited for no time at all.
+        let old = (waited > Duration::ZERO).then(|| self.clock.older_than(waited));
+        self.readers.read("find what waits for too long", move |db| {
+            overdue::overdue(db, instance, after, old.as_ref(), limit)
         })
     }
 }

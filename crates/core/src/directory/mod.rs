@@ -1,6 +1,10 @@
 //! What the connector itself knows of chats: their kind, and what they belong to.
 //! It is filled by what a bot sees and by its own provider calls, never by a frame.
 
+pub mod chats;
+pub mod moves;
+pub mod pieces;
+
 use crate::clock::UnixMillis;
 use crate::inbox::InstanceId;
 use std::sync::Arc;

@@ -1,0 +1,289 @@
+//! What bots know of chats, what they told there, and what they read, as it is kept.
+
+use super::list_of;
+use crate::clock::UnixMillis;
+use crate::directory::{BotKey, Chat, ChatKind, KnownChat};
+use crate::error::Result;
+use crate::inbox::InstanceId;
+use crate::records::Record as _;
+use crate::records::table::{record, unreadable};
+use crate::store::{Cursor, Missed, Quarantined, Untold};
+
+record! {
+    /// A chat of a bot. What it is and which roles the bot has there are read only by who
+    /// asks for them: a word that nobody knows holds up no move.
+    #[derive(Clone, Debug)]
+    pub struct ChatRow in "chats", key 3, fed &[], finds &[&["platform", "bot", "scope"]], walks [["platform", "bot"] along "last_at", ["platform", "bot"] along "chat_id"], long false {
+        /// The platform of the bot.
+        platform: String,
+        /// The bot.
+        bot: String,
+        /// The chat.
+        chat_id: String,
+        /// What it is, by [`ChatKind::as_str`].
+        kind: String,
+        /// What it is beside or within.
+        parent: Option<String>,
+        /// What it belongs to.
+        scope: Option<String>,
+        /// How people call it.
+        name: Option<String>,
+        /// What it is about.
+        topic: Option<String>,
+        /// The other person of a private chat.
+        person: Option<String>,
+        /// The bot's own roles in a scope, as a JSON array.
+        roles: String,
+        /// The id it has now.
+        moved_to: Option<String>,
+        /// The instance that was addressed there.
+        engaged: Option<InstanceId>,
+        /// The newest message seen there.
+        last_message: Option<String>,
+        /// When that was.
+        last_at: Option<UnixMillis>,
+    }
+    foreign {}
+}
+
+record! {
+    /// In which further messages a message is continued.
+    #[derive(Clone, Debug)]
+    pub struct PieceRow in "pieces", key 4, fed &[], finds &[&["platform", "bot", "chat_id"]], walks [["platform", "bot"] along "chat_id"], long false {
+        /// The platform of the bot.
+        platform: String,
+        /// The bot.
+        bot: String,
+        /// The chat.
+        chat_id: String,
+        /// The message.
+        message_id: String,
+        /// The further ones, as a JSON array.
+        pieces: String,
+        /// Since when.
+        at: UnixMillis,
+    }
+    foreign {}
+}
+
+record! {
+    /// Something that a chat was told.
+    #[derive(Clone, Debug)]
+    pub struct NoticeRow in "notices", key 4, fed &[], finds &[&["instance"]], walks [[] along "instance", ["kind", "platform", "bot"] along "chat_id"], long false {
+        /// What it was about, by [`NoticeKind::as_str`](crate::store::NoticeKind::as_str).
+        kind: String,
+        /// The platform of the bot.
+        platform: String,
+        /// The bot.
+        bot: String,
+        /// The chat.
+        chat_id: String,
+        /// Whose outage it was about.
+        instance: Option<InstanceId>,
+        /// When.
+        at: UnixMillis,
+    }
+    foreign {}
+}
+
+record! {
+    /// A chat that lost something and was not told. The log writes it.
+    #[derive(Clone, Debug)]
+    pub struct UntoldRow in "untold_gaps", key 2, fed &[], finds &[], walks [[] along "instance"], long true {
+        /// For which instance that waited.
+        instance: InstanceId,
+        /// The chat.
+        chat_id: String,
+    }
+    foreign {
+        /// The platform of the bot that received it.
+        platform: String,
+        /// The bot.
+        bot: String,
+        /// The first of what it lost.
+        message_id: String,
+        /// The thread that was in.
+        thread_id: Option<String>,
+    }
+}
+
+record! {
+    /// How far a stream of a bot was read. Whatever takes in what bots receive writes it.
+    #[derive(Clone, Debug)]
+    pub struct CursorRow in "cursors", key 3, fed &[], finds &[&["platform", "bot"]], long false {
+        /// The platform of the bot.
+        platform: String,
+        /// The bot.
+        bot: String,
+        /// Which of its streams.
+        stream: String,
+    }
+    foreign {
+        /// Where it is.
+        position: String,
+    }
+}
+
+record! {
+    /// A few characters that were made up for a bot once. They lie beside its streams.
+    #[derive(Clone, Debug)]
+    pub struct MintedRow in "cursors", key 3, fed &[], finds &[], long false {
+        /// The platform of the bot.
+        platform: String,
+        /// The bot.
+        bot: String,
+        /// What they are for.
+        stream: String,
+        /// The characters.
+        position: String,
+        /// When they were made up.
+        at: UnixMillis,
+    }
+    foreign {}
+}
+
+record! {
+    /// Something that could not be read.
+    #[derive(Clone, Debug)]
+    pub struct QuarantineRow in "quarantine", key 1, fed &[], finds &[&["platform", "bot"]], walks [[] along "id", ["platform", "bot"] along "id"], long true {
+        /// Its number; grows.
+        id: i64,
+        /// The platform of the bot that received it.
+        platform: String,
+        /// The bot.
+        bot: String,
+        /// Which one it was.
+        what: String,
+        /// Why it could not be read.
+        why: String,
+        /// What it is, sealed.
+        sealed: Vec<u8>,
+        /// When it came.
+        at: UnixMillis,
+    }
+    foreign {}
+}
+
+record! {
+    /// Something that could not be read, as it is listed: without what it is.
+    #[derive(Clone, Debug)]
+    pub struct QuarantinedRow in "quarantine", key 1, fed &[], finds &[&["platform", "bot"]], long true {
+        /// Its number; grows.
+        id: i64,
+    }
+    foreign {
+        /// The platform of the bot that received it.
+        platform: String,
+        /// The bot.
+        bot: String,
+        /// Which one it was.
+        what: String,
+        /// Why it could not be read.
+        why: String,
+        /// When it came.
+        at: UnixMillis,
+    }
+}
+
+record! {
+    /// A stretch of a chat that was not read.
+    #[derive(Clone, Debug)]
+    pub struct MissedRow in "missed", key 1, fed &[], finds &[&["platform", "bot"]], walks [["platform", "bot"] along "id"], long true {
+        /// Its number; grows.
+        id: i64,
+        /// The platform of the bot.
+        platform: String,
+        /// The bot.
+        bot: String,
+        /// The chat; `None` if nobody knows which ones.
+        chat_id: Option<String>,
+        /// The last message seen before.
+        seen: Option<String>,
+        /// When it began.
+        since: UnixMillis,
+        /// When it ended.
+        until: UnixMillis,
+        /// Why it was not read.
+        why: String,
+    }
+    foreign {}
+}
+
+impl ChatRow {
+    /// A chat of which a bot knows this and nothing else.
+    pub fn of(bot: &BotKey, known: &KnownChat) -> Self {
+        let KnownChat { chat, moved_to, engaged, last_message, last_at } = known.clone();
+        let Chat { chat_id, kind, parent, scope, name, topic, person, roles } = chat;
+        Self {
+            platform: bot.platform.as_ref().to_owned(),
+            bot: bot.bot.as_ref().to_owned(),
+            chat_id,
+            kind: kind.as_str().to_owned(),
+            parent,
+            scope,
+            name,
+            topic,
+            person,
+            roles: serde_json::json!(roles).to_string(),
+            moved_to,
+            engaged,
+            last_message,
+            last_at,
+        }
+    }
+
+    /// What it says.
+    pub fn known(self) -> Result<KnownChat> {
+        let unreadable = || unreadable(Self::TABLE);
+        let chat = Chat {
+            chat_id: self.chat_id,
+            kind: ChatKind::parse(&self.kind).ok_or_else(unreadable)?,
+            parent: self.parent,
+            scope: self.scope,
+            name: self.name,
+            topic: self.topic,
+            person: self.person,
+            roles: list_of(&self.roles).ok_or_else(unreadable)?,
+        };
+        let Self { moved_to, engaged, last_message, last_at, .. } = self;
+        Ok(KnownChat { chat, moved_to, engaged, last_message, last_at })
+    }
+}
+
+impl PieceRow {
+    /// The further messages, in order.
+    pub fn list(&self) -> Result<Vec<String>> {
+        list_of(&self.pieces).ok_or_else(|| unreadable(Self::TABLE))
+    }
+}
+
+impl From<UntoldRow> for Untold {
+    fn from(row: UntoldRow) -> Self {
+        let UntoldRow { instance, chat_id, platform, bot, message_id, thread_id } = row;
+        Self { instance, bot: BotKey::new(&platform, &bot), chat_id, thread_id, message_id }
+    }
+}
+
+impl From<CursorRow> for Cursor {
+    fn from(CursorRow { stream, position, .. }: CursorRow) -> Self {
+        Self { stream, position }
+    }
+}
+
+impl From<QuarantinedRow> for Quarantined {
+    fn from(QuarantinedRow { id, platform, bot, what, why, at }: QuarantinedRow) -> Self {
+        Self { id, platform, bot, what, why, at }
+    }
+}
+
+impl From<QuarantineRow> for (Quarantined, Vec<u8>) {
+    fn from(QuarantineRow { id, platform, bot, what, why, sealed, at }: QuarantineRow) -> Self {
+        (Quarantined { id, platform, bot, what, why, at }, sealed)
+    }
+}
+
+impl From<MissedRow> for Missed {
+    fn from(MissedRow { chat_id, seen, since, until, why, .. }: MissedRow) -> Self {
+        Self { chat_id, after: seen, since, until, why }
+    }
+}
