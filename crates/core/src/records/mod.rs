@@ -1,11 +1,12 @@
 //! The records: what changes seldom and is read as a whole. Who is known here, what
-//! lets somebody in, who did what.
+//! lets somebody in, who did what, what bots know of chats.
 //!
 //! A change is a rule: a plain function that reads a [`View`], and writes into it or
 //! refuses. It touches nothing else, so an engine may run it again when somebody else
 //! came first. Engines keep rows and know no rules; the rules stand beside the words
-//! they are about, in [`identity`](crate::identity). Every change of what servers
-//! remember also writes a line of the change feed, in the same commit.
+//! they are about: in [`identity`](crate::identity), [`directory`](crate::directory),
+//! [`notices`](crate::notices), [`quarantine`](crate::quarantine), [`rooms`](crate::rooms). Every
+//! change of what servers remember also writes a line of the change feed, in the same commit.
 
 pub mod rows;
 mod table;
