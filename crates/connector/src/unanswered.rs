@@ -5,6 +5,7 @@ use crate::egress;
 use crate::server::Server;
 use angelia_core::clock;
 use angelia_core::error::{Error, Kind, Result};
+use angelia_core::store::VaultStore;
 use angelia_core::vault::{Capability, CapabilityId, Deferral, NOTICE_BEFORE, Use, Way};
 use futures_util::stream::{self, StreamExt};
 use std::sync::Arc;

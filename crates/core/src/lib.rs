@@ -16,6 +16,7 @@ pub mod hosts;
 pub mod identity;
 pub mod inbox;
 pub mod interrupt;
+mod journal;
 pub mod lease;
 pub mod limit;
 pub mod limit_per_address;
@@ -49,4 +50,5 @@ pub const LIMITS: &[angelia_contract::limit::Group] = &[
     ("Time and the audit log", clock::LIMITS),
     ("Time and the audit log", audit::LIMITS),
     ("Web chat", rooms::LIMITS),
+    ("Web chat", rooms::SIZE_LIMITS),
 ];

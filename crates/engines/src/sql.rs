@@ -7,6 +7,7 @@
 
 use angelia_core::records::rows::TABLES;
 use angelia_core::records::{By, Column, Direction, Kind, Part, Query, Row, Table, Value, Walk};
+use angelia_core::seal::HEAD_BYTES;
 
 /// Finds rows.
 pub fn find(table: &Table, query: &Query) -> String {
@@ -14,29 +15,45 @@ pub fn find(table: &Table, query: &Query) -> String {
     let (name, by) = (table.name, searched(table, query));
     let found = format!("SELECT {columns} FROM {name}{by}");
     let next = query.values.iter().filter(|value| **value != Value::Null).count() + 1;
+    let and = if by.is_empty() { "WHERE" } else { "AND" };
     match &query.part {
         Part::All if table.key == 0 => found,
         Part::All => format!("{found} ORDER BY {}", list(table.key_names())),
         Part::Newest(_) => {
             format!("{found} ORDER BY {} DESC LIMIT ${next}", list([table.columns[0].name]))
         }
+        Part::Between { column, .. } => {
+            let order = along(table, column, Direction::Up);
+            format!("{found} {and} \"{column}\" > ${next} AND \"{column}\" <= ${} ORDER BY {order}", next + 1)
+        }
         Part::Along { column, direction, .. } => {
-            let and = if by.is_empty() { "WHERE" } else { "AND" };
             let order = along(table, column, *direction);
             format!("{found} {and} \"{column}\" > ${next} ORDER BY {order} LIMIT ${}", next + 1)
         }
     }
 }
 
+/// Finds how the least or the greatest sealed value begins. Databases keep an index of
+/// that: the statement and the index say it in the same words.
+pub fn head(table: &Table, column: &str, direction: Direction) -> String {
+    let head = format!("substr(\"{column}\", 1, {HEAD_BYTES})");
+    let way = way(direction);
+    format!("SELECT {head} FROM {} WHERE {head} >= $1 ORDER BY {head}{way} LIMIT 1", table.name)
+}
+
 /// The order of a column; what is alike there is in the order of its key.
 fn along(table: &Table, column: &str, direction: Direction) -> String {
     let key = table.key_names().into_iter().filter(|name| *name != column);
     let names = std::iter::once(column).chain(key);
-    let way = match direction {
+    let way = way(direction);
+    names.map(|name| format!("\"{name}\"{way}")).collect::<Vec<_>>().join(", ")
+}
+
+fn way(direction: Direction) -> &'static str {
+    match direction {
         Direction::Up => "",
         Direction::Down => " DESC",
-    };
-    names.map(|name| format!("\"{name}\"{way}")).collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// Counts rows.
@@ -53,6 +70,18 @@ pub fn put(table: &Table) -> String {
         .collect();
     let then = if set.is_empty() { "NOTHING".to_owned() } else { format!("UPDATE SET {}", set.join(", ")) };
     format!("{} ON CONFLICT ({}) DO {then}", append(table), list(table.key_names()))
+}
+
+/// Writes over the row with its key, if there is one. What others write in it stays. The
+/// key is given last: SQLite numbers values in the order in which they are named.
+pub fn replace(table: &Table) -> String {
+    let (key, rest) = table.own().split_at(table.key);
+    let are = |columns: &[Column], given: usize, between: &str| {
+        let each = columns.iter().zip(given + 1..);
+        each.map(|(column, at)| format!("\"{}\" = ${at}", column.name)).collect::<Vec<_>>().join(between)
+    };
+    let (set, by) = (are(rest, 0, ", "), are(key, rest.len(), " AND "));
+    format!("UPDATE {} SET {set} WHERE {by}", table.name)
 }
 
 /// Adds a row.
@@ -80,15 +109,20 @@ pub fn every_statement() -> Vec<String> {
         let finds = finds.chain((table.key > 0).then_some(By::Key));
         for by in finds {
             for values in samples(table, by) {
-                let part = if table.long { Part::Newest(1) } else { Part::All };
+                let part = if table.long && by != By::Key { Part::Newest(1) } else { Part::All };
                 let query = Query { by, values, part };
                 all.extend([find(table, &query), count(table, &query)]);
             }
         }
         all.extend(table.walks.iter().flat_map(|walk| walks(table, walk)));
+        let ways = [Direction::Up, Direction::Down];
+        all.extend(table.sealed.iter().flat_map(|column| ways.map(|way| head(table, column, way))));
         if table.key > 0 {
             all.push(delete(table));
             all.push(put(table));
+            if table.own().len() > table.key {
+                all.push(replace(table));
+            }
         } else {
             all.push(append(table));
         }
@@ -96,23 +130,22 @@ pub fn every_statement() -> Vec<String> {
     all
 }
 
-/// A way through a table, up and down.
+/// A way through a table: up, down, and between two values.
 fn walks(table: &Table, walk: &Walk) -> Vec<String> {
-    let by = By::Columns(walk.by);
-    let both = [Direction::Up, Direction::Down].into_iter().flat_map(|direction| {
-        let part = Part::Along { column: walk.along, above: Value::Null, direction, limit: 1 };
-        samples(table, by).into_iter().map(move |values| Query { by, values, part: part.clone() })
-    });
-    both.map(|query| find(table, &query)).collect()
+    let (by, column, above) = (By::Columns(walk.by), walk.along, Value::Null);
+    let along = |direction| Part::Along { column, above: above.clone(), direction, limit: 1 };
+    let between = Part::Between { column, above: above.clone(), up_to: Value::Null };
+    let parts = [along(Direction::Up), along(Direction::Down), between];
+    let of = |values: Row| parts.clone().map(|part| find(table, &Query { by, values: values.clone(), part }));
+    samples(table, by).into_iter().flat_map(of).collect()
 }
 
 /// What may be looked for by some columns: something in each, or nothing where that may be.
 fn samples(table: &Table, by: By) -> Vec<Row> {
     let mut rows = vec![Row::new()];
     for name in by.names(table) {
-        let nullable = table.columns.iter().any(|column| column.name == name && column.nullable);
         let holding = |value: Value| rows.iter().map(move |row| [row.clone(), vec![value.clone()]].concat());
-        let nothing = nullable.then(|| holding(Value::Null)).into_iter().flatten();
+        let nothing = is_nullable(table, name).then(|| holding(Value::Null)).into_iter().flatten();
         rows = holding(Value::Int(1)).chain(nothing).collect();
     }
     rows
@@ -182,11 +215,15 @@ fn conditions(names: &[&str], is_nothing: impl Fn(usize) -> bool) -> String {
     if all.is_empty() { String::new() } else { format!(" WHERE {}", all.join(" AND ")) }
 }
 
+fn is_nullable(table: &Table, name: &str) -> bool {
+    table.columns.iter().any(|column| column.name == name && column.nullable)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use angelia_core::records::Record;
-    use angelia_core::records::rows::{AuditLineRow, FrontRow, GatewayRow, InstanceRow};
+    use angelia_core::records::rows::{AuditLineRow, FrontRow, GatewayRow, InstanceRow, SealedSecretRow};
 
     #[test]
     fn statements_say_what_tables_say() {
@@ -212,6 +249,10 @@ mod tests {
         let something = format!(r#"{all} WHERE "tenant" = $1 AND "revoked_at" = $2"#);
         assert_eq!(count(GatewayRow::TABLE, &living(Value::Int(1))), something);
         assert!(every_statement().contains(&nothing) && every_statement().contains(&something));
+        assert_eq!(
+            replace(SealedSecretRow::TABLE),
+            r#"UPDATE gateway_secrets SET "sealed" = $1 WHERE "id" = $2"#
+        );
         let newest = Query { by: By::Columns(&[]), values: vec![], part: Part::Newest(3) };
         assert!(find(AuditLineRow::TABLE, &newest).ends_with(r#"FROM audit ORDER BY "id" DESC LIMIT $1"#));
     }

@@ -9,7 +9,7 @@ mod store {
     mod clock;
     pub(crate) mod directory;
     mod full_disk;
-    mod identity;
+    pub(crate) mod identity;
     mod inbox;
     mod intake;
     mod lines;

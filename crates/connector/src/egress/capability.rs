@@ -5,6 +5,7 @@ use crate::server::Server;
 use angelia_contract::action::{Action, Metadata};
 use angelia_core::clock;
 use angelia_core::error::Result;
+use angelia_core::store::VaultStore;
 use angelia_core::vault::{Answering, Capability, CapabilityId, Use};
 use angelia_platforms::Answer;
 use serde_json::Value;

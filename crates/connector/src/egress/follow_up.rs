@@ -10,6 +10,7 @@ use angelia_contract::action::Action;
 use angelia_core::clock;
 use angelia_core::egress::{NO_CAPABILITY, Sender, Target, may_write};
 use angelia_core::error::Result;
+use angelia_core::store::VaultStore;
 use angelia_core::vault::{CapabilityId, choose_for_key};
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@ use crate::server::Server;
 use angelia_core::audit::Actor;
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{InstanceId, Seq};
-use angelia_core::store::{ActionStory, Edits, IdentityStore, Later, Listed};
+use angelia_core::store::{ActionStory, Edits, IdentityStore, JournalStore, Later, Listed};
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;

@@ -17,7 +17,7 @@ use angelia_core::error::{Error, Kind, Result};
 use angelia_core::fail;
 use angelia_core::seal::{KEY_CHECK, KeyId, Keys, MasterKey};
 use angelia_core::secret::Secret;
-use angelia_core::store::{IdentityStore, KeyChange, PageSize, Resealed, Retired, SealedValue};
+use angelia_core::store::{IdentityStore, KeyChange, PageSize, Resealed, Retired, SealStore, SealedValue};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;

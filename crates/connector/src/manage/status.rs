@@ -4,6 +4,7 @@ use super::admin::answer;
 use super::clock;
 use crate::server::Server;
 use crate::telemetry::Counter;
+use angelia_core::store::JournalStore;
 use angelia_platforms::BotState;
 use axum::extract::State;
 use axum::http::StatusCode;

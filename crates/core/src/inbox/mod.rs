@@ -3,9 +3,11 @@
 
 mod backlog;
 mod interaction;
+pub mod outcome;
 mod patience;
 mod peer;
 mod quota;
+pub mod refusal;
 mod retention;
 mod revisions;
 mod wake;
@@ -16,7 +18,7 @@ pub use interaction::{Interaction, Rendering, Request};
 pub use patience::Patience;
 pub use peer::AckHabit;
 pub use quota::{Held, LIMITS, Quota, TENANT_DISK, Usage, WhenFull};
-pub use retention::{CONVERSATIONS_FOR, GAPS_FOR, SEEN_FOR, is_dead};
+pub use retention::{CONVERSATION_REFRESH, CONVERSATIONS_FOR, GAPS_FOR, SEEN_FOR, is_dead};
 pub use revisions::Revisions;
 pub use wake::{WAKE_FIRST_DELAY, WAKE_GIVE_UP, WAKE_LONGEST_DELAY, WakeSchedule};
 pub use window::{

@@ -28,6 +28,9 @@ angelia_contract::limits! {
 /// chat whose agent is away, or that floods, does not shut the others out.
 const SMALL_SHARE: u64 = 8;
 
+/// The part of a tenant's share of the disk that is freed at a time.
+const SPARE_PART: u64 = 64;
+
 /// What becomes of something new for an inbox that is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
@@ -89,13 +92,48 @@ impl Quota {
     /// Whether something new that may be refused is taken: there is room for it, and
     /// what is left is not the share of chats that hold little.
     pub fn admits(&self, held: &Held, chat: &str, bytes: usize) -> bool {
-        let mut after = held.all;
+        self.admits_among(held.all, held.of(chat), bytes)
+    }
+
+    /// The same, of something that takes the place of so many bytes of its chat. What is
+    /// not longer than before is always taken.
+    pub fn admits_change(&self, held: &Held, chat: &str, before: usize, bytes: usize) -> bool {
+        let (mut all, mut own) = (held.all, held.of(chat));
+        all.remove(before);
+        own.remove(before);
+        bytes <= before || self.admits_among(all, own, bytes)
+    }
+
+    fn admits_among(&self, all: Usage, own: Usage, bytes: usize) -> bool {
+        let (mut after, mut own) = (all, own);
         after.add(bytes);
+        own.add(bytes);
         let small = Self { entries: self.entries / SMALL_SHARE, bytes: self.bytes / SMALL_SHARE, ..*self };
         let most = Self { entries: self.entries - small.entries, bytes: self.bytes - small.bytes, ..*self };
-        let mut own = held.of(chat);
-        own.add(bytes);
         !after.exceeds(self) && (!after.exceeds(&most) || !own.exceeds(&small))
+    }
+
+    /// Whether so many bytes more of a tenant are within its share of the disk.
+    pub fn fits_disk(&self, stored: u64, bytes: u64) -> bool {
+        stored.saturating_add(bytes) <= self.tenant_bytes
+    }
+
+    /// How much is to be free of a tenant's share for so many bytes, once something is
+    /// forgotten for them, so that the next ones do not have to forget again.
+    pub fn spared_for(&self, bytes: u64) -> u64 {
+        bytes.saturating_add(self.tenant_bytes / SPARE_PART)
+    }
+
+    /// The chat that loses its oldest entry, if the tenant is beyond its share of the disk,
+    /// and further than `before` something was written: the one that holds most.
+    pub fn who_pays_for_disk<'a>(
+        &self,
+        stored: u64,
+        before: u64,
+        held: &'a Held,
+        writer: &'a str,
+    ) -> Option<&'a str> {
+        (stored > before.max(self.tenant_bytes)).then(|| held.largest(writer, false)).flatten()
     }
 
     /// The chat that loses its oldest entry, if there is too much: the one that holds
@@ -187,6 +225,28 @@ mod tests {
         let tiny = Quota { entries: 2, ..QUOTA };
         assert!(tiny.admits(&held(&[("a", 1, 1)]), "a", 1), "too little to be divided");
         assert!(!tiny.admits(&held(&[("a", 2, 2)]), "b", 1));
+    }
+
+    #[test]
+    fn a_change_is_judged_by_what_it_adds() {
+        let full = held(&[("a", 80, 7_990), ("b", 0, 0)]);
+        assert!(!QUOTA.admits(&full, "a", 1), "full");
+        assert!(QUOTA.admits_change(&full, "a", 100, 100), "it takes no more than before");
+        assert!(!QUOTA.admits_change(&full, "a", 100, 101), "the last of it is for chats that hold little");
+        let some = held(&[("a", 10, 6_000)]);
+        assert!(QUOTA.admits_change(&some, "a", 1_000, 2_000));
+        assert!(!QUOTA.admits_change(&some, "a", 1_000, 2_001));
+    }
+
+    #[test]
+    fn a_tenant_beyond_its_share_pays_for_what_it_wrote() {
+        let quota = Quota { tenant_bytes: 6_400, ..QUOTA };
+        assert!(quota.fits_disk(6_000, 400) && !quota.fits_disk(6_000, 401));
+        assert_eq!(quota.spared_for(10), 110);
+        let held = held(&[("a", 2, 10), ("b", 1, 90)]);
+        assert_eq!(quota.who_pays_for_disk(6_400, 0, &held, "a"), None);
+        assert_eq!(quota.who_pays_for_disk(6_401, 0, &held, "a"), Some("b"));
+        assert_eq!(quota.who_pays_for_disk(7_000, 7_000, &held, "a"), None, "it was beyond it before");
     }
 
     #[test]

@@ -7,6 +7,9 @@ use std::time::Duration;
 pub const SEEN_FOR: Duration = Duration::from_secs(72 * 3600);
 /// Conversations are kept as long as somebody may want to interrupt one.
 pub const CONVERSATIONS_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Where a conversation was last is written anew at most this often; it only has to be
+/// roughly recent.
+pub const CONVERSATION_REFRESH: Duration = Duration::from_secs(3600);
 /// Gaps are shown for as long as somebody may wonder about them.
 pub const GAPS_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Sockets in a row that may end on an entry without any acknowledgement

@@ -71,6 +71,17 @@ pub enum Revised {
     Elsewhere,
 }
 
+impl Revised {
+    /// What becomes of a change that is admitted to an instance, by for whom its entry waits.
+    pub fn of(waits_for: Option<InstanceId>, admitted_to: InstanceId) -> Self {
+        match waits_for {
+            None => Self::NotWaiting,
+            Some(instance) if instance == admitted_to => Self::Replaced,
+            Some(_) => Self::Elsewhere,
+        }
+    }
+}
+
 /// What became of an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Appended {
@@ -144,6 +155,13 @@ pub enum Ownership {
     Ours,
     /// Somebody claimed it meanwhile.
     Lost,
+}
+
+impl Ownership {
+    /// Whose an instance is that was last claimed under an epoch; one that is gone is nobody's.
+    pub fn of(last: Option<Epoch>, epoch: Epoch) -> Self {
+        if last.is_some_and(|last| last <= epoch) { Self::Ours } else { Self::Lost }
+    }
 }
 
 /// Appending, draining and settling.

@@ -8,10 +8,12 @@
 //! [`notices`](crate::notices), [`quarantine`](crate::quarantine), [`rooms`](crate::rooms). Every
 //! change of what servers remember also writes a line of the change feed, in the same commit.
 
+mod erased;
 pub mod rows;
 mod table;
 mod view;
 
+pub use erased::Erased;
 pub use table::{Column, Field, Kind, Record, Row, Table, ToValue, Value, Walk};
 pub use view::{By, Direction, Key, Part, Query, Source, View, Write, order};
 

@@ -69,6 +69,8 @@ pub struct Table {
     pub finds: &'static [&'static [&'static str]],
     /// Along which columns it is read a part at a time.
     pub walks: &'static [Walk],
+    /// The column that holds sealed values, of which it is asked how they begin.
+    pub sealed: Option<&'static str>,
     /// Whether it is so long that only parts of it are read.
     pub long: bool,
 }
@@ -108,6 +110,14 @@ impl Table {
     /// The names of the key's columns.
     pub fn key_names(&self) -> Vec<&'static str> {
         self.columns[..self.key].iter().map(|column| column.name).collect()
+    }
+}
+
+/// The name that a declaration may leave out.
+pub(crate) const fn at_most_one(names: &'static [&'static str]) -> Option<&'static str> {
+    match names {
+        [name, ..] => Some(*name),
+        [] => None,
     }
 }
 
@@ -153,6 +163,12 @@ pub trait Field: ToValue + Sized {
 impl<T: ToValue + ?Sized> ToValue for &T {
     fn to_value(&self) -> Value {
         (**self).to_value()
+    }
+}
+
+impl ToValue for Value {
+    fn to_value(&self) -> Value {
+        self.clone()
     }
 }
 
@@ -284,7 +300,8 @@ macro_rules! record {
     (
         $(#[$meta:meta])*
         pub struct $name:ident in $table:literal,
-        key $key:literal, fed $fed:expr, finds $finds:expr, $(walks [$([$($common:literal),*] along $along:literal),*],)? long $long:literal
+        key $key:literal, fed $fed:expr, finds $finds:expr, $(walks [$([$($common:literal),*] along $along:literal),*],)?
+        $(sealed $sealed:literal,)? long $long:literal
         { $($(#[$of:meta])* $field:ident: $type:ty,)* }
         foreign { $($(#[$of_foreign:meta])* $foreign:ident: $foreign_type:ty,)* }
     ) => {
@@ -314,6 +331,7 @@ macro_rules! record {
                 fed: $fed,
                 finds: $finds,
                 walks: &[$($($crate::records::Walk { by: &[$($common),*], along: $along },)*)?],
+                sealed: $crate::records::table::at_most_one(&[$($sealed)?]),
                 long: $long,
             };
 

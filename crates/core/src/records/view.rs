@@ -1,6 +1,7 @@
 //! What a rule sees: the records as they are, with what it has written on top. It
 //! reaches the store only when the rule agrees, all of it or nothing.
 
+use super::erased::Erased;
 use super::table::{Record, Row, Table, ToValue, Value, Walk};
 use crate::audit::Deed;
 use crate::clock::{Old, UnixMillis};
@@ -71,6 +72,15 @@ pub enum Part {
         /// How many.
         limit: usize,
     },
+    /// Those whose column lies above one value and not above another, in its order.
+    Between {
+        /// The column.
+        column: &'static str,
+        /// Where it begins; this one is not among them.
+        above: Value,
+        /// Where it ends; this one is.
+        up_to: Value,
+    },
 }
 
 impl Part {
@@ -81,6 +91,7 @@ impl Part {
             Self::All => Vec::new(),
             Self::Newest(limit) => vec![number(limit)],
             Self::Along { above, limit, .. } => vec![above.clone(), number(limit)],
+            Self::Between { above, up_to, .. } => vec![above.clone(), up_to.clone()],
         }
     }
 }
@@ -102,6 +113,10 @@ pub trait Source {
     /// How many rows that is.
     fn count(&mut self, table: &'static Table, query: &Query) -> Result<u64>;
 
+    /// How the least and the greatest of a table's sealed values begin; nothing if there
+    /// are none.
+    fn heads(&mut self, table: &'static Table) -> Result<Vec<Vec<u8>>>;
+
     /// Which stamps are older than that; `None` while nobody knows, because the clock leapt.
     fn older_than(&mut self, span: Duration) -> Option<Old>;
 
@@ -117,10 +132,14 @@ pub trait Source {
 pub enum Write {
     /// A row, new or instead of the one with its key.
     Put(&'static Table, Row),
+    /// The row with its key, if there is one, says this where it is not somebody else's.
+    Replace(&'static Table, Row),
     /// This row goes, by its key.
     Delete(&'static Table, Row),
     /// A row is added; the engine numbers it.
     Append(&'static Table, Row),
+    /// What this change replaces or deletes is to be gone from the disk as well.
+    Erase(Erased),
     /// What belongs to an instance that is gone goes with it: what waits, and what is known of it.
     Forget(InstanceId),
     /// A tenant is gone. What waited for it and what was said in its rooms goes in steps.
@@ -247,8 +266,19 @@ impl<'a> View<'a> {
         limit: usize,
     ) -> Result<Vec<R>> {
         let part = Part::Along { column: along, above: above.to_value(), direction, limit };
-        let query = Query { by: By::Columns(by), values: values.values(), part };
-        self.walked(R::TABLE, Walk { by, along }, &query)?.into_iter().map(R::read).collect()
+        self.part(by, values.values(), along, part)
+    }
+
+    /// The records whose columns `by` hold `values`, and whose column `along` lies above one
+    /// value and not above another, in its order. Not for a table that this view has written to.
+    pub fn between<R: Record>(
+        &mut self,
+        (by, values): (&'static [&'static str], impl Key),
+        along: &'static str,
+        (above, up_to): (impl ToValue, impl ToValue),
+    ) -> Result<Vec<R>> {
+        let part = Part::Between { column: along, above: above.to_value(), up_to: up_to.to_value() };
+        self.part(by, values.values(), along, part)
     }
 
     /// Deletes the first `limit` that a walk up from `above` comes to, whatever they say.
@@ -261,24 +291,48 @@ impl<'a> View<'a> {
     ) -> Result<()> {
         let above = above.to_value();
         let part = Part::Along { column: along, above, direction: Direction::Up, limit };
-        let query = Query { by: By::Columns(by), values: values.values(), part };
-        let found = self.walked(R::TABLE, Walk { by, along }, &query)?;
+        let found = self.part_rows(R::TABLE, Walk { by, along }, values.values(), part)?;
         found.into_iter().for_each(|row| self.delete_row(R::TABLE, row));
         Ok(())
     }
 
-    fn walked(&mut self, table: &'static Table, walk: Walk, query: &Query) -> Result<Vec<Row>> {
+    fn part<R: Record>(
+        &mut self,
+        by: &'static [&'static str],
+        values: Row,
+        along: &'static str,
+        part: Part,
+    ) -> Result<Vec<R>> {
+        self.part_rows(R::TABLE, Walk { by, along }, values, part)?.into_iter().map(R::read).collect()
+    }
+
+    fn part_rows(&mut self, table: &'static Table, walk: Walk, values: Row, part: Part) -> Result<Vec<Row>> {
         let Walk { by, along } = walk;
         if !table.walks.contains(&walk) {
             return Err(Error::internal(format!("{} is not read along {along} by {by:?}", table.name)));
         }
+        self.is_unwritten(table)?;
+        self.source.find(table, &Query { by: By::Columns(by), values, part })
+    }
+
+    /// How the least and the greatest of the sealed values begin: if they begin alike, so do
+    /// all. Not for a table that this view has written to.
+    pub fn heads<R: Record>(&mut self) -> Result<Vec<Vec<u8>>> {
+        if R::TABLE.sealed.is_none() {
+            return Err(Error::internal(format!("nothing is sealed in {}", R::TABLE.name)));
+        }
+        self.is_unwritten(R::TABLE)?;
+        self.source.heads(R::TABLE)
+    }
+
+    fn is_unwritten(&self, table: &Table) -> Result<()> {
         if self.over.contains_key(table.name) {
             return Err(Error::internal(format!(
                 "{} is read a part at a time before it is written",
                 table.name
             )));
         }
-        self.source.find(table, query)
+        Ok(())
     }
 
     fn rows(&mut self, table: &'static Table, by: &'static [&'static str], values: Row) -> Result<Vec<Row>> {
@@ -312,6 +366,13 @@ impl<'a> View<'a> {
         let row = record.to_row();
         self.written(R::TABLE).insert(R::TABLE.key_of(&row), Some(row.clone()));
         self.writes.push(Write::Put(R::TABLE, row));
+    }
+
+    /// Writes over a record that was found, of which others write the rest.
+    pub fn replace<R: Record>(&mut self, record: &R) {
+        let row = record.to_row();
+        self.written(R::TABLE).insert(R::TABLE.key_of(&row), Some(row.clone()));
+        self.writes.push(Write::Replace(R::TABLE, row));
     }
 
     /// Deletes a record, if there is one.

@@ -10,6 +10,7 @@
 mod envelope;
 mod keys;
 mod master_key;
+pub(crate) mod stored;
 
 pub use envelope::{HEAD_BYTES, Head, Unreadable, key_id};
 pub use keys::{Keys, Sealed, may_retire};

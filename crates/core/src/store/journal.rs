@@ -3,6 +3,8 @@
 use super::{ActionId, Later};
 use crate::clock::UnixMillis;
 use crate::inbox::{InstanceId, Seq};
+use crate::journal;
+use crate::records::{Records, look};
 
 /// The way of one received message.
 #[derive(Clone, Debug, serde::Serialize)]
@@ -75,8 +77,8 @@ pub struct Edits {
     pub last_at: Option<UnixMillis>,
 }
 
-/// Asking what happened.
-pub trait JournalStore: Send + Sync {
+/// Asking what happened, of any records.
+pub trait JournalStore: Records {
     /// Messages with this provider id, or of this log number, with their replies.
     fn explain(&self, message: &str) -> Later<'_, Vec<Story>>;
 
@@ -88,4 +90,25 @@ pub trait JournalStore: Send + Sync {
 
     /// The changes of a message of a chat.
     fn edits(&self, chat_id: &str, message_id: &str) -> Later<'_, Edits>;
+}
+
+impl<R: Records + ?Sized> JournalStore for R {
+    fn explain(&self, message: &str) -> Later<'_, Vec<Story>> {
+        let message = message.to_owned();
+        look(self, "read the journal", move |view| journal::explain(view, &message))
+    }
+
+    fn ambiguous_actions(&self, limit: usize) -> Later<'_, Vec<ActionStory>> {
+        look(self, "read the ledger", move |view| journal::ambiguous(view, limit))
+    }
+
+    fn explain_action(&self, message: &str) -> Later<'_, Vec<ActionStory>> {
+        let message = message.to_owned();
+        look(self, "read the ledger", move |view| journal::actions(view, &message))
+    }
+
+    fn edits(&self, chat_id: &str, message_id: &str) -> Later<'_, Edits> {
+        let (chat_id, message_id) = (chat_id.to_owned(), message_id.to_owned());
+        look(self, "read the ledger", move |view| journal::edits(view, &chat_id, &message_id))
+    }
 }

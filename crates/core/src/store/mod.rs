@@ -59,18 +59,7 @@ pub struct Pruned {
 }
 
 /// Everything the server keeps.
-pub trait Store:
-    Log
-    + InboxStore
-    + Records
-    + SealStore
-    + Ledger
-    + WebchatStore
-    + JournalStore
-    + IntakeStore
-    + VaultStore
-    + ClockStore
-{
+pub trait Store: Log + InboxStore + Records + Ledger + WebchatStore + IntakeStore + ClockStore {
     /// Whether the last commit went through; what `/readyz` shows.
     fn healthy(&self) -> bool;
 

@@ -3,7 +3,8 @@
 
 use super::{Later, Page, PageSize};
 use crate::audit::Actor;
-use crate::seal::{Head, KeyId};
+use crate::records::{Change, Erased, Records, change, look};
+use crate::seal::{Head, KeyId, stored};
 
 /// One sealed value, wherever it rests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,8 +57,9 @@ pub enum Retired {
     },
 }
 
-/// Everything that is sealed, for a look at it and for a change of the master key.
-pub trait SealStore: Send + Sync {
+/// Everything that is sealed, for a look at it and for a change of the master key: the rules
+/// of [`crate::seal`], asked of any records.
+pub trait SealStore: Records {
     /// What comes after a value, in an order that stays, or the first of all.
     fn sealed_values(&self, after: Option<&SealedValue>, size: PageSize) -> Later<'_, Page<SealedValue>>;
 
@@ -72,4 +74,31 @@ pub trait SealStore: Send + Sync {
     /// Forgets the key before the current one, if [`may_retire`](crate::seal::may_retire)
     /// says so of what is stored at that moment.
     fn retire_key(&self, current: Head) -> Later<'_, Retired>;
+}
+
+impl<R: Records + ?Sized> SealStore for R {
+    fn sealed_values(&self, after: Option<&SealedValue>, size: PageSize) -> Later<'_, Page<SealedValue>> {
+        let after = after.map(|value| (value.kind, value.row.clone()));
+        look(self, "read what is sealed", move |view| stored::list(view, after.as_ref(), size))
+    }
+
+    fn begin_key_change(&self, to: KeyChange, by: &Actor) -> Later<'_, ()> {
+        let by = by.clone();
+        change(self, Change::to("begin a change of keys"), move |view| stored::begin_change(view, &to, &by))
+    }
+
+    fn reseal(&self, values: Vec<Resealed>) -> Later<'_, usize> {
+        change(self, Change::to("seal some values anew"), move |view| stored::replace(view, &values))
+    }
+
+    fn retire_key(&self, current: Head) -> Later<'_, Retired> {
+        let erased = Erased::default();
+        let told = erased.clone();
+        let forget =
+            change(self, Change::to("forget a key"), move |view| stored::retire(view, &current, &told));
+        Box::pin(async move {
+            let gone = forget.await?;
+            Ok(if gone { Retired::Gone { erased: erased.is_so() } } else { Retired::Needed })
+        })
+    }
 }

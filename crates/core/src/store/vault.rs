@@ -3,11 +3,13 @@
 use super::Later;
 use crate::clock::UnixMillis;
 use crate::inbox::InstanceId;
-use crate::vault::{Capability, CapabilityId};
+use crate::records::rows::CapabilityRow;
+use crate::records::{Change, Records, change, look};
+use crate::vault::{Capability, CapabilityId, notice};
 
 /// Finding capabilities. They come in with [`Intake`](super::Intake), are chosen
 /// when an action is accepted, and go when their time is over.
-pub trait VaultStore: Send + Sync {
+pub trait VaultStore: Records {
     /// What an instance holds that is not over at `now`, oldest first.
     fn capabilities(&self, instance: InstanceId, now: UnixMillis) -> Later<'_, Vec<Capability>>;
 
@@ -29,4 +31,35 @@ pub trait VaultStore: Send + Sync {
 
     /// The person was told, or cannot be.
     fn end_notice(&self, id: CapabilityId) -> Later<'_, ()>;
+}
+
+impl<R: Records + ?Sized> VaultStore for R {
+    fn capabilities(&self, instance: InstanceId, now: UnixMillis) -> Later<'_, Vec<Capability>> {
+        look(self, "read the vault", move |view| {
+            let held = view.find::<CapabilityRow>(&["instance"], (instance,))?.into_iter();
+            Ok(held.map(Capability::from).filter(|it| it.is_live(now)).collect())
+        })
+    }
+
+    fn capability(&self, id: CapabilityId) -> Later<'_, Option<Capability>> {
+        look(self, "read the vault", move |view| Ok(view.get::<CapabilityRow>((id,))?.map(Capability::from)))
+    }
+
+    fn unanswered(
+        &self,
+        after: CapabilityId,
+        now: UnixMillis,
+        before: UnixMillis,
+        limit: usize,
+    ) -> Later<'_, Vec<Capability>> {
+        look(self, "read the vault", move |view| notice::due(view, after, (now, before), limit))
+    }
+
+    fn begin_notice(&self, id: CapabilityId) -> Later<'_, bool> {
+        change(self, Change::to("begin a notice"), move |view| notice::begin(view, id))
+    }
+
+    fn end_notice(&self, id: CapabilityId) -> Later<'_, ()> {
+        change(self, Change::to("end a notice"), move |view| notice::end(view, id))
+    }
 }

@@ -6,6 +6,7 @@
 
 mod choose;
 mod key;
+pub(crate) mod notice;
 
 #[cfg(test)]
 mod tests;
@@ -53,9 +54,9 @@ impl Deferral {
         }
     }
 
-    /// Reads [`Deferral::as_str`] back.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|it| it.as_str() == word)
+    /// Reads [`Deferral::as_str`] back. What is not known takes nothing's place.
+    pub fn stored(word: &str) -> Self {
+        Self::ALL.into_iter().find(|it| it.as_str() == word).unwrap_or(Self::Update)
     }
 }
 
@@ -85,9 +86,9 @@ impl Stage {
         }
     }
 
-    /// Reads [`Stage::as_str`] back.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|it| it.as_str() == word)
+    /// Reads [`Stage::as_str`] back. What is not known is not used.
+    pub fn stored(word: &str) -> Self {
+        Self::ALL.into_iter().find(|it| it.as_str() == word).unwrap_or(Self::Answered)
     }
 
     /// The stage once an action is accepted that uses it; `None` if that claims nothing.

@@ -3,7 +3,7 @@
 use angelia_core::clock::UnixMillis;
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{
-    AckHabit, Entry, EntryKind, Epoch, Held, InstanceId, Mark, Quota, Seq, Usage, WhenFull, is_dead,
+    AckHabit, Entry, EntryKind, Epoch, Held, InstanceId, Mark, Quota, Seq, Usage, WhenFull, is_dead, refusal,
 };
 use angelia_core::ports::log::{
     Appended, Claimed, Log, NewEntry, Ownership, Returned, Revised, Revision, Settlement, Stretch,
@@ -100,8 +100,8 @@ impl MemoryLog {
         if let Some((_, seq)) = seen.get(&key) {
             return Ok(Appended::Seen(*seq));
         }
-        if new.when_full == WhenFull::Refuse && !self.quota.admits(&of.held, &new.chat_id, new.body.len()) {
-            return Err(Error::unavailable("more waits for the agent than is kept for it"));
+        if new.when_full == WhenFull::Refuse {
+            refusal::judge(self.quota.admits(&of.held, &new.chat_id, new.body.len()), true)?;
         }
         of.mark.tail.0 += 1;
         let entry = Entry {
@@ -135,8 +135,9 @@ impl MemoryLog {
         let Some((instance, seq)) = seen.copied() else { return Ok(Revised::NotWaiting) };
         let Some(of) = instances.get_mut(&instance) else { return Ok(Revised::NotWaiting) };
         let Some(waiting) = of.waiting.get_mut(&seq) else { return Ok(Revised::NotWaiting) };
-        if instance != new.instance {
-            return Ok(Revised::Elsewhere);
+        let revised = Revised::of(Some(instance), new.instance);
+        if revised != Revised::Replaced {
+            return Ok(revised);
         }
         let before = waiting.entry.body.len();
         (waiting.entry.kind, waiting.entry.body) = (new.kind, new.body);
@@ -149,7 +150,7 @@ impl MemoryLog {
             self.bus.publish(Hint::Revised { instance, entry });
             of.enforce(&self.quota, &chat, |gone| self.removed(instance, gone));
         }
-        Ok(Revised::Replaced)
+        Ok(revised)
     }
 }
 
@@ -174,7 +175,7 @@ impl Instance {
     }
 
     fn ownership(&self, epoch: Epoch) -> Ownership {
-        if self.epoch <= epoch { Ownership::Ours } else { Ownership::Lost }
+        Ownership::of(Some(self.epoch), epoch)
     }
 
     fn stretch(&self, wanted: impl Fn(&Waiting) -> bool, size: PageSize) -> Stretch {

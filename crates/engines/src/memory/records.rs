@@ -6,10 +6,11 @@ use angelia_core::error::Result;
 use angelia_core::ports::Later;
 use angelia_core::records::rows::Names;
 use angelia_core::records::{
-    Change, Changed, Direction, Kind, Part, Query, Records, Row, Rule, Source, Table, ToValue, Value, View,
-    Write, order,
+    By, Change, Changed, Direction, Kind, Part, Query, Records, Row, Rule, Source, Table, ToValue, Value,
+    View, Write, order,
 };
-use std::collections::{BTreeMap, HashMap};
+use angelia_core::seal::HEAD_BYTES;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -131,6 +132,14 @@ impl State {
                     *last = (*last).max(*number);
                 }
             }
+            Write::Replace(table, row) => {
+                self.feed(table, &row);
+                let rows = self.tables.entry(table.name).or_default();
+                let own = table.own().iter().map(|column| column.name).zip(row.iter().cloned());
+                if let Some(known) = rows.iter_mut().find(|known| has_key(table, known, &row)) {
+                    known.extend(own);
+                }
+            }
             Write::Delete(table, row) => {
                 self.feed(table, &row);
                 let rows = self.tables.entry(table.name).or_default();
@@ -143,6 +152,8 @@ impl State {
                 let numbered = own.chain([("id", Value::Int(*last))]).collect();
                 self.tables.entry(table.name).or_default().push(numbered);
             }
+            // There is no disk.
+            Write::Erase(erased) => erased.tell(true),
             // There are no logs here.
             Write::Forget(_) => {}
             Write::LeaveBehind { tenant, rooms, .. } => {
@@ -165,25 +176,41 @@ impl Source for State {
     fn find(&mut self, table: &'static Table, query: &Query) -> Result<Vec<Row>> {
         let mut found = self.matching(table, query);
         found.sort_by(|one, other| order(&table.key_of(one), &table.key_of(other)));
+        let column = |row: &Row, name| row[table.column(name).unwrap_or_default()].clone();
         match &query.part {
             Part::All => {}
             Part::Newest(limit) => {
                 found.reverse();
                 found.truncate(*limit);
             }
-            Part::Along { column, above, direction, limit } => {
-                let Some(at) = table.column(column) else { return Ok(Vec::new()) };
-                let place = |row: &Row| row[at..=at].to_vec();
-                let above = std::slice::from_ref(above);
-                found.retain(|row| row[at] != Value::Null && order(&place(row), above).is_gt());
-                found.sort_by(|one, other| order(&place(one), &place(other)));
+            Part::Along { column: along, above, direction, limit } => {
+                found.retain(|row| lies_above(&column(row, along), above));
+                found.sort_by(|one, other| order(&[column(one, along)], &[column(other, along)]));
                 if *direction == Direction::Down {
                     found.reverse();
                 }
                 found.truncate(*limit);
             }
+            Part::Between { column: along, above, up_to } => {
+                found.retain(|row| {
+                    let value = column(row, along);
+                    lies_above(&value, above) && !lies_above(&value, up_to)
+                });
+                found.sort_by(|one, other| order(&[column(one, along)], &[column(other, along)]));
+            }
         }
         Ok(found)
+    }
+
+    fn heads(&mut self, table: &'static Table) -> Result<Vec<Vec<u8>>> {
+        let Some(at) = table.sealed.and_then(|column| table.column(column)) else { return Ok(Vec::new()) };
+        let all = self.matching(table, &Query::all(By::Columns(&[]), Row::new()));
+        let heads = all.iter().filter_map(|row| match &row[at] {
+            Value::Bytes(sealed) => Some(sealed[..sealed.len().min(HEAD_BYTES)].to_vec()),
+            _ => None,
+        });
+        let heads: BTreeSet<Vec<u8>> = heads.collect();
+        Ok([heads.first(), heads.last()].into_iter().flatten().cloned().collect())
     }
 
     fn count(&mut self, table: &'static Table, query: &Query) -> Result<u64> {
@@ -204,6 +231,11 @@ impl Source for State {
         self.deleted += if fits { bytes.max(1) } else { 0 };
         fits
     }
+}
+
+/// Whether a column holds more than that; what holds nothing does not.
+fn lies_above(value: &Value, above: &Value) -> bool {
+    *value != Value::Null && order(std::slice::from_ref(value), std::slice::from_ref(above)).is_gt()
 }
 
 fn has_key(table: &Table, known: &Columns, row: &[Value]) -> bool {

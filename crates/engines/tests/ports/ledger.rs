@@ -9,6 +9,7 @@ use angelia_core::egress::{ActionState, Owner};
 use angelia_core::error::Kind;
 use angelia_core::inbox::InstanceId;
 use angelia_core::ports::{Accepted, ActionId, ActionOutcome, Ledger, NewAction, StoredAction};
+use angelia_core::store::VaultStore;
 use angelia_core::vault::{Answering, Capability, CapabilityId, Stage, Use, Way};
 use angelia_engines::memory::MemoryLedger;
 

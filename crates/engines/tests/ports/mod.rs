@@ -29,4 +29,6 @@ pub(crate) mod moves;
 mod notices;
 mod quarantine;
 mod records;
+pub(crate) mod seals;
+mod vault;
 mod walks;

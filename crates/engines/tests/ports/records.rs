@@ -1,6 +1,7 @@
 //! What every keeper of records must do: a rule is run whole or not at all, sees
 //! what it wrote itself, and nobody comes between what it read and what it writes.
 
+use super::vault::{capability, keep};
 use angelia_core::admission::{Allow, Policy, Route};
 use angelia_core::audit::{Actor, Deed};
 use angelia_core::clock::UnixMillis;
@@ -8,13 +9,15 @@ use angelia_core::error::{Error, Kind};
 use angelia_core::identity::Subject;
 use angelia_core::inbox::InstanceId;
 use angelia_core::records::rows::{
-    AuditLineRow, ClientRow, FrontRow, GatewayRow, InstanceRow, SecretRow, TenantRow,
+    AuditLineRow, CapabilityRow, ClientRow, FrontRow, GatewayRow, InstanceRow, SealedCapabilityRow,
+    SecretRow, TenantRow,
 };
-use angelia_core::records::{Change, Records, change, look};
+use angelia_core::records::{Change, Direction, Records, change, look};
 use angelia_core::store::{
     AccessStore, AuditStore, CodeAllow, EnrollToken, GatewayChange, IdentityStore, LinkCode, NewGateway,
-    TenantIdentity,
+    TenantIdentity, VaultStore,
 };
+use angelia_core::vault::{CapabilityId, Stage};
 use futures_util::future::join_all;
 
 fn by() -> Actor {
@@ -221,6 +224,60 @@ async fn what_is_added_takes_nobodys_place(records: &(impl Records + ?Sized)) {
     assert_eq!(records.tenants().await.unwrap(), ["acme", "globex"]);
 }
 
+/// Which capabilities lie above a moment, one way or the other.
+async fn a_part_of_a_table_is_read_along_a_column(records: &(impl Records + ?Sized)) {
+    keep(records, &[capability(1, 30), capability(2, 10), capability(3, 20), capability(4, 20)]).await;
+    let walked = async |direction, above: i64, limit| -> Vec<i64> {
+        let walk = look(records, "walk", move |view| {
+            let by: (&[&str], _) = (&["stage"], (Stage::Open,));
+            view.walk::<CapabilityRow>(by, "expires_at", (direction, above), limit)
+        });
+        walk.await.unwrap().iter().map(|row| row.id.0).collect()
+    };
+    assert_eq!(walked(Direction::Up, 0, 9).await, [2, 3, 4, 1]);
+    assert_eq!(walked(Direction::Up, 10, 2).await, [3, 4], "what it begins at is not among them");
+    assert_eq!(walked(Direction::Down, 10, 2).await, [1, 4], "from the top");
+    let between = async |stage: Stage, above: i64, up_to: i64| -> Vec<i64> {
+        let part = look(records, "read a part", move |view| {
+            view.between::<CapabilityRow>((&["stage"], (stage,)), "expires_at", (above, up_to))
+        });
+        part.await.unwrap().iter().map(|row| row.id.0).collect()
+    };
+    assert_eq!(between(Stage::Open, 10, 20).await, [3, 4], "with what it ends at");
+    assert_eq!(between(Stage::Open, 0, 99).await, [2, 3, 4, 1]);
+    assert!(between(Stage::Claimed, 0, 99).await.is_empty());
+    let elsewhere = look(records, "walk", |view| {
+        view.walk::<CapabilityRow>((&[], ()), "chat_id", (Direction::Up, ""), 1)
+    });
+    assert_eq!(elsewhere.await.unwrap_err().kind(), Kind::Internal, "nobody declared that way");
+}
+
+async fn what_is_replaced_leaves_the_rest_and_makes_nothing(records: &(impl Records + ?Sized)) {
+    keep(records, &[capability(1, 30)]).await;
+    let seen = change(records, Change::to("replace"), |view| {
+        let found = view.get::<SealedCapabilityRow>((1,))?.expect("it was kept before");
+        view.replace(&SealedCapabilityRow { sealed: vec![9], ..found.clone() });
+        view.replace(&SealedCapabilityRow { id: 2, ..found });
+        Ok(view.get::<SealedCapabilityRow>((1,))?.map(|row| row.sealed))
+    });
+    assert_eq!(seen.await.unwrap(), Some(vec![9]), "a rule sees what it wrote");
+    let kept = records.capability(CapabilityId(1)).await.unwrap().unwrap();
+    assert_eq!((kept.sealed, kept.expires_at, kept.stage), (vec![9], UnixMillis(30), Stage::Open));
+    assert!(records.capability(CapabilityId(2)).await.unwrap().is_none());
+}
+
+async fn it_is_told_how_the_least_and_the_greatest_sealed_value_begin(records: &(impl Records + ?Sized)) {
+    let heads = async || look(records, "look", |view| view.heads::<SealedCapabilityRow>()).await.unwrap();
+    assert!(heads().await.is_empty());
+    let sealed = |id, sealed: &[u8]| CapabilityRow { sealed: sealed.to_vec(), ..capability(id, 1) };
+    keep(records, &[sealed(1, &[5; 40]), sealed(2, &[7]), sealed(3, &[4]), sealed(4, &[6; 9])]).await;
+    assert_eq!(heads().await, [[4], [7]]);
+    keep(records, &[sealed(2, &[5; 10]), sealed(3, &[5; 9]), sealed(4, &[5; 11])]).await;
+    assert!(heads().await.iter().all(|head| *head == [5; 9]), "as much as names a key, and no more");
+    let open = look(records, "look", |view| view.heads::<CapabilityRow>());
+    assert_eq!(open.await.unwrap_err().kind(), Kind::Internal, "nothing is declared as sealed there");
+}
+
 async fn what_holds_nothing_is_found_by_that(records: &(impl Records + ?Sized)) {
     records.create_tenant("acme", None, &by()).await.unwrap();
     for id in ["one", "two", "three"] {
@@ -247,4 +304,7 @@ on_every_engine!(
     what_is_not_declared_is_not_searched,
     what_is_added_takes_nobodys_place,
     what_holds_nothing_is_found_by_that,
+    a_part_of_a_table_is_read_along_a_column,
+    what_is_replaced_leaves_the_rest_and_makes_nothing,
+    it_is_told_how_the_least_and_the_greatest_sealed_value_begin,
 );

@@ -3,7 +3,7 @@ use angelia_core::clock::{self, UnixMillis};
 use angelia_core::directory::BotKey;
 use angelia_core::egress::ActionState;
 use angelia_core::store::{
-    ActionId, ActionOutcome, IdentityStore, LineEdit, NewAction, NewEntry, NewLine, PageSize,
+    ActionId, ActionOutcome, IdentityStore, JournalStore, LineEdit, NewAction, NewEntry, NewLine, PageSize,
 };
 
 async fn action(opened: &Opened, op: &str) -> NewAction {

@@ -6,7 +6,8 @@ use angelia_core::inbox::{
     AckHabit, Entry, EntryKind, Epoch, InstanceId, Quota, Seq, SettledBy, Usage, WhenFull,
 };
 use angelia_core::store::{
-    Appended, IdentityStore, NewEntry, NoticeStore, Page, PageSize, Returned, Revised, Revision, Settlement,
+    Appended, IdentityStore, JournalStore, NewEntry, NoticeStore, Page, PageSize, Returned, Revised,
+    Revision, Settlement,
 };
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 use super::directory::{bot, chat, seen};
 use super::identity::by;
 use super::open::{Opened, entry};
-use super::seals::{anew, sealed_in};
+use crate::ports::seals::{anew, sealed_in};
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::directory::BotKey;
 use angelia_core::error::Kind;
@@ -11,8 +11,8 @@ use angelia_core::inbox::{InstanceId, Quota, Seq, WhenFull};
 use angelia_core::lease;
 use angelia_core::ports::{Leases, Term};
 use angelia_core::store::{
-    Appended, Cursor, IdentityStore, Intake, Missed, NewEntry, NewQuarantined, PageSize, Revised, Revision,
-    StreamStore, Taken,
+    Appended, Cursor, IdentityStore, Intake, JournalStore, Missed, NewEntry, NewQuarantined, PageSize,
+    Revised, Revision, SealStore, StreamStore, Taken,
 };
 use std::time::Duration;
 
@@ -166,12 +166,13 @@ async fn what_cannot_be_read_is_kept_sealed_for_its_bot() {
     opened.store.take_in(&bot(), None, vec![broken(1), broken(2)]).await.unwrap();
     opened.store.take_in(&BotKey::new("telegram", "7"), None, vec![broken(3)]).await.unwrap();
     let newest = opened.store.quarantine(None, 1).await.unwrap().remove(0);
-    assert_eq!((newest.platform.as_str(), newest.what.as_str()), ("telegram", "update 3"));
-    let bound = sealed_in(&opened.store, 100).await;
+    let (found, sealed) = opened.store.quarantined(newest.id).await.unwrap().unwrap();
+    assert_eq!((found, sealed), (newest.clone(), vec![7, 3]));
+    let bound = sealed_in(&*opened.store, 100).await;
     let bound: Vec<_> = bound.iter().map(|value| (value.kind, value.bound_to.as_str())).collect();
     let one = ("unreadable update", "quarantine/discord/main");
     assert_eq!(bound, [one, one, ("unreadable update", "quarantine/telegram/7")]);
-    opened.store.reseal(anew(sealed_in(&opened.store, 100).await)).await.unwrap();
+    opened.store.reseal(anew(sealed_in(&*opened.store, 100).await)).await.unwrap();
     assert_eq!(opened.store.quarantined(newest.id).await.unwrap().unwrap().1, [7, 3, 9]);
 }
 

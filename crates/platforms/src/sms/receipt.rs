@@ -3,7 +3,7 @@
 use super::Sms;
 use super::parse::Status;
 use angelia_core::error::Result;
-use angelia_core::store::Store;
+use angelia_core::store::{JournalStore, Store};
 use std::sync::Arc;
 use std::time::Duration;
 

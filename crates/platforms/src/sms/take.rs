@@ -12,7 +12,7 @@ use angelia_core::clock;
 use angelia_core::directory::{Chat, ChatKind};
 use angelia_core::error::Result;
 use angelia_core::seal;
-use angelia_core::store::{Appended, Cursor, Intake, NewQuarantined, StreamStore, Taken};
+use angelia_core::store::{Appended, Cursor, Intake, JournalStore, NewQuarantined, StreamStore, Taken};
 use std::sync::{Arc, PoisonError};
 use tokio::sync::MutexGuard;
 

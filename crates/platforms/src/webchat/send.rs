@@ -16,6 +16,7 @@ use angelia_core::directory::BotKey;
 use angelia_core::egress::{Bot, Dedupe, Target, Whereabouts};
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::identity::check_name;
+use angelia_core::rooms::part_id;
 use angelia_core::secret::{fingerprint, random_hex};
 use angelia_core::store::{ActionId, Later, LineEdit, NewLine, Store};
 use angelia_core::vault::Way;
@@ -122,14 +123,6 @@ fn line_id(key: &str, id: ActionId, received_at: UnixMillis) -> String {
     let digest = fingerprint(&format!("{key} {}", id.0));
     let start = format!("wa{:011x}", received_at.0.max(0));
     digest.iter().take(8).fold(start, |text, byte| text + &format!("{byte:02x}"))
-}
-
-/// The id of one of the parts of a line that was too long.
-fn part_id(first: &str, part: usize) -> String {
-    match part {
-        0 => first.to_owned(),
-        _ => format!("{first}.{part}"),
-    }
 }
 
 /// The room of a target. There are no threads, so whoever names one means

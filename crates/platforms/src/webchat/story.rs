@@ -8,7 +8,7 @@ use crate::admit::Which;
 use angelia_core::admission::DropReason;
 use angelia_core::clock::UnixMillis;
 use angelia_core::error::{Error, Result};
-use angelia_core::store::{ActionStory, Edits, Line, Story};
+use angelia_core::store::{ActionStory, Edits, JournalStore, Line, Story};
 use serde::Serialize;
 
 /// Answers told of; more than anybody reads.

@@ -6,7 +6,7 @@ use angelia_core::clock;
 use angelia_core::egress::Target;
 use angelia_core::inbox::{Entry, EntryKind, InstanceId, Interaction, Rendering, Seq};
 use angelia_core::secret::Secret;
-use angelia_core::store::{ActionId, PageSize, Store};
+use angelia_core::store::{ActionId, PageSize, Store, VaultStore};
 use angelia_core::vault::Capability;
 use angelia_platforms::discord::{Config, Discord, default_commands};
 use angelia_platforms::{Answer, Delivery, Desk, Earlier, Outcome, Platform, Stop};

@@ -6,7 +6,7 @@ use angelia_core::clock;
 use angelia_core::egress::Target;
 use angelia_core::inbox::{EntryKind, Interaction, Seq};
 use angelia_core::secret::Secret;
-use angelia_core::store::{ActionId, NewEntry, PageSize, StreamStore};
+use angelia_core::store::{ActionId, NewEntry, PageSize, StreamStore, VaultStore};
 use angelia_core::vault::{Capability, Way};
 use angelia_platforms::discord::Config;
 use angelia_platforms::{Answer, Delivery, Earlier, Outcome, Platform};

@@ -1,26 +1,30 @@
 //! The records, as they are kept.
 
 mod directory;
+mod journal;
+mod lease;
+mod seals;
+mod vault;
 
 pub use directory::{
     ChatRow, CursorRow, MintedRow, MissedRow, NoticeRow, PieceRow, QuarantineRow, QuarantinedRow, UntoldRow,
 };
+pub use journal::{JournalRow, LedgerRow};
+pub use lease::LeaseRow;
+pub use seals::{SealedCapabilityRow, SealedSecretRow, SealedTenantRow, SealedUpdateRow};
+pub use vault::CapabilityRow;
 
 use crate::admission::{Allow, Place, Policy, Route};
 use crate::audit::{AuditLine, Deed, Sort};
 use crate::clock::UnixMillis;
 use crate::identity::Subject;
 use crate::inbox::{AckHabit, InstanceId};
-mod lease;
-
-pub use lease::LeaseRow;
-
 use crate::records::Record as _;
 use crate::records::table::{Table, field, record};
 use crate::store::{Client, CodeAllow, Fingerprint, TenantIdentity};
 
 /// Every table of records. What engines write and search is made of these.
-pub const TABLES: [&Table; 27] = [
+pub const TABLES: [&Table; 34] = [
     NoteRow::TABLE,
     TenantRow::TABLE,
     RemovalRow::TABLE,
@@ -48,6 +52,13 @@ pub const TABLES: [&Table; 27] = [
     QuarantineRow::TABLE,
     QuarantinedRow::TABLE,
     MissedRow::TABLE,
+    SealedTenantRow::TABLE,
+    SealedSecretRow::TABLE,
+    SealedUpdateRow::TABLE,
+    SealedCapabilityRow::TABLE,
+    CapabilityRow::TABLE,
+    JournalRow::TABLE,
+    LedgerRow::TABLE,
 ];
 
 field!(UnixMillis as i64, |at| at.0, |at| Some(UnixMillis(at)));

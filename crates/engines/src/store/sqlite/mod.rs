@@ -10,7 +10,6 @@ mod directory;
 mod footprint;
 mod inbox;
 mod intake;
-mod journal;
 mod ledger;
 mod lock;
 mod migrate;
@@ -21,7 +20,8 @@ mod reader;
 mod records;
 mod removal;
 mod room;
-mod seals;
+#[cfg(test)]
+mod schema_tests;
 mod shrink;
 mod space;
 mod stored;
@@ -36,8 +36,7 @@ pub use shrink::compact;
 pub use space::{make_room, tenant_disk};
 
 /// What bounds the store.
-pub(crate) const LIMITS: &[Group] =
-    &[("Disk", queue::LIMITS), ("Disk", reader::LIMITS), ("Web chat", webchat::LIMITS)];
+pub(crate) const LIMITS: &[Group] = &[("Disk", queue::LIMITS), ("Disk", reader::LIMITS)];
 
 use angelia_contract::limit::Group;
 use angelia_core::error::{Error, Result};

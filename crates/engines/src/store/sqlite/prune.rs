@@ -10,7 +10,7 @@ use angelia_core::audit::{self as log, Sort};
 use angelia_core::directory::pieces::PIECES_FOR;
 use angelia_core::error::Result;
 use angelia_core::identity::{TOMBSTONE_FOR, gateways};
-use angelia_core::inbox::{CONVERSATIONS_FOR, GAPS_FOR, InstanceId, SEEN_FOR, Seq};
+use angelia_core::inbox::{CONVERSATIONS_FOR, GAPS_FOR, InstanceId, SEEN_FOR, Seq, outcome};
 use angelia_core::notices::NOTICES_FOR;
 use angelia_core::quarantine::QUARANTINE_FOR;
 use angelia_core::records::{FEED_FOR, FEED_KEPT, View};
@@ -212,11 +212,7 @@ fn prune_overaged(txn: &mut Txn<'_>, instance: InstanceId) -> rusqlite::Result<u
         overaged.truncate(fit);
     }
     for (seq, dead, _) in &overaged {
-        let outcome = match dead {
-            true => "lost: a dead letter that nobody redrove for longer than the quota allows",
-            false => "lost: it waited longer than the quota allows",
-        };
-        drop_as_gap(txn, instance, *seq, outcome)?;
+        drop_as_gap(txn, instance, *seq, outcome::overaged(*dead))?;
     }
     let gone = overaged.len() as u64;
     if gone > 0 {

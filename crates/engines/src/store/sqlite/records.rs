@@ -12,7 +12,7 @@ use angelia_core::clock::{Old, UnixMillis};
 use angelia_core::error::{Error, Result};
 use angelia_core::records::rows::AuditRow;
 use angelia_core::records::{
-    Change, Changed, Query, Record, Records, Row, Rule, Source, Table, Value, View, Write,
+    Change, Changed, Direction, Query, Record, Records, Row, Rule, Source, Table, Value, View, Write,
 };
 use angelia_core::space::Class;
 use angelia_core::store::Later;
@@ -77,11 +77,20 @@ fn apply(txn: &mut Txn<'_>, write: Write) -> rusqlite::Result<()> {
             execute(txn, &sql::put(table), &row[..table.own().len()])?;
             feed(txn, table, &row)
         }
+        Write::Replace(table, row) => {
+            let (key, rest) = row[..table.own().len()].split_at(table.key);
+            execute(txn, &sql::replace(table), &[rest, key].concat())?;
+            feed(txn, table, &row)
+        }
         Write::Delete(table, row) => {
             execute(txn, &sql::delete(table), &row[..table.key])?;
             feed(txn, table, &row)
         }
         Write::Append(table, row) => execute(txn, &sql::append(table), &row),
+        Write::Erase(erased) => {
+            txn.then_empty_log(erased);
+            Ok(())
+        }
         Write::Forget(instance) => removal::forget_instance(txn, instance),
         Write::LeaveBehind { tenant, instances, rooms } => {
             removal::leave_behind(txn, &tenant, &instances, &rooms)
@@ -146,6 +155,11 @@ impl Source for Rows<'_> {
         self.tell(counted)
     }
 
+    fn heads(&mut self, table: &'static Table) -> Result<Vec<Vec<u8>>> {
+        let heads = heads(self.db, table);
+        self.tell(heads)
+    }
+
     fn older_than(&mut self, span: Duration) -> Option<Old> {
         (!self.clock.has_leapt()).then(|| self.clock.older_than(span))
     }
@@ -169,6 +183,16 @@ fn find(db: &Connection, table: &Table, query: &Query) -> rusqlite::Result<Vec<R
         found.push((0..table.columns.len()).map(|at| row.get_ref(at).map(value)).collect::<Result<_, _>>()?);
     }
     Ok(found)
+}
+
+fn heads(db: &Connection, table: &Table) -> rusqlite::Result<Vec<Vec<u8>>> {
+    let Some(column) = table.sealed else { return Ok(Vec::new()) };
+    let ends = [Direction::Up, Direction::Down].map(|way| {
+        let nothing: &[u8] = &[];
+        let mut statement = db.prepare_cached(&sql::head(table, column, way))?;
+        statement.query_row([nothing], |row| row.get(0)).optional()
+    });
+    ends.into_iter().filter_map(rusqlite::Result::transpose).collect()
 }
 
 /// Above every number that a row has, or that SQLite knows one had.
@@ -238,7 +262,10 @@ mod tests {
                 let part = Part::Along { column: walk.along, above: Value::Int(1), direction, limit: 1 };
                 let values = vec![Value::Int(1); walk.by.len()];
                 let plan = plan(&db, table, &Query { by: By::Columns(walk.by), values, part });
-                let found = plan.starts_with("SEARCH") && !plan.contains("TEMP B-TREE");
+                // Those of one message are few, and may be sorted once an index found them.
+                let of_one = walk.by.iter().any(|name| ["message_id", "reply_to"].contains(name));
+                let few = of_one && plan.contains("=?");
+                let found = plan.starts_with("SEARCH") && (few || !plan.contains("TEMP B-TREE"));
                 assert!(found, "{} {walk:?}: {plan}", table.name);
             }
         }

@@ -2,14 +2,13 @@
 
 use super::footprint::{self, ACTION_LENGTHS};
 use super::txn::Txn;
-use angelia_core::error::{Error, Kind, Result};
+use angelia_core::error::Result;
+use angelia_core::inbox::refusal;
 use angelia_core::store::NewAction;
 use rusqlite::params;
 
-/// Finished actions are forgotten by the hundred, until one part of so many of the
-/// tenant's share is free, so that the next ones do not have to forget again.
+/// Finished actions are forgotten by the hundred.
 const FORGET: u64 = 100;
-const PART: u64 = 64;
 /// Few enough to hold up nobody.
 const ROUNDS: usize = 10;
 
@@ -18,7 +17,7 @@ pub(super) fn for_actions(txn: &mut Txn<'_>, actions: &[NewAction]) -> rusqlite:
     let Some(first) = actions.first() else { return Ok(Ok(())) };
     let needed = actions.iter().map(footprint::new_action).sum();
     let made = made(txn, &first.tenant, needed)?;
-    Ok(if made { Ok(()) } else { Err(full(txn, &first.tenant)) })
+    Ok(if made { Ok(()) } else { Err(refusal::tenant_full(&first.tenant, txn.quota.tenant_bytes)) })
 }
 
 /// Whether there is room for so many bytes more of a tenant. What is only remembered
@@ -27,7 +26,7 @@ pub(super) fn made(txn: &mut Txn<'_>, tenant: &str, bytes: u64) -> rusqlite::Res
     if fits(txn, tenant, bytes) {
         return Ok(true);
     }
-    let wanted = bytes.saturating_add(txn.quota.tenant_bytes / PART);
+    let wanted = txn.quota.spared_for(bytes);
     for _ in 0..ROUNDS {
         if !forget_finished(txn, tenant)? || fits(txn, tenant, wanted) {
             break;
@@ -36,21 +35,8 @@ pub(super) fn made(txn: &mut Txn<'_>, tenant: &str, bytes: u64) -> rusqlite::Res
     Ok(fits(txn, tenant, bytes))
 }
 
-/// Whether so many bytes more of a tenant are within its quota.
-pub(super) fn fits(txn: &Txn<'_>, tenant: &str, bytes: u64) -> bool {
-    txn.stored_of(tenant).saturating_add(bytes) <= txn.quota.tenant_bytes
-}
-
-/// What a tenant that has no room left is told.
-fn full(txn: &Txn<'_>, tenant: &str) -> Error {
-    let most = txn.quota.tenant_bytes;
-    Error::new(
-        Kind::TooMany,
-        format!(
-            "too much is kept of tenant {tenant:?}: its share of the disk, {most} bytes, is used up. \
-             Nothing was written. Let its agents fetch what waits, or raise limits.tenant_disk"
-        ),
-    )
+fn fits(txn: &Txn<'_>, tenant: &str, bytes: u64) -> bool {
+    txn.quota.fits_disk(txn.stored_of(tenant), bytes)
 }
 
 /// Forgets the oldest finished actions of a tenant; `false` if there are none. Nothing

@@ -48,7 +48,7 @@ fn step(txn: &mut Txn<'_>) -> rusqlite::Result<bool> {
     drop(rows);
     drop(statement);
     // The file is cut when the log is folded into it.
-    txn.then_empty_log(std::sync::Arc::default());
+    txn.then_empty_log(angelia_core::records::Erased::default());
     Ok(true)
 }
 

@@ -8,12 +8,11 @@ use super::webchat::{LineIds, RoomSizes};
 use angelia_core::clock;
 use angelia_core::inbox::{Entry, Held, InstanceId, Mark, Quota, Seq};
 use angelia_core::ports::{Hint, HintKind};
+use angelia_core::records::Erased;
 use angelia_core::store::Line;
 use rusqlite::{Connection, params};
 use std::collections::HashMap;
 use std::ops::Deref;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// The open transaction, with what is to be told after its commit.
 pub(super) struct Txn<'a> {
@@ -38,7 +37,7 @@ pub(super) struct Txn<'a> {
 pub(super) enum News {
     Hint(Hint),
     TakenIn,
-    EmptyLog(Arc<AtomicBool>),
+    EmptyLog(Erased),
 }
 
 impl Deref for Txn<'_> {
@@ -152,14 +151,14 @@ impl Txn<'_> {
     /// Empties the log after the commit while space is short, so that the next step has room.
     pub(super) fn then_make_room(&mut self) {
         if self.space.is_short() {
-            self.then_empty_log(Arc::default());
+            self.then_empty_log(Erased::default());
         }
     }
 
     /// Empties the log after the commit, so that what this transaction replaced
-    /// is gone from the disk; sets `emptied` if that went through.
-    pub(super) fn then_empty_log(&mut self, emptied: Arc<AtomicBool>) {
-        self.news.push(News::EmptyLog(emptied));
+    /// is gone from the disk; tells whether that went through.
+    pub(super) fn then_empty_log(&mut self, erased: Erased) {
+        self.news.push(News::EmptyLog(erased));
     }
 }
 

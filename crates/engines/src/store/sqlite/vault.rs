@@ -1,13 +1,11 @@
-//! The vault.
+//! The vault, where it is hot: what comes in with an entry, and what an action uses.
 
-use super::Sqlite;
 use super::txn::{Txn, now};
 use angelia_core::clock::UnixMillis;
 use angelia_core::directory::BotKey;
 use angelia_core::egress::ActionState;
 use angelia_core::inbox::InstanceId;
-use angelia_core::ports::{ActionId, Later, NewAction};
-use angelia_core::store::VaultStore;
+use angelia_core::ports::{ActionId, NewAction};
 use angelia_core::vault::{
     Answering, Capability, CapabilityId, Deferral, NewCapability, Stage, Use, choose_for_send,
 };
@@ -24,68 +22,10 @@ const NAMED: &str = "id = ?7";
 const ANSWERED: &str = "interaction_id = ?7";
 const LONGEST_WAITING: &str = "stage = 'open' AND (?7 IS NULL OR user_id = ?7) ORDER BY id LIMIT 1";
 
-/// Where nobody has answered, and nobody was told of it.
-const UNTOLD: &str = "(stage = 'open' OR (stage = 'noticed' AND noticed_at IS NULL))";
-const ENDING: &str = "expires_at > ? AND expires_at <= ?";
 const CLAIMED: &str = "SELECT id, stage FROM capabilities WHERE claimed_by = ?";
 /// An action can use what another has claimed.
 const USED: &str =
     "SELECT id, stage FROM capabilities WHERE id = (SELECT capability FROM actions WHERE id = ?)";
-
-impl VaultStore for Sqlite {
-    fn capabilities(&self, instance: InstanceId, now: UnixMillis) -> Later<'_, Vec<Capability>> {
-        self.readers.read("read the vault", move |db| {
-            db.prepare_cached(&format!(
-                "SELECT {COLUMNS} FROM capabilities WHERE instance = ? AND expires_at > ? ORDER BY id"
-            ))?
-            .query_map([instance.0, now.0], capability)?
-            .collect()
-        })
-    }
-
-    fn capability(&self, id: CapabilityId) -> Later<'_, Option<Capability>> {
-        self.readers.read("read the vault", move |db| {
-            db.prepare_cached(&format!("SELECT {COLUMNS} FROM capabilities WHERE id = ?"))?
-                .query_row([id.0], capability)
-                .optional()
-        })
-    }
-
-    fn unanswered(
-        &self,
-        after: CapabilityId,
-        now: UnixMillis,
-        before: UnixMillis,
-        limit: usize,
-    ) -> Later<'_, Vec<Capability>> {
-        self.readers.read("read the vault", move |db| {
-            db.prepare_cached(&format!(
-                "SELECT {COLUMNS} FROM capabilities WHERE {ENDING} AND {UNTOLD} AND id > ? ORDER BY id LIMIT ?"
-            ))?
-            .query_map(params![now.0, before.0, after.0, limit as i64], capability)?
-            .collect()
-        })
-    }
-
-    fn begin_notice(&self, id: CapabilityId) -> Later<'_, bool> {
-        self.writer.write("begin a notice", move |txn| {
-            let begun = txn
-                .prepare_cached(&format!(
-                    "UPDATE capabilities SET stage = 'noticed' WHERE id = ? AND {UNTOLD}"
-                ))?
-                .execute([id.0])?;
-            Ok(begun > 0)
-        })
-    }
-
-    fn end_notice(&self, id: CapabilityId) -> Later<'_, ()> {
-        self.writer.write("end a notice", move |txn| {
-            txn.prepare_cached("UPDATE capabilities SET noticed_at = ? WHERE id = ? AND stage = 'noticed'")?
-                .execute([now(), id.0])?;
-            Ok(())
-        })
-    }
-}
 
 /// Keeps a capability that came with an entry of `tenant` for `instance`.
 pub(super) fn keep(
@@ -97,7 +37,7 @@ pub(super) fn keep(
     txn.prepare_cached(
         "INSERT INTO capabilities (kind, tenant, instance, platform, bot, chat_id, user_id, interaction_id, deferral,
                                    stage, sealed, expires_at)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', ?, ?)",
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     )?
     .execute(params![
         new.kind,
@@ -109,6 +49,7 @@ pub(super) fn keep(
         new.user_id,
         new.interaction_id,
         new.deferral.as_str(),
+        Stage::Open.as_str(),
         &*new.sealed,
         new.expires_at.0
     ])?;
@@ -159,7 +100,7 @@ pub(super) fn release(txn: &Txn<'_>, id: ActionId, end: ActionState) -> rusqlite
     for (which, claimed) in [(CLAIMED, true), (USED, false)] {
         let found = txn
             .prepare_cached(which)?
-            .query_row([id.0], |row| Ok((row.get::<_, i64>(0)?, stage(row.get_ref(1)?.as_str()?))))
+            .query_row([id.0], |row| Ok((row.get::<_, i64>(0)?, Stage::stored(row.get_ref(1)?.as_str()?))))
             .optional()?;
         if let Some((capability, stage)) = found
             && let Some(stage) = stage.release(claimed, end)
@@ -171,13 +112,7 @@ pub(super) fn release(txn: &Txn<'_>, id: ActionId, end: ActionState) -> rusqlite
     Ok(())
 }
 
-/// What is not known is not used.
-fn stage(word: &str) -> Stage {
-    Stage::parse(word).unwrap_or(Stage::Answered)
-}
-
 fn capability(row: &Row<'_>) -> rusqlite::Result<Capability> {
-    let deferral: String = row.get(9)?;
     Ok(Capability {
         id: CapabilityId(row.get(0)?),
         kind: row.get(1)?,
@@ -187,8 +122,8 @@ fn capability(row: &Row<'_>) -> rusqlite::Result<Capability> {
         chat_id: row.get(6)?,
         user_id: row.get(7)?,
         interaction_id: row.get(8)?,
-        deferral: Deferral::parse(&deferral).unwrap_or(Deferral::Update),
-        stage: stage(row.get_ref(10)?.as_str()?),
+        deferral: Deferral::stored(row.get_ref(9)?.as_str()?),
+        stage: Stage::stored(row.get_ref(10)?.as_str()?),
         sealed: row.get(11)?,
         expires_at: UnixMillis(row.get(12)?),
     })
@@ -220,8 +155,5 @@ mod tests {
         ] {
             assert_eq!(plan(&db, &query), [format!("SEARCH capabilities USING {way}")]);
         }
-        let ending = plan(&db, &select(&format!("{ENDING} AND {UNTOLD} AND id > ? ORDER BY id LIMIT 10")));
-        let by_end = "SEARCH capabilities USING INDEX capabilities_by_end (expires_at>? AND expires_at<?)";
-        assert_eq!(ending, [by_end, "USE TEMP B-TREE FOR ORDER BY"]);
     }
 }

@@ -1,27 +1,27 @@
-//! The web chat's people and lines.
+//! The web chat's people and lines. What may be written and changed there, and what
+//! becomes of it, is [`rooms`]' to say; here are its rows.
 
 mod line_ids;
 mod people;
 mod room_size;
 
 pub(super) use line_ids::LineIds;
-pub(super) use room_size::{LIMITS, RoomSizes};
+pub(super) use room_size::RoomSizes;
 
-use super::clock::is_old;
 use super::queue::Owner;
 use super::reader::page;
 use super::txn::{Txn, now};
 use super::{Sqlite, inbox, ledger};
 use angelia_core::admission::DropReason;
 use angelia_core::clock::UnixMillis;
-use angelia_core::egress::ActionState;
-use angelia_core::error::{Error, Kind, Result};
+use angelia_core::error::Result;
 use angelia_core::inbox::SEEN_FOR;
+use angelia_core::rooms::{self, Post, Posting};
 use angelia_core::store::{
-    ActionId, ActionOutcome, CONNECTOR, Earlier, Guest, Later, Line, LineEdit, LineRevision, NewEntry,
-    NewLine, Page, PageSize, Person, Posted, Revised, WebchatStore,
+    ActionId, CONNECTOR, Earlier, Guest, Later, Line, LineEdit, LineRevision, NewEntry, NewLine, Page,
+    PageSize, Person, Posted, Revised, WebchatStore,
 };
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 const LINE_COLUMNS: &str = "seq, room, message_id, author, from_agent, text, reply_to, at, edited, place, client_id, files, undelivered";
 
@@ -33,40 +33,14 @@ impl WebchatStore for Sqlite {
             None => Owner::Bot(format!("webchat/{}", line.room).into()),
         };
         let bytes = line.text.len() + entry.as_ref().map_or(0, |entry| entry.body.len());
-        self.writer.try_write_for(owner, bytes, "post a line", move |txn| {
-            let mut line = line;
-            let no_instance = match &entry {
-                Some(entry) => !inbox::is_served(txn, entry.instance)?,
-                None => false,
-            };
-            if no_instance {
-                line.undelivered = Some(DropReason::NoInstance);
-            } else if let Some(entry) = &entry
-                && earlier_post(txn, &line)?.is_none()
-                && let Err(full) = inbox::has_room(txn, entry)?
-            {
-                return Ok(Err(full));
-            }
-            let mut posted = match post(txn, line)? {
-                Ok(posted) => posted,
-                Err(gone) => return Ok(Err(gone)),
-            };
-            if let Some(entry) = entry.filter(|_| posted.new) {
-                posted.no_instance = no_instance;
-                if !no_instance {
-                    inbox::append(txn, entry)?;
-                    posted.entered = true;
-                }
-            }
-            Ok(Ok(posted))
-        })
+        self.writer.try_write_for(owner, bytes, "post a line", move |txn| post(txn, line, entry))
     }
 
     fn post_answered(&self, line: NewLine, answer: NewLine) -> Later<'_, Posted> {
         let owner = Owner::Bot(format!("webchat/{}", line.room).into());
         let bytes = line.text.len() + answer.text.len();
         self.writer.try_write_for(owner, bytes, "post a line and its answer", move |txn| {
-            let posted = post(txn, line)?;
+            let posted = post(txn, line, None)?;
             if posted.as_ref().is_ok_and(|posted| posted.new) {
                 insert(txn, answer)?;
             }
@@ -101,13 +75,7 @@ impl WebchatStore for Sqlite {
 
     fn line(&self, room: &str, message_id: &str) -> Later<'_, Option<Line>> {
         let (room, message_id) = (room.to_owned(), message_id.to_owned());
-        self.readers.read("read a line", move |db| {
-            db.prepare_cached(&format!(
-                "SELECT {LINE_COLUMNS} FROM webchat_lines WHERE message_id = ? AND room = ?"
-            ))?
-            .query_row([message_id, room], read)
-            .optional()
-        })
+        self.readers.read("read a line", move |db| line(db, &room, &message_id))
     }
 
     fn say_lines(&self, lines: Vec<NewLine>, action: ActionId) -> Later<'_, ()> {
@@ -115,10 +83,10 @@ impl WebchatStore for Sqlite {
         let owner = Owner::Bot(format!("webchat/{room}").into());
         let bytes = lines.iter().map(|line| line.text.len()).sum();
         self.writer.try_write_for(owner, bytes, "say a line", move |txn| {
-            if !is_owed(txn, action)? {
-                return Ok(Err(Error::not_found("whoever wanted to say this is gone: nothing was written")));
+            if let Err(gone) = rooms::can_say(is_owed(txn, action)?) {
+                return Ok(Err(gone));
             }
-            let outcome = sent(lines.first().map(|line| line.message_id.clone()));
+            let outcome = rooms::said(lines.first().map(|line| line.message_id.clone()));
             for line in lines {
                 insert(txn, line)?;
             }
@@ -130,27 +98,25 @@ impl WebchatStore for Sqlite {
         let owner = Owner::Bot(format!("webchat/{}", edit.room).into());
         let bytes = edit.parts.iter().map(String::len).sum();
         self.writer.write_for(owner, bytes, "edit a line", move |txn| {
-            let Some(first) = change_first(txn, &edit)? else {
-                let error = Some("there is no such line of an agent".to_owned());
-                let outcome = ActionOutcome { state: ActionState::Failed, message_id: None, error };
-                ledger::finish(txn, action, &outcome)?;
-                return Ok(false);
-            };
-            change_rest(txn, &edit, &first)?;
-            ledger::finish(txn, action, &sent(Some(first.message_id.clone())))?;
-            Ok(true)
+            let text = edit.parts.first().map(String::as_str).unwrap_or_default();
+            let first = change_agents(txn, &edit.room, &edit.message_id, text)?;
+            if let Some(first) = &first {
+                change_rest(txn, &edit, first)?;
+            }
+            ledger::finish(txn, action, &rooms::edited(first.as_ref()))?;
+            Ok(first.is_some())
         })
     }
 
     fn lines(&self, room: &str, after: i64, size: PageSize) -> Later<'_, Page<Line>> {
         let room = room.to_owned();
         self.readers.read("read lines", move |db| {
-            // What is gone is told of to those who may have seen it, not to whoever begins.
             let mut lines = db.prepare_cached(&format!(
                 "SELECT {LINE_COLUMNS} FROM webchat_lines
-                 WHERE room = ?1 AND seq > ?2 AND (?2 > 0 OR text <> '' OR files <> '[]') ORDER BY seq"
+                 WHERE room = ?1 AND seq > ?2 AND (?3 OR text <> '' OR files <> '[]') ORDER BY seq"
             ))?;
-            page(lines.query(params![room, after])?, size, written_bytes, read)
+            let gone = rooms::shows_what_is_gone(after);
+            page(lines.query(params![room, after, gone])?, size, written_bytes, read)
         })
     }
 
@@ -167,40 +133,47 @@ impl WebchatStore for Sqlite {
     }
 }
 
-/// Writes a person's line, unless it repeats an earlier one, or the room went
-/// with its tenant since their key was looked at.
-fn post(txn: &mut Txn<'_>, line: NewLine) -> rusqlite::Result<Result<Posted>> {
-    if !people::is_in_room(txn, &line.room, &line.author)? {
-        return Ok(Err(not_in_room()));
+/// Writes a person's line and the entry it makes, unless [`Post::decide`] says otherwise.
+fn post(txn: &mut Txn<'_>, mut line: NewLine, entry: Option<NewEntry>) -> rusqlite::Result<Result<Posted>> {
+    let served = match &entry {
+        Some(entry) => Some(inbox::is_served(txn, entry.instance)?),
+        None => None,
+    };
+    let in_room = people::is_in_room(txn, &line.room, &line.author)?;
+    let earlier = earlier_post(txn, &line)?;
+    let post = Post { in_room, earlier, served };
+    if let Some(entry) = entry.as_ref().filter(|_| post.needs_room())
+        && let Err(full) = inbox::has_room(txn, entry)?
+    {
+        return Ok(Err(full));
     }
-    if let Some(first) = earlier_post(txn, &line)? {
-        let entered = has_entered(txn, &first)?;
-        return Ok(Ok(Posted { message_id: first, new: false, no_instance: false, entered }));
+    let posting = match post.decide() {
+        Ok(posting) => posting,
+        Err(refused) => return Ok(Err(refused)),
+    };
+    if let Posting::Repeats(first, at) = posting {
+        let entered = has_entered(txn, &first, at)?;
+        return Ok(Ok(Posted::again(first, entered)));
     }
-    let message_id = line.message_id.clone();
+    let posted = Posted::anew(line.message_id.clone(), &posting);
+    if let Posting::Stays(Some(reason)) = posting {
+        line.undelivered = Some(reason);
+    }
     insert(txn, line)?;
-    Ok(Ok(Posted { message_id, new: true, no_instance: false, entered: false }))
-}
-
-/// Their keys were made void while the request was under way.
-fn not_in_room() -> Error {
-    Error::new(
-        Kind::Unauthorized,
-        "this key does not open this room any more; ask the operator for an invitation",
-    )
+    if let Some(entry) = entry.filter(|_| posted.entered) {
+        inbox::append(txn, entry)?;
+    }
+    Ok(Ok(posted))
 }
 
 /// Whether a line came into an inbox when it was posted.
-fn has_entered(txn: &Txn<'_>, message_id: &str) -> rusqlite::Result<bool> {
-    let forgotten = is_old("at", &txn.clock.older_than(SEEN_FOR));
-    txn.query_row(
-        &format!(
-            "SELECT EXISTS (SELECT 1 FROM journal WHERE message_id = ?1 AND platform = 'webchat')
-             OR EXISTS (SELECT 1 FROM webchat_lines WHERE message_id = ?1 AND {forgotten})"
-        ),
-        params![message_id],
-        |row| row.get(0),
-    )
+fn has_entered(txn: &Txn<'_>, message_id: &str, posted_at: UnixMillis) -> rusqlite::Result<bool> {
+    let in_journal = txn
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM journal WHERE message_id = ? AND platform = 'webchat')",
+        )?
+        .query_row([message_id], |row| row.get(0))?;
+    Ok(rooms::has_entered(in_journal, posted_at, &txn.clock.older_than(SEEN_FOR)))
 }
 
 /// Whether an action is still somebody's: those of a removed tenant are not.
@@ -214,49 +187,50 @@ fn is_owed(txn: &Txn<'_>, action: ActionId) -> rusqlite::Result<bool> {
 /// Changes a person's own line, and what still waits of it.
 fn revise(txn: &mut Txn<'_>, revision: &LineRevision) -> rusqlite::Result<Result<Revised>> {
     let LineRevision { room, message_id, author, text, entry } = revision;
-    let own: Option<bool> = txn
-        .prepare_cached(
-            "SELECT author = ? AND from_agent = 0 FROM webchat_lines WHERE message_id = ? AND room = ?",
-        )?
-        .query_row([author, message_id, room], |row| row.get(0))
-        .optional()?;
-    match own {
-        None => return Ok(Err(Error::not_found("there is no such message in this room"))),
-        Some(false) => {
-            return Ok(Err(Error::new(Kind::Forbidden, "somebody else wrote this; only they can change it")));
-        }
-        Some(true) => {}
-    }
-    if !people::is_in_room(txn, room, author)? {
-        return Ok(Err(not_in_room()));
+    let line = line(txn, room, message_id)?;
+    let in_room = people::is_in_room(txn, room, author)?;
+    if let Err(refused) = rooms::may_revise(line.as_ref(), author, in_room) {
+        return Ok(Err(refused));
     }
     if let Some(entry) = entry
         && let Err(full) = inbox::has_room_for_revision(txn, entry)?
     {
         return Ok(Err(full));
     }
-    let seq = next_seq(txn, room)?;
-    let line = txn
-        .prepare_cached(&format!(
-            "UPDATE webchat_lines SET seq = ?, text = ?, edited = 1 WHERE message_id = ? RETURNING {LINE_COLUMNS}"
-        ))?
-        .query_row(params![seq, text, message_id], read)?;
-    room_size::bound(txn, room, 0, text.len())?;
-    txn.line(line);
+    if let Some(line) = line {
+        reword(txn, line, text)?;
+        room_size::bound(txn, room, 0, text.len())?;
+    }
     match entry {
         Some(entry) => inbox::revise(txn, entry).map(Ok),
         None => Ok(Ok(Revised::NotWaiting)),
     }
 }
 
-/// The first post with the same client id, if this one repeats it.
-fn earlier_post(txn: &Txn<'_>, line: &NewLine) -> rusqlite::Result<Option<String>> {
+/// The first post with the same client id, and when it was, if this one repeats it.
+fn earlier_post(txn: &Txn<'_>, line: &NewLine) -> rusqlite::Result<Option<(String, UnixMillis)>> {
     let Some(client_id) = &line.client_id else { return Ok(None) };
     txn.prepare_cached(
-        "SELECT message_id FROM webchat_lines WHERE room = ? AND author = ? AND client_id = ?",
+        "SELECT message_id, at FROM webchat_lines WHERE room = ? AND author = ? AND client_id = ?",
     )?
-    .query_row([&line.room, &line.author, client_id], |row| row.get(0))
+    .query_row([&line.room, &line.author, client_id], |row| Ok((row.get(0)?, UnixMillis(row.get(1)?))))
     .optional()
+}
+
+fn line(db: &Connection, room: &str, message_id: &str) -> rusqlite::Result<Option<Line>> {
+    db.prepare_cached(&format!("SELECT {LINE_COLUMNS} FROM webchat_lines WHERE message_id = ? AND room = ?"))?
+        .query_row([message_id, room], read)
+        .optional()
+}
+
+/// Has a line say something else, under the next number of its room.
+fn reword(txn: &mut Txn<'_>, line: Line, text: &str) -> rusqlite::Result<Line> {
+    let number = next_seq(txn, &line.room)?;
+    let line = line.reworded(number, text);
+    txn.prepare_cached("UPDATE webchat_lines SET seq = ?, text = ?, edited = ? WHERE message_id = ?")?
+        .execute(params![line.id, line.text, line.edited, line.message_id])?;
+    txn.line(line.clone());
+    Ok(line)
 }
 
 fn insert(txn: &mut Txn<'_>, new: NewLine) -> rusqlite::Result<()> {
@@ -318,70 +292,35 @@ fn next_id(txn: &mut Txn<'_>) -> rusqlite::Result<i64> {
     txn.line_ids.next(txn.connection)
 }
 
-/// Changes the line itself; `None` if there is none, or no agent wrote it.
-fn change_first(txn: &mut Txn<'_>, edit: &LineEdit) -> rusqlite::Result<Option<Line>> {
-    let next = next_seq(txn, &edit.room)?;
-    let text = edit.parts.first().map(String::as_str).unwrap_or_default();
-    let line = txn
-        .prepare_cached(&format!(
-            "UPDATE webchat_lines SET seq = ?, text = ?, edited = 1
-             WHERE room = ? AND message_id = ? AND from_agent = 1 AND author <> ? RETURNING {LINE_COLUMNS}"
-        ))?
-        .query_row(params![next, text, edit.room, edit.message_id, CONNECTOR], read)
-        .optional()?;
-    if let Some(line) = &line {
-        room_size::bound(txn, &edit.room, 0, text.len())?;
-        txn.line(line.clone());
-    }
-    Ok(line)
+/// Changes a line; `None` if there is none that agents may change.
+fn change_agents(
+    txn: &mut Txn<'_>,
+    room: &str,
+    message_id: &str,
+    text: &str,
+) -> rusqlite::Result<Option<Line>> {
+    let Some(line) = line(txn, room, message_id)?.filter(Line::is_agents) else { return Ok(None) };
+    let line = reword(txn, line, text)?;
+    room_size::bound(txn, room, 0, text.len())?;
+    Ok(Some(line))
 }
 
 /// Writes the parts that did not fit, and takes away those of an earlier, longer text.
 fn change_rest(txn: &mut Txn<'_>, edit: &LineEdit, first: &Line) -> rusqlite::Result<()> {
-    let rest = edit.parts.iter().enumerate().skip(1);
-    for (index, text) in rest {
-        let part = LineEdit {
-            room: edit.room.clone(),
-            message_id: format!("{}.{index}", edit.message_id),
-            parts: vec![text.clone()],
-        };
-        if change_first(txn, &part)?.is_none() {
-            let new = NewLine {
-                room: part.room,
-                message_id: part.message_id,
-                author: first.author.clone(),
-                from_agent: true,
-                text: text.clone(),
-                reply_to: None,
-                client_id: None,
-                files: Vec::new(),
-                undelivered: None,
-                at: UnixMillis(now()),
-            };
-            insert(txn, new)?;
+    for (index, text) in edit.parts.iter().enumerate().skip(1) {
+        let id = rooms::part_id(&edit.message_id, index);
+        if change_agents(txn, &edit.room, &id, text)?.is_none() {
+            insert(txn, rooms::continued(first, id, text.clone(), UnixMillis(now())))?;
         }
     }
     let mut index = edit.parts.len().max(1);
-    loop {
-        // Emptied, not deleted: whoever saw it and was away has to hear of it too.
-        let gone = txn
-            .prepare_cached(&format!(
-                "UPDATE webchat_lines SET seq = ?, text = '', edited = 1
-                 WHERE room = ? AND message_id = ? AND from_agent = 1 AND text <> '' RETURNING {LINE_COLUMNS}"
-            ))?
-            .query_row(
-                params![next_seq(txn, &edit.room)?, edit.room, format!("{}.{index}", edit.message_id)],
-                read,
-            )
-            .optional()?;
-        let Some(line) = gone else { return Ok(()) };
-        txn.line(line);
+    while let Some(part) =
+        line(txn, &edit.room, &rooms::part_id(&edit.message_id, index))?.filter(rooms::is_left_over)
+    {
+        reword(txn, part, "")?;
         index += 1;
     }
-}
-
-fn sent(message_id: Option<String>) -> ActionOutcome {
-    ActionOutcome { state: ActionState::Sent, message_id, error: None }
+    Ok(())
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Line> {

@@ -405,7 +405,7 @@ impl Thread {
                 News::Hint(hint) => self.bus.publish(hint),
                 // Nobody waits for it but whoever took it in.
                 News::TakenIn => {}
-                News::EmptyLog(emptied) => emptied.store(self.empty_log_now(), Ordering::Release),
+                News::EmptyLog(erased) => erased.tell(self.empty_log_now()),
             }
         }
     }

@@ -4,7 +4,7 @@ use super::*;
 use crate::sms::parse::Status;
 use angelia_core::clock;
 use angelia_core::egress::{ActionState, Bot, Owner, Whereabouts};
-use angelia_core::store::{ActionOutcome, NewAction};
+use angelia_core::store::{ActionOutcome, JournalStore, NewAction};
 use serde_json::json;
 
 const STATUS: &str = "https://bots.example.com/webhooks/sms/main/status";

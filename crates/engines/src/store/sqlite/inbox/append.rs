@@ -4,18 +4,12 @@ use super::super::footprint::{self, JOURNAL_LENGTHS};
 use super::super::room;
 use super::super::txn::{Txn, now};
 use super::settle::{Gone, close_journal, remove};
-use angelia_core::error::{Error, Result};
-use angelia_core::inbox::{Entry, InstanceId, Mark, Seq, WhenFull};
+use angelia_core::error::Result;
+use angelia_core::inbox::outcome::OVER_QUOTA;
+use angelia_core::inbox::refusal::{self, Arrival};
+use angelia_core::inbox::{CONVERSATION_REFRESH, Entry, InstanceId, Mark, Seq};
 use angelia_core::ports::log::{Appended, NewEntry};
 use rusqlite::{OptionalExtension, params};
-use std::time::Duration;
-
-/// A conversation's row is refreshed at most this often; it only has to be roughly recent.
-const CONVERSATION_REFRESH_MS: i64 = 3_600_000;
-/// What the journal says of an entry that went for the quota. An index knows it by its words.
-pub(super) const OVER_QUOTA: &str = "lost: the inbox was over its quota";
-/// When whoever was refused may try again: an agent that is there reads some by then.
-const TRY_AGAIN: Duration = Duration::from_secs(5);
 
 /// Whether any gateway that is not revoked serves an instance. Whoever was
 /// admitted to it asks in the transaction that writes: its gateway may have
@@ -90,14 +84,12 @@ pub(in super::super) fn append(txn: &mut Txn<'_>, new: NewEntry) -> rusqlite::Re
 pub(in super::super) fn has_room(txn: &mut Txn<'_>, new: &NewEntry) -> rusqlite::Result<Result<()>> {
     let (quota, (waiting, journal)) = (*txn.quota, footprint::new_entry(new));
     let admits = quota.admits(txn.held(new.instance), &new.chat_id, new.body.len());
-    let fits = admits && room::fits(txn, &new.tenant, waiting + journal);
-    if new.when_full == WhenFull::MakeRoom || fits || came_before(txn, new)? {
+    let fits = quota.fits_disk(txn.stored_of(&new.tenant), waiting + journal);
+    if (Arrival { when_full: new.when_full, admits, fits }).is_taken() || came_before(txn, new)? {
         return Ok(Ok(()));
     }
-    if !admits {
-        return Ok(Err(full()));
-    }
-    Ok(if room::made(txn, &new.tenant, waiting + journal)? { Ok(()) } else { Err(disk_full()) })
+    let fits = admits && room::made(txn, &new.tenant, waiting + journal)?;
+    Ok(refusal::judge(admits, fits))
 }
 
 fn came_before(txn: &Txn<'_>, new: &NewEntry) -> rusqlite::Result<bool> {
@@ -108,23 +100,6 @@ fn came_before(txn: &Txn<'_>, new: &NewEntry) -> rusqlite::Result<bool> {
     .query_row(params![new.message_id, new.chat_id, new.platform, new.bot, new.kind.as_str()], |row| {
         row.get(0)
     })
-}
-
-/// What whoever is refused is told.
-pub(super) fn full() -> Error {
-    Error::unavailable(
-        "more waits for the agent than is kept for it: nothing was written, try again when it has read some",
-    )
-    .retry_in(TRY_AGAIN)
-}
-
-/// The same, where it is not the inbox that is full. It says nothing of whose the agent is.
-pub(super) fn disk_full() -> Error {
-    Error::unavailable(
-        "whoever runs this agent has used up their share of the server's disk: nothing was written, try again \
-         when the agent has read some, or tell them",
-    )
-    .retry_in(TRY_AGAIN)
 }
 
 fn insert_waiting(txn: &Txn<'_>, seq: Seq, journal: i64, new: &NewEntry) -> rusqlite::Result<()> {
@@ -151,13 +126,14 @@ fn insert_waiting(txn: &Txn<'_>, seq: Seq, journal: i64, new: &NewEntry) -> rusq
 }
 
 fn remember_conversation(txn: &Txn<'_>, new: &NewEntry, at: i64) -> rusqlite::Result<()> {
+    let refresh = CONVERSATION_REFRESH.as_millis() as i64;
     txn.prepare_cached(
         "INSERT INTO conversations (tenant, session_key, instance, chat_id, last_at) VALUES (?1, ?2, ?3, ?4, ?5)
          ON CONFLICT (tenant, session_key) DO UPDATE
          SET instance = ?3, chat_id = ?4, last_at = ?5
          WHERE instance <> ?3 OR chat_id <> ?4 OR last_at < ?5 - ?6",
     )?
-    .execute(params![new.tenant, new.session_key, new.instance.0, new.chat_id, at, CONVERSATION_REFRESH_MS])?;
+    .execute(params![new.tenant, new.session_key, new.instance.0, new.chat_id, at, refresh])?;
     Ok(())
 }
 
@@ -189,10 +165,10 @@ fn enforce_disk(
     if room::made(txn, tenant, 0)? {
         return Ok(());
     }
-    let most = before.max(txn.quota.tenant_bytes);
-    let mut gone = Vec::new();
-    while txn.stored_of(tenant) > most
-        && let Some(chat) = txn.held(instance).largest(writer, false).map(str::to_owned)
+    let (mut gone, quota) = (Vec::new(), *txn.quota);
+    while let stored = txn.stored_of(tenant)
+        && let Some(chat) = quota.who_pays_for_disk(stored, before, txn.held(instance), writer)
+        && let chat = chat.to_owned()
         && let Some((seq, journal)) = give_way(txn, instance, &chat)?
     {
         forget(txn, tenant, journal)?;

@@ -5,8 +5,8 @@ use super::super::space::Budget;
 use super::super::txn::{Txn, now};
 use super::settle::{close_journal, remove};
 use super::{ENTRY_COLUMNS, entry};
-use angelia_core::audit::{Actor, Deed};
-use angelia_core::inbox::{Entry, InstanceId, Mark, Seq, is_dead};
+use angelia_core::audit::Actor;
+use angelia_core::inbox::{Entry, InstanceId, Mark, Seq, is_dead, outcome};
 use rusqlite::{OptionalExtension, params};
 
 pub(super) fn strike(txn: &mut Txn<'_>, instance: InstanceId, seq: Seq) -> rusqlite::Result<Option<Seq>> {
@@ -27,7 +27,7 @@ pub(super) fn strike(txn: &mut Txn<'_>, instance: InstanceId, seq: Seq) -> rusql
         seq.0
     ])?;
     txn.count(instance, |held| held.remove(&chat, bytes));
-    close_journal(txn, journal, "dead letter: three sockets ended on it without an acknowledgement")?;
+    close_journal(txn, journal, outcome::DEAD_LETTER)?;
     txn.removed(instance, vec![seq]);
     Ok(Some(seq))
 }
@@ -83,7 +83,7 @@ pub(super) fn purge(
             return Ok((count, true));
         }
         if let Some(gone) = remove(txn, instance, seq)? {
-            close_journal(txn, gone.journal, "purged by the operator")?;
+            close_journal(txn, gone.journal, outcome::PURGED)?;
         }
         txn.removed(instance, vec![seq]);
         count += 1;
@@ -101,9 +101,6 @@ pub(super) fn note(
     seq: Option<Seq>,
     count: u64,
 ) -> rusqlite::Result<u64> {
-    if count == 0 {
-        return Ok(count);
-    }
     let owner: Option<(String, String)> = match instance {
         Some(instance) => txn
             .query_row("SELECT tenant, name FROM instances WHERE instance = ?", [instance.0], |row| {
@@ -112,8 +109,8 @@ pub(super) fn note(
             .optional()?,
         None => None,
     };
-    let (tenant, name) = owner.unwrap_or_default();
-    let what = seq.map_or_else(|| format!("all dead letters: {count}"), |seq| seq.buffer_id());
-    audit(txn, &Deed::done(by, action, &tenant, &name).with(what))?;
+    if let Some(deed) = outcome::deed(by, action, owner, seq, count) {
+        audit(txn, &deed)?;
+    }
     Ok(count)
 }

@@ -17,7 +17,7 @@ use super::txn::Txn;
 use angelia_core::audit::Actor;
 use angelia_core::clock::UnixMillis;
 use angelia_core::error::Error;
-use angelia_core::inbox::{AckHabit, Entry, EntryKind, Epoch, Held, InstanceId, Mark, Seq, Usage};
+use angelia_core::inbox::{AckHabit, Entry, EntryKind, Epoch, Held, InstanceId, Mark, Seq, Usage, refusal};
 use angelia_core::interrupt::Conversation;
 use angelia_core::ports::log::{
     Appended, Claimed, Log, NewEntry, Ownership, Returned, Revised, Revision, Settlement, Stretch,
@@ -38,7 +38,7 @@ impl Log for Sqlite {
         let (owner, bytes) = (Owner::Tenant(entry.tenant.as_str().into()), entry.body.len());
         self.writer.try_write_for(owner, bytes, "append", move |txn| {
             if !is_served(txn, entry.instance)? {
-                return Ok(Err(Error::not_found("the instance this was for is gone: nothing was written")));
+                return Ok(Err(refusal::instance_gone()));
             }
             if let Err(full) = has_room(txn, &entry)? {
                 return Ok(Err(full));

@@ -3,10 +3,10 @@
 use super::super::footprint::{self, ENTRY_LENGTHS};
 use super::super::room;
 use super::super::txn::Txn;
-use super::append::{disk_full, enforce_quota, full};
+use super::append::enforce_quota;
 use super::{ENTRY_COLUMNS, entry};
 use angelia_core::error::Result;
-use angelia_core::inbox::InstanceId;
+use angelia_core::inbox::{InstanceId, refusal};
 use angelia_core::store::{Revised, Revision};
 use rusqlite::{OptionalExtension, params};
 
@@ -24,11 +24,10 @@ struct Waiting {
 /// Replaces what a waiting entry says, at its place in line. A dead letter is
 /// changed too: it may be put back in line.
 pub(in super::super) fn revise(txn: &mut Txn<'_>, new: &Revision) -> rusqlite::Result<Revised> {
-    let Some(old) = waiting(txn, new)? else { return Ok(Revised::NotWaiting) };
-    if old.instance != new.instance {
-        return Ok(Revised::Elsewhere);
-    }
-    let (revised, footprint) = txn
+    let old = waiting(txn, new)?;
+    let revised = Revised::of(old.as_ref().map(|old| old.instance), new.instance);
+    let Some(old) = old.filter(|_| revised == Revised::Replaced) else { return Ok(revised) };
+    let (entry, footprint) = txn
         .prepare_cached(&format!(
             "UPDATE inbox SET kind = ?, body = ?, revision = revision + 1 WHERE instance = ? AND seq = ?
              RETURNING {ENTRY_COLUMNS}, {ENTRY_LENGTHS}"
@@ -43,27 +42,22 @@ pub(in super::super) fn revise(txn: &mut Txn<'_>, new: &Revision) -> rusqlite::R
             held.remove(&new.chat_id, old.bytes);
             held.add(&new.chat_id, new.body.len());
         });
-        txn.revised(old.instance, revised);
+        txn.revised(old.instance, entry);
         enforce_quota(txn, old.instance, &new.chat_id)?;
     }
-    Ok(Revised::Replaced)
+    Ok(revised)
 }
 
 /// Whether what waits stays within the quotas if it says this from now on. If it does
 /// not, what its author is told.
 pub(in super::super) fn has_room(txn: &mut Txn<'_>, new: &Revision) -> rusqlite::Result<Result<()>> {
-    let shorter = |old: &Waiting| new.body.len() <= old.bytes;
-    let old = waiting(txn, new)?.filter(|old| old.instance == new.instance && !old.dead && !shorter(old));
+    let old = waiting(txn, new)?.filter(|old| old.instance == new.instance && !old.dead);
     let Some(old) = old else { return Ok(Ok(())) };
-    let quota = *txn.quota;
-    txn.count(old.instance, |held| held.remove(&new.chat_id, old.bytes));
-    let admits = quota.admits(txn.held(old.instance), &new.chat_id, new.body.len());
-    txn.count(old.instance, |held| held.add(&new.chat_id, old.bytes));
-    if !admits {
-        return Ok(Err(full()));
-    }
-    let more = footprint::longer_body(old.bytes, new.body.len());
-    Ok(if room::made(txn, &old.tenant, more)? { Ok(()) } else { Err(disk_full()) })
+    let (quota, bytes) = (*txn.quota, new.body.len());
+    let admits = quota.admits_change(txn.held(old.instance), &new.chat_id, old.bytes, bytes);
+    let more = footprint::longer_body(old.bytes, bytes);
+    let fits = admits && (more == 0 || room::made(txn, &old.tenant, more)?);
+    Ok(refusal::judge(admits, fits))
 }
 
 /// The entry an event made, by the key under which it is seen once.

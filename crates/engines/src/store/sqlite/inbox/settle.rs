@@ -2,9 +2,9 @@
 
 use super::super::footprint::{self, ENTRY_LENGTHS};
 use super::super::txn::{Txn, now};
-use super::append::OVER_QUOTA;
 use angelia_core::clock::UnixMillis;
-use angelia_core::inbox::{Epoch, InstanceId, Seq};
+use angelia_core::inbox::outcome::{ACKNOWLEDGED_LATE, OVER_QUOTA};
+use angelia_core::inbox::{Epoch, InstanceId, Seq, SettledBy};
 use angelia_core::ports::log::{Ownership, Settlement};
 use rusqlite::{OptionalExtension, params};
 use std::sync::LazyLock;
@@ -53,11 +53,11 @@ pub(super) fn close_journal(txn: &Txn<'_>, journal: i64, outcome: &str) -> rusql
 
 /// Whether an instance is drained under this epoch still; one that is gone is not.
 pub(super) fn ownership(txn: &Txn<'_>, instance: InstanceId, epoch: Epoch) -> rusqlite::Result<Ownership> {
-    let now: Option<i64> = txn
+    let last: Option<Epoch> = txn
         .prepare_cached("SELECT epoch FROM instances WHERE instance = ?")?
-        .query_row([instance.0], |row| row.get(0))
+        .query_row([instance.0], |row| row.get(0).map(Epoch))
         .optional()?;
-    Ok(if now.is_some_and(|now| now <= epoch.0) { Ownership::Ours } else { Ownership::Lost })
+    Ok(Ownership::of(last, epoch))
 }
 
 pub(super) fn settle(
@@ -91,7 +91,7 @@ pub(super) fn settle_late(txn: &mut Txn<'_>, instance: InstanceId, seq: Seq) -> 
         None => restore_gap(txn, instance, seq, "AND pushed_at IS NOT NULL").map(|()| false),
         Some(false) => Ok(false),
         Some(true) => match remove(txn, instance, seq)? {
-            Some(gone) => close_journal(txn, gone.journal, "acknowledged late").map(|()| true),
+            Some(gone) => close_journal(txn, gone.journal, ACKNOWLEDGED_LATE).map(|()| true),
             None => Ok(false),
         },
     }
@@ -102,10 +102,10 @@ pub(super) fn settle_late(txn: &mut Txn<'_>, instance: InstanceId, seq: Seq) -> 
 fn restore_gap(txn: &Txn<'_>, instance: InstanceId, seq: Seq, pushed: &str) -> rusqlite::Result<()> {
     let chat: Option<String> = txn
         .prepare_cached(&format!(
-            "UPDATE journal SET outcome = 'acknowledged'
+            "UPDATE journal SET outcome = ?
              WHERE instance = ? AND seq = ? AND outcome = '{OVER_QUOTA}' {pushed} RETURNING chat_id"
         ))?
-        .query_row(params![instance.0, seq.0], |row| row.get(0))
+        .query_row(params![SettledBy::Ack.as_str(), instance.0, seq.0], |row| row.get(0))
         .optional()?;
     let Some(chat) = chat else { return Ok(()) };
     txn.prepare_cached("UPDATE gaps SET lost = lost - 1 WHERE instance = ? AND chat_id = ?")?

@@ -1,12 +1,12 @@
-//! Rooms of the web chat: who has keys of them. Some were invited, others let
-//! themselves in where the operator opened a room to everybody.
+//! Who has keys of rooms. Some were invited, others let themselves in where the
+//! operator opened a room to everybody.
 
 use crate::audit::{Actor, Deed};
 use crate::clock::UnixMillis;
 use crate::error::{Error, Kind, Result};
 use crate::records::View;
 use crate::records::rows::{LineRow, PersonRow, RemovalRow};
-use crate::store::{Fingerprint, Invited, Person};
+use crate::store::{Fingerprint, Guest, Invited, Person};
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
@@ -18,6 +18,34 @@ angelia_contract::limits! {
 
 /// How long a visitor may be silent while others wait for a seat.
 const SILENT_FOR: Duration = Duration::from_secs(600);
+
+/// Somebody whose key was found, and what is known of who else has one of the room.
+#[derive(Clone, Debug)]
+pub struct Recognised {
+    /// Who it is.
+    pub person: Person,
+    /// Of those who let themselves in, until when.
+    pub visits_until: Option<UnixMillis>,
+    /// Whether somebody else has a key of the room that is good.
+    pub others: bool,
+    /// Who was the first to be invited. Where there are visitors only, nobody was.
+    pub first_invited: Option<String>,
+}
+
+impl Recognised {
+    /// How they stand in their room; `None` if their time there is over.
+    pub fn guest(self, now: UnixMillis) -> Option<Guest> {
+        let visiting = self.visits_until.is_some();
+        let first = !visiting && self.first_invited.as_ref() == Some(&self.person.user);
+        let guest = Guest { person: self.person, alone: !self.others, first, visiting };
+        is_good(self.visits_until, now).then_some(guest)
+    }
+}
+
+/// Whether a key opens its room still: that of a visitor does for a while.
+fn is_good(visits_until: Option<UnixMillis>, now: UnixMillis) -> bool {
+    visits_until.is_none_or(|until| until >= now)
+}
 
 /// Lets in whoever holds a key.
 pub fn invite(view: &mut View<'_>, person: &Person, key: Fingerprint, by: &Actor) -> Result<()> {
@@ -98,7 +126,7 @@ pub fn people(view: &mut View<'_>, room: Option<&str>) -> Result<Vec<Invited>> {
         None => view.all::<PersonRow>()?,
     };
     let mut found = BTreeMap::<(String, String), Invited>::new();
-    for row in rows.into_iter().filter(|row| row.visits_until.is_none_or(|until| until >= now)) {
+    for row in rows.into_iter().filter(|row| is_good(row.visits_until, now)) {
         let person = found.entry((row.room.clone(), row.user.clone())).or_insert_with(|| Invited {
             room: row.room,
             user: row.user,

@@ -1,0 +1,38 @@
+//! How an entry left its inbox, in the words that the journal keeps, and what the audit
+//! log says of an operator who had a hand in it.
+
+use super::Seq;
+use crate::audit::{Actor, Deed};
+
+/// It went for the quota. An index knows it by its words.
+pub const OVER_QUOTA: &str = "lost: the inbox was over its quota";
+/// It was acknowledged on another socket than it was pushed on.
+pub const ACKNOWLEDGED_LATE: &str = "acknowledged late";
+/// An operator threw it away.
+pub const PURGED: &str = "purged by the operator";
+/// It was taken out of the way of those behind it.
+pub const DEAD_LETTER: &str = "dead letter: three sockets ended on it without an acknowledgement";
+
+/// It was too old.
+pub fn overaged(dead: bool) -> &'static str {
+    if dead {
+        "lost: a dead letter that nobody redrove for longer than the quota allows"
+    } else {
+        "lost: it waited longer than the quota allows"
+    }
+}
+
+/// What the audit log says of somebody who put so many entries back in line, or threw them
+/// away; nothing if there were none. `owner` is the tenant and the name of their instance,
+/// if it was one, and `seq` the only one that was meant.
+pub fn deed(
+    by: &Actor,
+    action: &'static str,
+    owner: Option<(String, String)>,
+    seq: Option<Seq>,
+    count: u64,
+) -> Option<Deed> {
+    let (tenant, name) = owner.unwrap_or_default();
+    let what = seq.map_or_else(|| format!("all dead letters: {count}"), Seq::buffer_id);
+    (count > 0).then(|| Deed::done(by, action, &tenant, &name).with(what))
+}

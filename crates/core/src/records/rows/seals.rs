@@ -1,0 +1,83 @@
+//! What is sealed, as far as a change of the master key looks at it: the sealed bytes,
+//! and what they are bound to. Who keeps the rest of a row is not told of such a change:
+//! the secret stays the same.
+
+use crate::inbox::InstanceId;
+use crate::records::table::record;
+
+record! {
+    /// A tenant's delivery key.
+    #[derive(Clone, Debug)]
+    pub struct SealedTenantRow in "tenants", key 1, fed &[], finds &[], walks [[] along "tenant"],
+    sealed "delivery_key", long true {
+        /// The tenant.
+        tenant: String,
+        /// Sealed; made when its first gateway asks for it.
+        delivery_key: Option<Vec<u8>>,
+    }
+    foreign {}
+}
+
+record! {
+    /// A gateway's secret.
+    #[derive(Clone, Debug)]
+    pub struct SealedSecretRow in "gateway_secrets", key 1, fed &[], finds &[], walks [[] along "id"],
+    sealed "sealed", long true {
+        /// Its number; grows.
+        id: i64,
+        /// The secret.
+        sealed: Vec<u8>,
+    }
+    foreign {
+        /// The tenant of its gateway.
+        tenant: String,
+        /// Its gateway.
+        gateway_id: String,
+    }
+}
+
+record! {
+    /// What a provider sent that could not be read.
+    #[derive(Clone, Debug)]
+    pub struct SealedUpdateRow in "quarantine", key 1, fed &[], finds &[], walks [[] along "id"],
+    sealed "sealed", long true {
+        /// Its number; grows.
+        id: i64,
+        /// What was sent.
+        sealed: Vec<u8>,
+    }
+    foreign {
+        /// The platform.
+        platform: String,
+        /// The bot it was sent to.
+        bot: String,
+    }
+}
+
+record! {
+    /// A credential in the vault.
+    #[derive(Clone, Debug)]
+    pub struct SealedCapabilityRow in "capabilities", key 1, fed &[], finds &[], walks [[] along "id"],
+    sealed "sealed", long true {
+        /// Its number; grows.
+        id: i64,
+        /// The credential.
+        sealed: Vec<u8>,
+    }
+    foreign {
+        /// The tenant whose gateway may use it.
+        tenant: String,
+        /// The instance that may use it.
+        instance: InstanceId,
+        /// The platform of the bot it acts as.
+        platform: String,
+        /// That bot.
+        bot: String,
+        /// The chat it answers in.
+        chat_id: String,
+        /// The person who waits.
+        user_id: String,
+        /// What it answers.
+        interaction_id: String,
+    }
+}

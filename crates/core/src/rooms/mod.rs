@@ -1,0 +1,13 @@
+//! Rooms of the web chat: who has keys of them, what may be written and changed there,
+//! and how much of it stays.
+
+mod lines;
+mod people;
+mod size;
+
+pub use lines::{
+    Post, Posting, can_say, continued, edited, has_entered, is_left_over, may_revise, part_id, said,
+    shows_what_is_gone,
+};
+pub use people::{LIMITS, Recognised, invite, people, uninvite, visit};
+pub use size::{LIMITS as SIZE_LIMITS, RoomSize, cut};
