@@ -164,6 +164,7 @@ fn cannot(path: &Path, error: &io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use angelia_engines::store::sqlite::DATABASE;
 
     #[test]
     fn only_drafts_of_ours_are_swept() {
@@ -175,7 +176,7 @@ mod tests {
             ".master.key.0123abc.new",
             ".notes.0123abcd.new",
             "master.key.0123abcd.new",
-            ".angelia.db.0123abcd.partial",
+            &format!(".{DATABASE}.0123abcd.partial"),
             "master.key",
             "lock",
         ];

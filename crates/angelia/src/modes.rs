@@ -7,6 +7,7 @@
 
 use crate::config::{Config, SecretRef};
 use angelia_core::error::{Error, Result};
+use angelia_engines::store::sqlite::DATABASE_FILES;
 #[cfg(not(unix))]
 use std::path::Path;
 use std::path::PathBuf;
@@ -17,9 +18,9 @@ const OWN: [&str; 7] = [
     "master.key.next",
     "admin-token",
     "demo.json",
-    "angelia.db",
-    "angelia.db-wal",
-    "angelia.db-shm",
+    DATABASE_FILES[0],
+    DATABASE_FILES[1],
+    DATABASE_FILES[2],
 ];
 
 /// Refuses to go on with files that others can get at; names all of them, each
@@ -124,7 +125,7 @@ mod unix {
     #[cfg(test)]
     mod tests {
         use super::*;
-        use angelia_engines::store::sqlite::DataLock;
+        use angelia_engines::store::sqlite::{DATABASE, DataLock};
         use std::os::unix::fs::PermissionsExt;
 
         fn set(path: &Path, mode: u32) {
@@ -147,7 +148,7 @@ mod unix {
             assert!(own(&data).is_empty(), "nothing is in them");
             set(&data, 0o750);
             set(&data.join("master.key"), 0o640);
-            set(&data.join("angelia.db"), 0o604);
+            set(&data.join(DATABASE), 0o604);
             let mends = own(&data);
             assert_eq!(mends.len(), 3, "{mends:?}");
             assert!(

@@ -26,6 +26,7 @@ mod relay {
     mod supervised;
     mod takeover;
     mod tls;
+    mod tree;
     mod upgrade;
     pub(crate) mod world;
 }

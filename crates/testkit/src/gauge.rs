@@ -1,5 +1,6 @@
 //! What a process holds, as the system tells it.
 
+use angelia_engines::store::sqlite::DATABASE_FILES;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -59,8 +60,8 @@ impl Gauge {
             peak: field("VmHWM"),
             threads: field("Threads"),
             descriptors: fs::read_dir(self.process.join("fd")).map_or(0, |files| files.count() as u64),
-            database: size("angelia.db"),
-            log: size("angelia.db-wal"),
+            database: size(DATABASE_FILES[0]),
+            log: size(DATABASE_FILES[1]),
             cpu: self.cpu(),
         }
     }

@@ -73,6 +73,7 @@ fn is_empty(folder: &Path) -> Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use angelia_engines::store::sqlite::DATABASE;
 
     #[test]
     fn a_directory_of_others_is_refused_and_left_as_it_was() {
@@ -88,7 +89,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let empty = folder.path().join("new");
         assert!(Kept::claim(&empty).is_ok());
-        fs::write(empty.join("angelia.db"), "").unwrap();
+        fs::write(empty.join(DATABASE), "").unwrap();
         assert!(Kept::claim(&empty).is_ok());
     }
 }

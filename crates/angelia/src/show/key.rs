@@ -1,6 +1,7 @@
 //! Keys, backups and the audit log.
 
 use super::{moment, rows, table, word};
+use angelia_engines::store::sqlite::DATABASE_FILES;
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -78,6 +79,7 @@ pub(crate) fn copied(written: u64, expected: u64) -> String {
 }
 
 pub(crate) fn backup(answer: &Value) -> String {
+    let [database, log, index] = DATABASE_FILES;
     let key = match answer["key_id"].as_str() {
         Some(key) => format!(
             "It does not hold the master key, {key}, and is of no use without it: keep a copy of that key,\n\
@@ -87,8 +89,8 @@ pub(crate) fn backup(answer: &Value) -> String {
     };
     format!(
         "{file} is a good copy of the database, {size}.\n{key}\n\
-         To restore it: stop the server; remove angelia.db, angelia.db-wal and angelia.db-shm from\n\
-         {data_dir}; copy {file} there as angelia.db, with the master key beside it; start the server.\n",
+         To restore it: stop the server; remove {database}, {log} and {index} from\n\
+         {data_dir}; copy {file} there as {database}, with the master key beside it; start the server.\n",
         file = word(answer, "file"),
         size = size(answer["bytes"].as_u64().unwrap_or_default()),
         data_dir = word(answer, "data_dir"),
@@ -152,7 +154,7 @@ mod tests {
     fn a_backup_names_the_key_it_needs() {
         let answer = json!({ "file": "/b/x.db", "bytes": 5 << 20, "key_id": "a1b2", "data_dir": "/data" });
         let text = backup(&answer);
-        for part in ["/b/x.db", "5 MiB", "a1b2", "/data", "angelia.db-wal"] {
+        for part in ["/b/x.db", "5 MiB", "a1b2", "/data", DATABASE_FILES[1]] {
             assert!(text.contains(part), "{part} in {text}");
         }
         assert_eq!(copied(512 * 1024, 2 << 20), "copied 512 KiB of about 2 MiB (25 %)");

@@ -5,7 +5,8 @@ use crate::full_disk::{Disk, fill, wait_status};
 use crate::room::Room;
 use crate::server::{Server, fresh_folder};
 use crate::stage::{busy, report};
-use rusqlite::{Connection, params};
+use angelia_engines::inspect::Inspect;
+use angelia_engines::store::sqlite::DATABASE;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -92,35 +93,7 @@ impl Stage {
     /// Stops the server, and gives a tenant a hundred megabytes of waiting messages and actions.
     async fn stuff(&mut self, tenant: &str) {
         self.server.process.kill().await;
-        let db = Connection::open(self.data("angelia.db")).unwrap();
-        let instance: i64 = db
-            .query_row("SELECT instance FROM instances WHERE tenant = ?", [tenant], |row| row.get(0))
-            .unwrap();
-        db.execute_batch("BEGIN").unwrap();
-        for number in 0..ROWS / 2 {
-            if number % 50 == 0 {
-                db.execute_batch("COMMIT; PRAGMA wal_checkpoint(TRUNCATE); BEGIN").unwrap();
-            }
-            db.execute(
-                "INSERT INTO journal (message_id, kind, platform, bot, chat_id, tenant, instance, received_at, appended_at)
-                 VALUES (?1, 'message', 'webchat', 'webchat', 'web-x', ?2, ?3, ?4, ?4)",
-                params![format!("r{number}"), tenant, instance, now()],
-            )
-            .unwrap();
-            db.execute(
-                "INSERT INTO inbox (instance, seq, kind, platform, bot, chat_id, message_id, session_key, received_at, body)
-                 VALUES (?1, last_insert_rowid(), 'message', 'webchat', 'webchat', 'web-x', ?2, 's', ?4, randomblob(?3))",
-                params![instance, format!("r{number}"), BODY, now()],
-            )
-            .unwrap();
-            db.execute(
-                "INSERT INTO actions (tenant, instance, platform, bot, chat_id, op, state, received_at, body)
-                 VALUES (?1, ?2, 'webchat', 'webchat', 'web-x', 'send', 'failed', ?4, randomblob(?3))",
-                params![tenant, instance, BODY, now()],
-            )
-            .unwrap();
-        }
-        db.execute_batch("COMMIT; PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+        self.disk().stuff(tenant, ROWS / 2, BODY);
     }
 
     async fn start_again(&mut self) {
@@ -129,24 +102,17 @@ impl Stage {
     }
 
     /// Rows that are left of a tenant.
-    fn rows_of(&self, tenant: &str) -> i64 {
-        let db = Connection::open(self.data("angelia.db")).unwrap();
-        db.query_row(
-            "SELECT (SELECT count(*) FROM actions WHERE tenant = ?1) + (SELECT count(*) FROM journal WHERE tenant = ?1)
-                  + (SELECT count(*) FROM inbox WHERE chat_id = 'web-x') + (SELECT count(*) FROM removals)",
-            [tenant],
-            |row| row.get(0),
-        )
-        .unwrap()
+    fn rows_of(&self, tenant: &str) -> u64 {
+        self.disk().rows_of(tenant)
+    }
+
+    fn disk(&self) -> Inspect {
+        Inspect::of(&self.path.join("data"))
     }
 }
 
 fn length(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |file| file.len())
-}
-
-fn now() -> i64 {
-    angelia_core::clock::wall().0
 }
 
 /// One post; whether it was taken.
@@ -184,7 +150,7 @@ fn an_operator_ends_whoever_filled_it() {
         stage.start_again().await;
         let agent = Agent::start(&stage.server, &credentials, &[]);
         stage.wait_for("the whole reserve", || stage.reserve() == 16 * MIB).await;
-        let database = length(&stage.data("angelia.db"));
+        let database = length(&stage.data(DATABASE));
         assert!(database > 95 * MIB, "the tenant is large: {database}");
 
         stage.fill();
@@ -213,7 +179,7 @@ fn an_operator_ends_whoever_filled_it() {
         assert_eq!(stage.rows_of("rogue"), 0);
         wait_status(&stage.server, 200).await;
         stage.wait_for("the reserve again", || stage.reserve() == 16 * MIB).await;
-        let database = length(&stage.data("angelia.db"));
+        let database = length(&stage.data(DATABASE));
         assert!(database < 20 * MIB, "the file shrank: {database}");
         assert!(post(&room, "after").await, "others go on");
         agent.wait_for(in_what_was_left + 1, SOON).await;

@@ -8,6 +8,11 @@ use crate::room::Room;
 use crate::server::{Credentials, Server, fresh_folder};
 use crate::stage::{Others, alone, busy, report};
 use angelia_contract::frame::ConnectorFrame;
+use angelia_core::clock;
+use angelia_core::ports::NewAction;
+use angelia_core::records::rows::GatewayRow;
+use angelia_engines::inspect::Inspect;
+use angelia_engines::store::sqlite::DATABASE;
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -208,7 +213,7 @@ fn a_share_of_the_disk_is_all_it_gets() {
         let folder = fresh_folder("rogue_share");
         let disk = Disk::make(&folder, SMALL_DISK);
         let Disk::Mounted(path) = &disk else { return report(TEST, NOT_SHOWN) };
-        let database = path.join("data/angelia.db");
+        let database = path.join("data").join(DATABASE);
         let mut stage = Stage::over(Server::start_in(folder, disk.data(), &ONE_GIB).await).await;
         let lair = Room::enter(&stage.server, "lair", &stage.evil.id).await;
         let mut evil = Peer::greet(&stage.server, &stage.evil, PYTHON).await;
@@ -328,7 +333,7 @@ fn what_was_left_behind_is_read_piece_by_piece() {
         stage.others_are_served("before").await;
         let Stage { mut server, room, evil, .. } = stage;
         server.process.kill().await;
-        let left = leave_behind(&server.data().join("angelia.db"), 150, 7 << 20);
+        let left = leave_behind(server.data(), 150, 7 << 20);
         server.respawn(None);
         server.wait_ready().await;
         let peak = server.peak_kib();
@@ -342,21 +347,32 @@ fn what_was_left_behind_is_read_piece_by_piece() {
 }
 
 /// Unfinished actions as an earlier release accepted them; answers how many MiB.
-fn leave_behind(database: &Path, count: usize, bytes: usize) -> usize {
-    let db = rusqlite::Connection::open(database).expect("open the database");
-    let instance: i64 = db
-        .query_row("SELECT instance FROM gateways WHERE gateway_id = 'gw-evil'", [], |row| row.get(0))
-        .expect("the culprit is known");
+fn leave_behind(data: &Path, count: usize, bytes: usize) -> usize {
+    let disk = Inspect::of(data);
+    let gateways = disk.records::<GatewayRow>();
+    let culprit = gateways.iter().find(|gateway| gateway.gateway_id == "gw-evil").expect("it is known");
     let body = json!({"op": "send", "chat_id": "web-den", "content": "hi", "reply_to": "x".repeat(bytes)});
-    let body = body.to_string().into_bytes();
+    let action = NewAction {
+        tenant: culprit.tenant.clone(),
+        instance: culprit.instance,
+        gateway_id: None,
+        platform: "webchat".into(),
+        bot: "webchat".into(),
+        chat_id: "web-den".into(),
+        thread_id: None,
+        op: "send".into(),
+        edits: None,
+        reply_to: None,
+        body: body.to_string().into_bytes(),
+        answering: None,
+        received_at: clock::wall(),
+    };
     for _ in 0..count {
-        db.execute(
-            "INSERT INTO actions (tenant, instance, platform, bot, chat_id, op, state, received_at, body)
-             VALUES ('evil', ?, 'webchat', 'webchat', 'web-den', 'send', 'accepted', unixepoch() * 1000, ?)",
-            rusqlite::params![instance, body],
-        )
-        .expect("write an action");
+        disk.leave_action(&action);
     }
+    let unfinished =
+        disk.actions().iter().filter(|action| !action.state.is_over() && action.has_body).count();
+    assert!(unfinished >= count, "{unfinished} of {count} are there");
     (count * bytes) >> 20
 }
 

@@ -6,6 +6,7 @@ use crate::peer::{PYTHON, Peer};
 use crate::rogue_gateway::{ONE_GIB, Stage};
 use crate::server::{Server, fresh_folder};
 use crate::stage::busy;
+use angelia_engines::inspect::Inspect;
 use angelia_testkit::telegram::{FakeTelegram, Options};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::json;
@@ -70,8 +71,6 @@ fn a_platform_that_does_not_answer() {
 }
 
 /// Actions that are not finished.
-fn waiting(server: &Server) -> u64 {
-    let db = rusqlite::Connection::open(server.data().join("angelia.db")).expect("open the database");
-    let unfinished = "SELECT count(*) FROM actions WHERE state IN ('accepted', 'sending')";
-    db.query_row(unfinished, [], |row| row.get(0)).expect("count the actions")
+fn waiting(server: &Server) -> usize {
+    Inspect::of(server.data()).actions().iter().filter(|action| !action.state.is_over()).count()
 }

@@ -7,6 +7,7 @@
 
 use super::desk::{Client, Desk, binary, credentials};
 use angelia_contract::token;
+use angelia_engines::store::sqlite::DATABASE;
 use angelia_testkit::canary::Aviary;
 use angelia_testkit::connector::Credentials;
 use angelia_testkit::issuer::Issuer;
@@ -48,10 +49,11 @@ async fn no_secret_is_seen_where_it_does_not_belong() {
 
     println!("{} secrets searched for in {} places", birds.secrets.len(), birds.seen.len());
     assert!(birds.secrets.len() >= 20, "{}", birds.secrets.len());
-    for place in ["log", "command", "running/angelia.db", "frame", "backup"] {
+    let database = format!("running/{DATABASE}");
+    for place in ["log", "command", &database, "frame", "backup"] {
         assert!(birds.holds(place, CONTROL), "the control canary is not found in {place}");
     }
-    assert!(birds.holds("running/angelia.db", CONTROL_TEXT), "nor the text that waits");
+    assert!(birds.holds(&database, CONTROL_TEXT), "nor the text that waits");
     let escaped = birds.escaped();
     assert!(escaped.is_empty(), "{escaped:#?}");
 }

@@ -1,8 +1,14 @@
 //! Gateways that provision themselves.
 
 use super::desk::{Desk, credentials};
+use angelia_core::records::rows::SecretRow;
+use angelia_engines::inspect::Inspect;
 use angelia_testkit::socket::Socket;
 use serde_json::{Value, json};
+use std::time::Duration;
+
+/// And a little more.
+const A_DAY: Duration = Duration::from_secs(25 * 3600);
 
 fn ask(id: &str, platform: &str) -> Value {
     json!({
@@ -64,10 +70,9 @@ async fn after_a_day_there_is_a_new_secret_and_the_old_one_still_works() {
     let mut desk = Desk::new().await;
     let bearer = desk.bearer("acme").await;
     let first = desk.provision(&bearer, &ask("gw", "discord")).await.1;
-    desk.connector.process().terminate(std::time::Duration::from_secs(10)).await;
-    let db = rusqlite::Connection::open(desk.folder.path().join("data/angelia.db")).unwrap();
-    db.execute("UPDATE gateway_secrets SET created_at = created_at - 25 * 3600 * 1000", []).unwrap();
-    drop(db);
+    desk.connector.process().terminate(Duration::from_secs(10)).await;
+    let a_day_ago = |secret: &mut SecretRow| secret.created_at = secret.created_at.before(A_DAY);
+    Inspect::of(&desk.folder.path().join("data")).rewrite(|_| true, a_day_ago);
     desk.connector.restart().await;
     let second = desk.provision(&bearer, &ask("gw", "discord")).await.1;
     assert_ne!(first["secret"], second["secret"]);

@@ -2,6 +2,8 @@
 
 use super::desk::{Client, Desk, credentials};
 use angelia_contract::token;
+use angelia_core::records::rows::GatewayRow;
+use angelia_engines::inspect::Inspect;
 use angelia_testkit::socket::now;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -17,11 +19,15 @@ fn read(desk: &Desk, name: &str) -> String {
     std::fs::read_to_string(desk.folder.path().join("data").join(name)).unwrap().trim().to_owned()
 }
 
+/// The database, past the running server.
+fn disk(desk: &Desk) -> Inspect {
+    Inspect::of(&desk.folder.path().join("data"))
+}
+
 /// The ids of revoked gateways, as the database has them.
 fn revoked_on_disk(desk: &Desk) -> BTreeSet<String> {
-    let db = rusqlite::Connection::open(desk.folder.path().join("data/angelia.db")).unwrap();
-    let mut found = db.prepare("SELECT gateway_id FROM gateways WHERE revoked_at IS NOT NULL").unwrap();
-    found.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
+    let gateways = disk(desk).records::<GatewayRow>().into_iter();
+    gateways.filter(|gateway| gateway.revoked_at.is_some()).map(|gateway| gateway.gateway_id).collect()
 }
 
 /// The ids of revoked gateways, as the running server knows them.
@@ -84,9 +90,7 @@ async fn a_removed_tenant_stays_removed_while_its_gateways_provision() {
     let tenants = desk.run(&["tenant", "list"]).await;
     assert_eq!(tenants["tenants"], json!(["default", "evil"]));
     assert_eq!(desk.run(&["gateway", "list"]).await["gateways"], json!([]));
-    let db = rusqlite::Connection::open(desk.folder.path().join("data/angelia.db")).unwrap();
-    let left: i64 = db.query_row("SELECT count(*) FROM gateways", [], |row| row.get(0)).unwrap();
-    assert_eq!(left, 0);
+    assert_eq!(disk(&desk).records::<GatewayRow>().len(), 0);
 }
 
 #[tokio::test]

@@ -2,18 +2,21 @@
 //! and the gateway dials.
 
 use super::desk::binary;
+use angelia_engines::inspect::{Inspect, Release, leave_database_of};
 use angelia_testkit::connector::{Connector, Credentials};
 use angelia_testkit::socket::{Next, Socket};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
 
-/// Of the server that wrote `release-1.sql` and `release-4.sql`; it exists nowhere else.
+/// Of the server that wrote the databases of releases one and four; it exists nowhere else.
 const MASTER_KEY: &str = "0222f6f6acde2637c333a7120a2cd6f744d1e776e0239db7293f4054fa08dea9";
 const SECRET: &str = "b83e319e09cbda51861de1b57cb7f9cb1ede19b86c44b284d624a15f9585e4a5";
-/// Of `gw-new` in `release-4.sql`.
+/// Of `gw-new` in release four.
 const NEW_SECRET: &str = "d1daca7cb4ecd98d2d9b65927735285794e821213812a087d9b19d24d335ac81";
 const ANNS_KEY: &str = "9bf8f32731e991fd7bd4a60c381531110ac73342b1ea37552195a89def302e06";
+/// How a value begins that has a data key of its own.
+const ENVELOPE: [u8; 5] = [0, 0, 0, 0, 2];
 const WAITING: usize = 5;
 const POSTED: usize = 40;
 
@@ -55,16 +58,14 @@ async fn take(url: String) -> Vec<String> {
 }
 
 /// What a server of an earlier release left behind.
-fn left_by(release: &str) -> tempfile::TempDir {
+fn left_by(release: Release) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     std::fs::create_dir_all(&data).unwrap();
     std::fs::write(data.join("master.key"), MASTER_KEY).unwrap();
-    let old = rusqlite::Connection::open(data.join("angelia.db")).unwrap();
-    old.execute_batch(release).unwrap();
-    drop(old);
+    leave_database_of(release, &data);
     // As the server did that made them.
-    for (name, mode) in [("", 0o700), ("master.key", 0o600), ("angelia.db", 0o600)] {
+    for (name, mode) in [("", 0o700), ("master.key", 0o600)] {
         let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
         std::fs::set_permissions(data.join(name), mode).unwrap();
     }
@@ -74,7 +75,7 @@ fn left_by(release: &str) -> tempfile::TempDir {
 #[tokio::test]
 async fn an_upgrade_loses_nothing_while_people_write() {
     angelia_connector::edge::install_tls_provider();
-    let folder = left_by(include_str!("../../../engines/tests/store/release-1.sql"));
+    let folder = left_by(Release::One);
     let port = angelia_testkit::process::free_port();
     let url = format!("http://127.0.0.1:{port}");
     let gateway = tokio::spawn(take(url.clone()));
@@ -101,21 +102,16 @@ async fn an_upgrade_loses_nothing_while_people_write() {
 }
 
 /// How many sealed values are in a database, and how many have a data key of their own.
-fn enveloped(data: &Path) -> (i64, i64) {
-    let db = rusqlite::Connection::open(data.join("angelia.db")).unwrap();
-    let count = "WITH sealed (value) AS (
-                     SELECT sealed FROM gateway_secrets UNION ALL SELECT sealed FROM quarantine
-                     UNION ALL SELECT sealed FROM capabilities
-                     UNION ALL SELECT delivery_key FROM tenants WHERE delivery_key IS NOT NULL
-                     UNION ALL SELECT value FROM notes WHERE name IN ('key_check', 'oauth_key'))
-                 SELECT count(*), count(*) FILTER (WHERE substr(value, 1, 5) = x'0000000002') FROM sealed";
-    db.query_row(count, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
+fn enveloped(data: &Path) -> (usize, usize) {
+    let all = Inspect::of(data).sealed_values();
+    let enveloped = all.iter().filter(|value| value.sealed.starts_with(&ENVELOPE));
+    (all.len(), enveloped.count())
 }
 
 #[tokio::test]
 async fn what_release_4_sealed_opens_and_gets_data_keys_with_the_next_change() {
     angelia_connector::edge::install_tls_provider();
-    let folder = left_by(include_str!("../../../engines/tests/store/release-4.sql"));
+    let folder = left_by(Release::Four);
     let (config, data) = (folder.path().join("angelia.toml"), folder.path().join("data"));
     std::fs::write(&config, format!("[server]\ndata_dir = {data:?}\n")).unwrap();
     let angelia = |args: &[&str]| -> Value {

@@ -7,6 +7,7 @@
 use super::discord_stage::{SOON, Stage, binary};
 use super::interactions;
 use super::interactions_stage::{Peer, at_ease, send};
+use angelia_engines::store::sqlite::{DATABASE, DATABASE_FILES};
 use angelia_testkit::canary::Aviary;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD_NO_PAD;
@@ -89,7 +90,7 @@ async fn no_credential_of_a_platform_is_seen() {
         ("frame", "what is the tide?"),
         ("body", CONTROL),
         ("command", stage.discord.bot_id()),
-        ("running/angelia.db", CONTROL),
+        (&format!("running/{DATABASE}"), CONTROL),
         ("backup", CONTROL),
     ] {
         assert!(birds.holds(place, word), "{word:?} is not found in {place}");
@@ -221,5 +222,5 @@ fn see_files(stage: &Stage, birds: &mut Aviary, when: &str) {
             seen.push(json!(name));
         }
     }
-    assert!(when != "running" || seen.contains(&json!("angelia.db-wal")), "{seen:?}");
+    assert!(when != "running" || seen.contains(&json!(DATABASE_FILES[1])), "{seen:?}");
 }

@@ -2,8 +2,9 @@
 
 use super::discord_stage::{SOON, Stage};
 use super::interactions_stage::{AS_EVENTS, Peer, at_ease, send};
+use angelia_core::clock;
+use angelia_engines::inspect::Inspect;
 use angelia_testkit::discord::Interaction;
-use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
@@ -168,9 +169,7 @@ impl Stage {
 
     /// Has all that is in the vault end so soon, as if most of its time had gone by.
     fn hasten(&self, left: Duration) {
-        let db = Connection::open(self.folder().join("data/angelia.db")).unwrap();
-        let ends = (angelia_testkit::socket::now() * 1000) as i64 + left.as_millis() as i64;
-        assert_ne!(db.execute("UPDATE capabilities SET expires_at = ?", [ends]).unwrap(), 0);
+        Inspect::of(&self.folder().join("data")).set_every_expiry(clock::wall().after(left));
     }
 }
 

@@ -1,5 +1,6 @@
 //! The usual beginning: Twilio, a connector with a number there, an agent.
 
+use angelia_engines::inspect::Inspect;
 use angelia_testkit::connector::{Connector, Credentials};
 use angelia_testkit::process::free_port;
 use angelia_testkit::socket::{Next, Socket};
@@ -90,10 +91,8 @@ impl Stage {
     }
 
     /// The server's database, past the server.
-    pub(super) fn database(&self) -> rusqlite::Connection {
-        let db = rusqlite::Connection::open(self.folder.join("data/angelia.db")).unwrap();
-        db.busy_timeout(Duration::from_secs(5)).unwrap();
-        db
+    pub(super) fn disk(&self) -> Inspect {
+        Inspect::of(&self.folder.join("data"))
     }
 
     pub(super) async fn explain(&self, message: &str) -> Value {

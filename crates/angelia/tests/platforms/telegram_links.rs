@@ -1,6 +1,7 @@
 //! What the connector answers itself: `/start`, and codes that give chats away.
 
 use super::telegram_stage::{POLL, SOON, Stage, heard, too_many, unlimited, whence};
+use angelia_engines::inspect::Inspect;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -144,13 +145,11 @@ async fn a_code_outlasts_a_store_that_cannot_commit() {
     let group = telegram.group("Team", &[ann]).await;
     let code = stage.code(&["--allow", "any"]).await;
     stage.until_asking().await;
-    let db = rusqlite::Connection::open(stage.folder.join("data/angelia.db")).unwrap();
-    db.busy_timeout(Duration::from_secs(5)).unwrap();
-    db.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let stopped = Inspect::of(&stage.folder.join("data")).stop_commits();
     telegram.say(group, ann, &format!("/link {code}")).await;
     stage.until_tried(4).await;
     assert_eq!(telegram.bot_texts(group).await, Vec::<String>::new());
-    db.execute_batch("ROLLBACK").unwrap();
+    drop(stopped);
     telegram.wait_for_text(group, "Linked", SOON).await;
     assert_eq!(stage.route_of(group).await.unwrap()["tenant"], "other");
     stage.close().await;

@@ -1,6 +1,8 @@
 //! What people and operators are told: hints, that an agent is away, `bot check`.
 
 use super::telegram_stage::{POLL, SOON, Stage, bot, folder, heard, run, unlimited, whence};
+use angelia_core::store::NoticeKind;
+use angelia_engines::inspect::Inspect;
 use angelia_testkit::process::eventually;
 use angelia_testkit::telegram::{FakeTelegram, Options};
 use serde_json::Value;
@@ -37,9 +39,8 @@ async fn people_are_told_once_why_nothing_answers() {
     }
     socket.close().await;
     // Once everything was fetched, the next outage is another one.
-    let db = rusqlite::Connection::open(stage.folder.join("data/angelia.db")).unwrap();
-    let away = "SELECT count(*) FROM notices WHERE kind = 'away'";
-    let over = || db.query_row(away, [], |row| row.get::<_, u64>(0)).is_ok_and(|told| told == 0);
+    let disk = Inspect::of(&stage.folder.join("data"));
+    let over = || disk.noticed(NoticeKind::Away) == 0;
     eventually("the end of the outage", SOON, || over().then_some(())).await;
     telegram.say(ann, ann, "three").await;
     let second = async || telegram.bot_texts(ann).await.len() > 1;

@@ -1,6 +1,7 @@
 //! Telegram at its worst, and an operator who wants to know.
 
 use super::telegram_stage::{SOON, Stage, heard, too_many, whence};
+use angelia_engines::inspect::Inspect;
 use angelia_testkit::socket::Next;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -80,13 +81,11 @@ async fn what_is_not_committed_is_not_confirmed() {
     telegram.say(ann, ann, "one").await;
     assert_eq!(whence(&heard(&mut socket).await).0, "one");
     stage.until_heard().await;
-    let db = rusqlite::Connection::open(stage.folder.join("data/angelia.db")).unwrap();
-    db.busy_timeout(Duration::from_secs(5)).unwrap();
-    db.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let stopped = Inspect::of(&stage.folder.join("data")).stop_commits();
     telegram.say_many(ann, ann, "late{n}", 3).await;
     says(&stage.until_bot("down").await, "could not be committed");
     assert_eq!(telegram.state().await["pending"], 3);
-    db.execute_batch("ROLLBACK").unwrap();
+    drop(stopped);
     for number in 0..3 {
         assert_eq!(whence(&heard(&mut socket).await).0, format!("late{number}"));
     }

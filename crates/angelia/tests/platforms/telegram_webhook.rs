@@ -1,6 +1,7 @@
 //! Updates that Telegram posts.
 
 use super::telegram_stage::{SOON, Stage, answer, heard, unlimited, whence};
+use angelia_engines::inspect::Inspect;
 use angelia_testkit::socket::Next;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -46,16 +47,14 @@ async fn posted_updates_are_taken_once_and_in_order() {
     }
 
     // The store does not commit: Telegram hears 503, and posts it again later.
-    let db = rusqlite::Connection::open(stage.folder.join("data/angelia.db")).unwrap();
-    db.busy_timeout(Duration::from_secs(5)).unwrap();
-    db.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let stopped = Inspect::of(&stage.folder.join("data")).stop_commits();
     telegram.say_many(ann, ann, "late{n}", 3).await;
     let refused = |state: &Value| {
         state["webhook"]["last_error_message"].as_str().is_some_and(|why| why.contains("503"))
     };
     telegram.wait_for_state("a refusal", SOON, refused).await;
     assert_eq!(stage.telegram.state().await["pending"], 3, "none of them is taken");
-    db.execute_batch("ROLLBACK").unwrap();
+    drop(stopped);
     for number in 0..3 {
         assert_eq!(whence(&heard(&mut socket).await).0, format!("late{number}"));
     }

@@ -1,8 +1,8 @@
 //! Callbacks: taken once, and only WeCom's.
 
 use super::wecom_stage::{Stage, heard, heard_text, quiet};
+use angelia_engines::inspect::Inspect;
 use serde_json::json;
-use std::time::Duration;
 
 #[tokio::test]
 async fn a_callback_counts_once_and_only_if_it_is_wecoms() {
@@ -95,14 +95,12 @@ async fn what_is_no_text_is_told_and_what_is_not_committed_is_posted_again() {
     assert_eq!((&event["text"], &event["message_type"]), (&json!("[photo]"), &json!("photo")));
 
     // The store does not commit: WeCom hears it each time.
-    let db = rusqlite::Connection::open(stage.folder.join("data/angelia.db")).unwrap();
-    db.busy_timeout(Duration::from_secs(5)).unwrap();
-    db.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let stopped = Inspect::of(&stage.folder.join("data")).stop_commits();
     let late = json!({ "from": "bob", "text": "late", "id": "990001" });
     let said = wecom.say_with(&late).await;
     let attempts = said[0]["attempts"].as_array().unwrap();
     assert!(attempts.len() == 3 && attempts.iter().all(|attempt| attempt["status"] == 503), "{attempts:?}");
-    db.execute_batch("ROLLBACK").unwrap();
+    drop(stopped);
     assert_eq!(wecom.say_with(&late).await[0]["attempts"][0]["status"], 200);
     assert_eq!(heard_text(&mut socket).await, "late");
     quiet(&mut socket).await;

@@ -1,6 +1,7 @@
 //! The command line, with and without a running server.
 
 use super::world::{World, binary, credentials};
+use angelia_engines::inspect::Inspect;
 use angelia_testkit::socket::Socket;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -171,10 +172,8 @@ fn secrets_rest_sealed_and_a_lost_key_is_not_replaced() {
     let made = angelia(&config, &["gateway", "create", "gw-1", "--json"]);
     let made: serde_json::Value = serde_json::from_slice(&made.stdout).unwrap();
     let secret = made["secret"].as_str().unwrap();
-    for file in ["angelia.db", "angelia.db-wal"] {
-        let bytes = std::fs::read(folder.path().join("data").join(file)).unwrap_or_default();
-        assert!(!bytes.windows(secret.len()).any(|window| window == secret.as_bytes()), "{file}");
-    }
+    let disk = Inspect::of(&folder.path().join("data"));
+    assert!(disk.holds(b"gw-1") && !disk.holds(secret.as_bytes()));
     let checked = angelia(&config, &["key", "check", "--json"]);
     let checked: serde_json::Value = serde_json::from_slice(&checked.stdout).unwrap();
     let id = checked["key_id"].as_str().unwrap();
@@ -200,9 +199,7 @@ fn a_database_from_the_future_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let config = config(folder.path());
     assert!(angelia(&config, &["gateway", "create"]).status.success());
-    let database = rusqlite::Connection::open(folder.path().join("data/angelia.db")).unwrap();
-    database.execute_batch("PRAGMA user_version = 99").unwrap();
-    drop(database);
+    Inspect::of(&folder.path().join("data")).set_schema_version(99);
     let refused = angelia(&config, &["gateway", "list"]);
     let error = String::from_utf8(refused.stderr).unwrap();
     assert!(error.contains("schema version 99") && error.contains("newer"), "{error}");

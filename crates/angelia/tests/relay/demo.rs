@@ -1,6 +1,7 @@
 //! `angelia demo`, as whoever runs it sees it.
 
 use super::world::binary;
+use angelia_engines::store::sqlite::DATABASE;
 use angelia_testkit::process::{Process, eventually, free_port};
 use angelia_testkit::webchat::{Event, Person, http_client};
 use rustix::process::{Pid, Signal, kill_process};
@@ -199,7 +200,7 @@ async fn a_kept_demo_is_the_same_after_a_crash() {
 #[tokio::test]
 async fn a_directory_with_other_things_in_it_is_not_the_demos() {
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("angelia.db"), "somebody's").unwrap();
+    fs::write(folder.path().join(DATABASE), "somebody's").unwrap();
     let mut demo = Demo::start(free_port(), &["--keep", folder.path().to_str().unwrap()]);
     let ended = demo.process.wait(SOON).await;
     assert_eq!(ended.and_then(|status| status.code()), Some(2));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Longest decision: one page.
 const DECISION_LINES: usize = 60;
 
-fn root() -> PathBuf {
+pub(super) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
@@ -24,7 +24,7 @@ fn documents() -> Vec<PathBuf> {
     found
 }
 
-fn children(folder: &Path) -> Vec<PathBuf> {
+pub(super) fn children(folder: &Path) -> Vec<PathBuf> {
     let mut found: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     found.sort();
     found

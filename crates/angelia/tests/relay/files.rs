@@ -3,6 +3,10 @@
 
 use super::hands::{angelia, done};
 use super::world::binary;
+use angelia_core::records::rows::NoteRow;
+use angelia_core::store::DATABASE_ID;
+use angelia_engines::inspect::Inspect;
+use angelia_engines::store::sqlite::{DATABASE, DATABASE_FILES};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -32,7 +36,7 @@ impl Home {
     }
 
     fn database_is_gone(&self) {
-        for name in ["angelia.db", "angelia.db-wal", "angelia.db-shm"] {
+        for name in DATABASE_FILES {
             let _ = fs::remove_file(self.data.join(name));
         }
     }
@@ -70,7 +74,7 @@ fn mode(path: &Path) -> u32 {
 #[test]
 fn loose_files_are_refused_with_the_commands_that_mend_them() {
     let home = Home::new();
-    for name in ["master.key", "admin-token", "angelia.db", "sealed-by"] {
+    for name in ["master.key", "admin-token", DATABASE, "sealed-by"] {
         assert_eq!(mode(&home.data.join(name)), 0o600, "{name}");
     }
     assert_eq!(mode(&home.data), 0o700);
@@ -134,11 +138,11 @@ fn a_key_that_has_sealed_data_wants_its_database() {
     };
     home.database_is_gone();
     told("is not there");
-    assert!(!home.data.join("angelia.db").exists(), "and none was made");
+    assert!(!home.data.join(DATABASE).exists(), "and none was made");
     let (code, _) = refused(&home.config, &["gateway", "create", "other"]);
     assert_eq!(code, 4, "a command makes no new server either");
-    fs::write(home.data.join("angelia.db"), "").unwrap();
-    set(&home.data.join("angelia.db"), 0o600);
+    fs::write(home.data.join(DATABASE), "").unwrap();
+    set(&home.data.join(DATABASE), 0o600);
     told("is empty");
 
     // Another server's, with the same key: somebody mounted the wrong volume.
@@ -147,10 +151,10 @@ fn a_key_that_has_sealed_data_wants_its_database() {
     set(&other.data, 0o700);
     fs::copy(home.data.join("master.key"), other.data.join("master.key")).unwrap();
     done(&other.config, &["gateway", "create", "theirs"]);
-    fs::copy(other.data.join("angelia.db"), home.data.join("angelia.db")).unwrap();
+    fs::copy(other.data.join(DATABASE), home.data.join(DATABASE)).unwrap();
     told("is another one");
 
-    fs::copy(&copy, home.data.join("angelia.db")).unwrap();
+    fs::copy(&copy, home.data.join(DATABASE)).unwrap();
     assert!(home.gateways().contains("gw"), "a backup of it is restored");
 }
 
@@ -161,7 +165,7 @@ fn a_restore_on_a_machine_that_has_run_already_works() {
     done(&home.config, &["backup", copy.to_str().unwrap()]);
     done(&fresh.config, &["gateway", "create", "soon-gone"]);
     fresh.database_is_gone();
-    fs::copy(&copy, fresh.data.join("angelia.db")).unwrap();
+    fs::copy(&copy, fresh.data.join(DATABASE)).unwrap();
     let (_, error) = refused(&fresh.config, &["gateway", "list"]);
     assert!(error.contains("needs master key"), "the key of the backup is missing: {error}");
     fs::copy(home.data.join("master.key"), fresh.data.join("master.key")).unwrap();
@@ -189,15 +193,13 @@ fn a_database_of_an_older_release_gets_its_name_and_a_backup_of_it_too() {
     let home = Home::new();
     // As an older release left it.
     fs::remove_file(home.data.join("sealed-by")).unwrap();
-    let db = rusqlite::Connection::open(home.data.join("angelia.db")).unwrap();
-    db.execute("DELETE FROM notes WHERE name = 'database_id'", []).unwrap();
-    drop(db);
+    Inspect::of(&home.data).delete(|note: &NoteRow| note.name == DATABASE_ID);
     let old = home.config.with_file_name("old.db");
     done(&home.config, &["backup", old.to_str().unwrap()]);
     assert!(home.gateways().contains("gw"));
     let mark = fs::read_to_string(home.data.join("sealed-by")).unwrap();
     home.database_is_gone();
-    fs::copy(&old, home.data.join("angelia.db")).unwrap();
+    fs::copy(&old, home.data.join(DATABASE)).unwrap();
     assert!(home.gateways().contains("gw"), "a backup from before it had a name");
     assert_eq!(fs::read_to_string(home.data.join("sealed-by")).unwrap(), mark, "it has the same one again");
 }

@@ -1,6 +1,7 @@
 //! The operator's hands: backups, tokens, tenants, watching.
 
 use super::world::{World, binary};
+use angelia_engines::store::sqlite::{DATABASE, DATABASE_FILES};
 use angelia_testkit::process::{Process, eventually};
 use angelia_testkit::socket::{Next, Socket};
 use serde_json::json;
@@ -13,8 +14,6 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 const SOON: Duration = Duration::from_secs(30);
-/// Files of a database; the last two are there only while it is open.
-pub(crate) const DATABASE: [&str; 3] = ["angelia.db", "angelia.db-wal", "angelia.db-shm"];
 
 pub(crate) fn config(world: &World) -> PathBuf {
     world.folder.path().join("angelia.toml")
@@ -108,10 +107,10 @@ async fn a_backup_made_under_traffic_restores() {
     assert!(code == 4 && error.contains("exists already"), "{code} {error}");
 
     world.connector.process().terminate(SOON).await;
-    for name in DATABASE {
+    for name in DATABASE_FILES {
         let _ = std::fs::remove_file(data(&world).join(name));
     }
-    std::fs::copy(&file, data(&world).join("angelia.db")).unwrap();
+    std::fs::copy(&file, data(&world).join(DATABASE)).unwrap();
     world.connector.restart().await;
     let taken = drain(&mut world.join().await, &before).await;
     assert_eq!(taken[..before.len()], before, "everything acknowledged before it began, in order");
@@ -125,7 +124,7 @@ async fn a_backup_made_under_traffic_restores() {
     // The backup itself needs no key and no server.
     let cold = world.folder.path().join("cold.db");
     let text = done(&config(&world), &["backup", cold.to_str().unwrap()]);
-    assert!(text.contains("angelia.db-wal") && text.contains("does not hold the master key"), "{text}");
+    assert!(text.contains(DATABASE_FILES[1]) && text.contains("does not hold the master key"), "{text}");
 }
 
 #[tokio::test]

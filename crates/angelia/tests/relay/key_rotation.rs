@@ -1,15 +1,14 @@
 //! A change of the master key: under traffic, cut short at any step, by whoever keeps it.
 
-use super::hands::{DATABASE, chatter, config, contains, data, done, drain, refused};
-use super::world::{World, binary, credentials};
+use super::hands::{chatter, config, data, done, drain, refused};
+use super::world::{World, binary, credentials, store};
 use angelia_core::clock;
 use angelia_core::directory::BotKey;
-use angelia_core::inbox::Quota;
 use angelia_core::seal::{self, MasterKey};
 use angelia_core::secret::Secret;
 use angelia_core::store::{Intake, IntakeStore, NewQuarantined};
-use angelia_engines::local::LocalBus;
-use angelia_engines::store::sqlite::Sqlite;
+use angelia_engines::inspect::Inspect;
+use angelia_engines::store::sqlite::{DATABASE, DATABASE_FILES};
 use angelia_testkit::process::Process;
 use angelia_testkit::socket::Socket;
 use serde_json::{Value, json};
@@ -54,10 +53,9 @@ async fn the_master_key_changes_under_traffic() {
     let new_id = checked["key_id"].as_str().unwrap().to_owned();
     assert_ne!(new_id, old_id);
     assert!(!data(&world).join("master.key.next").exists());
-    for name in DATABASE {
-        let bytes = std::fs::read(data(&world).join(name)).unwrap_or_default();
-        assert!(old.iter().all(|value| !contains(&bytes, value)), "{name} holds values under the old key");
-    }
+    let disk = Inspect::of(&data(&world));
+    assert!(old.iter().all(|value| !disk.holds(value)), "values under the old key");
+    assert!(sealed(&data(&world)).iter().all(|value| disk.holds(value)), "values are found where they are");
     let audit = world.connector.command(&["audit", "list", "--limit", "3"]).await;
     let actions = audit["audit"].as_array().unwrap().iter().map(|line| &line["action"]);
     assert_eq!(actions.collect::<Vec<_>>(), ["key.rotate"; 3]);
@@ -75,16 +73,7 @@ async fn the_master_key_changes_under_traffic() {
 
 /// Every sealed value in the database.
 fn sealed(data: &Path) -> Vec<Vec<u8>> {
-    let db = rusqlite::Connection::open(data.join("angelia.db")).unwrap();
-    let mut statement = db
-        .prepare(
-            "SELECT sealed FROM gateway_secrets
-             UNION ALL SELECT delivery_key FROM tenants WHERE delivery_key IS NOT NULL
-             UNION ALL SELECT value FROM notes WHERE name IN ('key_check', 'oauth_key')",
-        )
-        .unwrap();
-    let values = statement.query_map([], |row| row.get(0)).unwrap();
-    values.map(Result::unwrap).collect()
+    Inspect::of(data).sealed_values().into_iter().map(|value| value.sealed).collect()
 }
 
 #[test]
@@ -129,7 +118,7 @@ fn a_configured_key_is_changed_by_its_keeper() {
 /// stopped, a thousand for each bot, sealed with the key it has.
 async fn fill(data: &Path, count: usize) {
     let key = MasterKey::from_hex(&std::fs::read_to_string(data.join("master.key")).unwrap()).unwrap();
-    let store = Sqlite::open(data, Quota::default(), Arc::new(LocalBus::default())).unwrap();
+    let store = store(data);
     let numbers: Vec<usize> = (0..count).collect();
     for (bot, numbers) in numbers.chunks(1_000).enumerate() {
         let bot = bot.to_string();
@@ -233,10 +222,10 @@ async fn the_command_again_finishes_and_a_backup_in_between_needs_the_new_key_on
     assert_eq!((&rotated["old_key_id"], &rotated["key_id"]), (&before["key_id"], &between["key_id"]));
     assert_eq!(checked(&config)["retiring_key_id"], Value::Null);
     // The copy was made before; the key it names is all it needs.
-    for name in DATABASE {
+    for name in DATABASE_FILES {
         let _ = std::fs::remove_file(data(&world).join(name));
     }
-    std::fs::copy(&file, data(&world).join("angelia.db")).unwrap();
+    std::fs::copy(&file, data(&world).join(DATABASE)).unwrap();
     assert_eq!(checked(&config)["retiring_key_id"], before["key_id"]);
     world.connector.restart().await;
     world.post("restored").await;

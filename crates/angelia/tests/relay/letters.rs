@@ -1,7 +1,9 @@
 //! What an operator chooses of the inboxes is what is shown, redriven or thrown away.
 
-use super::hands::{done, refused};
-use super::world::World;
+use super::hands::{data, done, refused};
+use super::world::{World, store};
+use angelia_core::inbox::{Seq, is_dead};
+use angelia_core::store::{InboxStore, Log, Returned};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
@@ -44,8 +46,23 @@ async fn two_tenants(world: &mut World) {
         }
     }
     world.connector.process().terminate(SOON).await;
-    let db = rusqlite::Connection::open(world.folder.path().join("data/angelia.db")).unwrap();
-    assert_eq!(db.execute("UPDATE inbox SET dead_at = 1, strikes = 3 WHERE seq <> 2", []).unwrap(), 4);
+    assert_eq!(bury_all_but(Seq(2), &data(world)).await, 4);
+}
+
+/// Has every entry but those with this number struck until it is a dead letter; how many.
+async fn bury_all_but(spared: Seq, data: &Path) -> usize {
+    let store = store(data);
+    let mut entries = store.entries(None, false, 100).await.unwrap();
+    entries.retain(|entry| entry.seq != spared);
+    for entry in &entries {
+        let epoch = store.claim(entry.instance, "a test").await.unwrap().epoch;
+        for _ in (0..).take_while(|strikes| !is_dead(*strikes)) {
+            let returned = Returned { entries: Vec::new(), strike: Some(entry.seq) };
+            store.returned(entry.instance, epoch, returned).await.unwrap();
+        }
+    }
+    assert_eq!(store.entries(None, true, 100).await.unwrap().len(), entries.len());
+    entries.len()
 }
 
 #[tokio::test]

@@ -2,6 +2,9 @@
 
 use super::hands::{done, refused};
 use super::world::{World, credentials};
+use angelia_core::records::rows::{NoteRow, SecretRow};
+use angelia_core::seal::OAUTH_KEY;
+use angelia_engines::inspect::Inspect;
 use angelia_testkit::socket::Socket;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -14,13 +17,10 @@ async fn a_damaged_secret_is_named_and_only_its_gateway_stays_out() {
     let config = world.folder.path().join("angelia.toml");
     let hurt = world.connector.gateway("acme", "gw-hurt").await;
     world.connector.process().terminate(SOON).await;
-    let db = rusqlite::Connection::open(world.folder.path().join("data/angelia.db")).unwrap();
-    let find = "SELECT sealed FROM gateway_secrets WHERE gateway_id = 'gw-hurt'";
-    let mut sealed: Vec<u8> = db.query_row(find, [], |row| row.get(0)).unwrap();
-    *sealed.last_mut().unwrap() ^= 1;
-    db.execute("UPDATE gateway_secrets SET sealed = ? WHERE gateway_id = 'gw-hurt'", [sealed]).unwrap();
-    db.execute("UPDATE notes SET value = x'00' WHERE name = 'oauth_key'", []).unwrap();
-    drop(db);
+    let disk = Inspect::of(&world.folder.path().join("data"));
+    let flip = |secret: &mut SecretRow| *secret.sealed.last_mut().unwrap() ^= 1;
+    disk.rewrite(|secret: &SecretRow| secret.gateway_id == "gw-hurt", flip);
+    disk.rewrite(|note: &NoteRow| note.name == OAUTH_KEY, |note| note.value = vec![0]);
 
     let (code, error) = refused(&config, &["key", "check"]);
     assert!(code == 1 && error.contains("secret of a gateway acme/gw-hurt"), "{code} {error}");

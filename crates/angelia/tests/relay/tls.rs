@@ -2,6 +2,7 @@
 
 use super::world::{binary, credentials};
 use angelia_contract::token;
+use angelia_engines::store::sqlite::DATABASE;
 use angelia_testkit::process::{Process, free_port, run};
 use angelia_testkit::socket::now;
 use futures_util::{SinkExt, StreamExt};
@@ -190,7 +191,7 @@ fn bad_files_are_told_before_anything_starts() {
         assert_eq!(refused.status.code(), Some(2), "{error}");
         assert!(error.contains("cert.pem cannot be read"), "{error}");
     }
-    assert!(!folder.path().join("data/angelia.db").exists(), "nothing was made");
+    assert!(!folder.path().join("data").join(DATABASE).exists(), "nothing was made");
     Authority::certify(folder.path());
     assert!(angelia(folder.path(), &["config", "check"]).status.success());
 }

@@ -2,6 +2,9 @@
 
 use super::world::{World, credentials};
 use angelia_contract::token;
+use angelia_core::clock::UnixMillis;
+use angelia_core::records::rows::SecretRow;
+use angelia_engines::inspect::Inspect;
 use angelia_testkit::socket::{Next, Socket, now};
 use serde_json::json;
 use std::time::Duration;
@@ -85,9 +88,8 @@ async fn a_rotated_secret_stays_good_for_a_day() {
         }
     }
     world.connector.process().terminate(Duration::from_secs(10)).await;
-    let database = rusqlite::Connection::open(world.folder.path().join("data/angelia.db")).unwrap();
-    database.execute("UPDATE gateway_secrets SET valid_until = 1 WHERE valid_until IS NOT NULL", []).unwrap();
-    drop(database);
+    let long_ago = |secret: &mut SecretRow| secret.valid_until = Some(UnixMillis(1));
+    Inspect::of(&world.folder.path().join("data")).rewrite(|secret| secret.valid_until.is_some(), long_ago);
     world.connector.restart().await;
     let refused = Socket::dial(&world.connector.url(), &old).await.err().expect("past its window");
     assert_eq!(refused.status, 401, "a secret past its window is no revocation");

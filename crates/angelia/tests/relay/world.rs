@@ -1,9 +1,13 @@
 //! One server with one gateway and one room, the usual beginning.
 
+use angelia_core::inbox::Quota;
+use angelia_engines::local::LocalBus;
+use angelia_engines::store::sqlite::Sqlite;
 use angelia_testkit::connector::{Connector, Credentials};
 use angelia_testkit::socket::Socket;
 use serde_json::{Value, json};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -13,6 +17,11 @@ pub(crate) struct World {
     pub(crate) key: String,
     pub(crate) http: reqwest::Client,
     pub(crate) folder: TempDir,
+}
+
+/// The store of a server that is stopped.
+pub(crate) fn store(data: &Path) -> Sqlite {
+    Sqlite::open(data, Quota::default(), Arc::new(LocalBus::default())).unwrap()
 }
 
 pub(crate) fn binary() -> &'static Path {

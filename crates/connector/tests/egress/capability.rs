@@ -9,6 +9,7 @@ use angelia_connector::EgressTimings;
 use angelia_core::egress::{Dedupe, Rate};
 use angelia_core::store::JournalStore;
 use angelia_core::vault::{Deferral, Way};
+use angelia_engines::inspect::Inspect;
 use angelia_platforms::Earlier;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -243,11 +244,7 @@ fn a_long_time_down_ends_no_answer_that_still_has_its_place() {
     });
     before.crash(agent);
     drop(held);
-    let database = folder.path().join(angelia_engines::store::sqlite::DATABASE);
-    let db = rusqlite::Connection::open(&database).unwrap();
-    let hours = "UPDATE actions SET received_at = received_at - 7200000, begun_at = begun_at - 7200000";
-    db.execute(hours, []).unwrap();
-    drop(db);
+    Inspect::of(folder.path()).age_actions(Duration::from_secs(7_200));
     let again = Crashing::start(folder.path(), platform.clone(), QUICK);
     again.client.block_on(async {
         again.world.until_states(&["sent"]).await;
@@ -330,9 +327,7 @@ async fn what_turns_out_to_be_a_message_waits_for_its_chat() {
 async fn a_credential_that_does_not_open_is_not_used() {
     let (platform, world, mut agent) = stage().await;
     world.take(&asks("i1", "ann")).await;
-    let db = rusqlite::Connection::open(&world.database).unwrap();
-    db.execute("UPDATE capabilities SET user_id = 'bob'", []).unwrap();
-    drop(db);
+    world.disk.claim_capabilities_for("bob");
     assert_eq!(agent.asked(reply("x-lab", "one", "i1")).await["success"], true);
     assert_eq!(answers(&platform), [None]);
 }

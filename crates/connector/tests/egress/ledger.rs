@@ -1,10 +1,11 @@
 //! The ledger is durable before the provider is called, and tells the truth.
 
 use super::platform::{Knows, Scripted, later, refused, sent, unknown};
-use super::world::{Agent, QUICK, World, edit, error, ledger, send};
+use super::world::{Agent, QUICK, World, edit, error, send};
 use angelia_connector::EgressTimings;
 use angelia_core::egress::Dedupe;
 use angelia_core::ports::Ledger;
+use angelia_engines::inspect::Inspect;
 use angelia_platforms::Outcome;
 use angelia_testkit::connector::Credentials;
 use std::path::Path;
@@ -301,14 +302,11 @@ fn what_was_accepted_long_before_a_start_is_not_sent() {
         before.world.until_texts(&["one"]).await;
     });
     before.crash(agent);
-    let database = folder.path().join(angelia_engines::store::sqlite::DATABASE);
-    let db = rusqlite::Connection::open(&database).unwrap();
-    db.execute("UPDATE actions SET received_at = received_at - 40000", []).unwrap();
-    drop(db);
+    Inspect::of(folder.path()).age_actions(Duration::from_secs(40));
     let again = Crashing::start(folder.path(), platform.clone(), QUICK);
     again.client.block_on(again.world.until_states(&["ambiguous", "failed"]));
     assert_eq!(platform.texts(), ["one"]);
-    assert!(ledger(&database)[1].error.as_deref().unwrap().contains("time it is kept for"));
+    assert!(again.world.ledger()[1].error.as_deref().unwrap().contains("time it is kept for"));
 }
 
 #[test]
@@ -357,7 +355,7 @@ fn what_a_revoked_gateway_left_never_goes_out_after_a_start() {
         let calls = platform.calls().len();
         let again = Crashing::start(folder.path(), platform.clone(), QUICK);
         again.client.block_on(async {
-            let done = || ledger(&again.world.database).iter().all(|row| !row.has_body);
+            let done = || again.world.ledger().iter().all(|row| !row.has_body);
             super::world::until(done, || format!("{:?}", again.world.ledger())).await;
         });
         let after: Vec<_> = platform.texts().split_off(calls);

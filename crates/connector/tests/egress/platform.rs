@@ -5,13 +5,13 @@ use angelia_contract::descriptor::Descriptor;
 use angelia_core::egress::{Bot, Dedupe, Rate, Target, Whereabouts};
 use angelia_core::error::Error;
 use angelia_core::inbox::Rendering;
-use angelia_core::store::Later;
+use angelia_core::store::{ActionId, Later};
 use angelia_core::vault::Way;
+use angelia_engines::inspect::Inspect;
 use angelia_platforms::{Answer, Delivery, Desk, Earlier, Outcome, Platform, Reach};
 use axum::Router;
 use futures_util::future::BoxFuture;
 use std::collections::{HashMap, VecDeque};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -77,7 +77,7 @@ pub(crate) struct Scripted {
     /// How the next attempts to tell somebody who waits fail.
     pub(crate) tell_fails: Mutex<VecDeque<Error>>,
     pub(crate) told: Mutex<Vec<Told>>,
-    pub(crate) ledger: OnceLock<PathBuf>,
+    pub(crate) disk: OnceLock<Inspect>,
     /// What bots work with, if it is to be kept: the server lives as long as it.
     pub(crate) desk: OnceLock<Desk>,
     pub(crate) keeps_desk: AtomicBool,
@@ -126,7 +126,7 @@ impl Scripted {
             rendering: Mutex::default(),
             tell_fails: Mutex::default(),
             told: Mutex::default(),
-            ledger: OnceLock::new(),
+            disk: OnceLock::new(),
             desk: OnceLock::new(),
             keeps_desk: AtomicBool::new(false),
         })
@@ -160,10 +160,8 @@ impl Scripted {
         self.calls().into_iter().map(|call| call.text).collect()
     }
 
-    fn state_of(&self, id: i64) -> String {
-        let Some(path) = self.ledger.get() else { return String::new() };
-        let db = rusqlite::Connection::open(path).unwrap();
-        db.query_row("SELECT state FROM actions WHERE id = ?", [id], |row| row.get(0)).unwrap()
+    fn state_of(&self, id: ActionId) -> String {
+        self.disk.get().map_or_else(String::new, |disk| disk.action(id).state.as_str().to_owned())
     }
 
     /// Brings to hand where a room is, if `who` knows it.
@@ -201,7 +199,7 @@ impl Scripted {
         let call = self.note(Call {
             chat: delivery.target.chat_id.clone(),
             text,
-            state: self.state_of(delivery.id.0),
+            state: self.state_of(delivery.id),
             answer: delivery.answer.as_ref().map(|it| (it.way, it.credential.expose().to_owned())),
             earlier: delivery.earlier,
             taken: false,

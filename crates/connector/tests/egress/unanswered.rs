@@ -7,6 +7,7 @@ use super::world::{QUICK, World, until};
 use angelia_core::egress::Dedupe;
 use angelia_core::error::Error;
 use angelia_core::vault::{Deferral, NOTICE_BEFORE, Way};
+use angelia_engines::inspect::Inspect;
 use std::time::Duration;
 
 /// Nearly over: whoever waits for this one is told at once.
@@ -86,11 +87,9 @@ fn a_restart_forgets_nobody() {
     });
     before.crash(agent);
     platform.tell_fails.lock().unwrap().clear();
-    let database = folder.path().join(angelia_engines::store::sqlite::DATABASE);
-    let db = rusqlite::Connection::open(database).unwrap();
-    db.execute("UPDATE capabilities SET expires_at = (SELECT min(expires_at) FROM capabilities)", [])
-        .unwrap();
-    drop(db);
+    let disk = Inspect::of(folder.path());
+    let first_end = disk.capabilities().iter().map(|one| one.expires_at).min().unwrap();
+    disk.set_every_expiry(first_end);
     let again = Crashing::start(folder.path(), platform.clone(), QUICK);
     again.client.block_on(until_told(&platform, 2));
     assert_eq!(told(&platform), [(Way::Original, token("begun")), (Way::Original, token("waits"))]);

@@ -3,7 +3,7 @@
 use super::world::{World, master_key};
 use angelia_contract::event::{Event, message_type};
 use angelia_contract::source::Source;
-use angelia_core::clock;
+use angelia_core::clock::{self, UnixMillis};
 use angelia_core::directory::BotKey;
 use angelia_core::inbox::{EntryKind, InstanceId, Interaction, Request};
 use angelia_core::seal;
@@ -131,9 +131,7 @@ impl World {
 
     /// How far the answer to each interaction is, oldest first.
     pub(crate) fn stages(&self) -> Vec<String> {
-        let db = rusqlite::Connection::open(&self.database).unwrap();
-        let mut rows = db.prepare("SELECT stage FROM capabilities ORDER BY id").unwrap();
-        rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+        self.disk.capabilities().into_iter().map(|one| one.stage.as_str().to_owned()).collect()
     }
 
     pub(crate) async fn until_stages(&self, expected: &[&str]) {
@@ -142,9 +140,6 @@ impl World {
 
     /// Lets the time of an interaction be over in so long from now.
     pub(crate) fn ends_in(&self, id: &str, ms: i64) {
-        let db = rusqlite::Connection::open(&self.database).unwrap();
-        db.busy_timeout(Duration::from_secs(10)).unwrap();
-        let change = "UPDATE capabilities SET expires_at = ? WHERE interaction_id = ?";
-        db.execute(change, rusqlite::params![clock::wall().0 + ms, id]).unwrap();
+        self.disk.set_expiry(id, UnixMillis(clock::wall().0 + ms));
     }
 }

@@ -12,13 +12,14 @@ use angelia_core::inbox::Quota;
 use angelia_core::seal::MasterKey;
 use angelia_core::secret::Secret;
 use angelia_core::store::{IdentityStore, Store};
+use angelia_engines::inspect::{Inspect, SeenAction, StoppedCommits};
 use angelia_engines::local::LocalBus;
-use angelia_engines::store::sqlite::{DATABASE, Sqlite};
+use angelia_engines::store::sqlite::Sqlite;
 use angelia_testkit::connector::Credentials;
 use angelia_testkit::socket::{Next, Socket};
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -42,7 +43,8 @@ pub(crate) struct World {
     pub(crate) store: Arc<Sqlite>,
     pub(crate) url: String,
     admin: String,
-    pub(crate) database: PathBuf,
+    /// The disk, past the store.
+    pub(crate) disk: Inspect,
     http: reqwest::Client,
     _folder: Option<TempDir>,
 }
@@ -79,8 +81,8 @@ impl World {
             store.create_tenant("other", None, &Actor::server()).await.unwrap();
             store.add_route(everywhere, &Actor::server()).await.unwrap();
         }
-        let database = folder.join(DATABASE);
-        let _ = platform.ledger.set(database.clone());
+        let disk = Inspect::of(folder);
+        let _ = platform.disk.set(disk.clone());
         let options = Options {
             open_rooms: Vec::new(),
             webchat_pace: angelia_core::limit::Rate::a_minute(100_000, 100_000),
@@ -103,7 +105,7 @@ impl World {
         let url = serve(server.public_router()).await;
         let admin = serve(admin::router(server.clone())).await;
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        Self { platform, server, store, url, admin, database, http, _folder: None }
+        Self { platform, server, store, url, admin, disk, http, _folder: None }
     }
 
     /// Asks the admin API.
@@ -147,12 +149,12 @@ impl World {
     }
 
     /// What the ledger says on disk, oldest first.
-    pub(crate) fn ledger(&self) -> Vec<Row> {
-        ledger(&self.database)
+    pub(crate) fn ledger(&self) -> Vec<SeenAction> {
+        self.disk.actions()
     }
 
     pub(crate) fn states(&self) -> Vec<String> {
-        self.ledger().into_iter().map(|row| row.state).collect()
+        self.ledger().into_iter().map(|action| action.state.as_str().to_owned()).collect()
     }
 
     pub(crate) async fn until_states(&self, expected: &[&str]) {
@@ -164,12 +166,9 @@ impl World {
         until(|| platform.texts() == expected, || format!("{:?} were called", platform.texts())).await;
     }
 
-    /// Takes the store's write lock: nothing commits until it is dropped.
-    pub(crate) fn stop_commits(&self) -> rusqlite::Connection {
-        let db = rusqlite::Connection::open(&self.database).unwrap();
-        db.busy_timeout(PATIENCE).unwrap();
-        db.execute_batch("BEGIN IMMEDIATE").unwrap();
-        db
+    /// Nothing commits until it is dropped.
+    pub(crate) fn stop_commits(&self) -> StoppedCommits {
+        self.disk.stop_commits()
     }
 }
 
@@ -200,35 +199,6 @@ async fn serve(router: axum::Router) -> String {
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { axum::serve(listener, router).await });
     format!("http://{address}")
-}
-
-/// A row of the ledger.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Row {
-    pub(crate) id: i64,
-    pub(crate) op: String,
-    pub(crate) state: String,
-    pub(crate) message_id: Option<String>,
-    pub(crate) error: Option<String>,
-    pub(crate) has_body: bool,
-}
-
-pub(crate) fn ledger(database: &Path) -> Vec<Row> {
-    let db = rusqlite::Connection::open(database).unwrap();
-    let mut rows = db
-        .prepare("SELECT id, op, state, message_id, error, body IS NOT NULL FROM actions ORDER BY id")
-        .unwrap();
-    let read = |row: &rusqlite::Row<'_>| {
-        Ok(Row {
-            id: row.get(0)?,
-            op: row.get(1)?,
-            state: row.get(2)?,
-            message_id: row.get(3)?,
-            error: row.get(4)?,
-            has_body: row.get(5)?,
-        })
-    };
-    rows.query_map([], read).unwrap().map(Result::unwrap).collect()
 }
 
 /// Waits until something is so.

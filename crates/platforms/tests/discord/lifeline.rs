@@ -128,8 +128,7 @@ async fn nothing_is_read_past_what_is_not_committed() {
     let dm = world.fake.dm(&ann).await;
     world.fake.say(&dm, &ann, "one").await;
     world.until_events(1).await;
-    let stuck = "CREATE TRIGGER stuck BEFORE UPDATE ON cursors BEGIN SELECT raise(ABORT, 'no'); END";
-    world.raw().execute_batch(stuck).unwrap();
+    let stuck = world.disk().refuse_cursors();
     let session = async |world: &World| world.fake.state().await["gateway"]["sessions"][0].clone();
     let before = session(&world).await["seq"].as_u64().unwrap();
     world.fake.say_many(&dm, &ann, "two {n}", 3).await;
@@ -140,7 +139,7 @@ async fn nothing_is_read_past_what_is_not_committed() {
     let reported = session(&world).await["reported"].as_u64().unwrap();
     assert!(reported <= before, "Discord was told of {reported}, and {before} is what is kept");
     world.kill().await;
-    world.raw().execute_batch("DROP TRIGGER stuck").unwrap();
+    drop(stuck);
     world.start();
     assert_eq!(texts(&world.until_events(4).await), ["one", "two 0", "two 1", "two 2"]);
     assert_eq!(world.fake.count("/gateway/identifies").await, 1);

@@ -61,11 +61,9 @@ async fn a_session_is_resumed_elsewhere_if_nobody_greets_at_its_own_address() {
     world.stop().await;
     let silent = World::new(json!({})).await;
     silent.fake.order("gateway/refuse_greetings", json!({"count": 100_000})).await;
-    let moved = format!(
-        "UPDATE cursors SET position = json_set(position, '$.resume_url', '{}') WHERE stream LIKE 'shard:%'",
-        silent.fake.gateway_url()
-    );
-    world.raw().execute_batch(&moved).unwrap();
+    let mut position = world.position().await;
+    position["resume_url"] = silent.fake.gateway_url().into();
+    world.set_position(&position).await;
     world.fake.say(&dm, &ann, "two").await;
     world.start();
     assert_eq!(texts(&world.until_events(2).await), ["one", "two"]);
@@ -83,12 +81,10 @@ async fn a_long_outage_is_read_back_from_its_beginning() {
     world.stop().await;
     // As if all of that had been three days ago.
     let days = 3 * 24 * 60 * 60 * 1_000;
-    let later = format!(
-        "UPDATE chats SET last_at = last_at - {days};
-         UPDATE cursors SET position = json_set(position, '$.heard_at',
-             json_extract(position, '$.heard_at') - {days}) WHERE stream LIKE 'shard:%'"
-    );
-    world.raw().execute_batch(&later).unwrap();
+    world.disk().age_chats(Duration::from_millis(days as u64));
+    let mut position = world.position().await;
+    position["heard_at"] = (position["heard_at"].as_i64().unwrap() - days).into();
+    world.set_position(&position).await;
     world.fake.order("gateway/expire", json!({})).await;
     world.fake.say(&dm, &ann, "two").await;
     world.start();
@@ -202,11 +198,8 @@ async fn an_outage_that_is_not_over_is_not_forgotten() {
     let silent = world.fake.channel(&guild.id, "silent").await;
     world.until_events(1).await;
     world.stop().await;
-    let owed = |world: &World| -> Option<i64> {
-        let owed = "SELECT json_extract(position, '$.owed_since') FROM cursors WHERE stream LIKE 'shard:%'";
-        world.raw().query_row(owed, [], |row| row.get(0)).unwrap()
-    };
-    assert_eq!(owed(&world), None);
+    let owed = async |world: &World| world.position().await["owed_since"].as_i64();
+    assert_eq!(owed(&world).await, None);
     world.fake.order("gateway/expire", json!({})).await;
     world.fake.mention(&silent, &ann, "meanwhile").await;
     let hangs = json!({"path": format!("channels/{silent}/messages"), "how": "hang", "seconds": 600});
@@ -218,7 +211,7 @@ async fn an_outage_that_is_not_over_is_not_forgotten() {
         sleep(Duration::from_millis(20)).await;
     }
     world.kill().await;
-    let since = owed(&world).expect("the guild has not reported");
+    let since = owed(&world).await.expect("the guild has not reported");
     world.fake.order("fault/clear", json!({})).await;
     world.start();
     world.until("the gap is noted", |world| world.count("gaps") == 1).await;
@@ -226,14 +219,14 @@ async fn an_outage_that_is_not_over_is_not_forgotten() {
     assert_eq!((missed.len(), missed[0].chat_id.as_deref(), missed[0].since.0), (1, None, since));
     world.until("it resumed", |world| world.count("resumes") == 1).await;
     world.stop().await;
-    assert_eq!(owed(&world), None, "once is enough");
+    assert_eq!(owed(&world).await, None, "once is enough");
     world.fake.order("gateway/expire", json!({})).await;
     world.start();
     assert_eq!(texts(&world.until_events(2).await), ["before", "meanwhile"], "the guild reported");
     world.fake.say(&dm, &ann, "after").await;
     world.until_events(3).await;
     world.stop().await;
-    assert_eq!(owed(&world), None, "an outage that is over owes nothing");
+    assert_eq!(owed(&world).await, None, "an outage that is over owes nothing");
 }
 
 #[tokio::test]

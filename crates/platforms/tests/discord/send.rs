@@ -2,6 +2,7 @@
 
 use super::world::{World, edit, send};
 use angelia_core::egress::Target;
+use angelia_core::store::DirectoryStore;
 use angelia_platforms::{Outcome, Platform, Reach};
 use serde_json::json;
 
@@ -139,7 +140,10 @@ async fn pieces_that_were_not_noted_are_found_again() {
     let at = || Target::chat(&channel);
     let first = id(world.deliver(1, at(), send(&channel, &"a".repeat(2_500), None)).await);
     // As a crash before they were noted, or a store that failed, leaves it.
-    world.raw().execute_batch("DELETE FROM pieces").unwrap();
+    let (bot, store) = (world.key(), &world.store);
+    assert_eq!(store.pieces(&bot, &channel, &first).await.unwrap().len(), 1);
+    store.keep_pieces(&bot, &channel, &first, Vec::new()).await.unwrap();
+    assert!(store.pieces(&bot, &channel, &first).await.unwrap().is_empty());
     id(world.deliver(2, at(), edit(&channel, &first, &"b".repeat(2_700))).await);
     let answers = world.fake.answers(&channel).await;
     let lengths: Vec<usize> = answers.iter().map(|part| part.content.len()).collect();

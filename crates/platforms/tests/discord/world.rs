@@ -12,7 +12,10 @@ use angelia_core::inbox::{InstanceId, Quota, Rendering, Seq};
 use angelia_core::ports::Hint;
 use angelia_core::seal::Sealed;
 use angelia_core::secret::Secret;
-use angelia_core::store::{ActionId, IdentityStore, Later, NewGateway, PageSize, Store};
+use angelia_core::store::{
+    ActionId, Cursor, IdentityStore, Intake, Later, NewGateway, PageSize, Store, StreamStore,
+};
+use angelia_engines::inspect::Inspect;
 use angelia_engines::local::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
 use angelia_platforms::discord::{Config, Discord, default_commands};
@@ -176,9 +179,28 @@ impl World {
         let _ = task.await;
     }
 
-    /// The store's file, past the store.
-    pub(crate) fn raw(&self) -> rusqlite::Connection {
-        rusqlite::Connection::open(self.folder.path().join("data/angelia.db")).unwrap()
+    /// The disk, past the store.
+    pub(crate) fn disk(&self) -> Inspect {
+        Inspect::of(&self.folder.path().join("data"))
+    }
+
+    /// Where the bot is in its one shard, as the store keeps it.
+    pub(crate) async fn position(&self) -> Value {
+        serde_json::from_str(&self.cursor().await.position).unwrap()
+    }
+
+    /// Lets a stopped bot be elsewhere in its shard.
+    pub(crate) async fn set_position(&self, position: &Value) {
+        let cursor = Cursor { position: position.to_string(), ..self.cursor().await };
+        let intake = Intake { cursor: Some(cursor), ..Intake::default() };
+        self.store.take_in(&self.key(), None, vec![intake]).await.unwrap();
+    }
+
+    async fn cursor(&self) -> Cursor {
+        let mut shards = self.store.cursors(&self.key()).await.unwrap();
+        shards.retain(|cursor| cursor.stream.starts_with("shard:"));
+        assert_eq!(shards.len(), 1, "{shards:?}");
+        shards.remove(0)
     }
 
     pub(crate) fn bot(&self) -> Arc<Discord> {

@@ -9,6 +9,8 @@ mod clock;
 mod directory;
 mod footprint;
 mod inbox;
+#[cfg(any(test, feature = "inspect"))]
+pub mod inspect;
 mod intake;
 mod ledger;
 mod lock;
@@ -56,6 +58,8 @@ use writer::{Opening, Writer};
 
 /// The database file in a data directory.
 pub const DATABASE: &str = "angelia.db";
+/// All the files it consists of; the last two are there only while it is open, or after a crash.
+pub const DATABASE_FILES: [&str; 3] = [DATABASE, "angelia.db-wal", "angelia.db-shm"];
 
 /// The embedded store.
 pub struct Sqlite {

@@ -111,7 +111,7 @@ pub(super) fn audit(txn: &Txn<'_>, deed: &Deed) -> rusqlite::Result<()> {
     execute(txn, &sql::append(AuditRow::TABLE), &line.to_row())
 }
 
-fn execute(db: &Connection, statement: &str, values: &[Value]) -> rusqlite::Result<()> {
+pub(super) fn execute(db: &Connection, statement: &str, values: &[Value]) -> rusqlite::Result<()> {
     let values = values.iter().map(Bound);
     db.prepare_cached(statement)?.execute(rusqlite::params_from_iter(values)).map(drop)
 }
@@ -174,7 +174,7 @@ impl Source for Rows<'_> {
     }
 }
 
-fn find(db: &Connection, table: &Table, query: &Query) -> rusqlite::Result<Vec<Row>> {
+pub(super) fn find(db: &Connection, table: &Table, query: &Query) -> rusqlite::Result<Vec<Row>> {
     let mut statement = db.prepare_cached(&sql::find(table, query))?;
     let given = query.given();
     let mut rows = statement.query(rusqlite::params_from_iter(given.iter().map(Bound)))?;
