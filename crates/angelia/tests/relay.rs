@@ -13,6 +13,7 @@ mod relay {
     mod docs;
     mod edits;
     mod files;
+    mod first;
     mod hands;
     mod idle;
     mod interrupt;

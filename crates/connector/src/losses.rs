@@ -3,7 +3,7 @@
 
 use crate::egress;
 use crate::server::Server;
-use angelia_core::egress::Target;
+use angelia_core::egress::{Sender, Target};
 use angelia_core::error::Result;
 use angelia_core::inbox::InstanceId;
 use angelia_core::store::{NoticeKind, NoticeStore, Untold};
@@ -55,7 +55,7 @@ async fn look(server: &Arc<Server>, told: &mut BTreeSet<InstanceId>) -> Result<(
 /// Answers whether the chat was told now: only the first time.
 async fn tell(server: &Arc<Server>, untold: &Untold) -> Result<bool> {
     let Untold { instance, bot, chat_id, thread_id, message_id } = untold;
-    let (Some(record), Some(position)) = (server.roster.serving(*instance), server.position(bot)) else {
+    let (Some(tenant), Some(position)) = (server.roster.tenant_of(*instance), server.position(bot)) else {
         return Ok(false);
     };
     if !server.store.notice(NoticeKind::Lost, bot, chat_id, Some(*instance)).await? {
@@ -63,6 +63,7 @@ async fn tell(server: &Arc<Server>, untold: &Untold) -> Result<bool> {
     }
     let target = Target { chat_id: chat_id.clone(), thread_id: thread_id.clone() };
     let text = server.options.notices.lost_text.clone();
-    egress::say(server, &record, position, target, text, message_id.clone());
+    let owner = Sender { tenant: &tenant, instance: *instance };
+    egress::say(server, owner, position, target, text, message_id.clone());
     Ok(true)
 }

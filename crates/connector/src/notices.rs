@@ -5,7 +5,7 @@ use crate::egress;
 use crate::server::Server;
 use angelia_core::admission::{DropReason, Observed};
 use angelia_core::directory::{BotKey, ChatKind};
-use angelia_core::egress::Target;
+use angelia_core::egress::{Sender, Target};
 use angelia_core::error::{Kind, Result};
 use angelia_core::inbox::{InstanceId, Seq};
 use angelia_core::store::{NoticeKind, NoticeStore, Overdue};
@@ -142,7 +142,7 @@ impl Watch {
     async fn tell(&mut self, instance: InstanceId, overdue: &Overdue) -> Result<()> {
         let server = &self.server;
         let wanted = server.options.notices.away == Away::All || overdue.kind == Some(ChatKind::Dm);
-        let Some(record) = server.roster.serving(instance).filter(|_| wanted) else { return Ok(()) };
+        let Some(tenant) = server.roster.tenant_of(instance).filter(|_| wanted) else { return Ok(()) };
         let named = |bot: &Arc<dyn angelia_platforms::Platform>| {
             *bot.platform() == *overdue.bot.platform && *bot.id() == *overdue.bot.bot && !bot.is_own()
         };
@@ -151,7 +151,8 @@ impl Watch {
             self.told.entry(instance).or_insert(overdue.seq);
             let target = Target { chat_id: overdue.chat_id.clone(), thread_id: overdue.thread_id.clone() };
             let text = server.options.notices.away_text.clone();
-            egress::say(server, &record, bot, target, text, overdue.message_id.clone());
+            let owner = Sender { tenant: &tenant, instance };
+            egress::say(server, owner, bot, target, text, overdue.message_id.clone());
         }
         Ok(())
     }

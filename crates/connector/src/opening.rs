@@ -6,6 +6,7 @@ use crate::server::{DEFAULT_TENANT, Server};
 use angelia_core::admission::{Allow, Route};
 use angelia_core::audit::Actor;
 use angelia_core::error::{Error, Kind, Result};
+use angelia_core::identity::instances::waits_for_first;
 use angelia_core::inbox::InstanceId;
 use angelia_core::seal::{FORMER_KEY, KEY_CHECK, Keys, OAUTH_KEY};
 use angelia_core::secret::Secret;
@@ -23,6 +24,10 @@ impl Server {
             self.roster.put(stored, &keys);
         }
         for instance in self.store.instances().await? {
+            if waits_for_first(&instance.name) {
+                self.roster.await_first(&instance.tenant, instance.instance);
+                continue;
+            }
             if instance.is_default {
                 self.roster.set_default(&instance.tenant, Some(instance.instance));
             }
@@ -42,7 +47,7 @@ impl Server {
         let mut routes = self.store.routes().await?;
         if self.store.note(FURNISHED).await?.is_none() {
             let everywhere = web_chat_for_everybody()?;
-            make_first_tenant(&*self.store).await?;
+            self.make_first_tenant().await?;
             match self.store.add_route(everywhere.clone(), &Actor::server()).await {
                 Ok(()) => routes.push(everywhere),
                 // A start that was cut short had made it already.
@@ -52,6 +57,16 @@ impl Server {
             self.store.set_note(FURNISHED, vec![1]).await?;
         }
         self.roster.set_routes(routes);
+        Ok(())
+    }
+
+    /// A start that was cut short may have made it already.
+    async fn make_first_tenant(&self) -> Result<()> {
+        match self.store.create_tenant(DEFAULT_TENANT, None, &Actor::server()).await {
+            Ok(first) => self.roster.await_first(DEFAULT_TENANT, first),
+            Err(error) if error.kind() == Kind::Conflict => {}
+            Err(error) => return Err(error),
+        }
         Ok(())
     }
 }
@@ -67,14 +82,6 @@ fn web_chat_for_everybody() -> Result<Route> {
         allow: Allow::Any,
         free: true,
     })
-}
-
-/// A start that was cut short may have made it already.
-async fn make_first_tenant(store: &dyn Store) -> Result<()> {
-    match store.create_tenant(DEFAULT_TENANT, None, &Actor::server()).await {
-        Err(error) if error.kind() != Kind::Conflict => Err(error),
-        _ => Ok(()),
-    }
 }
 
 /// Refuses to go on with a key that does not open what is stored. Finds the key before

@@ -77,6 +77,16 @@ pub(crate) fn status(answer: &Value) -> String {
             );
         }
     }
+    for row in rows(answer, "unserved") {
+        let (tenant, lost) = (word(row, "tenant"), word(row, "lost"));
+        let lost = if lost == "0" { String::new() } else { format!(", {lost} were lost to the quota") };
+        let _ = writeln!(
+            text,
+            "tenant {tenant} has no gateway yet: {} for its first one{lost}; make it with: \
+             angelia gateway create --tenant {tenant}",
+            waits(row)
+        );
+    }
     for row in rows(answer, "memory") {
         let bytes = |name: &str| size(row[name].as_u64().unwrap_or_default());
         let tenant = word(row, "tenant");
@@ -114,6 +124,14 @@ pub(crate) fn status(answer: &Value) -> String {
         let _ = writeln!(text, "may or may not have been sent: a {op} to chat {chat}, {at}: {why}");
     }
     text
+}
+
+/// `1 message waits`, `2 messages wait`.
+fn waits(row: &Value) -> String {
+    match row["waiting"].as_u64().unwrap_or_default() {
+        1 => "1 message waits".into(),
+        many => format!("{many} messages wait"),
+    }
 }
 
 /// What an operator should know of the disk; nothing if all is well.
@@ -169,11 +187,18 @@ mod tests {
             "ready": true, "sockets": 0, "pushed": 0, "settled": 0,
             "gateways": [{ "tenant": "acme", "gateway_id": "gw", "not_served": ["slack"] }],
             "memory": [{ "tenant": "globex", "held": 30 << 20, "of": 40 << 20 }],
+            "unserved": [{ "tenant": "new", "waiting": 1, "lost": 0 }, { "tenant": "late", "waiting": 2, "lost": 3 }],
             "clock": { "now": 0, "leap": "402 days ahead" }, "database_damage": "page 7 is lost",
             "bots": [{ "platform": "discord", "name": "main", "state": "down", "why": "no network" }],
             "damaged": [{ "kind": "secret of a gateway", "tenant": "acme", "gateway_id": "old", "error": "moved" }],
             "ambiguous": [{ "op": "send", "chat_id": "c1", "accepted_at": 0, "error": "no answer" }],
         }));
+        assert!(
+            text.contains("tenant new has no gateway yet: 1 message waits for its first one; make"),
+            "{text}"
+        );
+        assert!(text.contains("2 messages wait for its first one, 3 were lost to the quota; make"), "{text}");
+        assert!(text.contains("angelia gateway create --tenant late\n"), "{text}");
         assert!(text.contains("THE CLOCK LEAPT") && text.contains("402 days ahead"), "{text}");
         assert!(text.contains("tenant globex holds 30 MiB of the 40 MiB of memory it may"), "{text}");
         assert!(text.contains("THE DATABASE IS DAMAGED: page 7 is lost. Stop"), "{text}");

@@ -1,6 +1,7 @@
 //! The story of one message.
 
 use super::{count, moment, plural, rows, word};
+use angelia_core::identity::instances::WAITS_FOR_FIRST;
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -9,6 +10,10 @@ pub(crate) fn story(answer: &Value) -> String {
     let mut text = String::new();
     for message in rows(answer, "messages") {
         let start = message["received_at"].as_i64().unwrap_or_default();
+        let receiver = match word(message, "instance_name") {
+            name if name == WAITS_FOR_FIRST => "the first gateway".to_owned(),
+            name => name,
+        };
         let _ = writeln!(
             text,
             "{} {} from {} chat {}, for {} of tenant {} (entry b{})",
@@ -16,7 +21,7 @@ pub(crate) fn story(answer: &Value) -> String {
             word(message, "message_id"),
             word(message, "platform"),
             word(message, "chat_id"),
-            word(message, "instance_name"),
+            receiver,
             word(message, "tenant"),
             message["seq"]
         );
@@ -84,6 +89,16 @@ mod tests {
             "message_id": "wp1", "author": "ann", "place": "webchat:lab", "reason": "not_addressed", "at": 0,
         }]}));
         assert!(story.contains("wp1 from ann in webchat:lab reached nobody: not_addressed"), "{story}");
+    }
+
+    #[test]
+    fn what_waits_for_a_first_gateway_says_so() {
+        let story = story(&json!({ "messages": [{
+            "seq": 1, "kind": "message", "platform": "webchat", "chat_id": "web-a", "message_id": "wp1",
+            "instance_name": "(waits for its first gateway)", "tenant": "new", "received_at": 1, "appended_at": 2,
+        }]}));
+        assert!(story.contains("chat web-a, for the first gateway of tenant new (entry b1)\n"), "{story}");
+        assert!(story.contains("  waits for its gateway\n"), "{story}");
     }
 
     #[test]

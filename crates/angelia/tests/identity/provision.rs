@@ -3,7 +3,7 @@
 use super::desk::{Desk, credentials};
 use angelia_core::records::rows::SecretRow;
 use angelia_engines::inspect::Inspect;
-use angelia_testkit::socket::Socket;
+use angelia_testkit::socket::{Next, Socket};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -41,6 +41,30 @@ async fn three_platforms_get_one_secret() {
         1,
         "only the first one"
     );
+}
+
+#[tokio::test]
+async fn the_first_that_provisions_gets_what_waited_and_owns_it() {
+    let desk = Desk::new().await;
+    let (ann, bob) = (desk.bearer("acme").await, desk.bearer("acme").await);
+    let evil = desk.bearer("evil").await;
+    let zoe = desk.connector.person("acme", "porch", "zoe").await;
+    for text in ["one", "two"] {
+        zoe.say(text).await;
+    }
+    assert_eq!(desk.provision(&evil, &ask("gw", "webchat")).await.0, 200, "the first of another tenant");
+    let anns = desk.provision(&ann, &ask("gw", "webchat")).await.1;
+    let joins = json!({ "gatewayId": "gw-bob", "instanceId": "inst" });
+    assert_eq!(desk.provision(&bob, &joins).await.0, 403, "it is hers as if she had made it");
+    let (status, bobs) = desk.provision(&bob, &json!({ "gatewayId": "gw-bob" })).await;
+    assert_eq!(status, 200, "{bobs}");
+    let url = desk.connector.url();
+    let mut hers = Socket::join(&url, &credentials(&anns)).await;
+    for text in ["one", "two"] {
+        assert_eq!(hers.take_text().await, text);
+    }
+    let mut his = Socket::join(&url, &credentials(&bobs)).await;
+    assert_eq!(his.next(std::time::Duration::from_millis(300)).await, Next::Silence);
 }
 
 #[tokio::test]

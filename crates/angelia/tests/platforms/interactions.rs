@@ -166,6 +166,8 @@ pub(crate) async fn whoever_reaches_nobody_is_told(stage: &Stage, peer: &mut Pee
         [discord.channel(&guild.id, "inner").await, discord.channel(&guild.id, "empty").await];
     stage.route("acme", &["--allow", ann], &format!("discord:{}/{inner}", guild.id)).await;
     stage.connector.command(&["tenant", "create", "hollow"]).await;
+    stage.connector.command(&["gateway", "create", "--tenant", "hollow", "gone"]).await;
+    stage.connector.command(&["gateway", "revoke", "gone"]).await;
     stage.route("hollow", &["--allow", "any"], &format!("discord:{}/{empty}", guild.id)).await;
     let elsewhere = discord.guild("Elsewhere").await;
     let lobby = discord.channel(&elsewhere.id, "lobby").await;

@@ -60,6 +60,31 @@ async fn people_are_told_once_why_nothing_answers() {
 }
 
 #[tokio::test]
+async fn who_writes_before_there_is_an_agent_is_told_that_it_is_kept() {
+    let lines = format!("[inbox]\nmax_entries = 3\n{NOTICES}lost_text = \"Too much.\"\n");
+    let stage = Stage::with("first", &unlimited(), "", &lines).await;
+    let telegram = &stage.telegram;
+    let ann = telegram.person("Ann").await;
+    stage.connector.command(&["tenant", "create", "new"]).await;
+    stage.route("new", ann, &[]).await;
+    for text in ["one", "two"] {
+        telegram.say(ann, ann, text).await;
+    }
+    telegram.wait_for_text(ann, "Away.", SOON).await;
+    for text in ["three", "four"] {
+        telegram.say(ann, ann, text).await;
+    }
+    telegram.wait_for_text(ann, "Too much.", SOON).await;
+    let first = stage.connector.gateway("new", "first").await;
+    let mut socket = stage.join_as(&first).await;
+    for text in ["two", "three", "four"] {
+        assert_eq!(whence(&heard(&mut socket).await).0, text, "kept, as was said");
+    }
+    assert_eq!(telegram.bot_texts(ann).await, ["Away.", "Too much."], "once each");
+    stage.close().await;
+}
+
+#[tokio::test]
 async fn a_chat_that_floods_a_full_inbox_pays_for_it_and_is_told_once() {
     let lines = "[inbox]\nmax_entries = 6\n[notices]\naway = \"never\"\naway_after = \"1s\"\nlost_text = \"Too much.\"\n";
     let stage = Stage::with("losses", &unlimited(), "", lines).await;

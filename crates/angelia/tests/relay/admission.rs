@@ -44,6 +44,14 @@ impl World {
         line.unwrap_or_else(|| panic!("{reason} is not counted")).parse().unwrap()
     }
 
+    /// Makes a tenant whose only gateway was revoked, a room of it and somebody there.
+    async fn bereft(&self) -> String {
+        self.connector.gateway("bereft", "gone").await;
+        self.connector.command(&["gateway", "revoke", "gone"]).await;
+        self.route("bereft", "any", "void").await;
+        self.invite("void", "zoe").await
+    }
+
     /// Posts something that no agent gets, and checks that everybody says so.
     async fn is_dropped(&self, key: &str, room: &str, body: Value, reason: &str) -> Value {
         let before = self.dropped(reason).await;
@@ -117,12 +125,10 @@ async fn a_repeated_post_is_dropped_once() {
 #[tokio::test]
 async fn a_repeated_post_tells_what_became_of_the_first() {
     let world = World::new().await;
-    world.connector.command(&["tenant", "create", "empty"]).await;
-    world.route("empty", "any", "void").await;
-    let zoe = world.invite("void", "zoe").await;
+    let zoe = world.bereft().await;
     let body = json!({"text": "anybody home", "client_id": "c1"});
     world.is_dropped(&zoe, "void", body.clone(), "no_instance").await;
-    world.connector.command(&["gateway", "create", "--tenant", "empty", "late"]).await;
+    world.connector.command(&["gateway", "create", "--tenant", "bereft", "late"]).await;
     let again = world.post_as(&zoe, "void", &body).await;
     assert_eq!(again["undelivered"], "not_delivered", "an agent came, but not for that one: {again}");
     let body = json!({"text": "now", "client_id": "c2"});
@@ -135,9 +141,7 @@ async fn a_repeated_post_tells_what_became_of_the_first() {
 async fn every_reason_is_told_counted_and_explained() {
     let world = World::new().await;
     let text = |text: &str| json!({ "text": text });
-    world.connector.command(&["tenant", "create", "empty"]).await;
-    world.route("empty", "any", "void").await;
-    let zoe = world.invite("void", "zoe").await;
+    let zoe = world.bereft().await;
     world.is_dropped(&zoe, "void", text("anybody home"), "no_instance").await;
 
     world.route("default", "bob,carl", "lab").await;

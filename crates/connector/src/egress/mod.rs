@@ -182,7 +182,7 @@ fn proceed(server: &Arc<Server>, waits: Waiting, decided: Result<Goal, Refusal>)
 /// answer to a message.
 pub(crate) fn say(
     server: &Arc<Server>,
-    record: &GatewayRecord,
+    owner: Sender<'_>,
     bot: usize,
     target: Target,
     content: String,
@@ -195,8 +195,8 @@ pub(crate) fn say(
         reply_to: Some(reply_to),
         metadata: thread.into_iter().collect(),
     };
-    // The gateway may be replaced before this is sent; the instance remains.
-    let origin = Origin { gateway_id: None, ..Origin::of(record) };
+    // A gateway may come, or be replaced, before this is sent; the instance remains.
+    let origin = Origin { tenant: owner.tenant.to_owned(), instance: owner.instance, gateway_id: None };
     // Whoever waits for the agent is not answered by this.
     let (claims, reply) = (Claims::Nothing, Reply::default());
     chats::enter(

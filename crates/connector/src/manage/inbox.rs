@@ -116,6 +116,13 @@ pub(super) async fn list_inboxes(
         let chosen = selection.choose(&server).await?;
         let mut inboxes = server.store.inboxes().await?;
         inboxes.retain(|inbox| chosen.holds(inbox.instance));
+        // Where nobody is, and nothing waits for anybody, there is nothing to tell.
+        inboxes.retain(|inbox| {
+            !server.roster.awaits_first(inbox.instance) || inbox.waiting > 0 || !inbox.gaps.is_empty()
+        });
+        for inbox in &mut inboxes {
+            inbox.name = server.roster.shown(inbox.instance, std::mem::take(&mut inbox.name));
+        }
         Ok(json!({ "inboxes": inboxes }))
     };
     answer(StatusCode::OK, list.await)
@@ -126,22 +133,31 @@ pub(super) async fn list_entries(
     Query(selection): Query<Selection>,
 ) -> Response {
     let list = async {
-        let chosen = selection.choose(&server).await?;
-        if let Some(entry) = selection.named(&server, &chosen).await? {
-            if selection.dead && entry.dead_at.is_none() {
-                return Err(Error::not_found(format!("{} is no dead letter", entry.seq.buffer_id())));
-            }
-            return Ok(json!({ "entries": [entry] }));
+        let mut entries = listed(&server, &selection).await?;
+        for entry in &mut entries {
+            entry.name = server.roster.shown(entry.instance, std::mem::take(&mut entry.name));
         }
-        let mut entries = Vec::new();
-        for instance in chosen.each() {
-            entries.extend(server.store.entries(instance, selection.dead, PAGE).await?);
-        }
-        entries.sort_by_key(|entry| (entry.received_at.0, entry.instance, entry.seq));
-        entries.truncate(PAGE);
         Ok(json!({ "entries": entries }))
     };
     answer(StatusCode::OK, list.await)
+}
+
+/// The named entry, or those of the chosen inboxes, the oldest first.
+async fn listed(server: &Server, selection: &Selection) -> Result<Vec<Listed>> {
+    let chosen = selection.choose(server).await?;
+    if let Some(entry) = selection.named(server, &chosen).await? {
+        if selection.dead && entry.dead_at.is_none() {
+            return Err(Error::not_found(format!("{} is no dead letter", entry.seq.buffer_id())));
+        }
+        return Ok(vec![entry]);
+    }
+    let mut entries = Vec::new();
+    for instance in chosen.each() {
+        entries.extend(server.store.entries(instance, selection.dead, PAGE).await?);
+    }
+    entries.sort_by_key(|entry| (entry.received_at.0, entry.instance, entry.seq));
+    entries.truncate(PAGE);
+    Ok(entries)
 }
 
 pub(super) async fn redrive(State(server): State<Arc<Server>>, Json(selection): Json<Selection>) -> Response {
@@ -181,6 +197,7 @@ pub(super) async fn explain(State(server): State<Arc<Server>>, Path(message): Pa
         let mut told = Vec::new();
         for mut story in messages {
             let replies = with_edits(&server, std::mem::take(&mut story.replies)).await?;
+            story.instance_name = server.roster.shown(story.instance, story.instance_name);
             let mut story = json!(story);
             story["replies"] = replies.into();
             told.push(story);

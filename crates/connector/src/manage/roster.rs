@@ -3,6 +3,7 @@
 use angelia_contract::platform::canonical;
 use angelia_core::admission::{Admitted, DropReason, Known, Observed, Policy, Route, Routes, admit, fronts};
 use angelia_core::error::Result;
+use angelia_core::identity::instances::WAITS_FOR_FIRST;
 use angelia_core::identity::{GatewayRecord, GatewaySecret};
 use angelia_core::inbox::InstanceId;
 use angelia_core::seal::Keys;
@@ -19,6 +20,8 @@ pub(crate) struct Roster {
     by_tenant: RwLock<HashMap<String, BTreeSet<InstanceId>>>,
     routes: RwLock<Arc<Routes>>,
     defaults: RwLock<HashMap<String, InstanceId>>,
+    /// Instances that wait for the first gateway of their tenant, and the tenant.
+    unserved: RwLock<HashMap<InstanceId, String>>,
     policies: RwLock<HashMap<InstanceId, HashMap<String, Policy>>>,
     fronts: RwLock<HashMap<InstanceId, BTreeSet<Front>>>,
     /// Gateways with a secret that does not open, and why not.
@@ -76,6 +79,8 @@ impl Roster {
         }
         by_instance.entry(record.instance).or_default().push(record.clone());
         drop(by_instance);
+        // Only now: nobody may find that the instance neither waits nor is served.
+        self.unserved.write().unwrap_or_else(PoisonError::into_inner).remove(&record.instance);
         let mut gateways = self.gateways.write().unwrap_or_else(PoisonError::into_inner);
         let same_id = gateways.entry(record.gateway_id.clone()).or_default();
         same_id.retain(|known| known.tenant != record.tenant);
@@ -116,6 +121,32 @@ impl Roster {
         known.map(|((tenant, id), why)| (tenant.clone(), id.clone(), why.clone())).collect()
     }
 
+    /// A tenant has an instance that waits for its first gateway, and is its default.
+    pub(crate) fn await_first(&self, tenant: &str, instance: InstanceId) {
+        let mut unserved = self.unserved.write().unwrap_or_else(PoisonError::into_inner);
+        unserved.insert(instance, tenant.to_owned());
+        drop(unserved);
+        self.set_default(tenant, Some(instance));
+    }
+
+    /// Whether an instance waits for the first gateway of its tenant.
+    pub(crate) fn awaits_first(&self, instance: InstanceId) -> bool {
+        self.unserved.read().unwrap_or_else(PoisonError::into_inner).contains_key(&instance)
+    }
+
+    /// What is shown of an instance that is called `name`: that it has none yet, in words.
+    pub(crate) fn shown(&self, instance: InstanceId, name: String) -> String {
+        if self.awaits_first(instance) { WAITS_FOR_FIRST.to_owned() } else { name }
+    }
+
+    /// The tenant of an instance that has a gateway, be it a revoked one, or waits for its first.
+    pub(crate) fn tenant_of(&self, instance: InstanceId) -> Option<String> {
+        let unserved = self.unserved.read().unwrap_or_else(PoisonError::into_inner);
+        let tenant = unserved.get(&instance).cloned();
+        drop(unserved);
+        tenant.or_else(|| self.serving(instance).map(|record| record.tenant.clone()))
+    }
+
     /// Sets which instance gets what no route assigns.
     pub(crate) fn set_default(&self, tenant: &str, instance: Option<InstanceId>) {
         let mut defaults = self.defaults.write().unwrap_or_else(PoisonError::into_inner);
@@ -144,6 +175,7 @@ impl Roster {
 
     /// Forgets a tenant and all its gateways; answers the gateways.
     pub(crate) fn forget_tenant(&self, tenant: &str) -> Vec<Arc<GatewayRecord>> {
+        self.unserved.write().unwrap_or_else(PoisonError::into_inner).retain(|_, of| of != tenant);
         let mut gone = Vec::new();
         let mut gateways = self.gateways.write().unwrap_or_else(PoisonError::into_inner);
         gateways.retain(|_, same_id| {
@@ -256,8 +288,9 @@ impl Known for Roster {
         self.defaults.read().unwrap_or_else(PoisonError::into_inner).get(tenant).copied()
     }
 
-    fn is_served(&self, instance: InstanceId) -> bool {
-        self.serving(instance).is_some_and(|record| record.revoked_at.is_none())
+    fn takes_messages(&self, instance: InstanceId) -> bool {
+        let served = |record: Arc<GatewayRecord>| record.revoked_at.is_none();
+        self.awaits_first(instance) || self.serving(instance).is_some_and(served)
     }
 
     fn policy(&self, instance: InstanceId, platform: &str) -> Policy {
@@ -301,6 +334,24 @@ mod tests {
         assert!(roster.find("acme", "gw").is_none() && roster.serving(InstanceId(1)).is_none());
         roster.put(stored(false), &keys);
         roster.forget("acme", "gw");
-        assert!(roster.find("acme", "gw").is_some() && roster.is_served(InstanceId(1)));
+        assert!(roster.find("acme", "gw").is_some() && roster.takes_messages(InstanceId(1)));
+    }
+
+    #[test]
+    fn what_waits_for_the_first_gateway_is_refused_once_that_one_was_revoked() {
+        let (roster, keys) = (Roster::default(), Keys::new(MasterKey::mint()));
+        let first = InstanceId(1);
+        assert!(!roster.takes_messages(first), "nobody knows it");
+        roster.await_first("acme", first);
+        assert!(roster.takes_messages(first) && roster.awaits_first(first));
+        assert_eq!(roster.default_instance("acme"), Some(first));
+        roster.put(stored(false), &keys);
+        assert!(roster.takes_messages(first) && !roster.awaits_first(first), "it came");
+        roster.put(stored(true), &keys);
+        assert!(!roster.takes_messages(first), "and was taken away");
+        roster.await_first("globex", InstanceId(2));
+        assert_eq!(roster.tenant_of(InstanceId(2)).as_deref(), Some("globex"));
+        roster.forget_tenant("globex");
+        assert!(!roster.takes_messages(InstanceId(2)) && roster.tenant_of(InstanceId(2)).is_none());
     }
 }

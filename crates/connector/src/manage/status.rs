@@ -4,7 +4,7 @@ use super::admin::answer;
 use super::clock;
 use crate::server::Server;
 use crate::telemetry::Counter;
-use angelia_core::store::JournalStore;
+use angelia_core::store::{JournalStore, ListedInbox};
 use angelia_platforms::BotState;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -19,8 +19,9 @@ const SHOWN: usize = 20;
 /// What `angelia status` shows.
 pub(super) async fn status(State(server): State<Arc<Server>>) -> Response {
     let status = async {
-        let inboxes = server.store.inboxes().await?;
-        let inboxes: HashMap<_, _> = inboxes.iter().map(|inbox| (inbox.instance, inbox)).collect();
+        let listed = server.store.inboxes().await?;
+        let inboxes: HashMap<_, _> = listed.iter().map(|inbox| (inbox.instance, inbox)).collect();
+        let lost = |inbox: &ListedInbox| inbox.gaps.iter().map(|gap| gap.lost).sum::<u64>();
         let ours = server.descriptors();
         let served = |platform: &String| ours.iter().any(|known| known.platform == *platform);
         let gateways: Vec<Value> = server
@@ -42,10 +43,15 @@ pub(super) async fn status(State(server): State<Arc<Server>>) -> Response {
                     "acknowledges": server.registry.standing(record.instance).habit.as_str(),
                     "waiting": inbox.map_or(0, |inbox| inbox.waiting),
                     "dead": inbox.map_or(0, |inbox| inbox.dead),
-                    "lost": inbox.map_or(0, |inbox| inbox.gaps.iter().map(|gap| gap.lost).sum::<u64>()),
+                    "lost": inbox.map_or(0, |inbox| lost(inbox)),
                 })
             })
             .collect();
+        // They have no gateway to be shown with; those for whom nothing came are no news.
+        let unserved = listed
+            .iter()
+            .filter(|inbox| server.roster.awaits_first(inbox.instance) && inbox.waiting + lost(inbox) > 0)
+            .map(|inbox| json!({ "tenant": inbox.tenant, "waiting": inbox.waiting, "lost": lost(inbox) }));
         // Answers that may or may not have been sent; repeating them could double them.
         let ambiguous = server.store.ambiguous_actions(SHOWN).await?;
         let damaged = server.roster.damaged().into_iter().map(|(tenant, gateway_id, why)| {
@@ -79,6 +85,8 @@ pub(super) async fn status(State(server): State<Arc<Server>>) -> Response {
             "pushed": server.metrics.get(Counter::Pushed),
             "settled": server.metrics.get(Counter::Settled),
             "gateways": gateways,
+            // Tenants whose messages wait for their first gateway.
+            "unserved": unserved.collect::<Vec<_>>(),
         }))
     };
     answer(StatusCode::OK, status.await)

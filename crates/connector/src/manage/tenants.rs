@@ -40,7 +40,8 @@ pub(super) async fn create(State(server): State<Arc<Server>>, Json(body): Json<C
     let create = server.change(move |server| async move {
         check_name("tenant", &body.tenant)?;
         let identity = first_identity(&server, &body)?;
-        server.store.create_tenant(&body.tenant, identity.clone(), &Actor::operator()).await?;
+        let first = server.store.create_tenant(&body.tenant, identity.clone(), &Actor::operator()).await?;
+        server.roster.await_first(&body.tenant, first);
         let identities: Vec<TenantIdentity> = identity.into_iter().collect();
         Ok(json!({ "tenant": body.tenant, "identities": identities }))
     });

@@ -59,8 +59,9 @@ pub trait Known {
     /// The instance that gets what nothing else assigns.
     fn default_instance(&self, tenant: &str) -> Option<InstanceId>;
 
-    /// Whether any gateway that is not revoked serves the instance.
-    fn is_served(&self, instance: InstanceId) -> bool;
+    /// Whether what is for the instance may wait there: a gateway that is not revoked serves
+    /// it, or it waits for its tenant's first one.
+    fn takes_messages(&self, instance: InstanceId) -> bool;
 
     /// What the instance declared for a platform.
     fn policy(&self, instance: InstanceId, platform: &str) -> Policy;
@@ -81,20 +82,21 @@ pub fn admit(routes: &Routes, known: &impl Known, observed: Observed<'_>) -> Res
 /// The one instance an event is for. A rule that binds a person to an instance
 /// would come first here.
 ///
-/// An instance that no gateway can serve is no receiver. Where the route names
+/// An instance whose gateways were all revoked is no receiver; one that waits for its tenant's
+/// first gateway is. Where the route names
 /// it, nobody else is: others of the tenant may not answer in that place.
 fn receiver(route: &Route, known: &impl Known, observed: Observed<'_>) -> Option<InstanceId> {
-    let served = |instance: &InstanceId| known.is_served(*instance);
+    let takes = |instance: &InstanceId| known.takes_messages(*instance);
     if let Some(named) = route.instance {
-        return Some(named).filter(served);
+        return Some(named).filter(takes);
     }
     let mut fronting = known.fronting(&route.tenant, observed.platform, observed.bot);
-    fronting.retain(served);
+    fronting.retain(takes);
     fronting.sort_unstable();
     fronting.dedup();
     match fronting.as_slice() {
         [only] => Some(*only),
-        _ => known.default_instance(&route.tenant).filter(served),
+        _ => known.default_instance(&route.tenant).filter(takes),
     }
 }
 

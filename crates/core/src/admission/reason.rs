@@ -7,7 +7,7 @@ pub enum DropReason {
     NoRoute,
     /// The route does not let this author speak.
     AuthorNotAllowed,
-    /// The tenant has no instance that could receive it.
+    /// The tenant has no instance that could receive it: whoever served it was revoked.
     NoInstance,
     /// A bot wrote it, and the receiver does not listen to bots.
     BotNotAllowed,

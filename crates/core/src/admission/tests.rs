@@ -24,7 +24,7 @@ impl Known for World {
         self.default.map(InstanceId)
     }
 
-    fn is_served(&self, instance: InstanceId) -> bool {
+    fn takes_messages(&self, instance: InstanceId) -> bool {
         !self.revoked.contains(&instance.0)
     }
 

@@ -1,5 +1,6 @@
 //! The instance that gets what no route of its tenant assigns.
 
+use super::instances;
 use crate::audit::{Actor, Deed};
 use crate::clock::UnixMillis;
 use crate::error::Result;
@@ -18,12 +19,12 @@ pub fn set(view: &mut View<'_>, tenant: &str, instance: InstanceId, by: &Actor) 
     Ok(())
 }
 
-/// Sees to it that a tenant's default is an instance that somebody serves: the
-/// only one there is, if it was not. Between several the operator chooses.
+/// Sees to it that a tenant's default is an instance that somebody serves, or that waits for
+/// its first gateway: the only one there is, if it was not. Between several the operator chooses.
 pub fn settle(view: &mut View<'_>, tenant: &str) -> Result<()> {
     let Some(mut row) = view.get::<TenantRow>((tenant,))? else { return Ok(()) };
     if let Some(now) = row.default_instance
-        && is_served(view, now)?
+        && takes_messages(view, now)?
     {
         return Ok(());
     }
@@ -48,8 +49,13 @@ pub fn settle(view: &mut View<'_>, tenant: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whether a gateway that was not revoked serves an instance.
-pub fn is_served(view: &mut View<'_>, instance: InstanceId) -> Result<bool> {
+/// Whether what is for an instance may wait there: a gateway that was not revoked serves it,
+/// or it waits for its first one.
+fn takes_messages(view: &mut View<'_>, instance: InstanceId) -> Result<bool> {
+    let known = view.get::<InstanceRow>((instance,))?;
+    if known.is_some_and(|row| instances::waits_for_first(&row.name)) {
+        return Ok(true);
+    }
     let serving = view.find::<GatewayRow>(&["instance"], (instance,))?;
     Ok(serving.iter().any(|gateway| gateway.revoked_at.is_none()))
 }

@@ -63,7 +63,8 @@ fn together(row: GatewayRow, instance_name: String, mut secrets: Vec<SecretRow>)
     }
 }
 
-/// Enrols a gateway, with its instance where that is new.
+/// Enrols a gateway, with its instance where that is new. The tenant's first one gets the
+/// instance that waits for it, whatever it calls that.
 pub fn create(
     view: &mut View<'_>,
     new: &NewGateway,
@@ -78,17 +79,17 @@ pub fn create(
         )));
     }
     let subject = new.subject.as_ref();
-    let mut instance = match &new.instance {
-        Some(name) => {
-            instances::may_join(view, &new.tenant, name, subject)?;
-            has_room(view, &new.tenant, new.most)?;
-            instances::named_or_new(view, &new.tenant, name, subject)?
-        }
-        None => {
-            instances::may_own(view, &new.tenant, &new.gateway_id, subject)?;
-            has_room(view, &new.tenant, new.most)?;
-            instances::named_or_new(view, &new.tenant, &new.gateway_id, subject)?
-        }
+    let name = new.instance.as_ref().unwrap_or(&new.gateway_id);
+    match &new.instance {
+        Some(name) => instances::may_join(view, &new.tenant, name, subject)?,
+        None => instances::may_own(view, &new.tenant, name, subject)?,
+    }
+    has_room(view, &new.tenant, new.most)?;
+    let first = instances::take_over(view, &new.tenant, name, subject)?;
+    let is_first = first.is_some();
+    let mut instance = match first {
+        Some(first) => first,
+        None => instances::named_or_new(view, &new.tenant, name, subject)?,
     };
     if subject.is_none() && new.instance.is_none() && instance.subject.is_some() {
         // It was somebody's who left it: it is the operator's now.
@@ -108,6 +109,10 @@ pub fn create(
     view.put(&row);
     add_secret(view, &row, &new.sealed_secret)?;
     view.audit(&Deed::done(by, action, &new.tenant, &new.gateway_id));
+    if is_first {
+        // It was the default before it had a name.
+        view.audit(&Deed::done(&Actor::server(), "gateway.default", &new.tenant, name));
+    }
     defaults::settle(view, &new.tenant)?;
     whole(view, row)
 }

@@ -1,10 +1,52 @@
 //! Instances: who may have which.
+//!
+//! A tenant has one from its beginning. It has no name and is nobody's yet: what people
+//! write waits in it for the tenant's first gateway, which takes it over with everything
+//! in it (docs/decisions/0034).
 
 use super::{Subject, judge_instance};
 use crate::error::{Error, Result};
 use crate::inbox::{AckHabit, InstanceId};
 use crate::records::View;
 use crate::records::rows::{GatewayRow, InstanceRow};
+
+/// What is shown of an instance without a name where a name is expected. No name looks
+/// like this: see [`check_name`](super::check_name).
+pub const WAITS_FOR_FIRST: &str = "(waits for its first gateway)";
+
+/// The name of an instance that waits for its tenant's first gateway.
+const NAMELESS: &str = "";
+
+/// Whether the instance of that name waits for its tenant's first gateway.
+pub fn waits_for_first(name: &str) -> bool {
+    name == NAMELESS
+}
+
+/// An instance of that name, as it is shown.
+pub fn shown(name: String) -> String {
+    if waits_for_first(&name) { WAITS_FOR_FIRST.to_owned() } else { name }
+}
+
+/// Makes the instance that waits for the tenant's first gateway.
+pub fn await_first(view: &mut View<'_>, tenant: &str) -> Result<InstanceRow> {
+    named_or_new(view, tenant, NAMELESS, None)
+}
+
+/// Gives the instance that waits for the tenant's first gateway to it, as if it had been
+/// made for it; `None` if the tenant had a gateway before. It was nobody's until now, so
+/// nobody gets what waited for somebody else.
+pub fn take_over(
+    view: &mut View<'_>,
+    tenant: &str,
+    name: &str,
+    subject: Option<&Subject>,
+) -> Result<Option<InstanceRow>> {
+    let Some(mut first) = named(view, tenant, NAMELESS)? else { return Ok(None) };
+    name.clone_into(&mut first.name);
+    first.subject = subject.cloned();
+    view.put(&first);
+    Ok(Some(first))
+}
 
 /// The tenant's instance of that name.
 pub fn named(view: &mut View<'_>, tenant: &str, name: &str) -> Result<Option<InstanceRow>> {

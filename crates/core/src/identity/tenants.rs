@@ -1,5 +1,6 @@
 //! Tenants, from their making to their removal.
 
+use super::instances;
 use crate::audit::{Actor, Deed};
 use crate::error::{Error, Result};
 use crate::inbox::InstanceId;
@@ -19,13 +20,14 @@ pub fn find(view: &mut View<'_>, tenant: &str) -> Result<TenantRow> {
     })
 }
 
-/// Makes a tenant, and what proves it.
+/// Makes a tenant, and what proves it; answers the instance in which messages wait for its
+/// first gateway.
 pub fn create(
     view: &mut View<'_>,
     tenant: &str,
     identity: Option<&TenantIdentity>,
     by: &Actor,
-) -> Result<()> {
+) -> Result<InstanceId> {
     if view.get::<TenantRow>((tenant,))?.is_some() {
         return Err(Error::conflict(format!("there is a tenant {tenant:?} already")));
     }
@@ -34,18 +36,19 @@ pub fn create(
             "an earlier tenant {tenant:?} is still being deleted; try again in a minute"
         )));
     }
+    let first = instances::await_first(view, tenant)?.instance;
     let made = TenantRow {
         tenant: tenant.to_owned(),
         created_at: view.now(),
-        default_instance: None,
+        default_instance: Some(first),
         delivery_key: None,
     };
     view.put(&made);
     view.audit(&Deed::done(by, "tenant.create", tenant, tenant));
-    match identity {
-        Some(identity) => link(view, identity, by),
-        None => Ok(()),
+    if let Some(identity) = identity {
+        link(view, identity, by)?;
     }
+    Ok(first)
 }
 
 /// Lets an issuer's claim prove a tenant.

@@ -3,6 +3,7 @@
 
 use super::Seq;
 use crate::audit::{Actor, Deed};
+use crate::identity::instances::shown;
 
 /// It went for the quota. An index knows it by its words.
 pub const OVER_QUOTA: &str = "lost: the inbox was over its quota";
@@ -32,7 +33,7 @@ pub fn deed(
     seq: Option<Seq>,
     count: u64,
 ) -> Option<Deed> {
-    let (tenant, name) = owner.unwrap_or_default();
+    let (tenant, name) = owner.map(|(tenant, name)| (tenant, shown(name))).unwrap_or_default();
     let what = seq.map_or_else(|| format!("all dead letters: {count}"), Seq::buffer_id);
     (count > 0).then(|| Deed::done(by, action, &tenant, &name).with(what))
 }

@@ -166,9 +166,10 @@ impl Ownership {
 
 /// Appending, draining and settling.
 pub trait Log: Send + Sync {
-    /// Appends one event, unless its key was seen before. Not found if its
-    /// instance is gone: nothing is written for whoever was removed. Unavailable if
-    /// the inbox is full and it is to be refused then.
+    /// Appends one event, unless its key was seen before. It may wait for an instance that
+    /// no gateway served yet. Not found if the instance is gone, or those that served it
+    /// were all revoked: nothing is written for whoever was removed. Unavailable if the
+    /// inbox is full and it is to be refused then.
     fn append(&self, entry: NewEntry) -> Later<'_, Appended>;
 
     /// Replaces what a waiting entry says, at its place in line, if it waits for

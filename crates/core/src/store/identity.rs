@@ -35,7 +35,8 @@ pub struct NewGateway {
     pub tenant: String,
     /// Its id.
     pub gateway_id: String,
-    /// The instance it serves, made if the tenant has none of that name; the gateway id if not given.
+    /// The instance it serves, made if the tenant has none of that name; the gateway id if not
+    /// given. Of a tenant's first gateway, what the instance that waits for it is called.
     pub instance: Option<String>,
     /// Its secret, sealed.
     pub sealed_secret: Vec<u8>,
@@ -106,7 +107,7 @@ pub struct StoredInstance {
     pub instance: InstanceId,
     /// Its tenant.
     pub tenant: String,
-    /// Its name within the tenant.
+    /// Its name within the tenant; empty while it waits for the tenant's first gateway.
     pub name: String,
     /// Whether its tenant's unassigned messages go to it.
     pub is_default: bool,
@@ -139,8 +140,14 @@ pub trait IdentityStore: Records {
     /// Keeps a value under `name`.
     fn set_note(&self, name: &'static str, value: Vec<u8>) -> Later<'_, ()>;
 
-    /// Makes a tenant; a conflict if it, or its identity, exists.
-    fn create_tenant(&self, tenant: &str, identity: Option<TenantIdentity>, by: &Actor) -> Later<'_, ()>;
+    /// Makes a tenant; a conflict if it, or its identity, exists. Answers the instance in
+    /// which messages wait for its first gateway.
+    fn create_tenant(
+        &self,
+        tenant: &str,
+        identity: Option<TenantIdentity>,
+        by: &Actor,
+    ) -> Later<'_, InstanceId>;
 
     /// Lets an issuer's claim prove a tenant; not found without the tenant, a
     /// conflict if the claim proves another.
@@ -170,7 +177,8 @@ pub trait IdentityStore: Records {
     fn keep_delivery_key(&self, tenant: &str, sealed: Vec<u8>) -> Later<'_, Vec<u8>>;
 
     /// Enrols a gateway; a conflict if the tenant has that id or too many, forbidden if its
-    /// subject may not join the instance it names.
+    /// subject may not join the instance it names. The tenant's first one takes over the
+    /// instance that waits for it.
     fn create_gateway(&self, gateway: NewGateway, by: &Actor) -> Later<'_, StoredGateway>;
 
     /// Gives a gateway a new secret. The one before is good until `old_until`, or
@@ -231,7 +239,12 @@ impl<R: Records + ?Sized> IdentityStore for R {
         })
     }
 
-    fn create_tenant(&self, tenant: &str, identity: Option<TenantIdentity>, by: &Actor) -> Later<'_, ()> {
+    fn create_tenant(
+        &self,
+        tenant: &str,
+        identity: Option<TenantIdentity>,
+        by: &Actor,
+    ) -> Later<'_, InstanceId> {
         let (tenant, by) = (tenant.to_owned(), by.clone());
         change(self, Change::to("create a tenant"), move |view| {
             tenants::create(view, &tenant, identity.as_ref(), &by)

@@ -40,6 +40,8 @@ struct Instance {
     waiting: BTreeMap<Seq, Waiting>,
     /// Pushed, and gone for the quota since.
     lost: HashSet<Seq>,
+    /// Whether those that served it were all revoked.
+    revoked: bool,
 }
 
 struct Waiting {
@@ -60,9 +62,14 @@ impl MemoryLog {
         self.bus.publish(Hint::Removed { instance, seqs: seqs.to_vec() });
     }
 
-    /// Makes an instance.
+    /// Makes an instance that a gateway serves, or that waits for its first one.
     pub fn add(&self, instance: InstanceId) {
         self.state().instances.entry(instance).or_default();
+    }
+
+    /// Whoever served an instance was revoked: nothing more is taken in for it.
+    pub fn revoke(&self, instance: InstanceId) {
+        let _ = self.with(instance, |of| of.revoked = true);
     }
 
     /// Puts a dead letter back in line, ahead of the others; `false` if there is none.
@@ -95,7 +102,8 @@ impl MemoryLog {
     fn take(&self, new: NewEntry) -> Result<Appended> {
         let mut state = self.state();
         let State { instances, seen } = &mut *state;
-        let of = instances.get_mut(&new.instance).ok_or_else(|| Error::not_found("the instance is gone"))?;
+        let of = instances.get_mut(&new.instance).filter(|of| !of.revoked);
+        let of = of.ok_or_else(|| Error::not_found("the instance is gone"))?;
         let key = (new.message_id, new.chat_id.clone(), new.platform.clone(), new.bot.clone(), new.kind);
         if let Some((_, seq)) = seen.get(&key) {
             return Ok(Appended::Seen(*seq));

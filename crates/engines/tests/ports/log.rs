@@ -1,6 +1,7 @@
 //! What every log must do: each entry once and in order, a number for each, and
 //! nobody past a fence.
 
+use crate::store::identity::{by, gateway};
 use crate::store::open::{Opened, Witness, entry};
 use angelia_core::Kind;
 use angelia_core::clock;
@@ -8,7 +9,7 @@ use angelia_core::inbox::{
     AckHabit, EntryKind, Epoch, InstanceId, Mark, Quota, Seq, SettledBy, Usage, WhenFull,
 };
 use angelia_core::ports::log::{Appended, Log, NewEntry, Ownership, Returned, Revised, Revision, Settlement};
-use angelia_core::store::PageSize;
+use angelia_core::store::{IdentityStore, PageSize};
 use angelia_engines::memory::MemoryLog;
 use std::sync::Arc;
 
@@ -18,6 +19,15 @@ trait Engine {
 
     /// An instance that somebody serves.
     async fn instance(&self, name: &str) -> InstanceId;
+
+    /// An instance that waits for its tenant's first gateway.
+    async fn unserved(&self) -> InstanceId;
+
+    /// That gateway comes; answers the instance it serves.
+    async fn first_gateway(&self) -> InstanceId;
+
+    /// The same gateway is revoked.
+    async fn revoke_first(&self);
 
     /// What was announced as gone.
     fn removed(&self) -> Vec<Seq>;
@@ -34,10 +44,25 @@ impl Engine for OnDisk {
         self.0.instance(name).await
     }
 
+    async fn unserved(&self) -> InstanceId {
+        self.0.store.create_tenant("acme", None, &by()).await.unwrap()
+    }
+
+    async fn first_gateway(&self) -> InstanceId {
+        self.0.store.create_gateway(gateway("acme", "first"), &by()).await.unwrap().instance
+    }
+
+    async fn revoke_first(&self) {
+        self.0.store.revoke_gateway("acme", "first", &by()).await.unwrap();
+    }
+
     fn removed(&self) -> Vec<Seq> {
         self.0.witness.removed.lock().unwrap().clone()
     }
 }
+
+/// The one that waits for a first gateway in memory, where nobody else's number is so low.
+const FIRST: InstanceId = InstanceId(1);
 
 struct InMemory(MemoryLog, Arc<Witness>);
 
@@ -50,6 +75,19 @@ impl Engine for InMemory {
         let instance = InstanceId(name.bytes().map(i64::from).sum());
         self.0.add(instance);
         instance
+    }
+
+    async fn unserved(&self) -> InstanceId {
+        self.0.add(FIRST);
+        FIRST
+    }
+
+    async fn first_gateway(&self) -> InstanceId {
+        FIRST
+    }
+
+    async fn revoke_first(&self) {
+        self.0.revoke(FIRST);
     }
 
     fn removed(&self) -> Vec<Seq> {
@@ -96,6 +134,9 @@ on_every_engine! {
     what_waits_is_revised_in_its_place_and_what_settled_is_not;
     whoever_is_refused_by_a_full_inbox_left_no_trace(Quota { entries: 2, ..Quota::default() });
     the_largest_chat_makes_room(Quota { entries: 4, ..Quota::default() });
+    what_was_appended_before_the_first_gateway_is_its_own_in_order_and_once;
+    what_waits_for_a_first_gateway_is_within_the_quota(Quota { entries: 2, ..Quota::default() });
+    for_a_revoked_gateway_nothing_is_taken;
 }
 
 fn settled(seq: i64) -> Settlement {
@@ -298,4 +339,43 @@ async fn the_largest_chat_makes_room(engine: impl Engine) {
     assert_eq!((seqs(&engine, a).await, engine.removed()), (vec![1, 3, 4, 5], vec![Seq(2)]));
     append(&engine, in_chat("new", "n1")).await;
     assert_eq!(seqs(&engine, a).await.len(), 4);
+}
+
+async fn what_was_appended_before_the_first_gateway_is_its_own_in_order_and_once(engine: impl Engine) {
+    let (unserved, log) = (engine.unserved().await, engine.log());
+    for id in ["m1", "m2"] {
+        append(&engine, entry(unserved, id)).await;
+    }
+    assert!(matches!(log.append(entry(unserved, "m1")).await.unwrap(), Appended::Seen(Seq(1))));
+    assert_eq!(log.waiting().await.unwrap(), [unserved]);
+    let first = engine.first_gateway().await;
+    assert_eq!(first, unserved, "it takes over what waits for it");
+    assert!(matches!(log.append(entry(first, "m2")).await.unwrap(), Appended::Seen(Seq(2))), "once");
+    append(&engine, entry(first, "m3")).await;
+    let claimed = log.claim(first, "node").await.unwrap();
+    assert_eq!((claimed.mark.tail, claimed.usage.entries), (Seq(3), 3));
+    let waiting = log.load(first, Seq(0), &[], PageSize::of(9)).await.unwrap();
+    let texts: Vec<&[u8]> = waiting.iter().map(|entry| &entry.body[..]).collect();
+    assert_eq!(texts, [&b"{\"text\":\"m1\"}"[..], b"{\"text\":\"m2\"}", b"{\"text\":\"m3\"}"]);
+    log.settle(first, claimed.epoch, (1..=3).map(settled).collect()).await.unwrap();
+    assert_eq!(seqs(&engine, first).await, [] as [i64; 0]);
+}
+
+async fn what_waits_for_a_first_gateway_is_within_the_quota(engine: impl Engine) {
+    let (unserved, log) = (engine.unserved().await, engine.log());
+    for id in ["m1", "m2", "m3"] {
+        append(&engine, entry(unserved, id)).await;
+    }
+    assert_eq!((seqs(&engine, unserved).await, engine.removed()), (vec![2, 3], vec![Seq(1)]));
+    let refusable = NewEntry { when_full: WhenFull::Refuse, ..entry(unserved, "m4") };
+    assert_eq!(log.append(refusable).await.unwrap_err().kind(), Kind::Unavailable);
+}
+
+async fn for_a_revoked_gateway_nothing_is_taken(engine: impl Engine) {
+    engine.unserved().await;
+    let (first, log) = (engine.first_gateway().await, engine.log());
+    append(&engine, entry(first, "m1")).await;
+    engine.revoke_first().await;
+    assert_eq!(log.append(entry(first, "m2")).await.unwrap_err().kind(), Kind::NotFound);
+    assert_eq!(seqs(&engine, first).await, [1], "and nothing was written");
 }

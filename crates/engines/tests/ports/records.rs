@@ -293,6 +293,76 @@ async fn what_holds_nothing_is_found_by_that(records: &(impl Records + ?Sized)) 
     assert!(refused.contains("has 2 gateways already"), "{refused}");
 }
 
+fn of(subject: &Subject, id: &str, instance: Option<&str>) -> NewGateway {
+    let instance = instance.map(str::to_owned);
+    NewGateway { subject: Some(subject.clone()), instance, ..gateway(id) }
+}
+
+async fn the_first_gateway_takes_over_what_waits_for_it(records: &(impl Records + ?Sized)) {
+    let (ann, bob) = (Subject::new("i", "ann"), Subject::new("i", "bob"));
+    let first = records.create_tenant("acme", None, &by()).await.unwrap();
+    let globex = records.create_tenant("globex", None, &by()).await.unwrap();
+    assert_eq!(records.default_instance("acme").await.unwrap(), Some(first));
+    let made = records.create_gateway(of(&ann, "one", Some("office")), &by()).await.unwrap();
+    assert_eq!((made.instance, made.instance_name.as_str()), (first, "office"), "whatever it calls it");
+    assert_eq!(records.default_instance("acme").await.unwrap(), Some(first));
+    let known = |id, name: &str| (id, name.to_owned());
+    let instances = records.instances().await.unwrap();
+    let named: Vec<_> = instances.iter().map(|it| (it.instance, it.name.clone())).collect();
+    assert_eq!(named, [known(first, "office"), known(globex, "")], "another tenant's goes on waiting");
+    assert_eq!(instances[0].subject.as_ref(), Some(&ann), "it is hers as if she had made it");
+    let joined = records.create_gateway(of(&bob, "two", Some("office")), &by()).await.unwrap_err();
+    assert_eq!(joined.kind(), Kind::Forbidden);
+    let second = records.create_gateway(of(&bob, "two", None), &by()).await.unwrap();
+    assert!(second.instance > first, "there is only one first");
+    let told: Vec<_> = records.audit_lines(Some("acme"), 9).await.unwrap();
+    let told: Vec<_> = told.iter().map(|line| (line.action.as_str(), line.target.as_str())).collect();
+    let expected = [
+        ("gateway.create", "two"),
+        ("gateway.default", "office"),
+        ("gateway.create", "one"),
+        ("tenant.create", "acme"),
+    ];
+    assert_eq!(told, expected);
+}
+
+async fn of_many_at_once_one_is_the_first(records: &(impl Records + ?Sized)) {
+    let first = records.create_tenant("acme", None, &by()).await.unwrap();
+    let create = |number: usize| records.create_gateway(gateway(&format!("gw-{number}")), &by());
+    let made: Vec<_> = join_all((0..8).map(create)).await.into_iter().map(Result::unwrap).collect();
+    assert_eq!(made.iter().filter(|gateway| gateway.instance == first).count(), 1);
+    assert_eq!(records.instances().await.unwrap().len(), 8, "and everybody else has one of their own");
+}
+
+async fn who_enrols_first_owns_what_waited(records: &(impl Records + ?Sized)) {
+    let ann = Subject::new("i", "ann");
+    let first = records.create_tenant("acme", None, &by()).await.unwrap();
+    let token = EnrollToken {
+        fingerprint: [3; 32],
+        tenant: "acme".into(),
+        gateway_id: None,
+        expires_at: UnixMillis(i64::MAX),
+    };
+    records.mint_enroll_token(token, &by()).await.unwrap();
+    let full = NewGateway { most: 0, ..of(&ann, "gw", None) };
+    let refused = records.enroll([3; 32], full, UnixMillis(0), &by()).await.unwrap_err();
+    assert_eq!(refused.kind(), Kind::Conflict);
+    assert_eq!(records.instances().await.unwrap()[0].name, "", "a refusal takes nothing");
+    let made = records.enroll([3; 32], of(&ann, "gw", None), UnixMillis(0), &by()).await.unwrap();
+    assert_eq!((made.instance, made.instance_name.as_str()), (first, "gw"));
+    assert_eq!(records.instances().await.unwrap()[0].subject, Some(ann));
+}
+
+async fn what_a_revoked_gateway_left_is_nobodys(records: &(impl Records + ?Sized)) {
+    let first = records.create_tenant("acme", None, &by()).await.unwrap();
+    records.create_gateway(gateway("one"), &by()).await.unwrap();
+    records.revoke_gateway("acme", "one", &by()).await.unwrap();
+    assert_eq!(records.default_instance("acme").await.unwrap(), None, "nothing waits for it");
+    let later = records.create_gateway(gateway("two"), &by()).await.unwrap();
+    assert_ne!(later.instance, first, "nor is it handed to the next one");
+    assert_eq!(records.default_instance("acme").await.unwrap(), Some(later.instance));
+}
+
 on_every_engine!(
     a_rule_that_refuses_changes_nothing,
     a_rule_sees_what_it_wrote,
@@ -307,4 +377,8 @@ on_every_engine!(
     a_part_of_a_table_is_read_along_a_column,
     what_is_replaced_leaves_the_rest_and_makes_nothing,
     it_is_told_how_the_least_and_the_greatest_sealed_value_begin,
+    the_first_gateway_takes_over_what_waits_for_it,
+    of_many_at_once_one_is_the_first,
+    who_enrols_first_owns_what_waited,
+    what_a_revoked_gateway_left_is_nobodys,
 );

@@ -350,7 +350,7 @@ impl Known for &Door {
         Some(self.instance)
     }
 
-    fn is_served(&self, _instance: InstanceId) -> bool {
+    fn takes_messages(&self, _instance: InstanceId) -> bool {
         true
     }
 

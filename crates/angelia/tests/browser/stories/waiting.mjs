@@ -132,6 +132,24 @@ story('a tick says where the line is, and no more', async (stage) => {
   assert.doesNotMatch(state, /deliver/i, 'the agent is away, and has nothing yet');
 });
 
+story('what is written before there is an agent is kept for the first one', async (stage) => {
+  const server = await stage.server();
+  await server.command('tenant', 'create', 'new');
+  await server.command('route', 'add', '--tenant', 'new', '--allow', 'any', 'webchat:porch');
+  const chat = await (await stage.open((await server.invite('zoe', undefined, 'porch')).link)).ready();
+  await until('the header to say that it is away', async () =>
+    /away: messages are kept/i.test(await chat.find('agent-state').innerText()),
+  );
+  await chat.say('is anybody there yet?');
+  await are(chat, 'stored', 'is anybody there yet?');
+  const made = await server.command('gateway', 'create', '--tenant', 'new', 'first');
+  const agent = await stage.agent({ id: made.gateway_id, secret: made.secret, url: server.url });
+  const asked = await agent.next();
+  assert.equal(asked.text, 'is anybody there yet?');
+  await agent.send(asked, 'now I am');
+  await chat.saying('now I am').waitFor();
+});
+
 story('why a line reached no agent is told wherever its writer looks', async (stage) => {
   const room = await stage.room();
   await room.server.invite('bob', room.gateway.id, room.room);

@@ -224,7 +224,7 @@ record! {
         instance: InstanceId,
         /// Its tenant.
         tenant: String,
-        /// Its name within the tenant.
+        /// Its name within the tenant; empty while it waits for the tenant's first gateway.
         name: String,
         /// Who made it; `None` for the operator.
         subject: Option<Subject>,

@@ -66,7 +66,7 @@ fn take_in(txn: &mut Txn<'_>, bot: &BotKey, intake: Intake) -> rusqlite::Result<
         taken.revised = Some(inbox::revise(txn, revision)?);
     }
     if let Some(entry) = entry.filter(|_| !given_up) {
-        match inbox::is_served(txn, entry.instance)? {
+        match inbox::takes_messages(txn, entry.instance)? {
             true => taken.appended = Some(append(txn, bot, entry, capability.as_ref())?),
             false => taken.no_instance = true,
         }

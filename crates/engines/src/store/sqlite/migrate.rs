@@ -21,7 +21,7 @@ const STEPS: [&str; 5] = [
         include_str!("migrations/5-lines.sql"),
         include_str!("migrations/5-owners.sql")
     ),
-    include_str!("migrations/6.sql"),
+    concat!(include_str!("migrations/6-leases.sql"), include_str!("migrations/6-first.sql")),
 ];
 
 /// Brings a database to the current schema; refuses one from the future.

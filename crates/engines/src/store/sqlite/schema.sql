@@ -1,4 +1,4 @@
--- What the connector keeps. Version 5; migrations/ brings older databases here.
+-- What the connector keeps. Version 6; migrations/ brings older databases here.
 
 -- Small facts about the database itself.
 CREATE TABLE notes (
@@ -70,6 +70,7 @@ CREATE TABLE link_codes (
 CREATE TABLE instances (
     instance  INTEGER PRIMARY KEY AUTOINCREMENT,
     tenant    TEXT NOT NULL,
+    -- Empty while it waits for its tenant's first gateway.
     name      TEXT NOT NULL,
     idle      INTEGER NOT NULL DEFAULT 0,
     ack_habit TEXT NOT NULL DEFAULT 'unknown',

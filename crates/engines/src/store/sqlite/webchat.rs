@@ -136,7 +136,7 @@ impl WebchatStore for Sqlite {
 /// Writes a person's line and the entry it makes, unless [`Post::decide`] says otherwise.
 fn post(txn: &mut Txn<'_>, mut line: NewLine, entry: Option<NewEntry>) -> rusqlite::Result<Result<Posted>> {
     let served = match &entry {
-        Some(entry) => Some(inbox::is_served(txn, entry.instance)?),
+        Some(entry) => Some(inbox::takes_messages(txn, entry.instance)?),
         None => None,
     };
     let in_room = people::is_in_room(txn, &line.room, &line.author)?;

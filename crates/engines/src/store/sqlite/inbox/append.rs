@@ -11,12 +11,16 @@ use angelia_core::inbox::{CONVERSATION_REFRESH, Entry, InstanceId, Mark, Seq};
 use angelia_core::ports::log::{Appended, NewEntry};
 use rusqlite::{OptionalExtension, params};
 
-/// Whether any gateway that is not revoked serves an instance. Whoever was
-/// admitted to it asks in the transaction that writes: its gateway may have
+/// Whether what is for an instance may wait there: a gateway that is not revoked
+/// serves it, or it has no name yet and waits for its tenant's first one. Whoever
+/// was admitted to it asks in the transaction that writes: its gateway may have
 /// moved or gone since, and nobody would fetch the message.
-pub(in super::super) fn is_served(txn: &Txn<'_>, instance: InstanceId) -> rusqlite::Result<bool> {
-    txn.prepare_cached("SELECT EXISTS (SELECT 1 FROM gateways WHERE instance = ? AND revoked_at IS NULL)")?
-        .query_row([instance.0], |row| row.get(0))
+pub(in super::super) fn takes_messages(txn: &Txn<'_>, instance: InstanceId) -> rusqlite::Result<bool> {
+    txn.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM gateways WHERE instance = ?1 AND revoked_at IS NULL)
+             OR EXISTS (SELECT 1 FROM instances WHERE instance = ?1 AND name = '')",
+    )?
+    .query_row([instance.0], |row| row.get(0))
 }
 
 /// Appends one entry in the open transaction, for an instance that is there.

@@ -7,7 +7,7 @@ mod overdue;
 mod revise;
 mod settle;
 
-pub(super) use append::{append, drop_as_gap, has_room, is_served};
+pub(super) use append::{append, drop_as_gap, has_room, takes_messages};
 pub(super) use revise::{has_room as has_room_for_revision, revise};
 
 use super::Sqlite;
@@ -37,7 +37,7 @@ impl Log for Sqlite {
         angelia_core::fail::point("before_append");
         let (owner, bytes) = (Owner::Tenant(entry.tenant.as_str().into()), entry.body.len());
         self.writer.try_write_for(owner, bytes, "append", move |txn| {
-            if !is_served(txn, entry.instance)? {
+            if !takes_messages(txn, entry.instance)? {
                 return Ok(Err(refusal::instance_gone()));
             }
             if let Err(full) = has_room(txn, &entry)? {
