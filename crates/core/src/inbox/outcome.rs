@@ -37,3 +37,19 @@ pub fn deed(
     let what = seq.map_or_else(|| format!("all dead letters: {count}"), Seq::buffer_id);
     (count > 0).then(|| Deed::done(by, action, &tenant, &name).with(what))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_operator_did_to_nothing_is_not_written_down() {
+        let by = Actor::operator();
+        let owner = || Some(("acme".to_owned(), "gw".to_owned()));
+        assert!(deed(&by, "inbox.purge", owner(), None, 0).is_none());
+        let all = deed(&by, "inbox.purge", owner(), None, 3).unwrap();
+        assert_eq!((&*all.tenant, &*all.target, &*all.detail), ("acme", "gw", "all dead letters: 3"));
+        let one = deed(&by, "inbox.redrive", None, Some(Seq(7)), 1).unwrap();
+        assert_eq!((&*one.tenant, &*one.detail), ("", "b7"));
+    }
+}

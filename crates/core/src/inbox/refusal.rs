@@ -59,6 +59,11 @@ pub fn instance_gone() -> Error {
     Error::not_found("the instance this was for is gone: nothing was written")
 }
 
+/// What whoever wants to drain an instance is told if there is none.
+pub fn no_instance() -> Error {
+    Error::not_found("the instance is gone")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

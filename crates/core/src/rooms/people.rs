@@ -161,3 +161,32 @@ fn is_not_being_emptied(view: &mut View<'_>, room: &str) -> Result<()> {
 fn authors(view: &mut View<'_>, room: &str) -> Result<HashSet<String>> {
     Ok(view.find::<LineRow>(&["room"], (room,))?.into_iter().map(|line| line.author).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_is_known_by_their_key_and_by_who_else_is_there() {
+        let ann = Person { room: "lab".into(), user: "ann".into() };
+        let invited = Recognised {
+            person: ann.clone(),
+            visits_until: None,
+            others: false,
+            first_invited: Some("ann".into()),
+        };
+        let expected = Guest { person: ann, alone: true, first: true, visiting: false };
+        assert_eq!(invited.clone().guest(UnixMillis(0)), Some(expected.clone()));
+        let second = Recognised { others: true, first_invited: Some("bob".into()), ..invited.clone() };
+        let beside = Guest { alone: false, first: false, ..expected.clone() };
+        assert_eq!(second.guest(UnixMillis(0)), Some(beside));
+        let visitor = Recognised { visits_until: Some(UnixMillis(5)), ..invited };
+        let visiting = Guest { first: false, visiting: true, ..expected };
+        assert_eq!(
+            visitor.clone().guest(UnixMillis(5)),
+            Some(visiting),
+            "a visitor was never the first invited"
+        );
+        assert_eq!(visitor.guest(UnixMillis(6)), None, "their time is over");
+    }
+}

@@ -1,7 +1,7 @@
 //! The log in memory.
 
 use angelia_core::clock::UnixMillis;
-use angelia_core::error::{Error, Result};
+use angelia_core::error::Result;
 use angelia_core::inbox::{
     AckHabit, Entry, EntryKind, Epoch, Held, InstanceId, Mark, Quota, Seq, Usage, WhenFull, is_dead, refusal,
 };
@@ -96,14 +96,14 @@ impl MemoryLog {
 
     fn with<T>(&self, instance: InstanceId, act: impl FnOnce(&mut Instance) -> T) -> Result<T> {
         let mut state = self.state();
-        state.instances.get_mut(&instance).map(act).ok_or_else(|| Error::not_found("the instance is gone"))
+        state.instances.get_mut(&instance).map(act).ok_or_else(refusal::no_instance)
     }
 
     fn take(&self, new: NewEntry) -> Result<Appended> {
         let mut state = self.state();
         let State { instances, seen } = &mut *state;
         let of = instances.get_mut(&new.instance).filter(|of| !of.revoked);
-        let of = of.ok_or_else(|| Error::not_found("the instance is gone"))?;
+        let of = of.ok_or_else(refusal::instance_gone)?;
         let key = (new.message_id, new.chat_id.clone(), new.platform.clone(), new.bot.clone(), new.kind);
         if let Some((_, seq)) = seen.get(&key) {
             return Ok(Appended::Seen(*seq));

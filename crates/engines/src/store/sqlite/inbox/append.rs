@@ -170,11 +170,11 @@ fn enforce_disk(
         return Ok(());
     }
     let (mut gone, quota) = (Vec::new(), *txn.quota);
-    while let stored = txn.stored_of(tenant)
-        && let Some(chat) = quota.who_pays_for_disk(stored, before, txn.held(instance), writer)
-        && let chat = chat.to_owned()
-        && let Some((seq, journal)) = give_way(txn, instance, &chat)?
-    {
+    loop {
+        let stored = txn.stored_of(tenant);
+        let payer = quota.who_pays_for_disk(stored, before, txn.held(instance), writer).map(str::to_owned);
+        let Some(chat) = payer else { break };
+        let Some((seq, journal)) = give_way(txn, instance, &chat)? else { break };
         forget(txn, tenant, journal)?;
         gone.push(seq);
     }

@@ -16,7 +16,6 @@ use super::reader::page;
 use super::txn::Txn;
 use angelia_core::audit::Actor;
 use angelia_core::clock::UnixMillis;
-use angelia_core::error::Error;
 use angelia_core::inbox::{AckHabit, Entry, EntryKind, Epoch, Held, InstanceId, Mark, Seq, Usage, refusal};
 use angelia_core::interrupt::Conversation;
 use angelia_core::ports::log::{
@@ -62,7 +61,7 @@ impl Log for Sqlite {
                 .query_row(params![node, instance.0], |row| row.get(0))
                 .optional()?;
             let Some(epoch) = epoch.map(Epoch) else {
-                return Ok(Err(Error::not_found("the instance is gone")));
+                return Ok(Err(refusal::no_instance()));
             };
             Ok(Ok(Claimed { epoch, mark: txn.mark(instance)?, usage: txn.held(instance).all() }))
         })
