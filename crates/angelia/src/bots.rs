@@ -2,21 +2,21 @@
 
 use crate::config::{Bot, BotPlatform, Config, Ingest, SecretRef};
 use angelia_core::error::{Error, Result};
+use angelia_core::ports::Ports;
 use angelia_core::secret::Secret;
-use angelia_core::store::Store;
 use angelia_platforms::{Platform, discord, sms, telegram, wecom};
 use std::sync::Arc;
 
 /// Every configured bot, ready to listen.
-pub(crate) fn platforms(config: &Config, store: &Arc<dyn Store>) -> Result<Vec<Arc<dyn Platform>>> {
-    config.bots.iter().map(|bot| platform(bot, store)).collect()
+pub(crate) fn platforms(config: &Config, ports: &Ports) -> Result<Vec<Arc<dyn Platform>>> {
+    config.bots.iter().map(|bot| platform(bot, ports)).collect()
 }
 
 /// The same for a command that only has to know what there is. They say nothing
 /// to anybody, so that a command needs no secret; one that cannot be made is the
 /// server's trouble, not that of every command.
-pub(crate) fn mute(config: &Config, store: &Arc<dyn Store>) -> Result<Vec<Arc<dyn Platform>>> {
-    let made = config.bots.iter().map(|bot| make(bot, &|key, _| Ok(blank(bot, key)), store));
+pub(crate) fn mute(config: &Config, ports: &Ports) -> Result<Vec<Arc<dyn Platform>>> {
+    let made = config.bots.iter().map(|bot| make(bot, &|key, _| Ok(blank(bot, key)), ports));
     Ok(made.filter_map(Result::ok).collect())
 }
 
@@ -29,24 +29,24 @@ fn blank(bot: &Bot, key: &str) -> Secret {
 }
 
 /// One bot with its secrets.
-pub(crate) fn platform(bot: &Bot, store: &Arc<dyn Store>) -> Result<Arc<dyn Platform>> {
-    make(bot, &|key, place| secret(bot, key, place), store)
+pub(crate) fn platform(bot: &Bot, ports: &Ports) -> Result<Arc<dyn Platform>> {
+    make(bot, &|key, place| secret(bot, key, place), ports)
 }
 
 /// How a secret is got: its key in the configuration, and where that says it is.
 type Fetch<'a> = &'a dyn Fn(&str, Option<&SecretRef>) -> Result<Secret>;
 
-fn make(bot: &Bot, fetch: Fetch<'_>, store: &Arc<dyn Store>) -> Result<Arc<dyn Platform>> {
-    let store = store.clone();
+fn make(bot: &Bot, fetch: Fetch<'_>, ports: &Ports) -> Result<Arc<dyn Platform>> {
+    let ports = ports.clone();
     match bot.platform {
-        BotPlatform::Discord => discord(bot, fetch, store),
-        BotPlatform::Telegram => telegram(bot, fetch, store),
-        BotPlatform::Sms => sms(bot, fetch, store),
-        BotPlatform::Wecom => wecom(bot, fetch, store),
+        BotPlatform::Discord => discord(bot, fetch, ports),
+        BotPlatform::Telegram => telegram(bot, fetch, ports),
+        BotPlatform::Sms => sms(bot, fetch, ports),
+        BotPlatform::Wecom => wecom(bot, fetch, ports),
     }
 }
 
-fn discord(bot: &Bot, fetch: Fetch<'_>, store: Arc<dyn Store>) -> Result<Arc<dyn Platform>> {
+fn discord(bot: &Bot, fetch: Fetch<'_>, ports: Ports) -> Result<Arc<dyn Platform>> {
     let config = discord::Config {
         id: bot.id.clone(),
         name: bot.name().to_owned(),
@@ -57,10 +57,10 @@ fn discord(bot: &Bot, fetch: Fetch<'_>, store: Arc<dyn Store>) -> Result<Arc<dyn
         interactions: bot.interactions(),
         commands: bot.commands(),
     };
-    Ok(discord::Discord::new(config, store)?)
+    Ok(discord::Discord::new(config, ports)?)
 }
 
-fn telegram(bot: &Bot, fetch: Fetch<'_>, store: Arc<dyn Store>) -> Result<Arc<dyn Platform>> {
+fn telegram(bot: &Bot, fetch: Fetch<'_>, ports: Ports) -> Result<Arc<dyn Platform>> {
     let config = telegram::Config {
         id: bot.id.clone(),
         name: bot.name().to_owned(),
@@ -72,10 +72,10 @@ fn telegram(bot: &Bot, fetch: Fetch<'_>, store: Arc<dyn Store>) -> Result<Arc<dy
         },
         greeting: bot.greeting.clone(),
     };
-    Ok(telegram::Telegram::new(config, store)?)
+    Ok(telegram::Telegram::new(config, ports)?)
 }
 
-fn sms(bot: &Bot, fetch: Fetch<'_>, store: Arc<dyn Store>) -> Result<Arc<dyn Platform>> {
+fn sms(bot: &Bot, fetch: Fetch<'_>, ports: Ports) -> Result<Arc<dyn Platform>> {
     let signing_key = match &bot.signing_key {
         Some(id) => Some((id.clone(), fetch("signing_secret", bot.signing_secret.as_ref())?)),
         None => None,
@@ -88,10 +88,10 @@ fn sms(bot: &Bot, fetch: Fetch<'_>, store: Arc<dyn Store>) -> Result<Arc<dyn Pla
         signing_key,
         api_url: bot.api_url.clone(),
     };
-    Ok(sms::Sms::new(config, store)?)
+    Ok(sms::Sms::new(config, ports)?)
 }
 
-fn wecom(bot: &Bot, fetch: Fetch<'_>, store: Arc<dyn Store>) -> Result<Arc<dyn Platform>> {
+fn wecom(bot: &Bot, fetch: Fetch<'_>, ports: Ports) -> Result<Arc<dyn Platform>> {
     let (corp_id, agent_id) = bot.id.split_once('/').unwrap_or((&bot.id, ""));
     let config = wecom::Config {
         corp_id: corp_id.to_owned(),
@@ -102,7 +102,7 @@ fn wecom(bot: &Bot, fetch: Fetch<'_>, store: Arc<dyn Store>) -> Result<Arc<dyn P
         encoding_aes_key: fetch("encoding_aes_key", bot.encoding_aes_key.as_ref())?,
         api_url: bot.api_url.clone(),
     };
-    Ok(wecom::Wecom::new(config, store)?)
+    Ok(wecom::Wecom::new(config, ports)?)
 }
 
 /// Fetches a bot's secret, and sees that a Telegram token is that bot's.

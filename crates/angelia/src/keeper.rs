@@ -13,9 +13,10 @@ use crate::node::has_data;
 use crate::sealed_mark;
 use angelia_connector::KeyKeeper;
 use angelia_core::error::{Error, Result};
+use angelia_core::records::Records;
 use angelia_core::seal::{self, KEY_CHECK, MasterKey};
 use angelia_core::secret::Secret;
-use angelia_core::store::{IdentityStore, Store};
+use angelia_core::store::IdentityStore;
 use angelia_engines::store::sqlite::{self, DataLock};
 use std::fs;
 use std::io::ErrorKind;
@@ -68,9 +69,9 @@ fn lost(data_dir: &Path, why: &str) -> Error {
 pub(crate) async fn settle(
     config: &Config,
     key: MasterKey,
-    store: &dyn Store,
+    records: &dyn Records,
 ) -> Result<(MasterKey, Box<dyn KeyKeeper>)> {
-    let check = store.note(KEY_CHECK).await?;
+    let check = records.note(KEY_CHECK).await?;
     if let Some(reference) = &config.keys.master {
         refuse_another(&key, check.as_deref(), "point keys.master at that key")?;
         return Ok((key, Box::new(Configured { reference: reference.clone(), next: Mutex::default() })));
@@ -80,7 +81,7 @@ pub(crate) async fn settle(
     let path = absolute(&data_dir.join(MASTER_KEY));
     let advice = format!("put that key into {}, or point keys.master at it", path.display());
     refuse_another(&key, check.as_deref(), &advice)?;
-    let database = sealed_mark::name(store, data_dir, &key).await?;
+    let database = sealed_mark::name(records, data_dir, &key).await?;
     sealed_mark::write(data_dir, &key, &database);
     let owed = AtomicBool::new(false);
     Ok((key, Box::new(KeyFiles { folder: data_dir.clone(), database, owed })))

@@ -10,8 +10,8 @@ use angelia_connector::{
 use angelia_core::connections::Lasting;
 use angelia_core::error::Result;
 use angelia_core::inbox::Quota;
+use angelia_core::ports::Ports;
 use angelia_core::secret::Secret;
-use angelia_core::store::Store;
 use angelia_engines::local::LocalBus;
 use angelia_engines::store::sqlite::{self, DATABASE, DataLock, Sqlite};
 use angelia_platforms::Platform;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 /// Makes the bots of a configuration: [`bots::platforms`](crate::bots::platforms) or
 /// [`bots::mute`](crate::bots::mute).
-type MakeBots = fn(&Config, &Arc<dyn Store>) -> Result<Vec<Arc<dyn Platform>>>;
+type MakeBots = fn(&Config, &Ports) -> Result<Vec<Arc<dyn Platform>>>;
 
 /// Opens the data directory, which is ours.
 pub(crate) async fn open(
@@ -43,9 +43,8 @@ pub(crate) async fn open(
     }
     let tenant_bytes = config.limits.tenant_disk.unwrap_or_else(|| sqlite::tenant_disk(data_dir));
     let quota = Quota { tenant_bytes, ..config.inbox.quota() };
-    let store = Sqlite::open_locked(lock, quota, bus)?;
-    let (master_key, key_keeper) = keeper::settle(config, master_key, &store).await?;
-    let store: Arc<dyn Store> = Arc::new(store);
+    let ports = Ports::of(&Arc::new(Sqlite::open_locked(lock, quota, bus)?));
+    let (master_key, key_keeper) = keeper::settle(config, master_key, &*ports.records).await?;
     let token_file = data_dir.join(ADMIN_TOKEN);
     let options = Options {
         master_key: Keyring::new(master_key, key_keeper),
@@ -57,7 +56,7 @@ pub(crate) async fn open(
         webchat: config.webchat.enabled,
         open_rooms: config.webchat.open_rooms.clone(),
         webchat_pace: config.webchat.pace,
-        platforms: make_bots(config, &store)?,
+        platforms: make_bots(config, &ports)?,
         egress: EgressTimings::default(),
         source_flags: config.relay.source_flags,
         identity: identity(config),
@@ -66,7 +65,7 @@ pub(crate) async fn open(
         limits: Limits { lasting, ..config.limits.connector() },
         gateways: config.limits.gateways,
     };
-    Server::new(store, &subscriber, options).await
+    Server::new(ports, &subscriber, options).await
 }
 
 fn notices(configured: &config::Notices) -> Notices {

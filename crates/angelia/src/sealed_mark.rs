@@ -7,9 +7,10 @@
 
 use crate::files::{absolute, write_private};
 use angelia_core::error::{Error, Kind, Result};
+use angelia_core::records::Records;
 use angelia_core::seal::MasterKey;
 use angelia_core::secret::random_hex;
-use angelia_core::store::{DATABASE_ID, IdentityStore, Store};
+use angelia_core::store::{DATABASE_ID, IdentityStore};
 use angelia_engines::store::sqlite::{self, DATABASE};
 use std::fs;
 use std::path::Path;
@@ -68,13 +69,13 @@ fn lost(data_dir: &Path, key: &MasterKey, expected: &str, what: &str) -> Error {
 }
 
 /// Gives the database a name, if it has none.
-pub(crate) async fn name(store: &dyn Store, data_dir: &Path, key: &MasterKey) -> Result<String> {
-    if let Some(id) = store.note(DATABASE_ID).await? {
+pub(crate) async fn name(records: &dyn Records, data_dir: &Path, key: &MasterKey) -> Result<String> {
+    if let Some(id) = records.note(DATABASE_ID).await? {
         return Ok(String::from_utf8_lossy(&id).into_owned());
     }
     // A backup from before it had one gets its old name back.
     let id = read(data_dir, key).unwrap_or_else(random_hex::<8>);
-    store.set_note(DATABASE_ID, id.clone().into_bytes()).await?;
+    records.set_note(DATABASE_ID, id.clone().into_bytes()).await?;
     Ok(id)
 }
 

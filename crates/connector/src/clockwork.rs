@@ -39,7 +39,7 @@ impl Integrity {
 
 /// Notes that a server runs, and looks after both until it stops.
 pub(crate) async fn begin(server: &Arc<Server>) {
-    match server.store.begin_run().await {
+    match server.ports.upkeep.begin_run().await {
         Ok(true) => drop(tokio::spawn(check(server.clone()))),
         Ok(false) => {}
         Err(error) => tracing::warn!(%error, "the start could not be noted"),
@@ -49,7 +49,7 @@ pub(crate) async fn begin(server: &Arc<Server>) {
 
 /// Notes that the server ended as it should.
 pub(crate) async fn end(server: &Server) {
-    if let Ok(Err(error)) = tokio::time::timeout(LAST_NOTE, server.store.end_run()).await {
+    if let Ok(Err(error)) = tokio::time::timeout(LAST_NOTE, server.ports.upkeep.end_run()).await {
         tracing::warn!(%error, "the end could not be noted: the next start checks the database");
     }
 }
@@ -57,7 +57,7 @@ pub(crate) async fn end(server: &Server) {
 async fn watch(server: Arc<Server>) {
     let (mut known, mut keep_at) = (None, clock::mono() + KEEP_EVERY);
     loop {
-        let leap = server.store.leap();
+        let leap = server.ports.upkeep.leap();
         match leap {
             _ if leap == known => {}
             Some(leap) => warn(leap),
@@ -78,7 +78,8 @@ async fn watch(server: Arc<Server>) {
 async fn keep(server: &Server) -> Result<()> {
     // Whether the store commits is told elsewhere.
     server
-        .store
+        .ports
+        .upkeep
         .keep_clock()
         .await
         .inspect_err(|error| tracing::debug!(%error, "the time is not written down"))
@@ -97,7 +98,7 @@ async fn check(server: Arc<Server>) {
     tracing::info!("the server before this one did not end by itself; looking through the database");
     let checked = tokio::select! {
         () = server.stopped() => return,
-        checked = server.store.quick_check(CHECK_WITHIN) => checked,
+        checked = server.ports.upkeep.quick_check(CHECK_WITHIN) => checked,
     };
     match checked {
         Ok(Checked::Sound) => tracing::info!("the database is sound"),

@@ -11,7 +11,7 @@ const LOOK_BACK: usize = 1_000;
 
 /// Delivers an interrupt inside `tenant`, to the instance that got the conversation's last message.
 pub(crate) async fn route(server: &Server, tenant: &str, session_key: &str) {
-    let found = match server.store.conversation(tenant, session_key).await {
+    let found = match server.ports.inboxes.conversation(tenant, session_key).await {
         Ok(Some(conversation)) => Some(conversation),
         _ => by_structure(server, tenant, session_key).await,
     };
@@ -31,7 +31,7 @@ pub(crate) async fn route(server: &Server, tenant: &str, session_key: &str) {
 
 /// Operators can change how a gateway builds its keys; the chat is in it all the same.
 async fn by_structure(server: &Server, tenant: &str, session_key: &str) -> Option<Conversation> {
-    let recent = server.store.recent_conversations(tenant, LOOK_BACK).await.ok()?;
+    let recent = server.ports.inboxes.recent_conversations(tenant, LOOK_BACK).await.ok()?;
     recent.into_iter().find(|conversation| {
         let platform = parse_key(&conversation.session_key).map_or("relay", |parts| parts.platform);
         may_belong_to(session_key, platform, &conversation.chat_id, None, None)

@@ -78,7 +78,7 @@ impl Listeners {
 async fn take_lease(bot: &dyn Platform, desk: &Desk, node: &str) -> bool {
     let key = BotKey::new(bot.platform(), bot.id());
     loop {
-        match desk.store.acquire(&lease::of_bot(&key), node, Term::Alone).await {
+        match desk.ports.records.acquire(&lease::of_bot(&key), node, Term::Alone).await {
             Ok(Some(taken)) => {
                 desk.held.took(&key, taken.token);
                 return true;
@@ -113,7 +113,7 @@ impl Server {
     /// What bots work with.
     pub(crate) fn desk(self: &Arc<Self>) -> Desk {
         Desk {
-            store: self.store.clone(),
+            ports: self.ports.clone(),
             admit: Arc::new(Doorkeeper::new(self.clone())),
             seal: Arc::new(SealFor(self.clone())),
             source_flags: self.options.source_flags,

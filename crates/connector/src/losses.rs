@@ -19,7 +19,7 @@ const PAGE: usize = 64;
 /// Tells whoever lost something, until the server stops.
 pub(crate) async fn watch(server: Arc<Server>) {
     let mut told = BTreeSet::new();
-    match server.store.noticed().await {
+    match server.ports.records.noticed().await {
         Ok(noticed) => told.extend(noticed),
         Err(error) => tracing::warn!(%error, "earlier notices are not known"),
     }
@@ -36,16 +36,16 @@ pub(crate) async fn watch(server: Arc<Server>) {
 }
 
 async fn look(server: &Arc<Server>, told: &mut BTreeSet<InstanceId>) -> Result<()> {
-    for untold in server.store.untold(PAGE).await? {
+    for untold in server.ports.records.untold(PAGE).await? {
         if tell(server, &untold).await? {
             told.insert(untold.instance);
         }
-        server.store.told(&untold).await?;
+        server.ports.records.told(&untold).await?;
     }
     // An inbox that was emptied since is another story: the next loss is told again.
     for instance in told.clone() {
-        if server.store.usage(instance).await?.entries == 0 {
-            server.store.end_notices(instance).await?;
+        if server.ports.log.usage(instance).await?.entries == 0 {
+            server.ports.records.end_notices(instance).await?;
             told.remove(&instance);
         }
     }
@@ -58,7 +58,7 @@ async fn tell(server: &Arc<Server>, untold: &Untold) -> Result<bool> {
     let (Some(tenant), Some(position)) = (server.roster.tenant_of(*instance), server.position(bot)) else {
         return Ok(false);
     };
-    if !server.store.notice(NoticeKind::Lost, bot, chat_id, Some(*instance)).await? {
+    if !server.ports.records.notice(NoticeKind::Lost, bot, chat_id, Some(*instance)).await? {
         return Ok(false);
     }
     let target = Target { chat_id: chat_id.clone(), thread_id: thread_id.clone() };

@@ -79,7 +79,7 @@ pub(crate) async fn watch(server: Arc<Server>) {
         return;
     }
     let mut watch = Watch { server: server.clone(), seen: HashMap::new(), told: HashMap::new() };
-    match server.store.noticed().await {
+    match server.ports.records.noticed().await {
         // Of which message is not known any more: all that waits may be older.
         Ok(told) => watch.told.extend(told.into_iter().map(|instance| (instance, Seq(i64::MAX)))),
         Err(error) => tracing::warn!(%error, "earlier notices are not known"),
@@ -106,11 +106,11 @@ struct Watch {
 
 impl Watch {
     async fn look(&mut self) -> Result<()> {
-        let waiting: BTreeSet<InstanceId> = self.server.store.waiting().await?.into_iter().collect();
+        let waiting: BTreeSet<InstanceId> = self.server.ports.log.waiting().await?.into_iter().collect();
         self.seen.retain(|instance, _| waiting.contains(instance));
         for (instance, of) in self.told.clone() {
             if !waiting.contains(&instance) || self.was_here_since(instance, of).await? {
-                self.server.store.end_notices(instance).await?;
+                self.server.ports.records.end_notices(instance).await?;
                 self.told.remove(&instance);
             }
         }
@@ -125,14 +125,14 @@ impl Watch {
     /// Whether an agent took what was told of: then the next outage is another
     /// one, also if something waits again by the time somebody looks.
     async fn was_here_since(&self, instance: InstanceId, of: Seq) -> Result<bool> {
-        let oldest = self.server.store.overdue(instance, Seq(0), Duration::ZERO, 1).await?;
+        let oldest = self.server.ports.inboxes.overdue(instance, Seq(0), Duration::ZERO, 1).await?;
         Ok(oldest.first().is_some_and(|oldest| oldest.seq > of))
     }
 
     async fn look_at(&mut self, instance: InstanceId) -> Result<()> {
         let waited = self.server.options.notices.away_after;
         let after = self.seen.get(&instance).copied().unwrap_or(Seq(0));
-        for overdue in self.server.store.overdue(instance, after, waited, PAGE).await? {
+        for overdue in self.server.ports.inboxes.overdue(instance, after, waited, PAGE).await? {
             self.tell(instance, &overdue).await?;
             self.seen.insert(instance, overdue.seq);
         }
@@ -147,7 +147,12 @@ impl Watch {
             *bot.platform() == *overdue.bot.platform && *bot.id() == *overdue.bot.bot && !bot.is_own()
         };
         let Some(bot) = server.platforms().iter().position(named) else { return Ok(()) };
-        if server.store.notice(NoticeKind::Away, &overdue.bot, &overdue.chat_id, Some(instance)).await? {
+        if server
+            .ports
+            .records
+            .notice(NoticeKind::Away, &overdue.bot, &overdue.chat_id, Some(instance))
+            .await?
+        {
             self.told.entry(instance).or_insert(overdue.seq);
             let target = Target { chat_id: overdue.chat_id.clone(), thread_id: overdue.thread_id.clone() };
             let text = server.options.notices.away_text.clone();
@@ -205,11 +210,11 @@ async fn hint(server: &Server, bot: &BotKey, target: &Target, text: &str) -> Res
         *it.platform() == *bot.platform && *it.id() == *bot.bot && !it.is_own()
     };
     let Some(platform) = server.platforms().iter().find(named) else { return Ok(()) };
-    if server.store.notice(NoticeKind::Hint, bot, &target.chat_id, None).await? {
+    if server.ports.records.notice(NoticeKind::Hint, bot, &target.chat_id, None).await? {
         let told = platform.tell(target, text).await;
         // What the provider refuses it would refuse again.
         if told.as_ref().is_err_and(|error| error.kind() == Kind::Unavailable) {
-            server.store.unnotice(NoticeKind::Hint, bot, &target.chat_id).await?;
+            server.ports.records.unnotice(NoticeKind::Hint, bot, &target.chat_id).await?;
         }
         return told;
     }

@@ -8,9 +8,10 @@ use angelia_core::audit::Actor;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::identity::instances::waits_for_first;
 use angelia_core::inbox::InstanceId;
+use angelia_core::records::Records;
 use angelia_core::seal::{FORMER_KEY, KEY_CHECK, Keys, OAUTH_KEY};
 use angelia_core::secret::Secret;
-use angelia_core::store::{AccessStore, IdentityStore, Store};
+use angelia_core::store::{AccessStore, IdentityStore};
 use std::collections::{BTreeSet, HashMap};
 
 /// Whether the first route was made; an operator who removes it means it.
@@ -20,10 +21,10 @@ impl Server {
     /// Reads who is known and which routes there are; makes the first ones.
     pub(crate) async fn read_roster(&self) -> Result<()> {
         let keys = self.options.master_key.keys();
-        for stored in self.store.gateways().await? {
+        for stored in self.ports.records.gateways().await? {
             self.roster.put(stored, &keys);
         }
-        for instance in self.store.instances().await? {
+        for instance in self.ports.records.instances().await? {
             if waits_for_first(&instance.name) {
                 self.roster.await_first(&instance.tenant, instance.instance);
                 continue;
@@ -34,27 +35,27 @@ impl Server {
             let standing = Standing { habit: instance.habit, idle: instance.idle };
             self.registry.remember(instance.instance, standing);
         }
-        for (instance, platform, policy) in self.store.policies().await? {
+        for (instance, platform, policy) in self.ports.records.policies().await? {
             self.roster.set_policy(instance, platform, policy);
         }
         let mut fronts: HashMap<InstanceId, BTreeSet<Front>> = HashMap::new();
-        for (instance, platform, bot) in self.store.fronts().await? {
+        for (instance, platform, bot) in self.ports.records.fronts().await? {
             fronts.entry(instance).or_default().insert((platform, bot));
         }
         for (instance, fronts) in fronts {
             self.roster.set_fronts(instance, fronts);
         }
-        let mut routes = self.store.routes().await?;
-        if self.store.note(FURNISHED).await?.is_none() {
+        let mut routes = self.ports.records.routes().await?;
+        if self.ports.records.note(FURNISHED).await?.is_none() {
             let everywhere = web_chat_for_everybody()?;
             self.make_first_tenant().await?;
-            match self.store.add_route(everywhere.clone(), &Actor::server()).await {
+            match self.ports.records.add_route(everywhere.clone(), &Actor::server()).await {
                 Ok(()) => routes.push(everywhere),
                 // A start that was cut short had made it already.
                 Err(error) if error.kind() == Kind::Conflict => {}
                 Err(error) => return Err(error),
             }
-            self.store.set_note(FURNISHED, vec![1]).await?;
+            self.ports.records.set_note(FURNISHED, vec![1]).await?;
         }
         self.roster.set_routes(routes);
         Ok(())
@@ -62,7 +63,7 @@ impl Server {
 
     /// A start that was cut short may have made it already.
     async fn make_first_tenant(&self) -> Result<()> {
-        match self.store.create_tenant(DEFAULT_TENANT, None, &Actor::server()).await {
+        match self.ports.records.create_tenant(DEFAULT_TENANT, None, &Actor::server()).await {
             Ok(first) => self.roster.await_first(DEFAULT_TENANT, first),
             Err(error) if error.kind() == Kind::Conflict => {}
             Err(error) => return Err(error),
@@ -86,15 +87,15 @@ fn web_chat_for_everybody() -> Result<Route> {
 
 /// Refuses to go on with a key that does not open what is stored. Finds the key before
 /// it, if a change of keys is not finished.
-pub(crate) async fn check_key(store: &dyn Store, ring: &Keyring) -> Result<()> {
+pub(crate) async fn check_key(records: &dyn Records, ring: &Keyring) -> Result<()> {
     let keys = ring.keys();
     let key = keys.current();
-    let Some(sealed) = store.note(KEY_CHECK).await? else {
-        return store.set_note(KEY_CHECK, key.seal(&Secret::new(KEY_CHECK), KEY_CHECK)?).await;
+    let Some(sealed) = records.note(KEY_CHECK).await? else {
+        return records.set_note(KEY_CHECK, key.seal(&Secret::new(KEY_CHECK), KEY_CHECK)?).await;
     };
     key.open(&sealed, KEY_CHECK)
         .map_err(|error| Error::internal(format!("the check of the master key failed: {error}")))?;
-    if let Some(enclosed) = store.note(FORMER_KEY).await? {
+    if let Some(enclosed) = records.note(FORMER_KEY).await? {
         let former = key.disclose(&enclosed);
         if let Err(error) = &former {
             // What was sealed with it is named when it is opened; the rest works.
@@ -106,8 +107,8 @@ pub(crate) async fn check_key(store: &dyn Store, ring: &Keyring) -> Result<()> {
 }
 
 /// The key that signs tokens of the built-in endpoint, made once.
-pub(crate) async fn oauth_key(store: &dyn Store, keys: &Keys) -> Result<Secret> {
-    if let Some(sealed) = store.note(OAUTH_KEY).await? {
+pub(crate) async fn oauth_key(records: &dyn Records, keys: &Keys) -> Result<Secret> {
+    if let Some(sealed) = records.note(OAUTH_KEY).await? {
         match keys.open(&sealed, OAUTH_KEY) {
             Ok(known) => return Ok(known),
             // It signs what is good for an hour: a new one costs less than no server.
@@ -115,6 +116,6 @@ pub(crate) async fn oauth_key(store: &dyn Store, keys: &Keys) -> Result<Secret> 
         }
     }
     let made = Secret::mint();
-    store.set_note(OAUTH_KEY, keys.seal(&made, OAUTH_KEY)?.into()).await?;
+    records.set_note(OAUTH_KEY, keys.seal(&made, OAUTH_KEY)?.into()).await?;
     Ok(made)
 }

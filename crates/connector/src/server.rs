@@ -25,10 +25,10 @@ use angelia_core::identity::making::{GatewayLimits, Making};
 use angelia_core::inbox::InstanceId;
 use angelia_core::limit::LogThrottle;
 use angelia_core::memory::{Memory, MemoryLimits};
-use angelia_core::ports::{self as bus, Bus};
+use angelia_core::ports::{self as bus, Bus, Ports};
 use angelia_core::seal::{self, Sealed};
 use angelia_core::secret::Secret;
-use angelia_core::store::{AccessStore, IdentityStore, Store, StoredGateway};
+use angelia_core::store::{AccessStore, IdentityStore, StoredGateway};
 use angelia_platforms::Platform;
 use angelia_platforms::webchat::{self, Guides, Hub, Webchat};
 use axum::Router;
@@ -112,7 +112,7 @@ impl Default for Limits {
 
 /// The running server.
 pub struct Server {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) ports: Ports,
     /// What this process is called among those that drain instances.
     pub(crate) node: String,
     pub(crate) registry: Arc<Registry>,
@@ -181,21 +181,21 @@ impl Subscriber {
 
 impl Server {
     /// Reads what the store knows and gets ready to serve.
-    pub async fn new(store: Arc<dyn Store>, subscriber: &Subscriber, options: Options) -> Result<Arc<Self>> {
-        check_key(&*store, &options.master_key).await?;
+    pub async fn new(ports: Ports, subscriber: &Subscriber, options: Options) -> Result<Arc<Self>> {
+        check_key(&*ports.records, &options.master_key).await?;
         let guard =
             Guard::new(options.wake_allow_http, options.wake_allow.clone()).map_err(|e| no_client(&e))?;
-        let oauth_key = oauth_key(&*store, &options.master_key.keys()).await?;
+        let oauth_key = oauth_key(&*ports.records, &options.master_key.keys()).await?;
         let bearers = Bearers::new(&options.identity, oauth_key)?;
         let mut platforms: Vec<Arc<dyn Platform>> = Vec::new();
         if options.webchat {
-            platforms.push(Arc::new(Webchat::new(store.clone(), subscriber.hub.clone())));
+            platforms.push(Arc::new(Webchat::new(ports.clone(), subscriber.hub.clone())));
         }
         platforms.extend(options.platforms.iter().cloned());
         subscriber.hub.bound(&options.limits.lasting);
-        let ledger = store.clone();
+        let ledger = ports.ledger.clone();
         let server = Arc::new(Self {
-            store,
+            ports,
             node: node_name(),
             registry: subscriber.registry.clone(),
             places: Places::new(options.limits.lasting),
@@ -232,7 +232,7 @@ impl Server {
     pub async fn start(self: &Arc<Self>) -> Result<()> {
         clockwork::begin(self).await;
         egress::resume(self).await?;
-        for instance in self.store.waiting().await? {
+        for instance in self.ports.log.waiting().await? {
             self.wake.waits(instance);
         }
         tokio::spawn(Waker::run(self.clone()));
@@ -257,7 +257,7 @@ impl Server {
             .with_state(self.clone());
         if self.options.webchat {
             router = router.merge(webchat::routes(webchat::Setup {
-                store: self.store.clone(),
+                ports: self.ports.clone(),
                 hub: self.hub.clone(),
                 admit: Arc::new(Doorkeeper::new(self.clone())),
                 source_flags: self.options.source_flags,
@@ -394,7 +394,7 @@ impl Server {
     /// Lets a stored gateway's record count from now on.
     pub(crate) async fn take_in(&self, stored: StoredGateway) -> Result<Arc<GatewayRecord>> {
         let record = self.roster.put(stored, &self.options.master_key.keys());
-        self.roster.set_default(&record.tenant, self.store.default_instance(&record.tenant).await?);
+        self.roster.set_default(&record.tenant, self.ports.records.default_instance(&record.tenant).await?);
         Ok(record)
     }
 
@@ -406,18 +406,18 @@ impl Server {
         }
         // It counts from now on, not from the commit on: the next message may be here already.
         self.roster.set_fronts(instance, fronts.clone());
-        let kept = self.store.set_fronts(instance, fronts.into_iter().collect()).await;
+        let kept = self.ports.records.set_fronts(instance, fronts.into_iter().collect()).await;
         kept.inspect_err(|_| self.roster.set_fronts(instance, before))
     }
 
     /// The tenant's delivery key, made when it is first asked for. Hold `changing`.
     pub(crate) async fn delivery_key(&self, tenant: &str) -> Result<Secret> {
         let bound_to = seal::delivery_key(tenant);
-        let sealed = match self.store.delivery_key(tenant).await? {
+        let sealed = match self.ports.records.delivery_key(tenant).await? {
             Some(sealed) => sealed,
             None => {
                 let made = self.seal(&Secret::mint(), &bound_to)?;
-                self.store.keep_delivery_key(tenant, made.to_vec()).await?
+                self.ports.records.keep_delivery_key(tenant, made.to_vec()).await?
             }
         };
         self.options.master_key.open(&sealed, &bound_to)
@@ -432,9 +432,9 @@ fn node_name() -> String {
 async fn readyz(State(server): State<Arc<Server>>) -> impl IntoResponse {
     if server.is_stopping() {
         (StatusCode::SERVICE_UNAVAILABLE, "stopping\n")
-    } else if server.store.healthy() {
+    } else if server.ports.upkeep.healthy() {
         (StatusCode::OK, "ready\n")
     } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "the store cannot commit: is the disk full? See: angelia status\n")
+        (StatusCode::SERVICE_UNAVAILABLE, "the ports cannot commit: is the disk full? See: angelia status\n")
     }
 }

@@ -42,7 +42,7 @@ async fn look(server: &Server) -> Result<()> {
     let mut after = CapabilityId(0);
     loop {
         let now = clock::wall();
-        let due = server.store.unanswered(after, now, now.after(NOTICE_BEFORE), PAGE).await?;
+        let due = server.ports.records.unanswered(after, now, now.after(NOTICE_BEFORE), PAGE).await?;
         let (count, last) = (due.len(), due.last().map(|it| it.id));
         stream::iter(due).for_each_concurrent(AT_ONCE, |capability| settle(server, capability)).await;
         match last {
@@ -60,7 +60,7 @@ async fn settle(server: &Server, capability: Capability) {
 
 async fn tell(server: &Server, capability: &Capability) -> Result<()> {
     // An answer that is accepted from here on is a message of its own.
-    if !server.store.begin_notice(capability.id).await? {
+    if !server.ports.records.begin_notice(capability.id).await? {
         return Ok(());
     }
     let way = match capability.deferral {
@@ -85,5 +85,5 @@ async fn tell(server: &Server, capability: &Capability) -> Result<()> {
             Ok(()) => {}
         }
     }
-    server.store.end_notice(capability.id).await
+    server.ports.records.end_notice(capability.id).await
 }

@@ -19,8 +19,8 @@ const PROBE_EVERY: Duration = Duration::from_secs(1);
 /// Drops what is past its time, in the store and in memory.
 async fn prune(server: &Arc<Server>) -> Result<()> {
     // What is dropped is dropped by a time that the next start knows.
-    server.store.keep_clock().await?;
-    let Pruned { forgotten, overaged } = server.store.prune().await?;
+    server.ports.upkeep.keep_clock().await?;
+    let Pruned { forgotten, overaged } = server.ports.upkeep.prune().await?;
     server.metrics.add(Counter::Overaged, overaged);
     if overaged > 0 {
         tracing::warn!(
@@ -34,7 +34,7 @@ async fn prune(server: &Arc<Server>) -> Result<()> {
     let forget = |server: Arc<Server>| async move {
         for (tenant, gateway_id) in &forgotten {
             server.roster.forget(tenant, gateway_id);
-            if let Ok(default) = server.store.default_instance(tenant).await {
+            if let Ok(default) = server.ports.records.default_instance(tenant).await {
                 server.roster.set_default(tenant, default);
             }
         }
@@ -47,8 +47,8 @@ async fn prune(server: &Arc<Server>) -> Result<()> {
 pub(crate) async fn prune_now_and_then(server: Arc<Server>) {
     let mut prune_at = clock::mono();
     loop {
-        if !server.store.healthy() {
-            let _ = server.store.probe().await;
+        if !server.ports.upkeep.healthy() {
+            let _ = server.ports.upkeep.probe().await;
         }
         server.tell_refusals().await;
         let now = clock::mono();
@@ -69,14 +69,14 @@ pub(crate) async fn prune_now_and_then(server: Arc<Server>) {
 pub(crate) async fn tend(server: Arc<Server>) {
     let mut was_well = true;
     loop {
-        let tended = server.store.tend().await;
+        let tended = server.ports.upkeep.tend().await;
         if let Err(error) = &tended
             && was_well
         {
             tracing::warn!(%error, "the disk could not be looked after; trying again");
         }
         was_well = tended.is_ok();
-        let pause = if server.store.healthy() { TEND_EVERY } else { PROBE_EVERY };
+        let pause = if server.ports.upkeep.healthy() { TEND_EVERY } else { PROBE_EVERY };
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = server.stopped() => return,

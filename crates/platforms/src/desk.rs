@@ -3,9 +3,9 @@
 use crate::admit::Admit;
 use angelia_core::directory::BotKey;
 use angelia_core::error::Result;
-use angelia_core::ports::Token;
+use angelia_core::ports::{Ports, Token};
 use angelia_core::seal::Sealed;
-use angelia_core::store::{Intake, Store, Taken};
+use angelia_core::store::{Intake, Taken};
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::watch;
@@ -20,7 +20,7 @@ pub trait Seal: Send + Sync {
 #[derive(Clone)]
 pub struct Desk {
     /// Where what it receives is kept.
-    pub store: Arc<dyn Store>,
+    pub ports: Ports,
     /// Who decides whose message it is.
     pub admit: Arc<dyn Admit>,
     /// How it keeps what it cannot read.
@@ -38,7 +38,7 @@ pub struct Desk {
 impl Desk {
     /// Commits what a bot received and how far it has read, under the lease that is held for it.
     pub async fn take_in(&self, bot: &BotKey, intakes: Vec<Intake>) -> Result<Vec<Taken>> {
-        self.store.take_in(bot, self.held.token(bot), intakes).await
+        self.ports.ingest.take_in(bot, self.held.token(bot), intakes).await
     }
 }
 

@@ -2,7 +2,8 @@
 
 use angelia_core::directory::{BotKey, Chat, KnownChat};
 use angelia_core::error::Result;
-use angelia_core::store::{DirectoryStore, Store};
+use angelia_core::records::Records;
+use angelia_core::store::DirectoryStore;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,7 +14,7 @@ const HALF: usize = 50_000;
 /// What a bot knows of its chats without asking anybody.
 pub struct Directory {
     bot: BotKey,
-    store: Arc<dyn Store>,
+    records: Arc<dyn Records>,
     memory: Mutex<Memory>,
 }
 
@@ -43,8 +44,8 @@ impl Memory {
 
 impl Directory {
     /// The directory of one bot.
-    pub fn new(bot: BotKey, store: Arc<dyn Store>) -> Self {
-        Self { bot, store, memory: Mutex::default() }
+    pub fn new(bot: BotKey, records: Arc<dyn Records>) -> Self {
+        Self { bot, records, memory: Mutex::default() }
     }
 
     /// A chat, if it is at hand.
@@ -57,7 +58,7 @@ impl Directory {
         if let Some(chat) = self.at_hand(chat_id) {
             return Ok(Some(chat));
         }
-        let stored = self.store.chat(&self.bot, chat_id).await?.map(Arc::new);
+        let stored = self.records.chat(&self.bot, chat_id).await?.map(Arc::new);
         if let Some(chat) = &stored {
             let mut memory = self.memory();
             // What was learnt while the store was asked is newer.

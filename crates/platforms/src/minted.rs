@@ -3,7 +3,8 @@
 
 use angelia_core::directory::BotKey;
 use angelia_core::error::Result;
-use angelia_core::store::{Store, StreamStore};
+use angelia_core::records::Records;
+use angelia_core::store::StreamStore;
 use tokio::sync::OnceCell;
 
 /// What was minted for a bot, once it was asked for.
@@ -15,17 +16,17 @@ impl Minted {
     /// cursors, as the position of a stream that is none.
     pub(crate) async fn get(
         &self,
-        store: &dyn Store,
+        records: &dyn Records,
         bot: &BotKey,
         name: &str,
         mint: fn() -> String,
     ) -> Result<&str> {
         let minted = self.0.get_or_try_init(|| async {
-            let cursors = store.cursors(bot).await?;
+            let cursors = records.cursors(bot).await?;
             // Usually there is something, and nothing needs to be written.
             match cursors.into_iter().find(|cursor| cursor.stream == name) {
                 Some(known) => Ok(known.position),
-                None => store.mint(bot, name, mint()).await,
+                None => records.mint(bot, name, mint()).await,
             }
         });
         minted.await.map(String::as_str)

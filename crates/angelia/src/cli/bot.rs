@@ -9,7 +9,7 @@ use crate::files::Scratch;
 use crate::remote::Remote;
 use crate::show;
 use angelia_core::error::{Error, Kind, Result};
-use angelia_core::store::Store;
+use angelia_core::ports::Ports;
 use angelia_engines::local::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
 use angelia_platforms::{Checkup, Platform};
@@ -169,19 +169,19 @@ pub(super) fn chosen<'a>(config: &'a Config, name: Option<&str>) -> Result<Vec<&
 
 /// A store to be thrown away. What is learnt is for nobody but whoever asked, and
 /// a running server holds the data directory.
-pub(super) fn scratch_store(scratch: &Scratch) -> Result<Arc<dyn Store>> {
+pub(super) fn scratch_store(scratch: &Scratch) -> Result<Ports> {
     let bus = Arc::new(LocalBus::default());
-    Ok(Arc::new(Sqlite::open(scratch.path(), Default::default(), bus)?))
+    Ok(Ports::of(&Arc::new(Sqlite::open(scratch.path(), Default::default(), bus)?)))
 }
 
 async fn check_all(bots: &[&Bot], public_url: &str, as_json: bool) -> Result<Vec<Value>> {
     let scratch = Scratch::new("check");
-    let store = scratch_store(&scratch)?;
+    let ports = scratch_store(&scratch)?;
     let mut rows = Vec::new();
     for bot in bots {
         let mut checkup = Checkup::default();
         let check = async |platform: &dyn Platform| platform.check(public_url).await;
-        match patiently(bot, &store, as_json, check).await {
+        match patiently(bot, &ports, as_json, check).await {
             Ok(found) => checkup = found,
             Err(error) => checkup.bad(error.to_string(), next_step(bot, &error)),
         }
@@ -209,11 +209,11 @@ fn next_step(bot: &Bot, error: &Error) -> String {
 /// Has a bot asked something, and says what is waited for if it takes long.
 pub(super) async fn patiently<T>(
     bot: &Bot,
-    store: &Arc<dyn Store>,
+    ports: &Ports,
     as_json: bool,
     ask: impl AsyncFnOnce(&dyn Platform) -> Result<T>,
 ) -> Result<T> {
-    let platform = bots::platform(bot, store)?;
+    let platform = bots::platform(bot, ports)?;
     let mut check = std::pin::pin!(tokio::time::timeout(CHECK_WITHIN, ask(&*platform)));
     let found = tokio::select! {
         found = &mut check => found,

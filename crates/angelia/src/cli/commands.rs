@@ -38,10 +38,10 @@ pub(super) async fn commands(config: &Config, command: CommandsCommand, as_json:
     };
     let bots = with_commands(config, name.as_deref())?;
     let scratch = Scratch::new("commands");
-    let store = scratch_store(&scratch)?;
+    let ports = scratch_store(&scratch)?;
     let mut rows = Vec::new();
     for bot in bots {
-        let has = patiently(bot, &store, as_json, async |platform: &dyn Platform| match push {
+        let has = patiently(bot, &ports, as_json, async |platform: &dyn Platform| match push {
             true => platform.commands_push().await,
             false => platform.commands_show().await,
         });

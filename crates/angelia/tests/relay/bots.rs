@@ -7,7 +7,7 @@ use angelia_core::directory::BotKey;
 use angelia_core::inbox::Quota;
 use angelia_core::seal::{self, MasterKey};
 use angelia_core::secret::Secret;
-use angelia_core::store::{Intake, IntakeStore, NewQuarantined};
+use angelia_core::store::{Ingest, Intake, NewQuarantined};
 use angelia_engines::local::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
 use angelia_testkit::process::eventually;

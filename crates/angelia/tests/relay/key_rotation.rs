@@ -6,7 +6,7 @@ use angelia_core::clock;
 use angelia_core::directory::BotKey;
 use angelia_core::seal::{self, MasterKey};
 use angelia_core::secret::Secret;
-use angelia_core::store::{Intake, IntakeStore, NewQuarantined};
+use angelia_core::store::{Ingest, Intake, NewQuarantined};
 use angelia_engines::inspect::Inspect;
 use angelia_engines::store::sqlite::{DATABASE, DATABASE_FILES};
 use angelia_testkit::process::Process;

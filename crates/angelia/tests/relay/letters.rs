@@ -3,7 +3,7 @@
 use super::hands::{data, done, refused};
 use super::world::{World, store};
 use angelia_core::inbox::{Seq, is_dead};
-use angelia_core::store::{InboxStore, Log, Returned};
+use angelia_core::store::{Inboxes, Log, Returned};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;

@@ -48,7 +48,7 @@ async fn the_id_of_a_line_does_not_tell_how_much_others_do() {
     let shown: Vec<_> = world.lines().await.iter().map(|line| line["message_id"].clone()).collect();
     assert_eq!(shown, ids, "each is a line, also after a restart");
     let digits = |id: &String| id.trim_start_matches("wa").len();
-    assert!(ids.iter().all(|id| digits(id) == 24), "none counts: {ids:?}");
+    assert!(ids.iter().all(|id| digits(id) == 27), "none counts: {ids:?}");
 }
 
 #[tokio::test]

@@ -64,7 +64,7 @@ impl Waker {
             let nobody_sleeps = server.wake.sleepers().is_empty();
             let rest = match nobody_sleeps {
                 true => REST,
-                false => match server.store.waiting().await {
+                false => match server.ports.log.waiting().await {
                     Ok(waiting) => {
                         server.wake.poke_due(&server, &waiting.into_iter().collect(), clock::mono())
                     }

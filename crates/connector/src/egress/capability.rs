@@ -65,7 +65,7 @@ pub(crate) async fn open(
     used: Use,
     is_meant: impl Fn(&Capability) -> bool,
 ) -> Result<Option<Answer>> {
-    let kept = server.store.capability(used.capability).await?;
+    let kept = server.ports.records.capability(used.capability).await?;
     let at_arrival = clock::wall().after(LAST_MOMENT);
     let Some(kept) = kept.filter(|it| it.is_live(at_arrival) && is_meant(it)) else { return Ok(None) };
     match server.options.master_key.open(&kept.sealed, &kept.bound_to()) {

@@ -26,7 +26,7 @@ pub(super) struct Found {
 pub(super) async fn find(server: &Server, waits: &Waiting) -> Result<Option<Found>> {
     let Action::FollowUp { session_key, kind, .. } = &waits.outbound.action else { return Ok(None) };
     let (record, now) = (&waits.record, clock::wall());
-    let mut held = server.store.capabilities(record.instance, now).await?;
+    let mut held = server.ports.records.capabilities(record.instance, now).await?;
     held.retain(|it| it.tenant == record.tenant);
     let Some(chosen) = choose_for_key(&held, kind, session_key, now) else { return Ok(None) };
     let Some(bot) = server.position(&chosen.bot) else { return Ok(None) };

@@ -120,7 +120,7 @@ fn judge(server: &Server, stored: &StoredAction) -> Result<usize, (ActionState, 
         tracing::warn!(%tenant, gateway, action = stored.id.0, bytes = stored.bytes, "{SET_ASIDE}");
         return Err((ActionState::Ambiguous, SET_ASIDE));
     }
-    let old = server.store.age(stored.received_at).at_least > server.egress.timings.queued_for;
+    let old = server.ports.upkeep.age(stored.received_at).at_least > server.egress.timings.queued_for;
     match stored.state {
         // It was not begun, and nobody wants it any more: not even its text is read.
         ActionState::Accepted if old && stored.uses.is_none() && !server.platforms()[bot].is_own() => {
@@ -135,8 +135,8 @@ pub(super) fn left(server: &Server, stored: &StoredAction) -> Left {
     let edited = |message_id: &String| Edited { message_id: message_id.clone(), target: target(stored) };
     let lasts = stored.uses_until.and_then(|end| u64::try_from(end.0 - clock::wall().0).ok());
     // Where the clock leapt, the worst is assumed: what may be too long ago is not relied on.
-    let begun = stored.begun_at.map(|at| server.store.age(at).at_most);
-    let age = server.store.age(stored.received_at).at_least;
+    let begun = stored.begun_at.map(|at| server.ports.upkeep.age(at).at_most);
+    let age = server.ports.upkeep.age(stored.received_at).at_least;
     Left {
         edits: stored.edits.as_ref().map(edited),
         follow_up: stored.op == FOLLOW_UP,

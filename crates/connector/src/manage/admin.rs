@@ -92,12 +92,12 @@ async fn metrics(State(server): State<Arc<Server>>) -> Response {
     let bots: Vec<BotReading> = bots.collect();
     let gauges = Gauges {
         sockets: server.registry.open(),
-        store_healthy: server.store.healthy(),
-        clock_leapt: server.store.leap().is_some(),
+        store_healthy: server.ports.upkeep.healthy(),
+        clock_leapt: server.ports.upkeep.leap().is_some(),
         store_damaged: server.integrity.damage().is_some(),
     };
     let mut text = server.metrics.render(gauges, &bots);
-    if let Ok(disk) = server.store.disk().await {
+    if let Ok(disk) = server.ports.upkeep.disk().await {
         text.push_str(&disk_metrics(&disk));
     }
     ([(CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()

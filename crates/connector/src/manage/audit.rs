@@ -34,7 +34,7 @@ pub(super) struct Wanted {
 
 pub(super) async fn list(State(server): State<Arc<Server>>, Query(wanted): Query<Wanted>) -> Response {
     let limit = wanted.limit.unwrap_or(PAGE).min(MAX_PAGE);
-    let lines = server.store.audit_lines(wanted.tenant.as_deref(), limit).await;
+    let lines = server.ports.records.audit_lines(wanted.tenant.as_deref(), limit).await;
     answer(StatusCode::OK, lines.map(|lines| json!({ "audit": lines })))
 }
 
@@ -81,7 +81,7 @@ impl Server {
 
     async fn write_down(&self, lines: Vec<Deed>) {
         // All at once, which the store makes one commit of.
-        for written in join_all(lines.into_iter().map(|line| self.store.audit(line))).await {
+        for written in join_all(lines.into_iter().map(|line| self.ports.records.audit(line))).await {
             if let Err(error) = written {
                 tracing::warn!(%error, "a refusal could not be written down");
             }

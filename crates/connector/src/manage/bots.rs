@@ -47,8 +47,8 @@ async fn describe(server: &Server, bot: &dyn Platform, routes: &Routes) -> Resul
         "name": bot.name(),
         // The web chat has nobody to listen to.
         "health": bot.health(),
-        "quarantined": server.store.quarantine(Some(&key), PAGE).await?.len(),
-        "missed": server.store.missed(&key, MISSED).await?,
+        "quarantined": server.ports.records.quarantine(Some(&key), PAGE).await?.len(),
+        "missed": server.ports.records.missed(&key, MISSED).await?,
         "routes": routes,
     }))
 }
@@ -65,11 +65,11 @@ pub(super) async fn quarantine(State(server): State<Arc<Server>>, Query(whose): 
     let list = async {
         let bots = whose.bot.as_deref().map(|text| meant(&server, text)).transpose()?;
         let mut rows: Vec<Quarantined> = match bots {
-            None => server.store.quarantine(None, PAGE).await?,
+            None => server.ports.records.quarantine(None, PAGE).await?,
             Some(bots) => {
                 let mut rows = Vec::new();
                 for bot in &bots {
-                    rows.extend(server.store.quarantine(Some(bot), PAGE).await?);
+                    rows.extend(server.ports.records.quarantine(Some(bot), PAGE).await?);
                 }
                 rows
             }
@@ -103,11 +103,11 @@ fn meant(server: &Server, text: &str) -> Result<Vec<BotKey>> {
 pub(super) async fn open(State(server): State<Arc<Server>>, Path(id): Path<String>) -> Response {
     let open = async {
         let number = number(&id)?;
-        let (row, sealed) = server.store.quarantined(number).await?.ok_or_else(|| gone(number))?;
+        let (row, sealed) = server.ports.records.quarantined(number).await?.ok_or_else(|| gone(number))?;
         let bound_to = seal::quarantine(&row.platform, &row.bot);
         let raw = server.options.master_key.open(&sealed, &bound_to)?;
         let deed = Deed::done(&Actor::operator(), "quarantine.show", "", &number.to_string());
-        server.store.audit(deed.with(&row.what)).await?;
+        server.ports.records.audit(deed.with(&row.what)).await?;
         let mut shown = json!(row);
         shown["raw"] = raw.expose().into();
         Ok(shown)
@@ -116,14 +116,14 @@ pub(super) async fn open(State(server): State<Arc<Server>>, Path(id): Path<Strin
 }
 
 pub(super) async fn purge(State(server): State<Arc<Server>>) -> Response {
-    let purged = server.store.purge_quarantine(None, &Actor::operator()).await;
+    let purged = server.ports.records.purge_quarantine(None, &Actor::operator()).await;
     answer(StatusCode::OK, purged.map(|count| json!({ "purged": count })))
 }
 
 pub(super) async fn purge_one(State(server): State<Arc<Server>>, Path(id): Path<String>) -> Response {
     let purge = async {
         let number = number(&id)?;
-        match server.store.purge_quarantine(Some(number), &Actor::operator()).await? {
+        match server.ports.records.purge_quarantine(Some(number), &Actor::operator()).await? {
             0 => Err(gone(number)),
             count => Ok(json!({ "purged": count })),
         }

@@ -39,7 +39,7 @@ pub(super) async fn create(State(server): State<Arc<Server>>, Json(body): Json<C
             created_at: clock::wall(),
             revoked_at: None,
         };
-        server.store.create_client(client.clone(), &Actor::operator()).await?;
+        server.ports.records.create_client(client.clone(), &Actor::operator()).await?;
         Ok(with_secret(&server, &client, &secret))
     };
     answer(StatusCode::CREATED, create.await)
@@ -72,7 +72,7 @@ pub(super) struct Of {
 }
 
 pub(super) async fn list(State(server): State<Arc<Server>>, Query(of): Query<Of>) -> Response {
-    let clients = server.store.clients().await.map(|mut clients| {
+    let clients = server.ports.records.clients().await.map(|mut clients| {
         clients.retain(|client| of.tenant.as_ref().is_none_or(|tenant| *tenant == client.tenant));
         json!({ "clients": clients })
     });
@@ -83,7 +83,7 @@ pub(super) async fn rotate(State(server): State<Arc<Server>>, Path(id): Path<Str
     let rotate = server.change(move |server| async move {
         let secret = Secret::mint();
         let client =
-            server.store.rotate_client(&id, fingerprint(secret.expose()), &Actor::operator()).await?;
+            server.ports.records.rotate_client(&id, fingerprint(secret.expose()), &Actor::operator()).await?;
         Ok(with_secret(&server, &client, &secret))
     });
     answer(StatusCode::OK, rotate.await)
@@ -91,8 +91,9 @@ pub(super) async fn rotate(State(server): State<Arc<Server>>, Path(id): Path<Str
 
 pub(super) async fn revoke(State(server): State<Arc<Server>>, Path(id): Path<String>) -> Response {
     // Whoever enrols looks at its client once more under the same lock.
-    let revoke =
-        |server: Arc<Server>| async move { server.store.revoke_client(&id, &Actor::operator()).await };
+    let revoke = |server: Arc<Server>| async move {
+        server.ports.records.revoke_client(&id, &Actor::operator()).await
+    };
     answer(StatusCode::OK, server.change(revoke).await)
 }
 
@@ -122,7 +123,7 @@ pub(super) async fn mint_token(State(server): State<Arc<Server>>, Json(body): Js
             gateway_id: body.gateway.clone(),
             expires_at,
         };
-        let replaces = server.store.mint_enroll_token(new, &Actor::operator()).await?;
+        let replaces = server.ports.records.mint_enroll_token(new, &Actor::operator()).await?;
         Ok(json!({
             "token": token.expose(),
             "expires_at": expires_at,

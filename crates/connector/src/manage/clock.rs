@@ -16,7 +16,7 @@ pub(super) async fn show(State(server): State<Arc<Server>>) -> Response {
 
 pub(super) async fn accept(State(server): State<Arc<Server>>) -> Response {
     let accept = async {
-        let accepted = server.store.accept_clock(&Actor::operator()).await?;
+        let accepted = server.ports.upkeep.accept_clock(&Actor::operator()).await?;
         if let Some(leap) = accepted {
             tracing::info!(leap = leap.words(), "the clock was accepted as it is");
         }
@@ -29,7 +29,7 @@ pub(super) async fn accept(State(server): State<Arc<Server>>) -> Response {
 
 /// What the clock shows, and the leap that nobody has confirmed.
 pub(super) fn describe(server: &Server) -> Value {
-    let leap = server.store.leap();
+    let leap = server.ports.upkeep.leap();
     json!({
         "now": clock::wall(),
         "leap": leap.map(|leap| leap.words()),

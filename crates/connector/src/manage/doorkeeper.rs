@@ -56,8 +56,8 @@ async fn linked(server: &Server, typed: &Linking, by: &Actor) -> Result<String> 
     }
     let code = fingerprint(typed.code.expose());
     let bot = typed.bot.as_deref();
-    let tenant = server.store.use_link_code(code, &typed.place, bot, &typed.author, by).await?;
-    server.roster.set_routes(server.store.routes().await?);
+    let tenant = server.ports.records.use_link_code(code, &typed.place, bot, &typed.author, by).await?;
+    server.roster.set_routes(server.ports.records.routes().await?);
     Ok(tenant)
 }
 
@@ -83,13 +83,13 @@ impl Admit for Doorkeeper {
     fn moved<'a>(&'a self, bot: &'a BotKey, from: &'a str, to: &'a str) -> Later<'a, ()> {
         let (bot, from, to) = (bot.clone(), from.to_owned(), to.to_owned());
         Box::pin(self.server.change(move |server| async move {
-            if let Some(error) = server.store.move_chat(&bot, &from, &to, &Actor::server()).await? {
+            if let Some(error) = server.ports.records.move_chat(&bot, &from, &to, &Actor::server()).await? {
                 tracing::error!(
                     %error, chat = from,
                     "the routes of a chat that got another id could not follow it; add them anew"
                 );
             }
-            server.roster.set_routes(server.store.routes().await?);
+            server.roster.set_routes(server.ports.records.routes().await?);
             tracing::info!(platform = %bot.platform, %from, %to, "a chat has a new id; its routes moved with it");
             Ok(())
         }))

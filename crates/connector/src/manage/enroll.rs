@@ -82,7 +82,7 @@ async fn enrolled(
     if is_new {
         may_make(server, &tenant)?;
     }
-    let stored = server.store.enroll(token, new, old_until, actor).await?;
+    let stored = server.ports.records.enroll(token, new, old_until, actor).await?;
     if is_new {
         made(server, &tenant);
     }
@@ -197,7 +197,8 @@ impl Asking<'_> {
                 let id = &record.gateway_id;
                 let sealed = server.seal(&secret, &bound_to(tenant, id))?;
                 let old_until = clock::wall().after(ROTATION_WINDOW);
-                let renew = server.store.rotate_gateway(tenant, id, sealed.to_vec(), Some(old_until), actor);
+                let renew =
+                    server.ports.records.rotate_gateway(tenant, id, sealed.to_vec(), Some(old_until), actor);
                 let stored = renew.await?;
                 let record = server.take_in(stored).await?;
                 Ok((self.keep_up(&record).await?, secret))
@@ -212,7 +213,7 @@ impl Asking<'_> {
                     display_name: ask.display_name.clone(),
                     ..new_gateway(server, tenant, &ask.gateway_id, &sealed, proof)
                 };
-                let stored = server.store.create_gateway(new, actor).await?;
+                let stored = server.ports.records.create_gateway(new, actor).await?;
                 made(server, tenant);
                 Ok((server.take_in(stored).await?, secret))
             }
@@ -240,7 +241,7 @@ impl Asking<'_> {
             tracing::warn!(%tenant, gateway = %id, %error, "the settings stay as they were");
             return Ok(record.clone());
         }
-        let stored = match server.store.change_gateway(tenant, id, change.clone(), actor).await {
+        let stored = match server.ports.records.change_gateway(tenant, id, change.clone(), actor).await {
             // What waits in its old inbox would be left behind: it moves at a later start.
             Err(error) if error.kind() == Kind::Conflict && change.instance.is_some() => {
                 tracing::warn!(%tenant, gateway = %id, %error, "the instance id stays as it was");
@@ -248,7 +249,7 @@ impl Asking<'_> {
                     return Ok(record.clone());
                 }
                 let change = GatewayChange { instance: None, ..change };
-                server.store.change_gateway(tenant, id, change, actor).await?
+                server.ports.records.change_gateway(tenant, id, change, actor).await?
             }
             stored => stored?,
         };

@@ -57,7 +57,7 @@ pub(super) async fn create(State(server): State<Arc<Server>>, Json(body): Json<C
             subject: None,
             most: MAX_GATEWAYS_PER_TENANT,
         };
-        let stored = server.store.create_gateway(new, &Actor::operator()).await?;
+        let stored = server.ports.records.create_gateway(new, &Actor::operator()).await?;
         let record = server.take_in(stored).await?;
         Ok(with_secret(&server, &record, &secret))
     });
@@ -163,7 +163,7 @@ pub(super) async fn set(
         let change = body.read(&server)?;
         let (tenant, id) = (&before.tenant, &before.gateway_id);
         let record = server
-            .take_in(server.store.change_gateway(tenant, id, change, &Actor::operator()).await?)
+            .take_in(server.ports.records.change_gateway(tenant, id, change, &Actor::operator()).await?)
             .await?;
         if record.instance != before.instance {
             server.roster.inherit(before.instance, record.instance);
@@ -184,7 +184,11 @@ pub(super) async fn make_default(
     let make = server.change(move |server| async move {
         let record = gateway(&server, body.tenant.as_deref(), &id)?;
         check_welcome(&record)?;
-        server.store.set_default_instance(&record.tenant, record.instance, &Actor::operator()).await?;
+        server
+            .ports
+            .records
+            .set_default_instance(&record.tenant, record.instance, &Actor::operator())
+            .await?;
         server.roster.set_default(&record.tenant, Some(record.instance));
         Ok(describe(&server, &record))
     });
@@ -215,7 +219,7 @@ pub(super) async fn rotate(
         let sealed = server.seal(&secret, &bound_to)?;
         let old_until = (!body.now).then(|| clock::wall().after(ROTATION_WINDOW));
         let (tenant, id) = (&record.tenant, &record.gateway_id);
-        let stored = server.store.rotate_gateway(tenant, id, sealed.to_vec(), old_until, &Actor::operator()).await?;
+        let stored = server.ports.records.rotate_gateway(tenant, id, sealed.to_vec(), old_until, &Actor::operator()).await?;
         let record = server.take_in(stored).await?;
         if body.now {
             // Not 4401: whoever has the new secret is to come back.
@@ -235,8 +239,9 @@ pub(super) async fn revoke(
     let revoke = server.change(move |server| async move {
         let record = gateway(&server, body.tenant.as_deref(), &id)?;
         let (tenant, id) = (&record.tenant, &record.gateway_id);
-        let record =
-            server.take_in(server.store.revoke_gateway(tenant, id, &Actor::operator()).await?).await?;
+        let record = server
+            .take_in(server.ports.records.revoke_gateway(tenant, id, &Actor::operator()).await?)
+            .await?;
         server.registry.end(&record, Ending::Revoked);
         tracing::info!(tenant = %record.tenant, gateway = %record.gateway_id, "a gateway was revoked");
         Ok(describe(&server, &record))

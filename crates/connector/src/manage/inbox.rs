@@ -56,10 +56,10 @@ impl Selection {
                 .map(|record| Chosen(Some(vec![record.instance])));
         }
         let Some(tenant) = &self.tenant else { return Ok(Chosen(None)) };
-        if !server.store.tenants().await?.contains(tenant) {
+        if !server.ports.records.tenants().await?.contains(tenant) {
             return Err(Error::not_found(format!("there is no tenant {tenant:?}")));
         }
-        let mut instances = server.store.instances().await?;
+        let mut instances = server.ports.records.instances().await?;
         instances.retain(|instance| instance.tenant == *tenant);
         Ok(Chosen(Some(instances.iter().map(|instance| instance.instance).collect())))
     }
@@ -69,7 +69,7 @@ impl Selection {
         let Some(text) = &self.entry else { return Ok(None) };
         let seq = Seq::from_buffer_id(text)
             .ok_or_else(|| Error::invalid(format!("{text:?} is not an entry; they look like b123")))?;
-        let mut entries = server.store.numbered(seq).await?;
+        let mut entries = server.ports.inboxes.numbered(seq).await?;
         entries.retain(|entry| chosen.holds(entry.instance));
         match entries.len() {
             0 => Err(gone(text)),
@@ -114,7 +114,7 @@ pub(super) async fn list_inboxes(
 ) -> Response {
     let list = async {
         let chosen = selection.choose(&server).await?;
-        let mut inboxes = server.store.inboxes().await?;
+        let mut inboxes = server.ports.inboxes.inboxes().await?;
         inboxes.retain(|inbox| chosen.holds(inbox.instance));
         // Where nobody is, and nothing waits for anybody, there is nothing to tell.
         inboxes.retain(|inbox| {
@@ -153,7 +153,7 @@ async fn listed(server: &Server, selection: &Selection) -> Result<Vec<Listed>> {
     }
     let mut entries = Vec::new();
     for instance in chosen.each() {
-        entries.extend(server.store.entries(instance, selection.dead, PAGE).await?);
+        entries.extend(server.ports.inboxes.entries(instance, selection.dead, PAGE).await?);
     }
     entries.sort_by_key(|entry| (entry.received_at.0, entry.instance, entry.seq));
     entries.truncate(PAGE);
@@ -172,7 +172,7 @@ pub(super) async fn redrive(State(server): State<Arc<Server>>, Json(selection): 
             )));
         }
         let operator = Actor::operator();
-        let count = selection.act(&server, |i, seq| server.store.redrive(i, seq, &operator)).await?;
+        let count = selection.act(&server, |i, seq| server.ports.inboxes.redrive(i, seq, &operator)).await?;
         Ok(json!({ "redriven": count }))
     };
     answer(StatusCode::OK, redrive.await)
@@ -180,14 +180,14 @@ pub(super) async fn redrive(State(server): State<Arc<Server>>, Json(selection): 
 
 pub(super) async fn purge(State(server): State<Arc<Server>>, Json(selection): Json<Selection>) -> Response {
     let operator = Actor::operator();
-    let purged = selection.act(&server, |i, seq| server.store.purge(i, seq, &operator)).await;
+    let purged = selection.act(&server, |i, seq| server.ports.inboxes.purge(i, seq, &operator)).await;
     answer(StatusCode::OK, purged.map(|count| json!({ "purged": count })))
 }
 
 pub(super) async fn explain(State(server): State<Arc<Server>>, Path(message): Path<String>) -> Response {
     let explain = async {
-        let messages = server.store.explain(&message).await?;
-        let actions = server.store.explain_action(&message).await?;
+        let messages = server.ports.records.explain(&message).await?;
+        let actions = server.ports.records.explain_action(&message).await?;
         let drops = server.drops.of(&message);
         if messages.is_empty() && actions.is_empty() && drops.is_empty() {
             return Err(Error::not_found(format!(
@@ -215,7 +215,7 @@ async fn with_edits(server: &Server, actions: Vec<ActionStory>) -> Result<Vec<Va
         let edits = match &action.message_id {
             // A change is not changed itself.
             Some(message_id) if action.op != "edit" => {
-                server.store.edits(&action.chat_id, message_id).await?
+                server.ports.records.edits(&action.chat_id, message_id).await?
             }
             _ => Edits::default(),
         };

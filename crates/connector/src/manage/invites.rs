@@ -45,7 +45,7 @@ pub(super) async fn invite(State(server): State<Arc<Server>>, Json(invite): Json
         }
         let key = webchat::mint_key();
         let person = Person { room: room.clone(), user: invite.user.clone() };
-        server.store.invite(person, fingerprint(key.expose()), &Actor::operator()).await?;
+        server.ports.records.invite(person, fingerprint(key.expose()), &Actor::operator()).await?;
         let public = &server.options.public_url;
         let mut made = json!({
             "room": room,
@@ -72,7 +72,7 @@ pub(super) struct Of {
 }
 
 pub(super) async fn people(State(server): State<Arc<Server>>, Query(of): Query<Of>) -> Response {
-    let people = server.store.people(of.room.as_deref()).await;
+    let people = server.ports.records.people(of.room.as_deref()).await;
     answer(StatusCode::OK, people.map(|people| json!({ "people": people })))
 }
 
@@ -89,7 +89,7 @@ pub(super) async fn revoke(State(server): State<Arc<Server>>, Json(revoke): Json
     let revoke = async {
         let room = revoke.room.unwrap_or_else(|| webchat::private_room(&revoke.user));
         let person = Person { room: room.clone(), user: revoke.user.clone() };
-        server.store.uninvite(person, &Actor::operator()).await?;
+        server.ports.records.uninvite(person, &Actor::operator()).await?;
         // Whoever else follows the room comes back by themselves.
         server.close_rooms(std::slice::from_ref(&room));
         Ok(json!({ "room": room, "user": revoke.user }))

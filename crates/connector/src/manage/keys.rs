@@ -76,7 +76,7 @@ pub(super) async fn rotate_token(State(server): State<Arc<Server>>) -> Response 
     let rotate = async {
         let _turn = server.changing.lock().await;
         server.options.admin_token.rotate()?;
-        server.store.audit(Deed::done(&Actor::operator(), "admin-token.rotate", "", "")).await?;
+        server.ports.records.audit(Deed::done(&Actor::operator(), "admin-token.rotate", "", "")).await?;
         Ok(json!({ "rotated": true }))
     };
     answer(StatusCode::OK, rotate.await)

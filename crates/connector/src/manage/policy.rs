@@ -88,7 +88,7 @@ async fn set(server: &Arc<Server>, record: Arc<GatewayRecord>, body: Body) -> Re
             server.refused(&actor, "policy.set", &record.tenant, &record.gateway_id, &error).await;
             return Err(error);
         }
-        server.store.set_policy(record.instance, &platform, policy.clone(), &actor).await?;
+        server.ports.records.set_policy(record.instance, &platform, policy.clone(), &actor).await?;
         server.roster.set_policy(record.instance, platform, policy);
         Ok(())
     };

@@ -44,7 +44,7 @@ impl Pages {
         if self.is_over {
             return Ok(None);
         }
-        let page = server.store.sealed_values(self.last.as_ref(), STEP).await?;
+        let page = server.ports.records.sealed_values(self.last.as_ref(), STEP).await?;
         self.is_over = !page.more;
         self.last = page.last().cloned();
         Ok(Some(page.items))
@@ -109,7 +109,7 @@ async fn begin(server: &Server, file: Option<&Path>) -> Result<Option<String>> {
     let change = first_step(server, &old, &next).await?;
     ring.keeper.stage(&next)?;
     fail::point("key_staged");
-    server.store.begin_key_change(change, &Actor::operator()).await?;
+    server.ports.records.begin_key_change(change, &Actor::operator()).await?;
     fail::point("key_begun");
     let (old_id, new_id) = (old.id(), next.id());
     ring.change_to(next, MasterKey::from_hex(old.to_hex().expose())?);
@@ -147,7 +147,7 @@ fn in_the_way(value: &SealedValue, error: &Error) -> String {
 
 async fn first_step(server: &Server, old: &MasterKey, next: &MasterKey) -> Result<KeyChange> {
     let missing = || Error::internal("the check of the master key is gone");
-    let old_check = server.store.note(KEY_CHECK).await?.ok_or_else(missing)?;
+    let old_check = server.ports.records.note(KEY_CHECK).await?.ok_or_else(missing)?;
     Ok(KeyChange {
         from: old.id(),
         to: next.id(),
@@ -189,7 +189,9 @@ async fn finish(server: &Server) -> Result<Finished> {
         while ring.is_awaited() {
             pause(server).await?;
         }
-        if let Retired::Gone { erased } = server.store.retire_key(ring.keys().current().head()).await? {
+        if let Retired::Gone { erased } =
+            server.ports.records.retire_key(ring.keys().current().head()).await?
+        {
             fail::point("key_retired");
             ring.finished();
             tracing::info!(key = %ring.keys().current().id(), resealed, "the change of the master key is finished");
@@ -208,7 +210,7 @@ async fn rewrap_all(server: &Server) -> Result<usize> {
         let (due, stuck) = rewrap(&keys, page);
         failed = failed.or(stuck);
         if !due.is_empty() {
-            resealed += server.store.reseal(due).await?;
+            resealed += server.ports.records.reseal(due).await?;
             fail::point("key_rewrapped");
         }
         go_on(server)?;

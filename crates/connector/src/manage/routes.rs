@@ -104,17 +104,17 @@ pub(super) struct RemoveRoute {
 pub(super) async fn remove(State(server): State<Arc<Server>>, Json(body): Json<RemoveRoute>) -> Response {
     let remove = server.change(move |server| async move {
         let place: Place = body.place.parse()?;
-        if !server.store.remove_route(&place, body.bot.as_deref(), &Actor::operator()).await? {
+        if !server.ports.records.remove_route(&place, body.bot.as_deref(), &Actor::operator()).await? {
             return Err(Error::not_found(format!("{place} has no route")));
         }
-        server.roster.set_routes(server.store.routes().await?);
+        server.roster.set_routes(server.ports.records.routes().await?);
         Ok(json!({ "removed": place.to_string() }))
     });
     answer(StatusCode::OK, remove.await)
 }
 
 pub(super) async fn list(State(server): State<Arc<Server>>) -> Response {
-    match server.store.routes().await {
+    match server.ports.records.routes().await {
         Ok(routes) => {
             let routes: Vec<Value> = routes.iter().map(|route| show(&server, route)).collect();
             answer(StatusCode::OK, Ok(json!({ "routes": routes })))
@@ -152,7 +152,7 @@ pub(super) async fn make_code(State(server): State<Arc<Server>>, Json(body): Jso
             free: body.free,
             expires_at,
         };
-        server.store.mint_link_code(new, &Actor::operator()).await?;
+        server.ports.records.mint_link_code(new, &Actor::operator()).await?;
         Ok(json!({ "code": code, "expires_at": expires_at, "say": format!("/link {code}") }))
     };
     answer(StatusCode::CREATED, make.await)
@@ -182,8 +182,8 @@ pub(super) fn route(
 
 /// Makes a route durable and lets it count from now on.
 pub(super) async fn store_route(server: &Server, route: Route) -> Result<()> {
-    server.store.add_route(route, &Actor::operator()).await?;
-    server.roster.set_routes(server.store.routes().await?);
+    server.ports.records.add_route(route, &Actor::operator()).await?;
+    server.roster.set_routes(server.ports.records.routes().await?);
     Ok(())
 }
 

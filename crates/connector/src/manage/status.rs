@@ -19,7 +19,7 @@ const SHOWN: usize = 20;
 /// What `angelia status` shows.
 pub(super) async fn status(State(server): State<Arc<Server>>) -> Response {
     let status = async {
-        let listed = server.store.inboxes().await?;
+        let listed = server.ports.inboxes.inboxes().await?;
         let inboxes: HashMap<_, _> = listed.iter().map(|inbox| (inbox.instance, inbox)).collect();
         let lost = |inbox: &ListedInbox| inbox.gaps.iter().map(|gap| gap.lost).sum::<u64>();
         let ours = server.descriptors();
@@ -53,7 +53,7 @@ pub(super) async fn status(State(server): State<Arc<Server>>) -> Response {
             .filter(|inbox| server.roster.awaits_first(inbox.instance) && inbox.waiting + lost(inbox) > 0)
             .map(|inbox| json!({ "tenant": inbox.tenant, "waiting": inbox.waiting, "lost": lost(inbox) }));
         // Answers that may or may not have been sent; repeating them could double them.
-        let ambiguous = server.store.ambiguous_actions(SHOWN).await?;
+        let ambiguous = server.ports.records.ambiguous_actions(SHOWN).await?;
         let damaged = server.roster.damaged().into_iter().map(|(tenant, gateway_id, why)| {
             json!({ "tenant": tenant, "gateway_id": gateway_id, "kind": "secret of a gateway", "error": why })
         });
@@ -79,8 +79,8 @@ pub(super) async fn status(State(server): State<Arc<Server>>) -> Response {
             "clock": clock::describe(&server),
             // What a check of the database found after a server that did not end by itself.
             "database_damage": server.integrity.damage(),
-            "disk": server.store.disk().await?,
-            "ready": server.store.healthy() && !server.is_stopping(),
+            "disk": server.ports.upkeep.disk().await?,
+            "ready": server.ports.upkeep.healthy() && !server.is_stopping(),
             "sockets": server.registry.open(),
             "pushed": server.metrics.get(Counter::Pushed),
             "settled": server.metrics.get(Counter::Settled),

@@ -40,7 +40,8 @@ pub(super) async fn create(State(server): State<Arc<Server>>, Json(body): Json<C
     let create = server.change(move |server| async move {
         check_name("tenant", &body.tenant)?;
         let identity = first_identity(&server, &body)?;
-        let first = server.store.create_tenant(&body.tenant, identity.clone(), &Actor::operator()).await?;
+        let first =
+            server.ports.records.create_tenant(&body.tenant, identity.clone(), &Actor::operator()).await?;
         server.roster.await_first(&body.tenant, first);
         let identities: Vec<TenantIdentity> = identity.into_iter().collect();
         Ok(json!({ "tenant": body.tenant, "identities": identities }))
@@ -80,8 +81,8 @@ fn identity(tenant: String, issuer: String, claim: String) -> Result<TenantIdent
 
 pub(super) async fn list(State(server): State<Arc<Server>>) -> Response {
     let list = async {
-        let tenants = server.store.tenants().await?;
-        let identities = server.store.tenant_identities().await?;
+        let tenants = server.ports.records.tenants().await?;
+        let identities = server.ports.records.tenant_identities().await?;
         Ok(json!({ "tenants": tenants, "identities": identities }))
     };
     answer(StatusCode::OK, list.await)
@@ -89,13 +90,14 @@ pub(super) async fn list(State(server): State<Arc<Server>>) -> Response {
 
 pub(super) async fn show(State(server): State<Arc<Server>>, Path(tenant): Path<String>) -> Response {
     let show = async {
-        if !server.store.tenants().await?.contains(&tenant) {
+        if !server.ports.records.tenants().await?.contains(&tenant) {
             return Err(Error::not_found(format!("there is no tenant {tenant:?}")));
         }
         let gateways = server.roster.all().iter().filter(|record| record.tenant == tenant).count();
         let routes = server.roster.routes().iter().filter(|route| route.tenant == tenant).count();
-        let clients = server.store.clients().await?.iter().filter(|client| client.tenant == tenant).count();
-        let inboxes = server.store.inboxes().await?;
+        let clients =
+            server.ports.records.clients().await?.iter().filter(|client| client.tenant == tenant).count();
+        let inboxes = server.ports.inboxes.inboxes().await?;
         let waiting: u64 =
             inboxes.iter().filter(|inbox| inbox.tenant == tenant).map(|inbox| inbox.waiting).sum();
         Ok(json!({
@@ -120,7 +122,7 @@ pub(super) async fn link(
 ) -> Response {
     let link = async {
         let identity = identity(tenant, body.issuer, body.claim)?;
-        server.store.link_tenant(identity.clone(), &Actor::operator()).await?;
+        server.ports.records.link_tenant(identity.clone(), &Actor::operator()).await?;
         Ok(json!({ "linked": identity }))
     };
     answer(StatusCode::OK, link.await)
@@ -133,7 +135,7 @@ pub(super) async fn unlink(
 ) -> Response {
     let unlink = server.change(move |server| async move {
         let identity = identity(tenant, body.issuer, body.claim)?;
-        if !server.store.unlink_tenant(identity.clone(), &Actor::operator()).await? {
+        if !server.ports.records.unlink_tenant(identity.clone(), &Actor::operator()).await? {
             return Err(Error::not_found(format!(
                 "tenant {:?} is not known to {} as {:?}",
                 identity.tenant, identity.issuer, identity.claim
@@ -164,7 +166,7 @@ pub(super) async fn remove(
         // The routes go first: nothing new may be admitted while the rows go.
         let routes: Vec<Route> = server.roster.routes().iter().cloned().collect();
         server.roster.set_routes(routes.iter().filter(|route| route.tenant != tenant).cloned().collect());
-        let removed = server.store.remove_tenant(&tenant, rooms.clone(), &Actor::operator()).await;
+        let removed = server.ports.records.remove_tenant(&tenant, rooms.clone(), &Actor::operator()).await;
         let removed = removed.inspect_err(|_| server.roster.set_routes(routes))?;
         let gone = server.roster.forget_tenant(&tenant);
         for record in gone {
@@ -191,7 +193,7 @@ pub(super) async fn remove(
 /// Deletes what a removed tenant left, so that the disk has it back. What takes
 /// longer, or fails, goes on in the upkeep.
 async fn delete_the_rest(server: &Server) -> bool {
-    match tokio::time::timeout(DELETED_WITHIN, server.store.tend()).await {
+    match tokio::time::timeout(DELETED_WITHIN, server.ports.upkeep.tend()).await {
         Ok(Ok(())) => true,
         Ok(Err(error)) => {
             tracing::warn!(%error, "what a removed tenant left could not all be deleted yet");
@@ -208,5 +210,5 @@ async fn rooms_of(server: &Server, tenant: &str) -> Result<Vec<String>> {
         let owner = routes.resolve(webchat::NAME, webchat::BOT, &[room.as_str(), "*"]);
         owner.is_some_and(|route| route.tenant == tenant)
     };
-    Ok(server.store.rooms().await?.into_iter().filter(belongs).collect())
+    Ok(server.ports.lines.rooms().await?.into_iter().filter(belongs).collect())
 }

@@ -20,7 +20,7 @@ pub(crate) async fn watch_logs(server: Arc<Server>) {
         let live = server.registry.live();
         for some in live.chunks(AT_ONCE) {
             // What cannot be read now is looked at the next time.
-            for (instance, mark) in server.store.marks(some.to_vec()).await.unwrap_or_default() {
+            for (instance, mark) in server.ports.log.marks(some.to_vec()).await.unwrap_or_default() {
                 server.registry.tell(instance, mark);
             }
         }

@@ -8,6 +8,7 @@ use angelia_contract::frame::{GatewayFrame, Outbound};
 use angelia_core::admission::{Allow, Route, Routes};
 use angelia_core::egress::{Bot, Goal, Refusal, Sender, Target, Whereabouts, decide};
 use angelia_core::inbox::{InstanceId, Quota};
+use angelia_core::ports::Ports;
 use angelia_engines::local::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
 use angelia_platforms::webchat::{Hub, Webchat};
@@ -360,7 +361,7 @@ fn a_frame_goes_where_the_model_says_and_nowhere_else() {
     let folder = tempfile::tempdir().unwrap();
     let store = Sqlite::open(folder.path(), Quota::default(), Arc::new(LocalBus::default())).unwrap();
     let bots: Vec<Arc<dyn Bot>> = vec![
-        Arc::new(Webchat::new(Arc::new(store), Arc::new(Hub::default()))),
+        Arc::new(Webchat::new(Ports::of(&Arc::new(store)), Arc::new(Hub::default()))),
         Arc::new(Discord("d1")),
         Arc::new(Discord("d2")),
         Arc::new(Telegram),

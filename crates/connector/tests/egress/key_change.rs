@@ -7,7 +7,7 @@ use angelia_core::directory::BotKey;
 use angelia_core::egress::Dedupe;
 use angelia_core::seal::{self, FORMER_KEY, KEY_CHECK};
 use angelia_core::secret::Secret;
-use angelia_core::store::{IdentityStore, Intake, IntakeStore, NewQuarantined};
+use angelia_core::store::{IdentityStore, Ingest, Intake, NewQuarantined};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -8,7 +8,7 @@ use angelia_core::directory::BotKey;
 use angelia_core::inbox::{EntryKind, InstanceId, Interaction, Request};
 use angelia_core::seal;
 use angelia_core::secret::Secret;
-use angelia_core::store::{IdentityStore, Intake, IntakeStore, NewEntry};
+use angelia_core::store::{IdentityStore, Ingest, Intake, NewEntry};
 use angelia_core::vault::{DISCORD_INTERACTION, Deferral, NewCapability};
 use serde_json::{Value, json};
 use std::time::Duration;

@@ -9,9 +9,10 @@ use angelia_core::audit::Actor;
 use angelia_core::error::Result;
 use angelia_core::identity::making::GatewayLimits;
 use angelia_core::inbox::Quota;
+use angelia_core::ports::Ports;
 use angelia_core::seal::MasterKey;
 use angelia_core::secret::Secret;
-use angelia_core::store::{IdentityStore, Store};
+use angelia_core::store::IdentityStore;
 use angelia_engines::inspect::{Inspect, SeenAction, StoppedCommits};
 use angelia_engines::local::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
@@ -100,7 +101,7 @@ impl World {
             limits: Limits::default(),
             gateways: GatewayLimits::default(),
         };
-        let server = Server::new(store.clone() as Arc<dyn Store>, &subscriber, options).await.unwrap();
+        let server = Server::new(Ports::of(&store), &subscriber, options).await.unwrap();
         server.start().await.unwrap();
         let url = serve(server.public_router()).await;
         let admin = serve(admin::router(server.clone())).await;

@@ -11,8 +11,49 @@ pub use lease::{Lease, Leases, Term, Token, lease_lost};
 pub use ledger::{Accepted, ActionId, ActionOutcome, Ledger, NewAction, StoredAction, owner_replaced};
 
 use crate::error::Result;
+use crate::records::Records;
+use crate::store::{Inboxes, Ingest, Lines, Upkeep};
+use log::Log;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 /// An answer that comes after the disk had its say.
 pub type Later<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
+
+/// What a server keeps things in: one engine for all of it, or several.
+#[derive(Clone)]
+pub struct Ports {
+    /// What waits for agents.
+    pub log: Arc<dyn Log>,
+    /// What bots receive.
+    pub ingest: Arc<dyn Ingest>,
+    /// Inboxes, as an operator sees them.
+    pub inboxes: Arc<dyn Inboxes>,
+    /// What agents want done.
+    pub ledger: Arc<dyn Ledger>,
+    /// What changes seldom: who is known here, what is known of chats, who did what.
+    pub records: Arc<dyn Records>,
+    /// What is said in the rooms of the web chat.
+    pub lines: Arc<dyn Lines>,
+    /// The store itself.
+    pub upkeep: Arc<dyn Upkeep>,
+}
+
+impl Ports {
+    /// All of them of one engine.
+    pub fn of<E>(engine: &Arc<E>) -> Self
+    where
+        E: Log + Ingest + Inboxes + Ledger + Records + Lines + Upkeep + 'static,
+    {
+        Self {
+            log: engine.clone(),
+            ingest: engine.clone(),
+            inboxes: engine.clone(),
+            ledger: engine.clone(),
+            records: engine.clone(),
+            lines: engine.clone(),
+            upkeep: engine.clone(),
+        }
+    }
+}

@@ -9,7 +9,7 @@ use crate::records::{Change, Records, change, look};
 
 /// Chats a bot knows: the rules of [`crate::directory`], asked of any records. What a bot
 /// learns of chats is committed with what it received, by
-/// [`IntakeStore::take_in`](super::IntakeStore::take_in).
+/// [`Ingest::take_in`](super::Ingest::take_in).
 pub trait DirectoryStore: Records {
     /// A chat of a bot.
     fn chat(&self, bot: &BotKey, chat_id: &str) -> Later<'_, Option<KnownChat>>;

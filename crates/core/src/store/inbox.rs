@@ -92,7 +92,7 @@ pub struct Overdue {
 }
 
 /// Looking at inboxes, and putting them right.
-pub trait InboxStore: Send + Sync {
+pub trait Inboxes: Send + Sync {
     /// All inboxes with something to tell.
     fn inboxes(&self) -> Later<'_, Vec<ListedInbox>>;
 

@@ -84,7 +84,7 @@ pub struct Taken {
 }
 
 /// Taking in what bots receive.
-pub trait IntakeStore: Send + Sync {
+pub trait Ingest: Send + Sync {
     /// Commits everything, all or none, in order. Whoever says how far it has read says under
     /// which token of the bot's lease; unavailable if another node has that by now.
     fn take_in(&self, bot: &BotKey, under: Option<Token>, intakes: Vec<Intake>) -> Later<'_, Vec<Taken>>;

@@ -1,4 +1,4 @@
-//! The ports: what the decisions need from a store, implemented by the engines.
+//! What is kept, and the stores of it: rules asked of any records, and what engines keep row by row.
 //!
 //! Every write resolves only after it is durable. A store that cannot commit
 //! answers [`Kind::Unavailable`](crate::Kind::Unavailable) and has changed nothing.
@@ -27,8 +27,8 @@ pub use identity::{
     DATABASE_ID, GatewayChange, IdentityStore, NewGateway, RemovedTenant, StoredGateway, StoredInstance,
     StoredSecret, TenantIdentity,
 };
-pub use inbox::{Gap, InboxStore, Listed, ListedInbox, Overdue};
-pub use intake::{Cursor, Intake, IntakeStore, NewQuarantined, Taken, Traffic};
+pub use inbox::{Gap, Inboxes, Listed, ListedInbox, Overdue};
+pub use intake::{Cursor, Ingest, Intake, NewQuarantined, Taken, Traffic};
 pub use journal::{ActionStory, Edits, JournalStore, Story};
 pub use notices::{NoticeKind, NoticeStore, Untold};
 pub use page::{Filling, Page, PageSize};
@@ -36,12 +36,10 @@ pub use seals::{KeyChange, Resealed, Retired, SealStore, SealedValue};
 pub use streams::{Missed, Quarantined, StreamStore};
 pub use vault::VaultStore;
 pub use webchat::{
-    CONNECTOR, Earlier, Guest, Invited, Line, LineEdit, LineRevision, NewLine, Person, Posted, RoomStore,
-    Unrelayed, WebchatStore,
+    CONNECTOR, Earlier, Guest, Invited, Line, LineEdit, LineRevision, Lines, NewLine, Person, Posted,
+    RoomStore, Unrelayed,
 };
 
-use crate::ports::Ledger;
-use crate::records::Records;
 use crate::space;
 
 pub use crate::ports::{Accepted, ActionId, ActionOutcome, Later, NewAction, StoredAction};
@@ -58,8 +56,8 @@ pub struct Pruned {
     pub overaged: u64,
 }
 
-/// Everything the server keeps.
-pub trait Store: Log + InboxStore + Records + Ledger + WebchatStore + IntakeStore + ClockStore {
+/// The store itself: whether it commits, its disk, and what is past its time.
+pub trait Upkeep: ClockStore {
     /// Whether the last commit went through; what `/readyz` shows.
     fn healthy(&self) -> bool;
 

@@ -42,7 +42,7 @@ pub struct Missed {
 }
 
 /// The rules of [`crate::quarantine`], and how far streams are, asked of any records. Bots move
-/// on with what they received, by [`IntakeStore::take_in`](super::IntakeStore::take_in).
+/// on with what they received, by [`Ingest::take_in`](super::Ingest::take_in).
 pub trait StreamStore: Records {
     /// How far each stream of a bot was read.
     fn cursors(&self, bot: &BotKey) -> Later<'_, Vec<Cursor>>;

@@ -173,7 +173,7 @@ pub struct Earlier {
 }
 
 /// Rooms, people, lines.
-pub trait WebchatStore: Send + Sync {
+pub trait Lines: Send + Sync {
     /// Writes a person's line and, in the same commit, the inbox entry it makes.
     /// Unauthorized if nobody of that name is in the room any more. Unavailable, and
     /// nothing is written, if the inbox is full and the entry is to be refused then.

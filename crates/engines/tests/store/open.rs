@@ -4,8 +4,10 @@ use super::identity::{by, gateway};
 use angelia_core::clock;
 use angelia_core::egress::Owner;
 use angelia_core::inbox::{Entry, EntryKind, InstanceId, Quota, Seq, WhenFull};
+use angelia_core::ports::Ledger;
 use angelia_core::ports::{Hint, HintKind};
-use angelia_core::store::{IdentityStore, Line, NewEntry, PageSize, Store};
+use angelia_core::records::Records;
+use angelia_core::store::{IdentityStore, Inboxes, Ingest, Line, Lines, Log, NewEntry, PageSize, Upkeep};
 use angelia_engines::local::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
 use std::path::Path;
@@ -46,8 +48,13 @@ impl Witness {
     }
 }
 
+/// All ports of an engine.
+pub(crate) trait Engine: Log + Ingest + Inboxes + Ledger + Records + Lines + Upkeep {}
+
+impl<E: Log + Ingest + Inboxes + Ledger + Records + Lines + Upkeep> Engine for E {}
+
 pub(crate) struct Opened {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn Engine>,
     pub(crate) witness: Arc<Witness>,
     pub(crate) folder: TempDir,
     quota: Quota,

@@ -2,7 +2,7 @@
 
 use super::directory::bot;
 use super::identity::{by, gateway};
-use super::open::Opened;
+use super::open::{Engine, Opened};
 use super::vault::interaction;
 use crate::ports::seals::sealed_in;
 use angelia_core::clock::UnixMillis;
@@ -10,12 +10,12 @@ use angelia_core::inbox::InstanceId;
 use angelia_core::seal::{FORMER_KEY, KEY_CHECK, Keys, MasterKey, OAUTH_KEY};
 use angelia_core::secret::Secret;
 use angelia_core::store::{
-    IdentityStore, Intake, KeyChange, NewQuarantined, Resealed, Retired, SealStore, SealedValue, Store,
+    IdentityStore, Intake, KeyChange, NewQuarantined, Resealed, Retired, SealStore, SealedValue,
 };
 use std::sync::Arc;
 
 /// A store with one value of each kind under a key, and the keys of a change from it.
-async fn changing(store: &Arc<dyn Store>) -> (Keys, InstanceId) {
+async fn changing(store: &Arc<dyn Engine>) -> (Keys, InstanceId) {
     let (old, new) = (MasterKey::mint(), MasterKey::mint());
     let seal = |bound_to: &str| old.seal(&Secret::new("x"), bound_to).unwrap();
     let instance = store.create_gateway(gateway("acme", "gw"), &by()).await.unwrap().instance;

@@ -1,11 +1,11 @@
 //! Who writes much waits behind its own writes, and nobody else does.
 
 use super::identity::{by, gateway};
-use super::open::{ME, Opened, entry};
+use super::open::{Engine, ME, Opened, entry};
 use super::people::line;
 use super::vault::{notify, send};
 use angelia_core::inbox::{InstanceId, WhenFull};
-use angelia_core::store::{IdentityStore, NewAction, NewEntry, Store};
+use angelia_core::store::{IdentityStore, NewAction, NewEntry};
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,7 +33,7 @@ impl Tenants {
     /// Has one tenant write much and then the other a little; how much of it is done before that.
     async fn done_before<F: Future<Output = ()> + Send + 'static>(
         &self,
-        write: impl Fn(Arc<dyn Store>, &str, NewEntry) -> F,
+        write: impl Fn(Arc<dyn Engine>, &str, NewEntry) -> F,
     ) -> usize {
         let done = Arc::new(AtomicUsize::new(0));
         for n in 0..FLOOD {

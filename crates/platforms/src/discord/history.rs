@@ -141,9 +141,9 @@ impl Shard {
 
     /// Every chat anything was ever said in, the one with the newest message first.
     async fn known_chats(&mut self) -> Result<Vec<KnownChat>, Halted> {
-        let store = self.reader.desk.store.clone();
+        let ports = self.reader.desk.ports.clone();
         loop {
-            match store.recent_chats(&self.reader.discord.key, UnixMillis(0), MAX_LISTED).await {
+            match ports.records.recent_chats(&self.reader.discord.key, UnixMillis(0), MAX_LISTED).await {
                 Ok(chats) => return Ok(chats),
                 Err(_) => self.pause(STORE_AGAIN).await?,
             }
@@ -177,7 +177,7 @@ impl Shard {
             return Ok(());
         }
         let discord = self.reader.discord.clone();
-        while self.reader.desk.store.note_missed(&discord.key, missed.clone()).await.is_err() {
+        while self.reader.desk.ports.records.note_missed(&discord.key, missed.clone()).await.is_err() {
             self.pause(STORE_AGAIN).await?;
         }
         // Counted when it can be listed.

@@ -152,7 +152,7 @@ impl Listening {
     async fn cursors(&self) -> Option<Vec<Cursor>> {
         let Reader { discord, desk } = &self.reader;
         loop {
-            match desk.store.cursors(&discord.key).await {
+            match desk.ports.records.cursors(&discord.key).await {
                 Ok(cursors) => return Some(cursors),
                 Err(_) if desk.stop.is_now() => return None,
                 Err(_) => sleep(FIRST_PAUSE).await,

@@ -223,11 +223,11 @@ impl Discord {
     pub(super) async fn forget(&self, gone: &Gone) -> Result<()> {
         match gone {
             Gone::Chat(id) => {
-                self.store.forget_chat(&self.key, id).await?;
+                self.ports.records.forget_chat(&self.key, id).await?;
                 self.directory.forget_chat(id);
             }
             Gone::Guild(id) => {
-                self.store.forget_scope(&self.key, id).await?;
+                self.ports.records.forget_scope(&self.key, id).await?;
                 self.directory.forget(|known| known.chat.scope.as_ref() == Some(id));
             }
         }

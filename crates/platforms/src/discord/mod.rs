@@ -44,8 +44,8 @@ use crate::minted::Minted;
 use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::Rendering;
+use angelia_core::ports::Ports;
 use angelia_core::secret::Secret;
-use angelia_core::store::Store;
 use ears::Ears;
 use pace::Pace;
 use pieces::Shown;
@@ -97,7 +97,7 @@ pub struct Discord {
     key: BotKey,
     /// The key of those interactions that come over HTTP.
     public_key: Option<PublicKey>,
-    store: Arc<dyn Store>,
+    ports: Ports,
     directory: Directory,
     rest: Rest,
     pulse: Pulse,
@@ -111,7 +111,7 @@ pub struct Discord {
 
 impl Discord {
     /// The bot that `config` describes, over what `store` knows of its chats.
-    pub fn new(config: Config, store: Arc<dyn Store>) -> Result<Arc<Self>> {
+    pub fn new(config: Config, ports: Ports) -> Result<Arc<Self>> {
         if address::snowflake(&config.id).is_none() {
             return Err(Error::invalid(format!(
                 "{:?} is not a Discord user id: write the bot's id as the developer portal shows it, digits only",
@@ -127,13 +127,13 @@ impl Discord {
         let public_key = config.public_key.as_deref().map(PublicKey::parse).transpose()?;
         let key = BotKey::new(NAME, &config.id);
         let rest = Rest::new(config.api_url.as_deref(), &config.token)?;
-        let directory = Directory::new(key.clone(), store.clone());
+        let directory = Directory::new(key.clone(), ports.records.clone());
         let (pulse, ears, pace, nonce, shown) = Default::default();
         Ok(Arc::new(Self {
             config,
             key,
             public_key,
-            store,
+            ports,
             directory,
             rest,
             pulse,

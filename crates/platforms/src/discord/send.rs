@@ -99,11 +99,11 @@ impl Work<'_> {
     /// The further pieces that an earlier attempt at this text has posted. Where the
     /// store does not tell, they are found by their nonces while Discord knows those.
     pub(super) async fn pieces_so_far(&self, message_id: &str, wanted: usize) -> Vec<String> {
-        let Discord { store, key, .. } = self.discord;
+        let Discord { ports, key, .. } = self.discord;
         if wanted == 0 {
             return Vec::new();
         }
-        let pieces = store.pieces(key, self.channel, message_id).await.unwrap_or_default();
+        let pieces = ports.records.pieces(key, self.channel, message_id).await.unwrap_or_default();
         pieces.into_iter().take(wanted).collect()
     }
 
@@ -128,8 +128,8 @@ impl Work<'_> {
         if parts.is_empty() {
             return Err(refused("there is no text to show"));
         }
-        let Discord { store, key, .. } = self.discord;
-        let known = store.pieces(key, self.channel, message_id).await;
+        let Discord { ports, key, .. } = self.discord;
+        let known = ports.records.pieces(key, self.channel, message_id).await;
         let mut pieces = known.map_err(|error| store_failed(&error))?;
         fail::point("action_sending");
         let until = clock::mono() + PATIENCE;
@@ -320,9 +320,10 @@ impl Work<'_> {
     /// nonces for as long as Discord knows those, and afterwards leaves them behind:
     /// `false`.
     pub(super) async fn keep(&self, message_id: &str, pieces: &[String]) -> bool {
-        let Discord { store, key, .. } = self.discord;
+        let Discord { ports, key, .. } = self.discord;
         for tries in 1..=KEEP_TRIES {
-            let Err(error) = store.keep_pieces(key, self.channel, message_id, pieces.to_vec()).await else {
+            let Err(error) = ports.records.keep_pieces(key, self.channel, message_id, pieces.to_vec()).await
+            else {
                 return true;
             };
             tracing::warn!(bot = &*key.bot, message_id, tries, %error, "the pieces of a message are not noted");

@@ -158,7 +158,8 @@ impl Discord {
     async fn keep(&self, chat: Chat) -> Result<Arc<KnownChat>> {
         let chats = self.learn(vec![chat.clone()]).await?;
         if !chats.is_empty() {
-            let kept = self.store.take_in(&self.key, None, vec![Intake { chats, ..Intake::default() }]).await;
+            let kept =
+                self.ports.ingest.take_in(&self.key, None, vec![Intake { chats, ..Intake::default() }]).await;
             // Else nobody would try to keep it again.
             kept.inspect_err(|_| self.unlearn(std::slice::from_ref(&chat)))?;
         }

@@ -28,8 +28,8 @@ use crate::directory::Directory;
 use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
 use angelia_core::limit::LogThrottle;
+use angelia_core::ports::Ports;
 use angelia_core::secret::Secret;
-use angelia_core::store::Store;
 use api::Api;
 use keyword::Stopped;
 use link::Words;
@@ -92,12 +92,12 @@ pub struct Sms {
 impl Sms {
     /// The number that `config` describes. Before it first calls Twilio, the process must have
     /// a TLS provider.
-    pub fn new(config: Config, store: Arc<dyn Store>) -> Result<Arc<Self>> {
+    pub fn new(config: Config, ports: Ports) -> Result<Arc<Self>> {
         check_config(&config)?;
         let bot = BotKey::new(NAME, &config.id);
         Ok(Arc::new(Self {
             api: Api::new(&config)?,
-            directory: Directory::new(bot.clone(), store),
+            directory: Directory::new(bot.clone(), ports.records.clone()),
             bot,
             config,
             pulse: Pulse::default(),

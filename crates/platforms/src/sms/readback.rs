@@ -139,10 +139,10 @@ impl Sms {
             let since = UnixMillis(from * 1000);
             let until = oldest.map_or_else(clock::wall, |second| UnixMillis(second * 1000));
             let missed = Missed { chat_id: None, after: None, since, until, why: why.into() };
-            desk.store.note_missed(&self.bot, vec![missed]).await?;
+            desk.ports.records.note_missed(&self.bot, vec![missed]).await?;
         }
         if !full.is_empty() {
-            desk.store.note_missed(&self.bot, full).await?;
+            desk.ports.records.note_missed(&self.bot, full).await?;
         }
         // What was refused is looked at again, so nothing from there on counts as read.
         taken.retain(|(at, _)| refused_at.is_none_or(|refused| *at < refused));
@@ -154,7 +154,7 @@ impl Sms {
     async fn begin(&self, desk: &Desk) -> Result<i64> {
         let mut reading = self.reading.lock().await;
         let position = self.position(desk, &mut reading).await?;
-        if Position::read(&desk.store.cursors(&self.bot).await?).is_none() {
+        if Position::read(&desk.ports.records.cursors(&self.bot).await?).is_none() {
             self.commit(desk, Intake { cursor: Some(position.cursor()), ..Intake::default() }).await?;
         }
         Ok(position.from())

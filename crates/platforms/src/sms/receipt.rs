@@ -3,7 +3,8 @@
 use super::Sms;
 use super::parse::Status;
 use angelia_core::error::Result;
-use angelia_core::store::{JournalStore, Store};
+use angelia_core::ports::Ports;
+use angelia_core::store::JournalStore;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,8 +45,8 @@ impl Status {
 
 impl Sms {
     /// Keeps a receipt; one that is earlier than its message waits a while.
-    pub(super) async fn receipt(self: &Arc<Self>, store: Arc<dyn Store>, status: Status) -> Result<()> {
-        if self.note(&*store, &status).await? {
+    pub(super) async fn receipt(self: &Arc<Self>, ports: Ports, status: Status) -> Result<()> {
+        if self.note(&ports, &status).await? {
             return Ok(());
         }
         let Ok(place) = self.early.clone().try_acquire_owned() else {
@@ -57,7 +58,7 @@ impl Sms {
             let _place = place;
             for pause in AGAIN {
                 tokio::time::sleep(pause).await;
-                if matches!(bot.note(&*store, &status).await, Ok(true)) {
+                if matches!(bot.note(&ports, &status).await, Ok(true)) {
                     return;
                 }
             }
@@ -66,7 +67,7 @@ impl Sms {
     }
 
     /// Notes a receipt if it is news; `false` if the message is not known.
-    async fn note(&self, store: &dyn Store, status: &Status) -> Result<bool> {
+    async fn note(&self, ports: &Ports, status: &Status) -> Result<bool> {
         // One after the other: what is compared must not change meanwhile.
         let _noting = self.noting.lock().await;
         let first = self.parts.first_of(&status.sid);
@@ -75,11 +76,11 @@ impl Sms {
             return Ok(true);
         }
         let sid = first.as_deref().unwrap_or(&status.sid);
-        let known = store.explain_action(sid).await?;
+        let known = ports.records.explain_action(sid).await?;
         let Some(action) = known.first() else { return Ok(false) };
         let words = status.words();
         if action.receipt.as_deref().is_none_or(|before| rank(before) < rank(&words)) {
-            store.note_receipt(&self.bot, sid, &words).await?;
+            ports.ledger.note_receipt(&self.bot, sid, &words).await?;
         }
         Ok(true)
     }

@@ -158,7 +158,7 @@ impl Sms {
 
     /// Whether an agent got a message, or will, as long as the journal is kept.
     pub(super) async fn is_known(&self, desk: &Desk, received: &Received) -> Result<bool> {
-        let known = desk.store.explain(&received.sid).await?;
+        let known = desk.ports.records.explain(&received.sid).await?;
         Ok(known.iter().any(|story| story.platform == NAME && story.chat_id == received.from))
     }
 
@@ -189,7 +189,7 @@ impl Sms {
         let known = match reading.take() {
             Some(known) => known,
             None => {
-                let cursors = desk.store.cursors(&self.bot).await?;
+                let cursors = desk.ports.records.cursors(&self.bot).await?;
                 Position::read(&cursors)
                     .unwrap_or_else(|| Position::beginning(clock::wall().seconds() as i64))
             }

@@ -78,7 +78,7 @@ async fn status(State(receiver): State<Arc<Receiver>>, request: Request) -> Stat
         return StatusCode::NO_CONTENT;
     };
     let Receiver { bot, desk, .. } = &*receiver;
-    match bot.receipt(desk.store.clone(), status).await {
+    match bot.receipt(desk.ports.clone(), status).await {
         Ok(()) => StatusCode::NO_CONTENT,
         Err(error) => {
             tracing::error!(bot = %bot.config.name, %error, "a receipt was not committed");

@@ -229,7 +229,7 @@ impl Telegram {
     /// How far the updates were read before, as the store has it.
     async fn position(&self, desk: &Desk) -> Option<Option<i64>> {
         loop {
-            match desk.store.cursors(&self.bot).await {
+            match desk.ports.records.cursors(&self.bot).await {
                 Ok(cursors) => {
                     let cursor = cursors.into_iter().find(|cursor| cursor.stream == STREAM);
                     return Some(cursor.and_then(|cursor| cursor.position.parse().ok()));

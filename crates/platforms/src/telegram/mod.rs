@@ -33,8 +33,8 @@ use crate::directory::Directory;
 use address::Me;
 use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
+use angelia_core::ports::Ports;
 use angelia_core::secret::Secret;
-use angelia_core::store::Store;
 use api::Api;
 use moves::Moves;
 use pulse::Pulse;
@@ -81,7 +81,7 @@ pub struct Telegram {
     bot: BotKey,
     api: Api,
     webhook_secret: Secret,
-    store: Arc<dyn Store>,
+    ports: Ports,
     directory: Directory,
     pulse: Pulse,
     /// Who it is; known once Telegram said so.
@@ -103,15 +103,15 @@ pub struct Telegram {
 impl Telegram {
     /// The bot that `config` describes. Before it first calls Telegram, the process must have a
     /// TLS provider.
-    pub fn new(config: Config, store: Arc<dyn Store>) -> Result<Arc<Self>> {
+    pub fn new(config: Config, ports: Ports) -> Result<Arc<Self>> {
         check_id(&config)?;
         let bot = BotKey::new(NAME, &config.id);
         Ok(Arc::new(Self {
             api: Api::new(config.api_url.as_deref(), &config.token)?,
             webhook_secret: verify::webhook_secret(&config.token),
-            directory: Directory::new(bot.clone(), store.clone()),
+            directory: Directory::new(bot.clone(), ports.records.clone()),
             bot,
-            store,
+            ports,
             config,
             pulse: Pulse::default(),
             me: OnceLock::new(),

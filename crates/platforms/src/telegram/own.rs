@@ -189,7 +189,7 @@ impl Telegram {
         if known.is_some_and(|known| known.moved_to.is_some()) {
             return Ok(());
         }
-        self.store.forget_chat(&self.bot, chat_id).await?;
+        self.ports.records.forget_chat(&self.bot, chat_id).await?;
         let here = |id: Option<&str>| id == Some(chat_id);
         self.directory.forget(|known| here(Some(&known.chat.chat_id)) || here(known.chat.parent.as_deref()));
         Ok(())

@@ -144,7 +144,7 @@ impl Telegram {
             return Ok(true);
         }
         let intake = Intake { chats: new.clone(), ..Intake::default() };
-        let kept = self.store.take_in(&self.bot, None, vec![intake]).await;
+        let kept = self.ports.ingest.take_in(&self.bot, None, vec![intake]).await;
         kept.map(|_| true).inspect_err(|_| self.unlearn(&new))
     }
 }

@@ -128,7 +128,7 @@ impl Telegram {
         if parts.is_empty() {
             return Err(refused("there is no text to show"));
         }
-        let kept = self.store.pieces(&self.bot, &job.spot.chat_id, &message_id).await;
+        let kept = self.ports.records.pieces(&self.bot, &job.spot.chat_id, &message_id).await;
         let mut pieces = kept.map_err(|error| store_failed(&error))?;
         for step in pieces::plan(&message_id, &pieces, parts.len()) {
             match step {
@@ -286,7 +286,8 @@ impl Telegram {
 
     async fn keep_pieces(&self, spot: &Spot, message_id: &str, pieces: &[String]) {
         for _ in 0..KEEP_TRIES {
-            let kept = self.store.keep_pieces(&self.bot, &spot.chat_id, message_id, pieces.to_vec()).await;
+            let kept =
+                self.ports.records.keep_pieces(&self.bot, &spot.chat_id, message_id, pieces.to_vec()).await;
             match kept {
                 Ok(()) => return,
                 Err(_) => tokio::time::sleep(AGAIN).await,

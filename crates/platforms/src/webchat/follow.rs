@@ -3,7 +3,7 @@
 use super::hub::{Happening, Seat};
 use super::read::{STREAM_PAGE, Shown};
 use super::verify::{self, Fingerprint};
-use angelia_core::store::{Line, WebchatStore};
+use angelia_core::store::{Line, Lines};
 use axum::response::sse;
 use futures_util::Stream;
 use serde_json::json;
@@ -24,7 +24,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
 /// One follower of a room.
 pub(super) struct Reader {
-    store: Arc<dyn WebchatStore>,
+    lines: Arc<dyn Lines>,
     seat: Seat,
     key: Fingerprint,
     look_again: Interval,
@@ -60,7 +60,7 @@ impl Agent {
 impl Reader {
     /// A follower who has seen everything up to `after`.
     pub(super) fn new(
-        store: Arc<dyn WebchatStore>,
+        lines: Arc<dyn Lines>,
         seat: Seat,
         key: Fingerprint,
         room: String,
@@ -70,7 +70,7 @@ impl Reader {
         let (look_again, look) = (every(LOOK_AGAIN), every(LOOK_FOR_AGENT));
         let agent = Agent { is_present, look, told: None };
         let ready = VecDeque::new();
-        Self { store, seat, key, look_again, room, after, ready, behind: true, agent, html: false }
+        Self { lines, seat, key, look_again, room, after, ready, behind: true, agent, html: false }
     }
 
     /// The same, shown agents' lines as HTML as well.
@@ -95,7 +95,7 @@ impl Reader {
             if self.behind {
                 // Also at the beginning: the room may have gone before the seat was taken.
                 self.check_key().await?;
-                let page = self.store.lines(&self.room, self.after, STREAM_PAGE).await.ok()?;
+                let page = self.lines.lines(&self.room, self.after, STREAM_PAGE).await.ok()?;
                 (self.ready, self.behind) = (page.items.into(), page.more);
                 continue;
             }
@@ -129,7 +129,7 @@ impl Reader {
 
     /// `None`, which ends the stream, if the key does not open the room any more.
     async fn check_key(&self) -> Option<()> {
-        verify::holder(&*self.store, self.key, &self.room).await.ok().map(drop)
+        verify::holder(&*self.lines, self.key, &self.room).await.ok().map(drop)
     }
 }
 
@@ -170,7 +170,7 @@ mod tests {
         Person { room: "lab".into(), user: "ann".into() }
     }
 
-    impl WebchatStore for Room {
+    impl Lines for Room {
         fn person(&self, _key: Fingerprint) -> Later<'_, Option<Guest>> {
             let open = !self.closed.load(Ordering::Relaxed);
             Box::pin(async move {

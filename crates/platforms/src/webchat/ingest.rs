@@ -15,7 +15,8 @@ use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
 use angelia_core::limit::{GcraOf, Rate};
 use angelia_core::limit_per_address::Address;
-use angelia_core::store::{Guest, Person, Store, Unrelayed};
+use angelia_core::ports::Ports;
+use angelia_core::store::{Guest, Person, Unrelayed};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{ConnectInfo, DefaultBodyLimit, FromRequest, Path, Query, Request, State};
 use axum::http::header::{CACHE_CONTROL, RETRY_AFTER};
@@ -93,7 +94,7 @@ struct Enter {
 /// What the web chat is made of.
 pub struct Setup {
     /// Where lines, people and inboxes are.
-    pub store: Arc<dyn Store>,
+    pub ports: Ports,
     /// Whoever reads live.
     pub hub: Arc<Hub>,
     /// Who decides whose message it is.
@@ -112,11 +113,11 @@ type Answer = Result<(StatusCode, Value)>;
 
 /// The page at `/chat` and the routes below `/chat/api`.
 pub fn routes(setup: Setup) -> Router {
-    let Setup { store, hub, admit, source_flags, open_rooms, guides, pace } = setup;
+    let Setup { ports, hub, admit, source_flags, open_rooms, guides, pace } = setup;
     let posts = std::sync::Mutex::new(GcraOf::new(MAX_PACED));
     let (bot, doors) = (BotKey::new(NAME, BOT), OpenDoors::new(open_rooms));
     let (linking, reads) = (Mutex::default(), Arc::<Reads>::default());
-    let api = Api { store, hub, admit, source_flags, bot, linking, doors, guides, reads, pace, posts };
+    let api = Api { ports, hub, admit, source_flags, bot, linking, doors, guides, reads, pace, posts };
     Router::new()
         .route("/chat/api/me", get(me))
         .route("/chat/api/open", get(open_rooms_there_are))
@@ -135,7 +136,7 @@ pub fn routes(setup: Setup) -> Router {
 async fn me(State(api): State<Arc<Api>>, headers: HeaderMap) -> Response {
     let me = async {
         let Guest { person, alone, visiting, .. } =
-            verify::someone(&*api.store, verify::key(&headers)?).await?;
+            verify::someone(&*api.ports.lines, verify::key(&headers)?).await?;
         let agent = api.is_agent_present(&person).map(|connected| json!({ "connected": connected }));
         let guide = api.guides.of(&person.room).map(|lines| json!({ "lines": lines }));
         let private = person_of(&person.room).is_some();
@@ -181,7 +182,7 @@ async fn story(
     headers: HeaderMap,
 ) -> Response {
     let story = async {
-        verify::guest(&*api.store, &headers, &room).await?;
+        verify::guest(&*api.ports.lines, &headers, &room).await?;
         let told = api.story(&room, &id).await?;
         serde_json::to_value(told)
             .map(|told| (StatusCode::OK, told))
@@ -236,10 +237,10 @@ async fn read_lines(
     };
     let read = async {
         let key = verify::key(&headers)?;
-        let guest = verify::holder(&*api.store, key, &room).await?;
+        let guest = verify::holder(&*api.ports.lines, key, &room).await?;
         // Held until the answer is gone: it lies in memory for as long.
         let place = api.reads.begin(key, guest.visiting)?;
-        read::answer(api.store.lines(&room, after, PAGE).await?, html != 0, place).await
+        read::answer(api.ports.lines.lines(&room, after, PAGE).await?, html != 0, place).await
     };
     read.await.unwrap_or_else(|error| answer(Err(error)))
 }
@@ -251,7 +252,7 @@ async fn stop(
     extensions: Extensions,
 ) -> Response {
     let stop = async {
-        let guest = verify::guest(&*api.store, &headers, &room).await?;
+        let guest = verify::guest(&*api.ports.lines, &headers, &room).await?;
         let message_id = api.stop(guest, peer(&extensions)).await?;
         Ok((StatusCode::ACCEPTED, json!({ "message_id": message_id })))
     };
@@ -270,7 +271,7 @@ async fn follow(
     };
     let take_seat = async {
         let key = verify::key(&headers)?;
-        let guest = verify::holder(&*api.store, key, &room).await?;
+        let guest = verify::holder(&*api.ports.lines, key, &room).await?;
         let seat = api.hub.read(&guest.person, guest.visiting)?;
         Ok((key, guest.person, seat))
     };
@@ -282,7 +283,7 @@ async fn follow(
     let resumed = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
     let watched = api.clone();
     let is_present = Box::new(move || watched.is_agent_present(&person));
-    let reader = Reader::new(api.store.clone(), seat, key, room, resumed.unwrap_or(after), is_present);
+    let reader = Reader::new(api.ports.lines.clone(), seat, key, room, resumed.unwrap_or(after), is_present);
     let reader = reader.with_html(html != 0);
     Sse::new(reader.stream()).keep_alive(sse::KeepAlive::new().interval(KEEP_ALIVE)).into_response()
 }
@@ -295,7 +296,7 @@ fn peer(extensions: &Extensions) -> Address {
 /// Who sent a request, and its body. The key comes first: for strangers nothing
 /// is held, however much they send and however slowly.
 async fn received(api: &Api, room: &str, request: Request) -> Result<(Guest, Bytes), Response> {
-    let guest = verify::guest(&*api.store, request.headers(), room).await;
+    let guest = verify::guest(&*api.ports.lines, request.headers(), room).await;
     let guest = guest.map_err(|error| answer(Err(error)))?;
     body(request).await.map(|body| (guest, body))
 }
@@ -383,7 +384,7 @@ fn rejected(status: StatusCode, why: &str) -> Response {
 /// What people write, and the keys they get, are kept by nobody on the way.
 fn answer(result: Answer) -> Response {
     match result {
-        Ok((status, body)) => (status, [(CACHE_CONTROL, "no-store")], Json(body)).into_response(),
+        Ok((status, body)) => (status, [(CACHE_CONTROL, "no-ports")], Json(body)).into_response(),
         Err(error) => {
             let status = StatusCode::from_u16(error.kind().http_status());
             let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

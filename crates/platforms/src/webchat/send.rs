@@ -16,9 +16,10 @@ use angelia_core::directory::BotKey;
 use angelia_core::egress::{Bot, Dedupe, Target, Whereabouts};
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::identity::check_name;
+use angelia_core::ports::Ports;
 use angelia_core::rooms::part_id;
 use angelia_core::secret::{fingerprint, random_hex};
-use angelia_core::store::{ActionId, Later, LineEdit, NewLine, Store};
+use angelia_core::store::{ActionId, Later, LineEdit, NewLine};
 use angelia_core::vault::Way;
 use angelia_core::{clock, fail};
 use futures_util::future::BoxFuture;
@@ -33,7 +34,7 @@ const LINE_KEY: &str = "line key";
 
 /// The web chat as a platform to write to.
 pub struct Webchat {
-    store: Arc<dyn Store>,
+    ports: Ports,
     hub: Arc<Hub>,
     key: BotKey,
     /// What the ids of agents' lines are made with.
@@ -42,8 +43,8 @@ pub struct Webchat {
 
 impl Webchat {
     /// The web chat over a store and its live readers.
-    pub fn new(store: Arc<dyn Store>, hub: Arc<Hub>) -> Self {
-        Self { store, hub, key: BotKey::new(NAME, BOT), line_key: Minted::default() }
+    pub fn new(ports: Ports, hub: Arc<Hub>) -> Self {
+        Self { ports, hub, key: BotKey::new(NAME, BOT), line_key: Minted::default() }
     }
 
     async fn perform(&self, delivery: Delivery, room: &str) -> Result<Outcome> {
@@ -84,13 +85,13 @@ impl Webchat {
             at,
         });
         fail::point("action_sending");
-        self.store.say_lines(lines.collect(), id).await?;
+        self.ports.lines.say_lines(lines.collect(), id).await?;
         Ok(Outcome::Sent { message_id: first, recorded: true })
     }
 
     /// The id of an action's line: the same action makes the same line.
     async fn line_id(&self, id: ActionId, received_at: UnixMillis) -> Result<String> {
-        let key = self.line_key.get(&*self.store, &self.key, LINE_KEY, random_hex::<16>).await?;
+        let key = self.line_key.get(&*self.ports.records, &self.key, LINE_KEY, random_hex::<16>).await?;
         Ok(line_id(key, id, received_at))
     }
 
@@ -101,7 +102,7 @@ impl Webchat {
         }
         let edit = LineEdit { room: room.to_owned(), message_id: message_id.clone(), parts };
         fail::point("action_sending");
-        if self.store.edit_line(edit, id).await? {
+        if self.ports.lines.edit_line(edit, id).await? {
             Ok(Outcome::Sent { message_id, recorded: true })
         } else {
             Ok(refused("there is no such message of yours in this chat"))

@@ -15,10 +15,10 @@ use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::limit::{GcraOf, Rate};
 use angelia_core::limit_per_address::Address;
+use angelia_core::ports::Ports;
 use angelia_core::secret::{Secret, random_hex};
 use angelia_core::store::{
-    CONNECTOR, Earlier, Guest, LineRevision, NewEntry, NewLine, Person, Posted, Revised, Revision, Store,
-    Unrelayed,
+    CONNECTOR, Earlier, Guest, LineRevision, NewEntry, NewLine, Person, Posted, Revised, Revision, Unrelayed,
 };
 use std::sync::{Arc, PoisonError};
 use tokio::sync::Mutex;
@@ -38,7 +38,7 @@ const MOVED: Why =
 
 /// What the API works on.
 pub(super) struct Api {
-    pub(super) store: Arc<dyn Store>,
+    pub(super) ports: Ports,
     pub(super) hub: Arc<Hub>,
     pub(super) admit: Arc<dyn Admit>,
     pub(super) source_flags: bool,
@@ -95,7 +95,7 @@ impl Api {
         line.undelivered = decided.as_ref().err().copied();
         // A line that nobody receives is still a line of the room; its writer is told.
         let entry = decided.clone().ok().map(|admitted| self.entry(&line, admitted)).transpose()?;
-        let posted = match self.store.post_line(line.clone(), entry).await {
+        let posted = match self.ports.lines.post_line(line.clone(), entry).await {
             // Only a full inbox says when to come back.
             Err(full) if full.retry_after().is_some() => {
                 self.dropped(&line, addressed, DropReason::InboxFull);
@@ -131,7 +131,7 @@ impl Api {
         if link_command(address::said(&text)).is_some() {
             return Err(Error::invalid("send /link as a message of its own, not as an edit"));
         }
-        let line = self.store.line(&person.room, message_id).await?;
+        let line = self.ports.lines.line(&person.room, message_id).await?;
         let line = line.ok_or_else(|| Error::not_found("there is no such message in this room"))?;
         let message_id = line.message_id.clone();
         let changed =
@@ -142,7 +142,8 @@ impl Api {
         let decided = self.decide(&changed, true);
         let entry = decided.clone().ok().map(|admitted| self.revision(&changed, admitted)).transpose()?;
         let NewLine { room, message_id, author, text, .. } = changed;
-        let revised = self.store.revise_line(LineRevision { room, message_id, author, text, entry }).await?;
+        let revised =
+            self.ports.lines.revise_line(LineRevision { room, message_id, author, text, entry }).await?;
         Ok(match (decided, revised) {
             (Err(reason), _) => Err(why(reason)),
             (Ok(_), Revised::Replaced) => Ok(()),
@@ -163,7 +164,7 @@ impl Api {
         let decided = self.decide(&line, true);
         self.hold_back(visiting, &decided).await?;
         let admitted = decided.map_err(refused)?;
-        match self.store.append(self.entry(&line, admitted)?).await {
+        match self.ports.log.append(self.entry(&line, admitted)?).await {
             Err(gone) if gone.kind() == Kind::NotFound => Err(refused(DropReason::NoInstance)),
             appended => appended.map(|_| line.message_id.clone()),
         }
@@ -175,7 +176,7 @@ impl Api {
         let Guest { person, first, .. } = guest;
         let _turn = self.linking.lock().await;
         if let Some(client_id) = &client_id
-            && let Some(Earlier { message_id, answer }) = self.store.earlier(&person, client_id).await?
+            && let Some(Earlier { message_id, answer }) = self.ports.lines.earlier(&person, client_id).await?
         {
             let posted = Posted { message_id, new: false, no_instance: false, entered: false };
             return Ok(Said { posted, undelivered: None, answer });
@@ -203,7 +204,7 @@ impl Api {
             undelivered: None,
             at: line.at,
         };
-        let posted = self.store.post_answered(line.clone(), reply).await?;
+        let posted = self.ports.lines.post_answered(line.clone(), reply).await?;
         self.dropped(&line, true, DropReason::Consumed);
         Ok(Said { posted, undelivered: None, answer: Some(answer) })
     }
@@ -214,7 +215,7 @@ impl Api {
             return Ok(true);
         }
         let Some(reply_to) = &line.reply_to else { return Ok(false) };
-        let answered = self.store.line(&line.room, reply_to).await?;
+        let answered = self.ports.lines.line(&line.room, reply_to).await?;
         Ok(answered.is_some_and(|answered| answered.from_agent && answered.author == AGENT))
     }
 
@@ -237,7 +238,7 @@ impl Api {
     /// must leave room for the others.
     async fn hold_back(&self, visiting: bool, decided: &Result<Admitted, DropReason>) -> Result<()> {
         let Some(admitted) = decided.as_ref().ok().filter(|_| visiting) else { return Ok(()) };
-        if self.store.usage(admitted.instance).await?.entries >= VISITORS_WAIT_BEHIND {
+        if self.ports.log.usage(admitted.instance).await?.entries >= VISITORS_WAIT_BEHIND {
             return Err(Error::unavailable("much waits for the agent already; try again later"));
         }
         Ok(())

@@ -51,7 +51,7 @@ struct Answer {
 impl Api {
     /// What happened to a line of a room. An agent's line is told of with the one it answers.
     pub(super) async fn story(&self, room: &str, message_id: &str) -> Result<Told> {
-        let line = self.store.line(room, message_id).await?;
+        let line = self.ports.lines.line(room, message_id).await?;
         let line = line.ok_or_else(|| Error::not_found("there is no such message in this room"))?;
         let chat = chat_id(room);
         let own = self.own_action(&line, &chat).await?;
@@ -75,7 +75,7 @@ impl Api {
         }
         for action in actions.into_iter().take(MOST_ANSWERS) {
             let edits = match &action.message_id {
-                Some(message_id) => self.store.edits(&chat, message_id).await?,
+                Some(message_id) => self.ports.records.edits(&chat, message_id).await?,
                 None => Edits::default(),
             };
             told.answers.push(answer(action, edits));
@@ -95,18 +95,18 @@ impl Api {
         }
         // Further pieces of a long text are written by the action of the first.
         let first = line.message_id.split('.').next().unwrap_or_default();
-        let actions = self.store.explain_action(first).await?;
+        let actions = self.ports.records.explain_action(first).await?;
         Ok(actions.into_iter().find(|action| action.chat_id == chat && action.op != "edit"))
     }
 
     async fn answers_to(&self, message_id: &str, chat: &str) -> Result<Vec<ActionStory>> {
-        let stories = self.store.explain(message_id).await?;
+        let stories = self.ports.records.explain(message_id).await?;
         Ok(stories.into_iter().filter(|story| is_of(story, chat)).flat_map(|story| story.replies).collect())
     }
 
     /// The legs of what a person said.
     async fn tell_of(&self, told: &mut Told, question: String, chat: &str) -> Result<()> {
-        let stories = self.store.explain(&question).await?;
+        let stories = self.ports.records.explain(&question).await?;
         let story = stories.into_iter().find(|story| is_of(story, chat));
         let which = Which { chat_id: chat, thread_id: None, message_id: &question };
         told.dropped = self.admit.why_dropped(which).map(dropped);

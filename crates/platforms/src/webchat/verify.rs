@@ -2,7 +2,7 @@
 
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::secret::{Secret, fingerprint, random_hex};
-use angelia_core::store::{Guest, Store, WebchatStore};
+use angelia_core::store::{Guest, Lines};
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 
@@ -21,8 +21,8 @@ pub(super) type Fingerprint = [u8; 32];
 /// The person behind a request for `room`, by their key.
 ///
 /// A key of another room and a key of nobody get the same answer.
-pub(super) async fn guest(store: &dyn Store, headers: &HeaderMap, room: &str) -> Result<Guest> {
-    holder(store, key(headers)?, room).await
+pub(super) async fn guest(lines: &dyn Lines, headers: &HeaderMap, room: &str) -> Result<Guest> {
+    holder(lines, key(headers)?, room).await
 }
 
 /// The key of a request.
@@ -38,14 +38,14 @@ pub(super) fn key(headers: &HeaderMap) -> Result<Fingerprint> {
 }
 
 /// The person who holds a key of `room` now.
-pub(super) async fn holder(store: &dyn WebchatStore, key: Fingerprint, room: &str) -> Result<Guest> {
-    let guest = someone(store, key).await?;
+pub(super) async fn holder(lines: &dyn Lines, key: Fingerprint, room: &str) -> Result<Guest> {
+    let guest = someone(lines, key).await?;
     if guest.person.room == room { Ok(guest) } else { Err(unknown()) }
 }
 
 /// The person who holds a key now, whatever room it opens.
-pub(super) async fn someone(store: &dyn WebchatStore, key: Fingerprint) -> Result<Guest> {
-    store.person(key).await?.ok_or_else(unknown)
+pub(super) async fn someone(lines: &dyn Lines, key: Fingerprint) -> Result<Guest> {
+    lines.person(key).await?.ok_or_else(unknown)
 }
 
 fn unknown() -> Error {

@@ -150,7 +150,7 @@ impl Api {
         let key = mint_key();
         let person = Person { room: room.to_owned(), user };
         let until = UnixMillis(clock::wall().0 + VISIT_FOR.as_millis() as i64);
-        self.store.visit(person.clone(), fingerprint(key.expose()), until).await?;
+        self.ports.records.visit(person.clone(), fingerprint(key.expose()), until).await?;
         Ok((key, person))
     }
 }

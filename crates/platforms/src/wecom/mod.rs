@@ -28,8 +28,8 @@ use address::Strangers;
 use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
 use angelia_core::limit::LogThrottle;
+use angelia_core::ports::Ports;
 use angelia_core::secret::Secret;
-use angelia_core::store::Store;
 use api::Api;
 use crypto::Key;
 use std::sync::Arc;
@@ -90,7 +90,7 @@ pub struct Wecom {
 impl Wecom {
     /// The app that `config` describes. Before it first calls WeCom, the process must have a
     /// TLS provider.
-    pub fn new(config: Config, store: Arc<dyn Store>) -> Result<Arc<Self>> {
+    pub fn new(config: Config, ports: Ports) -> Result<Arc<Self>> {
         let (agent, key) = checked(&config)?;
         let id = format!("{}/{}", config.corp_id, config.agent_id);
         let bot = BotKey::new(NAME, &id);
@@ -98,7 +98,7 @@ impl Wecom {
         Ok(Arc::new(Self {
             api: Api::new(config.api_url.as_deref())?,
             token: Token::new(&config.corp_id, config.secret.clone()),
-            directory: Directory::new(bot.clone(), store),
+            directory: Directory::new(bot.clone(), ports.records.clone()),
             strangers: Strangers::default(),
             pulse: Pulse::default(),
             mute: AtomicBool::new(false),

@@ -5,8 +5,9 @@ use angelia_contract::action::Action;
 use angelia_core::clock;
 use angelia_core::egress::Target;
 use angelia_core::inbox::{Entry, EntryKind, InstanceId, Interaction, Rendering, Seq};
+use angelia_core::ports::Ports;
 use angelia_core::secret::Secret;
-use angelia_core::store::{ActionId, PageSize, Store, VaultStore};
+use angelia_core::store::{ActionId, PageSize, VaultStore};
 use angelia_core::vault::Capability;
 use angelia_platforms::discord::{Config, Discord, default_commands};
 use angelia_platforms::{Answer, Delivery, Desk, Earlier, Outcome, Platform, Stop};
@@ -93,7 +94,7 @@ async fn called(
 
 pub(crate) struct Edge {
     pub(crate) api: Arc<Api>,
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) ports: Ports,
     pub(crate) door: Arc<Door>,
     pub(crate) gate: Arc<Gate>,
     pub(crate) seal: Arc<Plain>,
@@ -110,7 +111,7 @@ impl Edge {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
         let gate = Arc::new(Gate::default());
-        let (store, instance) = store_in(folder.path(), gate.bus()).await;
+        let (ports, instance) = store_in(folder.path(), gate.bus()).await;
         let (api, url) = Api::start().await;
         let key = SigningKey::from_bytes(&[9; 32]);
         let config = Config {
@@ -123,11 +124,11 @@ impl Edge {
             interactions: Rendering::Event,
             commands: default_commands(),
         };
-        let bot = Discord::new(config, store.clone()).unwrap();
+        let bot = Discord::new(config, ports.clone()).unwrap();
         let door = Arc::new(Door::new(instance));
         let seal = Arc::new(Plain::default());
         let desk = Desk {
-            store: store.clone(),
+            ports: ports.clone(),
             admit: door.clone(),
             seal: seal.clone(),
             source_flags: false,
@@ -136,7 +137,7 @@ impl Edge {
             stop: Stop::new().1,
         };
         let router = bot.clone().webhooks(desk);
-        Self { api, store, door, gate, seal, bot, instance, router, key, folder }
+        Self { api, ports, door, gate, seal, bot, instance, router, key, folder }
     }
 
     /// Posts an interaction as Discord does.
@@ -177,7 +178,7 @@ impl Edge {
     /// What waits in the inbox.
     pub(crate) async fn entries(&self) -> Vec<(Entry, Interaction)> {
         let mut entries =
-            self.store.load(self.instance, Seq(0), &[], PageSize::of(100)).await.unwrap().page.items;
+            self.ports.log.load(self.instance, Seq(0), &[], PageSize::of(100)).await.unwrap().page.items;
         entries.extend(self.ahead().await);
         entries.sort_by_key(|entry| entry.seq);
         let read = |entry: Entry| {
@@ -190,11 +191,11 @@ impl Edge {
 
     /// What goes ahead of it.
     pub(crate) async fn ahead(&self) -> Vec<Entry> {
-        self.store.load_ahead(self.instance, PageSize::of(100)).await.unwrap().page.items
+        self.ports.log.load_ahead(self.instance, PageSize::of(100)).await.unwrap().page.items
     }
 
     pub(crate) async fn capabilities(&self) -> Vec<Capability> {
-        self.store.capabilities(self.instance, clock::wall()).await.unwrap()
+        self.ports.records.capabilities(self.instance, clock::wall()).await.unwrap()
     }
 
     /// Everything the store has written, as bytes.

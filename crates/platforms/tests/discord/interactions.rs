@@ -148,7 +148,8 @@ async fn a_chat_is_what_discord_says_it_is() {
         ]
     );
     assert_eq!(edge.api.calls(), ["GET channels/111"], "only what was not told is asked");
-    let chat = async |id: &str| edge.store.chat(&BotKey::new("discord", BOT), id).await.unwrap().unwrap();
+    let chat =
+        async |id: &str| edge.ports.records.chat(&BotKey::new("discord", BOT), id).await.unwrap().unwrap();
     let (known, private) = (chat("222").await, chat("555").await.chat);
     assert_eq!((known.chat.kind, known.chat.parent.as_deref()), (ChatKind::Thread, Some("111")));
     assert!(known.engaged.is_some(), "who was asked in a thread is meant from then on");
@@ -187,7 +188,7 @@ async fn what_is_authentic_and_makes_no_sense_is_kept_for_people() {
         let (status, answer) = edge.post_raw(&body, |_| {}).await;
         assert_eq!(status, StatusCode::OK);
         words(&answer);
-        let kept = edge.store.quarantine(None, 1).await.unwrap().remove(0);
+        let kept = edge.ports.records.quarantine(None, 1).await.unwrap().remove(0);
         assert!(kept.why.contains(why) && kept.what.starts_with("interaction"), "{kept:?}");
     }
     assert_eq!(edge.count("quarantined"), 4);
@@ -199,7 +200,7 @@ async fn while_the_key_is_changed_people_are_told_to_try_again() {
     let edge = Edge::new().await;
     edge.seal.held.store(true, Ordering::Relaxed);
     assert!(words(&edge.post(&new("901")).await).contains("again"));
-    assert!(edge.store.quarantine(None, 1).await.unwrap().is_empty(), "nothing is wrong with it");
+    assert!(edge.ports.records.quarantine(None, 1).await.unwrap().is_empty(), "nothing is wrong with it");
     edge.seal.held.store(false, Ordering::Relaxed);
     assert_eq!(edge.post(&new("901")).await["type"], 5);
 }

@@ -76,7 +76,7 @@ async fn a_lost_session_is_read_back() {
     late.sort_unstable();
     assert_eq!(late, ["five", "four"]);
     world.until("the gap is counted", |world| world.count("gaps") == 1).await;
-    let missed = world.store.missed(&world.key(), 10).await.unwrap();
+    let missed = world.ports.records.missed(&world.key(), 10).await.unwrap();
     assert_eq!((missed.len(), missed[0].chat_id.as_deref()), (1, Some(busy.as_str())));
     assert_eq!((world.count("identifies"), world.count("resume_failures")), (1, 1));
     world.fake.say(&dm, &ann, "six").await;
@@ -152,10 +152,10 @@ async fn the_position_moves_with_heartbeats_too() {
     let channel = world.fake.channel(&guild.id, "general").await;
     let last = world.fake.say_many(&channel, &ann, "chatter {n}", 20).await.pop();
     world.until("all was heard", |world| world.door.dropped.lock().unwrap().len() == 20).await;
-    let (store, key) = (world.store.clone(), world.key());
+    let (ports, key) = (world.ports.clone(), world.key());
     let mut seen = None;
     for _ in 0..200 {
-        seen = store.chat(&key, &channel).await.unwrap().and_then(|known| known.last_message);
+        seen = ports.records.chat(&key, &channel).await.unwrap().and_then(|known| known.last_message);
         if seen == last {
             break;
         }
@@ -195,7 +195,7 @@ async fn every_shard_hears_its_own_guilds() {
     world.start();
     world.until_events(5).await;
     world.until("both resumed", |world| world.count("resumes") == 2).await;
-    let streams = world.store.cursors(&world.key()).await.unwrap();
+    let streams = world.ports.records.cursors(&world.key()).await.unwrap();
     assert_eq!(streams.iter().map(|cursor| &*cursor.stream).collect::<Vec<_>>(), ["shard:0/2", "shard:1/2"]);
 }
 

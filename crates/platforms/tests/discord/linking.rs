@@ -79,8 +79,8 @@ async fn a_code_does_not_go_into_quarantine() {
     world.until("both are in quarantine", |world| world.count("quarantined") == 2).await;
     let mut kept = Vec::new();
     // The newest first; what seals here leaves it readable.
-    for one in world.store.quarantine(None, 10).await.unwrap() {
-        let (_, sealed) = world.store.quarantined(one.id).await.unwrap().unwrap();
+    for one in world.ports.records.quarantine(None, 10).await.unwrap() {
+        let (_, sealed) = world.ports.records.quarantined(one.id).await.unwrap().unwrap();
         kept.push(String::from_utf8(sealed).unwrap());
     }
     assert!(kept[0].contains("hello") && !kept[1].contains("c0de"), "{kept:?}");

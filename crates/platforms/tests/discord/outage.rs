@@ -90,7 +90,7 @@ async fn a_long_outage_is_read_back_from_its_beginning() {
     world.start();
     assert_eq!(texts(&world.until_events(2).await), ["one", "two"]);
     world.until("it is over", |world| world.count("identifies") == 1 && world.count("gaps") == 1).await;
-    let missed = world.store.missed(&world.key(), 10).await.unwrap();
+    let missed = world.ports.records.missed(&world.key(), 10).await.unwrap();
     assert_eq!((missed.len(), missed[0].chat_id.as_deref()), (1, None), "nobody knows of the others");
     assert!(missed[0].until.0 - missed[0].since.0 >= days, "{missed:?}");
 }
@@ -116,9 +116,9 @@ async fn channels_that_were_silent_before_are_read_back_and_those_that_went_forg
     world.start();
     let events = world.until_events(4).await;
     assert_eq!((events[3].text.as_str(), &events[3].source.chat_id), ("meanwhile", &silent));
-    let (store, key) = (world.store.clone(), world.key());
+    let (ports, key) = (world.ports.clone(), world.key());
     for (chat, is_known) in [(&channel, true), (&silent, true), (&gone, false), (&elsewhere, false)] {
-        assert_eq!(store.chat(&key, chat).await.unwrap().is_some(), is_known, "{chat}");
+        assert_eq!(ports.records.chat(&key, chat).await.unwrap().is_some(), is_known, "{chat}");
     }
 }
 
@@ -215,7 +215,7 @@ async fn an_outage_that_is_not_over_is_not_forgotten() {
     world.fake.order("fault/clear", json!({})).await;
     world.start();
     world.until("the gap is noted", |world| world.count("gaps") == 1).await;
-    let missed = world.store.missed(&world.key(), 10).await.unwrap();
+    let missed = world.ports.records.missed(&world.key(), 10).await.unwrap();
     assert_eq!((missed.len(), missed[0].chat_id.as_deref(), missed[0].since.0), (1, None, since));
     world.until("it resumed", |world| world.count("resumes") == 1).await;
     world.stop().await;
@@ -264,7 +264,7 @@ async fn a_page_of_somebody_else_says_nothing_of_a_chat() {
     let first = world.fake.say(&dm, &ann, "first").await;
     assert_eq!(texts(&world.until_events(1).await), ["first"]);
     assert_eq!(world.count("quarantined"), 0);
-    let known = world.store.chat(&world.key(), &dm).await.unwrap().unwrap();
+    let known = world.ports.records.chat(&world.key(), &dm).await.unwrap().unwrap();
     let made = (first.parse::<u64>().unwrap() >> 22) as i64 + 1_420_070_400_000;
     assert_eq!(known.last_at.unwrap().0, made, "by Discord's clock");
     world.fake.fault(json!({"path": "typing$", "status": 503})).await;

@@ -110,7 +110,7 @@ async fn one_odd_event_makes_nobody_deaf() {
     let events = world.until_events(1).await;
     assert_eq!(events[0].text, "heard");
     assert_eq!(events[0].source.chat_name.as_deref(), Some("ops / #general"), "fetched, not guessed");
-    let kept = world.store.quarantine(Some(&world.key()), 10).await.unwrap();
+    let kept = world.ports.records.quarantine(Some(&world.key()), 10).await.unwrap();
     assert_eq!(kept.len(), 3, "{kept:?}");
     assert!(kept[0].why.contains("10003"), "newest first: {kept:?}");
     assert!(kept.iter().all(|kept| kept.what.starts_with("MESSAGE_CREATE ") && !kept.why.contains("rich")));
@@ -128,7 +128,7 @@ async fn a_chat_nobody_knows_is_asked_for_before_its_message_is_read() {
     let events = world.until_events(2).await;
     assert_eq!(texts(&events), ["first", "second"]);
     assert!(events.iter().all(|event| event.source.chat_type == "dm"));
-    let known = world.store.chat(&world.key(), &dm).await.unwrap().unwrap();
+    let known = world.ports.records.chat(&world.key(), &dm).await.unwrap().unwrap();
     assert_eq!(known.chat.person.as_deref(), Some(ann.as_str()));
     let asked = fake.requests(0).await;
     let asked = asked.iter().filter(|request| request.path.ends_with(&format!("channels/{dm}"))).count();
@@ -193,5 +193,5 @@ async fn targets_are_where_the_directory_says() {
     assert_eq!((info.name.as_str(), info.chat_type.as_str()), ("plan", "thread"));
     fake.order("kick", json!({"guild": guild})).await;
     world.until("the guild is forgotten", |_| bot.places(&at(&channel, None)) == Whereabouts::Unknown).await;
-    assert!(world.store.chat(&world.key(), &thread).await.unwrap().is_none());
+    assert!(world.ports.records.chat(&world.key(), &thread).await.unwrap().is_none());
 }

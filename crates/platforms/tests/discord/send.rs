@@ -140,10 +140,10 @@ async fn pieces_that_were_not_noted_are_found_again() {
     let at = || Target::chat(&channel);
     let first = id(world.deliver(1, at(), send(&channel, &"a".repeat(2_500), None)).await);
     // As a crash before they were noted, or a store that failed, leaves it.
-    let (bot, store) = (world.key(), &world.store);
-    assert_eq!(store.pieces(&bot, &channel, &first).await.unwrap().len(), 1);
-    store.keep_pieces(&bot, &channel, &first, Vec::new()).await.unwrap();
-    assert!(store.pieces(&bot, &channel, &first).await.unwrap().is_empty());
+    let (bot, ports) = (world.key(), &world.ports);
+    assert_eq!(ports.records.pieces(&bot, &channel, &first).await.unwrap().len(), 1);
+    ports.records.keep_pieces(&bot, &channel, &first, Vec::new()).await.unwrap();
+    assert!(ports.records.pieces(&bot, &channel, &first).await.unwrap().is_empty());
     id(world.deliver(2, at(), edit(&channel, &first, &"b".repeat(2_700))).await);
     let answers = world.fake.answers(&channel).await;
     let lengths: Vec<usize> = answers.iter().map(|part| part.content.len()).collect();

@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 
 /// What the vault of this world keeps.
 async fn kept(world: &World) -> Vec<Capability> {
-    world.store.capabilities(world.instance, clock::wall()).await.unwrap()
+    world.ports.records.capabilities(world.instance, clock::wall()).await.unwrap()
 }
 
 /// An answer with a capability, as the connector gives one.
@@ -55,8 +55,8 @@ async fn say_after(
 
 async fn entries(world: &World) -> Vec<Interaction> {
     let mut entries =
-        world.store.load(world.instance, Seq(0), &[], PageSize::of(100)).await.unwrap().page.items;
-    entries.extend(world.store.load_ahead(world.instance, PageSize::of(100)).await.unwrap());
+        world.ports.log.load(world.instance, Seq(0), &[], PageSize::of(100)).await.unwrap().page.items;
+    entries.extend(world.ports.log.load_ahead(world.instance, PageSize::of(100)).await.unwrap());
     entries.retain(|entry| entry.kind == EntryKind::Interaction);
     entries.sort_by_key(|entry| entry.seq);
     entries.iter().map(|entry| Interaction::read(&entry.body).unwrap()).collect()
@@ -149,7 +149,7 @@ async fn over_the_socket_whoever_reaches_nobody_is_told() {
     world.fake.until_interaction(&new.id, SOON, |it| it.state == "deferred").await;
     let ids: Vec<_> = entries(&world).await.into_iter().map(|it| it.event.message_id.unwrap()).collect();
     assert_eq!(ids, [new.id]);
-    assert_eq!(world.store.quarantine(None, 10).await.unwrap().len(), 1);
+    assert_eq!(world.ports.records.quarantine(None, 10).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -162,8 +162,8 @@ async fn over_the_socket_a_store_that_hangs_is_not_waited_for() {
     let first = world.fake.slash(&channel, &ann, "new", json!({})).await;
     world.fake.until_interaction(&first.id, SOON, |it| it.state == "deferred").await;
     world.gate.shut(true);
-    let (store, entry) = (world.store.clone(), other_entry(&world));
-    let other = tokio::spawn(async move { store.append(entry).await });
+    let (ports, entry) = (world.ports.clone(), other_entry(&world));
+    let other = tokio::spawn(async move { ports.log.append(entry).await });
     world.until("the store hangs", |world| world.gate.holds.load(Ordering::SeqCst)).await;
     let lost = world.fake.slash(&channel, &ann, "help", json!({})).await;
     let seen = world.fake.until_interaction(&lost.id, SOON, |it| it.state != "waiting").await;

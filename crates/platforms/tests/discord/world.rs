@@ -10,10 +10,11 @@ use angelia_core::egress::Target;
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{InstanceId, Quota, Rendering, Seq};
 use angelia_core::ports::Hint;
+use angelia_core::ports::Ports;
 use angelia_core::seal::Sealed;
 use angelia_core::secret::Secret;
 use angelia_core::store::{
-    ActionId, Cursor, IdentityStore, Intake, Later, NewGateway, PageSize, Store, StreamStore,
+    ActionId, Cursor, IdentityStore, Intake, Later, NewGateway, PageSize, StreamStore,
 };
 use angelia_engines::inspect::Inspect;
 use angelia_engines::local::LocalBus;
@@ -39,7 +40,7 @@ pub(crate) const SOON: Duration = Duration::from_secs(30);
 
 pub(crate) struct World {
     pub(crate) fake: FakeDiscord,
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) ports: Ports,
     pub(crate) instance: InstanceId,
     pub(crate) door: Arc<Door>,
     pub(crate) gate: Arc<Gate>,
@@ -52,9 +53,9 @@ pub(crate) struct World {
 type Pauses = Arc<Mutex<Vec<(Reach, Duration)>>>;
 
 /// A store in a folder, with one tenant and its one instance.
-pub(crate) async fn store_in(folder: &Path, bus: Arc<LocalBus>) -> (Arc<dyn Store>, InstanceId) {
-    let store: Arc<dyn Store> = Arc::new(Sqlite::open(&folder.join("data"), Quota::default(), bus).unwrap());
-    store.create_tenant("acme", None, &Actor::operator()).await.unwrap();
+pub(crate) async fn store_in(folder: &Path, bus: Arc<LocalBus>) -> (Ports, InstanceId) {
+    let ports = Ports::of(&Arc::new(Sqlite::open(&folder.join("data"), Quota::default(), bus).unwrap()));
+    ports.records.create_tenant("acme", None, &Actor::operator()).await.unwrap();
     let gateway = NewGateway {
         tenant: "acme".into(),
         gateway_id: "gw".into(),
@@ -65,8 +66,8 @@ pub(crate) async fn store_in(folder: &Path, bus: Arc<LocalBus>) -> (Arc<dyn Stor
         subject: None,
         most: 10,
     };
-    let instance = store.create_gateway(gateway, &Actor::operator()).await.unwrap().instance;
-    (store, instance)
+    let instance = ports.records.create_gateway(gateway, &Actor::operator()).await.unwrap().instance;
+    (ports, instance)
 }
 
 struct Running {
@@ -107,9 +108,9 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let fake = FakeDiscord::start(folder.path(), &options).await;
         let gate = Arc::new(Gate::default());
-        let (store, instance) = store_in(folder.path(), gate.bus()).await;
+        let (ports, instance) = store_in(folder.path(), gate.bus()).await;
         let door = Arc::new(Door::new(instance));
-        Self { fake, store, instance, door, gate, pauses: Arc::default(), running: None, folder }
+        Self { fake, ports, instance, door, gate, pauses: Arc::default(), running: None, folder }
     }
 
     /// The same with the bot started and heard from.
@@ -138,7 +139,7 @@ impl World {
     }
 
     pub(crate) fn start_with(&mut self, config: Config) {
-        let discord = Discord::new(config, self.store.clone()).unwrap();
+        let discord = Discord::new(config, self.ports.clone()).unwrap();
         let (stop, stopped) = Stop::new();
         let task = tokio::spawn(discord.clone().listen(self.desk(stopped)));
         self.running = Some(Running { discord, stop, task });
@@ -146,7 +147,7 @@ impl World {
 
     fn desk(&self, stop: Stop) -> Desk {
         Desk {
-            store: self.store.clone(),
+            ports: self.ports.clone(),
             admit: self.door.clone(),
             seal: Arc::new(Plain::default()),
             source_flags: false,
@@ -193,11 +194,11 @@ impl World {
     pub(crate) async fn set_position(&self, position: &Value) {
         let cursor = Cursor { position: position.to_string(), ..self.cursor().await };
         let intake = Intake { cursor: Some(cursor), ..Intake::default() };
-        self.store.take_in(&self.key(), None, vec![intake]).await.unwrap();
+        self.ports.ingest.take_in(&self.key(), None, vec![intake]).await.unwrap();
     }
 
     async fn cursor(&self) -> Cursor {
-        let mut shards = self.store.cursors(&self.key()).await.unwrap();
+        let mut shards = self.ports.records.cursors(&self.key()).await.unwrap();
         shards.retain(|cursor| cursor.stream.starts_with("shard:"));
         assert_eq!(shards.len(), 1, "{shards:?}");
         shards.remove(0)
@@ -226,7 +227,7 @@ impl World {
 
     /// Everything in the inbox.
     pub(crate) async fn events(&self) -> Vec<Event> {
-        let entries = self.store.load(self.instance, Seq(0), &[], PageSize::of(10_000)).await.unwrap();
+        let entries = self.ports.log.load(self.instance, Seq(0), &[], PageSize::of(10_000)).await.unwrap();
         entries.iter().map(|entry| serde_json::from_slice(&entry.body).unwrap()).collect()
     }
 

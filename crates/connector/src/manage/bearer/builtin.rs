@@ -43,7 +43,7 @@ impl Builtin {
 
     pub(super) async fn prove(&self, server: &Server, token: &Token) -> Result<Proof> {
         token.check_time(clock::wall().seconds()).map_err(|_| unproven())?;
-        let client = server.store.client(token.gateway_id()).await?;
+        let client = server.ports.records.client(token.gateway_id()).await?;
         let signed =
             |client: &Client| token.first_match(std::iter::once(self.key_of(client).expose())).is_some();
         let good = |client: &Client| client.revoked_at.is_none() && signed(client);
@@ -59,7 +59,7 @@ impl Builtin {
         client_id: &str,
         client_secret: &str,
     ) -> Result<Option<Secret>> {
-        let client = server.store.client(client_id).await?;
+        let client = server.ports.records.client(client_id).await?;
         let good = |client: &Client| {
             let same: bool = client.secret.ct_eq(&fingerprint(client_secret)).into();
             same && client.revoked_at.is_none()

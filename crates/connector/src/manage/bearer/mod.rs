@@ -125,9 +125,9 @@ pub(super) async fn proven(server: &Server, headers: &HeaderMap, from: Address) 
 /// The tenant a proof is of, as things stand now.
 pub(super) async fn tenant_of(server: &Server, proof: &Proof) -> Result<Option<String>> {
     if proof.issuer != BUILTIN {
-        return server.store.tenant_of(&proof.issuer, &proof.claim).await;
+        return server.ports.records.tenant_of(&proof.issuer, &proof.claim).await;
     }
-    let client = server.store.client(proof.subject.name()).await?;
+    let client = server.ports.records.client(proof.subject.name()).await?;
     Ok(client.filter(|client| client.revoked_at.is_none()).map(|client| client.tenant))
 }
 

@@ -78,7 +78,7 @@ impl Session {
         }
         let (server, instance) = (self.server.clone(), self.record.instance);
         self.jobs.push(Box::pin(async move {
-            Done::Claimed(or_later(server.store.claim(instance, &server.node).await).await)
+            Done::Claimed(or_later(server.ports.log.claim(instance, &server.node).await).await)
         }));
     }
 
@@ -106,9 +106,9 @@ impl Session {
 
     fn load_pages(&mut self) {
         if let Some(after) = self.backlog.wants_page() {
-            let (store, instance) = (self.server.store.clone(), self.record.instance);
+            let (ports, instance) = (self.server.ports.clone(), self.record.instance);
             self.jobs.push(Box::pin(async move {
-                Done::Page(or_later(store.load(instance, after, &[], PAGE).await).await)
+                Done::Page(or_later(ports.log.load(instance, after, &[], PAGE).await).await)
             }));
         }
         if self.backlog.wants_ahead() {
@@ -184,9 +184,9 @@ impl Session {
     }
 
     fn load_ahead(&mut self) {
-        let (store, instance) = (self.server.store.clone(), self.record.instance);
+        let (ports, instance) = (self.server.ports.clone(), self.record.instance);
         self.jobs.push(Box::pin(async move {
-            Done::Ahead(or_later(store.load_ahead(instance, PAGE).await).await)
+            Done::Ahead(or_later(ports.log.load_ahead(instance, PAGE).await).await)
         }));
     }
 
@@ -208,9 +208,9 @@ impl Session {
         }
         let wall = clock::wall();
         let pushed = lingering.into_iter().map(|(seq, at)| (seq, wall_time(at, now, wall))).collect();
-        let (store, instance) = (self.server.store.clone(), self.record.instance);
+        let (ports, instance) = (self.server.ports.clone(), self.record.instance);
         self.jobs.push(Box::pin(async move {
-            let _ = store.note_pushed(instance, pushed).await;
+            let _ = ports.log.note_pushed(instance, pushed).await;
             Done::Noted(Ownership::Ours)
         }));
     }
@@ -222,9 +222,9 @@ impl Session {
         }
         let settled = std::mem::take(&mut self.to_settle);
         self.settling = settled.iter().map(|settlement| settlement.seq).collect();
-        let (store, instance, epoch) = (self.server.store.clone(), self.record.instance, self.epoch());
+        let (ports, instance, epoch) = (self.server.ports.clone(), self.record.instance, self.epoch());
         self.jobs.push(Box::pin(async move {
-            let outcome = or_later(store.settle(instance, epoch, settled.clone()).await).await;
+            let outcome = or_later(ports.log.settle(instance, epoch, settled.clone()).await).await;
             Done::Settled(outcome, settled)
         }));
     }
@@ -236,10 +236,10 @@ impl Session {
             return;
         }
         self.looking_at_late = true;
-        let (store, instance) = (self.server.store.clone(), self.record.instance);
+        let (ports, instance) = (self.server.ports.clone(), self.record.instance);
         let late = std::mem::take(&mut self.late);
         self.jobs.push(Box::pin(async move {
-            Done::Late(or_later(store.settle_late(instance, late.clone()).await).await, late)
+            Done::Late(or_later(ports.log.settle_late(instance, late.clone()).await).await, late)
         }));
     }
 
@@ -283,9 +283,9 @@ impl Session {
             return;
         }
         self.server.registry.update(self.record.instance, |standing| standing.habit = habit);
-        let (store, instance, epoch) = (self.server.store.clone(), self.record.instance, self.epoch());
+        let (ports, instance, epoch) = (self.server.ports.clone(), self.record.instance, self.epoch());
         self.jobs.push(Box::pin(async move {
-            Done::Noted(store.set_habit(instance, epoch, habit).await.unwrap_or(Ownership::Ours))
+            Done::Noted(ports.log.set_habit(instance, epoch, habit).await.unwrap_or(Ownership::Ours))
         }));
     }
 }

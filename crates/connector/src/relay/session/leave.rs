@@ -30,8 +30,9 @@ impl Session {
         self.phase = Phase::Idle;
         self.flipped = false;
         self.server.registry.update(self.record.instance, |standing| standing.idle = true);
-        let (store, instance, epoch) = (self.server.store.clone(), self.record.instance, self.epoch());
-        self.jobs.push(Box::pin(async move { Done::Flipped(store.set_idle(instance, epoch, true).await) }));
+        let (ports, instance, epoch) = (self.server.ports.clone(), self.record.instance, self.epoch());
+        self.jobs
+            .push(Box::pin(async move { Done::Flipped(ports.log.set_idle(instance, epoch, true).await) }));
     }
 
     /// Tells the gateway that it may sleep, or that it has to stay awake.
@@ -60,9 +61,9 @@ impl Session {
             return;
         }
         self.server.registry.update(self.record.instance, |standing| standing.idle = false);
-        let (store, instance, epoch) = (self.server.store.clone(), self.record.instance, self.epoch());
+        let (ports, instance, epoch) = (self.server.ports.clone(), self.record.instance, self.epoch());
         self.jobs.push(Box::pin(async move {
-            Done::Noted(store.set_idle(instance, epoch, false).await.unwrap_or(Ownership::Ours))
+            Done::Noted(ports.log.set_idle(instance, epoch, false).await.unwrap_or(Ownership::Ours))
         }));
     }
 
@@ -101,7 +102,7 @@ impl Session {
         }
         let settled = std::mem::take(&mut self.to_settle);
         if !settled.is_empty() {
-            let _ = self.server.store.settle(self.record.instance, self.epoch(), settled).await;
+            let _ = self.server.ports.log.settle(self.record.instance, self.epoch(), settled).await;
         }
         self.return_unsettled().await;
         // Whoever replaces this one waits for the one before as well.
@@ -113,7 +114,7 @@ impl Session {
         }
         let late = std::mem::take(&mut self.late);
         if !late.is_empty() {
-            let _ = self.server.store.settle_late(self.record.instance, late).await;
+            let _ = self.server.ports.log.settle_late(self.record.instance, late).await;
         }
         if let Some(claim) = self.claim.take() {
             drop(claim);
@@ -132,7 +133,8 @@ impl Session {
         // A socket that we ended, or that was put to sleep, says nothing about the entry it ended on.
         let orderly = self.flipped || matches!(self.ending, Some(Ending::Shutdown | Ending::Revoked));
         let returned = Returned { entries, strike: ended.strike.filter(|_| !orderly) };
-        if let Ok(Some(seq)) = self.server.store.returned(self.record.instance, self.epoch(), returned).await
+        if let Ok(Some(seq)) =
+            self.server.ports.log.returned(self.record.instance, self.epoch(), returned).await
         {
             self.server.metrics.count(Counter::DeadLetters);
             tracing::warn!(

@@ -328,7 +328,7 @@ impl Session {
     /// Nothing new is pushed while nothing can be committed: its acknowledgement
     /// could not be kept, and the next socket would get it once more.
     fn may_push(&self) -> bool {
-        self.server.store.healthy()
+        self.server.ports.upkeep.healthy()
     }
 
     fn take_mail(&mut self, now: Mono) {

@@ -7,11 +7,11 @@ use angelia_core::directory::BotKey;
 use angelia_core::lease;
 use angelia_core::ports::Token;
 use angelia_core::quarantine;
-use angelia_core::store::{Appended, Cursor, Intake, IntakeStore, Later, NewEntry, NewQuarantined, Taken};
+use angelia_core::store::{Appended, Cursor, Ingest, Intake, Later, NewEntry, NewQuarantined, Taken};
 use angelia_core::vault::NewCapability;
 use rusqlite::{OptionalExtension, params};
 
-impl IntakeStore for Sqlite {
+impl Ingest for Sqlite {
     fn take_in(&self, bot: &BotKey, under: Option<Token>, intakes: Vec<Intake>) -> Later<'_, Vec<Taken>> {
         if intakes.iter().any(|intake| intake.entry.is_some()) {
             angelia_core::fail::point("before_append");

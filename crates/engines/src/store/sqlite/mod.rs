@@ -45,7 +45,7 @@ use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{Held, InstanceId, Quota, Usage};
 use angelia_core::ports::Bus;
 use angelia_core::space::{Disk, Report};
-use angelia_core::store::{Later, Pruned, Store};
+use angelia_core::store::{Later, Pruned, Upkeep};
 use clock::Clock;
 use owners::Owners;
 use reader::Readers;
@@ -117,7 +117,7 @@ impl Sqlite {
     }
 }
 
-impl Store for Sqlite {
+impl Upkeep for Sqlite {
     fn healthy(&self) -> bool {
         self.writer.healthy()
     }

@@ -18,14 +18,14 @@ use angelia_core::error::Result;
 use angelia_core::inbox::SEEN_FOR;
 use angelia_core::rooms::{self, Post, Posting};
 use angelia_core::store::{
-    ActionId, CONNECTOR, Earlier, Guest, Later, Line, LineEdit, LineRevision, NewEntry, NewLine, Page,
-    PageSize, Person, Posted, Revised, WebchatStore,
+    ActionId, CONNECTOR, Earlier, Guest, Later, Line, LineEdit, LineRevision, Lines, NewEntry, NewLine, Page,
+    PageSize, Person, Posted, Revised,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 const LINE_COLUMNS: &str = "seq, room, message_id, author, from_agent, text, reply_to, at, edited, place, client_id, files, undelivered";
 
-impl WebchatStore for Sqlite {
+impl Lines for Sqlite {
     fn post_line(&self, line: NewLine, entry: Option<NewEntry>) -> Later<'_, Posted> {
         angelia_core::fail::point("before_append");
         let owner = match &entry {

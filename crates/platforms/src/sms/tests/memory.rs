@@ -16,17 +16,17 @@ fn received(sid: &str, body: &str) -> Received {
 impl World {
     /// Three days pass in which nobody writes: agents got everything, and the journal forgets.
     async fn three_days_pass(&self) {
-        let store = &self.desk.store;
-        let waiting = store.load(self.door.instance, Seq(0), &[], PageSize::of(10_000)).await.unwrap();
+        let ports = &self.desk.ports;
+        let waiting = ports.log.load(self.door.instance, Seq(0), &[], PageSize::of(10_000)).await.unwrap();
         let settled = waiting.iter().map(|entry| Settlement {
             seq: entry.seq,
             by: angelia_core::inbox::SettledBy::Ack,
             pushed_at: None,
         });
-        store.settle(self.door.instance, Epoch(0), settled.collect()).await.unwrap();
+        ports.log.settle(self.door.instance, Epoch(0), settled.collect()).await.unwrap();
         let disk = self.disk();
         disk.age_journal(Duration::from_secs(73 * 3600));
-        store.prune().await.unwrap();
+        ports.upkeep.prune().await.unwrap();
         assert_eq!(disk.journaled(), 0, "the journal has forgotten");
     }
 
@@ -40,7 +40,7 @@ impl World {
     }
 
     fn next_process(&self) -> Arc<Sms> {
-        Sms::new(self.sms.config.clone(), self.desk.store.clone()).unwrap()
+        Sms::new(self.sms.config.clone(), self.desk.ports.clone()).unwrap()
     }
 }
 
@@ -103,7 +103,7 @@ async fn an_old_word_listed_again_tells_the_network_nothing() {
 #[tokio::test]
 async fn what_nobody_serves_is_noted_once() {
     let world = World::new().await;
-    world.desk.store.revoke_gateway("acme", "gw", &Actor::operator()).await.unwrap();
+    world.desk.ports.records.revoke_gateway("acme", "gw", &Actor::operator()).await.unwrap();
     let list = page(&[listed("SM1", "one", 1)], None);
     for sms in [&world.sms, &world.sms, &world.next_process()] {
         world.looks_at(sms, &list).await;
@@ -145,14 +145,14 @@ async fn what_a_full_inbox_refuses_is_read_back_when_there_is_room() {
     );
     assert!(world.door.dropped.lock().unwrap().contains(&("SM3".to_owned(), DropReason::InboxFull)));
     // The agent comes, and nothing of it is lost.
-    let waiting = world.desk.store.load(world.door.instance, Seq(0), &[], PageSize::of(9)).await.unwrap();
+    let waiting = world.desk.ports.log.load(world.door.instance, Seq(0), &[], PageSize::of(9)).await.unwrap();
     let by = angelia_core::inbox::SettledBy::Ack;
     let settled = waiting.iter().map(|entry| Settlement { seq: entry.seq, by, pushed_at: None });
-    world.desk.store.settle(world.door.instance, Epoch(0), settled.collect()).await.unwrap();
+    world.desk.ports.log.settle(world.door.instance, Epoch(0), settled.collect()).await.unwrap();
     world.twilio.answers(200, &list);
     world.sms.catch_up(&world.desk).await.unwrap();
     assert_eq!(world.texts().await, ["three", "four"]);
-    assert!(world.desk.store.inboxes().await.unwrap()[0].gaps.is_empty());
+    assert!(world.desk.ports.inboxes.inboxes().await.unwrap()[0].gaps.is_empty());
 }
 
 #[tokio::test]
@@ -165,7 +165,7 @@ async fn what_a_full_inbox_refuses_for_a_day_is_told_and_does_not_hold_up_the_li
     for _ in 0..2 {
         world.looks_at(&world.sms, &list).await;
     }
-    let missed = world.desk.store.missed(&world.sms.bot, 9).await.unwrap();
+    let missed = world.desk.ports.records.missed(&world.sms.bot, 9).await.unwrap();
     assert_eq!(missed.len(), 1, "the one of an hour ago is still tried: {missed:?}");
     assert!(missed[0].chat_id.as_deref() == Some(ANN) && missed[0].why.contains("full for a day"));
     assert_eq!(missed[0].after.as_deref(), Some("SM2"));

@@ -18,9 +18,10 @@ use angelia_core::directory::BotKey;
 use angelia_core::egress::Target;
 use angelia_core::error::Result;
 use angelia_core::inbox::{InstanceId, Quota, Seq};
+use angelia_core::ports::Ports;
 use angelia_core::seal::Sealed;
 use angelia_core::secret::Secret;
-use angelia_core::store::{ActionId, IdentityStore, Later, NewGateway, PageSize, Store};
+use angelia_core::store::{ActionId, IdentityStore, Later, NewGateway, PageSize};
 use angelia_engines::local::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
 use axum::Router;
@@ -118,9 +119,8 @@ impl World {
         let _ = angelia_testkit::webchat::http_client();
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("data");
-        let store: Arc<dyn Store> =
-            Arc::new(Sqlite::open(&data, quota, Arc::new(LocalBus::default())).unwrap());
-        store.create_tenant("acme", None, &Actor::operator()).await.unwrap();
+        let ports = Ports::of(&Arc::new(Sqlite::open(&data, quota, Arc::new(LocalBus::default())).unwrap()));
+        ports.records.create_tenant("acme", None, &Actor::operator()).await.unwrap();
         let gateway = NewGateway {
             tenant: "acme".into(),
             gateway_id: "gw".into(),
@@ -131,11 +131,11 @@ impl World {
             subject: None,
             most: 10,
         };
-        let instance = store.create_gateway(gateway, &Actor::operator()).await.unwrap().instance;
+        let instance = ports.records.create_gateway(gateway, &Actor::operator()).await.unwrap().instance;
         let door = Arc::new(Door { instance, open: Mutex::new(true), dropped: Mutex::default() });
         let (_, stop) = Stop::new();
         let desk = Desk {
-            store: store.clone(),
+            ports: ports.clone(),
             admit: door.clone(),
             seal: Arc::new(Plain),
             source_flags: false,
@@ -151,7 +151,7 @@ impl World {
             signing_key: None,
             api_url: Some(api_url.into()),
         };
-        let sms = Sms::new(config, store).unwrap();
+        let sms = Sms::new(config, ports).unwrap();
         let _ = sms.clone().webhooks(desk.clone());
         Self { twilio, sms, desk, door, folder }
     }
@@ -178,7 +178,7 @@ impl World {
     /// Everything in the inbox.
     async fn events(&self) -> Vec<Event> {
         let entries =
-            self.desk.store.load(self.door.instance, Seq(0), &[], PageSize::of(10_000)).await.unwrap();
+            self.desk.ports.log.load(self.door.instance, Seq(0), &[], PageSize::of(10_000)).await.unwrap();
         entries.iter().map(|entry| serde_json::from_slice(&entry.body).unwrap()).collect()
     }
 

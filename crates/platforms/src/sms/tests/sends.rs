@@ -119,18 +119,18 @@ async fn only_who_wrote_is_somewhere() {
 #[tokio::test]
 async fn a_receipt_may_be_earlier_than_what_it_is_for() {
     let world = World::new().await;
-    let store = world.desk.store.clone();
+    let ports = world.desk.ports.clone();
     let status = |word: &str| Status { sid: "SM1".into(), word: word.into(), error: None };
-    world.sms.receipt(store.clone(), status("sent")).await.unwrap();
+    world.sms.receipt(ports.clone(), status("sent")).await.unwrap();
     world.sent("SM1").await;
-    let receipt = async || store.explain_action("SM1").await.unwrap()[0].receipt.clone();
+    let receipt = async || ports.records.explain_action("SM1").await.unwrap()[0].receipt.clone();
     let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
     while receipt().await.as_deref() != Some("sent") {
         assert!(tokio::time::Instant::now() < deadline, "it was lost");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     for (word, kept) in [("delivered", "delivered"), ("queued", "delivered"), ("read", "read")] {
-        world.sms.receipt(store.clone(), status(word)).await.unwrap();
+        world.sms.receipt(ports.clone(), status(word)).await.unwrap();
         assert_eq!(receipt().await.as_deref(), Some(kept), "{word}");
     }
 }
@@ -144,11 +144,11 @@ async fn a_text_in_parts_arrived_only_if_all_of_it_did() {
     let text = format!("{0}\n\n{0}\n\n{0}", "x".repeat(1_400));
     assert!(matches!(world.send(&text).await, Outcome::Sent { message_id, .. } if message_id == "SM1"));
     world.sent("SM1").await;
-    let store = world.desk.store.clone();
+    let ports = world.desk.ports.clone();
     let receipt = async |sid: &str, word: &str| {
         let status = Status { sid: sid.into(), word: word.into(), error: None };
-        world.sms.receipt(store.clone(), status).await.unwrap();
-        store.explain_action("SM1").await.unwrap()[0].receipt.clone()
+        world.sms.receipt(ports.clone(), status).await.unwrap();
+        ports.records.explain_action("SM1").await.unwrap()[0].receipt.clone()
     };
     assert_eq!(receipt("SM2", "delivered").await, None, "the first did not");
     assert_eq!(receipt("SM1", "delivered").await.as_deref(), Some("delivered"));
@@ -175,8 +175,8 @@ impl World {
             answering: None,
             received_at: clock::wall(),
         };
-        let id = self.desk.store.accept(Owner(1), vec![action]).await.unwrap()[0].id;
+        let id = self.desk.ports.ledger.accept(Owner(1), vec![action]).await.unwrap()[0].id;
         let outcome = ActionOutcome { state: ActionState::Sent, message_id: Some(sid.into()), error: None };
-        self.desk.store.finish(Owner(1), vec![(id, outcome)]).await.unwrap();
+        self.desk.ports.ledger.finish(Owner(1), vec![(id, outcome)]).await.unwrap();
     }
 }

@@ -22,7 +22,7 @@ use angelia_core::ports::log::{
     Appended, Claimed, Log, NewEntry, Ownership, Returned, Revised, Revision, Settlement, Stretch,
 };
 use angelia_core::space::Class;
-use angelia_core::store::{InboxStore, Later, Listed, ListedInbox, Overdue, PageSize};
+use angelia_core::store::{Inboxes, Later, Listed, ListedInbox, Overdue, PageSize};
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 use std::collections::{HashMap, HashSet};
@@ -230,7 +230,7 @@ pub(super) fn usages(db: &Connection) -> rusqlite::Result<Vec<(InstanceId, Usage
         .collect()
 }
 
-impl InboxStore for Sqlite {
+impl Inboxes for Sqlite {
     fn inboxes(&self) -> Later<'_, Vec<ListedInbox>> {
         self.readers.read("list inboxes", list::inboxes)
     }

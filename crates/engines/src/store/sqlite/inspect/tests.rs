@@ -4,7 +4,7 @@ use crate::store::sqlite::Sqlite;
 use angelia_core::audit::Actor;
 use angelia_core::inbox::Quota;
 use angelia_core::records::rows::{NoteRow, TenantRow};
-use angelia_core::store::{IdentityStore, NewGateway, Store};
+use angelia_core::store::{IdentityStore, NewGateway, Upkeep};
 use std::sync::Arc;
 use tempfile::TempDir;
 
