@@ -41,18 +41,20 @@ impl Default for Listeners {
 }
 
 impl Listeners {
-    /// Lets every bot listen.
-    pub(crate) fn start(&self, server: &Arc<Server>) {
+    /// Lets every bot listen. Their leases are taken first: what comes by webhook is written
+    /// under them too. One that the store does not commit now is taken as soon as it does.
+    pub(crate) async fn start(&self, server: &Arc<Server>) {
         let desk = server.desk();
-        let listen = server.platforms().iter().map(|bot| {
+        for bot in server.platforms() {
             let (bot, desk, node) = (bot.clone(), desk.clone(), server.node.clone());
-            tokio::spawn(async move {
-                if take_lease(&*bot, &desk, &node).await {
+            let taken = take_lease(&*bot, &desk, &node).await;
+            let listens = tokio::spawn(async move {
+                if taken || take_lease_at_last(&*bot, &desk, &node).await {
                     keep(bot, desk).await;
                 }
-            })
-        });
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).extend(listen);
+            });
+            self.tasks.lock().unwrap_or_else(PoisonError::into_inner).push(listens);
+        }
     }
 
     /// Tells them to stop, and waits until they have.
@@ -72,27 +74,32 @@ impl Listeners {
     }
 }
 
-/// Takes the lease under which a bot's streams are read, however long the store takes to
-/// commit that; `false` if the server stops first. What comes by webhook meanwhile is
-/// refused as while the store does not commit, and sent again.
+/// Takes the lease under which a bot's streams are read; `false` if that is not possible now.
 async fn take_lease(bot: &dyn Platform, desk: &Desk, node: &str) -> bool {
     let key = BotKey::new(bot.platform(), bot.id());
-    loop {
-        match desk.ports.records.acquire(&lease::of_bot(&key), node, Term::Alone).await {
-            Ok(Some(taken)) => {
-                desk.held.took(&key, taken.token);
-                return true;
-            }
-            Ok(None) => {
-                tracing::warn!(platform = %key.platform, bot = %key.bot, "another node reads this bot")
-            }
-            Err(error) => {
-                tracing::warn!(platform = %key.platform, bot = %key.bot, %error, "a bot's lease could not be taken");
-            }
+    match desk.ports.records.acquire(&lease::of_bot(&key), node, Term::Alone).await {
+        Ok(Some(taken)) => {
+            desk.held.took(&key, taken.token);
+            return true;
         }
+        Ok(None) => tracing::warn!(platform = %key.platform, bot = %key.bot, "another node reads this bot"),
+        Err(error) => {
+            tracing::warn!(platform = %key.platform, bot = %key.bot, %error, "a bot's lease could not be taken");
+        }
+    }
+    false
+}
+
+/// The same, however long it takes; `false` if the server stops first. What comes by webhook
+/// meanwhile is refused as while the store does not commit.
+async fn take_lease_at_last(bot: &dyn Platform, desk: &Desk, node: &str) -> bool {
+    loop {
         tokio::select! {
             () = desk.stop.wait() => return false,
             () = tokio::time::sleep(LISTEN_AGAIN) => {}
+        }
+        if take_lease(bot, desk, node).await {
+            return true;
         }
     }
 }

@@ -243,7 +243,7 @@ impl Server {
         tokio::spawn(losses::watch(self.clone()));
         tokio::spawn(unanswered::watch(self.clone()));
         tokio::spawn(manage::resume_key_change(self.clone()));
-        self.listeners.start(self);
+        self.listeners.start(self).await;
         Ok(())
     }
 
@@ -435,6 +435,6 @@ async fn readyz(State(server): State<Arc<Server>>) -> impl IntoResponse {
     } else if server.ports.upkeep.healthy() {
         (StatusCode::OK, "ready\n")
     } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "the ports cannot commit: is the disk full? See: angelia status\n")
+        (StatusCode::SERVICE_UNAVAILABLE, "the store cannot commit: is the disk full? See: angelia status\n")
     }
 }

@@ -10,7 +10,7 @@ use crate::records::{Direction, Key, View};
 use crate::store::{ActionStory, Edits, Story};
 use std::collections::HashMap;
 
-/// Messages of one name: a provider may count within each chat.
+/// Messages of one name, the newest: a provider may count within each chat.
 const MOST_MESSAGES: usize = 1_000;
 /// Actions shown of one message: more than anybody reads.
 const MOST_ACTIONS: usize = 100;
@@ -32,7 +32,9 @@ pub(crate) fn explain(view: &mut View<'_>, message: &str) -> Result<Vec<Story>> 
 }
 
 fn messages(view: &mut View<'_>, by: &'static [&'static str], values: impl Key) -> Result<Vec<JournalRow>> {
-    view.walk((by, values), "id", (Direction::Up, 0), MOST_MESSAGES)
+    let mut found = view.walk((by, values), "id", (Direction::Down, 0), MOST_MESSAGES)?;
+    found.reverse();
+    Ok(found)
 }
 
 /// A chat and a message of it, where somebody wrote `CHAT/MESSAGE`.

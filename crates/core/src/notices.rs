@@ -50,9 +50,14 @@ pub fn forget_chat(view: &mut View<'_>, bot: &BotKey, chat_id: &str) -> Result<(
     NoticeKind::ALL.into_iter().try_for_each(|kind| forget(view, kind, bot, chat_id))
 }
 
-/// An instance's outage is over: its chats are told again in the next one.
-pub fn end(view: &mut View<'_>, instance: InstanceId) -> Result<()> {
-    view.delete_all::<NoticeRow>(&["instance"], (Some(instance),)).map(drop)
+/// An instance's outage is over: its chats are told again in the next one. As many as one
+/// change may take; `true` if there are more.
+pub fn end(view: &mut View<'_>, instance: InstanceId) -> Result<bool> {
+    let from = InstanceId(instance.0.saturating_sub(1));
+    let mut told = view.walk::<NoticeRow>((&[], ()), "instance", (Direction::Up, from), PAGE)?;
+    told.retain(|notice| notice.instance == Some(instance));
+    told.iter().for_each(|notice| view.delete(notice));
+    Ok(told.len() == PAGE)
 }
 
 /// Instances with chats that were told of an outage.

@@ -29,29 +29,3 @@ impl Bus for LocalBus {
         self.0.write().unwrap_or_else(PoisonError::into_inner).push(listener);
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use angelia_core::inbox::{InstanceId, Seq};
-    use std::sync::Mutex;
-
-    #[test]
-    fn whoever_listens_is_told_in_order() {
-        let bus = LocalBus::default();
-        let gone = |seq| Hint::Removed { instance: InstanceId(1), seqs: vec![Seq(seq)] };
-        bus.publish(gone(1));
-        let heard = [(); 2].map(|()| Arc::<Mutex<Vec<i64>>>::default());
-        for one in heard.clone() {
-            bus.subscribe(Arc::new(move |hint| {
-                let Hint::Removed { seqs, .. } = hint else { return };
-                one.lock().unwrap().extend(seqs.iter().map(|seq| seq.0));
-            }));
-        }
-        bus.publish(gone(2));
-        bus.publish(gone(3));
-        for one in heard {
-            assert_eq!(*one.lock().unwrap(), [2, 3]);
-        }
-    }
-}

@@ -13,8 +13,9 @@ use std::io::{BufRead, IsTerminal, Write};
 pub(super) enum TenantCommand {
     /// Makes a tenant.
     ///
-    /// What people write to it from now on waits for its first gateway. Agents that bring a token of an identity provider of yours belong to the
-    /// tenant that the token's claim is linked to: name both to link it at once.
+    /// What people write to it from now on waits for its first gateway. Agents that bring a token
+    /// of an identity provider of yours belong to the tenant that the token's claim is linked to:
+    /// name both to link it at once.
     #[command(after_help = "Examples:\n  angelia tenant create acme\n  \
         angelia tenant create acme --issuer https://id.example.org/ --claim 8f14e45f")]
     Create {

@@ -77,7 +77,7 @@ pub(crate) fn status(answer: &Value) -> String {
             );
         }
     }
-    for row in rows(answer, "unserved") {
+    for row in rows(answer, "awaiting_first") {
         let (tenant, lost) = (word(row, "tenant"), word(row, "lost"));
         let lost = if lost == "0" { String::new() } else { format!(", {lost} were lost to the quota") };
         let _ = writeln!(
@@ -187,7 +187,7 @@ mod tests {
             "ready": true, "sockets": 0, "pushed": 0, "settled": 0,
             "gateways": [{ "tenant": "acme", "gateway_id": "gw", "not_served": ["slack"] }],
             "memory": [{ "tenant": "globex", "held": 30 << 20, "of": 40 << 20 }],
-            "unserved": [{ "tenant": "new", "waiting": 1, "lost": 0 }, { "tenant": "late", "waiting": 2, "lost": 3 }],
+            "awaiting_first": [{ "tenant": "new", "waiting": 1, "lost": 0 }, { "tenant": "late", "waiting": 2, "lost": 3 }],
             "clock": { "now": 0, "leap": "402 days ahead" }, "database_damage": "page 7 is lost",
             "bots": [{ "platform": "discord", "name": "main", "state": "down", "why": "no network" }],
             "damaged": [{ "kind": "secret of a gateway", "tenant": "acme", "gateway_id": "old", "error": "moved" }],

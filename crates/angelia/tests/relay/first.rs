@@ -90,7 +90,7 @@ async fn an_operator_sees_what_waits_for_a_first_gateway() {
     assert!(told.contains("for the first gateway of tenant new (entry b1)"), "{told}");
     assert!(told.contains("waits for its gateway"), "{told}");
     let status = world.connector.command(&["status"]).await;
-    assert_eq!(status["unserved"], json!([{ "tenant": "new", "waiting": 2, "lost": 0 }]), "{status}");
+    assert_eq!(status["awaiting_first"], json!([{ "tenant": "new", "waiting": 2, "lost": 0 }]), "{status}");
     let status = world.shown(&["status"]);
     assert!(status.contains("tenant new has no gateway yet: 2 messages wait for its first one"), "{status}");
 

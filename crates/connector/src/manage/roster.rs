@@ -21,7 +21,7 @@ pub(crate) struct Roster {
     routes: RwLock<Arc<Routes>>,
     defaults: RwLock<HashMap<String, InstanceId>>,
     /// Instances that wait for the first gateway of their tenant, and the tenant.
-    unserved: RwLock<HashMap<InstanceId, String>>,
+    awaiting_first: RwLock<HashMap<InstanceId, String>>,
     policies: RwLock<HashMap<InstanceId, HashMap<String, Policy>>>,
     fronts: RwLock<HashMap<InstanceId, BTreeSet<Front>>>,
     /// Gateways with a secret that does not open, and why not.
@@ -80,7 +80,7 @@ impl Roster {
         by_instance.entry(record.instance).or_default().push(record.clone());
         drop(by_instance);
         // Only now: nobody may find that the instance neither waits nor is served.
-        self.unserved.write().unwrap_or_else(PoisonError::into_inner).remove(&record.instance);
+        self.awaiting_first.write().unwrap_or_else(PoisonError::into_inner).remove(&record.instance);
         let mut gateways = self.gateways.write().unwrap_or_else(PoisonError::into_inner);
         let same_id = gateways.entry(record.gateway_id.clone()).or_default();
         same_id.retain(|known| known.tenant != record.tenant);
@@ -123,15 +123,15 @@ impl Roster {
 
     /// A tenant has an instance that waits for its first gateway, and is its default.
     pub(crate) fn await_first(&self, tenant: &str, instance: InstanceId) {
-        let mut unserved = self.unserved.write().unwrap_or_else(PoisonError::into_inner);
-        unserved.insert(instance, tenant.to_owned());
-        drop(unserved);
+        let mut awaiting_first = self.awaiting_first.write().unwrap_or_else(PoisonError::into_inner);
+        awaiting_first.insert(instance, tenant.to_owned());
+        drop(awaiting_first);
         self.set_default(tenant, Some(instance));
     }
 
     /// Whether an instance waits for the first gateway of its tenant.
     pub(crate) fn awaits_first(&self, instance: InstanceId) -> bool {
-        self.unserved.read().unwrap_or_else(PoisonError::into_inner).contains_key(&instance)
+        self.awaiting_first.read().unwrap_or_else(PoisonError::into_inner).contains_key(&instance)
     }
 
     /// What is shown of an instance that is called `name`: that it has none yet, in words.
@@ -141,9 +141,9 @@ impl Roster {
 
     /// The tenant of an instance that has a gateway, be it a revoked one, or waits for its first.
     pub(crate) fn tenant_of(&self, instance: InstanceId) -> Option<String> {
-        let unserved = self.unserved.read().unwrap_or_else(PoisonError::into_inner);
-        let tenant = unserved.get(&instance).cloned();
-        drop(unserved);
+        let awaiting_first = self.awaiting_first.read().unwrap_or_else(PoisonError::into_inner);
+        let tenant = awaiting_first.get(&instance).cloned();
+        drop(awaiting_first);
         tenant.or_else(|| self.serving(instance).map(|record| record.tenant.clone()))
     }
 
@@ -175,7 +175,7 @@ impl Roster {
 
     /// Forgets a tenant and all its gateways; answers the gateways.
     pub(crate) fn forget_tenant(&self, tenant: &str) -> Vec<Arc<GatewayRecord>> {
-        self.unserved.write().unwrap_or_else(PoisonError::into_inner).retain(|_, of| of != tenant);
+        self.awaiting_first.write().unwrap_or_else(PoisonError::into_inner).retain(|_, of| of != tenant);
         let mut gone = Vec::new();
         let mut gateways = self.gateways.write().unwrap_or_else(PoisonError::into_inner);
         gateways.retain(|_, same_id| {

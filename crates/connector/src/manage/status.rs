@@ -48,7 +48,7 @@ pub(super) async fn status(State(server): State<Arc<Server>>) -> Response {
             })
             .collect();
         // They have no gateway to be shown with; those for whom nothing came are no news.
-        let unserved = listed
+        let awaiting_first = listed
             .iter()
             .filter(|inbox| server.roster.awaits_first(inbox.instance) && inbox.waiting + lost(inbox) > 0)
             .map(|inbox| json!({ "tenant": inbox.tenant, "waiting": inbox.waiting, "lost": lost(inbox) }));
@@ -86,7 +86,7 @@ pub(super) async fn status(State(server): State<Arc<Server>>) -> Response {
             "settled": server.metrics.get(Counter::Settled),
             "gateways": gateways,
             // Tenants whose messages wait for their first gateway.
-            "unserved": unserved.collect::<Vec<_>>(),
+            "awaiting_first": awaiting_first.collect::<Vec<_>>(),
         }))
     };
     answer(StatusCode::OK, status.await)

@@ -82,9 +82,9 @@ pub fn admit(routes: &Routes, known: &impl Known, observed: Observed<'_>) -> Res
 /// The one instance an event is for. A rule that binds a person to an instance
 /// would come first here.
 ///
-/// An instance whose gateways were all revoked is no receiver; one that waits for its tenant's
-/// first gateway is. Where the route names
-/// it, nobody else is: others of the tenant may not answer in that place.
+/// An instance that waits for its tenant's first gateway is one. One whose gateways were all
+/// revoked is none, and where the route names it, nobody else is: others of the tenant may not
+/// answer in that place.
 fn receiver(route: &Route, known: &impl Known, observed: Observed<'_>) -> Option<InstanceId> {
     let takes = |instance: &InstanceId| known.takes_messages(*instance);
     if let Some(named) = route.instance {

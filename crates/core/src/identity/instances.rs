@@ -14,8 +14,8 @@ use crate::records::rows::{GatewayRow, InstanceRow};
 /// like this: see [`check_name`](super::check_name).
 pub const WAITS_FOR_FIRST: &str = "(waits for its first gateway)";
 
-/// The name of an instance that waits for its tenant's first gateway.
-const NAMELESS: &str = "";
+/// The name of an instance that waits for its tenant's first gateway. Nobody can give it.
+pub const NAMELESS: &str = "";
 
 /// Whether the instance of that name waits for its tenant's first gateway.
 pub fn waits_for_first(name: &str) -> bool {

@@ -1,18 +1,31 @@
 //! The ports: what the decisions need from the world, each small, and implemented
-//! by several engines that pass the same tests.
+//! by engines that pass the same tests.
+//!
+//! Every write resolves only after it is durable. An engine that cannot commit
+//! answers [`Kind::Unavailable`](crate::Kind::Unavailable) and has changed nothing.
 
 mod bus;
+mod inboxes;
+mod ingest;
 mod lease;
 mod ledger;
+mod lines;
 pub mod log;
+mod upkeep;
 
 pub use bus::{Bus, Hint, HintKind, Listener};
+pub use inboxes::{Gap, Inboxes, Listed, ListedInbox, Overdue};
+pub use ingest::{Cursor, Ingest, Intake, NewQuarantined, Taken, Traffic};
 pub use lease::{Lease, Leases, Term, Token, lease_lost};
 pub use ledger::{Accepted, ActionId, ActionOutcome, Ledger, NewAction, StoredAction, owner_replaced};
+pub use lines::{
+    CONNECTOR, Earlier, Guest, Invited, Line, LineEdit, LineRevision, Lines, NewLine, Person, Posted,
+    Unrelayed,
+};
+pub use upkeep::{Checked, ClockStore, ForgottenGateway, Pruned, Upkeep};
 
 use crate::error::Result;
 use crate::records::Records;
-use crate::store::{Inboxes, Ingest, Lines, Upkeep};
 use log::Log;
 use std::future::Future;
 use std::pin::Pin;

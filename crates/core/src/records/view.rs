@@ -153,12 +153,22 @@ pub enum Write {
     },
 }
 
+/// What was written in one table, by its key, and what the rows hold; `None` for what was deleted.
+struct Over {
+    columns: Vec<&'static str>,
+    rows: HashMap<Row, Option<Row>>,
+}
+
+fn names(table: &Table) -> Vec<&'static str> {
+    table.columns.iter().map(|column| column.name).collect()
+}
+
 /// The records, as one rule reads and changes them.
 pub struct View<'a> {
     source: &'a mut dyn Source,
     now: UnixMillis,
     /// What was written, by table and key; `None` for what was deleted.
-    over: HashMap<&'static str, HashMap<Row, Option<Row>>>,
+    over: HashMap<&'static str, Over>,
     writes: Vec<Write>,
     refusals: Vec<Write>,
     numbers: HashMap<&'static str, i64>,
@@ -208,7 +218,7 @@ impl<'a> View<'a> {
     }
 
     fn row(&mut self, table: &'static Table, key: Row) -> Result<Option<Row>> {
-        if let Some(written) = self.over.get(table.name).and_then(|over| over.get(&key)) {
+        if let Some(written) = self.over(table)?.and_then(|over| over.get(&key)) {
             return Ok(written.clone());
         }
         let query = Query::all(By::Key, key);
@@ -235,7 +245,7 @@ impl<'a> View<'a> {
 
     /// How many records have `values` in their columns `by`.
     pub fn count<R: Record>(&mut self, by: &'static [&'static str], values: impl Key) -> Result<u64> {
-        if self.over.contains_key(R::TABLE.name) {
+        if self.over(R::TABLE)?.is_some() {
             return self.rows(R::TABLE, by, values.values()).map(|rows| rows.len() as u64);
         }
         is_declared(R::TABLE, by)?;
@@ -325,6 +335,16 @@ impl<'a> View<'a> {
         self.source.heads(R::TABLE)
     }
 
+    /// What was written in a table. Several records may see one, each its own columns: of
+    /// what one of them wrote another cannot tell what it holds.
+    fn over(&self, table: &Table) -> Result<Option<&HashMap<Row, Option<Row>>>> {
+        match self.over.get(table.name) {
+            None => Ok(None),
+            Some(over) if over.columns == names(table) => Ok(Some(&over.rows)),
+            Some(_) => Err(Error::internal(format!("{} was written in another shape", table.name))),
+        }
+    }
+
     fn is_unwritten(&self, table: &Table) -> Result<()> {
         if self.over.contains_key(table.name) {
             return Err(Error::internal(format!(
@@ -342,7 +362,7 @@ impl<'a> View<'a> {
         }
         let query = Query::all(By::Columns(by), values);
         let mut rows = self.source.find(table, &query)?;
-        let Some(over) = self.over.get(table.name) else { return Ok(rows) };
+        let Some(over) = self.over(table)? else { return Ok(rows) };
         rows.retain(|row| !over.contains_key(&row[..table.key]));
         let columns: Vec<usize> = by.iter().filter_map(|name| table.column(name)).collect();
         let matches = |row: &&Row| columns.iter().zip(&query.values).all(|(at, value)| row[*at] == *value);
@@ -394,7 +414,14 @@ impl<'a> View<'a> {
     }
 
     fn written(&mut self, table: &'static Table) -> &mut HashMap<Row, Option<Row>> {
-        self.over.entry(table.name).or_default()
+        let columns = names(table);
+        let over = self.over.entry(table.name);
+        let over = over.or_insert_with(|| Over { columns: columns.clone(), rows: HashMap::new() });
+        if over.columns != columns {
+            // Written in two shapes, it is read in none.
+            over.columns.clear();
+        }
+        &mut over.rows
     }
 
     /// A number that no record of this kind has as its key, and that none had where the

@@ -14,8 +14,8 @@ pub struct Post {
     pub in_room: bool,
     /// The line that was posted before under the same id of its writer, and when.
     pub earlier: Option<(String, UnixMillis)>,
-    /// Whether a gateway serves the instance it is for; `None` if it is for none.
-    pub served: Option<bool>,
+    /// Whether the instance it is for takes messages; `None` if it is for none.
+    pub taken: Option<bool>,
 }
 
 /// What becomes of a line that a person posts.
@@ -32,7 +32,7 @@ pub enum Posting {
 impl Post {
     /// Whether the inbox has to have room for it.
     pub fn needs_room(&self) -> bool {
-        self.served == Some(true) && self.earlier.is_none()
+        self.taken == Some(true) && self.earlier.is_none()
     }
 
     /// What becomes of it. Its author's keys may have been made void, or the instance may
@@ -41,7 +41,7 @@ impl Post {
         if !self.in_room {
             return Err(not_in_room());
         }
-        Ok(match (self.earlier, self.served) {
+        Ok(match (self.earlier, self.taken) {
             (Some((first, at)), _) => Posting::Repeats(first, at),
             (None, Some(true)) => Posting::Enters,
             (None, Some(false)) => Posting::Stays(Some(DropReason::NoInstance)),
@@ -183,17 +183,17 @@ mod tests {
 
     #[test]
     fn a_post_is_written_once_by_who_is_in_the_room() {
-        let post = |in_room, earlier: Option<&str>, served| Post {
+        let post = |in_room, earlier: Option<&str>, taken| Post {
             in_room,
             earlier: earlier.map(|id| (id.to_owned(), UnixMillis(7))),
-            served,
+            taken,
         };
-        let decide = |in_room, earlier, served| post(in_room, earlier, served).decide().map_err(|e| e.kind());
-        for served in [None, Some(true), Some(false)] {
-            assert_eq!(decide(false, None, served), Err(Kind::Unauthorized));
-            assert_eq!(decide(false, Some("m1"), served), Err(Kind::Unauthorized), "a repetition too");
-            assert_eq!(decide(true, Some("m1"), served), Ok(Posting::Repeats("m1".into(), UnixMillis(7))));
-            assert!(!post(true, Some("m1"), served).needs_room(), "nothing new comes in");
+        let decide = |in_room, earlier, taken| post(in_room, earlier, taken).decide().map_err(|e| e.kind());
+        for taken in [None, Some(true), Some(false)] {
+            assert_eq!(decide(false, None, taken), Err(Kind::Unauthorized));
+            assert_eq!(decide(false, Some("m1"), taken), Err(Kind::Unauthorized), "a repetition too");
+            assert_eq!(decide(true, Some("m1"), taken), Ok(Posting::Repeats("m1".into(), UnixMillis(7))));
+            assert!(!post(true, Some("m1"), taken).needs_room(), "nothing new comes in");
         }
         assert_eq!(decide(true, None, None), Ok(Posting::Stays(None)));
         assert_eq!(decide(true, None, Some(true)), Ok(Posting::Enters));

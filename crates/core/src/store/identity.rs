@@ -167,7 +167,7 @@ pub trait IdentityStore: Records {
 
     /// Takes a tenant, its gateways and routes, and the keys of the named web-chat
     /// rooms: from this commit on it is gone. What it wrote and what waited for it
-    /// goes with [`Store::finish_removals`](super::Store::finish_removals). Not found if there is none.
+    /// goes with [`Upkeep::finish_removals`](super::Upkeep::finish_removals). Not found if there is none.
     fn remove_tenant(&self, tenant: &str, rooms: Vec<String>, by: &Actor) -> Later<'_, RemovedTenant>;
 
     /// The tenant's sealed delivery key.

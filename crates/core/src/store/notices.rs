@@ -97,7 +97,11 @@ impl<R: Records + ?Sized> NoticeStore for R {
     }
 
     fn end_notices(&self, instance: InstanceId) -> Later<'_, ()> {
-        change(self, Change::to("end an outage"), move |view| notices::end(view, instance))
+        Box::pin(async move {
+            while change(self, Change::to("end an outage"), move |view| notices::end(view, instance)).await? {
+            }
+            Ok(())
+        })
     }
 
     fn noticed(&self) -> Later<'_, Vec<InstanceId>> {

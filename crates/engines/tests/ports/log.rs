@@ -21,7 +21,7 @@ trait Engine {
     async fn instance(&self, name: &str) -> InstanceId;
 
     /// An instance that waits for its tenant's first gateway.
-    async fn unserved(&self) -> InstanceId;
+    async fn awaiting_first(&self) -> InstanceId;
 
     /// That gateway comes; answers the instance it serves.
     async fn first_gateway(&self) -> InstanceId;
@@ -44,7 +44,7 @@ impl Engine for OnDisk {
         self.0.instance(name).await
     }
 
-    async fn unserved(&self) -> InstanceId {
+    async fn awaiting_first(&self) -> InstanceId {
         self.0.store.create_tenant("acme", None, &by()).await.unwrap()
     }
 
@@ -77,7 +77,7 @@ impl Engine for InMemory {
         instance
     }
 
-    async fn unserved(&self) -> InstanceId {
+    async fn awaiting_first(&self) -> InstanceId {
         self.0.add(FIRST);
         FIRST
     }
@@ -342,14 +342,14 @@ async fn the_largest_chat_makes_room(engine: impl Engine) {
 }
 
 async fn what_was_appended_before_the_first_gateway_is_its_own_in_order_and_once(engine: impl Engine) {
-    let (unserved, log) = (engine.unserved().await, engine.log());
+    let (awaiting_first, log) = (engine.awaiting_first().await, engine.log());
     for id in ["m1", "m2"] {
-        append(&engine, entry(unserved, id)).await;
+        append(&engine, entry(awaiting_first, id)).await;
     }
-    assert!(matches!(log.append(entry(unserved, "m1")).await.unwrap(), Appended::Seen(Seq(1))));
-    assert_eq!(log.waiting().await.unwrap(), [unserved]);
+    assert!(matches!(log.append(entry(awaiting_first, "m1")).await.unwrap(), Appended::Seen(Seq(1))));
+    assert_eq!(log.waiting().await.unwrap(), [awaiting_first]);
     let first = engine.first_gateway().await;
-    assert_eq!(first, unserved, "it takes over what waits for it");
+    assert_eq!(first, awaiting_first, "it takes over what waits for it");
     assert!(matches!(log.append(entry(first, "m2")).await.unwrap(), Appended::Seen(Seq(2))), "once");
     append(&engine, entry(first, "m3")).await;
     let claimed = log.claim(first, "node").await.unwrap();
@@ -362,17 +362,17 @@ async fn what_was_appended_before_the_first_gateway_is_its_own_in_order_and_once
 }
 
 async fn what_waits_for_a_first_gateway_is_within_the_quota(engine: impl Engine) {
-    let (unserved, log) = (engine.unserved().await, engine.log());
+    let (awaiting_first, log) = (engine.awaiting_first().await, engine.log());
     for id in ["m1", "m2", "m3"] {
-        append(&engine, entry(unserved, id)).await;
+        append(&engine, entry(awaiting_first, id)).await;
     }
-    assert_eq!((seqs(&engine, unserved).await, engine.removed()), (vec![2, 3], vec![Seq(1)]));
-    let refusable = NewEntry { when_full: WhenFull::Refuse, ..entry(unserved, "m4") };
+    assert_eq!((seqs(&engine, awaiting_first).await, engine.removed()), (vec![2, 3], vec![Seq(1)]));
+    let refusable = NewEntry { when_full: WhenFull::Refuse, ..entry(awaiting_first, "m4") };
     assert_eq!(log.append(refusable).await.unwrap_err().kind(), Kind::Unavailable);
 }
 
 async fn for_a_revoked_gateway_nothing_is_taken(engine: impl Engine) {
-    engine.unserved().await;
+    engine.awaiting_first().await;
     let (first, log) = (engine.first_gateway().await, engine.log());
     append(&engine, entry(first, "m1")).await;
     engine.revoke_first().await;

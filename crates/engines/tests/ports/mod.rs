@@ -21,6 +21,7 @@ macro_rules! on_every_engine {
     };
 }
 
+mod bus;
 mod directory;
 mod leases;
 mod ledger;

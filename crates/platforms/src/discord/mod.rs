@@ -110,7 +110,7 @@ pub struct Discord {
 }
 
 impl Discord {
-    /// The bot that `config` describes, over what `store` knows of its chats.
+    /// The bot that `config` describes, over what is known of its chats.
     pub fn new(config: Config, ports: Ports) -> Result<Arc<Self>> {
         if address::snowflake(&config.id).is_none() {
             return Err(Error::invalid(format!(

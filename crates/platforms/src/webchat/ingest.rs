@@ -384,7 +384,7 @@ fn rejected(status: StatusCode, why: &str) -> Response {
 /// What people write, and the keys they get, are kept by nobody on the way.
 fn answer(result: Answer) -> Response {
     match result {
-        Ok((status, body)) => (status, [(CACHE_CONTROL, "no-ports")], Json(body)).into_response(),
+        Ok((status, body)) => (status, [(CACHE_CONTROL, "no-store")], Json(body)).into_response(),
         Err(error) => {
             let status = StatusCode::from_u16(error.kind().http_status());
             let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

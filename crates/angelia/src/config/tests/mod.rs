@@ -215,7 +215,7 @@ listen = "localhost:8787"
 admin_listen = "0.0.0.0:8788"
 behind_proxy = "yes"
 hosts = ["https://relay.example.org"]
-[ports]
+[store]
 url = "postgres://u:hunter2@db/x"
 [bus]
 url = "redis://x"

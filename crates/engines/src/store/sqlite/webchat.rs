@@ -135,13 +135,13 @@ impl Lines for Sqlite {
 
 /// Writes a person's line and the entry it makes, unless [`Post::decide`] says otherwise.
 fn post(txn: &mut Txn<'_>, mut line: NewLine, entry: Option<NewEntry>) -> rusqlite::Result<Result<Posted>> {
-    let served = match &entry {
+    let taken = match &entry {
         Some(entry) => Some(inbox::takes_messages(txn, entry.instance)?),
         None => None,
     };
     let in_room = people::is_in_room(txn, &line.room, &line.author)?;
     let earlier = earlier_post(txn, &line)?;
-    let post = Post { in_room, earlier, served };
+    let post = Post { in_room, earlier, taken };
     if let Some(entry) = entry.as_ref().filter(|_| post.needs_room())
         && let Err(full) = inbox::has_room(txn, entry)?
     {

@@ -5,6 +5,7 @@ use super::super::room;
 use super::super::txn::{Txn, now};
 use super::settle::{Gone, close_journal, remove};
 use angelia_core::error::Result;
+use angelia_core::identity::instances::NAMELESS;
 use angelia_core::inbox::outcome::OVER_QUOTA;
 use angelia_core::inbox::refusal::{self, Arrival};
 use angelia_core::inbox::{CONVERSATION_REFRESH, Entry, InstanceId, Mark, Seq};
@@ -18,9 +19,9 @@ use rusqlite::{OptionalExtension, params};
 pub(in super::super) fn takes_messages(txn: &Txn<'_>, instance: InstanceId) -> rusqlite::Result<bool> {
     txn.prepare_cached(
         "SELECT EXISTS (SELECT 1 FROM gateways WHERE instance = ?1 AND revoked_at IS NULL)
-             OR EXISTS (SELECT 1 FROM instances WHERE instance = ?1 AND name = '')",
+             OR EXISTS (SELECT 1 FROM instances WHERE instance = ?1 AND name = ?2)",
     )?
-    .query_row([instance.0], |row| row.get(0))
+    .query_row(params![instance.0, NAMELESS], |row| row.get(0))
 }
 
 /// Appends one entry in the open transaction, for an instance that is there.

@@ -1,6 +1,7 @@
 //! What a bot received, committed together with how far it has read.
 
-use super::{Appended, Later, NewEntry, Revised, Revision};
+use super::Later;
+use super::log::{Appended, NewEntry, Revised, Revision};
 use crate::clock::UnixMillis;
 use crate::directory::{BotKey, Chat};
 use crate::inbox::{InstanceId, Patience};

@@ -1,13 +1,11 @@
 //! The web chat's own memory: people and lines. It is a platform, so its
 //! history belongs to it and outlives the inbox entry of a line.
 
-use super::{ActionId, Later, NewEntry, Page, PageSize, Revised, Revision};
+use super::log::{NewEntry, Revised, Revision};
+use super::{ActionId, Later};
 use crate::admission::DropReason;
-use crate::audit::Actor;
 use crate::clock::UnixMillis;
-use crate::records::{Change, Records, change, look};
-use crate::rooms;
-use crate::space::Class;
+use crate::store::{Page, PageSize};
 
 /// The name under which the connector itself writes. Agents do not change its lines.
 pub const CONNECTOR: &str = "angelia";
@@ -211,47 +209,4 @@ pub trait Lines: Send + Sync {
     /// Who holds the key with this fingerprint. Asked for every request, so it
     /// tells at once what else a request needs to know of them.
     fn person(&self, key_fingerprint: [u8; 32]) -> Later<'_, Option<Guest>>;
-}
-
-/// Who has keys of rooms: the rules of [`crate::rooms`], asked of any records.
-pub trait RoomStore: Records {
-    /// Lets in whoever holds the key with this fingerprint.
-    fn invite(&self, person: Person, key_fingerprint: [u8; 32], by: &Actor) -> Later<'_, ()>;
-
-    /// Lets in somebody whom nobody invited, until then. Conflict if somebody else
-    /// has that name in the room, too many if there is no more room for visitors.
-    fn visit(&self, person: Person, key_fingerprint: [u8; 32], until: UnixMillis) -> Later<'_, ()>;
-
-    /// Who has keys of this room, or of any.
-    fn people(&self, room: Option<&str>) -> Later<'_, Vec<Invited>>;
-
-    /// Makes all keys of a person for a room void. Not found if there are none.
-    fn uninvite(&self, person: Person, by: &Actor) -> Later<'_, ()>;
-}
-
-impl<R: Records + ?Sized> RoomStore for R {
-    fn invite(&self, person: Person, key_fingerprint: [u8; 32], by: &Actor) -> Later<'_, ()> {
-        let by = by.clone();
-        change(self, Change::to("invite a person"), move |view| {
-            rooms::invite(view, &person, key_fingerprint, &by)
-        })
-    }
-
-    fn visit(&self, person: Person, key_fingerprint: [u8; 32], until: UnixMillis) -> Later<'_, ()> {
-        change(self, Change::to("let in a visitor"), move |view| {
-            rooms::visit(view, &person, key_fingerprint, until)
-        })
-    }
-
-    fn people(&self, room: Option<&str>) -> Later<'_, Vec<Invited>> {
-        let room = room.map(str::to_owned);
-        look(self, "list people", move |view| rooms::people(view, room.as_deref()))
-    }
-
-    fn uninvite(&self, person: Person, by: &Actor) -> Later<'_, ()> {
-        let by = by.clone();
-        change(self, Change::to("take an invitation back").class(Class::of(&by)), move |view| {
-            rooms::uninvite(view, &person, &by)
-        })
-    }
 }
