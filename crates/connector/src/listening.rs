@@ -5,7 +5,7 @@ use crate::server::Server;
 use angelia_core::directory::BotKey;
 use angelia_core::error::Result;
 use angelia_core::lease;
-use angelia_core::ports::{Leases as _, Term};
+use angelia_core::ports::{Leases as _, Term, lease_lost};
 use angelia_core::seal::Sealed;
 use angelia_core::secret::Secret;
 use angelia_platforms::{Desk, HeldLeases, Platform, Seal, Stop};
@@ -42,12 +42,14 @@ impl Default for Listeners {
 
 impl Listeners {
     /// Lets every bot listen. Their leases are taken first: what comes by webhook is written
-    /// under them too. One that the store does not commit now is taken as soon as it does.
+    /// under them too. One that the store does not commit now is taken as soon as it does; on a
+    /// full disk it takes nothing of what is kept back for the operator, and neither could be
+    /// written what the bot reads.
     pub(crate) async fn start(&self, server: &Arc<Server>) {
         let desk = server.desk();
         for bot in server.platforms() {
             let (bot, desk, node) = (bot.clone(), desk.clone(), server.node.clone());
-            let taken = take_lease(&*bot, &desk, &node).await;
+            let taken = bot.is_own() || is_lease_taken(&*bot, &desk, &node).await;
             let listens = tokio::spawn(async move {
                 if taken || take_lease_at_last(&*bot, &desk, &node).await {
                     keep(bot, desk).await;
@@ -74,20 +76,21 @@ impl Listeners {
     }
 }
 
-/// Takes the lease under which a bot's streams are read; `false` if that is not possible now.
-async fn take_lease(bot: &dyn Platform, desk: &Desk, node: &str) -> bool {
+/// Takes the lease under which a bot's streams are read; an error if that is not possible now.
+async fn take_lease(bot: &dyn Platform, desk: &Desk, node: &str) -> Result<()> {
     let key = BotKey::new(bot.platform(), bot.id());
-    match desk.ports.records.acquire(&lease::of_bot(&key), node, Term::Alone).await {
-        Ok(Some(taken)) => {
-            desk.held.took(&key, taken.token);
-            return true;
-        }
-        Ok(None) => tracing::warn!(platform = %key.platform, bot = %key.bot, "another node reads this bot"),
-        Err(error) => {
-            tracing::warn!(platform = %key.platform, bot = %key.bot, %error, "a bot's lease could not be taken");
-        }
+    let taken = desk.ports.records.acquire(&lease::of_bot(&key), node, Term::Alone).await?;
+    desk.held.took(&key, taken.ok_or_else(lease_lost)?.token);
+    Ok(())
+}
+
+/// The same; why it was not possible is told.
+async fn is_lease_taken(bot: &dyn Platform, desk: &Desk, node: &str) -> bool {
+    let taken = take_lease(bot, desk, node).await;
+    if let Err(error) = &taken {
+        tracing::warn!(platform = bot.platform(), bot = bot.id(), %error, "a bot cannot be read yet; it is tried again");
     }
-    false
+    taken.is_ok()
 }
 
 /// The same, however long it takes; `false` if the server stops first. What comes by webhook
@@ -98,7 +101,8 @@ async fn take_lease_at_last(bot: &dyn Platform, desk: &Desk, node: &str) -> bool
             () = desk.stop.wait() => return false,
             () = tokio::time::sleep(LISTEN_AGAIN) => {}
         }
-        if take_lease(bot, desk, node).await {
+        if take_lease(bot, desk, node).await.is_ok() {
+            tracing::info!(platform = bot.platform(), bot = bot.id(), "a bot can be read now");
             return true;
         }
     }

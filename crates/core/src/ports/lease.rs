@@ -10,7 +10,6 @@ use crate::clock::UnixMillis;
 use crate::error::Error;
 use crate::lease;
 use crate::records::{self, Change, Records};
-use crate::space::Class;
 use std::time::Duration;
 
 /// Which holder it is: larger than every earlier one of the same lease.
@@ -63,21 +62,19 @@ pub trait Leases: Records {
 impl<R: Records + ?Sized> Leases for R {
     fn acquire(&self, name: &str, node: &str, term: Term) -> Later<'_, Option<Lease>> {
         let (name, node) = (name.to_owned(), node.to_owned());
-        // Whoever cleans up a full disk needs the bots that tell of it.
-        let change = Change::to("take a lease").class(Class::Operator);
-        records::change(self, change, move |view| lease::acquire(view, &name, &node, term))
+        records::change(self, Change::to("take a lease"), move |view| {
+            lease::acquire(view, &name, &node, term)
+        })
     }
 
     fn renew(&self, lease: &Lease, term: Term) -> Later<'_, Option<Lease>> {
         let lease = lease.clone();
-        let change = Change::to("renew a lease").class(Class::Operator);
-        records::change(self, change, move |view| lease::renew(view, &lease, term))
+        records::change(self, Change::to("renew a lease"), move |view| lease::renew(view, &lease, term))
     }
 
     fn release(&self, lease: &Lease) -> Later<'_, bool> {
         let lease = lease.clone();
-        let change = Change::to("give back a lease").class(Class::Operator);
-        records::change(self, change, move |view| lease::release(view, &lease))
+        records::change(self, Change::to("give back a lease"), move |view| lease::release(view, &lease))
     }
 
     fn holder(&self, name: &str) -> Later<'_, Option<Lease>> {
