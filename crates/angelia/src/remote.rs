@@ -4,7 +4,7 @@
 use crate::bots;
 use crate::config::Config;
 use crate::files::absolute;
-use crate::node;
+use crate::open;
 use crate::presence::{self, Holder};
 use angelia_connector::admin;
 use angelia_core::connections::Lasting;
@@ -40,7 +40,7 @@ impl Remote {
     /// `makes` tells whether the question may make a data directory that is not there.
     pub(crate) async fn open(config: &Config, makes: bool) -> Result<Self> {
         let data_dir = &config.server.data_dir;
-        if !makes && !node::has_data(data_dir) && !sqlite::is_locked(data_dir) {
+        if !makes && !open::has_data(data_dir) && !sqlite::is_locked(data_dir) {
             return Err(Error::unavailable(format!(
                 "no server is running and {} holds no data; start one with: angelia serve",
                 data_dir.display()
@@ -50,8 +50,8 @@ impl Remote {
             Holder::Server(url, token) => Self::at(url, token),
             Holder::Us(lock) => {
                 let public_url = config.server.public_url(config.server.listen);
-                let server = node::open(config, lock, public_url, Lasting::default(), bots::mute).await?;
-                Ok(Self::Opened { router: admin::router(server), token: node::admin_token(data_dir)? })
+                let server = open::open(config, lock, public_url, Lasting::default(), bots::mute).await?;
+                Ok(Self::Opened { router: admin::router(server), token: open::admin_token(data_dir)? })
             }
         }
     }
@@ -60,7 +60,7 @@ impl Remote {
     pub(crate) async fn find_running(config: &Config) -> Result<Self> {
         let data_dir = &config.server.data_dir;
         // Looking must not make a data directory.
-        let is_there = node::has_data(data_dir) || sqlite::is_locked(data_dir);
+        let is_there = open::has_data(data_dir) || sqlite::is_locked(data_dir);
         if is_there && let Holder::Server(url, token) = presence::find(data_dir).await? {
             return Self::at(url, token);
         }

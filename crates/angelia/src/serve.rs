@@ -5,7 +5,7 @@ use crate::listen::{Door, Misdirected};
 use crate::log::{Visible, colours};
 use crate::presence::{self, Holder};
 use crate::tls::Certificate;
-use crate::{bots, descriptors, listen, modes, node, supervisor};
+use crate::{bots, descriptors, listen, modes, open, supervisor};
 use angelia_connector::{Server, admin};
 use angelia_core::connections::{Lasting, Shares, share};
 use angelia_core::error::{Error, Result};
@@ -89,7 +89,7 @@ pub(crate) async fn start(config: &Config, public: TcpListener) -> Result<Runnin
     let public_url = config.server.public_url(public_address);
     let shares = shares();
     let lasting = Lasting::of(shares.connections);
-    let server = node::open(config, lock, public_url, lasting, bots::platforms).await?;
+    let server = open::open(config, lock, public_url, lasting, bots::platforms).await?;
     let admin = listen::bind(config.server.admin_listen, "server.admin_listen").await?;
     let admin_address = listen::address(&admin)?;
     server.start().await?;

@@ -3,12 +3,13 @@
 use crate::config::Tls;
 use angelia_core::clock::{self, Mono};
 use angelia_core::error::{Error, Result};
+use parking_lot::Mutex;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio_rustls::TlsAcceptor;
 
@@ -42,7 +43,7 @@ impl Certificate {
 
     /// What takes the next connection; renewed files count from here on.
     pub(crate) fn acceptor(&self, now: Mono) -> TlsAcceptor {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         if now.since(state.looked_at) >= LOOK_EVERY {
             state.looked_at = now;
             self.renew(&mut state);

@@ -4,30 +4,30 @@
 
 mod relay {
     mod admission;
-    mod alone;
     mod bench;
     mod bots;
     mod command;
+    mod dead_letters;
     mod delivery;
     mod demo;
     mod docs;
     mod edits;
     mod files;
     mod first;
-    mod hands;
     mod idle;
     mod interrupt;
     mod key_rotation;
-    mod letters;
     mod linking;
-    mod mending;
+    mod operator;
     mod outbound;
     mod people;
+    mod renewal;
     mod story;
     mod supervised;
     mod takeover;
     mod tls;
     mod tree;
     mod upgrade;
+    mod without_server;
     pub(crate) mod world;
 }

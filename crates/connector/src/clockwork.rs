@@ -1,10 +1,12 @@
 //! Watching the clock and, after a server that was killed, the database.
 
+use crate::supervise::supervise;
 use crate::server::Server;
 use angelia_core::clock::{self, Leap};
 use angelia_core::error::Result;
 use angelia_core::store::Checked;
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How often it is looked whether the clock leapt: nothing costs less, and what
@@ -26,14 +28,14 @@ pub(crate) struct Integrity(Mutex<Option<Checked>>);
 impl Integrity {
     /// What is wrong with it, if anything is.
     pub(crate) fn damage(&self) -> Option<String> {
-        match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+        match &*self.0.lock() {
             Some(Checked::Damaged(what)) => Some(what.clone()),
             _ => None,
         }
     }
 
     fn found(&self, checked: Checked) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(checked);
+        *self.0.lock() = Some(checked);
     }
 }
 
@@ -44,7 +46,7 @@ pub(crate) async fn begin(server: &Arc<Server>) {
         Ok(false) => {}
         Err(error) => tracing::warn!(%error, "the start could not be noted"),
     }
-    tokio::spawn(watch(server.clone()));
+    supervise(server, "clock", watch);
 }
 
 /// Notes that the server ended as it should.

@@ -21,7 +21,7 @@ pub(crate) async fn route(server: &Server, tenant: &str, session_key: &str) {
             session_key: session_key.to_owned(),
             chat_id: conversation.chat_id,
         };
-        let mailbox = server.registry.mailbox(conversation.instance);
+        let mailbox = server.sessions.mailbox(conversation.instance);
         mailbox.is_some_and(|mailbox| mailbox.interrupt(line.to_line()))
     });
     if !sent {

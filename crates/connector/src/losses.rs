@@ -55,7 +55,8 @@ async fn look(server: &Arc<Server>, told: &mut BTreeSet<InstanceId>) -> Result<(
 /// Answers whether the chat was told now: only the first time.
 async fn tell(server: &Arc<Server>, untold: &Untold) -> Result<bool> {
     let Untold { instance, bot, chat_id, thread_id, message_id } = untold;
-    let (Some(tenant), Some(position)) = (server.roster.tenant_of(*instance), server.position(bot)) else {
+    let (Some(tenant), Some(position)) = (server.identities.tenant_of(*instance), server.position(bot))
+    else {
         return Ok(false);
     };
     if !server.ports.records.notice(NoticeKind::Lost, bot, chat_id, Some(*instance)).await? {

@@ -115,7 +115,7 @@ impl Watch {
             }
         }
         for instance in waiting {
-            if !self.server.registry.is_live(instance) {
+            if !self.server.sessions.is_live(instance) {
                 self.look_at(instance).await?;
             }
         }
@@ -142,7 +142,7 @@ impl Watch {
     async fn tell(&mut self, instance: InstanceId, overdue: &Overdue) -> Result<()> {
         let server = &self.server;
         let wanted = server.options.notices.away == Away::All || overdue.kind == Some(ChatKind::Dm);
-        let Some(tenant) = server.roster.tenant_of(instance).filter(|_| wanted) else { return Ok(()) };
+        let Some(tenant) = server.identities.tenant_of(instance).filter(|_| wanted) else { return Ok(()) };
         let named = |bot: &Arc<dyn angelia_platforms::Platform>| {
             *bot.platform() == *overdue.bot.platform && *bot.id() == *overdue.bot.bot && !bot.is_own()
         };
@@ -214,7 +214,7 @@ async fn hint(server: &Server, bot: &BotKey, target: &Target, text: &str) -> Res
         let told = platform.tell(target, text).await;
         // What the provider refuses it would refuse again.
         if told.as_ref().is_err_and(|error| error.kind() == Kind::Unavailable) {
-            server.ports.records.unnotice(NoticeKind::Hint, bot, &target.chat_id).await?;
+            server.ports.records.clear_notice(NoticeKind::Hint, bot, &target.chat_id).await?;
         }
         return told;
     }

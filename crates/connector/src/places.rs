@@ -1,7 +1,8 @@
 //! Places for relay sockets among the connections there are.
 
 use angelia_core::connections::{Lasting, NoPlace, RelayPlaces};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 
 /// Who has taken how many.
 #[derive(Debug)]
@@ -29,7 +30,7 @@ impl Places {
     }
 
     fn taken(&self) -> MutexGuard<'_, RelayPlaces> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+        self.taken.lock()
     }
 }
 

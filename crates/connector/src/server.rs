@@ -1,18 +1,17 @@
 //! Everything the server holds, and how it starts and stops.
 
+use crate::admin::{self, AdminToken, Bearers, Identity, Keyring, Pace, RefusalLog, TokenLimits};
+use crate::bootstrap::{check_key, oauth_key};
 use crate::clockwork::{self, Integrity};
 use crate::edge::{Guard, Waker, no_client};
 use crate::egress::{self, Egress, EgressTimings};
-use crate::listening::Listeners;
+use crate::identities::{Front, Identities};
+use crate::ingress::{Drops, Listeners, RoutedAdmission};
 use crate::losses;
-use crate::manage::{
-    self, AdminToken, Bearers, Doorkeeper, Drops, Front, Identity, Keyring, Pace, RefusalLog, Roster,
-    TokenLimits,
-};
 use crate::notices::{self, Hints, Notices};
-use crate::opening::{check_key, oauth_key};
 use crate::places::Places;
-use crate::relay::{self, Hint, Registry};
+use crate::relay::{self, Hint, Sessions};
+use crate::supervise::supervise;
 use crate::telemetry::{Counter, Metrics};
 use crate::unanswered;
 use crate::upkeep;
@@ -38,10 +37,11 @@ use axum::middleware;
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use ipnet::IpNet;
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
@@ -115,9 +115,9 @@ pub struct Server {
     pub(crate) ports: Ports,
     /// What this process is called among those that drain instances.
     pub(crate) node: String,
-    pub(crate) registry: Arc<Registry>,
+    pub(crate) sessions: Arc<Sessions>,
     pub(crate) places: Arc<Places>,
-    pub(crate) roster: Arc<Roster>,
+    pub(crate) identities: Arc<Identities>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) egress: Egress,
     pub(crate) memory: Memory,
@@ -150,7 +150,7 @@ pub struct Server {
 /// the store, which publishes, and bound to the server after.
 #[derive(Default)]
 pub struct Subscriber {
-    registry: Arc<Registry>,
+    sessions: Arc<Sessions>,
     hub: Arc<Hub>,
     server: OnceLock<Weak<Server>>,
 }
@@ -167,13 +167,13 @@ impl Subscriber {
     fn hear(&self, hint: bus::Hint) {
         match hint {
             bus::Hint::Log { instance, mark, entry, kind } => {
-                let live = self.registry.hint(instance, Hint { mark, entry, kind });
+                let live = self.sessions.hint(instance, Hint { mark, entry, kind });
                 if !live && let Some(server) = self.server.get().and_then(Weak::upgrade) {
                     server.wake.waits(instance);
                 }
             }
-            bus::Hint::Removed { instance, seqs } => self.registry.remove(instance, &seqs),
-            bus::Hint::Revised { instance, entry } => self.registry.revise(instance, entry),
+            bus::Hint::Removed { instance, seqs } => self.sessions.remove(instance, &seqs),
+            bus::Hint::Revised { instance, entry } => self.sessions.revise(instance, entry),
             bus::Hint::Line(line) => self.hub.line(&line),
         }
     }
@@ -197,9 +197,9 @@ impl Server {
         let server = Arc::new(Self {
             ports,
             node: node_name(),
-            registry: subscriber.registry.clone(),
+            sessions: subscriber.sessions.clone(),
             places: Places::new(options.limits.lasting),
-            roster: Arc::default(),
+            identities: Arc::default(),
             metrics: Arc::default(),
             egress: Egress::new(ledger, &platforms, options.egress),
             memory: Memory::new(options.limits.memory),
@@ -235,14 +235,14 @@ impl Server {
         for instance in self.ports.log.waiting().await? {
             self.wake.waits(instance);
         }
-        tokio::spawn(Waker::run(self.clone()));
-        tokio::spawn(upkeep::prune_now_and_then(self.clone()));
-        tokio::spawn(upkeep::tend(self.clone()));
-        tokio::spawn(relay::watch_logs(self.clone()));
-        tokio::spawn(notices::watch(self.clone()));
-        tokio::spawn(losses::watch(self.clone()));
-        tokio::spawn(unanswered::watch(self.clone()));
-        tokio::spawn(manage::resume_key_change(self.clone()));
+        supervise(self, "wake", Waker::run);
+        supervise(self, "prune", upkeep::prune_now_and_then);
+        supervise(self, "tend", upkeep::tend);
+        supervise(self, "watch logs", relay::watch_logs);
+        supervise(self, "notices", notices::watch);
+        supervise(self, "losses", losses::watch);
+        supervise(self, "unanswered", unanswered::watch);
+        supervise(self, "key change", admin::resume_key_change);
         self.listeners.start(self).await;
         Ok(())
     }
@@ -259,16 +259,16 @@ impl Server {
             router = router.merge(webchat::routes(webchat::Setup {
                 ports: self.ports.clone(),
                 hub: self.hub.clone(),
-                admit: Arc::new(Doorkeeper::new(self.clone())),
+                admission: Arc::new(RoutedAdmission::new(self.clone())),
                 source_flags: self.options.source_flags,
                 open_rooms: self.options.open_rooms.clone(),
                 guides: self.guides.clone(),
                 pace: self.options.webchat_pace,
             }));
         }
-        let desk = self.desk();
+        let ingress = self.ingress();
         for platform in &self.platforms {
-            router = router.merge(platform.clone().webhooks(desk.clone()));
+            router = router.merge(platform.clone().webhooks(ingress.clone()));
         }
         router
     }
@@ -294,11 +294,11 @@ impl Server {
     pub async fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
         self.stopped.notify_waiters();
-        self.registry.shut_down();
+        self.sessions.shut_down();
         // What they have received is durable, and they say how far that is.
         self.listeners.stop().await;
         let gone = async {
-            while self.registry.open() > 0 || self.egress.is_calling() {
+            while self.sessions.open() > 0 || self.egress.is_calling() {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
@@ -336,11 +336,11 @@ impl Server {
     /// What gateways and their owners ask for over plain HTTP.
     fn identity_router(&self) -> Router<Arc<Self>> {
         Router::new()
-            .route("/relay/enroll", post(manage::enroll))
-            .route("/relay/provision", post(manage::provision))
-            .route("/relay/policy", post(manage::declare))
-            .route("/oauth/token", post(manage::token))
-            .layer(middleware::from_fn(manage::admin::no_store))
+            .route("/relay/enroll", post(admin::enroll))
+            .route("/relay/provision", post(admin::provision))
+            .route("/relay/policy", post(admin::declare))
+            .route("/oauth/token", post(admin::token))
+            .layer(middleware::from_fn(admin::router::no_store))
     }
 
     /// Runs a change of the store and of what is in memory of it to its end, even
@@ -369,7 +369,7 @@ impl Server {
 
     /// Tells whose gateway is refused for want of memory; the log, now and then.
     pub(crate) fn warn_of_memory(&self, record: &GatewayRecord) {
-        let mut warning = self.memory_warning.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut warning = self.memory_warning.lock();
         if let Some(times) = warning.note(angelia_core::clock::mono()) {
             tracing::warn!(
                 tenant = %record.tenant, gateway = %record.gateway_id, times,
@@ -393,21 +393,22 @@ impl Server {
 
     /// Lets a stored gateway's record count from now on.
     pub(crate) async fn take_in(&self, stored: StoredGateway) -> Result<Arc<GatewayRecord>> {
-        let record = self.roster.put(stored, &self.options.master_key.keys());
-        self.roster.set_default(&record.tenant, self.ports.records.default_instance(&record.tenant).await?);
+        let record = self.identities.put(stored, &self.options.master_key.keys());
+        self.identities
+            .set_default(&record.tenant, self.ports.records.default_instance(&record.tenant).await?);
         Ok(record)
     }
 
     /// Keeps which bots an instance answers for, if that is new.
     pub(crate) async fn keep_fronts(&self, instance: InstanceId, fronts: BTreeSet<Front>) -> Result<()> {
-        let before = self.roster.fronts(instance);
+        let before = self.identities.fronts(instance);
         if before == fronts {
             return Ok(());
         }
         // It counts from now on, not from the commit on: the next message may be here already.
-        self.roster.set_fronts(instance, fronts.clone());
+        self.identities.set_fronts(instance, fronts.clone());
         let kept = self.ports.records.set_fronts(instance, fronts.into_iter().collect()).await;
-        kept.inspect_err(|_| self.roster.set_fronts(instance, before))
+        kept.inspect_err(|_| self.identities.set_fronts(instance, before))
     }
 
     /// The tenant's delivery key, made when it is first asked for. Hold `changing`.

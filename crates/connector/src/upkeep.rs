@@ -33,9 +33,9 @@ async fn prune(server: &Arc<Server>) -> Result<()> {
     }
     let forget = |server: Arc<Server>| async move {
         for (tenant, gateway_id) in &forgotten {
-            server.roster.forget(tenant, gateway_id);
+            server.identities.forget(tenant, gateway_id);
             if let Ok(default) = server.ports.records.default_instance(tenant).await {
-                server.roster.set_default(tenant, default);
+                server.identities.set_default(tenant, default);
             }
         }
         Ok(())

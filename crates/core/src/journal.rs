@@ -7,7 +7,7 @@ use crate::inbox::{InstanceId, Seq};
 use crate::ports::ActionId;
 use crate::records::rows::{InstanceRow, JournalRow, LedgerRow};
 use crate::records::{Direction, Key, View};
-use crate::store::{ActionStory, Edits, Story};
+use crate::store::{ActionTrace, Edits, MessageTrace};
 use std::collections::HashMap;
 
 /// Messages of one name, the newest: a provider may count within each chat.
@@ -18,7 +18,7 @@ const MOST_ACTIONS: usize = 100;
 const EDITS: usize = 500;
 
 /// Messages with this provider id, or of this log number, oldest first, with their replies.
-pub(crate) fn explain(view: &mut View<'_>, message: &str) -> Result<Vec<Story>> {
+pub(crate) fn explain(view: &mut View<'_>, message: &str) -> Result<Vec<MessageTrace>> {
     let mut found = messages(view, &["message_id"], (message,))?;
     if let Some((chat, within)) = named(message) {
         found.extend(messages(view, &["message_id", "chat_id"], (within, chat))?);
@@ -43,7 +43,11 @@ fn named(message: &str) -> Option<(&str, &str)> {
 }
 
 /// The way of a message, with the name of its instance, if that is still there.
-fn story(view: &mut View<'_>, row: JournalRow, names: &mut HashMap<InstanceId, String>) -> Result<Story> {
+fn story(
+    view: &mut View<'_>,
+    row: JournalRow,
+    names: &mut HashMap<InstanceId, String>,
+) -> Result<MessageTrace> {
     let instance_name = match names.get(&row.instance) {
         Some(name) => name.clone(),
         None => {
@@ -52,7 +56,7 @@ fn story(view: &mut View<'_>, row: JournalRow, names: &mut HashMap<InstanceId, S
         }
     };
     let replies = replies(view, &row)?;
-    Ok(Story {
+    Ok(MessageTrace {
         seq: row.seq,
         kind: row.kind,
         platform: row.platform,
@@ -73,22 +77,22 @@ fn story(view: &mut View<'_>, row: JournalRow, names: &mut HashMap<InstanceId, S
 }
 
 /// What was written in answer to a message: its id may be another one elsewhere.
-fn replies(view: &mut View<'_>, row: &JournalRow) -> Result<Vec<ActionStory>> {
+fn replies(view: &mut View<'_>, row: &JournalRow) -> Result<Vec<ActionTrace>> {
     let by: &[&str] = &["reply_to", "chat_id", "platform", "bot"];
     let values = (&row.message_id, &row.chat_id, &row.platform, &row.bot);
     let found = view.walk::<LedgerRow>((by, values), "id", (Direction::Up, 0), MOST_ACTIONS)?;
-    Ok(found.into_iter().map(ActionStory::from).collect())
+    Ok(found.into_iter().map(ActionTrace::from).collect())
 }
 
 /// Actions of which nobody knows whether the provider has them, newest first.
-pub(crate) fn ambiguous(view: &mut View<'_>, limit: usize) -> Result<Vec<ActionStory>> {
+pub(crate) fn ambiguous(view: &mut View<'_>, limit: usize) -> Result<Vec<ActionTrace>> {
     let state = ActionState::Ambiguous.as_str();
     let found = view.newest::<LedgerRow>(&["state"], (state,), limit)?;
-    Ok(found.into_iter().map(ActionStory::from).collect())
+    Ok(found.into_iter().map(ActionTrace::from).collect())
 }
 
 /// Actions that produced this message id, oldest first.
-pub(crate) fn actions(view: &mut View<'_>, message: &str) -> Result<Vec<ActionStory>> {
+pub(crate) fn actions(view: &mut View<'_>, message: &str) -> Result<Vec<ActionTrace>> {
     let mut found =
         view.walk::<LedgerRow>((&["message_id"], (message,)), "id", (Direction::Up, 0), MOST_ACTIONS)?;
     if let Some((chat, within)) = named(message) {
@@ -96,7 +100,7 @@ pub(crate) fn actions(view: &mut View<'_>, message: &str) -> Result<Vec<ActionSt
         found.sort_by_key(|row| row.id);
         found.truncate(MOST_ACTIONS);
     }
-    Ok(found.into_iter().map(ActionStory::from).collect())
+    Ok(found.into_iter().map(ActionTrace::from).collect())
 }
 
 /// How often a message of a chat was changed.

@@ -1,6 +1,6 @@
 //! What could not be read, and what was missed: kept for the operator, and not for ever.
 
-use crate::audit::{Actor, Deed};
+use crate::audit::{Actor, AuditEntry};
 use crate::directory::BotKey;
 use crate::error::Result;
 use crate::records::rows::{MissedRow, QuarantineRow, QuarantinedRow};
@@ -59,7 +59,7 @@ pub fn purge(view: &mut View<'_>, id: Option<i64>, by: &Actor) -> Result<(u64, b
     let count = gone.len() as u64;
     if count > 0 {
         let target = id.map_or_else(|| "all".to_owned(), |id| id.to_string());
-        view.audit(&Deed::done(by, "quarantine.purge", "", &target).with(count.to_string()));
+        view.audit(&AuditEntry::done(by, "quarantine.purge", "", &target).with(count.to_string()));
     }
     Ok((count, more))
 }

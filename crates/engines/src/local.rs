@@ -1,7 +1,8 @@
 //! The engines of a single node.
 
 use angelia_core::ports::{Bus, Hint, Listener};
-use std::sync::{Arc, PoisonError, RwLock};
+use parking_lot::RwLock;
+use std::sync::Arc;
 
 /// A bus within the process: it loses nothing and keeps the order, which nobody relies on.
 #[derive(Default)]
@@ -18,7 +19,7 @@ impl LocalBus {
 
 impl Bus for LocalBus {
     fn publish(&self, hint: Hint) {
-        let listeners = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let listeners = self.0.read();
         // The last one gets the hint itself: mostly there is one.
         let Some((last, others)) = listeners.split_last() else { return };
         others.iter().for_each(|listener| listener(hint.clone()));
@@ -26,6 +27,6 @@ impl Bus for LocalBus {
     }
 
     fn subscribe(&self, listener: Listener) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).push(listener);
+        self.0.write().push(listener);
     }
 }

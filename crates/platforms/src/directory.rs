@@ -4,8 +4,9 @@ use angelia_core::directory::{BotKey, Chat, KnownChat};
 use angelia_core::error::Result;
 use angelia_core::records::Records;
 use angelia_core::store::DirectoryStore;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// Chats kept in each half of the memory. A chat that is asked for stays; of the
 /// others the older half goes when the younger one is full. Some 300 bytes each.
@@ -113,6 +114,6 @@ impl Directory {
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+        self.memory.lock()
     }
 }

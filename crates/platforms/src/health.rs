@@ -1,9 +1,9 @@
 //! How a bot is, and what it can do.
 
 use angelia_core::clock::{self, UnixMillis};
+use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Whether a bot hears its platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -36,16 +36,16 @@ pub struct Health {
 
 /// Keeps a [`Health`] for those who ask.
 #[derive(Debug)]
-pub struct Pulse(Mutex<Health>);
+pub struct HealthRecord(Mutex<Health>);
 
-impl Default for Pulse {
+impl Default for HealthRecord {
     fn default() -> Self {
         let (heard_at, why, counts) = Default::default();
         Self(Mutex::new(Health { state: BotState::Starting, since: clock::wall(), heard_at, why, counts }))
     }
 }
 
-impl Pulse {
+impl HealthRecord {
     /// How it is now.
     pub fn health(&self) -> Health {
         self.lock().clone()
@@ -90,7 +90,7 @@ impl Pulse {
     }
 
     fn lock(&self) -> MutexGuard<'_, Health> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

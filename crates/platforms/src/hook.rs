@@ -112,11 +112,11 @@ mod tests {
             let nothing = stream::pending::<Result<Bytes, std::io::Error>>();
             async move { hook.read(Request::new(Body::from_stream(nothing))).await.is_ok() }
         };
-        let crowd: Vec<_> = (0..4_000).map(|_| tokio::spawn(silent())).collect();
+        let arrivals: Vec<_> = (0..4_000).map(|_| tokio::spawn(silent())).collect();
         while hook.memory.available_permits() > MEMORY - 4_000 * OVERHEAD {
             tokio::task::yield_now().await;
         }
         assert!(read(&hook, Body::from("ping")).await.is_ok());
-        crowd.iter().for_each(|one| one.abort());
+        arrivals.iter().for_each(|one| one.abort());
     }
 }

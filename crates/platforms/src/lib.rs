@@ -1,15 +1,15 @@
 //! The chat platforms, one folder each, always with the same files: `verify`,
 //! `ingest`, `normalize`, `send`, `descriptor`.
 
-mod admit;
+mod admission;
+mod arrival_window;
 mod commands;
-mod crowd;
-mod desk;
 pub mod directory;
 pub mod discord;
 mod health;
 mod hook;
 mod inbound;
+mod ingress;
 mod minted;
 mod platform;
 pub mod sms;
@@ -17,10 +17,10 @@ pub mod telegram;
 pub mod webchat;
 pub mod wecom;
 
-pub use admit::{Admit, Linking, Which};
+pub use admission::{Admission, Linking, Which};
 pub use commands::{SlashCommand, SlashOption};
-pub use desk::{Desk, HeldLeases, Seal, Stop};
-pub use health::{BotState, Checkup, Finding, Health, Pulse, Verdict};
+pub use health::{BotState, Checkup, Finding, Health, HealthRecord, Verdict};
+pub use ingress::{HeldLeases, Ingress, Seal, Stop};
 pub use platform::{Answer, Delivery, Earlier, Outcome, Platform, Progress, Reach};
 
 /// The limits of this crate that operators are told of, by what they are about.

@@ -1,8 +1,8 @@
 //! What every platform can do.
 
 use crate::commands::SlashCommand;
-use crate::desk::Desk;
 use crate::health::{Checkup, Health};
+use crate::ingress::Ingress;
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
 use angelia_core::clock::UnixMillis;
@@ -137,13 +137,13 @@ pub trait Platform: Bot + Send + Sync {
         Box::pin(async { Err(Error::invalid("nobody waits on this platform")) })
     }
 
-    /// Listens until the desk says stop, whatever happens to the connection.
-    fn listen(self: Arc<Self>, _desk: Desk) -> BoxFuture<'static, ()> {
+    /// Listens until the ingress says stop, whatever happens to the connection.
+    fn listen(self: Arc<Self>, _desk: Ingress) -> BoxFuture<'static, ()> {
         Box::pin(async {})
     }
 
     /// What providers push to, below the public URL.
-    fn webhooks(self: Arc<Self>, _desk: Desk) -> Router {
+    fn webhooks(self: Arc<Self>, _desk: Ingress) -> Router {
         Router::new()
     }
 

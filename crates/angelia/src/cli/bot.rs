@@ -1,8 +1,8 @@
 //! `angelia bot`: the identities on chat platforms, how they are and what they can do.
 
 use super::answer::Answer;
-use super::ask::{path, with_query};
 use super::commands::CommandsCommand;
+use super::request::{path, with_query};
 use crate::bots;
 use crate::config::{Bot, Config};
 use crate::files::Scratch;

@@ -1,7 +1,7 @@
 //! `angelia client` and `angelia enroll-token`: how agents enroll themselves.
 
 use super::answer::Answer;
-use super::ask::{path, with_query};
+use super::request::{path, with_query};
 use crate::config::{Config, parse_duration};
 use crate::remote::Remote;
 use crate::show;

@@ -3,7 +3,7 @@
 use super::answer::Answer;
 use crate::config::Config;
 use crate::presence::{self, Holder};
-use crate::{node, show};
+use crate::{open, show};
 use angelia_core::error::{Error, Result};
 use angelia_engines::store::sqlite;
 use serde_json::json;
@@ -11,7 +11,7 @@ use serde_json::json;
 pub(super) async fn compact(config: &Config, as_json: bool) -> Result<()> {
     let data_dir = &config.server.data_dir;
     // Looking must not make a data directory.
-    if !node::has_data(data_dir) {
+    if !open::has_data(data_dir) {
         return Err(Error::not_found(format!("{} holds no data; check server.data_dir", data_dir.display())));
     }
     let Holder::Us(lock) = presence::find(data_dir).await? else {

@@ -1,7 +1,7 @@
 //! `angelia gateway`: agents that may dial in.
 
 use super::answer::Answer;
-use super::ask::path;
+use super::request::path;
 use crate::remote::Remote;
 use crate::show;
 use angelia_core::error::Result;

@@ -1,7 +1,7 @@
 //! `angelia inbox`: what waits for agents.
 
 use super::answer::Answer;
-use super::ask::with_query;
+use super::request::with_query;
 use crate::remote::Remote;
 use crate::show;
 use angelia_core::error::Result;

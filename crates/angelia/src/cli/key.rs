@@ -1,7 +1,7 @@
 //! `angelia key`, `angelia admin-token` and `angelia audit`: what protects the rest.
 
 use super::answer::Answer;
-use super::ask::with_query;
+use super::request::with_query;
 use crate::remote::Remote;
 use crate::show;
 use angelia_core::error::{Error, Result};

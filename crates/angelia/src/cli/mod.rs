@@ -1,7 +1,6 @@
 //! The command line.
 
 mod answer;
-mod ask;
 mod backup;
 mod bot;
 mod client;
@@ -12,6 +11,7 @@ mod gateway;
 mod inbox;
 mod key;
 mod manual;
+mod request;
 mod route;
 mod tenant;
 mod watch;
@@ -254,7 +254,7 @@ fn dispatch(cli: Cli) -> Result<()> {
             runtime()?.block_on(bot::check(&config, name.as_deref(), cli.json))
         }
         Command::Status { watch: true } => runtime()?.block_on(watch::watch(&config, cli.json)),
-        other => runtime()?.block_on(ask::ask(config, other, cli.json)),
+        other => runtime()?.block_on(request::ask(config, other, cli.json)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `angelia tenant`: customers, and as whom issuers of tokens know them.
 
 use super::answer::Answer;
-use super::ask::path;
+use super::request::path;
 use crate::remote::Remote;
 use crate::show;
 use angelia_core::error::{Error, Result};

@@ -1,7 +1,7 @@
 //! `angelia webchat`: people in the built-in web chat.
 
 use super::answer::Answer;
-use super::ask::path;
+use super::request::path;
 use crate::remote::Remote;
 use crate::show;
 use angelia_core::error::Result;

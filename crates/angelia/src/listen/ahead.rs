@@ -72,7 +72,7 @@ impl Drop for Waiting<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Mutex;
+    use parking_lot::Mutex;
     use tokio::time::{Duration, sleep};
 
     async fn until(mut is_so: impl FnMut() -> bool) {
@@ -90,14 +90,14 @@ mod tests {
         let held = ahead.turns.clone().acquire_owned().await.unwrap();
         for _ in 0..30 {
             let (ahead, begun) = (ahead.clone(), begun.clone());
-            let begin = move || begun.lock().unwrap().push(clock::mono());
+            let begin = move || begun.lock().push(clock::mono());
             tokio::spawn(async move { ahead.in_turn(begin, std::future::pending::<()>()).await });
         }
         until(|| ahead.waiting.load(Ordering::Relaxed) == 30).await;
         drop(held);
-        until(|| begun.lock().unwrap().len() > 5).await;
+        until(|| begun.lock().len() > 5).await;
         // Each keeps its turn for as long as it may, and then nobody has it for as long again.
-        let begun = begun.lock().unwrap();
+        let begun = begun.lock();
         let shortest = begun.windows(2).map(|two| two[1].since(two[0])).min().unwrap();
         assert!(shortest >= SENT_AHEAD_TURN.mul_f32(1.8), "the next one after {shortest:?}");
     }

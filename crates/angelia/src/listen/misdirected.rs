@@ -5,7 +5,7 @@ use angelia_core::limit::LogThrottle;
 use angelia_core::visible::visible_up_to;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
 /// More of a name helps nobody.
 const SHOWN: usize = 100;
@@ -33,7 +33,7 @@ impl Misdirected {
     /// Answers one that asked for `host`.
     pub(super) fn refuse(&self, host: Option<&[u8]>) -> Response {
         (self.count)();
-        let mut warning = self.warning.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut warning = self.warning.lock();
         if let Some(times) = warning.note(clock::mono()) {
             let host = visible_up_to(&String::from_utf8_lossy(host.unwrap_or_default()), SHOWN);
             tracing::warn!(host, times, "requests for another host name get 421; {}", self.mend);

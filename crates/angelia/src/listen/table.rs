@@ -5,9 +5,10 @@ use super::connection::Connection;
 use angelia_core::clock::{self, Mono};
 use angelia_core::connections::{Addresses, is_given_up, least_deserving, neighbourhood};
 use angelia_core::limit::LogThrottle;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -102,7 +103,7 @@ impl Table {
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     #[cfg(test)]

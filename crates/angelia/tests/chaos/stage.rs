@@ -1,8 +1,8 @@
 //! When a test may run, and how it speaks.
 
+use parking_lot::RwLock;
 use std::future::Future;
 use std::io::Write;
-use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 /// Tests that measure hold it alone; tests that load the machine share it.
@@ -10,13 +10,13 @@ static MACHINE: RwLock<()> = RwLock::new(());
 
 /// Runs a test that keeps the processors busy, beside others of its kind.
 pub(crate) fn busy<T>(test: impl Future<Output = T>) -> T {
-    let _shared = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
+    let _shared = MACHINE.read();
     calm(test)
 }
 
 /// Runs a test that measures: nothing that loads the machine runs meanwhile.
 pub(crate) fn alone<T>(test: impl Future<Output = T>) -> T {
-    let _alone = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
+    let _alone = MACHINE.write();
     calm(test)
 }
 

@@ -1,6 +1,6 @@
 //! `angelia bot`: with no bots, with one that cannot be reached, beside a server and without.
 
-use super::hands::{angelia, done, refused};
+use super::operator::{angelia, done, refused};
 use super::world::World;
 use angelia_core::clock;
 use angelia_core::directory::BotKey;

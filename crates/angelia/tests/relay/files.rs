@@ -1,7 +1,7 @@
 //! What lies in the data directory: who can get at it, what is left over, and
 //! whether the key and the database belong together.
 
-use super::hands::{angelia, done};
+use super::operator::{angelia, done};
 use super::world::binary;
 use angelia_core::records::rows::NoteRow;
 use angelia_core::store::DATABASE_ID;

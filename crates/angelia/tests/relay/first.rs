@@ -1,7 +1,7 @@
 //! Before its first gateway: what people write to a tenant waits for it, and nobody is left
 //! in doubt.
 
-use super::hands::done;
+use super::operator::done;
 use super::world::{World, credentials};
 use angelia_testkit::socket::{Next, Socket};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! A change of the master key: under traffic, cut short at any step, by whoever keeps it.
 
-use super::hands::{chatter, config, data, done, drain, refused};
+use super::operator::{chatter, config, data, done, drain, refused};
 use super::world::{World, binary, credentials, store};
 use angelia_core::clock;
 use angelia_core::directory::BotKey;

@@ -5,8 +5,9 @@ use crate::server::Server;
 use crate::telemetry::Counter;
 use angelia_core::clock::{self, Mono};
 use angelia_core::inbox::{InstanceId, WakeSchedule};
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
 
@@ -83,8 +84,8 @@ impl Waker {
     fn poke_due(&self, server: &Arc<Server>, waiting: &HashSet<InstanceId>, now: Mono) -> Duration {
         let mut rest = REST;
         self.sleepers().retain(|instance, schedule| {
-            let awake = server.registry.is_live(*instance) || !waiting.contains(instance);
-            let record = server.roster.serving(*instance).filter(|record| record.revoked_at.is_none());
+            let awake = server.sessions.is_live(*instance) || !waiting.contains(instance);
+            let record = server.identities.serving(*instance).filter(|record| record.revoked_at.is_none());
             let url = record.and_then(|record| record.wake_url.clone());
             let (Some(url), false) = (url, awake) else { return false };
             // One that is given up stays so until its gateway was here again.
@@ -112,6 +113,6 @@ impl Waker {
     }
 
     fn sleepers(&self) -> MutexGuard<'_, HashMap<InstanceId, WakeSchedule>> {
-        self.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sleepers.lock()
     }
 }

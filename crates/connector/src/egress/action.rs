@@ -51,10 +51,10 @@ impl Origin {
     pub(super) fn is_revoked(&self, server: &Server) -> bool {
         match &self.gateway_id {
             Some(id) => {
-                let record = server.roster.find(&self.tenant, id);
+                let record = server.identities.find(&self.tenant, id);
                 record.is_none_or(|record| record.revoked_at.is_some())
             }
-            None => server.roster.is_revoked(self.instance),
+            None => server.identities.is_revoked(self.instance),
         }
     }
 }
@@ -92,7 +92,7 @@ impl OutboundAction {
     /// be asked right before every provider call, after [`OutboundAction::recall`].
     pub(super) fn is_allowed(&self, server: &Server) -> bool {
         let sender = Sender { tenant: &self.origin.tenant, instance: self.origin.instance };
-        let may = || may_write(&server.roster.routes(), &**self.platform(server), sender, &self.target);
+        let may = || may_write(&server.identities.routes(), &**self.platform(server), sender, &self.target);
         !self.origin.is_revoked(server) && may() == Some(true)
     }
 

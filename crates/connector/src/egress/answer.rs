@@ -6,7 +6,8 @@ use crate::server::Server;
 use angelia_contract::action::ActionResult;
 use angelia_contract::frame::ConnectorFrame;
 use angelia_core::egress::delivery::ActionAnswer;
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 /// Words by which gateways take a failure for one to be tried again, or for
 /// one that may have been delivered. A reason that happens to contain one
@@ -46,7 +47,7 @@ impl Reply {
 
     /// Gives the answer; only the first one counts.
     pub(super) fn give(&self, result: ActionResult) {
-        let addressee = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let addressee = self.0.lock().take();
         if let Some(Addressee { mailbox, ticket, request_id }) = addressee {
             let line = ConnectorFrame::OutboundResult { request_id, result }.to_line();
             mailbox.answer(Answer { ticket, line });

@@ -8,8 +8,9 @@ use angelia_core::egress::Target;
 use angelia_core::egress::delivery::{DeliveryId, MAX_WAITING};
 use angelia_core::inbox::InstanceId;
 use angelia_core::ports::StoredAction;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use tokio::sync::Notify;
 
 /// A chat as one instance writes to it through one bot.
@@ -71,11 +72,11 @@ impl Inbox {
     }
 
     fn first_parts(&self) -> MutexGuard<'_, Vec<FirstPart>> {
-        self.first_parts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.first_parts.lock()
     }
 
     fn news(&self) -> MutexGuard<'_, VecDeque<News>> {
-        self.news.lock().unwrap_or_else(PoisonError::into_inner)
+        self.news.lock()
     }
 }
 
@@ -118,7 +119,7 @@ impl ChatQueues {
     }
 
     fn chats(&self) -> MutexGuard<'_, HashMap<ChatKey, Arc<Inbox>>> {
-        self.chats.lock().unwrap_or_else(PoisonError::into_inner)
+        self.chats.lock()
     }
 }
 

@@ -2,8 +2,8 @@
 //! vault knows where that is; from there on it is a `send` like any other.
 
 use super::action::{Origin, OutboundAction};
-use super::asking::Waiting;
 use super::capability::Claims;
+use super::target_lookup::Waiting;
 use super::{answer, chats};
 use crate::server::Server;
 use angelia_contract::action::Action;
@@ -32,7 +32,7 @@ pub(super) async fn find(server: &Server, waits: &Waiting) -> Result<Option<Foun
     let Some(bot) = server.position(&chosen.bot) else { return Ok(None) };
     let (platform, target) = (&server.platforms()[bot], Target::chat(&chosen.chat_id));
     let sender = Sender { tenant: &record.tenant, instance: record.instance };
-    let may = || may_write(&server.roster.routes(), &**platform, sender, &target);
+    let may = || may_write(&server.identities.routes(), &**platform, sender, &target);
     if may().is_none() {
         platform.recall(&target).await?;
     }

@@ -8,7 +8,6 @@
 
 mod action;
 mod answer;
-mod asking;
 mod capability;
 mod chat_info;
 mod chat_task;
@@ -19,12 +18,13 @@ mod progress;
 mod rate_limit;
 mod refusal_limit;
 mod resume;
+mod target_lookup;
 mod typing;
 
 pub use angelia_core::egress::EgressTimings;
-pub(crate) use asking::LIMITS;
 pub(crate) use capability::open;
 pub(crate) use resume::resume;
+pub(crate) use target_lookup::LIMITS;
 
 use crate::relay::Mailbox;
 use crate::server::Server;
@@ -40,13 +40,13 @@ use angelia_core::memory::HeldBytes;
 use angelia_core::ports::{ActionId, Ledger};
 use angelia_platforms::Platform;
 use answer::Reply;
-use asking::{Asking, Waiting};
 use capability::Claims;
 use chats::ChatQueues;
 use rate_limit::RateLimit;
 use refusal_limit::RefusalLimit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use target_lookup::{TargetLookup, Waiting};
 use tokio::sync::OnceCell;
 
 /// The hints beside an action that are read here; others are not kept.
@@ -61,7 +61,7 @@ pub(crate) struct Egress {
     /// One for each platform, in their order.
     rate_limits: Vec<RateLimit>,
     refusals: Arc<RefusalLimit>,
-    asking: Asking,
+    target_lookup: TargetLookup,
     timings: EgressTimings,
     /// Provider calls whose outcome is not written down yet.
     in_flight: AtomicUsize,
@@ -79,7 +79,7 @@ impl Egress {
             chats: ChatQueues::default(),
             rate_limits: platforms.iter().map(|platform| RateLimit::new(platform.budget())).collect(),
             refusals: Arc::default(),
-            asking: Asking::default(),
+            target_lookup: TargetLookup::default(),
             timings,
             in_flight: AtomicUsize::new(0),
         }
@@ -120,11 +120,11 @@ pub(crate) fn submit(
     outbound.action.keep_hints(&HINTS);
     let reply = Reply::to(mailbox.clone(), ticket, outbound.request_id.clone());
     let waits = Waiting { record: record.clone(), reply, outbound, held };
-    let Some(waits) = server.egress.asking.behind(waits) else { return };
+    let Some(waits) = server.egress.target_lookup.behind(waits) else { return };
     match decide_for(server, &waits) {
-        Err(Refusal::Unknown(_) | Refusal::InVault) => asking::ask(server, waits),
+        Err(Refusal::Unknown(_) | Refusal::InVault) => target_lookup::ask(server, waits),
         // The same way as for a chat that nobody knows, or asking would tell the two apart.
-        Err(Refusal::Declined) if asking::only_tells(&waits) => asking::ask(server, waits),
+        Err(Refusal::Declined) if target_lookup::only_tells(&waits) => target_lookup::ask(server, waits),
         decided => proceed(server, waits, decided),
     }
 }
@@ -132,7 +132,7 @@ pub(crate) fn submit(
 fn decide_for(server: &Server, waits: &Waiting) -> Result<Goal, Refusal> {
     let Waiting { record, outbound, .. } = waits;
     let sender = Sender { tenant: &record.tenant, instance: record.instance };
-    decide(&server.roster.routes(), server.platforms(), sender, outbound)
+    decide(&server.identities.routes(), server.platforms(), sender, outbound)
 }
 
 /// Performs an action or refuses it, by what is known now.

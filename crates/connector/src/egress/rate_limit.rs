@@ -3,8 +3,9 @@
 
 use angelia_core::clock;
 use angelia_core::egress::{Budget, Paces, Rate, Ticket, Urgency};
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 
@@ -71,7 +72,7 @@ impl RateLimit {
     }
 
     fn paces(&self) -> MutexGuard<'_, Paces> {
-        self.paces.lock().unwrap_or_else(PoisonError::into_inner)
+        self.paces.lock()
     }
 
     /// Takes a call that nobody waits for; `false` if there is none, or the chat
@@ -140,7 +141,7 @@ impl FairQueue {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     async fn turn(self: &Arc<Self>, tenant: &str) -> Permit {

@@ -3,7 +3,8 @@
 
 use angelia_core::clock;
 use angelia_core::egress::{Decision, Refusals};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 use tokio::sync::Notify;
 
 /// Stops tenants whose calls are refused again and again.
@@ -63,6 +64,6 @@ impl RefusalLimit {
     }
 
     fn refusals(&self) -> MutexGuard<'_, Refusals> {
-        self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
+        self.refusals.lock()
     }
 }

@@ -1,6 +1,6 @@
 //! Hellos and the descriptors that answer them.
 
-use crate::manage::Front;
+use crate::identities::Front;
 use angelia_contract::descriptor::Descriptor;
 use angelia_contract::frame::{ConnectorFrame, Hello};
 use angelia_core::clock::Mono;

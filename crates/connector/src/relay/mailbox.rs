@@ -3,8 +3,8 @@
 
 use angelia_core::inbox::{Entry, Mark, Revisions, Seq};
 use angelia_core::ports::HintKind;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 /// Fresh entries kept for a socket; beyond them it reads the store.
@@ -148,6 +148,6 @@ impl Mailbox {
     }
 
     fn mail(&self) -> MutexGuard<'_, Mail> {
-        self.mail.lock().unwrap_or_else(PoisonError::into_inner)
+        self.mail.lock()
     }
 }

@@ -96,7 +96,7 @@ pub(crate) fn identify(server: &Server, headers: &HeaderMap) -> Identity {
     let Some(token) = bearer(headers).and_then(|text| token::parse(text).ok()) else {
         return Identity::Unknown;
     };
-    let records = server.roster.gateways(token.gateway_id());
+    let records = server.identities.gateways(token.gateway_id());
     match judge_upgrade(&records, &token, clock::wall()) {
         identity::Upgrade::Admit(index) => Identity::Gateway(records[index].clone()),
         identity::Upgrade::Revoked(index) => Identity::Revoked(records[index].clone()),
@@ -105,7 +105,7 @@ pub(crate) fn identify(server: &Server, headers: &HeaderMap) -> Identity {
 }
 
 fn admit(server: Arc<Server>, record: Arc<GatewayRecord>, headers: &HeaderMap, socket: Upgrade) -> Response {
-    if let Some(left) = server.registry.barred(record.instance, clock::mono()) {
+    if let Some(left) = server.sessions.barred(record.instance, clock::mono()) {
         server.metrics.count(Counter::UpgradesBarred);
         return unavailable("two processes are using this gateway id", left.as_secs().max(1));
     }
@@ -115,7 +115,7 @@ fn admit(server: Arc<Server>, record: Arc<GatewayRecord>, headers: &HeaderMap, s
     };
     let mailbox = Arc::<Mailbox>::default();
     let most = server.options.limits.sockets_per_gateway;
-    let Some(seat) = server.registry.enter(record.clone(), mailbox.clone(), most) else {
+    let Some(seat) = server.sessions.enter(record.clone(), mailbox.clone(), most) else {
         server.metrics.count(Counter::UpgradesCrowded);
         return unavailable("this gateway has too many connections already; close some of them", 5);
     };

@@ -17,11 +17,11 @@ pub(crate) async fn watch_logs(server: Arc<Server>) {
             () = tokio::time::sleep(LOOK_EVERY) => {}
             () = server.stopped() => return,
         }
-        let live = server.registry.live();
+        let live = server.sessions.live();
         for some in live.chunks(AT_ONCE) {
             // What cannot be read now is looked at the next time.
             for (instance, mark) in server.ports.log.marks(some.to_vec()).await.unwrap_or_default() {
-                server.registry.tell(instance, mark);
+                server.sessions.tell(instance, mark);
             }
         }
     }

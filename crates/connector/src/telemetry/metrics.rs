@@ -49,6 +49,7 @@ counters! {
     LinesOverBudget = "angelia_relay_lines_over_budget_total", "Lines refused because their sender made the server hold too much.";
     LinesUnfinished = "angelia_relay_lines_unfinished_total", "Sockets ended because a line did not end in time.";
     AcksUnknown = "angelia_relay_acks_unknown_total", "Acknowledgements of entries that were not in flight on that socket.";
+    TaskPanics = "angelia_task_panics_total", "Background tasks that panicked, and began again.";
     Wakes = "angelia_wake_pokes_total", "Wake URLs poked.";
     WakesRefused = "angelia_wake_refused_total", "Wake URLs that the guard did not let through.";
 }
@@ -191,19 +192,19 @@ pub(crate) fn disk_metrics(report: &Report) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use angelia_platforms::Pulse;
+    use angelia_platforms::HealthRecord;
 
     #[test]
     fn every_bot_has_its_own_lines() {
-        let (up, down) = (Pulse::default(), Pulse::default());
+        let (up, down) = (HealthRecord::default(), HealthRecord::default());
         up.heard();
         up.count("resumes");
         up.count("resumes");
         down.down("no answer");
-        let reading = |platform: &str, bot: &str, pulse: &Pulse| BotReading {
+        let reading = |platform: &str, bot: &str, health: &HealthRecord| BotReading {
             platform: platform.into(),
             bot: bot.into(),
-            health: pulse.health(),
+            health: health.health(),
         };
         let bots = [reading("discord", "12", &up), reading("telegram", "76", &down)];
         let text = Metrics::default().render(Gauges::default(), &bots);

@@ -21,8 +21,8 @@ async fn world() -> World {
 
 /// What a bot has sealed and not stored yet.
 fn received(world: &World, text: &str) -> Intake {
-    let desk = world.platform.desk.get().unwrap();
-    let sealed = desk.seal.seal(text, &seal::quarantine("fake", "1")).unwrap();
+    let ingress = world.platform.ingress.get().unwrap();
+    let sealed = ingress.seal.seal(text, &seal::quarantine("fake", "1")).unwrap();
     let (what, why, at) = ("an update".into(), "it cannot be read".into(), clock::wall());
     Intake { quarantined: Some(NewQuarantined { what, why, sealed, at }), ..Intake::default() }
 }

@@ -8,7 +8,7 @@ use angelia_core::inbox::Rendering;
 use angelia_core::store::{ActionId, Later};
 use angelia_core::vault::Way;
 use angelia_engines::inspect::Inspect;
-use angelia_platforms::{Answer, Delivery, Desk, Earlier, Outcome, Platform, Reach};
+use angelia_platforms::{Answer, Delivery, Earlier, Ingress, Outcome, Platform, Reach};
 use axum::Router;
 use futures_util::future::BoxFuture;
 use std::collections::{HashMap, VecDeque};
@@ -79,7 +79,7 @@ pub(crate) struct Scripted {
     pub(crate) told: Mutex<Vec<Told>>,
     pub(crate) disk: OnceLock<Inspect>,
     /// What bots work with, if it is to be kept: the server lives as long as it.
-    pub(crate) desk: OnceLock<Desk>,
+    pub(crate) ingress: OnceLock<Ingress>,
     pub(crate) keeps_desk: AtomicBool,
 }
 
@@ -127,7 +127,7 @@ impl Scripted {
             tell_fails: Mutex::default(),
             told: Mutex::default(),
             disk: OnceLock::new(),
-            desk: OnceLock::new(),
+            ingress: OnceLock::new(),
             keeps_desk: AtomicBool::new(false),
         })
     }
@@ -278,9 +278,9 @@ impl Platform for Scripted {
         Box::pin(async { failure.map_or(Ok(()), Err) })
     }
 
-    fn webhooks(self: Arc<Self>, desk: Desk) -> Router {
+    fn webhooks(self: Arc<Self>, ingress: Ingress) -> Router {
         if self.keeps_desk.load(Ordering::Relaxed) {
-            let _ = self.desk.set(desk);
+            let _ = self.ingress.set(ingress);
         }
         Router::new()
     }

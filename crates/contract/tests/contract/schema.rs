@@ -1,6 +1,7 @@
 //! The committed schema, and the promise not to take anything back.
 
-use angelia_contract::schema::{compat, schema, schema_text};
+use super::compat;
+use angelia_contract::schema::{schema, schema_text};
 use serde_json::Value;
 
 #[test]

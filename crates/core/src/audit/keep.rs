@@ -1,6 +1,6 @@
 //! How much of the audit log is kept.
 
-use super::{Actor, Deed};
+use super::{Actor, AuditEntry};
 use angelia_contract::limits;
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ impl Sort {
     pub const ALL: [Self; 3] = [Self::Operator, Self::Other, Self::Refusal];
 
     /// Of which sort a line is.
-    pub fn of(deed: &Deed) -> Self {
+    pub fn of(deed: &AuditEntry) -> Self {
         if deed.outcome.starts_with(super::REFUSED) || deed.action == super::SWALLOWED {
             Self::Refusal
         } else if deed.actor == Actor::operator() || deed.actor == Actor::server() {
@@ -55,14 +55,14 @@ mod tests {
 
     #[test]
     fn refusals_are_a_sort_of_their_own_whoever_was_refused() {
-        let deed = |actor: &Actor| Sort::of(&Deed::done(actor, "gateway.rotate", "", "gw"));
+        let deed = |actor: &Actor| Sort::of(&AuditEntry::done(actor, "gateway.rotate", "", "gw"));
         assert_eq!(deed(&Actor::operator()), Sort::Operator);
         assert_eq!(deed(&Actor::server()), Sort::Operator);
         assert_eq!(deed(&Actor::gateway("acme", "gw")), Sort::Other);
-        let refused = |actor: &Actor| Sort::of(&Deed::refused(actor, "gateway.rotate", "", "gw", "no"));
+        let refused = |actor: &Actor| Sort::of(&AuditEntry::refused(actor, "gateway.rotate", "", "gw", "no"));
         assert_eq!(refused(&Actor::stranger()), Sort::Refusal);
         assert_eq!(refused(&Actor::operator()), Sort::Refusal);
-        let counted = Deed::done(&Actor::server(), super::super::SWALLOWED, "", "strangers");
+        let counted = AuditEntry::done(&Actor::server(), super::super::SWALLOWED, "", "strangers");
         assert_eq!(Sort::of(&counted), Sort::Refusal);
     }
 }

@@ -67,7 +67,7 @@ impl fmt::Display for Actor {
 
 /// One line of the log, before it has a number.
 #[derive(Clone, Debug)]
-pub struct Deed {
+pub struct AuditEntry {
     /// Who.
     pub actor: Actor,
     /// What, as `noun.verb`.
@@ -82,7 +82,7 @@ pub struct Deed {
     pub detail: String,
 }
 
-impl Deed {
+impl AuditEntry {
     /// Something that was done.
     pub fn done(actor: &Actor, action: &'static str, tenant: &str, target: &str) -> Self {
         Self {
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn what_others_made_up_is_cut_and_harmless() {
-        let deed = Deed::refused(
+        let deed = AuditEntry::refused(
             &Actor::stranger(),
             "gateway.enroll",
             "a\u{1b}[2J",
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(deed.target.len(), MAX_WORDS);
         assert_eq!(deed.outcome, "refused: unknown token");
         let person = Actor::person("telegram", "nna\u{202e}");
-        let deed = Deed::done(&person, "route.link", "", "x\u{2066}y").with("\u{200b}");
+        let deed = AuditEntry::done(&person, "route.link", "", "x\u{2066}y").with("\u{200b}");
         let words = [deed.actor.as_str(), &deed.target, &deed.detail];
         assert_eq!(words, ["person telegram:nna\\u{202e}", "x\\u{2066}y", "\\u{200b}"]);
     }

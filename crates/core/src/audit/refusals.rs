@@ -4,7 +4,7 @@
 //! year. So the same refusal is one line and a number, and everybody has a
 //! budget of their own: a flood of one sort hides no other.
 
-use super::{Actor, Deed, SWALLOWED};
+use super::{Actor, AuditEntry, SWALLOWED};
 use crate::clock::Mono;
 use crate::limit::SlidingWindow;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -44,7 +44,7 @@ enum Whose {
 }
 
 impl Whose {
-    fn of(deed: &Deed) -> Self {
+    fn of(deed: &AuditEntry) -> Self {
         if deed.action.starts_with("admin.") {
             Self::Admin
         } else if !deed.tenant.is_empty() {
@@ -72,7 +72,7 @@ impl Whose {
 
 /// What was written of one budget, and what there was no room for.
 #[derive(Debug)]
-struct Purse {
+struct RefusalQuota {
     minute: SlidingWindow,
     day: SlidingWindow,
     last: Mono,
@@ -80,7 +80,7 @@ struct Purse {
     swallowed: Option<(Mono, BTreeMap<&'static str, u64>)>,
 }
 
-impl Purse {
+impl RefusalQuota {
     fn new(whose: &Whose) -> Self {
         let budget = if matches!(whose, Whose::Tenant(_)) { OF_A_TENANT } else { OPEN_TO_ALL };
         Self {
@@ -102,38 +102,38 @@ impl Purse {
     }
 
     /// The line about what was swallowed, if it is time for it.
-    fn confess(&mut self, whose: &Whose, now: Mono, anyway: bool) -> Option<Deed> {
+    fn summary(&mut self, whose: &Whose, now: Mono, anyway: bool) -> Option<AuditEntry> {
         let ended = |since: Mono| anyway || now.since(since) >= FOLD_FOR;
         let (since, counts) = self.swallowed.take_if(|(since, _)| ended(*since))?;
         let all: u64 = counts.values().sum();
         let which: Vec<String> = counts.iter().map(|(action, count)| format!("{action} {count}")).collect();
         let outcome = format!("{all} refusals were not written in {}", minutes(now.since(since)));
-        let deed = Deed::done(&Actor::server(), SWALLOWED, whose.tenant(), whose.words());
-        Some(Deed { outcome, ..deed }.with(which.join(", ")))
+        let deed = AuditEntry::done(&Actor::server(), SWALLOWED, whose.tenant(), whose.words());
+        Some(AuditEntry { outcome, ..deed }.with(which.join(", ")))
     }
 }
 
 type Key = (String, &'static str, String, String, String);
 
-fn key(deed: &Deed) -> Key {
-    let Deed { actor, action, tenant, target, outcome, .. } = deed;
+fn key(deed: &AuditEntry) -> Key {
+    let AuditEntry { actor, action, tenant, target, outcome, .. } = deed;
     (actor.as_str().to_owned(), action, tenant.clone(), target.clone(), outcome.clone())
 }
 
 /// A refusal that was written, and how often it came again.
 #[derive(Debug)]
 struct Fold {
-    deed: Deed,
+    deed: AuditEntry,
     since: Mono,
     more: u64,
 }
 
 impl Fold {
     /// The line about the repeats, if there were any.
-    fn tell(self, now: Mono) -> Option<Deed> {
+    fn tell(self, now: Mono) -> Option<AuditEntry> {
         let outcome =
             format!("{} ({} more in {})", self.deed.outcome, self.more, minutes(now.since(self.since)));
-        (self.more > 0).then_some(Deed { outcome, ..self.deed })
+        (self.more > 0).then_some(AuditEntry { outcome, ..self.deed })
     }
 }
 
@@ -143,12 +143,12 @@ pub struct Refusals {
     folds: HashMap<Key, Fold>,
     /// The keys of `folds`, the oldest first.
     order: VecDeque<Key>,
-    purses: BTreeMap<Whose, Purse>,
+    purses: BTreeMap<Whose, RefusalQuota>,
 }
 
 impl Refusals {
     /// Notes a refusal.
-    pub fn note(&mut self, now: Mono, deed: Deed) -> Vec<Deed> {
+    pub fn note(&mut self, now: Mono, deed: AuditEntry) -> Vec<AuditEntry> {
         let mut lines = self.due(now);
         let key = key(&deed);
         if let Some(fold) = self.folds.get_mut(&key) {
@@ -157,7 +157,7 @@ impl Refusals {
         }
         let whose = Whose::of(&deed);
         lines.extend(self.make_room_for(&whose, now));
-        let purse = self.purses.entry(whose).or_insert_with_key(Purse::new);
+        let purse = self.purses.entry(whose).or_insert_with_key(RefusalQuota::new);
         if purse.pays(now, deed.action) {
             if self.folds.len() >= MAX_FOLDS {
                 lines.extend(self.end_oldest(now));
@@ -170,22 +170,22 @@ impl Refusals {
     }
 
     /// What was counted and whose time is over.
-    pub fn due(&mut self, now: Mono) -> Vec<Deed> {
+    pub fn due(&mut self, now: Mono) -> Vec<AuditEntry> {
         let mut lines = Vec::new();
         while self.oldest().is_some_and(|fold| now.since(fold.since) >= FOLD_FOR) {
             lines.extend(self.end_oldest(now));
         }
-        lines.extend(self.purses.iter_mut().filter_map(|(whose, purse)| purse.confess(whose, now, false)));
+        lines.extend(self.purses.iter_mut().filter_map(|(whose, purse)| purse.summary(whose, now, false)));
         lines
     }
 
     /// Everything that was counted: the server stops.
-    pub fn close(&mut self, now: Mono) -> Vec<Deed> {
+    pub fn close(&mut self, now: Mono) -> Vec<AuditEntry> {
         let mut lines = Vec::new();
         while !self.order.is_empty() {
             lines.extend(self.end_oldest(now));
         }
-        lines.extend(self.purses.iter_mut().filter_map(|(whose, purse)| purse.confess(whose, now, true)));
+        lines.extend(self.purses.iter_mut().filter_map(|(whose, purse)| purse.summary(whose, now, true)));
         lines
     }
 
@@ -193,13 +193,13 @@ impl Refusals {
         self.folds.get(self.order.front()?)
     }
 
-    fn end_oldest(&mut self, now: Mono) -> Option<Deed> {
+    fn end_oldest(&mut self, now: Mono) -> Option<AuditEntry> {
         let key = self.order.pop_front()?;
         self.folds.remove(&key)?.tell(now)
     }
 
     /// Forgets the tenant that was refused longest ago if there are too many.
-    fn make_room_for(&mut self, whose: &Whose, now: Mono) -> Option<Deed> {
+    fn make_room_for(&mut self, whose: &Whose, now: Mono) -> Option<AuditEntry> {
         let is_tenant = |whose: &Whose| matches!(whose, Whose::Tenant(_));
         if !is_tenant(whose) || self.purses.contains_key(whose) {
             return None;
@@ -209,7 +209,7 @@ impl Refusals {
             return None;
         }
         let oldest = tenants.min_by_key(|(_, purse)| purse.last)?.0.clone();
-        self.purses.remove(&oldest)?.confess(&oldest, now, true)
+        self.purses.remove(&oldest)?.summary(&oldest, now, true)
     }
 }
 
@@ -229,15 +229,15 @@ mod tests {
         Mono(Duration::from_secs(seconds))
     }
 
-    fn dial(target: &str) -> Deed {
-        Deed::refused(&Actor::stranger(), "gateway.dial", "", target, "wrong secret")
+    fn dial(target: &str) -> AuditEntry {
+        AuditEntry::refused(&Actor::stranger(), "gateway.dial", "", target, "wrong secret")
     }
 
-    fn of_tenant(tenant: &str, target: &str) -> Deed {
-        Deed::refused(&Actor::gateway(tenant, "gw"), "gateway.provision", tenant, target, "not yours")
+    fn of_tenant(tenant: &str, target: &str) -> AuditEntry {
+        AuditEntry::refused(&Actor::gateway(tenant, "gw"), "gateway.provision", tenant, target, "not yours")
     }
 
-    fn outcomes(lines: &[Deed]) -> Vec<&str> {
+    fn outcomes(lines: &[AuditEntry]) -> Vec<&str> {
         lines.iter().map(|line| line.outcome.as_str()).collect()
     }
 
@@ -266,8 +266,10 @@ mod tests {
         let mut log = Refusals::default();
         let written: usize = (0..10_000).map(|n| log.note(at(1), dial(&n.to_string())).len()).sum();
         assert_eq!(written, 60);
-        let admin = Deed::refused(&Actor::stranger(), "admin.enter", "", "/admin/status", "wrong token");
-        let person = Deed::refused(&Actor::person("discord", "1"), "route.link", "", "discord:1", "taken");
+        let admin =
+            AuditEntry::refused(&Actor::stranger(), "admin.enter", "", "/admin/status", "wrong token");
+        let person =
+            AuditEntry::refused(&Actor::person("discord", "1"), "route.link", "", "discord:1", "taken");
         for other in [admin, person, of_tenant("acme", "gw"), of_tenant("evil", "gw")] {
             assert_eq!(log.note(at(1), other.clone()).len(), 1, "{other:?}");
         }
@@ -342,9 +344,9 @@ mod tests {
         for n in 0..31 {
             log.note(at(0), of_tenant("first", &n.to_string()));
         }
-        let lines: Vec<Deed> =
+        let lines: Vec<AuditEntry> =
             (1..=MAX_TENANTS as u64).flat_map(|n| log.note(at(1), of_tenant(&n.to_string(), "gw"))).collect();
-        let told: Vec<&Deed> = lines.iter().filter(|line| line.action == "audit.swallowed").collect();
+        let told: Vec<&AuditEntry> = lines.iter().filter(|line| line.action == "audit.swallowed").collect();
         assert_eq!((told.len(), told[0].tenant.as_str()), (1, "first"));
     }
 
@@ -359,7 +361,7 @@ mod tests {
                 told.extend(log.note(at(now), dial(&target.to_string())));
             }
             told.extend(log.close(at(now)));
-            let number = |line: &Deed| -> u64 {
+            let number = |line: &AuditEntry| -> u64 {
                 let words = line.outcome.as_str();
                 let counted = words.split_once('(').map_or(words, |(_, counted)| counted);
                 counted.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(1)

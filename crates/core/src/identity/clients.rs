@@ -1,7 +1,7 @@
 //! OAuth clients of the built-in token endpoint.
 
 use super::tenants;
-use crate::audit::{Actor, Deed};
+use crate::audit::{Actor, AuditEntry};
 use crate::error::{Error, Result};
 use crate::records::View;
 use crate::records::rows::ClientRow;
@@ -11,7 +11,7 @@ use crate::store::{Client, Fingerprint};
 pub fn create(view: &mut View<'_>, client: &Client, by: &Actor) -> Result<()> {
     tenants::find(view, &client.tenant)?;
     view.add(&ClientRow::from(client.clone()))?;
-    view.audit(&Deed::done(by, "client.create", &client.tenant, &client.client_id));
+    view.audit(&AuditEntry::done(by, "client.create", &client.tenant, &client.client_id));
     Ok(())
 }
 
@@ -20,7 +20,7 @@ pub fn revoke(view: &mut View<'_>, client_id: &str, by: &Actor) -> Result<Client
     let mut row = find(view, client_id)?;
     row.revoked_at = row.revoked_at.or(Some(view.now()));
     view.put(&row);
-    view.audit(&Deed::done(by, "client.revoke", &row.tenant, client_id));
+    view.audit(&AuditEntry::done(by, "client.revoke", &row.tenant, client_id));
     Ok(row.into())
 }
 
@@ -32,7 +32,7 @@ pub fn rotate(view: &mut View<'_>, client_id: &str, secret: Fingerprint, by: &Ac
     }
     row.secret_fingerprint = secret;
     view.put(&row);
-    view.audit(&Deed::done(by, "client.rotate", &row.tenant, client_id));
+    view.audit(&AuditEntry::done(by, "client.rotate", &row.tenant, client_id));
     Ok(row.into())
 }
 

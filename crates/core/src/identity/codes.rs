@@ -2,7 +2,7 @@
 
 use super::{routes, tenants};
 use crate::admission::{Allow, Place, Route};
-use crate::audit::{Actor, Deed};
+use crate::audit::{Actor, AuditEntry};
 use crate::error::{Error, Kind, Result};
 use crate::records::View;
 use crate::records::rows::LinkCodeRow;
@@ -12,7 +12,7 @@ use crate::store::{CodeAllow, Fingerprint, LinkCode};
 pub fn mint(view: &mut View<'_>, code: &LinkCode, by: &Actor) -> Result<()> {
     tenants::find(view, &code.tenant)?;
     let LinkCode { fingerprint, tenant, instance, allow, free, expires_at } = code.clone();
-    view.audit(&Deed::done(by, "route.code", &tenant, ""));
+    view.audit(&AuditEntry::done(by, "route.code", &tenant, ""));
     view.add(&LinkCodeRow { fingerprint, tenant, instance, allow, free, expires_at })
 }
 
@@ -30,7 +30,7 @@ pub fn use_up(
     let found = view.get::<LinkCodeRow>((code,))?.filter(|code| code.expires_at > now);
     let Some(code) = found else {
         let why = "unknown, used or expired code";
-        view.audit_refusal(&Deed::refused(by, "route.link", "", &place.to_string(), why));
+        view.audit_refusal(&AuditEntry::refused(by, "route.link", "", &place.to_string(), why));
         return Err(Error::new(Kind::Forbidden, "this code is unknown, used or expired"));
     };
     let allow = match &code.allow {

@@ -1,7 +1,7 @@
 //! What a gateway declares about itself: policies, and the bots it answers for.
 
 use crate::admission::Policy;
-use crate::audit::{Actor, Deed};
+use crate::audit::{Actor, AuditEntry};
 use crate::error::Result;
 use crate::inbox::InstanceId;
 use crate::records::View;
@@ -30,7 +30,7 @@ pub fn set_policy(
         policy.free_scopes.len(),
         policy.allow_other_bots
     );
-    view.audit(&Deed::done(by, "policy.set", &tenant, &name).with(detail));
+    view.audit(&AuditEntry::done(by, "policy.set", &tenant, &name).with(detail));
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! The instance that gets what no route of its tenant assigns.
 
 use super::instances;
-use crate::audit::{Actor, Deed};
+use crate::audit::{Actor, AuditEntry};
 use crate::clock::UnixMillis;
 use crate::error::Result;
 use crate::inbox::InstanceId;
@@ -15,7 +15,7 @@ pub fn set(view: &mut View<'_>, tenant: &str, instance: InstanceId, by: &Actor) 
         view.put(&row);
     }
     let name = view.get::<InstanceRow>((instance,))?.map(|row| row.name).unwrap_or_default();
-    view.audit(&Deed::done(by, "gateway.default", tenant, &name));
+    view.audit(&AuditEntry::done(by, "gateway.default", tenant, &name));
     Ok(())
 }
 
@@ -45,7 +45,7 @@ pub fn settle(view: &mut View<'_>, tenant: &str) -> Result<()> {
         Some(next) => view.get::<InstanceRow>((next,))?.map(|row| row.name).unwrap_or_default(),
         None => String::new(),
     };
-    view.audit(&Deed::done(&Actor::server(), "gateway.default", tenant, &name));
+    view.audit(&AuditEntry::done(&Actor::server(), "gateway.default", tenant, &name));
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use super::making::MAX_GATEWAYS_PER_TENANT;
 use super::{declared, defaults, instances, tenants};
-use crate::audit::{Actor, Deed};
+use crate::audit::{Actor, AuditEntry};
 use crate::clock::UnixMillis;
 use crate::error::{Error, Result};
 use crate::inbox::InstanceId;
@@ -108,10 +108,10 @@ pub fn create(
     };
     view.put(&row);
     add_secret(view, &row, &new.sealed_secret)?;
-    view.audit(&Deed::done(by, action, &new.tenant, &new.gateway_id));
+    view.audit(&AuditEntry::done(by, action, &new.tenant, &new.gateway_id));
     if is_first {
         // It was the default before it had a name.
-        view.audit(&Deed::done(&Actor::server(), "gateway.default", &new.tenant, name));
+        view.audit(&AuditEntry::done(&Actor::server(), "gateway.default", &new.tenant, name));
     }
     defaults::settle(view, &new.tenant)?;
     whole(view, row)
@@ -146,7 +146,7 @@ pub fn rotate(
 ) -> Result<StoredGateway> {
     let row = find(view, tenant, gateway_id)?;
     renew_secret(view, &row, sealed, old_until)?;
-    let deed = Deed::done(by, "gateway.rotate", tenant, gateway_id);
+    let deed = AuditEntry::done(by, "gateway.rotate", tenant, gateway_id);
     view.audit(&if old_until.is_none() { deed.with("now: every old secret is void") } else { deed });
     whole(view, row)
 }
@@ -188,7 +188,7 @@ pub fn revoke(view: &mut View<'_>, tenant: &str, gateway_id: &str, by: &Actor) -
     let mut row = find(view, tenant, gateway_id)?;
     row.revoked_at = row.revoked_at.or(Some(view.now()));
     view.put(&row);
-    view.audit(&Deed::done(by, "gateway.revoke", tenant, gateway_id));
+    view.audit(&AuditEntry::done(by, "gateway.revoke", tenant, gateway_id));
     defaults::settle(view, tenant)?;
     whole(view, row)
 }
@@ -223,7 +223,7 @@ pub fn change(
         set.push(format!("instance {name}"));
     }
     view.put(&row);
-    view.audit(&Deed::done(by, "gateway.set", tenant, gateway_id).with(set.join(", ")));
+    view.audit(&AuditEntry::done(by, "gateway.set", tenant, gateway_id).with(set.join(", ")));
     defaults::settle(view, tenant)?;
     whole(view, row)
 }
@@ -269,7 +269,7 @@ pub fn delete(view: &mut View<'_>, row: &GatewayRow) -> Result<()> {
 pub fn forget(view: &mut View<'_>, tenant: &str, gateway_id: &str) -> Result<()> {
     let row = find(view, tenant, gateway_id)?;
     delete(view, &row)?;
-    view.audit(&Deed::done(&Actor::server(), "gateway.forget", tenant, gateway_id));
+    view.audit(&AuditEntry::done(&Actor::server(), "gateway.forget", tenant, gateway_id));
     // While a route names it, the place is nobody else's: it must not fall to another route.
     let needed = view.count::<GatewayRow>(&["instance"], (row.instance,))? > 0
         || view.count::<RouteRow>(&["instance"], (row.instance,))? > 0;

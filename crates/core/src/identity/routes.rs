@@ -2,7 +2,7 @@
 
 use super::tenants;
 use crate::admission::{Allow, Place, Route};
-use crate::audit::{Actor, Deed};
+use crate::audit::{Actor, AuditEntry};
 use crate::directory::BotKey;
 use crate::error::{Error, Result};
 use crate::records::View;
@@ -21,7 +21,7 @@ pub fn add(view: &mut View<'_>, route: &Route, action: &'static str, by: &Actor)
         Allow::People(people) => format!("allow {}", people.join(",")),
     };
     view.put(&row);
-    view.audit(&Deed::done(by, action, &row.tenant, &place.to_string()).with(allowed));
+    view.audit(&AuditEntry::done(by, action, &row.tenant, &place.to_string()).with(allowed));
     Ok(())
 }
 
@@ -29,7 +29,7 @@ pub fn add(view: &mut View<'_>, route: &Route, action: &'static str, by: &Actor)
 pub fn remove(view: &mut View<'_>, place: &Place, bot: Option<&str>, by: &Actor) -> Result<bool> {
     let Some(row) = view.get::<RouteRow>((place, bot.unwrap_or_default()))? else { return Ok(false) };
     view.delete(&row);
-    view.audit(&Deed::done(by, "route.remove", &row.tenant, &place.to_string()));
+    view.audit(&AuditEntry::done(by, "route.remove", &row.tenant, &place.to_string()));
     Ok(true)
 }
 
@@ -60,7 +60,7 @@ pub fn follow(view: &mut View<'_>, bot: &BotKey, from: &str, to: &str, by: &Acto
     }
     for (row, moved) in moves {
         view.delete(&row);
-        let deed = Deed::done(by, "route.move", &row.tenant, &row.place.to_string());
+        let deed = AuditEntry::done(by, "route.move", &row.tenant, &row.place.to_string());
         let detail = match moved {
             Err(gone) => gone,
             Ok((place, to)) => {

@@ -1,7 +1,7 @@
 //! Tenants, from their making to their removal.
 
 use super::instances;
-use crate::audit::{Actor, Deed};
+use crate::audit::{Actor, AuditEntry};
 use crate::error::{Error, Result};
 use crate::inbox::InstanceId;
 use crate::records::rows::{
@@ -44,7 +44,7 @@ pub fn create(
         delivery_key: None,
     };
     view.put(&made);
-    view.audit(&Deed::done(by, "tenant.create", tenant, tenant));
+    view.audit(&AuditEntry::done(by, "tenant.create", tenant, tenant));
     if let Some(identity) = identity {
         link(view, identity, by)?;
     }
@@ -64,7 +64,9 @@ pub fn link(view: &mut View<'_>, identity: &TenantIdentity, by: &Actor) -> Resul
         ))),
         None => {
             view.put(&IdentityRow::from(identity.clone()));
-            view.audit(&Deed::done(by, "tenant.link", tenant, tenant).with(format!("{issuer} {claim}")));
+            view.audit(
+                &AuditEntry::done(by, "tenant.link", tenant, tenant).with(format!("{issuer} {claim}")),
+            );
             Ok(())
         }
     }
@@ -77,7 +79,7 @@ pub fn unlink(view: &mut View<'_>, identity: &TenantIdentity, by: &Actor) -> Res
         return Ok(false);
     }
     view.delete(&IdentityRow::from(identity.clone()));
-    view.audit(&Deed::done(by, "tenant.unlink", tenant, tenant).with(format!("{issuer} {claim}")));
+    view.audit(&AuditEntry::done(by, "tenant.unlink", tenant, tenant).with(format!("{issuer} {claim}")));
     Ok(true)
 }
 
@@ -121,6 +123,6 @@ pub fn remove(view: &mut View<'_>, tenant: &str, rooms: &[String], by: &Actor) -
     }
     view.delete(&row);
     view.also(Write::LeaveBehind { tenant: tenant.to_owned(), instances, rooms: rooms.to_vec() });
-    view.audit(&Deed::done(by, "tenant.remove", tenant, tenant).with(format!("{removed:?}")));
+    view.audit(&AuditEntry::done(by, "tenant.remove", tenant, tenant).with(format!("{removed:?}")));
     Ok(removed)
 }

@@ -1,7 +1,7 @@
 //! Tokens that let one gateway enrol, once.
 
 use super::{defaults, gateways, tenants};
-use crate::audit::{Actor, Deed};
+use crate::audit::{Actor, AuditEntry};
 use crate::clock::UnixMillis;
 use crate::error::{Error, Kind, Result};
 use crate::records::View;
@@ -28,7 +28,7 @@ pub fn mint(view: &mut View<'_>, token: &EnrollToken, by: &Actor) -> Result<bool
     })?;
     let target = token.gateway_id.as_deref().unwrap_or_default();
     let detail = if replaces { "replaces the gateway" } else { "" };
-    view.audit(&Deed::done(by, "enroll_token.create", &token.tenant, target).with(detail));
+    view.audit(&AuditEntry::done(by, "enroll_token.create", &token.tenant, target).with(detail));
     Ok(replaces)
 }
 
@@ -94,7 +94,7 @@ fn replace(
         instance.subject.clone_from(&new.subject);
         view.put(&instance);
     }
-    view.audit(&Deed::done(by, "gateway.enroll", &row.tenant, &row.gateway_id).with("replaced"));
+    view.audit(&AuditEntry::done(by, "gateway.enroll", &row.tenant, &row.gateway_id).with("replaced"));
     defaults::settle(view, &row.tenant)?;
     gateways::whole(view, row)
 }

@@ -2,7 +2,7 @@
 //! log says of an operator who had a hand in it.
 
 use super::Seq;
-use crate::audit::{Actor, Deed};
+use crate::audit::{Actor, AuditEntry};
 use crate::identity::instances::shown;
 
 /// It went for the quota. An index knows it by its words.
@@ -32,10 +32,10 @@ pub fn deed(
     owner: Option<(String, String)>,
     seq: Option<Seq>,
     count: u64,
-) -> Option<Deed> {
+) -> Option<AuditEntry> {
     let (tenant, name) = owner.map(|(tenant, name)| (tenant, shown(name))).unwrap_or_default();
     let what = seq.map_or_else(|| format!("all dead letters: {count}"), Seq::buffer_id);
-    (count > 0).then(|| Deed::done(by, action, &tenant, &name).with(what))
+    (count > 0).then(|| AuditEntry::done(by, action, &tenant, &name).with(what))
 }
 
 #[cfg(test)]

@@ -16,10 +16,11 @@ pub use rate::ByteRate;
 
 use crate::clock::Mono;
 use crate::inbox::InstanceId;
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 /// So many bytes, shared by everything that is held under it.
 #[derive(Debug)]
@@ -174,7 +175,7 @@ impl Memory {
     /// Tenants that hold much of what they may, the largest first: whoever looks
     /// for a culprit begins there.
     pub fn heavy(&self) -> Vec<(String, usize)> {
-        let parts = self.tenants.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let parts = self.tenants.0.lock();
         let held = parts.iter().filter_map(|(tenant, part)| Some((tenant, part.upgrade()?.held())));
         let heavy = held.filter(|(_, held)| *held >= self.limits.tenant / 2);
         let mut heavy: Vec<_> = heavy.map(|(tenant, held)| (tenant.clone(), held)).collect();
@@ -205,7 +206,7 @@ impl<K, T> Default for Parts<K, T> {
 
 impl<K: Clone + Eq + Hash, T> Parts<K, T> {
     fn find(&self, owner: &K, make: impl FnOnce() -> Arc<T>) -> Arc<T> {
-        let mut parts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut parts = self.0.lock();
         if let Some(known) = parts.get(owner).and_then(Weak::upgrade) {
             return known;
         }
@@ -219,7 +220,7 @@ impl<K: Clone + Eq + Hash, T> Parts<K, T> {
     }
 
     fn known(&self, owner: &K) -> Option<Arc<T>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(owner)?.upgrade()
+        self.0.lock().get(owner)?.upgrade()
     }
 }
 
@@ -235,7 +236,7 @@ impl<K> Default for Rates<K> {
 
 impl<K: Clone + Eq + Hash> Rates<K> {
     fn find(&self, owner: &K, now: Mono, make: impl FnOnce() -> Arc<ByteRate>) -> Arc<ByteRate> {
-        let mut rates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rates = self.0.lock();
         if let Some(known) = rates.get(owner) {
             return known.clone();
         }

@@ -2,7 +2,8 @@
 
 use crate::clock::Mono;
 use crate::limit::{Gcra, Rate};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A rate that several share; part of a larger one, perhaps.
@@ -49,7 +50,7 @@ impl ByteRate {
     }
 
     fn came(&self) -> MutexGuard<'_, Gcra> {
-        self.came.lock().unwrap_or_else(PoisonError::into_inner)
+        self.came.lock()
     }
 }
 

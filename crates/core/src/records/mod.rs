@@ -21,7 +21,8 @@ use crate::error::{Error, Result};
 use crate::inbox::InstanceId;
 use crate::ports::Later;
 use crate::space::Class;
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Lines of the change feed that stay, and for how long: whoever was away for longer, or
@@ -120,11 +121,11 @@ fn saying<T: Send + 'static>(
     let taken = slot.clone();
     let rule = Box::new(move |view: &mut View<'_>| {
         let said = rule(view)?;
-        *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(said);
+        *slot.lock() = Some(said);
         Ok(())
     });
     let said = move || {
-        let said = taken.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let said = taken.lock().take();
         said.ok_or_else(|| Error::internal("the store ran no rule"))
     };
     (rule, said)

@@ -3,7 +3,7 @@
 
 use super::erased::Erased;
 use super::table::{Record, Row, Table, ToValue, Value, Walk};
-use crate::audit::Deed;
+use crate::audit::AuditEntry;
 use crate::clock::{Old, UnixMillis};
 use crate::error::{Error, Result};
 use crate::inbox::InstanceId;
@@ -436,13 +436,13 @@ impl<'a> View<'a> {
     }
 
     /// Writes a line of the audit log, with the change it tells of.
-    pub fn audit(&mut self, deed: &Deed) {
+    pub fn audit(&mut self, deed: &AuditEntry) {
         let line = super::rows::AuditRow::of(deed, self.now);
         self.writes.push(Write::Append(super::rows::AuditRow::TABLE, line.to_row()));
     }
 
     /// Writes a line of the audit log that stays although the rule refuses.
-    pub fn audit_refusal(&mut self, deed: &Deed) {
+    pub fn audit_refusal(&mut self, deed: &AuditEntry) {
         let line = super::rows::AuditRow::of(deed, self.now);
         self.refusals.push(Write::Append(super::rows::AuditRow::TABLE, line.to_row()));
     }

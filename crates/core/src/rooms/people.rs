@@ -1,7 +1,7 @@
 //! Who has keys of rooms. Some were invited, others let themselves in where the
 //! operator opened a room to everybody.
 
-use crate::audit::{Actor, Deed};
+use crate::audit::{Actor, AuditEntry};
 use crate::clock::UnixMillis;
 use crate::error::{Error, Kind, Result};
 use crate::records::View;
@@ -60,7 +60,7 @@ pub fn invite(view: &mut View<'_>, person: &Person, key: Fingerprint, by: &Actor
         created_at: UnixMillis(view.now().0.max(newest)),
         visits_until: None,
     })?;
-    view.audit(&Deed::done(by, "webchat.invite", "", &person.room).with(&person.user));
+    view.audit(&AuditEntry::done(by, "webchat.invite", "", &person.room).with(&person.user));
     Ok(())
 }
 
@@ -114,7 +114,7 @@ pub fn uninvite(view: &mut View<'_>, person: &Person, by: &Actor) -> Result<()> 
             person.user, person.room
         )));
     }
-    view.audit(&Deed::done(by, "webchat.revoke", "", &person.room).with(&person.user));
+    view.audit(&AuditEntry::done(by, "webchat.revoke", "", &person.room).with(&person.user));
     Ok(())
 }
 

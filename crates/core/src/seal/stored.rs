@@ -3,7 +3,7 @@
 //! next change of the key.
 
 use super::{FORMER_KEY, Head, KEY_CHECK, OAUTH_KEY, may_retire};
-use crate::audit::{Actor, Deed};
+use crate::audit::{Actor, AuditEntry};
 use crate::directory::BotKey;
 use crate::error::{Error, Result};
 use crate::records::rows::{NoteRow, SealedCapabilityRow, SealedSecretRow, SealedTenantRow, SealedUpdateRow};
@@ -218,7 +218,7 @@ pub(crate) fn begin_change(view: &mut View<'_>, change: &KeyChange, by: &Actor) 
     }
     view.put(&NoteRow { name: KEY_CHECK.to_owned(), value: change.check.clone() });
     view.put(&NoteRow { name: FORMER_KEY.to_owned(), value: change.former.clone() });
-    let deed = Deed::done(by, "key.rotate", "", &change.to.to_string());
+    let deed = AuditEntry::done(by, "key.rotate", "", &change.to.to_string());
     view.audit(&deed.with(format!("from {}", change.from)));
     Ok(())
 }

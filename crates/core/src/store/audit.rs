@@ -1,21 +1,21 @@
 //! The audit log as the store sees it.
 
 use super::Later;
-use crate::audit::{AuditLine, Deed};
+use crate::audit::{AuditEntry, AuditLine};
 use crate::records::rows::AuditLineRow;
 use crate::records::{Change, Records, change, look};
 
 /// Rows come and stay.
 pub trait AuditStore: Records {
     /// Writes down what was not a change of the store: a refusal, a rotation.
-    fn audit(&self, deed: Deed) -> Later<'_, ()>;
+    fn audit(&self, deed: AuditEntry) -> Later<'_, ()>;
 
     /// The newest lines first, of one tenant or of all.
     fn audit_lines(&self, tenant: Option<&str>, limit: usize) -> Later<'_, Vec<AuditLine>>;
 }
 
 impl<R: Records + ?Sized> AuditStore for R {
-    fn audit(&self, deed: Deed) -> Later<'_, ()> {
+    fn audit(&self, deed: AuditEntry) -> Later<'_, ()> {
         change(self, Change::to("write the audit log"), move |view| {
             view.audit(&deed);
             Ok(())

@@ -8,7 +8,7 @@ use crate::records::{Records, look};
 
 /// The way of one received message.
 #[derive(Clone, Debug, serde::Serialize)]
-pub struct Story {
+pub struct MessageTrace {
     /// Its place in the log.
     pub seq: Seq,
     /// What it was.
@@ -40,12 +40,12 @@ pub struct Story {
     /// How it left the inbox, in words.
     pub outcome: Option<String>,
     /// What the agent wrote in answer.
-    pub replies: Vec<ActionStory>,
+    pub replies: Vec<ActionTrace>,
 }
 
 /// The way of one outbound action.
 #[derive(Clone, Debug, serde::Serialize)]
-pub struct ActionStory {
+pub struct ActionTrace {
     /// Its number in the ledger.
     pub id: ActionId,
     /// The operation.
@@ -80,29 +80,29 @@ pub struct Edits {
 /// Asking what happened, of any records.
 pub trait JournalStore: Records {
     /// Messages with this provider id, or of this log number, with their replies.
-    fn explain(&self, message: &str) -> Later<'_, Vec<Story>>;
+    fn explain(&self, message: &str) -> Later<'_, Vec<MessageTrace>>;
 
     /// Actions of which nobody knows whether the provider has them, newest first.
-    fn ambiguous_actions(&self, limit: usize) -> Later<'_, Vec<ActionStory>>;
+    fn ambiguous_actions(&self, limit: usize) -> Later<'_, Vec<ActionTrace>>;
 
     /// Actions that produced this message id.
-    fn explain_action(&self, message: &str) -> Later<'_, Vec<ActionStory>>;
+    fn explain_action(&self, message: &str) -> Later<'_, Vec<ActionTrace>>;
 
     /// The changes of a message of a chat.
     fn edits(&self, chat_id: &str, message_id: &str) -> Later<'_, Edits>;
 }
 
 impl<R: Records + ?Sized> JournalStore for R {
-    fn explain(&self, message: &str) -> Later<'_, Vec<Story>> {
+    fn explain(&self, message: &str) -> Later<'_, Vec<MessageTrace>> {
         let message = message.to_owned();
         look(self, "read the journal", move |view| journal::explain(view, &message))
     }
 
-    fn ambiguous_actions(&self, limit: usize) -> Later<'_, Vec<ActionStory>> {
+    fn ambiguous_actions(&self, limit: usize) -> Later<'_, Vec<ActionTrace>> {
         look(self, "read the ledger", move |view| journal::ambiguous(view, limit))
     }
 
-    fn explain_action(&self, message: &str) -> Later<'_, Vec<ActionStory>> {
+    fn explain_action(&self, message: &str) -> Later<'_, Vec<ActionTrace>> {
         let message = message.to_owned();
         look(self, "read the ledger", move |view| journal::actions(view, &message))
     }

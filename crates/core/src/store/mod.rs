@@ -29,7 +29,7 @@ pub use identity::{
     DATABASE_ID, GatewayChange, IdentityStore, NewGateway, RemovedTenant, StoredGateway, StoredInstance,
     StoredSecret, TenantIdentity,
 };
-pub use journal::{ActionStory, Edits, JournalStore, Story};
+pub use journal::{ActionTrace, Edits, JournalStore, MessageTrace};
 pub use notices::{NoticeKind, NoticeStore, Untold};
 pub use page::{Filling, Page, PageSize};
 pub use rooms::RoomStore;

@@ -60,7 +60,7 @@ pub trait NoticeStore: Records {
     ) -> Later<'_, bool>;
 
     /// Forgets that a chat was told something, because it could not be.
-    fn unnotice(&self, kind: NoticeKind, bot: &BotKey, chat_id: &str) -> Later<'_, ()>;
+    fn clear_notice(&self, kind: NoticeKind, bot: &BotKey, chat_id: &str) -> Later<'_, ()>;
 
     /// An instance's outage is over: its chats are told again in the next one.
     fn end_notices(&self, instance: InstanceId) -> Later<'_, ()>;
@@ -89,7 +89,7 @@ impl<R: Records + ?Sized> NoticeStore for R {
         })
     }
 
-    fn unnotice(&self, kind: NoticeKind, bot: &BotKey, chat_id: &str) -> Later<'_, ()> {
+    fn clear_notice(&self, kind: NoticeKind, bot: &BotKey, chat_id: &str) -> Later<'_, ()> {
         let (bot, chat_id) = (bot.clone(), chat_id.to_owned());
         change(self, Change::to("forget what a chat was told"), move |view| {
             notices::forget(view, kind, &bot, &chat_id)

@@ -8,8 +8,8 @@ use angelia_core::ports::{
     Accepted, ActionId, ActionOutcome, Later, Ledger, NewAction, StoredAction, owner_replaced,
 };
 use angelia_core::vault::{Capability, CapabilityId, Use, choose_for_send};
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A ledger that ends with the process. Its time is handed in.
 pub struct MemoryLedger {
@@ -63,7 +63,7 @@ impl MemoryLedger {
     }
 
     fn tables(&self) -> MutexGuard<'_, Tables> {
-        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tables.lock()
     }
 }
 

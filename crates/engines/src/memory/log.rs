@@ -10,8 +10,9 @@ use angelia_core::ports::log::{
 };
 use angelia_core::ports::{Bus, Hint, HintKind};
 use angelia_core::store::{Filling, Later, Page, PageSize};
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// The key under which an event is seen once.
 type Key = (String, Arc<str>, Arc<str>, Arc<str>, EntryKind);
@@ -91,7 +92,7 @@ impl MemoryLog {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn with<T>(&self, instance: InstanceId, act: impl FnOnce(&mut Instance) -> T) -> Result<T> {

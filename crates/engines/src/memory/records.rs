@@ -10,8 +10,8 @@ use angelia_core::records::{
     View, Write, order,
 };
 use angelia_core::seal::HEAD_BYTES;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// What one change may delete where a rule asks: little, so that what goes on in further
@@ -61,7 +61,7 @@ impl MemoryRecords {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Runs a rule once; `None` if what it read is not so any more.

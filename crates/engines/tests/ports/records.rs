@@ -3,7 +3,7 @@
 
 use super::vault::{capability, keep};
 use angelia_core::admission::{Allow, Policy, Route};
-use angelia_core::audit::{Actor, Deed};
+use angelia_core::audit::{Actor, AuditEntry};
 use angelia_core::clock::UnixMillis;
 use angelia_core::error::{Error, Kind};
 use angelia_core::identity::Subject;
@@ -44,8 +44,8 @@ fn row(tenant: &str) -> TenantRow {
 async fn a_rule_that_refuses_changes_nothing(records: &(impl Records + ?Sized)) {
     let refused = change(records, Change::to("try"), |view| -> angelia_core::error::Result<()> {
         view.put(&row("acme"));
-        view.audit(&Deed::done(&by(), "tenant.create", "acme", "acme"));
-        view.audit_refusal(&Deed::refused(&by(), "tenant.create", "acme", "acme", "a test"));
+        view.audit(&AuditEntry::done(&by(), "tenant.create", "acme", "acme"));
+        view.audit_refusal(&AuditEntry::refused(&by(), "tenant.create", "acme", "acme", "a test"));
         Err(Error::conflict("no"))
     });
     assert_eq!(refused.await.unwrap_err().kind(), Kind::Conflict);

@@ -2,7 +2,7 @@
 
 use super::identity::by;
 use super::open::{Opened, entry};
-use angelia_core::audit::{Actor, Deed, KEPT_LINES, MOST_LINES};
+use angelia_core::audit::{Actor, AuditEntry, KEPT_LINES, MOST_LINES};
 use angelia_core::clock::{self, ClockState, Leap, UnixMillis};
 use angelia_core::inbox::Seq;
 use angelia_core::store::{AuditStore, Checked, NewEntry, Pruned};
@@ -250,9 +250,9 @@ async fn the_newest_audit_lines_stay_whatever_their_age() {
 #[tokio::test]
 async fn who_is_refused_pushes_out_no_deed() {
     let opened = Opened::new();
-    let done = Deed::done(&Actor::operator(), "gateway.revoke", "acme", "gw");
+    let done = AuditEntry::done(&Actor::operator(), "gateway.revoke", "acme", "gw");
     opened.store.audit(done).await.unwrap();
-    let refused = Deed::refused(&Actor::stranger(), "gateway.dial", "", "gw", "wrong secret");
+    let refused = AuditEntry::refused(&Actor::stranger(), "gateway.dial", "", "gw", "wrong secret");
     opened.store.audit(refused).await.unwrap();
     fill(&opened, "refusal", MOST_LINES + 100, Duration::ZERO);
     opened.store.prune().await.unwrap();

@@ -2,7 +2,7 @@
 
 use super::open::{Opened, entry};
 use angelia_core::admission::{Allow, Place, Policy, Route};
-use angelia_core::audit::{Actor, Deed};
+use angelia_core::audit::{Actor, AuditEntry};
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::error::Kind;
 use angelia_core::identity::{Subject, TOMBSTONE_FOR};
@@ -240,7 +240,7 @@ async fn clients_are_known_by_their_fingerprint() {
 #[tokio::test]
 async fn the_audit_log_only_grows() {
     let opened = Opened::new();
-    let deed = Deed::refused(&Actor::stranger(), "gateway.provision", "acme", "gw", "not proven");
+    let deed = AuditEntry::refused(&Actor::stranger(), "gateway.provision", "acme", "gw", "not proven");
     opened.store.audit(deed).await.unwrap();
     let path = opened.folder.path().join("angelia.db");
     let line = opened.store.audit_lines(None, 1).await.unwrap().remove(0);

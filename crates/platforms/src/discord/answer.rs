@@ -3,13 +3,13 @@
 //! chat like anything else, unless it may have been answered already.
 
 use super::Discord;
+use super::api_error::{ApiError, code};
 use super::descriptor::MAX_MESSAGE_CHARS;
 use super::pieces::parts;
 use super::platform::NONCE_LIFE;
 use super::reply::EPHEMERAL;
 use super::rest::Call;
 use super::send::{PATIENCE, Work, posted, refused};
-use super::trouble::{Trouble, code};
 use crate::platform::{Answer, Earlier, Outcome};
 use angelia_core::clock::{self, Mono};
 use angelia_core::error::{Error, Kind, Result};
@@ -60,22 +60,22 @@ impl Work<'_> {
         if is_over(answer) {
             return Ok(None);
         }
-        let trouble = match self.once_settled(text, answer).await {
+        let failure = match self.once_settled(text, answer).await {
             Ok(body) => return posted(&body).map(|posted| Some(posted.id)),
-            Err(trouble) => trouble,
+            Err(failure) => failure,
         };
         // Somebody deleted what said that the bot is thinking, or the answer itself.
-        let is_deleted = answer.way == Way::Original && trouble.is(code::UNKNOWN_MESSAGE);
-        match trouble.is_over() || is_deleted {
+        let is_deleted = answer.way == Way::Original && failure.is(code::UNKNOWN_MESSAGE);
+        match failure.is_over() || is_deleted {
             true if is_deleted && earlier == Earlier::Nothing => self.answer_behind(text, answer).await,
             true => Ok(None),
-            false => Err(trouble.outcome()),
+            false => Err(failure.outcome()),
         }
     }
 
     /// Says it as soon as Discord knows that an answer comes. No clock tells when
     /// that is: ours may be ahead.
-    async fn once_settled(&self, text: &str, answer: &Answer) -> Result<Vec<u8>, Trouble> {
+    async fn once_settled(&self, text: &str, answer: &Answer) -> Result<Vec<u8>, ApiError> {
         for _ in 0..SETTLE_TRIES {
             match self.call(call(answer, answer.way, said(text))).await {
                 Err(early) if early.is(code::UNKNOWN_WEBHOOK) => tokio::time::sleep(SETTLE_AGAIN).await,
@@ -91,7 +91,7 @@ impl Work<'_> {
         match self.call(call(answer, Way::Further, said(text))).await {
             Ok(body) => posted(&body).map(|posted| Some(posted.id)).map_err(not_in_doubt),
             Err(gone) if gone.is_over() || gone.is(code::UNKNOWN_MESSAGE) => Ok(None),
-            Err(trouble) => Err(not_in_doubt(trouble.outcome())),
+            Err(failure) => Err(not_in_doubt(failure.outcome())),
         }
     }
 
@@ -99,7 +99,7 @@ impl Work<'_> {
     /// referred to.
     async fn say_instead(&self, text: &str, until: Mono) -> Result<String, Outcome> {
         let said = self.further(self.post_with_own_nonce(text, None), until).await;
-        let said = said.and_then(|said| said.map_err(|trouble| trouble.outcome()));
+        let said = said.and_then(|said| said.map_err(|failure| failure.outcome()));
         said.and_then(|body| posted(&body)).map(|posted| posted.id).map_err(not_in_doubt)
     }
 
@@ -125,7 +125,7 @@ impl Work<'_> {
                 match self.post_piece(message_id, index + 1, text, until).await {
                     Ok(Ok(posted)) => piece = Some(posted),
                     Ok(Err(shut)) if shut.is_shut() => is_shut = true,
-                    Ok(Err(trouble)) => return Err(once(trouble.outcome(), is_noted)),
+                    Ok(Err(failure)) => return Err(once(failure.outcome(), is_noted)),
                     Err(outcome) => return Err(once(outcome, is_noted)),
                 }
             }
@@ -143,7 +143,7 @@ impl Work<'_> {
     /// Says what follows by the same credential.
     async fn follow_up(&self, text: &str, answer: &Answer, until: Mono) -> Result<String, Outcome> {
         let done = self.further(call(answer, Way::Further, said(text)), until).await?;
-        let posted = posted(&done.map_err(|trouble| trouble.outcome())?)?;
+        let posted = posted(&done.map_err(|failure| failure.outcome())?)?;
         self.discord.shown.put(&posted.id, text);
         Ok(posted.id)
     }
@@ -159,11 +159,11 @@ impl Discord {
             body["flags"] = EPHEMERAL.into();
         }
         let told = self.rest.call(call(answer, answer.way, body)).await;
-        told.map(drop).map_err(|trouble| match (&trouble, answer.way) {
+        told.map(drop).map_err(|failure| match (&failure, answer.way) {
             // It may have been told: not again.
-            (Trouble::Unknown { .. }, Way::Further) => Error::internal(trouble.why()),
-            (Trouble::Limited { .. }, _) => Error::new(Kind::Unavailable, trouble.why()),
-            _ => trouble.error(),
+            (ApiError::Unknown { .. }, Way::Further) => Error::internal(failure.why()),
+            (ApiError::Limited { .. }, _) => Error::new(Kind::Unavailable, failure.why()),
+            _ => failure.error(),
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Discord;
 use super::address;
+use super::api_error::{ApiError, code};
 use super::cursor::Position;
 use super::interact::{Considered, KEPT_WITHIN};
 use super::interaction::is_token;
@@ -10,7 +11,6 @@ use super::parse::id_of;
 use super::reply::Reply;
 use super::rest::Call;
 use super::shard::{Halted, Shard};
-use super::trouble::{Trouble, code};
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::secret::Secret;
 use angelia_core::store::Taken;
@@ -95,23 +95,23 @@ impl Discord {
         let Caller { id, token } = caller;
         let call = Call::post_lent(format!("interactions/{id}/"), token, "/callback", reply.body());
         let why = loop {
-            let trouble = match timeout_at(until, self.rest.call(call.clone())).await {
+            let failure = match timeout_at(until, self.rest.call(call.clone())).await {
                 Ok(Ok(_)) => return,
                 // An earlier call got through, though nobody said so.
-                Ok(Err(trouble)) if trouble.is(code::ACKNOWLEDGED) => return,
-                Ok(Err(trouble)) => trouble,
+                Ok(Err(failure)) if failure.is(code::ACKNOWLEDGED) => return,
+                Ok(Err(failure)) => failure,
                 Err(_) => break "Discord did not answer in time".into(),
             };
-            let pause = match trouble {
-                Trouble::Limited { after, .. } => after,
+            let pause = match failure {
+                ApiError::Limited { after, .. } => after,
                 _ => CALL_AGAIN,
             };
-            if matches!(trouble, Trouble::Refused { .. }) || Instant::now() + pause >= until {
-                break trouble.why();
+            if matches!(failure, ApiError::Refused { .. }) || Instant::now() + pause >= until {
+                break failure.why();
             }
             sleep(pause).await;
         };
-        self.pulse.count("failed_callbacks");
+        self.health.count("failed_callbacks");
         tracing::warn!(bot = self.own_id(), interaction = id, why, "an interaction was not answered in time");
     }
 }

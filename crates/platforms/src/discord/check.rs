@@ -1,9 +1,9 @@
 //! What a credential is good for: asked of Discord, and told with the next step.
 
+use super::api_error::ApiError;
 use super::ingest::wrong_id;
 use super::parse::{GatewayBot, User};
 use super::rest::Call;
-use super::trouble::Trouble;
 use super::{Discord, webhook};
 use crate::health::Checkup;
 use serde::Deserialize;
@@ -54,15 +54,15 @@ impl Discord {
                 }
                 checkup.good(format!("the token is that of {name}"));
             }
-            Err(Trouble::Unauthorized) => {
+            Err(ApiError::Unauthorized) => {
                 checkup.bad(
                     "Discord does not accept the token",
                     "copy a new one from the developer portal: your application, Bot, Reset Token",
                 );
                 return checkup;
             }
-            Err(trouble) => {
-                checkup.bad(trouble.why(), "look whether this machine reaches discord.com, and try again");
+            Err(failure) => {
+                checkup.bad(failure.why(), "look whether this machine reaches discord.com, and try again");
                 return checkup;
             }
         }
@@ -79,9 +79,9 @@ impl Discord {
                 let set = application.interactions_endpoint_url.as_deref().filter(|url| !url.is_empty());
                 endpoint(set, self.endpoint_path().as_deref(), public_url, checkup);
             }
-            Err(trouble) => {
+            Err(failure) => {
                 checkup.limited(
-                    format!("the application could not be looked at: {}", trouble.why()),
+                    format!("the application could not be looked at: {}", failure.why()),
                     "see in the developer portal under Bot that Message Content Intent is on",
                 );
             }
@@ -111,8 +111,8 @@ impl Discord {
         let call = Call::get(format!("users/@me/guilds?limit={MAX_GUILDS}"));
         match self.rest.read::<Vec<Membership>>(call).await {
             Ok(guilds) => memberships(&guilds, self.own_id(), checkup),
-            Err(trouble) => {
-                checkup.limited(format!("the servers could not be looked at: {}", trouble.why()), "try again")
+            Err(failure) => {
+                checkup.limited(format!("the servers could not be looked at: {}", failure.why()), "try again")
             }
         }
     }
@@ -129,8 +129,8 @@ impl Discord {
                     _ => checkup.good(format!("{left}, {shards} shard(s)")),
                 }
             }
-            Err(trouble) => checkup
-                .limited(format!("Discord does not tell where to connect: {}", trouble.why()), "try again"),
+            Err(failure) => checkup
+                .limited(format!("Discord does not tell where to connect: {}", failure.why()), "try again"),
         }
     }
 }

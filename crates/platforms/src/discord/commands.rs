@@ -1,9 +1,9 @@
 //! The slash commands that Discord shows for the bot.
 
+use super::api_error::ApiError;
 use super::interaction::ASK;
 use super::parse::opt_id;
 use super::rest::Call;
-use super::trouble::Trouble;
 use super::{Command, Discord};
 use crate::commands::SlashCommand;
 use angelia_core::error::{Error, Result};
@@ -97,22 +97,22 @@ impl Discord {
     /// Has Discord show the configured commands and no others; answers those it shows.
     pub(super) async fn register_commands(&self) -> Result<Vec<SlashCommand>> {
         let body = self.config.commands.iter().map(body).collect();
-        let path = self.commands_path().await.map_err(|trouble| trouble.error())?;
-        self.rest.read(Call::put(path, body)).await.map_err(|trouble| trouble.error())
+        let path = self.commands_path().await.map_err(|failure| failure.error())?;
+        self.rest.read(Call::put(path, body)).await.map_err(|failure| failure.error())
     }
 
     /// The commands that Discord shows.
     pub(super) async fn registered_commands(&self) -> Result<Vec<SlashCommand>> {
-        let path = self.commands_path().await.map_err(|trouble| trouble.error())?;
-        self.rest.read(Call::get(path)).await.map_err(|trouble| trouble.error())
+        let path = self.commands_path().await.map_err(|failure| failure.error())?;
+        self.rest.read(Call::get(path)).await.map_err(|failure| failure.error())
     }
 
     /// What Discord says of the bot's application.
-    pub(super) async fn application(&self) -> Result<Application, Trouble> {
+    pub(super) async fn application(&self) -> Result<Application, ApiError> {
         self.rest.read(Call::get("applications/@me")).await
     }
 
-    async fn commands_path(&self) -> Result<String, Trouble> {
+    async fn commands_path(&self) -> Result<String, ApiError> {
         // Of old applications the bot has another id.
         let id = self.application().await?.id.unwrap_or_else(|| self.own_id().to_owned());
         Ok(format!("applications/{id}/commands"))

@@ -4,7 +4,7 @@ use super::cursor::{self, Position};
 use super::fatal;
 use super::message::Reader;
 use super::shard::{Halted, Line, Shard};
-use crate::desk::Stop;
+use crate::ingress::Stop;
 use angelia_core::limit::doubled;
 use angelia_core::store::Intake;
 use futures_util::StreamExt;
@@ -50,7 +50,7 @@ pub(super) enum Next {
 
 /// What a shard remembers of its connections.
 #[derive(Default)]
-pub(super) struct Ties {
+pub(super) struct ConnectionState {
     /// Resumes in a row that brought nothing.
     failed_resumes: u32,
     /// Connections in a row that did not live.
@@ -66,7 +66,7 @@ pub(super) struct Ties {
     brought: bool,
 }
 
-impl Ties {
+impl ConnectionState {
     /// Discord greets: a connection begins.
     pub(super) fn greeted(&mut self) {
         (self.greeted, self.given_up, self.brought) = (true, false, false);
@@ -110,7 +110,7 @@ impl Shard {
                 }
             }
         });
-        match self.ties.greeted {
+        match self.connection_state.greeted {
             true => next.await,
             false => timeout(GREETED_WITHIN, next).await.unwrap_or(Next::Lost),
         }
@@ -118,23 +118,23 @@ impl Shard {
 
     /// Discord closed the connection, or it broke.
     pub(super) async fn closed(&mut self, code: Option<u16>, before: ShardState) -> Result<(), Halted> {
-        self.ties.close_code = code;
+        self.connection_state.close_code = code;
         if fatal::ends_session(code) {
-            self.ties.failed_resumes = MAX_RESUMES;
+            self.connection_state.failed_resumes = MAX_RESUMES;
         }
         let why = code.map_or("Discord closed the connection".to_owned(), |code| {
             format!("Discord closed the connection ({code})")
         });
         match self.socket.state() {
             ShardState::FatallyClosed => Ok(()),
-            _ if std::mem::take(&mut self.ties.given_up) => Ok(()),
+            _ if std::mem::take(&mut self.connection_state.given_up) => Ok(()),
             _ => self.disconnected(before, &why).await,
         }
     }
 
     /// Discord wants another connection or another session: the socket gives this one up.
     pub(super) async fn give_up(&mut self, before: ShardState, why: &str) -> Result<(), Halted> {
-        if std::mem::replace(&mut self.ties.given_up, true) {
+        if std::mem::replace(&mut self.connection_state.given_up, true) {
             return Ok(());
         }
         self.disconnected(before, why).await
@@ -149,17 +149,17 @@ impl Shard {
     /// The connection is gone, or will be: the socket makes a new one when it is polled.
     async fn disconnected(&mut self, before: ShardState, why: &str) -> Result<(), Halted> {
         let (number, discord) = (self.number(), self.reader.discord.clone());
-        discord.deaf(number, why);
-        discord.pulse.count("reconnects");
-        self.ties.ended();
+        discord.disconnected(number, why);
+        discord.health.count("reconnects");
+        self.connection_state.ended();
         self.doubt_address();
-        if before == ShardState::Resuming && !self.ties.brought {
-            discord.pulse.count("resume_failures");
-            self.ties.failed_resumes += 1;
+        if before == ShardState::Resuming && !self.connection_state.brought {
+            discord.health.count("resume_failures");
+            self.connection_state.failed_resumes += 1;
         }
-        if self.ties.failed_resumes >= MAX_RESUMES {
+        if self.connection_state.failed_resumes >= MAX_RESUMES {
             tracing::warn!(bot = discord.own_id(), why, "the session cannot be resumed; a new one begins");
-            (self.ties.failed_resumes, self.ties.given_up) = (0, false);
+            (self.connection_state.failed_resumes, self.connection_state.given_up) = (0, false);
             self.socket = socket(&self.reader, &self.line, None);
         }
         self.rest().await
@@ -168,7 +168,7 @@ impl Shard {
     /// Where the session is to be resumed nobody may be left who greets, though
     /// somebody answers there: after a few times it is resumed where all begin.
     fn doubt_address(&mut self) {
-        if self.ties.ungreeted < MAX_RESUMES {
+        if self.connection_state.ungreeted < MAX_RESUMES {
             return;
         }
         let address = self.processed.as_mut().and_then(|position| position.resume_url.take());
@@ -194,14 +194,14 @@ impl Shard {
                 if !self.socket.state().is_identified() {
                     // Without what it said there is no session.
                     self.renew();
-                    self.ties.greeted = false;
+                    self.connection_state.greeted = false;
                     self.rest().await?;
                 }
                 Ok(())
             }
             ReceiveMessageErrorType::Reconnect => {
                 let why = "Discord's gateway cannot be reached; it is tried again";
-                self.reader.discord.deaf(self.number(), why);
+                self.reader.discord.disconnected(self.number(), why);
                 if let ShardState::Disconnected { reconnect_attempts: MAX_ATTEMPTS.. } = self.socket.state() {
                     self.renew();
                     self.pause(LONGEST_PAUSE).await?;
@@ -216,18 +216,18 @@ impl Shard {
     fn renew(&mut self) {
         let position = self.processed.as_ref().filter(|_| self.socket.session().is_some());
         self.socket = socket(&self.reader, &self.line, position);
-        self.ties.given_up = false;
+        self.connection_state.given_up = false;
     }
 
     /// Rests longer with each connection that did not live: the socket itself
     /// only does so if it could not connect at all.
     async fn rest(&mut self) -> Result<(), Halted> {
-        self.ties.restless += 1;
+        self.connection_state.restless += 1;
         let longest = match self.socket.session() {
             Some(_) => LONGEST_PAUSE,
             None => LONGEST_PAUSE_TO_IDENTIFY,
         };
-        match self.ties.restless {
+        match self.connection_state.restless {
             1 => Ok(()),
             more => self.pause(doubled(FIRST_PAUSE, longest, more - 2)).await,
         }
@@ -259,8 +259,8 @@ impl Shard {
             let cursor = cursor::cursor(&self.stream, &position);
             let traffic = self.traffic.values().cloned().collect();
             let intake = Intake { traffic, cursor, ..Intake::default() };
-            let desk = &self.reader.desk;
-            if let Err(error) = desk.take_in(&self.reader.discord.key, vec![intake]).await {
+            let ingress = &self.reader.ingress;
+            if let Err(error) = ingress.take_in(&self.reader.discord.key, vec![intake]).await {
                 tracing::warn!(bot = self.reader.discord.own_id(), %error, "a shard's position is not committed");
             }
         }
@@ -301,27 +301,34 @@ mod tests {
 
     #[test]
     fn what_brought_events_did_not_fail_and_only_an_acknowledgement_is_life() {
-        let mut ties = Ties { failed_resumes: 2, restless: 4, ..Ties::default() };
-        ties.greeted();
-        assert_eq!((ties.failed_resumes, ties.restless, ties.brought), (2, 4, false));
-        ties.brought();
-        assert_eq!((ties.failed_resumes, ties.restless, ties.brought), (0, 4, true));
-        ties.lives();
-        assert_eq!(ties.restless, 0);
-        ties.greeted();
-        assert!(!ties.brought, "the next connection has to bring its own");
+        let mut connection_state =
+            ConnectionState { failed_resumes: 2, restless: 4, ..ConnectionState::default() };
+        connection_state.greeted();
+        assert_eq!(
+            (connection_state.failed_resumes, connection_state.restless, connection_state.brought),
+            (2, 4, false)
+        );
+        connection_state.brought();
+        assert_eq!(
+            (connection_state.failed_resumes, connection_state.restless, connection_state.brought),
+            (0, 4, true)
+        );
+        connection_state.lives();
+        assert_eq!(connection_state.restless, 0);
+        connection_state.greeted();
+        assert!(!connection_state.brought, "the next connection has to bring its own");
     }
 
     #[test]
     fn connections_without_a_greeting_are_counted_in_a_row() {
-        let mut ties = Ties::default();
-        ties.ended();
-        ties.ended();
-        assert_eq!(ties.ungreeted, 2);
-        ties.greeted();
-        ties.ended();
-        assert_eq!(ties.ungreeted, 0, "somebody greeted on that one");
-        ties.ended();
-        assert_eq!(ties.ungreeted, 1);
+        let mut connection_state = ConnectionState::default();
+        connection_state.ended();
+        connection_state.ended();
+        assert_eq!(connection_state.ungreeted, 2);
+        connection_state.greeted();
+        connection_state.ended();
+        assert_eq!(connection_state.ungreeted, 0, "somebody greeted on that one");
+        connection_state.ended();
+        assert_eq!(connection_state.ungreeted, 1);
     }
 }

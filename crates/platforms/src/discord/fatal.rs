@@ -1,6 +1,6 @@
 //! Closes after which Discord must not be called again, and what to do about them.
 
-use super::trouble::TOKEN_REFUSED;
+use super::api_error::TOKEN_REFUSED;
 
 /// What to tell the operator about a close that is final.
 pub(super) fn fatal(code: Option<u16>) -> String {

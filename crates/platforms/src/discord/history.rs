@@ -3,21 +3,22 @@
 
 use super::Discord;
 use super::address::{made_at, snowflake};
+use super::api_error::ApiError;
 use super::message::Heard;
 use super::outage::Outage;
 use super::parse::GuildId;
 use super::rest::Call;
 use super::shard::{Halted, Shard};
-use super::trouble::Trouble;
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::directory::KnownChat;
 use angelia_core::store::{DirectoryStore, Intake, Missed, StreamStore};
 use futures_util::StreamExt;
 use futures_util::stream;
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -141,7 +142,7 @@ impl Shard {
 
     /// Every chat anything was ever said in, the one with the newest message first.
     async fn known_chats(&mut self) -> Result<Vec<KnownChat>, Halted> {
-        let ports = self.reader.desk.ports.clone();
+        let ports = self.reader.ingress.ports.clone();
         loop {
             match ports.records.recent_chats(&self.reader.discord.key, UnixMillis(0), MAX_LISTED).await {
                 Ok(chats) => return Ok(chats),
@@ -177,12 +178,12 @@ impl Shard {
             return Ok(());
         }
         let discord = self.reader.discord.clone();
-        while self.reader.desk.ports.records.note_missed(&discord.key, missed.clone()).await.is_err() {
+        while self.reader.ingress.ports.records.note_missed(&discord.key, missed.clone()).await.is_err() {
             self.pause(STORE_AGAIN).await?;
         }
         // Counted when it can be listed.
         for gap in &missed {
-            discord.pulse.count("gaps");
+            discord.health.count("gaps");
             let (bot, chat) = (discord.own_id(), gap.chat_id.as_deref());
             tracing::warn!(bot, chat, why = gap.why, "messages of an outage could not be read back");
         }
@@ -212,19 +213,19 @@ fn page(discord: Arc<Discord>, owed: &Owed, refusals: Arc<Refusals>) -> impl Fut
         }
         let mut tries = 1;
         loop {
-            let trouble = match discord.rest.read(call.clone()).await {
+            let failure = match discord.rest.read(call.clone()).await {
                 Ok(messages) => return Ok(oldest_first(messages)),
-                Err(trouble) => trouble,
+                Err(failure) => failure,
             };
-            if trouble.is_forbidden() {
+            if failure.is_forbidden() {
                 refusals.count(guild.as_deref());
             }
-            let is_final = matches!(trouble, Trouble::Refused { .. } | Trouble::Unauthorized);
+            let is_final = matches!(failure, ApiError::Refused { .. } | ApiError::Unauthorized);
             if is_final || tries == MAX_TRIES {
-                return Err(trouble.why());
+                return Err(failure.why());
             }
             tries += 1;
-            sleep(trouble.pause()).await;
+            sleep(failure.pause()).await;
         }
     }
 }
@@ -236,12 +237,12 @@ struct Refusals(Mutex<HashMap<String, u32>>);
 impl Refusals {
     fn count(&self, guild: Option<&str>) {
         let Some(guild) = guild else { return };
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.0.lock();
         *counts.entry(guild.to_owned()).or_default() += 1;
     }
 
     fn are_enough(&self, guild: Option<&str>) -> bool {
-        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = self.0.lock();
         guild.and_then(|guild| counts.get(guild)).is_some_and(|count| *count >= MAX_REFUSALS)
     }
 }

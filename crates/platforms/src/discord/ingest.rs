@@ -1,13 +1,13 @@
 //! Listening: who the bot is, where to connect, and a task for each shard.
 
+use super::api_error::{ApiError, LONGEST_WAIT, TOKEN_REFUSED};
 use super::cursor::{self, Position};
 use super::message::Reader;
 use super::parse::{GatewayBot, StartLimit, User};
 use super::rest::Call;
 use super::shard::{Line, Past, Shard};
-use super::trouble::{LONGEST_WAIT, TOKEN_REFUSED, Trouble};
 use super::{Discord, NAME};
-use crate::desk::{Desk, Stop};
+use crate::ingress::{Ingress, Stop};
 use angelia_core::limit::Backoff;
 use angelia_core::store::{Cursor, StreamStore};
 use std::sync::Arc;
@@ -33,19 +33,19 @@ enum Ended {
 }
 
 impl Discord {
-    /// Listens until the desk says stop.
-    pub(super) async fn run(self: Arc<Self>, desk: Desk) {
-        let stop = desk.stop.clone();
+    /// Listens until the ingress says stop.
+    pub(super) async fn run(self: Arc<Self>, ingress: Ingress) {
+        let stop = ingress.stop.clone();
         let ended = tokio::select! {
             () = stop.wait() => Ended::Stopped,
             begun = self.begin() => match begun {
-                Ok(gateway) => Listening::new(self.clone(), desk, gateway).run().await,
+                Ok(gateway) => Listening::new(self.clone(), ingress, gateway).run().await,
                 Err(why) => Ended::GaveUp(why),
             },
         };
         if let Ended::GaveUp(why) = ended {
             tracing::error!(bot = self.own_id(), platform = NAME, why, "a bot has stopped");
-            self.pulse.stopped(why);
+            self.health.stopped(why);
             stop.wait().await;
         }
     }
@@ -54,36 +54,36 @@ impl Discord {
     async fn begin(&self) -> Result<GatewayBot, String> {
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         loop {
-            let trouble = match self.first_calls().await {
+            let failure = match self.first_calls().await {
                 Ok(gateway) => return Ok(gateway),
                 Err(Begin::Wrong(why)) => return Err(why),
-                Err(Begin::Trouble(Trouble::Unauthorized)) => return Err(TOKEN_REFUSED.into()),
-                Err(Begin::Trouble(trouble)) => trouble,
+                Err(Begin::ApiError(ApiError::Unauthorized)) => return Err(TOKEN_REFUSED.into()),
+                Err(Begin::ApiError(failure)) => failure,
             };
-            let why = trouble.why();
+            let why = failure.why();
             tracing::warn!(
                 bot = self.own_id(),
                 why,
                 "Discord does not tell where to connect; it is asked again"
             );
-            self.pulse.down(why);
-            sleep(backoff.pause().max(trouble.pause())).await;
+            self.health.down(why);
+            sleep(backoff.pause().max(failure.pause())).await;
         }
     }
 
     async fn first_calls(&self) -> Result<GatewayBot, Begin> {
-        let me: User = self.rest.read(Call::get("users/@me")).await.map_err(Begin::Trouble)?;
+        let me: User = self.rest.read(Call::get("users/@me")).await.map_err(Begin::ApiError)?;
         if me.id != self.own_id() {
             return Err(Begin::Wrong(wrong_id(self.own_id(), &me)));
         }
-        self.rest.read(Call::get("gateway/bot")).await.map_err(Begin::Trouble)
+        self.rest.read(Call::get("gateway/bot")).await.map_err(Begin::ApiError)
     }
 }
 
 /// Why it did not begin.
 enum Begin {
     Wrong(String),
-    Trouble(Trouble),
+    ApiError(ApiError),
 }
 
 /// What to say of a token that belongs to another bot.
@@ -105,13 +105,13 @@ struct Listening {
 }
 
 impl Listening {
-    fn new(discord: Arc<Discord>, desk: Desk, gateway: GatewayBot) -> Self {
+    fn new(discord: Arc<Discord>, ingress: Ingress, gateway: GatewayBot) -> Self {
         let StartLimit { total, remaining, reset_after, max_concurrency } = gateway.session_start_limit;
         let reset_after = Duration::from_millis(reset_after).min(LONGEST_WAIT);
         // Nobody may identify without a turn: no turns at once would mean as many as one likes.
         let queue = InMemoryQueue::new(max_concurrency.max(1), remaining, reset_after, total.max(remaining));
         let shards = gateway.shards.clamp(1, MAX_SHARDS);
-        Self { reader: Reader { discord, desk }, gateway, queue, shards }
+        Self { reader: Reader { discord, ingress }, gateway, queue, shards }
     }
 
     async fn run(self) -> Ended {
@@ -121,7 +121,7 @@ impl Listening {
             }
             // All begin again where each of them was.
             tracing::error!(bot = self.reader.discord.own_id(), "a Discord shard failed; all begin again");
-            self.reader.discord.pulse.down("a shard failed for a defect of this server; it begins again");
+            self.reader.discord.health.down("a shard failed for a defect of this server; it begins again");
             sleep(SHARD_AGAIN).await;
         }
     }
@@ -136,7 +136,7 @@ impl Listening {
             tasks.spawn(self.shard(number, &cursors, halted.clone()));
         }
         let ended = tokio::select! {
-            () = self.reader.desk.stop.wait() => Some(Ended::Stopped),
+            () = self.reader.ingress.stop.wait() => Some(Ended::Stopped),
             () = self.reader.discord.rest.revoked() => Some(Ended::GaveUp(TOKEN_REFUSED.into())),
             Some(done) = tasks.join_next() => match done {
                 Ok(Some(why)) => Some(Ended::GaveUp(why)),
@@ -150,11 +150,11 @@ impl Listening {
 
     /// How far each shard was read; `None` if it is time to stop before that is known.
     async fn cursors(&self) -> Option<Vec<Cursor>> {
-        let Reader { discord, desk } = &self.reader;
+        let Reader { discord, ingress } = &self.reader;
         loop {
-            match desk.ports.records.cursors(&discord.key).await {
+            match ingress.ports.records.cursors(&discord.key).await {
                 Ok(cursors) => return Some(cursors),
-                Err(_) if desk.stop.is_now() => return None,
+                Err(_) if ingress.stop.is_now() => return None,
                 Err(_) => sleep(FIRST_PAUSE).await,
             }
         }
@@ -176,7 +176,7 @@ impl Listening {
         let wait = self.wait_for_identify(position.as_ref());
         async move {
             if let Some(wait) = wait {
-                reader.discord.deaf(number, &no_identifies_left(wait));
+                reader.discord.disconnected(number, &no_identifies_left(wait));
                 tokio::select! {
                     () = halt.wait() => return None,
                     () = sleep(wait) => {}

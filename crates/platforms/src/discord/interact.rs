@@ -2,10 +2,10 @@
 //! what answers it in the vault, or words for the person.
 
 use super::interaction::{AUTOCOMPLETE, Interaction, PING};
+use super::locate::{IngestError, Spot};
 use super::message::{Heard, Reader, View, never};
 use super::parse::id_of;
 use super::reply::{LINK_IN_WRITING, NOT_UNDERSTOOD, Reply, TRY_AGAIN};
-use super::spot::{Spot, Stumble};
 use super::{address, normalize, sanitize};
 use crate::inbound;
 use angelia_contract::event::Event;
@@ -66,8 +66,8 @@ impl Reader {
         };
         match timeout_at(due, self.interaction(&interaction, body, from)).await {
             Ok(Ok(considered)) => considered,
-            Ok(Err(Stumble::Unreadable(why))) => self.unreadable(raw, id, why),
-            Ok(Err(Stumble::NotNow { why, .. })) => self.not_now(&why),
+            Ok(Err(IngestError::Unreadable(why))) => self.unreadable(raw, id, why),
+            Ok(Err(IngestError::NotNow { why, .. })) => self.not_now(&why),
             Err(_) => self.not_now("where it happened was not found out in time"),
         }
     }
@@ -88,17 +88,17 @@ impl Reader {
         interaction: &Interaction,
         body: &Value,
         from: UnixMillis,
-    ) -> Result<Considered, Stumble> {
+    ) -> Result<Considered, IngestError> {
         let (spot, told) = self.discord.spot_of(interaction).await?;
         let view = View::new(&interaction.as_message(), &spot, true)?;
         let (own_id, text) = (self.discord.own_id(), interaction.text());
         if link_command(&text).is_some() {
             view.observe(own_id, |observed, which| {
-                self.desk.admit.dropped(observed, which, DropReason::Consumed);
+                self.ingress.admission.dropped(observed, which, DropReason::Consumed);
             });
             return Ok(Considered::at_once(Reply::Words(LINK_IN_WRITING)));
         }
-        let decided = view.observe(own_id, |observed, which| self.desk.admit.admit(observed, which));
+        let decided = view.observe(own_id, |observed, which| self.ingress.admission.admit(observed, which));
         let admitted = match decided {
             Ok(admitted) => admitted,
             Err(reason) => return Ok(Considered::at_once(Reply::refusal(reason))),
@@ -152,7 +152,7 @@ impl Reader {
         let bound_to = seal::capability(&admitted.tenant, admitted.instance, &self.discord.key, whom);
         Ok(NewCapability {
             kind: vault::DISCORD_INTERACTION,
-            sealed: self.desk.seal.seal(interaction.credential().expose(), &bound_to)?,
+            sealed: self.ingress.seal.seal(interaction.credential().expose(), &bound_to)?,
             deferral: interaction.deferral(),
             expires_at: from.after(vault::LIVES_FOR),
             chat_id,

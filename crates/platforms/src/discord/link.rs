@@ -1,12 +1,12 @@
 //! A `/link` somebody typed: who they are in their guild, and what they are told.
 
+use super::api_error::ApiError;
+use super::locate::Spot;
 use super::message::Reader;
 use super::parse::{Guild, Member, Message};
 use super::rest::Call;
-use super::spot::Spot;
-use super::trouble::Trouble;
 use super::{NAME, address};
-use crate::admit::Linking;
+use crate::admission::Linking;
 use angelia_core::clock;
 use angelia_core::directory::ChatKind;
 use angelia_core::error::Kind;
@@ -34,7 +34,7 @@ impl Reader {
         let Some(place) = place else { return };
         let author = &message.author.id;
         if !self.discord.pace.may_answer(&chat.chat_id, author, clock::mono()) {
-            self.discord.pulse.count("links_unanswered");
+            self.discord.health.count("links_unanswered");
             return;
         }
         let guild = chat.scope.as_deref();
@@ -53,9 +53,9 @@ impl Reader {
             administrator,
             code: Secret::new(code),
         };
-        let admit = self.desk.admit.clone();
+        let admission = self.ingress.admission.clone();
         // A task of its own: a code is used up and told about, or neither.
-        let linked = tokio::spawn(async move { admit.link(typed).await }).await;
+        let linked = tokio::spawn(async move { admission.link(typed).await }).await;
         let answer = match linked {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) if error.kind() == Kind::Unavailable => TRY_LATER.into(),
@@ -71,8 +71,8 @@ impl Reader {
         let Some(room) = self.discord.pace.room() else { return };
         let (discord, chat, asked) = (self.discord.clone(), message.channel_id.clone(), message.id.clone());
         tokio::spawn(async move {
-            if let Err(trouble) = discord.say(&chat, &answer, Some(&asked)).await {
-                let (bot, why) = (discord.own_id(), trouble.why());
+            if let Err(failure) = discord.say(&chat, &answer, Some(&asked)).await {
+                let (bot, why) = (discord.own_id(), failure.why());
                 tracing::warn!(bot, chat, why, "the answer to a /link could not be told");
             }
             drop(room);
@@ -86,7 +86,7 @@ impl Reader {
         let rest = &self.discord.rest;
         let guild: Guild = match rest.read(Call::get(format!("guilds/{guild_id}"))).await {
             Ok(guild) => guild,
-            Err(trouble) => return not_told(trouble),
+            Err(failure) => return not_told(failure),
         };
         if guild.owner_id.as_ref() == Some(author) {
             return Ok(true);
@@ -98,7 +98,7 @@ impl Reader {
                 let member = Call::get(format!("guilds/{guild_id}/members/{author}"));
                 match rest.read::<Member>(member).await {
                     Ok(member) => member.roles,
-                    Err(trouble) => return not_told(trouble),
+                    Err(failure) => return not_told(failure),
                 }
             }
             None => return Ok(false),
@@ -108,9 +108,9 @@ impl Reader {
 }
 
 /// Whoever cannot be shown to be an administrator is none.
-fn not_told(trouble: Trouble) -> Result<bool, ()> {
-    match trouble {
-        Trouble::Refused { .. } | Trouble::Unreadable => Ok(false),
+fn not_told(failure: ApiError) -> Result<bool, ()> {
+    match failure {
+        ApiError::Refused { .. } | ApiError::Unreadable => Ok(false),
         _ => Err(()),
     }
 }

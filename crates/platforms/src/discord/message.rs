@@ -2,13 +2,13 @@
 
 use super::learn::unreadable;
 use super::link::may_hold_code;
+use super::locate::{IngestError, Spot};
 use super::normalize::{self, Writing};
 use super::parse::{Message, Update};
-use super::spot::{Spot, Stumble};
 use super::{Discord, NAME, address};
-use crate::admit::Which;
-use crate::desk::Desk;
+use crate::admission::Which;
 use crate::inbound;
+use crate::ingress::Ingress;
 use angelia_core::admission::{Admitted, DropReason, Observed, link_command};
 use angelia_core::clock;
 use angelia_core::directory::{Chat, ChatKind};
@@ -21,11 +21,11 @@ use std::sync::Arc;
 /// What is kept of something that cannot be read and may hold a link code.
 const NOT_KEPT: &str = "not kept: it may hold a link code";
 
-/// A bot at its desk.
+/// A bot at its ingress.
 #[derive(Clone)]
 pub(super) struct Reader {
     pub(super) discord: Arc<Discord>,
-    pub(super) desk: Desk,
+    pub(super) ingress: Ingress,
 }
 
 /// What something that was received comes to.
@@ -71,10 +71,10 @@ pub(super) struct View {
 }
 
 impl View {
-    pub(super) fn new(message: &Message, spot: &Spot, addressed: bool) -> Result<Self, Stumble> {
+    pub(super) fn new(message: &Message, spot: &Spot, addressed: bool) -> Result<Self, IngestError> {
         let chat = &spot.chat.chat;
         let places = address::places(chat)
-            .ok_or_else(|| Stumble::Unreadable("nobody knows where it was written".into()))?;
+            .ok_or_else(|| IngestError::Unreadable("nobody knows where it was written".into()))?;
         let scopes = [Some(&chat.chat_id), chat.parent.as_ref(), chat.scope.as_ref()];
         let is_thread = chat.kind == ChatKind::Thread;
         Ok(Self {
@@ -113,9 +113,9 @@ impl View {
 
 impl Reader {
     /// What a message comes to.
-    pub(super) async fn message(&self, raw: &str) -> Result<Heard, Stumble> {
+    pub(super) async fn message(&self, raw: &str) -> Result<Heard, IngestError> {
         let mut message: Message =
-            serde_json::from_str(raw).map_err(|error| Stumble::Unreadable(unreadable(&error)))?;
+            serde_json::from_str(raw).map_err(|error| IngestError::Unreadable(unreadable(&error)))?;
         let mut heard = Heard::default();
         heard.intake.traffic.push(Traffic {
             chat_id: message.channel_id.clone(),
@@ -128,7 +128,7 @@ impl Reader {
             return Ok(heard);
         }
         if !normalize::is_said(&message) {
-            discord.pulse.count("skipped");
+            discord.health.count("skipped");
             return Ok(heard);
         }
         normalize::spell_out(&mut message);
@@ -136,7 +136,7 @@ impl Reader {
         let addressed = address::addresses(&message, discord.own_id(), spot.own_roles());
         if normalize::is_empty(&message) {
             if !addressed && spot.chat.chat.kind != ChatKind::Dm {
-                discord.pulse.count("skipped");
+                discord.health.count("skipped");
                 return Ok(heard);
             }
             normalize::mark_unsupported(&mut message);
@@ -152,11 +152,11 @@ impl Reader {
                 heard.at_once = true;
             }
             view.observe(discord.own_id(), |observed, which| {
-                self.desk.admit.dropped(observed, which, DropReason::Consumed);
+                self.ingress.admission.dropped(observed, which, DropReason::Consumed);
             });
             return Ok(heard);
         }
-        let decided = view.observe(discord.own_id(), |seen, which| self.desk.admit.admit(seen, which));
+        let decided = view.observe(discord.own_id(), |seen, which| self.ingress.admission.admit(seen, which));
         if let Ok(admitted) = decided {
             self.admitted(&mut heard, &message, &spot, text, view, admitted)?;
         }
@@ -171,7 +171,7 @@ impl Reader {
         text: &str,
         view: View,
         admitted: Admitted,
-    ) -> Result<(), Stumble> {
+    ) -> Result<(), IngestError> {
         let (event, instance) =
             (normalize::event(message, spot, text, self.writing(false)), admitted.instance);
         let entry = inbound::entry(&self.discord.key, &event, admitted, clock::wall());
@@ -181,16 +181,16 @@ impl Reader {
 
     /// What an update of a message comes to. Most are Discord's own, who adds
     /// pictures to links; those of a person carry a time.
-    pub(super) async fn update(&self, raw: &str) -> Result<Heard, Stumble> {
+    pub(super) async fn update(&self, raw: &str) -> Result<Heard, IngestError> {
         let nothing = Heard::default();
         let update: Update =
-            serde_json::from_str(raw).map_err(|error| Stumble::Unreadable(unreadable(&error)))?;
+            serde_json::from_str(raw).map_err(|error| IngestError::Unreadable(unreadable(&error)))?;
         let is_edit = update.author.is_some() && update.edited_timestamp.is_some();
         if !is_edit || update.content.is_none_or(|content| content.is_null()) {
             return Ok(nothing);
         }
         let message: Message =
-            serde_json::from_str(raw).map_err(|error| Stumble::Unreadable(unreadable(&error)))?;
+            serde_json::from_str(raw).map_err(|error| IngestError::Unreadable(unreadable(&error)))?;
         let discord = &*self.discord;
         let is_own = message.author.id == discord.own_id();
         if is_own || !normalize::is_said(&message) || normalize::is_empty(&message) {
@@ -204,7 +204,7 @@ impl Reader {
         // What waits was meant for the agent when it was written; who may speak to
         // it there is asked anew, because a route may have moved since.
         let view = View::new(&message, &spot, true)?;
-        let decided = view.observe(discord.own_id(), |observed, _| self.desk.admit.decide(observed));
+        let decided = view.observe(discord.own_id(), |observed, _| self.ingress.admission.decide(observed));
         let Ok(admitted) = decided else { return Ok(nothing) };
         let event = normalize::event(&message, &spot, text, self.writing(true));
         let revision = inbound::revision(&discord.key, &event, admitted, clock::wall()).map_err(never)?;
@@ -227,14 +227,14 @@ impl Reader {
             engaged: None,
             scopes: &[],
         };
-        !matches!(self.desk.admit.decide(observed), Err(DropReason::NoRoute))
+        !matches!(self.ingress.admission.decide(observed), Err(DropReason::NoRoute))
     }
 
     /// What follows when it is committed.
     pub(super) fn committed(&self, heard: Heard, taken: Taken) {
         let Heard { intake, view, .. } = heard;
         if taken.given_up {
-            self.discord.pulse.count("given_up");
+            self.discord.health.count("given_up");
             return;
         }
         if view.is_some() {
@@ -242,12 +242,12 @@ impl Reader {
             self.discord.unlearn(&intake.chats);
         }
         if intake.quarantined.is_some() {
-            self.discord.pulse.count("quarantined");
+            self.discord.health.count("quarantined");
         }
         if taken.no_instance {
             if let Some(view) = view {
                 view.observe(self.discord.own_id(), |observed, which| {
-                    self.desk.admit.dropped(observed, which, DropReason::NoInstance);
+                    self.ingress.admission.dropped(observed, which, DropReason::NoInstance);
                 });
             }
         } else if let Some((chat_id, instance)) = intake.engaged {
@@ -260,7 +260,7 @@ impl Reader {
         let bot = self.discord.own_id();
         tracing::warn!(bot, what, why, "an update of Discord's cannot be read; it is in quarantine");
         let raw = if may_hold_code(raw) { NOT_KEPT } else { raw };
-        let sealed = self.desk.seal.seal(raw, &seal::quarantine(NAME, bot)).unwrap_or_else(|error| {
+        let sealed = self.ingress.seal.seal(raw, &seal::quarantine(NAME, bot)).unwrap_or_else(|error| {
             tracing::error!(bot, what, %error, "what cannot be read cannot be sealed either: it is not kept");
             Sealed::default()
         });
@@ -276,11 +276,11 @@ impl Reader {
     }
 
     pub(super) fn writing(&self, is_edit: bool) -> Writing<'_> {
-        Writing { own_id: self.discord.own_id(), source_flags: self.desk.source_flags, is_edit }
+        Writing { own_id: self.discord.own_id(), source_flags: self.ingress.source_flags, is_edit }
     }
 }
 
 /// An event that cannot be written will not be written later either.
-pub(super) fn never(error: error::Error) -> Stumble {
-    Stumble::Unreadable(error.to_string())
+pub(super) fn never(error: error::Error) -> IngestError {
+    IngestError::Unreadable(error.to_string())
 }

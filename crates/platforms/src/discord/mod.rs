@@ -2,21 +2,22 @@
 
 mod address;
 mod answer;
+mod api_error;
 mod callback;
 mod check;
 mod commands;
+mod commit;
 mod connection;
 mod cursor;
 mod descriptor;
-mod ears;
 mod fatal;
 mod history;
 mod ingest;
 mod interact;
 mod interaction;
-mod keeping;
 mod learn;
 mod link;
+mod locate;
 mod message;
 mod nonce;
 mod normalize;
@@ -30,8 +31,7 @@ mod rest;
 mod sanitize;
 mod send;
 mod shard;
-mod spot;
-mod trouble;
+mod shard_health;
 pub mod verify;
 mod webhook;
 
@@ -39,17 +39,17 @@ pub use commands::default_commands;
 pub use descriptor::descriptor;
 
 use crate::directory::Directory;
-use crate::health::Pulse;
+use crate::health::HealthRecord;
 use crate::minted::Minted;
 use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::Rendering;
 use angelia_core::ports::Ports;
 use angelia_core::secret::Secret;
-use ears::Ears;
 use pace::Pace;
 use pieces::Shown;
 use rest::Rest;
+use shard_health::ShardHealth;
 use std::sync::Arc;
 
 use verify::PublicKey;
@@ -100,8 +100,8 @@ pub struct Discord {
     ports: Ports,
     directory: Directory,
     rest: Rest,
-    pulse: Pulse,
-    ears: Ears,
+    health: HealthRecord,
+    shards: ShardHealth,
     /// How often people may have the connector itself answer.
     pace: Pace,
     /// What the nonces of this store begin with.
@@ -128,7 +128,7 @@ impl Discord {
         let key = BotKey::new(NAME, &config.id);
         let rest = Rest::new(config.api_url.as_deref(), &config.token)?;
         let directory = Directory::new(key.clone(), ports.records.clone());
-        let (pulse, ears, pace, nonce, shown) = Default::default();
+        let (health, shards, pace, nonce, shown) = Default::default();
         Ok(Arc::new(Self {
             config,
             key,
@@ -136,8 +136,8 @@ impl Discord {
             ports,
             directory,
             rest,
-            pulse,
-            ears,
+            health,
+            shards,
             pace,
             nonce,
             shown,

@@ -1,8 +1,8 @@
 //! A message, as the event a gateway reads.
 
 use super::NAME;
+use super::locate::Spot;
 use super::parse::{Attachment, Message, Referenced, Snapshot, User};
-use super::spot::Spot;
 use angelia_contract::event::{Event, Media, ReplyTo, message_type};
 use angelia_contract::source::{Source, chat_type};
 use angelia_core::admission::link_command;

@@ -2,7 +2,8 @@
 
 use angelia_core::clock::Mono;
 use angelia_core::limit::{SlidingWindow, SlidingWindowOf, WhenCrowded};
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -44,7 +45,7 @@ impl Default for Pace {
 impl Pace {
     /// Whether somebody may be answered in a chat; if so, it counts.
     pub(super) fn may_answer(&self, chat: &str, person: &str, now: Mono) -> bool {
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut memory = self.memory.lock();
         let Memory { chats, people } = &mut *memory;
         let room = chats.check(chat, now).and_then(|()| people.take(person, now));
         room.and_then(|()| chats.take(chat, now)).is_ok()

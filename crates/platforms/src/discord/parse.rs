@@ -2,7 +2,7 @@
 //!
 //! Discord's models grow and lose fields. Whatever is not needed to bring a
 //! message to the right place may be missing or of another type: it is then
-//! taken for absent, so that one odd field never makes a guild deaf.
+//! taken for absent, so that one odd field never makes a guild unheard.
 
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};

@@ -3,9 +3,9 @@
 use super::descriptor::MAX_MESSAGE_CHARS;
 use angelia_contract::length::Unit;
 use angelia_contract::split::split;
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Mutex, PoisonError};
 
 /// Messages of which is remembered what they show, in each half of the memory.
 /// A stream edits a few; 16 bytes and an id each.
@@ -63,7 +63,7 @@ impl Shown {
     /// A message shows this.
     pub(super) fn put(&self, message_id: &str, text: &str) {
         let hash = self.hasher.hash_one(text);
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut memory = self.memory.lock();
         if memory.young.len() >= HALF {
             memory.old = std::mem::take(&mut memory.young);
         }
@@ -72,7 +72,7 @@ impl Shown {
 
     /// Whether a message shows this already.
     pub(super) fn is(&self, message_id: &str, text: &str) -> bool {
-        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let memory = self.memory.lock();
         let shown = memory.young.get(message_id).or_else(|| memory.old.get(message_id));
         shown == Some(&self.hasher.hash_one(text))
     }
@@ -80,7 +80,7 @@ impl Shown {
     /// A piece of the text that begins with `first` is not there any more: another
     /// in its place is another message.
     pub(super) fn gone(&self, first: &str, part: usize) {
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut memory = self.memory.lock();
         if memory.gone.len() >= HALF {
             memory.gone.clear();
         }
@@ -89,13 +89,13 @@ impl Shown {
 
     /// How often that happened.
     pub(super) fn times_gone(&self, first: &str, part: usize) -> u32 {
-        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let memory = self.memory.lock();
         memory.gone.get(&(first.to_owned(), part)).copied().unwrap_or_default()
     }
 
     /// It is not known any more what a message shows.
     pub(super) fn forget(&self, message_id: &str) {
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut memory = self.memory.lock();
         memory.young.remove(message_id);
         memory.old.remove(message_id);
     }
@@ -150,7 +150,7 @@ mod tests {
         for other in 0..2 * HALF {
             shown.put(&format!("later {other}"), "x");
         }
-        let memory = shown.memory.lock().unwrap();
+        let memory = shown.memory.lock();
         assert!(memory.young.len() + memory.old.len() <= 2 * HALF);
     }
 }

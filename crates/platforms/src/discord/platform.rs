@@ -1,15 +1,15 @@
 //! Discord as a platform: where targets are, and who does what.
 
+use super::api_error::ApiError;
 use super::descriptor::descriptor;
+use super::locate::IngestError;
 use super::normalize::type_of;
 use super::pieces;
 use super::rest::Call;
-use super::spot::Stumble;
-use super::trouble::Trouble;
 use super::{Discord, NAME, address, webhook};
 use crate::commands::SlashCommand;
-use crate::desk::Desk;
 use crate::health::{Checkup, Health};
+use crate::ingress::Ingress;
 use crate::platform::{Answer, Delivery, Outcome, Platform};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
@@ -118,10 +118,10 @@ impl Platform for Discord {
             };
             match self.rest.call(Call::post(format!("channels/{channel}/typing"), None)).await {
                 Ok(_) => Ok(ActionResult::ok()),
-                Err(trouble @ (Trouble::Refused { .. } | Trouble::Withdrawn)) => {
-                    Ok(ActionResult::failed(trouble.why()))
+                Err(failure @ (ApiError::Refused { .. } | ApiError::Withdrawn)) => {
+                    Ok(ActionResult::failed(failure.why()))
                 }
-                Err(trouble) => Err(Error::unavailable(trouble.why())),
+                Err(failure) => Err(Error::unavailable(failure.why())),
             }
         })
     }
@@ -150,8 +150,8 @@ impl Platform for Discord {
             let Some(channel) = self.channel_of(target) else { return Ok(false) };
             match self.fetch_channel(channel).await {
                 Ok(_) => Ok(true),
-                Err(Stumble::Unreadable(_)) => Ok(false),
-                Err(Stumble::NotNow { why, .. }) => Err(Error::unavailable(why)),
+                Err(IngestError::Unreadable(_)) => Ok(false),
+                Err(IngestError::NotNow { why, .. }) => Err(Error::unavailable(why)),
             }
         })
     }
@@ -163,7 +163,7 @@ impl Platform for Discord {
     fn tell<'a>(&'a self, target: &'a Target, text: &'a str) -> Later<'a, ()> {
         Box::pin(async move {
             let channel = self.channel_of(target).ok_or_else(|| Error::invalid("this is not a chat"))?;
-            self.say(channel, text, None).await.map_err(|trouble| trouble.error())
+            self.say(channel, text, None).await.map_err(|failure| failure.error())
         })
     }
 
@@ -171,8 +171,8 @@ impl Platform for Discord {
         Box::pin(self.tell_one_who_waits(answer, text))
     }
 
-    fn webhooks(self: Arc<Self>, desk: Desk) -> Router {
-        webhook::routes(self, desk)
+    fn webhooks(self: Arc<Self>, ingress: Ingress) -> Router {
+        webhook::routes(self, ingress)
     }
 
     fn commands_push(&self) -> Later<'_, Vec<SlashCommand>> {
@@ -183,8 +183,8 @@ impl Platform for Discord {
         Box::pin(self.registered_commands())
     }
 
-    fn listen(self: Arc<Self>, desk: Desk) -> BoxFuture<'static, ()> {
-        Box::pin(self.run(desk))
+    fn listen(self: Arc<Self>, ingress: Ingress) -> BoxFuture<'static, ()> {
+        Box::pin(self.run(ingress))
     }
 
     fn name(&self) -> &str {

@@ -1,7 +1,7 @@
 //! Discord's HTTP API: one bot's calls, held to Discord's own limits.
 
-use super::trouble::{Storm, Trouble, read_trouble, wait_of};
-use crate::crowd::Crowd;
+use super::api_error::{ApiError, OutageBackoff, read_error, wait_of};
+use crate::arrival_window::ArrivalWindow;
 use crate::platform::Reach;
 use angelia_core::error::{Error, Result};
 use angelia_core::secret::Secret;
@@ -50,8 +50,8 @@ pub(super) struct Rest {
     authorization: HeaderValue,
     /// Made with the first call: it runs a task, for which there has to be a runtime.
     limiter: OnceLock<RateLimiter>,
-    crowd: Crowd,
-    storm: Storm,
+    arrivals: ArrivalWindow,
+    backoff: OutageBackoff,
     /// Whether Discord does not take the token any more. No call is made then:
     /// those that are refused count against the address of this server.
     revoked: watch::Sender<bool>,
@@ -157,61 +157,61 @@ impl Rest {
         })?;
         authorization.set_sensitive(true);
         let base = format!("{}{API}", api_url.unwrap_or(DISCORD).trim_end_matches('/'));
-        let (limiter, storm) = Default::default();
-        let crowd = Crowd::of(ARRIVALS_PER_SECOND);
-        Ok(Self { http, base, authorization, limiter, crowd, storm, revoked: watch::Sender::new(false) })
+        let (limiter, backoff) = Default::default();
+        let arrivals = ArrivalWindow::of(ARRIVALS_PER_SECOND);
+        Ok(Self { http, base, authorization, limiter, arrivals, backoff, revoked: watch::Sender::new(false) })
     }
 
     /// Makes a call and reads its answer.
-    pub(super) async fn read<T: DeserializeOwned>(&self, call: Call) -> Result<T, Trouble> {
+    pub(super) async fn read<T: DeserializeOwned>(&self, call: Call) -> Result<T, ApiError> {
         let body = self.call(call).await?;
         serde_json::from_slice(&body).map_err(|_| match serde_json::from_slice::<IgnoredAny>(&body) {
-            Ok(_) => Trouble::Unreadable,
+            Ok(_) => ApiError::Unreadable,
             // A page for people, and no word of Discord's.
-            Err(_) => Trouble::Unreachable { reach: Reach::Action, why: PAGE.into() },
+            Err(_) => ApiError::Unreachable { reach: Reach::Action, why: PAGE.into() },
         })
     }
 
     /// Makes a call, when Discord's limits let it; answers its body.
-    pub(super) async fn call(&self, call: Call) -> Result<Vec<u8>, Trouble> {
+    pub(super) async fn call(&self, call: Call) -> Result<Vec<u8>, ApiError> {
         self.call_if(call, || true).await
     }
 
     /// The same, if it may still be made when Discord's limits let it: that can
     /// take seconds, in which a chat goes to somebody else.
-    pub(super) async fn call_if(&self, call: Call, may: impl Fn() -> bool) -> Result<Vec<u8>, Trouble> {
+    pub(super) async fn call_if(&self, call: Call, may: impl Fn() -> bool) -> Result<Vec<u8>, ApiError> {
         if call.lent.is_some() {
             // Discord counts these by their credential, and for nobody else.
             return match may() {
-                true => self.make(&call).await.1.map_err(Trouble::of_lent),
-                false => Err(Trouble::Withdrawn),
+                true => self.make(&call).await.1.map_err(ApiError::of_lent),
+                false => Err(ApiError::Withdrawn),
             };
         }
         if *self.revoked.borrow() {
-            return Err(Trouble::Unauthorized);
+            return Err(ApiError::Unauthorized);
         }
         let permit = self.limiter.get_or_init(|| RateLimiter::new(CALLS_PER_SECOND)).acquire(call.endpoint());
         let Ok(permit) = timeout(PERMIT_WITHIN, permit).await else {
-            return Err(Trouble::Limited { after: PERMIT_AGAIN, reach: Reach::Chat });
+            return Err(ApiError::Limited { after: PERMIT_AGAIN, reach: Reach::Chat });
         };
-        let Some(_inside) = self.crowd.enter().await else {
-            return Err(Trouble::Unreachable { reach: Reach::Bot, why: "Discord does not answer".into() });
+        let Some(_inside) = self.arrivals.enter().await else {
+            return Err(ApiError::Unreachable { reach: Reach::Bot, why: "Discord does not answer".into() });
         };
         if !may() {
-            return Err(Trouble::Withdrawn);
+            return Err(ApiError::Withdrawn);
         }
         let (headers, done) = self.make(&call).await;
         if let Some(headers) = headers {
             permit.complete(limits(&headers));
         }
-        if matches!(done, Err(Trouble::Unauthorized)) {
+        if matches!(done, Err(ApiError::Unauthorized)) {
             self.revoked.send_replace(true);
         }
         done
     }
 
     /// Makes a call at once; answers the headers, if there was an answer, and its body.
-    async fn make(&self, call: &Call) -> (Option<HeaderMap>, Result<Vec<u8>, Trouble>) {
+    async fn make(&self, call: &Call) -> (Option<HeaderMap>, Result<Vec<u8>, ApiError>) {
         let mut request = self.http.request(call.method(), call.url(&self.base));
         if call.lent.is_none() {
             request = request.header(AUTHORIZATION, self.authorization.clone());
@@ -226,11 +226,11 @@ impl Rest {
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
         let body = read_body(answer).await;
         let done = if (200..300).contains(&status) {
-            self.storm.is_over();
+            self.backoff.is_over();
             body
         } else {
             let changes = !matches!(call.method, Method::Get);
-            Err(read_trouble(status, &headers, &body.unwrap_or_default(), changes, &self.storm))
+            Err(read_error(status, &headers, &body.unwrap_or_default(), changes, &self.backoff))
         };
         (Some(headers), done)
     }
@@ -242,24 +242,24 @@ impl Rest {
 }
 
 /// What a call that got no answer means.
-fn read_failure(error: &reqwest::Error) -> Trouble {
+fn read_failure(error: &reqwest::Error) -> ApiError {
     // Neither the error's own words: they can name more than people should see.
     if error.is_connect() || error.is_builder() {
-        Trouble::Unreachable { reach: Reach::Bot, why: UNREACHABLE.into() }
+        ApiError::Unreachable { reach: Reach::Bot, why: UNREACHABLE.into() }
     } else if error.is_timeout() {
-        Trouble::Unknown { why: "Discord did not answer in time".into() }
+        ApiError::Unknown { why: "Discord did not answer in time".into() }
     } else {
-        Trouble::Unknown { why: "the connection to Discord broke".into() }
+        ApiError::Unknown { why: "the connection to Discord broke".into() }
     }
 }
 
 /// The body, up to what is sensible.
-async fn read_body(mut answer: reqwest::Response) -> Result<Vec<u8>, Trouble> {
+async fn read_body(mut answer: reqwest::Response) -> Result<Vec<u8>, ApiError> {
     let mut body = Vec::new();
     loop {
         match answer.chunk().await {
             Ok(Some(chunk)) if body.len() + chunk.len() <= MAX_ANSWER => body.extend_from_slice(&chunk),
-            Ok(Some(_)) => return Err(Trouble::Unreadable),
+            Ok(Some(_)) => return Err(ApiError::Unreadable),
             Ok(None) => return Ok(body),
             Err(error) => return Err(read_failure(&error)),
         }

@@ -1,11 +1,11 @@
 //! An agent's actions, as calls.
 
+use super::api_error::{ApiError, code};
 use super::descriptor::MAX_MESSAGE_CHARS;
 use super::nonce::{nonce, piece_nonce};
 use super::pieces::{Step, parts, plan};
 use super::platform::NONCE_LIFE;
 use super::rest::Call;
-use super::trouble::{Trouble, code};
 use super::{Discord, address};
 use crate::platform::{Delivery, Outcome, Progress, Reach};
 use angelia_contract::action::Action;
@@ -62,7 +62,12 @@ impl Discord {
     }
 
     /// Says something of the connector's own. Tried once.
-    pub(super) async fn say(&self, channel: &str, text: &str, reply_to: Option<&str>) -> Result<(), Trouble> {
+    pub(super) async fn say(
+        &self,
+        channel: &str,
+        text: &str,
+        reply_to: Option<&str>,
+    ) -> Result<(), ApiError> {
         let text: String = text.chars().take(MAX_MESSAGE_CHARS as usize).collect();
         self.rest.call(post(channel, &text, None, reply_to)).await.map(drop)
     }
@@ -110,13 +115,13 @@ impl Work<'_> {
     async fn post_first(&self, text: &str, reply_to: Option<&str>) -> Result<String, Outcome> {
         let mut answer = self.call(self.post_with_own_nonce(text, reply_to)).await;
         let about_reference =
-            |trouble: &Trouble| trouble.is(code::INVALID_FORM) || trouble.is(code::CANNOT_READ_ANSWERED);
+            |failure: &ApiError| failure.is(code::INVALID_FORM) || failure.is(code::CANNOT_READ_ANSWERED);
         if reply_to.is_some() && answer.as_ref().is_err_and(about_reference) {
             // What is said is worth more than what it refers to.
             self.may_go_on().await?;
             answer = self.call(self.post_with_own_nonce(text, None)).await;
         }
-        posted(&answer.map_err(|trouble| trouble.outcome())?).map(|posted| posted.id)
+        posted(&answer.map_err(|failure| failure.outcome())?).map(|posted| posted.id)
     }
 
     /// Makes a message and its further pieces show a text.
@@ -166,7 +171,7 @@ impl Work<'_> {
             return Ok(());
         }
         shown.forget(message_id);
-        self.call(self.patch(message_id, text)).await.map_err(|trouble| trouble.outcome())?;
+        self.call(self.patch(message_id, text)).await.map_err(|failure| failure.outcome())?;
         shown.put(message_id, text);
         Ok(())
     }
@@ -194,7 +199,7 @@ impl Work<'_> {
                 shown.gone(first, part);
                 self.post_further(first, part, text, until).await.map(Some)
             }
-            Err(trouble) => Err(trouble.outcome()),
+            Err(failure) => Err(failure.outcome()),
         }
     }
 
@@ -209,7 +214,7 @@ impl Work<'_> {
         until: clock::Mono,
     ) -> Result<String, Outcome> {
         let posted = self.post_piece(first, part, text, until).await?;
-        posted.map_err(|trouble| trouble.outcome())
+        posted.map_err(|failure| failure.outcome())
     }
 
     /// The same; tells what Discord refused it with.
@@ -219,13 +224,13 @@ impl Work<'_> {
         part: usize,
         text: &str,
         until: clock::Mono,
-    ) -> Result<Result<String, Trouble>, Outcome> {
+    ) -> Result<Result<String, ApiError>, Outcome> {
         let Discord { shown, .. } = self.discord;
         for _ in 0..MAX_ANEW {
             let nonce = piece_nonce(first, part, shown.times_gone(first, part));
             let posted = match self.further(post(self.channel, text, Some(nonce), None), until).await? {
                 Ok(answer) => posted(&answer)?,
-                Err(trouble) => return Ok(Err(trouble)),
+                Err(failure) => return Ok(Err(failure)),
             };
             if !posted.shows(text) {
                 match self.further(self.patch(&posted.id, text), until).await? {
@@ -234,7 +239,7 @@ impl Work<'_> {
                         shown.gone(first, part);
                         continue;
                     }
-                    Err(trouble) => return Ok(Err(trouble)),
+                    Err(failure) => return Ok(Err(failure)),
                 }
             }
             shown.put(&posted.id, text);
@@ -250,7 +255,7 @@ impl Work<'_> {
             Ok(_) => Ok(()),
             // It is gone, which is all that was wanted.
             Err(gone) if gone.is(code::UNKNOWN_MESSAGE) => Ok(()),
-            Err(trouble) => Err(trouble.outcome()),
+            Err(failure) => Err(failure.outcome()),
         }
     }
 
@@ -262,25 +267,25 @@ impl Work<'_> {
         &self,
         call: Call,
         until: clock::Mono,
-    ) -> Result<Result<Vec<u8>, Trouble>, Outcome> {
+    ) -> Result<Result<Vec<u8>, ApiError>, Outcome> {
         let (mut begun, mut doubt) = (None, None);
         loop {
             self.may_go_on().await?;
             let known_until = *begun.get_or_insert_with(clock::mono) + NONCE_LIFE;
             let is_late = || doubt.is_some() && clock::mono() >= known_until;
             let may = || !is_late() && self.progress.still_allowed();
-            let trouble = match self.discord.rest.call_if(call.clone(), may).await {
-                Err(Trouble::Withdrawn) if is_late() => None,
-                Err(unknown @ (Trouble::Unknown { .. } | Trouble::Unreadable)) if call.is_once() => {
+            let failure = match self.discord.rest.call_if(call.clone(), may).await {
+                Err(ApiError::Withdrawn) if is_late() => None,
+                Err(unknown @ (ApiError::Unknown { .. } | ApiError::Unreadable)) if call.is_once() => {
                     return Ok(Err(unknown));
                 }
-                Err(trouble) if !matches!(trouble, Trouble::Refused { .. } | Trouble::Withdrawn) => {
-                    Some(trouble)
+                Err(failure) if !matches!(failure, ApiError::Refused { .. } | ApiError::Withdrawn) => {
+                    Some(failure)
                 }
                 done => return Ok(done),
             };
-            let pause = trouble.as_ref().map_or(Duration::MAX, Trouble::pause);
-            let outcome = trouble.map(|trouble| trouble.outcome());
+            let pause = failure.as_ref().map_or(Duration::MAX, ApiError::pause);
+            let outcome = failure.map(|failure| failure.outcome());
             match &outcome {
                 Some(Outcome::Unknown { .. }) => doubt = outcome.clone(),
                 // Nobody else shall call into it meanwhile.
@@ -288,7 +293,7 @@ impl Work<'_> {
                 _ => {}
             }
             if pause >= until.since(clock::mono()) {
-                return Err(doubt.or(outcome).unwrap_or_else(|| Trouble::Withdrawn.outcome()));
+                return Err(doubt.or(outcome).unwrap_or_else(|| ApiError::Withdrawn.outcome()));
             }
             tokio::time::sleep(pause).await;
         }
@@ -298,12 +303,12 @@ impl Work<'_> {
     pub(super) async fn may_go_on(&self) -> Result<(), Outcome> {
         match self.progress.next_call().await {
             true => Ok(()),
-            false => Err(Trouble::Withdrawn.outcome()),
+            false => Err(ApiError::Withdrawn.outcome()),
         }
     }
 
     /// Makes a call, if its sender may still write there when its turn comes.
-    pub(super) async fn call(&self, call: Call) -> Result<Vec<u8>, Trouble> {
+    pub(super) async fn call(&self, call: Call) -> Result<Vec<u8>, ApiError> {
         self.discord.rest.call_if(call, || self.progress.still_allowed()).await
     }
 
@@ -351,7 +356,7 @@ fn post(channel: &str, text: &str, nonce: Option<String>, reply_to: Option<&str>
 }
 
 pub(super) fn posted(answer: &[u8]) -> Result<Posted, Outcome> {
-    serde_json::from_slice(answer).map_err(|_| Trouble::Unreadable.outcome())
+    serde_json::from_slice(answer).map_err(|_| ApiError::Unreadable.outcome())
 }
 
 pub(super) fn refused(why: impl Into<String>) -> Outcome {

@@ -2,15 +2,15 @@
 //! tells Discord what was read, so nothing may be read that is not committed.
 
 use super::address::shard_of;
-use super::connection::{Next, Ties, socket};
+use super::connection::{ConnectionState, Next, socket};
 use super::cursor::{self, Position};
 use super::fatal;
 use super::learn::{self, Gone};
+use super::locate::IngestError;
 use super::message::{Heard, Reader};
 use super::outage::Outage;
 use super::parse::{Envelope, Ready};
-use super::spot::Stumble;
-use crate::desk::Stop;
+use crate::ingress::Stop;
 use angelia_core::clock::UnixMillis;
 use angelia_core::directory::Chat;
 use angelia_core::error::Result;
@@ -70,7 +70,7 @@ pub(super) struct Shard {
     pub(super) outage: Option<Outage>,
     /// Since when there is something of it to find out. A restart knows no more than this.
     pub(super) owed_since: Option<UnixMillis>,
-    pub(super) ties: Ties,
+    pub(super) connection_state: ConnectionState,
 }
 
 impl Shard {
@@ -86,7 +86,7 @@ impl Shard {
         let stream = cursor::stream(line.id.number(), line.id.total());
         let committed = position.as_ref().and_then(|position| Some((position.sequence, position.heard_at?)));
         let owed_since = position.as_ref().and_then(|position| position.owed_since);
-        let (traffic, outage, ties) = Default::default();
+        let (traffic, outage, connection_state) = Default::default();
         Self {
             reader,
             halt,
@@ -100,7 +100,7 @@ impl Shard {
             last_heard: past.last_heard,
             outage,
             owed_since,
-            ties,
+            connection_state,
         }
     }
 
@@ -115,7 +115,7 @@ impl Shard {
                 next = self.next() => next,
             };
             let went_on = match next {
-                Next::Over => return Some(fatal::fatal(self.ties.close_code)),
+                Next::Over => return Some(fatal::fatal(self.connection_state.close_code)),
                 Next::Lost => self.lost(before).await,
                 Next::Came(Ok(Message::Text(text))) => self.text(&text, before).await,
                 Next::Came(Ok(Message::Close(frame))) => {
@@ -143,13 +143,13 @@ impl Shard {
         match envelope.op {
             DISPATCH => self.dispatch(&envelope, text).await,
             HEARTBEAT_ACK => {
-                self.ties.lives();
+                self.connection_state.lives();
                 self.flush().await
             }
             RECONNECT => self.give_up(before, "Discord asked for a new connection").await,
             INVALID_SESSION => self.give_up(before, "Discord ended the session").await,
             HELLO => {
-                self.ties.greeted();
+                self.connection_state.greeted();
                 Ok(())
             }
             _ => Ok(()),
@@ -167,11 +167,11 @@ impl Shard {
         let heard = match event {
             "READY" => {
                 self.identified(data, position).await?;
-                self.ties.brought();
+                self.connection_state.brought();
                 return Ok(());
             }
             "RESUMED" => {
-                self.reader.discord.pulse.count("resumes");
+                self.reader.discord.health.count("resumes");
                 Heard::default()
             }
             "MESSAGE_CREATE" | "MESSAGE_UPDATE" => {
@@ -180,7 +180,7 @@ impl Shard {
             }
             "INTERACTION_CREATE" => {
                 self.interaction(data, position).await?;
-                self.ties.brought();
+                self.connection_state.brought();
                 return Ok(());
             }
             event if learn::teaches(event) => match d {
@@ -191,7 +191,7 @@ impl Shard {
         };
         let position = position.map(|position| Position { owed_since: self.owed_since, ..position });
         self.take(heard, position).await?;
-        self.ties.brought();
+        self.connection_state.brought();
         Ok(())
     }
 
@@ -212,13 +212,13 @@ impl Shard {
                 }
             };
             let heard = Self::unless_halted(&self.halt, reading).await?;
-            if held_up && !matches!(heard, Err(Stumble::NotNow { .. })) {
+            if held_up && !matches!(heard, Err(IngestError::NotNow { .. })) {
                 self.reader.discord.heard(self.number());
             }
             match heard {
                 Ok(heard) => return Ok(heard),
-                Err(Stumble::Unreadable(why)) => return Ok(self.reader.quarantined(what, why, raw)),
-                Err(Stumble::NotNow { pause, why }) => {
+                Err(IngestError::Unreadable(why)) => return Ok(self.reader.quarantined(what, why, raw)),
+                Err(IngestError::NotNow { pause, why }) => {
                     let bot = self.reader.discord.own_id();
                     // Nobody is heard meanwhile, and an operator should know why.
                     let placed = format!("a message cannot be placed yet: {why}");
@@ -275,7 +275,7 @@ impl Shard {
     /// A new session: what happened since the old one is read back before
     /// anything of this one is, and before the old one is forgotten.
     async fn identified(&mut self, data: &str, position: Option<Position>) -> Result<(), Halted> {
-        self.reader.discord.pulse.count("identifies");
+        self.reader.discord.health.count("identifies");
         if self.has_past {
             let ready: Ready = serde_json::from_str(data).unwrap_or_default();
             self.read_back(ready.guilds).await?;

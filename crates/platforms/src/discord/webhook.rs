@@ -5,8 +5,8 @@ use super::message::{Heard, Reader};
 use super::reply::{Reply, TRY_AGAIN};
 use super::verify::{PublicKey, SIGNATURE, TIMESTAMP};
 use super::{Discord, NAME};
-use crate::desk::Desk;
 use crate::hook::{Hook, Posted};
+use crate::ingress::Ingress;
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::error::Result;
 use angelia_core::inbox::Patience;
@@ -35,10 +35,11 @@ pub(super) fn path(name: &str) -> String {
 }
 
 /// What a bot is posted to; without a key nobody could be told from strangers.
-pub(super) fn routes(discord: Arc<Discord>, desk: Desk) -> Router {
+pub(super) fn routes(discord: Arc<Discord>, ingress: Ingress) -> Router {
     let Some(key) = discord.public_key.clone() else { return Router::new() };
     let path = path(&discord.config.name);
-    let receiver = Receiver { reader: Reader { discord, desk }, key, hook: Hook::new(MAX_BODY, KEPT_WITHIN) };
+    let receiver =
+        Receiver { reader: Reader { discord, ingress }, key, hook: Hook::new(MAX_BODY, KEPT_WITHIN) };
     Router::new().route(&path, post(receive)).with_state(Arc::new(receiver))
 }
 
@@ -49,7 +50,7 @@ async fn receive(State(receiver): State<Arc<Receiver>>, request: Request) -> Res
         Err(status) => return status.into_response(),
     };
     let Some(signed_at) = receiver.signed_at(&posted) else {
-        receiver.reader.discord.pulse.count("refused_signatures");
+        receiver.reader.discord.health.count("refused_signatures");
         return StatusCode::UNAUTHORIZED.into_response();
     };
     // The earlier of the two clocks: the other may be ahead.
@@ -90,7 +91,7 @@ impl Reader {
             if patience.as_ref().is_some_and(Patience::give_up) {
                 // Nothing of it is written any more: nobody has to wait for that.
                 kept.abort();
-                self.discord.pulse.count("given_up");
+                self.discord.health.count("given_up");
             }
             return reply.late(patience.as_ref());
         };
@@ -101,7 +102,7 @@ impl Reader {
     }
 
     async fn keep(self, heard: Heard) -> Result<Taken> {
-        let taken = self.desk.take_in(&self.discord.key, vec![heard.intake.clone()]).await;
+        let taken = self.ingress.take_in(&self.discord.key, vec![heard.intake.clone()]).await;
         let taken = taken.inspect_err(|error| {
             tracing::error!(bot = self.discord.own_id(), %error, "an interaction was not committed");
         })?;

@@ -6,8 +6,8 @@
 //! in what it posts. Its list does not say so: such a word that was read
 //! back is a message like any other, and Twilio has heeded it all the same.
 
+use parking_lot::Mutex;
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
 
 /// What ends a subscription: Twilio takes nothing for such a number any more.
 const STOP: [&str; 8] = ["STOP", "STOPALL", "UNSUBSCRIBE", "CANCEL", "END", "QUIT", "REVOKE", "OPTOUT"];
@@ -78,8 +78,8 @@ impl Stopped {
         self.people().contains(person)
     }
 
-    fn people(&self) -> std::sync::MutexGuard<'_, HashSet<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn people(&self) -> parking_lot::MutexGuard<'_, HashSet<String>> {
+        self.0.lock()
     }
 }
 

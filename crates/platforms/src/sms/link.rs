@@ -2,15 +2,16 @@
 
 use super::parse::Received;
 use super::{NAME, Sms};
-use crate::admit::Linking;
-use crate::desk::Desk;
+use crate::admission::Linking;
+use crate::ingress::Ingress;
 use angelia_core::admission::DropReason;
 use angelia_core::clock::{self, Mono};
 use angelia_core::error::{Kind, Result};
 use angelia_core::limit::{SlidingWindow, SlidingWindowOf, WhenCrowded};
 use angelia_core::secret::Secret;
 use angelia_core::store::Intake;
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
@@ -43,38 +44,43 @@ impl Default for Words {
 impl Words {
     /// Whether somebody may be answered; if so, it counts.
     fn may_answer(&self, person: &str, now: Mono) -> bool {
-        self.people.lock().unwrap_or_else(PoisonError::into_inner).take(person, now).is_ok()
+        self.people.lock().take(person, now).is_ok()
     }
 }
 
 impl Sms {
     /// Uses up a code, once however often its message comes, and tells how it
     /// went. Beyond a few in a while nothing is tried, and nothing said.
-    pub(super) async fn link(self: &Arc<Self>, desk: &Desk, received: &Received, code: &str) -> Result<()> {
+    pub(super) async fn link(
+        self: &Arc<Self>,
+        ingress: &Ingress,
+        received: &Received,
+        code: &str,
+    ) -> Result<()> {
         let mut reading = self.reading.lock().await;
-        let position = self.position(desk, &mut reading).await?;
+        let position = self.position(ingress, &mut reading).await?;
         if position.knows(&received.sid) {
             return Ok(());
         }
         let chats = self.learn(received).await?;
         let answer = match self.words.may_answer(&received.from, clock::mono()) {
-            true => Some(self.use_code(desk, received, code).await.inspect_err(|_| self.unlearn(&chats))?),
+            true => Some(self.use_code(ingress, received, code).await.inspect_err(|_| self.unlearn(&chats))?),
             false => None,
         };
         // Whatever becomes of the commit: a code that was used would be found used.
         position.settle(&received.sid);
         let intake = Intake { chats, cursor: Some(position.cursor()), ..Intake::default() };
-        let committed = self.commit(desk, intake).await;
+        let committed = self.commit(ingress, intake).await;
         drop(reading);
-        self.note_dropped(desk, received, DropReason::Consumed);
+        self.note_dropped(ingress, received, DropReason::Consumed);
         match answer {
             Some(answer) => self.answer(&received.from, answer),
-            None => self.pulse.count("unanswered"),
+            None => self.health.count("unanswered"),
         }
         committed.map(drop)
     }
 
-    async fn use_code(&self, desk: &Desk, received: &Received, code: &str) -> Result<String> {
+    async fn use_code(&self, ingress: &Ingress, received: &Received, code: &str) -> Result<String> {
         let typed = Linking {
             platform: NAME,
             bot: Some(self.config.id.clone()),
@@ -84,7 +90,7 @@ impl Sms {
             administrator: true,
             code: Secret::new(code),
         };
-        match desk.admit.link(typed).await {
+        match ingress.admission.link(typed).await {
             // Trying again would not help.
             Err(error) if error.kind() != Kind::Unavailable => {
                 tracing::error!(bot = %self.config.name, %error, "a code could not be tried");
@@ -97,7 +103,7 @@ impl Sms {
     /// Says something of the connector's own without waiting for it.
     fn answer(self: &Arc<Self>, person: &str, text: String) {
         let Ok(place) = self.words.answers.clone().try_acquire_owned() else {
-            self.pulse.count("unanswered");
+            self.health.count("unanswered");
             return;
         };
         let (bot, person) = (self.clone(), person.to_owned());
@@ -125,6 +131,6 @@ mod tests {
         for n in 0..2 * MAX_REMEMBERED {
             may(&n.to_string(), 100);
         }
-        assert!(words.people.lock().unwrap().remembered() <= MAX_REMEMBERED);
+        assert!(words.people.lock().remembered() <= MAX_REMEMBERED);
     }
 }

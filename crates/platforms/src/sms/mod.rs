@@ -5,6 +5,7 @@ mod api;
 mod check;
 mod date;
 mod descriptor;
+mod health_record;
 mod keyword;
 mod link;
 mod normalize;
@@ -12,7 +13,6 @@ mod parse;
 mod parts;
 mod platform;
 mod position;
-mod pulse;
 mod readback;
 mod receipt;
 mod refusal;
@@ -31,11 +31,11 @@ use angelia_core::limit::LogThrottle;
 use angelia_core::ports::Ports;
 use angelia_core::secret::Secret;
 use api::Api;
+use health_record::HealthRecord;
 use keyword::Stopped;
 use link::Words;
 use parts::Parts;
 use position::Position;
-use pulse::Pulse;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::{Mutex, Semaphore, watch};
@@ -68,7 +68,7 @@ pub struct Sms {
     bot: BotKey,
     api: Api,
     directory: Directory,
-    pulse: Pulse,
+    health: HealthRecord,
     stopped: Stopped,
     words: Words,
     /// Where Twilio reaches this server; known once it listens.
@@ -80,7 +80,7 @@ pub struct Sms {
     /// Whether the list was looked at since the start.
     looked: watch::Sender<bool>,
     /// When somebody was told that another number's messages come here.
-    elsewhere: std::sync::Mutex<LogThrottle>,
+    elsewhere: parking_lot::Mutex<LogThrottle>,
     /// The parts of long texts, for receipts.
     parts: Parts,
     /// Held while a receipt is compared with the one before it.
@@ -100,14 +100,14 @@ impl Sms {
             directory: Directory::new(bot.clone(), ports.records.clone()),
             bot,
             config,
-            pulse: Pulse::default(),
+            health: HealthRecord::default(),
             stopped: Stopped::default(),
             words: Words::default(),
             public_url: OnceLock::new(),
             no_receipts: AtomicBool::new(false),
             reading: Mutex::default(),
             looked: watch::Sender::new(false),
-            elsewhere: std::sync::Mutex::new(LogThrottle::hourly()),
+            elsewhere: parking_lot::Mutex::new(LogThrottle::hourly()),
             parts: Parts::default(),
             noting: Mutex::default(),
             early: Arc::new(Semaphore::new(receipt::EARLY)),

@@ -1,8 +1,8 @@
 //! Texts that went out as several messages: an action has the id of the first, and
 //! receipts come for each.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Parts remembered, some 100 bytes each: those of a day. A receipt of an older one is lost.
 const REMEMBERED: usize = 10_000;
@@ -28,7 +28,7 @@ impl Parts {
     }
 
     fn parts(&self) -> MutexGuard<'_, VecDeque<(String, String)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::address::{NUMBER, PERSON, is_reachable};
 use super::{NAME, Sms, descriptor, webhook};
-use crate::desk::Desk;
 use crate::health::{Checkup, Health};
+use crate::ingress::Ingress;
 use crate::platform::{Delivery, Outcome, Platform};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
@@ -73,13 +73,13 @@ impl Platform for Sms {
         })
     }
 
-    fn listen(self: Arc<Self>, desk: Desk) -> BoxFuture<'static, ()> {
-        Box::pin(async move { self.keep_up(&desk).await })
+    fn listen(self: Arc<Self>, ingress: Ingress) -> BoxFuture<'static, ()> {
+        Box::pin(async move { self.keep_up(&ingress).await })
     }
 
-    fn webhooks(self: Arc<Self>, desk: Desk) -> Router {
-        let _ = self.public_url.set(desk.public_url.clone());
-        webhook::routes(self, desk)
+    fn webhooks(self: Arc<Self>, ingress: Ingress) -> Router {
+        let _ = self.public_url.set(ingress.public_url.clone());
+        webhook::routes(self, ingress)
     }
 
     fn name(&self) -> &str {
@@ -87,7 +87,7 @@ impl Platform for Sms {
     }
 
     fn health(&self) -> Option<Health> {
-        Some(self.pulse.aged())
+        Some(self.health.aged())
     }
 
     fn check<'a>(&'a self, public_url: &'a str) -> Later<'a, Checkup> {

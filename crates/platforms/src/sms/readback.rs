@@ -6,7 +6,7 @@ use super::parse::{Attachment, Listed, ListedFile, MAX_MEDIA, Received, sid};
 use super::position::Position;
 use super::take::Took;
 use super::{Sms, address, date};
-use crate::desk::Desk;
+use crate::ingress::Ingress;
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::error::Result;
 use angelia_core::limit::Backoff;
@@ -74,25 +74,25 @@ struct Look {
 
 impl Sms {
     /// Looks at what was received, at once and from time to time, until it is time to stop.
-    pub(super) async fn keep_up(self: &Arc<Self>, desk: &Desk) {
+    pub(super) async fn keep_up(self: &Arc<Self>, ingress: &Ingress) {
         let mut backoff = Backoff::new(AGAIN, EVERY);
         loop {
-            let looked = self.catch_up(desk).await;
+            let looked = self.catch_up(ingress).await;
             self.looked.send_replace(true);
             let pause = match looked {
                 Ok(()) => {
-                    self.pulse.heard();
+                    self.health.heard();
                     backoff.reset();
                     EVERY
                 }
                 Err(error) => {
                     tracing::warn!(bot = %self.config.name, %error, "what was received could not be read back");
-                    self.pulse.unheard(&error.to_string());
+                    self.health.unheard(&error.to_string());
                     backoff.pause()
                 }
             };
             tokio::select! {
-                () = desk.stop.wait() => return,
+                () = ingress.stop.wait() => return,
                 () = tokio::time::sleep(pause) => {}
             }
         }
@@ -106,22 +106,22 @@ impl Sms {
     }
 
     /// Takes in what is missing since the last look, oldest first.
-    pub(super) async fn catch_up(self: &Arc<Self>, desk: &Desk) -> Result<()> {
-        let from = self.begin(desk).await?;
+    pub(super) async fn catch_up(self: &Arc<Self>, ingress: &Ingress) -> Result<()> {
+        let from = self.begin(ingress).await?;
         let Look { found, cut } = self.look(from).await?;
         let oldest = found.first().map(|first| first.at);
         let (mut taken, mut without_files) = (Vec::with_capacity(found.len()), 0);
         let (mut refused_at, mut full) = (None, Vec::new());
         for mut one in found {
-            if desk.stop.is_now() {
+            if ingress.stop.is_now() {
                 return Ok(());
             }
-            if !self.knows(desk, &one.received).await? && !self.is_known(desk, &one.received).await? {
+            if !self.knows(ingress, &one.received).await? && !self.is_known(ingress, &one.received).await? {
                 if one.files > 0 {
                     self.add_files(&mut one, &mut without_files).await;
                 }
-                match self.take(desk, &one.received).await? {
-                    Took::Message => self.pulse.count("read_back"),
+                match self.take(ingress, &one.received).await? {
+                    Took::Message => self.health.count("read_back"),
                     Took::Nothing => {}
                     // One agent's inbox is full. The others' messages do not wait for that.
                     Took::Full if one.is_recent(clock::wall()) => {
@@ -139,37 +139,37 @@ impl Sms {
             let since = UnixMillis(from * 1000);
             let until = oldest.map_or_else(clock::wall, |second| UnixMillis(second * 1000));
             let missed = Missed { chat_id: None, after: None, since, until, why: why.into() };
-            desk.ports.records.note_missed(&self.bot, vec![missed]).await?;
+            ingress.ports.records.note_missed(&self.bot, vec![missed]).await?;
         }
         if !full.is_empty() {
-            desk.ports.records.note_missed(&self.bot, full).await?;
+            ingress.ports.records.note_missed(&self.bot, full).await?;
         }
         // What was refused is looked at again, so nothing from there on counts as read.
         taken.retain(|(at, _)| refused_at.is_none_or(|refused| *at < refused));
-        self.advance(desk, taken).await
+        self.advance(ingress, taken).await
     }
 
     /// The second to look from on. A number that was never read begins now, and
     /// that is written down before anything else.
-    async fn begin(&self, desk: &Desk) -> Result<i64> {
+    async fn begin(&self, ingress: &Ingress) -> Result<i64> {
         let mut reading = self.reading.lock().await;
-        let position = self.position(desk, &mut reading).await?;
-        if Position::read(&desk.ports.records.cursors(&self.bot).await?).is_none() {
-            self.commit(desk, Intake { cursor: Some(position.cursor()), ..Intake::default() }).await?;
+        let position = self.position(ingress, &mut reading).await?;
+        if Position::read(&ingress.ports.records.cursors(&self.bot).await?).is_none() {
+            self.commit(ingress, Intake { cursor: Some(position.cursor()), ..Intake::default() }).await?;
         }
         Ok(position.from())
     }
 
     /// Notes how far the list was read, and what it had.
-    async fn advance(&self, desk: &Desk, taken: Vec<(i64, String)>) -> Result<()> {
+    async fn advance(&self, ingress: &Ingress, taken: Vec<(i64, String)>) -> Result<()> {
         let mut reading = self.reading.lock().await;
-        let position = self.position(desk, &mut reading).await?;
+        let position = self.position(ingress, &mut reading).await?;
         let mut after = position.clone();
         after.listed(taken);
         if after == *position {
             return Ok(());
         }
-        self.commit(desk, Intake { cursor: Some(after.cursor()), ..Intake::default() }).await?;
+        self.commit(ingress, Intake { cursor: Some(after.cursor()), ..Intake::default() }).await?;
         *position = after;
         Ok(())
     }
@@ -214,7 +214,7 @@ impl Sms {
         let files = listed.files();
         let from = listed.from.filter(|from| address::is_sender(from));
         let (Some(sid), Some(from)) = (sid(listed.sid.as_deref()), from) else {
-            self.pulse.count("unreadable");
+            self.health.count("unreadable");
             return None;
         };
         let received = Received {
@@ -232,7 +232,7 @@ impl Sms {
     async fn add_files(&self, one: &mut Found, without_files: &mut usize) {
         let unnamed = vec![Attachment::default(); one.files.min(MAX_MEDIA)];
         if *without_files >= MAX_WITHOUT_FILES {
-            self.pulse.count("files_unnamed");
+            self.health.count("files_unnamed");
             one.received.media = unnamed;
             return;
         }
@@ -254,7 +254,7 @@ impl Sms {
             Vec::new()
         });
         if one.received.media.is_empty() {
-            self.pulse.count("files_unnamed");
+            self.health.count("files_unnamed");
             one.received.media = unnamed;
         }
     }

@@ -50,7 +50,7 @@ impl Sms {
             return Ok(());
         }
         let Ok(place) = self.early.clone().try_acquire_owned() else {
-            self.pulse.count("receipts_lost");
+            self.health.count("receipts_lost");
             return Ok(());
         };
         let bot = self.clone();

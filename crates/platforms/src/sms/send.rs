@@ -101,7 +101,7 @@ impl Sms {
     fn outcome(&self, failure: Failure, to: &str) -> Outcome {
         match failure {
             Failure::RetryAfter(after) => {
-                self.pulse.count("floods");
+                self.health.count("floods");
                 Outcome::Later { after, reach: Reach::Bot, why: "Twilio wants a pause".into() }
             }
             Failure::Unavailable(why) => Outcome::Later { after: AGAIN, reach: Reach::Action, why },
@@ -113,7 +113,7 @@ impl Sms {
                 refused(why)
             }
             Failure::Unauthorized => {
-                self.pulse.down(failure.to_string());
+                self.health.down(failure.to_string());
                 refused(failure.to_string())
             }
         }

@@ -4,8 +4,8 @@ use super::parse::Fields;
 use super::take::Took;
 use super::verify::{Keys, Signed, is_authentic};
 use super::{NAME, Sms};
-use crate::desk::Desk;
 use crate::hook::{Hook, Posted};
+use crate::ingress::Ingress;
 use angelia_core::admission::link_command;
 use angelia_core::error::Result;
 use axum::Router;
@@ -30,18 +30,18 @@ const NOTHING: &str = "<Response/>";
 
 struct Receiver {
     bot: Arc<Sms>,
-    desk: Desk,
+    ingress: Ingress,
     hook: Hook,
 }
 
 /// What a number is posted to.
-pub(super) fn routes(bot: Arc<Sms>, desk: Desk) -> Router {
+pub(super) fn routes(bot: Arc<Sms>, ingress: Ingress) -> Router {
     let path = path(&bot.config.name);
     let hook = Hook::new(MAX_BODY, BODY_WITHIN);
     Router::new()
         .route(&path, post(message))
         .route(&status_path(&bot.config.name), post(status))
-        .with_state(Arc::new(Receiver { bot, desk, hook }))
+        .with_state(Arc::new(Receiver { bot, ingress, hook }))
 }
 
 /// Where messages are posted to, below the public URL.
@@ -74,11 +74,11 @@ async fn status(State(receiver): State<Arc<Receiver>>, request: Request) -> Stat
         Err(status) => return status,
     };
     let Some(status) = fields(&posted).status() else {
-        receiver.bot.pulse.count("receipts_unreadable");
+        receiver.bot.health.count("receipts_unreadable");
         return StatusCode::NO_CONTENT;
     };
-    let Receiver { bot, desk, .. } = &*receiver;
-    match bot.receipt(desk.ports.clone(), status).await {
+    let Receiver { bot, ingress, .. } = &*receiver;
+    match bot.receipt(ingress.ports.clone(), status).await {
         Ok(()) => StatusCode::NO_CONTENT,
         Err(error) => {
             tracing::error!(bot = %bot.config.name, %error, "a receipt was not committed");
@@ -101,7 +101,7 @@ impl Receiver {
         // Only the address that Twilio was given counts, whatever a proxy made of it.
         let asked = parts.uri.path_and_query().map_or("/", |asked| asked.as_str());
         let signed = Signed {
-            url: &format!("{}{asked}", self.desk.public_url),
+            url: &format!("{}{asked}", self.ingress.public_url),
             signature: only(&parts.headers, SIGNATURE).unwrap_or_default(),
             settings: only(&parts.headers, SETTINGS),
             content_type: only(&parts.headers, CONTENT_TYPE.as_str()),
@@ -111,41 +111,41 @@ impl Receiver {
         if doubtful || !is_authentic(Keys { auth_token: &config.auth_token, signing_key }, signed) {
             return Err(self.refuse());
         }
-        self.bot.pulse.heard();
+        self.bot.health.heard();
         Ok(posted)
     }
 
     fn refuse(&self) -> StatusCode {
-        self.bot.pulse.count("refused_signatures");
+        self.bot.health.count("refused_signatures");
         StatusCode::UNAUTHORIZED
     }
 
     /// Takes in one posted message. What cannot be read is kept and counts as taken.
     async fn take(&self, posted: &Posted) -> Result<Took> {
-        let (bot, desk, fields) = (&self.bot, &self.desk, fields(posted));
+        let (bot, ingress, fields) = (&self.bot, &self.ingress, fields(posted));
         if fields.is_other_channel() {
-            bot.pulse.count("other_channels");
+            bot.health.count("other_channels");
             return Ok(Took::Nothing);
         }
         let taken = match fields.message() {
             Ok(received) => {
                 bot.after_first_look().await;
-                bot.take(desk, &received).await
+                bot.take(ingress, &received).await
             }
             // A code is kept nowhere.
             Err(why) if fields.body().is_some_and(|body| link_command(body).is_some()) => {
                 tracing::warn!(bot = %bot.config.name, why, "a posted message cannot be read");
-                bot.pulse.count("unreadable");
+                bot.health.count("unreadable");
                 Ok(Took::Nothing)
             }
             Err(why) => {
-                let aside = bot.set_aside(desk, &String::from_utf8_lossy(&posted.body), why).await;
+                let aside = bot.set_aside(ingress, &String::from_utf8_lossy(&posted.body), why).await;
                 aside.map(|()| Took::Nothing)
             }
         };
         taken.inspect_err(|error| {
             tracing::error!(bot = %bot.config.name, %error, "a posted message was not committed");
-            bot.pulse.down(format!("what was received could not be committed: {error}"));
+            bot.health.down(format!("what was received could not be committed: {error}"));
         })
     }
 }

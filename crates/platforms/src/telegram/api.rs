@@ -4,7 +4,7 @@
 //! client leaves this file as it is.
 
 use super::parse::soft;
-use crate::crowd::Crowd;
+use crate::arrival_window::ArrivalWindow;
 use angelia_core::error::{Error, Result};
 use angelia_core::secret::Secret;
 use serde::Deserialize;
@@ -86,7 +86,7 @@ pub(super) struct Api {
     client: OnceLock<reqwest::Client>,
     /// Everything before the method's name, token and all.
     base: Secret,
-    crowd: Crowd,
+    arrivals: ArrivalWindow,
 }
 
 /// What every answer looks like.
@@ -122,7 +122,7 @@ impl Api {
             ));
         }
         let base = Secret::new(format!("{root}/bot{}/", token.expose()));
-        Ok(Self { client: OnceLock::new(), base, crowd: Crowd::of(MESSAGES_PER_SECOND) })
+        Ok(Self { client: OnceLock::new(), base, arrivals: ArrivalWindow::of(MESSAGES_PER_SECOND) })
     }
 
     fn client(&self) -> Result<&reqwest::Client, Failure> {
@@ -149,7 +149,7 @@ impl Api {
         body: &Value,
         may: impl Fn() -> bool,
     ) -> Result<T, Failure> {
-        let Some(_inside) = self.crowd.enter().await else {
+        let Some(_inside) = self.arrivals.enter().await else {
             return Err(Failure::Unavailable("Telegram does not answer".into()));
         };
         if !may() {

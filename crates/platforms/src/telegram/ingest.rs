@@ -4,8 +4,8 @@ use super::address::Me;
 use super::api::{CALL_WITHIN, Failure};
 use super::parse::{Raw, User};
 use super::{Ingest, STREAM, Telegram};
-use crate::desk::Desk;
 use crate::health::BotState;
+use crate::ingress::Ingress;
 use angelia_core::clock;
 use angelia_core::limit::{Backoff, spread};
 use angelia_core::secret::random_bytes;
@@ -51,34 +51,34 @@ pub(super) fn backoff(longest: Duration) -> Backoff {
 }
 
 /// Waits, each time longer; `false` if it is time to stop.
-pub(super) async fn wait(desk: &Desk, backoff: &mut Backoff) -> bool {
-    sleep(desk, spread(backoff.pause(), u64::from_ne_bytes(random_bytes()))).await
+pub(super) async fn wait(ingress: &Ingress, backoff: &mut Backoff) -> bool {
+    sleep(ingress, spread(backoff.pause(), u64::from_ne_bytes(random_bytes()))).await
 }
 
 /// Waits; `false` if it is time to stop.
-pub(super) async fn sleep(desk: &Desk, pause: Duration) -> bool {
+pub(super) async fn sleep(ingress: &Ingress, pause: Duration) -> bool {
     tokio::select! {
-        () = desk.stop.wait() => false,
+        () = ingress.stop.wait() => false,
         () = tokio::time::sleep(pause) => true,
     }
 }
 
 impl Telegram {
-    /// Listens until the desk says stop.
-    pub(super) async fn run(self: &Arc<Self>, desk: &Desk) {
+    /// Listens until the ingress says stop.
+    pub(super) async fn run(self: &Arc<Self>, ingress: &Ingress) {
         // Whoever listens first says whom to ask; it is the same for all.
-        let _ = self.admit.set(desk.admit.clone());
-        if let Some(me) = self.introduce(desk).await {
+        let _ = self.admission.set(ingress.admission.clone());
+        if let Some(me) = self.introduce(ingress).await {
             match self.config.ingest {
-                Ingest::Poll => self.poll(desk, &me).await,
-                Ingest::Webhook => self.keep_webhook(desk).await,
+                Ingest::Poll => self.poll(ingress, &me).await,
+                Ingest::Webhook => self.keep_webhook(ingress).await,
             }
         }
-        desk.stop.wait().await;
+        ingress.stop.wait().await;
     }
 
     /// Asks who the bot is, until it is known; `None` if that is in vain.
-    async fn introduce(&self, desk: &Desk) -> Option<Me> {
+    async fn introduce(&self, ingress: &Ingress) -> Option<Me> {
         let mut backoff = backoff(LONGEST_PAUSE);
         loop {
             match self.api.call::<User>("getMe", &json!({})).await {
@@ -92,18 +92,18 @@ impl Telegram {
                         user.id, self.config.id
                     );
                     tracing::error!(bot = %self.config.name, %why, "a Telegram bot gave up");
-                    self.pulse.stopped(why);
+                    self.health.stopped(why);
                     return None;
                 }
                 Err(Failure::Unauthorized) => {
-                    if !self.until_known(desk).await {
+                    if !self.until_known(ingress).await {
                         return None;
                     }
                     continue;
                 }
                 Err(failure) => self.fell_silent(&failure.to_string()),
             }
-            if !wait(desk, &mut backoff).await {
+            if !wait(ingress, &mut backoff).await {
                 return None;
             }
         }
@@ -111,11 +111,11 @@ impl Telegram {
 
     /// Telegram does not know the token: says so, and asks from time to time
     /// whether it does; `false` if it is time to stop.
-    pub(super) async fn until_known(&self, desk: &Desk) -> bool {
+    pub(super) async fn until_known(&self, ingress: &Ingress) -> bool {
         tracing::error!(bot = %self.config.name, why = BAD_TOKEN, "a Telegram bot stopped");
-        self.pulse.stopped(BAD_TOKEN);
+        self.health.stopped(BAD_TOKEN);
         let mut backoff = backoff(LONGEST_STOP);
-        while wait(desk, &mut backoff).await {
+        while wait(ingress, &mut backoff).await {
             if self.api.call::<User>("getMe", &json!({})).await.is_ok() {
                 tracing::info!(bot = %self.config.name, "Telegram knows the bot again");
                 return true;
@@ -124,21 +124,21 @@ impl Telegram {
         false
     }
 
-    async fn poll(self: &Arc<Self>, desk: &Desk, me: &Me) {
-        let Some(mut offset) = self.position(desk).await else { return };
-        if !self.without_webhook(desk).await {
+    async fn poll(self: &Arc<Self>, ingress: &Ingress, me: &Me) {
+        let Some(mut offset) = self.position(ingress).await else { return };
+        if !self.without_webhook(ingress).await {
             return;
         }
         let mut line = Line::default();
         loop {
             let asked_at = clock::mono();
             let updates = tokio::select! {
-                () = desk.stop.wait() => return,
+                () = ingress.stop.wait() => return,
                 updates = self.updates(offset, line.limit) => updates,
             };
             match updates {
                 Ok(updates) => {
-                    self.pulse.heard();
+                    self.health.heard();
                     let numbered = updates.iter().any(|update| update.id.is_some());
                     let empty = updates.is_empty();
                     if numbered || empty {
@@ -147,14 +147,14 @@ impl Telegram {
                     // What comes next is what follows the last one, even if that
                     // is less: after a week of silence numbers start anywhere.
                     let next = next_offset(offset, &updates);
-                    if !self.take_all(desk, me, updates.into()).await {
+                    if !self.take_all(ingress, me, updates.into()).await {
                         return;
                     }
                     offset = next;
                     let goes_on = match empty {
-                        true if clock::mono().since(asked_at) < BREATH => sleep(desk, BREATH).await,
+                        true if clock::mono().since(asked_at) < BREATH => sleep(ingress, BREATH).await,
                         // Without numbers the same may come again at once, and for ever.
-                        false if !numbered => wait(desk, &mut line.backoff).await,
+                        false if !numbered => wait(ingress, &mut line.backoff).await,
                         _ => true,
                     };
                     if !goes_on {
@@ -162,7 +162,7 @@ impl Telegram {
                     }
                 }
                 Err(failure) => {
-                    if !self.failed(desk, failure, &mut line).await {
+                    if !self.failed(ingress, failure, &mut line).await {
                         return;
                     }
                 }
@@ -172,7 +172,7 @@ impl Telegram {
 
     async fn updates(&self, offset: Option<i64>, limit: usize) -> Result<Vec<Raw>, Failure> {
         // Whoever has not heard yet asks for an answer at once: it tells that all is well.
-        let held_for = if self.pulse.health().state == BotState::Up { HELD_FOR } else { Duration::ZERO };
+        let held_for = if self.health.health().state == BotState::Up { HELD_FOR } else { Duration::ZERO };
         let mut question = json!({ "timeout": held_for.as_secs(), "limit": limit, "allowed_updates": KINDS });
         if let Some(offset) = offset {
             question["offset"] = offset.into();
@@ -184,12 +184,12 @@ impl Telegram {
 
     /// Takes a batch in, however long the store refuses to commit: nothing is
     /// read on before. `false` if it is time to stop.
-    async fn take_all(self: &Arc<Self>, desk: &Desk, me: &Me, mut line: VecDeque<Raw>) -> bool {
+    async fn take_all(self: &Arc<Self>, ingress: &Ingress, me: &Me, mut line: VecDeque<Raw>) -> bool {
         let _turn = self.reading.lock().await;
-        while let Err(error) = self.take(desk, me, &mut line).await {
+        while let Err(error) = self.take(ingress, me, &mut line).await {
             tracing::error!(bot = %self.config.name, %error, "updates wait to be committed");
-            self.pulse.down(format!("what was received could not be committed: {error}"));
-            if !sleep(desk, STORE_AGAIN).await {
+            self.health.down(format!("what was received could not be committed: {error}"));
+            if !sleep(ingress, STORE_AGAIN).await {
                 return false;
             }
         }
@@ -197,23 +197,23 @@ impl Telegram {
     }
 
     /// Does what a failed question calls for; `false` if there will be no other.
-    async fn failed(&self, desk: &Desk, failure: Failure, line: &mut Line) -> bool {
+    async fn failed(&self, ingress: &Ingress, failure: Failure, line: &mut Line) -> bool {
         match failure {
-            Failure::Unauthorized => self.until_known(desk).await,
+            Failure::Unauthorized => self.until_known(ingress).await,
             Failure::RetryAfter(pause) => {
                 self.fell_silent(&failure.to_string());
-                sleep(desk, pause).await
+                sleep(ingress, pause).await
             }
             Failure::Conflict(why) if why.contains("webhook") => {
                 self.fell_silent(
                     "a webhook was set for this bot, so it cannot be polled: it is taken away again",
                 );
-                wait(desk, &mut line.conflict).await && self.without_webhook(desk).await
+                wait(ingress, &mut line.conflict).await && self.without_webhook(ingress).await
             }
             Failure::Conflict(_) => {
-                self.pulse.count("conflicts");
+                self.health.count("conflicts");
                 self.fell_silent(OTHER_POLLER);
-                wait(desk, &mut line.conflict).await
+                wait(ingress, &mut line.conflict).await
             }
             failure => {
                 // It may have been too much at once: too large, or too slow on its way.
@@ -221,42 +221,42 @@ impl Telegram {
                     line.limit = (line.limit / 2).max(1);
                 }
                 self.fell_silent(&failure.to_string());
-                wait(desk, &mut line.backoff).await
+                wait(ingress, &mut line.backoff).await
             }
         }
     }
 
     /// How far the updates were read before, as the store has it.
-    async fn position(&self, desk: &Desk) -> Option<Option<i64>> {
+    async fn position(&self, ingress: &Ingress) -> Option<Option<i64>> {
         loop {
-            match desk.ports.records.cursors(&self.bot).await {
+            match ingress.ports.records.cursors(&self.bot).await {
                 Ok(cursors) => {
                     let cursor = cursors.into_iter().find(|cursor| cursor.stream == STREAM);
                     return Some(cursor.and_then(|cursor| cursor.position.parse().ok()));
                 }
                 Err(error) => self.fell_silent(&error.to_string()),
             }
-            if !sleep(desk, STORE_AGAIN).await {
+            if !sleep(ingress, STORE_AGAIN).await {
                 return None;
             }
         }
     }
 
     /// Makes sure that updates wait to be asked for; `false` if it is time to stop.
-    async fn without_webhook(&self, desk: &Desk) -> bool {
+    async fn without_webhook(&self, ingress: &Ingress) -> bool {
         let mut backoff = backoff(LONGEST_PAUSE);
         loop {
             match self.api.call::<Value>("deleteWebhook", &json!({ "drop_pending_updates": false })).await {
                 Ok(_) => return true,
                 Err(Failure::Unauthorized) => {
-                    if !self.until_known(desk).await {
+                    if !self.until_known(ingress).await {
                         return false;
                     }
                     continue;
                 }
                 Err(failure) => self.fell_silent(&failure.to_string()),
             }
-            if !wait(desk, &mut backoff).await {
+            if !wait(ingress, &mut backoff).await {
                 return false;
             }
         }
@@ -264,10 +264,10 @@ impl Telegram {
 
     /// Says once what is wrong, as long as it is the same thing.
     pub(super) fn fell_silent(&self, why: &str) {
-        if self.pulse.health().why.as_deref() != Some(why) {
+        if self.health.health().why.as_deref() != Some(why) {
             tracing::warn!(bot = %self.config.name, why, "a Telegram bot does not hear");
         }
-        self.pulse.down(why);
+        self.health.down(why);
     }
 }
 

@@ -3,32 +3,32 @@
 mod address;
 mod api;
 mod check;
+mod commands;
 mod descriptor;
+mod health_record;
 mod ingest;
 mod learn;
+mod locate;
 mod media;
 mod moves;
 mod normalize;
-mod own;
 mod parse;
 mod pieces;
 mod platform;
-mod pulse;
 mod refusal;
 pub mod render;
+mod replies;
 mod send;
+mod sent_messages;
 mod service;
-mod shown;
-mod spot;
 mod take;
 mod update;
 mod verify;
 mod webhook;
-mod words;
 
 pub use descriptor::descriptor;
 
-use crate::admit::Admit;
+use crate::admission::Admission;
 use crate::directory::Directory;
 use address::Me;
 use angelia_core::directory::BotKey;
@@ -36,12 +36,12 @@ use angelia_core::error::{Error, Result};
 use angelia_core::ports::Ports;
 use angelia_core::secret::Secret;
 use api::Api;
+use health_record::HealthRecord;
 use moves::Moves;
-use pulse::Pulse;
-use shown::{Floods, Shown};
+use replies::{Answer, Words};
+use sent_messages::{Floods, Shown};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::Mutex;
-use words::{Answer, Words};
 
 /// The platform's name.
 pub const NAME: &str = "telegram";
@@ -83,11 +83,11 @@ pub struct Telegram {
     webhook_secret: Secret,
     ports: Ports,
     directory: Directory,
-    pulse: Pulse,
+    health: HealthRecord,
     /// Who it is; known once Telegram said so.
     me: OnceLock<Me>,
     /// Whom to tell that a chat has a new id; known once it listens.
-    admit: OnceLock<Arc<dyn Admit>>,
+    admission: OnceLock<Arc<dyn Admission>>,
     /// Held while updates are taken in, one after the other; the number of the
     /// last one that was posted.
     reading: Mutex<Option<i64>>,
@@ -113,9 +113,9 @@ impl Telegram {
             bot,
             ports,
             config,
-            pulse: Pulse::default(),
+            health: HealthRecord::default(),
             me: OnceLock::new(),
-            admit: OnceLock::new(),
+            admission: OnceLock::new(),
             reading: Mutex::default(),
             settled: Mutex::default(),
             shown: Shown::default(),

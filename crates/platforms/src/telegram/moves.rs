@@ -2,8 +2,8 @@
 //! hand of them changes, one after the other; who looks in between finds both
 //! ids. Afterwards agents may go on using the old one for a while.
 
+use parking_lot::{Mutex as Short, MutexGuard as ShortGuard};
 use std::collections::VecDeque;
-use std::sync::{Mutex as Short, MutexGuard as ShortGuard, PoisonError};
 use tokio::sync::{Mutex, MutexGuard};
 
 /// Messages remembered that were sent by a chat's old id. Agents change what
@@ -37,7 +37,7 @@ impl Moves {
 
     /// Where a chat is moving to right now.
     pub(super) fn of(&self, chat_id: &str) -> Option<String> {
-        let now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.now.lock();
         now.as_ref().filter(|(from, _)| from == chat_id).map(|(_, to)| to.clone())
     }
 
@@ -57,11 +57,11 @@ impl Moves {
     }
 
     fn sent_since(&self) -> ShortGuard<'_, VecDeque<(String, String)>> {
-        self.sent_since.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sent_since.lock()
     }
 
     fn set(&self, now: Option<(String, String)>) {
-        *self.now.lock().unwrap_or_else(PoisonError::into_inner) = now;
+        *self.now.lock() = now;
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::NAME;
 use super::address::{self, Me};
+use super::commands::start_command;
 use super::media::{self, Carried};
-use super::own::start_command;
 use super::parse::{ChatType, Message};
 use super::service::is_service;
 use angelia_contract::event::{Event, ReplyTo, message_type};

@@ -1,10 +1,10 @@
 //! Telegram as a platform.
 
 use super::api::Failure;
-use super::spot::{BOT, chat_rate};
+use super::locate::{BOT, chat_rate};
 use super::{NAME, Telegram, descriptor, learn, parse, render, webhook};
-use crate::desk::Desk;
 use crate::health::{Checkup, Health};
+use crate::ingress::Ingress;
 use crate::platform::{Delivery, Outcome, Platform};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
@@ -98,12 +98,12 @@ impl Platform for Telegram {
         })
     }
 
-    fn listen(self: Arc<Self>, desk: Desk) -> BoxFuture<'static, ()> {
-        Box::pin(async move { self.run(&desk).await })
+    fn listen(self: Arc<Self>, ingress: Ingress) -> BoxFuture<'static, ()> {
+        Box::pin(async move { self.run(&ingress).await })
     }
 
-    fn webhooks(self: Arc<Self>, desk: Desk) -> Router {
-        webhook::routes(self, desk)
+    fn webhooks(self: Arc<Self>, ingress: Ingress) -> Router {
+        webhook::routes(self, ingress)
     }
 
     fn name(&self) -> &str {
@@ -111,7 +111,7 @@ impl Platform for Telegram {
     }
 
     fn health(&self) -> Option<Health> {
-        Some(self.pulse.aged())
+        Some(self.health.aged())
     }
 
     fn check<'a>(&'a self, _public_url: &'a str) -> Later<'a, Checkup> {

@@ -1,10 +1,10 @@
 //! An agent's actions, as messages.
 
 use super::api::Failure;
+use super::locate::Spot;
 use super::pieces::{self, Step};
 use super::render::{self, Part};
-use super::shown::{echoes, print};
-use super::spot::Spot;
+use super::sent_messages::{echoes, print};
 use super::{Telegram, refusal};
 use crate::platform::{Delivery, Outcome, Progress, Reach};
 use angelia_contract::action::Action;
@@ -227,7 +227,7 @@ impl Telegram {
                 }
                 Err(Failure::Refused(why)) if !plain && refusal::is_about_text(&why) => {
                     tracing::warn!(bot = %self.config.name, %why, "a text goes out plain");
-                    self.pulse.count("sent_plain");
+                    self.health.count("sent_plain");
                     plain = true;
                 }
                 Err(Failure::Migrated(to)) if !moved => {
@@ -300,7 +300,7 @@ impl Telegram {
     fn outcome(&self, failure: Failure, spot: &Spot) -> Outcome {
         match failure {
             Failure::RetryAfter(after) => {
-                self.pulse.count("floods");
+                self.health.count("floods");
                 let (reach, after) = self.floods.reach(&spot.chat_id, after, clock::mono());
                 Outcome::Later { after, reach, why: "Telegram wants a pause".into() }
             }

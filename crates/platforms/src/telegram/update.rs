@@ -2,14 +2,14 @@
 
 use super::Telegram;
 use super::address::{self, Me};
+use super::commands::{self, Own};
 use super::normalize::{self, Author, Beside};
-use super::own::{self, Own};
 use super::parse::{ChatType, MemberChange, Message, Raw, Update};
-use super::shown::echoes;
+use super::sent_messages::echoes;
 use super::{NAME, STREAM, learn};
-use crate::admit::Which;
-use crate::desk::Desk;
+use crate::admission::Which;
 use crate::inbound;
+use crate::ingress::Ingress;
 use angelia_core::admission::{DropReason, Observed, link_command};
 use angelia_core::clock;
 use angelia_core::error::Result;
@@ -78,27 +78,27 @@ impl Sighting {
     }
 
     /// Takes note of why nobody got it.
-    pub(super) fn dropped(&self, desk: &Desk, reason: DropReason) {
+    pub(super) fn dropped(&self, ingress: &Ingress, reason: DropReason) {
         let which = Which {
             chat_id: &self.chat_id,
             thread_id: self.thread_id.as_deref(),
             message_id: &self.message_id,
         };
-        self.observe(|observed| desk.admit.dropped(observed, which, reason));
+        self.observe(|observed| ingress.admission.dropped(observed, which, reason));
     }
 }
 
 impl Telegram {
     /// Reads one update. An error means that the store could not be asked, and
     /// that nothing was done.
-    pub(super) async fn digest(&self, desk: &Desk, me: &Me, raw: &Raw) -> Result<Digest> {
+    pub(super) async fn digest(&self, ingress: &Ingress, me: &Me, raw: &Raw) -> Result<Digest> {
         let mut digest = match serde_json::from_str::<Update>(&raw.json) {
-            Ok(_) if raw.id.is_none() => self.unreadable(desk, raw, "it has no number".into())?,
-            Ok(update) => self.read(desk, me, update).await?,
+            Ok(_) if raw.id.is_none() => self.unreadable(ingress, raw, "it has no number".into())?,
+            Ok(update) => self.read(ingress, me, update).await?,
             Err(error) => {
                 // The error's own words may quote the message.
                 let why = format!("it is not what an update looks like (at byte {})", error.column());
-                self.unreadable(desk, raw, why)?
+                self.unreadable(ingress, raw, why)?
             }
         };
         let position = |id: i64| Cursor { stream: STREAM.into(), position: id.saturating_add(1).to_string() };
@@ -106,21 +106,21 @@ impl Telegram {
         Ok(digest)
     }
 
-    fn unreadable(&self, desk: &Desk, raw: &Raw, why: String) -> Result<Digest> {
+    fn unreadable(&self, ingress: &Ingress, raw: &Raw, why: String) -> Result<Digest> {
         let what = raw.id.map_or_else(|| "update without a number".to_owned(), |id| format!("update {id}"));
         tracing::warn!(bot = %self.config.name, %what, %why, "an update went to quarantine");
-        self.pulse.count("quarantined");
-        let sealed = desk.seal.seal(&raw.json, &seal::quarantine(NAME, &self.bot.bot))?;
+        self.health.count("quarantined");
+        let sealed = ingress.seal.seal(&raw.json, &seal::quarantine(NAME, &self.bot.bot))?;
         let quarantined = Some(NewQuarantined { what, why, sealed, at: clock::wall() });
         Ok(Digest { intake: Intake { quarantined, ..Intake::default() }, ..Digest::default() })
     }
 
-    async fn read(&self, desk: &Desk, me: &Me, update: Update) -> Result<Digest> {
+    async fn read(&self, ingress: &Ingress, me: &Me, update: Update) -> Result<Digest> {
         if let Some(message) = update.message.or(update.channel_post) {
-            return self.said(desk, me, &message).await;
+            return self.said(ingress, me, &message).await;
         }
         if let Some(message) = update.edited_message.or(update.edited_channel_post) {
-            return self.changed(desk, me, &message).await;
+            return self.changed(ingress, me, &message).await;
         }
         match update.my_chat_member {
             Some(change) => self.membership(change).await,
@@ -129,8 +129,8 @@ impl Telegram {
     }
 
     /// A new message.
-    async fn said(&self, desk: &Desk, me: &Me, message: &Message) -> Result<Digest> {
-        if let Some(own) = own::migration(message) {
+    async fn said(&self, ingress: &Ingress, me: &Me, message: &Message) -> Result<Digest> {
+        if let Some(own) = commands::migration(message) {
             // The chat it is in goes, or comes with the move.
             return Ok(Digest { own: Some(own), ..Digest::default() });
         }
@@ -141,19 +141,19 @@ impl Telegram {
         }
         let sighting = Sighting::of(message, me);
         let text = address::said(me, message.words().0);
-        if let Some(consumed) = own::command(me, message, &text, sighting.addressed) {
+        if let Some(consumed) = commands::command(me, message, &text, sighting.addressed) {
             digest.own = consumed;
             digest.dropped = Some(DropReason::Consumed);
             digest.sighting = Some(sighting);
             return Ok(digest);
         }
-        let beside = self.beside(desk, me, message, false);
+        let beside = self.beside(ingress, me, message, false);
         let Some(event) = normalize::event(message, beside) else { return Ok(digest) };
         // In company only somebody who speaks to the bot waits for an answer to what nobody can read.
         if event.text == normalize::UNSUPPORTED && message.words().0.is_empty() && !sighting.addressed {
             return Ok(digest);
         }
-        match sighting.observe(|observed| desk.admit.decide(observed)) {
+        match sighting.observe(|observed| ingress.admission.decide(observed)) {
             Ok(admitted) => {
                 digest.intake.entry = Some(inbound::entry(&self.bot, &event, admitted, clock::wall())?);
             }
@@ -166,17 +166,20 @@ impl Telegram {
     /// A message that its author changed: what waits says the new thing. Who may
     /// speak there is asked anew; that it was meant for the bot is settled, or
     /// it would not wait.
-    async fn changed(&self, desk: &Desk, me: &Me, message: &Message) -> Result<Digest> {
+    async fn changed(&self, ingress: &Ingress, me: &Me, message: &Message) -> Result<Digest> {
         let mut digest = Digest::default();
         digest.intake.chats = self.learn_from(message).await?;
         let text = address::said(me, message.words().0);
-        if self.is_own(me, message) || link_command(&text).is_some() || own::start_command(&text).is_some() {
+        if self.is_own(me, message)
+            || link_command(&text).is_some()
+            || commands::start_command(&text).is_some()
+        {
             return Ok(digest);
         }
-        let beside = self.beside(desk, me, message, true);
+        let beside = self.beside(ingress, me, message, true);
         let Some(event) = normalize::event(message, beside) else { return Ok(digest) };
         let sighting = Sighting { addressed: true, ..Sighting::of(message, me) };
-        if let Ok(admitted) = sighting.observe(|observed| desk.admit.decide(observed)) {
+        if let Ok(admitted) = sighting.observe(|observed| ingress.admission.decide(observed)) {
             digest.intake.revision = Some(inbound::revision(&self.bot, &event, admitted, clock::wall())?);
         }
         Ok(digest)
@@ -188,7 +191,7 @@ impl Telegram {
         let mut digest = Digest::default();
         match (gone, change.chat.is_private()) {
             // The person may come back; until then sends are refused.
-            (true, true) => self.pulse.count("blocked"),
+            (true, true) => self.health.count("blocked"),
             (true, false) => digest.own = Some(Own::Gone(change.chat.id())),
             (false, _) => digest.intake.chats = self.learn(learn::described(&change.chat)).await?,
         }
@@ -206,7 +209,7 @@ impl Telegram {
                 && echoes().knows(&message.chat.id(), message.words().0, clock::mono())
     }
 
-    fn beside<'a>(&self, desk: &Desk, me: &'a Me, message: &Message, edited: bool) -> Beside<'a> {
-        Beside { me, topic_name: self.topic_name(message), edited, source_flags: desk.source_flags }
+    fn beside<'a>(&self, ingress: &Ingress, me: &'a Me, message: &Message, edited: bool) -> Beside<'a> {
+        Beside { me, topic_name: self.topic_name(message), edited, source_flags: ingress.source_flags }
     }
 }

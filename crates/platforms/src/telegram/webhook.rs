@@ -4,8 +4,8 @@ use super::api::Failure;
 use super::ingest::{KINDS, backoff, sleep, wait};
 use super::parse::Raw;
 use super::{Ingest, NAME, Telegram, verify};
-use crate::desk::Desk;
 use crate::hook::Hook;
+use crate::ingress::Ingress;
 use angelia_core::clock;
 use angelia_core::error::Result;
 use axum::Router;
@@ -31,7 +31,7 @@ const CONNECTIONS: u32 = 1;
 
 struct Receiver {
     bot: Arc<Telegram>,
-    desk: Desk,
+    ingress: Ingress,
     hook: Hook,
 }
 
@@ -50,13 +50,13 @@ pub(super) struct WebhookInfo {
 }
 
 /// What a bot is posted to.
-pub(super) fn routes(bot: Arc<Telegram>, desk: Desk) -> Router {
+pub(super) fn routes(bot: Arc<Telegram>, ingress: Ingress) -> Router {
     if bot.config.ingest != Ingest::Webhook {
         return Router::new();
     }
     let path = path(&bot.config.name);
     let hook = Hook::new(MAX_UPDATE, BODY_WITHIN);
-    Router::new().route(&path, post(receive)).with_state(Arc::new(Receiver { bot, desk, hook }))
+    Router::new().route(&path, post(receive)).with_state(Arc::new(Receiver { bot, ingress, hook }))
 }
 
 /// Where a bot is posted to, below the public URL.
@@ -67,7 +67,7 @@ pub(super) fn path(name: &str) -> String {
 async fn receive(State(receiver): State<Arc<Receiver>>, request: Request) -> StatusCode {
     // For strangers nothing is read, however much they send and however slowly.
     if !verify::is_authentic(&receiver.bot.webhook_secret, request.headers()) {
-        receiver.bot.pulse.count("refused_signatures");
+        receiver.bot.health.count("refused_signatures");
         return StatusCode::UNAUTHORIZED;
     }
     let posted = match receiver.hook.read(request).await {
@@ -75,7 +75,7 @@ async fn receive(State(receiver): State<Arc<Receiver>>, request: Request) -> Sta
         Err(status) => return status,
     };
     // On its own: whoever hangs up does not stop a commit half way.
-    let taken = tokio::spawn(async move { receiver.bot.take_posted(&receiver.desk, &posted.body).await });
+    let taken = tokio::spawn(async move { receiver.bot.take_posted(&receiver.ingress, &posted.body).await });
     match taken.await {
         Ok(Ok(())) => StatusCode::OK,
         Ok(Err(_)) | Err(_) => StatusCode::SERVICE_UNAVAILABLE,
@@ -85,7 +85,7 @@ async fn receive(State(receiver): State<Arc<Receiver>>, request: Request) -> Sta
 impl Telegram {
     /// Takes in one posted update. What cannot be read is kept and counts as
     /// taken: Telegram would post it for ever.
-    async fn take_posted(self: &Arc<Self>, desk: &Desk, body: &[u8]) -> Result<()> {
+    async fn take_posted(self: &Arc<Self>, ingress: &Ingress, body: &[u8]) -> Result<()> {
         let me = self
             .me()
             .ok_or_else(|| angelia_core::error::Error::unavailable("the bot does not know yet who it is"))?;
@@ -95,29 +95,29 @@ impl Telegram {
             return Ok(());
         }
         let id = raw.id;
-        let taken = self.take(desk, &me, &mut VecDeque::from([raw])).await;
+        let taken = self.take(ingress, &me, &mut VecDeque::from([raw])).await;
         match &taken {
             Ok(()) => {
                 *last = id;
-                self.pulse.heard();
+                self.health.heard();
             }
             Err(error) => {
                 tracing::error!(bot = %self.config.name, %error, "a posted update was not committed");
-                self.pulse.down(format!("what was received could not be committed: {error}"));
+                self.health.down(format!("what was received could not be committed: {error}"));
             }
         }
         taken
     }
 
     /// Has Telegram post here, and looks from time to time whether it does.
-    pub(super) async fn keep_webhook(&self, desk: &Desk) {
-        let url = format!("{}{}", desk.public_url, path(&self.config.name));
+    pub(super) async fn keep_webhook(&self, ingress: &Ingress) {
+        let url = format!("{}{}", ingress.public_url, path(&self.config.name));
         let mut pauses = backoff(LONGEST_PAUSE);
         loop {
             match self.set_webhook(&url).await {
                 Ok(_) => {
-                    self.pulse.heard();
-                    if !self.watch_webhook(desk, &url).await {
+                    self.health.heard();
+                    if !self.watch_webhook(ingress, &url).await {
                         return;
                     }
                     pauses.reset();
@@ -127,14 +127,14 @@ impl Telegram {
                      that Telegram reaches, on port 443, 80, 88 or 8443; or set ingest = \"poll\""
                 )),
                 Err(Failure::Unauthorized) => {
-                    if !self.until_known(desk).await {
+                    if !self.until_known(ingress).await {
                         return;
                     }
                     continue;
                 }
                 Err(failure) => self.fell_silent(&failure.to_string()),
             }
-            if !wait(desk, &mut pauses).await {
+            if !wait(ingress, &mut pauses).await {
                 return;
             }
         }
@@ -152,8 +152,8 @@ impl Telegram {
     }
 
     /// Looks on while the webhook is ours; `false` if it is time to stop.
-    async fn watch_webhook(&self, desk: &Desk, url: &str) -> bool {
-        while sleep(desk, LOOK_AGAIN).await {
+    async fn watch_webhook(&self, ingress: &Ingress, url: &str) -> bool {
+        while sleep(ingress, LOOK_AGAIN).await {
             match self.api.call::<WebhookInfo>("getWebhookInfo", &json!({})).await {
                 Ok(info) if info.url != url => return true,
                 Ok(info) => match fresh_error(&info, clock::wall().seconds()) {
@@ -165,7 +165,7 @@ impl Telegram {
                     Some(why) => self.fell_silent(&format!(
                         "Telegram could not post updates here ({why}): look whether {url} is reachable from outside"
                     )),
-                    None => self.pulse.heard(),
+                    None => self.health.heard(),
                 },
                 // The loop around it deals with that.
                 Err(Failure::Unauthorized) => return true,

@@ -1,7 +1,8 @@
 //! What the page shows to whoever wants to go on in a terminal of their own.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
 /// Lines to paste, by room. They may hold a gateway's secret, and everybody in
 /// the room can read them: they are for rooms of one person on their own machine.
@@ -14,7 +15,7 @@ pub struct Guides {
 impl Guides {
     /// Shows these lines in a room.
     pub fn show(&self, room: &str, lines: Vec<String>) {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).insert(room.to_owned(), lines);
+        self.lines.lock().insert(room.to_owned(), lines);
     }
 
     /// Shows, in every room, this command before the id of a message it tells of.
@@ -25,7 +26,7 @@ impl Guides {
 
     /// The lines of a room.
     pub(super) fn of(&self, room: &str) -> Option<Vec<String>> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).get(room).cloned()
+        self.lines.lock().get(room).cloned()
     }
 
     /// The command that tells of a message.

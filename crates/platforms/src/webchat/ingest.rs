@@ -10,7 +10,7 @@ use super::room::person_of;
 use super::speak::{Api, Said, Saying};
 use super::verify;
 use super::visit::OpenDoors;
-use crate::admit::Admit;
+use crate::admission::Admission;
 use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
 use angelia_core::limit::{GcraOf, Rate};
@@ -98,7 +98,7 @@ pub struct Setup {
     /// Whoever reads live.
     pub hub: Arc<Hub>,
     /// Who decides whose message it is.
-    pub admit: Arc<dyn Admit>,
+    pub admission: Arc<dyn Admission>,
     /// Whether sources carry `is_bot` and `message_is_edit`.
     pub source_flags: bool,
     /// Rooms anybody may enter.
@@ -113,11 +113,11 @@ type Answer = Result<(StatusCode, Value)>;
 
 /// The page at `/chat` and the routes below `/chat/api`.
 pub fn routes(setup: Setup) -> Router {
-    let Setup { ports, hub, admit, source_flags, open_rooms, guides, pace } = setup;
-    let posts = std::sync::Mutex::new(GcraOf::new(MAX_PACED));
+    let Setup { ports, hub, admission, source_flags, open_rooms, guides, pace } = setup;
+    let posts = parking_lot::Mutex::new(GcraOf::new(MAX_PACED));
     let (bot, doors) = (BotKey::new(NAME, BOT), OpenDoors::new(open_rooms));
     let (linking, reads) = (Mutex::default(), Arc::<Reads>::default());
-    let api = Api { ports, hub, admit, source_flags, bot, linking, doors, guides, reads, pace, posts };
+    let api = Api { ports, hub, admission, source_flags, bot, linking, doors, guides, reads, pace, posts };
     Router::new()
         .route("/chat/api/me", get(me))
         .route("/chat/api/open", get(open_rooms_there_are))

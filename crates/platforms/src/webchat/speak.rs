@@ -7,7 +7,7 @@ use super::normalize::{self, BOT, NAME, chat_id};
 use super::read::Reads;
 use super::room::{self, AGENT, person_of};
 use super::visit::OpenDoors;
-use crate::admit::{Admit, Linking, Which};
+use crate::admission::{Admission, Linking, Which};
 use crate::inbound;
 use angelia_core::admission::{Admitted, DropReason, Observed, link_command};
 use angelia_core::clock;
@@ -20,7 +20,7 @@ use angelia_core::secret::{Secret, random_hex};
 use angelia_core::store::{
     CONNECTOR, Earlier, Guest, LineRevision, NewEntry, NewLine, Person, Posted, Revised, Revision, Unrelayed,
 };
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use tokio::sync::Mutex;
 
 /// What a room shows of a typed `/link`: its code is nobody else's to read.
@@ -40,7 +40,7 @@ const MOVED: Why =
 pub(super) struct Api {
     pub(super) ports: Ports,
     pub(super) hub: Arc<Hub>,
-    pub(super) admit: Arc<dyn Admit>,
+    pub(super) admission: Arc<dyn Admission>,
     pub(super) source_flags: bool,
     pub(super) bot: BotKey,
     /// One `/link` at a time: a repeated one must find the answer of the first.
@@ -53,7 +53,7 @@ pub(super) struct Api {
     /// How fast people write, by room and name.
     pub(super) pace: Rate,
     /// By room and name.
-    pub(super) posts: std::sync::Mutex<GcraOf<(String, String)>>,
+    pub(super) posts: parking_lot::Mutex<GcraOf<(String, String)>>,
 }
 
 /// A post, checked.
@@ -190,7 +190,7 @@ impl Api {
             administrator: first,
             code,
         };
-        let answer = self.admit.link(typed).await?;
+        let answer = self.admission.link(typed).await?;
         let line = new_line(person, LINK_SHOWN.into(), None, client_id);
         let reply = NewLine {
             room: line.room.clone(),
@@ -227,7 +227,7 @@ impl Api {
         if guest.visiting {
             self.doors.check_pace(room, user, from, now)?;
         }
-        let mut posts = self.posts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut posts = self.posts.lock();
         posts.take(&(room.clone(), user.clone()), self.pace, now).map_err(|wait| {
             let why = "you write faster than is taken from one person: nothing was written, try again after a pause";
             Error::new(Kind::TooMany, why).retry_in(wait)
@@ -245,18 +245,18 @@ impl Api {
     }
 
     fn decide(&self, line: &NewLine, addressed: bool) -> Result<Admitted, DropReason> {
-        observe(line, addressed, |observed| self.admit.decide(observed))
+        observe(line, addressed, |observed| self.admission.decide(observed))
     }
 
     /// Whether the agent of a person's room is connected; `None` if there is none for them.
     pub(super) fn is_agent_present(&self, person: &Person) -> Option<bool> {
         let line = new_line(person.clone(), String::new(), None, None);
-        observe(&line, true, |observed| self.admit.is_present(observed))
+        observe(&line, true, |observed| self.admission.is_present(observed))
     }
 
     fn dropped(&self, line: &NewLine, addressed: bool, reason: DropReason) {
         let which = Which { chat_id: &chat_id(&line.room), thread_id: None, message_id: &line.message_id };
-        observe(line, addressed, |observed| self.admit.dropped(observed, which, reason));
+        observe(line, addressed, |observed| self.admission.dropped(observed, which, reason));
     }
 
     /// What a changed line says to the instance it is admitted to.

@@ -4,11 +4,11 @@
 use super::address;
 use super::normalize::{NAME, chat_id};
 use super::speak::Api;
-use crate::admit::Which;
+use crate::admission::Which;
 use angelia_core::admission::DropReason;
 use angelia_core::clock::UnixMillis;
 use angelia_core::error::{Error, Result};
-use angelia_core::store::{ActionStory, Edits, JournalStore, Line, Story};
+use angelia_core::store::{ActionTrace, Edits, JournalStore, Line, MessageTrace};
 use serde::Serialize;
 
 /// Answers told of; more than anybody reads.
@@ -89,7 +89,7 @@ impl Api {
     }
 
     /// What an agent did to write a line.
-    async fn own_action(&self, line: &Line, chat: &str) -> Result<Option<ActionStory>> {
+    async fn own_action(&self, line: &Line, chat: &str) -> Result<Option<ActionTrace>> {
         if !line.from_agent {
             return Ok(None);
         }
@@ -99,7 +99,7 @@ impl Api {
         Ok(actions.into_iter().find(|action| action.chat_id == chat && action.op != "edit"))
     }
 
-    async fn answers_to(&self, message_id: &str, chat: &str) -> Result<Vec<ActionStory>> {
+    async fn answers_to(&self, message_id: &str, chat: &str) -> Result<Vec<ActionTrace>> {
         let stories = self.ports.records.explain(message_id).await?;
         Ok(stories.into_iter().filter(|story| is_of(story, chat)).flat_map(|story| story.replies).collect())
     }
@@ -109,7 +109,7 @@ impl Api {
         let stories = self.ports.records.explain(&question).await?;
         let story = stories.into_iter().find(|story| is_of(story, chat));
         let which = Which { chat_id: chat, thread_id: None, message_id: &question };
-        told.dropped = self.admit.why_dropped(which).map(dropped);
+        told.dropped = self.admission.why_dropped(which).map(dropped);
         if let Some(story) = story {
             told.received_at = Some(story.received_at);
             told.stored_at = Some(story.appended_at);
@@ -124,7 +124,7 @@ impl Api {
 }
 
 /// Whether a story is of a line of this chat: ids may be others elsewhere.
-fn is_of(story: &Story, chat: &str) -> bool {
+fn is_of(story: &MessageTrace, chat: &str) -> bool {
     story.platform == NAME && story.chat_id == chat
 }
 
@@ -132,7 +132,7 @@ fn dropped((reason, at): (DropReason, UnixMillis)) -> Dropped {
     Dropped { reason: reason.as_str(), hint: address::hint(reason), at }
 }
 
-fn answer(action: ActionStory, edits: Edits) -> Answer {
+fn answer(action: ActionTrace, edits: Edits) -> Answer {
     Answer {
         message_id: action.message_id,
         accepted_at: action.accepted_at,

@@ -9,8 +9,8 @@ use angelia_core::limit::{SlidingWindow, SlidingWindowOf, WhenCrowded};
 use angelia_core::limit_per_address::{Address, LimitPerAddress, Shares};
 use angelia_core::secret::{Secret, fingerprint, random_hex};
 use angelia_core::store::{Person, RoomStore};
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How long somebody may stay who was not invited; then they come in anew.
@@ -74,7 +74,7 @@ impl OpenDoors {
     }
 
     fn lately(&self) -> MutexGuard<'_, Lately> {
-        self.lately.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lately.lock()
     }
 
     pub(super) fn rooms(&self) -> &[String] {

@@ -2,8 +2,8 @@
 
 use super::Wecom;
 use angelia_core::egress::{Target, Whereabouts};
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Longest id of a member.
 const MAX_USER: usize = 64;
@@ -53,7 +53,7 @@ impl Strangers {
     }
 
     fn people(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

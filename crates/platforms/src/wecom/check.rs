@@ -67,7 +67,7 @@ impl Wecom {
         let token = self.token.get(&self.api).await?;
         match self.ask_profile(&token).await {
             Err(Failure::Token) => {
-                self.pulse.count("tokens_refused");
+                self.health.count("tokens_refused");
                 self.ask_profile(&self.token.other_than(&self.api, &token).await?).await
             }
             asked => asked,

@@ -3,7 +3,7 @@
 
 use super::Wecom;
 use super::api::Failure;
-use crate::desk::Desk;
+use crate::ingress::Ingress;
 use angelia_core::limit::Backoff;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -16,8 +16,8 @@ const LEAST_PAUSE: Duration = Duration::from_secs(3);
 const LONGEST_PAUSE: Duration = Duration::from_secs(120);
 
 impl Wecom {
-    /// Asks now and then whether the app can speak, until the desk says stop.
-    pub(super) async fn run(&self, desk: &Desk) {
+    /// Asks now and then whether the app can speak, until the ingress says stop.
+    pub(super) async fn run(&self, ingress: &Ingress) {
         let mut backoff = Backoff::new(LEAST_PAUSE, LONGEST_PAUSE);
         loop {
             let wait = match self.profile().await {
@@ -32,7 +32,7 @@ impl Wecom {
                 }
             };
             tokio::select! {
-                () = desk.stop.wait() => return,
+                () = ingress.stop.wait() => return,
                 () = tokio::time::sleep(wait) => {}
             }
         }
@@ -41,15 +41,15 @@ impl Wecom {
     /// WeCom did what it was asked to.
     pub(super) fn spoke(&self) {
         self.mute.store(false, Ordering::Relaxed);
-        self.pulse.heard();
+        self.health.heard();
     }
 
     /// WeCom posted something that it signed. An app that hears and cannot
     /// answer is not well.
     pub(super) fn was_told(&self) {
         match self.mute.load(Ordering::Relaxed) {
-            true => self.pulse.heard_in_part(),
-            false => self.pulse.heard(),
+            true => self.health.heard_in_part(),
+            false => self.health.heard(),
         }
     }
 
@@ -57,12 +57,12 @@ impl Wecom {
     pub(super) fn fell_silent(&self, failure: &Failure) {
         let why = failure.to_string();
         self.mute.store(true, Ordering::Relaxed);
-        if self.pulse.health().why.as_deref() != Some(&why) {
+        if self.health.health().why.as_deref() != Some(&why) {
             tracing::warn!(bot = %self.config.name, why, "a WeCom app cannot speak");
         }
         match failure {
-            Failure::Setup(_) => self.pulse.stopped(why),
-            _ => self.pulse.down(why),
+            Failure::Setup(_) => self.health.stopped(why),
+            _ => self.health.down(why),
         }
     }
 }

@@ -12,18 +12,18 @@ mod descriptor;
 mod ingest;
 mod normalize;
 mod platform;
+mod replies;
 mod send;
 mod take;
 mod token;
 pub mod verify;
 mod webhook;
-mod words;
 mod xml;
 
 pub use descriptor::descriptor;
 
 use crate::directory::Directory;
-use crate::health::Pulse;
+use crate::health::HealthRecord;
 use address::Strangers;
 use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
@@ -32,12 +32,12 @@ use angelia_core::ports::Ports;
 use angelia_core::secret::Secret;
 use api::Api;
 use crypto::Key;
+use replies::Words;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use take::{Settled, ToldFull};
 use token::Token;
 use verify::Keys;
-use words::Words;
 
 /// The platform's name on the wire.
 pub const NAME: &str = "wecom";
@@ -77,11 +77,11 @@ pub struct Wecom {
     token: Token,
     directory: Directory,
     strangers: Strangers,
-    pulse: Pulse,
+    health: HealthRecord,
     /// Whether the app cannot speak, however much it hears.
     mute: AtomicBool,
     /// When somebody was told that signatures are not of our time.
-    stale: std::sync::Mutex<LogThrottle>,
+    stale: parking_lot::Mutex<LogThrottle>,
     words: Words,
     settled: Settled,
     told_full: ToldFull,
@@ -100,9 +100,9 @@ impl Wecom {
             token: Token::new(&config.corp_id, config.secret.clone()),
             directory: Directory::new(bot.clone(), ports.records.clone()),
             strangers: Strangers::default(),
-            pulse: Pulse::default(),
+            health: HealthRecord::default(),
             mute: AtomicBool::new(false),
-            stale: std::sync::Mutex::new(LogThrottle::hourly()),
+            stale: parking_lot::Mutex::new(LogThrottle::hourly()),
             words: Words::default(),
             settled: Settled::default(),
             told_full: ToldFull::default(),

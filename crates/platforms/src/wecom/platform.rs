@@ -3,8 +3,8 @@
 use super::address::user_of;
 use super::send::{BOT, PERSON};
 use super::{NAME, Wecom, descriptor, webhook};
-use crate::desk::Desk;
 use crate::health::{Checkup, Health};
+use crate::ingress::Ingress;
 use crate::platform::{Delivery, Outcome, Platform};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
@@ -80,12 +80,12 @@ impl Platform for Wecom {
         })
     }
 
-    fn listen(self: Arc<Self>, desk: Desk) -> BoxFuture<'static, ()> {
-        Box::pin(async move { self.run(&desk).await })
+    fn listen(self: Arc<Self>, ingress: Ingress) -> BoxFuture<'static, ()> {
+        Box::pin(async move { self.run(&ingress).await })
     }
 
-    fn webhooks(self: Arc<Self>, desk: Desk) -> Router {
-        webhook::routes(self, desk)
+    fn webhooks(self: Arc<Self>, ingress: Ingress) -> Router {
+        webhook::routes(self, ingress)
     }
 
     fn name(&self) -> &str {
@@ -93,7 +93,7 @@ impl Platform for Wecom {
     }
 
     fn health(&self) -> Option<Health> {
-        Some(self.pulse.health())
+        Some(self.health.health())
     }
 
     fn check<'a>(&'a self, public_url: &'a str) -> Later<'a, Checkup> {

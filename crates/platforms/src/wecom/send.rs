@@ -148,7 +148,7 @@ impl Wecom {
             async |token| self.api.post::<Sent>("message/send", &[("access_token", token)], &message).await;
         let sent = match send(&token).await {
             Err(Failure::Token) => {
-                self.pulse.count("tokens_refused");
+                self.health.count("tokens_refused");
                 send(&self.token.other_than(&self.api, &token).await?).await?
             }
             sent => sent?,
@@ -173,7 +173,7 @@ impl Wecom {
         let later = |after, reach, why: String| Outcome::Later { after, reach, why };
         match failure {
             Failure::Limited(pause) => {
-                self.pulse.count("floods");
+                self.health.count("floods");
                 later(pause, Reach::Bot, failure.to_string())
             }
             // Both say that nothing was done; WeCom itself asks to be tried again.
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn what_wecom_would_drop_is_not_sent() {
         for (span, most) in [(60, 30), (3600, 1000)] {
-            let own = super::super::words::OWN;
+            let own = super::super::replies::OWN;
             let in_span =
                 |rate: Rate| u64::from(rate.calls) * span / rate.per.as_secs() + u64::from(rate.burst);
             assert!(in_span(PERSON) + in_span(own) <= most, "{span} s");

@@ -3,9 +3,9 @@
 use super::address::{is_user, places};
 use super::normalize::{Meaning, Message};
 use super::{NAME, Wecom};
-use crate::admit::{Linking, Which};
-use crate::desk::Desk;
+use crate::admission::{Linking, Which};
 use crate::inbound;
+use crate::ingress::Ingress;
 use angelia_contract::event::Event;
 use angelia_core::admission::{DropReason, Observed, link_command};
 use angelia_core::directory::{Chat, ChatKind};
@@ -15,7 +15,7 @@ use angelia_core::secret::Secret;
 use angelia_core::store::{Intake, NewQuarantined, Taken};
 use angelia_core::{clock, seal};
 use std::collections::VecDeque;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use tokio::sync::Mutex;
 
 /// Commands remembered for when WeCom posts them again, which it does within seconds.
@@ -42,11 +42,11 @@ pub(super) enum Took {
 }
 
 /// Who was told lately that an inbox is full.
-pub(super) struct ToldFull(std::sync::Mutex<GcraOf<String>>);
+pub(super) struct ToldFull(parking_lot::Mutex<GcraOf<String>>);
 
 impl Default for ToldFull {
     fn default() -> Self {
-        Self(std::sync::Mutex::new(GcraOf::new(MAX_TOLD_FULL)))
+        Self(parking_lot::Mutex::new(GcraOf::new(MAX_TOLD_FULL)))
     }
 }
 
@@ -80,20 +80,20 @@ impl Sighting<'_> {
     }
 
     /// Takes note of why nobody got it.
-    fn dropped(&self, desk: &Desk, reason: DropReason) {
+    fn dropped(&self, ingress: &Ingress, reason: DropReason) {
         let which = Which { chat_id: self.user, thread_id: None, message_id: self.message_id };
-        self.observe(|observed| desk.admit.dropped(observed, which, reason));
+        self.observe(|observed| ingress.admission.dropped(observed, which, reason));
     }
 }
 
 impl Wecom {
     /// Takes in what was decrypted. With an error nothing is committed, and it has to
     /// be posted again.
-    pub(super) async fn take(self: &Arc<Self>, desk: &Desk, plain: &[u8]) -> Result<Took> {
+    pub(super) async fn take(self: &Arc<Self>, ingress: &Ingress, plain: &[u8]) -> Result<Took> {
         let message = match Message::read(plain) {
             Ok(message) => message,
             // WeCom would post it again, and no better.
-            Err(why) => return self.set_aside(desk, plain, why.0).await.map(|()| Took::It),
+            Err(why) => return self.set_aside(ingress, plain, why.0).await.map(|()| Took::It),
         };
         if !message.is_for(&self.config.agent_id) {
             return Ok(Took::NotOurs);
@@ -101,15 +101,15 @@ impl Wecom {
         let (user, message_id) = (message.from(), message.id());
         let places = places(&self.config.name, user);
         let sighting = Sighting { bot: &self.id, user, message_id: &message_id, places };
-        match message.meaning(desk.source_flags) {
+        match message.meaning(ingress.source_flags) {
             Meaning::Happened => {
                 if is_user(user) {
-                    sighting.dropped(desk, DropReason::Consumed);
+                    sighting.dropped(ingress, DropReason::Consumed);
                 }
             }
             Meaning::Said(event) => match link_command(&event.text) {
-                Some(code) => self.link(desk, &sighting, Secret::new(code)).await?,
-                None if self.said(desk, &sighting, &event).await? => {}
+                Some(code) => self.link(ingress, &sighting, Secret::new(code)).await?,
+                None if self.said(ingress, &sighting, &event).await? => {}
                 None => {
                     self.tell_full(user);
                     return Ok(Took::Full);
@@ -120,38 +120,38 @@ impl Wecom {
     }
 
     /// Answers whether it was taken; if not, the inbox is full.
-    async fn said(&self, desk: &Desk, sighting: &Sighting<'_>, event: &Event) -> Result<bool> {
-        let decided = sighting.observe(|observed| desk.admit.decide(observed));
+    async fn said(&self, ingress: &Ingress, sighting: &Sighting<'_>, event: &Event) -> Result<bool> {
+        let decided = sighting.observe(|observed| ingress.admission.decide(observed));
         let entry = |admitted| inbound::refusable(&self.bot, event, admitted, clock::wall());
         let entry = decided.clone().ok().map(entry).transpose()?;
-        let taken = self.commit(desk, sighting.user, Intake { entry, ..Intake::default() }).await?;
+        let taken = self.commit(ingress, sighting.user, Intake { entry, ..Intake::default() }).await?;
         let reason = match taken {
             Taken { full: true, .. } => Some(DropReason::InboxFull),
             Taken { no_instance: true, .. } => Some(DropReason::NoInstance),
             _ => decided.err(),
         };
         if let Some(reason) = reason {
-            sighting.dropped(desk, reason);
+            sighting.dropped(ingress, reason);
         }
         Ok(!taken.full)
     }
 
     /// WeCom posts it again, but not for long: whoever wrote is told.
     fn tell_full(self: &Arc<Self>, user: &str) {
-        let mut told = self.told_full.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.told_full.0.lock();
         if told.take(user, Rate::a_minute(1, 1), clock::mono()).is_ok() {
             self.answer(user, FULL.to_owned());
         }
     }
 
     /// Tries a code, unless that was done and WeCom did not hear of it.
-    async fn link(self: &Arc<Self>, desk: &Desk, sighting: &Sighting<'_>, code: Secret) -> Result<()> {
+    async fn link(self: &Arc<Self>, ingress: &Ingress, sighting: &Sighting<'_>, code: Secret) -> Result<()> {
         let mut settled = self.settled.0.lock().await;
         if settled.iter().any(|id| id == sighting.message_id) {
             return Ok(());
         }
         // Whoever typed it has written, and may be answered.
-        self.commit(desk, sighting.user, Intake::default()).await?;
+        self.commit(ingress, sighting.user, Intake::default()).await?;
         let typed = Linking {
             platform: NAME,
             bot: Some(self.id.clone()),
@@ -161,7 +161,7 @@ impl Wecom {
             administrator: true,
             code,
         };
-        let answer = match desk.admit.link(typed).await {
+        let answer = match ingress.admission.link(typed).await {
             // Trying again would not help.
             Err(error) if error.kind() != Kind::Unavailable => {
                 tracing::error!(bot = %self.config.name, %error, "a code could not be tried");
@@ -174,13 +174,13 @@ impl Wecom {
         }
         settled.push_back(sighting.message_id.to_owned());
         drop(settled);
-        sighting.dropped(desk, DropReason::Consumed);
+        sighting.dropped(ingress, DropReason::Consumed);
         self.answer(sighting.user, answer);
         Ok(())
     }
 
     /// Commits what was said together with who said it.
-    async fn commit(&self, desk: &Desk, user: &str, mut intake: Intake) -> Result<Taken> {
+    async fn commit(&self, ingress: &Ingress, user: &str, mut intake: Intake) -> Result<Taken> {
         self.directory.find(user).await?;
         let name = Some(user.to_owned());
         let chat = Chat { person: name.clone(), name, ..Chat::new(user, ChatKind::Dm) };
@@ -192,7 +192,7 @@ impl Wecom {
         if !new && intake.entry.is_none() {
             return Ok(Taken::default());
         }
-        let taken = desk.take_in(&self.bot, vec![intake]).await;
+        let taken = ingress.take_in(&self.bot, vec![intake]).await;
         let taken = taken.map(|taken| taken.first().copied().unwrap_or_default());
         // What could not be committed is new again.
         if new && taken.as_ref().map_or(true, |taken| taken.full) {
@@ -202,12 +202,12 @@ impl Wecom {
     }
 
     /// Keeps what cannot be read.
-    async fn set_aside(&self, desk: &Desk, plain: &[u8], why: &str) -> Result<()> {
+    async fn set_aside(&self, ingress: &Ingress, plain: &[u8], why: &str) -> Result<()> {
         tracing::warn!(bot = %self.config.name, why, "a callback went to quarantine");
-        self.pulse.count("quarantined");
-        let sealed = desk.seal.seal(&String::from_utf8_lossy(plain), &seal::quarantine(NAME, &self.id))?;
+        self.health.count("quarantined");
+        let sealed = ingress.seal.seal(&String::from_utf8_lossy(plain), &seal::quarantine(NAME, &self.id))?;
         let (what, why) = ("callback".to_owned(), why.to_owned());
         let quarantined = Some(NewQuarantined { what, why, sealed, at: clock::wall() });
-        desk.take_in(&self.bot, vec![Intake { quarantined, ..Intake::default() }]).await.map(drop)
+        ingress.take_in(&self.bot, vec![Intake { quarantined, ..Intake::default() }]).await.map(drop)
     }
 }

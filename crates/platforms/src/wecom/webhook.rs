@@ -3,15 +3,15 @@
 use super::take::Took;
 use super::verify::Signed;
 use super::{NAME, Wecom, xml};
-use crate::desk::Desk;
 use crate::hook::Hook;
+use crate::ingress::Ingress;
 use angelia_core::clock;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -26,16 +26,16 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(4);
 
 struct Receiver {
     bot: Arc<Wecom>,
-    desk: Desk,
+    ingress: Ingress,
     hook: Hook,
 }
 
 /// What an app calls back to.
-pub(super) fn routes(bot: Arc<Wecom>, desk: Desk) -> Router {
+pub(super) fn routes(bot: Arc<Wecom>, ingress: Ingress) -> Router {
     let path = path(&bot.config.name);
     // Whoever asks first says it; it is the same for all.
     let hook = Hook::new(MAX_BODY, BODY_WITHIN);
-    Router::new().route(&path, get(echo).post(receive)).with_state(Arc::new(Receiver { bot, desk, hook }))
+    Router::new().route(&path, get(echo).post(receive)).with_state(Arc::new(Receiver { bot, ingress, hook }))
 }
 
 /// Where an app calls back to, below the public URL.
@@ -100,7 +100,7 @@ fn signed(request: &Request) -> Option<Signed> {
 impl Receiver {
     /// The one answer to everything that is not WeCom's.
     fn refuse(&self) -> StatusCode {
-        self.bot.pulse.count("refused_signatures");
+        self.bot.health.count("refused_signatures");
         StatusCode::UNAUTHORIZED
     }
 
@@ -109,8 +109,8 @@ impl Receiver {
         let (bot, now) = (&self.bot, clock::wall());
         let plain = bot.keys.open(signed, encrypted, now);
         if plain.is_none() && bot.keys.is_stale(signed, encrypted, now) {
-            bot.pulse.count("stale_signatures");
-            if bot.stale.lock().unwrap_or_else(PoisonError::into_inner).note(clock::mono()).is_some() {
+            bot.health.count("stale_signatures");
+            if bot.stale.lock().note(clock::mono()).is_some() {
                 tracing::warn!(
                     bot = %bot.config.name,
                     "WeCom's signature is good, but its time is not within five minutes of ours, so nothing is \
@@ -123,14 +123,14 @@ impl Receiver {
 
     async fn take(&self, plain: &[u8]) -> StatusCode {
         let (bot, name) = (&self.bot, &self.bot.config.name);
-        match bot.take(&self.desk, plain).await {
+        match bot.take(&self.ingress, plain).await {
             Ok(Took::It) => {
-                bot.pulse.count("callbacks");
+                bot.health.count("callbacks");
                 bot.was_told();
                 StatusCode::OK
             }
             Ok(Took::Full) => {
-                bot.pulse.count("refused_full");
+                bot.health.count("refused_full");
                 bot.was_told();
                 StatusCode::SERVICE_UNAVAILABLE
             }
@@ -140,7 +140,7 @@ impl Receiver {
             }
             Err(error) => {
                 tracing::error!(bot = %name, %error, "a callback was not committed");
-                bot.pulse.down(format!("what was received could not be committed: {error}"));
+                bot.health.down(format!("what was received could not be committed: {error}"));
                 StatusCode::SERVICE_UNAVAILABLE
             }
         }

@@ -10,7 +10,7 @@ use angelia_core::secret::Secret;
 use angelia_core::store::{ActionId, PageSize, VaultStore};
 use angelia_core::vault::Capability;
 use angelia_platforms::discord::{Config, Discord, default_commands};
-use angelia_platforms::{Answer, Delivery, Desk, Earlier, Outcome, Platform, Stop};
+use angelia_platforms::{Answer, Delivery, Earlier, Ingress, Outcome, Platform, Stop};
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, Request, StatusCode, Uri};
@@ -127,16 +127,16 @@ impl Edge {
         let bot = Discord::new(config, ports.clone()).unwrap();
         let door = Arc::new(Door::new(instance));
         let seal = Arc::new(Plain::default());
-        let desk = Desk {
+        let ingress = Ingress {
             ports: ports.clone(),
-            admit: door.clone(),
+            admission: door.clone(),
             seal: seal.clone(),
             source_flags: false,
             public_url: "http://127.0.0.1".into(),
             held: Arc::default(),
             stop: Stop::new().1,
         };
-        let router = bot.clone().webhooks(desk);
+        let router = bot.clone().webhooks(ingress);
         Self { api, ports, door, gate, seal, bot, instance, router, key, folder }
     }
 

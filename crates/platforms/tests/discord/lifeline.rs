@@ -179,7 +179,11 @@ async fn every_shard_hears_its_own_guilds() {
     }
     world.start();
     world.until("one identified", |world| world.count("identifies") == 1).await;
-    assert_eq!(world.bot().health().unwrap().state, BotState::Starting, "the other one is still deaf");
+    assert_eq!(
+        world.bot().health().unwrap().state,
+        BotState::Starting,
+        "the other one is still disconnected"
+    );
     world.until("both identified", |world| world.count("identifies") == 2).await;
     assert_eq!(world.bot().health().unwrap().state, BotState::Up);
     for channel in &channels {

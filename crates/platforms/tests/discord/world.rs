@@ -2,7 +2,9 @@
 
 use angelia_contract::action::Action;
 use angelia_contract::event::Event;
-use angelia_core::admission::{Admitted, Allow, DropReason, Known, Observed, Policy, Route, Routes, admit};
+use angelia_core::admission::{
+    Admitted, Allow, DropReason, Known, Observed, Policy, Route, Routes, admit,
+};
 use angelia_core::audit::Actor;
 use angelia_core::clock::UnixMillis;
 use angelia_core::directory::BotKey;
@@ -21,7 +23,7 @@ use angelia_engines::local::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
 use angelia_platforms::discord::{Config, Discord, default_commands};
 use angelia_platforms::{
-    Admit, Delivery, Desk, Earlier, Linking, Outcome, Platform, Progress, Reach, Seal, Stop, Which,
+    Admission, Delivery, Earlier, Ingress, Linking, Outcome, Platform, Progress, Reach, Seal, Stop, Which,
 };
 use angelia_testkit::discord::FakeDiscord;
 use futures_util::future::BoxFuture;
@@ -141,14 +143,14 @@ impl World {
     pub(crate) fn start_with(&mut self, config: Config) {
         let discord = Discord::new(config, self.ports.clone()).unwrap();
         let (stop, stopped) = Stop::new();
-        let task = tokio::spawn(discord.clone().listen(self.desk(stopped)));
+        let task = tokio::spawn(discord.clone().listen(self.ingress(stopped)));
         self.running = Some(Running { discord, stop, task });
     }
 
-    fn desk(&self, stop: Stop) -> Desk {
-        Desk {
+    fn ingress(&self, stop: Stop) -> Ingress {
+        Ingress {
             ports: self.ports.clone(),
-            admit: self.door.clone(),
+            admission: self.door.clone(),
             seal: Arc::new(Plain::default()),
             source_flags: false,
             public_url: "http://127.0.0.1".into(),
@@ -159,7 +161,7 @@ impl World {
 
     /// Lets the bot be posted to; answers where.
     pub(crate) async fn serve_webhooks(&self) -> String {
-        let router = self.bot().webhooks(self.desk(Stop::new().1));
+        let router = self.bot().webhooks(self.ingress(Stop::new().1));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, router).await });
@@ -360,7 +362,7 @@ impl Known for &Door {
     }
 }
 
-impl Admit for Door {
+impl Admission for Door {
     fn decide(&self, observed: Observed<'_>) -> Result<Admitted, DropReason> {
         let route = Route {
             place: self.place.lock().unwrap().parse().unwrap(),

@@ -265,7 +265,7 @@ impl Session {
     pub(super) fn keep_fronts(&mut self) {
         let (server, instance) = (self.server.clone(), self.record.instance);
         let fronts = self.handshake.take_fronts();
-        if server.roster.fronts(instance) == fronts {
+        if server.identities.fronts(instance) == fronts {
             return;
         }
         self.jobs.push(Box::pin(async move {
@@ -282,7 +282,7 @@ impl Session {
         if habit == before {
             return;
         }
-        self.server.registry.update(self.record.instance, |standing| standing.habit = habit);
+        self.server.sessions.update(self.record.instance, |standing| standing.habit = habit);
         let (ports, instance, epoch) = (self.server.ports.clone(), self.record.instance, self.epoch());
         self.jobs.push(Box::pin(async move {
             Done::Noted(ports.log.set_habit(instance, epoch, habit).await.unwrap_or(Ownership::Ours))

@@ -220,7 +220,7 @@ impl Session {
     fn greeted(&mut self, now: Mono) {
         match self.phase {
             Phase::Greeting => {
-                let (claim, old) = self.server.registry.claim(self.record.clone(), self.mailbox.clone());
+                let (claim, old) = self.server.sessions.claim(self.record.clone(), self.mailbox.clone());
                 self.claim = Some(claim);
                 self.phase = Phase::Joining;
                 self.settled_in_at = self.profile.parks.then(|| now + SETTLING_IN);
@@ -234,13 +234,13 @@ impl Session {
                     }));
                 }
                 // The claim makes that durable.
-                self.server.registry.update(self.record.instance, |standing| standing.idle = false);
+                self.server.sessions.update(self.record.instance, |standing| standing.idle = false);
             }
             Phase::Idle | Phase::GoingIdle(_) => {
                 self.phase = Phase::Joining;
                 self.flipped = false;
                 self.backlog.renew();
-                self.unflip();
+                self.mark_awake();
             }
             _ => {}
         }
@@ -248,7 +248,7 @@ impl Session {
 
     /// The record may have changed between the upgrade and this hello.
     fn look_again(&self) {
-        let record = self.server.roster.find(&self.record.tenant, &self.record.gateway_id);
+        let record = self.server.identities.find(&self.record.tenant, &self.record.gateway_id);
         match record {
             Some(record) if record.revoked_at.is_some() => self.mailbox.end(Ending::Revoked),
             Some(record) if record.instance == self.record.instance && record.shares_secret(&self.record) => {

@@ -29,7 +29,7 @@ impl Session {
     pub(super) fn flip(&mut self) {
         self.phase = Phase::Idle;
         self.flipped = false;
-        self.server.registry.update(self.record.instance, |standing| standing.idle = true);
+        self.server.sessions.update(self.record.instance, |standing| standing.idle = true);
         let (ports, instance, epoch) = (self.server.ports.clone(), self.record.instance, self.epoch());
         self.jobs
             .push(Box::pin(async move { Done::Flipped(ports.log.set_idle(instance, epoch, true).await) }));
@@ -47,7 +47,7 @@ impl Session {
             }
             Ok(Ownership::Lost) => self.heed(Ownership::Lost),
             Err(_) => {
-                self.server.registry.update(self.record.instance, |standing| standing.idle = false);
+                self.server.sessions.update(self.record.instance, |standing| standing.idle = false);
                 self.phase = Phase::Joining;
                 self.backlog.renew();
                 self.join();
@@ -56,11 +56,11 @@ impl Session {
     }
 
     /// A handshake says it is awake.
-    pub(super) fn unflip(&mut self) {
-        if !self.server.registry.standing(self.record.instance).idle {
+    pub(super) fn mark_awake(&mut self) {
+        if !self.server.sessions.standing(self.record.instance).idle {
             return;
         }
-        self.server.registry.update(self.record.instance, |standing| standing.idle = false);
+        self.server.sessions.update(self.record.instance, |standing| standing.idle = false);
         let (ports, instance, epoch) = (self.server.ports.clone(), self.record.instance, self.epoch());
         self.jobs.push(Box::pin(async move {
             Done::Noted(ports.log.set_idle(instance, epoch, false).await.unwrap_or(Ownership::Ours))
@@ -152,7 +152,7 @@ impl Session {
         if self.ending != Some(Ending::Replaced) || !self.spoke_after_close || died_reading {
             return;
         }
-        if self.server.registry.took_over(self.record.instance, clock::mono()) {
+        if self.server.sessions.took_over(self.record.instance, clock::mono()) {
             tracing::warn!(
                 tenant = %self.record.tenant, gateway = %self.record.gateway_id,
                 "two processes are using this gateway id and keep replacing each other; \

@@ -15,7 +15,7 @@ use super::handshake::Handshake;
 use super::mailbox::{Ending, Mailbox};
 use super::outgoing::Outgoing;
 use super::pending::Pending;
-use super::registry::{Claim, Seat};
+use super::sessions::{Claim, Seat};
 use super::websocket::{Message, WebSocket};
 use crate::server::Server;
 use crate::telemetry::Counter;
@@ -211,7 +211,7 @@ impl Session {
         let now = clock::mono();
         // Our own half acknowledges, however long its first turn takes.
         let habit = match profile.parks {
-            true => server.registry.standing(record.instance).habit,
+            true => server.sessions.standing(record.instance).habit,
             false => AckHabit::Acknowledges,
         };
         let held = server.memory.socket(&record.tenant, record.instance).nothing();

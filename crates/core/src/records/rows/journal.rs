@@ -5,7 +5,7 @@ use crate::clock::UnixMillis;
 use crate::inbox::{InstanceId, Seq};
 use crate::ports::ActionId;
 use crate::records::table::{field, record};
-use crate::store::ActionStory;
+use crate::store::ActionTrace;
 
 field!(Seq as i64, |seq| seq.0, |seq| Some(Seq(seq)));
 field!(ActionId as i64, |id| id.0, |id| Some(ActionId(id)));
@@ -85,7 +85,7 @@ record! {
     }
 }
 
-impl From<LedgerRow> for ActionStory {
+impl From<LedgerRow> for ActionTrace {
     fn from(row: LedgerRow) -> Self {
         Self {
             id: row.id,

@@ -15,7 +15,7 @@ pub use seals::{SealedCapabilityRow, SealedSecretRow, SealedTenantRow, SealedUpd
 pub use vault::CapabilityRow;
 
 use crate::admission::{Allow, Place, Policy, Route};
-use crate::audit::{AuditLine, Deed, Sort};
+use crate::audit::{AuditEntry, AuditLine, Sort};
 use crate::clock::UnixMillis;
 use crate::identity::Subject;
 use crate::inbox::{AckHabit, InstanceId};
@@ -419,7 +419,7 @@ record! {
 
 impl AuditRow {
     /// The line that tells of a deed.
-    pub fn of(deed: &Deed, at: UnixMillis) -> Self {
+    pub fn of(deed: &AuditEntry, at: UnixMillis) -> Self {
         Self {
             at,
             actor: deed.actor.as_str().to_owned(),

@@ -3,16 +3,17 @@
 use super::records::audit;
 use super::txn::Txn;
 use super::{Sqlite, failed, open_for_reading};
-use angelia_core::audit::{Actor, Deed};
+use angelia_core::audit::{Actor, AuditEntry};
 use angelia_core::clock::{self, Age, ClockState, Leap, Mono, Old, UnixMillis};
 use angelia_core::error::{Error, Result};
 use angelia_core::space::Class;
 use angelia_core::store::{Checked, ClockStore, Later};
+use parking_lot::{Mutex, MutexGuard};
 use rusqlite::{Connection, ErrorCode, InterruptHandle, OptionalExtension, params};
 use std::fmt::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The note with what is known of the clock.
@@ -62,7 +63,7 @@ impl Clock {
     /// What is known, the present moment included: nobody may judge by a clock
     /// that leapt since somebody looked.
     fn look(&self) -> MutexGuard<'_, Watched> {
-        let mut watched = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watched = self.0.lock();
         watched.look();
         watched
     }
@@ -103,7 +104,7 @@ impl ClockStore for Sqlite {
             let mut state = txn.clock.look().state.clone();
             let accepted = state.accept();
             if let Some(leap) = accepted {
-                audit(txn, &Deed::done(&by, "clock.accept", "", "").with(leap.words()))?;
+                audit(txn, &AuditEntry::done(&by, "clock.accept", "", "").with(leap.words()))?;
             }
             set_note(txn, CLOCK, &state.to_json())?;
             Ok(Ok(accepted))

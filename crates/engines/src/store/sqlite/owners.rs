@@ -5,9 +5,10 @@
 use super::queue::Owner;
 use angelia_core::inbox::InstanceId;
 use angelia_core::store::ActionId;
+use parking_lot::{Mutex, MutexGuard};
 use rusqlite::Connection;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// What is known. The writing thread keeps it; whoever asks does not wait for it.
 #[derive(Debug, Default)]
@@ -72,11 +73,11 @@ impl Owners {
     }
 
     fn actions(&self) -> MutexGuard<'_, HashMap<i64, Arc<str>>> {
-        self.actions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.actions.lock()
     }
 
     fn instances(&self) -> MutexGuard<'_, HashMap<InstanceId, Arc<str>>> {
-        self.instances.lock().unwrap_or_else(PoisonError::into_inner)
+        self.instances.lock()
     }
 }
 

@@ -3,8 +3,9 @@
 
 use angelia_core::inbox::InstanceId;
 use angelia_core::round_robin::RoundRobin;
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 angelia_contract::limits! {
@@ -114,7 +115,7 @@ impl<T> Queue<T> {
             if line.closed {
                 return None;
             }
-            line = self.arrived.wait(line).unwrap_or_else(PoisonError::into_inner);
+            self.arrived.wait(&mut line);
         }
         let first = line.operators.len().min(BATCH);
         let mut batch: Vec<_> = line.operators.drain(..first).collect();
@@ -141,7 +142,7 @@ impl<T> Queue<T> {
         let left = (std::mem::take(&mut line.operators), std::mem::take(&mut line.waiting));
         drop(line);
         self.all.close();
-        let each = self.each.lock().unwrap_or_else(PoisonError::into_inner);
+        let each = self.each.lock();
         each.values().filter_map(Weak::upgrade).for_each(|room| room.close());
         drop(each);
         // Whoever waits for one of these learns it now.
@@ -149,7 +150,7 @@ impl<T> Queue<T> {
     }
 
     fn room_of(&self, owner: &Owner) -> Arc<Semaphore> {
-        let mut each = self.each.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut each = self.each.lock();
         if let Some(known) = each.get(owner).and_then(Weak::upgrade) {
             return known;
         }
@@ -162,7 +163,7 @@ impl<T> Queue<T> {
     }
 
     fn line(&self) -> MutexGuard<'_, Line<T>> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+        self.line.lock()
     }
 }
 
@@ -238,6 +239,6 @@ mod tests {
             queue.push(tenant(&n.to_string()), 10, n).await;
             queue.take();
         }
-        assert!(queue.each.lock().unwrap().len() < 100);
+        assert!(queue.each.lock().len() < 100);
     }
 }

@@ -7,11 +7,12 @@
 use super::{failed, open_for_reading};
 use angelia_core::error::{Error, Result};
 use angelia_core::store::{Filling, Later, Page, PageSize};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use rusqlite::{Connection, Row, Rows};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use tokio::sync::{Semaphore, oneshot};
 
@@ -26,12 +27,12 @@ type Job = Box<dyn FnOnce(Result<&Connection>) + Send>;
 
 /// The threads that read.
 pub(super) struct Readers {
-    desk: Arc<Desk>,
+    queue: Arc<ReadQueue>,
     turns: Arc<Semaphore>,
 }
 
 /// Where reads are handed to the threads.
-struct Desk {
+struct ReadQueue {
     path: PathBuf,
     state: Mutex<State>,
     arrived: Condvar,
@@ -49,13 +50,13 @@ struct State {
 
 impl Readers {
     pub(super) fn new(path: PathBuf) -> Self {
-        let desk = Desk { path, state: Mutex::default(), arrived: Condvar::new() };
-        Self { desk: Arc::new(desk), turns: Arc::new(Semaphore::new(AT_ONCE)) }
+        let queue = ReadQueue { path, state: Mutex::default(), arrived: Condvar::new() };
+        Self { queue: Arc::new(queue), turns: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 
     /// The file that is read.
     pub(super) fn path(&self) -> &Path {
-        &self.desk.path
+        &self.queue.path
     }
 
     /// Runs one read off the async threads.
@@ -64,11 +65,11 @@ impl Readers {
         what: &'static str,
         query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Later<'_, T> {
-        let (desk, turns) = (self.desk.clone(), self.turns.clone());
+        let (queue, turns) = (self.queue.clone(), self.turns.clone());
         Box::pin(async move {
             let turn = turns.acquire_owned().await;
             let (answer, answered) = oneshot::channel();
-            desk.give(Box::new(move |connection| {
+            queue.give(Box::new(move |connection| {
                 let _turn = turn;
                 // Whoever gave up waiting needs no answer.
                 if !answer.is_closed() {
@@ -86,25 +87,25 @@ impl Drop for Readers {
     /// Closes every connection before the writer's, which is the one that can fold the log.
     fn drop(&mut self) {
         let threads = {
-            let mut state = self.desk.state();
+            let mut state = self.queue.state();
             state.closed = true;
             std::mem::take(&mut state.threads)
         };
-        self.desk.arrived.notify_all();
+        self.queue.arrived.notify_all();
         for thread in threads {
             let _ = thread.join();
         }
     }
 }
 
-impl Desk {
+impl ReadQueue {
     /// Hands over a read. If there is nobody to do it, it is dropped, which its caller is told.
     fn give(self: &Arc<Self>, job: Job) {
         let mut state = self.state();
         state.jobs.push_back(job);
         if state.jobs.len() > state.idle && state.threads.len() < AT_ONCE {
-            let desk = self.clone();
-            let started = std::thread::Builder::new().name("store-reader".into()).spawn(move || desk.work());
+            let queue = self.clone();
+            let started = std::thread::Builder::new().name("store-reader".into()).spawn(move || queue.work());
             match started {
                 Ok(thread) => state.threads.push(thread),
                 Err(error) => tracing::warn!(%error, "a thread to read the store could not be started"),
@@ -143,16 +144,15 @@ impl Desk {
     fn next(&self) -> Option<Job> {
         let mut state = self.state();
         state.idle += 1;
-        let mut state = self
-            .arrived
-            .wait_while(state, |state| state.jobs.is_empty() && !state.closed)
-            .unwrap_or_else(PoisonError::into_inner);
+        while state.jobs.is_empty() && !state.closed {
+            self.arrived.wait(&mut state);
+        }
         state.idle -= 1;
         state.jobs.pop_front()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
@@ -218,7 +218,7 @@ mod tests {
             let used: HashSet<ThreadId> = join_all(all).await.into_iter().collect();
             assert!((1..=AT_ONCE).contains(&used.len()), "{} threads", used.len());
         }
-        assert!(readers.desk.state().threads.len() <= AT_ONCE);
+        assert!(readers.queue.state().threads.len() <= AT_ONCE);
     }
 
     #[tokio::test]
@@ -226,8 +226,8 @@ mod tests {
         let (_folder, readers) = readers();
         let first = where_it_reads(&readers).await;
         for _ in 0..20 {
-            // The thread that answered is back at the desk before the next read comes.
-            while readers.desk.state().idle == 0 {
+            // The thread that answered is back at the queue before the next read comes.
+            while readers.queue.state().idle == 0 {
                 tokio::task::yield_now().await;
             }
             assert_eq!(where_it_reads(&readers).await, first);
@@ -273,9 +273,9 @@ mod tests {
     async fn no_connection_is_open_after_the_end() {
         let (folder, readers) = readers();
         where_it_reads(&readers).await;
-        let desk = Arc::downgrade(&readers.desk);
+        let queue = Arc::downgrade(&readers.queue);
         drop(readers);
-        assert!(desk.upgrade().is_none(), "every thread has ended");
+        assert!(queue.upgrade().is_none(), "every thread has ended");
         drop(folder);
     }
 }

@@ -7,7 +7,7 @@ use super::removal;
 use super::space::{Budget, Space};
 use super::txn::{Txn, now};
 use crate::sql;
-use angelia_core::audit::Deed;
+use angelia_core::audit::AuditEntry;
 use angelia_core::clock::{Old, UnixMillis};
 use angelia_core::error::{Error, Result};
 use angelia_core::records::rows::AuditRow;
@@ -106,7 +106,7 @@ fn feed(txn: &Txn<'_>, table: &Table, row: &[Value]) -> rusqlite::Result<()> {
 }
 
 /// Writes a line of the audit log in the open transaction, with the change it tells of.
-pub(super) fn audit(txn: &Txn<'_>, deed: &Deed) -> rusqlite::Result<()> {
+pub(super) fn audit(txn: &Txn<'_>, deed: &AuditEntry) -> rusqlite::Result<()> {
     let line = AuditRow::of(deed, UnixMillis(now()));
     execute(txn, &sql::append(AuditRow::TABLE), &line.to_row())
 }

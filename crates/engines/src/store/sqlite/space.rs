@@ -6,11 +6,11 @@ use super::DATABASE;
 use angelia_core::clock::{self, Mono};
 use angelia_core::inbox::TENANT_DISK;
 use angelia_core::space::{self, Class, Disk, State, Verdict};
+use parking_lot::Mutex;
 use rusqlite::{Connection, ErrorCode, ffi};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// The file that keeps space back.
@@ -73,11 +73,11 @@ impl Space {
     }
 
     fn state(&self) -> State {
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.state.lock()
     }
 
     fn set(&self, state: State) {
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
+        *self.state.lock() = state;
     }
 
     /// What there is, without what is free inside the database.
@@ -130,7 +130,7 @@ impl Space {
 
     /// Now and then: those who are refused must not keep the disk busy.
     fn may_empty_log(&self) -> bool {
-        let (now, mut last) = (clock::mono(), self.emptied_at.lock().unwrap_or_else(PoisonError::into_inner));
+        let (now, mut last) = (clock::mono(), self.emptied_at.lock());
         let due = last.is_none_or(|at| now.since(at) >= EMPTY_LOG_EVERY);
         if due {
             *last = Some(now);
@@ -153,7 +153,7 @@ impl Space {
 
     /// Makes the reserve, or what a start took of it, where there is room.
     pub(super) fn renew(&self) {
-        let _turn = self.reserve.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.reserve.lock();
         let disk = self.measure();
         if !space::renews(self.is_short(), disk) {
             return;
@@ -175,7 +175,7 @@ impl Space {
     /// Cuts the reserve to `to` bytes. An empty one stays: a start that finds it knows
     /// that what is free is not for everybody.
     pub(super) fn cut_reserve(&self, to: u64) {
-        let _turn = self.reserve.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.reserve.lock();
         let path = self.data_dir.join(RESERVE);
         let given_up = cut(&path, to);
         if let Err(error) =

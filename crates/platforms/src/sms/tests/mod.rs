@@ -6,8 +6,8 @@ mod sends;
 
 use super::take::Took;
 use super::{Config, NAME, Sms};
-use crate::admit::{Admit, Linking, Which};
-use crate::desk::{Desk, Seal, Stop};
+use crate::admission::{Admission, Linking, Which};
+use crate::ingress::{Ingress, Seal, Stop};
 use crate::platform::{Delivery, Outcome, Platform, Progress, Reach};
 use angelia_contract::action::Action;
 use angelia_contract::event::Event;
@@ -30,8 +30,9 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -65,11 +66,11 @@ impl Twilio {
         for (name, value) in headers {
             response = response.header(*name, *value);
         }
-        self.answers.lock().unwrap().push_back(response.body(Body::from(body.to_string())).unwrap());
+        self.answers.lock().push_back(response.body(Body::from(body.to_string())).unwrap());
     }
 
     fn asked(&self) -> Vec<Asked> {
-        std::mem::take(&mut self.asked.lock().unwrap())
+        std::mem::take(&mut self.asked.lock())
     }
 }
 
@@ -78,8 +79,8 @@ async fn serve(State(twilio): State<Twilio>, request: Request) -> Response {
     let body = to_bytes(body, 1024 * 1024).await.unwrap();
     let body = String::from_utf8(body.to_vec()).unwrap();
     let what = format!("{} {}", parts.method, parts.uri);
-    twilio.asked.lock().unwrap().push(Asked { what, headers: parts.headers, body });
-    let next = twilio.answers.lock().unwrap().pop_front();
+    twilio.asked.lock().push(Asked { what, headers: parts.headers, body });
+    let next = twilio.answers.lock().pop_front();
     next.unwrap_or_else(|| {
         Response::builder()
             .status(StatusCode::IM_A_TEAPOT)
@@ -91,7 +92,7 @@ async fn serve(State(twilio): State<Twilio>, request: Request) -> Response {
 struct World {
     twilio: Twilio,
     sms: Arc<Sms>,
-    desk: Desk,
+    ingress: Ingress,
     door: Arc<Door>,
     folder: TempDir,
 }
@@ -134,9 +135,9 @@ impl World {
         let instance = ports.records.create_gateway(gateway, &Actor::operator()).await.unwrap().instance;
         let door = Arc::new(Door { instance, open: Mutex::new(true), dropped: Mutex::default() });
         let (_, stop) = Stop::new();
-        let desk = Desk {
+        let ingress = Ingress {
             ports: ports.clone(),
-            admit: door.clone(),
+            admission: door.clone(),
             seal: Arc::new(Plain),
             source_flags: false,
             public_url: "https://bots.example.com".into(),
@@ -152,8 +153,8 @@ impl World {
             api_url: Some(api_url.into()),
         };
         let sms = Sms::new(config, ports).unwrap();
-        let _ = sms.clone().webhooks(desk.clone());
-        Self { twilio, sms, desk, door, folder }
+        let _ = sms.clone().webhooks(ingress.clone());
+        Self { twilio, sms, ingress, door, folder }
     }
 
     async fn send(&self, text: &str) -> Outcome {
@@ -178,7 +179,7 @@ impl World {
     /// Everything in the inbox.
     async fn events(&self) -> Vec<Event> {
         let entries =
-            self.desk.ports.log.load(self.door.instance, Seq(0), &[], PageSize::of(10_000)).await.unwrap();
+            self.ingress.ports.log.load(self.door.instance, Seq(0), &[], PageSize::of(10_000)).await.unwrap();
         entries.iter().map(|entry| serde_json::from_slice(&entry.body).unwrap()).collect()
     }
 
@@ -223,18 +224,18 @@ struct Door {
     dropped: Mutex<Vec<(String, DropReason)>>,
 }
 
-impl Admit for Door {
+impl Admission for Door {
     fn decide(&self, observed: Observed<'_>) -> Result<Admitted, DropReason> {
         assert_eq!((observed.platform, observed.bot, observed.private), (NAME, OWN, true));
         assert_eq!(observed.places, [&format!("{OWN}/{}", observed.author), OWN, "*"]);
-        match *self.open.lock().unwrap() {
+        match *self.open.lock() {
             true => Ok(Admitted { tenant: "acme".into(), instance: self.instance }),
             false => Err(DropReason::NoRoute),
         }
     }
 
     fn dropped(&self, _observed: Observed<'_>, which: Which<'_>, reason: DropReason) {
-        self.dropped.lock().unwrap().push((which.message_id.to_owned(), reason));
+        self.dropped.lock().push((which.message_id.to_owned(), reason));
     }
 
     fn is_present(&self, _observed: Observed<'_>) -> Option<bool> {

@@ -51,7 +51,7 @@ async fn what_is_missing_comes_in_its_order_and_once() {
     world.twilio.answers(200, &first);
     world.twilio.answers(200, &second);
     world.twilio.answers(200, json!({ "media_list": [{ "sid": "ME1", "content_type": "image/png" }] }));
-    world.sms.catch_up(&world.desk).await.unwrap();
+    world.sms.catch_up(&world.ingress).await.unwrap();
     assert_eq!(world.texts().await, ["one", "two", "[photo]", "four"]);
     let picture = &world.events().await[2];
     // The address would be the operator's own.
@@ -65,7 +65,7 @@ async fn what_is_missing_comes_in_its_order_and_once() {
     // Again: all of them are known, and the picture is not fetched again.
     world.twilio.answers(200, &first);
     world.twilio.answers(200, &second);
-    world.sms.catch_up(&world.desk).await.unwrap();
+    world.sms.catch_up(&world.ingress).await.unwrap();
     assert_eq!((world.events().await.len(), world.count("read_back")), (4, 4));
     assert_eq!(world.twilio.asked().len(), 2);
 }
@@ -75,10 +75,10 @@ async fn a_list_that_breaks_off_is_read_again_as_a_whole() {
     let world = World::new().await;
     world.twilio.answers(200, page(&[listed("SM2", "two", 2)], Some(&next_page("Page=1"))));
     world.twilio.answers(503, "");
-    assert!(world.sms.catch_up(&world.desk).await.is_err());
+    assert!(world.sms.catch_up(&world.ingress).await.is_err());
     assert!(world.texts().await.is_empty(), "the newer one does not come first");
     world.twilio.answers(200, page(&[listed("SM2", "two", 2), listed("SM1", "one", 1)], None));
-    world.sms.catch_up(&world.desk).await.unwrap();
+    world.sms.catch_up(&world.ingress).await.unwrap();
     assert_eq!(world.texts().await, ["one", "two"]);
 }
 
@@ -92,11 +92,11 @@ async fn the_credential_goes_nowhere_else() {
         "/2010-04-01/Accounts/AC9/Messages.json?x",
     ] {
         world.twilio.answers(200, page(&[listed("SM1", "one", 1)], Some(next)));
-        world.sms.catch_up(&world.desk).await.unwrap();
+        world.sms.catch_up(&world.ingress).await.unwrap();
         assert_eq!(world.twilio.asked().len(), 1, "{next}");
     }
     // Nor is it taken for the end of the list.
-    let missed = world.desk.ports.records.missed(&world.sms.bot, 9).await.unwrap();
+    let missed = world.ingress.ports.records.missed(&world.sms.bot, 9).await.unwrap();
     assert_eq!(missed.len(), 4);
     assert!(missed.iter().all(|missed| missed.why.contains("another address")), "{missed:?}");
 }
@@ -116,7 +116,7 @@ async fn files_that_twilio_does_not_name_hold_nothing_back() {
     for _ in 0..6 {
         world.twilio.answers(500, "oops");
     }
-    world.sms.catch_up(&world.desk).await.unwrap();
+    world.sms.catch_up(&world.ingress).await.unwrap();
     let unnamed = "[document] [document]";
     assert_eq!(world.texts().await, ["[photo]", unnamed, unnamed, unnamed, unnamed, "six"]);
     assert!(world.events().await[1].media.iter().all(|media| media.url.is_empty()));
@@ -134,10 +134,10 @@ async fn more_than_can_be_read_is_noted_as_missed() {
         let sid = format!("SM{number}");
         world.twilio.answers(200, page(&[listed(&sid, &sid, number)], Some(&next_page("Page=x"))));
     }
-    world.sms.catch_up(&world.desk).await.unwrap();
+    world.sms.catch_up(&world.ingress).await.unwrap();
     assert_eq!(world.events().await.len(), 50);
     assert_eq!(world.texts().await[0], "SM10", "the newest, oldest first");
-    let missed: Vec<Missed> = world.desk.ports.records.missed(&world.sms.bot, 9).await.unwrap();
+    let missed: Vec<Missed> = world.ingress.ports.records.missed(&world.sms.bot, 9).await.unwrap();
     assert_eq!((missed.len(), missed[0].chat_id.as_deref()), (1, None));
     assert!(missed[0].since < missed[0].until && missed[0].why.contains("Twilio's console"));
 }
@@ -147,22 +147,22 @@ async fn what_reached_nobody_stays_there_and_what_somebody_got_is_not_dropped() 
     let world = World::new().await;
     let both = page(&[listed("SM2", "two", 2), listed("SM1", "one", 1)], None);
     world.twilio.answers(200, page(&[listed("SM1", "one", 1)], None));
-    *world.door.open.lock().unwrap() = false;
-    world.sms.catch_up(&world.desk).await.unwrap();
-    *world.door.open.lock().unwrap() = true;
+    *world.door.open.lock() = false;
+    world.sms.catch_up(&world.ingress).await.unwrap();
+    *world.door.open.lock() = true;
     world.twilio.answers(200, &both);
-    world.sms.catch_up(&world.desk).await.unwrap();
+    world.sms.catch_up(&world.ingress).await.unwrap();
     assert_eq!(world.texts().await, ["two"]);
-    *world.door.open.lock().unwrap() = false;
+    *world.door.open.lock() = false;
     world.twilio.answers(200, &both);
-    world.sms.catch_up(&world.desk).await.unwrap();
-    assert_eq!(*world.door.dropped.lock().unwrap(), [("SM1".to_owned(), DropReason::NoRoute)]);
+    world.sms.catch_up(&world.ingress).await.unwrap();
+    assert_eq!(*world.door.dropped.lock(), [("SM1".to_owned(), DropReason::NoRoute)]);
 
     // Another process knows that too.
-    let next = Sms::new(world.sms.config.clone(), world.desk.ports.clone()).unwrap();
-    *world.door.open.lock().unwrap() = true;
+    let next = Sms::new(world.sms.config.clone(), world.ingress.ports.clone()).unwrap();
+    *world.door.open.lock() = true;
     world.twilio.answers(200, &both);
-    next.catch_up(&world.desk).await.unwrap();
+    next.catch_up(&world.ingress).await.unwrap();
     assert_eq!(world.texts().await, ["two"]);
 }
 
@@ -173,8 +173,8 @@ async fn what_is_posted_at_the_start_waits_for_what_came_before_it() {
     tokio::pin!(waits);
     assert!((&mut waits).now_or_never().is_none());
     world.twilio.answers(200, page(&[], None));
-    let (sms, desk) = (world.sms.clone(), world.desk.clone());
-    let listening = tokio::spawn(async move { sms.keep_up(&desk).await });
+    let (sms, ingress) = (world.sms.clone(), world.ingress.clone());
+    let listening = tokio::spawn(async move { sms.keep_up(&ingress).await });
     let begun = tokio::time::Instant::now();
     waits.await;
     assert!(begun.elapsed() < Duration::from_secs(4), "it was not for the time that passed");

@@ -105,8 +105,8 @@ async fn only_who_wrote_is_somewhere() {
         body: "hi".into(),
         ..Default::default()
     };
-    assert_eq!(world.sms.take(&world.desk, &received).await.unwrap(), Took::Message);
-    assert_eq!(world.sms.take(&world.desk, &received).await.unwrap(), Took::Nothing, "once");
+    assert_eq!(world.sms.take(&world.ingress, &received).await.unwrap(), Took::Message);
+    assert_eq!(world.sms.take(&world.ingress, &received).await.unwrap(), Took::Nothing, "once");
     let expected = [format!("{OWN}/{ANN}"), OWN.to_owned(), "*".to_owned()];
     assert_eq!(places(ANN), Whereabouts::Places(expected.to_vec()));
     for odd in ["AMAZON", "+1555 0199", "+15550199/1", ""] {
@@ -119,7 +119,7 @@ async fn only_who_wrote_is_somewhere() {
 #[tokio::test]
 async fn a_receipt_may_be_earlier_than_what_it_is_for() {
     let world = World::new().await;
-    let ports = world.desk.ports.clone();
+    let ports = world.ingress.ports.clone();
     let status = |word: &str| Status { sid: "SM1".into(), word: word.into(), error: None };
     world.sms.receipt(ports.clone(), status("sent")).await.unwrap();
     world.sent("SM1").await;
@@ -144,7 +144,7 @@ async fn a_text_in_parts_arrived_only_if_all_of_it_did() {
     let text = format!("{0}\n\n{0}\n\n{0}", "x".repeat(1_400));
     assert!(matches!(world.send(&text).await, Outcome::Sent { message_id, .. } if message_id == "SM1"));
     world.sent("SM1").await;
-    let ports = world.desk.ports.clone();
+    let ports = world.ingress.ports.clone();
     let receipt = async |sid: &str, word: &str| {
         let status = Status { sid: sid.into(), word: word.into(), error: None };
         world.sms.receipt(ports.clone(), status).await.unwrap();
@@ -175,8 +175,8 @@ impl World {
             answering: None,
             received_at: clock::wall(),
         };
-        let id = self.desk.ports.ledger.accept(Owner(1), vec![action]).await.unwrap()[0].id;
+        let id = self.ingress.ports.ledger.accept(Owner(1), vec![action]).await.unwrap()[0].id;
         let outcome = ActionOutcome { state: ActionState::Sent, message_id: Some(sid.into()), error: None };
-        self.desk.ports.ledger.finish(Owner(1), vec![(id, outcome)]).await.unwrap();
+        self.ingress.ports.ledger.finish(Owner(1), vec![(id, outcome)]).await.unwrap();
     }
 }

@@ -94,8 +94,8 @@ struct Window<'t> {
 impl Window<'_> {
     /// Where the part ends.
     fn cut(&self) -> usize {
-        if let Some(crowd) = self.crowded() {
-            return self.before_crowd(crowd);
+        if let Some(arrivals) = self.crowded() {
+            return self.before_crowd(arrivals);
         }
         if self.limit == self.text.len() {
             return self.limit;
@@ -116,13 +116,13 @@ impl Window<'_> {
         too_many.map(|(_, span)| span.start.max(self.start))
     }
 
-    /// A line end before the crowd; or else the end of the line it is in, which
+    /// A line end before the arrivals; or else the end of the line it is in, which
     /// then loses some of its styles.
-    fn before_crowd(&self, crowd: usize) -> usize {
-        let before = self.after_line(crowd).or_else(|| self.line_starts(crowd).next());
+    fn before_crowd(&self, arrivals: usize) -> usize {
+        let before = self.after_line(arrivals).or_else(|| self.line_starts(arrivals).next());
         let line_end = || {
-            let rest = &self.text[crowd..self.limit];
-            rest.find('\n').map(|at| crowd + at + 1)
+            let rest = &self.text[arrivals..self.limit];
+            rest.find('\n').map(|at| arrivals + at + 1)
         };
         let other = || match self.limit == self.text.len() {
             true => self.limit,

@@ -1,0 +1,253 @@
+//! Commands that ask a server, running or not.
+
+use super::answer::Answer;
+use super::bot::BotCommand;
+use super::client::ClientCommand;
+use super::gateway::GatewayCommand;
+use super::route::RouteCommand;
+use super::tenant::TenantCommand;
+use super::webchat::WebchatCommand;
+use super::{Command, bot, client, clock, gateway, inbox, key, route, tenant, webchat};
+use crate::config::Config;
+use crate::files::absolute;
+use crate::remote::Remote;
+use crate::{open, show};
+use angelia_core::error::{Error, Result};
+use serde_json::json;
+use std::io::Write;
+use std::path::Path;
+
+/// Asks, and shows the answer.
+pub(super) async fn ask(config: Config, command: Command, as_json: bool) -> Result<()> {
+    if let Command::Tenant(command) = &command {
+        command.check_terminal()?;
+    }
+    let makes = matches!(
+        command,
+        Command::Gateway(GatewayCommand::Create { .. })
+            | Command::Tenant(TenantCommand::Create { .. })
+            | Command::Route(RouteCommand::Add { .. })
+            | Command::Webchat(WebchatCommand::Invite { .. })
+    );
+    let hands_out =
+        makes || matches!(command, Command::EnrollToken(_) | Command::Client(ClientCommand::Create { .. }));
+    let data_dir = &config.server.data_dir;
+    let is_new = !open::has_data(data_dir);
+    let remote = match &command {
+        // Whoever asks how the server is does not mean one opened for the question.
+        Command::Status { .. } => Remote::find_running(&config).await?,
+        _ => Remote::open(&config, makes).await?,
+    };
+    let unheard = hands_out && matches!(remote, Remote::Opened { .. });
+    answer(&config, &remote, command).await?.show(as_json)?;
+    if unheard {
+        tell_unheard(data_dir, is_new, as_json);
+    }
+    Ok(())
+}
+
+/// Says that no server knows of what was made: a link or a secret looks as good
+/// as any, and the server that is meant may keep its data elsewhere.
+fn tell_unheard(data_dir: &Path, is_new: bool, as_json: bool) {
+    let made = if is_new { " (made just now)" } else { "" };
+    let note = format!(
+        "No server is running on {}{made}: this works once `angelia serve` runs with it.",
+        absolute(data_dir).display()
+    );
+    let note = if as_json { json!({ "note": note }).to_string() } else { note };
+    let _ = writeln!(std::io::stderr(), "{note}");
+}
+
+async fn answer(config: &Config, remote: &Remote, command: Command) -> Result<Answer> {
+    match command {
+        Command::Tenant(command) => tenant::ask(remote, command).await,
+        Command::Client(command) => client::ask(remote, command).await,
+        Command::EnrollToken(wanted) => client::enroll_token(remote, config, wanted).await,
+        Command::Route(command) => route::ask(remote, command).await,
+        Command::Bot(BotCommand::Quarantine { command }) => bot::quarantine(remote, command).await,
+        Command::Gateway(command) => gateway::ask(remote, command).await,
+        Command::Inbox(command) => inbox::ask(remote, command).await,
+        Command::Webchat(command) => webchat::ask(remote, command).await,
+        Command::Status { .. } => Ok(Answer::new(remote.get("/admin/status").await?, show::status)),
+        Command::Explain { message } => {
+            let path = path(&["admin", "explain", &message])?;
+            Ok(Answer::new(remote.get(&path).await?, show::story))
+        }
+        Command::Audit(command) => key::audit(remote, command).await,
+        Command::Clock(command) => clock::ask(remote, command).await,
+        Command::Key(command) => key::key(remote, command).await,
+        Command::AdminToken(command) => key::admin_token(remote, command).await,
+        Command::Demo { .. }
+        | Command::Serve { .. }
+        | Command::Config(_)
+        | Command::Bot(_)
+        | Command::Backup { .. }
+        | Command::Compact
+        | Command::Contract(_)
+        | Command::Completions { .. }
+        | Command::Limits { .. }
+        | Command::Man { .. } => Err(Error::internal("this command asks no server")),
+    }
+}
+
+/// A path of these segments; names and message ids may hold anything, a path may not.
+pub(super) fn path(segments: &[&str]) -> Result<String> {
+    let mut url = url::Url::parse("http://admin").map_err(|e| Error::internal(e.to_string()))?;
+    if let Some(bad) = segments.iter().find(|segment| ["", ".", ".."].contains(*segment)) {
+        return Err(Error::invalid(format!("{bad:?} names nothing")));
+    }
+    url.path_segments_mut().map_err(|()| Error::internal("no path"))?.extend(segments);
+    Ok(url.path().to_owned())
+}
+
+/// A path with those of the pairs that have a value.
+pub(super) fn with_query(path: &str, pairs: &[(&str, Option<&str>)]) -> Result<String> {
+    let mut url = url::Url::parse("http://admin").map_err(|e| Error::internal(e.to_string()))?;
+    for (name, value) in pairs {
+        if let Some(value) = value {
+            url.query_pairs_mut().append_pair(name, value);
+        }
+    }
+    Ok(url.query().map_or_else(|| path.to_owned(), |query| format!("{path}?{query}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Cli;
+    use super::*;
+    use angelia_core::secret::Secret;
+    use axum::Json;
+    use axum::extract::Request;
+    use clap::Parser;
+    use serde_json::Value;
+
+    #[test]
+    fn ids_survive_the_path() {
+        assert_eq!(path(&["a/b c?d", "x"]).unwrap(), "/a%2Fb%20c%3Fd/x");
+        assert!(path(&["admin", ".."]).is_err());
+        assert_eq!(with_query("/x", &[("a", Some("1&2")), ("b", None)]).unwrap(), "/x?a=1%262");
+        assert_eq!(with_query("/x", &[("b", None)]).unwrap(), "/x");
+    }
+
+    /// A server that answers with what it was asked.
+    async fn echo(request: Request) -> Json<Value> {
+        let line = format!("{} {}", request.method(), request.uri());
+        let body = axum::body::to_bytes(request.into_body(), 10_000).await.unwrap();
+        Json(json!({ "asked": line, "body": serde_json::from_slice::<Value>(&body).unwrap_or_default() }))
+    }
+
+    async fn asked(line: &str) -> (String, Value) {
+        let cli = Cli::try_parse_from(format!("angelia {line}").split(' '))
+            .unwrap_or_else(|e| panic!("{line}: {e}"));
+        let remote =
+            Remote::Opened { router: axum::Router::new().fallback(echo), token: Secret::new("token") };
+        let answer = answer(&Config::default(), &remote, cli.command).await.unwrap();
+        let value = answer.value();
+        (value["asked"].as_str().unwrap().to_owned(), value["body"].clone())
+    }
+
+    #[tokio::test]
+    async fn every_command_asks_what_it_should() {
+        let none = Value::Null;
+        for (line, request, body) in [
+            ("tenant create acme", "POST /admin/tenants", json!({ "tenant": "acme" })),
+            (
+                "tenant create acme --issuer https://i/ --claim c",
+                "POST /admin/tenants",
+                json!({ "tenant": "acme", "issuer": "https://i/", "claim": "c" }),
+            ),
+            ("tenant list", "GET /admin/tenants", none.clone()),
+            (
+                "tenant link acme --issuer i --claim c",
+                "POST /admin/tenants/acme/link",
+                json!({ "issuer": "i", "claim": "c" }),
+            ),
+            (
+                "tenant unlink acme --issuer i --claim c",
+                "POST /admin/tenants/acme/unlink",
+                json!({ "issuer": "i", "claim": "c" }),
+            ),
+            (
+                "tenant remove acme --confirm acme",
+                "POST /admin/tenants/acme/remove",
+                json!({ "confirm": "acme" }),
+            ),
+            ("client create --tenant acme", "POST /admin/clients", json!({ "tenant": "acme" })),
+            ("client list", "GET /admin/clients", none.clone()),
+            ("client list --tenant a", "GET /admin/clients?tenant=a", none.clone()),
+            ("client rotate c1", "POST /admin/clients/c1/rotate", json!({})),
+            ("client revoke c1", "POST /admin/clients/c1/revoke", json!({})),
+            ("enroll-token --tenant a", "POST /admin/enroll-tokens", json!({ "tenant": "a" })),
+            (
+                "enroll-token --tenant a --gateway g --expires 1h30m",
+                "POST /admin/enroll-tokens",
+                json!({ "tenant": "a", "gateway": "g", "expires_in": 5400 }),
+            ),
+            (
+                "route add --tenant a --gateway g --bot b --allow 1,2 --free webchat:lab",
+                "POST /admin/routes",
+                json!({ "tenant": "a", "gateway": "g", "bot": "b", "allow": ["1", "2"], "free": true, "place": "webchat:lab" }),
+            ),
+            ("route list --unrouted", "GET /admin/routes/unrouted", none.clone()),
+            ("route code --tenant a", "POST /admin/routes/codes", json!({ "tenant": "a", "free": false })),
+            (
+                "route remove --bot b webchat:lab",
+                "POST /admin/routes/remove",
+                json!({ "place": "webchat:lab", "bot": "b" }),
+            ),
+            ("gateway rotate g --now", "POST /admin/gateways/g/rotate", json!({ "now": true })),
+            ("gateway show g", "POST /admin/gateways/g/show", json!({})),
+            (
+                "gateway set --tenant a g --display-name Gus --instance i",
+                "POST /admin/gateways/g/set",
+                json!({ "tenant": "a", "display_name": "Gus", "instance": "i" }),
+            ),
+            ("gateway set g --wake-url ", "POST /admin/gateways/g/set", json!({ "wake_url": "" })),
+            ("webchat list", "GET /admin/webchat/people", none.clone()),
+            ("webchat list --room a", "GET /admin/webchat/people?room=a", none.clone()),
+            ("webchat revoke --user ann", "POST /admin/webchat/revoke", json!({ "user": "ann" })),
+            ("webchat invite --user ann", "POST /admin/webchat/invites", json!({ "user": "ann" })),
+            (
+                "webchat invite --room r --user ann --gateway g",
+                "POST /admin/webchat/invites",
+                json!({ "user": "ann", "room": "r", "gateway": "g" }),
+            ),
+            ("inbox show b1 --dead", "GET /admin/inbox/entries?entry=b1&dead=true", none.clone()),
+            ("bot quarantine", "GET /admin/quarantine", none.clone()),
+            ("bot quarantine list --bot telegram:7", "GET /admin/quarantine?bot=telegram%3A7", none.clone()),
+            ("bot quarantine show 17", "GET /admin/quarantine/17", none.clone()),
+            ("bot quarantine purge 17", "DELETE /admin/quarantine/17", none.clone()),
+            ("bot quarantine purge", "DELETE /admin/quarantine", none.clone()),
+            ("explain a/b", "GET /admin/explain/a%2Fb", none.clone()),
+            ("explain -1002/17", "GET /admin/explain/-1002%2F17", none.clone()),
+            ("explain --json -1002/17", "GET /admin/explain/-1002%2F17", none.clone()),
+            ("audit list --tenant a --limit 5", "GET /admin/audit?tenant=a&limit=5", none.clone()),
+            ("key check", "GET /admin/key", none.clone()),
+            ("key rotate", "POST /admin/key/rotate", json!({})),
+            ("key rotate --to /k", "POST /admin/key/rotate", json!({ "file": "/k" })),
+            ("admin-token rotate", "POST /admin/token/rotate", json!({})),
+            ("status", "GET /admin/status", none),
+        ] {
+            assert_eq!(asked(line).await, (request.to_owned(), body), "{line}");
+        }
+    }
+
+    #[test]
+    fn half_a_command_is_refused() {
+        for line in [
+            "gateway set g",
+            "tenant create acme --issuer i",
+            "tenant link acme --issuer i",
+            "client create",
+            "enroll-token",
+            "enroll-token --tenant a --expires soon",
+            "enroll-token --tenant a --expires 0s",
+            "route code",
+            "audit list --limit 0",
+            "backup",
+        ] {
+            let error = Cli::try_parse_from(format!("angelia {line}").split(' ')).unwrap_err();
+            assert_eq!(error.exit_code(), 2, "{line}");
+        }
+    }
+}

@@ -1,0 +1,382 @@
+//! `POST /relay/enroll` and `POST /relay/provision`: how a gateway gets its secret.
+//!
+//! The bearer proves the tenant. Of the body only the gateway's own id, its
+//! instance within that tenant, its wake URL and its name count: platform, bot,
+//! endpoint and route keys grant nothing.
+
+use super::bearer::{proven, tenant_of};
+use super::gateways::{check_display_name, check_wake_url};
+use super::peer::peer;
+use super::router::{answer, failure};
+use crate::identities::bound_to;
+use crate::relay::Ending;
+use crate::server::Server;
+use angelia_core::audit::Actor;
+use angelia_core::clock;
+use angelia_core::error::{Error, Kind, Result};
+use angelia_core::identity::{
+    GatewayRecord, MAX_NAME, Proof, Provision, ROTATION_WINDOW, check_name, judge_provision,
+};
+use angelia_core::seal::Sealed;
+use angelia_core::secret::{Secret, fingerprint};
+use angelia_core::store::{AccessStore, GatewayChange, IdentityStore, NewGateway};
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::Response;
+use bytes::Bytes;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::error::Category;
+use serde_json::{Value, json};
+use std::future::Future;
+use std::sync::Arc;
+
+/// Largest body of either request.
+const MAX_BODY: usize = 64 * 1024;
+/// Most bots one gateway fronts.
+const MAX_FRONTS: usize = 32;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Enroll {
+    enrollment_token: String,
+    gateway_id: String,
+}
+
+pub(crate) async fn enroll(State(server): State<Arc<Server>>, request: Request) -> Response {
+    to_its_end(enroll_one(server, request)).await
+}
+
+async fn enroll_one(server: Arc<Server>, request: Request) -> Response {
+    let mut attempt = Attempt::new("gateway.enroll");
+    let enrolled = async {
+        let (head, body) = request.into_parts();
+        let proof = attempt.prove(&server, &head).await?;
+        let ask: Enroll = read(&read_body(body, MAX_BODY).await?)?;
+        attempt.target = ask.gateway_id.clone();
+        check_name("gateway id", &ask.gateway_id)?;
+        let _turn = server.self_service().await?;
+        let (tenant, actor) = (attempt.tenant.clone(), attempt.actor.clone());
+        server.change(move |server| async move { enrolled(&server, tenant, &proof, ask, &actor).await }).await
+    };
+    let enrolled = enrolled.await;
+    attempt.finish(&server, enrolled).await
+}
+
+async fn enrolled(
+    server: &Server,
+    tenant: String,
+    proof: &Proof,
+    ask: Enroll,
+    actor: &Actor,
+) -> Result<Value> {
+    still_proven(server, &tenant, proof).await?;
+    let secret = Secret::mint();
+    let sealed = server.seal(&secret, &bound_to(&tenant, &ask.gateway_id))?;
+    let new = new_gateway(server, &tenant, &ask.gateway_id, &sealed, proof);
+    let token = fingerprint(&ask.enrollment_token);
+    let old_until = clock::wall().after(ROTATION_WINDOW);
+    let is_new = server.identities.find(&tenant, &ask.gateway_id).is_none();
+    if is_new {
+        may_make(server, &tenant)?;
+    }
+    let stored = server.ports.records.enroll(token, new, old_until, actor).await?;
+    if is_new {
+        made(server, &tenant);
+    }
+    let record = server.take_in(stored).await?;
+    tracing::info!(tenant = %record.tenant, gateway = %record.gateway_id, "a gateway enrolled");
+    granted(server, &record, &secret).await
+}
+
+/// Whether the tenant may make one more gateway now. Hold `changing` until it is made.
+fn may_make(server: &Server, tenant: &str) -> Result<()> {
+    server.making.lock().check(tenant, clock::mono())
+}
+
+fn made(server: &Server, tenant: &str) {
+    server.making.lock().made(tenant, clock::mono());
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Provisioning {
+    gateway_id: String,
+    #[serde(default)]
+    platform: Option<String>,
+    #[serde(default)]
+    bot_id: Option<String>,
+    #[serde(default)]
+    instance_id: Option<String>,
+    #[serde(default)]
+    wake_url: Option<String>,
+    #[serde(default)]
+    display_name: Option<String>,
+}
+
+pub(crate) async fn provision(State(server): State<Arc<Server>>, request: Request) -> Response {
+    to_its_end(provision_one(server, request)).await
+}
+
+async fn provision_one(server: Arc<Server>, request: Request) -> Response {
+    let mut attempt = Attempt::new("gateway.provision");
+    let provisioned = async {
+        let (head, body) = request.into_parts();
+        let proof = attempt.prove(&server, &head).await?;
+        let ask: Provisioning = read(&read_body(body, MAX_BODY).await?)?;
+        attempt.target = ask.gateway_id.clone();
+        check(&ask)?;
+        let _turn = server.self_service().await?;
+        let (tenant, actor) = (attempt.tenant.clone(), attempt.actor.clone());
+        let provision = move |server: Arc<Server>| async move {
+            still_proven(&server, &tenant, &proof).await?;
+            let attempt = ProvisionAttempt {
+                server: &server,
+                tenant: &tenant,
+                proof: &proof,
+                ask: &ask,
+                actor: &actor,
+            };
+            let (record, secret) = attempt.secret().await?;
+            attempt.note_front(&record).await?;
+            granted(&server, &record, &secret).await
+        };
+        server.change(provision).await
+    };
+    let provisioned = provisioned.await;
+    attempt.finish(&server, provisioned).await
+}
+
+fn check(ask: &Provisioning) -> Result<()> {
+    check_name("gateway id", &ask.gateway_id)?;
+    if let Some(instance) = &ask.instance_id {
+        check_name("instance id", instance)?;
+    }
+    ask.display_name.as_deref().map_or(Ok(()), check_display_name)
+}
+
+fn new_gateway(
+    server: &Server,
+    tenant: &str,
+    gateway_id: &str,
+    sealed_secret: &Sealed,
+    proof: &Proof,
+) -> NewGateway {
+    NewGateway {
+        tenant: tenant.to_owned(),
+        gateway_id: gateway_id.to_owned(),
+        instance: None,
+        sealed_secret: sealed_secret.to_vec(),
+        wake_url: None,
+        display_name: None,
+        subject: Some(proof.subject.clone()),
+        most: server.options.gateways.per_tenant,
+    }
+}
+
+/// A provision request whose tenant is proven.
+struct ProvisionAttempt<'a> {
+    server: &'a Server,
+    tenant: &'a str,
+    proof: &'a Proof,
+    ask: &'a Provisioning,
+    actor: &'a Actor,
+}
+
+impl ProvisionAttempt<'_> {
+    /// The gateway's record and the secret its subject gets: the same one for a
+    /// day, so that several provisions of one start agree.
+    async fn secret(&self) -> Result<(Arc<GatewayRecord>, Secret)> {
+        let Self { server, tenant, proof, ask, actor } = self;
+        let known = server.identities.find(tenant, &ask.gateway_id);
+        let secret = Secret::mint();
+        match (judge_provision(known.as_deref(), &proof.subject, clock::wall())?, known) {
+            (Provision::Same, Some(record)) => {
+                let secret = record.secrets.iter().find(|secret| secret.valid_until.is_none());
+                let secret =
+                    secret.ok_or_else(|| Error::internal("this gateway has no secret"))?.secret.clone();
+                Ok((self.keep_up(&record).await?, secret))
+            }
+            (Provision::Renew, Some(record)) => {
+                let id = &record.gateway_id;
+                let sealed = server.seal(&secret, &bound_to(tenant, id))?;
+                let old_until = clock::wall().after(ROTATION_WINDOW);
+                let renew =
+                    server.ports.records.rotate_gateway(tenant, id, sealed.to_vec(), Some(old_until), actor);
+                let stored = renew.await?;
+                let record = server.take_in(stored).await?;
+                Ok((self.keep_up(&record).await?, secret))
+            }
+            _ => {
+                ask.wake_url.as_deref().map_or(Ok(()), |url| check_wake_url(server, url))?;
+                may_make(server, tenant)?;
+                let sealed = server.seal(&secret, &bound_to(tenant, &ask.gateway_id))?;
+                let new = NewGateway {
+                    instance: ask.instance_id.clone(),
+                    wake_url: ask.wake_url.clone(),
+                    display_name: ask.display_name.clone(),
+                    ..new_gateway(server, tenant, &ask.gateway_id, &sealed, proof)
+                };
+                let stored = server.ports.records.create_gateway(new, actor).await?;
+                made(server, tenant);
+                Ok((server.take_in(stored).await?, secret))
+            }
+        }
+    }
+
+    /// Takes over what a known gateway says differently now. What it leaves out stays.
+    async fn keep_up(&self, record: &Arc<GatewayRecord>) -> Result<Arc<GatewayRecord>> {
+        let Self { server, tenant, proof, ask, actor } = self;
+        let wake_url = self.new_wake_url(record).await;
+        let name = ask.display_name.as_ref().filter(|name| record.display_name.as_ref() != Some(*name));
+        let instance = ask.instance_id.as_ref().filter(|name| record.instance_name != **name);
+        if wake_url.is_none() && name.is_none() && instance.is_none() {
+            return Ok(record.clone());
+        }
+        let change = GatewayChange {
+            wake_url: wake_url.map(|url| Some(url.clone())),
+            display_name: name.map(|name| Some(name.clone())),
+            instance: instance.cloned(),
+            subject: Some(proof.subject.clone()),
+        };
+        let id = &record.gateway_id;
+        if let Err(error) = server.may_change(record) {
+            // It gets its secret all the same: without it, it could not even fetch what waits.
+            tracing::warn!(%tenant, gateway = %id, %error, "the settings stay as they were");
+            return Ok(record.clone());
+        }
+        let stored = match server.ports.records.change_gateway(tenant, id, change.clone(), actor).await {
+            // What waits in its old inbox would be left behind: it moves at a later start.
+            Err(error) if error.kind() == Kind::Conflict && change.instance.is_some() => {
+                tracing::warn!(%tenant, gateway = %id, %error, "the instance id stays as it was");
+                if wake_url.is_none() && name.is_none() {
+                    return Ok(record.clone());
+                }
+                let change = GatewayChange { instance: None, ..change };
+                server.ports.records.change_gateway(tenant, id, change, actor).await?
+            }
+            stored => stored?,
+        };
+        let now = server.take_in(stored).await?;
+        if now.instance != record.instance {
+            server.identities.inherit(record.instance, now.instance);
+            // A socket of the process before comes back to the new inbox.
+            server.sessions.end(record, Ending::Shutdown);
+        }
+        Ok(now)
+    }
+
+    /// A wake URL that is not the one we know. One that could never be called is
+    /// not taken, and told in the audit log; the gateway gets its secret all the
+    /// same, or a setting that was let pass once would keep it out for ever.
+    async fn new_wake_url(&self, record: &GatewayRecord) -> Option<&String> {
+        let Self { server, tenant, ask, actor, .. } = self;
+        let url = ask.wake_url.as_ref().filter(|url| record.wake_url.as_ref() != Some(*url))?;
+        let Err(error) = check_wake_url(server, url) else { return Some(url) };
+        tracing::warn!(%tenant, gateway = %record.gateway_id, %error, "the wake URL stays as it was");
+        server.refused(actor, "gateway.set", tenant, &record.gateway_id, &error).await;
+        None
+    }
+
+    /// Remembers which bot the gateway answers for: a tie-break among its tenant's own.
+    async fn note_front(&self, record: &GatewayRecord) -> Result<()> {
+        let Some(platform) = self.ask.platform.as_deref().filter(|platform| *platform != "relay") else {
+            return Ok(());
+        };
+        let bot = self.ask.bot_id.clone().unwrap_or_default();
+        if platform.is_empty() || platform.len().max(bot.len()) > MAX_NAME {
+            return Ok(());
+        }
+        let mut fronts = self.server.identities.fronts(record.instance);
+        if fronts.len() < MAX_FRONTS && fronts.insert((platform.to_owned(), bot)) {
+            self.server.keep_fronts(record.instance, fronts).await?;
+        }
+        Ok(())
+    }
+}
+
+/// What a gateway is told: its secret, and the tenant's real routes.
+async fn granted(server: &Server, record: &GatewayRecord, secret: &Secret) -> Result<Value> {
+    let delivery_key = server.delivery_key(&record.tenant).await?;
+    let routes = server.identities.routes();
+    let mut places: Vec<String> = routes
+        .iter()
+        .filter(|route| route.tenant == record.tenant)
+        .filter(|route| route.instance.is_none_or(|instance| instance == record.instance))
+        .map(|route| route.place.to_string())
+        .collect();
+    places.sort();
+    Ok(json!({
+        "secretIssued": true,
+        "secret": secret.expose(),
+        "deliveryKey": delivery_key.expose(),
+        "tenant": record.tenant,
+        "gatewayId": record.gateway_id,
+        "routeKeys": places,
+    }))
+}
+
+/// A request that may be refused, with what is written down of it then.
+struct Attempt {
+    action: &'static str,
+    actor: Actor,
+    tenant: String,
+    target: String,
+}
+
+impl Attempt {
+    fn new(action: &'static str) -> Self {
+        Self { action, actor: Actor::stranger(), tenant: String::new(), target: String::new() }
+    }
+
+    async fn prove(&mut self, server: &Server, head: &Parts) -> Result<Proof> {
+        let (tenant, proof) = proven(server, &head.headers, peer(&head.extensions)).await?;
+        self.actor = Actor::subject(&proof.subject);
+        self.tenant = tenant;
+        Ok(proof)
+    }
+
+    async fn finish(self, server: &Server, outcome: Result<Value>) -> Response {
+        if let Err(error) = &outcome {
+            server.refused(&self.actor, self.action, &self.tenant, &self.target, error).await;
+        }
+        answer(StatusCode::OK, outcome)
+    }
+}
+
+/// Answers a request even if its caller hangs up: a refusal is written down then too.
+async fn to_its_end(answer: impl Future<Output = Response> + Send + 'static) -> Response {
+    let broke_off = |_| failure(&Error::internal("the request broke off"));
+    tokio::spawn(answer).await.unwrap_or_else(broke_off)
+}
+
+/// Reads a body. Keys we do not know may come from newer gateways and are let be.
+/// What was sent is never repeated: it may hold a token.
+pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
+    serde_json::from_slice(body).map_err(|error| {
+        let text = error.to_string();
+        Error::invalid(match error.classify() {
+            Category::Data if text.starts_with("missing field") => format!("the body is incomplete: {text}"),
+            Category::Data => "something in the body has the wrong type".into(),
+            _ => "the body is no JSON".to_owned(),
+        })
+    })
+}
+
+/// Takes a body once its sender is known.
+pub(super) async fn read_body(body: Body, most: usize) -> Result<Bytes> {
+    axum::body::to_bytes(body, most)
+        .await
+        .map_err(|_| Error::invalid(format!("the body is larger than {most} bytes, or broke off")))
+}
+
+/// Asks once more, when nothing can change any more until the gateway is
+/// stored: a tenant, link or client may have gone since the proof.
+async fn still_proven(server: &Server, tenant: &str, proof: &Proof) -> Result<()> {
+    if tenant_of(server, proof).await?.as_deref() == Some(tenant) {
+        return Ok(());
+    }
+    Err(Error::new(Kind::Forbidden, "this tenant or client is not known any more"))
+}

@@ -1,0 +1,285 @@
+//! Gateways, from their making to their revocation.
+
+use super::router::answer;
+use crate::identities::bound_to;
+use crate::relay::Ending;
+use crate::server::{DEFAULT_TENANT, Server};
+use angelia_core::audit::Actor;
+use angelia_core::clock;
+use angelia_core::error::{Error, Result};
+use angelia_core::identity::making::MAX_GATEWAYS_PER_TENANT;
+use angelia_core::identity::{GatewayRecord, ROTATION_WINDOW, Subject, check_name};
+use angelia_core::secret::{Secret, random_hex};
+use angelia_core::store::{GatewayChange, IdentityStore, NewGateway};
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Longest name people see; the contract's own limit.
+const MAX_DISPLAY_NAME: usize = 64;
+
+/// A gateway to be made.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Create {
+    #[serde(default)]
+    tenant: Option<String>,
+    #[serde(default)]
+    gateway_id: Option<String>,
+    #[serde(default)]
+    wake_url: Option<String>,
+    #[serde(default)]
+    display_name: Option<String>,
+}
+
+pub(super) async fn create(State(server): State<Arc<Server>>, Json(body): Json<Create>) -> Response {
+    let create = server.change(move |server| async move {
+        let tenant = body.tenant.unwrap_or_else(|| DEFAULT_TENANT.into());
+        let gateway_id = body.gateway_id.unwrap_or_else(|| format!("gw-{}", random_hex::<4>()));
+        check_name("tenant", &tenant)?;
+        check_name("gateway id", &gateway_id)?;
+        body.wake_url.as_deref().map_or(Ok(()), |url| check_wake_url(&server, url))?;
+        body.display_name.as_deref().map_or(Ok(()), check_display_name)?;
+        let secret = Secret::mint();
+        let sealed = server.seal(&secret, &bound_to(&tenant, &gateway_id))?;
+        let new = NewGateway {
+            tenant,
+            gateway_id,
+            instance: None,
+            sealed_secret: sealed.to_vec(),
+            wake_url: body.wake_url,
+            display_name: body.display_name,
+            subject: None,
+            most: MAX_GATEWAYS_PER_TENANT,
+        };
+        let stored = server.ports.records.create_gateway(new, &Actor::operator()).await?;
+        let record = server.take_in(stored).await?;
+        Ok(with_secret(&server, &record, &secret))
+    });
+    answer(StatusCode::CREATED, create.await)
+}
+
+/// Refuses a wake URL that could never be called. Where its name leads is seen
+/// when it is. The URL may carry a secret, so it is not repeated.
+pub(super) fn check_wake_url(server: &Server, url: &str) -> Result<()> {
+    server.wake.could_call(url).map_err(|why| {
+        Error::invalid(format!(
+            "the wake URL could never be called: {why}. Give an https URL with a public address; the operator \
+             can allow others with wake.allow and wake.allow_http"
+        ))
+    })
+}
+
+/// Whether people can be shown a name.
+pub(super) fn check_display_name(name: &str) -> Result<()> {
+    if name.chars().count() > MAX_DISPLAY_NAME || name.chars().any(char::is_control) {
+        return Err(Error::invalid(format!(
+            "a display name has at most {MAX_DISPLAY_NAME} characters, and no control characters"
+        )));
+    }
+    Ok(())
+}
+
+/// Refuses to give anything to a gateway that was revoked.
+pub(super) fn check_welcome(record: &GatewayRecord) -> Result<()> {
+    match record.revoked_at {
+        Some(_) => {
+            Err(Error::conflict(format!("gateway {:?} is revoked; make a new one", record.gateway_id)))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The one gateway with this id, within `tenant` where that is given.
+pub(super) fn gateway(server: &Server, tenant: Option<&str>, id: &str) -> Result<Arc<GatewayRecord>> {
+    let mut records = server.identities.gateways(id);
+    records.retain(|record| tenant.is_none_or(|tenant| tenant == record.tenant));
+    match records.as_slice() {
+        [] => Err(Error::not_found(format!("there is no gateway {id:?}"))),
+        [record] => Ok(record.clone()),
+        _ => Err(Error::conflict(format!("several tenants have a gateway {id:?}; add --tenant"))),
+    }
+}
+
+pub(super) async fn list(State(server): State<Arc<Server>>) -> Response {
+    let gateways: Vec<Value> =
+        server.identities.all().iter().map(|record| describe(&server, record)).collect();
+    answer(StatusCode::OK, Ok(json!({ "gateways": gateways })))
+}
+
+/// Which of several gateways with one id, and what is to become of it.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Change {
+    #[serde(default)]
+    tenant: Option<String>,
+    /// Empty to take it away.
+    #[serde(default)]
+    wake_url: Option<String>,
+    /// Empty to take it away.
+    #[serde(default)]
+    display_name: Option<String>,
+    #[serde(default)]
+    instance: Option<String>,
+}
+
+impl Change {
+    fn read(self, server: &Server) -> Result<GatewayChange> {
+        let Self { wake_url, display_name, instance, .. } = self;
+        if wake_url.is_none() && display_name.is_none() && instance.is_none() {
+            return Err(Error::invalid(
+                "say what to set: --wake-url URL, --display-name NAME or --instance NAME",
+            ));
+        }
+        let wake_url = wake_url.map(|url| Some(url).filter(|url| !url.is_empty()));
+        let display_name = display_name.map(|name| Some(name).filter(|name| !name.is_empty()));
+        wake_url.iter().flatten().try_for_each(|url| check_wake_url(server, url))?;
+        display_name.iter().flatten().try_for_each(|name| check_display_name(name))?;
+        instance.iter().try_for_each(|name| check_name("instance", name))?;
+        Ok(GatewayChange { wake_url, display_name, instance, subject: None })
+    }
+}
+
+pub(super) async fn show(
+    State(server): State<Arc<Server>>,
+    Path(id): Path<String>,
+    Json(body): Json<Change>,
+) -> Response {
+    let found = gateway(&server, body.tenant.as_deref(), &id);
+    answer(StatusCode::OK, found.map(|record| describe(&server, &record)))
+}
+
+pub(super) async fn set(
+    State(server): State<Arc<Server>>,
+    Path(id): Path<String>,
+    Json(body): Json<Change>,
+) -> Response {
+    let set = server.change(move |server| async move {
+        let before = gateway(&server, body.tenant.as_deref(), &id)?;
+        let change = body.read(&server)?;
+        let (tenant, id) = (&before.tenant, &before.gateway_id);
+        let record = server
+            .take_in(server.ports.records.change_gateway(tenant, id, change, &Actor::operator()).await?)
+            .await?;
+        if record.instance != before.instance {
+            server.identities.inherit(before.instance, record.instance);
+            // It comes back at once, to its new inbox.
+            server.sessions.end(&before, Ending::Shutdown);
+        }
+        server.wake.start_over(record.instance);
+        Ok(describe(&server, &record))
+    });
+    answer(StatusCode::OK, set.await)
+}
+
+pub(super) async fn make_default(
+    State(server): State<Arc<Server>>,
+    Path(id): Path<String>,
+    Json(body): Json<Change>,
+) -> Response {
+    let make = server.change(move |server| async move {
+        let record = gateway(&server, body.tenant.as_deref(), &id)?;
+        check_welcome(&record)?;
+        server
+            .ports
+            .records
+            .set_default_instance(&record.tenant, record.instance, &Actor::operator())
+            .await?;
+        server.identities.set_default(&record.tenant, Some(record.instance));
+        Ok(describe(&server, &record))
+    });
+    answer(StatusCode::OK, make.await)
+}
+
+/// Which of several gateways with one id, and what becomes of its old secrets.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Rotate {
+    #[serde(default)]
+    tenant: Option<String>,
+    /// Void the old secrets at once and close the sockets that they opened.
+    #[serde(default)]
+    now: bool,
+}
+
+pub(super) async fn rotate(
+    State(server): State<Arc<Server>>,
+    Path(id): Path<String>,
+    Json(body): Json<Rotate>,
+) -> Response {
+    let rotate = server.change(move |server| async move {
+        let record = gateway(&server, body.tenant.as_deref(), &id)?;
+        check_welcome(&record)?;
+        let secret = Secret::mint();
+        let bound_to = bound_to(&record.tenant, &record.gateway_id);
+        let sealed = server.seal(&secret, &bound_to)?;
+        let old_until = (!body.now).then(|| clock::wall().after(ROTATION_WINDOW));
+        let (tenant, id) = (&record.tenant, &record.gateway_id);
+        let stored = server.ports.records.rotate_gateway(tenant, id, sealed.to_vec(), old_until, &Actor::operator()).await?;
+        let record = server.take_in(stored).await?;
+        if body.now {
+            // Not 4401: whoever has the new secret is to come back.
+            server.sessions.end(&record, Ending::Shutdown);
+            tracing::info!(tenant = %record.tenant, gateway = %record.gateway_id, "a gateway's old secrets are void");
+        }
+        Ok(with_secret(&server, &record, &secret))
+    });
+    answer(StatusCode::OK, rotate.await)
+}
+
+pub(super) async fn revoke(
+    State(server): State<Arc<Server>>,
+    Path(id): Path<String>,
+    Json(body): Json<Change>,
+) -> Response {
+    let revoke = server.change(move |server| async move {
+        let record = gateway(&server, body.tenant.as_deref(), &id)?;
+        let (tenant, id) = (&record.tenant, &record.gateway_id);
+        let record = server
+            .take_in(server.ports.records.revoke_gateway(tenant, id, &Actor::operator()).await?)
+            .await?;
+        server.sessions.end(&record, Ending::Revoked);
+        tracing::info!(tenant = %record.tenant, gateway = %record.gateway_id, "a gateway was revoked");
+        Ok(describe(&server, &record))
+    });
+    answer(StatusCode::OK, revoke.await)
+}
+
+fn describe(server: &Server, record: &GatewayRecord) -> Value {
+    let fronts = server.identities.fronts(record.instance);
+    let fronts: Vec<Value> =
+        fronts.iter().map(|(platform, bot)| json!({ "platform": platform, "bot": bot })).collect();
+    json!({
+        "tenant": record.tenant,
+        "gateway_id": record.gateway_id,
+        "instance": record.instance_name,
+        "connected": server.sessions.is_connected(record),
+        "idle": server.sessions.standing(record.instance).idle,
+        "default": server.identities.is_default(&record.tenant, record.instance),
+        "wake_url": record.wake_url,
+        "display_name": record.display_name,
+        "subject": record.subject.as_ref().map(Subject::as_str),
+        "fronts": fronts,
+        "revoked_at": record.revoked_at,
+    })
+}
+
+/// The one answer that shows a secret, with the lines an agent needs.
+fn with_secret(server: &Server, record: &GatewayRecord, secret: &Secret) -> Value {
+    let env = [
+        format!("GATEWAY_RELAY_URL={}", server.options.public_url),
+        format!("GATEWAY_RELAY_ID={}", record.gateway_id),
+        format!("GATEWAY_RELAY_SECRET={}", secret.expose()),
+    ];
+    json!({
+        "tenant": record.tenant,
+        "gateway_id": record.gateway_id,
+        "secret": secret.expose(),
+        "env": env,
+    })
+}

@@ -1,0 +1,114 @@
+//! `POST /relay/policy`: what a gateway asks to be spared. Enforced at once.
+
+use super::enroll::{read, read_body};
+use super::router::failure;
+use crate::relay::{Identity, identify};
+use crate::server::Server;
+use angelia_core::admission::Policy;
+use angelia_core::audit::Actor;
+use angelia_core::error::{Error, Kind, Result};
+use angelia_core::identity::GatewayRecord;
+use angelia_core::store::AccessStore;
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use serde_json::json;
+use std::sync::Arc;
+
+/// Largest body: a thousand scopes, and what else there is.
+const MAX_BODY: usize = 256 * 1024;
+/// Most scopes of one policy: far more channels than anybody sets free by hand.
+const MAX_SCOPES: usize = 1_000;
+/// Longest scope or platform name.
+const MAX_SCOPE: usize = 128;
+/// Platforms one instance may declare something for.
+const MAX_POLICIES: usize = 32;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Declared {
+    platform: String,
+    #[serde(default = "yes")]
+    require_address: bool,
+    #[serde(default)]
+    free_response_scopes: Vec<String>,
+    #[serde(default)]
+    allow_other_bots: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+pub(crate) async fn declare(State(server): State<Arc<Server>>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let record = match identify(&server, &head.headers) {
+        Identity::Gateway(record) => record,
+        Identity::Revoked(record) => {
+            let error = Error::new(Kind::Forbidden, "this gateway was revoked");
+            let actor = Actor::gateway(&record.tenant, &record.gateway_id);
+            server.refused(&actor, "policy.set", &record.tenant, &record.gateway_id, &error).await;
+            return failure(&error);
+        }
+        Identity::Unknown => {
+            let error = Error::new(Kind::Unauthorized, "unknown gateway id, wrong secret or expired token");
+            server.refused(&Actor::stranger(), "policy.set", "", "", &error).await;
+            return failure(&error);
+        }
+    };
+    match set(&server, record, body).await {
+        // Gateways take any other success for a failure.
+        Ok(()) => (StatusCode::OK, Json(json!({ "ok": true }))).into_response(),
+        Err(error) => failure(&error),
+    }
+}
+
+async fn set(server: &Arc<Server>, record: Arc<GatewayRecord>, body: Body) -> Result<()> {
+    let (platform, policy) = declared(read(&read_body(body, MAX_BODY).await?)?)?;
+    let set = move |server: Arc<Server>| async move {
+        // Much may have happened while the body was on its way.
+        let record = server.identities.find(&record.tenant, &record.gateway_id);
+        let record = record.filter(|record| record.revoked_at.is_none());
+        let record = record.ok_or_else(|| Error::new(Kind::Forbidden, "this gateway was revoked"))?;
+        // Gateways declare it at every start: only a change is written.
+        let known = server.identities.policy(record.instance, &platform);
+        if known.as_ref() == Some(&policy) {
+            return Ok(());
+        }
+        if known.is_none() && server.identities.policies(record.instance) >= MAX_POLICIES {
+            return Err(Error::invalid(format!(
+                "policies for {MAX_POLICIES} platforms are declared already"
+            )));
+        }
+        let actor = Actor::gateway(&record.tenant, &record.gateway_id);
+        if let Err(error) = server.may_change(&record) {
+            server.refused(&actor, "policy.set", &record.tenant, &record.gateway_id, &error).await;
+            return Err(error);
+        }
+        server.ports.records.set_policy(record.instance, &platform, policy.clone(), &actor).await?;
+        server.identities.set_policy(record.instance, platform, policy);
+        Ok(())
+    };
+    server.change(set).await
+}
+
+/// The platform and the policy that a gateway declares, within bounds.
+fn declared(declared: Declared) -> Result<(String, Policy)> {
+    let Declared { platform, require_address, free_response_scopes, allow_other_bots } = declared;
+    let fits = |text: &String| !text.is_empty() && text.len() <= MAX_SCOPE;
+    if !fits(&platform) {
+        return Err(Error::invalid("the platform's name is missing or too long"));
+    }
+    if free_response_scopes.len() > MAX_SCOPES || !free_response_scopes.iter().all(fits) {
+        return Err(Error::invalid(format!(
+            "freeResponseScopes may have {MAX_SCOPES} entries of 1 to {MAX_SCOPE} bytes"
+        )));
+    }
+    // Published gateways say `false` whenever they declare something else, and
+    // mean nothing by it: taken at its word it would open every room to chatter.
+    let require_address = require_address || allow_other_bots || !free_response_scopes.is_empty();
+    Ok((platform, Policy { require_address, free_scopes: free_response_scopes, allow_other_bots }))
+}

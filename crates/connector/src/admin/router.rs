@@ -1,0 +1,163 @@
+//! The admin API: the operator's hands, on `admin_listen` only.
+//!
+//! The command line uses the same routes, through the socket while a server
+//! runs and in its own process when none does.
+
+use super::api;
+use crate::server::Server;
+use crate::telemetry::{BotReading, Counter, Gauges, disk_metrics};
+use angelia_core::audit::Actor;
+use angelia_core::clock;
+use angelia_core::error::{Error, Kind, Result};
+use angelia_core::limit::SlidingWindow;
+use angelia_core::memory::ByteBudget;
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use parking_lot::Mutex;
+use serde::Serialize;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Wrong tokens answered in a minute; further ones are not looked at. The
+/// right one always is.
+const WRONG_TOKENS: usize = 10;
+const WRONG_TOKENS_IN: Duration = Duration::from_secs(60);
+
+angelia_contract::limits! {
+    /// What a command and its answer take, out of the memory kept for operators; so all the admin listener's connections can ask at once. A longer body gets 413.
+    pub const COMMAND: usize = 256 * 1024, bytes "a command to the admin API";
+}
+
+/// The admin routes.
+pub fn router(server: Arc<Server>) -> Router {
+    let door =
+        Door { server: server.clone(), wrong: Mutex::new(SlidingWindow::new(WRONG_TOKENS, WRONG_TOKENS_IN)) };
+    let guarded = api::router()
+        .layer(DefaultBodyLimit::max(COMMAND))
+        .layer(middleware::from_fn_with_state(server.memory.operators().clone(), hold_memory))
+        .layer(middleware::from_fn_with_state(Arc::new(door), authenticate));
+    let routes = Router::new().route("/metrics", get(metrics)).merge(guarded).with_state(server);
+    routes.layer(middleware::from_fn(no_store))
+}
+
+/// Answers with secrets in them are for whoever asked, and nobody keeps them on the way.
+pub(crate) async fn no_store(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// Who decides who may come in, and how many were turned away lately.
+struct Door {
+    server: Arc<Server>,
+    wrong: Mutex<SlidingWindow>,
+}
+
+async fn authenticate(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+    let header = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let token = header.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
+    if door.server.options.admin_token.matches(token) {
+        return next.run(request).await;
+    }
+    if door.wrong.lock().take(clock::mono()).is_err() {
+        door.server.metrics.count(Counter::AccessRefused);
+        return failure(&Error::new(Kind::TooMany, "too many wrong admin tokens; try again in a minute"));
+    }
+    let error =
+        Error::new(Kind::Unauthorized, "wrong admin token; it is in the data directory, file admin-token");
+    let (actor, path) = (Actor::stranger(), request.uri().path().to_owned());
+    door.server.refused(&actor, "admin.enter", "", &path, &error).await;
+    failure(&error)
+}
+
+/// Counts what a command takes for as long as it runs. There is room for it even
+/// when gateways hold all that they may.
+async fn hold_memory(State(operators): State<Arc<ByteBudget>>, request: Request, next: Next) -> Response {
+    match operators.hold(COMMAND) {
+        Some(_held) => next.run(request).await,
+        None => failure(&Error::new(Kind::Unavailable, "too many commands at once; try again")),
+    }
+}
+
+async fn metrics(State(server): State<Arc<Server>>) -> Response {
+    let bots = server.platforms().iter().filter_map(|bot| {
+        let health = bot.health()?;
+        Some(BotReading { platform: bot.platform().to_owned(), bot: bot.id().to_owned(), health })
+    });
+    let bots: Vec<BotReading> = bots.collect();
+    let gauges = Gauges {
+        sockets: server.sessions.open(),
+        store_healthy: server.ports.upkeep.healthy(),
+        clock_leapt: server.ports.upkeep.leap().is_some(),
+        store_damaged: server.integrity.damage().is_some(),
+    };
+    let mut text = server.metrics.render(gauges, &bots);
+    if let Ok(disk) = server.ports.upkeep.disk().await {
+        text.push_str(&disk_metrics(&disk));
+    }
+    ([(CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
+}
+
+pub(crate) fn answer<T: Serialize>(status: StatusCode, result: Result<T>) -> Response {
+    match result {
+        Ok(body) => (status, Json(body)).into_response(),
+        Err(error) => failure(&error),
+    }
+}
+
+pub(super) fn failure(error: &Error) -> Response {
+    let status =
+        StatusCode::from_u16(error.kind().http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = (status, Json(json!({ "error": error.to_string() }))).into_response();
+    if let Some(wait) = error.retry_after() {
+        response.headers_mut().insert(RETRY_AFTER, retry_seconds(wait).into());
+    }
+    response
+}
+
+/// Whole seconds to wait; never none, which would be at once.
+pub(super) fn retry_seconds(wait: Duration) -> u64 {
+    wait.as_millis().div_ceil(1_000).max(1) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use angelia_core::inbox::InstanceId;
+    use angelia_core::memory::{Memory, MemoryLimits};
+    use axum::body::Body;
+    use axum::routing::post;
+    use tower::ServiceExt;
+
+    #[tokio::test]
+    async fn a_command_has_memory_while_gateways_hold_all_of_theirs() {
+        let all = 3 * COMMAND;
+        let limits = MemoryLimits { all, reserve: COMMAND, tenant: all, instance: all, socket: all };
+        let memory = Memory::new(limits);
+        let operators = memory.operators().clone();
+        let routes = Router::new()
+            .route("/", post(async |body: String| body))
+            .layer(DefaultBodyLimit::max(COMMAND))
+            .layer(middleware::from_fn_with_state(operators.clone(), hold_memory));
+        let ask = async |length: usize| {
+            let request = Request::post("/").body(Body::from("x".repeat(length))).unwrap();
+            routes.clone().oneshot(request).await.unwrap().status().as_u16()
+        };
+        let gateway = memory.instance("acme", InstanceId(1));
+        let greedy = gateway.hold(all - COMMAND).expect("all but the reserve");
+        assert!(gateway.hold(1).is_none());
+        assert_eq!(ask(COMMAND).await, 200, "the reserve is the operators'");
+        assert_eq!(ask(COMMAND + 1).await, 413);
+        let other = operators.hold(COMMAND).expect("another command");
+        assert_eq!(ask(1).await, 503, "one after the other");
+        drop((greedy, other));
+        assert_eq!(ask(1).await, 200);
+        assert_eq!(operators.held(), 0);
+    }
+}

@@ -1,0 +1,204 @@
+//! Routes, as an operator makes them, and the codes that let others make one.
+
+use super::gateways::{check_welcome, gateway};
+use super::router::{answer, failure};
+use crate::server::{DEFAULT_TENANT, Server};
+use angelia_core::admission::{Allow, Place, Route};
+use angelia_core::audit::Actor;
+use angelia_core::clock;
+use angelia_core::error::{Error, Result};
+use angelia_core::identity::check_name;
+use angelia_core::secret::{fingerprint, random_hex};
+use angelia_core::store::{AccessStore, CodeAllow, IdentityStore, LinkCode};
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a code can be used: long enough to type it in another window.
+const CODE_FOR: Duration = Duration::from_secs(15 * 60);
+/// Bytes of randomness in a code. It is typed by hand, lives for minutes and
+/// is guessed a few times at most.
+const CODE_BYTES: usize = 10;
+
+/// The word that lets everybody speak.
+const ANYBODY: &str = "any";
+
+/// A route to be made.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AddRoute {
+    place: String,
+    tenant: String,
+    #[serde(default)]
+    bot: Option<String>,
+    #[serde(default)]
+    gateway: Option<String>,
+    #[serde(default)]
+    allow: Option<Vec<String>>,
+    #[serde(default)]
+    free: bool,
+}
+
+pub(super) async fn add(State(server): State<Arc<Server>>, Json(body): Json<AddRoute>) -> Response {
+    let add = server.change(move |server| async move {
+        check_name("tenant", &body.tenant)?;
+        let here = server.descriptors();
+        let here: Vec<&str> = here.iter().map(|known| known.platform.as_str()).collect();
+        let place = Place::meant(&body.place, &here)?;
+        let allow = allowed(body.allow)?.or_else(|| Allow::default_for(&place)).ok_or_else(|| {
+            Error::invalid(format!(
+                "say who may speak in {place}: --allow ID,… for some people, --allow any for everybody there"
+            ))
+        })?;
+        let mut route = route(&server, place, Some(&body.tenant), body.gateway.as_deref(), allow, body.free)?;
+        route.bot = body.bot.filter(|bot| !bot.is_empty());
+        let shown = show(&server, &route);
+        store_route(&server, route).await?;
+        Ok(shown)
+    });
+    answer(StatusCode::CREATED, add.await)
+}
+
+/// Who was named; `None` if nobody was.
+fn allowed(people: Option<Vec<String>>) -> Result<Option<Allow>> {
+    let people = people.unwrap_or_default();
+    people.iter().try_for_each(|person| check_person(person))?;
+    if people.iter().any(|person| person == ANYBODY) && people.len() > 1 {
+        return Err(Error::invalid("allow either any, or some people by their ids, not both"));
+    }
+    Ok(match people.as_slice() {
+        [] => None,
+        [any] if any == ANYBODY => Some(Allow::Any),
+        _ => Some(Allow::People(people)),
+    })
+}
+
+/// Refuses what can be nobody's id: a route that admits nobody is a slip.
+fn check_person(person: &str) -> Result<()> {
+    if person.is_empty() || person.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        return Err(Error::invalid(format!(
+            "{person:?} is nobody's id; write ids with commas between them, and no spaces: --allow 81,82"
+        )));
+    }
+    if person != ANYBODY && person.eq_ignore_ascii_case(ANYBODY) {
+        return Err(Error::invalid("to let everybody speak, write it in small letters: --allow any"));
+    }
+    Ok(())
+}
+
+/// A route to be taken away.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RemoveRoute {
+    place: String,
+    #[serde(default)]
+    bot: Option<String>,
+}
+
+pub(super) async fn remove(State(server): State<Arc<Server>>, Json(body): Json<RemoveRoute>) -> Response {
+    let remove = server.change(move |server| async move {
+        let place: Place = body.place.parse()?;
+        if !server.ports.records.remove_route(&place, body.bot.as_deref(), &Actor::operator()).await? {
+            return Err(Error::not_found(format!("{place} has no route")));
+        }
+        server.identities.set_routes(server.ports.records.routes().await?);
+        Ok(json!({ "removed": place.to_string() }))
+    });
+    answer(StatusCode::OK, remove.await)
+}
+
+pub(super) async fn list(State(server): State<Arc<Server>>) -> Response {
+    match server.ports.records.routes().await {
+        Ok(routes) => {
+            let routes: Vec<Value> = routes.iter().map(|route| show(&server, route)).collect();
+            answer(StatusCode::OK, Ok(json!({ "routes": routes })))
+        }
+        Err(error) => failure(&error),
+    }
+}
+
+/// A code to be made.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MakeCode {
+    tenant: String,
+    #[serde(default)]
+    gateway: Option<String>,
+    #[serde(default)]
+    allow: Option<Vec<String>>,
+    #[serde(default)]
+    free: bool,
+}
+
+pub(super) async fn make_code(State(server): State<Arc<Server>>, Json(body): Json<MakeCode>) -> Response {
+    let make = async {
+        check_name("tenant", &body.tenant)?;
+        let record =
+            body.gateway.as_deref().map(|id| gateway(&server, Some(&body.tenant), id)).transpose()?;
+        record.iter().try_for_each(|record| check_welcome(record))?;
+        let code = random_hex::<CODE_BYTES>();
+        let expires_at = clock::wall().after(CODE_FOR);
+        let new = LinkCode {
+            fingerprint: fingerprint(&code),
+            tenant: body.tenant,
+            instance: record.map(|record| record.instance),
+            allow: allowed(body.allow)?.map_or(CodeAllow::Typist, CodeAllow::Given),
+            free: body.free,
+            expires_at,
+        };
+        server.ports.records.mint_link_code(new, &Actor::operator()).await?;
+        Ok(json!({ "code": code, "expires_at": expires_at, "say": format!("/link {code}") }))
+    };
+    answer(StatusCode::CREATED, make.await)
+}
+
+/// A route to a tenant, or to one of its gateways.
+pub(super) fn route(
+    server: &Server,
+    place: Place,
+    tenant: Option<&str>,
+    gateway_id: Option<&str>,
+    allow: Allow,
+    free: bool,
+) -> Result<Route> {
+    let record = gateway_id.map(|id| gateway(server, tenant, id)).transpose()?;
+    record.iter().try_for_each(|record| check_welcome(record))?;
+    let owner = record.as_ref().map(|record| record.tenant.as_str()).or(tenant);
+    Ok(Route {
+        place,
+        bot: None,
+        tenant: owner.unwrap_or(DEFAULT_TENANT).to_owned(),
+        instance: record.map(|record| record.instance),
+        allow,
+        free,
+    })
+}
+
+/// Makes a route durable and lets it count from now on.
+pub(super) async fn store_route(server: &Server, route: Route) -> Result<()> {
+    server.ports.records.add_route(route, &Actor::operator()).await?;
+    server.identities.set_routes(server.ports.records.routes().await?);
+    Ok(())
+}
+
+pub(super) fn show(server: &Server, route: &Route) -> Value {
+    let gateway = route.instance.and_then(|instance| server.identities.serving(instance));
+    let allow = match &route.allow {
+        Allow::Any => vec!["any"],
+        Allow::People(people) => people.iter().map(String::as_str).collect(),
+    };
+    json!({
+        "place": route.place.to_string(),
+        "bot": route.bot,
+        "tenant": route.tenant,
+        "gateway": gateway.map(|record| record.gateway_id.clone()),
+        "allow": allow,
+        "free": route.free,
+    })
+}

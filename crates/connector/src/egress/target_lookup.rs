@@ -1,0 +1,206 @@
+//! Actions for chats that nobody here knows: the store is asked, then, within
+//! limits, the provider. Those that name a conversation are looked up in the
+//! vault. What follows for the same chat waits behind them, so that the chat's
+//! order is kept.
+
+use super::answer::{Reply, never_sent};
+use super::follow_up::{self, Found};
+use super::{decide_for, proceed_as_known};
+use crate::server::Server;
+use angelia_contract::action::Action;
+use angelia_contract::frame::Outbound;
+use angelia_core::clock;
+use angelia_core::egress::{Lookups, Refusal, Sender, Target, could_know, is_named};
+use angelia_core::error::{Error, Result};
+use angelia_core::identity::GatewayRecord;
+use angelia_core::inbox::InstanceId;
+use angelia_core::memory::HeldBytes;
+use angelia_core::vault::chat_of;
+use futures_util::FutureExt;
+use parking_lot::{Mutex, MutexGuard};
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+angelia_contract::limits! {
+    /// Providers are asked slowly, so that nobody finds out whom they know. Further ones are refused, and their agent is told.
+    const MAX_WAITING: usize = 64, count "actions of one instance that wait to learn where their chats are";
+}
+/// How long a provider gets to tell where a chat is. Gateways wait 30 s.
+const LOOK_UP_WITHIN: Duration = Duration::from_secs(10);
+
+/// When somebody is told that they may not know of a chat. Looking for one that
+/// is not there takes longer than finding one that is, by less than this.
+const TELL_AFTER: Duration = Duration::from_millis(25);
+
+/// A chat as one instance names it.
+type Asked = (InstanceId, String);
+
+/// An action that waits.
+pub(super) struct Waiting {
+    pub(super) record: Arc<GatewayRecord>,
+    pub(super) reply: Reply,
+    pub(super) outbound: Outbound,
+    /// What it makes the server hold.
+    pub(super) held: HeldBytes,
+}
+
+/// What waits for an answer, chat by chat.
+#[derive(Default)]
+pub(super) struct TargetLookup {
+    waiting: Mutex<HashMap<Asked, Vec<Waiting>>>,
+    lookups: Mutex<Lookups>,
+}
+
+impl TargetLookup {
+    /// Lets an action wait behind others for the same chat, if there are any;
+    /// gives it back if there are none.
+    pub(super) fn behind(&self, waits: Waiting) -> Option<Waiting> {
+        let Some(asked) = asked(&waits) else { return Some(waits) };
+        let mut waiting = self.waiting();
+        match waiting.contains_key(&asked) {
+            true => {
+                join(&mut waiting, asked, waits);
+                None
+            }
+            false => Some(waits),
+        }
+    }
+
+    /// What came for a chat since it was asked for; `None`, and the chat is
+    /// forgotten, if nothing did.
+    fn next(&self, asked: &Asked) -> Option<Vec<Waiting>> {
+        let mut waiting = self.waiting();
+        let came = waiting.get_mut(asked).map(std::mem::take).filter(|came| !came.is_empty());
+        if came.is_none() {
+            waiting.remove(asked);
+        }
+        came
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, HashMap<Asked, Vec<Waiting>>> {
+        self.waiting.lock()
+    }
+
+    fn may_look_up(&self, bot: usize, chat: &str, record: &GatewayRecord) -> bool {
+        let gateway = format!("{}/{}", record.tenant, record.gateway_id);
+        self.lookups().ask(bot, chat, &gateway, clock::mono())
+    }
+
+    fn lookups(&self) -> MutexGuard<'_, Lookups> {
+        self.lookups.lock()
+    }
+}
+
+fn asked(waits: &Waiting) -> Option<Asked> {
+    let chat_id = match &waits.outbound.action {
+        Action::FollowUp { session_key, .. } => chat_of(session_key)?,
+        other => other.chat_id()?,
+    };
+    Some((waits.record.instance, chat_id.to_owned()))
+}
+
+fn join(waiting: &mut HashMap<Asked, Vec<Waiting>>, asked: Asked, waits: Waiting) {
+    let of_instance = waiting.iter().filter(|((instance, _), _)| *instance == asked.0);
+    if of_instance.map(|(_, held)| held.len()).sum::<usize>() >= MAX_WAITING {
+        return waits.reply.give(never_sent("too much waits for chats that are not known yet"));
+    }
+    waiting.entry(asked).or_default().push(waits);
+}
+
+/// Finds out where an action's chat is, and then decides about it and about
+/// what came for the same chat meanwhile.
+pub(super) fn ask(server: &Arc<Server>, waits: Waiting) {
+    let Some(asked) = asked(&waits) else { return proceed_as_known(server, waits) };
+    let server = server.clone();
+    join(&mut server.egress.target_lookup.waiting(), asked.clone(), waits);
+    tokio::spawn(async move {
+        while let Some(came) = server.egress.target_lookup.next(&asked) {
+            for waits in came {
+                match AssertUnwindSafe(find_out(&server, &waits)).catch_unwind().await {
+                    Ok(Ok(None)) => proceed_as_known(&server, waits),
+                    Ok(Ok(Some(found))) => follow_up::perform(&server, waits, found),
+                    // It is not known yet whose the chat is: nothing was sent, and it may be asked again.
+                    _ => waits.reply.give(never_sent("it could not be found out where this chat is")),
+                }
+            }
+        }
+    });
+}
+
+/// Asks whoever may know, until it is known or nobody is left; tells what the
+/// vault has for one that names a conversation.
+async fn find_out(server: &Arc<Server>, waits: &Waiting) -> Result<Option<Found>> {
+    let Some(target) = Target::of(&waits.outbound.action) else {
+        return match decide_for(server, waits) {
+            Err(Refusal::InVault) => follow_up::find(server, waits).await,
+            _ => Ok(None),
+        };
+    };
+    let sender = Sender { tenant: &waits.record.tenant, instance: waits.record.instance };
+    if only_tells(waits) && !is_named(&server.identities.routes(), sender, &target.chat_id) {
+        return recall_alike(server, waits, &target).await.map(|()| None);
+    }
+    for bot in unknown_to(server, waits) {
+        server.platforms()[bot].recall(&target).await?;
+    }
+    for bot in unknown_to(server, waits) {
+        look_up(server, bot, &target, &waits.record).await?;
+    }
+    Ok(None)
+}
+
+/// Whether an action asks what a chat is, and does nothing there.
+pub(super) fn only_tells(waits: &Waiting) -> bool {
+    matches!(waits.outbound.action, Action::GetChatInfo { .. })
+}
+
+/// What is done for a chat that is asked about, whether it is somebody else's or
+/// nobody's: who asks must not learn which from the words, the time or the
+/// calls it takes. So the store is asked, and never the provider, unless a route of
+/// their own names the chat.
+async fn recall_alike(server: &Server, waits: &Waiting, target: &Target) -> Result<()> {
+    let answer_at = tokio::time::Instant::now() + TELL_AFTER;
+    let Waiting { record, outbound, .. } = waits;
+    let sender = Sender { tenant: &record.tenant, instance: record.instance };
+    for bot in could_know(&server.identities.routes(), server.platforms(), sender, outbound) {
+        server.platforms()[bot].recall(target).await?;
+    }
+    if decide_for(server, waits).is_err() {
+        tokio::time::sleep_until(answer_at).await;
+    }
+    Ok(())
+}
+
+/// The bots that could still find out.
+fn unknown_to(server: &Server, waits: &Waiting) -> Vec<usize> {
+    match decide_for(server, waits) {
+        Err(Refusal::Unknown(bots)) => bots,
+        _ => Vec::new(),
+    }
+}
+
+/// Asks the provider, if it may be asked. What it could not be asked for is no
+/// answer: the chat may be asked for again soon.
+async fn look_up(server: &Server, bot: usize, target: &Target, record: &GatewayRecord) -> Result<()> {
+    let tenant = &record.tenant;
+    let chat = server.platforms()[bot].chat_key(target);
+    let Some(slot) = server.egress.refusals.slot_at_once(tenant) else { return Ok(()) };
+    if !server.egress.target_lookup.may_look_up(bot, &chat, record) {
+        return Ok(());
+    }
+    let call = async {
+        server.egress.rate_limits[bot].turn(tenant).await.made();
+        server.platforms()[bot].look_up(target).await
+    };
+    let told = match tokio::time::timeout(LOOK_UP_WITHIN, call).await {
+        Ok(told) => told,
+        Err(_) => Err(Error::unavailable("the platform did not tell in time")),
+    };
+    slot.over(matches!(told, Ok(false)));
+    if told.is_err() {
+        server.egress.target_lookup.lookups().unanswered(bot, &chat, clock::mono());
+    }
+    told.map(drop)
+}

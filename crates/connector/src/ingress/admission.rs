@@ -1,0 +1,206 @@
+//! Who comes in: admission, what it turns away, and the codes that open a place.
+
+use crate::server::Server;
+use angelia_core::admission::{Admitted, DropReason, Observed, Route};
+use angelia_core::audit::Actor;
+use angelia_core::clock::{self, Mono, UnixMillis};
+use angelia_core::directory::BotKey;
+use angelia_core::error::{Error, Kind, Result};
+use angelia_core::limit::{SlidingWindow, SlidingWindowOf, WhenCrowded};
+use angelia_core::secret::fingerprint;
+use angelia_core::store::{AccessStore, DirectoryStore, IdentityStore, Later};
+use angelia_platforms::{Admission, Linking, Which};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Codes a person may get wrong within [`TRIES_IN`]: enough for typing errors,
+/// nothing for guessing.
+const TRIES: usize = 10;
+const TRIES_IN: Duration = Duration::from_secs(600);
+/// People whose tries are remembered. Beyond it whoever tried longest ago is
+/// forgotten: guessing needs far more tries than all of them together have.
+const PEOPLE: usize = 4_096;
+
+const HOW: &str = "Type /link and the code you were given, in one message.";
+const NOT_YOURS: &str = "Only an administrator can link this chat.";
+/// The same for every reason: a code is not to be guessed by what is said of it.
+const NOT_GOOD: &str = "This did not work: the code is wrong, used or too old, or this chat is linked already. \
+                        Ask for a new code and try again later.";
+
+/// Decides for the platforms.
+pub(crate) struct RoutedAdmission {
+    server: Arc<Server>,
+    tries: Tries,
+}
+
+impl RoutedAdmission {
+    pub(crate) fn new(server: Arc<Server>) -> Self {
+        Self { server, tries: Tries::default() }
+    }
+
+    /// Uses a code up and lets the new route count; answers its tenant.
+    async fn use_code(&self, typed: &Linking, by: &Actor) -> Result<String> {
+        let (typed, by) = (typed.clone(), by.clone());
+        self.server.change(move |server| async move { linked(&server, &typed, &by).await }).await
+    }
+}
+
+async fn linked(server: &Server, typed: &Linking, by: &Actor) -> Result<String> {
+    let taken = |route: &Route| {
+        let same_bot = route.bot.is_none() || typed.bot.is_none() || route.bot == typed.bot;
+        route.place == typed.place && same_bot
+    };
+    // The store knows of routes for the same bot only.
+    if server.identities.routes().iter().any(taken) {
+        return Err(Error::conflict(format!("{} has a route", typed.place)));
+    }
+    let code = fingerprint(typed.code.expose());
+    let bot = typed.bot.as_deref();
+    let tenant = server.ports.records.use_link_code(code, &typed.place, bot, &typed.author, by).await?;
+    server.identities.set_routes(server.ports.records.routes().await?);
+    Ok(tenant)
+}
+
+impl Admission for RoutedAdmission {
+    fn decide(&self, observed: Observed<'_>) -> Result<Admitted, DropReason> {
+        self.server.identities.admit(observed)
+    }
+
+    fn dropped(&self, observed: Observed<'_>, which: Which<'_>, reason: DropReason) {
+        self.server.metrics.dropped(reason);
+        self.server.drops.note(observed, which, reason, clock::wall());
+        self.server.hints.give(&self.server, observed, which, reason);
+    }
+
+    fn is_present(&self, observed: Observed<'_>) -> Option<bool> {
+        self.decide(observed).ok().map(|admitted| self.server.sessions.is_live(admitted.instance))
+    }
+
+    fn why_dropped(&self, which: Which<'_>) -> Option<(DropReason, UnixMillis)> {
+        self.server.drops.why(which)
+    }
+
+    fn moved<'a>(&'a self, bot: &'a BotKey, from: &'a str, to: &'a str) -> Later<'a, ()> {
+        let (bot, from, to) = (bot.clone(), from.to_owned(), to.to_owned());
+        Box::pin(self.server.change(move |server| async move {
+            if let Some(error) = server.ports.records.move_chat(&bot, &from, &to, &Actor::server()).await? {
+                tracing::error!(
+                    %error, chat = from,
+                    "the routes of a chat that got another id could not follow it; add them anew"
+                );
+            }
+            server.identities.set_routes(server.ports.records.routes().await?);
+            tracing::info!(platform = %bot.platform, %from, %to, "a chat has a new id; its routes moved with it");
+            Ok(())
+        }))
+    }
+
+    fn link(&self, typed: Linking) -> Later<'_, String> {
+        Box::pin(async move {
+            if !typed.private && !typed.administrator {
+                return Ok(NOT_YOURS.to_owned());
+            }
+            if typed.code.expose().is_empty() {
+                return Ok(HOW.to_owned());
+            }
+            // Noted before it is tried, so that many at once are not one.
+            let Some(a_try) = self.tries.begin(typed.platform, &typed.author, clock::mono()) else {
+                return Ok(NOT_GOOD.to_owned());
+            };
+            let by = Actor::person(typed.platform, &typed.author);
+            let outcome = self.use_code(&typed, &by).await;
+            match outcome {
+                Ok(tenant) => {
+                    self.tries.forgive(typed.platform, &typed.author, a_try);
+                    // The audit log has the place: it may be somebody's phone number.
+                    tracing::info!(%tenant, platform = typed.platform, "a place was linked by a code");
+                    Ok(format!("Linked: this chat belongs to {tenant} now."))
+                }
+                Err(error) if error.kind() == Kind::Conflict => {
+                    self.server.refused(&by, "route.link", "", &typed.place.to_string(), &error).await;
+                    Ok(NOT_GOOD.to_owned())
+                }
+                // The store wrote that down itself.
+                Err(error) if error.kind() == Kind::Forbidden => Ok(NOT_GOOD.to_owned()),
+                Err(error) => {
+                    self.tries.forgive(typed.platform, &typed.author, a_try);
+                    Err(error)
+                }
+            }
+        })
+    }
+}
+
+type Person = (&'static str, String);
+
+/// How often each person got a code wrong lately. Beyond so many people whoever tried longest
+/// ago is forgotten.
+#[derive(Debug)]
+struct Tries(Mutex<SlidingWindowOf<Person>>);
+
+impl Default for Tries {
+    fn default() -> Self {
+        let of_one = SlidingWindow::new(TRIES, TRIES_IN);
+        Self(Mutex::new(SlidingWindowOf::new(PEOPLE, WhenCrowded::ForgetOne, of_one)))
+    }
+}
+
+impl Tries {
+    /// Notes a try; `None` if the person had too many.
+    fn begin(&self, platform: &'static str, author: &str, now: Mono) -> Option<Mono> {
+        self.people().take(&(platform, author.to_owned()), now).ok().map(|()| now)
+    }
+
+    /// Takes a try back that was not wrong.
+    fn forgive(&self, platform: &'static str, author: &str, a_try: Mono) {
+        self.people().give_back(&(platform, author.to_owned()), a_try);
+    }
+
+    fn people(&self) -> MutexGuard<'_, SlidingWindowOf<Person>> {
+        self.0.lock()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Mono {
+        Mono(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn ten_wrong_codes_in_ten_minutes_and_no_more() {
+        let tries = Tries::default();
+        for n in 0..TRIES as u64 {
+            assert!(tries.begin("webchat", "ann", at(n)).is_some());
+        }
+        assert!(tries.begin("webchat", "ann", at(599)).is_none());
+        assert!(tries.begin("webchat", "bob", at(599)).is_some(), "somebody else");
+        assert!(tries.begin("discord", "ann", at(599)).is_some(), "somebody else of that name");
+        assert!(tries.begin("webchat", "ann", at(600)).is_some(), "the first is ten minutes ago");
+        assert!(tries.begin("webchat", "ann", at(600)).is_none());
+    }
+
+    #[test]
+    fn a_good_code_is_no_wrong_one() {
+        let tries = Tries::default();
+        for n in 0..100 {
+            let a_try = tries.begin("webchat", "ann", at(n)).unwrap();
+            tries.forgive("webchat", "ann", a_try);
+        }
+        assert_eq!(tries.people().remembered(), 0);
+    }
+
+    #[test]
+    fn so_many_people_are_remembered() {
+        let tries = Tries::default();
+        while tries.begin("webchat", "0", at(0)).is_some() {}
+        for n in 1..=PEOPLE as u64 {
+            tries.begin("webchat", &n.to_string(), at(1 + n / 10));
+        }
+        assert_eq!(tries.people().remembered(), PEOPLE);
+        assert!(tries.begin("webchat", "0", at(500)).is_some(), "the first went");
+    }
+}

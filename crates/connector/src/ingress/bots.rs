@@ -1,0 +1,152 @@
+//! The bots that listen: started with the server and stopped with it.
+
+use super::RoutedAdmission;
+use crate::server::Server;
+use angelia_core::directory::BotKey;
+use angelia_core::error::Result;
+use angelia_core::lease;
+use angelia_core::ports::{Leases as _, Term, lease_lost};
+use angelia_core::seal::Sealed;
+use angelia_core::secret::Secret;
+use angelia_platforms::{HeldLeases, Ingress, Platform, Seal, Stop};
+use futures_util::FutureExt;
+use parking_lot::Mutex;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// How long listeners get to write down how far they are and to say goodbye.
+const GOODBYE: Duration = Duration::from_secs(4);
+
+/// Longest text that is kept of something that cannot be read: enough to see what
+/// it is, and a thousand of them are no burden.
+const MAX_SEALED: usize = 64 * 1024;
+/// The pause before a bot that failed listens again.
+const LISTEN_AGAIN: Duration = Duration::from_secs(5);
+
+/// Everybody who listens.
+pub(crate) struct Listeners {
+    tell: watch::Sender<bool>,
+    stop: Stop,
+    held: Arc<HeldLeases>,
+    tasks: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Default for Listeners {
+    fn default() -> Self {
+        let (tell, stop) = Stop::new();
+        Self { tell, stop, held: Arc::default(), tasks: Mutex::default() }
+    }
+}
+
+impl Listeners {
+    /// Lets every bot listen. Their leases are taken first: what comes by webhook is written
+    /// under them too. One that the store does not commit now is taken as soon as it does; on a
+    /// full disk it takes nothing of what is kept back for the operator, and neither could be
+    /// written what the bot reads.
+    pub(crate) async fn start(&self, server: &Arc<Server>) {
+        let ingress = server.ingress();
+        for bot in server.platforms() {
+            let (bot, ingress, node) = (bot.clone(), ingress.clone(), server.node.clone());
+            let taken = bot.is_own() || is_lease_taken(&*bot, &ingress, &node).await;
+            let listens = tokio::spawn(async move {
+                if taken || take_lease_at_last(&*bot, &ingress, &node).await {
+                    keep(bot, ingress).await;
+                }
+            });
+            self.tasks.lock().push(listens);
+        }
+    }
+
+    /// Tells them to stop, and waits until they have.
+    pub(crate) async fn stop(&self) {
+        self.tell.send_replace(true);
+        let tasks = std::mem::take(&mut *self.tasks.lock());
+        let gone = async {
+            for task in tasks {
+                let _ = task.await;
+            }
+        };
+        let _ = tokio::time::timeout(GOODBYE, gone).await;
+    }
+
+    pub(crate) fn signal(&self) -> Stop {
+        self.stop.clone()
+    }
+}
+
+/// Takes the lease under which a bot's streams are read; an error if that is not possible now.
+async fn take_lease(bot: &dyn Platform, ingress: &Ingress, node: &str) -> Result<()> {
+    let key = BotKey::new(bot.platform(), bot.id());
+    let taken = ingress.ports.records.acquire(&lease::of_bot(&key), node, Term::Alone).await?;
+    ingress.held.took(&key, taken.ok_or_else(lease_lost)?.token);
+    Ok(())
+}
+
+/// The same; why it was not possible is told.
+async fn is_lease_taken(bot: &dyn Platform, ingress: &Ingress, node: &str) -> bool {
+    let taken = take_lease(bot, ingress, node).await;
+    if let Err(error) = &taken {
+        tracing::warn!(platform = bot.platform(), bot = bot.id(), %error, "a bot cannot be read yet; it is tried again");
+    }
+    taken.is_ok()
+}
+
+/// The same, however long it takes; `false` if the server stops first. What comes by webhook
+/// meanwhile is refused as while the store does not commit.
+async fn take_lease_at_last(bot: &dyn Platform, ingress: &Ingress, node: &str) -> bool {
+    loop {
+        tokio::select! {
+            () = ingress.stop.wait() => return false,
+            () = tokio::time::sleep(LISTEN_AGAIN) => {}
+        }
+        if take_lease(bot, ingress, node).await.is_ok() {
+            tracing::info!(platform = bot.platform(), bot = bot.id(), "a bot can be read now");
+            return true;
+        }
+    }
+}
+
+/// Lets a bot listen, and again should it fail for a defect of ours: a bot that
+/// is deaf for ever is worse than one that stumbles.
+async fn keep(bot: Arc<dyn Platform>, ingress: Ingress) {
+    while AssertUnwindSafe(bot.clone().listen(ingress.clone())).catch_unwind().await.is_err() {
+        tracing::error!(platform = bot.platform(), bot = bot.id(), "a bot failed; it begins again");
+        tokio::select! {
+            () = ingress.stop.wait() => return,
+            () = tokio::time::sleep(LISTEN_AGAIN) => {}
+        }
+    }
+}
+
+impl Server {
+    /// What bots work with.
+    pub(crate) fn ingress(self: &Arc<Self>) -> Ingress {
+        Ingress {
+            ports: self.ports.clone(),
+            admission: Arc::new(RoutedAdmission::new(self.clone())),
+            seal: Arc::new(SealFor(self.clone())),
+            source_flags: self.options.source_flags,
+            public_url: self.options.public_url.as_str().into(),
+            held: self.listeners.held.clone(),
+            stop: self.listeners.signal(),
+        }
+    }
+}
+
+/// The beginning of a text that is too long to be kept whole.
+fn shortened(text: &str) -> &str {
+    let end = (0..=text.len().min(MAX_SEALED)).rev().find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or_default()]
+}
+
+/// Seals under the master key of the moment.
+struct SealFor(Arc<Server>);
+
+impl Seal for SealFor {
+    fn seal(&self, text: &str, bound_to: &str) -> Result<Sealed> {
+        self.0.options.master_key.seal(&Secret::new(shortened(text)), bound_to)
+    }
+}

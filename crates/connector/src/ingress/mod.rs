@@ -1,0 +1,9 @@
+//! What comes in: who may speak to which agent, the bots that listen, and what reached nobody.
+
+mod admission;
+mod bots;
+mod drops;
+
+pub(crate) use admission::RoutedAdmission;
+pub(crate) use bots::Listeners;
+pub(crate) use drops::{Drops, unrouted};

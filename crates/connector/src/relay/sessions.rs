@@ -1,0 +1,374 @@
+//! Which socket serves which instance on this node: at most one.
+
+use super::mailbox::{Ending, Hint, Mailbox};
+use angelia_core::clock::Mono;
+use angelia_core::connections::Takeovers;
+use angelia_core::identity::GatewayRecord;
+use angelia_core::inbox::{AckHabit, Entry, InstanceId, Mark, Seq};
+use parking_lot::{Mutex, MutexGuard};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// What is known of the gateway behind an instance.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Standing {
+    pub(crate) habit: AckHabit,
+    pub(crate) idle: bool,
+}
+
+/// The live socket of an instance.
+struct Live {
+    record: Arc<GatewayRecord>,
+    mailbox: Arc<Mailbox>,
+    /// Told once the socket has ended and everything it settled is durable.
+    ended: Arc<Ended>,
+}
+
+/// Being the live socket of an instance. Ends when dropped, however that comes about.
+pub(crate) struct Claim {
+    sessions: Arc<Sessions>,
+    instance: InstanceId,
+    mailbox: Arc<Mailbox>,
+    ended: Arc<Ended>,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.sessions.release(self.instance, &self.mailbox);
+        self.ended.tell();
+    }
+}
+
+/// Being an open socket, with or without a hello.
+pub(crate) struct Seat {
+    sessions: Arc<Sessions>,
+    number: u64,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.sessions.leave(self.number);
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Ended {
+    over: std::sync::atomic::AtomicBool,
+    notify: Notify,
+}
+
+impl Ended {
+    pub(crate) fn tell(&self) {
+        self.over.store(true, std::sync::atomic::Ordering::Release);
+        self.notify.notify_waiters();
+    }
+
+    pub(crate) async fn wait(&self) {
+        let told = self.notify.notified();
+        if !self.over.load(std::sync::atomic::Ordering::Acquire) {
+            told.await;
+        }
+    }
+}
+
+#[derive(Default)]
+struct Slot {
+    standing: Standing,
+    live: Option<Live>,
+    takeovers: Takeovers,
+    /// How far its socket knows the log to be.
+    told: Mark,
+    /// Whether the instance is gone: nothing is remembered once its socket is too.
+    gone: bool,
+}
+
+/// All instances this node knows of.
+#[derive(Default)]
+pub(crate) struct Sessions {
+    slots: Mutex<HashMap<InstanceId, Slot>>,
+    sockets: Mutex<Sockets>,
+}
+
+/// Every open socket, by number.
+#[derive(Default)]
+struct Sockets {
+    /// The last number given.
+    last: u64,
+    open: HashMap<u64, Sitting>,
+    /// How many each gateway has, by tenant and id.
+    of_gateway: HashMap<(String, String), usize>,
+}
+
+/// An open socket, and whose it is.
+struct Sitting {
+    record: Arc<GatewayRecord>,
+    mailbox: Arc<Mailbox>,
+}
+
+impl Sessions {
+    /// Sets what the store remembers of an instance.
+    pub(crate) fn remember(&self, instance: InstanceId, standing: Standing) {
+        self.slots().entry(instance).or_default().standing = standing;
+    }
+
+    /// Changes what is known of an instance.
+    pub(crate) fn update(&self, instance: InstanceId, change: impl FnOnce(&mut Standing)) {
+        change(&mut self.slots().entry(instance).or_default().standing);
+    }
+
+    pub(crate) fn standing(&self, instance: InstanceId) -> Standing {
+        self.slots().get(&instance).map(|slot| slot.standing).unwrap_or_default()
+    }
+
+    /// How much longer sockets of this instance are turned away.
+    pub(crate) fn barred(&self, instance: InstanceId, now: Mono) -> Option<Duration> {
+        self.slots().get(&instance)?.takeovers.barred(now)
+    }
+
+    /// Takes note of an open socket, unless its gateway has as many as it may.
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        record: Arc<GatewayRecord>,
+        mailbox: Arc<Mailbox>,
+        most: usize,
+    ) -> Option<Seat> {
+        let gateway = (record.tenant.clone(), record.gateway_id.clone());
+        let mut sockets = self.sockets();
+        let of_gateway = sockets.of_gateway.entry(gateway).or_default();
+        if *of_gateway >= most {
+            return None;
+        }
+        *of_gateway += 1;
+        sockets.last += 1;
+        let number = sockets.last;
+        sockets.open.insert(number, Sitting { record, mailbox });
+        Some(Seat { sessions: self.clone(), number })
+    }
+
+    fn leave(&self, number: u64) {
+        let mut sockets = self.sockets();
+        let Some(Sitting { record, .. }) = sockets.open.remove(&number) else { return };
+        let gateway = (record.tenant.clone(), record.gateway_id.clone());
+        if let Some(of_gateway) = sockets.of_gateway.get_mut(&gateway) {
+            *of_gateway -= 1;
+            if *of_gateway == 0 {
+                sockets.of_gateway.remove(&gateway);
+            }
+        }
+    }
+
+    /// How many sockets are open.
+    pub(crate) fn open(&self) -> usize {
+        self.sockets().open.len()
+    }
+
+    /// Makes `mailbox` the live socket; answers the end of the one it replaces.
+    pub(crate) fn claim(
+        self: &Arc<Self>,
+        record: Arc<GatewayRecord>,
+        mailbox: Arc<Mailbox>,
+    ) -> (Claim, Option<Arc<Ended>>) {
+        let instance = record.instance;
+        let ended = Arc::new(Ended::default());
+        let live = Live { record, mailbox: mailbox.clone(), ended: ended.clone() };
+        let mut slots = self.slots();
+        let slot = slots.entry(instance).or_default();
+        slot.told = Mark::default();
+        let old = slot.live.replace(live);
+        drop(slots);
+        let replaced = old.map(|old| {
+            old.mailbox.end(Ending::Replaced);
+            old.ended
+        });
+        (Claim { sessions: self.clone(), instance, mailbox, ended }, replaced)
+    }
+
+    /// Ends a claim, unless somebody else has claimed meanwhile.
+    fn release(&self, instance: InstanceId, mailbox: &Arc<Mailbox>) {
+        let mut slots = self.slots();
+        let Some(slot) = slots.get_mut(&instance) else { return };
+        if slot.live.as_ref().is_some_and(|live| Arc::ptr_eq(&live.mailbox, mailbox)) {
+            slot.live = None;
+            if slot.gone {
+                slots.remove(&instance);
+            }
+        }
+    }
+
+    /// Forgets an instance that is gone, as soon as its socket is.
+    pub(crate) fn forget(&self, instance: InstanceId) {
+        let mut slots = self.slots();
+        if slots.get(&instance).is_some_and(|slot| slot.live.is_some()) {
+            slots.entry(instance).or_default().gone = true;
+        } else {
+            slots.remove(&instance);
+        }
+    }
+
+    /// Counts a takeover between living peers; `true` if it was one too many.
+    pub(crate) fn took_over(&self, instance: InstanceId, now: Mono) -> bool {
+        self.slots().entry(instance).or_default().takeovers.note(now)
+    }
+
+    /// Whether the live socket of its instance is this gateway's.
+    pub(crate) fn is_connected(&self, record: &GatewayRecord) -> bool {
+        let slots = self.slots();
+        let live = slots.get(&record.instance).and_then(|slot| slot.live.as_ref());
+        live.is_some_and(|live| live.record.is_same_gateway(record))
+    }
+
+    pub(crate) fn is_live(&self, instance: InstanceId) -> bool {
+        self.slots().get(&instance).is_some_and(|slot| slot.live.is_some())
+    }
+
+    /// The mailbox of an instance's live socket.
+    pub(crate) fn mailbox(&self, instance: InstanceId) -> Option<Arc<Mailbox>> {
+        self.slots().get(&instance)?.live.as_ref().map(|live| live.mailbox.clone())
+    }
+
+    /// Hands an entry to the live socket; `false` if there is none.
+    pub(crate) fn hint(&self, instance: InstanceId, hint: Hint) -> bool {
+        let mut slots = self.slots();
+        let Some(slot) = slots.get_mut(&instance) else { return false };
+        slot.told = hint.mark;
+        let mailbox = slot.live.as_ref().map(|live| live.mailbox.clone());
+        drop(slots);
+        if let Some(mailbox) = &mailbox {
+            mailbox.hint(hint);
+        }
+        mailbox.is_some()
+    }
+
+    /// Tells the live socket how far its log is, unless it was told.
+    pub(crate) fn tell(&self, instance: InstanceId, mark: Mark) {
+        let mut slots = self.slots();
+        let Some(slot) = slots.get_mut(&instance) else { return };
+        let known = std::mem::replace(&mut slot.told, mark) == mark;
+        if let Some(live) = slot.live.as_ref().filter(|_| !known) {
+            live.mailbox.tell(mark);
+        }
+    }
+
+    /// Instances with a live socket.
+    pub(crate) fn live(&self) -> Vec<InstanceId> {
+        self.slots().iter().filter(|(_, slot)| slot.live.is_some()).map(|(id, _)| *id).collect()
+    }
+
+    /// Tells the live socket that an entry says something else now.
+    pub(crate) fn revise(&self, instance: InstanceId, entry: Entry) {
+        if let Some(mailbox) = self.mailbox(instance) {
+            mailbox.revise(entry);
+        }
+    }
+
+    pub(crate) fn remove(&self, instance: InstanceId, seqs: &[Seq]) {
+        if let Some(mailbox) = self.mailbox(instance) {
+            mailbox.remove(seqs);
+        }
+    }
+
+    /// Ends every socket of one gateway, whether it said hello or not.
+    pub(crate) fn end(&self, record: &GatewayRecord, why: Ending) {
+        for sitting in self.sockets().open.values().filter(|sitting| sitting.record.is_same_gateway(record)) {
+            sitting.mailbox.end(why);
+        }
+    }
+
+    /// Asks every socket to end.
+    pub(crate) fn shut_down(&self) {
+        for sitting in self.sockets().open.values() {
+            sitting.mailbox.end(Ending::Shutdown);
+        }
+    }
+
+    fn sockets(&self) -> MutexGuard<'_, Sockets> {
+        self.sockets.lock()
+    }
+
+    fn slots(&self) -> MutexGuard<'_, HashMap<InstanceId, Slot>> {
+        self.slots.lock()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(id: &str) -> Arc<GatewayRecord> {
+        Arc::new(GatewayRecord {
+            tenant: "acme".into(),
+            gateway_id: id.into(),
+            instance: InstanceId(1),
+            instance_name: "gw".into(),
+            secrets: Vec::new(),
+            revoked_at: None,
+            wake_url: None,
+            display_name: None,
+            subject: None,
+        })
+    }
+
+    #[test]
+    fn an_instance_is_barred_for_itself() {
+        let (sessions, at) = (Sessions::default(), |seconds| Mono(Duration::from_secs(seconds)));
+        assert!((0..10).any(|second| sessions.took_over(InstanceId(1), at(second))));
+        assert!(sessions.barred(InstanceId(1), at(10)).is_some());
+        assert!(sessions.barred(InstanceId(2), at(10)).is_none());
+    }
+
+    #[tokio::test]
+    async fn the_newest_claim_wins_and_an_old_end_is_nothing_to_it() {
+        let sessions = Arc::new(Sessions::default());
+        let id = InstanceId(1);
+        let (old, new) = (Arc::new(Mailbox::default()), Arc::new(Mailbox::default()));
+        let (first, none) = sessions.claim(record("old"), old.clone());
+        assert!(none.is_none());
+        let (second, replaced) = sessions.claim(record("new"), new.clone());
+        assert_eq!(old.take().ending, Some(Ending::Replaced));
+        drop(first);
+        replaced.unwrap().wait().await;
+        assert!(sessions.is_live(id), "the old one takes nothing with it");
+        assert!(sessions.is_connected(&record("new")) && !sessions.is_connected(&record("old")));
+        drop(second);
+        assert!(!sessions.is_live(id));
+    }
+
+    #[test]
+    fn an_instance_that_is_gone_is_forgotten_with_its_socket() {
+        let sessions = Arc::new(Sessions::default());
+        sessions.remember(InstanceId(1), Standing { idle: true, ..Standing::default() });
+        let (claim, _) = sessions.claim(record("gw"), Arc::default());
+        sessions.forget(InstanceId(1));
+        assert!(sessions.is_live(InstanceId(1)), "its socket ends in order");
+        drop(claim);
+        assert!(sessions.slots().is_empty());
+        sessions.remember(InstanceId(2), Standing::default());
+        sessions.forget(InstanceId(2));
+        assert!(sessions.slots().is_empty());
+    }
+
+    #[test]
+    fn every_open_socket_is_told_to_stop() {
+        let sessions = Arc::new(Sessions::default());
+        let mailbox = Arc::new(Mailbox::default());
+        let seat = sessions.enter(record("gw"), mailbox.clone(), 4).unwrap();
+        sessions.shut_down();
+        assert_eq!(mailbox.take().ending, Some(Ending::Shutdown));
+        drop(seat);
+        assert_eq!(sessions.open(), 0);
+    }
+
+    #[test]
+    fn a_gateway_has_so_many_sockets_and_gets_them_back() {
+        let sessions = Arc::new(Sessions::default());
+        let enter = |id: &str| sessions.enter(record(id), Arc::default(), 2);
+        let seats = [enter("gw").unwrap(), enter("gw").unwrap()];
+        assert!(enter("gw").is_none());
+        assert!(enter("other").is_some(), "another gateway");
+        drop(seats);
+        assert!(enter("gw").is_some());
+        assert!(sessions.sockets().of_gateway.is_empty(), "nothing is kept of who left");
+    }
+}

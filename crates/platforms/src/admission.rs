@@ -1,0 +1,67 @@
+//! What a platform asks before what people say goes anywhere.
+
+use angelia_core::admission::{Admitted, DropReason, Observed, Place};
+use angelia_core::clock::UnixMillis;
+use angelia_core::directory::BotKey;
+use angelia_core::secret::Secret;
+use angelia_core::store::Later;
+
+/// The message an admission is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Which<'a> {
+    /// Its chat, as gateways know it.
+    pub chat_id: &'a str,
+    /// The thread or topic in that chat, where it has one.
+    pub thread_id: Option<&'a str>,
+    /// The provider's id.
+    pub message_id: &'a str,
+}
+
+/// A `/link` somebody typed, found with [`link_command`](angelia_core::admission::link_command).
+/// Such a text is never delivered, and its code is never stored.
+#[derive(Clone, Debug)]
+pub struct Linking {
+    /// The platform it was typed on.
+    pub platform: &'static str,
+    /// The bot that received it, where the platform has several: the route is
+    /// made for that one.
+    pub bot: Option<String>,
+    /// The place to be linked: the most specific one.
+    pub place: Place,
+    /// Who typed it.
+    pub author: String,
+    /// Whether the chat is that person and the bot.
+    pub private: bool,
+    /// Whether that person administers the chat.
+    pub administrator: bool,
+    /// What followed the command.
+    pub code: Secret,
+}
+
+/// Who decides whose message it is.
+pub trait Admission: Send + Sync {
+    /// Decides, and leaves no trace. Most want [`Admission::admit`].
+    fn decide(&self, observed: Observed<'_>) -> Result<Admitted, DropReason>;
+
+    /// Takes note of an event that reached nobody.
+    fn dropped(&self, observed: Observed<'_>, which: Which<'_>, reason: DropReason);
+
+    /// Admits an event to one instance, or takes note of why it is dropped.
+    fn admit(&self, observed: Observed<'_>, which: Which<'_>) -> Result<Admitted, DropReason> {
+        self.decide(observed).inspect_err(|reason| self.dropped(observed, which, *reason))
+    }
+
+    /// Whether the agent that would get this is connected now; `None` if none would.
+    fn is_present(&self, observed: Observed<'_>) -> Option<bool>;
+
+    /// Why a message reached nobody, and when, for as long as that is remembered.
+    fn why_dropped(&self, which: Which<'_>) -> Option<(DropReason, UnixMillis)>;
+
+    /// Uses up a link code; answers what to tell the person who typed it,
+    /// whether it was good or not. An error means that nothing was tried.
+    fn link(&self, typed: Linking) -> Later<'_, String>;
+
+    /// A chat has a new id: its routes and what is known of it move, durably,
+    /// before anything is read from the new one.
+    fn moved<'a>(&'a self, bot: &'a BotKey, from: &'a str, to: &'a str) -> Later<'a, ()>;
+}

@@ -1,0 +1,248 @@
+//! What is for the connector itself: `/start`, `/link`, a group's new id, the
+//! bot's farewell from a chat.
+
+use super::address::{self, Me};
+use super::api::Failure;
+use super::parse::{Member, Message};
+use super::replies::Answer;
+use super::update::Sighting;
+use super::{NAME, Telegram};
+use crate::admission::Linking;
+use crate::ingress::Ingress;
+use angelia_core::admission::link_command;
+use angelia_core::clock;
+use angelia_core::error::{Error, Kind, Result};
+use angelia_core::secret::Secret;
+use angelia_core::store::DirectoryStore;
+use serde_json::json;
+use std::time::Duration;
+
+/// How long finding out who administers a chat may hold up what is read next.
+const MEMBER_WITHIN: Duration = Duration::from_secs(5);
+
+/// What `/start` is answered with unless an operator wrote something else.
+const GREETING: &str = "Hello! This bot passes messages between this chat and an AI agent. \
+If the chat is linked to an agent, just write: the agent answers here. \
+If it is not, ask whoever runs the agent for a code and send /link CODE.";
+
+/// What whoever links a group is told while Telegram does not answer.
+const ASK_AGAIN: &str =
+    "Telegram did not tell whether you administer this chat. Please try again in a minute.";
+
+/// What whoever typed a code is told if it is our fault that it could not be tried.
+const TRY_LATER: &str = "Something went wrong here. Please try again later.";
+
+/// Something only the connector can do about an update. It happens between
+/// commits: after everything before it, before everything after it.
+pub(super) enum Own {
+    /// Somebody wants to know what this is.
+    Greet,
+    /// Somebody typed a link code.
+    Link(Secret),
+    /// A group has a new id.
+    Moved {
+        /// The old one.
+        from: String,
+        /// The new one.
+        to: String,
+    },
+    /// The bot is not in this chat any more.
+    Gone(String),
+}
+
+/// The move that a message tells of: the old group names the new one, and the
+/// new one the old.
+pub(super) fn migration(message: &Message) -> Option<Own> {
+    let here = message.chat.id();
+    match (message.migrate_to_chat_id, message.migrate_from_chat_id) {
+        (Some(to), _) => Some(Own::Moved { from: here, to: to.to_string() }),
+        (None, Some(from)) => Some(Own::Moved { from: from.to_string(), to: here }),
+        (None, None) => None,
+    }
+}
+
+/// What to do about a command that no agent may get; `None` if it is not one.
+/// A code that was meant for another bot is dropped without a word.
+pub(super) fn command(me: &Me, message: &Message, said: &str, addressed: bool) -> Option<Option<Own>> {
+    if let Some(code) = link_command(said) {
+        let ours = !address::is_for_another(me, message);
+        return Some(ours.then(|| Own::Link(Secret::new(code))));
+    }
+    match start_command(said)? {
+        _ if !addressed => None,
+        "" => Some(Some(Own::Greet)),
+        payload => Some(Some(Own::Link(Secret::new(payload)))),
+    }
+}
+
+/// What follows `/start`: nothing, or what a deep link carries.
+pub(super) fn start_command(said: &str) -> Option<&str> {
+    let said = said.trim();
+    let (word, rest) = said.split_once(char::is_whitespace).unwrap_or((said, ""));
+    word.eq_ignore_ascii_case("/start").then(|| rest.trim())
+}
+
+impl Telegram {
+    /// Does it; answers what to tell in the chat. An error means that nothing
+    /// was done and nothing is used up, and that it has to be tried again.
+    pub(super) async fn settle(
+        &self,
+        ingress: &Ingress,
+        own: &Own,
+        who: Option<&Sighting>,
+    ) -> Result<Option<Answer>> {
+        match (own, who) {
+            (Own::Greet, _) => Ok(Some(Answer::now(self.config.greeting.as_deref().unwrap_or(GREETING)))),
+            (Own::Link(code), Some(who)) => self.link(ingress, code, who).await,
+            (Own::Link(_), None) => Ok(None),
+            (Own::Moved { from, to }, _) => self.move_chat(from, to).await.map(|()| None),
+            (Own::Gone(chat_id), _) => self.leave(chat_id).await.map(|()| None),
+        }
+    }
+
+    /// Tries a code, unless its sender tried one just now. Whether the chat has
+    /// room for an answer does not matter: others may have used that up.
+    async fn link(&self, ingress: &Ingress, code: &Secret, who: &Sighting) -> Result<Option<Answer>> {
+        // Without a code there is nothing that only some may do.
+        if code.expose().is_empty() {
+            return self.use_code(ingress, code, who, true).await.map(|text| Some(Answer::now(text)));
+        }
+        if !self.words.may_try(&who.chat_id, &who.author, clock::mono()) {
+            self.health.count("unanswered");
+            return Ok(None);
+        }
+        let answer = match self.administers(who).await {
+            Ok(administrator) => {
+                let text = self.use_code(ingress, code, who, administrator).await?;
+                // They wait for it, and are few.
+                Answer { text, patient: administrator }
+            }
+            Err(_) => Answer::now(ASK_AGAIN),
+        };
+        // Not before: the same code is tried again after an error.
+        self.words.tried(&who.chat_id, &who.author, clock::mono());
+        Ok(Some(answer))
+    }
+
+    async fn use_code(
+        &self,
+        ingress: &Ingress,
+        code: &Secret,
+        who: &Sighting,
+        administrator: bool,
+    ) -> Result<String> {
+        let typed = Linking {
+            platform: NAME,
+            bot: Some(self.config.id.clone()),
+            place: format!("{NAME}:{}", who.chat_id).parse()?,
+            author: who.author.clone(),
+            private: who.private,
+            administrator,
+            code: code.clone(),
+        };
+        match ingress.admission.link(typed).await {
+            // Trying again would not help, and hold up everything after it.
+            Err(error) if error.kind() != Kind::Unavailable => {
+                tracing::error!(bot = %self.config.name, %error, "a code could not be tried");
+                Ok(TRY_LATER.to_owned())
+            }
+            linked => linked,
+        }
+    }
+
+    /// Whether somebody administers the chat they wrote in. Whoever writes in
+    /// its name does.
+    async fn administers(&self, who: &Sighting) -> Result<bool, Failure> {
+        if who.private || who.author == who.chat_id {
+            return Ok(true);
+        }
+        // What is not a person, such as another channel, administers nothing.
+        let Some(person) = who.author.parse::<i64>().ok().filter(|id| *id > 0) else { return Ok(false) };
+        if let Some(known) = self.words.administers(&who.chat_id, person, clock::mono()) {
+            return Ok(known);
+        }
+        let asked = json!({ "chat_id": who.chat_id, "user_id": person });
+        let found = match self.api.call_within::<Member>("getChatMember", &asked, MEMBER_WITHIN).await {
+            Ok(member) => matches!(member.status.as_str(), "creator" | "administrator"),
+            Err(Failure::Refused(_)) => false,
+            Err(failure) => return Err(failure),
+        };
+        self.words.found_out(&who.chat_id, person, found, clock::mono());
+        Ok(found)
+    }
+
+    /// A group has a new id: its routes and what is known of it move, durably,
+    /// before anything else happens there.
+    pub(super) async fn move_chat(&self, from: &str, to: &str) -> Result<()> {
+        let admission = self
+            .admission
+            .get()
+            .ok_or_else(|| Error::unavailable("the bot has not started to listen yet"))?;
+        let _moving = self.moves.begin(from, to).await;
+        admission.moved(&self.bot, from, to).await?;
+        self.directory.change(from, |known| known.moved_to = Some(to.to_owned()));
+        tracing::info!(bot = %self.config.name, from, to, "a group became a supergroup");
+        Ok(())
+    }
+
+    async fn leave(&self, chat_id: &str) -> Result<()> {
+        let known = self.directory.find(chat_id).await?;
+        // A group that moved is left behind too, and still has to lead to the new one.
+        if known.is_some_and(|known| known.moved_to.is_some()) {
+            return Ok(());
+        }
+        self.ports.records.forget_chat(&self.bot, chat_id).await?;
+        let here = |id: Option<&str>| id == Some(chat_id);
+        self.directory.forget(|known| here(Some(&known.chat.chat_id)) || here(known.chat.parent.as_deref()));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    fn found(text: &str, addressed: bool) -> Option<Option<Own>> {
+        let me = Me { id: 77, username: "angelia_bot".into() };
+        let length = text.find(' ').unwrap_or(text.len());
+        let message: Value = json!({
+            "message_id": 5, "chat": {"id": -5, "type": "group"}, "from": {"id": 1001}, "text": text,
+            "entities": [{"type": "bot_command", "offset": 0, "length": length}]
+        });
+        let message: Message = serde_json::from_value(message).unwrap();
+        command(&me, &message, &address::said(&me, text), addressed)
+    }
+
+    #[test]
+    fn start_greets_and_its_payload_links() {
+        assert!(matches!(found("/start", true), Some(Some(Own::Greet))));
+        assert!(matches!(found("/start@angelia_bot", true), Some(Some(Own::Greet))));
+        assert!(found("/start", false).is_none(), "not in company unless it is meant");
+        assert!(found("/start@other_bot", false).is_none());
+        for text in ["/start abc", "/start@angelia_bot abc", "/link abc", "/link@Angelia_Bot  abc"] {
+            match found(text, true) {
+                Some(Some(Own::Link(code))) => assert_eq!(code.expose(), "abc", "{text}"),
+                _ => panic!("{text} is a link"),
+            }
+        }
+        assert!(matches!(found("/link@other_bot abc", false), Some(None)), "nobody gets another bot's code");
+        assert!(found("/starting", true).is_none() && found("hello", true).is_none());
+    }
+
+    #[test]
+    fn either_end_of_a_move_tells_of_it() {
+        let message = |extra: Value| {
+            let mut message = json!({"message_id": 5, "chat": {"id": -5, "type": "group"}});
+            message.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+            migration(&serde_json::from_value(message).unwrap())
+        };
+        let moved = |own| match own {
+            Some(Own::Moved { from, to }) => (from, to),
+            _ => panic!("a move"),
+        };
+        assert_eq!(moved(message(json!({"migrate_to_chat_id": -1005}))), ("-5".into(), "-1005".into()));
+        assert_eq!(moved(message(json!({"migrate_from_chat_id": -4}))), ("-4".into(), "-5".into()));
+        assert!(message(json!({"text": "hi"})).is_none());
+    }
+}
