@@ -165,7 +165,7 @@ impl Identities {
         tenant: &str,
         removal: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        let before = self.now();
+        let before = self.now.load_full();
         let routes = || before.routes().iter().filter(|route| route.tenant == tenant);
         let closed = routes().map(|route| Fact::Route(route.place.to_string(), route.bot.clone(), None));
         self.learn(closed);
@@ -174,5 +174,107 @@ impl Identities {
         let removed = removal.await.inspect_err(|_| self.learn(routes().map(opened)))?;
         self.follow().await?;
         Ok(removed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use angelia_core::admission::Allow;
+    use angelia_core::audit::Actor;
+    use angelia_core::clock::UnixMillis;
+    use angelia_core::records::Changed;
+    use angelia_core::seal::MasterKey;
+    use angelia_core::store::IdentityStore;
+    use angelia_engines::memory::MemoryRecords;
+
+    fn records() -> Arc<MemoryRecords> {
+        Arc::new(MemoryRecords::new(|| UnixMillis(1)))
+    }
+
+    async fn node(records: &Arc<MemoryRecords>) -> Arc<Identities> {
+        Identities::read(records.clone(), Keyring::kept_nowhere(MasterKey::mint())).await.unwrap()
+    }
+
+    fn route(number: usize) -> Route {
+        Route {
+            place: format!("discord:{}", number + 1).parse().unwrap(),
+            bot: None,
+            tenant: "acme".into(),
+            instance: None,
+            allow: Allow::Any,
+            free: false,
+        }
+    }
+
+    async fn add_route(records: Arc<MemoryRecords>, number: usize) -> Result<()> {
+        records.add_route(route(number), &Actor::server()).await
+    }
+
+    fn tenant_at(identities: &Identities, path: &str) -> Option<String> {
+        let known = identities.now();
+        known.routes().resolve("discord", "bot", &[path]).map(|route| route.tenant.clone())
+    }
+
+    #[tokio::test]
+    async fn a_change_counts_here_once_it_has_answered_and_elsewhere_once_the_feed_is_read() {
+        let records = records();
+        records.create_tenant("acme", None, &Actor::server()).await.unwrap();
+        let (one, other) = (node(&records).await, node(&records).await);
+        let before = one.now();
+        one.change(add_route(records.clone(), 0)).await.unwrap();
+        assert_eq!(tenant_at(&one, "1").as_deref(), Some("acme"));
+        assert!(before.routes().at("discord:1").is_empty(), "who loaded it sees one moment");
+        assert_eq!(tenant_at(&other, "1"), None);
+        other.follow().await.unwrap();
+        assert_eq!(tenant_at(&other, "1").as_deref(), Some("acme"));
+        let remove = records.remove_route(&route(0).place, None, &Actor::server());
+        remove.await.unwrap();
+        other.follow().await.unwrap();
+        assert_eq!(tenant_at(&other, "1"), None);
+    }
+
+    #[tokio::test]
+    async fn one_change_tells_one_fact_however_many_there_are() {
+        let records = records();
+        records.create_tenant("acme", None, &Actor::server()).await.unwrap();
+        for number in 0..50 {
+            add_route(records.clone(), number).await.unwrap();
+        }
+        let lines = records.changed(0, PAGE).await.unwrap();
+        let last: Vec<Changed> = lines.into_iter().rev().take(1).collect();
+        let facts = look(&*records, "read", move |view| feed::read(view, &last)).await.unwrap();
+        assert!(matches!(&facts[..], [Fact::Route(place, None, Some(_))] if place == "discord:50"));
+    }
+
+    #[tokio::test]
+    async fn who_is_far_behind_reads_everything_anew() {
+        let records = records();
+        records.create_tenant("acme", None, &Actor::server()).await.unwrap();
+        let behind = node(&records).await;
+        for _ in 0..PAGE {
+            records.set_default_instance("acme", InstanceId(1), &Actor::server()).await.unwrap();
+        }
+        add_route(records.clone(), 0).await.unwrap();
+        behind.follow().await.unwrap();
+        assert_eq!(tenant_at(&behind, "1").as_deref(), Some("acme"));
+        assert!(behind.now().is_default("acme", InstanceId(1)));
+    }
+
+    #[tokio::test]
+    async fn a_tenant_that_could_not_be_removed_is_reached_again() {
+        let records = records();
+        records.create_tenant("acme", None, &Actor::server()).await.unwrap();
+        let node = node(&records).await;
+        node.change(add_route(records.clone(), 0)).await.unwrap();
+        let failed = node.close_to("acme", async {
+            assert_eq!(tenant_at(&node, "1"), None, "nobody reaches it meanwhile");
+            Err::<(), _>(Error::unavailable("the disk is full"))
+        });
+        assert!(failed.await.is_err());
+        assert_eq!(tenant_at(&node, "1").as_deref(), Some("acme"));
+        let removal = records.remove_tenant("acme", Vec::new(), &Actor::server());
+        node.close_to("acme", removal).await.unwrap();
+        assert!(tenant_at(&node, "1").is_none() && node.now().tenant_of(InstanceId(1)).is_none());
     }
 }
