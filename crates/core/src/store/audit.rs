@@ -8,13 +8,6 @@ use crate::records::{Change, Records, change, look};
 /// Rows come and stay.
 pub trait AuditStore: Records {
     /// Writes down what was not a change of the store: a refusal, a rotation.
-    fn audit(&self, entry: AuditEntry) -> Later<'_, ()>;
-
-    /// The newest lines first, of one tenant or of all.
-    fn audit_lines(&self, tenant: Option<&str>, limit: usize) -> Later<'_, Vec<AuditLine>>;
-}
-
-impl<R: Records + ?Sized> AuditStore for R {
     fn audit(&self, entry: AuditEntry) -> Later<'_, ()> {
         change(self, Change::to("write the audit log"), move |view| {
             view.audit(&entry);
@@ -22,6 +15,7 @@ impl<R: Records + ?Sized> AuditStore for R {
         })
     }
 
+    /// The newest lines first, of one tenant or of all.
     fn audit_lines(&self, tenant: Option<&str>, limit: usize) -> Later<'_, Vec<AuditLine>> {
         let tenant = tenant.map(str::to_owned);
         look(self, "read the audit log", move |view| {
@@ -33,3 +27,5 @@ impl<R: Records + ?Sized> AuditStore for R {
         })
     }
 }
+
+impl<R: Records + ?Sized> AuditStore for R {}
