@@ -25,8 +25,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::MutexGuard;
 
-/// Lines of the feed that are read at once. Whoever is further behind reads everything anew.
-const PAGE: usize = 1_000;
+/// Lines of the feed that are read at once.
+const PAGE: usize = 500;
+/// Whoever is so many pages behind reads everything anew: it costs less, and further lines may
+/// be gone from the feed before they are read ([`FEED_KEPT`](angelia_core::records::FEED_KEPT)).
+const FAR_BEHIND: usize = 10;
 /// How often the feed is looked at for what nobody here has done, or what could not be read
 /// when it was.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -93,15 +96,18 @@ impl Identities {
     /// Takes in what the feed tells of since it was read the last time.
     pub(crate) async fn follow(&self) -> Result<()> {
         let mut read_to = self.read_to.lock().await;
-        let lines = self.records.changed(*read_to, PAGE).await?;
-        let Some(last) = lines.last().map(|line| line.id) else { return Ok(()) };
-        if lines.len() == PAGE {
-            return self.read_anew(&mut read_to).await;
+        for _ in 0..FAR_BEHIND {
+            let lines = self.records.changed(*read_to, PAGE).await?;
+            let Some(last) = lines.last().map(|line| line.id) else { return Ok(()) };
+            let is_all = lines.len() < PAGE;
+            let read = look(&*self.records, "read what changed", move |view| feed::read(view, &lines));
+            self.learn(read.await?);
+            *read_to = last;
+            if is_all {
+                return Ok(());
+            }
         }
-        let facts = look(&*self.records, "read what changed", move |view| feed::read(view, &lines)).await?;
-        self.learn(facts);
-        *read_to = last;
-        Ok(())
+        self.read_anew(&mut read_to).await
     }
 
     /// Lets what was stored of a gateway count from now on; answers its record.
@@ -139,10 +145,14 @@ impl Identities {
 
     /// The one place where what is known changes.
     fn learn(&self, facts: impl IntoIterator<Item = Fact>) {
+        let mut facts = facts.into_iter().peekable();
+        if facts.peek().is_none() {
+            return;
+        }
         let _making = self.making.lock();
         let keys = self.keys.keys();
         let mut next = Snapshot::clone(&self.now());
-        facts.into_iter().for_each(|fact| next.learn(fact, &keys));
+        facts.for_each(|fact| next.learn(fact, &keys));
         self.now.store(Arc::new(next));
     }
 
@@ -183,7 +193,8 @@ mod tests {
     use angelia_core::admission::Allow;
     use angelia_core::audit::Actor;
     use angelia_core::clock::UnixMillis;
-    use angelia_core::records::Changed;
+    use angelia_core::records::rows::FrontRow;
+    use angelia_core::records::{Change, Changed, View, change};
     use angelia_core::seal::MasterKey;
     use angelia_core::store::IdentityStore;
     use angelia_engines::memory::MemoryRecords;
@@ -248,17 +259,26 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_is_far_behind_reads_everything_anew() {
+    async fn who_is_far_behind_catches_up_at_once() {
         let records = records();
-        records.create_tenant("acme", None, &Actor::server()).await.unwrap();
         let behind = node(&records).await;
-        for _ in 0..PAGE {
-            records.set_default_instance("acme", InstanceId(1), &Actor::server()).await.unwrap();
+        // A few pages, and more than are read one by one.
+        for (lines, up_to) in [(3 * PAGE, 1), ((FAR_BEHIND + 2) * PAGE, 2)] {
+            let many = move |view: &mut View<'_>| {
+                let front = |number, platform: &str| {
+                    let (instance, platform) = (InstanceId(number), platform.to_owned());
+                    FrontRow { instance, platform, bot: String::new() }
+                };
+                (1..lines as i64).for_each(|number| view.delete(&front(number, "gone")));
+                view.put(&front(0, &up_to.to_string()));
+                Ok(())
+            };
+            change(&*records, Change::to("front"), many).await.unwrap();
+            behind.follow().await.unwrap();
+            assert!(behind.now().fronts(InstanceId(0)).contains(&(up_to.to_string(), String::new())));
+            let told = records.changed(*behind.read_to.lock().await, 1).await.unwrap();
+            assert!(told.is_empty(), "all of the feed is read");
         }
-        add_route(records.clone(), 0).await.unwrap();
-        behind.follow().await.unwrap();
-        assert_eq!(tenant_at(&behind, "1").as_deref(), Some("acme"));
-        assert!(behind.now().is_default("acme", InstanceId(1)));
     }
 
     #[tokio::test]
