@@ -201,7 +201,7 @@ fn proceed(egress: &Arc<Egress>, waits: Waiting, decided: Result<Goal, Refusal>)
         Err(Refusal::Unusable(why)) => return reply.give(ActionResult::failed(why)),
     };
     let origin = Origin::of(&record);
-    if origin.is_revoked(egress) {
+    if origin.is_revoked(&egress.identities.now()) {
         return reply.decline(egress);
     }
     let (Goal { bot, target }, action) = (goal, outbound.action);
