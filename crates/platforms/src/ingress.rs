@@ -9,6 +9,7 @@ use angelia_core::store::{Intake, Taken};
 use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// Seals bytes that only this server is to read again.
@@ -78,5 +79,10 @@ impl Stop {
     /// Resolves when it is time, or nobody is left who could tell.
     pub async fn wait(&self) {
         let _ = self.0.clone().wait_for(|now| *now).await;
+    }
+
+    /// Waits; `false` if it is time to stop.
+    pub async fn sleep(&self, pause: Duration) -> bool {
+        tokio::time::timeout(pause, self.wait()).await.is_err()
     }
 }
