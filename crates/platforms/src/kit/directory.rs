@@ -5,12 +5,14 @@ use angelia_core::error::Result;
 use angelia_core::records::Records;
 use angelia_core::store::DirectoryStore;
 use parking_lot::{Mutex, MutexGuard};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Chats kept in each half of the memory. A chat that is asked for stays; of the
 /// others the older half goes when the younger one is full. Some 300 bytes each.
 const HALF: usize = 50_000;
+/// Chats remembered for not being in the store; one that is forgotten is asked for anew.
+const ABSENT: usize = 10_000;
 
 /// What a bot knows of its chats without asking anybody.
 pub(crate) struct Directory {
@@ -23,14 +25,24 @@ pub(crate) struct Directory {
 struct Memory {
     young: HashMap<String, Arc<KnownChat>>,
     old: HashMap<String, Arc<KnownChat>>,
+    /// What the store was asked for and did not have.
+    absent: HashSet<String>,
 }
 
 impl Memory {
     fn put(&mut self, chat: Arc<KnownChat>) {
+        self.absent.remove(&chat.chat.chat_id);
         if self.young.len() >= HALF {
             self.old = std::mem::take(&mut self.young);
         }
         self.young.insert(chat.chat.chat_id.clone(), chat);
+    }
+
+    fn note_absent(&mut self, chat_id: &str) {
+        if self.absent.len() >= ABSENT {
+            self.absent.clear();
+        }
+        self.absent.insert(chat_id.to_owned());
     }
 
     fn get(&mut self, chat_id: &str) -> Option<Arc<KnownChat>> {
@@ -60,15 +72,22 @@ impl Directory {
             return Ok(Some(chat));
         }
         let stored = self.records.chat(&self.bot, chat_id).await?.map(Arc::new);
-        if let Some(chat) = &stored {
-            let mut memory = self.memory();
-            // What was learnt while the store was asked is newer.
-            match memory.get(chat_id) {
-                Some(newer) => return Ok(Some(newer)),
-                None => memory.put(chat.clone()),
-            }
+        let mut memory = self.memory();
+        // What was learnt while the store was asked is newer.
+        if let Some(newer) = memory.get(chat_id) {
+            return Ok(Some(newer));
+        }
+        match &stored {
+            Some(chat) => memory.put(chat.clone()),
+            None => memory.note_absent(chat_id),
         }
         Ok(stored)
+    }
+
+    /// Whether the store was asked for a chat and did not have it, and nothing was heard of
+    /// it since.
+    pub(crate) fn is_absent(&self, chat_id: &str) -> bool {
+        self.memory().absent.contains(chat_id)
     }
 
     /// Takes note of what a provider said of a chat; answers whether that is new,
@@ -115,5 +134,22 @@ impl Directory {
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strangers_are_bounded() {
+        let mut memory = Memory::default();
+        for number in 0..2 * ABSENT {
+            memory.note_absent(&number.to_string());
+        }
+        let newest = (2 * ABSENT - 1).to_string();
+        assert!(memory.absent.len() <= ABSENT && memory.absent.contains(&newest));
+        memory.put(Arc::new(Chat::new(newest.as_str(), angelia_core::directory::ChatKind::Dm).into()));
+        assert!(!memory.absent.contains(&newest), "they have written");
     }
 }

@@ -18,12 +18,14 @@ mod position;
 mod posted;
 mod replies;
 mod sighting;
+mod watch;
 pub(crate) mod webhook;
 
 pub(crate) use access_token::{AccessToken, TokenSource};
 pub(crate) use account::Account;
 pub(crate) use api_error::{ApiError, ErrorKind};
 pub(crate) use http::{Client, Provider};
-pub(crate) use parts::{Writer, refused, write_parts};
+pub(crate) use parts::{TextInParts, refused};
 pub(crate) use position::Position;
 pub(crate) use sighting::Sighting;
+pub(crate) use watch::Watch;

@@ -65,7 +65,7 @@ impl Platform for Wecom {
     }
 
     fn recall<'a>(&'a self, target: &'a Target) -> Later<'a, ()> {
-        Box::pin(self.remember(target))
+        Box::pin(async move { self.account.directory.find(&target.chat_id).await.map(drop) })
     }
 
     fn tell<'a>(&'a self, target: &'a Target, text: &'a str) -> Later<'a, ()> {
