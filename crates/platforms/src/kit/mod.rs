@@ -2,7 +2,8 @@
 //! what their failures mean, the edge that providers post to, the way from a sighting to
 //! the store, texts in parts, the connector's own replies, how a bot is.
 //!
-//! A platform brings what only its provider knows. See `docs/decisions/0037`.
+//! A platform brings what only its provider knows
+//! (`docs/decisions/0037-a-kit-for-platforms.md`).
 
 mod access_token;
 mod account;
