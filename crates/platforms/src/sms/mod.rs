@@ -22,7 +22,7 @@ mod webhook;
 
 pub use descriptor::descriptor;
 
-use crate::health::{HealthRecord, Silence};
+use crate::kit::health::{HealthRecord, Silence};
 use crate::kit::{Account, Position};
 use angelia_core::error::{Error, Result};
 use angelia_core::limit::LogThrottle;

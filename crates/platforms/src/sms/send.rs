@@ -58,14 +58,11 @@ impl Sms {
     /// What a failed call means for the delivery.
     fn outcome(&self, mut error: ApiError, to: &str) -> Outcome {
         match error.kind {
-            ErrorKind::Limited { .. } => {
-                self.account.health.count("floods");
-                error.why = "Twilio wants a pause".into();
-            }
+            ErrorKind::Limited { .. } => error.why = "Twilio wants a pause".into(),
             ErrorKind::Refused(refusal::STOPPED) => self.stopped.stop(to),
             ErrorKind::Setup => self.account.health.down(error.why.as_str()),
             _ => {}
         }
-        error.outcome()
+        self.account.outcome(error)
     }
 }

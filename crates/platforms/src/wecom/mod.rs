@@ -20,7 +20,7 @@ mod xml;
 
 pub use descriptor::descriptor;
 
-use crate::health::HealthRecord;
+use crate::kit::health::HealthRecord;
 use crate::kit::{AccessToken, Account, Client};
 use angelia_core::error::{Error, Result};
 use angelia_core::limit::{GcraOf, LogThrottle};

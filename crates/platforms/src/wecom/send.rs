@@ -56,21 +56,13 @@ impl Wecom {
                     let written = self.write(user, &part, || progress.still_allowed()).await;
                     // What a message is called that WeCom gives no id.
                     let named = |id: String| if id.is_empty() { unnamed.clone() } else { id };
-                    text.wrote(written.map(named).map_err(|error| self.outcome(error))).await;
+                    text.wrote(written.map(named).map_err(|error| self.account.outcome(error))).await;
                 }
                 text.outcome()
             }
             Action::Edit { .. } => refused("WeCom's messages cannot be changed; send a new one"),
             other => refused(format!("WeCom has no {:?}", other.op())),
         }
-    }
-
-    /// What a failed call means for the delivery.
-    fn outcome(&self, error: ApiError) -> Outcome {
-        if matches!(error.kind, ErrorKind::Limited { .. }) {
-            self.account.health.count("floods");
-        }
-        error.outcome()
     }
 
     /// Says something of the connector's own, once, unless that person was told enough for now.

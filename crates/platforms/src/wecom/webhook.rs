@@ -3,8 +3,8 @@
 use super::take::Took;
 use super::verify::Signed;
 use super::{NAME, Wecom, xml};
-use crate::health::HealthRecord;
 use crate::ingress::Ingress;
+use crate::kit::health::HealthRecord;
 use crate::kit::webhook::{Hook, Posted, Receiver, path, receive, refuse};
 use angelia_core::clock;
 use axum::Router;
