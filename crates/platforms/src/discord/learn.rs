@@ -19,7 +19,7 @@ pub(super) fn guild_key(guild: &str) -> String {
 }
 
 /// What an event about guilds and channels comes to.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lesson {
     /// Chats as Discord describes them now.
     pub(super) chats: Vec<Chat>,
@@ -32,7 +32,7 @@ pub(super) struct Lesson {
 }
 
 /// Something the bot is not in any more.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Gone {
     /// One channel or thread.
     Chat(String),
@@ -41,7 +41,7 @@ pub(super) enum Gone {
 }
 
 /// A change of the roles by which a guild calls the bot.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OwnRole {
     pub(super) guild: String,
     pub(super) role: String,

@@ -7,14 +7,12 @@ use super::learn::{self, guild_key};
 use super::parse::{Channel, Guild, Message};
 use super::rest::Call;
 use super::{Discord, address};
+use crate::ingress::STORE_AGAIN;
 use angelia_core::directory::{Chat, ChatKind, KnownChat};
 use angelia_core::error::{Error, Result};
 use angelia_core::store::Intake;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// How soon a store that does not answer is asked again.
-const STORE_AGAIN: Duration = Duration::from_secs(1);
 
 /// A chat and what it belongs to.
 #[derive(Clone, Debug)]

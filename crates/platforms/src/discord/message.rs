@@ -112,6 +112,17 @@ impl View {
 }
 
 impl Reader {
+    /// The bot's own id.
+    pub(super) fn bot(&self) -> &str {
+        self.discord.own_id()
+    }
+
+    /// Commits one thing that was received; answers what became of it.
+    pub(super) async fn take_in(&self, intake: Intake) -> error::Result<Taken> {
+        let taken = self.ingress.take_in(&self.discord.key, vec![intake]).await?;
+        Ok(taken.first().copied().unwrap_or_default())
+    }
+
     /// What a message comes to.
     pub(super) async fn message(&self, raw: &str) -> Result<Heard, IngestError> {
         let mut message: Message =
@@ -218,7 +229,7 @@ impl Reader {
         let places: Vec<&str> = places.iter().map(String::as_str).collect();
         let observed = Observed {
             platform: NAME,
-            bot: self.discord.own_id(),
+            bot: self.bot(),
             places: &places,
             author: "",
             private: chat.kind == ChatKind::Dm,
@@ -246,7 +257,7 @@ impl Reader {
         }
         if taken.no_instance {
             if let Some(view) = view {
-                view.observe(self.discord.own_id(), |observed, which| {
+                view.observe(self.bot(), |observed, which| {
                     self.ingress.admission.dropped(observed, which, DropReason::NoInstance);
                 });
             }
@@ -257,7 +268,7 @@ impl Reader {
 
     /// What is kept of something that cannot be read.
     pub(super) fn quarantined(&self, what: String, why: String, raw: &str) -> Heard {
-        let bot = self.discord.own_id();
+        let bot = self.bot();
         tracing::warn!(bot, what, why, "an update of Discord's cannot be read; it is in quarantine");
         let raw = if may_hold_code(raw) { NOT_KEPT } else { raw };
         let sealed = self.ingress.seal.seal(raw, &seal::quarantine(NAME, bot)).unwrap_or_else(|error| {
@@ -270,13 +281,13 @@ impl Reader {
 
     fn said<'a>(&self, message: &'a Message, spot: &Spot) -> &'a str {
         let text = message.content.as_deref().unwrap_or_default();
-        let said = address::said(text, self.discord.own_id(), spot.own_roles());
+        let said = address::said(text, self.bot(), spot.own_roles());
         // A mention alone is all that was said, unless something was shown with it.
         if said.is_empty() && message.attachments.is_empty() { text } else { said }
     }
 
     pub(super) fn writing(&self, is_edit: bool) -> Writing<'_> {
-        Writing { own_id: self.discord.own_id(), source_flags: self.ingress.source_flags, is_edit }
+        Writing { own_id: self.bot(), source_flags: self.ingress.source_flags, is_edit }
     }
 }
 

@@ -3,15 +3,9 @@
 mod address;
 mod answer;
 mod api_error;
-mod callback;
 mod check;
 mod commands;
-mod commit;
-mod connection;
-mod cursor;
 mod descriptor;
-mod fatal;
-mod history;
 mod ingest;
 mod interact;
 mod interaction;
@@ -21,7 +15,6 @@ mod locate;
 mod message;
 mod nonce;
 mod normalize;
-mod outage;
 mod pace;
 mod parse;
 mod pieces;
@@ -31,7 +24,6 @@ mod rest;
 mod sanitize;
 mod send;
 mod shard;
-mod shard_health;
 pub mod verify;
 mod webhook;
 
@@ -39,7 +31,6 @@ pub use commands::default_commands;
 pub use descriptor::descriptor;
 
 use crate::directory::Directory;
-use crate::health::HealthRecord;
 use crate::minted::Minted;
 use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
@@ -49,7 +40,7 @@ use angelia_core::secret::Secret;
 use pace::Pace;
 use pieces::Shown;
 use rest::Rest;
-use shard_health::ShardHealth;
+use shard::ShardHealth;
 use std::sync::Arc;
 
 use verify::PublicKey;
@@ -100,8 +91,7 @@ pub struct Discord {
     ports: Ports,
     directory: Directory,
     rest: Rest,
-    health: HealthRecord,
-    shards: ShardHealth,
+    health: Arc<ShardHealth>,
     /// How often people may have the connector itself answer.
     pace: Pace,
     /// What the nonces of this store begin with.
@@ -119,7 +109,7 @@ impl Discord {
             )));
         }
         if let Some(url) = &config.gateway_url
-            && !cursor::is_address(url)
+            && !shard::is_address(url)
         {
             return Err(Error::invalid(format!("gateway_url {url:?} has to begin with ws:// or wss://")));
         }
@@ -128,20 +118,9 @@ impl Discord {
         let key = BotKey::new(NAME, &config.id);
         let rest = Rest::new(config.api_url.as_deref(), &config.token)?;
         let directory = Directory::new(key.clone(), ports.records.clone());
-        let (health, shards, pace, nonce, shown) = Default::default();
-        Ok(Arc::new(Self {
-            config,
-            key,
-            public_key,
-            ports,
-            directory,
-            rest,
-            health,
-            shards,
-            pace,
-            nonce,
-            shown,
-        }))
+        let health = Arc::new(ShardHealth::new(&config.id));
+        let (pace, nonce, shown) = Default::default();
+        Ok(Arc::new(Self { config, key, public_key, ports, directory, rest, health, pace, nonce, shown }))
     }
 
     /// The bot's own user id.

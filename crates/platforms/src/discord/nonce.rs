@@ -1,10 +1,12 @@
 //! Keys by which Discord knows a message it was given before.
 
-use super::cursor::NONCE;
 use super::{Discord, address};
 use angelia_core::error::Result;
 use angelia_core::secret::random_hex;
 use angelia_core::store::ActionId;
+
+/// Where the store keeps what its nonces begin with, beside the positions of streams.
+const NONCE: &str = "nonce";
 
 impl Discord {
     /// What nonces begin with: the same for all of a store's life, another for

@@ -192,7 +192,7 @@ impl Platform for Discord {
     }
 
     fn health(&self) -> Option<Health> {
-        Some(self.state())
+        Some(self.health.health())
     }
 
     fn check<'a>(&'a self, public_url: &'a str) -> Later<'a, Checkup> {

@@ -7,6 +7,7 @@ use super::pieces::{Step, parts, plan};
 use super::platform::NONCE_LIFE;
 use super::rest::Call;
 use super::{Discord, address};
+use crate::ingress::STORE_AGAIN;
 use crate::platform::{Delivery, Outcome, Progress, Reach};
 use angelia_contract::action::Action;
 use angelia_core::error::{Error, Result};
@@ -16,8 +17,6 @@ use serde::Deserialize;
 use serde_json::json;
 use std::time::Duration;
 
-/// How soon a store that does not answer is asked again.
-const STORE_AGAIN: Duration = Duration::from_secs(1);
 /// How long the further messages of a text are tried for, once the first is out:
 /// an agent waits for the whole, and what it says next waits with it.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);

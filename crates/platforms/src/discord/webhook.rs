@@ -102,11 +102,9 @@ impl Reader {
     }
 
     async fn keep(self, heard: Heard) -> Result<Taken> {
-        let taken = self.ingress.take_in(&self.discord.key, vec![heard.intake.clone()]).await;
-        let taken = taken.inspect_err(|error| {
-            tracing::error!(bot = self.discord.own_id(), %error, "an interaction was not committed");
+        let taken = self.take_in(heard.intake.clone()).await.inspect_err(|error| {
+            tracing::error!(bot = self.bot(), %error, "an interaction was not committed");
         })?;
-        let taken = taken.first().copied().unwrap_or_default();
         self.committed(heard, taken);
         Ok(taken)
     }
