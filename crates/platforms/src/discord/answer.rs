@@ -5,9 +5,9 @@
 use super::Discord;
 use super::api_error::{ApiError, code};
 use super::descriptor::MAX_MESSAGE_CHARS;
+use super::interact::EPHEMERAL;
 use super::pieces::parts;
 use super::platform::NONCE_LIFE;
-use super::reply::EPHEMERAL;
 use super::rest::Call;
 use super::send::{PATIENCE, Work, posted, refused};
 use crate::platform::{Answer, Earlier, Outcome};

@@ -48,28 +48,9 @@ pub(super) struct OwnRole {
     pub(super) is_own: bool,
 }
 
-/// Whether an event is about guilds and channels.
-pub(super) fn teaches(event: &str) -> bool {
-    matches!(
-        event,
-        "GUILD_CREATE"
-            | "GUILD_UPDATE"
-            | "GUILD_DELETE"
-            | "GUILD_ROLE_CREATE"
-            | "GUILD_ROLE_UPDATE"
-            | "GUILD_ROLE_DELETE"
-            | "CHANNEL_CREATE"
-            | "CHANNEL_UPDATE"
-            | "CHANNEL_DELETE"
-            | "THREAD_CREATE"
-            | "THREAD_UPDATE"
-            | "THREAD_DELETE"
-            | "THREAD_LIST_SYNC"
-    )
-}
-
-/// Reads an event; an error is why it cannot be read, without any text of it.
-pub(super) fn lesson(event: &str, data: &RawValue, own_id: &str) -> Result<Lesson, String> {
+/// Reads an event, if it is about guilds and channels; an error is why it cannot be
+/// read, without any text of it.
+pub(super) fn lesson(event: &str, data: &RawValue, own_id: &str) -> Result<Option<Lesson>, String> {
     let mut lesson = Lesson::default();
     match event {
         "GUILD_CREATE" | "GUILD_UPDATE" => {
@@ -92,12 +73,12 @@ pub(super) fn lesson(event: &str, data: &RawValue, own_id: &str) -> Result<Lesso
         "GUILD_ROLE_CREATE" | "GUILD_ROLE_UPDATE" | "GUILD_ROLE_DELETE" => {
             lesson.role = role_change(read(data)?, own_id);
         }
-        _ => {
-            let channel: Channel = read(data)?;
-            lesson.chats.extend(chat(&channel, None, own_id));
+        "CHANNEL_CREATE" | "CHANNEL_UPDATE" | "THREAD_CREATE" | "THREAD_UPDATE" => {
+            lesson.chats.extend(chat(&read(data)?, None, own_id));
         }
+        _ => return Ok(None),
     }
-    Ok(lesson)
+    Ok(Some(lesson))
 }
 
 fn read<T: DeserializeOwned>(data: &RawValue) -> Result<T, String> {
@@ -242,7 +223,7 @@ mod tests {
 
     fn lesson_of(event: &str, data: Value) -> Result<Lesson, String> {
         let data = serde_json::value::to_raw_value(&data).unwrap();
-        lesson(event, &data, "77")
+        lesson(event, &data, "77").map(Option::unwrap)
     }
 
     fn find<'a>(lesson: &'a Lesson, id: &str) -> Option<&'a Chat> {

@@ -2,8 +2,7 @@
 
 use super::api_error::{ApiError, code};
 use super::descriptor::MAX_MESSAGE_CHARS;
-use super::nonce::{nonce, piece_nonce};
-use super::pieces::{Step, parts, plan};
+use super::pieces::{Step, nonce, parts, piece_nonce, plan};
 use super::platform::NONCE_LIFE;
 use super::rest::Call;
 use super::{Discord, address};

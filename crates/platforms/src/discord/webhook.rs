@@ -1,8 +1,7 @@
 //! Interactions that Discord posts.
 
-use super::interact::{Considered, KEPT_WITHIN};
+use super::interact::{Considered, KEPT_WITHIN, Reply, TRY_AGAIN};
 use super::message::{Heard, Reader};
-use super::reply::{Reply, TRY_AGAIN};
 use super::verify::{PublicKey, SIGNATURE, TIMESTAMP};
 use super::{Discord, NAME};
 use crate::hook::{Hook, Posted};

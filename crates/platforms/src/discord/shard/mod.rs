@@ -156,11 +156,10 @@ impl Shard {
             "MESSAGE_CREATE" | "MESSAGE_UPDATE" => {
                 self.message(event == "MESSAGE_CREATE", data, text, what()).await?
             }
-            event if learn::teaches(event) => match d {
+            _ => match d {
                 Some(data) => self.lesson(event, data, text, what()).await?,
                 None => Heard::default(),
             },
-            _ => Heard::default(),
         };
         self.take(heard, self.owing(position)).await
     }
@@ -199,6 +198,7 @@ impl Shard {
         }
     }
 
+    /// What an event teaches of guilds and channels, if it does.
     async fn lesson(
         &mut self,
         event: &str,
@@ -208,7 +208,8 @@ impl Shard {
     ) -> Result<Heard, Halted> {
         let discord = &self.reader.discord;
         let lesson = match learn::lesson(event, data, discord.own_id()) {
-            Ok(lesson) => lesson,
+            Ok(Some(lesson)) => lesson,
+            Ok(None) => return Ok(Heard::default()),
             Err(why) => return Ok(self.reader.quarantined(what, why, text)),
         };
         let chats = self.halt.until_stored(|| discord.take_note(lesson.clone())).await?;
