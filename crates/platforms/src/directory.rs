@@ -2,8 +2,9 @@
 
 use angelia_core::directory::{BotKey, Chat, KnownChat};
 use angelia_core::error::Result;
+use angelia_core::ports::Ports;
 use angelia_core::records::Records;
-use angelia_core::store::DirectoryStore;
+use angelia_core::store::{DirectoryStore, Intake};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -87,6 +88,35 @@ impl Directory {
                 true
             }
         }
+    }
+
+    /// Takes note of chats; answers those that are new. Whoever does not commit them
+    /// has to [`unlearn`](Self::unlearn) them.
+    pub(crate) async fn learn_all(&self, chats: Vec<Chat>) -> Result<Vec<Chat>> {
+        for chat in &chats {
+            // Else what was known of it besides would look forgotten. All before the
+            // first is learnt: what is at hand counts as committed.
+            self.find(&chat.chat_id).await?;
+        }
+        Ok(chats.into_iter().filter(|chat| self.learn(chat)).collect())
+    }
+
+    /// Forgets at hand what was not committed, so that it is new again.
+    pub(crate) fn unlearn(&self, chats: &[Chat]) {
+        chats.iter().for_each(|chat| self.forget_chat(&chat.chat_id));
+    }
+
+    /// Keeps what a provider said of a chat, durably.
+    pub(crate) async fn keep(&self, chat: Chat, ports: &Ports) -> Result<Arc<KnownChat>> {
+        let chats = self.learn_all(vec![chat.clone()]).await?;
+        if !chats.is_empty() {
+            let intake = Intake { chats, ..Intake::default() };
+            let kept = ports.ingest.take_in(&self.bot, None, vec![intake]).await;
+            // Else nobody would try to keep it again.
+            kept.inspect_err(|_| self.forget_chat(&chat.chat_id))?;
+        }
+        let known = self.find(&chat.chat_id).await?;
+        Ok(known.unwrap_or_else(|| Arc::new(chat.into())))
     }
 
     /// Changes what is at hand of a chat; what is not at hand is read changed from the store.

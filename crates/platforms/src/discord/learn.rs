@@ -171,23 +171,7 @@ impl Discord {
         if let Some(gone) = &lesson.gone {
             self.forget(gone).await?;
         }
-        self.learn(lesson.chats).await
-    }
-
-    /// Takes note of chats; answers those that are new. Whoever does not commit
-    /// them has to [`unlearn`](Self::unlearn) them.
-    pub(super) async fn learn(&self, chats: Vec<Chat>) -> Result<Vec<Chat>> {
-        for chat in &chats {
-            // Else what was known of it besides would look forgotten. All before the
-            // first is learnt: what is at hand counts as committed.
-            self.directory.find(&chat.chat_id).await?;
-        }
-        Ok(chats.into_iter().filter(|chat| self.directory.learn(chat)).collect())
-    }
-
-    /// Forgets at hand what was not committed, so that it is new again.
-    pub(super) fn unlearn(&self, chats: &[Chat]) {
-        chats.iter().for_each(|chat| self.directory.forget_chat(&chat.chat_id));
+        self.directory.learn_all(lesson.chats).await
     }
 
     /// The row of a guild after a change of its roles, if it is known.

@@ -10,7 +10,6 @@ use super::{Discord, address};
 use crate::ingress::STORE_AGAIN;
 use angelia_core::directory::{Chat, ChatKind, KnownChat};
 use angelia_core::error::{Error, Result};
-use angelia_core::store::Intake;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -116,7 +115,7 @@ impl Discord {
         if known.chat.kind == ChatKind::Dm && known.chat.person.is_none() {
             // Of the two in it, the one who writes and is not the bot.
             let person = Some(message.author.id.clone());
-            return Ok(self.keep(Chat { person, ..known.chat.clone() }).await?);
+            return Ok(self.directory.keep(Chat { person, ..known.chat.clone() }, &self.ports).await?);
         }
         match address::places(&known.chat) {
             Some(_) => Ok(known),
@@ -138,7 +137,7 @@ impl Discord {
             return Ok(known);
         }
         let guild: Guild = self.rest.read(Call::get(format!("guilds/{id}"))).await?;
-        Ok(self.keep(learn::guild_chat(&guild, self.own_id())).await?)
+        Ok(self.directory.keep(learn::guild_chat(&guild, self.own_id()), &self.ports).await?)
     }
 
     /// Asks Discord for a channel, and keeps what it says.
@@ -152,20 +151,8 @@ impl Discord {
             return Err(unreadable("Discord answered with another channel"));
         }
         let chat = learn::chat(&channel, None, self.own_id());
-        Ok(self.keep(chat.ok_or_else(|| unreadable("its channel is of an unknown kind"))?).await?)
-    }
-
-    /// Keeps what Discord said of a chat, durably.
-    async fn keep(&self, chat: Chat) -> Result<Arc<KnownChat>> {
-        let chats = self.learn(vec![chat.clone()]).await?;
-        if !chats.is_empty() {
-            let kept =
-                self.ports.ingest.take_in(&self.key, None, vec![Intake { chats, ..Intake::default() }]).await;
-            // Else nobody would try to keep it again.
-            kept.inspect_err(|_| self.unlearn(std::slice::from_ref(&chat)))?;
-        }
-        let known = self.directory.find(&chat.chat_id).await?;
-        Ok(known.unwrap_or_else(|| Arc::new(chat.into())))
+        let chat = chat.ok_or_else(|| unreadable("its channel is of an unknown kind"))?;
+        Ok(self.directory.keep(chat, &self.ports).await?)
     }
 
     /// What a message can do without: names come from it, and no place.

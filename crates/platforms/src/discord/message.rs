@@ -250,7 +250,7 @@ impl Reader {
         }
         if view.is_some() {
             // Where an interaction told of its chat, the store knows more than what is at hand.
-            self.discord.unlearn(&intake.chats);
+            self.discord.directory.unlearn(&intake.chats);
         }
         if intake.quarantined.is_some() {
             self.discord.health.count("quarantined");

@@ -11,7 +11,7 @@ use angelia_contract::descriptor::Descriptor;
 use angelia_contract::length::Unit;
 use angelia_core::egress::{Bot, Dedupe, Rate, Target, Whereabouts};
 use angelia_core::error::{Error, Result};
-use angelia_core::store::{Intake, Later};
+use angelia_core::store::Later;
 use angelia_core::vault::Way;
 use axum::Router;
 use futures_util::future::BoxFuture;
@@ -139,13 +139,7 @@ impl Telegram {
         if chat.id != spot.chat() {
             return Ok(false);
         }
-        let new = self.learn(learn::described(&chat)).await?;
-        if new.is_empty() {
-            return Ok(true);
-        }
-        let intake = Intake { chats: new.clone(), ..Intake::default() };
-        let kept = self.ports.ingest.take_in(&self.bot, None, vec![intake]).await;
-        kept.map(|_| true).inspect_err(|_| self.unlearn(&new))
+        self.directory.keep(learn::described(&chat), &self.ports).await.map(|_| true)
     }
 }
 

@@ -74,7 +74,7 @@ impl Telegram {
             let own = digest.own.is_some();
             if own && !batch.is_empty() {
                 // It is read again when its turn comes.
-                self.unlearn(&digest.intake.chats);
+                self.directory.unlearn(&digest.intake.chats);
                 break;
             }
             batch.push(digest);
@@ -98,6 +98,6 @@ impl Telegram {
     }
 
     fn forget_batch(&self, batch: &[Digest]) {
-        batch.iter().for_each(|digest| self.unlearn(&digest.intake.chats));
+        batch.iter().for_each(|digest| self.directory.unlearn(&digest.intake.chats));
     }
 }

@@ -193,7 +193,9 @@ impl Telegram {
             // The person may come back; until then sends are refused.
             (true, true) => self.health.count("blocked"),
             (true, false) => digest.own = Some(Own::Gone(change.chat.id())),
-            (false, _) => digest.intake.chats = self.learn(learn::described(&change.chat)).await?,
+            (false, _) => {
+                digest.intake.chats = self.directory.learn_all(vec![learn::described(&change.chat)]).await?
+            }
         }
         Ok(digest)
     }

@@ -1,11 +1,11 @@
 //! Updates that Telegram posts, and keeping it at that.
 
 use super::api::Failure;
-use super::ingest::{KINDS, backoff, sleep, wait};
+use super::ingest::{KINDS, backoff, wait};
 use super::parse::Raw;
 use super::{Ingest, NAME, Telegram, verify};
 use crate::hook::Hook;
-use crate::ingress::Ingress;
+use crate::ingress::{Halted, Ingress};
 use angelia_core::clock;
 use angelia_core::error::Result;
 use axum::Router;
@@ -110,37 +110,8 @@ impl Telegram {
     }
 
     /// Has Telegram post here, and looks from time to time whether it does.
-    pub(super) async fn keep_webhook(&self, ingress: &Ingress) {
+    pub(super) async fn keep_webhook(&self, ingress: &Ingress) -> Result<(), Halted> {
         let url = format!("{}{}", ingress.public_url, path(&self.config.name));
-        let mut pauses = backoff(LONGEST_PAUSE);
-        loop {
-            match self.set_webhook(&url).await {
-                Ok(_) => {
-                    self.health.heard();
-                    if !self.watch_webhook(ingress, &url).await {
-                        return;
-                    }
-                    pauses.reset();
-                }
-                Err(Failure::Refused(why)) => self.fell_silent(&format!(
-                    "Telegram does not take {url} as a webhook ({why}): server.public_url must be an https address \
-                     that Telegram reaches, on port 443, 80, 88 or 8443; or set ingest = \"poll\""
-                )),
-                Err(Failure::Unauthorized) => {
-                    if !self.until_known(ingress).await {
-                        return;
-                    }
-                    continue;
-                }
-                Err(failure) => self.fell_silent(&failure.to_string()),
-            }
-            if !wait(ingress, &mut pauses).await {
-                return;
-            }
-        }
-    }
-
-    async fn set_webhook(&self, url: &str) -> Result<Value, Failure> {
         let asked = json!({
             "url": url,
             "secret_token": self.webhook_secret.expose(),
@@ -148,31 +119,43 @@ impl Telegram {
             "allowed_updates": KINDS,
             "drop_pending_updates": false,
         });
-        self.api.call("setWebhook", &asked).await
+        let tell = |failure: &Failure| match failure {
+            Failure::Refused(why) => format!(
+                "Telegram does not take {url} as a webhook ({why}): server.public_url must be an https address \
+                 that Telegram reaches, on port 443, 80, 88 or 8443; or set ingest = \"poll\""
+            ),
+            failure => failure.to_string(),
+        };
+        loop {
+            self.until_answered::<Value>(ingress, "setWebhook", &asked, tell).await?;
+            self.health.heard();
+            self.watch_webhook(ingress, &url).await?;
+            wait(ingress, &mut backoff(LONGEST_PAUSE)).await?;
+        }
     }
 
-    /// Looks on while the webhook is ours; `false` if it is time to stop.
-    async fn watch_webhook(&self, ingress: &Ingress, url: &str) -> bool {
-        while sleep(ingress, LOOK_AGAIN).await {
+    /// Looks on while the webhook is ours.
+    async fn watch_webhook(&self, ingress: &Ingress, url: &str) -> Result<(), Halted> {
+        loop {
+            ingress.stop.pause(LOOK_AGAIN).await?;
             match self.api.call::<WebhookInfo>("getWebhookInfo", &json!({})).await {
-                Ok(info) if info.url != url => return true,
+                Ok(info) if info.url != url => return Ok(()),
                 Ok(info) => match fresh_error(&info, clock::wall().seconds()) {
                     // Telegram posts with a secret that is not ours: it is told anew.
                     Some(why) if is_wrong_secret(why) => {
                         self.fell_silent("Telegram posts updates with another secret: the webhook is set again");
-                        return true;
+                        return Ok(());
                     }
                     Some(why) => self.fell_silent(&format!(
                         "Telegram could not post updates here ({why}): look whether {url} is reachable from outside"
                     )),
                     None => self.health.heard(),
                 },
-                // The loop around it deals with that.
-                Err(Failure::Unauthorized) => return true,
+                // Whoever sets it again deals with that.
+                Err(Failure::Unauthorized) => return Ok(()),
                 Err(failure) => self.fell_silent(&failure.to_string()),
             }
         }
-        false
     }
 }
 
