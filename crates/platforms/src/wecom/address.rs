@@ -61,7 +61,7 @@ impl Wecom {
     /// What covers a target: nothing, unless that person has written to the app.
     pub(super) fn whereabouts(&self, target: &Target) -> Whereabouts {
         let Some(user) = user_of(target) else { return Whereabouts::Nowhere };
-        if self.directory.at_hand(user).is_some() {
+        if self.account.directory.at_hand(user).is_some() {
             Whereabouts::Places(places(&self.config.name, user).into())
         } else if self.strangers.knows(user) {
             Whereabouts::Nowhere
@@ -73,10 +73,10 @@ impl Wecom {
     /// Asks the store for a person.
     pub(super) async fn remember(&self, target: &Target) -> angelia_core::error::Result<()> {
         let Some(user) = user_of(target) else { return Ok(()) };
-        if self.directory.find(user).await?.is_none() {
+        if self.account.directory.find(user).await?.is_none() {
             self.strangers.add(user);
             // Somebody who wrote while the store was asked is none.
-            if self.directory.at_hand(user).is_some() {
+            if self.account.directory.at_hand(user).is_some() {
                 self.strangers.remove(user);
             }
         }

@@ -2,8 +2,8 @@
 //! while nobody writes, so whether all is well is asked for.
 
 use super::Wecom;
-use super::api::Failure;
 use crate::ingress::Ingress;
+use crate::kit::{ApiError, ErrorKind};
 use angelia_core::limit::Backoff;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -20,20 +20,19 @@ impl Wecom {
     pub(super) async fn run(&self, ingress: &Ingress) {
         let mut backoff = Backoff::new(LEAST_PAUSE, LONGEST_PAUSE);
         loop {
-            let wait = match self.profile().await {
+            let pause = match self.profile().await {
                 Ok(_) => {
                     self.spoke();
                     backoff.reset();
                     ASK_AGAIN
                 }
-                Err(failure) => {
-                    self.fell_silent(&failure);
+                Err(error) => {
+                    self.fell_silent(&error);
                     backoff.pause()
                 }
             };
-            tokio::select! {
-                () = ingress.stop.wait() => return,
-                () = tokio::time::sleep(wait) => {}
+            if !ingress.stop.sleep(pause).await {
+                return;
             }
         }
     }
@@ -41,28 +40,29 @@ impl Wecom {
     /// WeCom did what it was asked to.
     pub(super) fn spoke(&self) {
         self.mute.store(false, Ordering::Relaxed);
-        self.health.heard();
+        self.account.health.heard();
     }
 
     /// WeCom posted something that it signed. An app that hears and cannot
     /// answer is not well.
     pub(super) fn was_told(&self) {
-        match self.mute.load(Ordering::Relaxed) {
-            true => self.health.heard_in_part(),
-            false => self.health.heard(),
+        if self.mute.load(Ordering::Relaxed) {
+            self.account.health.heard_in_part();
+        } else {
+            self.account.health.heard();
         }
     }
 
     /// Says once what is wrong, as long as it is the same thing.
-    pub(super) fn fell_silent(&self, failure: &Failure) {
-        let why = failure.to_string();
+    pub(super) fn fell_silent(&self, error: &ApiError) {
+        let (health, why) = (&self.account.health, error.why.as_str());
         self.mute.store(true, Ordering::Relaxed);
-        if self.health.health().why.as_deref() != Some(&why) {
-            tracing::warn!(bot = %self.config.name, why, "a WeCom app cannot speak");
+        if health.is_news(why) {
+            tracing::warn!(bot = %self.account.name, why, "a WeCom app cannot speak");
         }
-        match failure {
-            Failure::Setup(_) => self.health.stopped(why),
-            _ => self.health.down(why),
+        match error.kind {
+            ErrorKind::Setup => health.stopped(why),
+            _ => health.down(why),
         }
     }
 }

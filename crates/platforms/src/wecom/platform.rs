@@ -23,7 +23,7 @@ impl Bot for Wecom {
     }
 
     fn id(&self) -> &str {
-        &self.id
+        &self.account.key.bot
     }
 
     fn places(&self, target: &Target) -> Whereabouts {
@@ -93,7 +93,7 @@ impl Platform for Wecom {
     }
 
     fn health(&self) -> Option<Health> {
-        Some(self.health.health())
+        Some(self.account.health.health())
     }
 
     fn check<'a>(&'a self, public_url: &'a str) -> Later<'a, Checkup> {

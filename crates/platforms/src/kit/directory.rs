@@ -14,7 +14,7 @@ use std::sync::Arc;
 const HALF: usize = 50_000;
 
 /// What a bot knows of its chats without asking anybody.
-pub struct Directory {
+pub(crate) struct Directory {
     bot: BotKey,
     records: Arc<dyn Records>,
     memory: Mutex<Memory>,
@@ -46,17 +46,17 @@ impl Memory {
 
 impl Directory {
     /// The directory of one bot.
-    pub fn new(bot: BotKey, records: Arc<dyn Records>) -> Self {
+    pub(crate) fn new(bot: BotKey, records: Arc<dyn Records>) -> Self {
         Self { bot, records, memory: Mutex::default() }
     }
 
     /// A chat, if it is at hand.
-    pub fn at_hand(&self, chat_id: &str) -> Option<Arc<KnownChat>> {
+    pub(crate) fn at_hand(&self, chat_id: &str) -> Option<Arc<KnownChat>> {
         self.memory().get(chat_id)
     }
 
     /// A chat, at hand or from the store.
-    pub async fn find(&self, chat_id: &str) -> Result<Option<Arc<KnownChat>>> {
+    pub(crate) async fn find(&self, chat_id: &str) -> Result<Option<Arc<KnownChat>>> {
         if let Some(chat) = self.at_hand(chat_id) {
             return Ok(Some(chat));
         }
@@ -75,7 +75,7 @@ impl Directory {
     /// Takes note of what a provider said of a chat; answers whether that is new,
     /// and has to be committed. A chat that is not at hand is always new: ask for
     /// it with [`Directory::find`] first where that matters.
-    pub fn learn(&self, chat: &Chat) -> bool {
+    pub(crate) fn learn(&self, chat: &Chat) -> bool {
         let mut memory = self.memory();
         match memory.get(&chat.chat_id) {
             Some(known) if known.chat == *chat => false,
@@ -120,7 +120,7 @@ impl Directory {
     }
 
     /// Changes what is at hand of a chat; what is not at hand is read changed from the store.
-    pub fn change(&self, chat_id: &str, change: impl FnOnce(&mut KnownChat)) {
+    pub(crate) fn change(&self, chat_id: &str, change: impl FnOnce(&mut KnownChat)) {
         let mut memory = self.memory();
         if let Some(known) = memory.get(chat_id) {
             let mut known = (*known).clone();
@@ -130,14 +130,14 @@ impl Directory {
     }
 
     /// Forgets what is at hand of the chats that `gone` names.
-    pub fn forget(&self, gone: impl Fn(&KnownChat) -> bool) {
+    pub(crate) fn forget(&self, gone: impl Fn(&KnownChat) -> bool) {
         let mut memory = self.memory();
         memory.young.retain(|_, chat| !gone(chat));
         memory.old.retain(|_, chat| !gone(chat));
     }
 
     /// Forgets what is at hand of one chat.
-    pub fn forget_chat(&self, chat_id: &str) {
+    pub(crate) fn forget_chat(&self, chat_id: &str) {
         let mut memory = self.memory();
         memory.young.remove(chat_id);
         memory.old.remove(chat_id);

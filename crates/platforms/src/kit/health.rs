@@ -1,9 +1,10 @@
 //! How a bot is, and what it can do.
 
-use angelia_core::clock::{self, UnixMillis};
+use angelia_core::clock::{self, Mono, UnixMillis};
 use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Whether a bot hears its platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -34,25 +35,66 @@ pub struct Health {
     pub counts: BTreeMap<&'static str, u64>,
 }
 
+/// When silence means that a bot does not hear.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Silence {
+    /// How old the last sign of life may be.
+    pub(crate) after: Duration,
+    /// Whose it would be.
+    pub(crate) provider: &'static str,
+    /// What to do about it.
+    pub(crate) next: &'static str,
+}
+
 /// Keeps a [`Health`] for those who ask.
 #[derive(Debug)]
-pub struct HealthRecord(Mutex<Health>);
+pub struct HealthRecord {
+    kept: Mutex<Health>,
+    heard: Mutex<Option<Mono>>,
+    silence: Option<Silence>,
+}
 
 impl Default for HealthRecord {
     fn default() -> Self {
         let (heard_at, why, counts) = Default::default();
-        Self(Mutex::new(Health { state: BotState::Starting, since: clock::wall(), heard_at, why, counts }))
+        let kept = Health { state: BotState::Starting, since: clock::wall(), heard_at, why, counts };
+        Self { kept: Mutex::new(kept), heard: Mutex::default(), silence: None }
     }
 }
 
 impl HealthRecord {
+    /// One for which what was up long ago counts as down.
+    pub(crate) fn with_silence(silence: Silence) -> Self {
+        Self { silence: Some(silence), ..Self::default() }
+    }
+
     /// How it is now.
     pub fn health(&self) -> Health {
-        self.lock().clone()
+        self.health_at(clock::mono())
+    }
+
+    fn health_at(&self, now: Mono) -> Health {
+        let mut health = self.lock().clone();
+        if health.state == BotState::Up
+            && let (Some(Silence { after, provider, next }), Some(silent)) = (self.silence, self.silent(now))
+            && silent >= after
+        {
+            health.state = BotState::Down;
+            health.since = health.heard_at.unwrap_or(health.since);
+            let silent = silent.as_secs();
+            health.why = Some(format!("nothing was heard of {provider} for {silent} s: {next}"));
+        }
+        health
+    }
+
+    fn silent(&self, now: Mono) -> Option<Duration> {
+        let heard = *self.heard.lock();
+        heard.map(|heard| now.since(heard))
     }
 
     /// Something was heard.
     pub fn heard(&self) {
+        *self.heard.lock() = Some(clock::mono());
         let mut health = self.lock();
         let now = clock::wall();
         health.heard_at = Some(now);
@@ -76,6 +118,20 @@ impl HealthRecord {
         self.turn(BotState::Stopped, why.into());
     }
 
+    /// It could not be asked for this reason. As long as something was heard not long ago,
+    /// it still hears.
+    pub(crate) fn down_if_silent(&self, why: &str) {
+        let news_for = self.silence.map_or(Duration::ZERO, |silence| silence.after);
+        if self.silent(clock::mono()).is_none_or(|silent| silent >= news_for) {
+            self.down(why);
+        }
+    }
+
+    /// Whether this is another reason than the one that is known.
+    pub(crate) fn is_news(&self, why: &str) -> bool {
+        self.lock().why.as_deref() != Some(why)
+    }
+
     /// Counts something.
     pub fn count(&self, what: &'static str) {
         *self.lock().counts.entry(what).or_default() += 1;
@@ -90,7 +146,7 @@ impl HealthRecord {
     }
 
     fn lock(&self) -> MutexGuard<'_, Health> {
-        self.0.lock()
+        self.kept.lock()
     }
 }
 
@@ -147,5 +203,46 @@ impl Checkup {
     /// Whether the bot can work at all.
     pub fn is_usable(&self) -> bool {
         self.findings.iter().all(|finding| finding.verdict != Verdict::Bad)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record() -> HealthRecord {
+        HealthRecord::with_silence(Silence {
+            after: Duration::from_secs(120),
+            provider: "Acme",
+            next: "look",
+        })
+    }
+
+    #[test]
+    fn what_was_heard_long_ago_is_no_news() {
+        let health = record();
+        let later = |seconds| clock::mono() + Duration::from_secs(seconds);
+        assert_eq!(health.health_at(later(900)).state, BotState::Starting);
+        health.heard();
+        assert_eq!(health.health_at(later(119)).state, BotState::Up);
+        let old = health.health_at(later(121));
+        assert_eq!((old.state, old.since), (BotState::Down, health.health().heard_at.unwrap()));
+        assert_eq!(old.why.as_deref(), Some("nothing was heard of Acme for 121 s: look"));
+        health.stopped("a reason");
+        assert_eq!(health.health_at(later(900)).state, BotState::Stopped, "that is worse");
+        let patient = HealthRecord::default();
+        patient.heard();
+        assert_eq!(patient.health_at(later(900_000)).state, BotState::Up);
+    }
+
+    #[test]
+    fn a_failed_look_matters_when_nothing_else_is_heard() {
+        let health = record();
+        health.down_if_silent("no network");
+        assert_eq!(health.health().state, BotState::Down);
+        assert!(!health.is_news("no network") && health.is_news("no route"));
+        health.heard();
+        health.down_if_silent("no network");
+        assert_eq!(health.health().state, BotState::Up, "webhooks come");
     }
 }
