@@ -117,14 +117,20 @@ impl Account {
         Ok(taken)
     }
 
-    /// Keeps what cannot be read, sealed: `raw` as it came, and why without any text of it.
-    pub(crate) async fn set_aside(&self, ingress: &Ingress, what: &str, raw: &[u8], why: &str) -> Result<()> {
+    /// What is kept of something that cannot be read, sealed: `raw` as it came, and why
+    /// without any text of it.
+    pub(crate) fn quarantined(&self, ingress: &Ingress, what: &str, raw: &[u8], why: &str) -> Result<Intake> {
         tracing::warn!(bot = %self.name, what, why, "what was received went to quarantine");
         self.health.count("quarantined");
         let bound_to = seal::quarantine(self.platform, &self.key.bot);
         let sealed = ingress.seal.seal(&String::from_utf8_lossy(raw), &bound_to)?;
         let quarantined = NewQuarantined { what: what.into(), why: why.into(), sealed, at: clock::wall() };
-        self.commit(ingress, Intake { quarantined: Some(quarantined), ..Intake::default() }).await.map(drop)
+        Ok(Intake { quarantined: Some(quarantined), ..Intake::default() })
+    }
+
+    /// Keeps what cannot be read.
+    pub(crate) async fn set_aside(&self, ingress: &Ingress, what: &str, raw: &[u8], why: &str) -> Result<()> {
+        self.commit(ingress, self.quarantined(ingress, what, raw, why)?).await.map(drop)
     }
 
     /// Uses up a link code for the place where it was typed; answers what to tell about it. An

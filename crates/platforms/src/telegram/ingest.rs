@@ -84,7 +84,7 @@ impl Telegram {
             user.id, self.config.id
         );
         tracing::error!(bot = %self.config.name, %why, "a Telegram bot gave up");
-        self.health.stopped(why);
+        self.account.health.stopped(why);
         Ok(None)
     }
 
@@ -113,7 +113,7 @@ impl Telegram {
     /// whether it does.
     async fn until_known(&self, ingress: &Ingress) -> Result<(), Halted> {
         tracing::error!(bot = %self.config.name, why = BAD_TOKEN, "a Telegram bot stopped");
-        self.health.stopped(BAD_TOKEN);
+        self.account.health.stopped(BAD_TOKEN);
         let mut backoff = backoff(LONGEST_STOP);
         loop {
             wait(ingress, &mut backoff).await?;
@@ -137,7 +137,7 @@ impl Telegram {
                     continue;
                 }
             };
-            self.health.heard();
+            self.account.health.heard();
             let numbered = updates.iter().any(|update| update.id.is_some());
             let empty = updates.is_empty();
             if numbered || empty {
@@ -159,7 +159,8 @@ impl Telegram {
 
     async fn updates(&self, offset: Option<i64>, limit: usize) -> Result<Vec<Raw>, Failure> {
         // Whoever has not heard yet asks for an answer at once: it tells that all is well.
-        let held_for = if self.health.health().state == BotState::Up { HELD_FOR } else { Duration::ZERO };
+        let held_for =
+            if self.account.health.health().state == BotState::Up { HELD_FOR } else { Duration::ZERO };
         let mut question = json!({ "timeout": held_for.as_secs(), "limit": limit, "allowed_updates": KINDS });
         if let Some(offset) = offset {
             question["offset"] = offset.into();
@@ -180,7 +181,7 @@ impl Telegram {
         let _turn = self.reading.lock().await;
         while let Err(error) = self.take(ingress, me, &mut line).await {
             tracing::error!(bot = %self.config.name, %error, "updates wait to be committed");
-            self.health.down(format!("what was received could not be committed: {error}"));
+            self.account.health.down(format!("what was received could not be committed: {error}"));
             ingress.stop.pause(STORE_AGAIN).await?;
         }
         Ok(())
@@ -202,7 +203,7 @@ impl Telegram {
                 self.without_webhook(ingress).await
             }
             Failure::Conflict(_) => {
-                self.health.count("conflicts");
+                self.account.health.count("conflicts");
                 self.fell_silent(OTHER_POLLER);
                 wait(ingress, &mut line.conflict).await
             }
@@ -220,7 +221,7 @@ impl Telegram {
     /// How far the updates were read before, as the store has it.
     async fn position(&self, ingress: &Ingress) -> Result<Option<i64>, Halted> {
         let cursors = || async {
-            let cursors = ingress.ports.records.cursors(&self.bot).await;
+            let cursors = ingress.ports.records.cursors(&self.account.key).await;
             cursors.inspect_err(|error| self.fell_silent(&error.to_string()))
         };
         let cursors = ingress.stop.until_stored(cursors).await?;
@@ -236,10 +237,10 @@ impl Telegram {
 
     /// Says once what is wrong, as long as it is the same thing.
     pub(super) fn fell_silent(&self, why: &str) {
-        if self.health.health().why.as_deref() != Some(why) {
+        if self.account.health.is_news(why) {
             tracing::warn!(bot = %self.config.name, why, "a Telegram bot does not hear");
         }
-        self.health.down(why);
+        self.account.health.down(why);
     }
 }
 

@@ -44,17 +44,17 @@ impl Telegram {
         if let Some(mut topic) = topic(message) {
             if topic.name.is_none() {
                 // The name it has now is newer than the one it began with.
-                let known = self.directory.find(&topic.chat_id).await?;
+                let known = self.account.directory.find(&topic.chat_id).await?;
                 topic.name = known.and_then(|known| known.chat.name.clone()).or_else(|| first_name(message));
             }
             chats.push(topic);
         }
-        self.directory.learn_all(chats).await
+        self.account.directory.learn_all(chats).await
     }
 
     /// The name of a topic, as far as it is at hand.
     pub(super) fn topic_name(&self, message: &Message) -> Option<String> {
         let row = topic_row(&message.chat.id(), message.topic()?);
-        self.directory.at_hand(&row)?.chat.name.clone()
+        self.account.directory.at_hand(&row)?.chat.name.clone()
     }
 }

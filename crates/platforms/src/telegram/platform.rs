@@ -84,7 +84,7 @@ impl Platform for Telegram {
     }
 
     fn recall<'a>(&'a self, target: &'a Target) -> Later<'a, ()> {
-        Box::pin(async move { self.directory.find(&target.chat_id).await.map(drop) })
+        Box::pin(async move { self.account.directory.find(&target.chat_id).await.map(drop) })
     }
 
     fn look_up<'a>(&'a self, target: &'a Target) -> Later<'a, bool> {
@@ -111,7 +111,7 @@ impl Platform for Telegram {
     }
 
     fn health(&self) -> Option<Health> {
-        Some(self.health.aged())
+        Some(self.account.health.health())
     }
 
     fn check<'a>(&'a self, _public_url: &'a str) -> Later<'a, Checkup> {
@@ -130,7 +130,7 @@ impl Telegram {
             Err(Failure::Migrated(to)) => {
                 self.move_chat(&spot.chat_id, &to).await?;
                 // The old id leads to the new one now, for whoever goes on using it.
-                return Ok(self.directory.find(&spot.chat_id).await?.is_some());
+                return Ok(self.account.directory.find(&spot.chat_id).await?.is_some());
             }
             Err(Failure::Refused(_)) => return Ok(false),
             Err(failure) => return Err(failure.into()),
@@ -139,7 +139,7 @@ impl Telegram {
         if chat.id != spot.chat() {
             return Ok(false);
         }
-        self.directory.keep(learn::described(&chat), &self.ports).await.map(|_| true)
+        self.account.directory.keep(learn::described(&chat), &self.ports).await.map(|_| true)
     }
 }
 
