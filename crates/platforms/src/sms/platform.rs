@@ -61,7 +61,7 @@ impl Platform for Sms {
     }
 
     fn recall<'a>(&'a self, target: &'a Target) -> Later<'a, ()> {
-        Box::pin(async move { self.directory.find(&target.chat_id).await.map(drop) })
+        Box::pin(async move { self.account.directory.find(&target.chat_id).await.map(drop) })
     }
 
     fn tell<'a>(&'a self, target: &'a Target, text: &'a str) -> Later<'a, ()> {
@@ -87,7 +87,7 @@ impl Platform for Sms {
     }
 
     fn health(&self) -> Option<Health> {
-        Some(self.health.aged())
+        Some(self.account.health.health())
     }
 
     fn check<'a>(&'a self, public_url: &'a str) -> Later<'a, Checkup> {

@@ -50,7 +50,7 @@ impl Sms {
             return Ok(());
         }
         let Ok(place) = self.early.clone().try_acquire_owned() else {
-            self.health.count("receipts_lost");
+            self.account.health.count("receipts_lost");
             return Ok(());
         };
         let bot = self.clone();
@@ -80,7 +80,7 @@ impl Sms {
         let Some(action) = known.first() else { return Ok(false) };
         let words = status.words();
         if action.receipt.as_deref().is_none_or(|before| rank(before) < rank(&words)) {
-            ports.ledger.note_receipt(&self.bot, sid, &words).await?;
+            ports.ledger.note_receipt(&self.account.key, sid, &words).await?;
         }
         Ok(true)
     }
