@@ -44,7 +44,7 @@ impl Discord {
         };
         if let Ended::GaveUp(why) = ended {
             tracing::error!(bot = self.own_id(), platform = NAME, why, "a bot has stopped");
-            self.health.stopped(why);
+            self.account.health.stopped(why);
             stop.wait().await;
         }
     }
@@ -65,7 +65,7 @@ impl Discord {
                 why,
                 "Discord does not tell where to connect; it is asked again"
             );
-            self.health.down(why);
+            self.account.health.down(why);
             sleep(backoff.pause().max(failure.pause())).await;
         }
     }
@@ -120,7 +120,11 @@ impl Listening {
             }
             // All begin again where each of them was.
             tracing::error!(bot = self.reader.discord.own_id(), "a Discord shard failed; all begin again");
-            self.reader.discord.health.down("a shard failed for a defect of this server; it begins again");
+            self.reader
+                .discord
+                .account
+                .health
+                .down("a shard failed for a defect of this server; it begins again");
             sleep(SHARD_AGAIN).await;
         }
     }
@@ -128,9 +132,9 @@ impl Listening {
     /// Runs all shards; `None` if one of them failed for a defect of ours.
     async fn run_shards(&self) -> Option<Ended> {
         let Reader { discord, ingress } = &self.reader;
-        let cursors = ingress.stop.until_stored(|| ingress.ports.records.cursors(&discord.key)).await;
+        let cursors = ingress.stop.until_stored(|| ingress.ports.records.cursors(&discord.account.key)).await;
         let Ok(cursors) = cursors else { return Some(Ended::Stopped) };
-        discord.health.begin(self.shards);
+        discord.shards.begin(self.shards);
         let (halt, halted) = Stop::new();
         let mut tasks = JoinSet::new();
         for number in 0..self.shards {

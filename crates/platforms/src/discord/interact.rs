@@ -3,7 +3,7 @@
 
 use super::interaction::{AUTOCOMPLETE, Interaction, PING};
 use super::locate::{IngestError, Spot};
-use super::message::{Heard, Reader, View, never};
+use super::message::{Heard, Reader, never, sighting};
 use super::parse::id_of;
 use super::{address, normalize, sanitize};
 use crate::inbound;
@@ -89,16 +89,13 @@ impl Reader {
         from: UnixMillis,
     ) -> Result<Considered, IngestError> {
         let (spot, told) = self.discord.spot_of(interaction).await?;
-        let view = View::new(&interaction.as_message(), &spot, true)?;
-        let (own_id, text) = (self.discord.own_id(), interaction.text());
+        let sighting = sighting(&interaction.as_message(), &spot, true)?;
+        let text = interaction.text();
         if link_command(&text).is_some() {
-            view.observe(own_id, |observed, which| {
-                self.ingress.admission.dropped(observed, which, DropReason::Consumed);
-            });
+            self.dropped(&sighting, DropReason::Consumed);
             return Ok(Considered::at_once(Reply::Words(LINK_IN_WRITING)));
         }
-        let decided = view.observe(own_id, |observed, which| self.ingress.admission.admit(observed, which));
-        let admitted = match decided {
+        let admitted = match self.admit(&sighting) {
             Ok(admitted) => admitted,
             Err(reason) => return Ok(Considered::at_once(Reply::refusal(reason))),
         };
@@ -110,7 +107,7 @@ impl Reader {
         heard.intake.chats.extend(told);
         heard.intake.capability = Some(capability);
         heard.intake.patience = Some(Patience::default());
-        heard.is_for(instance, entry, view);
+        heard.is_for(instance, entry, sighting);
         Ok(Considered { heard: Some(heard), reply: Reply::Deferred(interaction.deferral()) })
     }
 
@@ -129,7 +126,7 @@ impl Reader {
         admitted: Admitted,
     ) -> Result<NewEntry> {
         // A command that stops a turn goes ahead here as well.
-        let entry = inbound::entry(&self.discord.key, &event, admitted, clock::wall())?;
+        let entry = inbound::entry(&self.discord.account.key, &event, admitted, clock::wall())?;
         let request = sanitize::request(body, interaction, &self.discord.config.name);
         let body = serde_json::to_vec(&inbox::Interaction { event, request })
             .map_err(|_| Error::internal("the interaction could not be written"))?;
@@ -148,7 +145,7 @@ impl Reader {
         let user_id = event.source.user_id.clone().unwrap_or_default();
         let interaction_id = interaction.id.clone();
         let whom = [chat_id.as_str(), &user_id, &interaction_id];
-        let bound_to = seal::capability(&admitted.tenant, admitted.instance, &self.discord.key, whom);
+        let bound_to = seal::capability(&admitted.tenant, admitted.instance, &self.discord.account.key, whom);
         Ok(NewCapability {
             kind: vault::DISCORD_INTERACTION,
             sealed: self.ingress.seal.seal(interaction.credential().expose(), &bound_to)?,

@@ -161,7 +161,7 @@ impl Discord {
     pub(super) async fn take_note(&self, mut lesson: Lesson) -> Result<Vec<Chat>> {
         if lesson.without_roles
             && let Some(guild) = lesson.chats.iter_mut().find(|chat| chat.kind == ChatKind::Scope)
-            && let Some(known) = self.directory.find(&guild.chat_id).await?
+            && let Some(known) = self.account.directory.find(&guild.chat_id).await?
         {
             guild.roles.clone_from(&known.chat.roles);
         }
@@ -171,12 +171,12 @@ impl Discord {
         if let Some(gone) = &lesson.gone {
             self.forget(gone).await?;
         }
-        self.directory.learn_all(lesson.chats).await
+        self.account.directory.learn_all(lesson.chats).await
     }
 
     /// The row of a guild after a change of its roles, if it is known.
     async fn with_role(&self, change: &OwnRole) -> Result<Option<Chat>> {
-        let known = self.directory.find(&guild_key(&change.guild)).await?;
+        let known = self.account.directory.find(&guild_key(&change.guild)).await?;
         let Some(mut guild) = known.map(|known| known.chat.clone()) else { return Ok(None) };
         guild.roles.retain(|role| *role != change.role);
         if change.is_own {
@@ -188,12 +188,12 @@ impl Discord {
     pub(super) async fn forget(&self, gone: &Gone) -> Result<()> {
         match gone {
             Gone::Chat(id) => {
-                self.ports.records.forget_chat(&self.key, id).await?;
-                self.directory.forget_chat(id);
+                self.ports.records.forget_chat(&self.account.key, id).await?;
+                self.account.directory.forget_chat(id);
             }
             Gone::Guild(id) => {
-                self.ports.records.forget_scope(&self.key, id).await?;
-                self.directory.forget(|known| known.chat.scope.as_ref() == Some(id));
+                self.ports.records.forget_scope(&self.account.key, id).await?;
+                self.account.directory.forget(|known| known.chat.scope.as_ref() == Some(id));
             }
         }
         Ok(())

@@ -39,7 +39,7 @@ impl Reader {
         let Some(place) = place else { return };
         let author = &message.author.id;
         if !self.discord.pace.may_answer(&chat.chat_id, author, clock::mono()) {
-            self.discord.health.count("links_unanswered");
+            self.discord.account.health.count("links_unanswered");
             return;
         }
         let guild = chat.scope.as_deref();

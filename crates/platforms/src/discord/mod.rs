@@ -27,9 +27,9 @@ mod webhook;
 pub use commands::default_commands;
 pub use descriptor::descriptor;
 
-use crate::directory::Directory;
+use crate::health::HealthRecord;
+use crate::kit::Account;
 use crate::minted::Minted;
-use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::Rendering;
 use angelia_core::ports::Ports;
@@ -82,13 +82,12 @@ pub struct Command {
 /// One Discord bot.
 pub struct Discord {
     config: Config,
-    key: BotKey,
+    account: Account,
     /// The key of those interactions that come over HTTP.
     public_key: Option<PublicKey>,
     ports: Ports,
-    directory: Directory,
     rest: Rest,
-    health: Arc<ShardHealth>,
+    shards: ShardHealth,
     /// How often people may have the connector itself answer.
     pace: Pace,
     /// What the nonces of this store begin with.
@@ -112,12 +111,10 @@ impl Discord {
         }
         commands::check(&config.commands)?;
         let public_key = config.public_key.as_deref().map(PublicKey::parse).transpose()?;
-        let key = BotKey::new(NAME, &config.id);
+        let account = Account::new(NAME, &config.id, &config.name, HealthRecord::default(), &ports);
         let rest = Rest::new(config.api_url.as_deref(), &config.token)?;
-        let directory = Directory::new(key.clone(), ports.records.clone());
-        let health = Arc::new(ShardHealth::new(&config.id));
-        let (pace, nonce, shown) = Default::default();
-        Ok(Arc::new(Self { config, key, public_key, ports, directory, rest, health, pace, nonce, shown }))
+        let (shards, pace, nonce, shown) = Default::default();
+        Ok(Arc::new(Self { config, account, public_key, ports, rest, shards, pace, nonce, shown }))
     }
 
     /// The bot's own user id.

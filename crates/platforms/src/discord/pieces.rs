@@ -114,7 +114,7 @@ impl Discord {
     /// every store. One that was made anew counts its actions from the start
     /// while Discord still remembers what the old one said.
     pub(super) async fn nonce_prefix(&self) -> Result<&str> {
-        self.nonce.get(&*self.ports.records, &self.key, NONCE, random_hex::<4>).await
+        self.nonce.get(&*self.ports.records, &self.account.key, NONCE, random_hex::<4>).await
     }
 }
 

@@ -7,6 +7,7 @@ use super::platform::NONCE_LIFE;
 use super::rest::Call;
 use super::{Discord, address};
 use crate::ingress::STORE_AGAIN;
+use crate::kit::refused;
 use crate::platform::{Delivery, Outcome, Progress, Reach};
 use angelia_contract::action::Action;
 use angelia_core::error::{Error, Result};
@@ -102,11 +103,11 @@ impl Work<'_> {
     /// The further pieces that an earlier attempt at this text has posted. Where the
     /// store does not tell, they are found by their nonces while Discord knows those.
     pub(super) async fn pieces_so_far(&self, message_id: &str, wanted: usize) -> Vec<String> {
-        let Discord { ports, key, .. } = self.discord;
+        let Discord { ports, account, .. } = self.discord;
         if wanted == 0 {
             return Vec::new();
         }
-        let pieces = ports.records.pieces(key, self.channel, message_id).await.unwrap_or_default();
+        let pieces = ports.records.pieces(&account.key, self.channel, message_id).await.unwrap_or_default();
         pieces.into_iter().take(wanted).collect()
     }
 
@@ -131,8 +132,8 @@ impl Work<'_> {
         if parts.is_empty() {
             return Err(refused("there is no text to show"));
         }
-        let Discord { ports, key, .. } = self.discord;
-        let known = ports.records.pieces(key, self.channel, message_id).await;
+        let Discord { ports, account, .. } = self.discord;
+        let known = ports.records.pieces(&account.key, self.channel, message_id).await;
         let mut pieces = known.map_err(|error| store_failed(&error))?;
         fail::point("action_sending");
         let until = clock::mono() + PATIENCE;
@@ -323,13 +324,14 @@ impl Work<'_> {
     /// nonces for as long as Discord knows those, and afterwards leaves them behind:
     /// `false`.
     pub(super) async fn keep(&self, message_id: &str, pieces: &[String]) -> bool {
-        let Discord { ports, key, .. } = self.discord;
+        let Discord { ports, account, .. } = self.discord;
         for tries in 1..=KEEP_TRIES {
-            let Err(error) = ports.records.keep_pieces(key, self.channel, message_id, pieces.to_vec()).await
+            let Err(error) =
+                ports.records.keep_pieces(&account.key, self.channel, message_id, pieces.to_vec()).await
             else {
                 return true;
             };
-            tracing::warn!(bot = &*key.bot, message_id, tries, %error, "the pieces of a message are not noted");
+            tracing::warn!(bot = &*account.key.bot, message_id, tries, %error, "the pieces of a message are not noted");
             if tries < KEEP_TRIES {
                 tokio::time::sleep(STORE_AGAIN).await;
             }
@@ -355,10 +357,6 @@ fn post(channel: &str, text: &str, nonce: Option<String>, reply_to: Option<&str>
 
 pub(super) fn posted(answer: &[u8]) -> Result<Posted, Outcome> {
     serde_json::from_slice(answer).map_err(|_| ApiError::Unreadable.outcome())
-}
-
-pub(super) fn refused(why: impl Into<String>) -> Outcome {
-    Outcome::Refused { why: why.into() }
 }
 
 /// What a failure of the store means: nothing was sent.

@@ -21,6 +21,6 @@ pub(crate) mod webhook;
 pub(crate) use access_token::{AccessToken, TokenSource};
 pub(crate) use account::Account;
 pub(crate) use api_error::{ApiError, ErrorKind};
-pub(crate) use http::{Client, Provider};
+pub(crate) use http::{Answer, Client, Provider};
 pub(crate) use parts::{Writer, refused, write_parts};
 pub(crate) use sighting::Sighting;

@@ -166,7 +166,7 @@ impl Shard {
                     tracing::warn!(bot, %error, "what Discord sent is not committed; it is tried again");
                     self.status.disconnected("the store does not commit what Discord sends");
                     let waited = self.halt.pause(STORE_AGAIN).await;
-                    waited.inspect_err(|_| self.reader.discord.directory.unlearn(&intake.chats))?;
+                    waited.inspect_err(|_| self.reader.discord.account.directory.unlearn(&intake.chats))?;
                 }
             }
         };

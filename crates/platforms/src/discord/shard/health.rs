@@ -1,6 +1,7 @@
 //! Which shards hear, so that one that does not is not hidden by the others.
 
-use crate::health::{BotState, Health, HealthRecord};
+use crate::discord::Discord;
+use crate::health::{BotState, Health};
 use angelia_core::clock::{self, Mono};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -14,13 +15,9 @@ const SILENT_AFTER: Duration = Duration::from_secs(120);
 const SILENT: &str = "nothing was heard of Discord for two minutes";
 const CONNECTING: &str = "it is connecting";
 
-/// How a bot is, with what is known of every shard's hearing.
-#[derive(Debug)]
-pub(in crate::discord) struct ShardHealth {
-    bot: String,
-    record: HealthRecord,
-    shards: Mutex<BTreeMap<u32, Hearing>>,
-}
+/// What is known of every shard's hearing.
+#[derive(Debug, Default)]
+pub(in crate::discord) struct ShardHealth(Mutex<BTreeMap<u32, Hearing>>);
 
 #[derive(Debug)]
 enum Hearing {
@@ -29,36 +26,15 @@ enum Hearing {
 }
 
 impl ShardHealth {
-    /// That of a bot whose shards did not begin yet.
-    pub(in crate::discord) fn new(bot: &str) -> Self {
-        Self { bot: bot.to_owned(), record: HealthRecord::default(), shards: Mutex::default() }
-    }
-
     /// So many shards begin to connect.
     pub(in crate::discord) fn begin(&self, count: u32) {
         let connecting = |shard| (shard, Hearing::Disconnected { why: CONNECTING.into() });
-        *self.shards.lock() = (0..count).map(connecting).collect();
+        *self.0.lock() = (0..count).map(connecting).collect();
     }
 
-    /// The bot as a whole does not hear for this reason.
-    pub(in crate::discord) fn down(&self, why: impl Into<String>) {
-        self.record.down(why);
-    }
-
-    /// It gave up for this reason.
-    pub(in crate::discord) fn stopped(&self, why: impl Into<String>) {
-        self.record.stopped(why);
-    }
-
-    /// Counts something.
-    pub(in crate::discord) fn count(&self, what: &'static str) {
-        self.record.count(what);
-    }
-
-    /// How the bot is, as far as silence does not say otherwise.
-    pub(in crate::discord) fn health(&self) -> Health {
-        let shards = self.shards.lock();
-        let mut health = self.record.health();
+    /// How the bot is, as far as the silence of a shard does not say otherwise.
+    pub(in crate::discord) fn of(&self, mut health: Health) -> Health {
+        let shards = self.0.lock();
         if health.state == BotState::Up
             && let Some((shard, why, span)) = disconnected(&shards, clock::mono())
         {
@@ -69,44 +45,44 @@ impl ShardHealth {
     }
 }
 
-/// One shard's part of it.
+/// One shard's part of how the bot is.
 pub(super) struct ShardStatus {
     pub(super) shard: u32,
-    pub(super) health: Arc<ShardHealth>,
+    pub(super) discord: Arc<Discord>,
 }
 
 impl ShardStatus {
     /// Whose shard it is.
     pub(super) fn bot(&self) -> &str {
-        &self.health.bot
+        self.discord.own_id()
     }
 
     /// Counts something.
     pub(super) fn count(&self, what: &'static str) {
-        self.health.count(what);
+        self.discord.account.health.count(what);
     }
 
     /// Something was heard.
     pub(super) fn heard(&self) {
-        let ShardHealth { record, shards, .. } = &*self.health;
-        let (mut shards, now) = (shards.lock(), clock::mono());
+        let Discord { account, shards, .. } = &*self.discord;
+        let (health, mut shards, now) = (&account.health, shards.0.lock(), clock::mono());
         shards.insert(self.shard, Hearing::Hears { last: now });
         match disconnected(&shards, now) {
-            None => record.heard(),
+            None => health.heard(),
             // A bot that begins is not down before one of its shards fails.
-            Some((_, CONNECTING, _)) if record.health().state == BotState::Starting => record.heard_in_part(),
+            Some((_, CONNECTING, _)) if health.health().state == BotState::Starting => health.heard_in_part(),
             Some((other, why, _)) => {
-                record.heard_in_part();
-                record.down(named(&shards, other, why));
+                health.heard_in_part();
+                health.down(named(&shards, other, why));
             }
         }
     }
 
     /// It does not go on with what it heard.
     pub(super) fn held_up(&self, why: &str) {
-        let mut shards = self.health.shards.lock();
+        let mut shards = self.discord.shards.0.lock();
         shards.insert(self.shard, Hearing::Disconnected { why: why.to_owned() });
-        self.health.down(named(&shards, self.shard, why));
+        self.discord.account.health.down(named(&shards, self.shard, why));
     }
 
     /// It does not hear.

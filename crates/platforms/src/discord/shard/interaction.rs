@@ -109,7 +109,7 @@ impl Discord {
             }
             sleep(pause).await;
         };
-        self.health.count("failed_callbacks");
+        self.account.health.count("failed_callbacks");
         tracing::warn!(bot = self.own_id(), interaction = id, why, "an interaction was not answered in time");
     }
 }

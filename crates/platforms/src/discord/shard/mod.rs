@@ -60,7 +60,7 @@ impl Shard {
         let progress = Progress::find(cursors, cursor::stream(id.number(), id.total()));
         Self {
             id,
-            status: ShardStatus { shard: id.number(), health: reader.discord.health.clone() },
+            status: ShardStatus { shard: id.number(), discord: reader.discord.clone() },
             connection: Connection::new(dial, progress.processed.as_ref()),
             progress,
             has_past: cursor::any(cursors),

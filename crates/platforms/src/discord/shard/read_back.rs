@@ -140,7 +140,7 @@ impl Shard {
 
     /// Every chat anything was ever said in, the one with the newest message first.
     async fn known_chats(&mut self) -> Result<Vec<KnownChat>, Halted> {
-        let (records, key) = (&self.reader.ingress.ports.records, &self.reader.discord.key);
+        let (records, key) = (&self.reader.ingress.ports.records, &self.reader.discord.account.key);
         self.halt.until_stored(|| records.recent_chats(key, UnixMillis(0), MAX_LISTED)).await
     }
 
@@ -174,7 +174,7 @@ impl Shard {
         if missed.is_empty() {
             return Ok(());
         }
-        let (records, key) = (&self.reader.ingress.ports.records, &self.reader.discord.key);
+        let (records, key) = (&self.reader.ingress.ports.records, &self.reader.discord.account.key);
         self.halt.until_stored(|| records.note_missed(key, missed.clone())).await?;
         // Counted when it can be listed.
         for gap in &missed {
