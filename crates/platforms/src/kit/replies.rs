@@ -4,6 +4,7 @@ use super::Account;
 use angelia_core::clock;
 use angelia_core::limit::{GcraOf, Rate};
 use parking_lot::Mutex;
+use std::collections::VecDeque;
 use std::fmt::Display;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -21,12 +22,14 @@ const MAX_TOLD_FULL: usize = 1_000;
 pub(crate) struct Replies {
     under_way: Arc<Semaphore>,
     told_full: Mutex<GcraOf<String>>,
+    /// Messages with commands that were done, the newest last.
+    pub(super) settled: tokio::sync::Mutex<VecDeque<String>>,
 }
 
 impl Default for Replies {
     fn default() -> Self {
         let told_full = Mutex::new(GcraOf::new(MAX_TOLD_FULL));
-        Self { under_way: Arc::new(Semaphore::new(UNDER_WAY)), told_full }
+        Self { under_way: Arc::new(Semaphore::new(UNDER_WAY)), told_full, settled: Default::default() }
     }
 }
 

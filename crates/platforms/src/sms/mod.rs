@@ -11,7 +11,6 @@ mod normalize;
 mod parse;
 mod parts;
 mod platform;
-mod position;
 mod readback;
 mod receipt;
 mod refusal;
@@ -24,7 +23,7 @@ mod webhook;
 pub use descriptor::descriptor;
 
 use crate::health::{HealthRecord, Silence};
-use crate::kit::Account;
+use crate::kit::{Account, Position};
 use angelia_core::error::{Error, Result};
 use angelia_core::limit::LogThrottle;
 use angelia_core::ports::Ports;
@@ -33,7 +32,6 @@ use api::Api;
 use keyword::Stopped;
 use link::Pace;
 use parts::Parts;
-use position::Position;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -41,8 +39,6 @@ use tokio::sync::{Mutex, Semaphore, watch};
 
 /// The platform's name on the wire.
 pub const NAME: &str = "sms";
-/// The one stream of messages a number has.
-const STREAM: &str = "messages";
 
 /// How old the last sign of Twilio's life may be: two looks at what was received, and a little.
 const SILENCE: Silence = Silence {

@@ -51,11 +51,6 @@ impl Platform for Sms {
         Box::pin(self.perform(delivery))
     }
 
-    /// Phones show nothing of the sort, so nothing is missing.
-    fn typing<'a>(&'a self, _target: &'a Target) -> Later<'a, ActionResult> {
-        Box::pin(async { Ok(ActionResult::ok()) })
-    }
-
     fn chat_info<'a>(&'a self, target: &'a Target) -> Later<'a, ActionResult> {
         Box::pin(self.info(target))
     }

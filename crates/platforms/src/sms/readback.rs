@@ -2,11 +2,10 @@
 //! did not get through then is in its list.
 
 use super::parse::{Attachment, Listed, ListedFile, MAX_MEDIA, Received, sid};
-use super::position::Position;
 use super::take::Took;
 use super::{Sms, address, date};
 use crate::ingress::Ingress;
-use crate::kit::{ApiError, ErrorKind};
+use crate::kit::{ApiError, ErrorKind, Position};
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::error::Result;
 use angelia_core::limit::Backoff;

@@ -2,10 +2,9 @@
 
 use super::address::{is_reachable, places};
 use super::parse::Received;
-use super::position::Position;
 use super::{NAME, Sms, normalize};
 use crate::ingress::Ingress;
-use crate::kit::Sighting;
+use crate::kit::{Position, Sighting};
 use angelia_core::admission::{DropReason, link_command};
 use angelia_core::clock;
 use angelia_core::directory::Chat;

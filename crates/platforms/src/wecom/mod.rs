@@ -28,7 +28,6 @@ use angelia_core::limit::{GcraOf, LogThrottle};
 use angelia_core::ports::Ports;
 use angelia_core::secret::Secret;
 use crypto::Key;
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use verify::Keys;
@@ -77,8 +76,6 @@ pub struct Wecom {
     stale: parking_lot::Mutex<LogThrottle>,
     /// Who was told something by the connector.
     told: parking_lot::Mutex<GcraOf<String>>,
-    /// Messages with commands that were done, the newest last.
-    settled: tokio::sync::Mutex<VecDeque<String>>,
 }
 
 impl Wecom {
@@ -97,7 +94,6 @@ impl Wecom {
             mute: AtomicBool::new(false),
             stale: parking_lot::Mutex::new(LogThrottle::hourly()),
             told: parking_lot::Mutex::new(GcraOf::new(MAX_TOLD)),
-            settled: tokio::sync::Mutex::default(),
             agent,
             config,
         }))

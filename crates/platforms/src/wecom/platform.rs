@@ -55,11 +55,6 @@ impl Platform for Wecom {
         Box::pin(self.perform(delivery))
     }
 
-    fn typing<'a>(&'a self, _target: &'a Target) -> Later<'a, ActionResult> {
-        // Not offered. Who asks all the same must not be counted as refused by WeCom.
-        Box::pin(async { Ok(ActionResult::ok()) })
-    }
-
     fn chat_info<'a>(&'a self, target: &'a Target) -> Later<'a, ActionResult> {
         Box::pin(async move {
             Ok(match user_of(target) {

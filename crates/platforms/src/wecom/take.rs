@@ -5,14 +5,9 @@ use super::address::{is_user, places};
 use super::normalize::{Meaning, Message};
 use crate::ingress::Ingress;
 use crate::kit::Sighting;
-use angelia_contract::event::Event;
-use angelia_core::admission::{DropReason, link_command};
+use angelia_core::admission::DropReason;
 use angelia_core::error::Result;
-use angelia_core::store::Intake;
 use std::sync::Arc;
-
-/// Commands remembered for when WeCom posts them again, which it does within seconds.
-const SETTLED: usize = 64;
 
 /// What came of taking a callback in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,64 +40,13 @@ impl Wecom {
                 if is_user(user) {
                     sighting.dropped(ingress, &account.key, DropReason::Consumed);
                 }
+                Ok(Took::It)
             }
             Meaning::Said(event) => {
-                let taken = match link_command(&event.text) {
-                    Some(code) => self.link(ingress, &sighting, code).await.map(|()| true),
-                    None => self.said(ingress, &sighting, &event).await,
-                };
+                let taken = account.take_posted(self, ingress, &sighting, &event).await;
                 self.strangers.remove(user);
-                if !taken? {
-                    if let Some(text) = account.replies.inbox_full(user) {
-                        self.answer(user, text.to_owned());
-                    }
-                    return Ok(Took::Full);
-                }
+                Ok(if taken? { Took::It } else { Took::Full })
             }
         }
-        Ok(Took::It)
-    }
-
-    /// Answers whether it was taken; if not, the inbox is full.
-    async fn said(&self, ingress: &Ingress, sighting: &Sighting, event: &Event) -> Result<bool> {
-        let account = &self.account;
-        match account.admit(ingress, sighting, event)? {
-            Ok(entry) => {
-                let chats = account.learn_person(&sighting.author).await?;
-                let intake = Intake { chats, entry: Some(entry), ..Intake::default() };
-                Ok(!account.commit_said(ingress, sighting, intake).await?.full)
-            }
-            Err(reason) => {
-                account.meet(ingress, &sighting.author).await?;
-                sighting.dropped(ingress, &account.key, reason);
-                Ok(true)
-            }
-        }
-    }
-
-    /// Tries a code, unless that was done and WeCom did not hear of it: it posts again what was
-    /// not acknowledged in time, and a code that was used would be found used.
-    async fn link(self: &Arc<Self>, ingress: &Ingress, sighting: &Sighting, code: &str) -> Result<()> {
-        let mut settled = self.settled.lock().await;
-        if settled.contains(&sighting.message_id) {
-            return Ok(());
-        }
-        // Whoever typed it has written, and may be answered.
-        self.account.meet(ingress, &sighting.author).await?;
-        let answer = self.account.use_code(ingress, sighting, true, code).await?;
-        if settled.len() >= SETTLED {
-            settled.pop_front();
-        }
-        settled.push_back(sighting.message_id.clone());
-        drop(settled);
-        sighting.dropped(ingress, &self.account.key, DropReason::Consumed);
-        self.answer(&sighting.author, answer);
-        Ok(())
-    }
-
-    /// Answers a person without waiting for it.
-    fn answer(self: &Arc<Self>, user: &str, text: String) {
-        let (app, user) = (self.clone(), user.to_owned());
-        self.account.reply(async move { app.say_own(&user, &text).await });
     }
 }
