@@ -45,7 +45,7 @@ impl Work<'_> {
             None if earlier != Earlier::Nothing => return Err(open(PERHAPS_ANSWERED)),
             None => self.say_instead(first, until).await?,
         };
-        self.discord.shown.put(&message_id, first);
+        self.discord.sent.note(&*message_id, first);
         self.progress.first_part(&message_id);
         self.answer_rest(&message_id, rest, answer, earlier).await?;
         Ok(message_id)
@@ -145,7 +145,7 @@ impl Work<'_> {
     async fn follow_up(&self, text: &str, answer: &Answer, until: Mono) -> Result<String, Outcome> {
         let done = self.further(call(answer, Way::Further, said(text)), until).await?;
         let posted = posted(&done.map_err(|failure| failure.outcome())?)?;
-        self.discord.shown.put(&posted.id, text);
+        self.discord.sent.note(&*posted.id, text);
         Ok(posted.id)
     }
 }

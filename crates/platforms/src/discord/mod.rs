@@ -28,14 +28,14 @@ pub use commands::default_commands;
 pub use descriptor::descriptor;
 
 use crate::health::HealthRecord;
-use crate::kit::Account;
+use crate::kit::{Account, SentMessages};
 use crate::minted::Minted;
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::Rendering;
 use angelia_core::ports::Ports;
 use angelia_core::secret::Secret;
 use link::Pace;
-use pieces::Shown;
+use pieces::GonePieces;
 use rest::Rest;
 use shard::ShardHealth;
 use std::sync::Arc;
@@ -44,6 +44,9 @@ use verify::PublicKey;
 
 /// The platform's name on the wire.
 pub const NAME: &str = "discord";
+
+/// Messages of which is remembered what they show. A stream edits a few.
+const REMEMBERED: usize = 4_096;
 
 /// A Discord bot, as an operator configures it.
 #[derive(Clone, Debug)]
@@ -92,7 +95,9 @@ pub struct Discord {
     pace: Pace,
     /// What the nonces of this store begin with.
     nonce: Minted,
-    shown: Shown,
+    /// What its messages show.
+    sent: SentMessages<String>,
+    gone: GonePieces,
 }
 
 impl Discord {
@@ -113,8 +118,9 @@ impl Discord {
         let public_key = config.public_key.as_deref().map(PublicKey::parse).transpose()?;
         let account = Account::new(NAME, &config.id, &config.name, HealthRecord::default(), &ports);
         let rest = Rest::new(config.api_url.as_deref(), &config.token)?;
-        let (shards, pace, nonce, shown) = Default::default();
-        Ok(Arc::new(Self { config, account, public_key, ports, rest, shards, pace, nonce, shown }))
+        let (shards, pace, nonce, gone) = Default::default();
+        let sent = SentMessages::new(REMEMBERED);
+        Ok(Arc::new(Self { config, account, public_key, ports, rest, shards, pace, nonce, sent, gone }))
     }
 
     /// The bot's own user id.

@@ -88,7 +88,7 @@ impl Work<'_> {
         let first = parts.next().ok_or_else(|| refused("there is no text to send"))?;
         fail::point("action_sending");
         let message_id = self.post_first(&first, reply_to).await?;
-        self.discord.shown.put(&message_id, &first);
+        self.discord.sent.note(&*message_id, &first);
         self.progress.first_part(&message_id);
         let until = clock::mono() + PATIENCE;
         let mut pieces = self.pieces_so_far(&message_id, parts.len()).await;
@@ -155,7 +155,7 @@ impl Work<'_> {
                 }
                 Step::Delete { part, message_id: piece } => {
                     self.delete(&piece, until).await?;
-                    self.discord.shown.gone(message_id, part);
+                    self.discord.gone.note(message_id, part);
                     pieces.retain(|known| *known != piece);
                     self.keep(message_id, &pieces).await;
                 }
@@ -165,13 +165,13 @@ impl Work<'_> {
     }
 
     async fn edit_first(&self, message_id: &str, text: &str) -> Result<(), Outcome> {
-        let Discord { shown, .. } = self.discord;
-        if shown.is(message_id, text) {
+        let Discord { sent, .. } = self.discord;
+        if sent.shows(message_id, text) {
             return Ok(());
         }
-        shown.forget(message_id);
+        sent.forget(message_id);
         self.call(self.patch(message_id, text)).await.map_err(|failure| failure.outcome())?;
-        shown.put(message_id, text);
+        sent.note(message_id, text);
         Ok(())
     }
 
@@ -184,18 +184,18 @@ impl Work<'_> {
         text: &str,
         until: clock::Mono,
     ) -> Result<Option<String>, Outcome> {
-        let Discord { shown, .. } = self.discord;
-        if shown.is(piece, text) {
+        let Discord { sent, gone, .. } = self.discord;
+        if sent.shows(piece, text) {
             return Ok(None);
         }
-        shown.forget(piece);
+        sent.forget(piece);
         match self.further(self.patch(piece, text), until).await? {
             Ok(_) => {
-                shown.put(piece, text);
+                sent.note(piece, text);
                 Ok(None)
             }
-            Err(gone) if gone.is(code::UNKNOWN_MESSAGE) => {
-                shown.gone(first, part);
+            Err(lost) if lost.is(code::UNKNOWN_MESSAGE) => {
+                gone.note(first, part);
                 self.post_further(first, part, text, until).await.map(Some)
             }
             Err(failure) => Err(failure.outcome()),
@@ -224,9 +224,9 @@ impl Work<'_> {
         text: &str,
         until: clock::Mono,
     ) -> Result<Result<String, ApiError>, Outcome> {
-        let Discord { shown, .. } = self.discord;
+        let Discord { sent, gone, .. } = self.discord;
         for _ in 0..MAX_ANEW {
-            let nonce = piece_nonce(first, part, shown.times_gone(first, part));
+            let nonce = piece_nonce(first, part, gone.times(first, part));
             let posted = match self.further(post(self.channel, text, Some(nonce), None), until).await? {
                 Ok(answer) => posted(&answer)?,
                 Err(failure) => return Ok(Err(failure)),
@@ -234,26 +234,26 @@ impl Work<'_> {
             if !posted.shows(text) {
                 match self.further(self.patch(&posted.id, text), until).await? {
                     Ok(_) => {}
-                    Err(gone) if gone.is(code::UNKNOWN_MESSAGE) => {
-                        shown.gone(first, part);
+                    Err(lost) if lost.is(code::UNKNOWN_MESSAGE) => {
+                        gone.note(first, part);
                         continue;
                     }
                     Err(failure) => return Ok(Err(failure)),
                 }
             }
-            shown.put(&posted.id, text);
+            sent.note(&*posted.id, text);
             return Ok(Ok(posted.id));
         }
         Err(Outcome::Unknown { why: "Discord names a message that is not there".into() })
     }
 
     async fn delete(&self, piece: &str, until: clock::Mono) -> Result<(), Outcome> {
-        self.discord.shown.forget(piece);
+        self.discord.sent.forget(piece);
         let call = Call::delete(format!("channels/{}/messages/{piece}", self.channel));
         match self.further(call, until).await? {
             Ok(_) => Ok(()),
             // It is gone, which is all that was wanted.
-            Err(gone) if gone.is(code::UNKNOWN_MESSAGE) => Ok(()),
+            Err(lost) if lost.is(code::UNKNOWN_MESSAGE) => Ok(()),
             Err(failure) => Err(failure.outcome()),
         }
     }

@@ -1,12 +1,12 @@
 //! A bot's chats at hand: a bounded memory over the store.
 
+use super::Recent;
 use angelia_core::directory::{BotKey, Chat, KnownChat};
 use angelia_core::error::Result;
 use angelia_core::ports::Ports;
 use angelia_core::records::Records;
 use angelia_core::store::{DirectoryStore, Intake};
 use parking_lot::{Mutex, MutexGuard};
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Chats kept in each half of the memory. A chat that is asked for stays; of the
@@ -20,34 +20,12 @@ pub(crate) struct Directory {
     memory: Mutex<Memory>,
 }
 
-#[derive(Default)]
-struct Memory {
-    young: HashMap<String, Arc<KnownChat>>,
-    old: HashMap<String, Arc<KnownChat>>,
-}
-
-impl Memory {
-    fn put(&mut self, chat: Arc<KnownChat>) {
-        if self.young.len() >= HALF {
-            self.old = std::mem::take(&mut self.young);
-        }
-        self.young.insert(chat.chat.chat_id.clone(), chat);
-    }
-
-    fn get(&mut self, chat_id: &str) -> Option<Arc<KnownChat>> {
-        if let Some(chat) = self.young.get(chat_id) {
-            return Some(chat.clone());
-        }
-        let chat = self.old.remove(chat_id)?;
-        self.put(chat.clone());
-        Some(chat)
-    }
-}
+type Memory = Recent<String, Arc<KnownChat>>;
 
 impl Directory {
     /// The directory of one bot.
     pub(crate) fn new(bot: BotKey, records: Arc<dyn Records>) -> Self {
-        Self { bot, records, memory: Mutex::default() }
+        Self { bot, records, memory: Mutex::new(Recent::new(HALF)) }
     }
 
     /// A chat, if it is at hand.
@@ -66,7 +44,7 @@ impl Directory {
             // What was learnt while the store was asked is newer.
             match memory.get(chat_id) {
                 Some(newer) => return Ok(Some(newer)),
-                None => memory.put(chat.clone()),
+                None => memory.put(chat_id.to_owned(), chat.clone()),
             }
         }
         Ok(stored)
@@ -80,11 +58,12 @@ impl Directory {
         match memory.get(&chat.chat_id) {
             Some(known) if known.chat == *chat => false,
             Some(known) => {
-                memory.put(Arc::new(KnownChat { chat: chat.clone(), ..(*known).clone() }));
+                let known = KnownChat { chat: chat.clone(), ..(*known).clone() };
+                memory.put(chat.chat_id.clone(), Arc::new(known));
                 true
             }
             None => {
-                memory.put(Arc::new(chat.clone().into()));
+                memory.put(chat.chat_id.clone(), Arc::new(chat.clone().into()));
                 true
             }
         }
@@ -125,22 +104,18 @@ impl Directory {
         if let Some(known) = memory.get(chat_id) {
             let mut known = (*known).clone();
             change(&mut known);
-            memory.put(Arc::new(known));
+            memory.put(chat_id.to_owned(), Arc::new(known));
         }
     }
 
     /// Forgets what is at hand of the chats that `gone` names.
     pub(crate) fn forget(&self, gone: impl Fn(&KnownChat) -> bool) {
-        let mut memory = self.memory();
-        memory.young.retain(|_, chat| !gone(chat));
-        memory.old.retain(|_, chat| !gone(chat));
+        self.memory().retain(|chat| !gone(chat));
     }
 
     /// Forgets what is at hand of one chat.
     pub(crate) fn forget_chat(&self, chat_id: &str) {
-        let mut memory = self.memory();
-        memory.young.remove(chat_id);
-        memory.old.remove(chat_id);
+        self.memory().forget(chat_id);
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {

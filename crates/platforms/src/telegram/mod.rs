@@ -26,7 +26,7 @@ pub use descriptor::descriptor;
 
 use crate::admission::Admission;
 use crate::health::{HealthRecord, Silence};
-use crate::kit::Account;
+use crate::kit::{Account, SentMessages};
 use address::Me;
 use angelia_core::error::{Error, Result};
 use angelia_core::ports::Ports;
@@ -34,7 +34,7 @@ use angelia_core::secret::Secret;
 use api::Api;
 use moves::Moves;
 use replies::{Answer, Words};
-use sent_messages::{Floods, Shown};
+use sent_messages::Floods;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -51,6 +51,10 @@ const SILENCE: Silence = Silence {
     provider: "Telegram",
     next: "see whether this server has enough processor time, and restart it if it stays so",
 };
+
+/// Messages of which is remembered what they show, some 100 bytes each. What is
+/// forgotten costs a call that Telegram answers with "not modified".
+const REMEMBERED: usize = 20_000;
 
 /// A Telegram bot, as an operator configures it.
 #[derive(Clone, Debug)]
@@ -96,7 +100,8 @@ pub struct Telegram {
     /// The last update that the connector did something about, and what it
     /// answers to it.
     settled: Mutex<Option<(i64, Option<Answer>)>>,
-    shown: Shown,
+    /// What its messages show, by chat and id.
+    sent: SentMessages<(String, String)>,
     words: Words,
     floods: Floods,
     moves: Moves,
@@ -118,7 +123,7 @@ impl Telegram {
             admission: OnceLock::new(),
             reading: Mutex::default(),
             settled: Mutex::default(),
-            shown: Shown::default(),
+            sent: SentMessages::new(REMEMBERED),
             words: Words::default(),
             floods: Floods::default(),
             moves: Moves::default(),

@@ -160,10 +160,11 @@ impl Telegram {
 
     /// Makes a message show a part, unless it does.
     async fn change(&self, job: &mut Job<'_>, message_id: &str, part: &Part) -> Result<(), Outcome> {
-        if self.shown.shows(&job.spot.chat_id, message_id, &print(part)) {
+        let message = (job.spot.chat_id.clone(), message_id.to_owned());
+        if self.sent.shows(&message, &print(part)) {
             return Ok(());
         }
-        self.shown.forget(&job.spot.chat_id, message_id);
+        self.sent.forget(&message);
         self.write(job, part, Aim::Old(message_id)).await.map(drop)
     }
 
@@ -174,7 +175,7 @@ impl Telegram {
         match self.api.write::<Value>("deleteMessage", &asked, may).await {
             // One that is gone or too old to be taken away is let be.
             Ok(_) | Err(Failure::Refused(_)) => {
-                self.shown.forget(&job.spot.chat_id, message_id);
+                self.sent.forget(&(job.spot.chat_id.clone(), message_id.to_owned()));
                 Ok(())
             }
             Err(Failure::Migrated(to)) => {
@@ -223,7 +224,7 @@ impl Telegram {
             fail::point("action_sending");
             match self.write_once(job, part, &aim, plain).await {
                 Ok(message_id) => {
-                    self.shown.note(&job.spot.chat_id, &message_id, print(part));
+                    self.sent.note((job.spot.chat_id.clone(), message_id.clone()), &print(part));
                     return Ok(message_id);
                 }
                 Err(Failure::Refused(why)) if !plain && api::is_about_text(&why) => {

@@ -171,7 +171,7 @@ impl Telegram {
         let wrote =
             message.sender_chat.is_none() && message.from.as_ref().is_some_and(|user| user.id == me.id);
         wrote
-            || self.shown.knows(&message.chat.id(), &message.message_id.to_string())
+            || self.sent.knows(&(message.chat.id(), message.message_id.to_string()))
             || message.chat.kind == ChatType::Channel
                 && echoes().knows(&message.chat.id(), message.words().0, clock::mono())
     }
