@@ -12,8 +12,7 @@ pub mod telegram;
 pub mod webchat;
 pub mod wecom;
 
-pub(crate) use kit::webhook as hook;
-pub(crate) use kit::{arrival_window, directory, health, inbound, minted};
+pub(crate) use kit::{arrival_window, health, inbound, minted};
 
 pub use admission::{Admission, Linking, Which};
 pub use commands::{SlashCommand, SlashOption};

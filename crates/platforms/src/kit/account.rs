@@ -54,8 +54,7 @@ impl Account {
 
     /// Takes note of a chat; answers it if that is new and has to be committed.
     pub(crate) async fn learn(&self, chat: Chat) -> Result<Vec<Chat>> {
-        self.directory.find(&chat.chat_id).await?;
-        Ok(if self.directory.learn(&chat) { vec![chat] } else { Vec::new() })
+        self.directory.learn_all(vec![chat]).await
     }
 
     /// The same of somebody who wrote, where each person is a chat.
@@ -75,9 +74,7 @@ impl Account {
 
     /// Forgets at hand what could not be committed, so that it is new again.
     pub(crate) fn unlearn(&self, chats: &[Chat]) {
-        if !chats.is_empty() {
-            self.directory.forget(|known| chats.iter().any(|chat| chat.chat_id == known.chat.chat_id));
-        }
+        self.directory.unlearn(chats);
     }
 
     /// What an event makes for the instance it is admitted to; or why nobody gets it. A full
@@ -121,14 +118,20 @@ impl Account {
         Ok(taken)
     }
 
-    /// Keeps what cannot be read, sealed: `raw` as it came, and why without any text of it.
-    pub(crate) async fn set_aside(&self, ingress: &Ingress, what: &str, raw: &[u8], why: &str) -> Result<()> {
+    /// What is kept of something that cannot be read, sealed: `raw` as it came, and why
+    /// without any text of it.
+    pub(crate) fn quarantined(&self, ingress: &Ingress, what: &str, raw: &[u8], why: &str) -> Result<Intake> {
         tracing::warn!(bot = %self.name, what, why, "what was received went to quarantine");
         self.health.count("quarantined");
         let bound_to = seal::quarantine(self.platform, &self.key.bot);
         let sealed = ingress.seal.seal(&String::from_utf8_lossy(raw), &bound_to)?;
         let quarantined = NewQuarantined { what: what.into(), why: why.into(), sealed, at: clock::wall() };
-        self.commit(ingress, Intake { quarantined: Some(quarantined), ..Intake::default() }).await.map(drop)
+        Ok(Intake { quarantined: Some(quarantined), ..Intake::default() })
+    }
+
+    /// Keeps what cannot be read.
+    pub(crate) async fn set_aside(&self, ingress: &Ingress, what: &str, raw: &[u8], why: &str) -> Result<()> {
+        self.commit(ingress, self.quarantined(ingress, what, raw, why)?).await.map(drop)
     }
 
     /// Uses up a link code for the place where it was typed; answers what to tell about it. An
