@@ -4,8 +4,9 @@ use super::api_error::ApiError;
 use super::ingest::wrong_id;
 use super::parse::{GatewayBot, User};
 use super::rest::Call;
-use super::{Discord, webhook};
+use super::{Discord, NAME};
 use crate::health::Checkup;
+use crate::kit::webhook::path;
 use serde::Deserialize;
 
 /// Flags of an application: a privileged intent, unlimited and for small bots.
@@ -91,7 +92,7 @@ impl Discord {
 
     /// Where interactions are taken, if a key is configured.
     fn endpoint_path(&self) -> Option<String> {
-        self.public_key.as_ref().map(|_| webhook::path(&self.config.name))
+        self.public_key.as_ref().map(|_| path(NAME, &self.config.name))
     }
 
     async fn check_commands(&self, checkup: &mut Checkup) {

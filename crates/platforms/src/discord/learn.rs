@@ -19,7 +19,7 @@ pub(super) fn guild_key(guild: &str) -> String {
 }
 
 /// What an event about guilds and channels comes to.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lesson {
     /// Chats as Discord describes them now.
     pub(super) chats: Vec<Chat>,
@@ -32,7 +32,7 @@ pub(super) struct Lesson {
 }
 
 /// Something the bot is not in any more.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Gone {
     /// One channel or thread.
     Chat(String),
@@ -41,35 +41,16 @@ pub(super) enum Gone {
 }
 
 /// A change of the roles by which a guild calls the bot.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OwnRole {
     pub(super) guild: String,
     pub(super) role: String,
     pub(super) is_own: bool,
 }
 
-/// Whether an event is about guilds and channels.
-pub(super) fn teaches(event: &str) -> bool {
-    matches!(
-        event,
-        "GUILD_CREATE"
-            | "GUILD_UPDATE"
-            | "GUILD_DELETE"
-            | "GUILD_ROLE_CREATE"
-            | "GUILD_ROLE_UPDATE"
-            | "GUILD_ROLE_DELETE"
-            | "CHANNEL_CREATE"
-            | "CHANNEL_UPDATE"
-            | "CHANNEL_DELETE"
-            | "THREAD_CREATE"
-            | "THREAD_UPDATE"
-            | "THREAD_DELETE"
-            | "THREAD_LIST_SYNC"
-    )
-}
-
-/// Reads an event; an error is why it cannot be read, without any text of it.
-pub(super) fn lesson(event: &str, data: &RawValue, own_id: &str) -> Result<Lesson, String> {
+/// Reads an event, if it is about guilds and channels; an error is why it cannot be
+/// read, without any text of it.
+pub(super) fn lesson(event: &str, data: &RawValue, own_id: &str) -> Result<Option<Lesson>, String> {
     let mut lesson = Lesson::default();
     match event {
         "GUILD_CREATE" | "GUILD_UPDATE" => {
@@ -92,12 +73,12 @@ pub(super) fn lesson(event: &str, data: &RawValue, own_id: &str) -> Result<Lesso
         "GUILD_ROLE_CREATE" | "GUILD_ROLE_UPDATE" | "GUILD_ROLE_DELETE" => {
             lesson.role = role_change(read(data)?, own_id);
         }
-        _ => {
-            let channel: Channel = read(data)?;
-            lesson.chats.extend(chat(&channel, None, own_id));
+        "CHANNEL_CREATE" | "CHANNEL_UPDATE" | "THREAD_CREATE" | "THREAD_UPDATE" => {
+            lesson.chats.extend(chat(&read(data)?, None, own_id));
         }
+        _ => return Ok(None),
     }
-    Ok(lesson)
+    Ok(Some(lesson))
 }
 
 fn read<T: DeserializeOwned>(data: &RawValue) -> Result<T, String> {
@@ -180,7 +161,7 @@ impl Discord {
     pub(super) async fn take_note(&self, mut lesson: Lesson) -> Result<Vec<Chat>> {
         if lesson.without_roles
             && let Some(guild) = lesson.chats.iter_mut().find(|chat| chat.kind == ChatKind::Scope)
-            && let Some(known) = self.directory.find(&guild.chat_id).await?
+            && let Some(known) = self.account.directory.find(&guild.chat_id).await?
         {
             guild.roles.clone_from(&known.chat.roles);
         }
@@ -190,28 +171,12 @@ impl Discord {
         if let Some(gone) = &lesson.gone {
             self.forget(gone).await?;
         }
-        self.learn(lesson.chats).await
-    }
-
-    /// Takes note of chats; answers those that are new. Whoever does not commit
-    /// them has to [`unlearn`](Self::unlearn) them.
-    pub(super) async fn learn(&self, chats: Vec<Chat>) -> Result<Vec<Chat>> {
-        for chat in &chats {
-            // Else what was known of it besides would look forgotten. All before the
-            // first is learnt: what is at hand counts as committed.
-            self.directory.find(&chat.chat_id).await?;
-        }
-        Ok(chats.into_iter().filter(|chat| self.directory.learn(chat)).collect())
-    }
-
-    /// Forgets at hand what was not committed, so that it is new again.
-    pub(super) fn unlearn(&self, chats: &[Chat]) {
-        chats.iter().for_each(|chat| self.directory.forget_chat(&chat.chat_id));
+        self.account.directory.learn_all(lesson.chats).await
     }
 
     /// The row of a guild after a change of its roles, if it is known.
     async fn with_role(&self, change: &OwnRole) -> Result<Option<Chat>> {
-        let known = self.directory.find(&guild_key(&change.guild)).await?;
+        let known = self.account.directory.find(&guild_key(&change.guild)).await?;
         let Some(mut guild) = known.map(|known| known.chat.clone()) else { return Ok(None) };
         guild.roles.retain(|role| *role != change.role);
         if change.is_own {
@@ -223,12 +188,12 @@ impl Discord {
     pub(super) async fn forget(&self, gone: &Gone) -> Result<()> {
         match gone {
             Gone::Chat(id) => {
-                self.ports.records.forget_chat(&self.key, id).await?;
-                self.directory.forget_chat(id);
+                self.ports.records.forget_chat(&self.account.key, id).await?;
+                self.account.directory.forget_chat(id);
             }
             Gone::Guild(id) => {
-                self.ports.records.forget_scope(&self.key, id).await?;
-                self.directory.forget(|known| known.chat.scope.as_ref() == Some(id));
+                self.ports.records.forget_scope(&self.account.key, id).await?;
+                self.account.directory.forget(|known| known.chat.scope.as_ref() == Some(id));
             }
         }
         Ok(())
@@ -242,7 +207,7 @@ mod tests {
 
     fn lesson_of(event: &str, data: Value) -> Result<Lesson, String> {
         let data = serde_json::value::to_raw_value(&data).unwrap();
-        lesson(event, &data, "77")
+        lesson(event, &data, "77").map(Option::unwrap)
     }
 
     fn find<'a>(lesson: &'a Lesson, id: &str) -> Option<&'a Chat> {

@@ -11,6 +11,7 @@ mod page;
 mod read;
 mod render;
 mod room;
+mod seats;
 mod send;
 mod speak;
 mod story;

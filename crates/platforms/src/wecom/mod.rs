@@ -12,31 +12,22 @@ mod descriptor;
 mod ingest;
 mod normalize;
 mod platform;
-mod replies;
 mod send;
 mod take;
-mod token;
 pub mod verify;
 mod webhook;
 mod xml;
 
 pub use descriptor::descriptor;
 
-use crate::directory::Directory;
-use crate::health::HealthRecord;
-use address::Strangers;
-use angelia_core::directory::BotKey;
+use crate::kit::health::HealthRecord;
+use crate::kit::{AccessToken, Account, Client};
 use angelia_core::error::{Error, Result};
-use angelia_core::limit::LogThrottle;
+use angelia_core::limit::{GcraOf, LogThrottle};
 use angelia_core::ports::Ports;
 use angelia_core::secret::Secret;
-use api::Api;
 use crypto::Key;
-use replies::Words;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use take::{Settled, ToldFull};
-use token::Token;
 use verify::Keys;
 
 /// The platform's name on the wire.
@@ -65,26 +56,21 @@ pub struct Config {
     pub api_url: Option<String>,
 }
 
+/// People remembered as told something by the connector.
+const MAX_TOLD: usize = 20_000;
+
 /// One app on WeCom.
 pub struct Wecom {
     config: Config,
-    /// Company and app, with a `/` between.
-    id: String,
     agent: u64,
-    bot: BotKey,
+    account: Account,
     keys: Keys,
-    api: Api,
-    token: Token,
-    directory: Directory,
-    strangers: Strangers,
-    health: HealthRecord,
-    /// Whether the app cannot speak, however much it hears.
-    mute: AtomicBool,
+    client: Client,
+    token: AccessToken,
     /// When somebody was told that signatures are not of our time.
     stale: parking_lot::Mutex<LogThrottle>,
-    words: Words,
-    settled: Settled,
-    told_full: ToldFull,
+    /// Who was told something by the connector.
+    told: parking_lot::Mutex<GcraOf<String>>,
 }
 
 impl Wecom {
@@ -92,24 +78,16 @@ impl Wecom {
     /// TLS provider.
     pub fn new(config: Config, ports: Ports) -> Result<Arc<Self>> {
         let (agent, key) = checked(&config)?;
+        // Company and app, with a `/` between.
         let id = format!("{}/{}", config.corp_id, config.agent_id);
-        let bot = BotKey::new(NAME, &id);
-        let keys = Keys { token: config.callback_token.clone(), key, corp_id: config.corp_id.clone() };
         Ok(Arc::new(Self {
-            api: Api::new(config.api_url.as_deref())?,
-            token: Token::new(&config.corp_id, config.secret.clone()),
-            directory: Directory::new(bot.clone(), ports.records.clone()),
-            strangers: Strangers::default(),
-            health: HealthRecord::default(),
-            mute: AtomicBool::new(false),
+            account: Account::new(NAME, &id, &config.name, HealthRecord::default(), &ports),
+            client: Client::new(&api::WECOM, config.api_url.as_deref())?,
+            token: AccessToken::default(),
+            keys: Keys { token: config.callback_token.clone(), key, corp_id: config.corp_id.clone() },
             stale: parking_lot::Mutex::new(LogThrottle::hourly()),
-            words: Words::default(),
-            settled: Settled::default(),
-            told_full: ToldFull::default(),
-            id,
+            told: parking_lot::Mutex::new(GcraOf::new(MAX_TOLD)),
             agent,
-            bot,
-            keys,
             config,
         }))
     }

@@ -1,13 +1,14 @@
 //! After an outage, what only the guilds themselves tell when they report:
 //! channels in which something was said meanwhile, and those that are gone.
 
-use super::address::{id_before, made_at, snowflake};
+use super::Shard;
 use super::cursor::Position;
-use super::history::{MAX_CHATS, OUT_OF_TIME, Owed, STORE_AGAIN};
-use super::learn::{self, Gone};
-use super::message::Heard;
-use super::parse::{Channel, Guild, Listed};
-use super::shard::{Halted, Shard};
+use super::read_back::{MAX_CHATS, OUT_OF_TIME, Owed};
+use crate::discord::address::{id_before, made_at, snowflake};
+use crate::discord::learn::{self, Gone};
+use crate::discord::message::Heard;
+use crate::discord::parse::{Channel, Guild, Listed};
+use crate::ingress::Halted;
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::directory::{ChatKind, KnownChat};
 use angelia_core::store::Missed;
@@ -138,7 +139,7 @@ impl Shard {
     /// An outage is over when the last of its guilds has reported.
     fn goes_on(&mut self, outage: Outage) {
         match outage.guilds.is_empty() {
-            true => self.owed_since = None,
+            true => self.progress.owed_since = None,
             false => self.outage = Some(outage),
         }
     }
@@ -154,18 +155,19 @@ impl Shard {
     /// A session goes on whose outage was not over when this server ended: nobody
     /// knows any more which guilds were still to report.
     pub(super) async fn give_up_owed(&mut self) -> Result<(), Halted> {
-        let Some(since) = self.owed_since.filter(|_| self.outage.is_none()) else { return Ok(()) };
+        let Some(since) = self.progress.owed_since.filter(|_| self.outage.is_none()) else { return Ok(()) };
         let (until, why) = (clock::wall(), INTERRUPTED.to_owned());
         self.note(vec![Missed { chat_id: None, after: None, since, until, why }]).await?;
-        self.owed_since = None;
-        let position = self.processed.clone().map(|position| Position { owed_since: None, ..position });
-        self.commit(Heard::default(), position).await
+        self.progress.owed_since = None;
+        let position =
+            self.progress.processed.clone().map(|position| Position { owed_since: None, ..position });
+        self.commit(Heard::default(), position).await.map(drop)
     }
 
     /// Whether a chat of a guild's list can hold messages that are for anybody here.
     fn is_read(&self, chat: &Value, guild: &str) -> bool {
         let Ok(channel) = serde_json::from_value::<Channel>(chat.clone()) else { return true };
-        let chat = learn::chat(&channel, Some(guild), self.reader.discord.own_id());
+        let chat = learn::chat(&channel, Some(guild), self.reader.bot());
         let is_routed = || chat.is_none_or(|chat| self.reader.is_routed(&chat));
         !WITHOUT_MESSAGES.contains(&channel.kind) && is_routed()
     }
@@ -185,10 +187,6 @@ impl Shard {
     }
 
     async fn forget(&mut self, gone: Gone) -> Result<(), Halted> {
-        let discord = self.reader.discord.clone();
-        while discord.forget(&gone).await.is_err() {
-            self.pause(STORE_AGAIN).await?;
-        }
-        Ok(())
+        self.halt.until_stored(|| self.reader.discord.forget(&gone)).await
     }
 }

@@ -1,31 +1,33 @@
-//! The one access token of an app. WeCom wants it fetched rarely and shared.
+//! The short-lived token that some providers want fetched rarely and shared by all calls.
 
-use super::api::{Api, Failure, GET_TOKEN};
+use super::{ApiError, ErrorKind};
 use angelia_core::clock::{self, Mono};
 use angelia_core::limit::Backoff;
 use angelia_core::secret::Secret;
-use serde::Deserialize;
 use std::time::Duration;
 use tokio::sync::Mutex;
 
 /// How long before its end a token is replaced: nobody is to use one that ends under way.
 const BEFORE_END: Duration = Duration::from_secs(300);
-/// For how long a failure answers whoever asks next. WeCom bars those who ask too often.
+/// For how long a failure answers whoever asks next. Providers bar those who ask too often.
 const FAILED_FOR: Duration = Duration::from_secs(2);
-/// How long after a token was replaced because WeCom did not take it, the new one may be
+/// How long after a token was replaced because it was not taken, the new one may be
 /// replaced as well; it doubles up to the other one while that goes on.
 const LEAST_REFUSED: Duration = Duration::from_secs(10);
 const MOST_REFUSED: Duration = Duration::from_secs(300);
 /// Longest life believed.
 const LONGEST: Duration = Duration::from_secs(7200);
 
-/// Fetches the token and keeps it. Whoever comes while it is fetched waits for
-/// that, and asks nobody.
-pub(super) struct Token {
-    corp_id: Secret,
-    secret: Secret,
-    held: Mutex<Holding>,
+/// Who gives tokens.
+pub(crate) trait TokenSource: Sync {
+    /// Fetches a token; answers it with the seconds it is good for.
+    fn fetch(&self) -> impl Future<Output = Result<(Secret, u64), ApiError>> + Send;
 }
+
+/// Keeps the token of a bot. Whoever comes while it is fetched waits for that, and
+/// asks nobody.
+#[derive(Default)]
+pub(crate) struct AccessToken(Mutex<Holding>);
 
 #[derive(Default)]
 struct Holding {
@@ -34,65 +36,61 @@ struct Holding {
 }
 
 struct Held {
-    token: Result<Secret, Failure>,
+    token: Result<Secret, ApiError>,
     until: Mono,
 }
 
-#[derive(Deserialize)]
-struct Fetched {
-    access_token: String,
-    #[serde(default)]
-    expires_in: u64,
-}
-
-impl Token {
-    pub(super) fn new(corp_id: &str, secret: Secret) -> Self {
-        Self { corp_id: Secret::new(corp_id), secret, held: Mutex::default() }
-    }
-
+impl AccessToken {
     /// The token as it is now.
-    pub(super) async fn get(&self, api: &Api) -> Result<Secret, Failure> {
-        self.get_unless(api, None).await
+    pub(crate) async fn get(&self, source: &impl TokenSource) -> Result<Secret, ApiError> {
+        self.get_unless(source, None).await
     }
 
-    /// Another token than `bad`, which WeCom did not take. Of many who say so of the
-    /// same one, the first fetches.
-    pub(super) async fn other_than(&self, api: &Api, bad: &Secret) -> Result<Secret, Failure> {
-        self.get_unless(api, Some(bad)).await
+    /// Another token than `bad`, which was not taken for this reason. Of many who say so of
+    /// the same one, the first fetches.
+    pub(crate) async fn other_than(
+        &self,
+        source: &impl TokenSource,
+        bad: &Secret,
+        why: ApiError,
+    ) -> Result<Secret, ApiError> {
+        self.get_unless(source, Some((bad, why))).await
     }
 
-    async fn get_unless(&self, api: &Api, bad: Option<&Secret>) -> Result<Secret, Failure> {
-        let mut holding = self.held.lock().await;
+    async fn get_unless(
+        &self,
+        source: &impl TokenSource,
+        bad: Option<(&Secret, ApiError)>,
+    ) -> Result<Secret, ApiError> {
+        let mut holding = self.0.lock().await;
         let Holding { held, refused } = &mut *holding;
         if let Some(Held { token, until }) = held
             && clock::mono() < *until
         {
-            if !token.as_ref().is_ok_and(|token| bad.is_some_and(|bad| bad.matches(token.expose()))) {
-                return token.clone();
-            }
+            let is_bad = |token: &Secret| bad.as_ref().filter(|(bad, _)| bad.matches(token.expose()));
+            let Some((_, why)) = token.as_ref().ok().and_then(is_bad) else { return token.clone() };
             if let Some(until) = refused.hold_until(clock::mono()) {
                 // Nobody is to try it meanwhile.
-                *held = Some(Held { token: Err(Failure::Token), until });
-                return Err(Failure::Token);
+                *held = Some(Held { token: Err(why.clone()), until });
+                return Err(why.clone());
             }
         }
-        let query = [("corpid", &self.corp_id), ("corpsecret", &self.secret)];
-        let fetched = api.get::<Fetched>(GET_TOKEN, &query).await;
+        let fetched = source.fetch().await;
         let now = clock::mono();
         let (token, until) = match fetched {
-            Ok(Fetched { access_token, expires_in }) => {
-                (Ok(Secret::new(access_token)), now + life(expires_in))
-            }
+            Ok((token, seconds)) => (Ok(token), now + life(seconds)),
             // Nothing depends on whether it was done.
-            Err(Failure::Unknown(why)) => (Err(Failure::Unavailable(why)), now + FAILED_FOR),
-            Err(failure) => (Err(failure), now + FAILED_FOR),
+            Err(ApiError { kind: ErrorKind::Unknown, why }) => {
+                (Err(ApiError::unavailable(why)), now + FAILED_FOR)
+            }
+            Err(error) => (Err(error), now + FAILED_FOR),
         };
         *held = Some(Held { token: token.clone(), until });
         token
     }
 }
 
-/// Tokens that WeCom gave and does not take. It may give the same one again, and bars
+/// Tokens that were given and are not taken. The same one may be given again, and providers bar
 /// those who ask too often.
 struct Refused {
     replaced_at: Option<Mono>,
@@ -106,7 +104,7 @@ impl Default for Refused {
 }
 
 impl Refused {
-    /// WeCom does not take the token: until when none is fetched; `None` if one may be now.
+    /// The token is not taken: until when none is fetched; `None` if one may be now.
     fn hold_until(&mut self, now: Mono) -> Option<Mono> {
         let Some(last) = self.replaced_at.filter(|last| now.since(*last) < 2 * MOST_REFUSED) else {
             *self = Self { replaced_at: Some(now), ..Self::default() };

@@ -1,17 +1,17 @@
 //! Reading back: after a session was lost, what was said meanwhile is read from
 //! the channels themselves, through the same path as everything else.
 
-use super::Discord;
-use super::address::{made_at, snowflake};
-use super::api_error::ApiError;
-use super::message::Heard;
+use super::Shard;
 use super::outage::Outage;
-use super::parse::GuildId;
-use super::rest::Call;
-use super::shard::{Halted, Shard};
+use crate::discord::Discord;
+use crate::discord::address::{made_at, snowflake};
+use crate::discord::api_error::ApiError;
+use crate::discord::parse::GuildId;
+use crate::discord::rest::Call;
+use crate::ingress::Halted;
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::directory::KnownChat;
-use angelia_core::store::{DirectoryStore, Intake, Missed, StreamStore};
+use angelia_core::store::{DirectoryStore, Missed, StreamStore};
 use futures_util::StreamExt;
 use futures_util::stream;
 use parking_lot::Mutex;
@@ -41,8 +41,6 @@ const MAX_REFUSALS: u32 = 3;
 /// How long all of it may take. The shard is not read meanwhile, and Discord
 /// gives up on one that is silent for its 41 s between heartbeats.
 const WITHIN: Duration = Duration::from_secs(20);
-/// How soon a store that does not answer is asked again.
-pub(super) const STORE_AGAIN: Duration = Duration::from_secs(1);
 
 pub(super) const OUT_OF_TIME: &str = "there was no time left to read it back";
 const NOT_ASKED: &str = "Discord refused other channels of its server: give the bot View Channel and \
@@ -85,11 +83,11 @@ impl Shard {
     pub(super) async fn read_back(&mut self, guilds: Option<Vec<GuildId>>) -> Result<(), Halted> {
         let deadline = Instant::now() + WITHIN;
         let (now, mut chats) = (clock::wall(), self.known_chats().await?);
-        let session = self.processed.as_ref().and_then(|position| position.heard_at);
+        let session = self.progress.processed.as_ref().and_then(|position| position.heard_at);
         let newest = chats.first().and_then(|newest| newest.last_at);
         let heard = session.or(self.last_heard).or(newest).unwrap_or(now).min(now);
         // What an earlier outage still owes is owed as well.
-        let heard = self.owed_since.map_or(heard, |earlier| earlier.min(heard));
+        let heard = self.progress.owed_since.map_or(heard, |earlier| earlier.min(heard));
         let since = heard.before(RECENT);
         let is_recent = |known: &KnownChat| known.last_at.is_some_and(|at| at >= since);
         let mut is_cut = chats.len() >= MAX_LISTED && chats.last().is_some_and(is_recent);
@@ -112,7 +110,7 @@ impl Shard {
         }
         let guilds = guilds.filter(|guilds| !guilds.is_empty());
         self.outage = guilds.map(|guilds| Outage::new(heard, guilds, chats, owed));
-        self.owed_since = self.outage.as_ref().map(|_| heard);
+        self.progress.owed_since = self.outage.as_ref().map(|_| heard);
         self.note(missed).await
     }
 
@@ -125,9 +123,9 @@ impl Shard {
         let (discord, refusals) = (&self.reader.discord, Arc::<Refusals>::default());
         let pages: Vec<_> = owed.iter().map(|owed| page(discord.clone(), owed, refusals.clone())).collect();
         let mut pages = stream::iter(pages).buffered(AT_ONCE);
-        let (halt, mut missed) = (self.halt.clone(), Vec::new());
+        let mut missed = Vec::new();
         for (at, one) in owed.iter().enumerate() {
-            let page = Self::unless_halted(&halt, timeout_at(deadline, pages.next())).await?;
+            let page = self.halt.unless_halted(timeout_at(deadline, pages.next())).await?;
             let Ok(Some(page)) = page else {
                 // A page that comes after all would be taken for the next chat's.
                 missed.extend(owed[at..].iter().map(|owed| owed.gap(OUT_OF_TIME)));
@@ -142,13 +140,8 @@ impl Shard {
 
     /// Every chat anything was ever said in, the one with the newest message first.
     async fn known_chats(&mut self) -> Result<Vec<KnownChat>, Halted> {
-        let ports = self.reader.ingress.ports.clone();
-        loop {
-            match ports.records.recent_chats(&self.reader.discord.key, UnixMillis(0), MAX_LISTED).await {
-                Ok(chats) => return Ok(chats),
-                Err(_) => self.pause(STORE_AGAIN).await?,
-            }
-        }
+        let (records, key) = (&self.reader.ingress.ports.records, &self.reader.discord.account.key);
+        self.halt.until_stored(|| records.recent_chats(key, UnixMillis(0), MAX_LISTED)).await
     }
 
     /// Takes in what one chat answered; `Some` is why not all of it.
@@ -168,37 +161,28 @@ impl Shard {
                 Err(_) => return Ok(Some(OUT_OF_TIME.into())),
             };
             // Where the new session stands is committed when all of this is.
-            self.commit_unless_idle(heard).await?;
+            match heard.at_once {
+                true => self.commit(heard, None).await.map(drop)?,
+                false => self.progress.remember(heard.intake.traffic),
+            }
         }
         Ok(is_full.then(|| format!("more than {MAX_MESSAGES} messages came meanwhile")))
     }
 
+    /// Notes what could not be read back.
     pub(super) async fn note(&mut self, missed: Vec<Missed>) -> Result<(), Halted> {
         if missed.is_empty() {
             return Ok(());
         }
-        let discord = self.reader.discord.clone();
-        while self.reader.ingress.ports.records.note_missed(&discord.key, missed.clone()).await.is_err() {
-            self.pause(STORE_AGAIN).await?;
-        }
+        let (records, key) = (&self.reader.ingress.ports.records, &self.reader.discord.account.key);
+        self.halt.until_stored(|| records.note_missed(key, missed.clone())).await?;
         // Counted when it can be listed.
         for gap in &missed {
-            discord.health.count("gaps");
-            let (bot, chat) = (discord.own_id(), gap.chat_id.as_deref());
+            self.status.count("gaps");
+            let (bot, chat) = (self.reader.bot(), gap.chat_id.as_deref());
             tracing::warn!(bot, chat, why = gap.why, "messages of an outage could not be read back");
         }
         Ok(())
-    }
-
-    async fn commit_unless_idle(&mut self, heard: Heard) -> Result<(), Halted> {
-        match heard.at_once {
-            true => self.commit(heard, None).await,
-            false => {
-                let Intake { traffic, .. } = heard.intake;
-                self.remember(traffic);
-                Ok(())
-            }
-        }
     }
 }
 

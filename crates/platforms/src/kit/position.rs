@@ -1,16 +1,15 @@
-//! How far a number's messages were read, as a cursor.
+//! How far a bot's messages were read, as a cursor, where they are both posted and listed.
 //!
-//! Twilio lists messages by time, to the second, and may be late with the newest.
-//! So each look goes back a little before the newest message of the last one, and on a
-//! quiet number it lists the same messages for ever. What was taken in is known
+//! A provider lists messages by time, to the second, and may be late with the newest.
+//! So each look goes back a little before the newest message of the last one, and for a
+//! quiet bot it lists the same messages for ever. What was taken in is known
 //! by its id, and that is kept here: the journal forgets after some days.
 
-use super::STREAM;
 use angelia_core::store::Cursor;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
 
-/// How far back a look goes, in seconds: much longer than Twilio takes to list
+/// How far back a look goes, in seconds: much longer than a provider takes to list
 /// a message, and a crash to lose one.
 const OVERLAP: i64 = 15 * 60;
 /// Ids kept of messages that were listed, some 50 bytes each. With more of them
@@ -22,13 +21,15 @@ const SETTLED: usize = 256;
 /// Ids kept of messages that an agent got, and that may not be listed yet.
 /// With more of them between two looks the journal knows the rest, for some days.
 const TAKEN: u64 = 256;
+/// The stream that the position is kept in.
+const STREAM: &str = "messages";
 /// What the streams begin with that those are kept in.
 const TAKEN_STREAM: &str = "taken ";
 
 /// Where reading is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Position {
-    /// Nothing before this second is read: the number was not ours to read then,
+pub(crate) struct Position {
+    /// Nothing before this second is read: the bot was not ours to read then,
     /// or all of it was.
     floor: i64,
     /// When the newest message came that was listed.
@@ -70,30 +71,30 @@ impl Taken {
 
 impl Position {
     /// The beginning: what came before is history.
-    pub(super) fn beginning(now: i64) -> Self {
+    pub(crate) fn beginning(now: i64) -> Self {
         Self { floor: now, newest: now, ..Self::default() }
     }
 
-    /// Reads a number's cursors back; `None` if it was never read.
-    pub(super) fn read(cursors: &[Cursor]) -> Option<Self> {
+    /// Reads a bot's cursors back; `None` if it was never read.
+    pub(crate) fn read(cursors: &[Cursor]) -> Option<Self> {
         let kept = cursors.iter().find(|cursor| cursor.stream == STREAM)?;
         let kept: Self = serde_json::from_str(&kept.position).ok()?;
         Some(Self { taken: Taken::read(cursors), ..kept })
     }
 
     /// The cursor of it.
-    pub(super) fn cursor(&self) -> Cursor {
+    pub(crate) fn cursor(&self) -> Cursor {
         let position = serde_json::to_string(self).unwrap_or_default();
         Cursor { stream: STREAM.into(), position }
     }
 
     /// The second from which on messages are listed.
-    pub(super) fn from(&self) -> i64 {
+    pub(crate) fn from(&self) -> i64 {
         (self.newest - OVERLAP).max(self.floor)
     }
 
     /// These messages were listed, with the second each came in, and are taken in.
-    pub(super) fn listed(&mut self, messages: impl IntoIterator<Item = (i64, String)>) {
+    pub(crate) fn listed(&mut self, messages: impl IntoIterator<Item = (i64, String)>) {
         self.listed.extend(messages);
         let newest = self.listed.last().map_or(self.newest, |(second, _)| *second);
         self.newest = self.newest.max(newest);
@@ -107,19 +108,19 @@ impl Position {
     }
 
     /// Whether a message was taken in, whoever got it.
-    pub(super) fn knows(&self, message_id: &str) -> bool {
+    pub(crate) fn knows(&self, message_id: &str) -> bool {
         self.is_settled(message_id)
             || self.listed.iter().any(|(_, listed)| listed == message_id)
             || self.taken.ids.iter().any(|taken| taken == message_id)
     }
 
     /// Whether a message is known to have reached nobody.
-    pub(super) fn is_settled(&self, message_id: &str) -> bool {
+    pub(crate) fn is_settled(&self, message_id: &str) -> bool {
         self.settled.iter().any(|settled| settled == message_id)
     }
 
     /// A message reached nobody.
-    pub(super) fn settle(&mut self, message_id: &str) {
+    pub(crate) fn settle(&mut self, message_id: &str) {
         if self.settled.len() >= SETTLED {
             self.settled.pop_front();
         }
@@ -127,7 +128,7 @@ impl Position {
     }
 
     /// What to commit together with a message that an agent gets.
-    pub(super) fn taking(&mut self, message_id: &str) -> Cursor {
+    pub(crate) fn taking(&mut self, message_id: &str) -> Cursor {
         let number = self.taken.next;
         self.taken.next += 1;
         let stream = format!("{TAKEN_STREAM}{}", number % TAKEN);
@@ -135,7 +136,7 @@ impl Position {
     }
 
     /// That was committed.
-    pub(super) fn took(&mut self, message_id: &str) {
+    pub(crate) fn took(&mut self, message_id: &str) {
         if self.taken.ids.len() as u64 >= TAKEN {
             self.taken.ids.pop_front();
         }

@@ -2,6 +2,7 @@
 
 use angelia_contract::event::Event;
 use angelia_contract::session_key::{KeyOptions, Rules, session_key};
+use angelia_contract::source::{Source, chat_type};
 use angelia_core::admission::Admitted;
 use angelia_core::clock::UnixMillis;
 use angelia_core::directory::BotKey;
@@ -9,6 +10,24 @@ use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{EntryKind, WhenFull};
 use angelia_core::interrupt;
 use angelia_core::store::{NewEntry, Revision};
+
+/// The source of what a person wrote to the bot alone, where people have no name but their
+/// id and each is a chat.
+pub(crate) fn from_person(platform: &str, person: &str, message_id: &str, source_flags: bool) -> Source {
+    let person = || person.to_owned();
+    Source {
+        platform: platform.into(),
+        chat_id: person(),
+        chat_type: chat_type::DM.into(),
+        chat_name: Some(person()),
+        user_id: Some(person()),
+        user_name: Some(person()),
+        message_id: Some(message_id.into()),
+        is_bot: source_flags.then_some(false),
+        message_is_edit: source_flags.then_some(false),
+        ..Source::default()
+    }
+}
 
 /// The inbox entry an event makes for the instance it is admitted to.
 pub(crate) fn entry(

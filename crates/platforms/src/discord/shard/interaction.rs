@@ -1,16 +1,15 @@
 //! Interactions that come over the gateway's socket, and are answered by a call.
 
-use super::Discord;
-use super::address;
-use super::api_error::{ApiError, code};
+use super::Shard;
 use super::cursor::Position;
-use super::interact::{Considered, KEPT_WITHIN};
-use super::interaction::is_token;
-use super::message::Heard;
-use super::parse::id_of;
-use super::reply::Reply;
-use super::rest::Call;
-use super::shard::{Halted, Shard};
+use crate::discord::api_error::{ApiError, code};
+use crate::discord::interact::{Considered, KEPT_WITHIN, Reply};
+use crate::discord::interaction::is_token;
+use crate::discord::message::Heard;
+use crate::discord::parse::id_of;
+use crate::discord::rest::Call;
+use crate::discord::{Discord, address};
+use crate::ingress::Halted;
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::secret::Secret;
 use angelia_core::store::Taken;
@@ -41,10 +40,9 @@ impl Shard {
         let (due, until) = (came + KEPT_WITHIN, came + CALLED_WITHIN);
         let body: Option<Value> = serde_json::from_str(raw).ok();
         let caller = body.as_ref().and_then(Caller::read);
-        let reader = self.reader.clone();
         let from = body.as_ref().map_or_else(clock::wall, |body| lives_from(body, clock::wall()));
-        let considering = reader.consider(raw, body.as_ref(), from, due);
-        let considered = Self::unless_halted(&self.halt, considering).await?;
+        let considering = self.reader.consider(raw, body.as_ref(), from, due);
+        let considered = self.halt.unless_halted(considering).await?;
         let patience = considered.patience();
         let Considered { heard, reply } = considered;
         let (tell, told) = oneshot::channel::<Taken>();
@@ -61,7 +59,7 @@ impl Shard {
         }
         match heard {
             Some(heard) => {
-                let taken = self.commit_for(heard, position).await?;
+                let taken = self.commit(heard, position).await?;
                 let _ = tell.send(taken);
                 Ok(())
             }
@@ -111,7 +109,7 @@ impl Discord {
             }
             sleep(pause).await;
         };
-        self.health.count("failed_callbacks");
+        self.account.health.count("failed_callbacks");
         tracing::warn!(bot = self.own_id(), interaction = id, why, "an interaction was not answered in time");
     }
 }
