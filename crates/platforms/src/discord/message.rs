@@ -159,7 +159,7 @@ impl Reader {
         let update: Update =
             serde_json::from_str(raw).map_err(|error| IngestError::Unreadable(unreadable(&error)))?;
         let is_edit = update.author.is_some() && update.edited_timestamp.is_some();
-        if !is_edit || update.content.is_none_or(|content| content.is_null()) {
+        if !is_edit || update.content.is_none() {
             return Ok(nothing);
         }
         let message: Message =

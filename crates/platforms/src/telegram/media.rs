@@ -48,20 +48,20 @@ pub(super) fn carried(message: &Message) -> Option<Carried> {
 /// What is no file: a place, a contact, a poll, a throw of dice.
 fn other(media: &Attachments) -> Option<Carried> {
     let said = |message_type, placeholder| Some(Carried { message_type, placeholder, media: None });
-    if let Some(location) = &media.location {
+    if let Some(location) = &*media.location {
         let position = format!("{}, {}", location.latitude, location.longitude);
-        let placeholder = match &media.venue {
+        let placeholder = match &*media.venue {
             Some(venue) if venue.address.is_empty() => format!("[{}: {position}]", venue.title),
             Some(venue) => format!("[{}, {}: {position}]", venue.title, venue.address),
             None => format!("[location: {position}]"),
         };
         return said(message_type::LOCATION, placeholder);
     }
-    if let Some(contact) = &media.contact {
+    if let Some(contact) = &*media.contact {
         let name = format!("{} {}", contact.first_name, contact.last_name);
         return said(message_type::TEXT, format!("[contact {}, {}]", name.trim(), contact.phone_number));
     }
-    if let Some(poll) = &media.poll {
+    if let Some(poll) = &*media.poll {
         return said(message_type::TEXT, format!("[poll: {}]", poll.question));
     }
     let dice = media.dice.as_ref()?;
@@ -70,9 +70,9 @@ fn other(media: &Attachments) -> Option<Carried> {
 
 fn row(kind: &str, file: &File) -> Media {
     let mut media =
-        Media { mime: file.mime_type.clone(), filename: file.file_name.clone(), ..Media::default() };
+        Media { mime: file.mime_type.0.clone(), filename: file.file_name.0.clone(), ..Media::default() };
     media.extra.insert("kind".into(), kind.into());
-    if let Some(size) = file.file_size {
+    if let Some(size) = file.file_size.0 {
         media.extra.insert("size".into(), Value::from(size));
     }
     media
@@ -88,7 +88,7 @@ fn placeholder(word: &str, file: &File) -> String {
     let size = file.file_size.filter(|_| file.duration.is_none() && file.width.is_none());
     let facts = [
         file.width
-            .zip(file.height)
+            .zip(*file.height)
             .filter(|_| word != "sticker")
             .map(|(width, height)| format!("{width}×{height}")),
         file.duration.map(|seconds| format!("{seconds} s")),
