@@ -1,7 +1,7 @@
 //! A command, a press or a form, as Discord sends it, and what it says.
 
-use super::parse::{Channel, Member, Message, User, id, opt_id};
-use super::{address, learn};
+use super::address;
+use super::parse::{Channel, Member, Message, User, id, opt_id, unreadable};
 use crate::kit::Lenient;
 use angelia_contract::event::PromptResponse;
 use angelia_core::secret::Secret;
@@ -94,7 +94,7 @@ struct Shown {
 impl Interaction {
     /// Reads one; an error is why it cannot be read, without any text of it.
     pub(super) fn read(body: &Value) -> Result<Self, String> {
-        let raw = Raw::deserialize(body).map_err(|error| learn::unreadable(&error))?;
+        let raw = Raw::deserialize(body).map_err(|error| unreadable(&error))?;
         if ![COMMAND, COMPONENT, FORM].contains(&raw.kind) {
             return Err(format!("interactions of type {} are not known", raw.kind));
         }

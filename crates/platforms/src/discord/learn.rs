@@ -1,7 +1,7 @@
 //! What Discord says of guilds, channels and threads, as the directory keeps it.
 
 use super::Discord;
-use super::parse::{Channel, Guild, Role, RoleChange, ThreadList, User};
+use super::parse::{Channel, Guild, Role, RoleChange, ThreadList, User, unreadable};
 use angelia_core::directory::{Chat, ChatKind};
 use angelia_core::error::Result;
 use angelia_core::store::DirectoryStore;
@@ -83,15 +83,6 @@ pub(super) fn lesson(event: &str, data: &RawValue, own_id: &str) -> Result<Optio
 
 fn read<T: DeserializeOwned>(data: &RawValue) -> Result<T, String> {
     serde_json::from_str(data.get()).map_err(|error| unreadable(&error))
-}
-
-/// Why something cannot be read, without any text of it: what serde says may quote.
-pub(super) fn unreadable(error: &serde_json::Error) -> String {
-    let kind = match error.classify() {
-        serde_json::error::Category::Data => "a field is missing or of another type",
-        _ => "it is not JSON",
-    };
-    format!("{kind} (line {}, column {})", error.line(), error.column())
 }
 
 fn role_change(change: RoleChange, own_id: &str) -> Option<OwnRole> {

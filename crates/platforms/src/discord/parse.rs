@@ -251,6 +251,15 @@ pub(super) struct StartLimit {
     pub(super) max_concurrency: u16,
 }
 
+/// Why something cannot be read, without any text of it: what serde says may quote.
+pub(super) fn unreadable(error: &serde_json::Error) -> String {
+    let kind = match error.classify() {
+        serde_json::error::Category::Data => "a field is missing or of another type",
+        _ => "it is not JSON",
+    };
+    format!("{kind} (line {}, column {})", error.line(), error.column())
+}
+
 /// Discord's ids are strings; some peers write them as numbers.
 pub(super) fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let value = Value::deserialize(deserializer)?;

@@ -25,18 +25,17 @@ pub(super) fn carried(message: &Message) -> Option<Carried> {
     let Attachments { photo, voice, audio, video, video_note, animation, document, sticker, .. } =
         &message.media;
     // A film without sound comes as a document too, so that one is asked last.
-    let file = photo
-        .last()
-        .map(|file| (file, "photo", message_type::PHOTO, "photo"))
-        .or_else(|| voice.as_ref().map(|file| (file, "voice", message_type::VOICE, "voice message")))
-        .or_else(|| audio.as_ref().map(|file| (file, "audio", message_type::AUDIO, "audio")))
-        .or_else(|| video.as_ref().map(|file| (file, "video", message_type::VIDEO, "video")))
-        .or_else(|| {
-            video_note.as_ref().map(|file| (file, "video_note", message_type::VIDEO, "video message"))
-        })
-        .or_else(|| animation.as_ref().map(|file| (file, "animation", message_type::VIDEO, "animation")))
-        .or_else(|| sticker.as_ref().map(|file| (file, "sticker", message_type::STICKER, "sticker")))
-        .or_else(|| document.as_ref().map(|file| (file, "document", message_type::DOCUMENT, "document")));
+    let files = [
+        (photo.last(), "photo", message_type::PHOTO, "photo"),
+        (voice.as_ref(), "voice", message_type::VOICE, "voice message"),
+        (audio.as_ref(), "audio", message_type::AUDIO, "audio"),
+        (video.as_ref(), "video", message_type::VIDEO, "video"),
+        (video_note.as_ref(), "video_note", message_type::VIDEO, "video message"),
+        (animation.as_ref(), "animation", message_type::VIDEO, "animation"),
+        (sticker.as_ref(), "sticker", message_type::STICKER, "sticker"),
+        (document.as_ref(), "document", message_type::DOCUMENT, "document"),
+    ];
+    let file = files.into_iter().find_map(|(file, kind, sort, word)| Some((file?, kind, sort, word)));
     match file {
         Some((file, kind, message_type, word)) => {
             Some(Carried { message_type, placeholder: placeholder(word, file), media: Some(row(kind, file)) })
