@@ -1,8 +1,8 @@
 //! What every platform can do.
 
 use crate::commands::SlashCommand;
-use crate::health::{Checkup, Health};
 use crate::ingress::Ingress;
+use crate::kit::health::{Checkup, Health};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
 use angelia_core::clock::UnixMillis;

@@ -1,13 +1,14 @@
 //! One bot at its provider: who it is, the chats it knows, how it is; and the way
 //! from what it saw to what the store keeps.
 
-use super::Sighting;
 use super::directory::Directory;
 use super::health::HealthRecord;
+use super::inbound;
 use super::replies::Replies;
+use super::{ApiError, ErrorKind, Sighting};
 use crate::admission::Linking;
-use crate::inbound;
 use crate::ingress::{Ingress, STORE_AGAIN};
+use crate::platform::Outcome;
 use angelia_contract::event::Event;
 use angelia_core::admission::DropReason;
 use angelia_core::directory::{BotKey, Chat, ChatKind};
@@ -184,6 +185,14 @@ impl Account {
             }
         }
         false
+    }
+
+    /// What a failed call means for an action; that the provider wants a pause is counted.
+    pub(crate) fn outcome(&self, error: ApiError) -> Outcome {
+        if matches!(error.kind, ErrorKind::Limited { .. }) {
+            self.health.count("floods");
+        }
+        error.outcome()
     }
 
     /// Notes that something received could not be committed.

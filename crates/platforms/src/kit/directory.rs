@@ -12,6 +12,8 @@ use std::sync::Arc;
 /// Chats kept in each half of the memory. A chat that is asked for stays; of the
 /// others the older half goes when the younger one is full. Some 300 bytes each.
 const HALF: usize = 50_000;
+/// The same of chats that are not in the store; one that is forgotten is asked for anew.
+const HALF_ABSENT: usize = 5_000;
 
 /// What a bot knows of its chats without asking anybody.
 pub(crate) struct Directory {
@@ -20,17 +22,30 @@ pub(crate) struct Directory {
     memory: Mutex<Memory>,
 }
 
-type Memory = Recent<String, Arc<KnownChat>>;
+struct Memory {
+    known: Recent<String, Arc<KnownChat>>,
+    /// What the store was asked for and did not have.
+    absent: Recent<String, ()>,
+}
+
+impl Memory {
+    fn put(&mut self, chat: Arc<KnownChat>) {
+        let chat_id = &chat.chat.chat_id;
+        self.absent.forget(chat_id);
+        self.known.put(chat_id.clone(), chat);
+    }
+}
 
 impl Directory {
     /// The directory of one bot.
     pub(crate) fn new(bot: BotKey, records: Arc<dyn Records>) -> Self {
-        Self { bot, records, memory: Mutex::new(Recent::new(HALF)) }
+        let memory = Memory { known: Recent::new(HALF), absent: Recent::new(HALF_ABSENT) };
+        Self { bot, records, memory: Mutex::new(memory) }
     }
 
     /// A chat, if it is at hand.
     pub(crate) fn at_hand(&self, chat_id: &str) -> Option<Arc<KnownChat>> {
-        self.memory().get(chat_id)
+        self.memory().known.get(chat_id)
     }
 
     /// A chat, at hand or from the store.
@@ -39,15 +54,22 @@ impl Directory {
             return Ok(Some(chat));
         }
         let stored = self.records.chat(&self.bot, chat_id).await?.map(Arc::new);
-        if let Some(chat) = &stored {
-            let mut memory = self.memory();
-            // What was learnt while the store was asked is newer.
-            match memory.get(chat_id) {
-                Some(newer) => return Ok(Some(newer)),
-                None => memory.put(chat_id.to_owned(), chat.clone()),
-            }
+        let mut memory = self.memory();
+        // What was learnt while the store was asked is newer.
+        if let Some(newer) = memory.known.get(chat_id) {
+            return Ok(Some(newer));
+        }
+        match &stored {
+            Some(chat) => memory.put(chat.clone()),
+            None => memory.absent.put(chat_id.to_owned(), ()),
         }
         Ok(stored)
+    }
+
+    /// Whether the store was asked for a chat and did not have it, and nothing was heard of
+    /// it since.
+    pub(crate) fn is_absent(&self, chat_id: &str) -> bool {
+        self.memory().absent.get(chat_id).is_some()
     }
 
     /// Takes note of what a provider said of a chat; answers whether that is new,
@@ -55,15 +77,14 @@ impl Directory {
     /// it with [`Directory::find`] first where that matters.
     pub(crate) fn learn(&self, chat: &Chat) -> bool {
         let mut memory = self.memory();
-        match memory.get(&chat.chat_id) {
+        match memory.known.get(&chat.chat_id) {
             Some(known) if known.chat == *chat => false,
             Some(known) => {
-                let known = KnownChat { chat: chat.clone(), ..(*known).clone() };
-                memory.put(chat.chat_id.clone(), Arc::new(known));
+                memory.put(Arc::new(KnownChat { chat: chat.clone(), ..(*known).clone() }));
                 true
             }
             None => {
-                memory.put(chat.chat_id.clone(), Arc::new(chat.clone().into()));
+                memory.put(Arc::new(chat.clone().into()));
                 true
             }
         }
@@ -101,24 +122,38 @@ impl Directory {
     /// Changes what is at hand of a chat; what is not at hand is read changed from the store.
     pub(crate) fn change(&self, chat_id: &str, change: impl FnOnce(&mut KnownChat)) {
         let mut memory = self.memory();
-        if let Some(known) = memory.get(chat_id) {
+        if let Some(known) = memory.known.get(chat_id) {
             let mut known = (*known).clone();
             change(&mut known);
-            memory.put(chat_id.to_owned(), Arc::new(known));
+            memory.put(Arc::new(known));
         }
     }
 
     /// Forgets what is at hand of the chats that `gone` names.
     pub(crate) fn forget(&self, gone: impl Fn(&KnownChat) -> bool) {
-        self.memory().retain(|chat| !gone(chat));
+        self.memory().known.retain(|chat| !gone(chat));
     }
 
     /// Forgets what is at hand of one chat.
     pub(crate) fn forget_chat(&self, chat_id: &str) {
-        self.memory().forget(chat_id);
+        self.memory().known.forget(chat_id);
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use angelia_core::directory::ChatKind;
+
+    #[test]
+    fn whoever_has_written_is_absent_no_more() {
+        let mut memory = Memory { known: Recent::new(9), absent: Recent::new(9) };
+        memory.absent.put("ann".into(), ());
+        memory.put(Arc::new(Chat::new("ann", ChatKind::Dm).into()));
+        assert!(memory.absent.get("ann").is_none() && memory.known.get("ann").is_some());
     }
 }

@@ -1,9 +1,11 @@
 //! How a bot is, and what it can do.
 
+use super::{ApiError, ErrorKind};
 use angelia_core::clock::{self, Mono, UnixMillis};
 use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Whether a bot hears its platform.
@@ -52,13 +54,15 @@ pub struct HealthRecord {
     kept: Mutex<Health>,
     heard: Mutex<Option<Mono>>,
     silence: Option<Silence>,
+    /// Whether it cannot speak, however much it hears.
+    mute: AtomicBool,
 }
 
 impl Default for HealthRecord {
     fn default() -> Self {
         let (heard_at, why, counts) = Default::default();
         let kept = Health { state: BotState::Starting, since: clock::wall(), heard_at, why, counts };
-        Self { kept: Mutex::new(kept), heard: Mutex::default(), silence: None }
+        Self { kept: Mutex::new(kept), heard: Mutex::default(), silence: None, mute: AtomicBool::new(false) }
     }
 }
 
@@ -106,6 +110,32 @@ impl HealthRecord {
     /// Something was heard, though not everything that should be.
     pub fn heard_in_part(&self) {
         self.lock().heard_at = Some(clock::wall());
+    }
+
+    /// Its provider did what it was asked to.
+    pub(crate) fn spoke(&self) {
+        self.mute.store(false, Ordering::Relaxed);
+        self.heard();
+    }
+
+    /// Its provider told it something. A bot that hears and cannot answer is not well.
+    pub(crate) fn was_told(&self) {
+        if self.mute.load(Ordering::Relaxed) {
+            self.heard_in_part();
+        } else {
+            self.heard();
+        }
+    }
+
+    /// It cannot speak for this reason; answers whether that is news.
+    pub(crate) fn fell_silent(&self, error: &ApiError) -> bool {
+        self.mute.store(true, Ordering::Relaxed);
+        let is_news = self.is_news(&error.why);
+        match error.kind {
+            ErrorKind::Setup => self.stopped(error.why.as_str()),
+            _ => self.down(error.why.as_str()),
+        }
+        is_news
     }
 
     /// It does not hear for this reason.
@@ -244,5 +274,20 @@ mod tests {
         health.heard();
         health.down_if_silent("no network");
         assert_eq!(health.health().state, BotState::Up, "webhooks come");
+    }
+
+    #[test]
+    fn a_bot_that_hears_and_cannot_answer_is_not_well() {
+        let health = HealthRecord::default();
+        let trouble = ApiError::unavailable("no network");
+        assert!(health.fell_silent(&trouble) && !health.fell_silent(&trouble), "once");
+        health.was_told();
+        let now = health.health();
+        assert!(now.state == BotState::Down && now.heard_at.is_some());
+        health.spoke();
+        health.was_told();
+        assert_eq!(health.health().state, BotState::Up);
+        health.fell_silent(&ApiError::setup("a wrong secret"));
+        assert_eq!(health.health().state, BotState::Stopped);
     }
 }

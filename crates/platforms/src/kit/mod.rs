@@ -2,7 +2,8 @@
 //! what their failures mean, the edge that providers post to, the way from a sighting to
 //! the store, texts in parts, the connector's own replies, how a bot is.
 //!
-//! A platform brings what only its provider knows. See `docs/decisions/0037`.
+//! A platform brings what only its provider knows
+//! (`docs/decisions/0037-a-kit-for-platforms.md`).
 
 mod access_token;
 mod account;
@@ -20,6 +21,7 @@ mod posted;
 mod recent;
 mod replies;
 mod sighting;
+mod watch;
 pub(crate) mod webhook;
 
 pub(crate) use access_token::{AccessToken, TokenSource};
@@ -27,7 +29,8 @@ pub(crate) use account::Account;
 pub(crate) use api_error::{ApiError, ErrorKind};
 pub(crate) use http::{Answer, Client, Provider};
 pub(crate) use lenient::{Lenient, List};
-pub(crate) use parts::{Writer, refused, write_parts};
+pub(crate) use parts::{TextInParts, refused};
 pub(crate) use position::Position;
 pub(crate) use recent::{Recent, SentMessages};
 pub(crate) use sighting::Sighting;
+pub(crate) use watch::Watch;

@@ -2,7 +2,7 @@
 
 use super::api::Number;
 use super::{NAME, Sms};
-use crate::health::Checkup;
+use crate::kit::health::Checkup;
 use crate::kit::webhook::path;
 use crate::kit::{ApiError, ErrorKind};
 use angelia_core::error::Result;
@@ -65,7 +65,7 @@ fn findings(checkup: &mut Checkup, number: &Number, own: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::health::Verdict;
+    use crate::kit::health::Verdict;
 
     #[test]
     fn findings_say_where_messages_go_and_what_to_do_next() {

@@ -9,7 +9,6 @@ mod keyword;
 mod link;
 mod normalize;
 mod parse;
-mod parts;
 mod platform;
 mod readback;
 mod receipt;
@@ -22,8 +21,8 @@ mod webhook;
 
 pub use descriptor::descriptor;
 
-use crate::health::{HealthRecord, Silence};
-use crate::kit::{Account, Position};
+use crate::kit::health::{HealthRecord, Silence};
+use crate::kit::{Account, Position, Recent};
 use angelia_core::error::{Error, Result};
 use angelia_core::limit::LogThrottle;
 use angelia_core::ports::Ports;
@@ -31,7 +30,6 @@ use angelia_core::secret::Secret;
 use api::Api;
 use keyword::Stopped;
 use link::Pace;
-use parts::Parts;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -82,8 +80,9 @@ pub struct Sms {
     looked: watch::Sender<bool>,
     /// When somebody was told that another number's messages come here.
     elsewhere: parking_lot::Mutex<LogThrottle>,
-    /// The parts of long texts, for receipts.
-    parts: Parts,
+    /// The further messages of long texts, each with the first of its text: an action has the id
+    /// of that, and receipts come for each.
+    parts: parking_lot::Mutex<Recent<String, String>>,
     /// Held while a receipt is compared with the one before it.
     noting: Mutex<()>,
     /// Room for receipts that are earlier than their messages.
@@ -107,7 +106,7 @@ impl Sms {
             reading: Mutex::default(),
             looked: watch::Sender::new(false),
             elsewhere: parking_lot::Mutex::new(LogThrottle::hourly()),
-            parts: Parts::default(),
+            parts: parking_lot::Mutex::new(Recent::new(receipt::PARTS)),
             noting: Mutex::default(),
             early: Arc::new(Semaphore::new(receipt::EARLY)),
         }))

@@ -2,7 +2,7 @@
 
 use super::NAME;
 use super::parse::{Attachment, Received};
-use crate::inbound::from_person;
+use crate::kit::inbound::from_person;
 use angelia_contract::event::{Event, Media, message_type};
 
 /// What an agent reads of a message with nothing in it.

@@ -2,8 +2,8 @@
 
 use super::address::{NUMBER, PERSON, is_reachable};
 use super::{NAME, Sms, descriptor, webhook};
-use crate::health::{Checkup, Health};
 use crate::ingress::Ingress;
+use crate::kit::health::{Checkup, Health};
 use crate::platform::{Delivery, Outcome, Platform};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;

@@ -5,10 +5,9 @@ use super::parse::{Attachment, Listed, ListedFile, MAX_MEDIA, Received, sid};
 use super::take::Took;
 use super::{Sms, address, date};
 use crate::ingress::Ingress;
-use crate::kit::{ApiError, ErrorKind, Position};
+use crate::kit::{ApiError, ErrorKind, Position, Watch};
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::error::Result;
-use angelia_core::limit::Backoff;
 use angelia_core::store::{Intake, Missed, StreamStore};
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,24 +73,20 @@ struct Look {
 impl Sms {
     /// Looks at what was received, at once and from time to time, until it is time to stop.
     pub(super) async fn keep_up(self: &Arc<Self>, ingress: &Ingress) {
-        let mut backoff = Backoff::new(AGAIN, EVERY);
+        let mut watch = Watch::new(&ingress.stop, EVERY, AGAIN, EVERY);
         loop {
             let looked = self.catch_up(ingress).await;
             self.looked.send_replace(true);
-            let pause = match looked {
-                Ok(()) => {
-                    self.account.health.heard();
-                    backoff.reset();
-                    EVERY
-                }
+            let health = &self.account.health;
+            match &looked {
+                Ok(()) => health.heard(),
                 Err(error) => {
                     tracing::warn!(bot = %self.config.name, %error, "what was received could not be read back");
-                    self.account.health.count("lists_failed");
-                    self.account.health.down_if_silent(&error.to_string());
-                    backoff.pause()
+                    health.count("lists_failed");
+                    health.down_if_silent(&error.to_string());
                 }
-            };
-            if !ingress.stop.sleep(pause).await {
+            }
+            if !watch.next(looked.is_ok()).await {
                 return;
             }
         }

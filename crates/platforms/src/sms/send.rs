@@ -1,31 +1,10 @@
 //! An agent's texts, as messages.
 
 use super::{Sms, refusal, segments, webhook};
-use crate::kit::{ApiError, ErrorKind, Writer, refused, write_parts};
-use crate::platform::{Delivery, Outcome, Progress};
+use crate::kit::{ApiError, ErrorKind, TextInParts, refused};
+use crate::platform::{Delivery, Outcome};
 use angelia_contract::action::Action;
 use std::sync::atomic::Ordering;
-
-/// What an action writes to.
-struct Chat<'a> {
-    sms: &'a Sms,
-    to: &'a str,
-}
-
-impl Writer for Chat<'_> {
-    async fn write(
-        &self,
-        text: &str,
-        first: Option<&str>,
-        _progress: &dyn Progress,
-    ) -> Result<String, Outcome> {
-        let message_id = self.sms.write(self.to, text).await?;
-        if let Some(first) = first {
-            self.sms.parts.add(message_id.clone(), first);
-        }
-        Ok(message_id)
-    }
-}
 
 impl Sms {
     /// Performs a `send`.
@@ -33,8 +12,15 @@ impl Sms {
         let Delivery { target, action, progress, .. } = delivery;
         match action {
             Action::Send { content, .. } => {
-                let chat = Chat { sms: self, to: &target.chat_id };
-                write_parts(&chat, &segments::parts(&content), &*progress).await
+                let mut text = TextInParts::new(segments::parts(&content), &*progress);
+                while let Some(part) = text.next().await {
+                    let written = self.write(&target.chat_id, &part).await;
+                    if let (Ok(further), Some(first)) = (&written, text.first()) {
+                        self.parts.lock().put(further.clone(), first.to_owned());
+                    }
+                    text.wrote(written).await;
+                }
+                text.outcome()
             }
             Action::Edit { .. } => refused("a text message cannot be changed; send a new one"),
             other => refused(format!("SMS has no {:?}", other.op())),
@@ -72,14 +58,11 @@ impl Sms {
     /// What a failed call means for the delivery.
     fn outcome(&self, mut error: ApiError, to: &str) -> Outcome {
         match error.kind {
-            ErrorKind::Limited { .. } => {
-                self.account.health.count("floods");
-                error.why = "Twilio wants a pause".into();
-            }
+            ErrorKind::Limited { .. } => error.why = "Twilio wants a pause".into(),
             ErrorKind::Refused(refusal::STOPPED) => self.stopped.stop(to),
             ErrorKind::Setup => self.account.health.down(error.why.as_str()),
             _ => {}
         }
-        error.outcome()
+        self.account.outcome(error)
     }
 }

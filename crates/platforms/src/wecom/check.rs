@@ -1,7 +1,7 @@
 //! What an app's secret is good for.
 
 use super::{NAME, Wecom};
-use crate::health::Checkup;
+use crate::kit::health::Checkup;
 use crate::kit::webhook::path;
 use crate::kit::{ApiError, ErrorKind};
 use angelia_core::error::Result;
@@ -91,7 +91,7 @@ fn profile_findings(checkup: &mut Checkup, profile: &Profile) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::health::Verdict;
+    use crate::kit::health::Verdict;
     use serde_json::json;
 
     #[test]

@@ -3,9 +3,7 @@
 
 use super::Wecom;
 use crate::ingress::Ingress;
-use crate::kit::{ApiError, ErrorKind};
-use angelia_core::limit::Backoff;
-use std::sync::atomic::Ordering;
+use crate::kit::{ApiError, Watch};
 use std::time::Duration;
 
 /// How often WeCom is asked while all is well. A token at hand says nothing: only a
@@ -18,51 +16,23 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(120);
 impl Wecom {
     /// Asks now and then whether the app can speak, until the ingress says stop.
     pub(super) async fn run(&self, ingress: &Ingress) {
-        let mut backoff = Backoff::new(LEAST_PAUSE, LONGEST_PAUSE);
+        let mut watch = Watch::new(&ingress.stop, ASK_AGAIN, LEAST_PAUSE, LONGEST_PAUSE);
         loop {
-            let pause = match self.profile().await {
-                Ok(_) => {
-                    self.spoke();
-                    backoff.reset();
-                    ASK_AGAIN
-                }
-                Err(error) => {
-                    self.fell_silent(&error);
-                    backoff.pause()
-                }
-            };
-            if !ingress.stop.sleep(pause).await {
+            let asked = self.profile().await;
+            match &asked {
+                Ok(_) => self.account.health.spoke(),
+                Err(error) => self.fell_silent(error),
+            }
+            if !watch.next(asked.is_ok()).await {
                 return;
             }
         }
     }
 
-    /// WeCom did what it was asked to.
-    pub(super) fn spoke(&self) {
-        self.mute.store(false, Ordering::Relaxed);
-        self.account.health.heard();
-    }
-
-    /// WeCom posted something that it signed. An app that hears and cannot
-    /// answer is not well.
-    pub(super) fn was_told(&self) {
-        if self.mute.load(Ordering::Relaxed) {
-            self.account.health.heard_in_part();
-        } else {
-            self.account.health.heard();
-        }
-    }
-
     /// Says once what is wrong, as long as it is the same thing.
     pub(super) fn fell_silent(&self, error: &ApiError) {
-        let (health, why) = (&self.account.health, error.why.as_str());
-        self.mute.store(true, Ordering::Relaxed);
-        if health.is_news(why) {
-            tracing::warn!(bot = %self.account.name, why, "a WeCom app cannot speak");
-        }
-        match error.kind {
-            ErrorKind::Setup => health.stopped(why),
-            _ => health.down(why),
+        if self.account.health.fell_silent(error) {
+            tracing::warn!(bot = %self.config.name, why = %error, "a WeCom app cannot speak");
         }
     }
 }

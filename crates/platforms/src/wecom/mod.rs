@@ -20,16 +20,14 @@ mod xml;
 
 pub use descriptor::descriptor;
 
-use crate::health::HealthRecord;
+use crate::kit::health::HealthRecord;
 use crate::kit::{AccessToken, Account, Client};
-use address::Strangers;
 use angelia_core::error::{Error, Result};
 use angelia_core::limit::{GcraOf, LogThrottle};
 use angelia_core::ports::Ports;
 use angelia_core::secret::Secret;
 use crypto::Key;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use verify::Keys;
 
 /// The platform's name on the wire.
@@ -69,9 +67,6 @@ pub struct Wecom {
     keys: Keys,
     client: Client,
     token: AccessToken,
-    strangers: Strangers,
-    /// Whether the app cannot speak, however much it hears.
-    mute: AtomicBool,
     /// When somebody was told that signatures are not of our time.
     stale: parking_lot::Mutex<LogThrottle>,
     /// Who was told something by the connector.
@@ -90,8 +85,6 @@ impl Wecom {
             client: Client::new(&api::WECOM, config.api_url.as_deref())?,
             token: AccessToken::default(),
             keys: Keys { token: config.callback_token.clone(), key, corp_id: config.corp_id.clone() },
-            strangers: Strangers::default(),
-            mute: AtomicBool::new(false),
             stale: parking_lot::Mutex::new(LogThrottle::hourly()),
             told: parking_lot::Mutex::new(GcraOf::new(MAX_TOLD)),
             agent,

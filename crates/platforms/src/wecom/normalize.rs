@@ -6,7 +6,7 @@
 use super::NAME;
 use super::address::is_user;
 use super::xml::{Fields, Unreadable, read};
-use crate::inbound::from_person;
+use crate::kit::inbound::from_person;
 use angelia_contract::event::{Event, Media, message_type};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;

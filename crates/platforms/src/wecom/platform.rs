@@ -3,8 +3,8 @@
 use super::address::user_of;
 use super::send::{BOT, PERSON};
 use super::{NAME, Wecom, descriptor, webhook};
-use crate::health::{Checkup, Health};
 use crate::ingress::Ingress;
+use crate::kit::health::{Checkup, Health};
 use crate::platform::{Delivery, Outcome, Platform};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
@@ -65,7 +65,7 @@ impl Platform for Wecom {
     }
 
     fn recall<'a>(&'a self, target: &'a Target) -> Later<'a, ()> {
-        Box::pin(self.remember(target))
+        Box::pin(async move { self.account.directory.find(&target.chat_id).await.map(drop) })
     }
 
     fn tell<'a>(&'a self, target: &'a Target, text: &'a str) -> Later<'a, ()> {

@@ -4,8 +4,8 @@ use super::Wecom;
 use super::address::user_of;
 use super::api::WECOM;
 use super::descriptor::MAX_BYTES;
-use crate::kit::{ApiError, ErrorKind, Writer, refused, write_parts};
-use crate::platform::{Delivery, Outcome, Progress};
+use crate::kit::{ApiError, ErrorKind, TextInParts, refused};
+use crate::platform::{Delivery, Outcome};
 use angelia_contract::action::Action;
 use angelia_contract::length::Unit;
 use angelia_contract::split::split;
@@ -43,34 +43,6 @@ struct Sent {
     unlicenseduser: String,
 }
 
-/// What an action writes to.
-struct Chat<'a> {
-    app: &'a Wecom,
-    user: &'a str,
-    /// What a message is called that WeCom gives no id.
-    unnamed: String,
-}
-
-impl Writer for Chat<'_> {
-    async fn write(
-        &self,
-        text: &str,
-        _first: Option<&str>,
-        progress: &dyn Progress,
-    ) -> Result<String, Outcome> {
-        match self.app.write(self.user, text, || progress.still_allowed()).await {
-            Ok(message_id) if message_id.is_empty() => Ok(self.unnamed.clone()),
-            Ok(message_id) => Ok(message_id),
-            Err(error) => {
-                if matches!(error.kind, ErrorKind::Limited { .. }) {
-                    self.app.account.health.count("floods");
-                }
-                Err(error.outcome())
-            }
-        }
-    }
-}
-
 impl Wecom {
     /// Performs a `send`; there is nothing else.
     pub(super) async fn perform(&self, delivery: Delivery) -> Outcome {
@@ -78,8 +50,15 @@ impl Wecom {
         let Some(user) = user_of(&target) else { return refused("this is not a chat") };
         match action {
             Action::Send { content, .. } => {
-                let chat = Chat { app: self, user, unnamed: format!("wecom-{}", id.0) };
-                write_parts(&chat, &parts(&content), &*progress).await
+                let unnamed = format!("wecom-{}", id.0);
+                let mut text = TextInParts::new(parts(&content), &*progress);
+                while let Some(part) = text.next().await {
+                    let written = self.write(user, &part, || progress.still_allowed()).await;
+                    // What a message is called that WeCom gives no id.
+                    let named = |id: String| if id.is_empty() { unnamed.clone() } else { id };
+                    text.wrote(written.map(named).map_err(|error| self.account.outcome(error))).await;
+                }
+                text.outcome()
             }
             Action::Edit { .. } => refused("WeCom's messages cannot be changed; send a new one"),
             other => refused(format!("WeCom has no {:?}", other.op())),
@@ -115,7 +94,7 @@ impl Wecom {
             }
             Ok(Sent { invaliduser, .. }) if !invaliduser.is_empty() => Err(ApiError::refused(0, INVISIBLE)),
             Ok(Sent { msgid, .. }) => {
-                self.spoke();
+                self.account.health.spoke();
                 Ok(msgid)
             }
             Err(error) => {

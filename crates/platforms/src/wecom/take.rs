@@ -43,9 +43,8 @@ impl Wecom {
                 Ok(Took::It)
             }
             Meaning::Said(event) => {
-                let taken = account.take_posted(self, ingress, &sighting, &event).await;
-                self.strangers.remove(user);
-                Ok(if taken? { Took::It } else { Took::Full })
+                let taken = account.take_posted(self, ingress, &sighting, &event).await?;
+                Ok(if taken { Took::It } else { Took::Full })
             }
         }
     }

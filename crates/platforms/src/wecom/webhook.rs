@@ -3,8 +3,8 @@
 use super::take::Took;
 use super::verify::Signed;
 use super::{NAME, Wecom, xml};
-use crate::health::HealthRecord;
 use crate::ingress::Ingress;
+use crate::kit::health::HealthRecord;
 use crate::kit::webhook::{Hook, Posted, Receiver, path, receive, refuse};
 use angelia_core::clock;
 use axum::Router;
@@ -70,11 +70,11 @@ impl Receiver for Callbacks {
         match app.take(ingress, &plain).await {
             Ok(Took::It) => {
                 app.account.health.count("callbacks");
-                app.was_told();
+                app.account.health.was_told();
                 StatusCode::OK.into_response()
             }
             Ok(Took::Full) => {
-                app.was_told();
+                app.account.health.was_told();
                 StatusCode::SERVICE_UNAVAILABLE.into_response()
             }
             Ok(Took::NotOurs) => {
@@ -98,7 +98,7 @@ impl Callbacks {
         let told = signed(uri).and_then(|signed| self.open(&signed, signed.echo.as_deref()?));
         match told {
             Some(told) => {
-                self.app.was_told();
+                self.health().was_told();
                 ([(header::CONTENT_TYPE, "text/plain")], told).into_response()
             }
             None => refuse(self.health()),
