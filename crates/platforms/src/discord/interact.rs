@@ -101,13 +101,12 @@ impl Reader {
         };
         let event = self.interaction_event(interaction, &spot, &text);
         let capability = self.capability(interaction, &event, &admitted, from)?;
-        let instance = admitted.instance;
         let entry = self.interaction_entry(interaction, body, event, admitted).map_err(never)?;
         let mut heard = Heard::default();
         heard.intake.chats.extend(told);
         heard.intake.capability = Some(capability);
         heard.intake.patience = Some(Patience::default());
-        heard.is_for(instance, entry, sighting);
+        heard.is_for(entry, sighting);
         Ok(Considered { heard: Some(heard), reply: Reply::Deferred(interaction.deferral()) })
     }
 
