@@ -10,8 +10,10 @@ mod health;
 mod hook;
 mod inbound;
 mod ingress;
+mod manifest;
 mod minted;
 mod platform;
+pub mod settings;
 pub mod sms;
 pub mod telegram;
 pub mod webchat;
@@ -21,6 +23,7 @@ pub use admission::{Admission, Linking, Which};
 pub use commands::{SlashCommand, SlashOption};
 pub use health::{BotState, Checkup, Finding, Health, HealthRecord, Verdict};
 pub use ingress::{HeldLeases, Ingress, Seal, Stop};
+pub use manifest::{ALL, Manifest, PLACES, Setup, blocks, section_keys};
 pub use platform::{Answer, Delivery, Earlier, Outcome, Platform, Progress, Reach};
 
 /// The limits of this crate that operators are told of, by what they are about.

@@ -3,9 +3,9 @@
 
 use crate::admin::router::answer;
 use crate::server::Server;
-use angelia_core::admission::{DropReason, Observed, Place, Routes};
+use angelia_core::admission::{DropReason, Observed, Routes};
 use angelia_core::clock::UnixMillis;
-use angelia_platforms::Which;
+use angelia_platforms::{self as platforms, Which};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -162,7 +162,7 @@ fn is_routed(routes: &Routes, place: &str, bot: &str) -> bool {
 
 /// The command that gives a place to a tenant.
 fn add_command(place: &str) -> String {
-    let private = place.parse::<Place>().is_ok_and(|place| place.private_person().is_some());
+    let private = place.parse().is_ok_and(|place| platforms::PLACES.private_person(&place).is_some());
     // In a private chat that person is meant unless somebody else is named.
     let allow = if private { "" } else { "--allow ID,… " };
     format!("angelia route add --tenant TENANT {allow}{place}")

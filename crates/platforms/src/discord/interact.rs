@@ -6,7 +6,7 @@ use super::locate::{IngestError, Spot};
 use super::message::{Heard, Reader, View, never};
 use super::parse::id_of;
 use super::reply::{LINK_IN_WRITING, NOT_UNDERSTOOD, Reply, TRY_AGAIN};
-use super::{address, normalize, sanitize};
+use super::{INTERACTION_TOKEN, address, normalize, sanitize};
 use crate::inbound;
 use angelia_contract::event::Event;
 use angelia_core::admission::{Admitted, DropReason, link_command};
@@ -151,7 +151,7 @@ impl Reader {
         let whom = [chat_id.as_str(), &user_id, &interaction_id];
         let bound_to = seal::capability(&admitted.tenant, admitted.instance, &self.discord.key, whom);
         Ok(NewCapability {
-            kind: vault::DISCORD_INTERACTION,
+            kind: INTERACTION_TOKEN,
             sealed: self.ingress.seal.seal(interaction.credential().expose(), &bound_to)?,
             deferral: interaction.deferral(),
             expires_at: from.after(vault::LIVES_FOR),

@@ -5,6 +5,7 @@ mod answer;
 mod api_error;
 mod callback;
 mod check;
+mod command_lines;
 mod commands;
 mod commit;
 mod connection;
@@ -18,6 +19,7 @@ mod interaction;
 mod learn;
 mod link;
 mod locate;
+mod manifest;
 mod message;
 mod nonce;
 mod normalize;
@@ -37,6 +39,7 @@ mod webhook;
 
 pub use commands::default_commands;
 pub use descriptor::descriptor;
+pub use manifest::MANIFEST;
 
 use crate::directory::Directory;
 use crate::health::HealthRecord;
@@ -56,6 +59,9 @@ use verify::PublicKey;
 
 /// The platform's name on the wire.
 pub const NAME: &str = "discord";
+
+/// The kind of an interaction's token in the vault, as `follow_up` names it.
+pub const INTERACTION_TOKEN: &str = "discord.interaction_token";
 
 /// A Discord bot, as an operator configures it.
 #[derive(Clone, Debug)]

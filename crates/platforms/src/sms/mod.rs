@@ -8,6 +8,7 @@ mod descriptor;
 mod health_record;
 mod keyword;
 mod link;
+mod manifest;
 mod normalize;
 mod parse;
 mod parts;
@@ -23,6 +24,7 @@ pub mod verify;
 mod webhook;
 
 pub use descriptor::descriptor;
+pub use manifest::MANIFEST;
 
 use crate::directory::Directory;
 use angelia_core::directory::BotKey;
