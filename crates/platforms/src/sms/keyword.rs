@@ -6,8 +6,8 @@
 //! in what it posts. Its list does not say so: such a word that was read
 //! back is a message like any other, and Twilio has heeded it all the same.
 
+use hashlink::LruCache;
 use parking_lot::Mutex;
-use std::collections::HashSet;
 
 /// What ends a subscription: Twilio takes nothing for such a number any more.
 const STOP: [&str; 8] = ["STOP", "STOPALL", "UNSUBSCRIBE", "CANCEL", "END", "QUIT", "REVOKE", "OPTOUT"];
@@ -35,8 +35,13 @@ pub(super) enum Keyword {
 }
 
 /// Who stopped, as far as that was seen.
-#[derive(Debug, Default)]
-pub(super) struct Stopped(Mutex<HashSet<String>>);
+pub(super) struct Stopped(Mutex<LruCache<String, ()>>);
+
+impl Default for Stopped {
+    fn default() -> Self {
+        Self(Mutex::new(LruCache::new(REMEMBERED)))
+    }
+}
 
 impl Stopped {
     /// What somebody tells the network with a message: Twilio says so, or it
@@ -59,27 +64,19 @@ impl Stopped {
     pub(super) fn heed(&self, from: &str, keyword: Keyword) {
         match keyword {
             Keyword::Stop => self.stop(from),
-            Keyword::Start => drop(self.people().remove(from)),
+            Keyword::Start => drop(self.0.lock().remove(from)),
             Keyword::Help => {}
         }
     }
 
     /// Somebody wants no messages.
     pub(super) fn stop(&self, person: &str) {
-        let mut people = self.people();
-        if people.len() >= REMEMBERED {
-            people.clear();
-        }
-        people.insert(person.to_owned());
+        self.0.lock().insert(person.to_owned(), ());
     }
 
     /// Whether somebody wants no messages, as far as that was seen.
     fn has(&self, person: &str) -> bool {
-        self.people().contains(person)
-    }
-
-    fn people(&self) -> parking_lot::MutexGuard<'_, HashSet<String>> {
-        self.0.lock()
+        self.0.lock().contains_key(person)
     }
 }
 
@@ -125,6 +122,7 @@ mod tests {
     fn memory_is_bounded() {
         let stopped = Stopped::default();
         (0..2 * REMEMBERED + 1).for_each(|n| stopped.stop(&n.to_string()));
-        assert!(stopped.people().len() <= REMEMBERED);
+        assert_eq!(stopped.0.lock().len(), REMEMBERED);
+        assert!(stopped.has(&(2 * REMEMBERED).to_string()) && !stopped.has("0"), "the oldest went");
     }
 }

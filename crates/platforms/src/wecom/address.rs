@@ -2,8 +2,8 @@
 
 use super::Wecom;
 use angelia_core::egress::{Target, Whereabouts};
-use parking_lot::{Mutex, MutexGuard};
-use std::collections::HashSet;
+use hashlink::LruCache;
+use parking_lot::Mutex;
 
 /// Longest id of a member.
 const MAX_USER: usize = 64;
@@ -31,29 +31,26 @@ pub(super) fn places(name: &str, user: &str) -> [String; 3] {
 
 /// People who are not in the directory: they have not written to the app, and
 /// nobody can be asked for them.
-#[derive(Default)]
-pub(super) struct Strangers(Mutex<HashSet<String>>);
+pub(super) struct Strangers(Mutex<LruCache<String, ()>>);
+
+impl Default for Strangers {
+    fn default() -> Self {
+        Self(Mutex::new(LruCache::new(STRANGERS)))
+    }
+}
 
 impl Strangers {
     fn knows(&self, user: &str) -> bool {
-        self.people().contains(user)
+        self.0.lock().contains_key(user)
     }
 
     fn add(&self, user: &str) {
-        let mut people = self.people();
-        if people.len() >= STRANGERS {
-            people.clear();
-        }
-        people.insert(user.to_owned());
+        self.0.lock().insert(user.to_owned(), ());
     }
 
     /// Somebody has written.
     pub(super) fn remove(&self, user: &str) {
-        self.people().remove(user);
-    }
-
-    fn people(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.0.lock()
+        self.0.lock().remove(user);
     }
 }
 
@@ -110,6 +107,6 @@ mod tests {
         for number in 0..2 * STRANGERS {
             strangers.add(&number.to_string());
         }
-        assert!(strangers.people().len() <= STRANGERS && strangers.knows(&(2 * STRANGERS - 1).to_string()));
+        assert!(strangers.0.lock().len() <= STRANGERS && strangers.knows(&(2 * STRANGERS - 1).to_string()));
     }
 }
