@@ -2,7 +2,8 @@
 
 use super::Admin;
 use super::router::answer;
-use angelia_core::admission::{Place, Routes};
+use angelia_core::admission::Routes;
+use angelia_platforms::PLACES;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -40,7 +41,7 @@ fn is_routed(routes: &Routes, place: &str, bot: &str) -> bool {
 
 /// The command that gives a place to a tenant.
 fn add_command(place: &str) -> String {
-    let private = place.parse::<Place>().is_ok_and(|place| place.private_person().is_some());
+    let private = PLACES.read(place).is_ok_and(|place| PLACES.private_person(&place).is_some());
     // In a private chat that person is meant unless somebody else is named.
     let allow = if private { "" } else { "--allow ID,… " };
     format!("angelia route add --tenant TENANT {allow}{place}")
