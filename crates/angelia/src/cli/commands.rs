@@ -4,11 +4,10 @@ use super::answer::Answer;
 use super::bot::{chosen, named, patiently, scratch_store};
 use crate::config::{Bot, BotPlatform, Config};
 use crate::files::Scratch;
-use crate::show;
+use crate::show::{self, BotCommands, Commands};
 use angelia_core::error::{Error, Result};
 use angelia_platforms::{Platform, SlashCommand};
 use clap::Subcommand;
-use serde_json::{Value, json};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum CommandsCommand {
@@ -48,9 +47,9 @@ pub(super) async fn commands(config: &Config, command: CommandsCommand, as_json:
         let has = has.await.map_err(|error| {
             Error::new(error.kind(), format!("the commands of the bot {}: {error}", bot.name()))
         })?;
-        rows.push(row(bot, &has));
+        rows.push(row(bot, has));
     }
-    Answer::new(json!({ "pushed": push, "bots": rows }), show::commands).show(as_json)
+    Answer::own(&Commands { pushed: push, bots: rows }, show::commands)?.show(as_json)
 }
 
 /// The bots that are meant; only Discord has commands.
@@ -65,13 +64,11 @@ fn with_commands<'a>(config: &'a Config, name: Option<&str>) -> Result<Vec<&'a B
     Ok(bots)
 }
 
-fn row(bot: &Bot, has: &[SlashCommand]) -> Value {
+fn row(bot: &Bot, has: Vec<SlashCommand>) -> BotCommands {
     let configured = bot.commands();
-    let is_known = |command: &SlashCommand| configured.iter().any(|it| it.name == command.name);
-    let is_there = |name: &str| has.iter().any(|it| it.name == name);
-    let mut row = named(bot);
-    row["commands"] = json!(has);
-    row["missing"] = configured.iter().map(|it| it.name.as_str()).filter(|name| !is_there(name)).collect();
-    row["foreign"] = has.iter().filter(|it| !is_known(it)).map(|it| it.name.as_str()).collect();
-    row
+    let is_known = |command: &&SlashCommand| configured.iter().any(|it| it.name == command.name);
+    let is_there = |name: &String| has.iter().any(|it| it.name == *name);
+    let missing = configured.iter().map(|it| it.name.clone()).filter(|name| !is_there(name)).collect();
+    let foreign = has.iter().filter(|it| !is_known(it)).map(|it| it.name.clone()).collect();
+    BotCommands { bot: named(bot), missing, foreign, commands: has }
 }

@@ -1,11 +1,12 @@
 //! The management plane: who is known here, who may enrol, and what an operator asks for.
 
-mod api;
+pub mod api;
 mod audit;
 mod bearer;
 mod bots;
 mod clients;
 mod clock;
+mod endpoint;
 mod enroll;
 mod gateways;
 mod inbox;
@@ -13,6 +14,7 @@ mod invites;
 mod keyring;
 mod keys;
 mod oauth;
+mod old_api;
 mod pace;
 mod peer;
 mod policy;
@@ -21,10 +23,12 @@ pub mod router;
 mod routes;
 mod status;
 mod tenants;
+pub mod types;
 
 pub(crate) use audit::RefusalLog;
 pub(crate) use bearer::Bearers;
 pub use bearer::{Identity, KEY_LIMITS, OidcIssuer};
+pub use endpoint::{Call, Endpoint, Named, Whole};
 pub(crate) use enroll::{enroll, provision};
 pub use keyring::{AdminToken, KeyKeeper, Keyring};
 pub use oauth::LIMITS as TOKEN_LIMITS;

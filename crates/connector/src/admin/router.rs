@@ -3,7 +3,7 @@
 //! The command line uses the same routes, through the socket while a server
 //! runs and in its own process when none does.
 
-use super::api;
+use super::old_api as api;
 use crate::server::Server;
 use crate::telemetry::{BotReading, Counter, Gauges, disk_metrics};
 use angelia_core::audit::Actor;
