@@ -1,10 +1,24 @@
 //! Every endpoint of the admin API in one table. What is served, what the OpenAPI
 //! document says is served, and what commands ask are made of its rows.
 
+use super::Admin;
 use super::endpoint::{Endpoint, Named, Verb, Whole};
+use super::router::failure;
 use super::types::*;
+use super::{
+    audit, bots, clients, clock, gateways, inbox, invites, keys, openapi, routes, status, tenants, unrouted,
+};
+use angelia_core::error::Result;
 use angelia_core::store::Client;
+use axum::extract::{Path, Request, State};
+use axum::response::IntoResponse;
+use axum::routing::{MethodRouter, on};
+use axum::{Json, Router};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use std::sync::Arc;
 
 /// Makes a constant of each row, for whoever asks, and the table of all of them.
 macro_rules! endpoints {
@@ -14,9 +28,9 @@ macro_rules! endpoints {
             pub const $name: Endpoint<$of, $ask, $answer> = Endpoint::new(Verb::$verb, $path, $summary);
         )*
 
-        /// The method and path of every endpoint.
-        pub fn endpoints() -> Vec<(String, &'static str)> {
-            vec![$(($name.verb.method().to_string(), $name.path)),*]
+        /// Every endpoint, with who answers it.
+        pub(super) fn table() -> Vec<Row> {
+            vec![$(Row::new($name, $handler)),*]
         }
     };
 }
@@ -55,7 +69,7 @@ endpoints! {
     /// Takes a place away again.
     REMOVE_ROUTE: Act "/admin/routes/remove", Whole, RemoveRoute => RemovedRoute, routes::remove;
     /// The last places that spoke without a route.
-    UNROUTED: Read "/admin/routes/unrouted", Whole, Nothing => Unrouted, ingress::unrouted;
+    UNROUTED: Read "/admin/routes/unrouted", Whole, Nothing => Unrouted, unrouted::unrouted;
     /// Makes a single-use code for /link.
     MAKE_CODE: Make "/admin/routes/codes", Whole, MakeCode => RouteCode, routes::make_code;
     /// Every gateway.
@@ -110,4 +124,81 @@ endpoints! {
     ACCEPT_CLOCK: Act "/admin/clock/accept", Whole, Nothing => AcceptedClock, clock::accept;
     /// Who changed what, newest first.
     AUDIT: Read "/admin/audit", Whole, AuditWanted => Audit, audit::list;
+}
+
+/// A row of the table, without its types.
+pub(super) struct Row {
+    pub(super) verb: Verb,
+    pub(super) path: &'static str,
+    pub(super) summary: &'static str,
+    /// Describes what is asked.
+    pub(super) ask: fn(&mut SchemaGenerator) -> Schema,
+    /// Describes what is answered.
+    pub(super) answer: fn(&mut SchemaGenerator) -> Schema,
+    route: MethodRouter<Arc<Admin>>,
+}
+
+impl Row {
+    fn new<P, Q, A>(endpoint: Endpoint<P, Q, A>, handler: impl Handler<P, Q, A>) -> Self
+    where
+        P: 'static,
+        Q: Default + DeserializeOwned + JsonSchema + Send + 'static,
+        A: Serialize + JsonSchema + 'static,
+    {
+        let Endpoint { verb, path, summary, .. } = endpoint;
+        let answer = async move |State(admin), name: Option<Path<String>>, request: Request| {
+            let ask = match endpoint.read(request).await {
+                Ok(ask) => ask,
+                Err(refusal) => return refusal,
+            };
+            let name = name.map(|Path(name)| name).unwrap_or_default();
+            match handler.answer(admin, name, ask).await {
+                Ok(answer) => (verb.status(), Json(answer)).into_response(),
+                Err(error) => failure(&error),
+            }
+        };
+        Self {
+            verb,
+            path,
+            summary,
+            ask: if verb.has_body() { SchemaGenerator::subschema_for::<Q> } else { Q::json_schema },
+            answer: SchemaGenerator::subschema_for::<A>,
+            route: on(verb.filter(), answer),
+        }
+    }
+}
+
+/// A function that answers an endpoint; it gets the name in the path where there is one.
+trait Handler<P, Q, A>: Clone + Send + Sync + 'static {
+    fn answer(&self, admin: Arc<Admin>, name: String, ask: Q) -> impl Future<Output = Result<A>> + Send;
+}
+
+impl<F, T, Q, A> Handler<Whole, Q, A> for F
+where
+    F: Fn(Arc<Admin>, Q) -> T + Clone + Send + Sync + 'static,
+    T: Future<Output = Result<A>> + Send,
+{
+    fn answer(&self, admin: Arc<Admin>, _: String, ask: Q) -> impl Future<Output = Result<A>> + Send {
+        self(admin, ask)
+    }
+}
+
+impl<F, T, Q, A> Handler<Named, Q, A> for F
+where
+    F: Fn(Arc<Admin>, String, Q) -> T + Clone + Send + Sync + 'static,
+    T: Future<Output = Result<A>> + Send,
+{
+    fn answer(&self, admin: Arc<Admin>, name: String, ask: Q) -> impl Future<Output = Result<A>> + Send {
+        self(admin, name, ask)
+    }
+}
+
+/// The routes of the table.
+pub(super) fn router() -> Router<Arc<Admin>> {
+    table().into_iter().fold(Router::new(), |router, row| router.route(row.path, row.route))
+}
+
+/// The method and path of every endpoint.
+pub fn endpoints() -> Vec<(String, &'static str)> {
+    table().into_iter().map(|row| (row.verb.method().to_string(), row.path)).collect()
 }

@@ -4,7 +4,7 @@
 use angelia_core::error::{Error, Result};
 use axum::Json;
 use axum::extract::{FromRequest, Query, Request};
-use axum::http::Method;
+use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::MethodFilter;
 use serde::Serialize;
@@ -78,8 +78,8 @@ impl Verb {
     }
 
     /// The status of success.
-    pub(super) fn status(self) -> u16 {
-        if self == Self::Make { 201 } else { 200 }
+    pub(super) fn status(self) -> StatusCode {
+        if self == Self::Make { StatusCode::CREATED } else { StatusCode::OK }
     }
 
     /// Whether what is asked is sent as a body.

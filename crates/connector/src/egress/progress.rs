@@ -1,8 +1,8 @@
 //! A provider call under way: what a platform that works on it asks, and tells how far it is.
 
+use super::Egress;
 use super::action::OutboundAction;
 use super::chats::{FirstPart, Inbox};
-use crate::server::Server;
 use angelia_core::egress::delivery::DeliveryId;
 use angelia_platforms::{Progress, Reach};
 use futures_util::future::BoxFuture;
@@ -12,24 +12,24 @@ use std::time::Duration;
 
 /// A provider call that a stopping server waits for, from the note that it is
 /// made to the note of what came of it.
-pub(super) struct InFlight(Arc<Server>);
+pub(super) struct InFlight(Arc<Egress>);
 
 impl InFlight {
-    pub(super) fn begin(server: &Arc<Server>) -> Self {
-        server.egress.in_flight.fetch_add(1, Ordering::AcqRel);
-        Self(server.clone())
+    pub(super) fn begin(egress: &Arc<Egress>) -> Self {
+        egress.in_flight.fetch_add(1, Ordering::AcqRel);
+        Self(egress.clone())
     }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.egress.in_flight.fetch_sub(1, Ordering::AcqRel);
+        self.0.in_flight.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 /// What a platform holds of us while it works on a delivery.
 pub(super) struct DeliveryProgress {
-    server: Arc<Server>,
+    egress: Arc<Egress>,
     action: Arc<OutboundAction>,
     id: DeliveryId,
     /// The task of its chat.
@@ -40,12 +40,12 @@ pub(super) struct DeliveryProgress {
 
 impl DeliveryProgress {
     pub(super) fn new(
-        server: Arc<Server>,
+        egress: Arc<Egress>,
         action: Arc<OutboundAction>,
         id: DeliveryId,
         task: Arc<Inbox>,
     ) -> Self {
-        Self { server, action, id, task, withdrawn: AtomicBool::new(false) }
+        Self { egress, action, id, task, withdrawn: AtomicBool::new(false) }
     }
 
     /// Whether the platform was told to make no further call.
@@ -61,11 +61,11 @@ impl Progress for DeliveryProgress {
 
     fn next_call(&self) -> BoxFuture<'_, bool> {
         Box::pin(async move {
-            let paced = self.action.paced(&self.server);
-            let limit = self.action.rate_limit(&self.server);
+            let paced = self.action.paced(&self.egress);
+            let limit = self.action.rate_limit(&self.egress);
             let permit = limit.turn_for(&self.action.origin.tenant, paced).await;
             // What is not known is not written to.
-            let known = self.action.recall(&self.server).await.is_ok();
+            let known = self.action.recall(&self.egress).await.is_ok();
             let allowed = known && self.still_allowed();
             if allowed {
                 permit.made();
@@ -75,11 +75,11 @@ impl Progress for DeliveryProgress {
     }
 
     fn pause(&self, reach: Reach, pause: Duration) {
-        self.action.pause(&self.server, reach, pause);
+        self.action.pause(&self.egress, reach, pause);
     }
 
     fn still_allowed(&self) -> bool {
-        let allowed = self.action.is_allowed(&self.server);
+        let allowed = self.action.is_allowed(&self.egress);
         if !allowed {
             self.withdrawn.store(true, Ordering::Release);
         }

@@ -1,0 +1,178 @@
+//! Who is known here, in memory: ten thousand reconnects ask no disk.
+//!
+//! Readers load one [`Snapshot`] and see one moment of it. It changes in one place, by facts
+//! that the change feed tells of, whoever made the change; a new one shares everything with
+//! the one before but what changed (docs/decisions/0038).
+
+mod snapshot;
+
+pub(crate) use angelia_core::identity::feed::Front;
+pub(crate) use snapshot::{Snapshot, bound_to};
+
+use crate::admin::Keyring;
+use angelia_core::admission::Route;
+use angelia_core::error::{Error, Result};
+use angelia_core::identity::GatewayRecord;
+use angelia_core::identity::feed::{self, Fact};
+use angelia_core::inbox::InstanceId;
+use angelia_core::records::{Records, look};
+use angelia_core::store::{AccessStore, StoredGateway};
+use arc_swap::{ArcSwap, Guard};
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::MutexGuard;
+
+/// Lines of the feed that are read at once. Whoever is further behind reads everything anew.
+const PAGE: usize = 1_000;
+/// How often the feed is looked at for what nobody here has done, or what could not be read
+/// when it was.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// Who is known, ready to be asked.
+pub(crate) struct Identities {
+    records: Arc<dyn Records>,
+    keys: Arc<Keyring>,
+    now: ArcSwap<Snapshot>,
+    /// Held while a snapshot is made out of the one before.
+    making: Mutex<()>,
+    /// The last line of the feed that the snapshot knows of.
+    read_to: tokio::sync::Mutex<i64>,
+    /// Held while the store and the snapshot change together.
+    changing: tokio::sync::Mutex<()>,
+}
+
+impl Identities {
+    /// Reads who is known. What is sealed is opened with `keys`.
+    pub(crate) async fn read(records: Arc<dyn Records>, keys: Arc<Keyring>) -> Result<Arc<Self>> {
+        let identities = Self {
+            records,
+            keys,
+            now: ArcSwap::default(),
+            making: Mutex::default(),
+            read_to: tokio::sync::Mutex::default(),
+            changing: tokio::sync::Mutex::default(),
+        };
+        let mut read_to = identities.read_to.lock().await;
+        identities.read_anew(&mut read_to).await?;
+        drop(read_to);
+        Ok(Arc::new(identities))
+    }
+
+    /// Who is known at this moment.
+    pub(crate) fn now(&self) -> Guard<Arc<Snapshot>> {
+        self.now.load()
+    }
+
+    /// Makes a change of the store known here before its answer is given. It runs to its end
+    /// even if its caller hangs up in between: what is committed must be known here. One
+    /// change at a time.
+    pub(crate) async fn change<T, F>(self: &Arc<Self>, change: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T>> + Send + 'static,
+    {
+        let identities = self.clone();
+        let task = tokio::spawn(async move {
+            let _turn = identities.turn().await;
+            let changed = change.await;
+            // What was refused may have left something all the same.
+            let followed = identities.follow().await;
+            changed.and_then(|changed| followed.map(|()| changed))
+        });
+        task.await.unwrap_or_else(|_| Err(Error::internal("the change broke off")))
+    }
+
+    /// Waits until nothing else changes. Held by what changes something beside the records.
+    pub(crate) async fn turn(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().await
+    }
+
+    /// Takes in what the feed tells of since it was read the last time.
+    pub(crate) async fn follow(&self) -> Result<()> {
+        let mut read_to = self.read_to.lock().await;
+        let lines = self.records.changed(*read_to, PAGE).await?;
+        let Some(last) = lines.last().map(|line| line.id) else { return Ok(()) };
+        if lines.len() == PAGE {
+            return self.read_anew(&mut read_to).await;
+        }
+        let facts = look(&*self.records, "read what changed", move |view| feed::read(view, &lines)).await?;
+        self.learn(facts);
+        *read_to = last;
+        Ok(())
+    }
+
+    /// Lets what was stored of a gateway count from now on; answers its record.
+    pub(crate) async fn take_in(&self, stored: &StoredGateway) -> Result<Arc<GatewayRecord>> {
+        self.follow().await?;
+        let known = self.now().find(&stored.tenant, &stored.gateway_id);
+        known.ok_or_else(|| Error::internal("a gateway that was stored is not known"))
+    }
+
+    /// Follows the feed now and then.
+    pub(crate) async fn keep_following(self: Arc<Self>) {
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            if let Err(error) = self.follow().await {
+                tracing::debug!(%error, "what changed of who is known here could not be read");
+            }
+        }
+    }
+
+    /// Reads everything. What changes meanwhile is told again by the feed.
+    async fn read_anew(&self, read_to: &mut i64) -> Result<()> {
+        let mut last = *read_to;
+        while let Some(line) = self.records.changed(last, PAGE).await?.pop() {
+            last = line.id;
+        }
+        let facts = look(&*self.records, "read who is known", feed::all).await?;
+        let _making = self.making.lock();
+        let keys = self.keys.keys();
+        let mut next = Snapshot::default();
+        facts.into_iter().for_each(|fact| next.learn(fact, &keys));
+        self.now.store(Arc::new(next));
+        *read_to = last;
+        Ok(())
+    }
+
+    /// The one place where what is known changes.
+    fn learn(&self, facts: impl IntoIterator<Item = Fact>) {
+        let _making = self.making.lock();
+        let keys = self.keys.keys();
+        let mut next = Snapshot::clone(&self.now());
+        facts.into_iter().for_each(|fact| next.learn(fact, &keys));
+        self.now.store(Arc::new(next));
+    }
+
+    /// Keeps which bots an instance answers for, if that is new.
+    pub(crate) async fn keep_fronts(&self, instance: InstanceId, fronts: BTreeSet<Front>) -> Result<()> {
+        let before = self.now().fronts(instance);
+        if before == fronts {
+            return Ok(());
+        }
+        // It counts from now on, not from the commit on: the next message may be here already.
+        self.learn([Fact::Fronts(instance, fronts.clone())]);
+        let kept = self.records.set_fronts(instance, fronts.into_iter().collect()).await;
+        kept.inspect_err(|_| self.learn([Fact::Fronts(instance, before)]))?;
+        self.follow().await
+    }
+
+    /// Lets nobody reach a tenant while `removal` takes it; lets them again if that fails.
+    pub(crate) async fn close_to<T>(
+        &self,
+        tenant: &str,
+        removal: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let before = self.now();
+        let routes = || before.routes().iter().filter(|route| route.tenant == tenant);
+        let closed = routes().map(|route| Fact::Route(route.place.to_string(), route.bot.clone(), None));
+        self.learn(closed);
+        let opened =
+            |route: &Route| Fact::Route(route.place.to_string(), route.bot.clone(), Some(route.clone()));
+        let removed = removal.await.inspect_err(|_| self.learn(routes().map(opened)))?;
+        self.follow().await?;
+        Ok(removed)
+    }
+}
