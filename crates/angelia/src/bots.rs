@@ -113,6 +113,7 @@ fn secret(bot: &Bot, key: &str, place: Option<&SecretRef>) -> Result<Secret> {
     })?;
     let secret = place.resolve().map_err(|error| {
         Error::invalid(format!("the {key} of the {platform} bot {name} cannot be fetched: {error}"))
+            .caused_by(error)
     })?;
     // What stands before the colon is no secret: it is the id of the bot it is for.
     if bot.platform == BotPlatform::Telegram

@@ -79,7 +79,7 @@ impl Remote {
 
     fn at(url: String, token: Secret) -> Result<Self> {
         let client = reqwest::Client::builder().no_proxy().build();
-        let client = client.map_err(|e| Error::internal(e.to_string()))?;
+        let client = client.map_err(Error::defect)?;
         Ok(Self::Running { client, url, token })
     }
 
@@ -103,7 +103,7 @@ impl Remote {
                     request = request.json(&body);
                 }
                 let unreachable = |e: reqwest::Error| {
-                    Error::unavailable(format!("the server at {url} does not answer: {e}"))
+                    Error::unavailable(format!("the server at {url} does not answer: {e}")).caused_by(e)
                 };
                 let response = request.send().await.map_err(unreachable)?;
                 let status = response.status().as_u16();
@@ -116,11 +116,11 @@ impl Remote {
                     .header(AUTHORIZATION, format!("Bearer {}", token.expose()))
                     .header(CONTENT_TYPE, "application/json")
                     .body(body.map_or_else(Body::empty, |body| Body::from(body.to_string())))
-                    .map_err(|e| Error::internal(e.to_string()))?;
+                    .map_err(Error::defect)?;
                 let response = router.clone().oneshot(request).await.unwrap_or_else(|never| match never {});
                 let status = response.status().as_u16();
                 let body = to_bytes(response.into_body(), MAX_ANSWER).await;
-                (status, body.map_err(|e| Error::internal(e.to_string()))?)
+                (status, body.map_err(Error::defect)?)
             }
         };
         read(status, &answer)
@@ -141,6 +141,7 @@ fn read<A: DeserializeOwned>(status: u16, answer: &[u8]) -> Result<Reply<A>> {
         let read = A::deserialize(&value);
         let read = read.map_err(|e| {
             Error::internal(format!("the server's answer cannot be read; is it of another release? {e}"))
+                .caused_by(e)
         })?;
         return Ok(Reply { value, read });
     }

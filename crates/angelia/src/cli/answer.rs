@@ -21,7 +21,7 @@ impl Answer {
 
     /// What the command found out itself, and how a person reads it.
     pub(super) fn own<A: Serialize>(made: &A, show: impl FnOnce(&A) -> String) -> Result<Self> {
-        let value = serde_json::to_value(made).map_err(|e| Error::internal(e.to_string()))?;
+        let value = serde_json::to_value(made).map_err(Error::defect)?;
         Ok(Self { value, text: show(made) })
     }
 

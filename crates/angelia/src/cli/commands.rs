@@ -45,7 +45,8 @@ pub(super) async fn commands(config: &Config, command: CommandsCommand, as_json:
             false => platform.commands_show().await,
         });
         let has = has.await.map_err(|error| {
-            Error::new(error.kind(), format!("the commands of the bot {}: {error}", bot.name()))
+            let message = format!("the commands of the bot {}: {error}", bot.name());
+            Error::new(error.kind(), message).caused_by(error)
         })?;
         rows.push(row(bot, has));
     }

@@ -66,7 +66,9 @@ pub(super) async fn key(remote: &Remote, command: KeyCommand) -> Result<Answer> 
             // The server may run in another directory.
             let absolute = |file: PathBuf| {
                 let made = std::path::absolute(&file);
-                made.map_err(|e| Error::invalid(format!("{} is not a path: {e}", file.display())))
+                made.map_err(|e| {
+                    Error::invalid(format!("{} is not a path: {e}", file.display())).caused_by(e)
+                })
             };
             let rotate = RotateKey { file: to.map(absolute).transpose()? };
             Answer::new(remote.call_patiently(api::ROTATE_KEY.ask(&rotate)?).await?, show::rotated_key)

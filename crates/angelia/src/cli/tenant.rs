@@ -119,7 +119,8 @@ async fn remove(remote: &Remote, name: &str, confirm: Option<String>) -> Result<
 
 /// Says what will go, and takes what the operator types.
 fn type_again(counts: &TenantCounts, from: &mut dyn BufRead, to: &mut dyn Write) -> Result<String> {
-    let failed = |e: std::io::Error| Error::internal(format!("the terminal cannot be used: {e}"));
+    let failed =
+        |e: std::io::Error| Error::internal(format!("the terminal cannot be used: {e}")).caused_by(e);
     write!(to, "{}", show::about_to_remove(counts)).and_then(|()| to.flush()).map_err(failed)?;
     let mut line = String::new();
     from.read_line(&mut line).map_err(failed)?;

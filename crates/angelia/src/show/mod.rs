@@ -35,7 +35,7 @@ pub(crate) fn heard(text: &str) -> Result<bool> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(Error::internal(error.to_string())),
+        Err(error) => Err(Error::defect(error)),
     }
 }
 

@@ -114,14 +114,14 @@ impl<P, Q: Serialize, A> Endpoint<P, Q, A> {
     fn call(self, mut path: String, ask: &Q) -> Result<Call<A>> {
         let mut body = None;
         if self.verb.has_body() {
-            let mut said = serde_json::to_value(ask).map_err(|e| Error::internal(e.to_string()))?;
+            let mut said = serde_json::to_value(ask).map_err(Error::defect)?;
             // What was not given is not sent.
             if let Value::Object(fields) = &mut said {
                 fields.retain(|_, value| !value.is_null());
             }
             body = Some(said);
         } else {
-            let query = serde_urlencoded::to_string(ask).map_err(|e| Error::internal(e.to_string()))?;
+            let query = serde_urlencoded::to_string(ask).map_err(Error::defect)?;
             if !query.is_empty() {
                 path = format!("{path}?{query}");
             }
@@ -144,7 +144,7 @@ impl<Q: Serialize, A> Endpoint<Named, Q, A> {
         if ["", ".", ".."].contains(&name) {
             return Err(Error::invalid(format!("{name:?} names nothing")));
         }
-        let mut url = Url::parse("http://admin").map_err(|e| Error::internal(e.to_string()))?;
+        let mut url = Url::parse("http://admin").map_err(Error::defect)?;
         let segments = self.path.split('/').skip(1);
         let segments = segments.map(|part| if part.starts_with('{') { name } else { part });
         url.path_segments_mut().map_err(|()| Error::internal("no path"))?.clear().extend(segments);

@@ -115,3 +115,37 @@ fn operation_id(row: &Row) -> String {
     let path = row.path.trim_start_matches("/admin/").replace(['{', '}'], "").replace(['/', '-', '.'], "_");
     format!("{}_{path}", row.verb.method().as_str().to_ascii_lowercase())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_endpoint_is_described_with_what_is_asked_and_answered() {
+        let document = Value::Object(document());
+        let known = |schema: &Value| {
+            let name = schema["$ref"].as_str().and_then(|name| name.strip_prefix("#/components/schemas/"));
+            name.is_some_and(|name| document["components"]["schemas"][name].is_object())
+        };
+        for row in table() {
+            let method = row.verb.method().as_str().to_ascii_lowercase();
+            let described = &document["paths"][row.path][&method];
+            let answer = &described["responses"][row.verb.status().as_str()]["content"]["application/json"];
+            // The document describes itself by the standard that it names.
+            assert!(known(&answer["schema"]) || row.path.ends_with("openapi.json"), "{method} {}", row.path);
+            let asked = &described["requestBody"]["content"]["application/json"]["schema"];
+            assert_eq!(known(asked), row.verb.has_body(), "{method} {}", row.path);
+        }
+    }
+
+    #[test]
+    fn a_query_is_described_by_its_fields() {
+        let document = Value::Object(document());
+        let parameters = document["paths"]["/admin/audit"]["get"]["parameters"].as_array().cloned();
+        let names: Vec<Value> = parameters.iter().flatten().map(|one| one["name"].clone()).collect();
+        assert_eq!(names, ["limit", "tenant"]);
+        let kinds: Vec<Value> =
+            parameters.iter().flatten().map(|one| one["schema"]["type"].clone()).collect();
+        assert_eq!(kinds, ["integer", "string"]);
+    }
+}

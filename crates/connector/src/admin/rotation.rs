@@ -62,7 +62,7 @@ pub(super) async fn change_key(admin: &Admin, file: Option<&Path>) -> Result<Rot
         begin(admin, file).await?
     };
     let old = ring.retiring();
-    let finished = finish(admin).await.map_err(|error| unfinished(old, &error))?;
+    let finished = finish(admin).await.map_err(|error| unfinished(old, error))?;
     Ok(RotatedKey {
         old_key_id: old.map(|id| id.to_string()),
         key_id: ring.keys().current().id().to_string(),
@@ -86,15 +86,16 @@ fn refuse_a_third(admin: &Admin, file: Option<&Path>) -> Result<()> {
     )))
 }
 
-fn unfinished(old: Option<KeyId>, error: &Error) -> Error {
+fn unfinished(old: Option<KeyId>, error: Error) -> Error {
     let old = old.map_or_else(|| "which does not open".to_owned(), |id| id.to_string());
     Error::new(
         error.kind(),
         format!(
             "the master key is changed, but the old one, {old}, is still needed and kept in the database: {error}. \
-             Everything else opens; angelia key rotate, or the next start of the admin, goes on"
+             Everything else opens; angelia key rotate, or the next start of the server, goes on"
         ),
     )
+    .caused_by(error)
 }
 
 /// Makes the new key the one that seals. Answers what the operator has to do before the next start.
@@ -176,7 +177,7 @@ pub(crate) async fn resume(admin: Arc<Admin>) {
         "a change of the master key was cut short; finishing it"
     );
     if let Err(error) = finish(&admin).await {
-        tracing::error!("{}", unfinished(old, &error));
+        tracing::error!("{}", unfinished(old, error));
     }
 }
 
