@@ -3,7 +3,6 @@
 
 pub mod admin;
 mod bootstrap;
-mod bots;
 pub mod edge;
 mod egress;
 mod identities;

@@ -2,11 +2,10 @@
 
 use crate::admin::{self, Admin, AdminParts, AdminToken, Bearers, Identity, Keyring, SelfService};
 use crate::bootstrap::{check_key, furnish, oauth_key, recall_standing};
-use crate::bots::Bots;
 use crate::edge::{Guard, no_client};
 use crate::egress::{Egress, EgressTimings};
 use crate::identities::Identities;
-use crate::ingress::{Drops, Listeners, RoutedAdmission};
+use crate::ingress::{Bots, Drops, Listeners, RoutedAdmission};
 use crate::refusal_log::RefusalLog;
 use crate::relay::{self, Hint, Relay, Sessions};
 use crate::supervise::Lifecycle;

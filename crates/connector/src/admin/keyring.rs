@@ -142,32 +142,39 @@ impl From<Secret> for AdminToken {
 }
 
 #[cfg(test)]
+impl Keyring {
+    /// Keys of which nobody keeps any, for tests.
+    pub(crate) fn kept_nowhere(key: MasterKey) -> Arc<Self> {
+        struct Nobody;
+
+        impl KeyKeeper for Nobody {
+            fn next(&self, _file: Option<&Path>) -> Result<MasterKey> {
+                Err(Error::conflict("the master key of this server is kept nowhere, so it cannot be changed"))
+            }
+
+            fn stage(&self, _next: &MasterKey) -> Result<()> {
+                Ok(())
+            }
+
+            fn adopt(&self) -> Result<Option<String>> {
+                Ok(None)
+            }
+        }
+
+        Self::new(key, Box::new(Nobody))
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Keeps no key.
-    struct Nobody;
-
-    impl KeyKeeper for Nobody {
-        fn next(&self, _file: Option<&Path>) -> Result<MasterKey> {
-            Err(Error::conflict("the master key of this server is kept nowhere, so it cannot be changed"))
-        }
-
-        fn stage(&self, _next: &MasterKey) -> Result<()> {
-            Ok(())
-        }
-
-        fn adopt(&self) -> Result<Option<String>> {
-            Ok(None)
-        }
-    }
 
     #[test]
     fn a_key_is_awaited_until_what_it_sealed_is_stored() {
         let key = MasterKey::mint();
         let copy = MasterKey::from_hex(key.to_hex().expose()).unwrap();
         let old = key.id();
-        let ring = Keyring::new(key, Box::new(Nobody));
+        let ring = Keyring::kept_nowhere(key);
         let under_way = ring.seal(&Secret::new("token"), "row").unwrap();
         let keys_in_hand = ring.keys();
         assert_eq!((ring.retiring(), ring.is_awaited()), (None, false));

@@ -1,9 +1,8 @@
 //! The admin service: what the operator's hands reach.
 
 use super::{AdminToken, Bearers, Keyring};
-use crate::bots::Bots;
 use crate::identities::Identities;
-use crate::ingress::Drops;
+use crate::ingress::{Bots, Drops};
 use crate::refusal_log::RefusalLog;
 use crate::relay::Sessions;
 use crate::server::Parts;

@@ -5,6 +5,7 @@ use super::answer::Reply;
 use super::capability::Claims;
 use super::chats::ChatKey;
 use super::rate_limit::{Paced, RateLimit};
+use crate::identities::Snapshot;
 use angelia_contract::action::Action;
 use angelia_core::clock::UnixMillis;
 use angelia_core::egress::delivery::{Asked, Edited, Repeats};
@@ -48,13 +49,13 @@ impl Origin {
     }
 
     /// Whether the sender was revoked meanwhile, or is not there any more.
-    pub(super) fn is_revoked(&self, egress: &Egress) -> bool {
+    pub(super) fn is_revoked(&self, known: &Snapshot) -> bool {
         match &self.gateway_id {
             Some(id) => {
-                let record = egress.identities.now().find(&self.tenant, id);
+                let record = known.find(&self.tenant, id);
                 record.is_none_or(|record| record.revoked_at.is_some())
             }
-            None => egress.identities.now().is_revoked(self.instance),
+            None => known.is_revoked(self.instance),
         }
     }
 }
@@ -92,9 +93,9 @@ impl OutboundAction {
     /// be asked right before every provider call, after [`OutboundAction::recall`].
     pub(super) fn is_allowed(&self, egress: &Egress) -> bool {
         let sender = Sender { tenant: &self.origin.tenant, instance: self.origin.instance };
-        let may =
-            || may_write(egress.identities.now().routes(), &**self.platform(egress), sender, &self.target);
-        !self.origin.is_revoked(egress) && may() == Some(true)
+        let known = egress.identities.now();
+        let may = || may_write(known.routes(), &**self.platform(egress), sender, &self.target);
+        !self.origin.is_revoked(&known) && may() == Some(true)
     }
 
     /// Brings to hand what is known of the target: after a restart, or among

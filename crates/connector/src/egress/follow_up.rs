@@ -44,7 +44,7 @@ pub(super) fn perform(egress: &Arc<Egress>, waits: Waiting, found: Found) {
     let Waiting { record, reply, outbound, held } = waits;
     let origin = Origin::of(&record);
     let Action::FollowUp { content, mut metadata, .. } = outbound.action else { return };
-    if origin.is_revoked(egress) {
+    if origin.is_revoked(&egress.identities.now()) {
         return reply.give(answer::failed(NO_CAPABILITY));
     }
     // Where it goes is settled; the ledger must not read another place out of it.

@@ -14,9 +14,7 @@ mod chat_task;
 mod chats;
 mod follow_up;
 mod perform;
-mod progress;
 mod rate_limit;
-mod refusal_limit;
 mod resume;
 mod target_lookup;
 mod typing;
@@ -25,8 +23,8 @@ pub use angelia_core::egress::EgressTimings;
 pub(crate) use target_lookup::LIMITS;
 
 use crate::admin::Keyring;
-use crate::bots::Bots;
 use crate::identities::Identities;
+use crate::ingress::Bots;
 use crate::relay::Mailbox;
 use crate::server::Parts;
 use crate::supervise::Lifecycle;
@@ -44,8 +42,7 @@ use angelia_core::records::Records;
 use answer::Reply;
 use capability::Claims;
 use chats::ChatQueues;
-use rate_limit::RateLimit;
-use refusal_limit::RefusalLimit;
+use rate_limit::{RateLimit, RefusalLimit};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use target_lookup::{TargetLookup, Waiting};
@@ -204,7 +201,7 @@ fn proceed(egress: &Arc<Egress>, waits: Waiting, decided: Result<Goal, Refusal>)
         Err(Refusal::Unusable(why)) => return reply.give(ActionResult::failed(why)),
     };
     let origin = Origin::of(&record);
-    if origin.is_revoked(egress) {
+    if origin.is_revoked(&egress.identities.now()) {
         return reply.decline(egress);
     }
     let (Goal { bot, target }, action) = (goal, outbound.action);

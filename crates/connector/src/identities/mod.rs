@@ -25,8 +25,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::MutexGuard;
 
-/// Lines of the feed that are read at once. Whoever is further behind reads everything anew.
-const PAGE: usize = 1_000;
+/// Lines of the feed that are read at once.
+const PAGE: usize = 500;
+/// Whoever is so many pages behind reads everything anew: it costs less, and further lines may
+/// be gone from the feed before they are read ([`FEED_KEPT`](angelia_core::records::FEED_KEPT)).
+const FAR_BEHIND: usize = 10;
 /// How often the feed is looked at for what nobody here has done, or what could not be read
 /// when it was.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -93,15 +96,18 @@ impl Identities {
     /// Takes in what the feed tells of since it was read the last time.
     pub(crate) async fn follow(&self) -> Result<()> {
         let mut read_to = self.read_to.lock().await;
-        let lines = self.records.changed(*read_to, PAGE).await?;
-        let Some(last) = lines.last().map(|line| line.id) else { return Ok(()) };
-        if lines.len() == PAGE {
-            return self.read_anew(&mut read_to).await;
+        for _ in 0..FAR_BEHIND {
+            let lines = self.records.changed(*read_to, PAGE).await?;
+            let Some(last) = lines.last().map(|line| line.id) else { return Ok(()) };
+            let is_all = lines.len() < PAGE;
+            let read = look(&*self.records, "read what changed", move |view| feed::read(view, &lines));
+            self.learn(read.await?);
+            *read_to = last;
+            if is_all {
+                return Ok(());
+            }
         }
-        let facts = look(&*self.records, "read what changed", move |view| feed::read(view, &lines)).await?;
-        self.learn(facts);
-        *read_to = last;
-        Ok(())
+        self.read_anew(&mut read_to).await
     }
 
     /// Lets what was stored of a gateway count from now on; answers its record.
@@ -139,10 +145,14 @@ impl Identities {
 
     /// The one place where what is known changes.
     fn learn(&self, facts: impl IntoIterator<Item = Fact>) {
+        let mut facts = facts.into_iter().peekable();
+        if facts.peek().is_none() {
+            return;
+        }
         let _making = self.making.lock();
         let keys = self.keys.keys();
         let mut next = Snapshot::clone(&self.now());
-        facts.into_iter().for_each(|fact| next.learn(fact, &keys));
+        facts.for_each(|fact| next.learn(fact, &keys));
         self.now.store(Arc::new(next));
     }
 
@@ -165,7 +175,7 @@ impl Identities {
         tenant: &str,
         removal: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        let before = self.now();
+        let before = self.now.load_full();
         let routes = || before.routes().iter().filter(|route| route.tenant == tenant);
         let closed = routes().map(|route| Fact::Route(route.place.to_string(), route.bot.clone(), None));
         self.learn(closed);
@@ -174,5 +184,117 @@ impl Identities {
         let removed = removal.await.inspect_err(|_| self.learn(routes().map(opened)))?;
         self.follow().await?;
         Ok(removed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use angelia_core::admission::Allow;
+    use angelia_core::audit::Actor;
+    use angelia_core::clock::UnixMillis;
+    use angelia_core::records::rows::FrontRow;
+    use angelia_core::records::{Change, Changed, View, change};
+    use angelia_core::seal::MasterKey;
+    use angelia_core::store::IdentityStore;
+    use angelia_engines::memory::MemoryRecords;
+
+    fn records() -> Arc<MemoryRecords> {
+        Arc::new(MemoryRecords::new(|| UnixMillis(1)))
+    }
+
+    async fn node(records: &Arc<MemoryRecords>) -> Arc<Identities> {
+        Identities::read(records.clone(), Keyring::kept_nowhere(MasterKey::mint())).await.unwrap()
+    }
+
+    fn route(number: usize) -> Route {
+        Route {
+            place: format!("discord:{}", number + 1).parse().unwrap(),
+            bot: None,
+            tenant: "acme".into(),
+            instance: None,
+            allow: Allow::Any,
+            free: false,
+        }
+    }
+
+    async fn add_route(records: Arc<MemoryRecords>, number: usize) -> Result<()> {
+        records.add_route(route(number), &Actor::server()).await
+    }
+
+    fn tenant_at(identities: &Identities, path: &str) -> Option<String> {
+        let known = identities.now();
+        known.routes().resolve("discord", "bot", &[path]).map(|route| route.tenant.clone())
+    }
+
+    #[tokio::test]
+    async fn a_change_counts_here_once_it_has_answered_and_elsewhere_once_the_feed_is_read() {
+        let records = records();
+        records.create_tenant("acme", None, &Actor::server()).await.unwrap();
+        let (one, other) = (node(&records).await, node(&records).await);
+        let before = one.now();
+        one.change(add_route(records.clone(), 0)).await.unwrap();
+        assert_eq!(tenant_at(&one, "1").as_deref(), Some("acme"));
+        assert!(before.routes().at("discord:1").is_empty(), "who loaded it sees one moment");
+        assert_eq!(tenant_at(&other, "1"), None);
+        other.follow().await.unwrap();
+        assert_eq!(tenant_at(&other, "1").as_deref(), Some("acme"));
+        let remove = records.remove_route(&route(0).place, None, &Actor::server());
+        remove.await.unwrap();
+        other.follow().await.unwrap();
+        assert_eq!(tenant_at(&other, "1"), None);
+    }
+
+    #[tokio::test]
+    async fn one_change_tells_one_fact_however_many_there_are() {
+        let records = records();
+        records.create_tenant("acme", None, &Actor::server()).await.unwrap();
+        for number in 0..50 {
+            add_route(records.clone(), number).await.unwrap();
+        }
+        let lines = records.changed(0, PAGE).await.unwrap();
+        let last: Vec<Changed> = lines.into_iter().rev().take(1).collect();
+        let facts = look(&*records, "read", move |view| feed::read(view, &last)).await.unwrap();
+        assert!(matches!(&facts[..], [Fact::Route(place, None, Some(_))] if place == "discord:50"));
+    }
+
+    #[tokio::test]
+    async fn who_is_far_behind_catches_up_at_once() {
+        let records = records();
+        let behind = node(&records).await;
+        // A few pages, and more than are read one by one.
+        for (lines, up_to) in [(3 * PAGE, 1), ((FAR_BEHIND + 2) * PAGE, 2)] {
+            let many = move |view: &mut View<'_>| {
+                let front = |number, platform: &str| {
+                    let (instance, platform) = (InstanceId(number), platform.to_owned());
+                    FrontRow { instance, platform, bot: String::new() }
+                };
+                (1..lines as i64).for_each(|number| view.delete(&front(number, "gone")));
+                view.put(&front(0, &up_to.to_string()));
+                Ok(())
+            };
+            change(&*records, Change::to("front"), many).await.unwrap();
+            behind.follow().await.unwrap();
+            assert!(behind.now().fronts(InstanceId(0)).contains(&(up_to.to_string(), String::new())));
+            let told = records.changed(*behind.read_to.lock().await, 1).await.unwrap();
+            assert!(told.is_empty(), "all of the feed is read");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_tenant_that_could_not_be_removed_is_reached_again() {
+        let records = records();
+        records.create_tenant("acme", None, &Actor::server()).await.unwrap();
+        let node = node(&records).await;
+        node.change(add_route(records.clone(), 0)).await.unwrap();
+        let failed = node.close_to("acme", async {
+            assert_eq!(tenant_at(&node, "1"), None, "nobody reaches it meanwhile");
+            Err::<(), _>(Error::unavailable("the disk is full"))
+        });
+        assert!(failed.await.is_err());
+        assert_eq!(tenant_at(&node, "1").as_deref(), Some("acme"));
+        let removal = records.remove_tenant("acme", Vec::new(), &Actor::server());
+        node.close_to("acme", removal).await.unwrap();
+        assert!(tenant_at(&node, "1").is_none() && node.now().tenant_of(InstanceId(1)).is_none());
     }
 }

@@ -248,7 +248,7 @@ impl Snapshot {
         }
         let name = (tenant.clone(), gateway_id.clone());
         match damage {
-            Some(why) => drop(self.damaged.insert_mut(name, why)),
+            Some(why) => self.damaged.insert_mut(name, why),
             None => drop(self.damaged.remove_mut(&name)),
         }
         secrets
@@ -258,7 +258,7 @@ impl Snapshot {
 /// Sets what a key leads to; `None` takes it away.
 fn set<K: Eq + Hash, V>(map: &mut HashTrieMapSync<K, V>, key: K, now: Option<V>) {
     match now {
-        Some(now) => drop(map.insert_mut(key, now)),
+        Some(now) => map.insert_mut(key, now),
         None => drop(map.remove_mut(&key)),
     }
 }

@@ -1,9 +1,9 @@
-//! The bots that listen: started with the server and stopped with it.
+//! The bots of this server: which there are, and how they listen, from its start to its end.
 
 use crate::admin::Keyring;
-use crate::bots::Bots;
 use crate::server::{Options, Parts};
 use crate::telemetry::{Counter, Metrics};
+use angelia_contract::descriptor::Descriptor;
 use angelia_core::directory::BotKey;
 use angelia_core::error::Result;
 use angelia_core::lease;
@@ -13,6 +13,7 @@ use angelia_core::secret::Secret;
 use angelia_platforms::{Admission, Ingress, Platform, Seal, Stop};
 use futures_util::FutureExt;
 use parking_lot::Mutex;
+use std::ops::Index;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +28,43 @@ const GOODBYE: Duration = Duration::from_secs(4);
 const MAX_SEALED: usize = 64 * 1024;
 /// The pause before a bot that failed listens again.
 const LISTEN_AGAIN: Duration = Duration::from_secs(5);
+
+/// All bots, in the order in which they are configured.
+pub(crate) struct Bots(Vec<Arc<dyn Platform>>);
+
+impl Bots {
+    pub(crate) fn new(bots: Vec<Arc<dyn Platform>>) -> Arc<Self> {
+        Arc::new(Self(bots))
+    }
+
+    /// Every one of them.
+    pub(crate) fn all(&self) -> &[Arc<dyn Platform>] {
+        &self.0
+    }
+
+    /// The position of a bot, if it is configured.
+    pub(crate) fn position(&self, bot: &BotKey) -> Option<usize> {
+        let named = |it: &Arc<dyn Platform>| *it.platform() == *bot.platform && *it.id() == *bot.bot;
+        self.0.iter().position(named)
+    }
+
+    /// The same, unless the bot is the connector's own: nobody is told there that an agent is away.
+    pub(crate) fn position_of_others(&self, bot: &BotKey) -> Option<usize> {
+        self.position(bot).filter(|position| !self[*position].is_own())
+    }
+
+    pub(crate) fn descriptors(&self) -> Vec<Descriptor> {
+        self.0.iter().map(|bot| bot.descriptor()).collect()
+    }
+}
+
+impl Index<usize> for Bots {
+    type Output = Arc<dyn Platform>;
+
+    fn index(&self, position: usize) -> &Self::Output {
+        &self.0[position]
+    }
+}
 
 /// Everybody who listens.
 pub(crate) struct Listeners {

@@ -1,6 +1,6 @@
 //! Telling a place, once, why nothing answers there, if the operator wants that.
 
-use crate::bots::Bots;
+use super::Bots;
 use angelia_core::admission::{DropReason, Observed};
 use angelia_core::directory::BotKey;
 use angelia_core::egress::Target;

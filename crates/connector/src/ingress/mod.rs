@@ -6,5 +6,5 @@ mod drops;
 mod hints;
 
 pub(crate) use admission::RoutedAdmission;
-pub(crate) use bots::Listeners;
+pub(crate) use bots::{Bots, Listeners};
 pub(crate) use drops::{Drops, Heard, Spot};

@@ -5,7 +5,6 @@ mod interrupt;
 mod mailbox;
 mod outgoing;
 mod pending;
-mod places;
 mod session;
 mod sessions;
 mod upgrade;
@@ -18,9 +17,9 @@ pub(crate) use sessions::{Sessions, Standing};
 pub(crate) use upgrade::{Identity, identify};
 pub(crate) use upgrade::{LIMITS as UPGRADE_LIMITS, SOCKETS_PER_GATEWAY};
 
-use crate::bots::Bots;
 use crate::egress::Egress;
 use crate::identities::Identities;
+use crate::ingress::Bots;
 use crate::refusal_log::RefusalLog;
 use crate::server::{Limits, Parts};
 use crate::supervise::Lifecycle;
@@ -34,9 +33,9 @@ use angelia_core::ports::Ports;
 use axum::Router;
 use axum::routing::get;
 use parking_lot::Mutex;
-use places::Places;
 use std::sync::Arc;
 use std::time::Duration;
+use upgrade::Places;
 
 /// How often the logs of live sockets are looked at. On one node hints come by a call and
 /// none gets lost; this is for what nobody thought of.

@@ -6,7 +6,6 @@
 
 use super::Relay;
 use super::mailbox::Mailbox;
-use super::places::Place;
 use super::session::{PeerProfile, Session};
 use super::websocket::{self, Message, Upgrade, WebSocket};
 use crate::identities::Snapshot;
@@ -14,7 +13,7 @@ use crate::telemetry::Counter;
 use angelia_contract::{close, token};
 use angelia_core::audit::Actor;
 use angelia_core::clock;
-use angelia_core::connections::NoPlace;
+use angelia_core::connections::{Lasting, NoPlace, RelayPlaces};
 use angelia_core::error::{Error, Kind};
 use angelia_core::identity::{self, GatewayRecord, judge_upgrade};
 use axum::Json;
@@ -22,6 +21,7 @@ use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, RETRY_AFTER, USER_AGENT};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::json;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -165,6 +165,42 @@ async fn turn_away(mut socket: WebSocket, _place: Place) {
 fn unavailable(why: &str, seconds: u64) -> Response {
     let retry = [(RETRY_AFTER, seconds.to_string())];
     (StatusCode::SERVICE_UNAVAILABLE, retry, Json(json!({ "error": why }))).into_response()
+}
+
+/// Places for relay sockets among the connections there are: who has taken how many.
+#[derive(Debug)]
+pub(super) struct Places {
+    most: Lasting,
+    taken: Mutex<RelayPlaces>,
+}
+
+/// One place. It is free again when this is dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    places: Arc<Places>,
+    tenant: String,
+}
+
+impl Places {
+    pub(super) fn new(most: Lasting) -> Arc<Self> {
+        Arc::new(Self { most, taken: Mutex::default() })
+    }
+
+    /// Takes a place for a socket of a tenant.
+    pub(super) fn take(self: &Arc<Self>, tenant: &str) -> Result<Place, NoPlace> {
+        self.taken().take(tenant, &self.most)?;
+        Ok(Place { places: self.clone(), tenant: tenant.to_owned() })
+    }
+
+    fn taken(&self) -> MutexGuard<'_, RelayPlaces> {
+        self.taken.lock()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.places.taken().leave(&self.tenant);
+    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! What people are told by the connector itself: that their agent is away and the message is
 //! kept, that messages were lost, that an answer does not come.
 
-use crate::bots::Bots;
 use crate::egress::Egress;
 use crate::identities::Identities;
+use crate::ingress::Bots;
 use crate::relay::Sessions;
 use crate::server::Parts;
 use angelia_core::directory::ChatKind;
