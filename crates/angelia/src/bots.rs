@@ -36,6 +36,7 @@ fn secret(bot: &Bot, key: &str) -> Result<Secret> {
     place.resolve().map_err(|error| {
         let (platform, name) = (bot.platform(), bot.name());
         Error::invalid(format!("the {key} of the {platform} bot {name} cannot be fetched: {error}"))
+            .caused_by(error)
     })
 }
 
