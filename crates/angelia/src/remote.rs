@@ -6,7 +6,6 @@ use crate::config::Config;
 use crate::files::absolute;
 use crate::open;
 use crate::presence::{self, Holder};
-use angelia_connector::admin;
 use angelia_core::connections::Lasting;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::secret::Secret;
@@ -51,7 +50,7 @@ impl Remote {
             Holder::Us(lock) => {
                 let public_url = config.server.public_url(config.server.listen);
                 let server = open::open(config, lock, public_url, Lasting::default(), bots::mute).await?;
-                Ok(Self::Opened { router: admin::router(server), token: open::admin_token(data_dir)? })
+                Ok(Self::Opened { router: server.admin_router(), token: open::admin_token(data_dir)? })
             }
         }
     }

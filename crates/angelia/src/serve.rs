@@ -6,7 +6,7 @@ use crate::log::{Visible, colours};
 use crate::presence::{self, Holder};
 use crate::tls::Certificate;
 use crate::{bots, descriptors, listen, modes, open, supervisor};
-use angelia_connector::{Server, admin};
+use angelia_connector::Server;
 use angelia_core::connections::{Lasting, Shares, share};
 use angelia_core::error::{Error, Result};
 use angelia_core::hosts::Hosts;
@@ -108,7 +108,7 @@ pub(crate) async fn start(config: &Config, public: TcpListener) -> Result<Runnin
     };
     tokio::spawn(listen::serve(public, front));
     let back = Door {
-        router: admin::router(server.clone()),
+        router: server.admin_router(),
         certificate: None,
         hosts: Hosts::loopback(),
         misdirected: Misdirected::new(ADMIN_ELSEWHERE, "the admin API goes by loopback names only", {

@@ -122,7 +122,7 @@ pub(super) async fn list(config: &Config, as_json: bool) -> Result<()> {
     answer["running"] = running.is_some().into();
     if let Some(known) = answer["bots"].as_array_mut() {
         let is_known = |known: &[Value], bot: &Bot| {
-            known.iter().any(|row| row["platform"] == bot.platform.as_str() && row["id"] == *bot.id)
+            known.iter().any(|row| row["platform"] == bot.platform() && row["id"] == *bot.id)
         };
         let missing: Vec<Value> =
             config.bots.iter().filter(|bot| !is_known(known, bot)).map(unserved).collect();
@@ -139,7 +139,7 @@ fn unserved(bot: &Bot) -> Value {
 }
 
 pub(super) fn named(bot: &Bot) -> Value {
-    json!({ "platform": bot.platform.as_str(), "id": bot.id, "name": bot.name() })
+    json!({ "platform": bot.platform(), "id": bot.id, "name": bot.name() })
 }
 
 /// Checks one bot, or all of them.
@@ -156,7 +156,7 @@ pub(super) fn chosen<'a>(config: &'a Config, name: Option<&str>) -> Result<Vec<&
     let Some(name) = name else { return Ok(config.bots.iter().collect()) };
     let is_meant = |bot: &&Bot| {
         let full = name.split_once(':');
-        full == Some((bot.platform.as_str(), bot.name())) || name == bot.name() || name == bot.id
+        full == Some((bot.platform(), bot.name())) || name == bot.name() || name == bot.id
     };
     let bots: Vec<&Bot> = config.bots.iter().filter(is_meant).collect();
     if bots.is_empty() {
@@ -199,7 +199,7 @@ fn next_step(bot: &Bot, error: &Error) -> String {
     match (error.kind(), &bot.api_url) {
         (Kind::Unavailable, Some(url)) => format!("see that {url} answers this machine, and check again"),
         (Kind::Unavailable, None) => {
-            let platform = bot.platform.as_str();
+            let platform = bot.platform();
             format!("see that this machine reaches {platform} over https, and check again")
         }
         _ => "correct that and check again".into(),
@@ -219,7 +219,7 @@ pub(super) async fn patiently<T>(
         found = &mut check => found,
         () = tokio::time::sleep(QUIET_FOR) => {
             if !as_json {
-                let (platform, name) = (bot.platform.as_str(), bot.name());
+                let (platform, name) = (bot.platform(), bot.name());
                 // What goes wrong with the telling is no reason to stop.
                 let _ = writeln!(std::io::stderr(), "asking {platform} about {name} …");
             }

@@ -1,8 +1,8 @@
 //! Every route of the admin API in one table: what is served, and what the
 //! OpenAPI document says is served, cannot differ.
 
-use super::{audit, bots, clients, clock, gateways, inbox, invites, keys, routes, status, tenants};
-use crate::server::Server;
+use super::Admin;
+use super::{audit, bots, clients, clock, gateways, inbox, invites, keys, routes, status, tenants, unrouted};
 use axum::routing::{MethodRouter, delete, get, post};
 use axum::{Json, Router};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -19,14 +19,14 @@ struct Operation {
     body: Option<fn(&mut SchemaGenerator) -> Schema>,
     /// The status of success.
     status: u16,
-    handler: fn() -> MethodRouter<Arc<Server>>,
+    handler: fn() -> MethodRouter<Arc<Admin>>,
 }
 
 const fn read(
     path: &'static str,
     says: &'static str,
     query: &'static [&'static str],
-    handler: fn() -> MethodRouter<Arc<Server>>,
+    handler: fn() -> MethodRouter<Arc<Admin>>,
 ) -> Operation {
     Operation { method: "get", path, says, query, body: None, status: 200, handler }
 }
@@ -34,7 +34,7 @@ const fn read(
 const fn act<T: JsonSchema>(
     path: &'static str,
     says: &'static str,
-    handler: fn() -> MethodRouter<Arc<Server>>,
+    handler: fn() -> MethodRouter<Arc<Admin>>,
 ) -> Operation {
     let body: Option<fn(&mut SchemaGenerator) -> Schema> = Some(SchemaGenerator::subschema_for::<T>);
     Operation { method: "post", path, says, query: &[], body, status: 200, handler }
@@ -43,7 +43,7 @@ const fn act<T: JsonSchema>(
 const fn make<T: JsonSchema>(
     path: &'static str,
     says: &'static str,
-    handler: fn() -> MethodRouter<Arc<Server>>,
+    handler: fn() -> MethodRouter<Arc<Admin>>,
 ) -> Operation {
     Operation { status: 201, ..act::<T>(path, says, handler) }
 }
@@ -51,7 +51,7 @@ const fn make<T: JsonSchema>(
 const fn purge(
     path: &'static str,
     says: &'static str,
-    handler: fn() -> MethodRouter<Arc<Server>>,
+    handler: fn() -> MethodRouter<Arc<Admin>>,
 ) -> Operation {
     Operation { method: "delete", ..read(path, says, &[], handler) }
 }
@@ -90,7 +90,7 @@ const OPERATIONS: &[Operation] = &[
     }),
     act::<routes::RemoveRoute>("/admin/routes/remove", "Takes a place away again.", || post(routes::remove)),
     read("/admin/routes/unrouted", "The last places that spoke without a route.", &[], || {
-        get(crate::ingress::unrouted)
+        get(unrouted::unrouted)
     }),
     make::<routes::MakeCode>("/admin/routes/codes", "Makes a single-use code for /link.", || {
         post(routes::make_code)
@@ -154,7 +154,7 @@ const OPERATIONS: &[Operation] = &[
 struct Nothing {}
 
 /// The routes of the table.
-pub(super) fn router() -> Router<Arc<Server>> {
+pub(super) fn router() -> Router<Arc<Admin>> {
     OPERATIONS
         .iter()
         .fold(Router::new(), |router, operation| router.route(operation.path, (operation.handler)()))

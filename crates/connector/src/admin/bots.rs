@@ -1,8 +1,8 @@
 //! The bots, as an operator sees them: how they are, what they missed, and what
 //! they could not read.
 
+use super::Admin;
 use super::router::answer;
-use crate::server::Server;
 use angelia_core::admission::Routes;
 use angelia_core::audit::{Actor, AuditEntry};
 use angelia_core::directory::BotKey;
@@ -22,19 +22,20 @@ const PAGE: usize = 1_000;
 /// Stretches that could not be read, shown per bot: the newest tell what to look for.
 const MISSED: usize = 20;
 
-pub(super) async fn list(State(server): State<Arc<Server>>) -> Response {
+pub(super) async fn list(State(admin): State<Arc<Admin>>) -> Response {
     let list = async {
-        let routes = server.identities.routes();
+        let known = admin.identities.now();
+        let routes = known.routes();
         let mut bots = Vec::new();
-        for bot in server.platforms() {
-            bots.push(describe(&server, &**bot, &routes).await?);
+        for bot in admin.bots.all() {
+            bots.push(describe(&admin, &**bot, routes).await?);
         }
         Ok(json!({ "bots": bots }))
     };
     answer(StatusCode::OK, list.await)
 }
 
-async fn describe(server: &Server, bot: &dyn Platform, routes: &Routes) -> Result<Value> {
+async fn describe(admin: &Admin, bot: &dyn Platform, routes: &Routes) -> Result<Value> {
     let key = BotKey::new(bot.platform(), bot.id());
     let leads_here = |route_bot: Option<&str>| route_bot.is_none_or(|named| named == bot.id());
     let routes = routes
@@ -47,8 +48,8 @@ async fn describe(server: &Server, bot: &dyn Platform, routes: &Routes) -> Resul
         "name": bot.name(),
         // The web chat has nobody to listen to.
         "health": bot.health(),
-        "quarantined": server.ports.records.quarantine(Some(&key), PAGE).await?.len(),
-        "missed": server.ports.records.missed(&key, MISSED).await?,
+        "quarantined": admin.ports.records.quarantine(Some(&key), PAGE).await?.len(),
+        "missed": admin.ports.records.missed(&key, MISSED).await?,
         "routes": routes,
     }))
 }
@@ -61,15 +62,15 @@ pub(super) struct Whose {
     bot: Option<String>,
 }
 
-pub(super) async fn quarantine(State(server): State<Arc<Server>>, Query(whose): Query<Whose>) -> Response {
+pub(super) async fn quarantine(State(admin): State<Arc<Admin>>, Query(whose): Query<Whose>) -> Response {
     let list = async {
-        let bots = whose.bot.as_deref().map(|text| meant(&server, text)).transpose()?;
+        let bots = whose.bot.as_deref().map(|text| meant(&admin, text)).transpose()?;
         let mut rows: Vec<Quarantined> = match bots {
-            None => server.ports.records.quarantine(None, PAGE).await?,
+            None => admin.ports.records.quarantine(None, PAGE).await?,
             Some(bots) => {
                 let mut rows = Vec::new();
                 for bot in &bots {
-                    rows.extend(server.ports.records.quarantine(Some(bot), PAGE).await?);
+                    rows.extend(admin.ports.records.quarantine(Some(bot), PAGE).await?);
                 }
                 rows
             }
@@ -83,11 +84,11 @@ pub(super) async fn quarantine(State(server): State<Arc<Server>>, Query(whose): 
 
 /// The bots that a name, an id or `platform:id` means. The last also for a
 /// bot that is not configured any more: what it left behind is still there.
-fn meant(server: &Server, text: &str) -> Result<Vec<BotKey>> {
+fn meant(admin: &Admin, text: &str) -> Result<Vec<BotKey>> {
     if let Some((platform, id)) = text.split_once(':') {
         return Ok(vec![BotKey::new(platform, id)]);
     }
-    let named = server.platforms().iter().filter(|bot| bot.name() == text || bot.id() == text);
+    let named = admin.bots.all().iter().filter(|bot| bot.name() == text || bot.id() == text);
     let keys: Vec<BotKey> = named.map(|bot| BotKey::new(bot.platform(), bot.id())).collect();
     if keys.is_empty() {
         return Err(Error::not_found(format!(
@@ -100,14 +101,14 @@ fn meant(server: &Server, text: &str) -> Result<Vec<BotKey>> {
 
 /// Shows what a provider sent, as it came: people's words may be in it, so it is
 /// written down who looked.
-pub(super) async fn open(State(server): State<Arc<Server>>, Path(id): Path<String>) -> Response {
+pub(super) async fn open(State(admin): State<Arc<Admin>>, Path(id): Path<String>) -> Response {
     let open = async {
         let number = number(&id)?;
-        let (row, sealed) = server.ports.records.quarantined(number).await?.ok_or_else(|| gone(number))?;
+        let (row, sealed) = admin.ports.records.quarantined(number).await?.ok_or_else(|| gone(number))?;
         let bound_to = seal::quarantine(&row.platform, &row.bot);
-        let raw = server.options.master_key.open(&sealed, &bound_to)?;
+        let raw = admin.keys.open(&sealed, &bound_to)?;
         let deed = AuditEntry::done(&Actor::operator(), "quarantine.show", "", &number.to_string());
-        server.ports.records.audit(deed.with(&row.what)).await?;
+        admin.ports.records.audit(deed.with(&row.what)).await?;
         let mut shown = json!(row);
         shown["raw"] = raw.expose().into();
         Ok(shown)
@@ -115,15 +116,15 @@ pub(super) async fn open(State(server): State<Arc<Server>>, Path(id): Path<Strin
     answer(StatusCode::OK, open.await)
 }
 
-pub(super) async fn purge(State(server): State<Arc<Server>>) -> Response {
-    let purged = server.ports.records.purge_quarantine(None, &Actor::operator()).await;
+pub(super) async fn purge(State(admin): State<Arc<Admin>>) -> Response {
+    let purged = admin.ports.records.purge_quarantine(None, &Actor::operator()).await;
     answer(StatusCode::OK, purged.map(|count| json!({ "purged": count })))
 }
 
-pub(super) async fn purge_one(State(server): State<Arc<Server>>, Path(id): Path<String>) -> Response {
+pub(super) async fn purge_one(State(admin): State<Arc<Admin>>, Path(id): Path<String>) -> Response {
     let purge = async {
         let number = number(&id)?;
-        match server.ports.records.purge_quarantine(Some(number), &Actor::operator()).await? {
+        match admin.ports.records.purge_quarantine(Some(number), &Actor::operator()).await? {
             0 => Err(gone(number)),
             count => Ok(json!({ "purged": count })),
         }

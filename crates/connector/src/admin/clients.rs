@@ -1,7 +1,7 @@
 //! What lets gateways enrol by themselves: OAuth clients and enrolment tokens.
 
+use super::Admin;
 use super::router::answer;
-use crate::server::Server;
 use angelia_core::audit::Actor;
 use angelia_core::clock;
 use angelia_core::error::{Error, Result};
@@ -28,7 +28,7 @@ pub(super) struct CreateClient {
     tenant: String,
 }
 
-pub(super) async fn create(State(server): State<Arc<Server>>, Json(body): Json<CreateClient>) -> Response {
+pub(super) async fn create(State(admin): State<Arc<Admin>>, Json(body): Json<CreateClient>) -> Response {
     let create = async {
         check_name("tenant", &body.tenant)?;
         let secret = Secret::mint();
@@ -39,17 +39,17 @@ pub(super) async fn create(State(server): State<Arc<Server>>, Json(body): Json<C
             created_at: clock::wall(),
             revoked_at: None,
         };
-        server.ports.records.create_client(client.clone(), &Actor::operator()).await?;
-        Ok(with_secret(&server, &client, &secret))
+        admin.ports.records.create_client(client.clone(), &Actor::operator()).await?;
+        Ok(with_secret(&admin, &client, &secret))
     };
     answer(StatusCode::CREATED, create.await)
 }
 
 /// The one answer that shows a client's secret, with the lines an agent needs.
-fn with_secret(server: &Server, client: &Client, secret: &Secret) -> Value {
-    let token_url = format!("{}/oauth/token", server.options.public_url);
+fn with_secret(admin: &Admin, client: &Client, secret: &Secret) -> Value {
+    let token_url = format!("{}/oauth/token", admin.public_url);
     let env = [
-        format!("GATEWAY_RELAY_URL={}", server.options.public_url),
+        format!("GATEWAY_RELAY_URL={}", admin.public_url),
         format!("GATEWAY_RELAY_IDP_TOKEN_URL={token_url}"),
         format!("GATEWAY_RELAY_IDP_CLIENT_ID={}", client.client_id),
         format!("GATEWAY_RELAY_IDP_CLIENT_SECRET={}", secret.expose()),
@@ -71,30 +71,29 @@ pub(super) struct Of {
     tenant: Option<String>,
 }
 
-pub(super) async fn list(State(server): State<Arc<Server>>, Query(of): Query<Of>) -> Response {
-    let clients = server.ports.records.clients().await.map(|mut clients| {
+pub(super) async fn list(State(admin): State<Arc<Admin>>, Query(of): Query<Of>) -> Response {
+    let clients = admin.ports.records.clients().await.map(|mut clients| {
         clients.retain(|client| of.tenant.as_ref().is_none_or(|tenant| *tenant == client.tenant));
         json!({ "clients": clients })
     });
     answer(StatusCode::OK, clients)
 }
 
-pub(super) async fn rotate(State(server): State<Arc<Server>>, Path(id): Path<String>) -> Response {
-    let rotate = server.change(move |server| async move {
+pub(super) async fn rotate(State(admin): State<Arc<Admin>>, Path(id): Path<String>) -> Response {
+    let rotate = admin.change(move |admin| async move {
         let secret = Secret::mint();
         let client =
-            server.ports.records.rotate_client(&id, fingerprint(secret.expose()), &Actor::operator()).await?;
-        Ok(with_secret(&server, &client, &secret))
+            admin.ports.records.rotate_client(&id, fingerprint(secret.expose()), &Actor::operator()).await?;
+        Ok(with_secret(&admin, &client, &secret))
     });
     answer(StatusCode::OK, rotate.await)
 }
 
-pub(super) async fn revoke(State(server): State<Arc<Server>>, Path(id): Path<String>) -> Response {
+pub(super) async fn revoke(State(admin): State<Arc<Admin>>, Path(id): Path<String>) -> Response {
     // Whoever enrols looks at its client once more under the same lock.
-    let revoke = |server: Arc<Server>| async move {
-        server.ports.records.revoke_client(&id, &Actor::operator()).await
-    };
-    answer(StatusCode::OK, server.change(revoke).await)
+    let revoke =
+        |admin: Arc<Admin>| async move { admin.ports.records.revoke_client(&id, &Actor::operator()).await };
+    answer(StatusCode::OK, admin.change(revoke).await)
 }
 
 /// An enrolment token to be made.
@@ -109,7 +108,7 @@ pub(super) struct MintToken {
     expires_in: Option<u64>,
 }
 
-pub(super) async fn mint_token(State(server): State<Arc<Server>>, Json(body): Json<MintToken>) -> Response {
+pub(super) async fn mint_token(State(admin): State<Arc<Admin>>, Json(body): Json<MintToken>) -> Response {
     let mint = async {
         check_name("tenant", &body.tenant)?;
         if let Some(id) = &body.gateway {
@@ -123,14 +122,14 @@ pub(super) async fn mint_token(State(server): State<Arc<Server>>, Json(body): Js
             gateway_id: body.gateway.clone(),
             expires_at,
         };
-        let replaces = server.ports.records.mint_enroll_token(new, &Actor::operator()).await?;
+        let replaces = admin.ports.records.mint_enroll_token(new, &Actor::operator()).await?;
         Ok(json!({
             "token": token.expose(),
             "expires_at": expires_at,
             "tenant": body.tenant,
             "gateway": body.gateway,
             "replaces": replaces,
-            "url": server.options.public_url,
+            "url": admin.public_url,
         }))
     };
     answer(StatusCode::CREATED, mint.await)

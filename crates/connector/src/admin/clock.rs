@@ -1,7 +1,7 @@
 //! The clock: whether it can be trusted, and the operator's word that it can.
 
+use super::Admin;
 use super::router::answer;
-use crate::server::Server;
 use angelia_core::audit::Actor;
 use angelia_core::clock;
 use axum::extract::State;
@@ -10,17 +10,17 @@ use axum::response::Response;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-pub(super) async fn show(State(server): State<Arc<Server>>) -> Response {
-    answer(StatusCode::OK, Ok(describe(&server)))
+pub(super) async fn show(State(admin): State<Arc<Admin>>) -> Response {
+    answer(StatusCode::OK, Ok(describe(&admin)))
 }
 
-pub(super) async fn accept(State(server): State<Arc<Server>>) -> Response {
+pub(super) async fn accept(State(admin): State<Arc<Admin>>) -> Response {
     let accept = async {
-        let accepted = server.ports.upkeep.accept_clock(&Actor::operator()).await?;
+        let accepted = admin.ports.upkeep.accept_clock(&Actor::operator()).await?;
         if let Some(leap) = accepted {
             tracing::info!(leap = leap.words(), "the clock was accepted as it is");
         }
-        let mut shown = describe(&server);
+        let mut shown = describe(&admin);
         shown["accepted"] = json!(accepted.map(|leap| leap.words()));
         Ok(shown)
     };
@@ -28,8 +28,8 @@ pub(super) async fn accept(State(server): State<Arc<Server>>) -> Response {
 }
 
 /// What the clock shows, and the leap that nobody has confirmed.
-pub(super) fn describe(server: &Server) -> Value {
-    let leap = server.ports.upkeep.leap();
+pub(super) fn describe(admin: &Admin) -> Value {
+    let leap = admin.ports.upkeep.leap();
     json!({
         "now": clock::wall(),
         "leap": leap.map(|leap| leap.words()),

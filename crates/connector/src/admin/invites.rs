@@ -1,14 +1,14 @@
 //! Letting people into the web chat.
 
+use super::Admin;
 use super::router::answer;
 use super::routes;
-use crate::server::Server;
 use angelia_core::admission::{Allow, Place, Route};
 use angelia_core::audit::Actor;
 use angelia_core::error::{Error, Result};
 use angelia_core::secret::fingerprint;
 use angelia_core::store::{Person, RoomStore};
-use angelia_platforms::webchat;
+use angelia_platforms::{PLACES, webchat};
 use axum::Json;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
@@ -31,7 +31,7 @@ pub(super) struct Invite {
     tenant: Option<String>,
 }
 
-pub(super) async fn invite(State(server): State<Arc<Server>>, Json(invite): Json<Invite>) -> Response {
+pub(super) async fn invite(State(admin): State<Arc<Admin>>, Json(invite): Json<Invite>) -> Response {
     let invite = async {
         let room = invite.room.clone().unwrap_or_else(|| webchat::private_room(&invite.user));
         webchat::check_invitation(&room, &invite.user)?;
@@ -39,14 +39,14 @@ pub(super) async fn invite(State(server): State<Arc<Server>>, Json(invite): Json
         let mut route = None;
         if invite.gateway.is_some() || invite.tenant.is_some() {
             let (gateway, tenant) = (invite.gateway.clone(), invite.tenant.clone());
-            let assign = server
-                .change(move |server| async move { assign_room(&server, place, gateway, tenant).await });
+            let assign =
+                admin.change(move |admin| async move { assign_room(&admin, place, gateway, tenant).await });
             route = Some(assign.await?);
         }
         let key = webchat::mint_key();
         let person = Person { room: room.clone(), user: invite.user.clone() };
-        server.ports.records.invite(person, fingerprint(key.expose()), &Actor::operator()).await?;
-        let public = &server.options.public_url;
+        admin.ports.records.invite(person, fingerprint(key.expose()), &Actor::operator()).await?;
+        let public = &admin.public_url;
         let mut made = json!({
             "room": room,
             "user": invite.user,
@@ -57,7 +57,7 @@ pub(super) async fn invite(State(server): State<Arc<Server>>, Json(invite): Json
         });
         if let Some(route) = route {
             // Who may speak there is not only whoever was invited now.
-            made["route"] = routes::show(&server, &route);
+            made["route"] = routes::show(&admin, &route);
         }
         Ok(made)
     };
@@ -71,8 +71,8 @@ pub(super) struct Of {
     room: Option<String>,
 }
 
-pub(super) async fn people(State(server): State<Arc<Server>>, Query(of): Query<Of>) -> Response {
-    let people = server.ports.records.people(of.room.as_deref()).await;
+pub(super) async fn people(State(admin): State<Arc<Admin>>, Query(of): Query<Of>) -> Response {
+    let people = admin.ports.records.people(of.room.as_deref()).await;
     answer(StatusCode::OK, people.map(|people| json!({ "people": people })))
 }
 
@@ -85,13 +85,13 @@ pub(super) struct Revoke {
     room: Option<String>,
 }
 
-pub(super) async fn revoke(State(server): State<Arc<Server>>, Json(revoke): Json<Revoke>) -> Response {
+pub(super) async fn revoke(State(admin): State<Arc<Admin>>, Json(revoke): Json<Revoke>) -> Response {
     let revoke = async {
         let room = revoke.room.unwrap_or_else(|| webchat::private_room(&revoke.user));
         let person = Person { room: room.clone(), user: revoke.user.clone() };
-        server.ports.records.uninvite(person, &Actor::operator()).await?;
+        admin.ports.records.uninvite(person, &Actor::operator()).await?;
         // Whoever else follows the room comes back by themselves.
-        server.close_rooms(std::slice::from_ref(&room));
+        admin.hub.close(std::slice::from_ref(&room));
         Ok(json!({ "room": room, "user": revoke.user }))
     };
     answer(StatusCode::OK, revoke.await)
@@ -100,14 +100,14 @@ pub(super) async fn revoke(State(server): State<Arc<Server>>, Json(revoke): Json
 /// Gives a room to the gateway or tenant named in its invitation; answers the
 /// route that does.
 async fn assign_room(
-    server: &Server,
+    admin: &Admin,
     place: Place,
     gateway: Option<String>,
     tenant: Option<String>,
 ) -> Result<Route> {
-    let allow = Allow::default_for(&place).unwrap_or(Allow::Any);
-    let route = routes::route(server, place, tenant.as_deref(), gateway.as_deref(), allow, true)?;
-    let existing = server.identities.routes().iter().find(|known| known.place == route.place).cloned();
+    let allow = PLACES.default_allow(&place).unwrap_or(Allow::Any);
+    let route = routes::route(admin, place, tenant.as_deref(), gateway.as_deref(), allow, true)?;
+    let existing = admin.identities.now().routes().at(&route.place.to_string()).first().cloned();
     match existing {
         Some(known)
             if known.tenant == route.tenant && (gateway.is_none() || known.instance == route.instance) =>
@@ -118,6 +118,6 @@ async fn assign_room(
             "{} belongs to tenant {:?}, or to another of its gateways; see angelia route list",
             route.place, known.tenant
         ))),
-        None => routes::store_route(server, route.clone()).await.map(|()| route),
+        None => routes::store_route(admin, route.clone()).await.map(|()| route),
     }
 }

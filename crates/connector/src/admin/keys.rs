@@ -1,9 +1,9 @@
 //! The master key and the admin token: looking at them, and changing them
-//! under a running server.
+//! under a running admin.
 
+use super::Admin;
 use super::rotation;
 use super::router::answer;
-use crate::server::Server;
 use angelia_core::audit::{Actor, AuditEntry};
 use angelia_core::error::{Error, Result};
 use angelia_core::seal::Keys;
@@ -20,17 +20,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Opens everything that is sealed, and tells how much there is of what.
-pub(super) async fn check(State(server): State<Arc<Server>>) -> Response {
-    answer(StatusCode::OK, look(&server).await)
+pub(super) async fn check(State(admin): State<Arc<Admin>>) -> Response {
+    answer(StatusCode::OK, look(&admin).await)
 }
 
-async fn look(server: &Server) -> Result<Value> {
+async fn look(admin: &Admin) -> Result<Value> {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     let mut damaged: Vec<Value> = Vec::new();
     let mut pages = rotation::Pages::default();
-    while let Some(page) = pages.next(server).await? {
+    while let Some(page) = pages.next(admin).await? {
         // After it was read: a change of keys may have begun in between.
-        let keys = server.options.master_key.keys();
+        let keys = admin.keys.keys();
         for value in &page {
             *counts.entry(value.kind).or_default() += 1;
             damaged.extend(damage(&keys, value));
@@ -38,7 +38,7 @@ async fn look(server: &Server) -> Result<Value> {
     }
     let sealed: Vec<Value> =
         counts.iter().map(|(kind, count)| json!({ "kind": kind, "count": count })).collect();
-    let keys = &server.options.master_key;
+    let keys = &admin.keys;
     Ok(json!({
         "key_id": keys.keys().current().id().to_string(),
         "retiring_key_id": keys.retiring().map(|id| id.to_string()),
@@ -65,22 +65,19 @@ pub(super) struct Rotate {
     file: Option<PathBuf>,
 }
 
-pub(super) async fn rotate(State(server): State<Arc<Server>>, Json(body): Json<Rotate>) -> Response {
+pub(super) async fn rotate(State(admin): State<Arc<Admin>>, Json(body): Json<Rotate>) -> Response {
     // A task of its own: a caller who hangs up must not leave it half done.
-    let rotation = tokio::spawn(async move { rotation::change_key(&server, body.file.as_deref()).await });
+    let rotation = tokio::spawn(async move { rotation::change_key(&admin, body.file.as_deref()).await });
     let outcome = rotation.await.unwrap_or_else(|_| Err(Error::internal("the change of keys broke off")));
     answer(StatusCode::OK, outcome)
 }
 
-pub(super) async fn rotate_token(State(server): State<Arc<Server>>) -> Response {
+pub(super) async fn rotate_token(State(admin): State<Arc<Admin>>) -> Response {
     let rotate = async {
-        let _turn = server.changing.lock().await;
-        server.options.admin_token.rotate()?;
-        server
-            .ports
-            .records
-            .audit(AuditEntry::done(&Actor::operator(), "admin-token.rotate", "", ""))
-            .await?;
+        let _turn = admin.identities.turn().await;
+        admin.token.rotate()?;
+        let deed = AuditEntry::done(&Actor::operator(), "admin-token.rotate", "", "");
+        admin.ports.records.audit(deed).await?;
         Ok(json!({ "rotated": true }))
     };
     answer(StatusCode::OK, rotate.await)

@@ -1,8 +1,8 @@
 //! How the server is doing.
 
+use super::Admin;
 use super::clock;
 use super::router::answer;
-use crate::server::Server;
 use crate::telemetry::Counter;
 use angelia_core::store::{JournalStore, ListedInbox};
 use angelia_platforms::BotState;
@@ -17,34 +17,30 @@ use std::sync::Arc;
 const SHOWN: usize = 20;
 
 /// What `angelia status` shows.
-pub(super) async fn status(State(server): State<Arc<Server>>) -> Response {
+pub(super) async fn status(State(admin): State<Arc<Admin>>) -> Response {
     let status = async {
-        let listed = server.ports.inboxes.inboxes().await?;
+        let listed = admin.ports.inboxes.inboxes().await?;
         let inboxes: HashMap<_, _> = listed.iter().map(|inbox| (inbox.instance, inbox)).collect();
         let lost = |inbox: &ListedInbox| inbox.gaps.iter().map(|gap| gap.lost).sum::<u64>();
-        let ours = server.descriptors();
+        let ours = admin.bots.descriptors();
         let served = |platform: &String| ours.iter().any(|known| known.platform == *platform);
-        let gateways: Vec<Value> = server
-            .identities
+        let known = admin.identities.now();
+        let gateways: Vec<Value> = known
             .all()
             .iter()
             .map(|record| {
                 let inbox = inboxes.get(&record.instance);
-                let mut missing: Vec<String> = server
-                    .identities
-                    .fronts(record.instance)
-                    .into_iter()
-                    .map(|(platform, _)| platform)
-                    .collect();
+                let fronts = known.fronts(record.instance).into_iter();
+                let mut missing: Vec<String> = fronts.map(|(platform, _)| platform).collect();
                 missing.retain(|platform| !served(platform));
                 json!({
                     "tenant": record.tenant,
                     "gateway_id": record.gateway_id,
-                    "connected": server.sessions.is_connected(record),
-                    "idle": server.sessions.standing(record.instance).idle,
+                    "connected": admin.sessions.is_connected(record),
+                    "idle": admin.sessions.standing(record.instance).idle,
                     // It says hello for these, and nothing here could bring it anything from them.
                     "not_served": missing,
-                    "acknowledges": server.sessions.standing(record.instance).habit.as_str(),
+                    "acknowledges": admin.sessions.standing(record.instance).habit.as_str(),
                     "waiting": inbox.map_or(0, |inbox| inbox.waiting),
                     "dead": inbox.map_or(0, |inbox| inbox.dead),
                     "lost": inbox.map_or(0, |inbox| lost(inbox)),
@@ -54,22 +50,22 @@ pub(super) async fn status(State(server): State<Arc<Server>>) -> Response {
         // They have no gateway to be shown with; those for whom nothing came are no news.
         let awaiting_first = listed
             .iter()
-            .filter(|inbox| server.identities.awaits_first(inbox.instance) && inbox.waiting + lost(inbox) > 0)
+            .filter(|inbox| known.awaits_first(inbox.instance) && inbox.waiting + lost(inbox) > 0)
             .map(|inbox| json!({ "tenant": inbox.tenant, "waiting": inbox.waiting, "lost": lost(inbox) }));
         // Answers that may or may not have been sent; repeating them could double them.
-        let ambiguous = server.ports.records.ambiguous_actions(SHOWN).await?;
-        let damaged = server.identities.damaged().into_iter().map(|(tenant, gateway_id, why)| {
+        let ambiguous = admin.ports.records.ambiguous_actions(SHOWN).await?;
+        let damaged = known.damaged().into_iter().map(|(tenant, gateway_id, why)| {
             json!({ "tenant": tenant, "gateway_id": gateway_id, "kind": "secret of a gateway", "error": why })
         });
-        let bots = server.platforms().iter().filter_map(|bot| {
+        let bots = admin.bots.all().iter().filter_map(|bot| {
             let health = bot.health().filter(|health| health.state != BotState::Up)?;
             Some(json!({
                 "platform": bot.platform(), "name": bot.name(), "state": health.state, "why": health.why,
             }))
         });
         let heavy =
-            server.memory.heavy().into_iter().map(
-                |(tenant, held)| json!({ "tenant": tenant, "held": held, "of": server.memory.of_tenant() }),
+            admin.memory.heavy().into_iter().map(
+                |(tenant, held)| json!({ "tenant": tenant, "held": held, "of": admin.memory.of_tenant() }),
             );
         Ok(json!({
             // Tenants that use much of the memory they may.
@@ -80,14 +76,14 @@ pub(super) async fn status(State(server): State<Arc<Server>>) -> Response {
             // Their gateways may not come in: what was sealed for them does not open.
             "damaged": damaged.collect::<Vec<_>>(),
             // A leap that nobody has confirmed: nothing is dropped for its age meanwhile.
-            "clock": clock::describe(&server),
+            "clock": clock::describe(&admin),
             // What a check of the database found after a server that did not end by itself.
-            "database_damage": server.integrity.damage(),
-            "disk": server.ports.upkeep.disk().await?,
-            "ready": server.ports.upkeep.healthy() && !server.is_stopping(),
-            "sockets": server.sessions.open(),
-            "pushed": server.metrics.get(Counter::Pushed),
-            "settled": server.metrics.get(Counter::Settled),
+            "database_damage": admin.integrity.damage(),
+            "disk": admin.ports.upkeep.disk().await?,
+            "ready": admin.ports.upkeep.healthy() && !admin.life.is_stopping(),
+            "sockets": admin.sessions.open(),
+            "pushed": admin.metrics.get(Counter::Pushed),
+            "settled": admin.metrics.get(Counter::Settled),
             "gateways": gateways,
             // Tenants whose messages wait for their first gateway.
             "awaiting_first": awaiting_first.collect::<Vec<_>>(),

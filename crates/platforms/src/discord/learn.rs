@@ -1,7 +1,7 @@
 //! What Discord says of guilds, channels and threads, as the directory keeps it.
 
 use super::Discord;
-use super::parse::{Channel, Guild, Role, RoleChange, ThreadList, User};
+use super::parse::{Channel, Guild, Role, RoleChange, ThreadList, User, unreadable};
 use angelia_core::directory::{Chat, ChatKind};
 use angelia_core::error::Result;
 use angelia_core::store::DirectoryStore;
@@ -85,18 +85,9 @@ fn read<T: DeserializeOwned>(data: &RawValue) -> Result<T, String> {
     serde_json::from_str(data.get()).map_err(|error| unreadable(&error))
 }
 
-/// Why something cannot be read, without any text of it: what serde says may quote.
-pub(super) fn unreadable(error: &serde_json::Error) -> String {
-    let kind = match error.classify() {
-        serde_json::error::Category::Data => "a field is missing or of another type",
-        _ => "it is not JSON",
-    };
-    format!("{kind} (line {}, column {})", error.line(), error.column())
-}
-
 fn role_change(change: RoleChange, own_id: &str) -> Option<OwnRole> {
     let is_own = change.role.as_ref().is_some_and(|role| is_own(role, own_id));
-    let role = change.role.map(|role| role.id).or(change.role_id)?;
+    let role = change.role.0.map(|role| role.id).or(change.role_id)?;
     Some(OwnRole { guild: change.guild_id, role, is_own })
 }
 
@@ -114,7 +105,7 @@ pub(super) fn guild_chat(guild: &Guild, own_id: &str) -> Chat {
     Chat {
         // With its own id as what it belongs to, so that it goes with its chats.
         scope: Some(guild.id.clone()),
-        name: guild.name.clone(),
+        name: guild.name.0.clone(),
         roles: roles.map(|role| role.id.clone()).collect(),
         ..Chat::new(guild_key(&guild.id), ChatKind::Scope)
     }
@@ -148,8 +139,8 @@ pub(super) fn chat(channel: &Channel, guild: Option<&str>, own_id: &str) -> Opti
     Some(Chat {
         parent,
         scope,
-        name: if is_dm { person.and_then(User::name).map(str::to_owned) } else { channel.name.clone() },
-        topic: channel.topic.clone().filter(|topic| !topic.is_empty()),
+        name: if is_dm { person.and_then(User::name).map(str::to_owned) } else { channel.name.0.clone() },
+        topic: channel.topic.0.clone().filter(|topic| !topic.is_empty()),
         person: person.filter(|_| is_dm).map(|person| person.id.clone()),
         ..Chat::new(channel.id.clone(), kind)
     })

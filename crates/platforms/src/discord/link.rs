@@ -96,7 +96,7 @@ impl Reader {
         if guild.owner_id.as_ref() == Some(author) {
             return Ok(true);
         }
-        let roles = match &message.member {
+        let roles = match &*message.member {
             Some(member) => member.roles.clone(),
             // What is read back from a channel comes without it.
             None if address::snowflake(author).is_some() => {

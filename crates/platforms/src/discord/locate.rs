@@ -85,12 +85,13 @@ impl Discord {
             (None, Some(told)) => (Arc::new(told.clone().into()), Some(told)),
             (None, None) => (self.first_seen(&interaction.as_message()).await?, None),
         };
+        let directory = &self.account.directory;
         let parent = match &chat.chat.parent {
-            Some(parent) => self.account.directory.find(parent).await?,
+            Some(parent) => directory.find(parent).await?,
             None => None,
         };
         let guild = match &chat.chat.scope {
-            Some(guild) => self.account.directory.find(&guild_key(guild)).await?,
+            Some(guild) => directory.find(&guild_key(guild)).await?,
             None => None,
         };
         Ok((Spot { chat, parent, guild }, told))

@@ -1,20 +1,19 @@
 //! What somebody said: admitted to an instance, or only the newest of its chat.
 
-use super::learn::unreadable;
 use super::link::may_hold_code;
 use super::locate::{IngestError, Spot};
 use super::normalize::{self, Writing};
-use super::parse::{Message, Update};
+use super::parse::{Message, Update, unreadable};
 use super::{Discord, NAME, address};
 use crate::inbound;
 use crate::ingress::Ingress;
 use crate::kit::Sighting;
 use angelia_core::admission::{Admitted, DropReason, link_command};
 use angelia_core::directory::{Chat, ChatKind};
-use angelia_core::inbox::InstanceId;
 use angelia_core::seal::{self, Sealed};
 use angelia_core::store::{Intake, NewEntry, NewQuarantined, Taken, Traffic};
 use angelia_core::{clock, error};
+use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
 /// What is kept of something that cannot be read and may hold a link code.
@@ -45,7 +44,8 @@ impl Heard {
     }
 
     /// It was meant for an instance, which gets it as this entry.
-    pub(super) fn is_for(&mut self, instance: InstanceId, entry: NewEntry, sighting: Sighting) {
+    pub(super) fn is_for(&mut self, entry: NewEntry, sighting: Sighting) {
+        let instance = entry.instance;
         // Only a thread goes on being meant for whom it was begun with.
         if sighting.addressed && sighting.thread_id.is_some() && sighting.engaged != Some(instance) {
             self.intake.engaged = Some((sighting.chat_id.clone(), instance));
@@ -90,8 +90,7 @@ impl Reader {
 
     /// What a message comes to.
     pub(super) async fn message(&self, raw: &str) -> Result<Heard, IngestError> {
-        let mut message: Message =
-            serde_json::from_str(raw).map_err(|error| IngestError::Unreadable(unreadable(&error)))?;
+        let mut message: Message = read(raw)?;
         let mut heard = Heard::default();
         heard.intake.traffic.push(Traffic {
             chat_id: message.channel_id.clone(),
@@ -131,39 +130,23 @@ impl Reader {
             return Ok(heard);
         }
         if let Ok(admitted) = self.admit(&sighting) {
-            self.admitted(&mut heard, &message, &spot, text, sighting, admitted)?;
+            let event = normalize::event(&message, &spot, text, self.writing(false));
+            let entry = inbound::entry(&discord.account.key, &event, admitted, clock::wall());
+            heard.is_for(entry.map_err(never)?, sighting);
         }
         Ok(heard)
-    }
-
-    fn admitted(
-        &self,
-        heard: &mut Heard,
-        message: &Message,
-        spot: &Spot,
-        text: &str,
-        sighting: Sighting,
-        admitted: Admitted,
-    ) -> Result<(), IngestError> {
-        let (event, instance) =
-            (normalize::event(message, spot, text, self.writing(false)), admitted.instance);
-        let entry = inbound::entry(&self.discord.account.key, &event, admitted, clock::wall());
-        heard.is_for(instance, entry.map_err(never)?, sighting);
-        Ok(())
     }
 
     /// What an update of a message comes to. Most are Discord's own, who adds
     /// pictures to links; those of a person carry a time.
     pub(super) async fn update(&self, raw: &str) -> Result<Heard, IngestError> {
         let nothing = Heard::default();
-        let update: Update =
-            serde_json::from_str(raw).map_err(|error| IngestError::Unreadable(unreadable(&error)))?;
+        let update: Update = read(raw)?;
         let is_edit = update.author.is_some() && update.edited_timestamp.is_some();
-        if !is_edit || update.content.is_none_or(|content| content.is_null()) {
+        if !is_edit || update.content.is_none() {
             return Ok(nothing);
         }
-        let message: Message =
-            serde_json::from_str(raw).map_err(|error| IngestError::Unreadable(unreadable(&error)))?;
+        let message: Message = read(raw)?;
         let discord = &*self.discord;
         let is_own = message.author.id == discord.own_id();
         if is_own || !normalize::is_said(&message) || normalize::is_empty(&message) {
@@ -251,6 +234,10 @@ impl Reader {
     pub(super) fn writing(&self, is_edit: bool) -> Writing<'_> {
         Writing { own_id: self.bot(), source_flags: self.ingress.source_flags, is_edit }
     }
+}
+
+fn read<T: DeserializeOwned>(raw: &str) -> Result<T, IngestError> {
+    serde_json::from_str(raw).map_err(|error| IngestError::Unreadable(unreadable(&error)))
 }
 
 /// An event that cannot be written will not be written later either.

@@ -20,8 +20,6 @@ use std::time::Duration;
 /// How long the further messages of a text are tried for, once the first is out:
 /// an agent waits for the whole, and what it says next waits with it.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
-/// How often the store is asked to note which messages a text takes.
-const KEEP_TRIES: u32 = 4;
 /// How often a piece is posted whose nonce Discord knows from one that is gone.
 const MAX_ANEW: u32 = 3;
 
@@ -325,18 +323,7 @@ impl Work<'_> {
     /// `false`.
     pub(super) async fn keep(&self, message_id: &str, pieces: &[String]) -> bool {
         let Discord { ports, account, .. } = self.discord;
-        for tries in 1..=KEEP_TRIES {
-            let Err(error) =
-                ports.records.keep_pieces(&account.key, self.channel, message_id, pieces.to_vec()).await
-            else {
-                return true;
-            };
-            tracing::warn!(bot = &*account.key.bot, message_id, tries, %error, "the pieces of a message are not noted");
-            if tries < KEEP_TRIES {
-                tokio::time::sleep(STORE_AGAIN).await;
-            }
-        }
-        false
+        account.keep_pieces(&*ports.records, self.channel, message_id, pieces).await
     }
 }
 

@@ -7,20 +7,24 @@ use super::inbound;
 use super::replies::Replies;
 use super::{ApiError, ErrorKind, Sighting};
 use crate::admission::Linking;
-use crate::ingress::Ingress;
+use crate::ingress::{Ingress, STORE_AGAIN};
 use crate::platform::Outcome;
 use angelia_contract::event::Event;
 use angelia_core::admission::DropReason;
 use angelia_core::directory::{BotKey, Chat, ChatKind};
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::ports::Ports;
+use angelia_core::records::Records;
 use angelia_core::secret::Secret;
-use angelia_core::store::{Intake, NewEntry, NewQuarantined, Taken};
+use angelia_core::store::{DirectoryStore, Intake, NewEntry, NewQuarantined, Taken};
 use angelia_core::{clock, seal};
 use std::sync::Arc;
 
 /// What whoever typed a code is told if it is our fault that it could not be tried.
 const TRY_LATER: &str = "Something went wrong here. Please try again later.";
+
+/// How often the store is asked to note which messages a text takes.
+const KEEP_TRIES: u32 = 4;
 
 /// What every bot has, whatever its provider is.
 pub(crate) struct Account {
@@ -161,6 +165,26 @@ impl Account {
             }
             linked => linked,
         }
+    }
+
+    /// Notes which messages a long text takes behind its first; `false` if the store does
+    /// not take that.
+    pub(crate) async fn keep_pieces(
+        &self,
+        records: &dyn Records,
+        chat_id: &str,
+        first: &str,
+        pieces: &[String],
+    ) -> bool {
+        for tries in 1..=KEEP_TRIES {
+            let kept = records.keep_pieces(&self.key, chat_id, first, pieces.to_vec()).await;
+            let Err(error) = kept else { return true };
+            tracing::warn!(bot = %self.name, first, tries, %error, "the pieces of a message are not noted");
+            if tries < KEEP_TRIES {
+                tokio::time::sleep(STORE_AGAIN).await;
+            }
+        }
+        false
     }
 
     /// What a failed call means for an action; that the provider wants a pause is counted.

@@ -3,9 +3,8 @@
 //! The address of every call contains the token: the kit's client lets out no error
 //! that quotes it.
 
-use super::parse::soft;
 use crate::arrival_window::ArrivalWindow;
-use crate::kit::{ApiError, Client, ErrorKind, Provider};
+use crate::kit::{ApiError, Client, ErrorKind, Lenient, Provider};
 use angelia_core::error::{Error, Result};
 use angelia_core::secret::Secret;
 use reqwest::Method;
@@ -98,22 +97,17 @@ pub(super) struct Api {
 #[derive(Deserialize)]
 struct Answer<'a> {
     ok: bool,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     result: Option<&'a RawValue>,
-    #[serde(default, deserialize_with = "soft")]
-    error_code: Option<u16>,
-    #[serde(default, deserialize_with = "soft")]
-    description: Option<String>,
-    #[serde(default, deserialize_with = "soft")]
-    parameters: Option<Parameters>,
+    error_code: Lenient<u16>,
+    description: Lenient<String>,
+    parameters: Lenient<Parameters>,
 }
 
 #[derive(Default, Deserialize)]
 struct Parameters {
-    #[serde(default, deserialize_with = "soft")]
-    retry_after: Option<u64>,
-    #[serde(default, deserialize_with = "soft")]
-    migrate_to_chat_id: Option<i64>,
+    retry_after: Lenient<u64>,
+    migrate_to_chat_id: Lenient<i64>,
 }
 
 impl Api {
@@ -168,15 +162,15 @@ impl Api {
 
 /// What a call comes to that Telegram answered with "no".
 fn refusal(status: u16, answer: Answer<'_>, pause: Option<u64>) -> Failure {
-    let parameters = answer.parameters.unwrap_or_default();
-    if let Some(to) = parameters.migrate_to_chat_id {
+    let parameters = answer.parameters.0.unwrap_or_default();
+    if let Some(to) = parameters.migrate_to_chat_id.0 {
         return Failure::Migrated(to.to_string());
     }
     let description = || {
-        let text = answer.description.unwrap_or_else(|| format!("HTTP status {status}"));
+        let text = answer.description.0.unwrap_or_else(|| format!("HTTP status {status}"));
         text.chars().take(MAX_DESCRIPTION).collect()
     };
-    match answer.error_code {
+    match answer.error_code.0 {
         // Nobody else says that of a token: a bot stops for it.
         Some(401 | 404) => return Failure::Unauthorized,
         None if matches!(status, 401 | 404) => return TELEGRAM.stranger(status, pause).into(),

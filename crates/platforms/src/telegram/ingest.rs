@@ -76,7 +76,7 @@ impl Telegram {
     async fn introduce(&self, ingress: &Ingress) -> Result<Option<Me>, Halted> {
         let user: User = self.until_answered(ingress, "getMe", &json!({}), Failure::to_string).await?;
         if user.id.to_string() == self.config.id {
-            let me = Me { id: user.id, username: user.username.unwrap_or_default() };
+            let me = Me { id: user.id, username: user.username.0.unwrap_or_default() };
             return Ok(Some(self.me.get_or_init(|| me).clone()));
         }
         let why = format!(

@@ -46,14 +46,14 @@ impl Author {
         match (&message.sender_chat, &message.from) {
             (Some(chat), _) => Self {
                 id: Some(chat.id),
-                name: message.author_signature.clone().or_else(|| chat.title.clone()),
-                handle: chat.username.clone(),
+                name: message.author_signature.0.clone().or_else(|| chat.title.0.clone()),
+                handle: chat.username.0.clone(),
                 is_bot: false,
             },
             (None, Some(user)) => Self {
                 id: Some(user.id),
                 name: user.name(),
-                handle: user.username.clone(),
+                handle: user.username.0.clone(),
                 is_bot: user.is_bot,
             },
             (None, None) => Self { id: None, name: None, handle: None, is_bot: false },

@@ -23,8 +23,6 @@ const AGAIN: Duration = Duration::from_secs(2);
 /// How long the rest of a text that has begun to appear is tried for: as long
 /// as an action lives. Nobody else can finish it.
 const REST_WITHIN: Duration = Duration::from_secs(600);
-/// How often the store is asked to keep which messages belong together.
-const KEEP_TRIES: u32 = 3;
 
 const STAYED: &str = "the message stayed in the group that this supergroup was before; send a new one";
 
@@ -287,18 +285,10 @@ impl Telegram {
     }
 
     async fn keep_pieces(&self, spot: &Spot, message_id: &str, pieces: &[String]) {
-        for _ in 0..KEEP_TRIES {
-            let kept = self
-                .ports
-                .records
-                .keep_pieces(&self.account.key, &spot.chat_id, message_id, pieces.to_vec())
-                .await;
-            match kept {
-                Ok(()) => return,
-                Err(_) => tokio::time::sleep(AGAIN).await,
-            }
+        let records = &*self.ports.records;
+        if !self.account.keep_pieces(records, &spot.chat_id, message_id, pieces).await {
+            tracing::error!(bot = %self.config.name, "which messages belong together could not be written down");
         }
-        tracing::error!(bot = %self.config.name, "which messages belong together could not be written down");
     }
 
     /// What a failed call means for the delivery.

@@ -143,7 +143,7 @@ impl Shard {
         if event != "READY" {
             self.give_up_owed().await?;
         }
-        let position = self.position(*s);
+        let position = self.position(s.0);
         let data = d.map(|data| data.get()).unwrap_or("null");
         let what = || format!("{event} {}", s.unwrap_or_default());
         let heard = match event {

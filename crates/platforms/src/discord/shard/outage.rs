@@ -122,7 +122,7 @@ impl Shard {
         for id in outage.gone(&guild.id, &channels) {
             self.forget(Gone::Chat(id)).await?;
         }
-        let chats = guild.channels.iter().chain(&guild.threads);
+        let chats = guild.channels.iter().chain(guild.threads.iter());
         let read: Vec<Listed> =
             chats.filter(|chat| self.is_read(chat, &guild.id)).filter_map(listed).collect();
         let mut owed = outage.owed(&guild.id, &read);
