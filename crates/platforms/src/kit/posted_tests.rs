@@ -26,7 +26,7 @@ use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 /// A bot that passes on what the connector has it say.
-struct Said(mpsc::UnboundedSender<String>);
+struct Said(mpsc::Sender<String>);
 
 impl Bot for Said {
     fn platform(&self) -> &str {
@@ -60,7 +60,7 @@ impl Platform for Said {
     }
 
     fn tell<'a>(&'a self, target: &'a Target, text: &'a str) -> Later<'a, ()> {
-        self.0.send(format!("{}: {text}", target.chat_id)).unwrap();
+        self.0.try_send(format!("{}: {text}", target.chat_id)).unwrap();
         Box::pin(async { Ok(()) })
     }
 }
@@ -118,7 +118,7 @@ impl Seal for Plain {
 struct World {
     account: Account,
     bot: Arc<Said>,
-    said: mpsc::UnboundedReceiver<String>,
+    said: mpsc::Receiver<String>,
     ingress: Ingress,
     door: Arc<Door>,
     _folder: TempDir,
@@ -144,7 +144,7 @@ impl World {
         let instance = ports.records.create_gateway(gateway, &Actor::operator()).await.unwrap().instance;
         let (open, tried) = (Mutex::new(true), Mutex::new((0, true)));
         let door = Arc::new(Door { instance, open, tried, dropped: Mutex::default() });
-        let (tell, said) = mpsc::unbounded_channel();
+        let (tell, said) = mpsc::channel(9);
         let ingress = Ingress {
             ports: ports.clone(),
             admission: door.clone(),
