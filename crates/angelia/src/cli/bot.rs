@@ -120,9 +120,8 @@ pub(super) async fn list(config: &Config, as_json: bool) -> Result<()> {
         Some(remote) => remote.call(api::BOTS.ask(&Nothing {})?).await?.read.bots,
         None => Vec::new(),
     };
-    let is_served = |bot: &&Bot| {
-        served.iter().any(|known| known.platform == bot.platform() && known.id == *bot.id)
-    };
+    let is_served =
+        |bot: &&Bot| served.iter().any(|known| known.platform == bot.platform() && known.id == *bot.id);
     let unserved = config.bots.iter().filter(|bot| !is_served(bot));
     let unserved: Vec<ListedBot> =
         unserved.map(|bot| ListedBot::Unserved { bot: named(bot), health: (), served: false }).collect();
