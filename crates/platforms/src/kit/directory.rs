@@ -1,19 +1,18 @@
 //! A bot's chats at hand: a bounded memory over the store.
 
-use super::Recent;
 use angelia_core::directory::{BotKey, Chat, KnownChat};
 use angelia_core::error::Result;
 use angelia_core::ports::Ports;
 use angelia_core::records::Records;
 use angelia_core::store::{DirectoryStore, Intake};
+use hashlink::LruCache;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 
-/// Chats kept in each half of the memory. A chat that is asked for stays; of the
-/// others the older half goes when the younger one is full. Some 300 bytes each.
-const HALF: usize = 50_000;
+/// Chats kept at hand: those that were asked for last. Some 300 bytes each.
+const KNOWN: usize = 100_000;
 /// The same of chats that are not in the store; one that is forgotten is asked for anew.
-const HALF_ABSENT: usize = 5_000;
+const ABSENT: usize = 10_000;
 
 /// What a bot knows of its chats without asking anybody.
 pub(crate) struct Directory {
@@ -23,29 +22,29 @@ pub(crate) struct Directory {
 }
 
 struct Memory {
-    known: Recent<String, Arc<KnownChat>>,
+    known: LruCache<String, Arc<KnownChat>>,
     /// What the store was asked for and did not have.
-    absent: Recent<String, ()>,
+    absent: LruCache<String, ()>,
 }
 
 impl Memory {
     fn put(&mut self, chat: Arc<KnownChat>) {
         let chat_id = &chat.chat.chat_id;
-        self.absent.forget(chat_id);
-        self.known.put(chat_id.clone(), chat);
+        self.absent.remove(chat_id);
+        self.known.insert(chat_id.clone(), chat);
     }
 }
 
 impl Directory {
     /// The directory of one bot.
     pub(crate) fn new(bot: BotKey, records: Arc<dyn Records>) -> Self {
-        let memory = Memory { known: Recent::new(HALF), absent: Recent::new(HALF_ABSENT) };
+        let memory = Memory { known: LruCache::new(KNOWN), absent: LruCache::new(ABSENT) };
         Self { bot, records, memory: Mutex::new(memory) }
     }
 
     /// A chat, if it is at hand.
     pub(crate) fn at_hand(&self, chat_id: &str) -> Option<Arc<KnownChat>> {
-        self.memory().known.get(chat_id)
+        self.memory().known.get(chat_id).cloned()
     }
 
     /// A chat, at hand or from the store.
@@ -56,12 +55,12 @@ impl Directory {
         let stored = self.records.chat(&self.bot, chat_id).await?.map(Arc::new);
         let mut memory = self.memory();
         // What was learnt while the store was asked is newer.
-        if let Some(newer) = memory.known.get(chat_id) {
+        if let Some(newer) = memory.known.get(chat_id).cloned() {
             return Ok(Some(newer));
         }
         match &stored {
             Some(chat) => memory.put(chat.clone()),
-            None => memory.absent.put(chat_id.to_owned(), ()),
+            None => drop(memory.absent.insert(chat_id.to_owned(), ())),
         }
         Ok(stored)
     }
@@ -77,7 +76,7 @@ impl Directory {
     /// it with [`Directory::find`] first where that matters.
     pub(crate) fn learn(&self, chat: &Chat) -> bool {
         let mut memory = self.memory();
-        match memory.known.get(&chat.chat_id) {
+        match memory.known.get(&chat.chat_id).cloned() {
             Some(known) if known.chat == *chat => false,
             Some(known) => {
                 memory.put(Arc::new(KnownChat { chat: chat.clone(), ..(*known).clone() }));
@@ -122,7 +121,7 @@ impl Directory {
     /// Changes what is at hand of a chat; what is not at hand is read changed from the store.
     pub(crate) fn change(&self, chat_id: &str, change: impl FnOnce(&mut KnownChat)) {
         let mut memory = self.memory();
-        if let Some(known) = memory.known.get(chat_id) {
+        if let Some(known) = memory.known.get(chat_id).cloned() {
             let mut known = (*known).clone();
             change(&mut known);
             memory.put(Arc::new(known));
@@ -131,12 +130,12 @@ impl Directory {
 
     /// Forgets what is at hand of the chats that `gone` names.
     pub(crate) fn forget(&self, gone: impl Fn(&KnownChat) -> bool) {
-        self.memory().known.retain(|chat| !gone(chat));
+        self.memory().known.retain(|_, chat| !gone(chat));
     }
 
     /// Forgets what is at hand of one chat.
     pub(crate) fn forget_chat(&self, chat_id: &str) {
-        self.memory().known.forget(chat_id);
+        self.memory().known.remove(chat_id);
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
@@ -151,8 +150,8 @@ mod tests {
 
     #[test]
     fn whoever_has_written_is_absent_no_more() {
-        let mut memory = Memory { known: Recent::new(9), absent: Recent::new(9) };
-        memory.absent.put("ann".into(), ());
+        let mut memory = Memory { known: LruCache::new(9), absent: LruCache::new(9) };
+        memory.absent.insert("ann".into(), ());
         memory.put(Arc::new(Chat::new("ann", ChatKind::Dm).into()));
         assert!(memory.absent.get("ann").is_none() && memory.known.get("ann").is_some());
     }

@@ -6,7 +6,7 @@
 //! in what it posts. Its list does not say so: such a word that was read
 //! back is a message like any other, and Twilio has heeded it all the same.
 
-use crate::kit::Recent;
+use hashlink::LruCache;
 use parking_lot::Mutex;
 
 /// What ends a subscription: Twilio takes nothing for such a number any more.
@@ -36,11 +36,11 @@ pub(super) enum Keyword {
 
 /// Who stopped, as far as that was seen.
 #[derive(Debug)]
-pub(super) struct Stopped(Mutex<Recent<String, ()>>);
+pub(super) struct Stopped(Mutex<LruCache<String, ()>>);
 
 impl Default for Stopped {
     fn default() -> Self {
-        Self(Mutex::new(Recent::new(REMEMBERED)))
+        Self(Mutex::new(LruCache::new(REMEMBERED)))
     }
 }
 
@@ -65,14 +65,14 @@ impl Stopped {
     pub(super) fn heed(&self, from: &str, keyword: Keyword) {
         match keyword {
             Keyword::Stop => self.stop(from),
-            Keyword::Start => self.0.lock().forget(from),
+            Keyword::Start => drop(self.0.lock().remove(from)),
             Keyword::Help => {}
         }
     }
 
     /// Somebody wants no messages.
     pub(super) fn stop(&self, person: &str) {
-        self.0.lock().put(person.to_owned(), ());
+        self.0.lock().insert(person.to_owned(), ());
     }
 
     /// Whether somebody wants no messages, as far as that was seen.

@@ -24,12 +24,13 @@ pub use descriptor::descriptor;
 pub use manifest::MANIFEST;
 
 use crate::kit::health::{HealthRecord, Silence};
-use crate::kit::{Account, Position, Recent};
+use crate::kit::{Account, Position};
 use angelia_core::error::{Error, Result};
 use angelia_core::limit::LogThrottle;
 use angelia_core::ports::Ports;
 use angelia_core::secret::Secret;
 use api::Api;
+use hashlink::LruCache;
 use keyword::Stopped;
 use link::Pace;
 use std::sync::atomic::AtomicBool;
@@ -84,7 +85,7 @@ pub struct Sms {
     elsewhere: parking_lot::Mutex<LogThrottle>,
     /// The further messages of long texts, each with the first of its text: an action has the id
     /// of that, and receipts come for each.
-    parts: parking_lot::Mutex<Recent<String, String>>,
+    parts: parking_lot::Mutex<LruCache<String, String>>,
     /// Held while a receipt is compared with the one before it.
     noting: Mutex<()>,
     /// Room for receipts that are earlier than their messages.
@@ -108,7 +109,7 @@ impl Sms {
             reading: Mutex::default(),
             looked: watch::Sender::new(false),
             elsewhere: parking_lot::Mutex::new(LogThrottle::hourly()),
-            parts: parking_lot::Mutex::new(Recent::new(receipt::PARTS)),
+            parts: parking_lot::Mutex::new(LruCache::new(receipt::PARTS)),
             noting: Mutex::default(),
             early: Arc::new(Semaphore::new(receipt::EARLY)),
         }))

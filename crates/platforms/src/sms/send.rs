@@ -16,7 +16,7 @@ impl Sms {
                 while let Some(part) = text.next().await {
                     let written = self.write(&target.chat_id, &part).await;
                     if let (Ok(further), Some(first)) = (&written, text.first()) {
-                        self.parts.lock().put(further.clone(), first.to_owned());
+                        self.parts.lock().insert(further.clone(), first.to_owned());
                     }
                     text.wrote(written).await;
                 }
