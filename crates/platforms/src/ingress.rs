@@ -115,9 +115,4 @@ impl Stop {
             }
         }
     }
-
-    /// Waits; `false` if it is time to stop.
-    pub async fn sleep(&self, pause: Duration) -> bool {
-        tokio::time::timeout(pause, self.wait()).await.is_err()
-    }
 }

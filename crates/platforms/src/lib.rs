@@ -6,7 +6,9 @@ mod commands;
 pub mod discord;
 mod ingress;
 mod kit;
+mod manifest;
 mod platform;
+pub mod settings;
 pub mod sms;
 pub mod telegram;
 pub mod webchat;
@@ -18,6 +20,7 @@ pub use admission::{Admission, Linking, Which};
 pub use commands::{SlashCommand, SlashOption};
 pub use ingress::{HeldLeases, Ingress, Seal, Stop};
 pub use kit::health::{BotState, Checkup, Finding, Health, HealthRecord, Verdict};
+pub use manifest::{ALL, Manifest, PLACES, Setup, blocks, section_keys};
 pub use platform::{Answer, Delivery, Earlier, Outcome, Platform, Progress, Reach};
 
 /// The limits of this crate that operators are told of, by what they are about.

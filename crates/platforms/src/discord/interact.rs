@@ -5,7 +5,7 @@ use super::interaction::{AUTOCOMPLETE, Interaction, PING};
 use super::locate::{IngestError, Spot};
 use super::message::{Heard, Reader, never, sighting};
 use super::parse::id_of;
-use super::{address, normalize, sanitize};
+use super::{INTERACTION_TOKEN, address, normalize, sanitize};
 use crate::inbound;
 use angelia_contract::event::Event;
 use angelia_core::admission::{Admitted, DropReason, link_command};
@@ -146,7 +146,7 @@ impl Reader {
         let whom = [chat_id.as_str(), &user_id, &interaction_id];
         let bound_to = seal::capability(&admitted.tenant, admitted.instance, &self.discord.account.key, whom);
         Ok(NewCapability {
-            kind: vault::DISCORD_INTERACTION,
+            kind: INTERACTION_TOKEN,
             sealed: self.ingress.seal.seal(interaction.credential().expose(), &bound_to)?,
             deferral: interaction.deferral(),
             expires_at: from.after(vault::LIVES_FOR),

@@ -4,6 +4,7 @@ mod address;
 mod answer;
 mod api_error;
 mod check;
+mod command_lines;
 mod commands;
 mod descriptor;
 mod ingest;
@@ -12,6 +13,7 @@ mod interaction;
 mod learn;
 mod link;
 mod locate;
+mod manifest;
 mod message;
 mod normalize;
 mod parse;
@@ -26,6 +28,7 @@ mod webhook;
 
 pub use commands::default_commands;
 pub use descriptor::descriptor;
+pub use manifest::MANIFEST;
 
 use crate::health::HealthRecord;
 use crate::kit::{Account, SentMessages};
@@ -47,6 +50,8 @@ pub const NAME: &str = "discord";
 
 /// Messages of which is remembered what they show. A stream edits a few.
 const REMEMBERED: usize = 4_096;
+/// The kind of an interaction's token in the vault, as `follow_up` names it.
+pub const INTERACTION_TOKEN: &str = "discord.interaction_token";
 
 /// A Discord bot, as an operator configures it.
 #[derive(Clone, Debug)]

@@ -3,16 +3,19 @@
 use super::{ApiError, ErrorKind};
 use angelia_core::clock::{self, Mono, UnixMillis};
 use parking_lot::{Mutex, MutexGuard};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Whether a bot hears its platform.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum BotState {
     /// It has not heard anything yet.
+    #[default]
     Starting,
     /// It hears: something came, or a heartbeat was acknowledged, not long ago.
     Up,
@@ -22,8 +25,21 @@ pub enum BotState {
     Stopped,
 }
 
+impl BotState {
+    /// It, in a word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Up => "up",
+            Self::Down => "down",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
 /// How a bot is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Health {
     /// Whether it hears.
     pub state: BotState,
@@ -34,7 +50,7 @@ pub struct Health {
     /// What is wrong, and what to do about it.
     pub why: Option<String>,
     /// What was counted since the start, such as `resumes`.
-    pub counts: BTreeMap<&'static str, u64>,
+    pub counts: BTreeMap<Cow<'static, str>, u64>,
 }
 
 /// When silence means that a bot does not hear.
@@ -164,7 +180,7 @@ impl HealthRecord {
 
     /// Counts something.
     pub fn count(&self, what: &'static str) {
-        *self.lock().counts.entry(what).or_default() += 1;
+        *self.lock().counts.entry(what.into()).or_default() += 1;
     }
 
     fn turn(&self, state: BotState, why: String) {

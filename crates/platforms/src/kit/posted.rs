@@ -73,3 +73,7 @@ impl Account {
         self.reply(async move { bot.tell(&target, &text).await });
     }
 }
+
+#[cfg(test)]
+#[path = "posted_tests.rs"]
+mod tests;

@@ -1,6 +1,6 @@
 //! Looking from time to time whether all is well.
 
-use crate::ingress::Stop;
+use crate::ingress::{Halted, Stop};
 use angelia_core::limit::Backoff;
 use std::time::Duration;
 
@@ -18,13 +18,12 @@ impl<'a> Watch<'a> {
         Self { stop, every, backoff: Backoff::new(first, longest) }
     }
 
-    /// Waits for the next look after one that found all `well` or not; `false` if it is time
-    /// to stop.
-    pub(crate) async fn next(&mut self, well: bool) -> bool {
+    /// Waits for the next look after one that found all `well` or not.
+    pub(crate) async fn next(&mut self, well: bool) -> Result<(), Halted> {
         if well {
             self.backoff.reset();
         }
         let pause = if well { self.every } else { self.backoff.pause() };
-        self.stop.sleep(pause).await
+        self.stop.pause(pause).await
     }
 }

@@ -7,6 +7,7 @@ mod date;
 mod descriptor;
 mod keyword;
 mod link;
+mod manifest;
 mod normalize;
 mod parse;
 mod platform;
@@ -20,6 +21,7 @@ pub mod verify;
 mod webhook;
 
 pub use descriptor::descriptor;
+pub use manifest::MANIFEST;
 
 use crate::kit::health::{HealthRecord, Silence};
 use crate::kit::{Account, Position, Recent};

@@ -74,22 +74,23 @@ impl Sms {
     /// Looks at what was received, at once and from time to time, until it is time to stop.
     pub(super) async fn keep_up(self: &Arc<Self>, ingress: &Ingress) {
         let mut watch = Watch::new(&ingress.stop, EVERY, AGAIN, EVERY);
-        loop {
-            let looked = self.catch_up(ingress).await;
-            self.looked.send_replace(true);
-            let health = &self.account.health;
-            match &looked {
-                Ok(()) => health.heard(),
-                Err(error) => {
-                    tracing::warn!(bot = %self.config.name, %error, "what was received could not be read back");
-                    health.count("lists_failed");
-                    health.down_if_silent(&error.to_string());
-                }
-            }
-            if !watch.next(looked.is_ok()).await {
-                return;
+        while watch.next(self.look_back(ingress).await).await.is_ok() {}
+    }
+
+    /// The same once; answers whether that was possible.
+    async fn look_back(self: &Arc<Self>, ingress: &Ingress) -> bool {
+        let looked = self.catch_up(ingress).await;
+        self.looked.send_replace(true);
+        let health = &self.account.health;
+        match &looked {
+            Ok(()) => health.heard(),
+            Err(error) => {
+                tracing::warn!(bot = %self.config.name, %error, "what was received could not be read back");
+                health.count("lists_failed");
+                health.down_if_silent(&error.to_string());
             }
         }
+        looked.is_ok()
     }
 
     /// Waits a little for the first look: what somebody wrote before the start

@@ -8,6 +8,7 @@ mod descriptor;
 mod ingest;
 mod learn;
 mod locate;
+mod manifest;
 mod media;
 mod moves;
 mod normalize;
@@ -23,6 +24,7 @@ mod verify;
 mod webhook;
 
 pub use descriptor::descriptor;
+pub use manifest::MANIFEST;
 
 use crate::admission::Admission;
 use crate::health::{HealthRecord, Silence};
@@ -137,19 +139,15 @@ impl Telegram {
 
 /// The id keys everything that is kept of a bot, so it has to be the token's.
 fn check_id(config: &Config) -> Result<()> {
-    let Some((id, _)) = config.token.expose().split_once(':') else {
-        return Err(Error::invalid(format!(
-            "the token of telegram bot {:?} is not one: it looks like 123456:ABC-DEF, ask @BotFather for it",
-            config.name
-        )));
-    };
-    let is_number = config.id.parse::<u64>().is_ok_and(|number| number.to_string() == config.id);
-    if is_number && id == config.id {
+    // What stands before the colon is no secret: it is the id of the bot it is for.
+    let id = config.token.expose().split_once(':').map(|(id, _)| id);
+    if id == Some(&config.id) && manifest::is_person(&config.id) {
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "the id of telegram bot {:?} must be what stands before the colon of its token",
-        config.name
+        "the token of the telegram bot {} is not one of bot {}: a token begins with its bot's id and a colon; copy it \
+         again from @BotFather, or correct `id`",
+        config.name, config.id
     )))
 }
 
@@ -171,10 +169,16 @@ mod tests {
             check_id(&config)
         };
         assert!(check("77", "77:secret").is_ok());
-        for (id, token) in
-            [("78", "77:secret"), ("077", "077:secret"), ("77", "secret"), ("x", "x:secret"), ("", ":s")]
-        {
+        for (id, token) in [
+            ("78", "77:secret"),
+            ("7", "77:secret"),
+            ("077", "077:secret"),
+            ("77", "secret"),
+            ("x", "x:secret"),
+            ("", ":s"),
+        ] {
             let error = check(id, token).unwrap_err().to_string();
+            assert!(error.contains("telegram bot main is not one of bot"), "{error}");
             assert!(!error.contains("secret"), "{error}");
         }
     }

@@ -82,7 +82,7 @@ mod tests {
     fn a_private_room_is_for_its_person() {
         assert_eq!(person_of(&private_room("ann")), Some("ann"));
         assert_eq!(person_of("lab"), None);
-        assert_eq!(place(&private_room("ann")).unwrap().private_person(), Some("ann"));
+        assert_eq!(crate::PLACES.private_person(&place(&private_room("ann")).unwrap()), Some("ann"));
         for (room, user, may) in [
             ("lab", "ann", true),
             ("dm:ann", "ann", true),

@@ -17,16 +17,16 @@ impl Wecom {
     /// Asks now and then whether the app can speak, until the ingress says stop.
     pub(super) async fn run(&self, ingress: &Ingress) {
         let mut watch = Watch::new(&ingress.stop, ASK_AGAIN, LEAST_PAUSE, LONGEST_PAUSE);
-        loop {
-            let asked = self.profile().await;
-            match &asked {
-                Ok(_) => self.account.health.spoke(),
-                Err(error) => self.fell_silent(error),
-            }
-            if !watch.next(asked.is_ok()).await {
-                return;
-            }
+        while watch.next(self.can_speak().await).await.is_ok() {}
+    }
+
+    async fn can_speak(&self) -> bool {
+        let asked = self.profile().await;
+        match &asked {
+            Ok(_) => self.account.health.spoke(),
+            Err(error) => self.fell_silent(error),
         }
+        asked.is_ok()
     }
 
     /// Says once what is wrong, as long as it is the same thing.

@@ -10,6 +10,7 @@ mod check;
 pub mod crypto;
 mod descriptor;
 mod ingest;
+mod manifest;
 mod normalize;
 mod platform;
 mod send;
@@ -19,6 +20,7 @@ mod webhook;
 mod xml;
 
 pub use descriptor::descriptor;
+pub use manifest::MANIFEST;
 
 use crate::kit::health::HealthRecord;
 use crate::kit::{AccessToken, Account, Client};
@@ -32,10 +34,6 @@ use verify::Keys;
 
 /// The platform's name on the wire.
 pub const NAME: &str = "wecom";
-
-/// Longest id of a company; WeCom's have 18 characters, and those it gives to
-/// service providers some more.
-const MAX_CORP_ID: usize = 64;
 
 /// A WeCom app, as an operator configures it.
 #[derive(Clone, Debug)]
@@ -96,14 +94,13 @@ impl Wecom {
 /// The app's number and its key, if they can be such.
 fn checked(config: &Config) -> Result<(u64, Key)> {
     let wrong = |what: &str| Error::invalid(format!("{what} of the wecom app {:?}", config.name));
-    let known = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
-    if !(1..=MAX_CORP_ID).contains(&config.corp_id.len()) || !config.corp_id.bytes().all(known) {
+    if !manifest::is_company(&config.corp_id) {
         return Err(wrong(
             "the id must begin with the company's (My Company, Company ID), which looks like ww1a2b3c",
         ));
     }
-    let agent = config.agent_id.parse::<u64>().ok().filter(|agent| agent.to_string() == config.agent_id);
-    let agent = agent.ok_or_else(|| wrong("the id must end with the app's AgentId, which is a number,"))?;
+    let agent = manifest::app_number(&config.agent_id)
+        .ok_or_else(|| wrong("the id must end with the app's AgentId, which is a number,"))?;
     let key = Key::parse(config.encoding_aes_key.expose()).ok_or_else(|| {
         wrong("encoding_aes_key must be the 43 letters and digits that the app's page shows under Receive Messages, EncodingAESKey,")
     })?;

@@ -1,11 +1,10 @@
 //! A value as it was given, in a file or in the environment, before it has a type.
 
-use super::fault::Problem;
-use super::secret_ref::SecretRef;
+use super::SecretRef;
 use toml::de::DeValue;
 
 /// A value that is still to be read.
-pub(super) enum Raw<'a> {
+pub enum Raw<'a> {
     /// From a file.
     Toml(&'a DeValue<'a>),
     /// From the environment, where everything is text.
@@ -15,14 +14,26 @@ pub(super) enum Raw<'a> {
 }
 
 /// A value together with the setting it is for, which its problems name.
-pub(super) struct Given<'a> {
-    pub(super) key: String,
-    pub(super) raw: Raw<'a>,
+pub struct Given<'a> {
+    /// The setting, as its problems name it.
+    pub key: String,
+    /// The value.
+    pub raw: Raw<'a>,
+}
+
+/// A value that is no good. What was given is not in it where that may be a secret.
+#[derive(Debug, thiserror::Error)]
+#[error("`{key}` {message}")]
+pub struct BadValue {
+    /// The setting.
+    pub key: String,
+    /// Why, and what to write instead.
+    pub message: String,
 }
 
 impl Given<'_> {
     /// A text.
-    pub(super) fn text(&self) -> Result<&str, Problem> {
+    pub fn text(&self) -> Result<&str, BadValue> {
         match &self.raw {
             Raw::Toml(DeValue::String(text)) => Ok(text),
             Raw::Text(text) => Ok(text),
@@ -31,7 +42,7 @@ impl Given<'_> {
     }
 
     /// `true` or `false`.
-    pub(super) fn flag(&self) -> Result<bool, Problem> {
+    pub fn flag(&self) -> Result<bool, BadValue> {
         match &self.raw {
             Raw::Toml(DeValue::Boolean(flag)) => Ok(*flag),
             Raw::Text("true") => Ok(true),
@@ -41,7 +52,7 @@ impl Given<'_> {
     }
 
     /// A whole number that is not negative.
-    pub(super) fn count(&self) -> Result<u64, Problem> {
+    pub fn count(&self) -> Result<u64, BadValue> {
         let read = match &self.raw {
             Raw::Toml(DeValue::Integer(number)) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
             Raw::Text(text) => text.parse().ok(),
@@ -53,7 +64,7 @@ impl Given<'_> {
     }
 
     /// A list of texts; in the environment, separated by commas.
-    pub(super) fn texts(&self) -> Result<Vec<&str>, Problem> {
+    pub fn texts(&self) -> Result<Vec<&str>, BadValue> {
         let wanted = "a list of texts";
         match &self.raw {
             Raw::Toml(DeValue::Array(items)) => items
@@ -69,7 +80,7 @@ impl Given<'_> {
     }
 
     /// A reference to a secret. Whatever else was given may be the secret itself: it is not repeated.
-    pub(super) fn secret(&self) -> Result<SecretRef, Problem> {
+    pub fn secret(&self) -> Result<SecretRef, BadValue> {
         let table = match &self.raw {
             Raw::Ref(reference) => return Ok(reference.clone()),
             Raw::Toml(DeValue::Table(table)) => table,
@@ -78,25 +89,25 @@ impl Given<'_> {
         let mut places = table.iter().map(|(place, value)| (place.get_ref().as_ref(), value.get_ref()));
         match (places.next(), places.next()) {
             (Some((place, DeValue::String(text))), None) => {
-                secret_ref(place, text).ok_or_else(|| self.not_a_reference())
+                SecretRef::of(place, text).ok_or_else(|| self.not_a_reference())
             }
             _ => Err(self.not_a_reference()),
         }
     }
 
     /// The value is no good; `message` continues "`key` …".
-    pub(super) fn bad(&self, message: impl Into<String>) -> Problem {
-        Problem::BadValue { key: self.key.clone(), message: message.into() }
+    pub fn bad(&self, message: impl Into<String>) -> BadValue {
+        BadValue { key: self.key.clone(), message: message.into() }
     }
 
-    fn not_a_reference(&self) -> Problem {
+    fn not_a_reference(&self) -> BadValue {
         self.bad(concat!(
             "is a secret and must be a reference to one place: ",
             "write { env = \"NAME\" } or { file = \"PATH\" }"
         ))
     }
 
-    fn wrong_type(&self, wanted: &'static str) -> Problem {
+    fn wrong_type(&self, wanted: &str) -> BadValue {
         let found = match &self.raw {
             Raw::Toml(value) => name_of(value),
             Raw::Text(_) => "this text",
@@ -105,18 +116,8 @@ impl Given<'_> {
         self.mismatch(wanted, found)
     }
 
-    fn mismatch(&self, wanted: &'static str, found: &'static str) -> Problem {
-        Problem::WrongType { key: self.key.clone(), wanted, found }
-    }
-}
-
-/// The reference that `{ place = text }` is.
-pub(super) fn secret_ref(place: &str, text: &str) -> Option<SecretRef> {
-    match place {
-        _ if text.is_empty() => None,
-        "env" => Some(SecretRef::Env(text.to_owned())),
-        "file" => Some(SecretRef::File(text.into())),
-        _ => None,
+    fn mismatch(&self, wanted: &str, found: &str) -> BadValue {
+        self.bad(format!("needs {wanted}, not {found}"))
     }
 }
 

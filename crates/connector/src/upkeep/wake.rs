@@ -1,10 +1,13 @@
 //! Waking gateways that sleep while something waits for them.
 
-use super::guard::{Guard, GuardError};
-use crate::server::Server;
-use crate::telemetry::Counter;
+use crate::edge::{Guard, GuardError};
+use crate::identities::Identities;
+use crate::relay::Sessions;
+use crate::telemetry::{Counter, Metrics};
 use angelia_core::clock::{self, Mono};
+use angelia_core::error::Result;
 use angelia_core::inbox::{InstanceId, WakeSchedule};
+use angelia_core::ports::log::Log;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -22,19 +25,33 @@ const ASK_AGAIN: Duration = Duration::from_secs(5);
 /// Who has to be woken, and when next.
 pub(crate) struct Waker {
     guard: Guard,
+    log: Arc<dyn Log>,
+    sessions: Arc<Sessions>,
+    identities: Arc<Identities>,
+    metrics: Arc<Metrics>,
     sleepers: Mutex<HashMap<InstanceId, WakeSchedule>>,
     changed: Notify,
-    pokes: Arc<Semaphore>,
+    pokes: Semaphore,
 }
 
 impl Waker {
-    pub(crate) fn new(guard: Guard) -> Self {
-        Self {
+    pub(crate) fn new(
+        guard: Guard,
+        log: Arc<dyn Log>,
+        sessions: Arc<Sessions>,
+        identities: Arc<Identities>,
+        metrics: Arc<Metrics>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
             guard,
+            log,
+            sessions,
+            identities,
+            metrics,
             sleepers: Mutex::default(),
             changed: Notify::new(),
-            pokes: Arc::new(Semaphore::new(MAX_POKES)),
-        }
+            pokes: Semaphore::new(MAX_POKES),
+        })
     }
 
     /// Whether a URL could be called at all, or why not.
@@ -59,40 +76,44 @@ impl Waker {
         self.waits(instance);
     }
 
+    /// Remembers for whom something waited when the server started.
+    pub(crate) async fn begin(&self) -> Result<()> {
+        self.log.waiting().await?.into_iter().for_each(|instance| self.waits(instance));
+        Ok(())
+    }
+
     /// Pokes whoever is due, for as long as the server lives.
-    pub(crate) async fn run(server: Arc<Server>) {
+    pub(crate) async fn run(self: Arc<Self>) {
         loop {
-            let nobody_sleeps = server.wake.sleepers().is_empty();
+            let nobody_sleeps = self.sleepers().is_empty();
             let rest = match nobody_sleeps {
                 true => REST,
-                false => match server.ports.log.waiting().await {
-                    Ok(waiting) => {
-                        server.wake.poke_due(&server, &waiting.into_iter().collect(), clock::mono())
-                    }
+                false => match self.log.waiting().await {
+                    Ok(waiting) => self.poke_due(&waiting.into_iter().collect(), clock::mono()),
                     Err(_) => ASK_AGAIN,
                 },
             };
             tokio::select! {
                 () = tokio::time::sleep(rest) => {}
-                () = server.wake.changed.notified() => {}
-                () = server.stopped() => return,
+                () = self.changed.notified() => {}
             }
         }
     }
 
     /// Starts the pokes that are due; answers how long to rest.
-    fn poke_due(&self, server: &Arc<Server>, waiting: &HashSet<InstanceId>, now: Mono) -> Duration {
+    fn poke_due(self: &Arc<Self>, waiting: &HashSet<InstanceId>, now: Mono) -> Duration {
         let mut rest = REST;
+        let known = self.identities.now();
         self.sleepers().retain(|instance, schedule| {
-            let awake = server.sessions.is_live(*instance) || !waiting.contains(instance);
-            let record = server.identities.serving(*instance).filter(|record| record.revoked_at.is_none());
+            let awake = self.sessions.is_live(*instance) || !waiting.contains(instance);
+            let record = known.serving(*instance).filter(|record| record.revoked_at.is_none());
             let url = record.and_then(|record| record.wake_url.clone());
             let (Some(url), false) = (url, awake) else { return false };
             // One that is given up stays so until its gateway was here again.
             let Some(due) = schedule.next() else { return true };
             if due <= now {
                 schedule.poked(now);
-                self.poke(server, url);
+                self.poke(url);
             }
             rest = rest.min(schedule.next().map_or(REST, |next| next.since(now)));
             true
@@ -100,13 +121,13 @@ impl Waker {
         rest
     }
 
-    fn poke(&self, server: &Arc<Server>, url: String) {
-        let (server, pokes) = (server.clone(), self.pokes.clone());
+    fn poke(self: &Arc<Self>, url: String) {
+        let waker = self.clone();
         tokio::spawn(async move {
-            let Ok(_permit) = pokes.acquire().await else { return };
-            server.metrics.count(Counter::Wakes);
-            if let Err(error @ GuardError::Refused(_)) = server.wake.guard.poke(&url).await {
-                server.metrics.count(Counter::WakesRefused);
+            let Ok(_permit) = waker.pokes.acquire().await else { return };
+            waker.metrics.count(Counter::Wakes);
+            if let Err(error @ GuardError::Refused(_)) = waker.guard.poke(&url).await {
+                waker.metrics.count(Counter::WakesRefused);
                 tracing::warn!(%error, "a wake URL was not requested; see [wake] in the configuration");
             }
         });

@@ -1,9 +1,8 @@
 //! Slash commands, written as people know them from manuals: a name, perhaps the
 //! word that follows, `<required>` or `[optional]`, a colon, and what it does.
 
-use super::fault::Problem;
-use super::raw::Given;
-use angelia_platforms::discord::Command;
+use super::Command;
+use crate::settings::{BadValue, Given};
 
 /// Longest description: Discord's limit.
 const MAX_DESCRIPTION: usize = 100;
@@ -13,7 +12,7 @@ const MAX_NAME: usize = 32;
 const MAX_COMMANDS: usize = 100;
 
 /// Reads a list of commands.
-pub(super) fn commands(given: &Given<'_>) -> Result<Vec<Command>, Problem> {
+pub(super) fn commands(given: &Given<'_>) -> Result<Vec<Command>, BadValue> {
     let mut commands: Vec<Command> = Vec::new();
     for line in given.texts()? {
         let command = command(line).map_err(|why| {
@@ -32,7 +31,7 @@ pub(super) fn commands(given: &Given<'_>) -> Result<Vec<Command>, Problem> {
     Ok(commands)
 }
 
-fn command(line: &str) -> Result<Command, &'static str> {
+pub(super) fn command(line: &str) -> Result<Command, &'static str> {
     let (usage, description) = line.split_once(':').ok_or("which has no colon before its description")?;
     let (name, option) = match usage.trim().split_once(char::is_whitespace) {
         Some((name, option)) => (name, Some(self::option(option.trim())?)),

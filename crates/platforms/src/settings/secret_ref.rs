@@ -34,6 +34,16 @@ pub enum SecretRefError {
 }
 
 impl SecretRef {
+    /// The reference that `{ place = text }` is.
+    pub fn of(place: &str, text: &str) -> Option<Self> {
+        match place {
+            _ if text.is_empty() => None,
+            "env" => Some(Self::Env(text.to_owned())),
+            "file" => Some(Self::File(text.into())),
+            _ => None,
+        }
+    }
+
     /// Fetches the secret from this process's environment or from disk.
     pub fn resolve(&self) -> Result<Secret, SecretRefError> {
         self.resolve_with(|name| std::env::var(name).ok())
