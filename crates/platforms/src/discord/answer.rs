@@ -164,7 +164,7 @@ impl Discord {
             // It may have been told: not again.
             (ApiError::Unknown { .. }, Way::Further) => Error::internal(failure.why()),
             (ApiError::Limited { .. }, _) => Error::new(Kind::Unavailable, failure.why()),
-            _ => failure.error(),
+            _ => failure.into(),
         })
     }
 }

@@ -142,19 +142,19 @@ impl ApiError {
             Self::Unknown { .. } | Self::Unreadable => Outcome::Unknown { why },
         }
     }
+}
 
+impl From<ApiError> for Error {
     /// What it means for whoever asked for something else than an action.
-    pub(super) fn error(&self) -> Error {
-        let kind = match self {
-            Self::Refused { status: 404, .. } => Kind::NotFound,
-            Self::Refused { .. } | Self::Withdrawn => Kind::Forbidden,
-            Self::Limited { .. } => Kind::TooMany,
-            Self::Unauthorized | Self::Page { .. } | Self::Unreachable { .. } | Self::Unknown { .. } => {
-                Kind::Unavailable
-            }
-            Self::Unreadable => Kind::Internal,
+    fn from(error: ApiError) -> Self {
+        let kind = match error {
+            ApiError::Refused { status: 404, .. } => Kind::NotFound,
+            ApiError::Refused { .. } | ApiError::Withdrawn => Kind::Forbidden,
+            ApiError::Limited { .. } => Kind::TooMany,
+            ApiError::Unreadable => Kind::Internal,
+            _ => Kind::Unavailable,
         };
-        Error::new(kind, self.why())
+        Self::new(kind, error.why())
     }
 }
 
@@ -372,7 +372,7 @@ mod tests {
                 matches!(failure.outcome(), Outcome::Later { reach: Reach::Bot, .. }),
                 "{status} {failure:?}"
             );
-            assert_eq!(failure.error().kind(), Kind::Unavailable);
+            assert_eq!(Error::from(failure).kind(), Kind::Unavailable);
         }
         let unauthorized = r#"{"message": "401: Unauthorized", "code": 0}"#;
         assert_eq!(answer(401, &[], unauthorized, &backoff), ApiError::Unauthorized);

@@ -97,14 +97,14 @@ impl Discord {
     /// Has Discord show the configured commands and no others; answers those it shows.
     pub(super) async fn register_commands(&self) -> Result<Vec<SlashCommand>> {
         let body = self.config.commands.iter().map(body).collect();
-        let path = self.commands_path().await.map_err(|failure| failure.error())?;
-        self.rest.read(Call::put(path, body)).await.map_err(|failure| failure.error())
+        let path = self.commands_path().await?;
+        Ok(self.rest.read(Call::put(path, body)).await?)
     }
 
     /// The commands that Discord shows.
     pub(super) async fn registered_commands(&self) -> Result<Vec<SlashCommand>> {
-        let path = self.commands_path().await.map_err(|failure| failure.error())?;
-        self.rest.read(Call::get(path)).await.map_err(|failure| failure.error())
+        let path = self.commands_path().await?;
+        Ok(self.rest.read(Call::get(path)).await?)
     }
 
     /// What Discord says of the bot's application.

@@ -1,6 +1,7 @@
 //! What Discord says of guilds, channels and threads, as the directory keeps it.
 
 use super::Discord;
+use super::locate::guild_key;
 use super::parse::{Channel, Guild, Role, RoleChange, ThreadList, User, unreadable};
 use angelia_core::directory::{Chat, ChatKind};
 use angelia_core::error::Result;
@@ -8,15 +9,6 @@ use angelia_core::store::DirectoryStore;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
-
-/// What the row of a guild begins with. A guild's first channel may have the
-/// guild's own id, and both are kept.
-const GUILD: &str = "guild:";
-
-/// The key of a guild's row.
-pub(super) fn guild_key(guild: &str) -> String {
-    format!("{GUILD}{guild}")
-}
 
 /// What an event about guilds and channels comes to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

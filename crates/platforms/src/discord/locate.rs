@@ -3,7 +3,7 @@
 
 use super::api_error::ApiError;
 use super::interaction::Interaction;
-use super::learn::{self, guild_key};
+use super::learn;
 use super::parse::{Channel, Guild, Message};
 use super::rest::Call;
 use super::{Discord, address};
@@ -12,6 +12,15 @@ use angelia_core::directory::{Chat, ChatKind, KnownChat};
 use angelia_core::error::{Error, Result};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// What the row of a guild begins with. A guild's first channel may have the
+/// guild's own id, and both are kept.
+const GUILD: &str = "guild:";
+
+/// The key of a guild's row.
+pub(super) fn guild_key(guild: &str) -> String {
+    format!("{GUILD}{guild}")
+}
 
 /// A chat and what it belongs to.
 #[derive(Clone, Debug)]

@@ -163,7 +163,7 @@ impl Platform for Discord {
     fn tell<'a>(&'a self, target: &'a Target, text: &'a str) -> Later<'a, ()> {
         Box::pin(async move {
             let channel = self.channel_of(target).ok_or_else(|| Error::invalid("this is not a chat"))?;
-            self.say(channel, text, None).await.map_err(|failure| failure.error())
+            Ok(self.say(channel, text, None).await?)
         })
     }
 

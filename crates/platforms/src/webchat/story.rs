@@ -48,6 +48,18 @@ struct Answer {
     last_edit_at: Option<UnixMillis>,
 }
 
+impl Told {
+    /// The legs of what a person said.
+    fn legs_of(&mut self, story: &MessageTrace) {
+        self.received_at = Some(story.received_at);
+        self.stored_at = Some(story.appended_at);
+        self.pushed_at = story.pushed_at;
+        self.pushes = story.pushes;
+        self.settled_at = story.settled_at;
+        self.outcome.clone_from(&story.outcome);
+    }
+}
+
 impl Api {
     /// What happened to a line of a room. An agent's line is told of with the one it answers.
     pub(super) async fn story(&self, room: &str, message_id: &str) -> Result<Told> {
@@ -59,15 +71,23 @@ impl Api {
             Some(action) => action.reply_to.clone(),
             None => Some(line.message_id.clone()),
         };
-        let mut told = Told { message_id: line.message_id.clone(), ..Told::default() };
-        if let Some(question) = question {
-            self.tell_of(&mut told, question, &chat).await?;
+        let is_asked = question.is_some();
+        let message_id = question.unwrap_or_else(|| line.message_id.clone());
+        let mut told = Told { message_id, ..Told::default() };
+        let stories = self.ports.records.explain(&told.message_id).await?;
+        let stories = stories.into_iter().filter(|story| is_of(story, &chat)).collect::<Vec<_>>();
+        if is_asked {
+            let which = Which { chat_id: &chat, thread_id: None, message_id: &told.message_id };
+            told.dropped = self.admission.why_dropped(which).map(dropped);
+            if let Some(story) = stories.first() {
+                told.legs_of(story);
+            }
         }
         if told.dropped.is_none() && told.received_at.is_none() {
             // Longer remembered than the drops themselves.
             told.dropped = line.undelivered.map(|reason| dropped((reason, line.at)));
         }
-        let mut actions = self.answers_to(&told.message_id, &chat).await?;
+        let mut actions: Vec<_> = stories.into_iter().flat_map(|story| story.replies).collect();
         if let Some(own) = own
             && !actions.iter().any(|action| action.id == own.id)
         {
@@ -97,29 +117,6 @@ impl Api {
         let first = line.message_id.split('.').next().unwrap_or_default();
         let actions = self.ports.records.explain_action(first).await?;
         Ok(actions.into_iter().find(|action| action.chat_id == chat && action.op != "edit"))
-    }
-
-    async fn answers_to(&self, message_id: &str, chat: &str) -> Result<Vec<ActionTrace>> {
-        let stories = self.ports.records.explain(message_id).await?;
-        Ok(stories.into_iter().filter(|story| is_of(story, chat)).flat_map(|story| story.replies).collect())
-    }
-
-    /// The legs of what a person said.
-    async fn tell_of(&self, told: &mut Told, question: String, chat: &str) -> Result<()> {
-        let stories = self.ports.records.explain(&question).await?;
-        let story = stories.into_iter().find(|story| is_of(story, chat));
-        let which = Which { chat_id: chat, thread_id: None, message_id: &question };
-        told.dropped = self.admission.why_dropped(which).map(dropped);
-        if let Some(story) = story {
-            told.received_at = Some(story.received_at);
-            told.stored_at = Some(story.appended_at);
-            told.pushed_at = story.pushed_at;
-            told.pushes = story.pushes;
-            told.settled_at = story.settled_at;
-            told.outcome = story.outcome;
-        }
-        told.message_id = question;
-        Ok(())
     }
 }
 
