@@ -160,7 +160,7 @@ fn hosts(config: &Config, bound: SocketAddr) -> Hosts {
 pub(crate) fn log(config: &Config) -> Result<()> {
     let wanted = std::env::var("ANGELIA_LOG").unwrap_or_else(|_| config.log.level.clone());
     let mut filter = EnvFilter::try_new(&wanted)
-        .map_err(|e| Error::invalid(format!("log level {wanted:?} cannot be read: {e}")))?;
+        .map_err(|e| Error::invalid(format!("log level {wanted:?} cannot be read: {e}")).caused_by(e))?;
     for directive in QUIET {
         filter = filter.add_directive(directive.parse().map_err(|_| Error::internal("a log directive"))?);
     }
@@ -171,7 +171,7 @@ pub(crate) fn log(config: &Config) -> Result<()> {
 
 /// Resolves when the process is asked to stop.
 pub(crate) async fn stop_signal() -> Result<()> {
-    let failed = |e: std::io::Error| Error::internal(format!("signals cannot be heard: {e}"));
+    let failed = |e: std::io::Error| Error::internal(format!("signals cannot be heard: {e}")).caused_by(e);
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

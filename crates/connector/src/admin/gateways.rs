@@ -1,7 +1,9 @@
 //! Gateways, from their making to their revocation.
 
 use super::Admin;
-use super::router::answer;
+use super::types::{
+    ChangeGateway, CreateGateway, Front, Gateway, GatewaySecret, Gateways, Nothing, RotateGateway,
+};
 use crate::bootstrap::DEFAULT_TENANT;
 use crate::identities::bound_to;
 use crate::relay::Ending;
@@ -10,36 +12,15 @@ use angelia_core::audit::Actor;
 use angelia_core::clock;
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::making::MAX_GATEWAYS_PER_TENANT;
-use angelia_core::identity::{GatewayRecord, ROTATION_WINDOW, Subject, check_name};
+use angelia_core::identity::{GatewayRecord, ROTATION_WINDOW, check_name};
 use angelia_core::secret::{Secret, random_hex};
 use angelia_core::store::{GatewayChange, IdentityStore, NewGateway};
-use axum::Json;
-use axum::extract::{Path, State};
-use axum::http::StatusCode;
-use axum::response::Response;
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Longest name people see; the contract's own limit.
 const MAX_DISPLAY_NAME: usize = 64;
 
-/// A gateway to be made.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Create {
-    #[serde(default)]
-    tenant: Option<String>,
-    #[serde(default)]
-    gateway_id: Option<String>,
-    #[serde(default)]
-    wake_url: Option<String>,
-    #[serde(default)]
-    display_name: Option<String>,
-}
-
-pub(super) async fn create(State(admin): State<Arc<Admin>>, Json(body): Json<Create>) -> Response {
+pub(super) async fn create(admin: Arc<Admin>, body: CreateGateway) -> Result<GatewaySecret> {
     let create = admin.change(move |admin| async move {
         let tenant = body.tenant.unwrap_or_else(|| DEFAULT_TENANT.into());
         let gateway_id = body.gateway_id.unwrap_or_else(|| format!("gw-{}", random_hex::<4>()));
@@ -63,7 +44,7 @@ pub(super) async fn create(State(admin): State<Arc<Admin>>, Json(body): Json<Cre
         let record = admin.identities.take_in(&stored).await?;
         Ok(with_secret(&admin, &record, &secret))
     });
-    answer(StatusCode::CREATED, create.await)
+    create.await
 }
 
 /// Refuses a wake URL that could never be called. Where its name leads is seen
@@ -108,29 +89,12 @@ pub(super) fn gateway(admin: &Admin, tenant: Option<&str>, id: &str) -> Result<A
     }
 }
 
-pub(super) async fn list(State(admin): State<Arc<Admin>>) -> Response {
-    let gateways: Vec<Value> =
-        admin.identities.now().all().iter().map(|record| describe(&admin, record)).collect();
-    answer(StatusCode::OK, Ok(json!({ "gateways": gateways })))
+pub(super) async fn list(admin: Arc<Admin>, _: Nothing) -> Result<Gateways> {
+    let all = admin.identities.now().all();
+    Ok(Gateways { gateways: all.iter().map(|record| describe(&admin, record)).collect() })
 }
 
-/// Which of several gateways with one id, and what is to become of it.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Change {
-    #[serde(default)]
-    tenant: Option<String>,
-    /// Empty to take it away.
-    #[serde(default)]
-    wake_url: Option<String>,
-    /// Empty to take it away.
-    #[serde(default)]
-    display_name: Option<String>,
-    #[serde(default)]
-    instance: Option<String>,
-}
-
-impl Change {
+impl ChangeGateway {
     fn read(self, admin: &Admin) -> Result<GatewayChange> {
         let Self { wake_url, display_name, instance, .. } = self;
         if wake_url.is_none() && display_name.is_none() && instance.is_none() {
@@ -147,20 +111,11 @@ impl Change {
     }
 }
 
-pub(super) async fn show(
-    State(admin): State<Arc<Admin>>,
-    Path(id): Path<String>,
-    Json(body): Json<Change>,
-) -> Response {
-    let found = gateway(&admin, body.tenant.as_deref(), &id);
-    answer(StatusCode::OK, found.map(|record| describe(&admin, &record)))
+pub(super) async fn show(admin: Arc<Admin>, id: String, body: ChangeGateway) -> Result<Gateway> {
+    Ok(describe(&admin, &*gateway(&admin, body.tenant.as_deref(), &id)?))
 }
 
-pub(super) async fn set(
-    State(admin): State<Arc<Admin>>,
-    Path(id): Path<String>,
-    Json(body): Json<Change>,
-) -> Response {
+pub(super) async fn set(admin: Arc<Admin>, id: String, body: ChangeGateway) -> Result<Gateway> {
     let set = admin.change(move |admin| async move {
         let before = gateway(&admin, body.tenant.as_deref(), &id)?;
         let change = body.read(&admin)?;
@@ -174,14 +129,10 @@ pub(super) async fn set(
         admin.wake.start_over(record.instance);
         Ok(describe(&admin, &record))
     });
-    answer(StatusCode::OK, set.await)
+    set.await
 }
 
-pub(super) async fn make_default(
-    State(admin): State<Arc<Admin>>,
-    Path(id): Path<String>,
-    Json(body): Json<Change>,
-) -> Response {
+pub(super) async fn make_default(admin: Arc<Admin>, id: String, body: ChangeGateway) -> Result<Gateway> {
     let make = admin.change(move |admin| async move {
         let record = gateway(&admin, body.tenant.as_deref(), &id)?;
         check_welcome(&record)?;
@@ -190,25 +141,10 @@ pub(super) async fn make_default(
         admin.identities.follow().await?;
         Ok(describe(&admin, &record))
     });
-    answer(StatusCode::OK, make.await)
+    make.await
 }
 
-/// Which of several gateways with one id, and what becomes of its old secrets.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Rotate {
-    #[serde(default)]
-    tenant: Option<String>,
-    /// Void the old secrets at once and close the sockets that they opened.
-    #[serde(default)]
-    now: bool,
-}
-
-pub(super) async fn rotate(
-    State(admin): State<Arc<Admin>>,
-    Path(id): Path<String>,
-    Json(body): Json<Rotate>,
-) -> Response {
+pub(super) async fn rotate(admin: Arc<Admin>, id: String, body: RotateGateway) -> Result<GatewaySecret> {
     let rotate = admin.change(move |admin| async move {
         let record = gateway(&admin, body.tenant.as_deref(), &id)?;
         check_welcome(&record)?;
@@ -226,14 +162,10 @@ pub(super) async fn rotate(
         }
         Ok(with_secret(&admin, &record, &secret))
     });
-    answer(StatusCode::OK, rotate.await)
+    rotate.await
 }
 
-pub(super) async fn revoke(
-    State(admin): State<Arc<Admin>>,
-    Path(id): Path<String>,
-    Json(body): Json<Change>,
-) -> Response {
+pub(super) async fn revoke(admin: Arc<Admin>, id: String, body: ChangeGateway) -> Result<Gateway> {
     let revoke = admin.change(move |admin| async move {
         let record = gateway(&admin, body.tenant.as_deref(), &id)?;
         let (tenant, id) = (&record.tenant, &record.gateway_id);
@@ -243,39 +175,38 @@ pub(super) async fn revoke(
         tracing::info!(tenant = %record.tenant, gateway = %record.gateway_id, "a gateway was revoked");
         Ok(describe(&admin, &record))
     });
-    answer(StatusCode::OK, revoke.await)
+    revoke.await
 }
 
-fn describe(admin: &Admin, record: &GatewayRecord) -> Value {
-    let fronts = admin.identities.now().fronts(record.instance);
-    let fronts: Vec<Value> =
-        fronts.iter().map(|(platform, bot)| json!({ "platform": platform, "bot": bot })).collect();
-    json!({
-        "tenant": record.tenant,
-        "gateway_id": record.gateway_id,
-        "instance": record.instance_name,
-        "connected": admin.sessions.is_connected(record),
-        "idle": admin.sessions.standing(record.instance).idle,
-        "default": admin.identities.now().is_default(&record.tenant, record.instance),
-        "wake_url": record.wake_url,
-        "display_name": record.display_name,
-        "subject": record.subject.as_ref().map(Subject::as_str),
-        "fronts": fronts,
-        "revoked_at": record.revoked_at,
-    })
+fn describe(admin: &Admin, record: &GatewayRecord) -> Gateway {
+    let known = admin.identities.now();
+    let fronts = known.fronts(record.instance).into_iter();
+    Gateway {
+        tenant: record.tenant.clone(),
+        gateway_id: record.gateway_id.clone(),
+        instance: record.instance_name.clone(),
+        connected: admin.sessions.is_connected(record),
+        idle: admin.sessions.standing(record.instance).idle,
+        default: known.is_default(&record.tenant, record.instance),
+        wake_url: record.wake_url.clone(),
+        display_name: record.display_name.clone(),
+        subject: record.subject.as_ref().map(|subject| subject.as_str().to_owned()),
+        fronts: fronts.map(|(platform, bot)| Front { platform, bot }).collect(),
+        revoked_at: record.revoked_at,
+    }
 }
 
 /// The one answer that shows a secret, with the lines an agent needs.
-fn with_secret(admin: &Admin, record: &GatewayRecord, secret: &Secret) -> Value {
+fn with_secret(admin: &Admin, record: &GatewayRecord, secret: &Secret) -> GatewaySecret {
     let env = [
         format!("GATEWAY_RELAY_URL={}", admin.public_url),
         format!("GATEWAY_RELAY_ID={}", record.gateway_id),
         format!("GATEWAY_RELAY_SECRET={}", secret.expose()),
     ];
-    json!({
-        "tenant": record.tenant,
-        "gateway_id": record.gateway_id,
-        "secret": secret.expose(),
-        "env": env,
-    })
+    GatewaySecret {
+        tenant: record.tenant.clone(),
+        gateway_id: record.gateway_id.clone(),
+        secret: secret.expose().to_owned(),
+        env: env.to_vec(),
+    }
 }

@@ -2,37 +2,17 @@
 
 use super::Admin;
 use super::gateways::gateway;
-use super::router::answer;
+use super::types::{
+    Entries, Explained, ExplainedAction, ExplainedMessage, Inboxes, Nothing, Purged, Redriven, Selection,
+};
 use angelia_core::audit::Actor;
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{InstanceId, Seq};
 use angelia_core::store::{ActionTrace, Edits, IdentityStore, JournalStore, Later, Listed};
-use axum::Json;
-use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
-use axum::response::Response;
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Entries in one listing.
 const PAGE: usize = 1_000;
-
-/// Which inboxes, and which of their entries.
-#[derive(Deserialize, Default, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Selection {
-    /// All inboxes of a tenant, or whose gateway it is.
-    #[serde(default)]
-    tenant: Option<String>,
-    #[serde(default)]
-    gateway: Option<String>,
-    #[serde(default)]
-    entry: Option<String>,
-    #[serde(default)]
-    dead: bool,
-}
 
 /// The inboxes that a selection means; `None` for all there are.
 struct Chosen(Option<Vec<InstanceId>>);
@@ -108,40 +88,26 @@ fn gone(entry: &str) -> Error {
     ))
 }
 
-pub(super) async fn list_inboxes(
-    State(admin): State<Arc<Admin>>,
-    Query(selection): Query<Selection>,
-) -> Response {
-    let list = async {
-        let chosen = selection.choose(&admin).await?;
-        let mut inboxes = admin.ports.inboxes.inboxes().await?;
-        inboxes.retain(|inbox| chosen.holds(inbox.instance));
-        // Where nobody is, and nothing waits for anybody, there is nothing to tell.
-        inboxes.retain(|inbox| {
-            !admin.identities.now().awaits_first(inbox.instance)
-                || inbox.waiting > 0
-                || !inbox.gaps.is_empty()
-        });
-        for inbox in &mut inboxes {
-            inbox.name = admin.identities.now().shown(inbox.instance, std::mem::take(&mut inbox.name));
-        }
-        Ok(json!({ "inboxes": inboxes }))
-    };
-    answer(StatusCode::OK, list.await)
+pub(super) async fn list_inboxes(admin: Arc<Admin>, selection: Selection) -> Result<Inboxes> {
+    let chosen = selection.choose(&admin).await?;
+    let mut inboxes = admin.ports.inboxes.inboxes().await?;
+    inboxes.retain(|inbox| chosen.holds(inbox.instance));
+    // Where nobody is, and nothing waits for anybody, there is nothing to tell.
+    inboxes.retain(|inbox| {
+        !admin.identities.now().awaits_first(inbox.instance) || inbox.waiting > 0 || !inbox.gaps.is_empty()
+    });
+    for inbox in &mut inboxes {
+        inbox.name = admin.identities.now().shown(inbox.instance, std::mem::take(&mut inbox.name));
+    }
+    Ok(Inboxes { inboxes })
 }
 
-pub(super) async fn list_entries(
-    State(admin): State<Arc<Admin>>,
-    Query(selection): Query<Selection>,
-) -> Response {
-    let list = async {
-        let mut entries = listed(&admin, &selection).await?;
-        for entry in &mut entries {
-            entry.name = admin.identities.now().shown(entry.instance, std::mem::take(&mut entry.name));
-        }
-        Ok(json!({ "entries": entries }))
-    };
-    answer(StatusCode::OK, list.await)
+pub(super) async fn list_entries(admin: Arc<Admin>, selection: Selection) -> Result<Entries> {
+    let mut entries = listed(&admin, &selection).await?;
+    for entry in &mut entries {
+        entry.name = admin.identities.now().shown(entry.instance, std::mem::take(&mut entry.name));
+    }
+    Ok(Entries { entries })
 }
 
 /// The named entry, or those of the chosen inboxes, the oldest first.
@@ -162,56 +128,47 @@ async fn listed(admin: &Admin, selection: &Selection) -> Result<Vec<Listed>> {
     Ok(entries)
 }
 
-pub(super) async fn redrive(State(admin): State<Arc<Admin>>, Json(selection): Json<Selection>) -> Response {
-    let redrive = async {
-        let chosen = selection.choose(&admin).await?;
-        if let Some(entry) = selection.named(&admin, &chosen).await?
-            && entry.dead_at.is_none()
-        {
-            return Err(Error::conflict(format!(
-                "{} is no dead letter: it is in line already",
-                entry.seq.buffer_id()
-            )));
-        }
-        let operator = Actor::operator();
-        let count = selection.act(&admin, |i, seq| admin.ports.inboxes.redrive(i, seq, &operator)).await?;
-        Ok(json!({ "redriven": count }))
-    };
-    answer(StatusCode::OK, redrive.await)
-}
-
-pub(super) async fn purge(State(admin): State<Arc<Admin>>, Json(selection): Json<Selection>) -> Response {
+pub(super) async fn redrive(admin: Arc<Admin>, selection: Selection) -> Result<Redriven> {
+    let chosen = selection.choose(&admin).await?;
+    if let Some(entry) = selection.named(&admin, &chosen).await?
+        && entry.dead_at.is_none()
+    {
+        return Err(Error::conflict(format!(
+            "{} is no dead letter: it is in line already",
+            entry.seq.buffer_id()
+        )));
+    }
     let operator = Actor::operator();
-    let purged = selection.act(&admin, |i, seq| admin.ports.inboxes.purge(i, seq, &operator)).await;
-    answer(StatusCode::OK, purged.map(|count| json!({ "purged": count })))
+    let redriven = selection.act(&admin, |i, seq| admin.ports.inboxes.redrive(i, seq, &operator)).await?;
+    Ok(Redriven { redriven })
 }
 
-pub(super) async fn explain(State(admin): State<Arc<Admin>>, Path(message): Path<String>) -> Response {
-    let explain = async {
-        let messages = admin.ports.records.explain(&message).await?;
-        let actions = admin.ports.records.explain_action(&message).await?;
-        let drops = admin.drops.of(&message);
-        if messages.is_empty() && actions.is_empty() && drops.is_empty() {
-            return Err(Error::not_found(format!(
-                "nothing is known of message {message:?}; the journal goes back 72 hours"
-            )));
-        }
-        let mut told = Vec::new();
-        for mut story in messages {
-            let replies = with_edits(&admin, std::mem::take(&mut story.replies)).await?;
-            story.instance_name = admin.identities.now().shown(story.instance, story.instance_name);
-            let mut story = json!(story);
-            story["replies"] = replies.into();
-            told.push(story);
-        }
-        let actions = with_edits(&admin, actions).await?;
-        Ok(json!({ "messages": told, "actions": actions, "drops": drops }))
-    };
-    answer(StatusCode::OK, explain.await)
+pub(super) async fn purge(admin: Arc<Admin>, selection: Selection) -> Result<Purged> {
+    let operator = Actor::operator();
+    let purged = selection.act(&admin, |i, seq| admin.ports.inboxes.purge(i, seq, &operator)).await?;
+    Ok(Purged { purged })
+}
+
+pub(super) async fn explain(admin: Arc<Admin>, message: String, _: Nothing) -> Result<Explained> {
+    let messages = admin.ports.records.explain(&message).await?;
+    let actions = admin.ports.records.explain_action(&message).await?;
+    let drops = admin.drops.of(&message);
+    if messages.is_empty() && actions.is_empty() && drops.is_empty() {
+        return Err(Error::not_found(format!(
+            "nothing is known of message {message:?}; the journal goes back 72 hours"
+        )));
+    }
+    let mut told = Vec::new();
+    for mut message in messages {
+        let replies = with_edits(&admin, std::mem::take(&mut message.replies)).await?;
+        message.instance_name = admin.identities.now().shown(message.instance, message.instance_name);
+        told.push(ExplainedMessage { message, replies });
+    }
+    Ok(Explained { messages: told, actions: with_edits(&admin, actions).await?, drops })
 }
 
 /// What an agent wrote, each with how often it was changed since, and when last.
-async fn with_edits(admin: &Admin, actions: Vec<ActionTrace>) -> Result<Vec<Value>> {
+async fn with_edits(admin: &Admin, actions: Vec<ActionTrace>) -> Result<Vec<ExplainedAction>> {
     let mut told = Vec::new();
     for action in actions {
         let edits = match &action.message_id {
@@ -221,10 +178,7 @@ async fn with_edits(admin: &Admin, actions: Vec<ActionTrace>) -> Result<Vec<Valu
             }
             _ => Edits::default(),
         };
-        let mut action = json!(action);
-        action["edits"] = edits.count.into();
-        action["last_edit_at"] = json!(edits.last_at);
-        told.push(action);
+        told.push(ExplainedAction { action, edits: edits.count, last_edit_at: edits.last_at });
     }
     Ok(told)
 }

@@ -1,11 +1,12 @@
 //! The management plane: who is known here, who may enrol, and what an operator asks for.
 
-mod api;
+pub mod api;
 mod audit;
 mod bearer;
 mod bots;
 mod clients;
 mod clock;
+mod endpoint;
 mod enroll;
 mod gateways;
 mod inbox;
@@ -13,6 +14,7 @@ mod invites;
 mod keyring;
 mod keys;
 mod oauth;
+mod openapi;
 mod pace;
 mod peer;
 mod policy;
@@ -23,10 +25,12 @@ mod self_service;
 mod service;
 mod status;
 mod tenants;
+pub mod types;
 mod unrouted;
 
 pub(crate) use bearer::Bearers;
 pub use bearer::{Identity, KEY_LIMITS, OidcIssuer};
+pub use endpoint::{Call, Endpoint, Named, Whole};
 use enroll::{enroll, provision};
 pub use keyring::{AdminToken, KeyKeeper, Keyring};
 pub use oauth::LIMITS as TOKEN_LIMITS;

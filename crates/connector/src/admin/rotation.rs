@@ -12,13 +12,13 @@
 //! for a change but whoever asked for it (docs/decisions/0031).
 
 use super::Admin;
+use super::types::RotatedKey;
 use angelia_core::audit::Actor;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::fail;
 use angelia_core::seal::{KEY_CHECK, KeyId, Keys, MasterKey};
 use angelia_core::secret::Secret;
 use angelia_core::store::{IdentityStore, KeyChange, PageSize, Resealed, Retired, SealStore, SealedValue};
-use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,7 +52,7 @@ impl Pages {
 }
 
 /// Changes the master key, or finishes a change that was not finished.
-pub(super) async fn change_key(admin: &Admin, file: Option<&Path>) -> Result<Value> {
+pub(super) async fn change_key(admin: &Admin, file: Option<&Path>) -> Result<RotatedKey> {
     let ring = &admin.keys;
     let _turn = ring.rotating.lock().await;
     let next_step = if ring.is_unfinished() {
@@ -62,15 +62,15 @@ pub(super) async fn change_key(admin: &Admin, file: Option<&Path>) -> Result<Val
         begin(admin, file).await?
     };
     let old = ring.retiring();
-    let finished = finish(admin).await.map_err(|error| unfinished(old, &error))?;
-    Ok(json!({
-        "old_key_id": old.map(|id| id.to_string()),
-        "key_id": ring.keys().current().id().to_string(),
+    let finished = finish(admin).await.map_err(|error| unfinished(old, error))?;
+    Ok(RotatedKey {
+        old_key_id: old.map(|id| id.to_string()),
+        key_id: ring.keys().current().id().to_string(),
         // The check was, when the change began.
-        "resealed": finished.resealed + 1,
-        "old_erased": finished.erased,
-        "next_step": next_step,
-    }))
+        resealed: finished.resealed as u64 + 1,
+        old_erased: finished.erased,
+        next_step,
+    })
 }
 
 /// A change has to be finished before the next: the store keeps one key besides the current one.
@@ -86,15 +86,16 @@ fn refuse_a_third(admin: &Admin, file: Option<&Path>) -> Result<()> {
     )))
 }
 
-fn unfinished(old: Option<KeyId>, error: &Error) -> Error {
+fn unfinished(old: Option<KeyId>, error: Error) -> Error {
     let old = old.map_or_else(|| "which does not open".to_owned(), |id| id.to_string());
     Error::new(
         error.kind(),
         format!(
             "the master key is changed, but the old one, {old}, is still needed and kept in the database: {error}. \
-             Everything else opens; angelia key rotate, or the next start of the admin, goes on"
+             Everything else opens; angelia key rotate, or the next start of the server, goes on"
         ),
     )
+    .caused_by(error)
 }
 
 /// Makes the new key the one that seals. Answers what the operator has to do before the next start.
@@ -176,7 +177,7 @@ pub(crate) async fn resume(admin: Arc<Admin>) {
         "a change of the master key was cut short; finishing it"
     );
     if let Err(error) = finish(&admin).await {
-        tracing::error!("{}", unfinished(old, &error));
+        tracing::error!("{}", unfinished(old, error));
     }
 }
 

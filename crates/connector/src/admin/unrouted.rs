@@ -1,34 +1,26 @@
 //! Where people write and nobody listens.
 
 use super::Admin;
-use super::router::answer;
-use angelia_core::admission::{Place, Routes};
-use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::Response;
-use serde_json::{Value, json};
+use super::types::{Nothing, Unrouted, UnroutedPlace};
+use crate::ingress::{Heard, Spot};
+use angelia_core::admission::Routes;
+use angelia_core::error::Result;
+use angelia_platforms::PLACES;
 use std::sync::Arc;
 
-/// `GET /admin/routes/unrouted`: where people write and nobody listens.
-pub(super) async fn unrouted(State(admin): State<Arc<Admin>>) -> Response {
+pub(super) async fn unrouted(admin: Arc<Admin>, _: Nothing) -> Result<Unrouted> {
     let known = admin.identities.now();
-    let rows: Vec<Value> = admin
-        .drops
-        .unrouted()
-        .into_iter()
-        // Somebody may have taken care of it since.
-        .filter(|((place, bot), _)| !is_routed(known.routes(), place, bot))
-        .map(|((place, bot), heard)| {
-            json!({
-                "add": add_command(&place),
-                "place": place,
-                "bot": bot,
-                "count": heard.count,
-                "last_at": heard.last_at,
-            })
-        })
-        .collect();
-    answer(StatusCode::OK, Ok(json!({ "unrouted": rows })))
+    let mut heard = admin.drops.unrouted();
+    // Somebody may have taken care of it since.
+    heard.retain(|((place, bot), _)| !is_routed(known.routes(), place, bot));
+    let row = |((place, bot), heard): (Spot, Heard)| UnroutedPlace {
+        add: add_command(&place),
+        place,
+        bot,
+        count: heard.count,
+        last_at: heard.last_at,
+    };
+    Ok(Unrouted { unrouted: heard.into_iter().map(row).collect() })
 }
 
 /// Whether the place, one around it or the whole platform has a route by now.
@@ -40,7 +32,7 @@ fn is_routed(routes: &Routes, place: &str, bot: &str) -> bool {
 
 /// The command that gives a place to a tenant.
 fn add_command(place: &str) -> String {
-    let private = place.parse::<Place>().is_ok_and(|place| place.private_person().is_some());
+    let private = PLACES.read(place).is_ok_and(|place| PLACES.private_person(&place).is_some());
     // In a private chat that person is meant unless somebody else is named.
     let allow = if private { "" } else { "--allow ID,… " };
     format!("angelia route add --tenant TENANT {allow}{place}")

@@ -1,58 +1,43 @@
 //! What reached nobody lately: for `explain`, and for whoever has to add a
 //! route. In memory only, bounded, and never with a text.
 
+use crate::admin::types::Dropped;
 use angelia_core::admission::{DropReason, Observed};
 use angelia_core::clock::UnixMillis;
 use angelia_platforms::Which;
+use hashlink::LruCache;
 use parking_lot::{Mutex, MutexGuard};
-use serde::{Serialize, Serializer};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 /// Drops that are remembered: an operator asks about one that was just missed.
 const REMEMBERED: usize = 1_024;
 /// Places without a route that are remembered; more than anybody reads through.
 const PLACES: usize = 256;
 
-/// An event that reached nobody.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Dropped {
-    at: UnixMillis,
-    platform: String,
-    bot: String,
-    chat_id: String,
-    place: String,
-    message_id: String,
-    author: String,
-    #[serde(serialize_with = "in_a_word")]
-    reason: DropReason,
-}
-
-fn in_a_word<S: Serializer>(reason: &DropReason, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(reason.as_str())
-}
-
 /// How often a place without a route was heard of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Heard {
     pub(crate) count: u64,
     pub(crate) last_at: UnixMillis,
-    /// Grows with every drop: clocks may stand still, or go back.
-    turn: u64,
 }
 
 /// The most specific place, and the bot that heard it.
 pub(crate) type Spot = (String, String);
 
-#[derive(Debug, Default)]
 struct Memory {
-    recent: VecDeque<Dropped>,
-    unrouted: HashMap<Spot, Heard>,
-    turn: u64,
+    /// Each with its reason, which is told in a word.
+    recent: VecDeque<(DropReason, Dropped)>,
+    unrouted: LruCache<Spot, Heard>,
 }
 
 /// What reached nobody lately.
-#[derive(Debug, Default)]
 pub(crate) struct Drops(Mutex<Memory>);
+
+impl Default for Drops {
+    fn default() -> Self {
+        Self(Mutex::new(Memory { recent: VecDeque::new(), unrouted: LruCache::new(PLACES) }))
+    }
+}
 
 impl Drops {
     /// Takes note of an event that reached nobody.
@@ -66,7 +51,7 @@ impl Drops {
         if memory.recent.len() >= REMEMBERED {
             memory.recent.pop_front();
         }
-        memory.recent.push_back(Dropped {
+        let dropped = Dropped {
             at,
             platform: observed.platform.to_owned(),
             bot: observed.bot.to_owned(),
@@ -74,8 +59,9 @@ impl Drops {
             place,
             message_id: which.message_id.to_owned(),
             author: observed.author.to_owned(),
-            reason,
-        });
+            reason: reason.as_str().to_owned(),
+        };
+        memory.recent.push_back((reason, dropped));
     }
 
     /// The drops of a message, oldest first: by its id, or as `CHAT/MESSAGE` where
@@ -86,23 +72,20 @@ impl Drops {
             dropped.message_id == message
                 || in_chat == Some((dropped.chat_id.as_str(), dropped.message_id.as_str()))
         };
-        self.memory().recent.iter().filter(is_meant).cloned().collect()
+        self.memory().recent.iter().map(|(_, dropped)| dropped).filter(is_meant).cloned().collect()
     }
 
     /// Why a message of a chat was dropped the last time, and when.
     pub(crate) fn why(&self, which: Which<'_>) -> Option<(DropReason, UnixMillis)> {
-        let is_meant = |dropped: &&Dropped| {
+        let is_meant = |(_, dropped): &&(DropReason, Dropped)| {
             (&*dropped.chat_id, &*dropped.message_id) == (which.chat_id, which.message_id)
         };
-        self.memory().recent.iter().rev().find(is_meant).map(|dropped| (dropped.reason, dropped.at))
+        self.memory().recent.iter().rev().find(is_meant).map(|(reason, dropped)| (*reason, dropped.at))
     }
 
     /// The places without a route, the one heard of last first.
     pub(crate) fn unrouted(&self) -> Vec<(Spot, Heard)> {
-        let mut all: Vec<(Spot, Heard)> =
-            self.memory().unrouted.iter().map(|(spot, heard)| (spot.clone(), *heard)).collect();
-        all.sort_by_key(|(_, heard)| std::cmp::Reverse(heard.turn));
-        all
+        self.memory().unrouted.iter().rev().map(|(spot, heard)| (spot.clone(), *heard)).collect()
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
@@ -112,15 +95,8 @@ impl Drops {
 
 impl Memory {
     fn heard(&mut self, spot: Spot, at: UnixMillis) {
-        self.turn += 1;
-        if !self.unrouted.contains_key(&spot) && self.unrouted.len() >= PLACES {
-            let oldest = self.unrouted.iter().min_by_key(|(_, heard)| heard.turn);
-            if let Some(oldest) = oldest.map(|(spot, _)| spot.clone()) {
-                self.unrouted.remove(&oldest);
-            }
-        }
-        let heard = self.unrouted.entry(spot).or_insert(Heard { count: 0, last_at: at, turn: 0 });
-        *heard = Heard { count: heard.count + 1, last_at: at, turn: self.turn };
+        let before = self.unrouted.peek(&spot).map_or(0, |heard| heard.count);
+        self.unrouted.insert(spot, Heard { count: before + 1, last_at: at });
     }
 }
 

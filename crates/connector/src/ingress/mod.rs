@@ -7,4 +7,4 @@ mod hints;
 
 pub(crate) use admission::RoutedAdmission;
 pub(crate) use bots::{Bots, Listeners};
-pub(crate) use drops::Drops;
+pub(crate) use drops::{Drops, Heard, Spot};

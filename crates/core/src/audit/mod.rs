@@ -9,6 +9,8 @@ pub use refusals::Refusals;
 use crate::clock::UnixMillis;
 use crate::identity::Subject;
 use crate::visible::visible_up_to;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Longest text of one column; what others send may be longer.
@@ -108,7 +110,8 @@ impl AuditEntry {
 }
 
 /// One line of the log.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct AuditLine {
     /// Its number; grows.
     pub id: i64,

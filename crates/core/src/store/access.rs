@@ -10,12 +10,15 @@ use crate::inbox::InstanceId;
 use crate::records::rows::{ClientRow, FrontRow, PolicyRow};
 use crate::records::{Change, Records, change, look};
 use crate::space::Class;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Of a bearer secret only what recognises it is kept.
 pub type Fingerprint = [u8; 32];
 
 /// An OAuth client of the built-in token endpoint.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Client {
     /// Its id.
     pub client_id: String,

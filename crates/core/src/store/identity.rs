@@ -12,13 +12,16 @@ use crate::inbox::{AckHabit, InstanceId};
 use crate::records::rows::{IdentityRow, InstanceRow, NoteRow, RouteRow, TenantRow};
 use crate::records::{Change, Records, change, look};
 use crate::space::Class;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
 /// The note that holds the database's own name: random, and the same in its backups.
 pub const DATABASE_ID: &str = "database_id";
 
 /// As whom an issuer of identity tokens knows a tenant.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct TenantIdentity {
     /// The tenant here.
     pub tenant: String,
@@ -119,16 +122,17 @@ pub struct StoredInstance {
     pub subject: Option<Subject>,
 }
 
-/// What went with a removed tenant.
-#[derive(Clone, Debug, Default, serde::Serialize)]
-pub struct RemovedTenant {
+/// What belongs to a tenant, in numbers, and goes with it when it is removed.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct TenantBelongings {
     /// Its gateways.
     pub gateways: u64,
     /// Its routes.
     pub routes: u64,
     /// Its OAuth clients.
     pub clients: u64,
-    /// Messages that waited for it.
+    /// Messages that wait for it.
     pub waiting: u64,
 }
 
@@ -200,7 +204,7 @@ pub trait IdentityStore: Records {
     /// Takes a tenant, its gateways and routes, and the keys of the named web-chat
     /// rooms: from this commit on it is gone. What it wrote and what waited for it
     /// goes with [`Upkeep::finish_removals`](super::Upkeep::finish_removals). Not found if there is none.
-    fn remove_tenant(&self, tenant: &str, rooms: Vec<String>, by: &Actor) -> Later<'_, RemovedTenant> {
+    fn remove_tenant(&self, tenant: &str, rooms: Vec<String>, by: &Actor) -> Later<'_, TenantBelongings> {
         let (tenant, by) = (tenant.to_owned(), by.clone());
         change(self, Change::to("remove a tenant").class(Class::of(&by)), move |view| {
             tenants::remove(view, &tenant, &rooms, &by)

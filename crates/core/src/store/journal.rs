@@ -5,9 +5,12 @@ use crate::clock::UnixMillis;
 use crate::inbox::{InstanceId, Seq};
 use crate::journal;
 use crate::records::{Records, look};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// The way of one received message.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct MessageTrace {
     /// Its place in the log.
     pub seq: Seq,
@@ -39,12 +42,14 @@ pub struct MessageTrace {
     pub settled_at: Option<UnixMillis>,
     /// How it left the inbox, in words.
     pub outcome: Option<String>,
-    /// What the agent wrote in answer.
+    /// What the agent wrote in answer; whoever shows it says how often that was changed.
+    #[serde(skip)]
     pub replies: Vec<ActionTrace>,
 }
 
 /// The way of one outbound action.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct ActionTrace {
     /// Its number in the ledger.
     pub id: ActionId,

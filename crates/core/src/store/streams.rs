@@ -8,9 +8,12 @@ use crate::quarantine;
 use crate::records::rows::{CursorRow, MintedRow};
 use crate::records::{Change, Records, change, look};
 use crate::space::Class;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Something in quarantine, without its bytes.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Quarantined {
     /// Its number.
     pub id: i64,
@@ -27,7 +30,8 @@ pub struct Quarantined {
 }
 
 /// A stretch of a chat that could not be read.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Missed {
     /// The chat; `None` if nobody knows which ones.
     pub chat_id: Option<String>,
