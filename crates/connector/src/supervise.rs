@@ -93,6 +93,7 @@ async fn again<F: Future<Output = ()>>(work: impl Fn() -> F, panicked: impl Fn(D
 mod tests {
     use super::*;
     use std::cell::{Cell, RefCell};
+    use std::sync::atomic::AtomicUsize;
 
     #[tokio::test(start_paused = true)]
     async fn what_panics_begins_again_with_growing_pauses_and_what_ends_has_ended() {
@@ -103,5 +104,20 @@ mod tests {
         };
         again(work, |pause| pauses.borrow_mut().push(pause.as_secs())).await;
         assert_eq!((runs.get(), pauses.into_inner()), (4, vec![1, 2, 4]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_loop_that_panics_is_counted_and_all_end_with_the_server() {
+        let (metrics, runs) = (Arc::<Metrics>::default(), Arc::new(AtomicUsize::new(0)));
+        let life = Lifecycle::new(metrics.clone());
+        life.supervise("a test", &runs, |runs| async move {
+            assert!(runs.fetch_add(1, Ordering::AcqRel) > 0, "on purpose");
+            std::future::pending().await
+        });
+        tokio::time::sleep(FIRST_PAUSE * 2).await;
+        assert_eq!((runs.load(Ordering::Acquire), metrics.get(Counter::TaskPanics)), (2, 1));
+        life.stop();
+        tokio::time::sleep(FIRST_PAUSE).await;
+        assert_eq!(Arc::strong_count(&runs), 1, "the loop is gone");
     }
 }
