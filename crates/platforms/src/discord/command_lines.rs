@@ -2,14 +2,8 @@
 //! word that follows, `<required>` or `[optional]`, a colon, and what it does.
 
 use super::Command;
+use super::commands::{MAX_COMMANDS, MAX_DESCRIPTION, is_name};
 use crate::settings::{BadValue, Given};
-
-/// Longest description: Discord's limit.
-const MAX_DESCRIPTION: usize = 100;
-/// Longest name of a command or an option: Discord's limit.
-const MAX_NAME: usize = 32;
-/// Most commands: Discord's limit.
-const MAX_COMMANDS: usize = 100;
 
 /// Reads a list of commands.
 pub(super) fn commands(given: &Given<'_>) -> Result<Vec<Command>, BadValue> {
@@ -56,11 +50,6 @@ fn option(text: &str) -> Result<(&str, bool), &'static str> {
     found
         .filter(|(name, _)| is_name(name))
         .ok_or("in which one word in <> or [] may follow the name, in small letters")
-}
-
-fn is_name(text: &str) -> bool {
-    let good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
-    (1..=MAX_NAME).contains(&text.len()) && text.bytes().all(good)
 }
 
 /// A command as it is written.

@@ -11,10 +11,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// Most commands an application can have.
-const MAX_COMMANDS: usize = 100;
+pub(super) const MAX_COMMANDS: usize = 100;
 /// Longest name and description Discord takes.
 const MAX_NAME: usize = 32;
-const MAX_DESCRIPTION: usize = 100;
+pub(super) const MAX_DESCRIPTION: usize = 100;
 
 /// Discord's number of an option that is a text.
 const TEXT: u64 = 3;
@@ -64,9 +64,14 @@ pub(super) fn check(commands: &[Command]) -> Result<()> {
     Ok(())
 }
 
-fn check_words(name: &str, description: &str) -> Result<()> {
+/// Whether it can be the name of a command, or of what follows one.
+pub(super) fn is_name(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
-    if !(1..=MAX_NAME).contains(&name.len()) || !name.bytes().all(is_plain) {
+    (1..=MAX_NAME).contains(&text.len()) && text.bytes().all(is_plain)
+}
+
+fn check_words(name: &str, description: &str) -> Result<()> {
+    if !is_name(name) {
         return Err(Error::invalid(format!(
             "{name:?} cannot be the name of a Discord command or of what follows one: write up to {MAX_NAME} of \
              a-z, 0-9, _ and -"
