@@ -7,6 +7,9 @@ mod bot_fields;
 mod bots;
 mod commands;
 mod fault;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod human;
 mod keys;
 mod lists;

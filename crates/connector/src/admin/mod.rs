@@ -24,6 +24,9 @@ mod tenants;
 
 pub(crate) use audit::RefusalLog;
 pub(crate) use bearer::Bearers;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub use bearer::fuzzing;
 pub use bearer::{Identity, KEY_LIMITS, OidcIssuer};
 pub(crate) use enroll::{enroll, provision};
 pub use keyring::{AdminToken, KeyKeeper, Keyring};

@@ -4,6 +4,9 @@
 //! [`admit`] is a pure function of the routes, of what is [`Known`] of the
 //! tenants' instances, and of what was [`Observed`].
 
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod link;
 mod place;
 mod policy;

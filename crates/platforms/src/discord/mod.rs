@@ -11,6 +11,9 @@ mod connection;
 mod cursor;
 mod descriptor;
 mod fatal;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod history;
 mod ingest;
 mod interact;
