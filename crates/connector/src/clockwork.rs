@@ -1,7 +1,7 @@
 //! Watching the clock and, after a server that was killed, the database.
 
-use crate::server::Server;
 use crate::supervise::supervise;
+use crate::server::Server;
 use angelia_core::clock::{self, Leap};
 use angelia_core::error::Result;
 use angelia_core::store::Checked;
