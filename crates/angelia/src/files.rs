@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 /// Writes a file, whole or not at all, over the one of that name.
 pub(crate) fn write_private(path: &Path, text: &str) -> Result<()> {
     let write = || Draft::new(path, text)?.rename();
-    write().map(drop).map_err(|e| cannot(path, &e))
+    write().map(drop).map_err(|e| cannot(path, e))
 }
 
 /// The same for a name that nobody has; one who has it already keeps it.
 pub(crate) fn create_private(path: &Path, text: &str) -> Result<()> {
     let create = || Draft::new(path, text)?.link();
-    create().map_err(|e| cannot(path, &e))
+    create().map_err(|e| cannot(path, e))
 }
 
 /// Writes a file over the one of that name and keeps a lock on it. Whoever
@@ -28,7 +28,7 @@ pub(crate) fn write_locked(path: &Path, text: &str) -> Result<File> {
         draft.file.lock()?;
         draft.rename()
     };
-    write().map_err(|e| cannot(path, &e))
+    write().map_err(|e| cannot(path, e))
 }
 
 /// A file before it gets its name; gone again unless it does.
@@ -157,8 +157,8 @@ fn sync_folder(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
-fn cannot(path: &Path, error: &io::Error) -> Error {
-    Error::unavailable(format!("cannot write {}: {error}", path.display()))
+fn cannot(path: &Path, error: io::Error) -> Error {
+    Error::unavailable(format!("cannot write {}: {error}", path.display())).caused_by(error)
 }
 
 #[cfg(test)]

@@ -34,14 +34,15 @@ pub(crate) fn master_key(config: &Config, lock: &DataLock) -> Result<MasterKey> 
     if let Some(reference) = &config.keys.master {
         let text = reference.resolve().map_err(|e| match has_data(lock.data_dir()) {
             true => lost(lock.data_dir(), &e.to_string()),
-            false => Error::invalid(e.to_string()),
+            false => Error::invalid(e.to_string()).caused_by(e),
         })?;
         return MasterKey::from_hex(text.expose());
     }
     let path = lock.data_dir().join(MASTER_KEY);
     match fs::read_to_string(&path).map(Secret::new) {
-        Ok(text) => MasterKey::from_hex(text.expose())
-            .map_err(|e| Error::invalid(format!("{}: {e}; put the right key there", path.display()))),
+        Ok(text) => MasterKey::from_hex(text.expose()).map_err(|e| {
+            Error::invalid(format!("{}: {e}; put the right key there", path.display())).caused_by(e)
+        }),
         Err(e) if e.kind() == ErrorKind::NotFound && !has_data(lock.data_dir()) => {
             let key = MasterKey::mint();
             create_private(&path, key.to_hex().expose())?;
@@ -100,7 +101,7 @@ fn finish_change(data_dir: &Path, key: MasterKey, check: Option<&[u8]>) -> Resul
         tracing::warn!(key = %next.id(), "a change of the master key was cut short before it took place");
         let path = data_dir.join(NEXT_KEY);
         fs::remove_file(&path)
-            .map_err(|e| Error::unavailable(format!("cannot remove {}: {e}", path.display())))?;
+            .map_err(|e| Error::unavailable(format!("cannot remove {}: {e}", path.display())).caused_by(e))?;
     }
     Ok(key)
 }
@@ -111,9 +112,9 @@ fn staged(folder: &Path) -> Result<Option<MasterKey>> {
     match fs::read_to_string(&path).map(Secret::new) {
         Ok(text) => MasterKey::from_hex(text.expose())
             .map(Some)
-            .map_err(|e| Error::invalid(format!("{}: {e}; move the file away", path.display()))),
+            .map_err(|e| Error::invalid(format!("{}: {e}; move the file away", path.display())).caused_by(e)),
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
-        Err(e) => Err(Error::unavailable(format!("cannot read {}: {e}", path.display()))),
+        Err(e) => Err(Error::unavailable(format!("cannot read {}: {e}", path.display())).caused_by(e)),
     }
 }
 
@@ -124,7 +125,7 @@ fn adopt_staged(folder: &Path) -> Result<()> {
         fs::File::open(folder)?.sync_all()
     };
     adopt().map_err(|e: std::io::Error| {
-        Error::unavailable(format!("cannot rename {} to {MASTER_KEY}: {e}", next.display()))
+        Error::unavailable(format!("cannot rename {} to {MASTER_KEY}: {e}", next.display())).caused_by(e)
     })
 }
 
@@ -133,7 +134,7 @@ fn adopt_staged(folder: &Path) -> Result<()> {
 fn refuse_another(key: &MasterKey, check: Option<&[u8]>, advice: &str) -> Result<()> {
     let Some(sealed) = check.filter(|sealed| seal::key_id(sealed) != Some(key.id())) else { return Ok(()) };
     let Err(error) = key.open(sealed, KEY_CHECK) else { return Ok(()) };
-    Err(Error::internal(format!("{error}; {advice}")))
+    Err(Error::internal(format!("{error}; {advice}")).caused_by(error))
 }
 
 /// The key in the data directory.
@@ -208,8 +209,10 @@ impl KeyKeeper for Configured {
 }
 
 fn read_key(file: &Path) -> Result<MasterKey> {
-    let text = SecretRef::File(file.to_owned()).resolve().map_err(|e| Error::invalid(e.to_string()))?;
-    MasterKey::from_hex(text.expose()).map_err(|e| Error::invalid(format!("{}: {e}", file.display())))
+    let text =
+        SecretRef::File(file.to_owned()).resolve().map_err(|e| Error::invalid(e.to_string()).caused_by(e))?;
+    MasterKey::from_hex(text.expose())
+        .map_err(|e| Error::invalid(format!("{}: {e}", file.display())).caused_by(e))
 }
 
 #[cfg(test)]

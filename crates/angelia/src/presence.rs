@@ -53,6 +53,7 @@ pub(crate) async fn find(data_dir: &Path) -> Result<Holder> {
 pub(crate) fn server(data_dir: &Path) -> Result<Option<(String, Secret)>> {
     let unreadable = |path: &Path, e: std::io::Error| {
         Error::unavailable(format!("a server is running, but {} cannot be read: {e}", path.display()))
+            .caused_by(e)
     };
     let path = data_dir.join(ADMIN_URL);
     let mut file = match File::open(&path) {
@@ -101,7 +102,7 @@ fn forget(data_dir: &Path) -> Result<()> {
     let path = data_dir.join(ADMIN_URL);
     match fs::remove_file(&path) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            Err(Error::unavailable(format!("cannot remove {}: {e}", path.display())))
+            Err(Error::unavailable(format!("cannot remove {}: {e}", path.display())).caused_by(e))
         }
         _ => Ok(()),
     }

@@ -6,15 +6,16 @@ use crate::config::Config;
 use crate::files::absolute;
 use crate::open;
 use crate::presence::{self, Holder};
-use angelia_connector::admin;
+use angelia_connector::admin::Call;
 use angelia_core::connections::Lasting;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::secret::Secret;
 use angelia_engines::store::sqlite;
 use axum::Router;
 use axum::body::{Body, to_bytes};
+use axum::http::Request;
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
-use axum::http::{Method, Request};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::time::Duration;
 use tower::ServiceExt;
@@ -51,7 +52,7 @@ impl Remote {
             Holder::Us(lock) => {
                 let public_url = config.server.public_url(config.server.listen);
                 let server = open::open(config, lock, public_url, Lasting::default(), bots::mute).await?;
-                Ok(Self::Opened { router: admin::router(server), token: open::admin_token(data_dir)? })
+                Ok(Self::Opened { router: server.admin_router(), token: open::admin_token(data_dir)? })
             }
         }
     }
@@ -78,43 +79,31 @@ impl Remote {
 
     fn at(url: String, token: Secret) -> Result<Self> {
         let client = reqwest::Client::builder().no_proxy().build();
-        let client = client.map_err(|e| Error::internal(e.to_string()))?;
+        let client = client.map_err(Error::defect)?;
         Ok(Self::Running { client, url, token })
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Result<Value> {
-        self.ask(Method::GET, path, None, TIMEOUT).await
-    }
-
-    pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Value> {
-        self.ask(Method::POST, path, Some(body), TIMEOUT).await
+    /// Asks, and reads the answer.
+    pub(crate) async fn call<A: DeserializeOwned>(&self, call: Call<A>) -> Result<Reply<A>> {
+        self.ask(call, TIMEOUT).await
     }
 
     /// The same, for a question that may take long.
-    pub(crate) async fn post_patiently(&self, path: &str, body: &Value) -> Result<Value> {
-        self.ask(Method::POST, path, Some(body), LONG_TIMEOUT).await
+    pub(crate) async fn call_patiently<A: DeserializeOwned>(&self, call: Call<A>) -> Result<Reply<A>> {
+        self.ask(call, LONG_TIMEOUT).await
     }
 
-    pub(crate) async fn delete(&self, path: &str) -> Result<Value> {
-        self.ask(Method::DELETE, path, None, TIMEOUT).await
-    }
-
-    async fn ask(
-        &self,
-        method: Method,
-        path: &str,
-        body: Option<&Value>,
-        patience: Duration,
-    ) -> Result<Value> {
+    async fn ask<A: DeserializeOwned>(&self, call: Call<A>, patience: Duration) -> Result<Reply<A>> {
+        let Call { method, path, body, .. } = call;
         let (status, answer) = match self {
             Self::Running { client, url, token } => {
                 let request = client.request(method, format!("{url}{path}")).bearer_auth(token.expose());
                 let mut request = request.timeout(patience);
                 if let Some(body) = body {
-                    request = request.json(body);
+                    request = request.json(&body);
                 }
                 let unreachable = |e: reqwest::Error| {
-                    Error::unavailable(format!("the server at {url} does not answer: {e}"))
+                    Error::unavailable(format!("the server at {url} does not answer: {e}")).caused_by(e)
                 };
                 let response = request.send().await.map_err(unreachable)?;
                 let status = response.status().as_u16();
@@ -127,21 +116,34 @@ impl Remote {
                     .header(AUTHORIZATION, format!("Bearer {}", token.expose()))
                     .header(CONTENT_TYPE, "application/json")
                     .body(body.map_or_else(Body::empty, |body| Body::from(body.to_string())))
-                    .map_err(|e| Error::internal(e.to_string()))?;
+                    .map_err(Error::defect)?;
                 let response = router.clone().oneshot(request).await.unwrap_or_else(|never| match never {});
                 let status = response.status().as_u16();
                 let body = to_bytes(response.into_body(), MAX_ANSWER).await;
-                (status, body.map_err(|e| Error::internal(e.to_string()))?)
+                (status, body.map_err(Error::defect)?)
             }
         };
         read(status, &answer)
     }
 }
 
-fn read(status: u16, answer: &[u8]) -> Result<Value> {
+/// What a server answered.
+pub(crate) struct Reply<A> {
+    /// To the letter, for scripts.
+    pub(crate) value: Value,
+    /// As it is read here.
+    pub(crate) read: A,
+}
+
+fn read<A: DeserializeOwned>(status: u16, answer: &[u8]) -> Result<Reply<A>> {
     let value: Value = serde_json::from_slice(answer).unwrap_or(Value::Null);
     if (200..300).contains(&status) {
-        return Ok(value);
+        let read = A::deserialize(&value);
+        let read = read.map_err(|e| {
+            Error::internal(format!("the server's answer cannot be read; is it of another release? {e}"))
+                .caused_by(e)
+        })?;
+        return Ok(Reply { value, read });
     }
     let text = value["error"].as_str().map_or_else(
         || format!("the server answered {status}: {}", String::from_utf8_lossy(answer).trim()),

@@ -6,7 +6,7 @@ use crate::log::{Visible, colours};
 use crate::presence::{self, Holder};
 use crate::tls::Certificate;
 use crate::{bots, descriptors, listen, modes, open, supervisor};
-use angelia_connector::{Server, admin};
+use angelia_connector::Server;
 use angelia_core::connections::{Lasting, Shares, share};
 use angelia_core::error::{Error, Result};
 use angelia_core::hosts::Hosts;
@@ -108,7 +108,7 @@ pub(crate) async fn start(config: &Config, public: TcpListener) -> Result<Runnin
     };
     tokio::spawn(listen::serve(public, front));
     let back = Door {
-        router: admin::router(server.clone()),
+        router: server.admin_router(),
         certificate: None,
         hosts: Hosts::loopback(),
         misdirected: Misdirected::new(ADMIN_ELSEWHERE, "the admin API goes by loopback names only", {
@@ -160,7 +160,7 @@ fn hosts(config: &Config, bound: SocketAddr) -> Hosts {
 pub(crate) fn log(config: &Config) -> Result<()> {
     let wanted = std::env::var("ANGELIA_LOG").unwrap_or_else(|_| config.log.level.clone());
     let mut filter = EnvFilter::try_new(&wanted)
-        .map_err(|e| Error::invalid(format!("log level {wanted:?} cannot be read: {e}")))?;
+        .map_err(|e| Error::invalid(format!("log level {wanted:?} cannot be read: {e}")).caused_by(e))?;
     for directive in QUIET {
         filter = filter.add_directive(directive.parse().map_err(|_| Error::internal("a log directive"))?);
     }
@@ -171,7 +171,7 @@ pub(crate) fn log(config: &Config) -> Result<()> {
 
 /// Resolves when the process is asked to stop.
 pub(crate) async fn stop_signal() -> Result<()> {
-    let failed = |e: std::io::Error| Error::internal(format!("signals cannot be heard: {e}"));
+    let failed = |e: std::io::Error| Error::internal(format!("signals cannot be heard: {e}")).caused_by(e);
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

@@ -75,41 +75,43 @@ fn stamps(files: &Tls) -> Result<Stamps> {
         let data = std::fs::metadata(path)?;
         Ok((data.modified()?, data.len()))
     };
-    let told = |path: &Path| stamp(path).map_err(|e: std::io::Error| unreadable(path, &e));
+    let told = |path: &Path| stamp(path).map_err(|e: std::io::Error| unreadable(path, e));
     Ok([told(&files.cert)?, told(&files.key)?])
 }
 
 fn read(files: &Tls) -> Result<Arc<ServerConfig>> {
     let chain = CertificateDer::pem_file_iter(&files.cert)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .map_err(|e| not_pem(&files.cert, &e))?;
+        .map_err(|e| not_pem(&files.cert, e))?;
     if chain.is_empty() {
-        return Err(not_pem(&files.cert, &pem::Error::NoItemsFound));
+        return Err(not_pem(&files.cert, pem::Error::NoItemsFound));
     }
-    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|e| not_pem(&files.key, &e))?;
+    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|e| not_pem(&files.key, e))?;
     let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
-        .map_err(|e| Error::internal(e.to_string()))?;
+        .map_err(Error::defect)?;
     let mut config = builder.with_no_client_auth().with_single_cert(chain, key).map_err(|e| {
         Error::invalid(format!(
             "server.tls: {} and {} do not go together: {e}",
             files.cert.display(),
             files.key.display()
         ))
+        .caused_by(e)
     })?;
     config.alpn_protocols = vec![PROTOCOL.to_vec()];
     Ok(Arc::new(config))
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> Error {
+fn unreadable(path: &Path, error: std::io::Error) -> Error {
     Error::invalid(format!(
         "server.tls: {} cannot be read: {error}; check the path and its permissions",
         path.display()
     ))
+    .caused_by(error)
 }
 
 /// Only the sort of fault: the library's words could hold a part of the key.
-fn not_pem(path: &Path, error: &pem::Error) -> Error {
+fn not_pem(path: &Path, error: pem::Error) -> Error {
     match error {
         pem::Error::Io(error) => unreadable(path, error),
         pem::Error::NoItemsFound => Error::invalid(format!(

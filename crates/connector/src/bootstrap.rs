@@ -1,76 +1,49 @@
 //! What a server reads, and at its very first start makes, before it serves.
 
 use crate::admin::Keyring;
-use crate::identities::Front;
-use crate::relay::Standing;
-use crate::server::{DEFAULT_TENANT, Server};
+use crate::relay::{Sessions, Standing};
 use angelia_core::admission::{Allow, Route};
 use angelia_core::audit::Actor;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::identity::instances::waits_for_first;
-use angelia_core::inbox::InstanceId;
 use angelia_core::records::Records;
 use angelia_core::seal::{FORMER_KEY, KEY_CHECK, Keys, OAUTH_KEY};
 use angelia_core::secret::Secret;
-use angelia_core::store::{AccessStore, IdentityStore};
-use std::collections::{BTreeSet, HashMap};
+use angelia_core::store::IdentityStore;
 
+/// The tenant of whoever runs angelia for themselves; exists from the start.
+pub(crate) const DEFAULT_TENANT: &str = "default";
 /// Whether the first route was made; an operator who removes it means it.
 const FURNISHED: &str = "furnished";
 
-impl Server {
-    /// Reads who is known and which routes there are; makes the first ones.
-    pub(crate) async fn read_roster(&self) -> Result<()> {
-        let keys = self.options.master_key.keys();
-        for stored in self.ports.records.gateways().await? {
-            self.identities.put(stored, &keys);
-        }
-        for instance in self.ports.records.instances().await? {
-            if waits_for_first(&instance.name) {
-                self.identities.await_first(&instance.tenant, instance.instance);
-                continue;
-            }
-            if instance.is_default {
-                self.identities.set_default(&instance.tenant, Some(instance.instance));
-            }
-            let standing = Standing { habit: instance.habit, idle: instance.idle };
-            self.sessions.remember(instance.instance, standing);
-        }
-        for (instance, platform, policy) in self.ports.records.policies().await? {
-            self.identities.set_policy(instance, platform, policy);
-        }
-        let mut fronts: HashMap<InstanceId, BTreeSet<Front>> = HashMap::new();
-        for (instance, platform, bot) in self.ports.records.fronts().await? {
-            fronts.entry(instance).or_default().insert((platform, bot));
-        }
-        for (instance, fronts) in fronts {
-            self.identities.set_fronts(instance, fronts);
-        }
-        let mut routes = self.ports.records.routes().await?;
-        if self.ports.records.note(FURNISHED).await?.is_none() {
-            let everywhere = web_chat_for_everybody()?;
-            self.make_first_tenant().await?;
-            match self.ports.records.add_route(everywhere.clone(), &Actor::server()).await {
-                Ok(()) => routes.push(everywhere),
-                // A start that was cut short had made it already.
-                Err(error) if error.kind() == Kind::Conflict => {}
-                Err(error) => return Err(error),
-            }
-            self.ports.records.set_note(FURNISHED, vec![1]).await?;
-        }
-        self.identities.set_routes(routes);
-        Ok(())
+/// Makes the first tenant and the first route, once.
+pub(crate) async fn furnish(records: &dyn Records) -> Result<()> {
+    if records.note(FURNISHED).await?.is_some() {
+        return Ok(());
     }
+    let server = Actor::server();
+    // A start that was cut short may have made either already.
+    unless_made(records.create_tenant(DEFAULT_TENANT, None, &server).await)?;
+    unless_made(records.add_route(web_chat_for_everybody()?, &server).await)?;
+    records.set_note(FURNISHED, vec![1]).await
+}
 
-    /// A start that was cut short may have made it already.
-    async fn make_first_tenant(&self) -> Result<()> {
-        match self.ports.records.create_tenant(DEFAULT_TENANT, None, &Actor::server()).await {
-            Ok(first) => self.identities.await_first(DEFAULT_TENANT, first),
-            Err(error) if error.kind() == Kind::Conflict => {}
-            Err(error) => return Err(error),
-        }
-        Ok(())
+fn unless_made<T>(made: Result<T>) -> Result<()> {
+    match made {
+        Err(error) if error.kind() != Kind::Conflict => Err(error),
+        _ => Ok(()),
     }
+}
+
+/// Reads what is known of the gateways behind instances.
+pub(crate) async fn recall_standing(records: &dyn Records, sessions: &Sessions) -> Result<()> {
+    for instance in records.instances().await? {
+        if !waits_for_first(&instance.name) {
+            let standing = Standing { habit: instance.habit, idle: instance.idle };
+            sessions.remember(instance.instance, standing);
+        }
+    }
+    Ok(())
 }
 
 /// The first route: rooms of the web chat belong to the default tenant until

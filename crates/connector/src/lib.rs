@@ -3,26 +3,21 @@
 
 pub mod admin;
 mod bootstrap;
-mod clockwork;
 pub mod edge;
 mod egress;
 mod identities;
 mod ingress;
-mod interrupt;
-mod losses;
-mod notices;
-mod places;
+mod refusal_log;
 mod relay;
 mod server;
 mod supervise;
 pub mod telemetry;
-mod unanswered;
 mod upkeep;
 
 pub use admin::{AdminToken, Identity, KeyKeeper, Keyring, OidcIssuer};
 pub use egress::EgressTimings;
-pub use notices::{Away, Notices};
 pub use server::{Limits, Options, Server, Subscriber};
+pub use upkeep::{Away, Notices};
 
 /// The limits of this crate that operators are told of, by what they are about.
 pub const LIMITS: &[angelia_contract::limit::Group] = &[

@@ -1,5 +1,7 @@
 //! What can go wrong, in kinds that the outer shells map to HTTP and exit codes.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The kind of an [`Error`]; every shell maps kinds, never texts.
@@ -68,18 +70,22 @@ impl Kind {
 }
 
 /// A failure with its kind and one sentence for the person who sees it.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("{message}")]
+///
+/// The sentence is whole: where something else caused the failure, it says so in its
+/// place. The cause itself goes along for whoever looks closer, and nobody prints it again.
+#[derive(Clone, Debug)]
 pub struct Error {
     kind: Kind,
     message: String,
     retry_after: Option<Duration>,
+    // Shared: what one commit could not do is told to all who waited for it.
+    cause: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
 impl Error {
     /// A failure of `kind`; the message says what happened and what to do next.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), retry_after: None }
+        Self { kind, message: message.into(), retry_after: None, cause: None }
     }
 
     /// Shorthand for [`Kind::Invalid`].
@@ -107,6 +113,16 @@ impl Error {
         Self::new(Kind::Internal, message)
     }
 
+    /// A defect of ours that is told in the words of what caused it.
+    pub fn defect(cause: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::internal(cause.to_string()).caused_by(cause)
+    }
+
+    /// The same, with what caused it.
+    pub fn caused_by(self, cause: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self { cause: Some(Arc::new(cause)), ..self }
+    }
+
     /// The same, with how long to wait before trying again.
     pub fn retry_in(self, wait: Duration) -> Self {
         Self { retry_after: Some(wait), ..self }
@@ -123,5 +139,37 @@ impl Error {
     }
 }
 
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.cause.as_deref().map(|cause| cause as _)
+    }
+}
+
 /// The result of most things here.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::error::Error as _;
+    use std::io;
+
+    #[test]
+    fn a_cause_goes_along_and_is_told_once() {
+        let full = || io::Error::from(io::ErrorKind::StorageFull);
+        let error = Error::unavailable(format!("cannot write x: {}", full())).caused_by(full());
+        assert_eq!(error.to_string(), format!("cannot write x: {}", full()));
+        // Also for whoever was told the same.
+        let told = error.clone().retry_in(Duration::from_secs(1));
+        let cause = told.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+        assert_eq!(cause.map(io::Error::kind), Some(io::ErrorKind::StorageFull));
+        assert_eq!(Error::defect(full()).to_string(), full().to_string());
+        assert!(Error::invalid("x").source().is_none());
+    }
+}

@@ -6,6 +6,8 @@
 //! whoever filled the disk would fill what was given up, too.
 
 use crate::audit::Actor;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 angelia_contract::limits! {
     /// Room for an operator's commands on a full disk: removing a tenant needs a few
@@ -46,7 +48,8 @@ impl Class {
 }
 
 /// What there is on the disk, in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Disk {
     /// How large it is; 0 if that cannot be told, and then it is never found short.
     pub total: u64,
@@ -61,7 +64,8 @@ pub struct Disk {
 }
 
 /// How the disk is doing, as an operator is told.
-#[derive(Clone, Copy, Debug, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Report {
     /// What there is.
     #[serde(flatten)]

@@ -1,7 +1,9 @@
 //! What a command has to say.
 
+use crate::remote::Reply;
 use crate::show;
-use angelia_core::error::Result;
+use angelia_core::error::{Error, Result};
+use serde::Serialize;
 use serde_json::Value;
 
 /// An answer, for scripts and for people.
@@ -13,9 +15,14 @@ pub(super) struct Answer {
 
 impl Answer {
     /// The server's answer, and how a person reads it.
-    pub(super) fn new(value: Value, show: impl FnOnce(&Value) -> String) -> Self {
-        let text = show(&value);
-        Self { value, text }
+    pub(super) fn new<A>(reply: Reply<A>, show: impl FnOnce(&A) -> String) -> Self {
+        Self { text: show(&reply.read), value: reply.value }
+    }
+
+    /// What the command found out itself, and how a person reads it.
+    pub(super) fn own<A: Serialize>(made: &A, show: impl FnOnce(&A) -> String) -> Result<Self> {
+        let value = serde_json::to_value(made).map_err(Error::defect)?;
+        Ok(Self { value, text: show(made) })
     }
 
     pub(super) fn show(&self, as_json: bool) -> Result<()> {

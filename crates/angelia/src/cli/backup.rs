@@ -2,11 +2,10 @@
 
 use super::answer::Answer;
 use crate::config::Config;
-use crate::show;
+use crate::show::{self, Backup};
 use angelia_core::clock::{self, Mono};
 use angelia_core::error::Result;
 use angelia_engines::store::sqlite;
-use serde_json::json;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -22,15 +21,10 @@ pub(super) fn backup(config: &Config, file: &Path, as_json: bool) -> Result<()> 
         }
     });
     teller.end();
-    let made = made?;
-    let answer = json!({
-        "file": file,
-        "bytes": made.bytes,
-        "schema_version": made.schema_version,
-        "key_id": made.key_id,
-        "data_dir": config.server.data_dir,
-    });
-    Answer::new(answer, show::backup).show(as_json)
+    let data_dir = config.server.data_dir.clone();
+    let sqlite::Backup { bytes, schema_version, key_id } = made?;
+    let made = Backup { file: file.to_owned(), bytes, schema_version, key_id, data_dir };
+    Answer::own(&made, show::backup)?.show(as_json)
 }
 
 /// Says how far a long copy is: in one line of a terminal, or a line per tenth.

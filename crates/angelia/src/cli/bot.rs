@@ -2,19 +2,19 @@
 
 use super::answer::Answer;
 use super::commands::CommandsCommand;
-use super::request::{path, with_query};
 use crate::bots;
 use crate::config::{Bot, Config};
 use crate::files::Scratch;
 use crate::remote::Remote;
-use crate::show;
+use crate::show::{self, BotList, CheckedBot, Checkups, ListedBot, NamedBot};
+use angelia_connector::admin::api;
+use angelia_connector::admin::types::{Nothing, OfBot};
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::ports::Ports;
 use angelia_engines::local::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
 use angelia_platforms::{Checkup, Platform};
 use clap::Subcommand;
-use serde_json::{Value, json};
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
@@ -98,15 +98,16 @@ pub(super) enum QuarantineCommand {
 pub(super) async fn quarantine(remote: &Remote, command: Option<QuarantineCommand>) -> Result<Answer> {
     Ok(match command.unwrap_or(QuarantineCommand::List { bot: None }) {
         QuarantineCommand::List { bot } => {
-            let path = with_query("/admin/quarantine", &[("bot", bot.as_deref())])?;
-            Answer::new(remote.get(&path).await?, show::quarantine)
+            Answer::new(remote.call(api::QUARANTINE.ask(&OfBot { bot })?).await?, show::quarantine)
         }
         QuarantineCommand::Show { id } => {
-            Answer::new(remote.get(&path(&["admin", "quarantine", &id])?).await?, show::quarantined)
+            Answer::new(remote.call(api::QUARANTINED.ask(&id, &Nothing {})?).await?, show::quarantined)
         }
-        QuarantineCommand::Purge { id } => {
-            let path = id.map_or(Ok("/admin/quarantine".into()), |id| path(&["admin", "quarantine", &id]))?;
-            Answer::new(remote.delete(&path).await?, show::purged)
+        QuarantineCommand::Purge { id: Some(id) } => {
+            Answer::new(remote.call(api::PURGE_QUARANTINED.ask(&id, &Nothing {})?).await?, show::purged)
+        }
+        QuarantineCommand::Purge { id: None } => {
+            Answer::new(remote.call(api::PURGE_QUARANTINE.ask(&Nothing {})?).await?, show::purged)
         }
     })
 }
@@ -115,31 +116,22 @@ pub(super) async fn quarantine(remote: &Remote, command: Option<QuarantineComman
 /// no server running, those that are configured.
 pub(super) async fn list(config: &Config, as_json: bool) -> Result<()> {
     let running = Remote::running(config)?;
-    let mut answer = match &running {
-        Some(remote) => remote.get("/admin/bots").await?,
-        None => json!({ "bots": [] }),
+    let served = match &running {
+        Some(remote) => remote.call(api::BOTS.ask(&Nothing {})?).await?.read.bots,
+        None => Vec::new(),
     };
-    answer["running"] = running.is_some().into();
-    if let Some(known) = answer["bots"].as_array_mut() {
-        let is_known = |known: &[Value], bot: &Bot| {
-            known.iter().any(|row| row["platform"] == bot.platform.as_str() && row["id"] == *bot.id)
-        };
-        let missing: Vec<Value> =
-            config.bots.iter().filter(|bot| !is_known(known, bot)).map(unserved).collect();
-        known.extend(missing);
-    }
-    Answer::new(answer, show::bots).show(as_json)
+    let is_served = |bot: &&Bot| {
+        served.iter().any(|known| known.platform == bot.platform() && known.id == *bot.id)
+    };
+    let unserved = config.bots.iter().filter(|bot| !is_served(bot));
+    let unserved: Vec<ListedBot> =
+        unserved.map(|bot| ListedBot::Unserved { bot: named(bot), health: (), served: false }).collect();
+    let bots = served.into_iter().map(ListedBot::Served).chain(unserved).collect();
+    Answer::own(&BotList { bots, running: running.is_some() }, show::bots)?.show(as_json)
 }
 
-fn unserved(bot: &Bot) -> Value {
-    let Value::Object(mut row) = named(bot) else { return Value::Null };
-    row.insert("health".into(), Value::Null);
-    row.insert("served".into(), false.into());
-    Value::Object(row)
-}
-
-pub(super) fn named(bot: &Bot) -> Value {
-    json!({ "platform": bot.platform.as_str(), "id": bot.id, "name": bot.name() })
+pub(super) fn named(bot: &Bot) -> NamedBot {
+    NamedBot { platform: bot.platform().into(), id: bot.id.to_string(), name: bot.name().into() }
 }
 
 /// Checks one bot, or all of them.
@@ -156,7 +148,7 @@ pub(super) fn chosen<'a>(config: &'a Config, name: Option<&str>) -> Result<Vec<&
     let Some(name) = name else { return Ok(config.bots.iter().collect()) };
     let is_meant = |bot: &&Bot| {
         let full = name.split_once(':');
-        full == Some((bot.platform.as_str(), bot.name())) || name == bot.name() || name == bot.id
+        full == Some((bot.platform(), bot.name())) || name == bot.name() || name == bot.id
     };
     let bots: Vec<&Bot> = config.bots.iter().filter(is_meant).collect();
     if bots.is_empty() {
@@ -174,7 +166,7 @@ pub(super) fn scratch_store(scratch: &Scratch) -> Result<Ports> {
     Ok(Ports::of(&Arc::new(Sqlite::open(scratch.path(), Default::default(), bus)?)))
 }
 
-async fn check_all(bots: &[&Bot], public_url: &str, as_json: bool) -> Result<Vec<Value>> {
+async fn check_all(bots: &[&Bot], public_url: &str, as_json: bool) -> Result<Vec<CheckedBot>> {
     let scratch = Scratch::new("check");
     let ports = scratch_store(&scratch)?;
     let mut rows = Vec::new();
@@ -185,11 +177,7 @@ async fn check_all(bots: &[&Bot], public_url: &str, as_json: bool) -> Result<Vec
             Ok(found) => checkup = found,
             Err(error) => checkup.bad(error.to_string(), next_step(bot, &error)),
         }
-        let mut row = named(bot);
-        row["usable"] = checkup.is_usable().into();
-        row["identity"] = checkup.identity.into();
-        row["findings"] = json!(checkup.findings);
-        rows.push(row);
+        rows.push(CheckedBot { bot: named(bot), usable: checkup.is_usable(), checkup });
     }
     Ok(rows)
 }
@@ -199,7 +187,7 @@ fn next_step(bot: &Bot, error: &Error) -> String {
     match (error.kind(), &bot.api_url) {
         (Kind::Unavailable, Some(url)) => format!("see that {url} answers this machine, and check again"),
         (Kind::Unavailable, None) => {
-            let platform = bot.platform.as_str();
+            let platform = bot.platform();
             format!("see that this machine reaches {platform} over https, and check again")
         }
         _ => "correct that and check again".into(),
@@ -219,7 +207,7 @@ pub(super) async fn patiently<T>(
         found = &mut check => found,
         () = tokio::time::sleep(QUIET_FOR) => {
             if !as_json {
-                let (platform, name) = (bot.platform.as_str(), bot.name());
+                let (platform, name) = (bot.platform(), bot.name());
                 // What goes wrong with the telling is no reason to stop.
                 let _ = writeln!(std::io::stderr(), "asking {platform} about {name} …");
             }
@@ -231,10 +219,10 @@ pub(super) async fn patiently<T>(
 }
 
 /// Shows what was found; fails if a bot cannot work.
-fn report(rows: Vec<Value>, as_json: bool) -> Result<()> {
-    let unusable = rows.iter().filter(|row| row["usable"] == false).count();
-    let count = rows.len();
-    Answer::new(json!({ "bots": rows }), show::checkups).show(as_json)?;
+fn report(bots: Vec<CheckedBot>, as_json: bool) -> Result<()> {
+    let unusable = bots.iter().filter(|bot| !bot.usable).count();
+    let count = bots.len();
+    Answer::own(&Checkups { bots }, show::checkups)?.show(as_json)?;
     match unusable {
         0 => Ok(()),
         _ => Err(Error::internal(format!(

@@ -1,13 +1,13 @@
 //! `angelia client` and `angelia enroll-token`: how agents enroll themselves.
 
 use super::answer::Answer;
-use super::request::{path, with_query};
 use crate::config::{Config, parse_duration};
 use crate::remote::Remote;
 use crate::show;
+use angelia_connector::admin::api;
+use angelia_connector::admin::types::{CreateClient, MintToken, Nothing, OfTenant};
 use angelia_core::error::Result;
 use clap::{Args, Subcommand};
-use serde_json::json;
 use std::time::Duration;
 
 #[derive(Debug, Subcommand)]
@@ -69,34 +69,27 @@ fn time(text: &str) -> Result<Duration, String> {
 
 pub(super) async fn ask(remote: &Remote, command: ClientCommand) -> Result<Answer> {
     Ok(match command {
-        ClientCommand::Create { tenant } => Answer::new(
-            remote.post("/admin/clients", &json!({ "tenant": tenant })).await?,
-            show::created_client,
-        ),
+        ClientCommand::Create { tenant } => {
+            let client = CreateClient { tenant };
+            Answer::new(remote.call(api::CREATE_CLIENT.ask(&client)?).await?, show::created_client)
+        }
         ClientCommand::List { tenant } => {
-            let path = with_query("/admin/clients", &[("tenant", tenant.as_deref())])?;
-            Answer::new(remote.get(&path).await?, show::clients)
+            Answer::new(remote.call(api::CLIENTS.ask(&OfTenant { tenant })?).await?, show::clients)
         }
         ClientCommand::Rotate { id } => {
-            let path = path(&["admin", "clients", &id, "rotate"])?;
-            Answer::new(remote.post(&path, &json!({})).await?, show::rotated_client)
+            Answer::new(remote.call(api::ROTATE_CLIENT.ask(&id, &Nothing {})?).await?, show::rotated_client)
         }
         ClientCommand::Revoke { id } => {
-            let path = path(&["admin", "clients", &id, "revoke"])?;
-            Answer::new(remote.post(&path, &json!({})).await?, |_| show::revoked_client(&id))
+            let revoked = remote.call(api::REVOKE_CLIENT.ask(&id, &Nothing {})?).await?;
+            Answer::new(revoked, |_| show::revoked_client(&id))
         }
     })
 }
 
 pub(super) async fn enroll_token(remote: &Remote, config: &Config, wanted: EnrollToken) -> Result<Answer> {
-    let mut body = json!({ "tenant": wanted.tenant });
-    if let Some(gateway) = wanted.gateway {
-        body["gateway"] = gateway.into();
-    }
-    if let Some(expires) = wanted.expires {
-        body["expires_in"] = expires.as_secs().into();
-    }
+    let EnrollToken { tenant, gateway, expires } = wanted;
+    let token = MintToken { tenant, gateway, expires_in: expires.map(|expires| expires.as_secs()) };
     let url = config.server.public_url(config.server.listen);
-    let answer = remote.post("/admin/enroll-tokens", &body).await?;
-    Ok(Answer::new(answer, |answer| show::enroll_token(answer, &url)))
+    let minted = remote.call(api::MINT_TOKEN.ask(&token)?).await?;
+    Ok(Answer::new(minted, |answer| show::enroll_token(answer, &url)))
 }

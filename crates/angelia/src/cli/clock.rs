@@ -3,9 +3,10 @@
 use super::answer::Answer;
 use crate::remote::Remote;
 use crate::show;
+use angelia_connector::admin::api;
+use angelia_connector::admin::types::Nothing;
 use angelia_core::error::Result;
 use clap::Subcommand;
-use serde_json::json;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ClockCommand {
@@ -24,9 +25,9 @@ pub(super) enum ClockCommand {
 
 pub(super) async fn ask(remote: &Remote, command: ClockCommand) -> Result<Answer> {
     Ok(match command {
-        ClockCommand::Show => Answer::new(remote.get("/admin/clock").await?, show::clock),
+        ClockCommand::Show => Answer::new(remote.call(api::CLOCK.ask(&Nothing {})?).await?, show::clock),
         ClockCommand::Accept => {
-            Answer::new(remote.post("/admin/clock/accept", &json!({})).await?, show::accepted_clock)
+            Answer::new(remote.call(api::ACCEPT_CLOCK.ask(&Nothing {})?).await?, show::accepted_clock)
         }
     })
 }

@@ -2,13 +2,12 @@
 
 use super::answer::Answer;
 use super::bot::{chosen, named, patiently, scratch_store};
-use crate::config::{Bot, BotPlatform, Config};
+use crate::config::{Bot, Config};
 use crate::files::Scratch;
-use crate::show;
+use crate::show::{self, BotCommands, Commands};
 use angelia_core::error::{Error, Result};
 use angelia_platforms::{Platform, SlashCommand};
 use clap::Subcommand;
-use serde_json::{Value, json};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum CommandsCommand {
@@ -46,17 +45,18 @@ pub(super) async fn commands(config: &Config, command: CommandsCommand, as_json:
             false => platform.commands_show().await,
         });
         let has = has.await.map_err(|error| {
-            Error::new(error.kind(), format!("the commands of the bot {}: {error}", bot.name()))
+            let message = format!("the commands of the bot {}: {error}", bot.name());
+            Error::new(error.kind(), message).caused_by(error)
         })?;
-        rows.push(row(bot, &has));
+        rows.push(row(bot, has));
     }
-    Answer::new(json!({ "pushed": push, "bots": rows }), show::commands).show(as_json)
+    Answer::own(&Commands { pushed: push, bots: rows }, show::commands)?.show(as_json)
 }
 
 /// The bots that are meant; only Discord has commands.
 fn with_commands<'a>(config: &'a Config, name: Option<&str>) -> Result<Vec<&'a Bot>> {
     let meant = chosen(config, name)?;
-    let bots: Vec<&Bot> = meant.into_iter().filter(|bot| bot.platform == BotPlatform::Discord).collect();
+    let bots: Vec<&Bot> = meant.into_iter().filter(|bot| bot.block.commands.is_some()).collect();
     if bots.is_empty() {
         return Err(Error::invalid(
             "only Discord bots have commands, and none is meant here; see: angelia bot list",
@@ -65,13 +65,10 @@ fn with_commands<'a>(config: &'a Config, name: Option<&str>) -> Result<Vec<&'a B
     Ok(bots)
 }
 
-fn row(bot: &Bot, has: &[SlashCommand]) -> Value {
-    let configured = bot.commands();
-    let is_known = |command: &SlashCommand| configured.iter().any(|it| it.name == command.name);
-    let is_there = |name: &str| has.iter().any(|it| it.name == name);
-    let mut row = named(bot);
-    row["commands"] = json!(has);
-    row["missing"] = configured.iter().map(|it| it.name.as_str()).filter(|name| !is_there(name)).collect();
-    row["foreign"] = has.iter().filter(|it| !is_known(it)).map(|it| it.name.as_str()).collect();
-    row
+fn row(bot: &Bot, has: Vec<SlashCommand>) -> BotCommands {
+    let configured = bot.block.commands.map_or_else(Vec::new, |names| names(bot));
+    let is_there = |name: &&String| has.iter().any(|it| it.name == **name);
+    let missing = configured.iter().filter(|name| !is_there(name)).cloned().collect();
+    let foreign = has.iter().map(|it| it.name.clone()).filter(|name| !configured.contains(name)).collect();
+    BotCommands { bot: named(bot), missing, foreign, commands: has }
 }

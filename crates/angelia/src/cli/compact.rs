@@ -2,11 +2,11 @@
 
 use super::answer::Answer;
 use crate::config::Config;
+use crate::open;
 use crate::presence::{self, Holder};
-use crate::{open, show};
+use crate::show::{self, Compacted};
 use angelia_core::error::{Error, Result};
 use angelia_engines::store::sqlite;
-use serde_json::json;
 
 pub(super) async fn compact(config: &Config, as_json: bool) -> Result<()> {
     let data_dir = &config.server.data_dir;
@@ -20,5 +20,5 @@ pub(super) async fn compact(config: &Config, as_json: bool) -> Result<()> {
         ));
     };
     let (before, after) = sqlite::compact(&lock)?;
-    Answer::new(json!({ "before": before, "after": after }), show::compacted).show(as_json)
+    Answer::own(&Compacted { before, after }, show::compacted)?.show(as_json)
 }

@@ -1,12 +1,12 @@
 //! `angelia gateway`: agents that may dial in.
 
 use super::answer::Answer;
-use super::request::path;
 use crate::remote::Remote;
 use crate::show;
+use angelia_connector::admin::types::{ChangeGateway, CreateGateway, Gateway, Nothing, RotateGateway};
+use angelia_connector::admin::{self, Endpoint, api};
 use angelia_core::error::Result;
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum GatewayCommand {
@@ -83,34 +83,32 @@ pub(super) struct Change {
 }
 
 pub(super) async fn ask(remote: &Remote, command: GatewayCommand) -> Result<Answer> {
-    let act = async |verb: &str, named: Named, fields: Value| {
-        let mut body = fields;
-        body["tenant"] = json!(named.tenant);
-        // What was not given is not sent.
-        if let Value::Object(fields) = &mut body {
-            fields.retain(|_, value| !value.is_null());
-        }
-        remote.post(&path(&["admin", "gateways", &named.id, verb])?, &body).await
+    let act = async |endpoint: Endpoint<admin::Named, ChangeGateway, Gateway>,
+                     Named { id, tenant }: Named| {
+        remote.call(endpoint.ask(&id, &ChangeGateway { tenant, ..ChangeGateway::default() })?).await
     };
-    let none = || json!({});
     Ok(match command {
         GatewayCommand::Create { id, tenant, wake_url } => {
-            let body = json!({ "tenant": tenant, "gateway_id": id, "wake_url": wake_url });
-            Answer::new(remote.post("/admin/gateways", &body).await?, show::created_gateway)
+            let gateway =
+                CreateGateway { tenant: Some(tenant), gateway_id: id, wake_url, display_name: None };
+            Answer::new(remote.call(api::CREATE_GATEWAY.ask(&gateway)?).await?, show::created_gateway)
         }
-        GatewayCommand::List => Answer::new(remote.get("/admin/gateways").await?, show::gateways),
-        GatewayCommand::Show(named) => Answer::new(act("show", named, none()).await?, show::gateway),
-        GatewayCommand::Set { gateway, change } => {
+        GatewayCommand::List => {
+            Answer::new(remote.call(api::GATEWAYS.ask(&Nothing {})?).await?, show::gateways)
+        }
+        GatewayCommand::Show(named) => Answer::new(act(api::GATEWAY, named).await?, show::gateway),
+        GatewayCommand::Set { gateway: Named { id, tenant }, change } => {
             let Change { wake_url, display_name, instance } = change;
-            let fields = json!({ "wake_url": wake_url, "display_name": display_name, "instance": instance });
-            Answer::new(act("set", gateway, fields).await?, show::gateway)
+            let change = ChangeGateway { tenant, wake_url, display_name, instance };
+            Answer::new(remote.call(api::SET_GATEWAY.ask(&id, &change)?).await?, show::gateway)
         }
-        GatewayCommand::Default(named) => Answer::new(act("default", named, none()).await?, show::gateway),
-        GatewayCommand::Rotate { gateway, now } => {
-            Answer::new(act("rotate", gateway, json!({ "now": now })).await?, show::created_gateway)
+        GatewayCommand::Default(named) => Answer::new(act(api::DEFAULT_GATEWAY, named).await?, show::gateway),
+        GatewayCommand::Rotate { gateway: Named { id, tenant }, now } => {
+            let rotate = RotateGateway { tenant, now };
+            Answer::new(remote.call(api::ROTATE_GATEWAY.ask(&id, &rotate)?).await?, show::created_gateway)
         }
         GatewayCommand::Revoke(named) => {
-            Answer::new(act("revoke", named, none()).await?, show::revoked_gateway)
+            Answer::new(act(api::REVOKE_GATEWAY, named).await?, show::revoked_gateway)
         }
     })
 }

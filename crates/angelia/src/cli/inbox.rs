@@ -1,12 +1,12 @@
 //! `angelia inbox`: what waits for agents.
 
 use super::answer::Answer;
-use super::request::with_query;
 use crate::remote::Remote;
 use crate::show;
+use angelia_connector::admin::api;
+use angelia_connector::admin::types::Selection;
 use angelia_core::error::Result;
 use clap::{Args, Subcommand};
-use serde_json::json;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum InboxCommand {
@@ -59,38 +59,28 @@ pub(super) struct Which {
     tenant: Option<String>,
 }
 
+impl Which {
+    fn select(self, entry: Option<String>, dead: bool) -> Selection {
+        Selection { entry, gateway: self.gateway, tenant: self.tenant, dead }
+    }
+}
+
 pub(super) async fn ask(remote: &Remote, command: InboxCommand) -> Result<Answer> {
     Ok(match command {
         InboxCommand::List { which, dead: false } => {
-            Answer::new(remote.get(&query("/admin/inbox", None, &which, false)?).await?, show::inboxes)
+            Answer::new(remote.call(api::INBOXES.ask(&which.select(None, false))?).await?, show::inboxes)
         }
         InboxCommand::List { which, dead: true } => {
-            Answer::new(remote.get(&query("/admin/inbox/entries", None, &which, true)?).await?, show::entries)
+            Answer::new(remote.call(api::ENTRIES.ask(&which.select(None, true))?).await?, show::entries)
         }
-        InboxCommand::Show { entry, which, dead } => Answer::new(
-            remote.get(&query("/admin/inbox/entries", entry, &which, dead)?).await?,
-            show::entries,
-        ),
+        InboxCommand::Show { entry, which, dead } => {
+            Answer::new(remote.call(api::ENTRIES.ask(&which.select(entry, dead))?).await?, show::entries)
+        }
         InboxCommand::Redrive { entry, which } => {
-            let body = json!({ "entry": entry, "gateway": which.gateway, "tenant": which.tenant });
-            Answer::new(remote.post("/admin/inbox/redrive", &body).await?, show::redriven)
+            Answer::new(remote.call(api::REDRIVE.ask(&which.select(entry, false))?).await?, show::redriven)
         }
         InboxCommand::Purge { entry, which } => {
-            let body = json!({ "entry": entry, "gateway": which.gateway, "tenant": which.tenant });
-            Answer::new(remote.post("/admin/inbox/purge", &body).await?, show::purged)
+            Answer::new(remote.call(api::PURGE.ask(&which.select(entry, false))?).await?, show::purged)
         }
     })
-}
-
-fn query(path: &str, entry: Option<String>, which: &Which, dead: bool) -> Result<String> {
-    let dead = if dead { "true" } else { "false" };
-    with_query(
-        path,
-        &[
-            ("entry", entry.as_deref()),
-            ("gateway", which.gateway.as_deref()),
-            ("tenant", which.tenant.as_deref()),
-            ("dead", Some(dead)),
-        ],
-    )
 }

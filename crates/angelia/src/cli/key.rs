@@ -1,12 +1,12 @@
 //! `angelia key`, `angelia admin-token` and `angelia audit`: what protects the rest.
 
 use super::answer::Answer;
-use super::request::with_query;
 use crate::remote::Remote;
 use crate::show;
+use angelia_connector::admin::api;
+use angelia_connector::admin::types::{AuditWanted, Nothing, RotateKey};
 use angelia_core::error::{Error, Result};
 use clap::Subcommand;
-use serde_json::json;
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
@@ -56,35 +56,34 @@ pub(super) enum AuditCommand {
 pub(super) async fn key(remote: &Remote, command: KeyCommand) -> Result<Answer> {
     Ok(match command {
         KeyCommand::Check => {
-            let answer = remote.get("/admin/key").await?;
-            if answer["unreadable"].as_u64().unwrap_or_default() > 0 {
-                return Err(Error::internal(show::unreadable(&answer)));
+            let check = remote.call(api::KEY.ask(&Nothing {})?).await?;
+            if check.read.unreadable > 0 {
+                return Err(Error::internal(show::unreadable(&check.read)));
             }
-            Answer::new(answer, show::key)
+            Answer::new(check, show::key)
         }
         KeyCommand::Rotate { to } => {
             // The server may run in another directory.
             let absolute = |file: PathBuf| {
                 let made = std::path::absolute(&file);
-                made.map_err(|e| Error::invalid(format!("{} is not a path: {e}", file.display())))
+                made.map_err(|e| {
+                    Error::invalid(format!("{} is not a path: {e}", file.display())).caused_by(e)
+                })
             };
-            let body = match to.map(absolute).transpose()? {
-                Some(file) => json!({ "file": file }),
-                None => json!({}),
-            };
-            Answer::new(remote.post_patiently("/admin/key/rotate", &body).await?, show::rotated_key)
+            let rotate = RotateKey { file: to.map(absolute).transpose()? };
+            Answer::new(remote.call_patiently(api::ROTATE_KEY.ask(&rotate)?).await?, show::rotated_key)
         }
     })
 }
 
 pub(super) async fn admin_token(remote: &Remote, command: AdminTokenCommand) -> Result<Answer> {
     let AdminTokenCommand::Rotate = command;
-    Ok(Answer::new(remote.post("/admin/token/rotate", &json!({})).await?, |_| show::rotated_admin_token()))
+    let rotated = remote.call(api::ROTATE_TOKEN.ask(&Nothing {})?).await?;
+    Ok(Answer::new(rotated, |_| show::rotated_admin_token()))
 }
 
 pub(super) async fn audit(remote: &Remote, command: AuditCommand) -> Result<Answer> {
     let AuditCommand::List { tenant, limit } = command;
-    let limit = limit.map(|limit| limit.to_string());
-    let path = with_query("/admin/audit", &[("tenant", tenant.as_deref()), ("limit", limit.as_deref())])?;
-    Ok(Answer::new(remote.get(&path).await?, show::audit))
+    let wanted = AuditWanted { tenant, limit: limit.map(|limit| limit as usize) };
+    Ok(Answer::new(remote.call(api::AUDIT.ask(&wanted)?).await?, show::audit))
 }

@@ -31,6 +31,7 @@ pub(super) fn man(folder: Option<&Path>) -> Result<()> {
     };
     let cannot = |path: &Path, e: io::Error| {
         Error::unavailable(format!("cannot write {}: {e}; name a directory that is yours", path.display()))
+            .caused_by(e)
     };
     std::fs::create_dir_all(folder).map_err(|e| cannot(folder, e))?;
     let pages = pages();

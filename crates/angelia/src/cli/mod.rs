@@ -217,10 +217,10 @@ fn dispatch(cli: Cli) -> Result<()> {
     if let Command::Contract(command) = &cli.command {
         let now = || wall().seconds();
         return contract_cli::run(command, now, std::io::stdin().lock(), std::io::stdout().lock())
-            .map_err(|e| Error::internal(e.to_string()));
+            .map_err(Error::defect);
     }
     if let Command::Config(ConfigCommand::Print { default: true }) = &cli.command {
-        return show::text(config::DEFAULT_FILE);
+        return show::text(&config::default_file());
     }
     match &cli.command {
         Command::Completions { shell } => return manual::completions(*shell),
@@ -266,7 +266,7 @@ fn check_config(path: Option<&Path>) -> Result<()> {
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime> {
-    tokio::runtime::Runtime::new().map_err(|e| Error::internal(format!("cannot start: {e}")))
+    tokio::runtime::Runtime::new().map_err(|e| Error::internal(format!("cannot start: {e}")).caused_by(e))
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ use crate::config::Config;
 use crate::files::absolute;
 use crate::remote::Remote;
 use crate::{open, show};
+use angelia_connector::admin::api;
+use angelia_connector::admin::types::Nothing;
 use angelia_core::error::{Error, Result};
 use serde_json::json;
 use std::io::Write;
@@ -68,10 +70,12 @@ async fn answer(config: &Config, remote: &Remote, command: Command) -> Result<An
         Command::Gateway(command) => gateway::ask(remote, command).await,
         Command::Inbox(command) => inbox::ask(remote, command).await,
         Command::Webchat(command) => webchat::ask(remote, command).await,
-        Command::Status { .. } => Ok(Answer::new(remote.get("/admin/status").await?, show::status)),
+        Command::Status { .. } => {
+            Ok(Answer::new(remote.call(api::STATUS.ask(&Nothing {})?).await?, show::status))
+        }
         Command::Explain { message } => {
-            let path = path(&["admin", "explain", &message])?;
-            Ok(Answer::new(remote.get(&path).await?, show::story))
+            let explained = remote.call(api::EXPLAIN.ask(&message, &Nothing {})?).await?;
+            Ok(Answer::new(explained, show::story))
         }
         Command::Audit(command) => key::audit(remote, command).await,
         Command::Clock(command) => clock::ask(remote, command).await,
@@ -90,27 +94,6 @@ async fn answer(config: &Config, remote: &Remote, command: Command) -> Result<An
     }
 }
 
-/// A path of these segments; names and message ids may hold anything, a path may not.
-pub(super) fn path(segments: &[&str]) -> Result<String> {
-    let mut url = url::Url::parse("http://admin").map_err(|e| Error::internal(e.to_string()))?;
-    if let Some(bad) = segments.iter().find(|segment| ["", ".", ".."].contains(*segment)) {
-        return Err(Error::invalid(format!("{bad:?} names nothing")));
-    }
-    url.path_segments_mut().map_err(|()| Error::internal("no path"))?.extend(segments);
-    Ok(url.path().to_owned())
-}
-
-/// A path with those of the pairs that have a value.
-pub(super) fn with_query(path: &str, pairs: &[(&str, Option<&str>)]) -> Result<String> {
-    let mut url = url::Url::parse("http://admin").map_err(|e| Error::internal(e.to_string()))?;
-    for (name, value) in pairs {
-        if let Some(value) = value {
-            url.query_pairs_mut().append_pair(name, value);
-        }
-    }
-    Ok(url.query().map_or_else(|| path.to_owned(), |query| format!("{path}?{query}")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::Cli;
@@ -120,14 +103,6 @@ mod tests {
     use axum::extract::Request;
     use clap::Parser;
     use serde_json::Value;
-
-    #[test]
-    fn ids_survive_the_path() {
-        assert_eq!(path(&["a/b c?d", "x"]).unwrap(), "/a%2Fb%20c%3Fd/x");
-        assert!(path(&["admin", ".."]).is_err());
-        assert_eq!(with_query("/x", &[("a", Some("1&2")), ("b", None)]).unwrap(), "/x?a=1%262");
-        assert_eq!(with_query("/x", &[("b", None)]).unwrap(), "/x");
-    }
 
     /// A server that answers with what it was asked.
     async fn echo(request: Request) -> Json<Value> {
@@ -146,10 +121,10 @@ mod tests {
         (value["asked"].as_str().unwrap().to_owned(), value["body"].clone())
     }
 
-    #[tokio::test]
-    async fn every_command_asks_what_it_should() {
+    /// Command lines, and what they ask.
+    fn lines() -> Vec<(&'static str, &'static str, Value)> {
         let none = Value::Null;
-        for (line, request, body) in [
+        vec![
             ("tenant create acme", "POST /admin/tenants", json!({ "tenant": "acme" })),
             (
                 "tenant create acme --issuer https://i/ --claim c",
@@ -226,9 +201,55 @@ mod tests {
             ("key rotate", "POST /admin/key/rotate", json!({})),
             ("key rotate --to /k", "POST /admin/key/rotate", json!({ "file": "/k" })),
             ("admin-token rotate", "POST /admin/token/rotate", json!({})),
-            ("status", "GET /admin/status", none),
-        ] {
+            ("status", "GET /admin/status", none.clone()),
+            ("route list", "GET /admin/routes", none.clone()),
+            (
+                "gateway create --tenant a gw",
+                "POST /admin/gateways",
+                json!({ "tenant": "a", "gateway_id": "gw" }),
+            ),
+            ("gateway list", "GET /admin/gateways", none.clone()),
+            ("gateway default g", "POST /admin/gateways/g/default", json!({})),
+            ("gateway revoke --tenant a g", "POST /admin/gateways/g/revoke", json!({ "tenant": "a" })),
+            ("inbox list --gateway g", "GET /admin/inbox?gateway=g&dead=false", none.clone()),
+            ("inbox list --dead", "GET /admin/inbox/entries?dead=true", none.clone()),
+            ("inbox redrive b1", "POST /admin/inbox/redrive", json!({ "entry": "b1", "dead": false })),
+            ("inbox purge b1", "POST /admin/inbox/purge", json!({ "entry": "b1", "dead": false })),
+            ("clock show", "GET /admin/clock", none),
+            ("clock accept", "POST /admin/clock/accept", json!({})),
+        ]
+    }
+
+    #[tokio::test]
+    async fn every_command_asks_what_it_should() {
+        for (line, request, body) in lines() {
             assert_eq!(asked(line).await, (request.to_owned(), body), "{line}");
+        }
+    }
+
+    /// Asked otherwise than by a command line alone.
+    const ELSEWHERE: [(&str, &str); 3] = [
+        ("GET", "/admin/openapi.json"),
+        // `bot list`, which reads the configuration as well.
+        ("GET", "/admin/bots"),
+        // `tenant remove`, before it asks for the name on the terminal.
+        ("GET", "/admin/tenants/{tenant}"),
+    ];
+
+    #[test]
+    fn every_endpoint_is_asked_by_a_command() {
+        let is_meant = |request: &str, method: &str, path: &str| {
+            let (asked, rest) = request.split_once(' ').unwrap_or_default();
+            let given: Vec<&str> = rest.split('?').next().unwrap_or_default().split('/').collect();
+            let parts: Vec<&str> = path.split('/').collect();
+            let mut pairs = parts.iter().zip(&given);
+            let matches = pairs.all(|(part, given)| part == given || part.starts_with('{'));
+            asked == method && parts.len() == given.len() && matches
+        };
+        for (method, path) in api::endpoints() {
+            let elsewhere = ELSEWHERE.contains(&(method.as_str(), path));
+            let asked = lines().iter().any(|(_, request, _)| is_meant(request, &method, path));
+            assert!(asked != elsewhere, "{method} {path} is asked by no command line of this test");
         }
     }
 

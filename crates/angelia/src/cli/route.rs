@@ -3,9 +3,10 @@
 use super::answer::Answer;
 use crate::remote::Remote;
 use crate::show;
+use angelia_connector::admin::api;
+use angelia_connector::admin::types::{AddRoute, MakeCode, Nothing, RemoveRoute};
 use angelia_core::error::Result;
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum RouteCommand {
@@ -80,43 +81,35 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    fn body(self) -> Value {
-        let mut body = json!({ "tenant": self.tenant, "free": self.free });
-        if let Some(gateway) = self.gateway {
-            body["gateway"] = gateway.into();
-        }
-        if !self.allow.is_empty() {
-            body["allow"] = self.allow.into();
-        }
-        body
+    /// Who was named; nothing if nobody was.
+    fn allow(&self) -> Option<Vec<String>> {
+        Some(self.allow.clone()).filter(|people| !people.is_empty())
     }
 }
 
 pub(super) async fn ask(remote: &Remote, command: RouteCommand) -> Result<Answer> {
-    let named = |mut body: Value, place: String, bot: Option<String>| {
-        body["place"] = place.into();
-        if let Some(bot) = bot {
-            body["bot"] = bot.into();
-        }
-        body
-    };
     Ok(match command {
         RouteCommand::Add { place, terms, bot } => {
-            let body = named(terms.body(), place, bot);
-            Answer::new(remote.post("/admin/routes", &body).await?, show::added_route)
+            let allow = terms.allow();
+            let Terms { tenant, gateway, free, .. } = terms;
+            let route = AddRoute { place, tenant, bot, gateway, allow, free };
+            Answer::new(remote.call(api::ADD_ROUTE.ask(&route)?).await?, show::added_route)
         }
         RouteCommand::List { unrouted: false } => {
-            Answer::new(remote.get("/admin/routes").await?, show::routes)
+            Answer::new(remote.call(api::ROUTES.ask(&Nothing {})?).await?, show::routes)
         }
         RouteCommand::List { unrouted: true } => {
-            Answer::new(remote.get("/admin/routes/unrouted").await?, show::unrouted)
+            Answer::new(remote.call(api::UNROUTED.ask(&Nothing {})?).await?, show::unrouted)
         }
         RouteCommand::Code(terms) => {
-            Answer::new(remote.post("/admin/routes/codes", &terms.body()).await?, show::route_code)
+            let allow = terms.allow();
+            let Terms { tenant, gateway, free, .. } = terms;
+            let code = MakeCode { tenant, gateway, allow, free };
+            Answer::new(remote.call(api::MAKE_CODE.ask(&code)?).await?, show::route_code)
         }
         RouteCommand::Remove { place, bot } => {
-            let body = named(json!({}), place, bot);
-            Answer::new(remote.post("/admin/routes/remove", &body).await?, show::removed_route)
+            let route = RemoveRoute { place, bot };
+            Answer::new(remote.call(api::REMOVE_ROUTE.ask(&route)?).await?, show::removed_route)
         }
     })
 }

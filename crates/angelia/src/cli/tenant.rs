@@ -1,12 +1,12 @@
 //! `angelia tenant`: customers, and as whom issuers of tokens know them.
 
 use super::answer::Answer;
-use super::request::path;
 use crate::remote::Remote;
 use crate::show;
+use angelia_connector::admin::api;
+use angelia_connector::admin::types::{CreateTenant, Link, Nothing, RemoveTenant, TenantCounts};
 use angelia_core::error::{Error, Result};
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
 use std::io::{BufRead, IsTerminal, Write};
 
 #[derive(Debug, Subcommand)]
@@ -84,52 +84,43 @@ impl TenantCommand {
 pub(super) async fn ask(remote: &Remote, command: TenantCommand) -> Result<Answer> {
     Ok(match command {
         TenantCommand::Create { name, issuer, claim } => {
-            let mut body = json!({ "tenant": name });
-            if let (Some(issuer), Some(claim)) = (issuer, claim) {
-                body["issuer"] = issuer.into();
-                body["claim"] = claim.into();
-            }
-            Answer::new(remote.post("/admin/tenants", &body).await?, show::created_tenant)
+            let tenant = CreateTenant { tenant: name, issuer, claim };
+            Answer::new(remote.call(api::CREATE_TENANT.ask(&tenant)?).await?, show::created_tenant)
         }
-        TenantCommand::List => Answer::new(remote.get("/admin/tenants").await?, show::tenants),
-        TenantCommand::Link(identity) => {
-            let (path, body) = identity.request("link")?;
-            Answer::new(remote.post(&path, &body).await?, |_| show::linked(&identity.name, &body))
+        TenantCommand::List => Answer::new(remote.call(api::TENANTS.ask(&Nothing {})?).await?, show::tenants),
+        TenantCommand::Link(Identity { name, issuer, claim }) => {
+            let link = Link { issuer, claim };
+            let linked = remote.call(api::LINK_TENANT.ask(&name, &link)?).await?;
+            Answer::new(linked, |_| show::linked(&name, &link))
         }
-        TenantCommand::Unlink(identity) => {
-            let (path, body) = identity.request("unlink")?;
-            Answer::new(remote.post(&path, &body).await?, |_| show::unlinked(&identity.name, &body))
+        TenantCommand::Unlink(Identity { name, issuer, claim }) => {
+            let link = Link { issuer, claim };
+            let unlinked = remote.call(api::UNLINK_TENANT.ask(&name, &link)?).await?;
+            Answer::new(unlinked, |_| show::unlinked(&name, &link))
         }
         TenantCommand::Remove { name, confirm } => remove(remote, &name, confirm).await?,
     })
-}
-
-impl Identity {
-    fn request(&self, verb: &str) -> Result<(String, Value)> {
-        let body = json!({ "issuer": self.issuer, "claim": self.claim });
-        Ok((path(&["admin", "tenants", &self.name, verb])?, body))
-    }
 }
 
 async fn remove(remote: &Remote, name: &str, confirm: Option<String>) -> Result<Answer> {
     let confirm = match confirm {
         Some(confirm) => confirm,
         None => {
-            let counts = remote.get(&path(&["admin", "tenants", name])?).await?;
-            type_again(&counts, &mut std::io::stdin().lock(), &mut std::io::stderr())?
+            let counts = remote.call(api::TENANT.ask(name, &Nothing {})?).await?;
+            type_again(&counts.read, &mut std::io::stdin().lock(), &mut std::io::stderr())?
         }
     };
     if confirm != name {
         return Err(Error::invalid(format!("{confirm:?} is not {name:?}: nothing was removed")));
     }
-    let removed =
-        remote.post(&path(&["admin", "tenants", name, "remove"])?, &json!({ "confirm": confirm })).await?;
+    let removed = remote.call(api::REMOVE_TENANT.ask(name, &RemoveTenant { confirm })?).await?;
     Ok(Answer::new(removed, |answer| show::removed_tenant(name, answer)))
 }
 
 /// Says what will go, and takes what the operator types.
-fn type_again(counts: &Value, from: &mut dyn BufRead, to: &mut dyn Write) -> Result<String> {
-    let failed = |e: std::io::Error| Error::internal(format!("the terminal cannot be used: {e}"));
+fn type_again(counts: &TenantCounts, from: &mut dyn BufRead, to: &mut dyn Write) -> Result<String> {
+    let failed =
+        |e: std::io::Error| Error::internal(format!("the terminal cannot be used: {e}")).caused_by(e);
     write!(to, "{}", show::about_to_remove(counts)).and_then(|()| to.flush()).map_err(failed)?;
     let mut line = String::new();
     from.read_line(&mut line).map_err(failed)?;
@@ -139,10 +130,12 @@ fn type_again(counts: &Value, from: &mut dyn BufRead, to: &mut dyn Write) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
+    use angelia_core::store::TenantBelongings;
 
     #[test]
     fn the_operator_sees_what_goes_before_typing() {
-        let counts = json!({ "tenant": "acme", "gateways": 2, "routes": 3, "clients": 1, "waiting": 40 });
+        let has = TenantBelongings { gateways: 2, routes: 3, clients: 1, waiting: 40 };
+        let counts = TenantCounts { tenant: "acme".into(), has };
         let mut shown = Vec::new();
         assert_eq!(type_again(&counts, &mut "acme \n".as_bytes(), &mut shown).unwrap(), "acme");
         let shown = String::from_utf8(shown).unwrap();

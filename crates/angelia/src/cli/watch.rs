@@ -1,11 +1,13 @@
 //! `angelia status --watch`: looks again and again until it is told to stop.
 
 use crate::config::Config;
-use crate::remote::Remote;
+use crate::remote::{Remote, Reply};
 use crate::show;
+use angelia_connector::admin::api;
+use angelia_connector::admin::types::{Nothing, Status};
 use angelia_core::clock;
 use angelia_core::error::{Error, Result};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::io::IsTerminal;
 use std::time::Duration;
 
@@ -37,25 +39,25 @@ pub(super) async fn watch(config: &Config, as_json: bool) -> Result<()> {
     }
 }
 
-async fn look(config: &Config) -> Result<Value> {
+async fn look(config: &Config) -> Result<Reply<Status>> {
     let data_dir = config.server.data_dir.display();
     let remote = Remote::running(config)?
         .ok_or_else(|| Error::unavailable(format!("no server is running on {data_dir}")))?;
-    remote.get("/admin/status").await
+    remote.call(api::STATUS.ask(&Nothing {})?).await
 }
 
-fn line(status: &Result<Value>) -> String {
+fn line(status: &Result<Reply<Status>>) -> String {
     match status {
-        Ok(status) => format!("{status}\n"),
+        Ok(status) => format!("{}\n", status.value),
         Err(error) => format!("{}\n", json!({ "error": error.to_string() })),
     }
 }
 
-fn page(status: &Result<Value>, in_place: bool) -> String {
+fn page(status: &Result<Reply<Status>>, in_place: bool) -> String {
     let body = match status {
-        Ok(status) => show::status(status),
+        Ok(status) => show::status(&status.read),
         Err(error) => format!("{error}; trying again every {} s\n", EVERY.as_secs()),
     };
-    let at = show::moment(&json!(clock::wall().0));
+    let at = show::moment(clock::wall());
     if in_place { format!("{CLEAR}{at}\n{body}") } else { format!("{at}\n{body}\n") }
 }

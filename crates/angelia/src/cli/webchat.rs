@@ -1,13 +1,12 @@
 //! `angelia webchat`: people in the built-in web chat.
 
 use super::answer::Answer;
-use super::request::path;
 use crate::remote::Remote;
 use crate::show;
+use angelia_connector::admin::api;
+use angelia_connector::admin::types::{Invite, OfRoom, RevokePerson};
 use angelia_core::error::Result;
 use clap::Subcommand;
-use serde_json::{Value, json};
-use url::form_urlencoded;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum WebchatCommand {
@@ -63,34 +62,17 @@ pub(super) enum WebchatCommand {
 }
 
 pub(super) async fn ask(remote: &Remote, command: WebchatCommand) -> Result<Answer> {
-    match command {
+    Ok(match command {
         WebchatCommand::Invite { room, user, gateway, tenant } => {
-            let body = body(user, [("room", room), ("gateway", gateway), ("tenant", tenant)]);
-            Ok(Answer::new(remote.post("/admin/webchat/invites", &body).await?, show::invitation))
+            let invite = Invite { user, room, gateway, tenant };
+            Answer::new(remote.call(api::INVITE.ask(&invite)?).await?, show::invitation)
         }
         WebchatCommand::List { room } => {
-            let mut path = path(&["admin", "webchat", "people"])?;
-            if let Some(room) = room {
-                path = format!(
-                    "{path}?{}",
-                    form_urlencoded::Serializer::new(String::new()).append_pair("room", &room).finish()
-                );
-            }
-            Ok(Answer::new(remote.get(&path).await?, show::people))
+            Answer::new(remote.call(api::PEOPLE.ask(&OfRoom { room })?).await?, show::people)
         }
         WebchatCommand::Revoke { room, user } => {
-            let body = body(user, [("room", room)]);
-            Ok(Answer::new(remote.post("/admin/webchat/revoke", &body).await?, show::revoked_person))
+            let person = RevokePerson { user, room };
+            Answer::new(remote.call(api::REVOKE_PERSON.ask(&person)?).await?, show::revoked_person)
         }
-    }
-}
-
-fn body<const N: usize>(user: String, given: [(&str, Option<String>); N]) -> Value {
-    let mut body = json!({ "user": user });
-    for (name, value) in given {
-        if let Some(value) = value {
-            body[name] = Value::from(value);
-        }
-    }
-    body
+    })
 }

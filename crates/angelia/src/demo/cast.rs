@@ -5,12 +5,13 @@
 //! has what it belongs to.
 
 use super::kept::Kept;
-use crate::remote::Remote;
+use crate::remote::{Remote, Reply};
+use angelia_connector::admin::api;
+use angelia_connector::admin::types::{CreateGateway, CreateTenant, Invite, RotateGateway};
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::secret::Secret;
 use angelia_platforms::webchat::chat_id;
 use reqwest::StatusCode;
-use serde_json::{Value, json};
 use std::time::Duration;
 
 const TENANT: &str = "demo";
@@ -57,7 +58,8 @@ pub(super) struct Room {
 impl Cast {
     /// Makes everything that is not there yet.
     pub(super) async fn assemble(remote: &Remote, url: &str, kept: &Kept) -> Result<Self> {
-        unless_there(remote.post("/admin/tenants", &json!({ "tenant": TENANT })).await)?;
+        let tenant = CreateTenant { tenant: TENANT.into(), ..CreateTenant::default() };
+        unless_there(remote.call(api::CREATE_TENANT.ask(&tenant)?).await)?;
         let mut parts = Vec::new();
         for (gateway, room) in PARTS {
             let mut env = enrol(remote, gateway, kept).await?;
@@ -114,29 +116,34 @@ impl Cast {
 /// Makes a gateway, or finds it with what is remembered of it. One whose secret
 /// nobody remembers, because a run before was cut short, gets a new one.
 async fn enrol(remote: &Remote, gateway: &str, kept: &Kept) -> Result<Vec<String>> {
-    let create = json!({ "tenant": TENANT, "gateway_id": gateway });
-    let made = match remote.post("/admin/gateways", &create).await {
+    let tenant = Some(TENANT.to_owned());
+    let create = CreateGateway {
+        tenant: tenant.clone(),
+        gateway_id: Some(gateway.to_owned()),
+        ..CreateGateway::default()
+    };
+    let made = match remote.call(api::CREATE_GATEWAY.ask(&create)?).await {
         Err(error) if error.kind() == Kind::Conflict => match kept.gateways.get(gateway) {
             Some(env) => return Ok(env.clone()),
             None => {
-                let path = format!("/admin/gateways/{gateway}/rotate");
-                remote.post(&path, &json!({ "tenant": TENANT })).await?
+                let rotate = RotateGateway { tenant, now: false };
+                remote.call(api::ROTATE_GATEWAY.ask(gateway, &rotate)?).await?
             }
         },
         made => made?,
     };
-    let env = made["env"].as_array().into_iter().flatten();
-    Ok(env.filter_map(Value::as_str).map(str::to_owned).collect())
+    Ok(made.read.env)
 }
 
 async fn invite(remote: &Remote, gateway: &str, room: Option<&str>) -> Result<Secret> {
-    let mut body = json!({ "tenant": TENANT, "gateway": gateway, "user": VISITOR });
-    if let Some(room) = room {
-        body["room"] = room.into();
-    }
-    let invited = remote.post("/admin/webchat/invites", &body).await?;
-    let key = invited["key"].as_str().ok_or_else(|| Error::internal("the invitation has no key"))?;
-    Ok(Secret::new(key))
+    let invite = Invite {
+        user: VISITOR.into(),
+        room: room.map(Into::into),
+        gateway: Some(gateway.into()),
+        tenant: Some(TENANT.into()),
+    };
+    let invited = remote.call(api::INVITE.ask(&invite)?).await?;
+    Ok(Secret::new(invited.read.key))
 }
 
 /// Whether a key from the run before still opens its room: it may be revoked.
@@ -150,7 +157,7 @@ async fn opens(url: &str, room: &str, key: &str) -> Result<bool> {
 }
 
 /// What is there already need not be made.
-fn unless_there(made: Result<Value>) -> Result<()> {
+fn unless_there<A>(made: Result<Reply<A>>) -> Result<()> {
     match made {
         Err(error) if error.kind() == Kind::Conflict => Ok(()),
         made => made.map(drop),

@@ -66,7 +66,7 @@ fn is_empty(folder: &Path) -> Result<bool> {
     match fs::read_dir(folder) {
         Ok(mut entries) => Ok(entries.next().is_none()),
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(true),
-        Err(e) => Err(Error::unavailable(format!("cannot look into {}: {e}", folder.display()))),
+        Err(e) => Err(Error::unavailable(format!("cannot look into {}: {e}", folder.display())).caused_by(e)),
     }
 }
 

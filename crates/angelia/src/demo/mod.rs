@@ -119,7 +119,7 @@ async fn stop_signal() -> Result<()> {
     {
         use tokio::signal::unix::{SignalKind, signal};
         let mut hangup = signal(SignalKind::hangup())
-            .map_err(|e| Error::internal(format!("signals cannot be heard: {e}")))?;
+            .map_err(|e| Error::internal(format!("signals cannot be heard: {e}")).caused_by(e))?;
         tokio::select! {
             _ = hangup.recv() => Ok(()),
             heard = serve::stop_signal() => heard,

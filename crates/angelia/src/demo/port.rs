@@ -24,7 +24,7 @@ pub(super) async fn next_free(wanted: SocketAddr, last: Option<u16>, not_ours: u
         match TcpListener::bind(address).await {
             Ok(listener) => return Ok(listener),
             Err(e) if e.kind() == ErrorKind::AddrInUse => {}
-            Err(e) => return Err(Error::unavailable(format!("cannot listen on {address}: {e}"))),
+            Err(e) => return Err(Error::unavailable(format!("cannot listen on {address}: {e}")).caused_by(e)),
         }
     }
     Err(Error::unavailable(format!(

@@ -49,7 +49,7 @@ pub(crate) async fn bind(address: SocketAddr, setting: &str) -> Result<TcpListen
             ErrorKind::PermissionDenied => "ports below 1024 need the right to bind them; take a higher one",
             _ => "is another server using it?",
         };
-        Error::unavailable(format!("cannot listen on {address} ({setting}): {e}; {next}"))
+        Error::unavailable(format!("cannot listen on {address} ({setting}): {e}; {next}")).caused_by(e)
     })
 }
 
@@ -64,7 +64,7 @@ fn open(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// The address a listener really got.
 pub(crate) fn address(listener: &TcpListener) -> Result<SocketAddr> {
-    listener.local_addr().map_err(|e| Error::internal(e.to_string()))
+    listener.local_addr().map_err(Error::defect)
 }
 
 /// What a listener serves, and to whom.

@@ -1,7 +1,10 @@
 //! Bots: how they are, what they can do, what they could not read.
 
-use super::{count, harmless, moment, rows, table, word};
-use serde_json::Value;
+use super::{harmless, moment, perhaps, plural, table};
+use angelia_connector::admin::types::{Bot, OpenedUpdate, Quarantine};
+use angelia_core::store::Missed;
+use angelia_platforms::{Checkup, Finding, SlashCommand, Verdict};
+use serde::Serialize;
 use std::fmt::Write as _;
 
 /// Stretches that could not be read, shown per bot; `--json` has more of them.
@@ -10,20 +13,107 @@ const MISSED: usize = 3;
 const NO_BOT: &str = "No bot is configured. Add a [[bots]] block to angelia.toml for each; \
     angelia config print --default shows how.\n";
 
-pub(crate) fn bots(answer: &Value) -> String {
-    let bots = rows(answer, "bots");
-    let running = answer["running"] == true;
+/// A bot as the configuration names it.
+#[derive(Serialize)]
+pub(crate) struct NamedBot {
+    pub(crate) platform: String,
+    pub(crate) id: String,
+    pub(crate) name: String,
+}
+
+/// The bots of a running server, and those that are only configured.
+#[derive(Serialize)]
+pub(crate) struct BotList {
+    pub(crate) bots: Vec<ListedBot>,
+    pub(crate) running: bool,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(crate) enum ListedBot {
+    /// As the server tells of it.
+    Served(Bot),
+    /// As it is configured.
+    Unserved {
+        #[serde(flatten)]
+        bot: NamedBot,
+        health: (),
+        served: bool,
+    },
+}
+
+/// What checks found.
+#[derive(Serialize)]
+pub(crate) struct Checkups {
+    pub(crate) bots: Vec<CheckedBot>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct CheckedBot {
+    #[serde(flatten)]
+    pub(crate) bot: NamedBot,
+    pub(crate) usable: bool,
+    #[serde(flatten)]
+    pub(crate) checkup: Checkup,
+}
+
+/// The commands that people see.
+#[derive(Serialize)]
+pub(crate) struct Commands {
+    pub(crate) pushed: bool,
+    pub(crate) bots: Vec<BotCommands>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct BotCommands {
+    #[serde(flatten)]
+    pub(crate) bot: NamedBot,
+    pub(crate) commands: Vec<SlashCommand>,
+    /// Configured, but not there.
+    pub(crate) missing: Vec<String>,
+    /// There, but not configured.
+    pub(crate) foreign: Vec<String>,
+}
+
+impl ListedBot {
+    fn names(&self) -> [String; 3] {
+        let (name, platform, id) = match self {
+            Self::Served(bot) => (&bot.name, &bot.platform, &bot.id),
+            Self::Unserved { bot, .. } => (&bot.name, &bot.platform, &bot.id),
+        };
+        [name, platform, id].map(|word| harmless(word))
+    }
+
+    fn state(&self, running: bool) -> &'static str {
+        match self {
+            Self::Unserved { .. } if running => "not served",
+            Self::Unserved { .. } => "not running",
+            Self::Served(bot) => bot.health.as_ref().map_or("built in", |health| health.state.as_str()),
+        }
+    }
+}
+
+pub(crate) fn bots(answer: &BotList) -> String {
+    let BotList { bots, running } = answer;
     if bots.is_empty() {
         return NO_BOT.into();
     }
-    let cells = bots.iter().map(|bot| {
-        let health = &bot["health"];
-        let names = ["name", "platform", "id"].map(|name| word(bot, name));
-        let times = ["since", "heard_at"].map(|name| moment(&health[name]));
-        [names.to_vec(), vec![state(bot, running)], times.to_vec()].concat()
+    let cells = bots.iter().map(|listed| {
+        let health = match listed {
+            ListedBot::Served(bot) => bot.health.as_ref(),
+            ListedBot::Unserved { .. } => None,
+        };
+        let since = moment(health.map(|health| health.since));
+        let heard = moment(health.and_then(|health| health.heard_at));
+        [listed.names().to_vec(), vec![listed.state(*running).into(), since, heard]].concat()
     });
     let mut text = table(&["NAME", "PLATFORM", "ID", "STATE", "SINCE", "LAST HEARD"], cells);
-    bots.iter().for_each(|bot| remarks(&mut text, bot, running));
+    for bot in bots {
+        let [name, platform, _] = bot.names();
+        for remark in remarks(bot, *running) {
+            let _ = writeln!(text, "{platform}:{name}: {remark}");
+        }
+    }
     if !running {
         text.push_str(
             "\nThe server is not running, so this is what is configured. Start it with: angelia serve\n",
@@ -32,80 +122,66 @@ pub(crate) fn bots(answer: &Value) -> String {
     text
 }
 
-fn state(bot: &Value, running: bool) -> String {
-    match (word(&bot["health"], "state"), bot["served"] == false) {
-        (_, true) if running => "not served".into(),
-        (_, true) => "not running".into(),
-        (state, _) if state.is_empty() => "built in".into(),
-        (state, _) => state,
-    }
-}
-
 /// What an operator should know of a bot beside its line in the table, with the next step.
-fn remarks(text: &mut String, bot: &Value, running: bool) {
-    let who = format!("{}:{}", word(bot, "platform"), word(bot, "name"));
-    let mut say = |what: String| {
-        let _ = writeln!(text, "{who}: {what}");
+fn remarks(listed: &ListedBot, running: bool) -> Vec<String> {
+    let bot = match listed {
+        ListedBot::Served(bot) => bot,
+        ListedBot::Unserved { .. } if running => {
+            return vec!["is configured since the server was started; restart it to take it up".into()];
+        }
+        ListedBot::Unserved { .. } => return Vec::new(),
     };
-    if bot["health"]["why"].is_string() {
-        say(word(&bot["health"], "why"));
-    }
-    if running && bot["served"] == false {
-        say("is configured since the server was started; restart it to take it up".into());
-    }
-    if bot["quarantined"].as_u64().unwrap_or_default() > 0 {
-        let id = format!("{}:{}", word(bot, "platform"), word(bot, "id"));
-        say(format!(
-            "{} could not be read; see: angelia bot quarantine list --bot {id}",
-            count(bot, "quarantined", "update")
+    let why = bot.health.iter().filter_map(|health| health.why.as_deref());
+    let mut say: Vec<String> = why.map(harmless).collect();
+    if bot.quarantined > 0 {
+        let [_, platform, id] = listed.names();
+        say.push(format!(
+            "{} could not be read; see: angelia bot quarantine list --bot {platform}:{id}",
+            plural(bot.quarantined, "update")
         ));
     }
-    let missed = rows(bot, "missed");
-    for stretch in missed.iter().take(MISSED) {
-        let place = match word(stretch, "chat_id") {
-            chat if chat.is_empty() => "somewhere".to_owned(),
-            chat => format!("in chat {chat}"),
-        };
-        let (since, until) = (moment(&stretch["since"]), moment(&stretch["until"]));
-        say(format!("may have missed messages {place}, {since} to {until}: {}", word(stretch, "why")));
-    }
-    match missed.len().saturating_sub(MISSED) {
+    say.extend(bot.missed.iter().take(MISSED).map(missed));
+    match bot.missed.len().saturating_sub(MISSED) {
         0 => {}
-        1 => say("and 1 more stretch; see it with --json".into()),
-        more => say(format!("and {more} more stretches; see them with --json")),
+        1 => say.push("and 1 more stretch; see it with --json".into()),
+        more => say.push(format!("and {more} more stretches; see them with --json")),
     }
-    if bot["health"].is_object() && bot["routes"] == 0 {
-        say("no route leads here, so nobody is answered; see: angelia route add --help".into());
+    if bot.health.is_some() && bot.routes == 0 {
+        say.push("no route leads here, so nobody is answered; see: angelia route add --help".into());
     }
+    say
 }
 
-pub(crate) fn checkups(answer: &Value) -> String {
-    let bots = rows(answer, "bots");
-    if bots.is_empty() {
+fn missed(stretch: &Missed) -> String {
+    let place = match perhaps(&stretch.chat_id) {
+        chat if chat.is_empty() => "somewhere".to_owned(),
+        chat => format!("in chat {chat}"),
+    };
+    let (since, until) = (moment(stretch.since), moment(stretch.until));
+    format!("may have missed messages {place}, {since} to {until}: {}", harmless(&stretch.why))
+}
+
+pub(crate) fn checkups(answer: &Checkups) -> String {
+    if answer.bots.is_empty() {
         return NO_BOT.into();
     }
     let mut text = String::new();
-    for bot in bots {
-        let identity = match word(bot, "identity") {
+    for CheckedBot { bot, checkup, .. } in &answer.bots {
+        let identity = match perhaps(&checkup.identity) {
             unknown if unknown.is_empty() => String::new(),
             identity => format!(", {identity}"),
         };
-        let _ = writeln!(
-            text,
-            "{} bot {} ({}){identity}",
-            word(bot, "platform"),
-            word(bot, "name"),
-            word(bot, "id")
-        );
-        for finding in rows(bot, "findings") {
-            let mark = match finding["verdict"].as_str() {
-                Some("good") => '✓',
-                Some("limited") => '!',
-                _ => '✗',
+        let [platform, name, id] = [&bot.platform, &bot.name, &bot.id].map(|word| harmless(word));
+        let _ = writeln!(text, "{platform} bot {name} ({id}){identity}");
+        for Finding { verdict, what, next } in &checkup.findings {
+            let mark = match verdict {
+                Verdict::Good => '✓',
+                Verdict::Limited => '!',
+                Verdict::Bad => '✗',
             };
-            let _ = writeln!(text, "  {mark} {}", word(finding, "what"));
-            if !finding["next"].is_null() {
-                let _ = writeln!(text, "    next: {}", word(finding, "next"));
+            let _ = writeln!(text, "  {mark} {}", harmless(what));
+            if let Some(next) = next {
+                let _ = writeln!(text, "    next: {}", harmless(next));
             }
         }
     }
@@ -113,67 +189,72 @@ pub(crate) fn checkups(answer: &Value) -> String {
 }
 
 /// The commands that people see, and how they differ from the configured ones.
-pub(crate) fn commands(answer: &Value) -> String {
+pub(crate) fn commands(answer: &Commands) -> String {
     let mut text = String::new();
-    for bot in rows(answer, "bots") {
-        let _ = writeln!(text, "{} bot {}", word(bot, "platform"), word(bot, "name"));
-        for command in rows(bot, "commands") {
-            let options = rows(command, "options").iter().map(|option| match option["required"] == true {
-                true => format!(" <{}>", word(option, "name")),
-                false => format!(" [{}]", word(option, "name")),
+    for BotCommands { bot, commands, missing, foreign } in &answer.bots {
+        let _ = writeln!(text, "{} bot {}", harmless(&bot.platform), harmless(&bot.name));
+        for command in commands {
+            let options = command.options.iter().map(|option| {
+                let name = harmless(&option.name);
+                if option.required { format!(" <{name}>") } else { format!(" [{name}]") }
             });
             let options: String = options.collect();
-            let _ = writeln!(text, "  /{}{options}  {}", word(command, "name"), word(command, "description"));
+            let (name, description) = (harmless(&command.name), harmless(&command.description));
+            let _ = writeln!(text, "  /{name}{options}  {description}");
         }
-        if rows(bot, "commands").is_empty() {
+        if commands.is_empty() {
             text.push_str("  none\n");
         }
-        let names = |key: &str| {
-            let names = bot[key].as_array().into_iter().flatten().filter_map(Value::as_str);
-            names.map(|name| format!("/{}", harmless(name))).collect::<Vec<_>>().join(", ")
+        let names = |names: &[String]| {
+            names.iter().map(|name| format!("/{}", harmless(name))).collect::<Vec<_>>().join(", ")
         };
-        let missing = names("missing");
         if !missing.is_empty() {
+            let missing = names(missing);
             let _ = writeln!(text, "  not registered: {missing}; next: angelia bot commands push");
         }
-        let foreign = names("foreign");
         if !foreign.is_empty() {
+            let foreign = names(foreign);
             let _ = writeln!(text, "  not configured: {foreign}; angelia bot commands push takes them away");
         }
     }
-    if answer["pushed"] == true {
+    if answer.pushed {
         text.push_str("\nRegistered. An open Discord window may have to be reloaded to show them.\n");
     }
     text
 }
 
-pub(crate) fn quarantine(answer: &Value) -> String {
-    let rows = rows(answer, "quarantine");
-    if rows.is_empty() {
+pub(crate) fn quarantine(answer: &Quarantine) -> String {
+    if answer.quarantine.is_empty() {
         return "Nothing is in quarantine: every update could be read.\n".into();
     }
-    let cells = rows.iter().map(|row| {
-        let bot = format!("{}:{}", word(row, "platform"), word(row, "bot"));
-        vec![word(row, "id"), bot, moment(&row["at"]), word(row, "what"), word(row, "why")]
+    let cells = answer.quarantine.iter().map(|row| {
+        let bot = format!("{}:{}", harmless(&row.platform), harmless(&row.bot));
+        vec![row.id.to_string(), bot, moment(row.at), harmless(&row.what), harmless(&row.why)]
     });
     table(&["NUMBER", "BOT", "CAME", "UPDATE", "WHY"], cells)
 }
 
-pub(crate) fn quarantined(answer: &Value) -> String {
-    let bot = format!("{}:{}", word(answer, "platform"), word(answer, "bot"));
-    let (at, what, why) = (moment(&answer["at"]), word(answer, "what"), word(answer, "why"));
-    let raw: Vec<String> = answer["raw"].as_str().unwrap_or_default().lines().map(harmless).collect();
+pub(crate) fn quarantined(answer: &OpenedUpdate) -> String {
+    let update = &answer.update;
+    let bot = format!("{}:{}", harmless(&update.platform), harmless(&update.bot));
+    let (at, what, why) = (moment(update.at), harmless(&update.what), harmless(&update.why));
+    let raw: Vec<String> = answer.raw.lines().map(harmless).collect();
     format!("{what} for {bot}, {at}\ncould not be read: {why}\n\n{}\n", raw.join("\n"))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::read;
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
+
+    fn named(platform: &str, id: &str, name: &str) -> NamedBot {
+        NamedBot { platform: platform.into(), id: id.into(), name: name.into() }
+    }
 
     #[test]
     fn a_bot_is_shown_with_what_is_wrong_and_what_to_do() {
-        let mut answer = json!({ "running": true, "bots": [
+        let served = json!([
             { "platform": "webchat", "id": "webchat", "name": "webchat", "health": null, "routes": 1 },
             {
                 "platform": "discord", "id": "12", "name": "main", "routes": 0, "quarantined": 1,
@@ -185,8 +266,12 @@ mod tests {
                     { "chat_id": "c4", "since": 0, "until": 0, "why": "" },
                 ],
             },
-            { "platform": "telegram", "id": "76", "name": "telegram", "health": null, "served": false },
-        ]});
+        ]);
+        let mut listed: Vec<ListedBot> =
+            read::<Vec<Bot>>(served).into_iter().map(ListedBot::Served).collect();
+        let telegram = named("telegram", "76", "telegram");
+        listed.push(ListedBot::Unserved { bot: telegram, health: (), served: false });
+        let mut answer = BotList { running: true, bots: listed };
         let text = bots(&answer);
         for line in [
             "webchat   webchat   webchat  built in\n",
@@ -203,37 +288,35 @@ mod tests {
             assert!(text.contains(line), "{line:?} in {text}");
         }
         assert!(!text.contains("webchat:webchat:") && !text.contains("not running"), "{text}");
-        answer["running"] = false.into();
+        answer.running = false;
         let text = bots(&answer);
         assert!(text.contains("76       not running\n") && text.contains("angelia serve"), "{text}");
-        assert!(bots(&json!({ "running": true, "bots": [] })).contains("[[bots]]"));
+        assert!(bots(&BotList { running: true, bots: vec![] }).contains("[[bots]]"));
     }
 
     #[test]
     fn findings_have_marks_and_next_steps() {
-        let text = checkups(&json!({ "bots": [{
-            "platform": "discord", "id": "12", "name": "main", "identity": "Angel#1",
-            "findings": [
-                { "verdict": "good", "what": "the token is good", "next": null },
-                { "verdict": "limited", "what": "no message text", "next": "turn it on" },
-                { "verdict": "bad", "what": "no server", "next": "invite it" },
-            ],
-        }]}));
+        let mut checkup = Checkup { identity: Some("Angel#1".into()), ..Checkup::default() };
+        checkup.good("the token is good");
+        checkup.limited("no message text", "turn it on");
+        checkup.bad("no server", "invite it");
+        let bot = CheckedBot { bot: named("discord", "12", "main"), usable: false, checkup };
+        let text = checkups(&Checkups { bots: vec![bot] });
         let expected = "discord bot main (12), Angel#1\n  ✓ the token is good\n  ! no message text\n    \
                         next: turn it on\n  ✗ no server\n    next: invite it\n";
         assert_eq!(text, expected);
-        assert!(checkups(&json!({ "bots": [] })).starts_with("No bot is configured."));
+        assert!(checkups(&Checkups { bots: vec![] }).starts_with("No bot is configured."));
     }
 
     #[test]
     fn commands_are_shown_with_what_differs() {
-        let text = commands(&json!({ "pushed": false, "bots": [{
-            "platform": "discord", "name": "main", "missing": ["new"], "foreign": ["old"],
-            "commands": [
-                { "name": "ask", "description": "Ask", "options": [{ "name": "question", "required": true }] },
-                { "name": "old", "description": "Gone", "options": [] },
-            ],
-        }]}));
+        let has: Vec<SlashCommand> = read(json!([
+            { "name": "ask", "description": "Ask", "options": [{ "name": "question", "required": true }] },
+            { "name": "old", "description": "Gone", "options": [] },
+        ]));
+        let (missing, foreign) = (vec!["new".into()], vec!["old".into()]);
+        let bot = BotCommands { bot: named("discord", "12", "main"), commands: has, missing, foreign };
+        let text = commands(&Commands { pushed: false, bots: vec![bot] });
         let expected = "discord bot main\n  /ask <question>  Ask\n  /old  Gone\n  not registered: /new; next: \
                         angelia bot commands push\n  not configured: /old; angelia bot commands push takes them away\n";
         assert_eq!(text, expected);
@@ -241,18 +324,18 @@ mod tests {
 
     #[test]
     fn what_could_not_be_read_is_shown_as_it_came_but_harmless() {
-        let row = json!({
+        let row: Value = json!({
             "id": 17, "platform": "telegram", "bot": "76", "what": "update 5", "why": "no chat", "at": 0,
             "raw": "{\n\"a\": \"\u{1b}[2J\"}",
         });
-        let text = quarantined(&row);
+        let text = quarantined(&read(row.clone()));
         assert!(text.starts_with("update 5 for telegram:76, 1970-01-01"), "{text}");
         assert!(text.ends_with("\n\n{\n\"a\": \"\\u{1b}[2J\"}\n"), "{text}");
-        let text = quarantine(&json!({ "quarantine": [row] }));
+        let text = quarantine(&read(json!({ "quarantine": [row] })));
         assert!(
             text.contains("17      telegram:76  1970-01-01 00:00:00.000Z  update 5  no chat\n"),
             "{text}"
         );
-        assert!(quarantine(&json!({ "quarantine": [] })).starts_with("Nothing"));
+        assert!(quarantine(&read(json!({ "quarantine": [] }))).starts_with("Nothing"));
     }
 }

@@ -2,143 +2,155 @@
 
 use super::clock::leap;
 use super::key::size;
-use super::{harmless, moment, rows, state, table, word, words};
-use serde_json::Value;
+use super::{harmless, harmless_lines, moment, perhaps, state, table};
+use angelia_connector::admin::types::{Gateway, GatewaySecret, Gateways, Status};
+use angelia_core::space::Report;
 use std::fmt::Write as _;
 
-pub(crate) fn created_gateway(answer: &Value) -> String {
+pub(crate) fn created_gateway(answer: &GatewaySecret) -> String {
     format!(
         "Gateway {} of tenant {} is ready. Give its agent these lines (the secret is not shown again):\n\n{}\n\n\
          For hermes-agent, put them into ~/.hermes/.env and run: hermes gateway run\n",
-        word(answer, "gateway_id"),
-        word(answer, "tenant"),
-        words(answer, "env").join("\n")
+        harmless(&answer.gateway_id),
+        harmless(&answer.tenant),
+        harmless_lines(&answer.env)
     )
 }
 
-pub(crate) fn gateways(answer: &Value) -> String {
-    let rows = rows(answer, "gateways");
-    if rows.is_empty() {
+pub(crate) fn gateways(answer: &Gateways) -> String {
+    if answer.gateways.is_empty() {
         return "There is no gateway yet. Make one with: angelia gateway create\n".into();
     }
-    let cells = rows
-        .iter()
-        .map(|row| vec![word(row, "tenant"), word(row, "gateway_id"), state(row), word(row, "wake_url")]);
+    let cells = answer.gateways.iter().map(|gateway| {
+        let state = state(gateway.connected, gateway.idle);
+        vec![harmless(&gateway.tenant), harmless(&gateway.gateway_id), state, perhaps(&gateway.wake_url)]
+    });
     table(&["TENANT", "GATEWAY", "STATE", "WAKE URL"], cells)
 }
 
-pub(crate) fn gateway(answer: &Value) -> String {
+pub(crate) fn gateway(answer: &Gateway) -> String {
     let fronts =
-        rows(answer, "fronts").iter().map(|bot| format!("{}:{}", word(bot, "platform"), word(bot, "bot")));
+        answer.fronts.iter().map(|front| format!("{}:{}", harmless(&front.platform), harmless(&front.bot)));
     let fields = [
-        ("tenant", word(answer, "tenant")),
-        ("gateway_id", word(answer, "gateway_id")),
-        ("display_name", word(answer, "display_name")),
-        ("instance", word(answer, "instance")),
+        ("tenant", harmless(&answer.tenant)),
+        ("gateway_id", harmless(&answer.gateway_id)),
+        ("display_name", perhaps(&answer.display_name)),
+        ("instance", harmless(&answer.instance)),
         ("fronts", fronts.collect::<Vec<_>>().join(", ")),
-        ("wake_url", word(answer, "wake_url")),
-        ("enrolled by", word(answer, "subject")),
-        ("state", state(answer)),
-        ("default", word(answer, "default")),
-        ("revoked", moment(&answer["revoked_at"])),
+        ("wake_url", perhaps(&answer.wake_url)),
+        ("enrolled by", perhaps(&answer.subject)),
+        ("state", state(answer.connected, answer.idle)),
+        ("default", answer.default.to_string()),
+        ("revoked", moment(answer.revoked_at)),
     ];
     let shown = fields.iter().filter(|(name, value)| *name != "revoked" || !value.is_empty());
     shown.map(|(name, value)| format!("{name:<13} {value}").trim_end().to_owned() + "\n").collect()
 }
 
-pub(crate) fn revoked_gateway(answer: &Value) -> String {
+pub(crate) fn revoked_gateway(answer: &Gateway) -> String {
     format!(
         "Gateway {} of tenant {} is revoked. Its connection is closed and its secrets are void.\n",
-        word(answer, "gateway_id"),
-        word(answer, "tenant")
+        harmless(&answer.gateway_id),
+        harmless(&answer.tenant)
     )
 }
 
-pub(crate) fn status(answer: &Value) -> String {
-    let ready = if answer["ready"] == true { "ready" } else { "NOT READY" };
+pub(crate) fn status(answer: &Status) -> String {
+    let ready = if answer.ready { "ready" } else { "NOT READY" };
     let mut text = format!(
         "{ready}, {} sockets, {} pushed, {} settled\n",
-        answer["sockets"], answer["pushed"], answer["settled"]
+        answer.sockets, answer.pushed, answer.settled
     );
-    text.push_str(&disk(&answer["disk"]));
-    let cells = rows(answer, "gateways").iter().map(|row| {
-        let counts = ["waiting", "dead", "lost"].map(|name| word(row, name));
-        [vec![word(row, "tenant"), word(row, "gateway_id"), state(row)], counts.to_vec()].concat()
+    text.push_str(&disk(&answer.disk));
+    let cells = answer.gateways.iter().map(|row| {
+        let counts = [row.waiting, row.dead, row.lost].map(|count| count.to_string());
+        let who = vec![harmless(&row.tenant), harmless(&row.gateway_id), state(row.connected, row.idle)];
+        [who, counts.to_vec()].concat()
     });
     text.push_str(&table(&["TENANT", "GATEWAY", "STATE", "WAITING", "DEAD", "LOST"], cells));
-    for row in rows(answer, "gateways") {
-        let missing: Vec<&str> = rows(row, "not_served").iter().filter_map(Value::as_str).collect();
-        if !missing.is_empty() {
-            let (tenant, id) = (word(row, "tenant"), word(row, "gateway_id"));
-            let _ = writeln!(
-                text,
-                "{tenant}/{id} answers for {}, which this server does not have",
-                missing.join(", ")
-            );
-        }
-    }
-    for row in rows(answer, "awaiting_first") {
-        let (tenant, lost) = (word(row, "tenant"), word(row, "lost"));
-        let lost = if lost == "0" { String::new() } else { format!(", {lost} were lost to the quota") };
-        let _ = writeln!(
-            text,
-            "tenant {tenant} has no gateway yet: {} for its first one{lost}; make it with: \
-             angelia gateway create --tenant {tenant}",
-            waits(row)
-        );
-    }
-    for row in rows(answer, "memory") {
-        let bytes = |name: &str| size(row[name].as_u64().unwrap_or_default());
-        let tenant = word(row, "tenant");
-        let _ = writeln!(
-            text,
-            "tenant {tenant} holds {} of the {} of memory it may; if that lasts, see whose: angelia gateway list",
-            bytes("held"),
-            bytes("of")
-        );
-    }
-    text.push_str(&leap(&answer["clock"]).unwrap_or_default());
-    if let Some(what) = answer["database_damage"].as_str() {
+    concerns_of_tenants(&mut text, answer);
+    text.push_str(&leap(&answer.clock).unwrap_or_default());
+    if let Some(what) = &answer.database_damage {
         let _ = writeln!(
             text,
             "THE DATABASE IS DAMAGED: {}. Stop the server, keep the files, and restore a backup.",
             harmless(what)
         );
     }
-    for row in rows(answer, "bots") {
-        let (platform, name, state) = (word(row, "platform"), word(row, "name"), word(row, "state"));
-        let why = row["why"].as_str().map(|why| format!(": {}", harmless(why))).unwrap_or_default();
-        let _ = writeln!(text, "the {platform} bot {name} is {state}{why}; see angelia bot list");
-    }
-    for row in rows(answer, "damaged") {
-        let (kind, tenant, id) = (word(row, "kind"), word(row, "tenant"), word(row, "gateway_id"));
-        let _ = writeln!(
-            text,
-            "DAMAGED: the {kind} {tenant}/{id}: {}; make a new one with: angelia gateway rotate --tenant {tenant} {id}",
-            word(row, "error")
-        );
-    }
-    for action in rows(answer, "ambiguous") {
-        let (op, chat, why) = (word(action, "op"), word(action, "chat_id"), word(action, "error"));
-        let at = moment(&action["accepted_at"]);
-        let _ = writeln!(text, "may or may not have been sent: a {op} to chat {chat}, {at}: {why}");
-    }
+    concerns_of_messages(&mut text, answer);
     text
 }
 
+/// Whose gateways or memory need an eye.
+fn concerns_of_tenants(text: &mut String, answer: &Status) {
+    for row in answer.gateways.iter().filter(|row| !row.not_served.is_empty()) {
+        let missing: Vec<String> = row.not_served.iter().map(|platform| harmless(platform)).collect();
+        let _ = writeln!(
+            text,
+            "{}/{} answers for {}, which this server does not have",
+            harmless(&row.tenant),
+            harmless(&row.gateway_id),
+            missing.join(", ")
+        );
+    }
+    for row in &answer.awaiting_first {
+        let (tenant, waits) = (harmless(&row.tenant), waits(row.waiting));
+        let lost = match row.lost {
+            0 => String::new(),
+            lost => format!(", {lost} were lost to the quota"),
+        };
+        let _ = writeln!(
+            text,
+            "tenant {tenant} has no gateway yet: {waits} for its first one{lost}; make it with: \
+             angelia gateway create --tenant {tenant}"
+        );
+    }
+    for row in &answer.memory {
+        let _ = writeln!(
+            text,
+            "tenant {} holds {} of the {} of memory it may; if that lasts, see whose: angelia gateway list",
+            harmless(&row.tenant),
+            size(row.held),
+            size(row.of)
+        );
+    }
+}
+
+/// Bots, secrets and answers that need an eye.
+fn concerns_of_messages(text: &mut String, answer: &Status) {
+    for bot in &answer.bots {
+        let (platform, name, state) = (harmless(&bot.platform), harmless(&bot.name), bot.state.as_str());
+        let why = bot.why.as_ref().map(|why| format!(": {}", harmless(why))).unwrap_or_default();
+        let _ = writeln!(text, "the {platform} bot {name} is {state}{why}; see angelia bot list");
+    }
+    for row in &answer.damaged {
+        let (tenant, id) = (harmless(&row.tenant), harmless(&row.gateway_id));
+        let _ = writeln!(
+            text,
+            "DAMAGED: the {} {tenant}/{id}: {}; make a new one with: angelia gateway rotate --tenant {tenant} {id}",
+            harmless(&row.kind),
+            harmless(&row.error)
+        );
+    }
+    for action in &answer.ambiguous {
+        let (op, chat, why) = (harmless(&action.op), harmless(&action.chat_id), perhaps(&action.error));
+        let at = moment(action.accepted_at);
+        let _ = writeln!(text, "may or may not have been sent: a {op} to chat {chat}, {at}: {why}");
+    }
+}
+
 /// `1 message waits`, `2 messages wait`.
-fn waits(row: &Value) -> String {
-    match row["waiting"].as_u64().unwrap_or_default() {
+fn waits(waiting: u64) -> String {
+    match waiting {
         1 => "1 message waits".into(),
         many => format!("{many} messages wait"),
     }
 }
 
 /// What an operator should know of the disk; nothing if all is well.
-fn disk(report: &Value) -> String {
-    let bytes = |name: &str| report[name].as_u64().unwrap_or_default();
-    let (free, reserve, wanted) = (bytes("free"), bytes("reserve"), bytes("reserve_wanted"));
-    if report["short"] == true {
+fn disk(report: &Report) -> String {
+    let (free, reserve, wanted) = (report.disk.free, report.disk.reserve, report.reserve_wanted);
+    if report.short {
         return format!(
             "THE DISK IS FULL: {} free, {} in reserve. Nothing is taken in, and nothing new is pushed.\n\
              next: end whoever fills it (angelia gateway revoke, angelia tenant remove), purge what is not\n\
@@ -160,16 +172,17 @@ fn disk(report: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::read;
     use super::*;
     use serde_json::json;
 
     #[test]
     fn a_gateway_is_shown_with_what_it_fronts_and_without_control_characters() {
-        let text = gateway(&json!({
+        let text = gateway(&read(json!({
             "tenant": "acme", "gateway_id": "gw", "display_name": "Gus\u{1b}[2J", "instance": "gw",
             "subject": "https://id/ abc", "connected": true, "default": false, "wake_url": null,
             "fronts": [{ "platform": "webchat", "bot": "webchat" }, { "platform": "sms", "bot": "+1" }],
-        }));
+        })));
         for line in [
             "tenant        acme\n",
             "fronts        webchat:webchat, sms:+1\n",
@@ -183,16 +196,16 @@ mod tests {
 
     #[test]
     fn what_needs_an_eye_is_below_the_table() {
-        let text = status(&json!({
+        let text = status(&read(json!({
             "ready": true, "sockets": 0, "pushed": 0, "settled": 0,
-            "gateways": [{ "tenant": "acme", "gateway_id": "gw", "not_served": ["slack"] }],
+            "gateways": [{ "tenant": "acme", "gateway_id": "gw", "not_served": ["slack\u{1b}"] }],
             "memory": [{ "tenant": "globex", "held": 30 << 20, "of": 40 << 20 }],
             "awaiting_first": [{ "tenant": "new", "waiting": 1, "lost": 0 }, { "tenant": "late", "waiting": 2, "lost": 3 }],
             "clock": { "now": 0, "leap": "402 days ahead" }, "database_damage": "page 7 is lost",
             "bots": [{ "platform": "discord", "name": "main", "state": "down", "why": "no network" }],
             "damaged": [{ "kind": "secret of a gateway", "tenant": "acme", "gateway_id": "old", "error": "moved" }],
             "ambiguous": [{ "op": "send", "chat_id": "c1", "accepted_at": 0, "error": "no answer" }],
-        }));
+        })));
         assert!(
             text.contains("tenant new has no gateway yet: 1 message waits for its first one; make"),
             "{text}"
@@ -203,7 +216,10 @@ mod tests {
         assert!(text.contains("tenant globex holds 30 MiB of the 40 MiB of memory it may"), "{text}");
         assert!(text.contains("THE DATABASE IS DAMAGED: page 7 is lost. Stop"), "{text}");
         assert!(!text.contains("disk"), "nothing is said of a disk that is well: {text}");
-        assert!(text.contains("acme/gw answers for slack, which this server does not have\n"), "{text}");
+        assert!(
+            text.contains("acme/gw answers for slack\\u{1b}, which this server does not have\n"),
+            "{text}"
+        );
         assert!(text.contains("the discord bot main is down: no network; see angelia bot list\n"), "{text}");
         assert!(text.contains("DAMAGED: the secret of a gateway acme/old: moved; make a new one"), "{text}");
         assert!(text.contains("a send to chat c1, 1970-01-01 00:00:00.000Z: no answer\n"), "{text}");
@@ -212,7 +228,9 @@ mod tests {
     #[test]
     fn a_full_disk_is_told_with_what_to_do() {
         let report = |short: bool, free: u64, reserve: u64| {
-            disk(&json!({ "short": short, "free": free, "reserve": reserve, "reserve_wanted": 16 << 20 }))
+            disk(&read(json!({
+                "short": short, "free": free, "reserve": reserve, "reserve_wanted": 16 << 20,
+            })))
         };
         assert_eq!(report(false, 1 << 30, 16 << 20), "");
         assert!(report(false, 5 << 20, 0).contains("nearly full: 5 MiB free, 0 KiB of 16 MiB"));

@@ -1,17 +1,19 @@
 //! Keys, backups and the audit log.
 
-use super::{moment, rows, table, word};
+use super::{harmless, moment, perhaps, table};
+use angelia_connector::admin::types::{Audit, KeyCheck, RotatedKey};
 use angelia_engines::store::sqlite::DATABASE_FILES;
-use serde_json::Value;
+use serde::Serialize;
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
-pub(crate) fn key(answer: &Value) -> String {
+pub(crate) fn key(answer: &KeyCheck) -> String {
     let mut text =
-        format!("The master key is {}. Everything sealed with it opens:\n", word(answer, "key_id"));
-    for row in rows(answer, "sealed") {
-        let _ = writeln!(text, "{:>6}  {}", word(row, "count"), word(row, "kind"));
+        format!("The master key is {}. Everything sealed with it opens:\n", harmless(&answer.key_id));
+    for row in &answer.sealed {
+        let _ = writeln!(text, "{:>6}  {}", row.count, harmless(&row.kind));
     }
-    if let Some(old) = answer["retiring_key_id"].as_str() {
+    if let Some(old) = &answer.retiring_key_id {
         let _ = writeln!(
             text,
             "A change of keys is not finished: the old key, {old}, is kept in the database until it is. A server \
@@ -22,12 +24,11 @@ pub(crate) fn key(answer: &Value) -> String {
 }
 
 /// What does not open, each by its name, and what to do about it.
-pub(crate) fn unreadable(answer: &Value) -> String {
-    let mut text = format!("not everything sealed opens with the key {}:\n", word(answer, "key_id"));
-    for row in rows(answer, "damaged") {
-        let (kind, name) = (word(row, "kind"), word(row, "name"));
-        let what = format!("{kind} {name}");
-        let _ = writeln!(text, "  {}: {}", what.trim_end(), word(row, "error"));
+pub(crate) fn unreadable(answer: &KeyCheck) -> String {
+    let mut text = format!("not everything sealed opens with the key {}:\n", harmless(&answer.key_id));
+    for row in &answer.damaged {
+        let what = format!("{} {}", harmless(&row.kind), perhaps(&row.name));
+        let _ = writeln!(text, "  {}: {}", what.trim_end(), harmless(&row.error));
     }
     text.push_str(
         "Restore a backup together with its key, or make what is lost anew: a gateway gets another secret \
@@ -36,20 +37,20 @@ pub(crate) fn unreadable(answer: &Value) -> String {
     text
 }
 
-pub(crate) fn rotated_key(answer: &Value) -> String {
+pub(crate) fn rotated_key(answer: &RotatedKey) -> String {
     let mut text = format!(
         "The master key is {} now, and {} values are sealed with it. Nobody was disconnected.\n\
          Backups made before need the old key, {}: keep a copy of it for as long as you keep them.\n",
-        word(answer, "key_id"),
-        answer["resealed"],
-        word(answer, "old_key_id"),
+        harmless(&answer.key_id),
+        answer.resealed,
+        perhaps(&answer.old_key_id),
     );
-    if answer["old_erased"] == false {
+    if !answer.old_erased {
         text.push_str(
             "Something is reading the database: values under the old key go from its log when that is done.\n",
         );
     }
-    if let Some(step) = answer["next_step"].as_str() {
+    if let Some(step) = &answer.next_step {
         let _ = writeln!(text, "To do: {step}");
     }
     text
@@ -60,16 +61,32 @@ pub(crate) fn rotated_admin_token() -> String {
         .into()
 }
 
-pub(crate) fn audit(answer: &Value) -> String {
-    let rows = rows(answer, "audit");
-    if rows.is_empty() {
+pub(crate) fn audit(answer: &Audit) -> String {
+    if answer.audit.is_empty() {
         return "nothing\n".into();
     }
-    let cells = rows.iter().map(|row| {
-        let fields = ["actor", "action", "tenant", "target", "outcome", "detail"].map(|name| word(row, name));
-        [vec![moment(&row["at"])], fields.to_vec()].concat()
+    let cells = answer.audit.iter().map(|line| {
+        let words = [&line.actor, &line.action, &line.tenant, &line.target, &line.outcome, &line.detail];
+        [vec![moment(line.at)], words.map(|word| harmless(word)).to_vec()].concat()
     });
     table(&["AT", "ACTOR", "ACTION", "TENANT", "TARGET", "OUTCOME", "DETAIL"], cells)
+}
+
+/// A copy of the database that was made.
+#[derive(Serialize)]
+pub(crate) struct Backup {
+    pub(crate) file: PathBuf,
+    pub(crate) bytes: u64,
+    pub(crate) schema_version: i64,
+    pub(crate) key_id: Option<String>,
+    pub(crate) data_dir: PathBuf,
+}
+
+/// A database that was written anew, in bytes.
+#[derive(Serialize)]
+pub(crate) struct Compacted {
+    pub(crate) before: u64,
+    pub(crate) after: u64,
 }
 
 /// How far a copy is.
@@ -78,9 +95,9 @@ pub(crate) fn copied(written: u64, expected: u64) -> String {
     format!("copied {} of about {} ({percent} %)", size(written), size(expected))
 }
 
-pub(crate) fn backup(answer: &Value) -> String {
+pub(crate) fn backup(made: &Backup) -> String {
     let [database, log, index] = DATABASE_FILES;
-    let key = match answer["key_id"].as_str() {
+    let key = match &made.key_id {
         Some(key) => format!(
             "It does not hold the master key, {key}, and is of no use without it: keep a copy of that key,\n\
              apart from this file.\n"
@@ -91,18 +108,17 @@ pub(crate) fn backup(answer: &Value) -> String {
         "{file} is a good copy of the database, {size}.\n{key}\n\
          To restore it: stop the server; remove {database}, {log} and {index} from\n\
          {data_dir}; copy {file} there as {database}, with the master key beside it; start the server.\n",
-        file = word(answer, "file"),
-        size = size(answer["bytes"].as_u64().unwrap_or_default()),
-        data_dir = word(answer, "data_dir"),
+        file = harmless(&made.file.to_string_lossy()),
+        size = size(made.bytes),
+        data_dir = harmless(&made.data_dir.to_string_lossy()),
     )
 }
 
-pub(crate) fn compacted(answer: &Value) -> String {
-    let part = |name: &str| size(answer[name].as_u64().unwrap_or_default());
+pub(crate) fn compacted(made: &Compacted) -> String {
     format!(
         "The database was written anew: {} before, {} now. From here on it shrinks by itself.\n",
-        part("before"),
-        part("after")
+        size(made.before),
+        size(made.after)
     )
 }
 
@@ -115,6 +131,7 @@ pub(super) fn size(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::read;
     use super::*;
     use serde_json::json;
 
@@ -123,37 +140,38 @@ mod tests {
         let mut answer = json!({
             "old_key_id": "aaaa", "key_id": "bbbb", "resealed": 3, "old_erased": true, "next_step": null,
         });
-        let done = rotated_key(&answer);
+        let done = rotated_key(&read(answer.clone()));
         assert!(done.contains("bbbb") && done.contains("aaaa") && !done.contains("To do"), "{done}");
         answer["next_step"] = "point keys.master there".into();
         answer["old_erased"] = false.into();
-        let more = rotated_key(&answer);
+        let more = rotated_key(&read(answer));
         assert!(more.contains("To do: point keys.master there") && more.contains("from its log"), "{more}");
     }
 
     #[test]
     fn a_change_that_is_not_finished_is_told() {
         let mut answer = json!({ "key_id": "bbbb", "retiring_key_id": null, "sealed": [] });
-        assert!(!key(&answer).contains("not finished"));
+        assert!(!key(&read(answer.clone())).contains("not finished"));
         answer["retiring_key_id"] = "aaaa".into();
-        let text = key(&answer);
+        let text = key(&read(answer));
         assert!(text.contains("aaaa") && text.contains("angelia key rotate"), "{text}");
     }
 
     #[test]
     fn what_does_not_open_is_named() {
-        let text = unreadable(&json!({ "key_id": "a1b2", "unreadable": 2, "damaged": [
+        let text = unreadable(&read(json!({ "key_id": "a1b2", "unreadable": 2, "damaged": [
             { "kind": "secret of a gateway", "name": "acme/gw", "error": "damaged" },
             { "kind": "key check", "name": null, "error": "moved" },
-        ]}));
+        ]})));
         assert!(text.contains("  secret of a gateway acme/gw: damaged\n"), "{text}");
         assert!(text.contains("  key check: moved\n") && text.contains("a1b2"), "{text}");
     }
 
     #[test]
     fn a_backup_names_the_key_it_needs() {
-        let answer = json!({ "file": "/b/x.db", "bytes": 5 << 20, "key_id": "a1b2", "data_dir": "/data" });
-        let text = backup(&answer);
+        let (bytes, key_id) = (5 << 20, Some("a1b2".to_owned()));
+        let (file, data_dir) = ("/b/x.db".into(), "/data".into());
+        let text = backup(&Backup { file, bytes, schema_version: 1, key_id, data_dir });
         for part in ["/b/x.db", "5 MiB", "a1b2", "/data", DATABASE_FILES[1]] {
             assert!(text.contains(part), "{part} in {text}");
         }

@@ -18,9 +18,9 @@ pub(crate) use place::*;
 pub(crate) use story::*;
 pub(crate) use tenant::*;
 
+use angelia_core::clock::UnixMillis;
 use angelia_core::error::{Error, Result};
 use angelia_core::visible::visible;
-use serde_json::Value;
 use std::fmt::Write as _;
 use std::io::Write as _;
 
@@ -35,26 +35,8 @@ pub(crate) fn heard(text: &str) -> Result<bool> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(Error::internal(error.to_string())),
+        Err(error) => Err(Error::defect(error)),
     }
-}
-
-fn rows<'a>(value: &'a Value, name: &str) -> &'a [Value] {
-    value[name].as_array().map_or(&[], Vec::as_slice)
-}
-
-/// A field as text.
-fn word(value: &Value, name: &str) -> String {
-    match &value[name] {
-        Value::Null => String::new(),
-        Value::String(text) => harmless(text),
-        other => other.to_string(),
-    }
-}
-
-/// The texts of a list.
-fn words(value: &Value, name: &str) -> Vec<String> {
-    rows(value, name).iter().filter_map(Value::as_str).map(harmless).collect()
 }
 
 /// Others chose much of what is shown: what could steer a terminal, or hides, is written out.
@@ -62,11 +44,17 @@ fn harmless(text: &str) -> String {
     visible(text).into_owned()
 }
 
-/// `1 route`, `2 routes`.
-fn count(value: &Value, name: &str, one: &str) -> String {
-    plural(value[name].as_u64().unwrap_or_default(), one)
+/// The same of what may not be there.
+fn perhaps(text: &Option<String>) -> String {
+    harmless(text.as_deref().unwrap_or_default())
 }
 
+/// The same of several, one below the other.
+fn harmless_lines(lines: &[String]) -> String {
+    lines.iter().map(|line| harmless(line)).collect::<Vec<_>>().join("\n")
+}
+
+/// `1 route`, `2 routes`.
 fn plural(number: u64, one: &str) -> String {
     match number {
         1 => format!("1 {one}"),
@@ -74,17 +62,17 @@ fn plural(number: u64, one: &str) -> String {
     }
 }
 
-fn state(row: &Value) -> String {
-    match (row["connected"] == true, row["idle"] == true) {
+fn state(connected: bool, idle: bool) -> String {
+    match (connected, idle) {
         (true, _) => "connected".into(),
         (false, true) => "idle".into(),
         (false, false) => "away".into(),
     }
 }
 
-/// A stored time as UTC, to the millisecond.
-pub(crate) fn moment(at: &Value) -> String {
-    let Some(ms) = at.as_i64() else { return String::new() };
+/// A stored time as UTC, to the millisecond; nothing if there is none.
+pub(crate) fn moment(at: impl Into<Option<UnixMillis>>) -> String {
+    let Some(UnixMillis(ms)) = at.into() else { return String::new() };
     let (days, ms_of_day) = (ms.div_euclid(86_400_000), ms.rem_euclid(86_400_000));
     let (year, month, day) = civil(days);
     let (s, ms) = (ms_of_day / 1000, ms_of_day % 1000);
@@ -121,12 +109,18 @@ fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde::de::DeserializeOwned;
+    use serde_json::Value;
+
+    /// An answer as it comes from a server.
+    pub(super) fn read<A: DeserializeOwned>(answer: Value) -> A {
+        serde_json::from_value(answer).unwrap()
+    }
 
     #[test]
     fn moments_are_utc() {
-        assert_eq!(moment(&json!(0)), "1970-01-01 00:00:00.000Z");
-        assert_eq!(moment(&json!(1_794_736_799_123i64)), "2026-11-15 09:59:59.123Z");
-        assert_eq!(moment(&json!(951_782_400_000i64)), "2000-02-29 00:00:00.000Z");
+        assert_eq!(moment(UnixMillis(0)), "1970-01-01 00:00:00.000Z");
+        assert_eq!(moment(UnixMillis(1_794_736_799_123)), "2026-11-15 09:59:59.123Z");
+        assert_eq!(moment(UnixMillis(951_782_400_000)), "2000-02-29 00:00:00.000Z");
     }
 }

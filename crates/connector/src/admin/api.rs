@@ -1,229 +1,204 @@
-//! Every route of the admin API in one table: what is served, and what the
-//! OpenAPI document says is served, cannot differ.
+//! Every endpoint of the admin API in one table. What is served, what the OpenAPI
+//! document says is served, and what commands ask are made of its rows.
 
-use super::{audit, bots, clients, clock, gateways, inbox, invites, keys, routes, status, tenants};
-use crate::server::Server;
-use axum::routing::{MethodRouter, delete, get, post};
+use super::Admin;
+use super::endpoint::{Endpoint, Named, Verb, Whole};
+use super::router::failure;
+use super::types::*;
+use super::{
+    audit, bots, clients, clock, gateways, inbox, invites, keys, openapi, routes, status, tenants, unrouted,
+};
+use angelia_core::error::Result;
+use angelia_core::store::Client;
+use axum::extract::{Path, Request, State};
+use axum::response::IntoResponse;
+use axum::routing::{MethodRouter, on};
 use axum::{Json, Router};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// One operation.
-struct Operation {
-    method: &'static str,
-    path: &'static str,
-    says: &'static str,
-    /// Names of optional query parameters.
-    query: &'static [&'static str],
-    body: Option<fn(&mut SchemaGenerator) -> Schema>,
-    /// The status of success.
-    status: u16,
-    handler: fn() -> MethodRouter<Arc<Server>>,
+/// Makes a constant of each row, for whoever asks, and the table of all of them.
+macro_rules! endpoints {
+    ($(#[doc = $summary:literal] $name:ident: $verb:ident $path:literal, $of:ident, $ask:ty => $answer:ty, $handler:path;)*) => {
+        $(
+            #[doc = $summary]
+            pub const $name: Endpoint<$of, $ask, $answer> = Endpoint::new(Verb::$verb, $path, $summary);
+        )*
+
+        /// Every endpoint, with who answers it.
+        pub(super) fn table() -> Vec<Row> {
+            vec![$(Row::new($name, $handler)),*]
+        }
+    };
 }
 
-const fn read(
-    path: &'static str,
-    says: &'static str,
-    query: &'static [&'static str],
-    handler: fn() -> MethodRouter<Arc<Server>>,
-) -> Operation {
-    Operation { method: "get", path, says, query, body: None, status: 200, handler }
+endpoints! {
+    /// How the server is doing.
+    STATUS: Read "/admin/status", Whole, Nothing => Status, status::status;
+    /// This document.
+    OPENAPI: Read "/admin/openapi.json", Whole, Nothing => Map<String, Value>, openapi::show;
+    /// Every tenant, and how issuers know it.
+    TENANTS: Read "/admin/tenants", Whole, Nothing => Tenants, tenants::list;
+    /// Makes a tenant.
+    CREATE_TENANT: Make "/admin/tenants", Whole, CreateTenant => CreatedTenant, tenants::create;
+    /// What belongs to a tenant, in numbers.
+    TENANT: Read "/admin/tenants/{tenant}", Named, Nothing => TenantCounts, tenants::show;
+    /// Lets an issuer's claim prove a tenant.
+    LINK_TENANT: Act "/admin/tenants/{tenant}/link", Named, Link => Linked, tenants::link;
+    /// Takes that back.
+    UNLINK_TENANT: Act "/admin/tenants/{tenant}/unlink", Named, Link => Unlinked, tenants::unlink;
+    /// Takes a tenant and everything of it.
+    REMOVE_TENANT: Act "/admin/tenants/{tenant}/remove", Named, RemoveTenant => RemovedTenant, tenants::remove;
+    /// OAuth clients of the built-in token endpoint.
+    CLIENTS: Read "/admin/clients", Whole, OfTenant => Clients, clients::list;
+    /// Makes a client; its secret is shown once.
+    CREATE_CLIENT: Make "/admin/clients", Whole, CreateClient => ClientSecret, clients::create;
+    /// Makes a new secret, shown once; the old is void.
+    ROTATE_CLIENT: Act "/admin/clients/{id}/rotate", Named, Nothing => ClientSecret, clients::rotate;
+    /// Ends a client and its tokens.
+    REVOKE_CLIENT: Act "/admin/clients/{id}/revoke", Named, Nothing => Client, clients::revoke;
+    /// Makes a single-use enrolment token.
+    MINT_TOKEN: Make "/admin/enroll-tokens", Whole, MintToken => MintedToken, clients::mint_token;
+    /// Every route.
+    ROUTES: Read "/admin/routes", Whole, Nothing => Routes, routes::list;
+    /// Gives a place to a tenant or one of its gateways.
+    ADD_ROUTE: Make "/admin/routes", Whole, AddRoute => Route, routes::add;
+    /// Takes a place away again.
+    REMOVE_ROUTE: Act "/admin/routes/remove", Whole, RemoveRoute => RemovedRoute, routes::remove;
+    /// The last places that spoke without a route.
+    UNROUTED: Read "/admin/routes/unrouted", Whole, Nothing => Unrouted, unrouted::unrouted;
+    /// Makes a single-use code for /link.
+    MAKE_CODE: Make "/admin/routes/codes", Whole, MakeCode => RouteCode, routes::make_code;
+    /// Every gateway.
+    GATEWAYS: Read "/admin/gateways", Whole, Nothing => Gateways, gateways::list;
+    /// Makes a gateway; its secret is shown once.
+    CREATE_GATEWAY: Make "/admin/gateways", Whole, CreateGateway => GatewaySecret, gateways::create;
+    /// One gateway.
+    GATEWAY: Act "/admin/gateways/{id}/show", Named, ChangeGateway => Gateway, gateways::show;
+    /// Changes what a gateway cannot tell itself.
+    SET_GATEWAY: Act "/admin/gateways/{id}/set", Named, ChangeGateway => Gateway, gateways::set;
+    /// Lets it receive what no route assigns.
+    DEFAULT_GATEWAY: Act "/admin/gateways/{id}/default", Named, ChangeGateway => Gateway, gateways::make_default;
+    /// Makes a new secret, shown once.
+    ROTATE_GATEWAY: Act "/admin/gateways/{id}/rotate", Named, RotateGateway => GatewaySecret, gateways::rotate;
+    /// Shuts a gateway out for good.
+    REVOKE_GATEWAY: Act "/admin/gateways/{id}/revoke", Named, ChangeGateway => Gateway, gateways::revoke;
+    /// Every bot, and how it is.
+    BOTS: Read "/admin/bots", Whole, Nothing => Bots, bots::list;
+    /// What bots could not read, newest first.
+    QUARANTINE: Read "/admin/quarantine", Whole, OfBot => Quarantine, bots::quarantine;
+    /// Throws all of it away.
+    PURGE_QUARANTINE: Purge "/admin/quarantine", Whole, Nothing => Purged, bots::purge;
+    /// One of them, as the provider sent it; written down.
+    QUARANTINED: Read "/admin/quarantine/{id}", Named, Nothing => OpenedUpdate, bots::open;
+    /// Throws one away.
+    PURGE_QUARANTINED: Purge "/admin/quarantine/{id}", Named, Nothing => Purged, bots::purge_one;
+    /// What waits, per instance.
+    INBOXES: Read "/admin/inbox", Whole, Selection => Inboxes, inbox::list_inboxes;
+    /// Entries, without their text.
+    ENTRIES: Read "/admin/inbox/entries", Whole, Selection => Entries, inbox::list_entries;
+    /// Puts dead letters back in line.
+    REDRIVE: Act "/admin/inbox/redrive", Whole, Selection => Redriven, inbox::redrive;
+    /// Throws entries away.
+    PURGE: Act "/admin/inbox/purge", Whole, Selection => Purged, inbox::purge;
+    /// Which way a message took.
+    EXPLAIN: Read "/admin/explain/{message}", Named, Nothing => Explained, inbox::explain;
+    /// Lets somebody into the web chat.
+    INVITE: Make "/admin/webchat/invites", Whole, Invite => Invitation, invites::invite;
+    /// Who has keys of rooms.
+    PEOPLE: Read "/admin/webchat/people", Whole, OfRoom => People, invites::people;
+    /// Makes somebody's keys of a room void.
+    REVOKE_PERSON: Act "/admin/webchat/revoke", Whole, RevokePerson => RevokedPerson, invites::revoke;
+    /// The master key's name, and whether everything sealed opens.
+    KEY: Read "/admin/key", Whole, Nothing => KeyCheck, keys::check;
+    /// Changes the master key and wraps everything anew with it.
+    ROTATE_KEY: Act "/admin/key/rotate", Whole, RotateKey => RotatedKey, keys::rotate;
+    /// Makes a new admin token; the old one is void.
+    ROTATE_TOKEN: Act "/admin/token/rotate", Whole, Nothing => RotatedToken, keys::rotate_token;
+    /// What the clock shows, and whether it leapt.
+    CLOCK: Read "/admin/clock", Whole, Nothing => Clock, clock::show;
+    /// Takes the clock as it is for right.
+    ACCEPT_CLOCK: Act "/admin/clock/accept", Whole, Nothing => AcceptedClock, clock::accept;
+    /// Who changed what, newest first.
+    AUDIT: Read "/admin/audit", Whole, AuditWanted => Audit, audit::list;
 }
 
-const fn act<T: JsonSchema>(
-    path: &'static str,
-    says: &'static str,
-    handler: fn() -> MethodRouter<Arc<Server>>,
-) -> Operation {
-    let body: Option<fn(&mut SchemaGenerator) -> Schema> = Some(SchemaGenerator::subschema_for::<T>);
-    Operation { method: "post", path, says, query: &[], body, status: 200, handler }
+/// A row of the table, without its types.
+pub(super) struct Row {
+    pub(super) verb: Verb,
+    pub(super) path: &'static str,
+    pub(super) summary: &'static str,
+    /// Describes what is asked.
+    pub(super) ask: fn(&mut SchemaGenerator) -> Schema,
+    /// Describes what is answered.
+    pub(super) answer: fn(&mut SchemaGenerator) -> Schema,
+    route: MethodRouter<Arc<Admin>>,
 }
 
-const fn make<T: JsonSchema>(
-    path: &'static str,
-    says: &'static str,
-    handler: fn() -> MethodRouter<Arc<Server>>,
-) -> Operation {
-    Operation { status: 201, ..act::<T>(path, says, handler) }
+impl Row {
+    fn new<P, Q, A>(endpoint: Endpoint<P, Q, A>, handler: impl Handler<P, Q, A>) -> Self
+    where
+        P: 'static,
+        Q: Default + DeserializeOwned + JsonSchema + Send + 'static,
+        A: Serialize + JsonSchema + 'static,
+    {
+        let Endpoint { verb, path, summary, .. } = endpoint;
+        let answer = async move |State(admin), name: Option<Path<String>>, request: Request| {
+            let ask = match endpoint.read(request).await {
+                Ok(ask) => ask,
+                Err(refusal) => return refusal,
+            };
+            let name = name.map(|Path(name)| name).unwrap_or_default();
+            match handler.answer(admin, name, ask).await {
+                Ok(answer) => (verb.status(), Json(answer)).into_response(),
+                Err(error) => failure(&error),
+            }
+        };
+        Self {
+            verb,
+            path,
+            summary,
+            ask: if verb.has_body() { SchemaGenerator::subschema_for::<Q> } else { Q::json_schema },
+            answer: SchemaGenerator::subschema_for::<A>,
+            route: on(verb.filter(), answer),
+        }
+    }
 }
 
-const fn purge(
-    path: &'static str,
-    says: &'static str,
-    handler: fn() -> MethodRouter<Arc<Server>>,
-) -> Operation {
-    Operation { method: "delete", ..read(path, says, &[], handler) }
+/// A function that answers an endpoint; it gets the name in the path where there is one.
+trait Handler<P, Q, A>: Clone + Send + Sync + 'static {
+    fn answer(&self, admin: Arc<Admin>, name: String, ask: Q) -> impl Future<Output = Result<A>> + Send;
 }
 
-const SELECTION: &[&str] = &["tenant", "gateway", "entry", "dead"];
+impl<F, T, Q, A> Handler<Whole, Q, A> for F
+where
+    F: Fn(Arc<Admin>, Q) -> T + Clone + Send + Sync + 'static,
+    T: Future<Output = Result<A>> + Send,
+{
+    fn answer(&self, admin: Arc<Admin>, _: String, ask: Q) -> impl Future<Output = Result<A>> + Send {
+        self(admin, ask)
+    }
+}
 
-const OPERATIONS: &[Operation] = &[
-    read("/admin/status", "How the server is doing.", &[], || get(status::status)),
-    read("/admin/openapi.json", "This document.", &[], || get(openapi)),
-    read("/admin/tenants", "Every tenant, and how issuers know it.", &[], || get(tenants::list)),
-    make::<tenants::CreateTenant>("/admin/tenants", "Makes a tenant.", || post(tenants::create)),
-    read("/admin/tenants/{tenant}", "What belongs to a tenant, in numbers.", &[], || get(tenants::show)),
-    act::<tenants::Link>("/admin/tenants/{tenant}/link", "Lets an issuer's claim prove a tenant.", || {
-        post(tenants::link)
-    }),
-    act::<tenants::Link>("/admin/tenants/{tenant}/unlink", "Takes that back.", || post(tenants::unlink)),
-    act::<tenants::Remove>("/admin/tenants/{tenant}/remove", "Takes a tenant and everything of it.", || {
-        post(tenants::remove)
-    }),
-    read("/admin/clients", "OAuth clients of the built-in token endpoint.", &["tenant"], || {
-        get(clients::list)
-    }),
-    make::<clients::CreateClient>("/admin/clients", "Makes a client; its secret is shown once.", || {
-        post(clients::create)
-    }),
-    act::<Nothing>("/admin/clients/{id}/rotate", "Makes a new secret, shown once; the old is void.", || {
-        post(clients::rotate)
-    }),
-    act::<Nothing>("/admin/clients/{id}/revoke", "Ends a client and its tokens.", || post(clients::revoke)),
-    make::<clients::MintToken>("/admin/enroll-tokens", "Makes a single-use enrolment token.", || {
-        post(clients::mint_token)
-    }),
-    read("/admin/routes", "Every route.", &[], || get(routes::list)),
-    make::<routes::AddRoute>("/admin/routes", "Gives a place to a tenant or one of its gateways.", || {
-        post(routes::add)
-    }),
-    act::<routes::RemoveRoute>("/admin/routes/remove", "Takes a place away again.", || post(routes::remove)),
-    read("/admin/routes/unrouted", "The last places that spoke without a route.", &[], || {
-        get(crate::ingress::unrouted)
-    }),
-    make::<routes::MakeCode>("/admin/routes/codes", "Makes a single-use code for /link.", || {
-        post(routes::make_code)
-    }),
-    read("/admin/gateways", "Every gateway.", &[], || get(gateways::list)),
-    make::<gateways::Create>("/admin/gateways", "Makes a gateway; its secret is shown once.", || {
-        post(gateways::create)
-    }),
-    act::<gateways::Change>("/admin/gateways/{id}/show", "One gateway.", || post(gateways::show)),
-    act::<gateways::Change>("/admin/gateways/{id}/set", "Changes what a gateway cannot tell itself.", || {
-        post(gateways::set)
-    }),
-    act::<gateways::Change>("/admin/gateways/{id}/default", "Lets it receive what no route assigns.", || {
-        post(gateways::make_default)
-    }),
-    act::<gateways::Rotate>("/admin/gateways/{id}/rotate", "Makes a new secret, shown once.", || {
-        post(gateways::rotate)
-    }),
-    act::<gateways::Change>("/admin/gateways/{id}/revoke", "Shuts a gateway out for good.", || {
-        post(gateways::revoke)
-    }),
-    read("/admin/bots", "Every bot, and how it is.", &[], || get(bots::list)),
-    read("/admin/quarantine", "What bots could not read, newest first.", &["bot"], || get(bots::quarantine)),
-    purge("/admin/quarantine", "Throws all of it away.", || delete(bots::purge)),
-    read("/admin/quarantine/{id}", "One of them, as the provider sent it; written down.", &[], || {
-        get(bots::open)
-    }),
-    purge("/admin/quarantine/{id}", "Throws one away.", || delete(bots::purge_one)),
-    read("/admin/inbox", "What waits, per instance.", SELECTION, || get(inbox::list_inboxes)),
-    read("/admin/inbox/entries", "Entries, without their text.", SELECTION, || get(inbox::list_entries)),
-    act::<inbox::Selection>("/admin/inbox/redrive", "Puts dead letters back in line.", || {
-        post(inbox::redrive)
-    }),
-    act::<inbox::Selection>("/admin/inbox/purge", "Throws entries away.", || post(inbox::purge)),
-    read("/admin/explain/{message}", "Which way a message took.", &[], || get(inbox::explain)),
-    make::<invites::Invite>("/admin/webchat/invites", "Lets somebody into the web chat.", || {
-        post(invites::invite)
-    }),
-    read("/admin/webchat/people", "Who has keys of rooms.", &["room"], || get(invites::people)),
-    act::<invites::Revoke>("/admin/webchat/revoke", "Makes somebody's keys of a room void.", || {
-        post(invites::revoke)
-    }),
-    read("/admin/key", "The master key's name, and whether everything sealed opens.", &[], || {
-        get(keys::check)
-    }),
-    act::<keys::Rotate>(
-        "/admin/key/rotate",
-        "Changes the master key and wraps everything anew with it.",
-        || post(keys::rotate),
-    ),
-    act::<Nothing>("/admin/token/rotate", "Makes a new admin token; the old one is void.", || {
-        post(keys::rotate_token)
-    }),
-    read("/admin/clock", "What the clock shows, and whether it leapt.", &[], || get(clock::show)),
-    act::<Nothing>("/admin/clock/accept", "Takes the clock as it is for right.", || post(clock::accept)),
-    read("/admin/audit", "Who changed what, newest first.", &["tenant", "limit"], || get(audit::list)),
-];
-
-/// An empty object.
-#[derive(serde::Deserialize, JsonSchema)]
-struct Nothing {}
+impl<F, T, Q, A> Handler<Named, Q, A> for F
+where
+    F: Fn(Arc<Admin>, String, Q) -> T + Clone + Send + Sync + 'static,
+    T: Future<Output = Result<A>> + Send,
+{
+    fn answer(&self, admin: Arc<Admin>, name: String, ask: Q) -> impl Future<Output = Result<A>> + Send {
+        self(admin, name, ask)
+    }
+}
 
 /// The routes of the table.
-pub(super) fn router() -> Router<Arc<Server>> {
-    OPERATIONS
-        .iter()
-        .fold(Router::new(), |router, operation| router.route(operation.path, (operation.handler)()))
+pub(super) fn router() -> Router<Arc<Admin>> {
+    table().into_iter().fold(Router::new(), |router, row| router.route(row.path, row.route))
 }
 
-async fn openapi() -> Json<Value> {
-    Json(document())
-}
-
-/// The OpenAPI 3.1 document.
-fn document() -> Value {
-    let mut schemas = SchemaGenerator::new(
-        schemars::generate::SchemaSettings::draft2020_12()
-            .with(|settings| settings.definitions_path = "/components/schemas".into()),
-    );
-    let mut paths: Map<String, Value> = Map::new();
-    for operation in OPERATIONS {
-        let described = describe(operation, &mut schemas);
-        paths.entry(operation.path).or_insert_with(|| json!({}))[operation.method] = described;
-    }
-    let definitions: Map<String, Value> = schemas.take_definitions(true);
-    json!({
-        "openapi": "3.1.0",
-        "info": {
-            "title": "Angelia admin API",
-            "version": env!("CARGO_PKG_VERSION"),
-            "description": "On admin_listen only. The token is in the data directory, file admin-token.",
-        },
-        "security": [{ "token": [] }],
-        "paths": paths,
-        "components": {
-            "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
-            "schemas": definitions,
-        },
-    })
-}
-
-fn describe(operation: &Operation, schemas: &mut SchemaGenerator) -> Value {
-    let in_path =
-        operation.path.split(['{', '}']).skip(1).step_by(2).map(
-            |name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }),
-        );
-    let in_query = operation.query.iter().map(
-        |name| json!({ "name": name, "in": "query", "required": false, "schema": { "type": "string" } }),
-    );
-    let any_object = json!({ "application/json": { "schema": { "type": "object" } } });
-    let failure = json!({ "application/json": { "schema": {
-        "type": "object", "required": ["error"], "properties": { "error": { "type": "string" } },
-    } } });
-    let mut described = json!({
-        "summary": operation.says,
-        "operationId": operation_id(operation),
-        "parameters": in_path.chain(in_query).collect::<Vec<_>>(),
-        "responses": {
-            operation.status.to_string(): { "description": "Done.", "content": any_object },
-            "default": { "description": "Refused; the error says why and what to do.", "content": failure },
-        },
-    });
-    if let Some(body) = operation.body {
-        let schema = body(schemas);
-        described["requestBody"] =
-            json!({ "required": true, "content": { "application/json": { "schema": schema } } });
-    }
-    described
-}
-
-/// `post /admin/gateways/{id}/rotate` is `post_gateways_id_rotate`.
-fn operation_id(operation: &Operation) -> String {
-    let path =
-        operation.path.trim_start_matches("/admin/").replace(['{', '}'], "").replace(['/', '-', '.'], "_");
-    format!("{}_{path}", operation.method)
+/// The method and path of every endpoint.
+pub fn endpoints() -> Vec<(String, &'static str)> {
+    table().into_iter().map(|row| (row.verb.method().to_string(), row.path)).collect()
 }

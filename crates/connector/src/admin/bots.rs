@@ -1,8 +1,8 @@
 //! The bots, as an operator sees them: how they are, what they missed, and what
 //! they could not read.
 
-use super::router::answer;
-use crate::server::Server;
+use super::Admin;
+use super::types::{Bot, Bots, Nothing, OfBot, OpenedUpdate, Purged, Quarantine};
 use angelia_core::admission::Routes;
 use angelia_core::audit::{Actor, AuditEntry};
 use angelia_core::directory::BotKey;
@@ -10,11 +10,6 @@ use angelia_core::error::{Error, Result};
 use angelia_core::seal;
 use angelia_core::store::{AuditStore, Quarantined, StreamStore};
 use angelia_platforms::Platform;
-use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
-use axum::response::Response;
-use serde::Deserialize;
-use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Quarantined updates in one listing; the store keeps no more per bot.
@@ -22,72 +17,58 @@ const PAGE: usize = 1_000;
 /// Stretches that could not be read, shown per bot: the newest tell what to look for.
 const MISSED: usize = 20;
 
-pub(super) async fn list(State(server): State<Arc<Server>>) -> Response {
-    let list = async {
-        let routes = server.identities.routes();
-        let mut bots = Vec::new();
-        for bot in server.platforms() {
-            bots.push(describe(&server, &**bot, &routes).await?);
-        }
-        Ok(json!({ "bots": bots }))
-    };
-    answer(StatusCode::OK, list.await)
+pub(super) async fn list(admin: Arc<Admin>, _: Nothing) -> Result<Bots> {
+    let known = admin.identities.now();
+    let routes = known.routes();
+    let mut bots = Vec::new();
+    for bot in admin.bots.all() {
+        bots.push(describe(&admin, &**bot, routes).await?);
+    }
+    Ok(Bots { bots })
 }
 
-async fn describe(server: &Server, bot: &dyn Platform, routes: &Routes) -> Result<Value> {
+async fn describe(admin: &Admin, bot: &dyn Platform, routes: &Routes) -> Result<Bot> {
     let key = BotKey::new(bot.platform(), bot.id());
     let leads_here = |route_bot: Option<&str>| route_bot.is_none_or(|named| named == bot.id());
     let routes = routes
         .iter()
         .filter(|route| route.place.platform() == bot.platform() && leads_here(route.bot.as_deref()))
         .count();
-    Ok(json!({
-        "platform": bot.platform(),
-        "id": bot.id(),
-        "name": bot.name(),
-        // The web chat has nobody to listen to.
-        "health": bot.health(),
-        "quarantined": server.ports.records.quarantine(Some(&key), PAGE).await?.len(),
-        "missed": server.ports.records.missed(&key, MISSED).await?,
-        "routes": routes,
-    }))
+    Ok(Bot {
+        platform: bot.platform().to_owned(),
+        id: bot.id().to_owned(),
+        name: bot.name().to_owned(),
+        health: bot.health(),
+        quarantined: admin.ports.records.quarantine(Some(&key), PAGE).await?.len() as u64,
+        missed: admin.ports.records.missed(&key, MISSED).await?,
+        routes: routes as u64,
+    })
 }
 
-/// Whose quarantine.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Whose {
-    #[serde(default)]
-    bot: Option<String>,
-}
-
-pub(super) async fn quarantine(State(server): State<Arc<Server>>, Query(whose): Query<Whose>) -> Response {
-    let list = async {
-        let bots = whose.bot.as_deref().map(|text| meant(&server, text)).transpose()?;
-        let mut rows: Vec<Quarantined> = match bots {
-            None => server.ports.records.quarantine(None, PAGE).await?,
-            Some(bots) => {
-                let mut rows = Vec::new();
-                for bot in &bots {
-                    rows.extend(server.ports.records.quarantine(Some(bot), PAGE).await?);
-                }
-                rows
+pub(super) async fn quarantine(admin: Arc<Admin>, whose: OfBot) -> Result<Quarantine> {
+    let bots = whose.bot.as_deref().map(|text| meant(&admin, text)).transpose()?;
+    let mut rows: Vec<Quarantined> = match bots {
+        None => admin.ports.records.quarantine(None, PAGE).await?,
+        Some(bots) => {
+            let mut rows = Vec::new();
+            for bot in &bots {
+                rows.extend(admin.ports.records.quarantine(Some(bot), PAGE).await?);
             }
-        };
-        rows.sort_unstable_by_key(|row| std::cmp::Reverse(row.id));
-        rows.truncate(PAGE);
-        Ok(json!({ "quarantine": rows }))
+            rows
+        }
     };
-    answer(StatusCode::OK, list.await)
+    rows.sort_unstable_by_key(|row| std::cmp::Reverse(row.id));
+    rows.truncate(PAGE);
+    Ok(Quarantine { quarantine: rows })
 }
 
 /// The bots that a name, an id or `platform:id` means. The last also for a
 /// bot that is not configured any more: what it left behind is still there.
-fn meant(server: &Server, text: &str) -> Result<Vec<BotKey>> {
+fn meant(admin: &Admin, text: &str) -> Result<Vec<BotKey>> {
     if let Some((platform, id)) = text.split_once(':') {
         return Ok(vec![BotKey::new(platform, id)]);
     }
-    let named = server.platforms().iter().filter(|bot| bot.name() == text || bot.id() == text);
+    let named = admin.bots.all().iter().filter(|bot| bot.name() == text || bot.id() == text);
     let keys: Vec<BotKey> = named.map(|bot| BotKey::new(bot.platform(), bot.id())).collect();
     if keys.is_empty() {
         return Err(Error::not_found(format!(
@@ -100,35 +81,27 @@ fn meant(server: &Server, text: &str) -> Result<Vec<BotKey>> {
 
 /// Shows what a provider sent, as it came: people's words may be in it, so it is
 /// written down who looked.
-pub(super) async fn open(State(server): State<Arc<Server>>, Path(id): Path<String>) -> Response {
-    let open = async {
-        let number = number(&id)?;
-        let (row, sealed) = server.ports.records.quarantined(number).await?.ok_or_else(|| gone(number))?;
-        let bound_to = seal::quarantine(&row.platform, &row.bot);
-        let raw = server.options.master_key.open(&sealed, &bound_to)?;
-        let deed = AuditEntry::done(&Actor::operator(), "quarantine.show", "", &number.to_string());
-        server.ports.records.audit(deed.with(&row.what)).await?;
-        let mut shown = json!(row);
-        shown["raw"] = raw.expose().into();
-        Ok(shown)
-    };
-    answer(StatusCode::OK, open.await)
+pub(super) async fn open(admin: Arc<Admin>, id: String, _: Nothing) -> Result<OpenedUpdate> {
+    let number = number(&id)?;
+    let (row, sealed) = admin.ports.records.quarantined(number).await?.ok_or_else(|| gone(number))?;
+    let bound_to = seal::quarantine(&row.platform, &row.bot);
+    let raw = admin.keys.open(&sealed, &bound_to)?;
+    let deed = AuditEntry::done(&Actor::operator(), "quarantine.show", "", &number.to_string());
+    admin.ports.records.audit(deed.with(&row.what)).await?;
+    Ok(OpenedUpdate { update: row, raw: raw.expose().to_owned() })
 }
 
-pub(super) async fn purge(State(server): State<Arc<Server>>) -> Response {
-    let purged = server.ports.records.purge_quarantine(None, &Actor::operator()).await;
-    answer(StatusCode::OK, purged.map(|count| json!({ "purged": count })))
+pub(super) async fn purge(admin: Arc<Admin>, _: Nothing) -> Result<Purged> {
+    let purged = admin.ports.records.purge_quarantine(None, &Actor::operator()).await?;
+    Ok(Purged { purged })
 }
 
-pub(super) async fn purge_one(State(server): State<Arc<Server>>, Path(id): Path<String>) -> Response {
-    let purge = async {
-        let number = number(&id)?;
-        match server.ports.records.purge_quarantine(Some(number), &Actor::operator()).await? {
-            0 => Err(gone(number)),
-            count => Ok(json!({ "purged": count })),
-        }
-    };
-    answer(StatusCode::OK, purge.await)
+pub(super) async fn purge_one(admin: Arc<Admin>, id: String, _: Nothing) -> Result<Purged> {
+    let number = number(&id)?;
+    match admin.ports.records.purge_quarantine(Some(number), &Actor::operator()).await? {
+        0 => Err(gone(number)),
+        purged => Ok(Purged { purged }),
+    }
 }
 
 fn number(text: &str) -> Result<i64> {

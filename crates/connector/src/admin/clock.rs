@@ -1,38 +1,27 @@
 //! The clock: whether it can be trusted, and the operator's word that it can.
 
-use super::router::answer;
-use crate::server::Server;
+use super::Admin;
+use super::types::{AcceptedClock, Clock, Nothing};
 use angelia_core::audit::Actor;
 use angelia_core::clock;
-use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::Response;
-use serde_json::{Value, json};
+use angelia_core::error::Result;
 use std::sync::Arc;
 
-pub(super) async fn show(State(server): State<Arc<Server>>) -> Response {
-    answer(StatusCode::OK, Ok(describe(&server)))
+pub(super) async fn show(admin: Arc<Admin>, _: Nothing) -> Result<Clock> {
+    Ok(describe(&admin))
 }
 
-pub(super) async fn accept(State(server): State<Arc<Server>>) -> Response {
-    let accept = async {
-        let accepted = server.ports.upkeep.accept_clock(&Actor::operator()).await?;
-        if let Some(leap) = accepted {
-            tracing::info!(leap = leap.words(), "the clock was accepted as it is");
-        }
-        let mut shown = describe(&server);
-        shown["accepted"] = json!(accepted.map(|leap| leap.words()));
-        Ok(shown)
-    };
-    answer(StatusCode::OK, accept.await)
+pub(super) async fn accept(admin: Arc<Admin>, _: Nothing) -> Result<AcceptedClock> {
+    let accepted = admin.ports.upkeep.accept_clock(&Actor::operator()).await?;
+    if let Some(leap) = accepted {
+        tracing::info!(leap = leap.words(), "the clock was accepted as it is");
+    }
+    Ok(AcceptedClock { clock: describe(&admin), accepted: accepted.map(|leap| leap.words()) })
 }
 
 /// What the clock shows, and the leap that nobody has confirmed.
-pub(super) fn describe(server: &Server) -> Value {
-    let leap = server.ports.upkeep.leap();
-    json!({
-        "now": clock::wall(),
-        "leap": leap.map(|leap| leap.words()),
-        "ahead_ms": leap.map(|leap| leap.ahead_ms),
-    })
+pub(super) fn describe(admin: &Admin) -> Clock {
+    let leap = admin.ports.upkeep.leap();
+    let (words, ahead_ms) = (leap.map(|leap| leap.words()), leap.map(|leap| leap.ahead_ms));
+    Clock { now: clock::wall(), leap: words, ahead_ms }
 }

@@ -4,13 +4,13 @@
 //! instance within that tenant, its wake URL and its name count: platform, bot,
 //! endpoint and route keys grant nothing.
 
+use super::SelfService;
 use super::bearer::{proven, tenant_of};
 use super::gateways::{check_display_name, check_wake_url};
 use super::peer::peer;
 use super::router::{answer, failure};
 use crate::identities::bound_to;
 use crate::relay::Ending;
-use crate::server::Server;
 use angelia_core::audit::Actor;
 use angelia_core::clock;
 use angelia_core::error::{Error, Kind, Result};
@@ -45,59 +45,61 @@ struct Enroll {
     gateway_id: String,
 }
 
-pub(crate) async fn enroll(State(server): State<Arc<Server>>, request: Request) -> Response {
-    to_its_end(enroll_one(server, request)).await
+pub(crate) async fn enroll(State(service): State<Arc<SelfService>>, request: Request) -> Response {
+    to_its_end(enroll_one(service, request)).await
 }
 
-async fn enroll_one(server: Arc<Server>, request: Request) -> Response {
+async fn enroll_one(service: Arc<SelfService>, request: Request) -> Response {
     let mut attempt = Attempt::new("gateway.enroll");
     let enrolled = async {
         let (head, body) = request.into_parts();
-        let proof = attempt.prove(&server, &head).await?;
+        let proof = attempt.prove(&service, &head).await?;
         let ask: Enroll = read(&read_body(body, MAX_BODY).await?)?;
         attempt.target = ask.gateway_id.clone();
         check_name("gateway id", &ask.gateway_id)?;
-        let _turn = server.self_service().await?;
+        let _turn = service.turn().await?;
         let (tenant, actor) = (attempt.tenant.clone(), attempt.actor.clone());
-        server.change(move |server| async move { enrolled(&server, tenant, &proof, ask, &actor).await }).await
+        service
+            .change(move |service| async move { enrolled(&service, tenant, &proof, ask, &actor).await })
+            .await
     };
     let enrolled = enrolled.await;
-    attempt.finish(&server, enrolled).await
+    attempt.finish(&service, enrolled).await
 }
 
 async fn enrolled(
-    server: &Server,
+    service: &SelfService,
     tenant: String,
     proof: &Proof,
     ask: Enroll,
     actor: &Actor,
 ) -> Result<Value> {
-    still_proven(server, &tenant, proof).await?;
+    still_proven(service, &tenant, proof).await?;
     let secret = Secret::mint();
-    let sealed = server.seal(&secret, &bound_to(&tenant, &ask.gateway_id))?;
-    let new = new_gateway(server, &tenant, &ask.gateway_id, &sealed, proof);
+    let sealed = service.keys.seal(&secret, &bound_to(&tenant, &ask.gateway_id))?;
+    let new = new_gateway(service, &tenant, &ask.gateway_id, &sealed, proof);
     let token = fingerprint(&ask.enrollment_token);
     let old_until = clock::wall().after(ROTATION_WINDOW);
-    let is_new = server.identities.find(&tenant, &ask.gateway_id).is_none();
+    let is_new = service.identities.now().find(&tenant, &ask.gateway_id).is_none();
     if is_new {
-        may_make(server, &tenant)?;
+        may_make(service, &tenant)?;
     }
-    let stored = server.ports.records.enroll(token, new, old_until, actor).await?;
+    let stored = service.ports.records.enroll(token, new, old_until, actor).await?;
     if is_new {
-        made(server, &tenant);
+        made(service, &tenant);
     }
-    let record = server.take_in(stored).await?;
+    let record = service.identities.take_in(&stored).await?;
     tracing::info!(tenant = %record.tenant, gateway = %record.gateway_id, "a gateway enrolled");
-    granted(server, &record, &secret).await
+    granted(service, &record, &secret).await
 }
 
 /// Whether the tenant may make one more gateway now. Hold `changing` until it is made.
-fn may_make(server: &Server, tenant: &str) -> Result<()> {
-    server.making.lock().check(tenant, clock::mono())
+fn may_make(service: &SelfService, tenant: &str) -> Result<()> {
+    service.making.lock().check(tenant, clock::mono())
 }
 
-fn made(server: &Server, tenant: &str) {
-    server.making.lock().made(tenant, clock::mono());
+fn made(service: &SelfService, tenant: &str) {
+    service.making.lock().made(tenant, clock::mono());
 }
 
 #[derive(Deserialize)]
@@ -116,24 +118,24 @@ struct Provisioning {
     display_name: Option<String>,
 }
 
-pub(crate) async fn provision(State(server): State<Arc<Server>>, request: Request) -> Response {
-    to_its_end(provision_one(server, request)).await
+pub(crate) async fn provision(State(service): State<Arc<SelfService>>, request: Request) -> Response {
+    to_its_end(provision_one(service, request)).await
 }
 
-async fn provision_one(server: Arc<Server>, request: Request) -> Response {
+async fn provision_one(service: Arc<SelfService>, request: Request) -> Response {
     let mut attempt = Attempt::new("gateway.provision");
     let provisioned = async {
         let (head, body) = request.into_parts();
-        let proof = attempt.prove(&server, &head).await?;
+        let proof = attempt.prove(&service, &head).await?;
         let ask: Provisioning = read(&read_body(body, MAX_BODY).await?)?;
         attempt.target = ask.gateway_id.clone();
         check(&ask)?;
-        let _turn = server.self_service().await?;
+        let _turn = service.turn().await?;
         let (tenant, actor) = (attempt.tenant.clone(), attempt.actor.clone());
-        let provision = move |server: Arc<Server>| async move {
-            still_proven(&server, &tenant, &proof).await?;
+        let provision = move |service: Arc<SelfService>| async move {
+            still_proven(&service, &tenant, &proof).await?;
             let attempt = ProvisionAttempt {
-                server: &server,
+                service: &service,
                 tenant: &tenant,
                 proof: &proof,
                 ask: &ask,
@@ -141,12 +143,12 @@ async fn provision_one(server: Arc<Server>, request: Request) -> Response {
             };
             let (record, secret) = attempt.secret().await?;
             attempt.note_front(&record).await?;
-            granted(&server, &record, &secret).await
+            granted(&service, &record, &secret).await
         };
-        server.change(provision).await
+        service.change(provision).await
     };
     let provisioned = provisioned.await;
-    attempt.finish(&server, provisioned).await
+    attempt.finish(&service, provisioned).await
 }
 
 fn check(ask: &Provisioning) -> Result<()> {
@@ -158,7 +160,7 @@ fn check(ask: &Provisioning) -> Result<()> {
 }
 
 fn new_gateway(
-    server: &Server,
+    service: &SelfService,
     tenant: &str,
     gateway_id: &str,
     sealed_secret: &Sealed,
@@ -172,13 +174,13 @@ fn new_gateway(
         wake_url: None,
         display_name: None,
         subject: Some(proof.subject.clone()),
-        most: server.options.gateways.per_tenant,
+        most: service.per_tenant,
     }
 }
 
 /// A provision request whose tenant is proven.
 struct ProvisionAttempt<'a> {
-    server: &'a Server,
+    service: &'a SelfService,
     tenant: &'a str,
     proof: &'a Proof,
     ask: &'a Provisioning,
@@ -189,8 +191,8 @@ impl ProvisionAttempt<'_> {
     /// The gateway's record and the secret its subject gets: the same one for a
     /// day, so that several provisions of one start agree.
     async fn secret(&self) -> Result<(Arc<GatewayRecord>, Secret)> {
-        let Self { server, tenant, proof, ask, actor } = self;
-        let known = server.identities.find(tenant, &ask.gateway_id);
+        let Self { service, tenant, proof, ask, actor } = self;
+        let known = service.identities.now().find(tenant, &ask.gateway_id);
         let secret = Secret::mint();
         match (judge_provision(known.as_deref(), &proof.subject, clock::wall())?, known) {
             (Provision::Same, Some(record)) => {
@@ -201,34 +203,34 @@ impl ProvisionAttempt<'_> {
             }
             (Provision::Renew, Some(record)) => {
                 let id = &record.gateway_id;
-                let sealed = server.seal(&secret, &bound_to(tenant, id))?;
+                let sealed = service.keys.seal(&secret, &bound_to(tenant, id))?;
                 let old_until = clock::wall().after(ROTATION_WINDOW);
                 let renew =
-                    server.ports.records.rotate_gateway(tenant, id, sealed.to_vec(), Some(old_until), actor);
+                    service.ports.records.rotate_gateway(tenant, id, sealed.to_vec(), Some(old_until), actor);
                 let stored = renew.await?;
-                let record = server.take_in(stored).await?;
+                let record = service.identities.take_in(&stored).await?;
                 Ok((self.keep_up(&record).await?, secret))
             }
             _ => {
-                ask.wake_url.as_deref().map_or(Ok(()), |url| check_wake_url(server, url))?;
-                may_make(server, tenant)?;
-                let sealed = server.seal(&secret, &bound_to(tenant, &ask.gateway_id))?;
+                ask.wake_url.as_deref().map_or(Ok(()), |url| check_wake_url(&service.wake, url))?;
+                may_make(service, tenant)?;
+                let sealed = service.keys.seal(&secret, &bound_to(tenant, &ask.gateway_id))?;
                 let new = NewGateway {
                     instance: ask.instance_id.clone(),
                     wake_url: ask.wake_url.clone(),
                     display_name: ask.display_name.clone(),
-                    ..new_gateway(server, tenant, &ask.gateway_id, &sealed, proof)
+                    ..new_gateway(service, tenant, &ask.gateway_id, &sealed, proof)
                 };
-                let stored = server.ports.records.create_gateway(new, actor).await?;
-                made(server, tenant);
-                Ok((server.take_in(stored).await?, secret))
+                let stored = service.ports.records.create_gateway(new, actor).await?;
+                made(service, tenant);
+                Ok((service.identities.take_in(&stored).await?, secret))
             }
         }
     }
 
     /// Takes over what a known gateway says differently now. What it leaves out stays.
     async fn keep_up(&self, record: &Arc<GatewayRecord>) -> Result<Arc<GatewayRecord>> {
-        let Self { server, tenant, proof, ask, actor } = self;
+        let Self { service, tenant, proof, ask, actor } = self;
         let wake_url = self.new_wake_url(record).await;
         let name = ask.display_name.as_ref().filter(|name| record.display_name.as_ref() != Some(*name));
         let instance = ask.instance_id.as_ref().filter(|name| record.instance_name != **name);
@@ -242,12 +244,12 @@ impl ProvisionAttempt<'_> {
             subject: Some(proof.subject.clone()),
         };
         let id = &record.gateway_id;
-        if let Err(error) = server.may_change(record) {
+        if let Err(error) = service.pace.may_change(record) {
             // It gets its secret all the same: without it, it could not even fetch what waits.
             tracing::warn!(%tenant, gateway = %id, %error, "the settings stay as they were");
             return Ok(record.clone());
         }
-        let stored = match server.ports.records.change_gateway(tenant, id, change.clone(), actor).await {
+        let stored = match service.ports.records.change_gateway(tenant, id, change.clone(), actor).await {
             // What waits in its old inbox would be left behind: it moves at a later start.
             Err(error) if error.kind() == Kind::Conflict && change.instance.is_some() => {
                 tracing::warn!(%tenant, gateway = %id, %error, "the instance id stays as it was");
@@ -255,15 +257,14 @@ impl ProvisionAttempt<'_> {
                     return Ok(record.clone());
                 }
                 let change = GatewayChange { instance: None, ..change };
-                server.ports.records.change_gateway(tenant, id, change, actor).await?
+                service.ports.records.change_gateway(tenant, id, change, actor).await?
             }
             stored => stored?,
         };
-        let now = server.take_in(stored).await?;
+        let now = service.identities.take_in(&stored).await?;
         if now.instance != record.instance {
-            server.identities.inherit(record.instance, now.instance);
             // A socket of the process before comes back to the new inbox.
-            server.sessions.end(record, Ending::Shutdown);
+            service.sessions.end(record, Ending::Shutdown);
         }
         Ok(now)
     }
@@ -272,11 +273,11 @@ impl ProvisionAttempt<'_> {
     /// not taken, and told in the audit log; the gateway gets its secret all the
     /// same, or a setting that was let pass once would keep it out for ever.
     async fn new_wake_url(&self, record: &GatewayRecord) -> Option<&String> {
-        let Self { server, tenant, ask, actor, .. } = self;
+        let Self { service, tenant, ask, actor, .. } = self;
         let url = ask.wake_url.as_ref().filter(|url| record.wake_url.as_ref() != Some(*url))?;
-        let Err(error) = check_wake_url(server, url) else { return Some(url) };
+        let Err(error) = check_wake_url(&service.wake, url) else { return Some(url) };
         tracing::warn!(%tenant, gateway = %record.gateway_id, %error, "the wake URL stays as it was");
-        server.refused(actor, "gateway.set", tenant, &record.gateway_id, &error).await;
+        service.refusal_log.refused(actor, "gateway.set", tenant, &record.gateway_id, &error).await;
         None
     }
 
@@ -289,19 +290,20 @@ impl ProvisionAttempt<'_> {
         if platform.is_empty() || platform.len().max(bot.len()) > MAX_NAME {
             return Ok(());
         }
-        let mut fronts = self.server.identities.fronts(record.instance);
+        let mut fronts = self.service.identities.now().fronts(record.instance);
         if fronts.len() < MAX_FRONTS && fronts.insert((platform.to_owned(), bot)) {
-            self.server.keep_fronts(record.instance, fronts).await?;
+            self.service.identities.keep_fronts(record.instance, fronts).await?;
         }
         Ok(())
     }
 }
 
 /// What a gateway is told: its secret, and the tenant's real routes.
-async fn granted(server: &Server, record: &GatewayRecord, secret: &Secret) -> Result<Value> {
-    let delivery_key = server.delivery_key(&record.tenant).await?;
-    let routes = server.identities.routes();
-    let mut places: Vec<String> = routes
+async fn granted(service: &SelfService, record: &GatewayRecord, secret: &Secret) -> Result<Value> {
+    let delivery_key = service.delivery_key(&record.tenant).await?;
+    let known = service.identities.now();
+    let mut places: Vec<String> = known
+        .routes()
         .iter()
         .filter(|route| route.tenant == record.tenant)
         .filter(|route| route.instance.is_none_or(|instance| instance == record.instance))
@@ -331,16 +333,17 @@ impl Attempt {
         Self { action, actor: Actor::stranger(), tenant: String::new(), target: String::new() }
     }
 
-    async fn prove(&mut self, server: &Server, head: &Parts) -> Result<Proof> {
-        let (tenant, proof) = proven(server, &head.headers, peer(&head.extensions)).await?;
+    async fn prove(&mut self, service: &SelfService, head: &Parts) -> Result<Proof> {
+        let (tenant, proof) =
+            proven(&service.bearers, &*service.ports.records, &head.headers, peer(&head.extensions)).await?;
         self.actor = Actor::subject(&proof.subject);
         self.tenant = tenant;
         Ok(proof)
     }
 
-    async fn finish(self, server: &Server, outcome: Result<Value>) -> Response {
+    async fn finish(self, service: &SelfService, outcome: Result<Value>) -> Response {
         if let Err(error) = &outcome {
-            server.refused(&self.actor, self.action, &self.tenant, &self.target, error).await;
+            service.refusal_log.refused(&self.actor, self.action, &self.tenant, &self.target, error).await;
         }
         answer(StatusCode::OK, outcome)
     }
@@ -374,8 +377,8 @@ pub(super) async fn read_body(body: Body, most: usize) -> Result<Bytes> {
 
 /// Asks once more, when nothing can change any more until the gateway is
 /// stored: a tenant, link or client may have gone since the proof.
-async fn still_proven(server: &Server, tenant: &str, proof: &Proof) -> Result<()> {
-    if tenant_of(server, proof).await?.as_deref() == Some(tenant) {
+async fn still_proven(service: &SelfService, tenant: &str, proof: &Proof) -> Result<()> {
+    if tenant_of(&*service.ports.records, proof).await?.as_deref() == Some(tenant) {
         return Ok(());
     }
     Err(Error::new(Kind::Forbidden, "this tenant or client is not known any more"))

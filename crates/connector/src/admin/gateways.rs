@@ -1,52 +1,35 @@
 //! Gateways, from their making to their revocation.
 
-use super::router::answer;
+use super::Admin;
+use super::types::{
+    ChangeGateway, CreateGateway, Front, Gateway, GatewaySecret, Gateways, Nothing, RotateGateway,
+};
+use crate::bootstrap::DEFAULT_TENANT;
 use crate::identities::bound_to;
 use crate::relay::Ending;
-use crate::server::{DEFAULT_TENANT, Server};
+use crate::upkeep::Waker;
 use angelia_core::audit::Actor;
 use angelia_core::clock;
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::making::MAX_GATEWAYS_PER_TENANT;
-use angelia_core::identity::{GatewayRecord, ROTATION_WINDOW, Subject, check_name};
+use angelia_core::identity::{GatewayRecord, ROTATION_WINDOW, check_name};
 use angelia_core::secret::{Secret, random_hex};
 use angelia_core::store::{GatewayChange, IdentityStore, NewGateway};
-use axum::Json;
-use axum::extract::{Path, State};
-use axum::http::StatusCode;
-use axum::response::Response;
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Longest name people see; the contract's own limit.
 const MAX_DISPLAY_NAME: usize = 64;
 
-/// A gateway to be made.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Create {
-    #[serde(default)]
-    tenant: Option<String>,
-    #[serde(default)]
-    gateway_id: Option<String>,
-    #[serde(default)]
-    wake_url: Option<String>,
-    #[serde(default)]
-    display_name: Option<String>,
-}
-
-pub(super) async fn create(State(server): State<Arc<Server>>, Json(body): Json<Create>) -> Response {
-    let create = server.change(move |server| async move {
+pub(super) async fn create(admin: Arc<Admin>, body: CreateGateway) -> Result<GatewaySecret> {
+    let create = admin.change(move |admin| async move {
         let tenant = body.tenant.unwrap_or_else(|| DEFAULT_TENANT.into());
         let gateway_id = body.gateway_id.unwrap_or_else(|| format!("gw-{}", random_hex::<4>()));
         check_name("tenant", &tenant)?;
         check_name("gateway id", &gateway_id)?;
-        body.wake_url.as_deref().map_or(Ok(()), |url| check_wake_url(&server, url))?;
+        body.wake_url.as_deref().map_or(Ok(()), |url| check_wake_url(&admin.wake, url))?;
         body.display_name.as_deref().map_or(Ok(()), check_display_name)?;
         let secret = Secret::mint();
-        let sealed = server.seal(&secret, &bound_to(&tenant, &gateway_id))?;
+        let sealed = admin.keys.seal(&secret, &bound_to(&tenant, &gateway_id))?;
         let new = NewGateway {
             tenant,
             gateway_id,
@@ -57,17 +40,17 @@ pub(super) async fn create(State(server): State<Arc<Server>>, Json(body): Json<C
             subject: None,
             most: MAX_GATEWAYS_PER_TENANT,
         };
-        let stored = server.ports.records.create_gateway(new, &Actor::operator()).await?;
-        let record = server.take_in(stored).await?;
-        Ok(with_secret(&server, &record, &secret))
+        let stored = admin.ports.records.create_gateway(new, &Actor::operator()).await?;
+        let record = admin.identities.take_in(&stored).await?;
+        Ok(with_secret(&admin, &record, &secret))
     });
-    answer(StatusCode::CREATED, create.await)
+    create.await
 }
 
 /// Refuses a wake URL that could never be called. Where its name leads is seen
 /// when it is. The URL may carry a secret, so it is not repeated.
-pub(super) fn check_wake_url(server: &Server, url: &str) -> Result<()> {
-    server.wake.could_call(url).map_err(|why| {
+pub(super) fn check_wake_url(wake: &Waker, url: &str) -> Result<()> {
+    wake.could_call(url).map_err(|why| {
         Error::invalid(format!(
             "the wake URL could never be called: {why}. Give an https URL with a public address; the operator \
              can allow others with wake.allow and wake.allow_http"
@@ -96,8 +79,8 @@ pub(super) fn check_welcome(record: &GatewayRecord) -> Result<()> {
 }
 
 /// The one gateway with this id, within `tenant` where that is given.
-pub(super) fn gateway(server: &Server, tenant: Option<&str>, id: &str) -> Result<Arc<GatewayRecord>> {
-    let mut records = server.identities.gateways(id);
+pub(super) fn gateway(admin: &Admin, tenant: Option<&str>, id: &str) -> Result<Arc<GatewayRecord>> {
+    let mut records = admin.identities.now().gateways(id);
     records.retain(|record| tenant.is_none_or(|tenant| tenant == record.tenant));
     match records.as_slice() {
         [] => Err(Error::not_found(format!("there is no gateway {id:?}"))),
@@ -106,30 +89,13 @@ pub(super) fn gateway(server: &Server, tenant: Option<&str>, id: &str) -> Result
     }
 }
 
-pub(super) async fn list(State(server): State<Arc<Server>>) -> Response {
-    let gateways: Vec<Value> =
-        server.identities.all().iter().map(|record| describe(&server, record)).collect();
-    answer(StatusCode::OK, Ok(json!({ "gateways": gateways })))
+pub(super) async fn list(admin: Arc<Admin>, _: Nothing) -> Result<Gateways> {
+    let all = admin.identities.now().all();
+    Ok(Gateways { gateways: all.iter().map(|record| describe(&admin, record)).collect() })
 }
 
-/// Which of several gateways with one id, and what is to become of it.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Change {
-    #[serde(default)]
-    tenant: Option<String>,
-    /// Empty to take it away.
-    #[serde(default)]
-    wake_url: Option<String>,
-    /// Empty to take it away.
-    #[serde(default)]
-    display_name: Option<String>,
-    #[serde(default)]
-    instance: Option<String>,
-}
-
-impl Change {
-    fn read(self, server: &Server) -> Result<GatewayChange> {
+impl ChangeGateway {
+    fn read(self, admin: &Admin) -> Result<GatewayChange> {
         let Self { wake_url, display_name, instance, .. } = self;
         if wake_url.is_none() && display_name.is_none() && instance.is_none() {
             return Err(Error::invalid(
@@ -138,148 +104,109 @@ impl Change {
         }
         let wake_url = wake_url.map(|url| Some(url).filter(|url| !url.is_empty()));
         let display_name = display_name.map(|name| Some(name).filter(|name| !name.is_empty()));
-        wake_url.iter().flatten().try_for_each(|url| check_wake_url(server, url))?;
+        wake_url.iter().flatten().try_for_each(|url| check_wake_url(&admin.wake, url))?;
         display_name.iter().flatten().try_for_each(|name| check_display_name(name))?;
         instance.iter().try_for_each(|name| check_name("instance", name))?;
         Ok(GatewayChange { wake_url, display_name, instance, subject: None })
     }
 }
 
-pub(super) async fn show(
-    State(server): State<Arc<Server>>,
-    Path(id): Path<String>,
-    Json(body): Json<Change>,
-) -> Response {
-    let found = gateway(&server, body.tenant.as_deref(), &id);
-    answer(StatusCode::OK, found.map(|record| describe(&server, &record)))
+pub(super) async fn show(admin: Arc<Admin>, id: String, body: ChangeGateway) -> Result<Gateway> {
+    Ok(describe(&admin, &*gateway(&admin, body.tenant.as_deref(), &id)?))
 }
 
-pub(super) async fn set(
-    State(server): State<Arc<Server>>,
-    Path(id): Path<String>,
-    Json(body): Json<Change>,
-) -> Response {
-    let set = server.change(move |server| async move {
-        let before = gateway(&server, body.tenant.as_deref(), &id)?;
-        let change = body.read(&server)?;
+pub(super) async fn set(admin: Arc<Admin>, id: String, body: ChangeGateway) -> Result<Gateway> {
+    let set = admin.change(move |admin| async move {
+        let before = gateway(&admin, body.tenant.as_deref(), &id)?;
+        let change = body.read(&admin)?;
         let (tenant, id) = (&before.tenant, &before.gateway_id);
-        let record = server
-            .take_in(server.ports.records.change_gateway(tenant, id, change, &Actor::operator()).await?)
-            .await?;
+        let stored = admin.ports.records.change_gateway(tenant, id, change, &Actor::operator()).await?;
+        let record = admin.identities.take_in(&stored).await?;
         if record.instance != before.instance {
-            server.identities.inherit(before.instance, record.instance);
             // It comes back at once, to its new inbox.
-            server.sessions.end(&before, Ending::Shutdown);
+            admin.sessions.end(&before, Ending::Shutdown);
         }
-        server.wake.start_over(record.instance);
-        Ok(describe(&server, &record))
+        admin.wake.start_over(record.instance);
+        Ok(describe(&admin, &record))
     });
-    answer(StatusCode::OK, set.await)
+    set.await
 }
 
-pub(super) async fn make_default(
-    State(server): State<Arc<Server>>,
-    Path(id): Path<String>,
-    Json(body): Json<Change>,
-) -> Response {
-    let make = server.change(move |server| async move {
-        let record = gateway(&server, body.tenant.as_deref(), &id)?;
+pub(super) async fn make_default(admin: Arc<Admin>, id: String, body: ChangeGateway) -> Result<Gateway> {
+    let make = admin.change(move |admin| async move {
+        let record = gateway(&admin, body.tenant.as_deref(), &id)?;
         check_welcome(&record)?;
-        server
-            .ports
-            .records
-            .set_default_instance(&record.tenant, record.instance, &Actor::operator())
-            .await?;
-        server.identities.set_default(&record.tenant, Some(record.instance));
-        Ok(describe(&server, &record))
+        let (tenant, instance) = (&record.tenant, record.instance);
+        admin.ports.records.set_default_instance(tenant, instance, &Actor::operator()).await?;
+        admin.identities.follow().await?;
+        Ok(describe(&admin, &record))
     });
-    answer(StatusCode::OK, make.await)
+    make.await
 }
 
-/// Which of several gateways with one id, and what becomes of its old secrets.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Rotate {
-    #[serde(default)]
-    tenant: Option<String>,
-    /// Void the old secrets at once and close the sockets that they opened.
-    #[serde(default)]
-    now: bool,
-}
-
-pub(super) async fn rotate(
-    State(server): State<Arc<Server>>,
-    Path(id): Path<String>,
-    Json(body): Json<Rotate>,
-) -> Response {
-    let rotate = server.change(move |server| async move {
-        let record = gateway(&server, body.tenant.as_deref(), &id)?;
+pub(super) async fn rotate(admin: Arc<Admin>, id: String, body: RotateGateway) -> Result<GatewaySecret> {
+    let rotate = admin.change(move |admin| async move {
+        let record = gateway(&admin, body.tenant.as_deref(), &id)?;
         check_welcome(&record)?;
         let secret = Secret::mint();
         let bound_to = bound_to(&record.tenant, &record.gateway_id);
-        let sealed = server.seal(&secret, &bound_to)?;
+        let sealed = admin.keys.seal(&secret, &bound_to)?;
         let old_until = (!body.now).then(|| clock::wall().after(ROTATION_WINDOW));
         let (tenant, id) = (&record.tenant, &record.gateway_id);
-        let stored = server.ports.records.rotate_gateway(tenant, id, sealed.to_vec(), old_until, &Actor::operator()).await?;
-        let record = server.take_in(stored).await?;
+        let stored = admin.ports.records.rotate_gateway(tenant, id, sealed.to_vec(), old_until, &Actor::operator()).await?;
+        let record = admin.identities.take_in(&stored).await?;
         if body.now {
             // Not 4401: whoever has the new secret is to come back.
-            server.sessions.end(&record, Ending::Shutdown);
+            admin.sessions.end(&record, Ending::Shutdown);
             tracing::info!(tenant = %record.tenant, gateway = %record.gateway_id, "a gateway's old secrets are void");
         }
-        Ok(with_secret(&server, &record, &secret))
+        Ok(with_secret(&admin, &record, &secret))
     });
-    answer(StatusCode::OK, rotate.await)
+    rotate.await
 }
 
-pub(super) async fn revoke(
-    State(server): State<Arc<Server>>,
-    Path(id): Path<String>,
-    Json(body): Json<Change>,
-) -> Response {
-    let revoke = server.change(move |server| async move {
-        let record = gateway(&server, body.tenant.as_deref(), &id)?;
+pub(super) async fn revoke(admin: Arc<Admin>, id: String, body: ChangeGateway) -> Result<Gateway> {
+    let revoke = admin.change(move |admin| async move {
+        let record = gateway(&admin, body.tenant.as_deref(), &id)?;
         let (tenant, id) = (&record.tenant, &record.gateway_id);
-        let record = server
-            .take_in(server.ports.records.revoke_gateway(tenant, id, &Actor::operator()).await?)
-            .await?;
-        server.sessions.end(&record, Ending::Revoked);
+        let stored = admin.ports.records.revoke_gateway(tenant, id, &Actor::operator()).await?;
+        let record = admin.identities.take_in(&stored).await?;
+        admin.sessions.end(&record, Ending::Revoked);
         tracing::info!(tenant = %record.tenant, gateway = %record.gateway_id, "a gateway was revoked");
-        Ok(describe(&server, &record))
+        Ok(describe(&admin, &record))
     });
-    answer(StatusCode::OK, revoke.await)
+    revoke.await
 }
 
-fn describe(server: &Server, record: &GatewayRecord) -> Value {
-    let fronts = server.identities.fronts(record.instance);
-    let fronts: Vec<Value> =
-        fronts.iter().map(|(platform, bot)| json!({ "platform": platform, "bot": bot })).collect();
-    json!({
-        "tenant": record.tenant,
-        "gateway_id": record.gateway_id,
-        "instance": record.instance_name,
-        "connected": server.sessions.is_connected(record),
-        "idle": server.sessions.standing(record.instance).idle,
-        "default": server.identities.is_default(&record.tenant, record.instance),
-        "wake_url": record.wake_url,
-        "display_name": record.display_name,
-        "subject": record.subject.as_ref().map(Subject::as_str),
-        "fronts": fronts,
-        "revoked_at": record.revoked_at,
-    })
+fn describe(admin: &Admin, record: &GatewayRecord) -> Gateway {
+    let known = admin.identities.now();
+    let fronts = known.fronts(record.instance).into_iter();
+    Gateway {
+        tenant: record.tenant.clone(),
+        gateway_id: record.gateway_id.clone(),
+        instance: record.instance_name.clone(),
+        connected: admin.sessions.is_connected(record),
+        idle: admin.sessions.standing(record.instance).idle,
+        default: known.is_default(&record.tenant, record.instance),
+        wake_url: record.wake_url.clone(),
+        display_name: record.display_name.clone(),
+        subject: record.subject.as_ref().map(|subject| subject.as_str().to_owned()),
+        fronts: fronts.map(|(platform, bot)| Front { platform, bot }).collect(),
+        revoked_at: record.revoked_at,
+    }
 }
 
 /// The one answer that shows a secret, with the lines an agent needs.
-fn with_secret(server: &Server, record: &GatewayRecord, secret: &Secret) -> Value {
+fn with_secret(admin: &Admin, record: &GatewayRecord, secret: &Secret) -> GatewaySecret {
     let env = [
-        format!("GATEWAY_RELAY_URL={}", server.options.public_url),
+        format!("GATEWAY_RELAY_URL={}", admin.public_url),
         format!("GATEWAY_RELAY_ID={}", record.gateway_id),
         format!("GATEWAY_RELAY_SECRET={}", secret.expose()),
     ];
-    json!({
-        "tenant": record.tenant,
-        "gateway_id": record.gateway_id,
-        "secret": secret.expose(),
-        "env": env,
-    })
+    GatewaySecret {
+        tenant: record.tenant.clone(),
+        gateway_id: record.gateway_id.clone(),
+        secret: secret.expose().to_owned(),
+        env: env.to_vec(),
+    }
 }

@@ -1,38 +1,18 @@
 //! What waits, and what became of a message.
 
+use super::Admin;
 use super::gateways::gateway;
-use super::router::answer;
-use crate::server::Server;
+use super::types::{
+    Entries, Explained, ExplainedAction, ExplainedMessage, Inboxes, Nothing, Purged, Redriven, Selection,
+};
 use angelia_core::audit::Actor;
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{InstanceId, Seq};
 use angelia_core::store::{ActionTrace, Edits, IdentityStore, JournalStore, Later, Listed};
-use axum::Json;
-use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
-use axum::response::Response;
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Entries in one listing.
 const PAGE: usize = 1_000;
-
-/// Which inboxes, and which of their entries.
-#[derive(Deserialize, Default, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Selection {
-    /// All inboxes of a tenant, or whose gateway it is.
-    #[serde(default)]
-    tenant: Option<String>,
-    #[serde(default)]
-    gateway: Option<String>,
-    #[serde(default)]
-    entry: Option<String>,
-    #[serde(default)]
-    dead: bool,
-}
 
 /// The inboxes that a selection means; `None` for all there are.
 struct Chosen(Option<Vec<InstanceId>>);
@@ -50,26 +30,26 @@ impl Chosen {
 
 impl Selection {
     /// The inboxes it means: of a gateway, else of a tenant, else all.
-    async fn choose(&self, server: &Server) -> Result<Chosen> {
+    async fn choose(&self, admin: &Admin) -> Result<Chosen> {
         if let Some(id) = &self.gateway {
-            return gateway(server, self.tenant.as_deref(), id)
+            return gateway(admin, self.tenant.as_deref(), id)
                 .map(|record| Chosen(Some(vec![record.instance])));
         }
         let Some(tenant) = &self.tenant else { return Ok(Chosen(None)) };
-        if !server.ports.records.tenants().await?.contains(tenant) {
+        if !admin.ports.records.tenants().await?.contains(tenant) {
             return Err(Error::not_found(format!("there is no tenant {tenant:?}")));
         }
-        let mut instances = server.ports.records.instances().await?;
+        let mut instances = admin.ports.records.instances().await?;
         instances.retain(|instance| instance.tenant == *tenant);
         Ok(Chosen(Some(instances.iter().map(|instance| instance.instance).collect())))
     }
 
     /// The entry it names, in the inboxes it means; `None` if it names none.
-    async fn named(&self, server: &Server, chosen: &Chosen) -> Result<Option<Listed>> {
+    async fn named(&self, admin: &Admin, chosen: &Chosen) -> Result<Option<Listed>> {
         let Some(text) = &self.entry else { return Ok(None) };
         let seq = Seq::from_buffer_id(text)
             .ok_or_else(|| Error::invalid(format!("{text:?} is not an entry; they look like b123")))?;
-        let mut entries = server.ports.inboxes.numbered(seq).await?;
+        let mut entries = admin.ports.inboxes.numbered(seq).await?;
         entries.retain(|entry| chosen.holds(entry.instance));
         match entries.len() {
             0 => Err(gone(text)),
@@ -83,11 +63,11 @@ impl Selection {
     /// Does something to the named entry, or to every chosen inbox.
     async fn act<'a>(
         &self,
-        server: &'a Server,
+        admin: &'a Admin,
         act: impl Fn(Option<InstanceId>, Option<Seq>) -> Later<'a, u64>,
     ) -> Result<u64> {
-        let chosen = self.choose(server).await?;
-        let Some(entry) = self.named(server, &chosen).await? else {
+        let chosen = self.choose(admin).await?;
+        let Some(entry) = self.named(admin, &chosen).await? else {
             let mut count = 0;
             for instance in chosen.each() {
                 count += act(instance, None).await?;
@@ -108,44 +88,32 @@ fn gone(entry: &str) -> Error {
     ))
 }
 
-pub(super) async fn list_inboxes(
-    State(server): State<Arc<Server>>,
-    Query(selection): Query<Selection>,
-) -> Response {
-    let list = async {
-        let chosen = selection.choose(&server).await?;
-        let mut inboxes = server.ports.inboxes.inboxes().await?;
-        inboxes.retain(|inbox| chosen.holds(inbox.instance));
-        // Where nobody is, and nothing waits for anybody, there is nothing to tell.
-        inboxes.retain(|inbox| {
-            !server.identities.awaits_first(inbox.instance) || inbox.waiting > 0 || !inbox.gaps.is_empty()
-        });
-        for inbox in &mut inboxes {
-            inbox.name = server.identities.shown(inbox.instance, std::mem::take(&mut inbox.name));
-        }
-        Ok(json!({ "inboxes": inboxes }))
-    };
-    answer(StatusCode::OK, list.await)
+pub(super) async fn list_inboxes(admin: Arc<Admin>, selection: Selection) -> Result<Inboxes> {
+    let chosen = selection.choose(&admin).await?;
+    let mut inboxes = admin.ports.inboxes.inboxes().await?;
+    inboxes.retain(|inbox| chosen.holds(inbox.instance));
+    // Where nobody is, and nothing waits for anybody, there is nothing to tell.
+    inboxes.retain(|inbox| {
+        !admin.identities.now().awaits_first(inbox.instance) || inbox.waiting > 0 || !inbox.gaps.is_empty()
+    });
+    for inbox in &mut inboxes {
+        inbox.name = admin.identities.now().shown(inbox.instance, std::mem::take(&mut inbox.name));
+    }
+    Ok(Inboxes { inboxes })
 }
 
-pub(super) async fn list_entries(
-    State(server): State<Arc<Server>>,
-    Query(selection): Query<Selection>,
-) -> Response {
-    let list = async {
-        let mut entries = listed(&server, &selection).await?;
-        for entry in &mut entries {
-            entry.name = server.identities.shown(entry.instance, std::mem::take(&mut entry.name));
-        }
-        Ok(json!({ "entries": entries }))
-    };
-    answer(StatusCode::OK, list.await)
+pub(super) async fn list_entries(admin: Arc<Admin>, selection: Selection) -> Result<Entries> {
+    let mut entries = listed(&admin, &selection).await?;
+    for entry in &mut entries {
+        entry.name = admin.identities.now().shown(entry.instance, std::mem::take(&mut entry.name));
+    }
+    Ok(Entries { entries })
 }
 
 /// The named entry, or those of the chosen inboxes, the oldest first.
-async fn listed(server: &Server, selection: &Selection) -> Result<Vec<Listed>> {
-    let chosen = selection.choose(server).await?;
-    if let Some(entry) = selection.named(server, &chosen).await? {
+async fn listed(admin: &Admin, selection: &Selection) -> Result<Vec<Listed>> {
+    let chosen = selection.choose(admin).await?;
+    if let Some(entry) = selection.named(admin, &chosen).await? {
         if selection.dead && entry.dead_at.is_none() {
             return Err(Error::not_found(format!("{} is no dead letter", entry.seq.buffer_id())));
         }
@@ -153,76 +121,64 @@ async fn listed(server: &Server, selection: &Selection) -> Result<Vec<Listed>> {
     }
     let mut entries = Vec::new();
     for instance in chosen.each() {
-        entries.extend(server.ports.inboxes.entries(instance, selection.dead, PAGE).await?);
+        entries.extend(admin.ports.inboxes.entries(instance, selection.dead, PAGE).await?);
     }
     entries.sort_by_key(|entry| (entry.received_at.0, entry.instance, entry.seq));
     entries.truncate(PAGE);
     Ok(entries)
 }
 
-pub(super) async fn redrive(State(server): State<Arc<Server>>, Json(selection): Json<Selection>) -> Response {
-    let redrive = async {
-        let chosen = selection.choose(&server).await?;
-        if let Some(entry) = selection.named(&server, &chosen).await?
-            && entry.dead_at.is_none()
-        {
-            return Err(Error::conflict(format!(
-                "{} is no dead letter: it is in line already",
-                entry.seq.buffer_id()
-            )));
-        }
-        let operator = Actor::operator();
-        let count = selection.act(&server, |i, seq| server.ports.inboxes.redrive(i, seq, &operator)).await?;
-        Ok(json!({ "redriven": count }))
-    };
-    answer(StatusCode::OK, redrive.await)
-}
-
-pub(super) async fn purge(State(server): State<Arc<Server>>, Json(selection): Json<Selection>) -> Response {
+pub(super) async fn redrive(admin: Arc<Admin>, selection: Selection) -> Result<Redriven> {
+    let chosen = selection.choose(&admin).await?;
+    if let Some(entry) = selection.named(&admin, &chosen).await?
+        && entry.dead_at.is_none()
+    {
+        return Err(Error::conflict(format!(
+            "{} is no dead letter: it is in line already",
+            entry.seq.buffer_id()
+        )));
+    }
     let operator = Actor::operator();
-    let purged = selection.act(&server, |i, seq| server.ports.inboxes.purge(i, seq, &operator)).await;
-    answer(StatusCode::OK, purged.map(|count| json!({ "purged": count })))
+    let redriven = selection.act(&admin, |i, seq| admin.ports.inboxes.redrive(i, seq, &operator)).await?;
+    Ok(Redriven { redriven })
 }
 
-pub(super) async fn explain(State(server): State<Arc<Server>>, Path(message): Path<String>) -> Response {
-    let explain = async {
-        let messages = server.ports.records.explain(&message).await?;
-        let actions = server.ports.records.explain_action(&message).await?;
-        let drops = server.drops.of(&message);
-        if messages.is_empty() && actions.is_empty() && drops.is_empty() {
-            return Err(Error::not_found(format!(
-                "nothing is known of message {message:?}; the journal goes back 72 hours"
-            )));
-        }
-        let mut told = Vec::new();
-        for mut story in messages {
-            let replies = with_edits(&server, std::mem::take(&mut story.replies)).await?;
-            story.instance_name = server.identities.shown(story.instance, story.instance_name);
-            let mut story = json!(story);
-            story["replies"] = replies.into();
-            told.push(story);
-        }
-        let actions = with_edits(&server, actions).await?;
-        Ok(json!({ "messages": told, "actions": actions, "drops": drops }))
-    };
-    answer(StatusCode::OK, explain.await)
+pub(super) async fn purge(admin: Arc<Admin>, selection: Selection) -> Result<Purged> {
+    let operator = Actor::operator();
+    let purged = selection.act(&admin, |i, seq| admin.ports.inboxes.purge(i, seq, &operator)).await?;
+    Ok(Purged { purged })
+}
+
+pub(super) async fn explain(admin: Arc<Admin>, message: String, _: Nothing) -> Result<Explained> {
+    let messages = admin.ports.records.explain(&message).await?;
+    let actions = admin.ports.records.explain_action(&message).await?;
+    let drops = admin.drops.of(&message);
+    if messages.is_empty() && actions.is_empty() && drops.is_empty() {
+        return Err(Error::not_found(format!(
+            "nothing is known of message {message:?}; the journal goes back 72 hours"
+        )));
+    }
+    let mut told = Vec::new();
+    for mut message in messages {
+        let replies = with_edits(&admin, std::mem::take(&mut message.replies)).await?;
+        message.instance_name = admin.identities.now().shown(message.instance, message.instance_name);
+        told.push(ExplainedMessage { message, replies });
+    }
+    Ok(Explained { messages: told, actions: with_edits(&admin, actions).await?, drops })
 }
 
 /// What an agent wrote, each with how often it was changed since, and when last.
-async fn with_edits(server: &Server, actions: Vec<ActionTrace>) -> Result<Vec<Value>> {
+async fn with_edits(admin: &Admin, actions: Vec<ActionTrace>) -> Result<Vec<ExplainedAction>> {
     let mut told = Vec::new();
     for action in actions {
         let edits = match &action.message_id {
             // A change is not changed itself.
             Some(message_id) if action.op != "edit" => {
-                server.ports.records.edits(&action.chat_id, message_id).await?
+                admin.ports.records.edits(&action.chat_id, message_id).await?
             }
             _ => Edits::default(),
         };
-        let mut action = json!(action);
-        action["edits"] = edits.count.into();
-        action["last_edit_at"] = json!(edits.last_at);
-        told.push(action);
+        told.push(ExplainedAction { action, edits: edits.count, last_edit_at: edits.last_at });
     }
     Ok(told)
 }

@@ -42,9 +42,9 @@ struct Held {
 
 impl Keyring {
     /// Begins with `key`.
-    pub fn new(key: MasterKey, keeper: Box<dyn KeyKeeper>) -> Self {
+    pub fn new(key: MasterKey, keeper: Box<dyn KeyKeeper>) -> Arc<Self> {
         let held = Held { keys: Keys::new(key), superseded: Weak::new(), unfinished: false };
-        Self { held: RwLock::new(held), rotating: tokio::sync::Mutex::default(), keeper }
+        Arc::new(Self { held: RwLock::new(held), rotating: tokio::sync::Mutex::default(), keeper })
     }
 
     /// The keys of this moment.
@@ -104,29 +104,6 @@ impl Keyring {
     }
 }
 
-/// A key that nobody keeps: good for one process, and for tests.
-impl From<MasterKey> for Keyring {
-    fn from(key: MasterKey) -> Self {
-        Self::new(key, Box::new(Nobody))
-    }
-}
-
-struct Nobody;
-
-impl KeyKeeper for Nobody {
-    fn next(&self, _file: Option<&Path>) -> Result<MasterKey> {
-        Err(Error::conflict("the master key of this server is kept nowhere, so it cannot be changed"))
-    }
-
-    fn stage(&self, _next: &MasterKey) -> Result<()> {
-        Ok(())
-    }
-
-    fn adopt(&self) -> Result<Option<String>> {
-        Ok(None)
-    }
-}
-
 type KeepToken = Box<dyn Fn(&Secret) -> Result<()> + Send + Sync>;
 
 /// What the admin API asks for.
@@ -165,6 +142,30 @@ impl From<Secret> for AdminToken {
 }
 
 #[cfg(test)]
+impl Keyring {
+    /// Keys of which nobody keeps any, for tests.
+    pub(crate) fn kept_nowhere(key: MasterKey) -> Arc<Self> {
+        struct Nobody;
+
+        impl KeyKeeper for Nobody {
+            fn next(&self, _file: Option<&Path>) -> Result<MasterKey> {
+                Err(Error::conflict("the master key of this server is kept nowhere, so it cannot be changed"))
+            }
+
+            fn stage(&self, _next: &MasterKey) -> Result<()> {
+                Ok(())
+            }
+
+            fn adopt(&self) -> Result<Option<String>> {
+                Ok(None)
+            }
+        }
+
+        Self::new(key, Box::new(Nobody))
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -173,7 +174,7 @@ mod tests {
         let key = MasterKey::mint();
         let copy = MasterKey::from_hex(key.to_hex().expose()).unwrap();
         let old = key.id();
-        let ring = Keyring::from(key);
+        let ring = Keyring::kept_nowhere(key);
         let under_way = ring.seal(&Secret::new("token"), "row").unwrap();
         let keys_in_hand = ring.keys();
         assert_eq!((ring.retiring(), ring.is_awaited()), (None, false));

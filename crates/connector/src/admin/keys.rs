@@ -1,87 +1,57 @@
 //! The master key and the admin token: looking at them, and changing them
-//! under a running server.
+//! under a running admin.
 
+use super::Admin;
 use super::rotation;
-use super::router::answer;
-use crate::server::Server;
+use super::types::{KeyCheck, Nothing, RotateKey, RotatedKey, RotatedToken, SealedCount, Unreadable};
 use angelia_core::audit::{Actor, AuditEntry};
 use angelia_core::error::{Error, Result};
 use angelia_core::seal::Keys;
 use angelia_core::store::{AuditStore, SealedValue};
-use axum::Json;
-use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::Response;
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Opens everything that is sealed, and tells how much there is of what.
-pub(super) async fn check(State(server): State<Arc<Server>>) -> Response {
-    answer(StatusCode::OK, look(&server).await)
-}
-
-async fn look(server: &Server) -> Result<Value> {
+pub(super) async fn check(admin: Arc<Admin>, _: Nothing) -> Result<KeyCheck> {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
-    let mut damaged: Vec<Value> = Vec::new();
+    let mut damaged: Vec<Unreadable> = Vec::new();
     let mut pages = rotation::Pages::default();
-    while let Some(page) = pages.next(server).await? {
+    while let Some(page) = pages.next(&admin).await? {
         // After it was read: a change of keys may have begun in between.
-        let keys = server.options.master_key.keys();
+        let keys = admin.keys.keys();
         for value in &page {
             *counts.entry(value.kind).or_default() += 1;
             damaged.extend(damage(&keys, value));
         }
     }
-    let sealed: Vec<Value> =
-        counts.iter().map(|(kind, count)| json!({ "kind": kind, "count": count })).collect();
-    let keys = &server.options.master_key;
-    Ok(json!({
-        "key_id": keys.keys().current().id().to_string(),
-        "retiring_key_id": keys.retiring().map(|id| id.to_string()),
-        "sealed": sealed,
-        "unreadable": damaged.len(),
-        "damaged": damaged,
-    }))
+    let counted = |(kind, count): (&str, u64)| SealedCount { kind: kind.to_owned(), count };
+    Ok(KeyCheck {
+        key_id: admin.keys.keys().current().id().to_string(),
+        retiring_key_id: admin.keys.retiring().map(|id| id.to_string()),
+        sealed: counts.into_iter().map(counted).collect(),
+        unreadable: damaged.len() as u64,
+        damaged,
+    })
 }
 
 /// What does not open, by the name an operator knows it by.
-fn damage(keys: &Keys, value: &SealedValue) -> Option<Value> {
+fn damage(keys: &Keys, value: &SealedValue) -> Option<Unreadable> {
     let error = keys.open(&value.sealed, &value.bound_to).err()?;
     // `gateway-secret/acme/gw` is the gateway acme/gw; what there is one of needs no name.
-    let name = value.bound_to.split_once('/').map(|(_, name)| name);
-    Some(json!({ "kind": value.kind, "name": name, "error": error.to_string() }))
+    let name = value.bound_to.split_once('/').map(|(_, name)| name.to_owned());
+    Some(Unreadable { kind: value.kind.to_owned(), name, error: error.to_string() })
 }
 
-/// A change of the master key.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Rotate {
-    /// Holds the key to change to; without it a new one is made, where keeping it is ours.
-    #[serde(default)]
-    file: Option<PathBuf>,
-}
-
-pub(super) async fn rotate(State(server): State<Arc<Server>>, Json(body): Json<Rotate>) -> Response {
+pub(super) async fn rotate(admin: Arc<Admin>, body: RotateKey) -> Result<RotatedKey> {
     // A task of its own: a caller who hangs up must not leave it half done.
-    let rotation = tokio::spawn(async move { rotation::change_key(&server, body.file.as_deref()).await });
-    let outcome = rotation.await.unwrap_or_else(|_| Err(Error::internal("the change of keys broke off")));
-    answer(StatusCode::OK, outcome)
+    let rotation = tokio::spawn(async move { rotation::change_key(&admin, body.file.as_deref()).await });
+    rotation.await.unwrap_or_else(|_| Err(Error::internal("the change of keys broke off")))
 }
 
-pub(super) async fn rotate_token(State(server): State<Arc<Server>>) -> Response {
-    let rotate = async {
-        let _turn = server.changing.lock().await;
-        server.options.admin_token.rotate()?;
-        server
-            .ports
-            .records
-            .audit(AuditEntry::done(&Actor::operator(), "admin-token.rotate", "", ""))
-            .await?;
-        Ok(json!({ "rotated": true }))
-    };
-    answer(StatusCode::OK, rotate.await)
+pub(super) async fn rotate_token(admin: Arc<Admin>, _: Nothing) -> Result<RotatedToken> {
+    let _turn = admin.identities.turn().await;
+    admin.token.rotate()?;
+    let deed = AuditEntry::done(&Actor::operator(), "admin-token.rotate", "", "");
+    admin.ports.records.audit(deed).await?;
+    Ok(RotatedToken { rotated: true })
 }

@@ -1,11 +1,12 @@
 //! The management plane: who is known here, who may enrol, and what an operator asks for.
 
-mod api;
+pub mod api;
 mod audit;
 mod bearer;
 mod bots;
 mod clients;
 mod clock;
+mod endpoint;
 mod enroll;
 mod gateways;
 mod inbox;
@@ -13,26 +14,33 @@ mod invites;
 mod keyring;
 mod keys;
 mod oauth;
+mod openapi;
 mod pace;
 mod peer;
 mod policy;
 mod rotation;
 pub mod router;
 mod routes;
+mod self_service;
+mod service;
 mod status;
 mod tenants;
+pub mod types;
+mod unrouted;
 
-pub(crate) use audit::RefusalLog;
 pub(crate) use bearer::Bearers;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub use bearer::fuzzing;
 pub use bearer::{Identity, KEY_LIMITS, OidcIssuer};
-pub(crate) use enroll::{enroll, provision};
+pub use endpoint::{Call, Endpoint, Named, Whole};
+use enroll::{enroll, provision};
 pub use keyring::{AdminToken, KeyKeeper, Keyring};
 pub use oauth::LIMITS as TOKEN_LIMITS;
-pub(crate) use oauth::{TokenLimits, token};
-pub(crate) use pace::Pace;
-pub(crate) use policy::declare;
+use oauth::{TokenLimits, token};
+use pace::Pace;
+use policy::declare;
 pub(crate) use rotation::resume as resume_key_change;
-pub use router::router;
+pub(crate) use router::router;
+pub(crate) use self_service::SelfService;
+pub(crate) use service::{Admin, AdminParts};

@@ -1,10 +1,10 @@
 //! `POST /oauth/token`: the built-in token endpoint, client credentials only.
 
+use super::SelfService;
 use super::bearer::TOKEN_FOR;
 use super::enroll::read_body;
 use super::peer::peer;
 use super::router::retry_seconds;
-use crate::server::Server;
 use angelia_core::audit::Actor;
 use angelia_core::clock::{self, Mono};
 use angelia_core::error::{Error, Kind};
@@ -77,13 +77,13 @@ pub(super) struct Ask {
     pub(super) client_secret: String,
 }
 
-pub(crate) async fn token(State(server): State<Arc<Server>>, request: Request) -> Response {
-    let Some(builtin) = server.bearers.builtin() else {
+pub(crate) async fn token(State(service): State<Arc<SelfService>>, request: Request) -> Response {
+    let Some(builtin) = service.bearers.builtin() else {
         return refuse(StatusCode::NOT_FOUND, "invalid_request", "this connector has no token endpoint");
     };
     let (head, body) = request.into_parts();
     let (from, now) = (peer(&head.extensions), clock::mono());
-    if let Err(room_at) = server.token_limits.asked().take(from, now) {
+    if let Err(room_at) = service.token_limits.asked().take(from, now) {
         return too_many("too many tokens are asked for", room_at.since(now));
     }
     let Ok(body) = read_body(body, MAX_FORM).await else {
@@ -94,10 +94,10 @@ pub(crate) async fn token(State(server): State<Arc<Server>>, request: Request) -
         let why = "only grant_type=client_credentials is served";
         return refuse(StatusCode::BAD_REQUEST, "unsupported_grant_type", why);
     }
-    match builtin.issue(&server, &ask.client_id, &ask.client_secret).await {
+    match builtin.issue(&*service.ports.records, &ask.client_id, &ask.client_secret).await {
         Ok(Some(token)) => {
-            server.token_limits.asked().note_good(from, clock::mono());
-            if let Err(wait) = server.token_limits.take(&ask.client_id, clock::mono()) {
+            service.token_limits.asked().note_good(from, clock::mono());
+            if let Err(wait) = service.token_limits.take(&ask.client_id, clock::mono()) {
                 return too_many(
                     "this client asks for tokens too often; keep the one it has for an hour",
                     wait,
@@ -112,7 +112,7 @@ pub(crate) async fn token(State(server): State<Arc<Server>>, request: Request) -
         }
         Ok(None) => {
             let error = Error::new(Kind::Unauthorized, "unknown client, or wrong secret");
-            server.refused(&Actor::stranger(), "client.token", "", &ask.client_id, &error).await;
+            service.refusal_log.refused(&Actor::stranger(), "client.token", "", &ask.client_id, &error).await;
             let why = "unknown client id, wrong secret, or the client was revoked";
             refuse(StatusCode::UNAUTHORIZED, "invalid_client", why)
         }

@@ -3,7 +3,6 @@
 //! Each change is a commit and a line of the audit log that stays for more
 //! than a year, and a gateway makes them without anybody looking.
 
-use crate::server::Server;
 use angelia_core::clock::{self, Mono};
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::identity::GatewayRecord;
@@ -30,6 +29,12 @@ impl Default for Pace {
 }
 
 impl Pace {
+    /// Whether a gateway, or whoever enrolled it, may change something of it
+    /// now; counts the change. Ask right before it is stored.
+    pub(super) fn may_change(&self, record: &GatewayRecord) -> Result<()> {
+        self.note(record, clock::mono())
+    }
+
     fn note(&self, record: &GatewayRecord, now: Mono) -> Result<()> {
         let who = (record.tenant.clone(), record.gateway_id.clone());
         let noted = self.0.lock().take(&who, now);
@@ -44,13 +49,5 @@ impl Pace {
                 ),
             )
         })
-    }
-}
-
-impl Server {
-    /// Whether a gateway, or whoever enrolled it, may change something of it
-    /// now; counts the change. Ask right before it is stored.
-    pub(crate) fn may_change(&self, record: &GatewayRecord) -> Result<()> {
-        self.pace.note(record, clock::mono())
     }
 }

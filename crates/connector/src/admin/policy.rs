@@ -1,9 +1,9 @@
 //! `POST /relay/policy`: what a gateway asks to be spared. Enforced at once.
 
+use super::SelfService;
 use super::enroll::{read, read_body};
 use super::router::failure;
 use crate::relay::{Identity, identify};
-use crate::server::Server;
 use angelia_core::admission::Policy;
 use angelia_core::audit::Actor;
 use angelia_core::error::{Error, Kind, Result};
@@ -43,56 +43,60 @@ fn yes() -> bool {
     true
 }
 
-pub(crate) async fn declare(State(server): State<Arc<Server>>, request: Request) -> Response {
+pub(crate) async fn declare(State(service): State<Arc<SelfService>>, request: Request) -> Response {
     let (head, body) = request.into_parts();
-    let record = match identify(&server, &head.headers) {
+    let record = match identify(&service.identities.now(), &head.headers) {
         Identity::Gateway(record) => record,
         Identity::Revoked(record) => {
             let error = Error::new(Kind::Forbidden, "this gateway was revoked");
             let actor = Actor::gateway(&record.tenant, &record.gateway_id);
-            server.refused(&actor, "policy.set", &record.tenant, &record.gateway_id, &error).await;
+            service
+                .refusal_log
+                .refused(&actor, "policy.set", &record.tenant, &record.gateway_id, &error)
+                .await;
             return failure(&error);
         }
         Identity::Unknown => {
             let error = Error::new(Kind::Unauthorized, "unknown gateway id, wrong secret or expired token");
-            server.refused(&Actor::stranger(), "policy.set", "", "", &error).await;
+            service.refusal_log.refused(&Actor::stranger(), "policy.set", "", "", &error).await;
             return failure(&error);
         }
     };
-    match set(&server, record, body).await {
+    match set(&service, record, body).await {
         // Gateways take any other success for a failure.
         Ok(()) => (StatusCode::OK, Json(json!({ "ok": true }))).into_response(),
         Err(error) => failure(&error),
     }
 }
 
-async fn set(server: &Arc<Server>, record: Arc<GatewayRecord>, body: Body) -> Result<()> {
+async fn set(service: &Arc<SelfService>, record: Arc<GatewayRecord>, body: Body) -> Result<()> {
     let (platform, policy) = declared(read(&read_body(body, MAX_BODY).await?)?)?;
-    let set = move |server: Arc<Server>| async move {
+    let set = move |service: Arc<SelfService>| async move {
         // Much may have happened while the body was on its way.
-        let record = server.identities.find(&record.tenant, &record.gateway_id);
+        let record = service.identities.now().find(&record.tenant, &record.gateway_id);
         let record = record.filter(|record| record.revoked_at.is_none());
         let record = record.ok_or_else(|| Error::new(Kind::Forbidden, "this gateway was revoked"))?;
         // Gateways declare it at every start: only a change is written.
-        let known = server.identities.policy(record.instance, &platform);
+        let known = service.identities.now().policy(record.instance, &platform).cloned();
         if known.as_ref() == Some(&policy) {
             return Ok(());
         }
-        if known.is_none() && server.identities.policies(record.instance) >= MAX_POLICIES {
+        if known.is_none() && service.identities.now().policies(record.instance) >= MAX_POLICIES {
             return Err(Error::invalid(format!(
                 "policies for {MAX_POLICIES} platforms are declared already"
             )));
         }
         let actor = Actor::gateway(&record.tenant, &record.gateway_id);
-        if let Err(error) = server.may_change(&record) {
-            server.refused(&actor, "policy.set", &record.tenant, &record.gateway_id, &error).await;
+        if let Err(error) = service.pace.may_change(&record) {
+            service
+                .refusal_log
+                .refused(&actor, "policy.set", &record.tenant, &record.gateway_id, &error)
+                .await;
             return Err(error);
         }
-        server.ports.records.set_policy(record.instance, &platform, policy.clone(), &actor).await?;
-        server.identities.set_policy(record.instance, platform, policy);
-        Ok(())
+        service.ports.records.set_policy(record.instance, &platform, policy, &actor).await
     };
-    server.change(set).await
+    service.change(set).await
 }
 
 /// The platform and the policy that a gateway declares, within bounds.

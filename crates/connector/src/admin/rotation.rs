@@ -11,14 +11,14 @@
 //! From *begin* on everything new is sealed with the new key and both open. Nobody waits
 //! for a change but whoever asked for it (docs/decisions/0031).
 
-use crate::server::Server;
+use super::Admin;
+use super::types::RotatedKey;
 use angelia_core::audit::Actor;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::fail;
 use angelia_core::seal::{KEY_CHECK, KeyId, Keys, MasterKey};
 use angelia_core::secret::Secret;
 use angelia_core::store::{IdentityStore, KeyChange, PageSize, Resealed, Retired, SealStore, SealedValue};
-use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,11 +40,11 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    pub(super) async fn next(&mut self, server: &Server) -> Result<Option<Vec<SealedValue>>> {
+    pub(super) async fn next(&mut self, admin: &Admin) -> Result<Option<Vec<SealedValue>>> {
         if self.is_over {
             return Ok(None);
         }
-        let page = server.ports.records.sealed_values(self.last.as_ref(), STEP).await?;
+        let page = admin.ports.records.sealed_values(self.last.as_ref(), STEP).await?;
         self.is_over = !page.more;
         self.last = page.last().cloned();
         Ok(Some(page.items))
@@ -52,30 +52,30 @@ impl Pages {
 }
 
 /// Changes the master key, or finishes a change that was not finished.
-pub(super) async fn change_key(server: &Server, file: Option<&Path>) -> Result<Value> {
-    let ring = &server.options.master_key;
+pub(super) async fn change_key(admin: &Admin, file: Option<&Path>) -> Result<RotatedKey> {
+    let ring = &admin.keys;
     let _turn = ring.rotating.lock().await;
     let next_step = if ring.is_unfinished() {
-        refuse_a_third(server, file)?;
+        refuse_a_third(admin, file)?;
         None
     } else {
-        begin(server, file).await?
+        begin(admin, file).await?
     };
     let old = ring.retiring();
-    let finished = finish(server).await.map_err(|error| unfinished(old, &error))?;
-    Ok(json!({
-        "old_key_id": old.map(|id| id.to_string()),
-        "key_id": ring.keys().current().id().to_string(),
+    let finished = finish(admin).await.map_err(|error| unfinished(old, error))?;
+    Ok(RotatedKey {
+        old_key_id: old.map(|id| id.to_string()),
+        key_id: ring.keys().current().id().to_string(),
         // The check was, when the change began.
-        "resealed": finished.resealed + 1,
-        "old_erased": finished.erased,
-        "next_step": next_step,
-    }))
+        resealed: finished.resealed as u64 + 1,
+        old_erased: finished.erased,
+        next_step,
+    })
 }
 
 /// A change has to be finished before the next: the store keeps one key besides the current one.
-fn refuse_a_third(server: &Server, file: Option<&Path>) -> Result<()> {
-    let ring = &server.options.master_key;
+fn refuse_a_third(admin: &Admin, file: Option<&Path>) -> Result<()> {
+    let ring = &admin.keys;
     let current = ring.keys().current().id();
     let Some(file) = file else { return Ok(()) };
     if ring.keeper.next(Some(file))?.id() == current {
@@ -86,7 +86,7 @@ fn refuse_a_third(server: &Server, file: Option<&Path>) -> Result<()> {
     )))
 }
 
-fn unfinished(old: Option<KeyId>, error: &Error) -> Error {
+fn unfinished(old: Option<KeyId>, error: Error) -> Error {
     let old = old.map_or_else(|| "which does not open".to_owned(), |id| id.to_string());
     Error::new(
         error.kind(),
@@ -95,21 +95,22 @@ fn unfinished(old: Option<KeyId>, error: &Error) -> Error {
              Everything else opens; angelia key rotate, or the next start of the server, goes on"
         ),
     )
+    .caused_by(error)
 }
 
 /// Makes the new key the one that seals. Answers what the operator has to do before the next start.
-async fn begin(server: &Server, file: Option<&Path>) -> Result<Option<String>> {
-    let ring = &server.options.master_key;
+async fn begin(admin: &Admin, file: Option<&Path>) -> Result<Option<String>> {
+    let ring = &admin.keys;
     let old = ring.keys().current().clone();
     let next = ring.keeper.next(file)?;
     if next.id() == old.id() {
         return Err(Error::conflict(format!("the key {} is in use already", old.id())));
     }
-    open_everything(server).await?;
-    let change = first_step(server, &old, &next).await?;
+    open_everything(admin).await?;
+    let change = first_step(admin, &old, &next).await?;
     ring.keeper.stage(&next)?;
     fail::point("key_staged");
-    server.ports.records.begin_key_change(change, &Actor::operator()).await?;
+    admin.ports.records.begin_key_change(change, &Actor::operator()).await?;
     fail::point("key_begun");
     let (old_id, new_id) = (old.id(), next.id());
     ring.change_to(next, MasterKey::from_hex(old.to_hex().expose())?);
@@ -124,10 +125,10 @@ async fn begin(server: &Server, file: Option<&Path>) -> Result<Option<String>> {
 }
 
 /// Refuses to begin what could not be finished.
-async fn open_everything(server: &Server) -> Result<()> {
-    let keys = server.options.master_key.keys();
+async fn open_everything(admin: &Admin) -> Result<()> {
+    let keys = admin.keys.keys();
     let mut pages = Pages::default();
-    while let Some(page) = pages.next(server).await? {
+    while let Some(page) = pages.next(admin).await? {
         for value in &page {
             let opened = keys.open(&value.sealed, &value.bound_to).map_err(Error::from);
             opened.map_err(|error| {
@@ -145,9 +146,9 @@ fn in_the_way(value: &SealedValue, error: &Error) -> String {
     format!("the {} ({}): {error}{next}", value.kind, value.bound_to)
 }
 
-async fn first_step(server: &Server, old: &MasterKey, next: &MasterKey) -> Result<KeyChange> {
+async fn first_step(admin: &Admin, old: &MasterKey, next: &MasterKey) -> Result<KeyChange> {
     let missing = || Error::internal("the check of the master key is gone");
-    let old_check = server.ports.records.note(KEY_CHECK).await?.ok_or_else(missing)?;
+    let old_check = admin.ports.records.note(KEY_CHECK).await?.ok_or_else(missing)?;
     Ok(KeyChange {
         from: old.id(),
         to: next.id(),
@@ -164,8 +165,8 @@ struct Finished {
 }
 
 /// Finishes a change that an earlier process has begun, if there is one.
-pub(crate) async fn resume(server: Arc<Server>) {
-    let ring = &server.options.master_key;
+pub(crate) async fn resume(admin: Arc<Admin>) {
+    let ring = &admin.keys;
     let _turn = ring.rotating.lock().await;
     if !ring.is_unfinished() {
         return;
@@ -175,45 +176,44 @@ pub(crate) async fn resume(server: Arc<Server>) {
         old = old.map(tracing::field::display),
         "a change of the master key was cut short; finishing it"
     );
-    if let Err(error) = finish(&server).await {
-        tracing::error!("{}", unfinished(old, &error));
+    if let Err(error) = finish(&admin).await {
+        tracing::error!("{}", unfinished(old, error));
     }
 }
 
 /// Seals everything anew that the current key has not sealed, and gives the old key up.
-async fn finish(server: &Server) -> Result<Finished> {
-    let ring = &server.options.master_key;
+async fn finish(admin: &Admin) -> Result<Finished> {
+    let ring = &admin.keys;
     let mut resealed = 0;
     loop {
-        resealed += rewrap_all(server).await?;
+        resealed += rewrap_all(admin).await?;
         while ring.is_awaited() {
-            pause(server).await?;
+            pause(admin).await?;
         }
-        if let Retired::Gone { erased } =
-            server.ports.records.retire_key(ring.keys().current().head()).await?
+        if let Retired::Gone { erased } = admin.ports.records.retire_key(ring.keys().current().head()).await?
         {
             fail::point("key_retired");
             ring.finished();
             tracing::info!(key = %ring.keys().current().id(), resealed, "the change of the master key is finished");
             return Ok(Finished { resealed, erased });
         }
-        pause(server).await?;
+        pause(admin).await?;
     }
 }
 
 /// One walk over everything. What does not open is left, and told when the rest is done.
-async fn rewrap_all(server: &Server) -> Result<usize> {
-    let keys = server.options.master_key.keys();
+async fn rewrap_all(admin: &Admin) -> Result<usize> {
+    let keys = admin.keys.keys();
     let (mut resealed, mut failed) = (0, None);
     let mut pages = Pages::default();
-    while let Some(page) = pages.next(server).await? {
+    while let Some(page) = pages.next(admin).await? {
         let (due, stuck) = rewrap(&keys, page);
         failed = failed.or(stuck);
         if !due.is_empty() {
-            resealed += server.ports.records.reseal(due).await?;
+            resealed += admin.ports.records.reseal(due).await?;
             fail::point("key_rewrapped");
         }
-        go_on(server)?;
+        go_on(admin)?;
     }
     failed.map_or(Ok(resealed), Err)
 }
@@ -232,13 +232,13 @@ fn rewrap(keys: &Keys, values: Vec<SealedValue>) -> (Vec<Resealed>, Option<Error
     (due, failed)
 }
 
-async fn pause(server: &Server) -> Result<()> {
+async fn pause(admin: &Admin) -> Result<()> {
     tokio::time::sleep(LOOK_AGAIN).await;
-    go_on(server)
+    go_on(admin)
 }
 
-fn go_on(server: &Server) -> Result<()> {
-    if server.is_stopping() {
+fn go_on(admin: &Admin) -> Result<()> {
+    if admin.life.is_stopping() {
         return Err(Error::unavailable("the server stops"));
     }
     Ok(())

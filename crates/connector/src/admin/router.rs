@@ -3,8 +3,8 @@
 //! The command line uses the same routes, through the socket while a server
 //! runs and in its own process when none does.
 
+use super::Admin;
 use super::api;
-use crate::server::Server;
 use crate::telemetry::{BotReading, Counter, Gauges, disk_metrics};
 use angelia_core::audit::Actor;
 use angelia_core::clock;
@@ -35,14 +35,14 @@ angelia_contract::limits! {
 }
 
 /// The admin routes.
-pub fn router(server: Arc<Server>) -> Router {
+pub(crate) fn router(admin: Arc<Admin>) -> Router {
     let door =
-        Door { server: server.clone(), wrong: Mutex::new(SlidingWindow::new(WRONG_TOKENS, WRONG_TOKENS_IN)) };
+        Door { admin: admin.clone(), wrong: Mutex::new(SlidingWindow::new(WRONG_TOKENS, WRONG_TOKENS_IN)) };
     let guarded = api::router()
         .layer(DefaultBodyLimit::max(COMMAND))
-        .layer(middleware::from_fn_with_state(server.memory.operators().clone(), hold_memory))
+        .layer(middleware::from_fn_with_state(admin.memory.operators().clone(), hold_memory))
         .layer(middleware::from_fn_with_state(Arc::new(door), authenticate));
-    let routes = Router::new().route("/metrics", get(metrics)).merge(guarded).with_state(server);
+    let routes = Router::new().route("/metrics", get(metrics)).merge(guarded).with_state(admin);
     routes.layer(middleware::from_fn(no_store))
 }
 
@@ -55,24 +55,24 @@ pub(crate) async fn no_store(request: Request, next: Next) -> Response {
 
 /// Who decides who may come in, and how many were turned away lately.
 struct Door {
-    server: Arc<Server>,
+    admin: Arc<Admin>,
     wrong: Mutex<SlidingWindow>,
 }
 
 async fn authenticate(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
     let header = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     let token = header.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
-    if door.server.options.admin_token.matches(token) {
+    if door.admin.token.matches(token) {
         return next.run(request).await;
     }
     if door.wrong.lock().take(clock::mono()).is_err() {
-        door.server.metrics.count(Counter::AccessRefused);
+        door.admin.metrics.count(Counter::AccessRefused);
         return failure(&Error::new(Kind::TooMany, "too many wrong admin tokens; try again in a minute"));
     }
     let error =
         Error::new(Kind::Unauthorized, "wrong admin token; it is in the data directory, file admin-token");
     let (actor, path) = (Actor::stranger(), request.uri().path().to_owned());
-    door.server.refused(&actor, "admin.enter", "", &path, &error).await;
+    door.admin.refusal_log.refused(&actor, "admin.enter", "", &path, &error).await;
     failure(&error)
 }
 
@@ -85,20 +85,20 @@ async fn hold_memory(State(operators): State<Arc<ByteBudget>>, request: Request,
     }
 }
 
-async fn metrics(State(server): State<Arc<Server>>) -> Response {
-    let bots = server.platforms().iter().filter_map(|bot| {
+async fn metrics(State(admin): State<Arc<Admin>>) -> Response {
+    let bots = admin.bots.all().iter().filter_map(|bot| {
         let health = bot.health()?;
         Some(BotReading { platform: bot.platform().to_owned(), bot: bot.id().to_owned(), health })
     });
     let bots: Vec<BotReading> = bots.collect();
     let gauges = Gauges {
-        sockets: server.sessions.open(),
-        store_healthy: server.ports.upkeep.healthy(),
-        clock_leapt: server.ports.upkeep.leap().is_some(),
-        store_damaged: server.integrity.damage().is_some(),
+        sockets: admin.sessions.open(),
+        store_healthy: admin.ports.upkeep.healthy(),
+        clock_leapt: admin.ports.upkeep.leap().is_some(),
+        store_damaged: admin.integrity.damage().is_some(),
     };
-    let mut text = server.metrics.render(gauges, &bots);
-    if let Ok(disk) = server.ports.upkeep.disk().await {
+    let mut text = admin.metrics.render(gauges, &bots);
+    if let Ok(disk) = admin.ports.upkeep.disk().await {
         text.push_str(&disk_metrics(&disk));
     }
     ([(CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()

@@ -1,8 +1,9 @@
 //! Routes, as an operator makes them, and the codes that let others make one.
 
+use super::Admin;
 use super::gateways::{check_welcome, gateway};
-use super::router::{answer, failure};
-use crate::server::{DEFAULT_TENANT, Server};
+use super::types::{self, AddRoute, MakeCode, Nothing, RemoveRoute, RemovedRoute, RouteCode, Routes};
+use crate::bootstrap::DEFAULT_TENANT;
 use angelia_core::admission::{Allow, Place, Route};
 use angelia_core::audit::Actor;
 use angelia_core::clock;
@@ -10,13 +11,7 @@ use angelia_core::error::{Error, Result};
 use angelia_core::identity::check_name;
 use angelia_core::secret::{fingerprint, random_hex};
 use angelia_core::store::{AccessStore, CodeAllow, IdentityStore, LinkCode};
-use axum::Json;
-use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::Response;
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use angelia_platforms::PLACES;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,40 +24,24 @@ const CODE_BYTES: usize = 10;
 /// The word that lets everybody speak.
 const ANYBODY: &str = "any";
 
-/// A route to be made.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct AddRoute {
-    place: String,
-    tenant: String,
-    #[serde(default)]
-    bot: Option<String>,
-    #[serde(default)]
-    gateway: Option<String>,
-    #[serde(default)]
-    allow: Option<Vec<String>>,
-    #[serde(default)]
-    free: bool,
-}
-
-pub(super) async fn add(State(server): State<Arc<Server>>, Json(body): Json<AddRoute>) -> Response {
-    let add = server.change(move |server| async move {
+pub(super) async fn add(admin: Arc<Admin>, body: AddRoute) -> Result<types::Route> {
+    let add = admin.change(move |admin| async move {
         check_name("tenant", &body.tenant)?;
-        let here = server.descriptors();
+        let here = admin.bots.descriptors();
         let here: Vec<&str> = here.iter().map(|known| known.platform.as_str()).collect();
-        let place = Place::meant(&body.place, &here)?;
-        let allow = allowed(body.allow)?.or_else(|| Allow::default_for(&place)).ok_or_else(|| {
+        let place = PLACES.meant(&body.place, &here)?;
+        let allow = allowed(body.allow)?.or_else(|| PLACES.default_allow(&place)).ok_or_else(|| {
             Error::invalid(format!(
                 "say who may speak in {place}: --allow ID,… for some people, --allow any for everybody there"
             ))
         })?;
-        let mut route = route(&server, place, Some(&body.tenant), body.gateway.as_deref(), allow, body.free)?;
+        let mut route = route(&admin, place, Some(&body.tenant), body.gateway.as_deref(), allow, body.free)?;
         route.bot = body.bot.filter(|bot| !bot.is_empty());
-        let shown = show(&server, &route);
-        store_route(&server, route).await?;
+        let shown = show(&admin, &route);
+        store_route(&admin, route).await?;
         Ok(shown)
     });
-    answer(StatusCode::CREATED, add.await)
+    add.await
 }
 
 /// Who was named; `None` if nobody was.
@@ -92,82 +71,50 @@ fn check_person(person: &str) -> Result<()> {
     Ok(())
 }
 
-/// A route to be taken away.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RemoveRoute {
-    place: String,
-    #[serde(default)]
-    bot: Option<String>,
-}
-
-pub(super) async fn remove(State(server): State<Arc<Server>>, Json(body): Json<RemoveRoute>) -> Response {
-    let remove = server.change(move |server| async move {
-        let place: Place = body.place.parse()?;
-        if !server.ports.records.remove_route(&place, body.bot.as_deref(), &Actor::operator()).await? {
+pub(super) async fn remove(admin: Arc<Admin>, body: RemoveRoute) -> Result<RemovedRoute> {
+    let remove = admin.change(move |admin| async move {
+        let place = PLACES.read(&body.place)?;
+        if !admin.ports.records.remove_route(&place, body.bot.as_deref(), &Actor::operator()).await? {
             return Err(Error::not_found(format!("{place} has no route")));
         }
-        server.identities.set_routes(server.ports.records.routes().await?);
-        Ok(json!({ "removed": place.to_string() }))
+        Ok(RemovedRoute { removed: place.to_string() })
     });
-    answer(StatusCode::OK, remove.await)
+    remove.await
 }
 
-pub(super) async fn list(State(server): State<Arc<Server>>) -> Response {
-    match server.ports.records.routes().await {
-        Ok(routes) => {
-            let routes: Vec<Value> = routes.iter().map(|route| show(&server, route)).collect();
-            answer(StatusCode::OK, Ok(json!({ "routes": routes })))
-        }
-        Err(error) => failure(&error),
-    }
+pub(super) async fn list(admin: Arc<Admin>, _: Nothing) -> Result<Routes> {
+    let routes = admin.ports.records.routes().await?;
+    Ok(Routes { routes: routes.iter().map(|route| show(&admin, route)).collect() })
 }
 
-/// A code to be made.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct MakeCode {
-    tenant: String,
-    #[serde(default)]
-    gateway: Option<String>,
-    #[serde(default)]
-    allow: Option<Vec<String>>,
-    #[serde(default)]
-    free: bool,
-}
-
-pub(super) async fn make_code(State(server): State<Arc<Server>>, Json(body): Json<MakeCode>) -> Response {
-    let make = async {
-        check_name("tenant", &body.tenant)?;
-        let record =
-            body.gateway.as_deref().map(|id| gateway(&server, Some(&body.tenant), id)).transpose()?;
-        record.iter().try_for_each(|record| check_welcome(record))?;
-        let code = random_hex::<CODE_BYTES>();
-        let expires_at = clock::wall().after(CODE_FOR);
-        let new = LinkCode {
-            fingerprint: fingerprint(&code),
-            tenant: body.tenant,
-            instance: record.map(|record| record.instance),
-            allow: allowed(body.allow)?.map_or(CodeAllow::Typist, CodeAllow::Given),
-            free: body.free,
-            expires_at,
-        };
-        server.ports.records.mint_link_code(new, &Actor::operator()).await?;
-        Ok(json!({ "code": code, "expires_at": expires_at, "say": format!("/link {code}") }))
+pub(super) async fn make_code(admin: Arc<Admin>, body: MakeCode) -> Result<RouteCode> {
+    check_name("tenant", &body.tenant)?;
+    let record = body.gateway.as_deref().map(|id| gateway(&admin, Some(&body.tenant), id)).transpose()?;
+    record.iter().try_for_each(|record| check_welcome(record))?;
+    let code = random_hex::<CODE_BYTES>();
+    let expires_at = clock::wall().after(CODE_FOR);
+    let new = LinkCode {
+        fingerprint: fingerprint(&code),
+        tenant: body.tenant,
+        instance: record.map(|record| record.instance),
+        allow: allowed(body.allow)?.map_or(CodeAllow::Typist, CodeAllow::Given),
+        free: body.free,
+        expires_at,
     };
-    answer(StatusCode::CREATED, make.await)
+    admin.ports.records.mint_link_code(new, &Actor::operator()).await?;
+    Ok(RouteCode { say: format!("/link {code}"), code, expires_at })
 }
 
 /// A route to a tenant, or to one of its gateways.
 pub(super) fn route(
-    server: &Server,
+    admin: &Admin,
     place: Place,
     tenant: Option<&str>,
     gateway_id: Option<&str>,
     allow: Allow,
     free: bool,
 ) -> Result<Route> {
-    let record = gateway_id.map(|id| gateway(server, tenant, id)).transpose()?;
+    let record = gateway_id.map(|id| gateway(admin, tenant, id)).transpose()?;
     record.iter().try_for_each(|record| check_welcome(record))?;
     let owner = record.as_ref().map(|record| record.tenant.as_str()).or(tenant);
     Ok(Route {
@@ -181,24 +128,24 @@ pub(super) fn route(
 }
 
 /// Makes a route durable and lets it count from now on.
-pub(super) async fn store_route(server: &Server, route: Route) -> Result<()> {
-    server.ports.records.add_route(route, &Actor::operator()).await?;
-    server.identities.set_routes(server.ports.records.routes().await?);
-    Ok(())
+pub(super) async fn store_route(admin: &Admin, route: Route) -> Result<()> {
+    admin.ports.records.add_route(route, &Actor::operator()).await?;
+    admin.identities.follow().await
 }
 
-pub(super) fn show(server: &Server, route: &Route) -> Value {
-    let gateway = route.instance.and_then(|instance| server.identities.serving(instance));
+pub(super) fn show(admin: &Admin, route: &Route) -> types::Route {
+    let known = admin.identities.now();
+    let gateway = route.instance.and_then(|instance| known.serving(instance));
     let allow = match &route.allow {
-        Allow::Any => vec!["any"],
-        Allow::People(people) => people.iter().map(String::as_str).collect(),
+        Allow::Any => vec![ANYBODY.to_owned()],
+        Allow::People(people) => people.clone(),
     };
-    json!({
-        "place": route.place.to_string(),
-        "bot": route.bot,
-        "tenant": route.tenant,
-        "gateway": gateway.map(|record| record.gateway_id.clone()),
-        "allow": allow,
-        "free": route.free,
-    })
+    types::Route {
+        place: route.place.to_string(),
+        bot: route.bot.clone(),
+        tenant: route.tenant.clone(),
+        gateway: gateway.map(|record| record.gateway_id.clone()),
+        allow,
+        free: route.free,
+    }
 }

@@ -1,15 +1,14 @@
 //! How the server is doing.
 
+use super::Admin;
 use super::clock;
-use super::router::answer;
-use crate::server::Server;
+use super::types::{AwaitingFirst, DamagedGateway, GatewayStatus, Heavy, Nothing, Status, UnwellBot};
+use crate::identities::Snapshot;
 use crate::telemetry::Counter;
+use angelia_core::error::Result;
+use angelia_core::identity::GatewayRecord;
 use angelia_core::store::{JournalStore, ListedInbox};
-use angelia_platforms::BotState;
-use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::Response;
-use serde_json::{Value, json};
+use angelia_platforms::{BotState, Health};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -17,81 +16,78 @@ use std::sync::Arc;
 const SHOWN: usize = 20;
 
 /// What `angelia status` shows.
-pub(super) async fn status(State(server): State<Arc<Server>>) -> Response {
-    let status = async {
-        let listed = server.ports.inboxes.inboxes().await?;
-        let inboxes: HashMap<_, _> = listed.iter().map(|inbox| (inbox.instance, inbox)).collect();
-        let lost = |inbox: &ListedInbox| inbox.gaps.iter().map(|gap| gap.lost).sum::<u64>();
-        let ours = server.descriptors();
-        let served = |platform: &String| ours.iter().any(|known| known.platform == *platform);
-        let gateways: Vec<Value> = server
-            .identities
-            .all()
-            .iter()
-            .map(|record| {
-                let inbox = inboxes.get(&record.instance);
-                let mut missing: Vec<String> = server
-                    .identities
-                    .fronts(record.instance)
-                    .into_iter()
-                    .map(|(platform, _)| platform)
-                    .collect();
-                missing.retain(|platform| !served(platform));
-                json!({
-                    "tenant": record.tenant,
-                    "gateway_id": record.gateway_id,
-                    "connected": server.sessions.is_connected(record),
-                    "idle": server.sessions.standing(record.instance).idle,
-                    // It says hello for these, and nothing here could bring it anything from them.
-                    "not_served": missing,
-                    "acknowledges": server.sessions.standing(record.instance).habit.as_str(),
-                    "waiting": inbox.map_or(0, |inbox| inbox.waiting),
-                    "dead": inbox.map_or(0, |inbox| inbox.dead),
-                    "lost": inbox.map_or(0, |inbox| lost(inbox)),
-                })
-            })
-            .collect();
+pub(super) async fn status(admin: Arc<Admin>, _: Nothing) -> Result<Status> {
+    let listed = admin.ports.inboxes.inboxes().await?;
+    let ambiguous = admin.ports.records.ambiguous_actions(SHOWN).await?;
+    let disk = admin.ports.upkeep.disk().await?;
+    let known = admin.identities.now();
+    let damaged = known.damaged().into_iter().map(|(tenant, gateway_id, error)| {
+        let kind = "secret of a gateway".to_owned();
+        DamagedGateway { tenant, gateway_id, kind, error }
+    });
+    let heavy = admin.memory.heavy().into_iter();
+    let of = admin.memory.of_tenant() as u64;
+    Ok(Status {
+        memory: heavy.map(|(tenant, held)| Heavy { tenant, held: held as u64, of }).collect(),
+        ambiguous,
+        bots: unwell(&admin),
+        damaged: damaged.collect(),
+        clock: clock::describe(&admin),
+        database_damage: admin.integrity.damage(),
+        disk,
+        ready: admin.ports.upkeep.healthy() && !admin.life.is_stopping(),
+        sockets: admin.sessions.open() as u64,
+        pushed: admin.metrics.get(Counter::Pushed),
+        settled: admin.metrics.get(Counter::Settled),
+        gateways: gateways(&admin, &known, &listed),
         // They have no gateway to be shown with; those for whom nothing came are no news.
-        let awaiting_first = listed
+        awaiting_first: listed
             .iter()
-            .filter(|inbox| server.identities.awaits_first(inbox.instance) && inbox.waiting + lost(inbox) > 0)
-            .map(|inbox| json!({ "tenant": inbox.tenant, "waiting": inbox.waiting, "lost": lost(inbox) }));
-        // Answers that may or may not have been sent; repeating them could double them.
-        let ambiguous = server.ports.records.ambiguous_actions(SHOWN).await?;
-        let damaged = server.identities.damaged().into_iter().map(|(tenant, gateway_id, why)| {
-            json!({ "tenant": tenant, "gateway_id": gateway_id, "kind": "secret of a gateway", "error": why })
-        });
-        let bots = server.platforms().iter().filter_map(|bot| {
-            let health = bot.health().filter(|health| health.state != BotState::Up)?;
-            Some(json!({
-                "platform": bot.platform(), "name": bot.name(), "state": health.state, "why": health.why,
-            }))
-        });
-        let heavy =
-            server.memory.heavy().into_iter().map(
-                |(tenant, held)| json!({ "tenant": tenant, "held": held, "of": server.memory.of_tenant() }),
-            );
-        Ok(json!({
-            // Tenants that use much of the memory they may.
-            "memory": heavy.collect::<Vec<_>>(),
-            "ambiguous": ambiguous,
-            // Bots that do not hear at the moment.
-            "bots": bots.collect::<Vec<_>>(),
-            // Their gateways may not come in: what was sealed for them does not open.
-            "damaged": damaged.collect::<Vec<_>>(),
-            // A leap that nobody has confirmed: nothing is dropped for its age meanwhile.
-            "clock": clock::describe(&server),
-            // What a check of the database found after a server that did not end by itself.
-            "database_damage": server.integrity.damage(),
-            "disk": server.ports.upkeep.disk().await?,
-            "ready": server.ports.upkeep.healthy() && !server.is_stopping(),
-            "sockets": server.sessions.open(),
-            "pushed": server.metrics.get(Counter::Pushed),
-            "settled": server.metrics.get(Counter::Settled),
-            "gateways": gateways,
-            // Tenants whose messages wait for their first gateway.
-            "awaiting_first": awaiting_first.collect::<Vec<_>>(),
-        }))
+            .filter(|inbox| known.awaits_first(inbox.instance) && inbox.waiting + lost(inbox) > 0)
+            .map(|inbox| AwaitingFirst {
+                tenant: inbox.tenant.clone(),
+                waiting: inbox.waiting,
+                lost: lost(inbox),
+            })
+            .collect(),
+    })
+}
+
+/// What an inbox lost to its quota.
+fn lost(inbox: &ListedInbox) -> u64 {
+    inbox.gaps.iter().map(|gap| gap.lost).sum()
+}
+
+fn gateways(admin: &Admin, known: &Snapshot, listed: &[ListedInbox]) -> Vec<GatewayStatus> {
+    let inboxes: HashMap<_, _> = listed.iter().map(|inbox| (inbox.instance, inbox)).collect();
+    let ours = admin.bots.descriptors();
+    let served = |platform: &String| ours.iter().any(|known| known.platform == *platform);
+    let describe = |record: &Arc<GatewayRecord>| {
+        let inbox = inboxes.get(&record.instance);
+        let standing = admin.sessions.standing(record.instance);
+        let fronts = known.fronts(record.instance).into_iter();
+        let mut not_served: Vec<String> = fronts.map(|(platform, _)| platform).collect();
+        not_served.retain(|platform| !served(platform));
+        GatewayStatus {
+            tenant: record.tenant.clone(),
+            gateway_id: record.gateway_id.clone(),
+            connected: admin.sessions.is_connected(record),
+            idle: standing.idle,
+            not_served,
+            acknowledges: standing.habit.as_str().to_owned(),
+            waiting: inbox.map_or(0, |inbox| inbox.waiting),
+            dead: inbox.map_or(0, |inbox| inbox.dead),
+            lost: inbox.map_or(0, |inbox| lost(inbox)),
+        }
     };
-    answer(StatusCode::OK, status.await)
+    known.all().iter().map(describe).collect()
+}
+
+/// The bots that do not hear.
+fn unwell(admin: &Admin) -> Vec<UnwellBot> {
+    let bots = admin.bots.all().iter().filter_map(|bot| {
+        let Health { state, why, .. } = bot.health().filter(|health| health.state != BotState::Up)?;
+        Some(UnwellBot { platform: bot.platform().to_owned(), name: bot.name().to_owned(), state, why })
+    });
+    bots.collect()
 }

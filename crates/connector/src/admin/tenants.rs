@@ -1,21 +1,16 @@
 //! Tenants, as an operator makes, links and removes them.
 
-use super::router::answer;
+use super::Admin;
+use super::types::{
+    CreateTenant, CreatedTenant, Link, Linked, Nothing, RemoveTenant, RemovedTenant, TenantCounts, Tenants,
+    Unlinked,
+};
 use crate::relay::Ending;
-use crate::server::Server;
-use angelia_core::admission::Route;
 use angelia_core::audit::Actor;
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::{MAX_NAME, check_name};
-use angelia_core::store::{AccessStore, IdentityStore, TenantIdentity};
+use angelia_core::store::{AccessStore, IdentityStore, TenantBelongings, TenantIdentity};
 use angelia_platforms::webchat;
-use axum::Json;
-use axum::extract::{Path, State};
-use axum::http::StatusCode;
-use axum::response::Response;
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,34 +20,21 @@ const MAX_ISSUER: usize = 512;
 /// How long whoever removes a tenant waits until its data is deleted; the command gives up after 30 s.
 const DELETED_WITHIN: Duration = Duration::from_secs(20);
 
-/// A tenant to be made, and as whom an issuer knows it.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct CreateTenant {
-    tenant: String,
-    #[serde(default)]
-    issuer: Option<String>,
-    #[serde(default)]
-    claim: Option<String>,
-}
-
-pub(super) async fn create(State(server): State<Arc<Server>>, Json(body): Json<CreateTenant>) -> Response {
-    let create = server.change(move |server| async move {
+pub(super) async fn create(admin: Arc<Admin>, body: CreateTenant) -> Result<CreatedTenant> {
+    let create = admin.change(move |admin| async move {
         check_name("tenant", &body.tenant)?;
-        let identity = first_identity(&server, &body)?;
-        let first =
-            server.ports.records.create_tenant(&body.tenant, identity.clone(), &Actor::operator()).await?;
-        server.identities.await_first(&body.tenant, first);
+        let identity = first_identity(&admin, &body)?;
+        admin.ports.records.create_tenant(&body.tenant, identity.clone(), &Actor::operator()).await?;
         let identities: Vec<TenantIdentity> = identity.into_iter().collect();
-        Ok(json!({ "tenant": body.tenant, "identities": identities }))
+        Ok(CreatedTenant { tenant: body.tenant, identities })
     });
-    answer(StatusCode::CREATED, create.await)
+    create.await
 }
 
 /// Where one external issuer is configured, a tenant is known to it by its
 /// own name unless the operator says otherwise.
-fn first_identity(server: &Server, body: &CreateTenant) -> Result<Option<TenantIdentity>> {
-    let only = || match server.bearers.issuers().as_slice() {
+fn first_identity(admin: &Admin, body: &CreateTenant) -> Result<Option<TenantIdentity>> {
+    let only = || match admin.bearers.issuers().as_slice() {
         [only] => Some((*only).to_owned()),
         _ => None,
     };
@@ -79,121 +61,75 @@ fn identity(tenant: String, issuer: String, claim: String) -> Result<TenantIdent
     Ok(TenantIdentity { tenant, issuer, claim })
 }
 
-pub(super) async fn list(State(server): State<Arc<Server>>) -> Response {
-    let list = async {
-        let tenants = server.ports.records.tenants().await?;
-        let identities = server.ports.records.tenant_identities().await?;
-        Ok(json!({ "tenants": tenants, "identities": identities }))
+pub(super) async fn list(admin: Arc<Admin>, _: Nothing) -> Result<Tenants> {
+    let tenants = admin.ports.records.tenants().await?;
+    let identities = admin.ports.records.tenant_identities().await?;
+    Ok(Tenants { tenants, identities })
+}
+
+pub(super) async fn show(admin: Arc<Admin>, tenant: String, _: Nothing) -> Result<TenantCounts> {
+    if !admin.ports.records.tenants().await?.contains(&tenant) {
+        return Err(Error::not_found(format!("there is no tenant {tenant:?}")));
+    }
+    let known = admin.identities.now();
+    let clients = admin.ports.records.clients().await?;
+    let inboxes = admin.ports.inboxes.inboxes().await?;
+    let has = TenantBelongings {
+        gateways: known.of_tenant(&tenant).len() as u64,
+        routes: known.routes().iter().filter(|route| route.tenant == tenant).count() as u64,
+        clients: clients.iter().filter(|client| client.tenant == tenant).count() as u64,
+        waiting: inboxes.iter().filter(|inbox| inbox.tenant == tenant).map(|inbox| inbox.waiting).sum(),
     };
-    answer(StatusCode::OK, list.await)
+    Ok(TenantCounts { tenant, has })
 }
 
-pub(super) async fn show(State(server): State<Arc<Server>>, Path(tenant): Path<String>) -> Response {
-    let show = async {
-        if !server.ports.records.tenants().await?.contains(&tenant) {
-            return Err(Error::not_found(format!("there is no tenant {tenant:?}")));
-        }
-        let gateways = server.identities.all().iter().filter(|record| record.tenant == tenant).count();
-        let routes = server.identities.routes().iter().filter(|route| route.tenant == tenant).count();
-        let clients =
-            server.ports.records.clients().await?.iter().filter(|client| client.tenant == tenant).count();
-        let inboxes = server.ports.inboxes.inboxes().await?;
-        let waiting: u64 =
-            inboxes.iter().filter(|inbox| inbox.tenant == tenant).map(|inbox| inbox.waiting).sum();
-        Ok(json!({
-            "tenant": tenant, "gateways": gateways, "routes": routes, "clients": clients, "waiting": waiting,
-        }))
-    };
-    answer(StatusCode::OK, show.await)
+pub(super) async fn link(admin: Arc<Admin>, tenant: String, body: Link) -> Result<Linked> {
+    let identity = identity(tenant, body.issuer, body.claim)?;
+    admin.ports.records.link_tenant(identity.clone(), &Actor::operator()).await?;
+    Ok(Linked { linked: identity })
 }
 
-/// As whom an issuer knows a tenant.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Link {
-    issuer: String,
-    claim: String,
-}
-
-pub(super) async fn link(
-    State(server): State<Arc<Server>>,
-    Path(tenant): Path<String>,
-    Json(body): Json<Link>,
-) -> Response {
-    let link = async {
+pub(super) async fn unlink(admin: Arc<Admin>, tenant: String, body: Link) -> Result<Unlinked> {
+    let unlink = admin.change(move |admin| async move {
         let identity = identity(tenant, body.issuer, body.claim)?;
-        server.ports.records.link_tenant(identity.clone(), &Actor::operator()).await?;
-        Ok(json!({ "linked": identity }))
-    };
-    answer(StatusCode::OK, link.await)
-}
-
-pub(super) async fn unlink(
-    State(server): State<Arc<Server>>,
-    Path(tenant): Path<String>,
-    Json(body): Json<Link>,
-) -> Response {
-    let unlink = server.change(move |server| async move {
-        let identity = identity(tenant, body.issuer, body.claim)?;
-        if !server.ports.records.unlink_tenant(identity.clone(), &Actor::operator()).await? {
+        if !admin.ports.records.unlink_tenant(identity.clone(), &Actor::operator()).await? {
             return Err(Error::not_found(format!(
                 "tenant {:?} is not known to {} as {:?}",
                 identity.tenant, identity.issuer, identity.claim
             )));
         }
-        Ok(json!({ "unlinked": identity }))
+        Ok(Unlinked { unlinked: identity })
     });
-    answer(StatusCode::OK, unlink.await)
+    unlink.await
 }
 
-/// Its name once more, so that a slip takes nothing.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Remove {
-    confirm: String,
-}
-
-pub(super) async fn remove(
-    State(server): State<Arc<Server>>,
-    Path(tenant): Path<String>,
-    Json(body): Json<Remove>,
-) -> Response {
-    let remove = server.change(move |server| async move {
+pub(super) async fn remove(admin: Arc<Admin>, tenant: String, body: RemoveTenant) -> Result<RemovedTenant> {
+    let remove = admin.change(move |admin| async move {
         if body.confirm != tenant {
             return Err(Error::invalid(format!("to remove tenant {tenant:?}, confirm with its name")));
         }
-        let rooms = rooms_of(&server, &tenant).await?;
+        let rooms = rooms_of(&admin, &tenant).await?;
         // The routes go first: nothing new may be admitted while the rows go.
-        let routes: Vec<Route> = server.identities.routes().iter().cloned().collect();
-        server.identities.set_routes(routes.iter().filter(|route| route.tenant != tenant).cloned().collect());
-        let removed = server.ports.records.remove_tenant(&tenant, rooms.clone(), &Actor::operator()).await;
-        let removed = removed.inspect_err(|_| server.identities.set_routes(routes))?;
-        let gone = server.identities.forget_tenant(&tenant);
+        let gone = admin.identities.now().of_tenant(&tenant);
+        let operator = Actor::operator();
+        let removal = admin.ports.records.remove_tenant(&tenant, rooms.clone(), &operator);
+        let has = admin.identities.close_to(&tenant, removal).await?;
         for record in gone {
-            server.sessions.end(&record, Ending::Revoked);
-            server.sessions.forget(record.instance);
+            admin.sessions.end(&record, Ending::Revoked);
+            admin.sessions.forget(record.instance);
         }
-        server.close_rooms(&rooms);
+        admin.hub.close(&rooms);
         tracing::info!(%tenant, "a tenant was removed");
-        Ok(json!({
-            "removed": tenant,
-            "gateways": removed.gateways,
-            "routes": removed.routes,
-            "clients": removed.clients,
-            "waiting": removed.waiting,
-        }))
+        Ok(RemovedTenant { removed: tenant, has, deleted: false })
     });
-    let mut removed = remove.await;
-    if let Ok(removed) = &mut removed {
-        removed["deleted"] = delete_the_rest(&server).await.into();
-    }
-    answer(StatusCode::OK, removed)
+    let removed = remove.await?;
+    Ok(RemovedTenant { deleted: delete_the_rest(&admin).await, ..removed })
 }
 
 /// Deletes what a removed tenant left, so that the disk has it back. What takes
 /// longer, or fails, goes on in the upkeep.
-async fn delete_the_rest(server: &Server) -> bool {
-    match tokio::time::timeout(DELETED_WITHIN, server.ports.upkeep.tend()).await {
+async fn delete_the_rest(admin: &Admin) -> bool {
+    match tokio::time::timeout(DELETED_WITHIN, admin.ports.upkeep.tend()).await {
         Ok(Ok(())) => true,
         Ok(Err(error)) => {
             tracing::warn!(%error, "what a removed tenant left could not all be deleted yet");
@@ -204,11 +140,12 @@ async fn delete_the_rest(server: &Server) -> bool {
 }
 
 /// The web-chat rooms that belong to a tenant now, by their routes.
-async fn rooms_of(server: &Server, tenant: &str) -> Result<Vec<String>> {
-    let routes = server.identities.routes();
+async fn rooms_of(admin: &Admin, tenant: &str) -> Result<Vec<String>> {
+    let known = admin.identities.now();
+    let routes = known.routes();
     let belongs = |room: &String| {
         let owner = routes.resolve(webchat::NAME, webchat::BOT, &[room.as_str(), "*"]);
         owner.is_some_and(|route| route.tenant == tenant)
     };
-    Ok(server.ports.lines.rooms().await?.into_iter().filter(belongs).collect())
+    Ok(admin.ports.lines.rooms().await?.into_iter().filter(belongs).collect())
 }

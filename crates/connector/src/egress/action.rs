@@ -1,10 +1,11 @@
 //! An action on its way: whose it is, where it goes, who waits for its answer.
 
+use super::Egress;
 use super::answer::Reply;
 use super::capability::Claims;
 use super::chats::ChatKey;
 use super::rate_limit::{Paced, RateLimit};
-use crate::server::Server;
+use crate::identities::Snapshot;
 use angelia_contract::action::Action;
 use angelia_core::clock::UnixMillis;
 use angelia_core::egress::delivery::{Asked, Edited, Repeats};
@@ -48,13 +49,13 @@ impl Origin {
     }
 
     /// Whether the sender was revoked meanwhile, or is not there any more.
-    pub(super) fn is_revoked(&self, server: &Server) -> bool {
+    pub(super) fn is_revoked(&self, known: &Snapshot) -> bool {
         match &self.gateway_id {
             Some(id) => {
-                let record = server.identities.find(&self.tenant, id);
+                let record = known.find(&self.tenant, id);
                 record.is_none_or(|record| record.revoked_at.is_some())
             }
-            None => server.identities.is_revoked(self.instance),
+            None => known.is_revoked(self.instance),
         }
     }
 }
@@ -76,30 +77,31 @@ pub(super) struct OutboundAction {
 
 impl OutboundAction {
     /// The chat as this instance writes to it: what others do there is not waited for.
-    pub(super) fn chat(&self, server: &Server) -> ChatKey {
-        ChatKey::of(server, self.origin.instance, self.bot, &self.target)
+    pub(super) fn chat(&self, egress: &Egress) -> ChatKey {
+        ChatKey::of(egress, self.origin.instance, self.bot, &self.target)
     }
 
-    pub(super) fn platform<'a>(&self, server: &'a Server) -> &'a Arc<dyn Platform> {
-        &server.platforms()[self.bot]
+    pub(super) fn platform<'a>(&self, egress: &'a Egress) -> &'a Arc<dyn Platform> {
+        &egress.bots[self.bot]
     }
 
-    pub(super) fn rate_limit<'a>(&self, server: &'a Server) -> &'a RateLimit {
-        &server.egress.rate_limits[self.bot]
+    pub(super) fn rate_limit<'a>(&self, egress: &'a Egress) -> &'a RateLimit {
+        &egress.rate_limits[self.bot]
     }
 
     /// Whether the sender may write there, as things stand at this moment. To
     /// be asked right before every provider call, after [`OutboundAction::recall`].
-    pub(super) fn is_allowed(&self, server: &Server) -> bool {
+    pub(super) fn is_allowed(&self, egress: &Egress) -> bool {
         let sender = Sender { tenant: &self.origin.tenant, instance: self.origin.instance };
-        let may = || may_write(&server.identities.routes(), &**self.platform(server), sender, &self.target);
-        !self.origin.is_revoked(server) && may() == Some(true)
+        let known = egress.identities.now();
+        let may = || may_write(known.routes(), &**self.platform(egress), sender, &self.target);
+        !self.origin.is_revoked(&known) && may() == Some(true)
     }
 
     /// Brings to hand what is known of the target: after a restart, or among
     /// very many chats, that may not be there. What stays unknown is not written to.
-    pub(super) async fn recall(&self, server: &Server) -> Result<()> {
-        let platform = self.platform(server);
+    pub(super) async fn recall(&self, egress: &Egress) -> Result<()> {
+        let platform = self.platform(egress);
         match platform.places(&self.target) {
             Whereabouts::Unknown => platform.recall(&self.target).await,
             Whereabouts::Places(_) | Whereabouts::Nowhere => Ok(()),
@@ -107,23 +109,23 @@ impl OutboundAction {
     }
 
     /// Whether its provider counts calls by chat.
-    pub(super) fn is_paced(&self, server: &Server) -> bool {
-        self.platform(server).chat_budget(&self.target).is_some()
+    pub(super) fn is_paced(&self, egress: &Egress) -> bool {
+        self.platform(egress).chat_budget(&self.target).is_some()
     }
 
     /// How its chat is paced.
-    pub(super) fn paced(&self, server: &Server) -> Option<Paced> {
-        let platform = self.platform(server);
+    pub(super) fn paced(&self, egress: &Egress) -> Option<Paced> {
+        let platform = self.platform(egress);
         let rate = platform.chat_budget(&self.target)?;
         Some(Paced { chat: platform.chat_key(&self.target), rate, urgency: self.urgency() })
     }
 
     /// Spares the provider what it would refuse as well.
-    pub(super) fn pause(&self, server: &Server, reach: Reach, pause: Duration) {
-        let limit = self.rate_limit(server);
+    pub(super) fn pause(&self, egress: &Egress, reach: Reach, pause: Duration) {
+        let limit = self.rate_limit(egress);
         match reach {
             Reach::Action => {}
-            Reach::Chat => limit.pause_chat(&self.platform(server).chat_key(&self.target), pause),
+            Reach::Chat => limit.pause_chat(&self.platform(egress).chat_key(&self.target), pause),
             Reach::Bot => limit.pause(pause.min(LONGEST_BOT_PAUSE)),
         }
     }
@@ -137,18 +139,18 @@ impl OutboundAction {
     }
 
     /// What its queue has to know of it.
-    pub(super) fn asked(&self, server: &Server) -> Asked {
+    pub(super) fn asked(&self, egress: &Egress) -> Asked {
         let edited = |id: &str| Edited { message_id: id.to_owned(), target: self.target.clone() };
         Asked {
             edits: self.edits().map(edited),
             follow_up: self.is_follow_up(),
-            repeats: self.repeats(server),
+            repeats: self.repeats(egress),
         }
     }
 
     /// Whether its provider recognises it, given twice.
-    pub(super) fn repeats(&self, server: &Server) -> Repeats {
-        let by = |way| self.platform(server).dedupe(&self.action, way);
+    pub(super) fn repeats(&self, egress: &Egress) -> Repeats {
+        let by = |way| self.platform(egress).dedupe(&self.action, way);
         if self.edits().is_some() {
             // It answers nobody.
             return Repeats::always(by(None));
@@ -170,8 +172,8 @@ impl OutboundAction {
     }
 
     /// What the ledger keeps of it.
-    pub(super) fn entry(&self, server: &Server) -> NewAction {
-        let platform = self.platform(server);
+    pub(super) fn entry(&self, egress: &Egress) -> NewAction {
+        let platform = self.platform(egress);
         let reply_to = match &self.action {
             Action::Send { reply_to, .. } => reply_to.clone(),
             _ => None,

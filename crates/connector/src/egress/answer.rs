@@ -1,8 +1,8 @@
 //! The one answer a request gets, in words that gateways understand rightly.
 
+use super::Egress;
 use super::count_declined;
 use crate::relay::{Answer, Mailbox};
-use crate::server::Server;
 use angelia_contract::action::ActionResult;
 use angelia_contract::frame::ConnectorFrame;
 use angelia_core::egress::delivery::ActionAnswer;
@@ -55,8 +55,8 @@ impl Reply {
     }
 
     /// Tells that the target is not the sender's, and counts it.
-    pub(super) fn decline(&self, server: &Server) {
-        count_declined(server);
+    pub(super) fn decline(&self, egress: &Egress) {
+        count_declined(egress);
         self.give(ActionResult::declined("relay"));
     }
 }

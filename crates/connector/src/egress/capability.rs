@@ -1,7 +1,7 @@
 //! What an action may answer with: claimed when it is accepted, opened for one
 //! call at a time.
 
-use crate::server::Server;
+use super::Egress;
 use angelia_contract::action::{Action, Metadata};
 use angelia_core::clock;
 use angelia_core::error::Result;
@@ -58,21 +58,23 @@ fn user_id(metadata: &Metadata) -> Option<String> {
     }
 }
 
-/// What answers by way of `used` at this moment; `None` if its time is over, it
-/// is gone, it does not open, or `is_meant` says that it is another's.
-pub(crate) async fn open(
-    server: &Server,
-    used: Use,
-    is_meant: impl Fn(&Capability) -> bool,
-) -> Result<Option<Answer>> {
-    let kept = server.ports.records.capability(used.capability).await?;
-    let at_arrival = clock::wall().after(LAST_MOMENT);
-    let Some(kept) = kept.filter(|it| it.is_live(at_arrival) && is_meant(it)) else { return Ok(None) };
-    match server.options.master_key.open(&kept.sealed, &kept.bound_to()) {
-        Ok(credential) => Ok(Some(Answer { way: used.way, credential, expires_at: kept.expires_at })),
-        Err(error) => {
-            tracing::error!(capability = used.capability.0, %error, "an interaction cannot be answered in its place");
-            Ok(None)
+impl Egress {
+    /// What answers by way of `used` at this moment; `None` if its time is over, it
+    /// is gone, it does not open, or `is_meant` says that it is another's.
+    pub(crate) async fn open(
+        &self,
+        used: Use,
+        is_meant: impl Fn(&Capability) -> bool,
+    ) -> Result<Option<Answer>> {
+        let kept = self.records.capability(used.capability).await?;
+        let at_arrival = clock::wall().after(LAST_MOMENT);
+        let Some(kept) = kept.filter(|it| it.is_live(at_arrival) && is_meant(it)) else { return Ok(None) };
+        match self.keys.open(&kept.sealed, &kept.bound_to()) {
+            Ok(credential) => Ok(Some(Answer { way: used.way, credential, expires_at: kept.expires_at })),
+            Err(error) => {
+                tracing::error!(capability = used.capability.0, %error, "an interaction cannot be answered in its place");
+                Ok(None)
+            }
         }
     }
 }

@@ -1,39 +1,39 @@
 //! `get_chat_info`: telling of a chat. Not written down, and authorized like
 //! everything else.
 
+use super::Egress;
 use super::action::OutboundAction;
 use super::answer::{failed, never_sent, perhaps_sent};
-use crate::server::Server;
 use angelia_contract::action::ActionResult;
 use angelia_core::egress::ANSWER_WITHIN;
 use angelia_core::error::{Kind, Result};
 use std::sync::Arc;
 
 /// Asks for a chat's name and type, beside whatever happens in the chat.
-pub(super) fn chat_info(server: &Arc<Server>, action: Arc<OutboundAction>) {
-    let server = server.clone();
+pub(super) fn chat_info(egress: &Arc<Egress>, action: Arc<OutboundAction>) {
+    let egress = egress.clone();
     tokio::spawn(async move {
-        let asked = tokio::time::timeout(ANSWER_WITHIN, ask_chat_info(&server, &action)).await;
+        let asked = tokio::time::timeout(ANSWER_WITHIN, ask_chat_info(&egress, &action)).await;
         if asked.is_err() {
             action.reply.give(perhaps_sent("the platform did not tell in time"));
         }
     });
 }
 
-async fn ask_chat_info(server: &Arc<Server>, action: &OutboundAction) {
+async fn ask_chat_info(egress: &Arc<Egress>, action: &OutboundAction) {
     let tenant = &action.origin.tenant;
-    let Some(slot) = server.egress.refusals.slot(tenant).await else {
+    let Some(slot) = egress.refusals.slot(tenant).await else {
         return action.reply.give(failed("the platform refused too much of this tenant in the last minute"));
     };
-    let permit = action.rate_limit(server).turn(tenant).await;
-    if let Err(error) = action.recall(server).await {
+    let permit = action.rate_limit(egress).turn(tenant).await;
+    if let Err(error) = action.recall(egress).await {
         return action.reply.give(answer(Err(error)));
     }
-    if !action.is_allowed(server) {
-        return action.reply.decline(server);
+    if !action.is_allowed(egress) {
+        return action.reply.decline(egress);
     }
     permit.made();
-    let told = action.platform(server).chat_info(&action.target).await;
+    let told = action.platform(egress).chat_info(&action.target).await;
     slot.over(is_refusal(&told));
     action.reply.give(answer(told));
 }

@@ -4,13 +4,12 @@
 //! Nothing is decided here. What becomes of an action is
 //! [`ChatQueue`]'s to say (docs/decisions/0030).
 
+use super::Egress;
 use super::action::OutboundAction;
 use super::answer::result;
 use super::chats::{ChatKey, FirstPart, Inbox, News};
-use super::perform::{self, CallLeave, Done};
-use super::progress::InFlight;
+use super::perform::{self, CallLeave, Done, InFlight};
 use super::{count_declined, resume};
-use crate::server::Server;
 use crate::telemetry::Counter;
 use angelia_contract::action::Action;
 use angelia_core::clock::{self, Mono};
@@ -65,7 +64,7 @@ impl Drop for Wait {
 
 /// The task of one chat.
 pub(super) struct ChatTask {
-    server: Arc<Server>,
+    egress: Arc<Egress>,
     key: ChatKey,
     inbox: Arc<Inbox>,
     queue: ChatQueue,
@@ -80,10 +79,10 @@ pub(super) struct ChatTask {
 }
 
 impl ChatTask {
-    pub(super) fn new(server: Arc<Server>, key: ChatKey, inbox: Arc<Inbox>) -> Self {
-        let queue = ChatQueue::new(server.egress.timings);
+    pub(super) fn new(egress: Arc<Egress>, key: ChatKey, inbox: Arc<Inbox>) -> Self {
+        let queue = ChatQueue::new(egress.timings);
         Self {
-            server,
+            egress,
             key,
             inbox,
             queue,
@@ -103,7 +102,7 @@ impl ChatTask {
             self.take_first_parts();
             self.take_news();
             let idle = self.queue.is_idle() && self.running.is_empty();
-            if idle && self.server.egress.chats.leave(&self.key, &inbox) {
+            if idle && self.egress.chats.leave(&self.key, &inbox) {
                 return;
             }
             let wakes_at = self.queue.wakes_at();
@@ -135,7 +134,7 @@ impl ChatTask {
                     Event::TypingAsked(self.put(InHand::of(action)))
                 }
                 News::Asked(action) => {
-                    let asked = action.asked(&self.server);
+                    let asked = action.asked(&self.egress);
                     arrived.push((self.put(InHand::of(action)), asked));
                     continue;
                 }
@@ -162,7 +161,7 @@ impl ChatTask {
     }
 
     fn adopt(&mut self, stored: StoredAction) -> (DeliveryId, Left) {
-        let left = resume::left(&self.server, &stored);
+        let left = resume::left(&self.egress, &stored);
         let number = Some(stored.id);
         let stored = Some(Box::new(stored));
         (self.put(InHand { stored, number, ..InHand::default() }), left)
@@ -213,7 +212,7 @@ impl ChatTask {
     /// Tells the queue, and does what it wants done. What is known at once happens
     /// at once, with nothing in between.
     fn happened(&mut self, event: Event) {
-        if self.server.is_stopping() && !std::mem::replace(&mut self.stopping, true) {
+        if self.egress.life.is_stopping() && !std::mem::replace(&mut self.stopping, true) {
             self.happened(Event::Stopping);
         }
         let mut effects = std::mem::take(&mut self.effects);
@@ -241,15 +240,15 @@ impl ChatTask {
             }),
             Effect::Open(id, used) => {
                 let action = self.action(id)?;
-                self.start(perform::open(self.server.clone(), action, id, used), perform::not_opened(id));
+                self.start(perform::open(self.egress.clone(), action, id, used), perform::not_opened(id));
             }
             Effect::Begin(id) => {
                 self.in_flight(id);
                 let number = self.in_hand.get(&id)?.number?;
-                self.start(perform::begin(self.server.clone(), id, number), perform::not_begun(id));
+                self.start(perform::begin(self.egress.clone(), id, number), perform::not_begun(id));
             }
             Effect::Authorize(id) => {
-                let allowed = self.action(id).is_some_and(|it| it.is_allowed(&self.server));
+                let allowed = self.action(id).is_some_and(|it| it.is_allowed(&self.egress));
                 return Some(Done::Happened(Event::Authorized(id, allowed)));
             }
             Effect::Call { id, way, earlier, within } => {
@@ -259,20 +258,20 @@ impl ChatTask {
                 let answer = it.answer.take().filter(|_| way.is_some());
                 let (number, leave) = (it.number?, it.leave.take()?);
                 let call = perform::Call { id, number, action, answer, earlier, within, leave };
-                let calling = perform::call(self.server.clone(), self.inbox.clone(), call);
+                let calling = perform::call(self.egress.clone(), self.inbox.clone(), call);
                 self.start(calling, perform::broke_off(id));
             }
-            Effect::Pause { id, reach, after } => self.action(id)?.pause(&self.server, reach, after),
+            Effect::Pause { id, reach, after } => self.action(id)?.pause(&self.egress, reach, after),
             Effect::Postpone(id) => {
                 self.with(id, InHand::give_leave_back);
                 let number = self.in_hand.get(&id)?.number?;
-                self.start(perform::postpone(self.server.clone(), id, number), perform::postponed(id));
+                self.start(perform::postpone(self.egress.clone(), id, number), perform::postponed(id));
             }
             Effect::Finish(ends) => self.finish(ends),
             Effect::Answer(id, answer) => self.answer(id, answer),
             Effect::ShowTyping(id) => {
                 let action = self.action(id)?;
-                let shown = perform::show_typing(self.server.clone(), action, id);
+                let shown = perform::show_typing(self.egress.clone(), action, id);
                 self.start(shown, Done::Happened(Event::TypingShown(id)));
             }
             Effect::Count(counted) => self.count(counted),
@@ -289,19 +288,19 @@ impl ChatTask {
 
     fn accept(&mut self, ids: Vec<DeliveryId>) {
         let actions: Vec<_> = ids.into_iter().filter_map(|id| Some((id, self.action(id)?))).collect();
-        self.start(perform::accept(self.server.clone(), actions), perform::not_accepted());
+        self.start(perform::accept(self.egress.clone(), actions), perform::not_accepted());
     }
 
     fn read(&mut self, id: DeliveryId) {
         let stored = self.in_hand.get_mut(&id).and_then(|it| it.stored.take());
         let Some(stored) = stored else { return };
-        let reading = perform::read(self.server.clone(), self.key.bot, id, stored);
+        let reading = perform::read(self.egress.clone(), self.key.bot, id, stored);
         self.start(reading, perform::not_read(id));
     }
 
     /// Mostly there is nothing to wait for, and no task is troubled.
     fn ask_leave(&mut self, id: DeliveryId, paced: bool) -> Option<Done> {
-        let asking = perform::ask_leave(self.server.clone(), self.action(id)?, id, paced);
+        let asking = perform::ask_leave(self.egress.clone(), self.action(id)?, id, paced);
         let asking = AssertUnwindSafe(asking).catch_unwind();
         let mut asking = Box::pin(async move { asking.await.unwrap_or_else(|_| perform::no_leave(id)) });
         let done = asking.as_mut().now_or_never();
@@ -319,7 +318,7 @@ impl ChatTask {
         let number = |id: DeliveryId| self.in_hand.get(&id)?.number;
         let ends = ends.into_iter().filter_map(|(id, outcome)| Some((id, number(id)?, outcome))).collect();
         let failed = Done::Happened(perform::not_finished(ids));
-        self.start(perform::finish(self.server.clone(), ends), failed);
+        self.start(perform::finish(self.egress.clone(), ends), failed);
     }
 
     fn answer(&self, id: DeliveryId, answer: ActionAnswer) {
@@ -330,10 +329,10 @@ impl ChatTask {
 
     fn count(&self, counted: Counted) {
         match counted {
-            Counted::Superseded => self.server.metrics.count(Counter::OutboundSuperseded),
-            Counted::Ambiguous => self.server.metrics.count(Counter::OutboundAmbiguous),
-            Counted::Expired => self.server.metrics.count(Counter::OutboundExpired),
-            Counted::Declined => count_declined(&self.server),
+            Counted::Superseded => self.egress.metrics.count(Counter::OutboundSuperseded),
+            Counted::Ambiguous => self.egress.metrics.count(Counter::OutboundAmbiguous),
+            Counted::Expired => self.egress.metrics.count(Counter::OutboundExpired),
+            Counted::Declined => count_declined(&self.egress),
         }
     }
 
@@ -352,7 +351,7 @@ impl ChatTask {
     /// A stopping server waits for it from now on.
     fn in_flight(&mut self, id: DeliveryId) {
         if let Some(in_hand) = self.in_hand.get_mut(&id) {
-            in_hand.in_flight.get_or_insert_with(|| InFlight::begin(&self.server));
+            in_hand.in_flight.get_or_insert_with(|| InFlight::begin(&self.egress));
         }
     }
 }
@@ -367,6 +366,6 @@ async fn until(wakes_at: Option<Mono>) {
 
 impl Drop for ChatTask {
     fn drop(&mut self) {
-        self.server.egress.chats.forget(&self.key, &self.inbox);
+        self.egress.chats.forget(&self.key, &self.inbox);
     }
 }

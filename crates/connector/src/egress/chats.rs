@@ -1,9 +1,9 @@
 //! The chats that have something to do, and the way to the task of each.
 
+use super::Egress;
 use super::action::OutboundAction;
 use super::answer::never_sent;
 use super::chat_task::ChatTask;
-use crate::server::Server;
 use angelia_core::egress::Target;
 use angelia_core::egress::delivery::{DeliveryId, MAX_WAITING};
 use angelia_core::inbox::InstanceId;
@@ -23,8 +23,8 @@ pub(super) struct ChatKey {
 }
 
 impl ChatKey {
-    pub(super) fn of(server: &Server, instance: InstanceId, bot: usize, target: &Target) -> Self {
-        Self { instance, bot, chat: server.platforms()[bot].chat_key(target) }
+    pub(super) fn of(egress: &Egress, instance: InstanceId, bot: usize, target: &Target) -> Self {
+        Self { instance, bot, chat: egress.bots[bot].chat_key(target) }
     }
 }
 
@@ -131,15 +131,15 @@ fn remove(chats: &mut HashMap<ChatKey, Arc<Inbox>>, key: &ChatKey, inbox: &Arc<I
 }
 
 /// Takes an action into the queue of its chat.
-pub(super) fn enter(server: &Arc<Server>, action: Arc<OutboundAction>) {
-    tell(server, action.chat(server), News::Asked(action));
+pub(super) fn enter(egress: &Arc<Egress>, action: Arc<OutboundAction>) {
+    tell(egress, action.chat(egress), News::Asked(action));
 }
 
 /// Tells a chat's task, and starts it if there is none.
-pub(super) fn tell(server: &Arc<Server>, key: ChatKey, news: News) {
-    match server.egress.chats.tell(&key, news) {
+pub(super) fn tell(egress: &Arc<Egress>, key: ChatKey, news: News) {
+    match egress.chats.tell(&key, news) {
         Ok(None) => {}
-        Ok(Some(inbox)) => drop(tokio::spawn(ChatTask::new(server.clone(), key, inbox).run())),
+        Ok(Some(inbox)) => drop(tokio::spawn(ChatTask::new(egress.clone(), key, inbox).run())),
         Err(News::Asked(action)) => {
             action.reply.give(never_sent("too much waits for this chat; nothing was sent"));
         }

@@ -1,11 +1,11 @@
 //! `follow_up`: an answer that names its conversation instead of a chat. The
 //! vault knows where that is; from there on it is a `send` like any other.
 
+use super::Egress;
 use super::action::{Origin, OutboundAction};
 use super::capability::Claims;
 use super::target_lookup::Waiting;
 use super::{answer, chats};
-use crate::server::Server;
 use angelia_contract::action::Action;
 use angelia_core::clock;
 use angelia_core::egress::{NO_CAPABILITY, Sender, Target, may_write};
@@ -23,16 +23,16 @@ pub(super) struct Found {
 
 /// Finds what an action's conversation is answered with, among what its sender
 /// holds and may still write to. Nothing found is not told from nothing allowed.
-pub(super) async fn find(server: &Server, waits: &Waiting) -> Result<Option<Found>> {
+pub(super) async fn find(egress: &Egress, waits: &Waiting) -> Result<Option<Found>> {
     let Action::FollowUp { session_key, kind, .. } = &waits.outbound.action else { return Ok(None) };
     let (record, now) = (&waits.record, clock::wall());
-    let mut held = server.ports.records.capabilities(record.instance, now).await?;
+    let mut held = egress.records.capabilities(record.instance, now).await?;
     held.retain(|it| it.tenant == record.tenant);
     let Some(chosen) = choose_for_key(&held, kind, session_key, now) else { return Ok(None) };
-    let Some(bot) = server.position(&chosen.bot) else { return Ok(None) };
-    let (platform, target) = (&server.platforms()[bot], Target::chat(&chosen.chat_id));
+    let Some(bot) = egress.bots.position(&chosen.bot) else { return Ok(None) };
+    let (platform, target) = (&egress.bots[bot], Target::chat(&chosen.chat_id));
     let sender = Sender { tenant: &record.tenant, instance: record.instance };
-    let may = || may_write(&server.identities.routes(), &**platform, sender, &target);
+    let may = || may_write(egress.identities.now().routes(), &**platform, sender, &target);
     if may().is_none() {
         platform.recall(&target).await?;
     }
@@ -40,11 +40,11 @@ pub(super) async fn find(server: &Server, waits: &Waiting) -> Result<Option<Foun
 }
 
 /// Sends it on its way.
-pub(super) fn perform(server: &Arc<Server>, waits: Waiting, found: Found) {
+pub(super) fn perform(egress: &Arc<Egress>, waits: Waiting, found: Found) {
     let Waiting { record, reply, outbound, held } = waits;
     let origin = Origin::of(&record);
     let Action::FollowUp { content, mut metadata, .. } = outbound.action else { return };
-    if origin.is_revoked(server) {
+    if origin.is_revoked(&egress.identities.now()) {
         return reply.give(answer::failed(NO_CAPABILITY));
     }
     // Where it goes is settled; the ledger must not read another place out of it.
@@ -53,7 +53,7 @@ pub(super) fn perform(server: &Arc<Server>, waits: Waiting, found: Found) {
     let action = Action::Send { chat_id: target.chat_id.clone(), content, reply_to: None, metadata };
     let claims = Claims::Named(capability);
     chats::enter(
-        server,
+        egress,
         Arc::new(OutboundAction {
             origin,
             bot,

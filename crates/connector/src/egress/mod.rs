@@ -14,21 +14,21 @@ mod chat_task;
 mod chats;
 mod follow_up;
 mod perform;
-mod progress;
 mod rate_limit;
-mod refusal_limit;
 mod resume;
 mod target_lookup;
 mod typing;
 
 pub use angelia_core::egress::EgressTimings;
-pub(crate) use capability::open;
-pub(crate) use resume::resume;
 pub(crate) use target_lookup::LIMITS;
 
+use crate::admin::Keyring;
+use crate::identities::Identities;
+use crate::ingress::Bots;
 use crate::relay::Mailbox;
-use crate::server::Server;
-use crate::telemetry::Counter;
+use crate::server::Parts;
+use crate::supervise::Lifecycle;
+use crate::telemetry::{Counter, Metrics};
 use action::{Origin, OutboundAction};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::frame::Outbound;
@@ -36,14 +36,13 @@ use angelia_core::clock;
 use angelia_core::egress::{Goal, NO_CAPABILITY, Owner, Refusal, Sender, Target, decide};
 use angelia_core::error::Result;
 use angelia_core::identity::GatewayRecord;
-use angelia_core::memory::HeldBytes;
-use angelia_core::ports::{ActionId, Ledger};
-use angelia_platforms::Platform;
+use angelia_core::memory::{HeldBytes, Memory};
+use angelia_core::ports::{ActionId, Ledger, Upkeep};
+use angelia_core::records::Records;
 use answer::Reply;
 use capability::Claims;
 use chats::ChatQueues;
-use rate_limit::RateLimit;
-use refusal_limit::RefusalLimit;
+use rate_limit::{RateLimit, RefusalLimit};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use target_lookup::{TargetLookup, Waiting};
@@ -52,13 +51,22 @@ use tokio::sync::OnceCell;
 /// The hints beside an action that are read here; others are not kept.
 const HINTS: [&str; 3] = ["thread_id", "notify", "user_id"];
 
-/// Everything that is on its way out.
+/// Everything that is on its way out, and what it takes to get it there.
 pub(crate) struct Egress {
     ledger: Arc<dyn Ledger>,
+    records: Arc<dyn Records>,
+    upkeep: Arc<dyn Upkeep>,
+    bots: Arc<Bots>,
+    identities: Arc<Identities>,
+    /// What capabilities are sealed with.
+    keys: Arc<Keyring>,
+    memory: Arc<Memory>,
+    metrics: Arc<Metrics>,
+    life: Arc<Lifecycle>,
     /// As whom this process works, and the last action that others left it.
     owner: OnceCell<(Owner, ActionId)>,
     chats: ChatQueues,
-    /// One for each platform, in their order.
+    /// One for each bot, in their order.
     rate_limits: Vec<RateLimit>,
     refusals: Arc<RefusalLimit>,
     target_lookup: TargetLookup,
@@ -68,21 +76,26 @@ pub(crate) struct Egress {
 }
 
 impl Egress {
-    pub(crate) fn new(
-        ledger: Arc<dyn Ledger>,
-        platforms: &[Arc<dyn Platform>],
-        timings: EgressTimings,
-    ) -> Self {
-        Self {
-            ledger,
+    pub(crate) fn new(parts: &Parts, timings: EgressTimings) -> Arc<Self> {
+        let rate_limits = parts.bots.all().iter().map(|bot| RateLimit::new(bot.budget())).collect();
+        Arc::new(Self {
+            ledger: parts.ports.ledger.clone(),
+            records: parts.ports.records.clone(),
+            upkeep: parts.ports.upkeep.clone(),
+            bots: parts.bots.clone(),
+            identities: parts.identities.clone(),
+            keys: parts.keys.clone(),
+            memory: parts.memory.clone(),
+            metrics: parts.metrics.clone(),
+            life: parts.life.clone(),
             owner: OnceCell::new(),
             chats: ChatQueues::default(),
-            rate_limits: platforms.iter().map(|platform| RateLimit::new(platform.budget())).collect(),
+            rate_limits,
             refusals: Arc::default(),
             target_lookup: TargetLookup::default(),
             timings,
             in_flight: AtomicUsize::new(0),
-        }
+        })
     }
 
     /// Whether a provider is being called. A server that stops waits for it:
@@ -104,55 +117,92 @@ impl Egress {
         };
         self.owner.get_or_try_init(take).await.copied()
     }
-}
 
-/// Takes a request of a socket; its answer goes to `mailbox` under `ticket`.
-///
-/// What is not allowed is answered at once and takes nobody's place in a queue.
-pub(crate) fn submit(
-    server: &Arc<Server>,
-    record: &Arc<GatewayRecord>,
-    mailbox: &Arc<Mailbox>,
-    ticket: u64,
-    mut outbound: Outbound,
-    held: HeldBytes,
-) {
-    outbound.action.keep_hints(&HINTS);
-    let reply = Reply::to(mailbox.clone(), ticket, outbound.request_id.clone());
-    let waits = Waiting { record: record.clone(), reply, outbound, held };
-    let Some(waits) = server.egress.target_lookup.behind(waits) else { return };
-    match decide_for(server, &waits) {
-        Err(Refusal::Unknown(_) | Refusal::InVault) => target_lookup::ask(server, waits),
-        // The same way as for a chat that nobody knows, or asking would tell the two apart.
-        Err(Refusal::Declined) if target_lookup::only_tells(&waits) => target_lookup::ask(server, waits),
-        decided => proceed(server, waits, decided),
+    /// Takes a request of a socket; its answer goes to `mailbox` under `ticket`.
+    ///
+    /// What is not allowed is answered at once and takes nobody's place in a queue.
+    pub(crate) fn submit(
+        self: &Arc<Self>,
+        record: &Arc<GatewayRecord>,
+        mailbox: &Arc<Mailbox>,
+        ticket: u64,
+        mut outbound: Outbound,
+        held: HeldBytes,
+    ) {
+        outbound.action.keep_hints(&HINTS);
+        let reply = Reply::to(mailbox.clone(), ticket, outbound.request_id.clone());
+        let waits = Waiting { record: record.clone(), reply, outbound, held };
+        let Some(waits) = self.target_lookup.behind(waits) else { return };
+        match decide_for(self, &waits) {
+            Err(Refusal::Unknown(_) | Refusal::InVault) => target_lookup::ask(self, waits),
+            // The same way as for a chat that nobody knows, or asking would tell the two apart.
+            Err(Refusal::Declined) if target_lookup::only_tells(&waits) => target_lookup::ask(self, waits),
+            decided => proceed(self, waits, decided),
+        }
+    }
+
+    /// Says something of the connector's own in a chat that belongs to an instance,
+    /// on its behalf and within its rights: in the ledger, in the chat's order, in
+    /// answer to a message.
+    pub(crate) fn say(
+        self: &Arc<Self>,
+        owner: Sender<'_>,
+        bot: usize,
+        target: Target,
+        content: String,
+        reply_to: String,
+    ) {
+        let thread = target.thread_id.clone().map(|thread| ("thread_id".to_owned(), thread.into()));
+        let action = Action::Send {
+            chat_id: target.chat_id.clone(),
+            content,
+            reply_to: Some(reply_to),
+            metadata: thread.into_iter().collect(),
+        };
+        // A gateway may come, or be replaced, before this is sent; the instance remains.
+        let origin = Origin { tenant: owner.tenant.to_owned(), instance: owner.instance, gateway_id: None };
+        // Whoever waits for the agent is not answered by this.
+        let (claims, reply) = (Claims::Nothing, Reply::default());
+        chats::enter(
+            self,
+            Arc::new(OutboundAction {
+                origin,
+                bot,
+                target,
+                action,
+                claims,
+                reply,
+                received_at: clock::wall(),
+                _held: None,
+            }),
+        );
     }
 }
 
-fn decide_for(server: &Server, waits: &Waiting) -> Result<Goal, Refusal> {
+fn decide_for(egress: &Egress, waits: &Waiting) -> Result<Goal, Refusal> {
     let Waiting { record, outbound, .. } = waits;
     let sender = Sender { tenant: &record.tenant, instance: record.instance };
-    decide(&server.identities.routes(), server.platforms(), sender, outbound)
+    decide(egress.identities.now().routes(), egress.bots.all(), sender, outbound)
 }
 
 /// Performs an action or refuses it, by what is known now.
-fn proceed_as_known(server: &Arc<Server>, waits: Waiting) {
-    let decided = decide_for(server, &waits);
-    proceed(server, waits, decided);
+fn proceed_as_known(egress: &Arc<Egress>, waits: Waiting) {
+    let decided = decide_for(egress, &waits);
+    proceed(egress, waits, decided);
 }
 
 /// Performs an action or refuses it, as was just decided.
-fn proceed(server: &Arc<Server>, waits: Waiting, decided: Result<Goal, Refusal>) {
+fn proceed(egress: &Arc<Egress>, waits: Waiting, decided: Result<Goal, Refusal>) {
     let Waiting { record, reply, outbound, held } = waits;
     let goal = match decided {
         Ok(goal) => goal,
-        Err(Refusal::Declined | Refusal::Unknown(_)) => return reply.decline(server),
+        Err(Refusal::Declined | Refusal::Unknown(_)) => return reply.decline(egress),
         Err(Refusal::InVault) => return reply.give(answer::failed(NO_CAPABILITY)),
         Err(Refusal::Unusable(why)) => return reply.give(ActionResult::failed(why)),
     };
     let origin = Origin::of(&record);
-    if origin.is_revoked(server) {
-        return reply.decline(server);
+    if origin.is_revoked(&egress.identities.now()) {
+        return reply.decline(egress);
     }
     let (Goal { bot, target }, action) = (goal, outbound.action);
     let claims = Claims::Fitting;
@@ -167,54 +217,17 @@ fn proceed(server: &Arc<Server>, waits: Waiting, decided: Result<Goal, Refusal>)
         _held: Some(held),
     });
     match action.action {
-        Action::Send { .. } | Action::Edit { .. } | Action::Typing { .. } => chats::enter(server, action),
-        Action::GetChatInfo { .. } => chat_info::chat_info(server, action),
+        Action::Send { .. } | Action::Edit { .. } | Action::Typing { .. } => chats::enter(egress, action),
+        Action::GetChatInfo { .. } => chat_info::chat_info(egress, action),
         ref other => {
-            let platform = server.platforms()[action.bot].platform();
+            let platform = egress.bots[action.bot].platform();
             let why = format!("{platform} does not offer {:?}", other.op());
             action.reply.give(ActionResult::failed(why));
         }
     }
 }
 
-/// Says something of the connector's own in a chat that belongs to an instance,
-/// on its behalf and within its rights: in the ledger, in the chat's order, in
-/// answer to a message.
-pub(crate) fn say(
-    server: &Arc<Server>,
-    owner: Sender<'_>,
-    bot: usize,
-    target: Target,
-    content: String,
-    reply_to: String,
-) {
-    let thread = target.thread_id.clone().map(|thread| ("thread_id".to_owned(), thread.into()));
-    let action = Action::Send {
-        chat_id: target.chat_id.clone(),
-        content,
-        reply_to: Some(reply_to),
-        metadata: thread.into_iter().collect(),
-    };
-    // A gateway may come, or be replaced, before this is sent; the instance remains.
-    let origin = Origin { tenant: owner.tenant.to_owned(), instance: owner.instance, gateway_id: None };
-    // Whoever waits for the agent is not answered by this.
-    let (claims, reply) = (Claims::Nothing, Reply::default());
-    chats::enter(
-        server,
-        Arc::new(OutboundAction {
-            origin,
-            bot,
-            target,
-            action,
-            claims,
-            reply,
-            received_at: clock::wall(),
-            _held: None,
-        }),
-    );
-}
-
 /// Counts a target that the sender may not write to.
-fn count_declined(server: &Server) {
-    server.metrics.count(Counter::OutboundDeclined);
+fn count_declined(egress: &Egress) {
+    egress.metrics.count(Counter::OutboundDeclined);
 }

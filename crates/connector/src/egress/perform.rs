@@ -1,13 +1,11 @@
 //! What a chat's queue wants done, done: the ledger, the limits, the vault, the
 //! provider. Each answers with what came of it.
 
+use super::Egress;
 use super::action::OutboundAction;
-use super::chats::Inbox;
-use super::progress::DeliveryProgress;
-use super::rate_limit::Permit;
-use super::refusal_limit::Slot;
-use super::{capability, resume, typing};
-use crate::server::Server;
+use super::chats::{FirstPart, Inbox};
+use super::rate_limit::{Permit, Slot};
+use super::{resume, typing};
 use crate::telemetry::Counter;
 use angelia_core::clock;
 use angelia_core::egress::delivery::{Begun, Claimed, DeliveryId, Event, Leave, Opened, Text};
@@ -15,8 +13,10 @@ use angelia_core::error::{Error, Kind, Result};
 use angelia_core::fail;
 use angelia_core::ports::{Accepted, ActionId, ActionOutcome, StoredAction};
 use angelia_core::vault::{Capability, Use};
-use angelia_platforms::{Answer, Delivery, Earlier, Outcome};
+use angelia_platforms::{Answer, Delivery, Earlier, Outcome, Progress, Reach};
+use futures_util::future::BoxFuture;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 const STORE_FAILS: &str = "the connector's store does not commit; nothing was sent";
@@ -40,12 +40,12 @@ pub(super) enum Done {
 }
 
 /// Makes actions durable.
-pub(super) async fn accept(server: Arc<Server>, actions: Vec<(DeliveryId, Arc<OutboundAction>)>) -> Done {
-    let entries = actions.iter().map(|(_, action)| action.entry(&server)).collect();
-    let accepted = async { server.egress.ledger.accept(server.egress.owner().await?, entries).await };
+pub(super) async fn accept(egress: Arc<Egress>, actions: Vec<(DeliveryId, Arc<OutboundAction>)>) -> Done {
+    let entries = actions.iter().map(|(_, action)| action.entry(&egress)).collect();
+    let accepted = async { egress.ledger.accept(egress.owner().await?, entries).await };
     let accepted = match accepted.await {
         Ok(accepted) => accepted,
-        Err(error) => return Done::Happened(Event::NotAccepted(refusal(&server, actions.len(), &error))),
+        Err(error) => return Done::Happened(Event::NotAccepted(refusal(&egress, actions.len(), &error))),
     };
     accepted.iter().for_each(|_| fail::point("action_accepted"));
     let numbers = actions.iter().zip(&accepted).map(|((id, _), accepted)| (*id, accepted.id)).collect();
@@ -57,11 +57,11 @@ pub(super) fn not_accepted() -> Done {
 }
 
 /// Why nothing was written down.
-fn refusal(server: &Server, count: usize, error: &Error) -> String {
+fn refusal(egress: &Egress, count: usize, error: &Error) -> String {
     match error.kind() {
         // Of this tenant's own making, and its to mend.
         Kind::TooMany => {
-            server.metrics.add(Counter::OutboundOverBudget, count as u64);
+            egress.metrics.add(Counter::OutboundOverBudget, count as u64);
             error.to_string()
         }
         _ => STORE_FAILS.to_owned(),
@@ -75,10 +75,10 @@ fn claimed(accepted: &Accepted) -> Claimed {
 }
 
 /// Reads what an earlier process left.
-pub(super) async fn read(server: Arc<Server>, bot: usize, id: DeliveryId, stored: Box<StoredAction>) -> Done {
-    match resume::read(&server, bot, &stored).await {
+pub(super) async fn read(egress: Arc<Egress>, bot: usize, id: DeliveryId, stored: Box<StoredAction>) -> Done {
+    match resume::read(&egress, bot, &stored).await {
         Some(Ok(action)) => {
-            let repeats = action.repeats(&server);
+            let repeats = action.repeats(&egress);
             Done::Read(id, Some(Arc::new(action)), Text::Read(repeats))
         }
         Some(Err(resume::Unreadable)) => Done::Read(id, None, Text::Unreadable),
@@ -94,31 +94,31 @@ pub(super) fn not_read(id: DeliveryId) -> Done {
 /// take turns in their chat: the provider counts each for itself, and a crowd
 /// that asked in one second must not wait for longer than it can be answered.
 pub(super) async fn ask_leave(
-    server: Arc<Server>,
+    egress: Arc<Egress>,
     action: Arc<OutboundAction>,
     id: DeliveryId,
     paced: bool,
 ) -> Done {
-    match leave(&server, &action, paced).await {
+    match leave(&egress, &action, paced).await {
         Ok(Some(leave)) => Done::Leave(id, Leave::Granted, Some(leave)),
         Ok(None) => Done::Leave(id, Leave::Denied, None),
         Err(_) => no_leave(id),
     }
 }
 
-async fn leave(server: &Server, action: &OutboundAction, paced: bool) -> Result<Option<CallLeave>> {
+async fn leave(egress: &Egress, action: &OutboundAction, paced: bool) -> Result<Option<CallLeave>> {
     let tenant = &action.origin.tenant;
-    let Some(slot) = server.egress.refusals.slot(tenant).await else { return Ok(None) };
-    let paced = if paced && action.is_paced(server) {
+    let Some(slot) = egress.refusals.slot(tenant).await else { return Ok(None) };
+    let paced = if paced && action.is_paced(egress) {
         // How fast a chat is written to depends on what it is.
-        action.recall(server).await?;
-        action.paced(server)
+        action.recall(egress).await?;
+        action.paced(egress)
     } else {
         None
     };
-    let permit = action.rate_limit(server).turn_for(tenant, paced).await;
+    let permit = action.rate_limit(egress).turn_for(tenant, paced).await;
     // Known now, it may be forgotten again while it waits.
-    action.recall(server).await?;
+    action.recall(egress).await?;
     Ok(Some(CallLeave { slot, permit }))
 }
 
@@ -128,14 +128,14 @@ pub(super) fn no_leave(id: DeliveryId) -> Done {
 
 /// Opens a capability for one call.
 pub(super) async fn open(
-    server: Arc<Server>,
+    egress: Arc<Egress>,
     action: Arc<OutboundAction>,
     id: DeliveryId,
     used: Use,
 ) -> Done {
     let origin = &action.origin;
     let is_meant = |it: &Capability| it.tenant == origin.tenant && it.instance == origin.instance;
-    match capability::open(&server, used, is_meant).await {
+    match egress.open(used, is_meant).await {
         Ok(Some(answer)) => Done::Opened(id, Opened::Live, Some(answer)),
         Ok(None) => Done::Opened(id, Opened::Over, None),
         Err(_) => not_opened(id),
@@ -147,8 +147,8 @@ pub(super) fn not_opened(id: DeliveryId) -> Done {
 }
 
 /// Tells the ledger that a provider is about to be called.
-pub(super) async fn begin(server: Arc<Server>, id: DeliveryId, number: ActionId) -> Done {
-    let begun = async { server.egress.ledger.begin(server.egress.owner().await?, number).await };
+pub(super) async fn begin(egress: Arc<Egress>, id: DeliveryId, number: ActionId) -> Done {
+    let begun = async { egress.ledger.begin(egress.owner().await?, number).await };
     match begun.await {
         Ok(true) => Done::Happened(Event::Begun(id, Begun::Ours)),
         Ok(false) => Done::Happened(Event::Begun(id, Begun::NotOurs)),
@@ -172,10 +172,10 @@ pub(super) struct Call {
 }
 
 /// Calls the provider.
-pub(super) async fn call(server: Arc<Server>, task: Arc<Inbox>, call: Call) -> Done {
+pub(super) async fn call(egress: Arc<Egress>, task: Arc<Inbox>, call: Call) -> Done {
     let Call { id, number, action, answer, earlier, within, leave: CallLeave { slot, permit } } = call;
     permit.made();
-    let progress = Arc::new(DeliveryProgress::new(server.clone(), action.clone(), id, task));
+    let progress = Arc::new(DeliveryProgress::new(egress.clone(), action.clone(), id, task));
     let delivery = Delivery {
         id: number,
         received_at: action.received_at,
@@ -185,7 +185,7 @@ pub(super) async fn call(server: Arc<Server>, task: Arc<Inbox>, call: Call) -> D
         earlier,
         progress: progress.clone(),
     };
-    let platform = action.platform(&server);
+    let platform = action.platform(&egress);
     let outcome = match tokio::time::timeout(within, platform.deliver(delivery)).await {
         Ok(outcome) => outcome,
         Err(_) => Outcome::Unknown { why: "the platform did not answer".into() },
@@ -202,8 +202,8 @@ pub(super) fn broke_off(id: DeliveryId) -> Done {
 }
 
 /// Tells the ledger that nothing was written, whether it hears it or not.
-pub(super) async fn postpone(server: Arc<Server>, id: DeliveryId, number: ActionId) -> Done {
-    let told = async { server.egress.ledger.postpone(server.egress.owner().await?, number).await };
+pub(super) async fn postpone(egress: Arc<Egress>, id: DeliveryId, number: ActionId) -> Done {
+    let told = async { egress.ledger.postpone(egress.owner().await?, number).await };
     let _ = told.await;
     postponed(id)
 }
@@ -213,10 +213,10 @@ pub(super) fn postponed(id: DeliveryId) -> Done {
 }
 
 /// Tells the ledger how actions ended.
-pub(super) async fn finish(server: Arc<Server>, ends: Vec<(DeliveryId, ActionId, ActionOutcome)>) -> Done {
+pub(super) async fn finish(egress: Arc<Egress>, ends: Vec<(DeliveryId, ActionId, ActionOutcome)>) -> Done {
     let ids: Vec<(DeliveryId, ActionId)> = ends.iter().map(|(id, number, _)| (*id, *number)).collect();
     let ends = ends.into_iter().map(|(_, number, outcome)| (number, outcome)).collect();
-    let finished = async { server.egress.ledger.finish(server.egress.owner().await?, ends).await };
+    let finished = async { egress.ledger.finish(egress.owner().await?, ends).await };
     let Ok(others) = finished.await else {
         return Done::Finished(not_finished(ids.into_iter().map(|(id, _)| id).collect()), None);
     };
@@ -231,7 +231,84 @@ pub(super) fn not_finished(ids: Vec<DeliveryId>) -> Event {
 }
 
 /// Shows that the agent writes.
-pub(super) async fn show_typing(server: Arc<Server>, action: Arc<OutboundAction>, id: DeliveryId) -> Done {
-    typing::show(&server, &action).await;
+pub(super) async fn show_typing(egress: Arc<Egress>, action: Arc<OutboundAction>, id: DeliveryId) -> Done {
+    typing::show(&egress, &action).await;
     Done::Happened(Event::TypingShown(id))
+}
+
+/// A provider call that a stopping server waits for, from the note that it is
+/// made to the note of what came of it.
+pub(super) struct InFlight(Arc<Egress>);
+
+impl InFlight {
+    pub(super) fn begin(egress: &Arc<Egress>) -> Self {
+        egress.in_flight.fetch_add(1, Ordering::AcqRel);
+        Self(egress.clone())
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// What a platform holds of us while it works on a delivery.
+pub(super) struct DeliveryProgress {
+    egress: Arc<Egress>,
+    action: Arc<OutboundAction>,
+    id: DeliveryId,
+    /// The task of its chat.
+    task: Arc<Inbox>,
+    /// Whether the platform was told to make no further call.
+    withdrawn: AtomicBool,
+}
+
+impl DeliveryProgress {
+    pub(super) fn new(
+        egress: Arc<Egress>,
+        action: Arc<OutboundAction>,
+        id: DeliveryId,
+        task: Arc<Inbox>,
+    ) -> Self {
+        Self { egress, action, id, task, withdrawn: AtomicBool::new(false) }
+    }
+
+    /// Whether the platform was told to make no further call.
+    pub(super) fn was_withdrawn(&self) -> bool {
+        self.withdrawn.load(Ordering::Acquire)
+    }
+}
+
+impl Progress for DeliveryProgress {
+    fn first_part(&self, message_id: &str) {
+        self.task.tell_first_part(FirstPart(self.id, message_id.to_owned()));
+    }
+
+    fn next_call(&self) -> BoxFuture<'_, bool> {
+        Box::pin(async move {
+            let paced = self.action.paced(&self.egress);
+            let limit = self.action.rate_limit(&self.egress);
+            let permit = limit.turn_for(&self.action.origin.tenant, paced).await;
+            // What is not known is not written to.
+            let known = self.action.recall(&self.egress).await.is_ok();
+            let allowed = known && self.still_allowed();
+            if allowed {
+                permit.made();
+            }
+            allowed
+        })
+    }
+
+    fn pause(&self, reach: Reach, pause: Duration) {
+        self.action.pause(&self.egress, reach, pause);
+    }
+
+    fn still_allowed(&self) -> bool {
+        let allowed = self.action.is_allowed(&self.egress);
+        if !allowed {
+            self.withdrawn.store(true, Ordering::Release);
+        }
+        allowed
+    }
 }

@@ -4,11 +4,11 @@
 //! stay in the store until their turn comes. However much was left behind, and
 //! by whom, a start costs little and every other tenant goes on.
 
+use super::Egress;
 use super::action::{FOLLOW_UP, Origin, OutboundAction};
 use super::answer::Reply;
 use super::capability::Claims;
 use super::chats::{self, ChatKey, News};
-use crate::server::Server;
 use angelia_contract::action::Action;
 use angelia_core::clock;
 use angelia_core::directory::BotKey;
@@ -29,60 +29,58 @@ const SET_ASIDE: &str = "set aside: it was under way at two crashes";
 const GONE_BOT: &str = "its bot is not configured any more";
 const TOO_OLD: &str = "it could not be sent in the time it is kept for: the connector was stopped";
 
-/// Takes up the ledger where the last process left it. A store that does not
-/// commit does not hold up the start: nothing is taken up until it does.
-pub(crate) async fn resume(server: &Arc<Server>) -> Result<()> {
-    if server.egress.owner().await.is_ok() {
-        return take_up(server).await;
-    }
-    let server = server.clone();
-    tokio::spawn(async move {
-        loop {
-            tokio::select! {
-                () = tokio::time::sleep(server.egress.timings.again) => {}
-                () = server.stopped() => return,
-            }
-            if server.egress.owner().await.is_ok() && take_up(&server).await.is_ok() {
-                return;
-            }
+impl Egress {
+    /// Takes up the ledger where the last process left it. A store that does not
+    /// commit does not hold up the start: nothing is taken up until it does.
+    pub(crate) async fn resume(self: &Arc<Self>) -> Result<()> {
+        if self.owner().await.is_ok() {
+            return take_up(self).await;
         }
-    });
-    Ok(())
+        self.life.supervise("resume", self, |egress| async move {
+            loop {
+                tokio::time::sleep(egress.timings.again).await;
+                if egress.owner().await.is_ok() && take_up(&egress).await.is_ok() {
+                    return;
+                }
+            }
+        });
+        Ok(())
+    }
 }
 
 /// Takes up everything that others left. Only when all is read is anything
 /// begun: an edit that a later one overtakes is not.
-async fn take_up(server: &Arc<Server>) -> Result<()> {
-    let (owner, last) = server.egress.ownership().await?;
+async fn take_up(egress: &Arc<Egress>) -> Result<()> {
+    let (owner, last) = egress.ownership().await?;
     let (mut after, mut count, mut found) = (ActionId(0), 0, HashMap::<ChatKey, Vec<StoredAction>>::new());
     loop {
-        let mut page = server.egress.ledger.unfinished(owner, after, PAGE).await?;
+        let mut page = egress.ledger.unfinished(owner, after, PAGE).await?;
         // What came since is in its queue already.
         page.retain(|stored| stored.id <= last);
         let Some(newest) = page.last().map(|stored| stored.id) else { break };
         (after, count) = (newest, count + page.len());
-        sort(server, page, &mut found).await;
+        sort(egress, page, &mut found).await;
     }
     if count > 0 {
         tracing::info!(count, "finishing actions that were under way");
     }
     for (key, stored) in found {
-        chats::tell(server, key, News::Adopted(stored));
+        chats::tell(egress, key, News::Adopted(stored));
     }
     Ok(())
 }
 
 /// Sorts what goes on from here by its chat, and ends what does not.
 async fn sort(
-    server: &Arc<Server>,
+    egress: &Arc<Egress>,
     page: Vec<StoredAction>,
     found: &mut HashMap<ChatKey, Vec<StoredAction>>,
 ) {
     let mut ends = Vec::new();
     for stored in page {
-        match judge(server, &stored) {
+        match judge(egress, &stored) {
             Ok(bot) => {
-                let key = ChatKey::of(server, stored.instance, bot, &target(&stored));
+                let key = ChatKey::of(egress, stored.instance, bot, &target(&stored));
                 found.entry(key).or_default().push(stored);
             }
             Err((state, why)) => {
@@ -92,10 +90,10 @@ async fn sort(
         }
     }
     if !ends.is_empty()
-        && let Ok(owner) = server.egress.owner().await
+        && let Ok(owner) = egress.owner().await
     {
         // Not durable: the next start comes to the same end.
-        let _ = server.egress.ledger.finish(owner, ends).await;
+        let _ = egress.ledger.finish(owner, ends).await;
     }
 }
 
@@ -104,8 +102,8 @@ fn target(stored: &StoredAction) -> Target {
 }
 
 /// The bot that an action goes on with, or how it ends.
-fn judge(server: &Server, stored: &StoredAction) -> Result<usize, (ActionState, &'static str)> {
-    let Some(bot) = server.position(&BotKey::new(&stored.platform, &stored.bot)) else {
+fn judge(egress: &Egress, stored: &StoredAction) -> Result<usize, (ActionState, &'static str)> {
+    let Some(bot) = egress.bots.position(&BotKey::new(&stored.platform, &stored.bot)) else {
         // It cannot be asked what it has.
         return Err(match stored.state {
             ActionState::Sending => (ActionState::Ambiguous, STOPPED_WHILE_SENDING),
@@ -120,10 +118,10 @@ fn judge(server: &Server, stored: &StoredAction) -> Result<usize, (ActionState, 
         tracing::warn!(%tenant, gateway, action = stored.id.0, bytes = stored.bytes, "{SET_ASIDE}");
         return Err((ActionState::Ambiguous, SET_ASIDE));
     }
-    let old = server.ports.upkeep.age(stored.received_at).at_least > server.egress.timings.queued_for;
+    let old = egress.upkeep.age(stored.received_at).at_least > egress.timings.queued_for;
     match stored.state {
         // It was not begun, and nobody wants it any more: not even its text is read.
-        ActionState::Accepted if old && stored.uses.is_none() && !server.platforms()[bot].is_own() => {
+        ActionState::Accepted if old && stored.uses.is_none() && !egress.bots[bot].is_own() => {
             Err((ActionState::Failed, TOO_OLD))
         }
         _ => Ok(bot),
@@ -131,19 +129,19 @@ fn judge(server: &Server, stored: &StoredAction) -> Result<usize, (ActionState, 
 }
 
 /// What is known of an action before its text is read.
-pub(super) fn left(server: &Server, stored: &StoredAction) -> Left {
+pub(super) fn left(egress: &Egress, stored: &StoredAction) -> Left {
     let edited = |message_id: &String| Edited { message_id: message_id.clone(), target: target(stored) };
     let lasts = stored.uses_until.and_then(|end| u64::try_from(end.0 - clock::wall().0).ok());
     // Where the clock leapt, the worst is assumed: what may be too long ago is not relied on.
-    let begun = stored.begun_at.map(|at| server.ports.upkeep.age(at).at_most);
-    let age = server.ports.upkeep.age(stored.received_at).at_least;
+    let begun = stored.begun_at.map(|at| egress.upkeep.age(at).at_most);
+    let age = egress.upkeep.age(stored.received_at).at_least;
     Left {
         edits: stored.edits.as_ref().map(edited),
         follow_up: stored.op == FOLLOW_UP,
         claimed: Claimed { uses: stored.uses, lasts: lasts.map(Duration::from_millis) },
         sending: stored.state == ActionState::Sending,
         begun,
-        left: server.egress.timings.queued_for.saturating_sub(age),
+        left: egress.timings.queued_for.saturating_sub(age),
     }
 }
 
@@ -153,12 +151,12 @@ pub(super) struct Unreadable;
 /// An action whose turn has come; `None` if it ended meanwhile, or the next
 /// start finds it again.
 pub(super) async fn read(
-    server: &Server,
+    egress: &Egress,
     bot: usize,
     stored: &StoredAction,
 ) -> Option<Result<OutboundAction, Unreadable>> {
-    let held = room(server, stored).await?;
-    let body = text(server, stored.id).await?;
+    let held = room(egress, stored).await?;
+    let body = text(egress, stored.id).await?;
     let action = serde_json::from_slice::<Action>(&body).ok();
     let Some((target, action)) = action.and_then(|action| Some((Target::of(&action)?, action))) else {
         return Some(Err(Unreadable));
@@ -179,21 +177,21 @@ pub(super) async fn read(
 
 /// The text of an action, as long as it takes to read it: what comes after it in its
 /// chat must not overtake it. `None` if it ended meanwhile, or once the server stops.
-async fn text(server: &Server, id: ActionId) -> Option<Vec<u8>> {
+async fn text(egress: &Egress, id: ActionId) -> Option<Vec<u8>> {
     loop {
-        if let Ok(body) = server.egress.ledger.body(id).await {
+        if let Ok(body) = egress.ledger.body(id).await {
             return body;
         }
         tokio::select! {
-            () = tokio::time::sleep(server.egress.timings.again) => {}
-            () = server.stopped() => return None,
+            () = tokio::time::sleep(egress.timings.again) => {}
+            () = egress.life.stopped() => return None,
         }
     }
 }
 
 /// Waits until there is memory for the action's text; `None` once the server stops.
-async fn room(server: &Server, stored: &StoredAction) -> Option<HeldBytes> {
-    let share = server.memory.instance(&stored.tenant, stored.instance);
+async fn room(egress: &Egress, stored: &StoredAction) -> Option<HeldBytes> {
+    let share = egress.memory.instance(&stored.tenant, stored.instance);
     let bytes = usize::try_from(stored.bytes).unwrap_or(usize::MAX).saturating_mul(2);
     // What earlier releases took in may be larger than everything there is.
     let bytes = bytes.min(share.limit() / 2);
@@ -202,8 +200,8 @@ async fn room(server: &Server, stored: &StoredAction) -> Option<HeldBytes> {
             return Some(held);
         }
         tokio::select! {
-            () = tokio::time::sleep(server.egress.timings.again) => {}
-            () = server.stopped() => return None,
+            () = tokio::time::sleep(egress.timings.again) => {}
+            () = egress.life.stopped() => return None,
         }
     }
 }

@@ -3,10 +3,10 @@
 //! vault. What follows for the same chat waits behind them, so that the chat's
 //! order is kept.
 
+use super::Egress;
 use super::answer::{Reply, never_sent};
 use super::follow_up::{self, Found};
 use super::{decide_for, proceed_as_known};
-use crate::server::Server;
 use angelia_contract::action::Action;
 use angelia_contract::frame::Outbound;
 use angelia_core::clock;
@@ -111,16 +111,16 @@ fn join(waiting: &mut HashMap<Asked, Vec<Waiting>>, asked: Asked, waits: Waiting
 
 /// Finds out where an action's chat is, and then decides about it and about
 /// what came for the same chat meanwhile.
-pub(super) fn ask(server: &Arc<Server>, waits: Waiting) {
-    let Some(asked) = asked(&waits) else { return proceed_as_known(server, waits) };
-    let server = server.clone();
-    join(&mut server.egress.target_lookup.waiting(), asked.clone(), waits);
+pub(super) fn ask(egress: &Arc<Egress>, waits: Waiting) {
+    let Some(asked) = asked(&waits) else { return proceed_as_known(egress, waits) };
+    let egress = egress.clone();
+    join(&mut egress.target_lookup.waiting(), asked.clone(), waits);
     tokio::spawn(async move {
-        while let Some(came) = server.egress.target_lookup.next(&asked) {
+        while let Some(came) = egress.target_lookup.next(&asked) {
             for waits in came {
-                match AssertUnwindSafe(find_out(&server, &waits)).catch_unwind().await {
-                    Ok(Ok(None)) => proceed_as_known(&server, waits),
-                    Ok(Ok(Some(found))) => follow_up::perform(&server, waits, found),
+                match AssertUnwindSafe(find_out(&egress, &waits)).catch_unwind().await {
+                    Ok(Ok(None)) => proceed_as_known(&egress, waits),
+                    Ok(Ok(Some(found))) => follow_up::perform(&egress, waits, found),
                     // It is not known yet whose the chat is: nothing was sent, and it may be asked again.
                     _ => waits.reply.give(never_sent("it could not be found out where this chat is")),
                 }
@@ -131,22 +131,22 @@ pub(super) fn ask(server: &Arc<Server>, waits: Waiting) {
 
 /// Asks whoever may know, until it is known or nobody is left; tells what the
 /// vault has for one that names a conversation.
-async fn find_out(server: &Arc<Server>, waits: &Waiting) -> Result<Option<Found>> {
+async fn find_out(egress: &Arc<Egress>, waits: &Waiting) -> Result<Option<Found>> {
     let Some(target) = Target::of(&waits.outbound.action) else {
-        return match decide_for(server, waits) {
-            Err(Refusal::InVault) => follow_up::find(server, waits).await,
+        return match decide_for(egress, waits) {
+            Err(Refusal::InVault) => follow_up::find(egress, waits).await,
             _ => Ok(None),
         };
     };
     let sender = Sender { tenant: &waits.record.tenant, instance: waits.record.instance };
-    if only_tells(waits) && !is_named(&server.identities.routes(), sender, &target.chat_id) {
-        return recall_alike(server, waits, &target).await.map(|()| None);
+    if only_tells(waits) && !is_named(egress.identities.now().routes(), sender, &target.chat_id) {
+        return recall_alike(egress, waits, &target).await.map(|()| None);
     }
-    for bot in unknown_to(server, waits) {
-        server.platforms()[bot].recall(&target).await?;
+    for bot in unknown_to(egress, waits) {
+        egress.bots[bot].recall(&target).await?;
     }
-    for bot in unknown_to(server, waits) {
-        look_up(server, bot, &target, &waits.record).await?;
+    for bot in unknown_to(egress, waits) {
+        look_up(egress, bot, &target, &waits.record).await?;
     }
     Ok(None)
 }
@@ -160,22 +160,22 @@ pub(super) fn only_tells(waits: &Waiting) -> bool {
 /// nobody's: who asks must not learn which from the words, the time or the
 /// calls it takes. So the store is asked, and never the provider, unless a route of
 /// their own names the chat.
-async fn recall_alike(server: &Server, waits: &Waiting, target: &Target) -> Result<()> {
+async fn recall_alike(egress: &Egress, waits: &Waiting, target: &Target) -> Result<()> {
     let answer_at = tokio::time::Instant::now() + TELL_AFTER;
     let Waiting { record, outbound, .. } = waits;
     let sender = Sender { tenant: &record.tenant, instance: record.instance };
-    for bot in could_know(&server.identities.routes(), server.platforms(), sender, outbound) {
-        server.platforms()[bot].recall(target).await?;
+    for bot in could_know(egress.identities.now().routes(), egress.bots.all(), sender, outbound) {
+        egress.bots[bot].recall(target).await?;
     }
-    if decide_for(server, waits).is_err() {
+    if decide_for(egress, waits).is_err() {
         tokio::time::sleep_until(answer_at).await;
     }
     Ok(())
 }
 
 /// The bots that could still find out.
-fn unknown_to(server: &Server, waits: &Waiting) -> Vec<usize> {
-    match decide_for(server, waits) {
+fn unknown_to(egress: &Egress, waits: &Waiting) -> Vec<usize> {
+    match decide_for(egress, waits) {
         Err(Refusal::Unknown(bots)) => bots,
         _ => Vec::new(),
     }
@@ -183,16 +183,16 @@ fn unknown_to(server: &Server, waits: &Waiting) -> Vec<usize> {
 
 /// Asks the provider, if it may be asked. What it could not be asked for is no
 /// answer: the chat may be asked for again soon.
-async fn look_up(server: &Server, bot: usize, target: &Target, record: &GatewayRecord) -> Result<()> {
+async fn look_up(egress: &Egress, bot: usize, target: &Target, record: &GatewayRecord) -> Result<()> {
     let tenant = &record.tenant;
-    let chat = server.platforms()[bot].chat_key(target);
-    let Some(slot) = server.egress.refusals.slot_at_once(tenant) else { return Ok(()) };
-    if !server.egress.target_lookup.may_look_up(bot, &chat, record) {
+    let chat = egress.bots[bot].chat_key(target);
+    let Some(slot) = egress.refusals.slot_at_once(tenant) else { return Ok(()) };
+    if !egress.target_lookup.may_look_up(bot, &chat, record) {
         return Ok(());
     }
     let call = async {
-        server.egress.rate_limits[bot].turn(tenant).await.made();
-        server.platforms()[bot].look_up(target).await
+        egress.rate_limits[bot].turn(tenant).await.made();
+        egress.bots[bot].look_up(target).await
     };
     let told = match tokio::time::timeout(LOOK_UP_WITHIN, call).await {
         Ok(told) => told,
@@ -200,7 +200,7 @@ async fn look_up(server: &Server, bot: usize, target: &Target, record: &GatewayR
     };
     slot.over(matches!(told, Ok(false)));
     if told.is_err() {
-        server.egress.target_lookup.lookups().unanswered(bot, &chat, clock::mono());
+        egress.target_lookup.lookups().unanswered(bot, &chat, clock::mono());
     }
     told.map(drop)
 }

@@ -1,9 +1,9 @@
 //! `typing`: showing that the agent writes, in the chat's order. Not written
 //! down, and authorized like everything else.
 
+use super::Egress;
 use super::action::OutboundAction;
 use super::chat_info::{answer, is_refusal};
-use crate::server::Server;
 use angelia_contract::action::ActionResult;
 use std::time::Duration;
 
@@ -11,21 +11,21 @@ use std::time::Duration;
 const TYPING_WITHIN: Duration = Duration::from_secs(3);
 
 /// Makes the call, if there is one to spare: nobody waits for an ornament.
-pub(super) async fn show(server: &Server, action: &OutboundAction) {
+pub(super) async fn show(egress: &Egress, action: &OutboundAction) {
     let tenant = &action.origin.tenant;
-    if let Err(error) = action.recall(server).await {
+    if let Err(error) = action.recall(egress).await {
         return action.reply.give(answer(Err(error)));
     }
-    if !action.is_allowed(server) {
-        return action.reply.decline(server);
+    if !action.is_allowed(egress) {
+        return action.reply.decline(egress);
     }
-    let Some(slot) = server.egress.refusals.slot_at_once(tenant) else {
+    let Some(slot) = egress.refusals.slot_at_once(tenant) else {
         return action.reply.give(ActionResult::ok());
     };
-    if !action.rate_limit(server).spare(tenant, action.paced(server)) {
+    if !action.rate_limit(egress).spare(tenant, action.paced(egress)) {
         return action.reply.give(ActionResult::ok());
     }
-    let call = action.platform(server).typing(&action.target);
+    let call = action.platform(egress).typing(&action.target);
     let done = tokio::time::timeout(TYPING_WITHIN, call).await;
     slot.over(done.as_ref().is_ok_and(is_refusal));
     action.reply.give(done.map_or_else(|_| ActionResult::ok(), answer));

@@ -1,14 +1,20 @@
 //! Who comes in: admission, what it turns away, and the codes that open a place.
 
-use crate::server::Server;
+use super::{Drops, hints::Hints};
+use crate::identities::Identities;
+use crate::refusal_log::RefusalLog;
+use crate::relay::Sessions;
+use crate::server::Parts;
+use crate::telemetry::Metrics;
 use angelia_core::admission::{Admitted, DropReason, Observed, Route};
 use angelia_core::audit::Actor;
 use angelia_core::clock::{self, Mono, UnixMillis};
 use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::limit::{SlidingWindow, SlidingWindowOf, WhenCrowded};
+use angelia_core::records::Records;
 use angelia_core::secret::fingerprint;
-use angelia_core::store::{AccessStore, DirectoryStore, IdentityStore, Later};
+use angelia_core::store::{AccessStore, DirectoryStore, Later};
 use angelia_platforms::{Admission, Linking, Which};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
@@ -30,67 +36,77 @@ const NOT_GOOD: &str = "This did not work: the code is wrong, used or too old, o
 
 /// Decides for the platforms.
 pub(crate) struct RoutedAdmission {
-    server: Arc<Server>,
+    records: Arc<dyn Records>,
+    identities: Arc<Identities>,
+    sessions: Arc<Sessions>,
+    drops: Arc<Drops>,
+    hints: Arc<Hints>,
+    refusal_log: Arc<RefusalLog>,
+    metrics: Arc<Metrics>,
     tries: Tries,
 }
 
 impl RoutedAdmission {
-    pub(crate) fn new(server: Arc<Server>) -> Self {
-        Self { server, tries: Tries::default() }
+    /// `hint` is what a place is told once where the bot answers nobody.
+    pub(crate) fn new(parts: &Parts, drops: Arc<Drops>, hint: Option<String>) -> Arc<Self> {
+        let records = parts.ports.records.clone();
+        Arc::new(Self {
+            hints: Hints::new(records.clone(), parts.bots.clone(), hint),
+            records,
+            identities: parts.identities.clone(),
+            sessions: parts.sessions.clone(),
+            drops,
+            refusal_log: parts.refusal_log.clone(),
+            metrics: parts.metrics.clone(),
+            tries: Tries::default(),
+        })
     }
 
     /// Uses a code up and lets the new route count; answers its tenant.
     async fn use_code(&self, typed: &Linking, by: &Actor) -> Result<String> {
+        let (identities, records) = (self.identities.clone(), self.records.clone());
         let (typed, by) = (typed.clone(), by.clone());
-        self.server.change(move |server| async move { linked(&server, &typed, &by).await }).await
+        let use_up = async move {
+            let taken = |route: &Route| route.bot.is_none() || typed.bot.is_none() || route.bot == typed.bot;
+            // The store knows of routes for the same bot only.
+            if identities.now().routes().at(&typed.place.to_string()).iter().any(taken) {
+                return Err(Error::conflict(format!("{} has a route", typed.place)));
+            }
+            let code = fingerprint(typed.code.expose());
+            records.use_link_code(code, &typed.place, typed.bot.as_deref(), &typed.author, &by).await
+        };
+        self.identities.change(use_up).await
     }
-}
-
-async fn linked(server: &Server, typed: &Linking, by: &Actor) -> Result<String> {
-    let taken = |route: &Route| {
-        let same_bot = route.bot.is_none() || typed.bot.is_none() || route.bot == typed.bot;
-        route.place == typed.place && same_bot
-    };
-    // The store knows of routes for the same bot only.
-    if server.identities.routes().iter().any(taken) {
-        return Err(Error::conflict(format!("{} has a route", typed.place)));
-    }
-    let code = fingerprint(typed.code.expose());
-    let bot = typed.bot.as_deref();
-    let tenant = server.ports.records.use_link_code(code, &typed.place, bot, &typed.author, by).await?;
-    server.identities.set_routes(server.ports.records.routes().await?);
-    Ok(tenant)
 }
 
 impl Admission for RoutedAdmission {
     fn decide(&self, observed: Observed<'_>) -> Result<Admitted, DropReason> {
-        self.server.identities.admit(observed)
+        self.identities.now().admit(observed)
     }
 
     fn dropped(&self, observed: Observed<'_>, which: Which<'_>, reason: DropReason) {
-        self.server.metrics.dropped(reason);
-        self.server.drops.note(observed, which, reason, clock::wall());
-        self.server.hints.give(&self.server, observed, which, reason);
+        self.metrics.dropped(reason);
+        self.drops.note(observed, which, reason, clock::wall());
+        self.hints.give(observed, which, reason);
     }
 
     fn is_present(&self, observed: Observed<'_>) -> Option<bool> {
-        self.decide(observed).ok().map(|admitted| self.server.sessions.is_live(admitted.instance))
+        self.decide(observed).ok().map(|admitted| self.sessions.is_live(admitted.instance))
     }
 
     fn why_dropped(&self, which: Which<'_>) -> Option<(DropReason, UnixMillis)> {
-        self.server.drops.why(which)
+        self.drops.why(which)
     }
 
     fn moved<'a>(&'a self, bot: &'a BotKey, from: &'a str, to: &'a str) -> Later<'a, ()> {
-        let (bot, from, to) = (bot.clone(), from.to_owned(), to.to_owned());
-        Box::pin(self.server.change(move |server| async move {
-            if let Some(error) = server.ports.records.move_chat(&bot, &from, &to, &Actor::server()).await? {
+        let (records, bot, from, to) = (self.records.clone(), bot.clone(), from.to_owned(), to.to_owned());
+        Box::pin(self.identities.change(async move {
+            if let Some(error) = records.move_chat(&bot, &from, &to, &Actor::server()).await? {
                 tracing::error!(
                     %error, chat = from,
                     "the routes of a chat that got another id could not follow it; add them anew"
                 );
             }
-            server.identities.set_routes(server.ports.records.routes().await?);
             tracing::info!(platform = %bot.platform, %from, %to, "a chat has a new id; its routes moved with it");
             Ok(())
         }))
@@ -118,7 +134,7 @@ impl Admission for RoutedAdmission {
                     Ok(format!("Linked: this chat belongs to {tenant} now."))
                 }
                 Err(error) if error.kind() == Kind::Conflict => {
-                    self.server.refused(&by, "route.link", "", &typed.place.to_string(), &error).await;
+                    self.refusal_log.refused(&by, "route.link", "", &typed.place.to_string(), &error).await;
                     Ok(NOT_GOOD.to_owned())
                 }
                 // The store wrote that down itself.

@@ -1,16 +1,19 @@
-//! The bots that listen: started with the server and stopped with it.
+//! The bots of this server: which there are, and how they listen, from its start to its end.
 
-use super::RoutedAdmission;
-use crate::server::Server;
+use crate::admin::Keyring;
+use crate::server::{Options, Parts};
+use crate::telemetry::{Counter, Metrics};
+use angelia_contract::descriptor::Descriptor;
 use angelia_core::directory::BotKey;
 use angelia_core::error::Result;
 use angelia_core::lease;
 use angelia_core::ports::{Leases as _, Term, lease_lost};
 use angelia_core::seal::Sealed;
 use angelia_core::secret::Secret;
-use angelia_platforms::{HeldLeases, Ingress, Platform, Seal, Stop};
+use angelia_platforms::{Admission, Ingress, Platform, Seal, Stop};
 use futures_util::FutureExt;
 use parking_lot::Mutex;
+use std::ops::Index;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,34 +29,93 @@ const MAX_SEALED: usize = 64 * 1024;
 /// The pause before a bot that failed listens again.
 const LISTEN_AGAIN: Duration = Duration::from_secs(5);
 
-/// Everybody who listens.
-pub(crate) struct Listeners {
-    tell: watch::Sender<bool>,
-    stop: Stop,
-    held: Arc<HeldLeases>,
-    tasks: Mutex<Vec<JoinHandle<()>>>,
-}
+/// All bots, in the order in which they are configured.
+pub(crate) struct Bots(Vec<Arc<dyn Platform>>);
 
-impl Default for Listeners {
-    fn default() -> Self {
-        let (tell, stop) = Stop::new();
-        Self { tell, stop, held: Arc::default(), tasks: Mutex::default() }
+impl Bots {
+    pub(crate) fn new(bots: Vec<Arc<dyn Platform>>) -> Arc<Self> {
+        Arc::new(Self(bots))
+    }
+
+    /// Every one of them.
+    pub(crate) fn all(&self) -> &[Arc<dyn Platform>] {
+        &self.0
+    }
+
+    /// The position of a bot, if it is configured.
+    pub(crate) fn position(&self, bot: &BotKey) -> Option<usize> {
+        let named = |it: &Arc<dyn Platform>| *it.platform() == *bot.platform && *it.id() == *bot.bot;
+        self.0.iter().position(named)
+    }
+
+    /// The same, unless the bot is the connector's own: nobody is told there that an agent is away.
+    pub(crate) fn position_of_others(&self, bot: &BotKey) -> Option<usize> {
+        self.position(bot).filter(|position| !self[*position].is_own())
+    }
+
+    pub(crate) fn descriptors(&self) -> Vec<Descriptor> {
+        self.0.iter().map(|bot| bot.descriptor()).collect()
     }
 }
 
+impl Index<usize> for Bots {
+    type Output = Arc<dyn Platform>;
+
+    fn index(&self, position: usize) -> &Self::Output {
+        &self.0[position]
+    }
+}
+
+/// Everybody who listens.
+pub(crate) struct Listeners {
+    bots: Arc<Bots>,
+    /// As whom their leases are held.
+    node: String,
+    ingress: Ingress,
+    tell: watch::Sender<bool>,
+    metrics: Arc<Metrics>,
+    tasks: Mutex<Vec<JoinHandle<()>>>,
+}
+
 impl Listeners {
+    pub(crate) fn new(parts: &Parts, admission: Arc<dyn Admission>, options: &Options) -> Self {
+        let (tell, stop) = Stop::new();
+        let ingress = Ingress {
+            ports: parts.ports.clone(),
+            admission,
+            seal: Arc::new(SealFor(parts.keys.clone())),
+            source_flags: options.source_flags,
+            public_url: options.public_url.as_str().into(),
+            held: Arc::default(),
+            stop,
+        };
+        Self {
+            bots: parts.bots.clone(),
+            node: parts.node.clone(),
+            ingress,
+            tell,
+            metrics: parts.metrics.clone(),
+            tasks: Mutex::default(),
+        }
+    }
+
+    /// What bots work with.
+    pub(crate) fn ingress(&self) -> &Ingress {
+        &self.ingress
+    }
+
     /// Lets every bot listen. Their leases are taken first: what comes by webhook is written
     /// under them too. One that the store does not commit now is taken as soon as it does; on a
     /// full disk it takes nothing of what is kept back for the operator, and neither could be
     /// written what the bot reads.
-    pub(crate) async fn start(&self, server: &Arc<Server>) {
-        let ingress = server.ingress();
-        for bot in server.platforms() {
-            let (bot, ingress, node) = (bot.clone(), ingress.clone(), server.node.clone());
+    pub(crate) async fn start(&self) {
+        for bot in self.bots.all() {
+            let (bot, ingress, node) = (bot.clone(), self.ingress.clone(), self.node.clone());
+            let metrics = self.metrics.clone();
             let taken = bot.is_own() || is_lease_taken(&*bot, &ingress, &node).await;
             let listens = tokio::spawn(async move {
                 if taken || take_lease_at_last(&*bot, &ingress, &node).await {
-                    keep(bot, ingress).await;
+                    keep(bot, ingress, &metrics).await;
                 }
             });
             self.tasks.lock().push(listens);
@@ -70,10 +132,6 @@ impl Listeners {
             }
         };
         let _ = tokio::time::timeout(GOODBYE, gone).await;
-    }
-
-    pub(crate) fn signal(&self) -> Stop {
-        self.stop.clone()
     }
 }
 
@@ -111,27 +169,13 @@ async fn take_lease_at_last(bot: &dyn Platform, ingress: &Ingress, node: &str) -
 
 /// Lets a bot listen, and again should it fail for a defect of ours: a bot that
 /// is deaf for ever is worse than one that stumbles.
-async fn keep(bot: Arc<dyn Platform>, ingress: Ingress) {
+async fn keep(bot: Arc<dyn Platform>, ingress: Ingress, metrics: &Metrics) {
     while AssertUnwindSafe(bot.clone().listen(ingress.clone())).catch_unwind().await.is_err() {
+        metrics.count(Counter::TaskPanics);
         tracing::error!(platform = bot.platform(), bot = bot.id(), "a bot failed; it begins again");
         tokio::select! {
             () = ingress.stop.wait() => return,
             () = tokio::time::sleep(LISTEN_AGAIN) => {}
-        }
-    }
-}
-
-impl Server {
-    /// What bots work with.
-    pub(crate) fn ingress(self: &Arc<Self>) -> Ingress {
-        Ingress {
-            ports: self.ports.clone(),
-            admission: Arc::new(RoutedAdmission::new(self.clone())),
-            seal: Arc::new(SealFor(self.clone())),
-            source_flags: self.options.source_flags,
-            public_url: self.options.public_url.as_str().into(),
-            held: self.listeners.held.clone(),
-            stop: self.listeners.signal(),
         }
     }
 }
@@ -143,10 +187,10 @@ fn shortened(text: &str) -> &str {
 }
 
 /// Seals under the master key of the moment.
-struct SealFor(Arc<Server>);
+struct SealFor(Arc<Keyring>);
 
 impl Seal for SealFor {
     fn seal(&self, text: &str, bound_to: &str) -> Result<Sealed> {
-        self.0.options.master_key.seal(&Secret::new(shortened(text)), bound_to)
+        self.0.seal(&Secret::new(shortened(text)), bound_to)
     }
 }

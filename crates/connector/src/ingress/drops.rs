@@ -1,65 +1,43 @@
 //! What reached nobody lately: for `explain`, and for whoever has to add a
 //! route. In memory only, bounded, and never with a text.
 
-use crate::admin::router::answer;
-use crate::server::Server;
-use angelia_core::admission::{DropReason, Observed, Place, Routes};
+use crate::admin::types::Dropped;
+use angelia_core::admission::{DropReason, Observed};
 use angelia_core::clock::UnixMillis;
 use angelia_platforms::Which;
-use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::Response;
+use hashlink::LruCache;
 use parking_lot::{Mutex, MutexGuard};
-use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
-use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
+use std::collections::VecDeque;
 
 /// Drops that are remembered: an operator asks about one that was just missed.
 const REMEMBERED: usize = 1_024;
 /// Places without a route that are remembered; more than anybody reads through.
 const PLACES: usize = 256;
 
-/// An event that reached nobody.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Dropped {
-    at: UnixMillis,
-    platform: String,
-    bot: String,
-    chat_id: String,
-    place: String,
-    message_id: String,
-    author: String,
-    #[serde(serialize_with = "in_a_word")]
-    reason: DropReason,
-}
-
-fn in_a_word<S: Serializer>(reason: &DropReason, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(reason.as_str())
-}
-
 /// How often a place without a route was heard of.
 #[derive(Clone, Copy, Debug)]
-struct Heard {
-    count: u64,
-    last_at: UnixMillis,
-    /// Grows with every drop: clocks may stand still, or go back.
-    turn: u64,
+pub(crate) struct Heard {
+    pub(crate) count: u64,
+    pub(crate) last_at: UnixMillis,
 }
 
 /// The most specific place, and the bot that heard it.
-type Spot = (String, String);
+pub(crate) type Spot = (String, String);
 
-#[derive(Debug, Default)]
 struct Memory {
-    recent: VecDeque<Dropped>,
-    unrouted: HashMap<Spot, Heard>,
-    turn: u64,
+    /// Each with its reason, which is told in a word.
+    recent: VecDeque<(DropReason, Dropped)>,
+    unrouted: LruCache<Spot, Heard>,
 }
 
 /// What reached nobody lately.
-#[derive(Debug, Default)]
 pub(crate) struct Drops(Mutex<Memory>);
+
+impl Default for Drops {
+    fn default() -> Self {
+        Self(Mutex::new(Memory { recent: VecDeque::new(), unrouted: LruCache::new(PLACES) }))
+    }
+}
 
 impl Drops {
     /// Takes note of an event that reached nobody.
@@ -73,7 +51,7 @@ impl Drops {
         if memory.recent.len() >= REMEMBERED {
             memory.recent.pop_front();
         }
-        memory.recent.push_back(Dropped {
+        let dropped = Dropped {
             at,
             platform: observed.platform.to_owned(),
             bot: observed.bot.to_owned(),
@@ -81,8 +59,9 @@ impl Drops {
             place,
             message_id: which.message_id.to_owned(),
             author: observed.author.to_owned(),
-            reason,
-        });
+            reason: reason.as_str().to_owned(),
+        };
+        memory.recent.push_back((reason, dropped));
     }
 
     /// The drops of a message, oldest first: by its id, or as `CHAT/MESSAGE` where
@@ -93,23 +72,20 @@ impl Drops {
             dropped.message_id == message
                 || in_chat == Some((dropped.chat_id.as_str(), dropped.message_id.as_str()))
         };
-        self.memory().recent.iter().filter(is_meant).cloned().collect()
+        self.memory().recent.iter().map(|(_, dropped)| dropped).filter(is_meant).cloned().collect()
     }
 
     /// Why a message of a chat was dropped the last time, and when.
     pub(crate) fn why(&self, which: Which<'_>) -> Option<(DropReason, UnixMillis)> {
-        let is_meant = |dropped: &&Dropped| {
+        let is_meant = |(_, dropped): &&(DropReason, Dropped)| {
             (&*dropped.chat_id, &*dropped.message_id) == (which.chat_id, which.message_id)
         };
-        self.memory().recent.iter().rev().find(is_meant).map(|dropped| (dropped.reason, dropped.at))
+        self.memory().recent.iter().rev().find(is_meant).map(|(reason, dropped)| (*reason, dropped.at))
     }
 
     /// The places without a route, the one heard of last first.
-    fn unrouted(&self) -> Vec<(Spot, Heard)> {
-        let mut all: Vec<(Spot, Heard)> =
-            self.memory().unrouted.iter().map(|(spot, heard)| (spot.clone(), *heard)).collect();
-        all.sort_by_key(|(_, heard)| std::cmp::Reverse(heard.turn));
-        all
+    pub(crate) fn unrouted(&self) -> Vec<(Spot, Heard)> {
+        self.memory().unrouted.iter().rev().map(|(spot, heard)| (spot.clone(), *heard)).collect()
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
@@ -119,58 +95,15 @@ impl Drops {
 
 impl Memory {
     fn heard(&mut self, spot: Spot, at: UnixMillis) {
-        self.turn += 1;
-        if !self.unrouted.contains_key(&spot) && self.unrouted.len() >= PLACES {
-            let oldest = self.unrouted.iter().min_by_key(|(_, heard)| heard.turn);
-            if let Some(oldest) = oldest.map(|(spot, _)| spot.clone()) {
-                self.unrouted.remove(&oldest);
-            }
-        }
-        let heard = self.unrouted.entry(spot).or_insert(Heard { count: 0, last_at: at, turn: 0 });
-        *heard = Heard { count: heard.count + 1, last_at: at, turn: self.turn };
+        let before = self.unrouted.peek(&spot).map_or(0, |heard| heard.count);
+        self.unrouted.insert(spot, Heard { count: before + 1, last_at: at });
     }
-}
-
-/// `GET /admin/routes/unrouted`: where people write and nobody listens.
-pub(crate) async fn unrouted(State(server): State<Arc<Server>>) -> Response {
-    let routes = server.identities.routes();
-    let rows: Vec<Value> = server
-        .drops
-        .unrouted()
-        .into_iter()
-        // Somebody may have taken care of it since.
-        .filter(|((place, bot), _)| !is_routed(&routes, place, bot))
-        .map(|((place, bot), heard)| {
-            json!({
-                "add": add_command(&place),
-                "place": place,
-                "bot": bot,
-                "count": heard.count,
-                "last_at": heard.last_at,
-            })
-        })
-        .collect();
-    answer(StatusCode::OK, Ok(json!({ "unrouted": rows })))
-}
-
-/// Whether the place, one around it or the whole platform has a route by now.
-fn is_routed(routes: &Routes, place: &str, bot: &str) -> bool {
-    let Some((platform, path)) = place.split_once(':') else { return false };
-    let around = path.split_once('/').map_or(path, |(around, _)| around);
-    routes.resolve(platform, bot, &[path, around, "*"]).is_some()
-}
-
-/// The command that gives a place to a tenant.
-fn add_command(place: &str) -> String {
-    let private = place.parse::<Place>().is_ok_and(|place| place.private_person().is_some());
-    // In a private chat that person is meant unless somebody else is named.
-    let allow = if private { "" } else { "--allow ID,… " };
-    format!("angelia route add --tenant TENANT {allow}{place}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn drop_in(drops: &Drops, place: &str, message_id: &str, reason: DropReason) {
         let observed = Observed {
@@ -217,12 +150,5 @@ mod tests {
         assert_eq!(places.len(), PLACES);
         assert_eq!(places[..2], [("discord:new".into(), 1), ("discord:p0".into(), 2)]);
         assert!(!places.iter().any(|(place, _)| place == "discord:p1"));
-    }
-
-    #[test]
-    fn the_command_asks_who_may_speak_where_that_is_a_choice() {
-        let command = add_command("discord:10/20");
-        assert_eq!(command, "angelia route add --tenant TENANT --allow ID,… discord:10/20");
-        assert_eq!(add_command("webchat:dm:ann"), "angelia route add --tenant TENANT webchat:dm:ann");
     }
 }

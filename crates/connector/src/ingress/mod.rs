@@ -3,7 +3,8 @@
 mod admission;
 mod bots;
 mod drops;
+mod hints;
 
 pub(crate) use admission::RoutedAdmission;
-pub(crate) use bots::Listeners;
-pub(crate) use drops::{Drops, unrouted};
+pub(crate) use bots::{Bots, Listeners};
+pub(crate) use drops::{Drops, Heard, Spot};

@@ -1,20 +1,117 @@
 //! The socket every gateway dials: its upgrade, its session, and which sessions there are.
 
 mod handshake;
+mod interrupt;
 mod mailbox;
 mod outgoing;
 mod pending;
 mod session;
 mod sessions;
 mod upgrade;
-mod watch;
 mod websocket;
 
-pub(crate) use session::ACK_LIMITS;
-
 pub(crate) use mailbox::{Answer, Ending, Hint, Mailbox};
+pub(crate) use session::ACK_LIMITS;
 pub(crate) use session::LIMITS as SESSION_LIMITS;
 pub(crate) use sessions::{Sessions, Standing};
-pub(crate) use upgrade::{Identity, identify, upgrade};
+pub(crate) use upgrade::{Identity, identify};
 pub(crate) use upgrade::{LIMITS as UPGRADE_LIMITS, SOCKETS_PER_GATEWAY};
-pub(crate) use watch::watch_logs;
+
+use crate::egress::Egress;
+use crate::identities::Identities;
+use crate::ingress::Bots;
+use crate::refusal_log::RefusalLog;
+use crate::server::{Limits, Parts};
+use crate::supervise::Lifecycle;
+use crate::telemetry::Metrics;
+use crate::upkeep::Waker;
+use angelia_core::clock;
+use angelia_core::identity::GatewayRecord;
+use angelia_core::limit::LogThrottle;
+use angelia_core::memory::Memory;
+use angelia_core::ports::Ports;
+use axum::Router;
+use axum::routing::get;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::time::Duration;
+use upgrade::Places;
+
+/// How often the logs of live sockets are looked at. On one node hints come by a call and
+/// none gets lost; this is for what nobody thought of.
+const LOOK_EVERY: Duration = Duration::from_secs(30);
+/// Logs looked at in one read.
+const AT_ONCE: usize = 500;
+
+/// What sockets work with.
+pub(crate) struct Relay {
+    ports: Ports,
+    /// What this process is called among those that drain instances.
+    node: String,
+    sessions: Arc<Sessions>,
+    places: Arc<Places>,
+    sockets_per_gateway: usize,
+    identities: Arc<Identities>,
+    bots: Arc<Bots>,
+    /// Where actions go.
+    egress: Arc<Egress>,
+    wake: Arc<Waker>,
+    memory: Arc<Memory>,
+    memory_warning: Mutex<LogThrottle>,
+    refusal_log: Arc<RefusalLog>,
+    metrics: Arc<Metrics>,
+    life: Arc<Lifecycle>,
+}
+
+impl Relay {
+    pub(crate) fn new(parts: &Parts, egress: Arc<Egress>, limits: &Limits) -> Arc<Self> {
+        Arc::new(Self {
+            ports: parts.ports.clone(),
+            node: parts.node.clone(),
+            sessions: parts.sessions.clone(),
+            places: Places::new(limits.lasting),
+            sockets_per_gateway: limits.sockets_per_gateway,
+            identities: parts.identities.clone(),
+            bots: parts.bots.clone(),
+            egress,
+            wake: parts.wake.clone(),
+            memory: parts.memory.clone(),
+            memory_warning: Mutex::default(),
+            refusal_log: parts.refusal_log.clone(),
+            metrics: parts.metrics.clone(),
+            life: parts.life.clone(),
+        })
+    }
+
+    /// Where gateways dial.
+    pub(crate) fn router(self: Arc<Self>) -> Router {
+        Router::new().route("/relay", get(upgrade::upgrade)).with_state(self)
+    }
+
+    /// Tells every live socket how far its log is, again and again: finds what a hint that
+    /// never came would have told.
+    pub(crate) async fn watch_logs(self: Arc<Self>) {
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            for some in self.sessions.live().chunks(AT_ONCE) {
+                // What cannot be read now is looked at the next time.
+                for (instance, mark) in self.ports.log.marks(some.to_vec()).await.unwrap_or_default() {
+                    self.sessions.tell(instance, mark);
+                }
+            }
+        }
+    }
+
+    /// Tells whose gateway is refused for want of memory; the log, now and then.
+    fn warn_of_memory(&self, record: &GatewayRecord) {
+        let mut warning = self.memory_warning.lock();
+        if let Some(times) = warning.note(clock::mono()) {
+            tracing::warn!(
+                tenant = %record.tenant, gateway = %record.gateway_id, times,
+                held = self.memory.held_by(&record.tenant), of = self.memory.of_tenant(),
+                "a gateway is refused because too much is held for it; angelia status says for whom, \
+                 angelia gateway revoke ends it"
+            );
+        }
+    }
+}

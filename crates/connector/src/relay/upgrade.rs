@@ -4,16 +4,16 @@
 //! everything that refuses is an HTTP status, which every gateway retries, and
 //! only a real revocation is let in to be told (docs/decisions/0001).
 
+use super::Relay;
 use super::mailbox::Mailbox;
 use super::session::{PeerProfile, Session};
 use super::websocket::{self, Message, Upgrade, WebSocket};
-use crate::places::Place;
-use crate::server::Server;
+use crate::identities::Snapshot;
 use crate::telemetry::Counter;
 use angelia_contract::{close, token};
 use angelia_core::audit::Actor;
 use angelia_core::clock;
-use angelia_core::connections::NoPlace;
+use angelia_core::connections::{Lasting, NoPlace, RelayPlaces};
 use angelia_core::error::{Error, Kind};
 use angelia_core::identity::{self, GatewayRecord, judge_upgrade};
 use axum::Json;
@@ -21,6 +21,7 @@ use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, RETRY_AFTER, USER_AGENT};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::json;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -38,34 +39,40 @@ const RUST_HALF: &str = "angelia-gateway/";
 const PUBLISHED: (&str, &str) = ("Python/3.", " websockets/");
 
 /// Handles the upgrade.
-pub(crate) async fn upgrade(State(server): State<Arc<Server>>, mut request: Request) -> Response {
+pub(crate) async fn upgrade(State(relay): State<Arc<Relay>>, mut request: Request) -> Response {
     let socket = match websocket::accept(&mut request) {
         Ok(socket) => socket,
         Err(refusal) => return refusal,
     };
     let headers = request.headers();
-    if server.is_stopping() {
+    if relay.life.is_stopping() {
         return unavailable("the connector is restarting", 1);
     }
-    match identify(&server, headers) {
-        Identity::Gateway(record) => admit(server, record, headers, socket),
+    match identify(&relay.identities.now(), headers) {
+        Identity::Gateway(record) => admit(relay, record, headers, socket),
         Identity::Revoked(record) => {
-            server.metrics.count(Counter::UpgradesRevoked);
+            relay.metrics.count(Counter::UpgradesRevoked);
             let error = Error::new(Kind::Forbidden, "revoked");
             let actor = Actor::gateway(&record.tenant, &record.gateway_id);
-            server.refused(&actor, "gateway.dial", &record.tenant, &record.gateway_id, &error).await;
+            relay
+                .refusal_log
+                .refused(&actor, "gateway.dial", &record.tenant, &record.gateway_id, &error)
+                .await;
             // It is held for a while, and so takes one of its tenant's places.
-            match server.places.take(&record.tenant) {
+            match relay.places.take(&record.tenant) {
                 Ok(place) => socket.serve(|socket| turn_away(socket, place)),
-                Err(none) => no_place(&server, none),
+                Err(none) => no_place(&relay, none),
             }
         }
         Identity::Unknown => {
-            server.metrics.count(Counter::UpgradesRefused);
+            relay.metrics.count(Counter::UpgradesRefused);
             let error = "unknown gateway id, wrong secret or expired token; \
                          check GATEWAY_RELAY_ID, GATEWAY_RELAY_SECRET and the clock";
             let error = Error::new(Kind::Unauthorized, error);
-            server.refused(&Actor::stranger(), "gateway.dial", "", &claimed(headers), &error).await;
+            relay
+                .refusal_log
+                .refused(&Actor::stranger(), "gateway.dial", "", &claimed(headers), &error)
+                .await;
             (StatusCode::UNAUTHORIZED, Json(json!({ "error": error.to_string() }))).into_response()
         }
     }
@@ -92,11 +99,11 @@ pub(crate) enum Identity {
 }
 
 /// Finds the gateway whose secret signed a request's upgrade token.
-pub(crate) fn identify(server: &Server, headers: &HeaderMap) -> Identity {
+pub(crate) fn identify(known: &Snapshot, headers: &HeaderMap) -> Identity {
     let Some(token) = bearer(headers).and_then(|text| token::parse(text).ok()) else {
         return Identity::Unknown;
     };
-    let records = server.identities.gateways(token.gateway_id());
+    let records = known.gateways(token.gateway_id());
     match judge_upgrade(&records, &token, clock::wall()) {
         identity::Upgrade::Admit(index) => Identity::Gateway(records[index].clone()),
         identity::Upgrade::Revoked(index) => Identity::Revoked(records[index].clone()),
@@ -104,27 +111,27 @@ pub(crate) fn identify(server: &Server, headers: &HeaderMap) -> Identity {
     }
 }
 
-fn admit(server: Arc<Server>, record: Arc<GatewayRecord>, headers: &HeaderMap, socket: Upgrade) -> Response {
-    if let Some(left) = server.sessions.barred(record.instance, clock::mono()) {
-        server.metrics.count(Counter::UpgradesBarred);
+fn admit(relay: Arc<Relay>, record: Arc<GatewayRecord>, headers: &HeaderMap, socket: Upgrade) -> Response {
+    if let Some(left) = relay.sessions.barred(record.instance, clock::mono()) {
+        relay.metrics.count(Counter::UpgradesBarred);
         return unavailable("two processes are using this gateway id", left.as_secs().max(1));
     }
-    let place = match server.places.take(&record.tenant) {
+    let place = match relay.places.take(&record.tenant) {
         Ok(place) => place,
-        Err(none) => return no_place(&server, none),
+        Err(none) => return no_place(&relay, none),
     };
     let mailbox = Arc::<Mailbox>::default();
-    let most = server.options.limits.sockets_per_gateway;
-    let Some(seat) = server.sessions.enter(record.clone(), mailbox.clone(), most) else {
-        server.metrics.count(Counter::UpgradesCrowded);
+    let most = relay.sockets_per_gateway;
+    let Some(seat) = relay.sessions.enter(record.clone(), mailbox.clone(), most) else {
+        relay.metrics.count(Counter::UpgradesCrowded);
         return unavailable("this gateway has too many connections already; close some of them", 5);
     };
-    server.metrics.count(Counter::Upgrades);
+    relay.metrics.count(Counter::Upgrades);
     let agent = headers.get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let rust_half = agent.starts_with(RUST_HALF);
     let loses_forwards = is_published(agent);
     let profile = PeerProfile { interrupts: rust_half, parks: !rust_half, loses_forwards };
-    let session = Session::new(server, record, profile, mailbox, seat);
+    let session = Session::new(relay, record, profile, mailbox, seat);
     socket.serve(move |socket| async move {
         session.run(socket).await;
         drop(place);
@@ -132,8 +139,8 @@ fn admit(server: Arc<Server>, record: Arc<GatewayRecord>, headers: &HeaderMap, s
 }
 
 /// What a gateway is told for which there is no connection left.
-fn no_place(server: &Server, none: NoPlace) -> Response {
-    server.metrics.count(Counter::UpgradesCrowded);
+fn no_place(relay: &Relay, none: NoPlace) -> Response {
+    relay.metrics.count(Counter::UpgradesCrowded);
     match none {
         NoPlace::Full => unavailable("too many gateways are connected", 30),
         NoPlace::TenantFull => {
@@ -158,6 +165,42 @@ async fn turn_away(mut socket: WebSocket, _place: Place) {
 fn unavailable(why: &str, seconds: u64) -> Response {
     let retry = [(RETRY_AFTER, seconds.to_string())];
     (StatusCode::SERVICE_UNAVAILABLE, retry, Json(json!({ "error": why }))).into_response()
+}
+
+/// Places for relay sockets among the connections there are: who has taken how many.
+#[derive(Debug)]
+pub(super) struct Places {
+    most: Lasting,
+    taken: Mutex<RelayPlaces>,
+}
+
+/// One place. It is free again when this is dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    places: Arc<Places>,
+    tenant: String,
+}
+
+impl Places {
+    pub(super) fn new(most: Lasting) -> Arc<Self> {
+        Arc::new(Self { most, taken: Mutex::default() })
+    }
+
+    /// Takes a place for a socket of a tenant.
+    pub(super) fn take(self: &Arc<Self>, tenant: &str) -> Result<Place, NoPlace> {
+        self.taken().take(tenant, &self.most)?;
+        Ok(Place { places: self.clone(), tenant: tenant.to_owned() })
+    }
+
+    fn taken(&self) -> MutexGuard<'_, RelayPlaces> {
+        self.taken.lock()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.places.taken().leave(&self.tenant);
+    }
 }
 
 #[cfg(test)]

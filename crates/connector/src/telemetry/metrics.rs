@@ -1,10 +1,14 @@
-//! Counters, shown in Prometheus' text format.
+//! What is counted and read off, in Prometheus' text format.
 
 use angelia_core::admission::DropReason;
 use angelia_core::space::Report;
 use angelia_platforms::{BotState, Health};
-use std::fmt::Write;
-use std::sync::atomic::{AtomicU64, Ordering};
+use prometheus_client::encoding::text::encode_registry;
+use prometheus_client::encoding::{EncodeMetric, MetricEncoder};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::Counter as Count;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
 
 macro_rules! counters {
     ($($name:ident = $wire:literal, $help:literal;)*) => {
@@ -81,25 +85,78 @@ pub struct BotReading {
 }
 
 impl BotReading {
-    /// Prometheus' labels of it; `more` is a further pair.
-    fn labels(&self, more: &str) -> String {
-        format!("{{platform=\"{}\",bot=\"{}\"{more}}}", self.platform, self.bot)
+    /// Its labels; `more` are further ones.
+    fn labels(&self, more: &[(&str, &str)]) -> Labels {
+        let own = [("platform", self.platform.as_str()), ("bot", self.bot.as_str())];
+        own.iter().chain(more).map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+}
+
+type Labels = Vec<(String, String)>;
+
+/// The rows of one metric, in their order.
+///
+/// Written as the classic text format wants them: there a counter is called as its
+/// row is, and the library, which writes OpenMetrics, would leave `_total` out of
+/// the lines above it.
+#[derive(Debug)]
+struct Rows<V>(MetricType, Vec<(Labels, V)>);
+
+/// What a row shows now.
+trait Value: std::fmt::Debug + Send + Sync + 'static {
+    fn now(&self) -> u64;
+}
+
+impl Value for Count {
+    fn now(&self) -> u64 {
+        self.get()
+    }
+}
+
+impl Value for u64 {
+    fn now(&self) -> u64 {
+        *self
+    }
+}
+
+impl<V: Value> EncodeMetric for Rows<V> {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> std::fmt::Result {
+        for (labels, value) in &self.1 {
+            if labels.is_empty() {
+                encoder.encode_gauge(&value.now())?;
+            } else {
+                encoder.encode_family(labels)?.encode_gauge(&value.now())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn metric_type(&self) -> MetricType {
+        self.0
     }
 }
 
 /// All counters of one server.
 #[derive(Debug)]
 pub struct Metrics {
-    counters: [AtomicU64; COUNTERS.len()],
-    dropped: [AtomicU64; REASONS],
+    counters: [Count; COUNTERS.len()],
+    dropped: [Count; REASONS],
+    registry: Registry,
 }
 
 impl Default for Metrics {
     fn default() -> Self {
-        Self {
-            counters: std::array::from_fn(|_| AtomicU64::new(0)),
-            dropped: std::array::from_fn(|_| AtomicU64::new(0)),
+        let counters: [Count; COUNTERS.len()] = std::array::from_fn(|_| Count::default());
+        let dropped: [Count; REASONS] = std::array::from_fn(|_| Count::default());
+        let mut registry = Registry::default();
+        for ((name, help), count) in COUNTERS.iter().zip(&counters) {
+            register(&mut registry, name, help, Rows(MetricType::Counter, vec![(vec![], count.clone())]));
         }
+        let label = |reason: &DropReason| vec![("reason".to_owned(), reason.as_str().to_owned())];
+        let rows = DropReason::ALL.iter().zip(&dropped).map(|(reason, n)| (label(reason), n.clone()));
+        let rows = Rows(MetricType::Counter, rows.collect());
+        register(&mut registry, "angelia_dropped_total", "Events that reached nobody, by reason.", rows);
+        Self { counters, dropped, registry }
     }
 }
 
@@ -111,53 +168,36 @@ impl Metrics {
 
     /// Counts `n`.
     pub fn add(&self, counter: Counter, n: u64) {
-        self.counters[counter as usize].fetch_add(n, Ordering::Relaxed);
+        self.counters[counter as usize].inc_by(n);
     }
 
     /// Counts an event that reached nobody.
     pub fn dropped(&self, reason: DropReason) {
         if let Some(index) = DropReason::ALL.iter().position(|r| *r == reason) {
-            self.dropped[index].fetch_add(1, Ordering::Relaxed);
+            self.dropped[index].inc();
         }
     }
 
     /// The value of a counter.
     pub fn get(&self, counter: Counter) -> u64 {
-        self.counters[counter as usize].load(Ordering::Relaxed)
+        self.counters[counter as usize].get()
     }
 
     /// Everything, in Prometheus' text format.
     pub fn render(&self, now: Gauges, bots: &[BotReading]) -> String {
-        let mut text = String::with_capacity(4096);
-        let mut write = |name: &str, kind: &str, help: &str, rows: &[(String, i128)]| {
-            let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
-            for (labels, value) in rows {
-                let _ = writeln!(text, "{name}{labels} {value}");
-            }
-        };
-        for (index, (name, help)) in COUNTERS.iter().enumerate() {
-            let value = self.counters[index].load(Ordering::Relaxed);
-            write(name, "counter", help, &[(String::new(), value.into())]);
-        }
-        let dropped: Vec<(String, i128)> = DropReason::ALL
-            .iter()
-            .zip(&self.dropped)
-            .map(|(reason, n)| {
-                (format!("{{reason=\"{}\"}}", reason.as_str()), n.load(Ordering::Relaxed).into())
-            })
-            .collect();
-        write("angelia_dropped_total", "counter", "Events that reached nobody, by reason.", &dropped);
-        let up = bots.iter().map(|bot| (bot.labels(""), (bot.health.state == BotState::Up).into()));
-        let help = "Whether a bot hears its platform.";
-        write("angelia_bot_up", "gauge", help, &up.collect::<Vec<_>>());
+        let up = bots.iter().map(|bot| (bot.labels(&[]), u64::from(bot.health.state == BotState::Up)));
         let counts = bots.iter().flat_map(|bot| {
             let counts = bot.health.counts.iter();
-            counts.map(|(what, count)| (bot.labels(&format!(",what=\"{what}\"")), (*count).into()))
+            counts.map(|(what, count)| (bot.labels(&[("what", what)]), *count))
         });
+        let (up, counts) =
+            (Rows(MetricType::Gauge, up.collect()), Rows(MetricType::Counter, counts.collect()));
+        let mut readings = Registry::default();
+        register(&mut readings, "angelia_bot_up", "Whether a bot hears its platform.", up);
         let help = "What happened to a bot since the start, such as resumes.";
-        write("angelia_bot_counts_total", "counter", help, &counts.collect::<Vec<_>>());
+        register(&mut readings, "angelia_bot_counts_total", help, counts);
         for (name, help, value) in [
-            ("angelia_relay_sessions", "Sockets open now.", now.sockets as i128),
+            ("angelia_relay_sessions", "Sockets open now.", now.sockets as u64),
             ("angelia_store_healthy", "Whether the last commit went through.", now.store_healthy.into()),
             (
                 "angelia_store_damaged",
@@ -170,28 +210,49 @@ impl Metrics {
                 now.clock_leapt.into(),
             ),
         ] {
-            write(name, "gauge", help, &[(String::new(), value)]);
+            register(&mut readings, name, help, ConstGauge::new(value));
         }
-        text
+        text(&self.registry) + &text(&readings)
     }
 }
 
 /// How the disk is doing, in the format Prometheus reads.
 pub(crate) fn disk_metrics(report: &Report) -> String {
-    let readings = [
+    let mut readings = Registry::default();
+    for (name, help, value) in [
         ("angelia_disk_free_bytes", "Free on the disk of the data directory.", report.disk.free),
         ("angelia_disk_reserve_bytes", "Kept back on it for the operator now.", report.disk.reserve),
         ("angelia_disk_short", "Whether only operators may write.", report.short.into()),
         ("angelia_database_bytes", "The database.", report.database),
         ("angelia_database_free_bytes", "What is free inside it.", report.disk.slack),
-    ];
-    let line = |(name, help, value)| format!("# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}\n");
-    readings.map(line).concat()
+    ] {
+        register(&mut readings, name, help, ConstGauge::new(value));
+    }
+    text(&readings)
+}
+
+/// The library ends every help text with a full stop of its own.
+fn register(
+    registry: &mut Registry,
+    name: &str,
+    help: &str,
+    metric: impl EncodeMetric + std::fmt::Debug + Send + Sync + 'static,
+) {
+    registry.register(name, help.trim_end_matches('.'), metric);
+}
+
+/// Without the last line of OpenMetrics, which the classic format does not have.
+fn text(registry: &Registry) -> String {
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = encode_registry(&mut text, registry);
+    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use angelia_core::space::Disk;
     use angelia_platforms::HealthRecord;
 
     #[test]
@@ -216,5 +277,23 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line} in {text}");
         }
+    }
+
+    /// What is scraped, to the letter: dashboards and alarms are made of it.
+    #[test]
+    fn operators_scrape_what_they_always_scraped() {
+        let metrics = Metrics::default();
+        metrics.count(Counter::Upgrades);
+        metrics.add(Counter::Pushed, 7);
+        metrics.dropped(DropReason::NoRoute);
+        let now = Gauges { sockets: 3, store_healthy: true, ..Gauges::default() };
+        let health = HealthRecord::default();
+        health.heard();
+        health.count("resumes");
+        let bots = [BotReading { platform: "discord".into(), bot: "12".into(), health: health.health() }];
+        let disk = Disk { total: 9, free: 5, reserve: 4, log: 3, slack: 2 };
+        let report = Report { disk, reserve_wanted: 4, database: 8, short: false, shrinks: true };
+        let text = metrics.render(now, &bots) + &disk_metrics(&report);
+        assert_eq!(text, include_str!("scraped.txt"));
     }
 }

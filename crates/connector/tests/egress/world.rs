@@ -2,7 +2,7 @@
 
 use super::platform::Scripted;
 use angelia_connector::{
-    EgressTimings, Identity, KeyKeeper, Keyring, Limits, Notices, Options, Server, Subscriber, admin, edge,
+    EgressTimings, Identity, KeyKeeper, Keyring, Limits, Notices, Options, Server, Subscriber, edge,
 };
 use angelia_core::admission::{Allow, Route};
 use angelia_core::audit::Actor;
@@ -104,7 +104,7 @@ impl World {
         let server = Server::new(Ports::of(&store), &subscriber, options).await.unwrap();
         server.start().await.unwrap();
         let url = serve(server.public_router()).await;
-        let admin = serve(admin::router(server.clone())).await;
+        let admin = serve(server.admin_router()).await;
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         Self { platform, server, store, url, admin, disk, http, _folder: None }
     }

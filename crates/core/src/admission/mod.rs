@@ -4,9 +4,6 @@
 //! [`admit`] is a pure function of the routes, of what is [`Known`] of the
 //! tenants' instances, and of what was [`Observed`].
 
-#[cfg(any(test, fuzzing))]
-#[doc(hidden)]
-pub mod fuzzing;
 mod link;
 mod place;
 mod policy;
@@ -14,7 +11,7 @@ mod reason;
 mod route;
 
 pub use link::link_command;
-pub use place::Place;
+pub use place::{Grammar, Place, Places, direct};
 pub use policy::Policy;
 pub use reason::DropReason;
 pub use route::{Allow, Route, Routes, fronts};

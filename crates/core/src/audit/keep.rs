@@ -29,10 +29,10 @@ impl Sort {
     pub const ALL: [Self; 3] = [Self::Operator, Self::Other, Self::Refusal];
 
     /// Of which sort a line is.
-    pub fn of(deed: &AuditEntry) -> Self {
-        if deed.outcome.starts_with(super::REFUSED) || deed.action == super::SWALLOWED {
+    pub fn of(entry: &AuditEntry) -> Self {
+        if entry.outcome.starts_with(super::REFUSED) || entry.action == super::SWALLOWED {
             Self::Refusal
-        } else if deed.actor == Actor::operator() || deed.actor == Actor::server() {
+        } else if entry.actor == Actor::operator() || entry.actor == Actor::server() {
             Self::Operator
         } else {
             Self::Other
@@ -55,10 +55,10 @@ mod tests {
 
     #[test]
     fn refusals_are_a_sort_of_their_own_whoever_was_refused() {
-        let deed = |actor: &Actor| Sort::of(&AuditEntry::done(actor, "gateway.rotate", "", "gw"));
-        assert_eq!(deed(&Actor::operator()), Sort::Operator);
-        assert_eq!(deed(&Actor::server()), Sort::Operator);
-        assert_eq!(deed(&Actor::gateway("acme", "gw")), Sort::Other);
+        let entry = |actor: &Actor| Sort::of(&AuditEntry::done(actor, "gateway.rotate", "", "gw"));
+        assert_eq!(entry(&Actor::operator()), Sort::Operator);
+        assert_eq!(entry(&Actor::server()), Sort::Operator);
+        assert_eq!(entry(&Actor::gateway("acme", "gw")), Sort::Other);
         let refused = |actor: &Actor| Sort::of(&AuditEntry::refused(actor, "gateway.rotate", "", "gw", "no"));
         assert_eq!(refused(&Actor::stranger()), Sort::Refusal);
         assert_eq!(refused(&Actor::operator()), Sort::Refusal);

@@ -9,6 +9,8 @@ pub use refusals::Refusals;
 use crate::clock::UnixMillis;
 use crate::identity::Subject;
 use crate::visible::visible_up_to;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Longest text of one column; what others send may be longer.
@@ -108,7 +110,8 @@ impl AuditEntry {
 }
 
 /// One line of the log.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct AuditLine {
     /// Its number; grows.
     pub id: i64,
@@ -139,19 +142,19 @@ mod tests {
 
     #[test]
     fn what_others_made_up_is_cut_and_harmless() {
-        let deed = AuditEntry::refused(
+        let entry = AuditEntry::refused(
             &Actor::stranger(),
             "gateway.enroll",
             "a\u{1b}[2J",
             &"x".repeat(10_000),
             "unknown token",
         );
-        assert_eq!(deed.tenant, "a\\u{1b}[2J");
-        assert_eq!(deed.target.len(), MAX_WORDS);
-        assert_eq!(deed.outcome, "refused: unknown token");
+        assert_eq!(entry.tenant, "a\\u{1b}[2J");
+        assert_eq!(entry.target.len(), MAX_WORDS);
+        assert_eq!(entry.outcome, "refused: unknown token");
         let person = Actor::person("telegram", "nna\u{202e}");
-        let deed = AuditEntry::done(&person, "route.link", "", "x\u{2066}y").with("\u{200b}");
-        let words = [deed.actor.as_str(), &deed.target, &deed.detail];
+        let entry = AuditEntry::done(&person, "route.link", "", "x\u{2066}y").with("\u{200b}");
+        let words = [entry.actor.as_str(), &entry.target, &entry.detail];
         assert_eq!(words, ["person telegram:nna\\u{202e}", "x\\u{2066}y", "\\u{200b}"]);
     }
 }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
 /// For so long a repeated refusal is counted and not written again, and for so
-/// long swallowed ones are counted before a line tells of them.
+/// long suppressed ones are counted before a line tells of them.
 const FOLD_FOR: Duration = Duration::from_secs(600);
 /// Repeats that are counted at a time. Beyond it the oldest is told early.
 const MAX_FOLDS: usize = 4_096;
@@ -44,12 +44,12 @@ enum Whose {
 }
 
 impl Whose {
-    fn of(deed: &AuditEntry) -> Self {
-        if deed.action.starts_with("admin.") {
+    fn of(entry: &AuditEntry) -> Self {
+        if entry.action.starts_with("admin.") {
             Self::Admin
-        } else if !deed.tenant.is_empty() {
-            Self::Tenant(deed.tenant.clone())
-        } else if deed.actor == Actor::stranger() {
+        } else if !entry.tenant.is_empty() {
+            Self::Tenant(entry.tenant.clone())
+        } else if entry.actor == Actor::stranger() {
             Self::Strangers
         } else {
             Self::People
@@ -77,7 +77,7 @@ struct RefusalQuota {
     day: SlidingWindow,
     last: Mono,
     /// Since when, and how many of which action.
-    swallowed: Option<(Mono, BTreeMap<&'static str, u64>)>,
+    suppressed: Option<(Mono, BTreeMap<&'static str, u64>)>,
 }
 
 impl RefusalQuota {
@@ -87,7 +87,7 @@ impl RefusalQuota {
             minute: SlidingWindow::new(budget.a_minute, Duration::from_secs(60)),
             day: SlidingWindow::new(budget.a_day, Duration::from_secs(24 * 3600)),
             last: Mono::default(),
-            swallowed: None,
+            suppressed: None,
         }
     }
 
@@ -96,34 +96,34 @@ impl RefusalQuota {
         if self.minute.check(now).is_ok() && self.day.take(now).is_ok() {
             return self.minute.take(now).is_ok();
         }
-        let (_, counts) = self.swallowed.get_or_insert_with(|| (now, BTreeMap::new()));
+        let (_, counts) = self.suppressed.get_or_insert_with(|| (now, BTreeMap::new()));
         *counts.entry(action).or_default() += 1;
         false
     }
 
-    /// The line about what was swallowed, if it is time for it.
+    /// The line about what was suppressed, if it is time for it.
     fn summary(&mut self, whose: &Whose, now: Mono, anyway: bool) -> Option<AuditEntry> {
         let ended = |since: Mono| anyway || now.since(since) >= FOLD_FOR;
-        let (since, counts) = self.swallowed.take_if(|(since, _)| ended(*since))?;
+        let (since, counts) = self.suppressed.take_if(|(since, _)| ended(*since))?;
         let all: u64 = counts.values().sum();
         let which: Vec<String> = counts.iter().map(|(action, count)| format!("{action} {count}")).collect();
         let outcome = format!("{all} refusals were not written in {}", minutes(now.since(since)));
-        let deed = AuditEntry::done(&Actor::server(), SWALLOWED, whose.tenant(), whose.words());
-        Some(AuditEntry { outcome, ..deed }.with(which.join(", ")))
+        let entry = AuditEntry::done(&Actor::server(), SWALLOWED, whose.tenant(), whose.words());
+        Some(AuditEntry { outcome, ..entry }.with(which.join(", ")))
     }
 }
 
 type Key = (String, &'static str, String, String, String);
 
-fn key(deed: &AuditEntry) -> Key {
-    let AuditEntry { actor, action, tenant, target, outcome, .. } = deed;
+fn key(entry: &AuditEntry) -> Key {
+    let AuditEntry { actor, action, tenant, target, outcome, .. } = entry;
     (actor.as_str().to_owned(), action, tenant.clone(), target.clone(), outcome.clone())
 }
 
 /// A refusal that was written, and how often it came again.
 #[derive(Debug)]
 struct Fold {
-    deed: AuditEntry,
+    entry: AuditEntry,
     since: Mono,
     more: u64,
 }
@@ -132,8 +132,8 @@ impl Fold {
     /// The line about the repeats, if there were any.
     fn tell(self, now: Mono) -> Option<AuditEntry> {
         let outcome =
-            format!("{} ({} more in {})", self.deed.outcome, self.more, minutes(now.since(self.since)));
-        (self.more > 0).then_some(AuditEntry { outcome, ..self.deed })
+            format!("{} ({} more in {})", self.entry.outcome, self.more, minutes(now.since(self.since)));
+        (self.more > 0).then_some(AuditEntry { outcome, ..self.entry })
     }
 }
 
@@ -143,28 +143,28 @@ pub struct Refusals {
     folds: HashMap<Key, Fold>,
     /// The keys of `folds`, the oldest first.
     order: VecDeque<Key>,
-    purses: BTreeMap<Whose, RefusalQuota>,
+    quotas: BTreeMap<Whose, RefusalQuota>,
 }
 
 impl Refusals {
     /// Notes a refusal.
-    pub fn note(&mut self, now: Mono, deed: AuditEntry) -> Vec<AuditEntry> {
+    pub fn note(&mut self, now: Mono, entry: AuditEntry) -> Vec<AuditEntry> {
         let mut lines = self.due(now);
-        let key = key(&deed);
+        let key = key(&entry);
         if let Some(fold) = self.folds.get_mut(&key) {
             fold.more += 1;
             return lines;
         }
-        let whose = Whose::of(&deed);
+        let whose = Whose::of(&entry);
         lines.extend(self.make_room_for(&whose, now));
-        let purse = self.purses.entry(whose).or_insert_with_key(RefusalQuota::new);
-        if purse.pays(now, deed.action) {
+        let quota = self.quotas.entry(whose).or_insert_with_key(RefusalQuota::new);
+        if quota.pays(now, entry.action) {
             if self.folds.len() >= MAX_FOLDS {
                 lines.extend(self.end_oldest(now));
             }
             self.order.push_back(key.clone());
-            self.folds.insert(key, Fold { deed: deed.clone(), since: now, more: 0 });
-            lines.push(deed);
+            self.folds.insert(key, Fold { entry: entry.clone(), since: now, more: 0 });
+            lines.push(entry);
         }
         lines
     }
@@ -175,7 +175,7 @@ impl Refusals {
         while self.oldest().is_some_and(|fold| now.since(fold.since) >= FOLD_FOR) {
             lines.extend(self.end_oldest(now));
         }
-        lines.extend(self.purses.iter_mut().filter_map(|(whose, purse)| purse.summary(whose, now, false)));
+        lines.extend(self.quotas.iter_mut().filter_map(|(whose, quota)| quota.summary(whose, now, false)));
         lines
     }
 
@@ -185,7 +185,7 @@ impl Refusals {
         while !self.order.is_empty() {
             lines.extend(self.end_oldest(now));
         }
-        lines.extend(self.purses.iter_mut().filter_map(|(whose, purse)| purse.summary(whose, now, true)));
+        lines.extend(self.quotas.iter_mut().filter_map(|(whose, quota)| quota.summary(whose, now, true)));
         lines
     }
 
@@ -201,15 +201,15 @@ impl Refusals {
     /// Forgets the tenant that was refused longest ago if there are too many.
     fn make_room_for(&mut self, whose: &Whose, now: Mono) -> Option<AuditEntry> {
         let is_tenant = |whose: &Whose| matches!(whose, Whose::Tenant(_));
-        if !is_tenant(whose) || self.purses.contains_key(whose) {
+        if !is_tenant(whose) || self.quotas.contains_key(whose) {
             return None;
         }
-        let tenants = self.purses.iter().filter(|(whose, _)| is_tenant(whose));
+        let tenants = self.quotas.iter().filter(|(whose, _)| is_tenant(whose));
         if tenants.clone().count() < MAX_TENANTS {
             return None;
         }
-        let oldest = tenants.min_by_key(|(_, purse)| purse.last)?.0.clone();
-        self.purses.remove(&oldest)?.summary(&oldest, now, true)
+        let oldest = tenants.min_by_key(|(_, quota)| quota.last)?.0.clone();
+        self.quotas.remove(&oldest)?.summary(&oldest, now, true)
     }
 }
 
@@ -331,8 +331,8 @@ mod tests {
                 log.note(at(tenant / 8), of_tenant(&tenant.to_string(), target));
             }
         }
-        assert_eq!(log.purses.len(), MAX_TENANTS);
-        assert!(!log.purses.contains_key(&Whose::Tenant("0".into())), "the first went");
+        assert_eq!(log.quotas.len(), MAX_TENANTS);
+        assert!(!log.quotas.contains_key(&Whose::Tenant("0".into())), "the first went");
         assert_eq!((log.folds.len(), log.order.len()), (MAX_FOLDS, MAX_FOLDS));
         log.due(at(10_000));
         assert_eq!((log.folds.len(), log.order.len()), (0, 0));

@@ -9,12 +9,14 @@ mod state;
 
 pub use state::{Age, ClockState, LIMITS, Leap, MAX_OFF, MAX_STEP, Old, Verdict};
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
 use std::time::Duration;
 
 /// Milliseconds since the Unix epoch, for what is stored or compared with the outside.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(transparent)]
 pub struct UnixMillis(pub i64);

@@ -146,8 +146,8 @@ pub fn rotate(
 ) -> Result<StoredGateway> {
     let row = find(view, tenant, gateway_id)?;
     renew_secret(view, &row, sealed, old_until)?;
-    let deed = AuditEntry::done(by, "gateway.rotate", tenant, gateway_id);
-    view.audit(&if old_until.is_none() { deed.with("now: every old secret is void") } else { deed });
+    let entry = AuditEntry::done(by, "gateway.rotate", tenant, gateway_id);
+    view.audit(&if old_until.is_none() { entry.with("now: every old secret is void") } else { entry });
     whole(view, row)
 }
 

@@ -5,6 +5,7 @@ pub mod codes;
 pub mod declared;
 pub mod defaults;
 mod enroll;
+pub mod feed;
 pub mod gateways;
 pub mod instances;
 pub mod making;

@@ -60,7 +60,7 @@ pub fn follow(view: &mut View<'_>, bot: &BotKey, from: &str, to: &str, by: &Acto
     }
     for (row, moved) in moves {
         view.delete(&row);
-        let deed = AuditEntry::done(by, "route.move", &row.tenant, &row.place.to_string());
+        let entry = AuditEntry::done(by, "route.move", &row.tenant, &row.place.to_string());
         let detail = match moved {
             Err(gone) => gone,
             Ok((place, to)) => {
@@ -68,7 +68,7 @@ pub fn follow(view: &mut View<'_>, bot: &BotKey, from: &str, to: &str, by: &Acto
                 to
             }
         };
-        view.audit(&deed.with(detail));
+        view.audit(&entry.with(detail));
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use crate::records::rows::{
     RouteRow, SecretRow, TenantRow,
 };
 use crate::records::{View, Write};
-use crate::store::{RemovedTenant, TenantIdentity};
+use crate::store::{TenantBelongings, TenantIdentity};
 
 /// The tenant of that name; not found if there is none.
 pub fn find(view: &mut View<'_>, tenant: &str) -> Result<TenantRow> {
@@ -101,14 +101,14 @@ pub fn keep_delivery_key(view: &mut View<'_>, tenant: &str, sealed: Vec<u8>) -> 
 
 /// Takes all that makes a tenant one. Only what the audit log says of it stays; for a
 /// while also its names in the change feed, and what it left until that is deleted too.
-pub fn remove(view: &mut View<'_>, tenant: &str, rooms: &[String], by: &Actor) -> Result<RemovedTenant> {
+pub fn remove(view: &mut View<'_>, tenant: &str, rooms: &[String], by: &Actor) -> Result<TenantBelongings> {
     let Some(row) = view.get::<TenantRow>((tenant,))? else {
         return Err(Error::not_found(format!("there is no tenant {tenant:?}")));
     };
     let found = view.find::<InstanceRow>(&["tenant"], (tenant,))?;
     let instances: Vec<InstanceId> = found.iter().map(|instance| instance.instance).collect();
     view.delete_all::<SecretRow>(&["tenant"], (tenant,))?;
-    let removed = RemovedTenant {
+    let removed = TenantBelongings {
         waiting: found.iter().map(|instance| instance.waiting.unsigned_abs()).sum(),
         gateways: view.delete_all::<GatewayRow>(&["tenant"], (tenant,))?,
         routes: view.delete_all::<RouteRow>(&["tenant"], (tenant,))?,

@@ -26,7 +26,7 @@ pub fn overaged(dead: bool) -> &'static str {
 /// What the audit log says of somebody who put so many entries back in line, or threw them
 /// away; nothing if there were none. `owner` is the tenant and the name of their instance,
 /// if it was one, and `seq` the only one that was meant.
-pub fn deed(
+pub fn audit_entry(
     by: &Actor,
     action: &'static str,
     owner: Option<(String, String)>,
@@ -46,10 +46,10 @@ mod tests {
     fn what_an_operator_did_to_nothing_is_not_written_down() {
         let by = Actor::operator();
         let owner = || Some(("acme".to_owned(), "gw".to_owned()));
-        assert!(deed(&by, "inbox.purge", owner(), None, 0).is_none());
-        let all = deed(&by, "inbox.purge", owner(), None, 3).unwrap();
+        assert!(audit_entry(&by, "inbox.purge", owner(), None, 0).is_none());
+        let all = audit_entry(&by, "inbox.purge", owner(), None, 3).unwrap();
         assert_eq!((&*all.tenant, &*all.target, &*all.detail), ("acme", "gw", "all dead letters: 3"));
-        let one = deed(&by, "inbox.redrive", None, Some(Seq(7)), 1).unwrap();
+        let one = audit_entry(&by, "inbox.redrive", None, Some(Seq(7)), 1).unwrap();
         assert_eq!((&*one.tenant, &*one.detail), ("", "b7"));
     }
 }

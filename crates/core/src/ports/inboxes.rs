@@ -7,10 +7,13 @@ use crate::clock::UnixMillis;
 use crate::directory::{BotKey, ChatKind};
 use crate::inbox::{InstanceId, Seq};
 use crate::interrupt::Conversation;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// A summary of one inbox.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct ListedInbox {
     /// Its number.
     pub instance: InstanceId,
@@ -33,7 +36,8 @@ pub struct ListedInbox {
 }
 
 /// Entries that went because an inbox was over its quota.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Gap {
     /// The chat that lost them.
     pub chat_id: String,
@@ -46,7 +50,8 @@ pub struct Gap {
 }
 
 /// One entry as an operator sees it: never with its text.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Listed {
     /// Its place in the log of its instance.
     pub seq: Seq,

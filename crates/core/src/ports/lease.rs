@@ -47,19 +47,6 @@ pub fn lease_lost() -> Error {
 /// Taking, keeping and giving back leases.
 pub trait Leases: Records {
     /// Takes a lease that nobody holds; `None` while somebody does.
-    fn acquire(&self, name: &str, node: &str, term: Term) -> Later<'_, Option<Lease>>;
-
-    /// Holds a lease for longer; `None` if another one has it by now.
-    fn renew(&self, lease: &Lease, term: Term) -> Later<'_, Option<Lease>>;
-
-    /// Gives a lease back, so that nobody has to wait for its end. `false` if another one has it.
-    fn release(&self, lease: &Lease) -> Later<'_, bool>;
-
-    /// Who holds a lease.
-    fn holder(&self, name: &str) -> Later<'_, Option<Lease>>;
-}
-
-impl<R: Records + ?Sized> Leases for R {
     fn acquire(&self, name: &str, node: &str, term: Term) -> Later<'_, Option<Lease>> {
         let (name, node) = (name.to_owned(), node.to_owned());
         records::change(self, Change::to("take a lease"), move |view| {
@@ -67,18 +54,23 @@ impl<R: Records + ?Sized> Leases for R {
         })
     }
 
+    /// Holds a lease for longer; `None` if another one has it by now.
     fn renew(&self, lease: &Lease, term: Term) -> Later<'_, Option<Lease>> {
         let lease = lease.clone();
         records::change(self, Change::to("renew a lease"), move |view| lease::renew(view, &lease, term))
     }
 
+    /// Gives a lease back, so that nobody has to wait for its end. `false` if another one has it.
     fn release(&self, lease: &Lease) -> Later<'_, bool> {
         let lease = lease.clone();
         records::change(self, Change::to("give back a lease"), move |view| lease::release(view, &lease))
     }
 
+    /// Who holds a lease.
     fn holder(&self, name: &str) -> Later<'_, Option<Lease>> {
         let name = name.to_owned();
         records::look(self, "ask who holds a lease", move |view| lease::holder(view, &name))
     }
 }
+
+impl<R: Records + ?Sized> Leases for R {}

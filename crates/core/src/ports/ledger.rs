@@ -8,9 +8,13 @@ use crate::egress::{ActionState, Owner};
 use crate::error::Error;
 use crate::inbox::InstanceId;
 use crate::vault::{Answering, Use};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// The number of an action in the ledger.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct ActionId(pub i64);
 

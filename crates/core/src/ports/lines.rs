@@ -6,6 +6,8 @@ use super::{ActionId, Later};
 use crate::admission::DropReason;
 use crate::clock::UnixMillis;
 use crate::store::{Page, PageSize};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// The name under which the connector itself writes. Agents do not change its lines.
 pub const CONNECTOR: &str = "angelia";
@@ -33,7 +35,8 @@ pub struct Guest {
 }
 
 /// Somebody who has a key of a room.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Invited {
     /// The room.
     pub room: String,

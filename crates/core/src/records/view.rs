@@ -436,14 +436,14 @@ impl<'a> View<'a> {
     }
 
     /// Writes a line of the audit log, with the change it tells of.
-    pub fn audit(&mut self, deed: &AuditEntry) {
-        let line = super::rows::AuditRow::of(deed, self.now);
+    pub fn audit(&mut self, entry: &AuditEntry) {
+        let line = super::rows::AuditRow::of(entry, self.now);
         self.writes.push(Write::Append(super::rows::AuditRow::TABLE, line.to_row()));
     }
 
     /// Writes a line of the audit log that stays although the rule refuses.
-    pub fn audit_refusal(&mut self, deed: &AuditEntry) {
-        let line = super::rows::AuditRow::of(deed, self.now);
+    pub fn audit_refusal(&mut self, entry: &AuditEntry) {
+        let line = super::rows::AuditRow::of(entry, self.now);
         self.refusals.push(Write::Append(super::rows::AuditRow::TABLE, line.to_row()));
     }
 

@@ -218,8 +218,8 @@ pub(crate) fn begin_change(view: &mut View<'_>, change: &KeyChange, by: &Actor) 
     }
     view.put(&NoteRow { name: KEY_CHECK.to_owned(), value: change.check.clone() });
     view.put(&NoteRow { name: FORMER_KEY.to_owned(), value: change.former.clone() });
-    let deed = AuditEntry::done(by, "key.rotate", "", &change.to.to_string());
-    view.audit(&deed.with(format!("from {}", change.from)));
+    let entry = AuditEntry::done(by, "key.rotate", "", &change.to.to_string());
+    view.audit(&entry.with(format!("from {}", change.from)));
     Ok(())
 }
 

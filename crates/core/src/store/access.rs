@@ -10,12 +10,15 @@ use crate::inbox::InstanceId;
 use crate::records::rows::{ClientRow, FrontRow, PolicyRow};
 use crate::records::{Change, Records, change, look};
 use crate::space::Class;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Of a bearer secret only what recognises it is kept.
 pub type Fingerprint = [u8; 32];
 
 /// An OAuth client of the built-in token endpoint.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Client {
     /// Its id.
     pub client_id: String,
@@ -72,73 +75,12 @@ pub struct LinkCode {
 /// Clients, tokens, codes, policies: the rules of [`crate::identity`], asked of any records.
 pub trait AccessStore: Records {
     /// Makes a client; not found without its tenant.
-    fn create_client(&self, client: Client, by: &Actor) -> Later<'_, ()>;
-
-    /// Every client, oldest first.
-    fn clients(&self) -> Later<'_, Vec<Client>>;
-
-    /// The client with this id.
-    fn client(&self, client_id: &str) -> Later<'_, Option<Client>>;
-
-    /// Marks a client as revoked; not found if there is none.
-    fn revoke_client(&self, client_id: &str, by: &Actor) -> Later<'_, Client>;
-
-    /// Gives a client another secret; the one it had is void. Not found if there
-    /// is none, a conflict if it was revoked.
-    fn rotate_client(&self, client_id: &str, secret: Fingerprint, by: &Actor) -> Later<'_, Client>;
-
-    /// Keeps an enrolment token; answers whether it is to replace a gateway
-    /// that exists. Not found without its tenant, a conflict if that gateway was revoked.
-    fn mint_enroll_token(&self, token: EnrollToken, by: &Actor) -> Later<'_, bool>;
-
-    /// Uses up the token and, in the same commit, enrols `gateway`, or gives it
-    /// a new secret where the token was made to replace it (its old ones are
-    /// good until `old_until`). A refusal uses nothing up: forbidden if the token
-    /// is unknown, used, expired, another tenant's or another gateway's; a
-    /// conflict if the id is taken.
-    fn enroll(
-        &self,
-        token: Fingerprint,
-        gateway: NewGateway,
-        old_until: UnixMillis,
-        by: &Actor,
-    ) -> Later<'_, StoredGateway>;
-
-    /// Keeps a link code; not found without its tenant.
-    fn mint_link_code(&self, code: LinkCode, by: &Actor) -> Later<'_, ()>;
-
-    /// Uses up a code and, in the same commit, makes the route of `place` for
-    /// every bot or the one named; answers its tenant. Forbidden if the code is
-    /// unknown, used or expired; a conflict, with the code still good, if the
-    /// place is taken.
-    fn use_link_code(
-        &self,
-        code: Fingerprint,
-        place: &Place,
-        bot: Option<&str>,
-        typist: &str,
-        by: &Actor,
-    ) -> Later<'_, String>;
-
-    /// Replaces what an instance declared for a platform.
-    fn set_policy(&self, instance: InstanceId, platform: &str, policy: Policy, by: &Actor) -> Later<'_, ()>;
-
-    /// Every policy.
-    fn policies(&self) -> Later<'_, Vec<(InstanceId, String, Policy)>>;
-
-    /// Replaces the bots an instance answers for.
-    fn set_fronts(&self, instance: InstanceId, fronts: Vec<(String, String)>) -> Later<'_, ()>;
-
-    /// The bots every instance answers for, as (platform, bot).
-    fn fronts(&self) -> Later<'_, Vec<(InstanceId, String, String)>>;
-}
-
-impl<R: Records + ?Sized> AccessStore for R {
     fn create_client(&self, client: Client, by: &Actor) -> Later<'_, ()> {
         let by = by.clone();
         change(self, Change::to("create a client"), move |view| clients::create(view, &client, &by))
     }
 
+    /// Every client, oldest first.
     fn clients(&self) -> Later<'_, Vec<Client>> {
         look(self, "read the clients", |view| {
             let mut found: Vec<Client> = view.all::<ClientRow>()?.into_iter().map(Client::from).collect();
@@ -147,11 +89,13 @@ impl<R: Records + ?Sized> AccessStore for R {
         })
     }
 
+    /// The client with this id.
     fn client(&self, client_id: &str) -> Later<'_, Option<Client>> {
         let client_id = client_id.to_owned();
         look(self, "find a client", move |view| Ok(view.get::<ClientRow>((&client_id,))?.map(Client::from)))
     }
 
+    /// Marks a client as revoked; not found if there is none.
     fn revoke_client(&self, client_id: &str, by: &Actor) -> Later<'_, Client> {
         let (client_id, by) = (client_id.to_owned(), by.clone());
         change(self, Change::to("revoke a client").class(Class::of(&by)), move |view| {
@@ -159,6 +103,8 @@ impl<R: Records + ?Sized> AccessStore for R {
         })
     }
 
+    /// Gives a client another secret; the one it had is void. Not found if there
+    /// is none, a conflict if it was revoked.
     fn rotate_client(&self, client_id: &str, secret: Fingerprint, by: &Actor) -> Later<'_, Client> {
         let (client_id, by) = (client_id.to_owned(), by.clone());
         change(self, Change::to("rotate a client"), move |view| {
@@ -166,11 +112,18 @@ impl<R: Records + ?Sized> AccessStore for R {
         })
     }
 
+    /// Keeps an enrolment token; answers whether it is to replace a gateway
+    /// that exists. Not found without its tenant, a conflict if that gateway was revoked.
     fn mint_enroll_token(&self, token: EnrollToken, by: &Actor) -> Later<'_, bool> {
         let by = by.clone();
         change(self, Change::to("keep an enrolment token"), move |view| tokens::mint(view, &token, &by))
     }
 
+    /// Uses up the token and, in the same commit, enrols `gateway`, or gives it
+    /// a new secret where the token was made to replace it (its old ones are
+    /// good until `old_until`). A refusal uses nothing up: forbidden if the token
+    /// is unknown, used, expired, another tenant's or another gateway's; a
+    /// conflict if the id is taken.
     fn enroll(
         &self,
         token: Fingerprint,
@@ -184,11 +137,16 @@ impl<R: Records + ?Sized> AccessStore for R {
         })
     }
 
+    /// Keeps a link code; not found without its tenant.
     fn mint_link_code(&self, code: LinkCode, by: &Actor) -> Later<'_, ()> {
         let by = by.clone();
         change(self, Change::to("keep a code"), move |view| codes::mint(view, &code, &by))
     }
 
+    /// Uses up a code and, in the same commit, makes the route of `place` for
+    /// every bot or the one named; answers its tenant. Forbidden if the code is
+    /// unknown, used or expired; a conflict, with the code still good, if the
+    /// place is taken.
     fn use_link_code(
         &self,
         code: Fingerprint,
@@ -204,6 +162,7 @@ impl<R: Records + ?Sized> AccessStore for R {
         })
     }
 
+    /// Replaces what an instance declared for a platform.
     fn set_policy(&self, instance: InstanceId, platform: &str, policy: Policy, by: &Actor) -> Later<'_, ()> {
         let (platform, by) = (platform.to_owned(), by.clone());
         change(self, Change::to("keep a policy").of(instance), move |view| {
@@ -211,6 +170,7 @@ impl<R: Records + ?Sized> AccessStore for R {
         })
     }
 
+    /// Every policy.
     fn policies(&self) -> Later<'_, Vec<(InstanceId, String, Policy)>> {
         look(self, "read the policies", |view| {
             let rows = view.all::<PolicyRow>()?.into_iter();
@@ -218,15 +178,19 @@ impl<R: Records + ?Sized> AccessStore for R {
         })
     }
 
+    /// Replaces the bots an instance answers for.
     fn set_fronts(&self, instance: InstanceId, fronts: Vec<(String, String)>) -> Later<'_, ()> {
         change(self, Change::to("keep what a gateway fronts").of(instance), move |view| {
             declared::set_fronts(view, instance, &fronts)
         })
     }
 
+    /// The bots every instance answers for, as (platform, bot).
     fn fronts(&self) -> Later<'_, Vec<(InstanceId, String, String)>> {
         look(self, "read what gateways front", |view| {
             Ok(view.all::<FrontRow>()?.into_iter().map(|row| (row.instance, row.platform, row.bot)).collect())
         })
     }
 }
+
+impl<R: Records + ?Sized> AccessStore for R {}

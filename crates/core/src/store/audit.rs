@@ -8,20 +8,14 @@ use crate::records::{Change, Records, change, look};
 /// Rows come and stay.
 pub trait AuditStore: Records {
     /// Writes down what was not a change of the store: a refusal, a rotation.
-    fn audit(&self, deed: AuditEntry) -> Later<'_, ()>;
-
-    /// The newest lines first, of one tenant or of all.
-    fn audit_lines(&self, tenant: Option<&str>, limit: usize) -> Later<'_, Vec<AuditLine>>;
-}
-
-impl<R: Records + ?Sized> AuditStore for R {
-    fn audit(&self, deed: AuditEntry) -> Later<'_, ()> {
+    fn audit(&self, entry: AuditEntry) -> Later<'_, ()> {
         change(self, Change::to("write the audit log"), move |view| {
-            view.audit(&deed);
+            view.audit(&entry);
             Ok(())
         })
     }
 
+    /// The newest lines first, of one tenant or of all.
     fn audit_lines(&self, tenant: Option<&str>, limit: usize) -> Later<'_, Vec<AuditLine>> {
         let tenant = tenant.map(str::to_owned);
         look(self, "read the audit log", move |view| {
@@ -33,3 +27,5 @@ impl<R: Records + ?Sized> AuditStore for R {
         })
     }
 }
+
+impl<R: Records + ?Sized> AuditStore for R {}

@@ -12,13 +12,16 @@ use crate::inbox::{AckHabit, InstanceId};
 use crate::records::rows::{IdentityRow, InstanceRow, NoteRow, RouteRow, TenantRow};
 use crate::records::{Change, Records, change, look};
 use crate::space::Class;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
 /// The note that holds the database's own name: random, and the same in its backups.
 pub const DATABASE_ID: &str = "database_id";
 
 /// As whom an issuer of identity tokens knows a tenant.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct TenantIdentity {
     /// The tenant here.
     pub tenant: String,
@@ -119,119 +122,28 @@ pub struct StoredInstance {
     pub subject: Option<Subject>,
 }
 
-/// What went with a removed tenant.
-#[derive(Clone, Debug, Default, serde::Serialize)]
-pub struct RemovedTenant {
+/// What belongs to a tenant, in numbers, and goes with it when it is removed.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct TenantBelongings {
     /// Its gateways.
     pub gateways: u64,
     /// Its routes.
     pub routes: u64,
     /// Its OAuth clients.
     pub clients: u64,
-    /// Messages that waited for it.
+    /// Messages that wait for it.
     pub waiting: u64,
 }
 
 /// Who is known here: the rules of [`crate::identity`], asked of any records.
 pub trait IdentityStore: Records {
     /// The value kept under `name` in the store's own notes.
-    fn note(&self, name: &'static str) -> Later<'_, Option<Vec<u8>>>;
-
-    /// Keeps a value under `name`.
-    fn set_note(&self, name: &'static str, value: Vec<u8>) -> Later<'_, ()>;
-
-    /// Makes a tenant; a conflict if it, or its identity, exists. Answers the instance in
-    /// which messages wait for its first gateway.
-    fn create_tenant(
-        &self,
-        tenant: &str,
-        identity: Option<TenantIdentity>,
-        by: &Actor,
-    ) -> Later<'_, InstanceId>;
-
-    /// Lets an issuer's claim prove a tenant; not found without the tenant, a
-    /// conflict if the claim proves another.
-    fn link_tenant(&self, identity: TenantIdentity, by: &Actor) -> Later<'_, ()>;
-
-    /// Takes that back; `false` if it was not so.
-    fn unlink_tenant(&self, identity: TenantIdentity, by: &Actor) -> Later<'_, bool>;
-
-    /// Every identity of every tenant.
-    fn tenant_identities(&self) -> Later<'_, Vec<TenantIdentity>>;
-
-    /// The tenant that an issuer's claim proves.
-    fn tenant_of(&self, issuer: &str, claim: &str) -> Later<'_, Option<String>>;
-
-    /// Every tenant.
-    fn tenants(&self) -> Later<'_, Vec<String>>;
-
-    /// Takes a tenant, its gateways and routes, and the keys of the named web-chat
-    /// rooms: from this commit on it is gone. What it wrote and what waited for it
-    /// goes with [`Upkeep::finish_removals`](super::Upkeep::finish_removals). Not found if there is none.
-    fn remove_tenant(&self, tenant: &str, rooms: Vec<String>, by: &Actor) -> Later<'_, RemovedTenant>;
-
-    /// The tenant's sealed delivery key.
-    fn delivery_key(&self, tenant: &str) -> Later<'_, Option<Vec<u8>>>;
-
-    /// Keeps `sealed` as the tenant's delivery key unless it has one; answers the one it has.
-    fn keep_delivery_key(&self, tenant: &str, sealed: Vec<u8>) -> Later<'_, Vec<u8>>;
-
-    /// Enrols a gateway; a conflict if the tenant has that id or too many, forbidden if its
-    /// subject may not join the instance it names. The tenant's first one takes over the
-    /// instance that waits for it.
-    fn create_gateway(&self, gateway: NewGateway, by: &Actor) -> Later<'_, StoredGateway>;
-
-    /// Gives a gateway a new secret. The one before is good until `old_until`, or
-    /// void at once; older ones are void in any case.
-    fn rotate_gateway(
-        &self,
-        tenant: &str,
-        gateway_id: &str,
-        sealed_secret: Vec<u8>,
-        old_until: Option<UnixMillis>,
-        by: &Actor,
-    ) -> Later<'_, StoredGateway>;
-
-    /// Marks a gateway as revoked.
-    fn revoke_gateway(&self, tenant: &str, gateway_id: &str, by: &Actor) -> Later<'_, StoredGateway>;
-
-    /// Changes what a gateway cannot tell itself.
-    fn change_gateway(
-        &self,
-        tenant: &str,
-        gateway_id: &str,
-        change: GatewayChange,
-        by: &Actor,
-    ) -> Later<'_, StoredGateway>;
-
-    /// Makes an instance the one that receives what no route of its tenant assigns.
-    fn set_default_instance(&self, tenant: &str, instance: InstanceId, by: &Actor) -> Later<'_, ()>;
-
-    /// The instance that receives what no route of its tenant assigns. Changes that
-    /// leave it without a gateway choose another where there is only one.
-    fn default_instance(&self, tenant: &str) -> Later<'_, Option<InstanceId>>;
-
-    /// Every gateway, in the order they were made.
-    fn gateways(&self) -> Later<'_, Vec<StoredGateway>>;
-
-    /// Every instance.
-    fn instances(&self) -> Later<'_, Vec<StoredInstance>>;
-
-    /// Adds a route; not found without its tenant, a conflict if the place is taken.
-    fn add_route(&self, route: Route, by: &Actor) -> Later<'_, ()>;
-
-    /// Removes a route; `false` if the place has none.
-    fn remove_route(&self, place: &Place, bot: Option<&str>, by: &Actor) -> Later<'_, bool>;
-
-    /// Every route.
-    fn routes(&self) -> Later<'_, Vec<Route>>;
-}
-
-impl<R: Records + ?Sized> IdentityStore for R {
     fn note(&self, name: &'static str) -> Later<'_, Option<Vec<u8>>> {
         look(self, "read a note", move |view| Ok(view.get::<NoteRow>((name,))?.map(|note| note.value)))
     }
 
+    /// Keeps a value under `name`.
     fn set_note(&self, name: &'static str, value: Vec<u8>) -> Later<'_, ()> {
         change(self, Change::to("keep a note"), move |view| {
             view.put(&NoteRow { name: name.to_owned(), value: value.clone() });
@@ -239,6 +151,8 @@ impl<R: Records + ?Sized> IdentityStore for R {
         })
     }
 
+    /// Makes a tenant; a conflict if it, or its identity, exists. Answers the instance in
+    /// which messages wait for its first gateway.
     fn create_tenant(
         &self,
         tenant: &str,
@@ -251,16 +165,20 @@ impl<R: Records + ?Sized> IdentityStore for R {
         })
     }
 
+    /// Lets an issuer's claim prove a tenant; not found without the tenant, a
+    /// conflict if the claim proves another.
     fn link_tenant(&self, identity: TenantIdentity, by: &Actor) -> Later<'_, ()> {
         let by = by.clone();
         change(self, Change::to("link a tenant"), move |view| tenants::link(view, &identity, &by))
     }
 
+    /// Takes that back; `false` if it was not so.
     fn unlink_tenant(&self, identity: TenantIdentity, by: &Actor) -> Later<'_, bool> {
         let by = by.clone();
         change(self, Change::to("unlink a tenant"), move |view| tenants::unlink(view, &identity, &by))
     }
 
+    /// Every identity of every tenant.
     fn tenant_identities(&self) -> Later<'_, Vec<TenantIdentity>> {
         look(self, "read the tenants", |view| {
             let mut found: Vec<TenantIdentity> =
@@ -270,24 +188,30 @@ impl<R: Records + ?Sized> IdentityStore for R {
         })
     }
 
+    /// The tenant that an issuer's claim proves.
     fn tenant_of(&self, issuer: &str, claim: &str) -> Later<'_, Option<String>> {
         let (issuer, claim) = (issuer.to_owned(), claim.to_owned());
         look(self, "find a tenant", move |view| tenants::proven_by(view, &issuer, &claim))
     }
 
+    /// Every tenant.
     fn tenants(&self) -> Later<'_, Vec<String>> {
         look(self, "read the tenants", |view| {
             Ok(view.all::<TenantRow>()?.into_iter().map(|row| row.tenant).collect())
         })
     }
 
-    fn remove_tenant(&self, tenant: &str, rooms: Vec<String>, by: &Actor) -> Later<'_, RemovedTenant> {
+    /// Takes a tenant, its gateways and routes, and the keys of the named web-chat
+    /// rooms: from this commit on it is gone. What it wrote and what waited for it
+    /// goes with [`Upkeep::finish_removals`](super::Upkeep::finish_removals). Not found if there is none.
+    fn remove_tenant(&self, tenant: &str, rooms: Vec<String>, by: &Actor) -> Later<'_, TenantBelongings> {
         let (tenant, by) = (tenant.to_owned(), by.clone());
         change(self, Change::to("remove a tenant").class(Class::of(&by)), move |view| {
             tenants::remove(view, &tenant, &rooms, &by)
         })
     }
 
+    /// The tenant's sealed delivery key.
     fn delivery_key(&self, tenant: &str) -> Later<'_, Option<Vec<u8>>> {
         let tenant = tenant.to_owned();
         look(self, "read a delivery key", move |view| {
@@ -295,6 +219,7 @@ impl<R: Records + ?Sized> IdentityStore for R {
         })
     }
 
+    /// Keeps `sealed` as the tenant's delivery key unless it has one; answers the one it has.
     fn keep_delivery_key(&self, tenant: &str, sealed: Vec<u8>) -> Later<'_, Vec<u8>> {
         let tenant = tenant.to_owned();
         change(self, Change::to("keep a delivery key"), move |view| {
@@ -302,6 +227,9 @@ impl<R: Records + ?Sized> IdentityStore for R {
         })
     }
 
+    /// Enrols a gateway; a conflict if the tenant has that id or too many, forbidden if its
+    /// subject may not join the instance it names. The tenant's first one takes over the
+    /// instance that waits for it.
     fn create_gateway(&self, gateway: NewGateway, by: &Actor) -> Later<'_, StoredGateway> {
         let by = by.clone();
         change(self, Change::to("create a gateway"), move |view| {
@@ -309,6 +237,8 @@ impl<R: Records + ?Sized> IdentityStore for R {
         })
     }
 
+    /// Gives a gateway a new secret. The one before is good until `old_until`, or
+    /// void at once; older ones are void in any case.
     fn rotate_gateway(
         &self,
         tenant: &str,
@@ -323,6 +253,7 @@ impl<R: Records + ?Sized> IdentityStore for R {
         })
     }
 
+    /// Marks a gateway as revoked.
     fn revoke_gateway(&self, tenant: &str, gateway_id: &str, by: &Actor) -> Later<'_, StoredGateway> {
         let (tenant, id, by) = (tenant.to_owned(), gateway_id.to_owned(), by.clone());
         change(self, Change::to("revoke a gateway").class(Class::of(&by)), move |view| {
@@ -330,6 +261,7 @@ impl<R: Records + ?Sized> IdentityStore for R {
         })
     }
 
+    /// Changes what a gateway cannot tell itself.
     fn change_gateway(
         &self,
         tenant: &str,
@@ -343,11 +275,14 @@ impl<R: Records + ?Sized> IdentityStore for R {
         })
     }
 
+    /// Makes an instance the one that receives what no route of its tenant assigns.
     fn set_default_instance(&self, tenant: &str, instance: InstanceId, by: &Actor) -> Later<'_, ()> {
         let (tenant, by) = (tenant.to_owned(), by.clone());
         change(self, Change::to("set a default"), move |view| defaults::set(view, &tenant, instance, &by))
     }
 
+    /// The instance that receives what no route of its tenant assigns. Changes that
+    /// leave it without a gateway choose another where there is only one.
     fn default_instance(&self, tenant: &str) -> Later<'_, Option<InstanceId>> {
         let tenant = tenant.to_owned();
         look(self, "read a default", move |view| {
@@ -355,10 +290,12 @@ impl<R: Records + ?Sized> IdentityStore for R {
         })
     }
 
+    /// Every gateway, in the order they were made.
     fn gateways(&self) -> Later<'_, Vec<StoredGateway>> {
         look(self, "read the gateways", gateways::all)
     }
 
+    /// Every instance.
     fn instances(&self) -> Later<'_, Vec<StoredInstance>> {
         look(self, "read the instances", |view| {
             let tenants = view.all::<TenantRow>()?.into_iter();
@@ -376,11 +313,13 @@ impl<R: Records + ?Sized> IdentityStore for R {
         })
     }
 
+    /// Adds a route; not found without its tenant, a conflict if the place is taken.
     fn add_route(&self, route: Route, by: &Actor) -> Later<'_, ()> {
         let by = by.clone();
         change(self, Change::to("add a route"), move |view| routes::add(view, &route, "route.add", &by))
     }
 
+    /// Removes a route; `false` if the place has none.
     fn remove_route(&self, place: &Place, bot: Option<&str>, by: &Actor) -> Later<'_, bool> {
         let (place, bot, by) = (place.clone(), bot.map(str::to_owned), by.clone());
         change(self, Change::to("remove a route").class(Class::of(&by)), move |view| {
@@ -388,9 +327,12 @@ impl<R: Records + ?Sized> IdentityStore for R {
         })
     }
 
+    /// Every route.
     fn routes(&self) -> Later<'_, Vec<Route>> {
         look(self, "read the routes", |view| {
             Ok(view.all::<RouteRow>()?.into_iter().map(Route::from).collect())
         })
     }
 }
+
+impl<R: Records + ?Sized> IdentityStore for R {}

@@ -5,9 +5,12 @@ use crate::clock::UnixMillis;
 use crate::inbox::{InstanceId, Seq};
 use crate::journal;
 use crate::records::{Records, look};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// The way of one received message.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct MessageTrace {
     /// Its place in the log.
     pub seq: Seq,
@@ -39,12 +42,14 @@ pub struct MessageTrace {
     pub settled_at: Option<UnixMillis>,
     /// How it left the inbox, in words.
     pub outcome: Option<String>,
-    /// What the agent wrote in answer.
+    /// What the agent wrote in answer; whoever shows it says how often that was changed.
+    #[serde(skip)]
     pub replies: Vec<ActionTrace>,
 }
 
 /// The way of one outbound action.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct ActionTrace {
     /// Its number in the ledger.
     pub id: ActionId,
@@ -80,35 +85,27 @@ pub struct Edits {
 /// Asking what happened, of any records.
 pub trait JournalStore: Records {
     /// Messages with this provider id, or of this log number, with their replies.
-    fn explain(&self, message: &str) -> Later<'_, Vec<MessageTrace>>;
-
-    /// Actions of which nobody knows whether the provider has them, newest first.
-    fn ambiguous_actions(&self, limit: usize) -> Later<'_, Vec<ActionTrace>>;
-
-    /// Actions that produced this message id.
-    fn explain_action(&self, message: &str) -> Later<'_, Vec<ActionTrace>>;
-
-    /// The changes of a message of a chat.
-    fn edits(&self, chat_id: &str, message_id: &str) -> Later<'_, Edits>;
-}
-
-impl<R: Records + ?Sized> JournalStore for R {
     fn explain(&self, message: &str) -> Later<'_, Vec<MessageTrace>> {
         let message = message.to_owned();
         look(self, "read the journal", move |view| journal::explain(view, &message))
     }
 
+    /// Actions of which nobody knows whether the provider has them, newest first.
     fn ambiguous_actions(&self, limit: usize) -> Later<'_, Vec<ActionTrace>> {
         look(self, "read the ledger", move |view| journal::ambiguous(view, limit))
     }
 
+    /// Actions that produced this message id.
     fn explain_action(&self, message: &str) -> Later<'_, Vec<ActionTrace>> {
         let message = message.to_owned();
         look(self, "read the ledger", move |view| journal::actions(view, &message))
     }
 
+    /// The changes of a message of a chat.
     fn edits(&self, chat_id: &str, message_id: &str) -> Later<'_, Edits> {
         let (chat_id, message_id) = (chat_id.to_owned(), message_id.to_owned());
         look(self, "read the ledger", move |view| journal::edits(view, &chat_id, &message_id))
     }
 }
+
+impl<R: Records + ?Sized> JournalStore for R {}

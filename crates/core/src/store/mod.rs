@@ -26,7 +26,7 @@ pub use access::{AccessStore, Client, CodeAllow, EnrollToken, Fingerprint, LinkC
 pub use audit::AuditStore;
 pub use directory::DirectoryStore;
 pub use identity::{
-    DATABASE_ID, GatewayChange, IdentityStore, NewGateway, RemovedTenant, StoredGateway, StoredInstance,
+    DATABASE_ID, GatewayChange, IdentityStore, NewGateway, TenantBelongings, StoredGateway, StoredInstance,
     StoredSecret, TenantIdentity,
 };
 pub use journal::{ActionTrace, Edits, JournalStore, MessageTrace};

@@ -57,31 +57,6 @@ pub trait NoticeStore: Records {
         bot: &BotKey,
         chat_id: &str,
         instance: Option<InstanceId>,
-    ) -> Later<'_, bool>;
-
-    /// Forgets that a chat was told something, because it could not be.
-    fn clear_notice(&self, kind: NoticeKind, bot: &BotKey, chat_id: &str) -> Later<'_, ()>;
-
-    /// An instance's outage is over: its chats are told again in the next one.
-    fn end_notices(&self, instance: InstanceId) -> Later<'_, ()>;
-
-    /// Instances with chats that were told of an outage.
-    fn noticed(&self) -> Later<'_, Vec<InstanceId>>;
-
-    /// Chats that lost something and were not told.
-    fn untold(&self, limit: usize) -> Later<'_, Vec<Untold>>;
-
-    /// A chat knows what it lost, or cannot be told.
-    fn told(&self, untold: &Untold) -> Later<'_, ()>;
-}
-
-impl<R: Records + ?Sized> NoticeStore for R {
-    fn notice(
-        &self,
-        kind: NoticeKind,
-        bot: &BotKey,
-        chat_id: &str,
-        instance: Option<InstanceId>,
     ) -> Later<'_, bool> {
         let (bot, chat_id) = (bot.clone(), chat_id.to_owned());
         change(self, Change::to("note what a chat is told"), move |view| {
@@ -89,6 +64,7 @@ impl<R: Records + ?Sized> NoticeStore for R {
         })
     }
 
+    /// Forgets that a chat was told something, because it could not be.
     fn clear_notice(&self, kind: NoticeKind, bot: &BotKey, chat_id: &str) -> Later<'_, ()> {
         let (bot, chat_id) = (bot.clone(), chat_id.to_owned());
         change(self, Change::to("forget what a chat was told"), move |view| {
@@ -96,6 +72,7 @@ impl<R: Records + ?Sized> NoticeStore for R {
         })
     }
 
+    /// An instance's outage is over: its chats are told again in the next one.
     fn end_notices(&self, instance: InstanceId) -> Later<'_, ()> {
         Box::pin(async move {
             while change(self, Change::to("end an outage"), move |view| notices::end(view, instance)).await? {
@@ -104,14 +81,17 @@ impl<R: Records + ?Sized> NoticeStore for R {
         })
     }
 
+    /// Instances with chats that were told of an outage.
     fn noticed(&self) -> Later<'_, Vec<InstanceId>> {
         look(self, "find told outages", notices::instances)
     }
 
+    /// Chats that lost something and were not told.
     fn untold(&self, limit: usize) -> Later<'_, Vec<Untold>> {
         look(self, "find who lost something", move |view| notices::untold(view, limit))
     }
 
+    /// A chat knows what it lost, or cannot be told.
     fn told(&self, untold: &Untold) -> Later<'_, ()> {
         let (instance, chat_id) = (untold.instance, untold.chat_id.clone());
         change(self, Change::to("note that a loss was told"), move |view| {
@@ -119,3 +99,5 @@ impl<R: Records + ?Sized> NoticeStore for R {
         })
     }
 }
+
+impl<R: Records + ?Sized> NoticeStore for R {}

@@ -61,36 +61,26 @@ pub enum Retired {
 /// of [`crate::seal`], asked of any records.
 pub trait SealStore: Records {
     /// What comes after a value, in an order that stays, or the first of all.
-    fn sealed_values(&self, after: Option<&SealedValue>, size: PageSize) -> Later<'_, Page<SealedValue>>;
-
-    /// Begins a change of the master key. A conflict, and nothing changed, if the check is
-    /// not the one that was read, or a change before it is not finished.
-    fn begin_key_change(&self, change: KeyChange, by: &Actor) -> Later<'_, ()>;
-
-    /// Replaces those of the values that are still the `old` ones, in one commit, and
-    /// answers how many that were.
-    fn reseal(&self, values: Vec<Resealed>) -> Later<'_, usize>;
-
-    /// Forgets the key before the current one, if [`may_retire`](crate::seal::may_retire)
-    /// says so of what is stored at that moment.
-    fn retire_key(&self, current: Head) -> Later<'_, Retired>;
-}
-
-impl<R: Records + ?Sized> SealStore for R {
     fn sealed_values(&self, after: Option<&SealedValue>, size: PageSize) -> Later<'_, Page<SealedValue>> {
         let after = after.map(|value| (value.kind, value.row.clone()));
         look(self, "read what is sealed", move |view| stored::list(view, after.as_ref(), size))
     }
 
+    /// Begins a change of the master key. A conflict, and nothing changed, if the check is
+    /// not the one that was read, or a change before it is not finished.
     fn begin_key_change(&self, to: KeyChange, by: &Actor) -> Later<'_, ()> {
         let by = by.clone();
         change(self, Change::to("begin a change of keys"), move |view| stored::begin_change(view, &to, &by))
     }
 
+    /// Replaces those of the values that are still the `old` ones, in one commit, and
+    /// answers how many that were.
     fn reseal(&self, values: Vec<Resealed>) -> Later<'_, usize> {
         change(self, Change::to("seal some values anew"), move |view| stored::replace(view, &values))
     }
 
+    /// Forgets the key before the current one, if [`may_retire`](crate::seal::may_retire)
+    /// says so of what is stored at that moment.
     fn retire_key(&self, current: Head) -> Later<'_, Retired> {
         let erased = Erased::default();
         let told = erased.clone();
@@ -102,3 +92,5 @@ impl<R: Records + ?Sized> SealStore for R {
         })
     }
 }
+
+impl<R: Records + ?Sized> SealStore for R {}

@@ -8,9 +8,12 @@ use crate::quarantine;
 use crate::records::rows::{CursorRow, MintedRow};
 use crate::records::{Change, Records, change, look};
 use crate::space::Class;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Something in quarantine, without its bytes.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Quarantined {
     /// Its number.
     pub id: i64,
@@ -27,7 +30,8 @@ pub struct Quarantined {
 }
 
 /// A stretch of a chat that could not be read.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Missed {
     /// The chat; `None` if nobody knows which ones.
     pub chat_id: Option<String>,
@@ -45,28 +49,6 @@ pub struct Missed {
 /// on with what they received, by [`Ingest::take_in`](super::Ingest::take_in).
 pub trait StreamStore: Records {
     /// How far each stream of a bot was read.
-    fn cursors(&self, bot: &BotKey) -> Later<'_, Vec<Cursor>>;
-
-    /// What was made up for a bot under this name: `minted`, unless something was before.
-    fn mint(&self, bot: &BotKey, name: &str, minted: String) -> Later<'_, String>;
-
-    /// Notes stretches that could not be read.
-    fn note_missed(&self, bot: &BotKey, missed: Vec<Missed>) -> Later<'_, ()>;
-
-    /// Stretches that could not be read, newest first.
-    fn missed(&self, bot: &BotKey, limit: usize) -> Later<'_, Vec<Missed>>;
-
-    /// What is in quarantine, newest first; of one bot, or of all.
-    fn quarantine(&self, bot: Option<&BotKey>, limit: usize) -> Later<'_, Vec<Quarantined>>;
-
-    /// One thing in quarantine and its sealed bytes.
-    fn quarantined(&self, id: i64) -> Later<'_, Option<(Quarantined, Vec<u8>)>>;
-
-    /// Throws away what is in quarantine, all or one. Answers how much it was.
-    fn purge_quarantine(&self, id: Option<i64>, by: &Actor) -> Later<'_, u64>;
-}
-
-impl<R: Records + ?Sized> StreamStore for R {
     fn cursors(&self, bot: &BotKey) -> Later<'_, Vec<Cursor>> {
         let bot = bot.clone();
         look(self, "read how far a bot has read", move |view| {
@@ -75,6 +57,7 @@ impl<R: Records + ?Sized> StreamStore for R {
         })
     }
 
+    /// What was made up for a bot under this name: `minted`, unless something was before.
     fn mint(&self, bot: &BotKey, name: &str, minted: String) -> Later<'_, String> {
         let (BotKey { platform, bot }, stream) = (bot.clone(), name.to_owned());
         change(self, Change::to("keep what ids are made with"), move |view| {
@@ -87,25 +70,30 @@ impl<R: Records + ?Sized> StreamStore for R {
         })
     }
 
+    /// Notes stretches that could not be read.
     fn note_missed(&self, bot: &BotKey, missed: Vec<Missed>) -> Later<'_, ()> {
         let bot = bot.clone();
         change(self, Change::to("note what was missed"), move |view| quarantine::miss(view, &bot, &missed))
     }
 
+    /// Stretches that could not be read, newest first.
     fn missed(&self, bot: &BotKey, limit: usize) -> Later<'_, Vec<Missed>> {
         let bot = bot.clone();
         look(self, "read what was missed", move |view| quarantine::missed(view, &bot, limit))
     }
 
+    /// What is in quarantine, newest first; of one bot, or of all.
     fn quarantine(&self, bot: Option<&BotKey>, limit: usize) -> Later<'_, Vec<Quarantined>> {
         let bot = bot.cloned();
         look(self, "list the quarantine", move |view| quarantine::list(view, bot.as_ref(), limit))
     }
 
+    /// One thing in quarantine and its sealed bytes.
     fn quarantined(&self, id: i64) -> Later<'_, Option<(Quarantined, Vec<u8>)>> {
         look(self, "find what is in quarantine", move |view| quarantine::find(view, id))
     }
 
+    /// Throws away what is in quarantine, all or one. Answers how much it was.
     fn purge_quarantine(&self, id: Option<i64>, by: &Actor) -> Later<'_, u64> {
         let by = by.clone();
         Box::pin(async move {
@@ -122,3 +110,5 @@ impl<R: Records + ?Sized> StreamStore for R {
         })
     }
 }
+
+impl<R: Records + ?Sized> StreamStore for R {}

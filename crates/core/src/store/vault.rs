@@ -11,29 +11,6 @@ use crate::vault::{Capability, CapabilityId, notice};
 /// when an action is accepted, and go when their time is over.
 pub trait VaultStore: Records {
     /// What an instance holds that is not over at `now`, oldest first.
-    fn capabilities(&self, instance: InstanceId, now: UnixMillis) -> Later<'_, Vec<Capability>>;
-
-    /// One of them, over or not.
-    fn capability(&self, id: CapabilityId) -> Later<'_, Option<Capability>>;
-
-    /// Those after `after` that nobody has answered and that end between `now` and
-    /// `before`, oldest first; also those whose notice was begun and not finished.
-    fn unanswered(
-        &self,
-        after: CapabilityId,
-        now: UnixMillis,
-        before: UnixMillis,
-        limit: usize,
-    ) -> Later<'_, Vec<Capability>>;
-
-    /// The person is about to be told that no answer came; `false` if one came first.
-    fn begin_notice(&self, id: CapabilityId) -> Later<'_, bool>;
-
-    /// The person was told, or cannot be.
-    fn end_notice(&self, id: CapabilityId) -> Later<'_, ()>;
-}
-
-impl<R: Records + ?Sized> VaultStore for R {
     fn capabilities(&self, instance: InstanceId, now: UnixMillis) -> Later<'_, Vec<Capability>> {
         look(self, "read the vault", move |view| {
             let held = view.find::<CapabilityRow>(&["instance"], (instance,))?.into_iter();
@@ -41,10 +18,13 @@ impl<R: Records + ?Sized> VaultStore for R {
         })
     }
 
+    /// One of them, over or not.
     fn capability(&self, id: CapabilityId) -> Later<'_, Option<Capability>> {
         look(self, "read the vault", move |view| Ok(view.get::<CapabilityRow>((id,))?.map(Capability::from)))
     }
 
+    /// Those after `after` that nobody has answered and that end between `now` and
+    /// `before`, oldest first; also those whose notice was begun and not finished.
     fn unanswered(
         &self,
         after: CapabilityId,
@@ -55,11 +35,15 @@ impl<R: Records + ?Sized> VaultStore for R {
         look(self, "read the vault", move |view| notice::due(view, after, (now, before), limit))
     }
 
+    /// The person is about to be told that no answer came; `false` if one came first.
     fn begin_notice(&self, id: CapabilityId) -> Later<'_, bool> {
         change(self, Change::to("begin a notice"), move |view| notice::begin(view, id))
     }
 
+    /// The person was told, or cannot be.
     fn end_notice(&self, id: CapabilityId) -> Later<'_, ()> {
         change(self, Change::to("end a notice"), move |view| notice::end(view, id))
     }
 }
+
+impl<R: Records + ?Sized> VaultStore for R {}

@@ -64,11 +64,9 @@ pub fn event(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(envelope) = serde_json::from_str::<Envelope<'_>>(text) else { return };
     let (Some(name), Some(data)) = (envelope.t.as_deref(), envelope.d) else { return };
-    if learn::teaches(name) {
-        let lesson = learn::lesson(name, data, OWN_ID);
-        for chat in lesson.iter().flat_map(|lesson| &lesson.chats) {
-            let _ = (address::places(chat), address::link_place(chat));
-        }
+    let lesson = learn::lesson(name, data, OWN_ID).ok().flatten();
+    for chat in lesson.iter().flat_map(|lesson| &lesson.chats) {
+        let _ = (address::places(chat), address::link_place(chat));
     }
     match name {
         "READY" => drop(serde_json::from_str::<Ready>(data.get())),

@@ -1,9 +1,9 @@
 //! What Telegram posts, as a target for a fuzzer.
 
 use super::address::{Me, addresses, is_for_another, said};
-use super::normalize::{Author, Beside, event};
+use super::normalize::{Author, Beside, event, is_service};
 use super::parse::{Message, Raw, Update};
-use super::{commands, learn, media, service, verify};
+use super::{commands, learn, media, verify};
 use angelia_core::secret::Secret;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -40,7 +40,7 @@ fn read(message: &Message) {
     let _ = (Author::of(message), learn::described(&message.chat), media::carried(message));
     let beside = Beside { me: &me, topic_name: None, edited: false, source_flags: true };
     let Some(event) = event(message, beside) else {
-        return assert!(service::is_service(message), "what a person says is never nothing");
+        return assert!(is_service(message), "what a person says is never nothing");
     };
     assert!(!event.text.is_empty(), "an agent is given something to read");
     assert_eq!(event.source.chat_id, message.chat.id.to_string());

@@ -2,9 +2,7 @@
 
 use angelia_contract::action::Action;
 use angelia_contract::event::Event;
-use angelia_core::admission::{
-    Admitted, Allow, DropReason, Known, Observed, Policy, Route, Routes, admit,
-};
+use angelia_core::admission::{Admitted, Allow, DropReason, Known, Observed, Policy, Route, Routes, admit};
 use angelia_core::audit::Actor;
 use angelia_core::clock::UnixMillis;
 use angelia_core::directory::BotKey;

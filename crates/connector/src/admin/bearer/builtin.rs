@@ -4,11 +4,11 @@
 //! is looked up each time, so revoking it ends its tokens as well.
 
 use super::unproven;
-use crate::server::Server;
 use angelia_contract::token::{self, Token};
 use angelia_core::clock;
 use angelia_core::error::Result;
 use angelia_core::identity::{Proof, Subject};
+use angelia_core::records::Records;
 use angelia_core::secret::{Secret, fingerprint};
 use angelia_core::store::{AccessStore, Client};
 use std::time::Duration;
@@ -41,9 +41,9 @@ impl Builtin {
         Secret::new(digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
     }
 
-    pub(super) async fn prove(&self, server: &Server, token: &Token) -> Result<Proof> {
+    pub(super) async fn prove(&self, records: &dyn Records, token: &Token) -> Result<Proof> {
         token.check_time(clock::wall().seconds()).map_err(|_| unproven())?;
-        let client = server.ports.records.client(token.gateway_id()).await?;
+        let client = records.client(token.gateway_id()).await?;
         let signed =
             |client: &Client| token.first_match(std::iter::once(self.key_of(client).expose())).is_some();
         let good = |client: &Client| client.revoked_at.is_none() && signed(client);
@@ -55,11 +55,11 @@ impl Builtin {
     /// A token for the client with this id and secret; `None` if that is not proven.
     pub(in super::super) async fn issue(
         &self,
-        server: &Server,
+        records: &dyn Records,
         client_id: &str,
         client_secret: &str,
     ) -> Result<Option<Secret>> {
-        let client = server.ports.records.client(client_id).await?;
+        let client = records.client(client_id).await?;
         let good = |client: &Client| {
             let same: bool = client.secret.ct_eq(&fingerprint(client_secret)).into();
             same && client.revoked_at.is_none()

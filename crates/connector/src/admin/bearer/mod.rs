@@ -17,10 +17,10 @@ pub(super) use builtin::{BUILTIN, TOKEN_FOR};
 pub use oidc::{LIMITS as KEY_LIMITS, OidcIssuer};
 
 use crate::edge::no_client;
-use crate::server::Server;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::identity::Proof;
 use angelia_core::limit_per_address::Address;
+use angelia_core::records::Records;
 use angelia_core::secret::Secret;
 use angelia_core::store::{AccessStore, IdentityStore};
 use axum::http::HeaderMap;
@@ -84,11 +84,11 @@ impl Bearers {
         self.builtin.as_ref()
     }
 
-    async fn prove(&self, server: &Server, bearer: &str, from: Address) -> Result<Proof> {
+    async fn prove(&self, records: &dyn Records, bearer: &str, from: Address) -> Result<Proof> {
         if let Some(builtin) = &self.builtin
             && let Some(token) = builtin.recognise(bearer)
         {
-            return builtin.prove(server, &token).await;
+            return builtin.prove(records, &token).await;
         }
         if let Some(oidc) =
             oidc::issuer_of(bearer).and_then(|issuer| self.oidc.iter().find(|oidc| oidc.issuer() == issuer))
@@ -104,15 +104,20 @@ impl Bearers {
 
 /// The tenant a request proves, and by whom. 401 if nothing is proven, 403 if
 /// what is proven is no tenant here.
-pub(super) async fn proven(server: &Server, headers: &HeaderMap, from: Address) -> Result<(String, Proof)> {
+pub(super) async fn proven(
+    bearers: &Bearers,
+    records: &dyn Records,
+    headers: &HeaderMap,
+    from: Address,
+) -> Result<(String, Proof)> {
     let bearer = headers
         .get(AUTHORIZATION)
         .and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "))
         .map(str::trim)
         .filter(|bearer| !bearer.is_empty())
         .ok_or_else(unproven)?;
-    let proof = server.bearers.prove(server, bearer, from).await?;
-    match tenant_of(server, &proof).await? {
+    let proof = bearers.prove(records, bearer, from).await?;
+    match tenant_of(records, &proof).await? {
         Some(tenant) => Ok((tenant, proof)),
         None => Err(Error::new(
             Kind::Forbidden,
@@ -126,11 +131,11 @@ pub(super) async fn proven(server: &Server, headers: &HeaderMap, from: Address) 
 }
 
 /// The tenant a proof is of, as things stand now.
-pub(super) async fn tenant_of(server: &Server, proof: &Proof) -> Result<Option<String>> {
+pub(super) async fn tenant_of(records: &dyn Records, proof: &Proof) -> Result<Option<String>> {
     if proof.issuer != BUILTIN {
-        return server.ports.records.tenant_of(&proof.issuer, &proof.claim).await;
+        return records.tenant_of(&proof.issuer, &proof.claim).await;
     }
-    let client = server.ports.records.client(proof.subject.name()).await?;
+    let client = records.client(proof.subject.name()).await?;
     Ok(client.filter(|client| client.revoked_at.is_none()).map(|client| client.tenant))
 }
 

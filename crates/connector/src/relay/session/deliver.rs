@@ -76,9 +76,9 @@ impl Session {
         if std::mem::replace(&mut self.claiming, true) {
             return;
         }
-        let (server, instance) = (self.server.clone(), self.record.instance);
+        let (relay, instance) = (self.relay.clone(), self.record.instance);
         self.jobs.push(Box::pin(async move {
-            Done::Claimed(or_later(server.ports.log.claim(instance, &server.node).await).await)
+            Done::Claimed(or_later(relay.ports.log.claim(instance, &relay.node).await).await)
         }));
     }
 
@@ -106,7 +106,7 @@ impl Session {
 
     fn load_pages(&mut self) {
         if let Some(after) = self.backlog.wants_page() {
-            let (ports, instance) = (self.server.ports.clone(), self.record.instance);
+            let (ports, instance) = (self.relay.ports.clone(), self.record.instance);
             self.jobs.push(Box::pin(async move {
                 Done::Page(or_later(ports.log.load(instance, after, &[], PAGE).await).await)
             }));
@@ -170,7 +170,7 @@ impl Session {
         self.outgoing.line(&line);
         self.pushes_unwritten = true;
         self.window.pushed(entry.seq, form.kind(), entry.body.len(), now);
-        self.server.metrics.count(Counter::Pushed);
+        self.relay.metrics.count(Counter::Pushed);
     }
 
     /// Takes an entry out that nobody can be given: what waits behind it goes on.
@@ -184,7 +184,7 @@ impl Session {
     }
 
     fn load_ahead(&mut self) {
-        let (ports, instance) = (self.server.ports.clone(), self.record.instance);
+        let (ports, instance) = (self.relay.ports.clone(), self.record.instance);
         self.jobs.push(Box::pin(async move {
             Done::Ahead(or_later(ports.log.load_ahead(instance, PAGE).await).await)
         }));
@@ -192,7 +192,7 @@ impl Session {
 
     pub(super) fn settle(&mut self, settled: Vec<Settled>, now: Mono) {
         let wall = clock::wall();
-        self.server.metrics.add(Counter::Settled, settled.len() as u64);
+        self.relay.metrics.add(Counter::Settled, settled.len() as u64);
         self.to_settle.extend(settled.into_iter().map(|done| Settlement {
             seq: done.seq,
             by: done.by,
@@ -208,7 +208,7 @@ impl Session {
         }
         let wall = clock::wall();
         let pushed = lingering.into_iter().map(|(seq, at)| (seq, wall_time(at, now, wall))).collect();
-        let (ports, instance) = (self.server.ports.clone(), self.record.instance);
+        let (ports, instance) = (self.relay.ports.clone(), self.record.instance);
         self.jobs.push(Box::pin(async move {
             let _ = ports.log.note_pushed(instance, pushed).await;
             Done::Noted(Ownership::Ours)
@@ -222,7 +222,7 @@ impl Session {
         }
         let settled = std::mem::take(&mut self.to_settle);
         self.settling = settled.iter().map(|settlement| settlement.seq).collect();
-        let (ports, instance, epoch) = (self.server.ports.clone(), self.record.instance, self.epoch());
+        let (ports, instance, epoch) = (self.relay.ports.clone(), self.record.instance, self.epoch());
         self.jobs.push(Box::pin(async move {
             let outcome = or_later(ports.log.settle(instance, epoch, settled.clone()).await).await;
             Done::Settled(outcome, settled)
@@ -236,7 +236,7 @@ impl Session {
             return;
         }
         self.looking_at_late = true;
-        let (ports, instance) = (self.server.ports.clone(), self.record.instance);
+        let (ports, instance) = (self.relay.ports.clone(), self.record.instance);
         let late = std::mem::take(&mut self.late);
         self.jobs.push(Box::pin(async move {
             Done::Late(or_later(ports.log.settle_late(instance, late.clone()).await).await, late)
@@ -263,13 +263,13 @@ impl Session {
 
     /// Remembers which bots the gateway answers for now.
     pub(super) fn keep_fronts(&mut self) {
-        let (server, instance) = (self.server.clone(), self.record.instance);
+        let (relay, instance) = (self.relay.clone(), self.record.instance);
         let fronts = self.handshake.take_fronts();
-        if server.identities.fronts(instance) == fronts {
+        if relay.identities.now().fronts(instance) == fronts {
             return;
         }
         self.jobs.push(Box::pin(async move {
-            if let Err(error) = server.keep_fronts(instance, fronts).await {
+            if let Err(error) = relay.identities.keep_fronts(instance, fronts).await {
                 tracing::warn!(%error, "what a gateway fronts could not be kept");
             }
             Done::Noted(Ownership::Ours)
@@ -282,8 +282,8 @@ impl Session {
         if habit == before {
             return;
         }
-        self.server.sessions.update(self.record.instance, |standing| standing.habit = habit);
-        let (ports, instance, epoch) = (self.server.ports.clone(), self.record.instance, self.epoch());
+        self.relay.sessions.update(self.record.instance, |standing| standing.habit = habit);
+        let (ports, instance, epoch) = (self.relay.ports.clone(), self.record.instance, self.epoch());
         self.jobs.push(Box::pin(async move {
             Done::Noted(ports.log.set_habit(instance, epoch, habit).await.unwrap_or(Ownership::Ours))
         }));

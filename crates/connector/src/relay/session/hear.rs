@@ -128,10 +128,10 @@ impl Session {
             match line {
                 Ok(line) => self.line(&line, now),
                 Err(LineError::TooLong { begins, .. }) => {
-                    self.server.metrics.count(Counter::LinesTooLong);
+                    self.relay.metrics.count(Counter::LinesTooLong);
                     self.refuse_line(&begins, now);
                 }
-                Err(_) => self.server.metrics.count(Counter::LinesTooLong),
+                Err(_) => self.relay.metrics.count(Counter::LinesTooLong),
             }
         }
     }
@@ -150,8 +150,8 @@ impl Session {
 
     /// Frees what the unfinished line holds: there is no memory left for it.
     fn give_up_line(&mut self) {
-        self.server.metrics.count(Counter::LinesOverBudget);
-        self.server.warn_of_memory(&self.record);
+        self.relay.metrics.count(Counter::LinesOverBudget);
+        self.relay.warn_of_memory(&self.record);
         if let Some(begins) = self.lines.give_up() {
             self.refuse_line(&begins, clock::mono());
         }
@@ -182,20 +182,20 @@ impl Session {
     fn line(&mut self, line: &[u8], now: Mono) {
         match GatewayFrame::parse_counting(line) {
             Ok((frame, unknown_keys)) => {
-                self.server.metrics.add(Counter::KeysUnknown, unknown_keys as u64);
+                self.relay.metrics.add(Counter::KeysUnknown, unknown_keys as u64);
                 self.frame(frame, now);
             }
-            Err(FrameError::TooLarge { .. }) => self.server.metrics.count(Counter::FramesTooLarge),
-            Err(_) => self.server.metrics.count(Counter::FramesMalformed),
+            Err(FrameError::TooLarge { .. }) => self.relay.metrics.count(Counter::FramesTooLarge),
+            Err(_) => self.relay.metrics.count(Counter::FramesMalformed),
         }
     }
 
     fn frame(&mut self, frame: GatewayFrame, now: Mono) {
         match frame {
             GatewayFrame::Hello(hello) => self.hello(&hello, now),
-            GatewayFrame::Unknown { .. } => self.server.metrics.count(Counter::FramesUnknown),
+            GatewayFrame::Unknown { .. } => self.relay.metrics.count(Counter::FramesUnknown),
             // Nothing a stranger to the handshake asks for is done.
-            _ if !self.handshake.begun() => self.server.metrics.count(Counter::FramesTooEarly),
+            _ if !self.handshake.begun() => self.relay.metrics.count(Counter::FramesTooEarly),
             GatewayFrame::InboundAck { buffer_id } => self.acknowledged(&buffer_id, now),
             GatewayFrame::Outbound(outbound) => self.asked(outbound, now),
             GatewayFrame::Interrupt(interrupt) => self.interrupt(interrupt.session_key),
@@ -209,7 +209,7 @@ impl Session {
         self.profile.interrupts |= hello.command_manifest.is_some();
         self.profile.loses_forwards &= hello.command_manifest.is_none();
         self.handshake.fronts(hello);
-        let ours = self.server.descriptors();
+        let ours = self.relay.bots.descriptors();
         if let Some(line) = self.handshake.hello(descriptor_for(hello, &ours), now) {
             self.outgoing.line(&line);
             self.greeted(now);
@@ -220,13 +220,13 @@ impl Session {
     fn greeted(&mut self, now: Mono) {
         match self.phase {
             Phase::Greeting => {
-                let (claim, old) = self.server.sessions.claim(self.record.clone(), self.mailbox.clone());
+                let (claim, old) = self.relay.sessions.claim(self.record.clone(), self.mailbox.clone());
                 self.claim = Some(claim);
                 self.phase = Phase::Joining;
                 self.settled_in_at = self.profile.parks.then(|| now + SETTLING_IN);
                 self.look_again();
                 if let Some(old) = old {
-                    self.server.metrics.count(Counter::Takeovers);
+                    self.relay.metrics.count(Counter::Takeovers);
                     self.waits_for_old = true;
                     self.jobs.push(Box::pin(async move {
                         let _ = tokio::time::timeout(WAIT_FOR_OLD, old.wait()).await;
@@ -234,7 +234,7 @@ impl Session {
                     }));
                 }
                 // The claim makes that durable.
-                self.server.sessions.update(self.record.instance, |standing| standing.idle = false);
+                self.relay.sessions.update(self.record.instance, |standing| standing.idle = false);
             }
             Phase::Idle | Phase::GoingIdle(_) => {
                 self.phase = Phase::Joining;
@@ -248,7 +248,7 @@ impl Session {
 
     /// The record may have changed between the upgrade and this hello.
     fn look_again(&self) {
-        let record = self.server.identities.find(&self.record.tenant, &self.record.gateway_id);
+        let record = self.relay.identities.now().find(&self.record.tenant, &self.record.gateway_id);
         match record {
             Some(record) if record.revoked_at.is_some() => self.mailbox.end(Ending::Revoked),
             Some(record) if record.instance == self.record.instance && record.shares_secret(&self.record) => {
@@ -259,17 +259,17 @@ impl Session {
     }
 
     fn asked(&mut self, outbound: Outbound, now: Mono) {
-        self.server.metrics.count(Counter::Outbound);
+        self.relay.metrics.count(Counter::Outbound);
         if self.ending.is_some() {
             let result = ActionResult::network("the connector is closing this connection; try again");
             self.outgoing.line(&result_line(outbound.request_id, result));
             return;
         }
         let size = 2 * outbound.action.size() + ACTION_OVERHEAD;
-        let Some(held) = self.server.memory.instance(&self.record.tenant, self.record.instance).hold(size)
+        let Some(held) = self.relay.memory.instance(&self.record.tenant, self.record.instance).hold(size)
         else {
-            self.server.metrics.count(Counter::OutboundOverBudget);
-            self.server.warn_of_memory(&self.record);
+            self.relay.metrics.count(Counter::OutboundOverBudget);
+            self.relay.warn_of_memory(&self.record);
             let result =
                 ActionResult::network("too much of this agent waits to be sent; nothing was sent, try again");
             self.outgoing.line(&result_line(outbound.request_id, result));
@@ -277,7 +277,7 @@ impl Session {
         };
         let final_in = final_in(&outbound.action);
         let ticket = self.pending.open(outbound.request_id.clone(), final_in, now);
-        crate::egress::submit(&self.server, &self.record, &self.mailbox, ticket, outbound, held);
+        self.relay.egress.submit(&self.record, &self.mailbox, ticket, outbound, held);
     }
 
     fn goes_idle(&mut self, now: Mono) {
@@ -294,13 +294,13 @@ impl Session {
 
     fn acknowledged(&mut self, buffer_id: &str, now: Mono) {
         let Some(seq) = Seq::from_buffer_id(buffer_id) else {
-            self.server.metrics.count(Counter::AcksUnknown);
+            self.relay.metrics.count(Counter::AcksUnknown);
             return;
         };
         let habit = self.window.habit();
         let settled = self.window.ack(seq);
         if settled.is_empty() {
-            self.server.metrics.count(Counter::AcksUnknown);
+            self.relay.metrics.count(Counter::AcksUnknown);
             self.acknowledged_late(seq);
         }
         fail::point("after_ack");
@@ -318,13 +318,13 @@ impl Session {
 
     fn interrupt(&mut self, session_key: String) {
         if self.interrupting >= MAX_INTERRUPTS {
-            self.server.metrics.count(Counter::InterruptsUnresolved);
+            self.relay.metrics.count(Counter::InterruptsUnresolved);
             return;
         }
         self.interrupting += 1;
-        let (server, tenant) = (self.server.clone(), self.record.tenant.clone());
+        let (relay, tenant) = (self.relay.clone(), self.record.tenant.clone());
         self.jobs.push(Box::pin(async move {
-            crate::interrupt::route(&server, &tenant, &session_key).await;
+            relay.interrupt(&tenant, &session_key).await;
             tokio::time::sleep(INTERRUPT_PAUSE).await;
             Done::Interrupted
         }));

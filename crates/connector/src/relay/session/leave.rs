@@ -29,8 +29,8 @@ impl Session {
     pub(super) fn flip(&mut self) {
         self.phase = Phase::Idle;
         self.flipped = false;
-        self.server.sessions.update(self.record.instance, |standing| standing.idle = true);
-        let (ports, instance, epoch) = (self.server.ports.clone(), self.record.instance, self.epoch());
+        self.relay.sessions.update(self.record.instance, |standing| standing.idle = true);
+        let (ports, instance, epoch) = (self.relay.ports.clone(), self.record.instance, self.epoch());
         self.jobs
             .push(Box::pin(async move { Done::Flipped(ports.log.set_idle(instance, epoch, true).await) }));
     }
@@ -47,7 +47,7 @@ impl Session {
             }
             Ok(Ownership::Lost) => self.heed(Ownership::Lost),
             Err(_) => {
-                self.server.sessions.update(self.record.instance, |standing| standing.idle = false);
+                self.relay.sessions.update(self.record.instance, |standing| standing.idle = false);
                 self.phase = Phase::Joining;
                 self.backlog.renew();
                 self.join();
@@ -57,11 +57,11 @@ impl Session {
 
     /// A handshake says it is awake.
     pub(super) fn mark_awake(&mut self) {
-        if !self.server.sessions.standing(self.record.instance).idle {
+        if !self.relay.sessions.standing(self.record.instance).idle {
             return;
         }
-        self.server.sessions.update(self.record.instance, |standing| standing.idle = false);
-        let (ports, instance, epoch) = (self.server.ports.clone(), self.record.instance, self.epoch());
+        self.relay.sessions.update(self.record.instance, |standing| standing.idle = false);
+        let (ports, instance, epoch) = (self.relay.ports.clone(), self.record.instance, self.epoch());
         self.jobs.push(Box::pin(async move {
             Done::Noted(ports.log.set_idle(instance, epoch, false).await.unwrap_or(Ownership::Ours))
         }));
@@ -102,7 +102,7 @@ impl Session {
         }
         let settled = std::mem::take(&mut self.to_settle);
         if !settled.is_empty() {
-            let _ = self.server.ports.log.settle(self.record.instance, self.epoch(), settled).await;
+            let _ = self.relay.ports.log.settle(self.record.instance, self.epoch(), settled).await;
         }
         self.return_unsettled().await;
         // Whoever replaces this one waits for the one before as well.
@@ -114,11 +114,11 @@ impl Session {
         }
         let late = std::mem::take(&mut self.late);
         if !late.is_empty() {
-            let _ = self.server.ports.log.settle_late(self.record.instance, late).await;
+            let _ = self.relay.ports.log.settle_late(self.record.instance, late).await;
         }
         if let Some(claim) = self.claim.take() {
             drop(claim);
-            self.server.wake.disconnected(self.record.instance);
+            self.relay.wake.disconnected(self.record.instance);
         }
     }
 
@@ -134,9 +134,9 @@ impl Session {
         let orderly = self.flipped || matches!(self.ending, Some(Ending::Shutdown | Ending::Revoked));
         let returned = Returned { entries, strike: ended.strike.filter(|_| !orderly) };
         if let Ok(Some(seq)) =
-            self.server.ports.log.returned(self.record.instance, self.epoch(), returned).await
+            self.relay.ports.log.returned(self.record.instance, self.epoch(), returned).await
         {
-            self.server.metrics.count(Counter::DeadLetters);
+            self.relay.metrics.count(Counter::DeadLetters);
             tracing::warn!(
                 gateway = %self.record.gateway_id, entry = %seq.buffer_id(),
                 "three sockets in a row ended on this entry: it is a dead letter now (angelia inbox list --dead)"
@@ -152,7 +152,7 @@ impl Session {
         if self.ending != Some(Ending::Replaced) || !self.spoke_after_close || died_reading {
             return;
         }
-        if self.server.sessions.took_over(self.record.instance, clock::mono()) {
+        if self.relay.sessions.took_over(self.record.instance, clock::mono()) {
             tracing::warn!(
                 tenant = %self.record.tenant, gateway = %self.record.gateway_id,
                 "two processes are using this gateway id and keep replacing each other; \

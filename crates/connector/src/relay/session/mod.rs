@@ -11,13 +11,13 @@ mod render;
 
 pub(crate) use hear::LIMITS as ACK_LIMITS;
 
+use super::Relay;
 use super::handshake::Handshake;
 use super::mailbox::{Ending, Mailbox};
 use super::outgoing::Outgoing;
 use super::pending::Pending;
 use super::sessions::{Claim, Seat};
 use super::websocket::{Message, WebSocket};
-use crate::server::Server;
 use crate::telemetry::Counter;
 use angelia_contract::frame::MAX_HELLO;
 use angelia_contract::line::LineBuffer;
@@ -142,7 +142,7 @@ fn poll_wire(
 type Job = Pin<Box<dyn Future<Output = Done> + Send>>;
 
 pub(in crate::relay) struct Session {
-    server: Arc<Server>,
+    relay: Arc<Relay>,
     record: Arc<GatewayRecord>,
     profile: PeerProfile,
     mailbox: Arc<Mailbox>,
@@ -202,7 +202,7 @@ pub(in crate::relay) struct Session {
 
 impl Session {
     pub(in crate::relay) fn new(
-        server: Arc<Server>,
+        relay: Arc<Relay>,
         record: Arc<GatewayRecord>,
         profile: PeerProfile,
         mailbox: Arc<Mailbox>,
@@ -211,13 +211,13 @@ impl Session {
         let now = clock::mono();
         // Our own half acknowledges, however long its first turn takes.
         let habit = match profile.parks {
-            true => server.sessions.standing(record.instance).habit,
+            true => relay.sessions.standing(record.instance).habit,
             false => AckHabit::Acknowledges,
         };
-        let held = server.memory.socket(&record.tenant, record.instance).nothing();
-        let rate = server.memory.rate(&record.tenant, record.instance, now);
+        let held = relay.memory.socket(&record.tenant, record.instance).nothing();
+        let rate = relay.memory.rate(&record.tenant, record.instance, now);
         Self {
-            server,
+            relay,
             record,
             profile,
             mailbox,
@@ -262,7 +262,7 @@ impl Session {
     /// Serves the socket until it ends.
     pub(in crate::relay) async fn run(mut self, mut socket: WebSocket) {
         let mailbox = self.mailbox.clone();
-        if self.server.is_stopping() {
+        if self.relay.life.is_stopping() {
             mailbox.end(Ending::Shutdown);
         }
         loop {
@@ -328,7 +328,7 @@ impl Session {
     /// Nothing new is pushed while nothing can be committed: its acknowledgement
     /// could not be kept, and the next socket would get it once more.
     fn may_push(&self) -> bool {
-        self.server.ports.upkeep.healthy()
+        self.relay.ports.upkeep.healthy()
     }
 
     fn take_mail(&mut self, now: Mono) {
@@ -343,7 +343,7 @@ impl Session {
             }
         }
         for line in mail.interrupts.drain(..) {
-            self.server.metrics.count(Counter::Interrupts);
+            self.relay.metrics.count(Counter::Interrupts);
             self.outgoing.line(&line);
         }
         self.keep_mail(&mut mail);
@@ -356,7 +356,7 @@ impl Session {
 
     fn pass_time(&mut self, now: Mono) {
         while let Some(line) = self.pending.expire(now) {
-            self.server.metrics.count(Counter::OutboundTimedOut);
+            self.relay.metrics.count(Counter::OutboundTimedOut);
             self.outgoing.line(&line);
         }
         while self.breathers.front().is_some_and(|(_, until)| *until <= now) {
@@ -384,7 +384,7 @@ impl Session {
             _ => {}
         }
         if self.line_began.is_some_and(|began| now.since(began) >= LINE_WITHIN) {
-            self.server.metrics.count(Counter::LinesUnfinished);
+            self.relay.metrics.count(Counter::LinesUnfinished);
             self.phase = Phase::Over;
         }
         if now.since(self.heard_at) >= SILENCE && self.unheard.is_empty() {

@@ -49,8 +49,8 @@ impl Session {
 
     /// What the operator wants for the bot; one that is not configured any more has no wish.
     fn rendering(&self, entry: &Entry) -> Rendering {
-        let bot = self.server.position(&BotKey::new(&entry.platform, &entry.bot));
-        bot.map(|bot| self.server.platforms()[bot].rendering()).unwrap_or_default()
+        let bot = self.relay.bots.position(&BotKey::new(&entry.platform, &entry.bot));
+        bot.map(|bot| self.relay.bots[bot].rendering()).unwrap_or_default()
     }
 
     /// The line that gives an entry to the peer; `None` if it cannot be read.
@@ -59,7 +59,7 @@ impl Session {
         let (platform, bot) = (&*entry.platform, &*entry.bot);
         let line = match form {
             Form::Interrupt => {
-                self.server.metrics.count(Counter::Interrupts);
+                self.relay.metrics.count(Counter::Interrupts);
                 let (session_key, chat_id) = (entry.session_key.to_string(), entry.chat_id.to_string());
                 return Some(ConnectorFrame::InterruptInbound { session_key, chat_id }.to_line());
             }

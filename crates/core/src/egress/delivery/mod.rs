@@ -8,8 +8,6 @@
 
 mod action;
 mod attempt;
-mod effect;
-mod ending;
 mod event;
 mod law;
 mod queue;
@@ -25,8 +23,8 @@ mod queue_tests;
 #[cfg(test)]
 mod simulated;
 
-pub use effect::{ActionAnswer, Counted, Effect};
-pub use event::{Asked, Begun, Claimed, DeliveryId, Edited, Event, Leave, Left, Opened, Repeats, Text};
+pub use event::{ActionAnswer, Asked, Begun, Claimed, Counted, DeliveryId, Edited, Effect, Event};
+pub use event::{Leave, Left, Opened, Repeats, Text};
 pub use queue::{ChatQueue, LIMITS, MAX_WAITING};
 
 use super::QUEUED_FOR;

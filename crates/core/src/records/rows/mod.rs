@@ -418,17 +418,17 @@ record! {
 }
 
 impl AuditRow {
-    /// The line that tells of a deed.
-    pub fn of(deed: &AuditEntry, at: UnixMillis) -> Self {
+    /// The line that tells of an entry.
+    pub fn of(entry: &AuditEntry, at: UnixMillis) -> Self {
         Self {
             at,
-            actor: deed.actor.as_str().to_owned(),
-            action: deed.action.to_owned(),
-            tenant: deed.tenant.clone(),
-            target: deed.target.clone(),
-            outcome: deed.outcome.clone(),
-            detail: deed.detail.clone(),
-            sort: Sort::of(deed).as_str().to_owned(),
+            actor: entry.actor.as_str().to_owned(),
+            action: entry.action.to_owned(),
+            tenant: entry.tenant.clone(),
+            target: entry.target.clone(),
+            outcome: entry.outcome.clone(),
+            detail: entry.detail.clone(),
+            sort: Sort::of(entry).as_str().to_owned(),
         }
     }
 }

@@ -42,7 +42,7 @@ pub fn backup(data_dir: &Path, target: &Path, progress: &mut dyn FnMut(u64, u64)
     }
     let partial = Partial::new(target)?;
     let source = open_for_reading(&database)?;
-    let expected = size(&source).map_err(|e| broken("read", &database, &e))?;
+    let expected = size(&source).map_err(|e| broken("read", &database, e))?;
     copy(source, &partial.path, expected, progress)?;
     let made = check(&partial.path)?;
     partial.keep(target)?;
@@ -73,7 +73,7 @@ impl Partial {
             (std::io::ErrorKind::NotFound, Some(folder)) => {
                 Error::not_found(format!("the folder {} does not exist; make it first", folder.display()))
             }
-            _ => cannot("write", &path, &e),
+            _ => cannot("write", &path, e),
         })?;
         Ok(Self { path })
     }
@@ -82,16 +82,16 @@ impl Partial {
     fn keep(self, target: &Path) -> Result<()> {
         File::open(&self.path)
             .and_then(|file| file.sync_all())
-            .map_err(|e| cannot("write", &self.path, &e))?;
+            .map_err(|e| cannot("write", &self.path, e))?;
         match fs::hard_link(&self.path, target) {
             Ok(()) => {}
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => return Err(taken(target)),
             // Not every file system has links; then the look before has to do.
-            Err(_) => fs::rename(&self.path, target).map_err(|e| cannot("write", target, &e))?,
+            Err(_) => fs::rename(&self.path, target).map_err(|e| cannot("write", target, e))?,
         }
         let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
         let synced = File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all());
-        synced.map_err(|e| cannot("write", target, &e))
+        synced.map_err(|e| cannot("write", target, e))
     }
 }
 
@@ -115,7 +115,7 @@ fn copy(source: Connection, target: &Path, expected: u64, progress: &mut dyn FnM
         progress(written.min(expected), expected);
     }
     let copied = copying.join().map_err(|_| Error::internal("the copy broke off"))?;
-    copied.map(drop).map_err(|e| broken("copied", target, &e))
+    copied.map(drop).map_err(|e| broken("copied", target, e))
 }
 
 /// About how large the copy becomes: free pages are not copied.
@@ -126,7 +126,7 @@ fn size(source: &Connection) -> rusqlite::Result<u64> {
 
 /// Reads the copy back.
 fn check(path: &Path) -> Result<Backup> {
-    let failed = |e: rusqlite::Error| broken("read back", path, &e);
+    let failed = |e: rusqlite::Error| broken("read back", path, e);
     let copy = open_for_reading(path)?;
     let verdict: String = copy.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(failed)?;
     if verdict != "ok" {
@@ -136,7 +136,7 @@ fn check(path: &Path) -> Result<Backup> {
     }
     let schema_version = copy.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
     let key_id = needed_key(&copy).map_err(failed)?;
-    let bytes = fs::metadata(path).map_err(|e| cannot("read", path, &e))?.len();
+    let bytes = fs::metadata(path).map_err(|e| cannot("read", path, e))?.len();
     Ok(Backup { bytes, schema_version, key_id })
 }
 
@@ -144,7 +144,7 @@ fn check(path: &Path) -> Result<Backup> {
 /// `None` if nothing in it was ever sealed. Nobody needs the key to ask.
 pub fn key_id(data_dir: &Path) -> Result<Option<String>> {
     let database = data_dir.join(DATABASE);
-    needed_key(&open_for_reading(&database)?).map_err(|e| cannot_read(&database, &e))
+    needed_key(&open_for_reading(&database)?).map_err(|e| cannot_read(&database, e))
 }
 
 /// What a database says of itself.
@@ -176,7 +176,7 @@ pub fn identity(data_dir: &Path) -> Result<Identity> {
         let database_id = named.map(|id| String::from_utf8_lossy(&id).into_owned());
         Ok(Identity { database_id, key_id: needed_key(&db)? })
     };
-    read().map_err(|e| cannot_read(&database, &e))
+    read().map_err(|e| cannot_read(&database, e))
 }
 
 fn needed_key(db: &Connection) -> rusqlite::Result<Option<String>> {
@@ -185,20 +185,21 @@ fn needed_key(db: &Connection) -> rusqlite::Result<Option<String>> {
     Ok(sealed.as_deref().and_then(seal::key_id).map(|id| id.to_string()))
 }
 
-fn cannot_read(path: &Path, error: &rusqlite::Error) -> Error {
-    Error::internal(format!("{} could not be read: {error}", path.display()))
+fn cannot_read(path: &Path, error: rusqlite::Error) -> Error {
+    Error::internal(format!("{} could not be read: {error}", path.display())).caused_by(error)
 }
 
 fn taken(target: &Path) -> Error {
     Error::conflict(format!("{} exists already; choose another name, or move it away", target.display()))
 }
 
-fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Error {
-    Error::internal(format!("cannot {what} {}: {error}", path.display()))
+fn cannot(what: &str, path: &Path, error: std::io::Error) -> Error {
+    Error::internal(format!("cannot {what} {}: {error}", path.display())).caused_by(error)
 }
 
-fn broken(what: &str, path: &Path, error: &rusqlite::Error) -> Error {
-    Error::internal(format!("{} could not be {what}: {error}; nothing was kept", path.display()))
+fn broken(what: &str, path: &Path, error: rusqlite::Error) -> Error {
+    let message = format!("{} could not be {what}: {error}; nothing was kept", path.display());
+    Error::internal(message).caused_by(error)
 }
 
 #[cfg(test)]

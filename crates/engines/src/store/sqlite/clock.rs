@@ -45,7 +45,7 @@ impl Clock {
                 None => ClockState::first(wall, newest_stamp(db)?),
             })
         };
-        let state = read().map_err(|e| failed("read the clock", &e))?;
+        let state = read().map_err(|e| failed("read the clock", e))?;
         Ok(Self(Mutex::new(Watched { state, mono: clock::mono(), uptime: clock::uptime() })))
     }
 

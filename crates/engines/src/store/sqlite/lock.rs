@@ -27,9 +27,12 @@ impl DataLock {
         let is_new = std::fs::symlink_metadata(data_dir).is_err();
         make_private_dir(data_dir).map_err(|e| {
             Error::unavailable(format!("cannot make the data directory {}: {e}", data_dir.display()))
+                .caused_by(e)
         })?;
         let path = data_dir.join(LOCK);
-        let failed = |e: std::io::Error| Error::unavailable(format!("cannot lock {}: {e}", path.display()));
+        let failed = |e: std::io::Error| {
+            Error::unavailable(format!("cannot lock {}: {e}", path.display())).caused_by(e)
+        };
         let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => {

@@ -28,15 +28,15 @@ const STEPS: [&str; 5] = [
 pub(super) fn migrate(connection: &Connection, path: &Path) -> Result<()> {
     let version: i64 = connection
         .query_row("PRAGMA user_version", [], |row| row.get(0))
-        .map_err(|e| failed("read the schema version", &e))?;
+        .map_err(|e| failed("read the schema version", e))?;
     match version {
         SCHEMA_VERSION => Ok(()),
         0 => apply(connection, include_str!("schema.sql"), SCHEMA_VERSION)
-            .map_err(|e| failed("create the schema", &e)),
+            .map_err(|e| failed("create the schema", e)),
         1..SCHEMA_VERSION => (version..SCHEMA_VERSION).try_for_each(|from| {
             tracing::info!(from, to = from + 1, "bringing the database to a newer schema");
             let step = STEPS[usize::try_from(from - 1).unwrap_or_default()];
-            apply(connection, step, from + 1).map_err(|e| failed("bring the database to a newer schema", &e))
+            apply(connection, step, from + 1).map_err(|e| failed("bring the database to a newer schema", e))
         }),
         newer => Err(Error::new(
             Kind::Conflict,

@@ -93,7 +93,7 @@ impl Sqlite {
             tracing::warn!(%error, "what waits for instances could not be noted; the next write does");
         }
         let clock = Arc::new(Clock::open(&connection)?);
-        let owners = Owners::read(&connection).map_err(|e| failed("read whose what is", &e))?;
+        let owners = Owners::read(&connection).map_err(|e| failed("read whose what is", e))?;
         let owners = Arc::new(owners);
         let open = Opening {
             connection,
@@ -164,7 +164,7 @@ impl Upkeep for Sqlite {
 
 fn open_for_writing(path: &PathBuf) -> Result<Connection> {
     make_private(path);
-    let connection = Connection::open(path).map_err(|e| failed("open the database", &e))?;
+    let connection = Connection::open(path).map_err(|e| failed("open the database", e))?;
     connection
         .execute_batch(
             // First: it counts only as long as there is no page.
@@ -176,11 +176,11 @@ fn open_for_writing(path: &PathBuf) -> Result<Connection> {
              PRAGMA temp_store = MEMORY;
              PRAGMA cache_size = -8192;",
         )
-        .map_err(|e| failed("prepare the database", &e))?;
+        .map_err(|e| failed("prepare the database", e))?;
     connection.set_prepared_statement_cache_capacity(256);
     migrate::migrate(&connection, path)?;
     // The one writer waits for nobody: only emptying the log could, and that can be done later.
-    connection.busy_timeout(std::time::Duration::ZERO).map_err(|e| failed("prepare the database", &e))?;
+    connection.busy_timeout(std::time::Duration::ZERO).map_err(|e| failed("prepare the database", e))?;
     Ok(connection)
 }
 
@@ -200,8 +200,8 @@ fn make_private(path: &Path) {
 
 fn open_for_reading(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(|e| failed("open the database", &e))?;
-    connection.execute_batch("PRAGMA cache_size = -2048;").map_err(|e| failed("prepare a reader", &e))?;
+    let connection = Connection::open_with_flags(path, flags).map_err(|e| failed("open the database", e))?;
+    connection.execute_batch("PRAGMA cache_size = -2048;").map_err(|e| failed("prepare a reader", e))?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
 }
@@ -220,10 +220,10 @@ fn read_held(connection: &Connection) -> Result<HashMap<InstanceId, Held>> {
         }
         Ok(held)
     };
-    read().map_err(|e| failed("read the inboxes", &e))
+    read().map_err(|e| failed("read the inboxes", e))
 }
 
 /// Every SQLite failure is one thing to the outside: not committed, try later.
-fn failed(what: &str, error: &rusqlite::Error) -> Error {
-    Error::unavailable(format!("the store could not {what}: {error}"))
+fn failed(what: &str, error: rusqlite::Error) -> Error {
+    Error::unavailable(format!("the store could not {what}: {error}")).caused_by(error)
 }

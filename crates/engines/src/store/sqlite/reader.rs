@@ -73,7 +73,7 @@ impl Readers {
                 let _turn = turn;
                 // Whoever gave up waiting needs no answer.
                 if !answer.is_closed() {
-                    let read = connection.and_then(|it| query(it).map_err(|e| failed(what, &e)));
+                    let read = connection.and_then(|it| query(it).map_err(|e| failed(what, e)));
                     let _ = answer.send(read);
                 }
             }));

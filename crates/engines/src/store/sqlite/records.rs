@@ -106,8 +106,8 @@ fn feed(txn: &Txn<'_>, table: &Table, row: &[Value]) -> rusqlite::Result<()> {
 }
 
 /// Writes a line of the audit log in the open transaction, with the change it tells of.
-pub(super) fn audit(txn: &Txn<'_>, deed: &AuditEntry) -> rusqlite::Result<()> {
-    let line = AuditRow::of(deed, UnixMillis(now()));
+pub(super) fn audit(txn: &Txn<'_>, entry: &AuditEntry) -> rusqlite::Result<()> {
+    let line = AuditRow::of(entry, UnixMillis(now()));
     execute(txn, &sql::append(AuditRow::TABLE), &line.to_row())
 }
 

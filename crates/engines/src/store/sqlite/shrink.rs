@@ -56,7 +56,8 @@ fn step(txn: &mut Txn<'_>) -> rusqlite::Result<bool> {
 /// can shrink from then on. Answers how large it was and is.
 pub fn compact(lock: &DataLock) -> Result<(u64, u64)> {
     let (path, draft) = (lock.data_dir().join(DATABASE), lock.data_dir().join(DRAFT));
-    let disk = |e: std::io::Error| Error::unavailable(format!("cannot write {}: {e}", draft.display()));
+    let disk =
+        |e: std::io::Error| Error::unavailable(format!("cannot write {}: {e}", draft.display())).caused_by(e);
     let length = |path: &Path| fs::metadata(path).map(|file| file.len()).map_err(disk);
     if !path.exists() {
         return Err(Error::not_found(format!(
@@ -76,7 +77,7 @@ pub fn compact(lock: &DataLock) -> Result<(u64, u64)> {
     }
     let written = write_anew(&path, &draft).map_err(|e| {
         discard_draft(lock.data_dir());
-        failed("write the database anew", &e)
+        failed("write the database anew", e)
     });
     written?;
     File::open(&draft).and_then(|file| file.sync_all()).map_err(disk)?;

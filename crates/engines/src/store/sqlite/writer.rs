@@ -65,8 +65,8 @@ impl Writer {
         let jobs = Arc::<Queue<Job>>::default();
         let healthy = Arc::new(AtomicBool::new(!space.is_short()));
         let stored =
-            Stored::read(&connection, owners.clone()).map_err(|e| failed("count what is kept", &e))?;
-        let rooms = RoomSizes::read(&connection).map_err(|e| failed("look at the rooms", &e))?;
+            Stored::read(&connection, owners.clone()).map_err(|e| failed("count what is kept", e))?;
+        let rooms = RoomSizes::read(&connection).map_err(|e| failed("look at the rooms", e))?;
         let state = Thread {
             connection,
             quota,
@@ -89,7 +89,7 @@ impl Writer {
                 let jobs = jobs.clone();
                 move || state.run(&jobs)
             })
-            .map_err(|e| Error::internal(format!("cannot start the store's thread: {e}")))?;
+            .map_err(|e| Error::internal(format!("cannot start the store's thread: {e}")).caused_by(e))?;
         Ok(Self { jobs, thread: Some(thread), healthy, space })
     }
 
@@ -329,7 +329,7 @@ impl Thread {
                 answers.into_iter().for_each(|answer| answer(Ok(())));
             }
             Err(error) => {
-                let error = failed("commit", &error);
+                let error = failed("commit", error);
                 if was_healthy {
                     tracing::error!(%error, "nothing is acknowledged until the store commits again");
                 }

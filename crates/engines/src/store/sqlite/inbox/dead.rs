@@ -109,8 +109,8 @@ pub(super) fn note(
             .optional()?,
         None => None,
     };
-    if let Some(deed) = outcome::deed(by, action, owner, seq, count) {
-        audit(txn, &deed)?;
+    if let Some(entry) = outcome::audit_entry(by, action, owner, seq, count) {
+        audit(txn, &entry)?;
     }
     Ok(count)
 }

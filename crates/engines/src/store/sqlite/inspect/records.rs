@@ -109,7 +109,7 @@ struct Rows<'a>(&'a Connection);
 
 impl Source for Rows<'_> {
     fn find(&mut self, table: &'static Table, query: &Query) -> Result<Vec<Row>> {
-        records::find(self.0, table, query).map_err(|error| Error::internal(error.to_string()))
+        records::find(self.0, table, query).map_err(Error::defect)
     }
 
     fn count(&mut self, table: &'static Table, query: &Query) -> Result<u64> {

@@ -1,0 +1,139 @@
+//! Waking gateways that sleep while something waits for them.
+
+use crate::edge::{Guard, GuardError};
+use crate::identities::Identities;
+use crate::relay::Sessions;
+use crate::telemetry::{Counter, Metrics};
+use angelia_core::clock::{self, Mono};
+use angelia_core::error::Result;
+use angelia_core::inbox::{InstanceId, WakeSchedule};
+use angelia_core::ports::log::Log;
+use parking_lot::{Mutex, MutexGuard};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Notify, Semaphore};
+
+/// Pokes under way at the same time.
+const MAX_POKES: usize = 16;
+/// How long to rest when nothing is scheduled.
+const REST: Duration = Duration::from_secs(3_600);
+
+/// When the store is asked again for whom something waits.
+const ASK_AGAIN: Duration = Duration::from_secs(5);
+
+/// Who has to be woken, and when next.
+pub(crate) struct Waker {
+    guard: Guard,
+    log: Arc<dyn Log>,
+    sessions: Arc<Sessions>,
+    identities: Arc<Identities>,
+    metrics: Arc<Metrics>,
+    sleepers: Mutex<HashMap<InstanceId, WakeSchedule>>,
+    changed: Notify,
+    pokes: Semaphore,
+}
+
+impl Waker {
+    pub(crate) fn new(
+        guard: Guard,
+        log: Arc<dyn Log>,
+        sessions: Arc<Sessions>,
+        identities: Arc<Identities>,
+        metrics: Arc<Metrics>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            guard,
+            log,
+            sessions,
+            identities,
+            metrics,
+            sleepers: Mutex::default(),
+            changed: Notify::new(),
+            pokes: Semaphore::new(MAX_POKES),
+        })
+    }
+
+    /// Whether a URL could be called at all, or why not.
+    pub(crate) fn could_call(&self, url: &str) -> Result<(), &'static str> {
+        self.guard.could_reach(url)
+    }
+
+    /// Something waits for an instance that has no socket.
+    pub(crate) fn waits(&self, instance: InstanceId) {
+        self.sleepers().entry(instance).or_insert_with(|| WakeSchedule::start(clock::mono()));
+        self.changed.notify_one();
+    }
+
+    /// The wake URL changed: what was tried with the old one counts for nothing.
+    pub(crate) fn start_over(&self, instance: InstanceId) {
+        self.sleepers().remove(&instance);
+        self.waits(instance);
+    }
+
+    /// A socket ended: perhaps something waits for it already.
+    pub(crate) fn disconnected(&self, instance: InstanceId) {
+        self.waits(instance);
+    }
+
+    /// Remembers for whom something waited when the server started.
+    pub(crate) async fn begin(&self) -> Result<()> {
+        self.log.waiting().await?.into_iter().for_each(|instance| self.waits(instance));
+        Ok(())
+    }
+
+    /// Pokes whoever is due, for as long as the server lives.
+    pub(crate) async fn run(self: Arc<Self>) {
+        loop {
+            let nobody_sleeps = self.sleepers().is_empty();
+            let rest = match nobody_sleeps {
+                true => REST,
+                false => match self.log.waiting().await {
+                    Ok(waiting) => self.poke_due(&waiting.into_iter().collect(), clock::mono()),
+                    Err(_) => ASK_AGAIN,
+                },
+            };
+            tokio::select! {
+                () = tokio::time::sleep(rest) => {}
+                () = self.changed.notified() => {}
+            }
+        }
+    }
+
+    /// Starts the pokes that are due; answers how long to rest.
+    fn poke_due(self: &Arc<Self>, waiting: &HashSet<InstanceId>, now: Mono) -> Duration {
+        let mut rest = REST;
+        let known = self.identities.now();
+        self.sleepers().retain(|instance, schedule| {
+            let awake = self.sessions.is_live(*instance) || !waiting.contains(instance);
+            let record = known.serving(*instance).filter(|record| record.revoked_at.is_none());
+            let url = record.and_then(|record| record.wake_url.clone());
+            let (Some(url), false) = (url, awake) else { return false };
+            // One that is given up stays so until its gateway was here again.
+            let Some(due) = schedule.next() else { return true };
+            if due <= now {
+                schedule.poked(now);
+                self.poke(url);
+            }
+            rest = rest.min(schedule.next().map_or(REST, |next| next.since(now)));
+            true
+        });
+        rest
+    }
+
+    fn poke(self: &Arc<Self>, url: String) {
+        let waker = self.clone();
+        tokio::spawn(async move {
+            let Ok(_permit) = waker.pokes.acquire().await else { return };
+            waker.metrics.count(Counter::Wakes);
+            if let Err(error @ GuardError::Refused(_)) = waker.guard.poke(&url).await {
+                waker.metrics.count(Counter::WakesRefused);
+                tracing::warn!(%error, "a wake URL was not requested; see [wake] in the configuration");
+            }
+        });
+    }
+
+    fn sleepers(&self) -> MutexGuard<'_, HashMap<InstanceId, WakeSchedule>> {
+        self.sleepers.lock()
+    }
+}

@@ -1,0 +1,131 @@
+//! What servers remember of who is known here, as facts: all of them at a start, and
+//! after that those that lines of the change feed are about (docs/decisions/0033, 0038).
+//!
+//! A fact says how something is, not what was done to it. So it does no harm to be told one
+//! twice, and several changes of one record may be told as the last of them.
+
+use super::{gateways, instances};
+use crate::admission::{Policy, Route};
+use crate::error::Result;
+use crate::inbox::InstanceId;
+use crate::records::rows::{FrontRow, GatewayRow, InstanceRow, PolicyRow, RouteRow, SecretRow, TenantRow};
+use crate::records::{Changed, Record, View};
+use crate::store::StoredGateway;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A bot that an instance answers for: platform and bot id, which may be empty for any.
+pub type Front = (String, String);
+
+/// How something is now; `None` where it is gone.
+#[derive(Clone, Debug)]
+pub enum Fact {
+    /// Which instance of a tenant gets what no route assigns.
+    Default(String, Option<InstanceId>),
+    /// An instance.
+    Instance(InstanceId, Option<KnownInstance>),
+    /// A gateway with its secrets, by its tenant and id.
+    Gateway(String, String, Option<StoredGateway>),
+    /// A route, by its place and the bot that it is for.
+    Route(String, Option<String>, Option<Route>),
+    /// The bots that an instance answers for.
+    Fronts(InstanceId, BTreeSet<Front>),
+    /// What an instance declared for a platform.
+    Policy(InstanceId, String, Option<Policy>),
+}
+
+/// What is remembered of an instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownInstance {
+    /// Whose it is.
+    pub tenant: String,
+    /// Whether it waits for the first gateway of its tenant.
+    pub waits_for_first: bool,
+}
+
+/// Everything that servers remember.
+pub fn all(view: &mut View<'_>) -> Result<Vec<Fact>> {
+    let mut facts = Vec::new();
+    for row in view.all::<TenantRow>()? {
+        facts.push(Fact::Default(row.tenant, row.default_instance));
+    }
+    for row in view.all::<InstanceRow>()? {
+        facts.push(Fact::Instance(row.instance, Some(known(row))));
+    }
+    for gateway in gateways::all(view)? {
+        facts.push(Fact::Gateway(gateway.tenant.clone(), gateway.gateway_id.clone(), Some(gateway)));
+    }
+    for route in view.all::<RouteRow>()?.into_iter().map(Route::from) {
+        facts.push(Fact::Route(route.place.to_string(), route.bot.clone(), Some(route)));
+    }
+    let mut fronts = BTreeMap::<InstanceId, BTreeSet<Front>>::new();
+    for row in view.all::<FrontRow>()? {
+        fronts.entry(row.instance).or_default().insert((row.platform, row.bot));
+    }
+    facts.extend(fronts.into_iter().map(|(instance, fronts)| Fact::Fronts(instance, fronts)));
+    for row in view.all::<PolicyRow>()? {
+        facts.push(Fact::Policy(row.instance, row.platform.clone(), Some(row.into())));
+    }
+    Ok(facts)
+}
+
+/// What some lines of the feed are about, as it is at this moment. Each is told once; what
+/// servers do not remember is left out.
+pub fn read(view: &mut View<'_>, lines: &[Changed]) -> Result<Vec<Fact>> {
+    let mut facts = Vec::new();
+    let mut told = BTreeSet::new();
+    for line in lines {
+        // A secret is told with its gateway.
+        let is_secret = line.records == SecretRow::TABLE.name;
+        let records = if is_secret { GatewayRow::TABLE.name } else { &line.records };
+        if told.insert((records, &line.key)) {
+            facts.extend(read_one(view, records, &line.key)?);
+        }
+    }
+    Ok(facts)
+}
+
+fn read_one(view: &mut View<'_>, records: &str, key: &str) -> Result<Option<Fact>> {
+    let fact = if records == TenantRow::TABLE.name {
+        let Some([tenant]) = named(key) else { return Ok(None) };
+        let row = view.get::<TenantRow>((&tenant,))?;
+        Fact::Default(tenant, row.and_then(|row| row.default_instance))
+    } else if records == InstanceRow::TABLE.name {
+        let Some(instance) = numbered(key) else { return Ok(None) };
+        Fact::Instance(instance, view.get::<InstanceRow>((instance,))?.map(known))
+    } else if records == GatewayRow::TABLE.name {
+        let Some([tenant, id]) = named(key) else { return Ok(None) };
+        let row = view.get::<GatewayRow>((&tenant, &id))?;
+        let gateway = row.map(|row| gateways::whole(view, row)).transpose()?;
+        Fact::Gateway(tenant, id, gateway)
+    } else if records == RouteRow::TABLE.name {
+        let Some([place, bot]) = named(key) else { return Ok(None) };
+        let row = view.get::<RouteRow>((&place, &bot))?;
+        Fact::Route(place, Some(bot).filter(|bot| !bot.is_empty()), row.map(Route::from))
+    } else if records == FrontRow::TABLE.name {
+        let Some(instance) = numbered(key) else { return Ok(None) };
+        let rows = view.find::<FrontRow>(&["instance"], (instance,))?;
+        Fact::Fronts(instance, rows.into_iter().map(|row| (row.platform, row.bot)).collect())
+    } else if records == PolicyRow::TABLE.name {
+        let Ok((number, platform)) = serde_json::from_str::<(i64, String)>(key) else { return Ok(None) };
+        let instance = InstanceId(number);
+        let row = view.get::<PolicyRow>((instance, &platform))?;
+        Fact::Policy(instance, platform, row.map(Policy::from))
+    } else {
+        return Ok(None);
+    };
+    Ok(Some(fact))
+}
+
+fn known(row: InstanceRow) -> KnownInstance {
+    KnownInstance { waits_for_first: instances::waits_for_first(&row.name), tenant: row.tenant }
+}
+
+/// The names in a line's key.
+fn named<const N: usize>(key: &str) -> Option<[String; N]> {
+    serde_json::from_str::<Vec<String>>(key).ok()?.try_into().ok()
+}
+
+/// The instance that a line's key is.
+fn numbered(key: &str) -> Option<InstanceId> {
+    serde_json::from_str::<(i64,)>(key).ok().map(|(number,)| InstanceId(number))
+}
