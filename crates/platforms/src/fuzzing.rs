@@ -16,7 +16,8 @@ pub fn place(data: &[u8]) {
         Ok(meant) => {
             assert_eq!(Some(&meant), stored.as_ref(), "what may be meant can be stored");
             if let Some(person) = PLACES.private_person(&meant) {
-                let allow = PLACES.default_allow(&meant).expect("of a private chat it is known who may speak");
+                let allow =
+                    PLACES.default_allow(&meant).expect("of a private chat it is known who may speak");
                 assert!(allow.admits(person) && !allow.admits(&format!("{person}0")));
             }
         }
