@@ -14,12 +14,14 @@ mod relay {
     mod edits;
     mod files;
     mod first;
+    mod guesses;
     mod idle;
     mod interrupt;
     mod key_rotation;
     mod linking;
     mod operator;
     mod outbound;
+    mod pauses;
     mod people;
     mod renewal;
     mod story;

@@ -19,6 +19,9 @@ pub mod descriptor;
 pub mod event;
 mod fence;
 pub mod frame;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod length;
 mod lenient;
 pub mod limit;

@@ -1,4 +1,4 @@
-//! The token a gateway opens its socket with.
+//! The upgrade token, with which a gateway opens its socket.
 //!
 //! `base64url(gateway_id ":" exp ":" hex(hmac_sha256(secret, gateway_id ":" exp)))`
 //!

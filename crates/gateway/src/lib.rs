@@ -64,6 +64,9 @@ mod conversation;
 mod dial;
 mod dispatch;
 mod error;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod handle;
 mod interaction;
 mod lanes;

@@ -4,6 +4,9 @@
 mod admission;
 mod commands;
 pub mod discord;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod ingress;
 mod kit;
 mod manifest;

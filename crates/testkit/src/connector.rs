@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::process::Command;
+use tokio::time::{Instant, sleep};
 
 use crate::process::{Process, free_port, run};
 use crate::webchat::{Person, http_client};
@@ -15,6 +16,9 @@ const COMMAND: Duration = Duration::from_secs(20);
 
 /// How long the server may take until it is ready.
 const START: Duration = Duration::from_secs(30);
+
+/// Fixed pause: in it something that is on its way must have had the time to move.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// The exit code that says that something is there already.
 const CONFLICT: i32 = 4;
@@ -206,6 +210,31 @@ impl Connector {
         let log = self.command(&["audit", "list"]).await;
         let lines = log["audit"].as_array().unwrap_or_else(|| panic!("no audit log in {log}"));
         lines.iter().filter(|line| line["action"] == action).cloned().collect()
+    }
+
+    /// Waits until nothing is on its way any more: what gateways were pushed, what of it
+    /// settled and what they asked for is the same from one look to the next.
+    pub async fn until_quiet(&self) {
+        let deadline = Instant::now() + START;
+        let mut last = self.moved().await;
+        loop {
+            sleep(LOOK_AGAIN).await;
+            let now = self.moved().await;
+            if now == last || Instant::now() > deadline {
+                return;
+            }
+            last = now;
+        }
+    }
+
+    async fn moved(&self) -> Vec<String> {
+        const MOVED: [&str; 3] =
+            ["angelia_relay_pushed_total ", "angelia_relay_settled_total ", "angelia_relay_outbound_total "];
+        let text = self.metrics().await;
+        text.lines()
+            .filter(|line| MOVED.iter().any(|name| line.starts_with(name)))
+            .map(str::to_owned)
+            .collect()
     }
 
     /// The value of a counter.

@@ -264,6 +264,19 @@ pub async fn eventually<T>(what: &str, limit: Duration, ready: impl Fn() -> Opti
     }
 }
 
+/// The same for what has to be asked for: polls until the answer is yes.
+///
+/// # Panics
+///
+/// When that does not happen within `limit`; the message names `what`.
+pub async fn until(what: &str, limit: Duration, is_so: impl AsyncFn() -> bool) {
+    let deadline = Instant::now() + limit;
+    while !is_so().await {
+        assert!(Instant::now() < deadline, "{what}: not within {limit:?}");
+        sleep(POLL).await;
+    }
+}
+
 fn append_to(path: &Path) -> File {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).expect("create the folder of a log file");

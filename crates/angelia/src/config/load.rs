@@ -50,15 +50,16 @@ impl Config {
     }
 }
 
-struct Loader {
-    config: Config,
-    faults: Vec<Fault>,
+#[derive(Default)]
+pub(super) struct Loader {
+    pub(super) config: Config,
+    pub(super) faults: Vec<Fault>,
 }
 
 impl Loader {
     fn read_all(path: Option<&Path>, env: impl Iterator<Item = (String, String)>) -> Self {
         let env: BTreeMap<_, _> = env.filter(|(name, _)| name.starts_with(PREFIX)).collect();
-        let mut loader = Self { config: Config::default(), faults: Vec::new() };
+        let mut loader = Self::default();
         let named = path.map(Path::to_owned);
         let named =
             named.or_else(|| env.get(FILE_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from));
@@ -71,15 +72,18 @@ impl Loader {
     }
 
     fn read_file(&mut self, path: &Path) {
-        let text = match std::fs::read_to_string(path) {
-            Ok(text) => text,
+        match std::fs::read_to_string(path) {
+            Ok(text) => self.read_text(path, &text),
             Err(error) => {
                 let origin = Origin::File { path: path.to_owned(), line: None };
-                return self.fault(origin, Problem::Unreadable(error));
+                self.fault(origin, Problem::Unreadable(error));
             }
-        };
-        let at = |offset: usize| Origin::File { path: path.to_owned(), line: Some(line_of(&text, offset)) };
-        let (table, errors) = DeTable::parse_recoverable(&text);
+        }
+    }
+
+    pub(super) fn read_text(&mut self, path: &Path, text: &str) {
+        let at = |offset: usize| Origin::File { path: path.to_owned(), line: Some(line_of(text, offset)) };
+        let (table, errors) = DeTable::parse_recoverable(text);
         for error in &errors {
             // Only the message: the library's long form repeats the line, which may hold a secret.
             let offset = error.span().map_or(0, |span| span.start);
@@ -219,7 +223,7 @@ impl Loader {
         }
     }
 
-    fn check_together(&mut self) {
+    pub(super) fn check_together(&mut self) {
         let server = &self.config.server;
         if server.listen == server.admin_listen && server.listen.port() != 0 {
             let key = "server.admin_listen".to_owned();

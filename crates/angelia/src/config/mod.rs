@@ -5,6 +5,9 @@
 
 mod bots;
 mod fault;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod human;
 mod keys;
 mod lists;

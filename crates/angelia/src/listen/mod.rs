@@ -17,7 +17,7 @@ mod visit;
 pub(crate) use misdirected::Misdirected;
 
 use crate::tls::Certificate;
-use angelia_core::clock;
+use angelia_core::clock::{self, Mono};
 use angelia_core::connections::{HANDSHAKE_WITHIN, HEAD_WITHIN, MAX_HEAD, known};
 use angelia_core::error::{Error, Result};
 use angelia_core::hosts::Hosts;
@@ -86,8 +86,12 @@ pub(crate) struct Door {
 
 /// Serves for ever.
 pub(crate) async fn serve(listener: TcpListener, door: Door) {
+    serve_by(listener, door, clock::mono).await;
+}
+
+async fn serve_by(listener: TcpListener, door: Door, now: fn() -> Mono) {
     let table = Table::new(door.places, door.per_address);
-    tokio::spawn(table.clone().sweep());
+    tokio::spawn(table.clone().sweep(now));
     let (hosts, misdirected) = (Arc::new(door.hosts), Arc::new(door.misdirected));
     let mut failed = LogThrottle::default();
     loop {

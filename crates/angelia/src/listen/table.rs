@@ -67,13 +67,13 @@ impl Table {
         }
     }
 
-    /// Ends, for ever, the connections whose peers have read nothing for too long.
-    pub(super) async fn sweep(self: Arc<Self>) {
+    /// Ends, for ever, the connections whose peers have read nothing for too long by this clock.
+    pub(super) async fn sweep(self: Arc<Self>, now: fn() -> Mono) {
         let mut looks = tokio::time::interval(SWEEP_EVERY);
         looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             looks.tick().await;
-            self.give_up(clock::mono());
+            self.give_up(now());
         }
     }
 

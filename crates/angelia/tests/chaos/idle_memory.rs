@@ -104,6 +104,7 @@ async fn settled_rss(server: &Server) -> u64 {
     let deadline = Instant::now() + Duration::from_secs(10);
     let mut last = server.rss_kib();
     loop {
+        // Fixed pause: what did not move in it has settled.
         sleep(Duration::from_millis(500)).await;
         let now = server.rss_kib();
         if now.abs_diff(last) < 64 || Instant::now() > deadline {

@@ -1,12 +1,16 @@
 //! Clients, bearers and enrolment tokens.
 
 use super::desk::{Client, Desk, credentials};
+use angelia_core::clock;
 use angelia_testkit::connector::Credentials;
+use angelia_testkit::process::until;
 use angelia_testkit::socket::{Next, Socket};
 use reqwest::StatusCode;
 use serde_json::json;
 use std::time::Duration;
-use tokio::time::Instant;
+
+/// How long something may take that has to happen.
+const SOON: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn a_client_gets_a_token_and_a_wrong_one_does_not() {
@@ -91,9 +95,10 @@ async fn an_enrolment_token_does_what_it_was_made_for_and_nothing_else() {
     let (status, answer) = desk.enroll(&acme, &token, "gw").await;
     assert_eq!(status, 409, "{answer}");
     assert!(answer["error"].as_str().unwrap().contains("--gateway gw"), "{answer}");
-    let short = desk.enroll_token(&["--tenant", "acme", "--expires", "1s"]).await;
-    tokio::time::sleep(Duration::from_millis(1_100)).await;
-    assert_eq!(desk.enroll(&acme, &short, "gw-3").await.0, 403, "expired");
+    let short = desk.run(&["enroll-token", "--tenant", "acme", "--expires", "1s"]).await;
+    let over = short["expires_at"].as_i64().unwrap();
+    until("it has expired", SOON, async || clock::wall().0 > over).await;
+    assert_eq!(desk.enroll(&acme, short["token"].as_str().unwrap(), "gw-3").await.0, 403, "expired");
 
     let replacing = desk.enroll_token(&["--tenant", "acme", "--gateway", "gw"]).await;
     assert_eq!(desk.enroll(&acme, &replacing, "gw-4").await.0, 403, "for another id");
@@ -140,11 +145,9 @@ async fn a_revocation_is_felt_within_a_second_and_remembered() {
     let mut live = Socket::join(&desk.connector.url(), &gateway).await;
     let mut silent = Socket::dial(&desk.connector.url(), &gateway).await.unwrap();
     desk.run(&["gateway", "revoke", "--tenant", "acme", "gw"]).await;
-    let began = Instant::now();
     for socket in [&mut live, &mut silent] {
         assert!(matches!(socket.next(Duration::from_secs(1)).await, Next::Closed(4401, _)));
     }
-    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
     assert_eq!(desk.provision(&bearer, &body).await.0, 403, "it does not provision itself back in");
     let renamed = json!({ "gatewayId": "gw-new", "instanceId": "inst" });
     assert_eq!(desk.provision(&bearer, &renamed).await.0, 403, "nor under another id");

@@ -4,16 +4,21 @@ use super::desk::{Client, Desk, credentials};
 use angelia_contract::token;
 use angelia_core::records::rows::GatewayRow;
 use angelia_engines::inspect::Inspect;
+use angelia_testkit::process::until;
 use angelia_testkit::socket::now;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// The pace of new gateways is in the way of those who want many at once.
 const AT_ONCE: &str = "\n[limits]\nnew_gateways_at_once = 1000\n";
+
+/// How long something may take that has to happen.
+const SOON: Duration = Duration::from_secs(20);
 
 fn read(desk: &Desk, name: &str) -> String {
     std::fs::read_to_string(desk.folder.path().join("data").join(name)).unwrap().trim().to_owned()
@@ -56,30 +61,33 @@ async fn a_caller_who_hangs_up_leaves_nothing_half_done() {
         tokio::time::sleep(Duration::from_micros(number * 150)).await;
         drop(stream);
     }
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    let on_disk = revoked_on_disk(&desk);
-    println!("{} of 40 were committed", on_disk.len());
-    assert!(on_disk.len() > 20, "most got that far: {on_disk:?}");
-    assert_eq!(revoked_in_memory(&desk).await, on_disk);
+    until("most got that far", SOON, async || revoked_on_disk(&desk).len() > 20).await;
+    // Changes take turns: this one comes after those that had begun.
+    desk.run(&["gateway", "create", "--tenant", "acme", "gw-last"]).await;
+    let agree = async || revoked_in_memory(&desk).await == revoked_on_disk(&desk);
+    until("memory and disk agree on who is revoked", SOON, agree).await;
+    println!("{} of 40 were committed", revoked_on_disk(&desk).len());
 }
 
 #[tokio::test]
 async fn a_removed_tenant_stays_removed_while_its_gateways_provision() {
     let desk = Arc::new(Desk::with(AT_ONCE).await);
     let bearer = desk.bearer("acme").await;
+    let provisioned = Arc::new(AtomicUsize::new(0));
     let mut busy = Vec::new();
     for task in 0..4 {
-        let (desk, bearer) = (desk.clone(), bearer.clone());
+        let (desk, bearer, provisioned) = (desk.clone(), bearer.clone(), provisioned.clone());
         busy.push(tokio::spawn(async move {
             let mut statuses = Vec::new();
             for number in 0..60 {
                 let body = json!({ "gatewayId": format!("gw-{task}-{number}") });
                 statuses.push(desk.provision(&bearer, &body).await.0);
+                provisioned.fetch_add(1, Ordering::Relaxed);
             }
             statuses
         }));
     }
-    tokio::time::sleep(Duration::from_millis(60)).await;
+    until("they are at it", SOON, async || provisioned.load(Ordering::Relaxed) >= 8).await;
     let removed = desk.run(&["tenant", "remove", "acme", "--confirm", "acme"]).await;
     assert_eq!(removed["removed"], "acme", "{removed}");
     let mut statuses = Vec::new();
@@ -98,21 +106,28 @@ async fn an_operator_is_not_kept_waiting_by_those_who_provision() {
     let desk = Arc::new(Desk::with(AT_ONCE).await);
     let (acme, evil) = (desk.bearer("acme").await, desk.bearer("evil").await);
     assert_eq!(desk.provision(&acme, &json!({ "gatewayId": "gw" })).await.0, 200);
+    // A flood that does not end before the operator is served.
+    let (over, provisioned) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let flood: Vec<_> = (0..200)
         .map(|number| {
             let (desk, evil) = (desk.clone(), evil.clone());
+            let (over, provisioned) = (over.clone(), provisioned.clone());
             tokio::spawn(async move {
-                desk.provision(&evil, &json!({ "gatewayId": format!("gw-{number}") })).await.0
+                while !over.load(Ordering::Relaxed) {
+                    let body = json!({ "gatewayId": format!("gw-{number}") });
+                    assert_eq!(desk.provision(&evil, &body).await.0, 200, "they wait their turn");
+                    provisioned.fetch_add(1, Ordering::Relaxed);
+                }
             })
         })
         .collect();
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    let began = tokio::time::Instant::now();
+    until("the flood has begun", SOON, async || provisioned.load(Ordering::Relaxed) > 0).await;
+    let before = provisioned.load(Ordering::Relaxed);
     desk.run(&["gateway", "revoke", "--tenant", "acme", "gw"]).await;
-    println!("revoked after {:?}, the command included", began.elapsed());
-    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
-    for request in flood {
-        assert_eq!(request.await.unwrap(), 200, "they wait their turn");
+    println!("revoked while {} provisioned", provisioned.load(Ordering::Relaxed) - before);
+    over.store(true, Ordering::Relaxed);
+    for task in flood {
+        task.await.unwrap();
     }
 }
 
@@ -172,9 +187,10 @@ async fn a_refusal_is_written_down_even_if_nobody_waits_for_it() {
         );
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();
+        // Long enough to be read and not to be answered.
         tokio::time::sleep(Duration::from_millis(3)).await;
     }
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    until("all are written down", SOON, async || desk.refusals().await.len() >= 10).await;
     assert_eq!(desk.refusals().await.len(), 10);
 }
 

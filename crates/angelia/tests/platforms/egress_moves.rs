@@ -58,7 +58,7 @@ async fn what_waits_when_a_route_moves_is_not_written() {
             }
             reigns.push((tenant, from, wall()));
         }
-        // What slipped through would come now.
+        // Fixed pause: what slipped through would come now, in the next window of Discord's.
         tokio::time::sleep(Duration::from_secs(6)).await;
         over.store(true, Ordering::Release);
         reigns

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 /// How a process ends itself.
 const SIGABRT: i32 = 6;
 
-/// How long an answer may be waited for that must not come.
+/// Fixed pause: so long an answer is awaited that must not come, and that nothing would tell of.
 const A_WHILE: Duration = Duration::from_millis(500);
 
 impl Stage {

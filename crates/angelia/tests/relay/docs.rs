@@ -36,7 +36,7 @@ fn markdown_in(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Lines outside code blocks: what stands in those is not Markdown.
-fn prose(path: &Path) -> Vec<String> {
+pub(super) fn prose(path: &Path) -> Vec<String> {
     let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let mut in_code = false;
     let mut kept = Vec::new();
@@ -67,7 +67,7 @@ fn between<'a>(line: &'a str, open: &str, close: &str) -> Vec<&'a str> {
 }
 
 /// What stands between backticks.
-fn code_spans(line: &str) -> Vec<&str> {
+pub(super) fn code_spans(line: &str) -> Vec<&str> {
     line.split('`').skip(1).step_by(2).collect()
 }
 

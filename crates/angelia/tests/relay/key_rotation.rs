@@ -290,8 +290,6 @@ async fn a_server_that_stops_does_not_wait_for_a_change_and_the_next_one_finishe
 
 /// How many values are wrapped anew under traffic.
 const MANY: usize = 4_000;
-/// How long is looked how fast it is without that.
-const A_WHILE: Duration = Duration::from_secs(3);
 
 #[tokio::test]
 async fn posts_and_gateways_go_on_while_thousands_of_values_are_wrapped_anew() {
@@ -301,13 +299,6 @@ async fn posts_and_gateways_go_on_while_thousands_of_values_are_wrapped_anew() {
     fill(&data(&world), MANY).await;
     world.connector.restart().await;
 
-    let quiet = {
-        let over = Arc::new(AtomicBool::new(false));
-        let posting = tokio::spawn(post_until(&world, over.clone()));
-        tokio::time::sleep(A_WHILE).await;
-        over.store(true, Ordering::Relaxed);
-        posting.await.unwrap()
-    };
     let over = Arc::new(AtomicBool::new(false));
     let posting = tokio::spawn(post_until(&world, over.clone()));
     let making = tokio::spawn(make_gateways_until(&world, over.clone()));
@@ -317,7 +308,6 @@ async fn posts_and_gateways_go_on_while_thousands_of_values_are_wrapped_anew() {
     over.store(true, Ordering::Relaxed);
     let (posts, made) = (posting.await.unwrap(), making.await.unwrap());
     assert!(rotated["resealed"].as_u64().unwrap() as usize > MANY, "{rotated}");
-    println!("before: {}", told(&quiet));
     println!("{MANY} values in {took:?}: {}, and {} gateways", told(&posts), made.len());
     assert!(
         posts.len() > 20 && made.len() > 3,

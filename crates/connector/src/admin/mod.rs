@@ -29,6 +29,9 @@ pub mod types;
 mod unrouted;
 
 pub(crate) use bearer::Bearers;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub use bearer::fuzzing;
 pub use bearer::{Identity, KEY_LIMITS, OidcIssuer};
 pub use endpoint::{Call, Endpoint, Named, Whole};
 use enroll::{enroll, provision};

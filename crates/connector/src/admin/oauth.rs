@@ -71,10 +71,10 @@ impl TokenLimits {
 
 /// What a client sends, in the form or, for its credentials, in the header.
 #[derive(Default)]
-struct Ask {
+pub(super) struct Ask {
     grant_type: String,
-    client_id: String,
-    client_secret: String,
+    pub(super) client_id: String,
+    pub(super) client_secret: String,
 }
 
 pub(crate) async fn token(State(service): State<Arc<SelfService>>, request: Request) -> Response {
@@ -120,7 +120,7 @@ pub(crate) async fn token(State(service): State<Arc<SelfService>>, request: Requ
     }
 }
 
-fn read(headers: &HeaderMap, body: &[u8]) -> Ask {
+pub(super) fn read(headers: &HeaderMap, body: &[u8]) -> Ask {
     let mut ask = Ask::default();
     for (name, value) in url::form_urlencoded::parse(body) {
         match name.as_ref() {

@@ -24,11 +24,11 @@ async fn one_chat_does_not_hurry_and_others_do_not_wait() {
     }
     agent.ask("d", send("x-den", "den")).await;
     assert_eq!(agent.answer("d").await["success"], true);
-    let den = start.elapsed();
+    let before = platform.texts().iter().filter(|text| *text == "lab").count();
+    assert!(before < 7, "the other chat waited for this one");
     for n in 0..7 {
         assert_eq!(agent.answer(&format!("l{n}")).await["success"], true);
     }
-    assert!(den < Duration::from_millis(500), "{den:?}");
     assert!(
         start.elapsed() >= Duration::from_millis(990),
         "two at once, then five a second: {:?}",
@@ -83,14 +83,14 @@ async fn a_chat_that_is_not_ready_waits_alone() {
     *platform.chat_rate.lock().unwrap() = Some(Rate { burst: 5, ..RATE });
     let world = World::new(platform.clone()).await;
     let mut agent = world.agent().await;
-    let pause = Duration::from_millis(700);
+    let pause = Duration::from_secs(2);
     platform.give([later_for(Reach::Chat, pause)]);
     let start = Instant::now();
     agent.ask("a", send("x-lab", "lab")).await;
     world.until_texts(&["lab"]).await;
     agent.ask("b", send("x-den", "den")).await;
     assert_eq!(agent.answer("b").await["success"], true);
-    assert!(start.elapsed() < pause, "{:?}", start.elapsed());
+    assert_eq!(platform.texts(), ["lab", "den"], "the one did not wait for the other to be ready");
     assert_eq!(agent.answer("a").await["success"], true);
     assert!(start.elapsed() >= pause, "{:?}", start.elapsed());
 }

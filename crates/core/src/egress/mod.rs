@@ -1,5 +1,5 @@
-//! Where an agent may write, how an action survives a crash, and how one bot
-//! is shared fairly.
+//! Outbound: where an agent may write, how an action survives a crash, and how
+//! one bot is shared fairly.
 
 mod budget;
 pub mod delivery;

@@ -1,5 +1,5 @@
-//! The entries that wait for one socket, in order: a short stretch in memory,
-//! the rest in the log.
+//! What is left to drain to one socket: the entries that wait for it, in order, a
+//! short stretch of them in memory, the rest in the log.
 //!
 //! A hint says how far the log goes, with the entry as a gift. Numbers are dense,
 //! so a hint that follows the last one is all there is to know; any other means

@@ -1,4 +1,4 @@
-//! A pause that doubles with every failure, up to a longest one.
+//! How long to wait before a retry: a pause that doubles with every failure, up to a longest one.
 
 use std::time::Duration;
 

@@ -4,6 +4,8 @@
 //! so the numbers of an instance are dense, and their order is the order of the
 //! commits. A socket that begins to drain claims the instance, which raises its
 //! epoch; whoever claimed before learns that with the next thing it writes.
+//!
+//! Dedupe is part of an append: a key that was seen before is not appended again.
 
 use crate::clock::UnixMillis;
 use crate::inbox::{AckHabit, Entry, EntryKind, Epoch, InstanceId, Mark, Seq, SettledBy, Usage, WhenFull};

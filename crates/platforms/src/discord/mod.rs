@@ -7,6 +7,9 @@ mod check;
 mod command_lines;
 mod commands;
 mod descriptor;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod ingest;
 mod interact;
 mod interaction;

@@ -1,4 +1,4 @@
-//! Webhooks, the edge that providers post to: the exact bytes of a body within bounds,
+//! Webhooks, the edge that providers post to: the raw bytes of a body within bounds,
 //! verified before anybody looks into them, and committed before they are acknowledged.
 
 use super::health::HealthRecord;

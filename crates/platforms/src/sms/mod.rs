@@ -5,6 +5,9 @@ mod api;
 mod check;
 mod date;
 mod descriptor;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod keyword;
 mod link;
 mod manifest;

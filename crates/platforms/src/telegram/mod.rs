@@ -5,6 +5,9 @@ mod api;
 mod check;
 mod commands;
 mod descriptor;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod ingest;
 mod learn;
 mod locate;

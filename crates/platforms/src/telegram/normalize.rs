@@ -198,7 +198,7 @@ const HAPPENED: [&str; 52] = [
 ];
 
 /// Whether a message tells what happened.
-fn is_service(message: &Message) -> bool {
+pub(super) fn is_service(message: &Message) -> bool {
     // These are read for what they say, so they are not among the rest.
     message.forum_topic_created.is_some()
         || message.forum_topic_edited.is_some()

@@ -9,6 +9,9 @@ mod api;
 mod check;
 pub mod crypto;
 mod descriptor;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod ingest;
 mod manifest;
 mod normalize;

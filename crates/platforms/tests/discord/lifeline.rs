@@ -134,7 +134,7 @@ async fn nothing_is_read_past_what_is_not_committed() {
     world.fake.say_many(&dm, &ann, "two {n}", 3).await;
     let is_down = |world: &World| world.bot().health().unwrap().state == BotState::Down;
     world.until("it says that the store does not commit", is_down).await;
-    // Several heartbeats would have gone out by now.
+    // Fixed pause: several heartbeats would have gone out by now, and nothing tells that one did not.
     sleep(Duration::from_secs(1)).await;
     let reported = session(&world).await["reported"].as_u64().unwrap();
     assert!(reported <= before, "Discord was told of {reported}, and {before} is what is kept");

@@ -6,7 +6,7 @@ use angelia_core::store::{DirectoryStore, StreamStore};
 use angelia_platforms::{BotState, Platform};
 use serde_json::{Value, json};
 use std::time::Duration;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 /// How many connections are made while each of them ends like this.
 async fn connections(world: &World, fault: &str, ask: Value, span: Duration) -> u64 {
@@ -244,9 +244,8 @@ async fn a_stop_does_not_wait_for_discord() {
         assert!(Instant::now() < deadline, "the chat is asked for");
         sleep(Duration::from_millis(20)).await;
     }
-    let begun = Instant::now();
-    world.stop().await;
-    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    // Discord takes ten minutes for the answer that is asked for.
+    timeout(super::world::SOON, world.stop()).await.expect("nobody waits for that");
     assert_eq!(world.fake.state().await["gateway"]["client_closes"], json!([4000]));
     world.start();
     assert_eq!(texts(&world.until_events(1).await), ["first"]);

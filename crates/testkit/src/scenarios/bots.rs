@@ -3,16 +3,14 @@
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::json;
-use tokio::time::sleep;
-
-use super::{QUIET, SHUTDOWN, TENANT, TURN, connected, pinned};
+use super::{SHUTDOWN, TENANT, TURN, connected, pinned};
 use crate::connector::Connector;
 use crate::discord::{FakeDiscord, Message};
 use crate::hermes::{Hermes, Setup, Version};
 use crate::model::Model;
 use crate::process::free_port;
 use crate::telegram::{self, FakeTelegram};
+use serde_json::json;
 
 /// How long a bot may take until it hears.
 pub(super) const HEARS: Duration = Duration::from_secs(30);
@@ -146,7 +144,7 @@ pub async fn discord(version: Version, binary: &Path, folder: &Path) {
     fake.say(&thread, &ann, "after-the-restart").await;
     let answered = |said: &[Message]| said.iter().any(|it| answers(it, "after-the-restart"));
     fake.until_messages(&thread, TURN, answered).await;
-    sleep(QUIET).await;
+    post.connector.until_quiet().await;
     post.assert_asked_once(&["in-the-channel", "in-the-thread", "in-private", "after-the-restart"]);
     post.assert_sessions(&[
         format!("agent:main:discord:group:{channel}:{ann}"),
@@ -185,7 +183,7 @@ pub async fn telegram(version: Version, binary: &Path, folder: &Path) {
     fake.say_in(forum, topic, ann, &format!("@{name} after-the-restart")).await;
     let answer = fake.wait_for_text(forum, "echo: [Ann] after-the-restart", TURN).await;
     assert_eq!(answer["thread"], topic, "it is in the topic: {answer}");
-    sleep(QUIET).await;
+    post.connector.until_quiet().await;
     post.assert_asked_once(&["in-private", "in-the-group", "in-the-topic", "after-the-restart"]);
     assert_eq!(fake.bot_texts(ann).await, ["echo: in-private"]);
     assert_eq!(fake.bot_texts(group).await, ["echo: in-the-group"]);

@@ -18,7 +18,7 @@ const OFF: i64 = 2 * 60 * 60;
 /// What a gateway logs of a dial that is refused.
 const REFUSED: &str = "HTTP 401";
 
-/// Within this a running gateway notices that its clock was set.
+/// Fixed pause: within it a running gateway notices that its clock was set, and tells nobody.
 const CLOCK_IS_READ: Duration = Duration::from_secs(3);
 
 /// Which way a clock is wrong.

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use serde_json::Value;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
-use super::{QUIET, SHUTDOWN, TENANT, TURN, connected, note};
+use super::{SHUTDOWN, TENANT, TURN, connected, note};
 use crate::connector::Connector;
 use crate::hermes::{Hermes, Login, Relay, Setup, Version};
 use crate::model::Model;
@@ -134,7 +134,7 @@ pub async fn provision(
             hermes.restart();
         }
     }
-    sleep(QUIET).await;
+    desk.connector.until_quiet().await;
     let mut echoes = ann.echoes();
     if !version.acknowledges() {
         // It may get what it answered once more after its restart.

@@ -3,13 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::{Value, json};
-use tokio::time::sleep;
-
+use super::TURN;
 use super::bots::{HEARS, Post, discord_bot};
-use super::{QUIET, TURN};
 use crate::discord::{FakeDiscord, Interaction, Message};
 use crate::hermes::Version;
+use serde_json::{Value, json};
 
 /// How long Discord waits until it calls a command failed.
 const DISCORD_WAITS: Duration = Duration::from_secs(3);
@@ -92,7 +90,7 @@ pub async fn slash_commands(version: Version, binary: &Path, folder: &Path) {
     let asked = scene.answered(&asked).await;
     assert_eq!(asked.content.as_deref(), Some("echo: what is up"));
 
-    sleep(QUIET).await;
+    post.connector.until_quiet().await;
     scene.assert_said(&[status, asked], &[]).await;
     assert_eq!(post.model.texts(), ["what is up"], "the gateway's own command is not for the model");
     post.assert_sessions(&[format!("agent:main:discord:group:{}:{}", scene.channel, scene.ann)]);
@@ -120,7 +118,7 @@ pub async fn slash_commands_forwarded(version: Version, binary: &Path, folder: &
     let status = scene.answered(&status).await;
     assert_eq!(status.content.as_deref(), Some("echo: status"));
 
-    sleep(QUIET).await;
+    post.connector.until_quiet().await;
     scene.assert_said(&[asked, status], &["No home channel"]).await;
     assert_eq!(post.model.texts(), ["ask", "status"], "once each");
     post.assert_sessions(&[format!("agent:main:relay:channel:{}:{}", scene.channel, scene.ann)]);

@@ -51,10 +51,10 @@ const TURN: Duration = Duration::from_secs(90);
 /// An idle gateway ends in less than a second.
 const SHUTDOWN: Duration = Duration::from_secs(30);
 
-/// How long something that must not happen is awaited.
+/// Fixed pause: so long something that must not happen, and that nothing would tell of, is awaited.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// A person reads before writing again. It also keeps clear of a hole in
+/// Fixed pause: a person reads before writing again. It also keeps clear of a hole in
 /// 0.19.0: a text that arrives in the very moment a turn ends is acknowledged,
 /// but stays parked until the chat's next one.
 const READING: Duration = Duration::from_secs(2);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::bots::{HEARS, Post, secret_file};
-use super::{QUIET, READING, TURN};
+use super::{READING, TURN};
 use crate::connector::Connector;
 use crate::hermes::Version;
 use crate::process::free_port;
@@ -54,7 +54,7 @@ pub async fn sms_and_wecom(version: Version, binary: &Path, folder: &Path) {
     twilio.wait_for_text(PHONE, &line(LINES - 1), TURN).await;
     wecom.wait_for_text("ann", &line(LINES - 1), TURN).await;
 
-    sleep(QUIET).await;
+    post.connector.until_quiet().await;
     post.assert_asked_once(&["much-by-phone", "much-in-the-app"]);
     assert_eq!(post.model.texts().len(), 4, "{:?}", post.model.texts());
     let by_phone: Vec<_> = twilio.sent_to(PHONE).await.into_iter().map(|(_, text)| text).collect();

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tokio::time::sleep;
 
-use super::{QUIET, READING, TENANT, TURN, connected, pinned};
+use super::{READING, TENANT, TURN, connected, pinned};
 use crate::connector::Connector;
 use crate::hermes::{Hermes, Setup, Version};
 use crate::model::Model;
@@ -47,7 +47,7 @@ pub async fn two_tenants(version: Version, binary: &Path, folder: &Path) {
     bob.say("blue-question").await;
     ann.wait_for_answer("echo: red-question", TURN).await;
     bob.wait_for_answer("echo: blue-question", TURN).await;
-    sleep(QUIET).await;
+    connector.until_quiet().await;
     assert_eq!(
         (red.model.texts(), blue.model.texts()),
         (vec!["red-question".into()], vec!["blue-question".into()])
@@ -71,7 +71,7 @@ pub async fn two_gateways(version: Version, binary: &Path, folder: &Path) {
     connector.command(&["gateway", "default", "gw-second"]).await;
     ann.say("for-the-second").await;
     ann.wait_for_answer("echo: for-the-second", TURN).await;
-    sleep(QUIET).await;
+    connector.until_quiet().await;
     assert_eq!(
         (first.model.texts(), second.model.texts()),
         (vec!["for-the-first".into()], vec!["for-the-second".into()])

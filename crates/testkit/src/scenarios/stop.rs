@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::{QUIET, READING, Stage, TURN, note};
+use super::{READING, Stage, TURN, note};
 use crate::hermes::Version;
 use crate::model::Outcome;
 use crate::process::eventually;
@@ -33,7 +33,7 @@ pub async fn stop(version: Version, binary: &Path, folder: &Path, how: Stop) {
     stage.model.hang_on("endless");
     ann.say("endless-work").await;
     stage.model.wait_for_text("endless-work", TURN).await;
-    // The agent must be waiting for the model, not still be opening the request.
+    // Fixed pause: the agent must be waiting for the model, not still be opening the request.
     sleep(Duration::from_millis(500)).await;
     assert_eq!(stage.model.outcome("endless-work"), Some(Outcome::Running));
 
@@ -47,7 +47,7 @@ pub async fn stop(version: Version, binary: &Path, folder: &Path, how: Stop) {
     stage.model.wait_for_outcome("endless-work", Outcome::Cut, STOP).await;
     note(version, &format!("stopped ({how:?})"), begun);
     stage.model.release();
-    sleep(QUIET).await;
+    stage.connector.until_quiet().await;
     no_echo(&ann, "endless-work");
     assert_eq!(stage.model.arrivals("/stop"), 0, "a command is no text for the model");
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tokio::time::{Instant, sleep};
 
-use super::{QUIET, READING, Stage, TENANT, TURN, note};
+use super::{READING, Stage, TENANT, TURN, note};
 use crate::hermes::Version;
 
 /// A person writes, the agent's answer appears in the room, and once only.
@@ -19,7 +19,7 @@ pub async fn round_trip(version: Version, binary: &Path, folder: &Path) {
         sleep(READING).await;
         assert_eq!(stage.model.arrivals(text), 1, "{:?}", stage.model.texts());
     }
-    sleep(QUIET).await;
+    stage.connector.until_quiet().await;
     assert_eq!(ann.answers(), ["echo: first-question", "echo: second-question"]);
 }
 
@@ -34,7 +34,7 @@ pub async fn two_rooms(version: Version, binary: &Path, folder: &Path) {
         blue.wait_for_answer(&format!("echo: blue-{round}"), TURN).await;
         sleep(READING).await;
     }
-    sleep(QUIET).await;
+    stage.connector.until_quiet().await;
     assert_eq!(red.answers(), ["echo: red-1", "echo: red-2"]);
     assert_eq!(blue.answers(), ["echo: blue-1", "echo: blue-2"]);
     for turn in stage.model.turns() {
@@ -61,7 +61,7 @@ pub async fn dm_and_group(version: Version, binary: &Path, folder: &Path) {
         ann.wait_for_answer(text, TURN).await;
         bob.wait_for_answer(text, TURN).await;
     }
-    sleep(QUIET).await;
+    stage.connector.until_quiet().await;
     assert_eq!(private.echoes(), ["echo: private-question"]);
     for person in [ann, bob] {
         let mut echoes = person.echoes();

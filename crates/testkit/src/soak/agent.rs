@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 
 /// How often it looks whether something is to be said.
 const BEAT: Duration = Duration::from_millis(50);
-/// Pause after an action that failed, and after a dial that was refused.
+/// Fixed pause: after an action that failed, and after a dial that was refused.
 const AGAIN: Duration = Duration::from_secs(1);
 /// How long it waits for the answer to its going idle, and for the end of a socket it replaced.
 const FAREWELL: Duration = Duration::from_secs(5);

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// Pause before a request that was refused or failed is made again, and how often it is.
+/// Fixed pause: before a request that was refused or failed is made again, and how often it is.
 const AGAIN: Duration = Duration::from_millis(500);
 const TRIES: usize = 120;
 

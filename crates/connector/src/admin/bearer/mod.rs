@@ -5,6 +5,9 @@
 
 mod answers;
 mod builtin;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod jwt;
 mod oidc;
 mod peek;

@@ -1,4 +1,6 @@
-//! The actions of one chat: accepted at once and in order, performed one by one.
+//! The queue of one chat's actions: accepted at once and in order, performed one by one.
+//!
+//! Edit coalescing is part of it: an edit that waits is overtaken by a later one.
 
 use super::action::{Delivery, Moment, State};
 use super::{ActionAnswer, Asked, Claimed, DeliveryId, Effect, EgressTimings, Event, Left};
