@@ -8,6 +8,7 @@ pub mod admission;
 pub mod audit;
 pub mod clock;
 pub mod connections;
+pub mod did_you_mean;
 pub mod directory;
 pub mod egress;
 pub mod error;

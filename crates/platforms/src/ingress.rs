@@ -9,7 +9,12 @@ use angelia_core::store::{Intake, Taken};
 use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
+use tokio::time::sleep;
+
+/// How soon a store that does not answer is asked again.
+pub(crate) const STORE_AGAIN: Duration = Duration::from_secs(1);
 
 /// Seals bytes that only this server is to read again.
 pub trait Seal: Send + Sync {
@@ -63,6 +68,10 @@ impl HeldLeases {
 #[derive(Clone, Debug)]
 pub struct Stop(watch::Receiver<bool>);
 
+/// It is time to stop: what is not committed stays so and comes again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Halted;
+
 impl Stop {
     /// A signal, and what it follows: `true` is sent once.
     pub fn new() -> (watch::Sender<bool>, Self) {
@@ -78,5 +87,32 @@ impl Stop {
     /// Resolves when it is time, or nobody is left who could tell.
     pub async fn wait(&self) {
         let _ = self.0.clone().wait_for(|now| *now).await;
+    }
+
+    /// Waits for something, but not longer than until it is time.
+    pub(crate) async fn unless_halted<T>(&self, something: impl Future<Output = T>) -> Result<T, Halted> {
+        tokio::select! {
+            biased;
+            () = self.wait() => Err(Halted),
+            done = something => Ok(done),
+        }
+    }
+
+    /// Waits for a while, but not longer than until it is time.
+    pub(crate) async fn pause(&self, span: Duration) -> Result<(), Halted> {
+        self.unless_halted(sleep(span)).await
+    }
+
+    /// Asks the store until it answers.
+    pub(crate) async fn until_stored<T, F: Future<Output = Result<T>>>(
+        &self,
+        ask: impl Fn() -> F,
+    ) -> Result<T, Halted> {
+        loop {
+            match ask().await {
+                Ok(answer) => return Ok(answer),
+                Err(_) => self.pause(STORE_AGAIN).await?,
+            }
+        }
     }
 }

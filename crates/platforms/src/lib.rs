@@ -1,26 +1,26 @@
 //! The chat platforms, one folder each, always with the same files: `verify`,
-//! `ingest`, `normalize`, `send`, `descriptor`.
+//! `ingest`, `normalize`, `send`, `descriptor`; and `kit`, what they share.
 
 mod admission;
-mod arrival_window;
 mod commands;
-pub mod directory;
 pub mod discord;
-mod health;
-mod hook;
-mod inbound;
 mod ingress;
-mod minted;
+mod kit;
+mod manifest;
 mod platform;
+pub mod settings;
 pub mod sms;
 pub mod telegram;
 pub mod webchat;
 pub mod wecom;
 
+pub(crate) use kit::{arrival_window, health, inbound, minted};
+
 pub use admission::{Admission, Linking, Which};
 pub use commands::{SlashCommand, SlashOption};
-pub use health::{BotState, Checkup, Finding, Health, HealthRecord, Verdict};
 pub use ingress::{HeldLeases, Ingress, Seal, Stop};
+pub use kit::health::{BotState, Checkup, Finding, Health, HealthRecord, Verdict};
+pub use manifest::{ALL, Manifest, PLACES, Setup, blocks, section_keys};
 pub use platform::{Answer, Delivery, Earlier, Outcome, Platform, Progress, Reach};
 
 /// The limits of this crate that operators are told of, by what they are about.

@@ -1,8 +1,8 @@
 //! What every platform can do.
 
 use crate::commands::SlashCommand;
-use crate::health::{Checkup, Health};
 use crate::ingress::Ingress;
+use crate::kit::health::{Checkup, Health};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
 use angelia_core::clock::UnixMillis;
@@ -107,8 +107,11 @@ pub trait Platform: Bot + Send + Sync {
     fn deliver(&self, delivery: Delivery) -> BoxFuture<'_, Outcome>;
 
     /// Shows that the agent is writing. Never recorded. What the provider refuses
-    /// is a failed result, what it could not be asked is an error.
-    fn typing<'a>(&'a self, target: &'a Target) -> Later<'a, ActionResult>;
+    /// is a failed result, what it could not be asked is an error. Where nothing of
+    /// the sort can be shown, nothing is missing.
+    fn typing<'a>(&'a self, _target: &'a Target) -> Later<'a, ActionResult> {
+        Box::pin(async { Ok(ActionResult::ok()) })
+    }
 
     /// Tells a chat's name and type.
     fn chat_info<'a>(&'a self, target: &'a Target) -> Later<'a, ActionResult>;

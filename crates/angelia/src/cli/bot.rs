@@ -120,9 +120,8 @@ pub(super) async fn list(config: &Config, as_json: bool) -> Result<()> {
         Some(remote) => remote.call(api::BOTS.ask(&Nothing {})?).await?.read.bots,
         None => Vec::new(),
     };
-    let is_served = |bot: &&Bot| {
-        served.iter().any(|known| known.platform == bot.platform.as_str() && known.id == *bot.id)
-    };
+    let is_served =
+        |bot: &&Bot| served.iter().any(|known| known.platform == bot.platform() && known.id == *bot.id);
     let unserved = config.bots.iter().filter(|bot| !is_served(bot));
     let unserved: Vec<ListedBot> =
         unserved.map(|bot| ListedBot::Unserved { bot: named(bot), health: (), served: false }).collect();
@@ -131,7 +130,7 @@ pub(super) async fn list(config: &Config, as_json: bool) -> Result<()> {
 }
 
 pub(super) fn named(bot: &Bot) -> NamedBot {
-    NamedBot { platform: bot.platform.as_str().into(), id: bot.id.to_string(), name: bot.name().into() }
+    NamedBot { platform: bot.platform().into(), id: bot.id.to_string(), name: bot.name().into() }
 }
 
 /// Checks one bot, or all of them.
@@ -148,7 +147,7 @@ pub(super) fn chosen<'a>(config: &'a Config, name: Option<&str>) -> Result<Vec<&
     let Some(name) = name else { return Ok(config.bots.iter().collect()) };
     let is_meant = |bot: &&Bot| {
         let full = name.split_once(':');
-        full == Some((bot.platform.as_str(), bot.name())) || name == bot.name() || name == bot.id
+        full == Some((bot.platform(), bot.name())) || name == bot.name() || name == bot.id
     };
     let bots: Vec<&Bot> = config.bots.iter().filter(is_meant).collect();
     if bots.is_empty() {
@@ -187,7 +186,7 @@ fn next_step(bot: &Bot, error: &Error) -> String {
     match (error.kind(), &bot.api_url) {
         (Kind::Unavailable, Some(url)) => format!("see that {url} answers this machine, and check again"),
         (Kind::Unavailable, None) => {
-            let platform = bot.platform.as_str();
+            let platform = bot.platform();
             format!("see that this machine reaches {platform} over https, and check again")
         }
         _ => "correct that and check again".into(),
@@ -207,7 +206,7 @@ pub(super) async fn patiently<T>(
         found = &mut check => found,
         () = tokio::time::sleep(QUIET_FOR) => {
             if !as_json {
-                let (platform, name) = (bot.platform.as_str(), bot.name());
+                let (platform, name) = (bot.platform(), bot.name());
                 // What goes wrong with the telling is no reason to stop.
                 let _ = writeln!(std::io::stderr(), "asking {platform} about {name} …");
             }

@@ -2,7 +2,7 @@
 
 use super::answer::Answer;
 use super::bot::{chosen, named, patiently, scratch_store};
-use crate::config::{Bot, BotPlatform, Config};
+use crate::config::{Bot, Config};
 use crate::files::Scratch;
 use crate::show::{self, BotCommands, Commands};
 use angelia_core::error::{Error, Result};
@@ -56,7 +56,7 @@ pub(super) async fn commands(config: &Config, command: CommandsCommand, as_json:
 /// The bots that are meant; only Discord has commands.
 fn with_commands<'a>(config: &'a Config, name: Option<&str>) -> Result<Vec<&'a Bot>> {
     let meant = chosen(config, name)?;
-    let bots: Vec<&Bot> = meant.into_iter().filter(|bot| bot.platform == BotPlatform::Discord).collect();
+    let bots: Vec<&Bot> = meant.into_iter().filter(|bot| bot.block.commands.is_some()).collect();
     if bots.is_empty() {
         return Err(Error::invalid(
             "only Discord bots have commands, and none is meant here; see: angelia bot list",
@@ -66,10 +66,9 @@ fn with_commands<'a>(config: &'a Config, name: Option<&str>) -> Result<Vec<&'a B
 }
 
 fn row(bot: &Bot, has: Vec<SlashCommand>) -> BotCommands {
-    let configured = bot.commands();
-    let is_known = |command: &&SlashCommand| configured.iter().any(|it| it.name == command.name);
-    let is_there = |name: &String| has.iter().any(|it| it.name == *name);
-    let missing = configured.iter().map(|it| it.name.clone()).filter(|name| !is_there(name)).collect();
-    let foreign = has.iter().filter(|it| !is_known(it)).map(|it| it.name.clone()).collect();
+    let configured = bot.block.commands.map_or_else(Vec::new, |names| names(bot));
+    let is_there = |name: &&String| has.iter().any(|it| it.name == **name);
+    let missing = configured.iter().filter(|name| !is_there(name)).cloned().collect();
+    let foreign = has.iter().map(|it| it.name.clone()).filter(|name| !configured.contains(name)).collect();
     BotCommands { bot: named(bot), missing, foreign, commands: has }
 }

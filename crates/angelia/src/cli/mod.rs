@@ -220,7 +220,7 @@ fn dispatch(cli: Cli) -> Result<()> {
             .map_err(Error::defect);
     }
     if let Command::Config(ConfigCommand::Print { default: true }) = &cli.command {
-        return show::text(config::DEFAULT_FILE);
+        return show::text(&config::default_file());
     }
     match &cli.command {
         Command::Completions { shell } => return manual::completions(*shell),

@@ -1,5 +1,6 @@
 //! What can be wrong with a configuration, and how it is told.
 
+use angelia_platforms::settings::BadValue;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -59,24 +60,9 @@ pub enum Problem {
         /// The known name closest to it.
         suggestion: Option<String>,
     },
-    /// The value is of another type.
-    #[error("`{key}` needs {wanted}, not {found}")]
-    WrongType {
-        /// The setting.
-        key: String,
-        /// What it takes.
-        wanted: &'static str,
-        /// What was given.
-        found: &'static str,
-    },
-    /// The value is of the right type, but not a good one.
-    #[error("`{key}` {message}")]
-    BadValue {
-        /// The setting.
-        key: String,
-        /// Why, and what to write instead.
-        message: String,
-    },
+    /// The value is not a good one.
+    #[error(transparent)]
+    BadValue(#[from] BadValue),
     /// The server would be reachable by others without protection.
     #[error("{0}")]
     Exposed(String),

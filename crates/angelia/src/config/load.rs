@@ -3,10 +3,10 @@
 use super::Config;
 use super::bots::check_webhooks;
 use super::fault::{ConfigErrors, Fault, Origin, Problem};
-use super::keys::{KEYS, Key};
+use super::keys::{Key, keys};
 use super::lists::{LISTS, List};
-use super::raw::{Given, Raw, secret_ref};
-use super::secret_ref::SecretRef;
+use angelia_core::did_you_mean::alike;
+use angelia_platforms::settings::{BadValue, Given, Raw, SecretRef};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use toml::de::{DeArray, DeTable, DeValue};
@@ -17,8 +17,6 @@ const FILE: &str = "angelia.toml";
 const PREFIX: &str = "ANGELIA_";
 /// Names the file.
 const FILE_VARIABLE: &str = "ANGELIA_CONFIG";
-/// How alike two names must be for one to be suggested for the other.
-const ALIKE: f64 = 0.6;
 
 /// This process's variables, as [`Config::load`] takes them.
 pub fn environment() -> impl Iterator<Item = (String, String)> {
@@ -100,7 +98,7 @@ impl Loader {
     fn read_table(&mut self, table: &DeTable<'_>, at: &impl Fn(usize) -> Origin) {
         for (section, value) in table {
             let (name, origin) = (section.get_ref().as_ref(), at(section.span().start));
-            let known = KEYS.iter().any(|key| key.section == name);
+            let known = keys().any(|key| key.section() == name);
             match (value.get_ref(), find_list(name)) {
                 (DeValue::Array(entries), Some(list)) => self.read_list(list, entries, at),
                 (_, Some(list)) => self.fault(origin, not_a_list(list)),
@@ -138,13 +136,13 @@ impl Loader {
             (list.begin)(&mut self.config);
             let before = self.faults.len();
             self.read_entry(list, keys, at);
-            for field in list.fields {
-                if let Some(why) = field.required
-                    && !keys.keys().any(|name| name.get_ref() == field.name)
+            for field in (list.fields)() {
+                if let Some(why) = field.required()
+                    && !keys.keys().any(|name| name.get_ref() == field.name())
                 {
-                    let key = format!("{}.{}", list.path(), field.name);
+                    let key = format!("{}.{}", list.path(), field.name());
                     let message = format!("is missing: {why}");
-                    self.fault(origin(), Problem::BadValue { key, message });
+                    self.fault(origin(), BadValue { key, message });
                 }
             }
             if self.faults.len() == before
@@ -158,15 +156,13 @@ impl Loader {
     fn read_entry(&mut self, list: &'static List, keys: &DeTable<'_>, at: &impl Fn(usize) -> Origin) {
         for (name, value) in keys {
             let (key, origin) = (format!("{}.{}", list.path(), name.get_ref()), at(name.span().start));
-            let Some(field) = list.fields.iter().find(|field| field.name == name.get_ref()) else {
-                let known = list.fields.iter().map(|field| format!("{}.{}", list.path(), field.name));
-                let suggestion = closest(&key, known);
+            let Some(field) = (list.fields)().into_iter().find(|field| field.name() == name.get_ref()) else {
+                let suggestion = alike(&key, list.paths());
                 self.fault(origin, Problem::UnknownKey { name: key, suggestion });
                 continue;
             };
-            if let Err(problem) =
-                (field.read)(&mut self.config, &Given { key, raw: Raw::Toml(value.get_ref()) })
-            {
+            let given = Given { key, raw: Raw::Toml(value.get_ref()) };
+            if let Err(problem) = field.read(&mut self.config, &given) {
                 self.fault(origin, problem);
             }
         }
@@ -184,7 +180,7 @@ impl Loader {
         // Others may use the prefix, as orchestrators do for a service of our name.
         // Only what differs from a setting by its underscores is surely meant for us.
         for (name, joined, _) in others {
-            let meant = KEYS.iter().find(|key| squeezed(&key.path()) == squeezed(&joined));
+            let meant = keys().find(|key| squeezed(&key.path()) == squeezed(&joined));
             if let Some(key) = meant.filter(|_| !self.refers_to(name)) {
                 let suggestion = Some(variable(key));
                 self.fault(origin(name), Problem::UnknownKey { name: name.clone(), suggestion });
@@ -196,7 +192,7 @@ impl Loader {
         let reference = path
             .rsplit_once('.')
             .filter(|(key, _)| find(key).is_some())
-            .and_then(|(key, place)| Some((key.to_owned(), secret_ref(place, value)?)));
+            .and_then(|(key, place)| Some((key.to_owned(), SecretRef::of(place, value)?)));
         match reference {
             Some((key, reference)) => self.read(origin, key, Raw::Ref(reference)),
             None => self.read(origin, path, Raw::Text(value)),
@@ -216,7 +212,7 @@ impl Loader {
             (None, None) if is_group(&path) => self.fault(origin, not_a_group(&path)),
             (None, None) => self.unknown_key(origin, &path),
             (Some(key), _) => {
-                if let Err(problem) = (key.read)(&mut self.config, &Given { key: path, raw }) {
+                if let Err(problem) = key.read(&mut self.config, &Given { key: path, raw }) {
                     self.fault(origin, problem);
                 }
             }
@@ -229,7 +225,7 @@ impl Loader {
             let key = "server.admin_listen".to_owned();
             let message =
                 format!("is the same address as `server.listen`, {}; give it another port", server.listen);
-            self.fault(Origin::Whole, Problem::BadValue { key, message });
+            self.fault(Origin::Whole, BadValue { key, message });
         }
         let half = self.config.server.tls.as_ref().and_then(|tls| {
             let missing = |path: &Path| path.as_os_str().is_empty();
@@ -240,7 +236,7 @@ impl Loader {
             let key = format!("server.tls.{name}");
             let message =
                 "is missing: TLS needs a certificate and its key, cert = \"FILE\" and key = \"FILE\"";
-            self.fault(Origin::Whole, Problem::BadValue { key, message: message.into() });
+            self.fault(Origin::Whole, BadValue { key, message: message.into() });
         }
         if let Err(problem) = check_webhooks(&self.config.bots, &self.config.server) {
             self.fault(Origin::Whole, problem);
@@ -249,8 +245,8 @@ impl Loader {
 
     fn unknown_section(&mut self, origin: Origin, name: &str) {
         let alone = LISTS.iter().filter(|list| list.section.is_empty()).map(|list| list.name);
-        let known = KEYS.iter().map(|key| key.section).chain(alone);
-        let suggestion = closest(name, known.map(str::to_owned));
+        let known = keys().map(|key| key.section()).chain(alone);
+        let suggestion = alike(name, known.map(str::to_owned));
         self.fault(origin, Problem::UnknownSection { name: name.to_owned(), suggestion });
     }
 
@@ -258,7 +254,7 @@ impl Loader {
         let last = path.rsplit('.').next().unwrap_or(path);
         // A right name in the wrong section is closer than a like one in the right section.
         let moved = known_paths().find(|known| known.rsplit('.').next() == Some(last));
-        let alike = || closest(path, known_paths());
+        let alike = || alike(path, known_paths());
         let suggestion = moved.or_else(alike).map(|path| match &origin {
             Origin::Env { .. } => find(&path).map_or(path, variable),
             _ => path,
@@ -270,64 +266,53 @@ impl Loader {
         self.fault(origin, Problem::UnknownKey { name, suggestion });
     }
 
-    fn fault(&mut self, origin: Origin, problem: Problem) {
-        self.faults.push(Fault { origin, problem });
+    fn fault(&mut self, origin: Origin, problem: impl Into<Problem>) {
+        self.faults.push(Fault { origin, problem: problem.into() });
     }
 }
 
 /// Every name a setting, a table of settings or a list goes by.
 fn known_paths() -> impl Iterator<Item = String> {
-    let groups = KEYS.iter().filter_map(|key| key.path().rsplit_once('.').map(|(group, _)| group.to_owned()));
+    let groups = keys().filter_map(|key| key.path().rsplit_once('.').map(|(group, _)| group.to_owned()));
     let groups = groups.filter(|group| group.contains('.'));
-    let fields = LISTS
-        .iter()
-        .flat_map(|list| list.fields.iter().map(|field| format!("{}.{}", list.path(), field.name)));
-    KEYS.iter().map(Key::path).chain(LISTS.iter().map(List::path)).chain(groups).chain(fields)
+    let fields = LISTS.iter().flat_map(List::paths);
+    keys().map(Key::path).chain(LISTS.iter().map(List::path)).chain(groups).chain(fields)
 }
 
 /// Whether there are settings below this name.
 fn is_group(path: &str) -> bool {
-    KEYS.iter().any(|key| key.path().strip_prefix(path).is_some_and(|rest| rest.starts_with('.')))
+    keys().any(|key| key.path().strip_prefix(path).is_some_and(|rest| rest.starts_with('.')))
 }
 
-fn not_a_group(path: &str) -> Problem {
-    let inner =
-        KEYS.iter().filter_map(|key| Some(key.path().strip_prefix(path)?.strip_prefix('.')?.to_owned()));
+fn not_a_group(path: &str) -> BadValue {
+    let inner = keys().filter_map(|key| Some(key.path().strip_prefix(path)?.strip_prefix('.')?.to_owned()));
     let inner: Vec<String> = inner.map(|name| format!("{name} = …")).collect();
     let message = format!("is a table; write {{ {} }}", inner.join(", "));
-    Problem::BadValue { key: path.to_owned(), message }
+    BadValue { key: path.to_owned(), message }
 }
 
 fn find_list(path: &str) -> Option<&'static List> {
     LISTS.iter().find(|list| list.path() == path)
 }
 
-fn not_a_list(list: &List) -> Problem {
+fn not_a_list(list: &List) -> BadValue {
     let path = list.path();
     let message = format!("is a list of tables; write [[{path}]] in the file, with its keys below");
-    Problem::BadValue { key: path, message }
+    BadValue { key: path, message }
 }
 
-fn find(path: &str) -> Option<&'static Key> {
+fn find(path: &str) -> Option<Key> {
     let (section, name) = path.split_once('.')?;
-    KEYS.iter().find(|key| key.section == section && key.name == name)
+    keys().find(|key| key.section() == section && key.name() == name)
 }
 
 /// The variable that overrides a setting.
-fn variable(key: &Key) -> String {
+fn variable(key: Key) -> String {
     format!("{PREFIX}{}", key.path().to_uppercase().replace('.', "__"))
 }
 
 fn squeezed(name: &str) -> String {
     name.replace(['.', '_'], "")
-}
-
-fn closest(name: &str, known: impl Iterator<Item = String>) -> Option<String> {
-    known
-        .map(|known| (strsim::normalized_damerau_levenshtein(name, &known), known))
-        .filter(|(alike, _)| *alike >= ALIKE)
-        .max_by(|(a, _), (b, _)| a.total_cmp(b))
-        .map(|(_, known)| known)
 }
 
 /// The line an offset is on, counted from one.

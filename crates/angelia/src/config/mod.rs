@@ -1,43 +1,52 @@
 //! The configuration: defaults, then a file, then the environment.
 //!
-//! [`DEFAULT_FILE`] documents every key. All faults are found before any is
+//! [`default_file`] documents every key. All faults are found before any is
 //! reported, so that one run of `angelia config check` is enough.
 
-mod bot_fields;
 mod bots;
-mod commands;
 mod fault;
 mod human;
 mod keys;
 mod lists;
 mod load;
-mod raw;
-mod secret_ref;
+mod notices;
 #[cfg(test)]
 mod tests;
 mod values;
 
 pub(crate) use human::parse_duration;
 
-pub use bots::{Bot, BotPlatform, Ingest, Notices};
+pub use angelia_platforms::settings::{BadValue, Bot, SecretRef, SecretRefError};
 pub use fault::{ConfigErrors, Fault, Origin, Problem};
 pub use load::environment;
-pub use secret_ref::{SecretRef, SecretRefError};
+pub use notices::Notices;
 
 use angelia_core::connections::MAX_PER_ADDRESS;
 use angelia_core::identity::making::GatewayLimits;
 use angelia_core::inbox::Quota;
-use angelia_core::limit::Rate;
 use angelia_core::memory::MemoryLimits;
+use angelia_platforms::settings::{BuiltIn, Shown};
+use angelia_platforms::{ALL, Setup, blocks};
 use ipnet::IpNet;
-use keys::{KEYS, Shown};
+use keys::{Key, keys};
 use lists::LISTS;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The commented default file: what every key means and what it is if not set.
-pub const DEFAULT_FILE: &str = include_str!("default.toml");
+/// The commented default file: what every key means and what it is if not set. It is put
+/// together from `template.toml` and what each platform says; `default.toml` is the whole.
+pub fn default_file() -> String {
+    let blocks: Vec<&str> = blocks().map(|block| block.sample).collect();
+    let sections = ALL.iter().filter_map(|manifest| match manifest.setup {
+        Setup::Section { sample, .. } => Some(sample),
+        Setup::Bots(_) => None,
+    });
+    let sections: Vec<&str> = sections.collect();
+    include_str!("template.toml")
+        .replace("#: the blocks of all platforms\n", &blocks.join("#\n"))
+        .replace("#: the sections of all platforms\n", &sections.join("\n"))
+}
 
 /// What the server is told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,8 +69,8 @@ pub struct Config {
     pub limits: Limits,
     /// What wake URLs may point to.
     pub wake: Wake,
-    /// The built-in web chat.
-    pub webchat: Webchat,
+    /// Platforms that need no bot.
+    pub built_in: BuiltIn,
     /// What is logged.
     pub log: Log,
 }
@@ -261,27 +270,6 @@ pub struct Wake {
     pub allow: Vec<IpNet>,
 }
 
-/// The built-in web chat.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Webchat {
-    /// Whether it is served.
-    pub enabled: bool,
-    /// Rooms that anybody may enter, without an invitation.
-    pub open_rooms: Vec<String>,
-    /// How fast one person may post, edit and stop.
-    pub pace: Rate,
-}
-
-/// What a fast typist, or a script that pastes a list, does not notice: thirty at
-/// once, and then two a second.
-const WEBCHAT_PACE: Rate = Rate::a_minute(120, 30);
-
-impl Default for Webchat {
-    fn default() -> Self {
-        Self { enabled: true, open_rooms: Vec::new(), pace: WEBCHAT_PACE }
-    }
-}
-
 /// What is logged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Log {
@@ -332,11 +320,12 @@ impl Config {
 
     /// The configuration in force as TOML; secrets appear as references only.
     pub fn print(&self) -> String {
-        let sections = KEYS.chunk_by(|a, b| a.section == b.section);
+        let keys: Vec<Key> = keys().collect();
+        let sections = keys.chunk_by(|a, b| a.section() == b.section());
         let texts = sections.map(|keys| {
-            let section = keys[0].section;
+            let section = keys[0].section();
             let mut text = format!("[{section}]\n");
-            keys.iter().for_each(|key| show(&mut text, key.name, (key.show)(self)));
+            keys.iter().for_each(|key| show(&mut text, key.name(), key.show(self)));
             std::iter::once(text).chain(self.print_lists(section)).collect::<Vec<_>>().join("\n")
         });
         texts.chain(self.print_lists("")).collect::<Vec<_>>().join("\n")
@@ -348,7 +337,9 @@ impl Config {
         let entries = lists.flat_map(move |list| (0..(list.count)(self)).map(move |index| (list, index)));
         entries.map(move |(list, index)| {
             let mut text = format!("[[{}]]\n", list.path());
-            list.fields.iter().for_each(|field| show(&mut text, field.name, (field.show)(self, index)));
+            (list.fields)()
+                .into_iter()
+                .for_each(|field| show(&mut text, field.name(), field.show(self, index)));
             text
         })
     }

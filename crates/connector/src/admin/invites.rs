@@ -8,7 +8,7 @@ use angelia_core::audit::Actor;
 use angelia_core::error::{Error, Result};
 use angelia_core::secret::fingerprint;
 use angelia_core::store::{Person, RoomStore};
-use angelia_platforms::webchat;
+use angelia_platforms::{PLACES, webchat};
 use std::sync::Arc;
 
 pub(super) async fn invite(admin: Arc<Admin>, invite: Invite) -> Result<Invitation> {
@@ -59,7 +59,7 @@ async fn assign_room(
     gateway: Option<String>,
     tenant: Option<String>,
 ) -> Result<Route> {
-    let allow = Allow::default_for(&place).unwrap_or(Allow::Any);
+    let allow = PLACES.default_allow(&place).unwrap_or(Allow::Any);
     let route = routes::route(admin, place, tenant.as_deref(), gateway.as_deref(), allow, true)?;
     let existing = admin.identities.now().routes().at(&route.place.to_string()).first().cloned();
     match existing {

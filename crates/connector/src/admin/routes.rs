@@ -11,6 +11,7 @@ use angelia_core::error::{Error, Result};
 use angelia_core::identity::check_name;
 use angelia_core::secret::{fingerprint, random_hex};
 use angelia_core::store::{AccessStore, CodeAllow, IdentityStore, LinkCode};
+use angelia_platforms::PLACES;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,8 +29,8 @@ pub(super) async fn add(admin: Arc<Admin>, body: AddRoute) -> Result<types::Rout
         check_name("tenant", &body.tenant)?;
         let here = admin.bots.descriptors();
         let here: Vec<&str> = here.iter().map(|known| known.platform.as_str()).collect();
-        let place = Place::meant(&body.place, &here)?;
-        let allow = allowed(body.allow)?.or_else(|| Allow::default_for(&place)).ok_or_else(|| {
+        let place = PLACES.meant(&body.place, &here)?;
+        let allow = allowed(body.allow)?.or_else(|| PLACES.default_allow(&place)).ok_or_else(|| {
             Error::invalid(format!(
                 "say who may speak in {place}: --allow ID,… for some people, --allow any for everybody there"
             ))
@@ -72,7 +73,7 @@ fn check_person(person: &str) -> Result<()> {
 
 pub(super) async fn remove(admin: Arc<Admin>, body: RemoveRoute) -> Result<RemovedRoute> {
     let remove = admin.change(move |admin| async move {
-        let place: Place = body.place.parse()?;
+        let place = PLACES.read(&body.place)?;
         if !admin.ports.records.remove_route(&place, body.bot.as_deref(), &Actor::operator()).await? {
             return Err(Error::not_found(format!("{place} has no route")));
         }

@@ -3,8 +3,9 @@
 use super::Admin;
 use super::types::{Nothing, Unrouted, UnroutedPlace};
 use crate::ingress::{Heard, Spot};
-use angelia_core::admission::{Place, Routes};
+use angelia_core::admission::Routes;
 use angelia_core::error::Result;
+use angelia_platforms::PLACES;
 use std::sync::Arc;
 
 pub(super) async fn unrouted(admin: Arc<Admin>, _: Nothing) -> Result<Unrouted> {
@@ -31,7 +32,7 @@ fn is_routed(routes: &Routes, place: &str, bot: &str) -> bool {
 
 /// The command that gives a place to a tenant.
 fn add_command(place: &str) -> String {
-    let private = place.parse::<Place>().is_ok_and(|place| place.private_person().is_some());
+    let private = PLACES.read(place).is_ok_and(|place| PLACES.private_person(&place).is_some());
     // In a private chat that person is meant unless somebody else is named.
     let allow = if private { "" } else { "--allow ID,… " };
     format!("angelia route add --tenant TENANT {allow}{place}")

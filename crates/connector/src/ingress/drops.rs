@@ -5,8 +5,9 @@ use crate::admin::types::Dropped;
 use angelia_core::admission::{DropReason, Observed};
 use angelia_core::clock::UnixMillis;
 use angelia_platforms::Which;
+use hashlink::LruCache;
 use parking_lot::{Mutex, MutexGuard};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 /// Drops that are remembered: an operator asks about one that was just missed.
 const REMEMBERED: usize = 1_024;
@@ -18,24 +19,25 @@ const PLACES: usize = 256;
 pub(crate) struct Heard {
     pub(crate) count: u64,
     pub(crate) last_at: UnixMillis,
-    /// Grows with every drop: clocks may stand still, or go back.
-    turn: u64,
 }
 
 /// The most specific place, and the bot that heard it.
 pub(crate) type Spot = (String, String);
 
-#[derive(Debug, Default)]
 struct Memory {
     /// Each with its reason, which is told in a word.
     recent: VecDeque<(DropReason, Dropped)>,
-    unrouted: HashMap<Spot, Heard>,
-    turn: u64,
+    unrouted: LruCache<Spot, Heard>,
 }
 
 /// What reached nobody lately.
-#[derive(Debug, Default)]
 pub(crate) struct Drops(Mutex<Memory>);
+
+impl Default for Drops {
+    fn default() -> Self {
+        Self(Mutex::new(Memory { recent: VecDeque::new(), unrouted: LruCache::new(PLACES) }))
+    }
+}
 
 impl Drops {
     /// Takes note of an event that reached nobody.
@@ -83,10 +85,7 @@ impl Drops {
 
     /// The places without a route, the one heard of last first.
     pub(crate) fn unrouted(&self) -> Vec<(Spot, Heard)> {
-        let mut all: Vec<(Spot, Heard)> =
-            self.memory().unrouted.iter().map(|(spot, heard)| (spot.clone(), *heard)).collect();
-        all.sort_by_key(|(_, heard)| std::cmp::Reverse(heard.turn));
-        all
+        self.memory().unrouted.iter().rev().map(|(spot, heard)| (spot.clone(), *heard)).collect()
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
@@ -96,15 +95,8 @@ impl Drops {
 
 impl Memory {
     fn heard(&mut self, spot: Spot, at: UnixMillis) {
-        self.turn += 1;
-        if !self.unrouted.contains_key(&spot) && self.unrouted.len() >= PLACES {
-            let oldest = self.unrouted.iter().min_by_key(|(_, heard)| heard.turn);
-            if let Some(oldest) = oldest.map(|(spot, _)| spot.clone()) {
-                self.unrouted.remove(&oldest);
-            }
-        }
-        let heard = self.unrouted.entry(spot).or_insert(Heard { count: 0, last_at: at, turn: 0 });
-        *heard = Heard { count: heard.count + 1, last_at: at, turn: self.turn };
+        let before = self.unrouted.peek(&spot).map_or(0, |heard| heard.count);
+        self.unrouted.insert(spot, Heard { count: before + 1, last_at: at });
     }
 }
 

@@ -9,7 +9,8 @@ use angelia_core::inbox::{EntryKind, InstanceId, Interaction, Request};
 use angelia_core::seal;
 use angelia_core::secret::Secret;
 use angelia_core::store::{IdentityStore, Ingest, Intake, NewEntry};
-use angelia_core::vault::{DISCORD_INTERACTION, Deferral, NewCapability};
+use angelia_core::vault::{Deferral, NewCapability};
+use angelia_platforms::discord::INTERACTION_TOKEN;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -58,7 +59,7 @@ pub(crate) fn reply(chat: &str, text: &str, to: &str) -> Value {
 }
 
 pub(crate) fn follow_up(key: &str, text: &str) -> Value {
-    json!({"op": "follow_up", "session_key": key, "kind": DISCORD_INTERACTION, "content": text, "metadata": {}})
+    json!({"op": "follow_up", "session_key": key, "kind": INTERACTION_TOKEN, "content": text, "metadata": {}})
 }
 
 /// What an entry of that interaction holds.
@@ -103,7 +104,7 @@ impl World {
         let now = clock::wall();
         let bound_to = seal::capability(asks.tenant, instance, &bot, [asks.chat, asks.user, &asks.id]);
         let capability = NewCapability {
-            kind: DISCORD_INTERACTION,
+            kind: INTERACTION_TOKEN,
             chat_id: asks.chat.into(),
             user_id: asks.user.into(),
             interaction_id: asks.id.clone(),

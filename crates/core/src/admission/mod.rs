@@ -11,7 +11,7 @@ mod reason;
 mod route;
 
 pub use link::link_command;
-pub use place::Place;
+pub use place::{Grammar, Place, Places, direct};
 pub use policy::Policy;
 pub use reason::DropReason;
 pub use route::{Allow, Route, Routes, fronts};

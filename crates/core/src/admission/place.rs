@@ -1,5 +1,8 @@
-//! Where people write: `platform:path`, where `*` is the whole platform.
+//! Where people write: `platform:path`, where `*` is the whole platform. What a path may
+//! be is each platform's own matter ([`Grammar`], docs/decisions/0039).
 
+use super::Allow;
+use crate::did_you_mean::closest;
 use crate::error::Error;
 use std::fmt;
 use std::str::FromStr;
@@ -7,10 +10,7 @@ use std::str::FromStr;
 /// Longest text of a place; ids of all platforms are far shorter.
 const MAX_PLACE: usize = 256;
 
-/// Platforms that a place can be on, as an operator may name them.
-const PLATFORMS: [&str; 5] = ["webchat", "discord", "telegram", "sms", "wecom"];
-
-/// What the path of a private chat begins with.
+/// What the path of a private chat begins with, unless its platform says otherwise.
 const PRIVATE: &str = "dm:";
 /// The path that means a whole platform.
 const EVERYWHERE: &str = "*";
@@ -32,133 +32,6 @@ impl Place {
     pub fn path(&self) -> &str {
         &self.path
     }
-
-    /// Reads a place that somebody means to use from now on: on a platform that
-    /// everybody knows, or one of `here`, and written the way that platform
-    /// names its chats. What is stored already is read by [`str::parse`],
-    /// whatever platforms it was made for.
-    pub fn meant(text: &str, here: &[&str]) -> Result<Self, Error> {
-        let place: Self = text.parse()?;
-        if PLATFORMS.iter().chain(here).any(|known| *known == place.platform) {
-            return place.check_shape().map(|()| place);
-        }
-        let closest = PLATFORMS.iter().min_by_key(|known| distance(place.platform(), known));
-        let platform = closest.copied().unwrap_or_default();
-        Err(Error::invalid(format!(
-            "{:?} is not a platform; did you mean {platform}:{}? There are {}",
-            place.platform,
-            place.path,
-            PLATFORMS.join(", ")
-        )))
-    }
-
-    /// The person whose private chat with the bot it is: `platform:dm:person`. On
-    /// Telegram a private chat has the id of its person; all others are negative.
-    /// A phone number talks with one person at a time, `sms:number/person`, and so
-    /// does an app of WeCom, `wecom:app/person`.
-    pub fn private_person(&self) -> Option<&str> {
-        let behind = || self.path.split_once('/').map(|(_, person)| person);
-        match self.platform.as_str() {
-            "telegram" => return Some(self.path()).filter(|path| is_id(path)),
-            "sms" => return behind().filter(|person| is_phone(person)),
-            "wecom" => {
-                return behind().filter(|person| is_member(person));
-            }
-            _ => {}
-        }
-        self.path.strip_prefix(PRIVATE).filter(|person| !matches!(*person, "" | EVERYWHERE))
-    }
-
-    /// Refuses what can be no chat of its platform: such a route would wait for ever.
-    fn check_shape(&self) -> Result<(), Error> {
-        let path = self.path.as_str();
-        let (good, help) = match self.platform.as_str() {
-            "discord" => (is_discord(path), DISCORD_HELP),
-            "telegram" => (is_id(path.strip_prefix('-').unwrap_or(path)), TELEGRAM_HELP),
-            "sms" => (is_sms(path), SMS_HELP),
-            "wecom" => (is_wecom(path), WECOM_HELP),
-            _ => return Ok(()),
-        };
-        if good || path == EVERYWHERE {
-            return Ok(());
-        }
-        Err(Error::invalid(format!("{:?} is not a place; {help}", self.to_string())))
-    }
-}
-
-/// How Discord's places are written, and where their ids are to be found.
-const DISCORD_HELP: &str = "write discord:SERVER, discord:SERVER/CHANNEL, discord:dm:USER or discord:*, \
-    with ids, which are digits: turn on Developer Mode in Discord (User Settings, Advanced), then right-click \
-    the server, channel or person and choose Copy ID. Threads follow their channel. Or write to the bot there \
-    and see: angelia route list --unrouted";
-
-/// The same for Telegram.
-const TELEGRAM_HELP: &str = "write telegram:CHAT or telegram:*, with the chat's id: digits for a person's \
-    private chat, a minus before them for a group or channel, such as telegram:-1001234567890. To find it, \
-    write to the bot there and see: angelia route list --unrouted";
-
-/// The same for SMS.
-const SMS_HELP: &str = "write sms:NUMBER for everybody who writes to a number of yours, sms:NUMBER/PERSON for one of \
-    them, or sms:*, with the country code and nothing between the digits, such as sms:+15550100/+15550199. To find \
-    it, write to the number and see: angelia route list --unrouted";
-
-/// The same for WeCom.
-const WECOM_HELP: &str = "write wecom:APP for everybody who writes to an app of yours, wecom:APP/PERSON for one of \
-    them, or wecom:*, with the bot's name in the configuration and the person's account (Contacts, the person, \
-    Account), in capitals where it has capitals. To find it, write to the app and see: angelia route list --unrouted";
-
-fn is_discord(path: &str) -> bool {
-    match (path.strip_prefix(PRIVATE), path.split_once('/')) {
-        (Some(person), _) => is_id(person),
-        (None, Some((guild, channel))) => is_id(guild) && is_id(channel),
-        (None, None) => is_id(path),
-    }
-}
-
-/// A number of ours, and perhaps who writes to it: a number or a short code.
-fn is_sms(path: &str) -> bool {
-    let (own, person) = path.split_once('/').map_or((path, None), |(own, person)| (own, Some(person)));
-    own.starts_with('+') && is_phone(own) && person.is_none_or(is_phone)
-}
-
-/// Whether it is a phone number as the network writes it: digits, and a `+` before
-/// a country code.
-fn is_phone(text: &str) -> bool {
-    let digits = text.strip_prefix('+').unwrap_or(text);
-    (3..=15).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-/// The name of an app, and perhaps who writes to it.
-fn is_wecom(path: &str) -> bool {
-    let (app, person) = path.split_once('/').map_or((path, None), |(app, person)| (app, Some(person)));
-    !app.is_empty() && !app.contains(':') && person.is_none_or(is_member)
-}
-
-/// Whether it can be a member's id at WeCom.
-fn is_member(text: &str) -> bool {
-    let known = |byte: u8| byte.is_ascii_alphanumeric() || b"_-@.".contains(&byte);
-    text.bytes().all(known) && text.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric())
-}
-
-/// Whether it is a provider's number. Only as providers write it: places are
-/// compared letter by letter.
-fn is_id(text: &str) -> bool {
-    text.parse::<i64>().is_ok_and(|id| id > 0 && id.to_string() == text)
-}
-
-/// How many letters have to be changed, added or taken to make one word of another.
-fn distance(one: &str, other: &str) -> usize {
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (i, a) in one.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in other.bytes().enumerate() {
-            let changed = diagonal + usize::from(a != b);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[other.len()]
 }
 
 impl fmt::Display for Place {
@@ -170,133 +43,175 @@ impl fmt::Display for Place {
 impl FromStr for Place {
     type Err = Error;
 
+    /// Reads what is stored already, whatever platforms it was made for. What somebody
+    /// wrote is read by [`Places`].
     fn from_str(text: &str) -> Result<Self, Error> {
-        let wrong = || {
-            Error::invalid(format!(
-                "{text:?} is not a place; write platform:path, for example webchat:lobby or webchat:*"
-            ))
-        };
-        let (platform, path) = text.split_once(':').ok_or_else(wrong)?;
-        let platform_ok =
-            !platform.is_empty() && platform.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
-        let path_ok = !path.is_empty() && !path.chars().any(|c| c.is_whitespace() || c.is_control());
-        if !platform_ok || !path_ok || text.len() > MAX_PLACE {
-            return Err(wrong());
-        }
-        Ok(Self { platform: platform.into(), path: path.into() })
+        split(text).ok_or_else(|| Error::invalid(format!("{text:?} is not a place")))
     }
+}
+
+fn split(text: &str) -> Option<Place> {
+    let (platform, path) = text.split_once(':')?;
+    let platform_ok = !platform.is_empty() && platform.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+    let path_ok = !path.is_empty() && !path.chars().any(|c| c.is_whitespace() || c.is_control());
+    let good = platform_ok && path_ok && text.len() <= MAX_PLACE;
+    good.then(|| Place { platform: platform.into(), path: path.into() })
+}
+
+/// How one platform writes its places.
+#[derive(Clone, Copy, Debug)]
+pub struct Grammar {
+    /// The platform, as its places begin.
+    pub platform: &'static str,
+    /// Whether a path can be a chat there, or several; `*` always can.
+    pub is_path: fn(&str) -> bool,
+    /// The person whose private chat with the bot a path is.
+    pub private_person: fn(&str) -> Option<&str>,
+    /// How its places are written, and where their ids are to be found.
+    pub help: &'static str,
+    /// A place, for examples.
+    pub example: &'static str,
+}
+
+/// The person of `dm:PERSON`, as most platforms write private chats.
+pub fn direct(path: &str) -> Option<&str> {
+    path.strip_prefix(PRIVATE).filter(|person| !matches!(*person, "" | EVERYWHERE))
+}
+
+/// How places are written on all platforms; the first one is there for examples.
+#[derive(Clone, Copy, Debug)]
+pub struct Places(pub &'static [Grammar]);
+
+impl Places {
+    /// Reads a place that somebody wrote, on whatever platform.
+    pub fn read(&self, text: &str) -> Result<Place, Error> {
+        split(text).ok_or_else(|| {
+            let example =
+                self.0.first().map(|it| format!(", for example {} or {}:*", it.example, it.platform));
+            let example = example.unwrap_or_default();
+            Error::invalid(format!("{text:?} is not a place; write platform:path{example}"))
+        })
+    }
+
+    /// Reads a place that somebody means to use from now on: on a platform that
+    /// everybody knows, or one of `here`, and written the way that platform
+    /// names its chats.
+    pub fn meant(&self, text: &str, here: &[&str]) -> Result<Place, Error> {
+        let place = self.read(text)?;
+        if let Some(grammar) = self.of(&place) {
+            return check_shape(grammar, &place).map(|()| place);
+        }
+        if here.contains(&place.platform()) {
+            return Ok(place);
+        }
+        let known: Vec<&str> = self.0.iter().map(|grammar| grammar.platform).collect();
+        Err(Error::invalid(format!(
+            "{:?} is not a platform; did you mean {}:{}? There are {}",
+            place.platform,
+            closest(&place.platform, known.iter().copied()).unwrap_or_default(),
+            place.path,
+            known.join(", ")
+        )))
+    }
+
+    /// The person whose private chat with the bot it is.
+    pub fn private_person<'a>(&self, place: &'a Place) -> Option<&'a str> {
+        let person = self.of(place).map_or(direct as fn(&str) -> Option<&str>, |it| it.private_person);
+        person(&place.path)
+    }
+
+    /// Who may speak where nobody was named: the person of a private chat.
+    /// Anywhere else that is a choice somebody has to make.
+    pub fn default_allow(&self, place: &Place) -> Option<Allow> {
+        self.private_person(place).map(|person| Allow::People(vec![person.to_owned()]))
+    }
+
+    fn of(&self, place: &Place) -> Option<&'static Grammar> {
+        self.0.iter().find(|grammar| grammar.platform == place.platform)
+    }
+}
+
+/// Refuses what can be no chat of its platform: such a route would wait for ever.
+fn check_shape(grammar: &Grammar, place: &Place) -> Result<(), Error> {
+    if place.path == EVERYWHERE || (grammar.is_path)(&place.path) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("{:?} is not a place; {}", place.to_string(), grammar.help)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Pigeons carry numbers, and are private below 10; whatever is in a bottle is one.
+    const PLACES: Places = Places(&[
+        Grammar {
+            platform: "pigeon",
+            is_path: |path| path.parse::<u32>().is_ok(),
+            private_person: |path| Some(path).filter(|path| path.len() == 1),
+            help: "write pigeon:NUMBER",
+            example: "pigeon:7",
+        },
+        Grammar {
+            platform: "bottle",
+            is_path: |_| true,
+            private_person: direct,
+            help: "",
+            example: "bottle:x",
+        },
+    ]);
+
+    fn refused(text: &str) -> String {
+        PLACES.meant(text, &["smoke"]).unwrap_err().to_string()
+    }
+
     #[test]
-    fn places_are_read_and_written() {
-        for good in ["webchat:lobby", "webchat:*", "discord:1/2", "discord:dm:5", "sms:+15550100"] {
+    fn places_are_written_as_they_are_read() {
+        for good in ["bottle:lobby", "bottle:*", "pigeon:1/2", "pigeon:dm:5", "smoke:+15550100"] {
             assert_eq!(good.parse::<Place>().unwrap().to_string(), good);
+            assert_eq!(PLACES.read(good).unwrap().to_string(), good);
         }
-        for bad in ["", "webchat", "webchat:", ":x", "Web:x", "webchat:a b", "webchat:\n"] {
+        for bad in ["", "bottle", "bottle:", ":x", "Bottle:x", "bottle:a b", "bottle:\n"] {
             assert!(bad.parse::<Place>().is_err(), "{bad:?}");
+            let told = PLACES.read(bad).unwrap_err().to_string();
+            assert!(told.ends_with("write platform:path, for example pigeon:7 or pigeon:*"), "{told}");
         }
     }
 
     #[test]
-    fn a_platform_nobody_has_comes_with_the_one_that_is_meant() {
-        for (text, meant) in
-            [("webchta:x", "webchat:x"), ("telegramm:5", "telegram:5"), ("dicord:1/2", "discord:1/2")]
-        {
-            let error = Place::meant(text, &["fake"]).unwrap_err().to_string();
-            assert!(error.contains(&format!("did you mean {meant}?")), "{error}");
-            assert!(text.parse::<Place>().is_ok(), "what is stored is read");
-        }
-        for good in ["webchat:*", "discord:1/2", "telegram:5", "sms:+15550100", "wecom:main"] {
-            assert_eq!(Place::meant(good, &[]).unwrap().to_string(), good);
-        }
-        assert!(Place::meant("fake:x", &["fake"]).is_ok());
-        assert_eq!([distance("sms", "smms"), distance("", "abc"), distance("kitten", "sitting")], [1, 3, 3]);
+    fn a_platform_that_nobody_has_is_a_slip() {
+        assert_eq!(
+            refused("pidgeon:7"),
+            "\"pidgeon\" is not a platform; did you mean pigeon:7? There are pigeon, bottle"
+        );
+        assert!(PLACES.meant("smoke:x", &["smoke"]).is_ok(), "served here, whatever it writes");
+        assert!("telegraph:x".parse::<Place>().is_ok(), "what is stored may be of another time");
     }
 
     #[test]
-    fn a_place_is_written_as_its_platform_names_chats() {
-        for good in [
-            "discord:10",
-            "discord:10/20",
-            "discord:dm:5",
-            "discord:*",
-            "telegram:5",
-            "telegram:-1001234567890",
-            "telegram:*",
-            "webchat:dm:ann",
-            "sms:+15550100/+1555",
-        ] {
-            assert_eq!(Place::meant(good, &[]).unwrap().to_string(), good);
+    fn a_path_is_its_platforms_matter() {
+        for good in ["pigeon:12", "pigeon:*", "bottle:anything"] {
+            assert!(PLACES.meant(good, &[]).is_ok(), "{good}");
         }
-        for bad in ["discord:lobby", "discord:10/", "discord:10/20/30", "discord:dm:ann", "discord:-1"] {
-            let error = Place::meant(bad, &[]).unwrap_err().to_string();
-            assert!(error.contains("discord:SERVER/CHANNEL") && error.contains("Copy ID"), "{error}");
-            assert!(bad.parse::<Place>().is_ok(), "what is stored is read");
-        }
-        for bad in
-            ["telegram:@ann", "telegram:dm:5", "telegram:007", "telegram:+5", "telegram:--5", "telegram:0"]
-        {
-            let error = Place::meant(bad, &["telegram"]).unwrap_err().to_string();
-            assert!(error.contains("telegram:CHAT") && error.contains("--unrouted"), "{error}");
-        }
-        for good in ["sms:+15550100", "sms:+15550100/+15550199", "sms:+15550100/72345", "sms:*"] {
-            assert_eq!(Place::meant(good, &[]).unwrap().to_string(), good);
-        }
-        for bad in [
-            "sms:15550100",
-            "sms:+1-555",
-            "sms:+15550100/",
-            "sms:+15550100/ann",
-            "sms:main",
-            "sms:+1555/+1/+2",
-        ] {
-            let error = Place::meant(bad, &[]).unwrap_err().to_string();
-            assert!(error.contains("sms:NUMBER/PERSON") && error.contains("--unrouted"), "{error}");
-        }
-        for good in ["wecom:main", "wecom:main/ZhangSan", "wecom:main/li.si@x", "wecom:*"] {
-            assert_eq!(Place::meant(good, &[]).unwrap().to_string(), good);
-        }
-        for bad in [
-            "wecom:main/",
-            "wecom:/ann",
-            "wecom:main/@all",
-            "wecom:main/a|b",
-            "wecom:main/a/b",
-            "wecom:dm:ann",
-        ] {
-            let error = Place::meant(bad, &[]).unwrap_err().to_string();
-            assert!(error.contains("wecom:APP/PERSON") && error.contains("--unrouted"), "{error}");
-        }
+        assert_eq!(refused("pigeon:home"), "\"pigeon:home\" is not a place; write pigeon:NUMBER");
     }
 
     #[test]
-    fn private_places_name_their_person() {
-        let person = |text: &str| text.parse::<Place>().unwrap().private_person().map(str::to_owned);
-        assert_eq!(person("webchat:dm:ann").as_deref(), Some("ann"));
-        assert_eq!(person("discord:dm:5").as_deref(), Some("5"));
-        assert_eq!(person("telegram:5").as_deref(), Some("5"));
-        assert_eq!(person("sms:+15550100/+15550199").as_deref(), Some("+15550199"));
-        assert_eq!(person("wecom:main/ZhangSan").as_deref(), Some("ZhangSan"));
-        for shared in [
-            "webchat:lab",
-            "webchat:*",
-            "discord:1/2",
-            "discord:5",
-            "discord:dm:*",
-            "webchat:dm:",
-            "sms:+1555",
-            "sms:1555",
-            "telegram:*",
-            "telegram:-5",
-            "telegram:-1001234567890",
-            "wecom:main",
-            "wecom:*",
+    fn a_private_chat_has_its_person() {
+        let person = |text: &str| PLACES.private_person(&text.parse().unwrap()).map(str::to_owned);
+        for (place, expected) in [
+            ("pigeon:7", Some("7")),
+            ("pigeon:12", None),
+            ("bottle:dm:ann", Some("ann")),
+            ("bottle:dm:*", None),
+            ("bottle:dm:", None),
+            ("bottle:lab", None),
+            ("smoke:dm:ann", Some("ann")),
         ] {
-            assert_eq!(person(shared), None, "{shared}");
+            assert_eq!(person(place).as_deref(), expected, "{place}");
         }
+        let default = |text: &str| PLACES.default_allow(&text.parse().unwrap());
+        assert_eq!(default("pigeon:7"), Some(Allow::People(vec!["7".into()])));
+        assert_eq!(default("pigeon:12"), None);
     }
 }

@@ -14,12 +14,6 @@ pub enum Allow {
 }
 
 impl Allow {
-    /// Who may speak where nobody was named: the person of a private chat.
-    /// Anywhere else that is a choice somebody has to make.
-    pub fn default_for(place: &Place) -> Option<Self> {
-        place.private_person().map(|person| Self::People(vec![person.to_owned()]))
-    }
-
     /// Whether `author` may speak.
     pub fn admits(&self, author: &str) -> bool {
         match self {

@@ -171,14 +171,3 @@ fn every_reason_has_a_word_of_its_own() {
     let words: HashSet<&str> = DropReason::ALL.iter().map(|reason| reason.as_str()).collect();
     assert_eq!(words.len(), DropReason::ALL.len());
 }
-
-#[test]
-fn only_a_private_chat_says_by_itself_who_may_speak() {
-    let default = |place: &str| Allow::default_for(&place.parse().unwrap());
-    assert_eq!(default("webchat:dm:ann"), Some(Allow::People(vec!["ann".into()])));
-    assert_eq!(default("discord:dm:5"), Some(Allow::People(vec!["5".into()])));
-    assert_eq!(default("telegram:5"), Some(Allow::People(vec!["5".into()])));
-    for place in ["telegram:-5", "discord:10", "discord:10/20", "webchat:lab", "sms:+15550100", "webchat:*"] {
-        assert_eq!(default(place), None, "{place}");
-    }
-}

@@ -28,7 +28,7 @@ impl BotKey {
 /// What a chat is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ChatKind {
-    /// Not a chat itself: what chats belong to, a Discord guild.
+    /// Not a chat itself: what chats belong to, such as a guild.
     Scope,
     /// One person and the bot.
     Dm,

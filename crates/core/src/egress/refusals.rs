@@ -8,8 +8,8 @@ use crate::limit::SlidingWindow;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Refused calls of one tenant within [`REFUSED_WINDOW`]. Discord bans at
-/// 10,000 in ten minutes: ten tenants at their worst stay below.
+/// Refused calls of one tenant within [`REFUSED_WINDOW`]. The strictest provider
+/// bans at 10,000 in ten minutes: ten tenants at their worst stay below.
 pub const MAX_REFUSED: usize = 100;
 /// See [`MAX_REFUSED`].
 pub const REFUSED_WINDOW: Duration = Duration::from_secs(60);

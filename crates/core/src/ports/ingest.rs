@@ -9,7 +9,7 @@ use crate::ports::Token;
 use crate::seal::Sealed;
 use crate::vault::NewCapability;
 
-/// How far a bot has read one of its streams: a Discord shard, Telegram's updates.
+/// How far a bot has read one of its streams: a shard of its socket, its updates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor {
     /// Which stream of the bot.

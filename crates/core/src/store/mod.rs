@@ -26,8 +26,8 @@ pub use access::{AccessStore, Client, CodeAllow, EnrollToken, Fingerprint, LinkC
 pub use audit::AuditStore;
 pub use directory::DirectoryStore;
 pub use identity::{
-    DATABASE_ID, GatewayChange, IdentityStore, NewGateway, TenantBelongings, StoredGateway, StoredInstance,
-    StoredSecret, TenantIdentity,
+    DATABASE_ID, GatewayChange, IdentityStore, NewGateway, StoredGateway, StoredInstance, StoredSecret,
+    TenantBelongings, TenantIdentity,
 };
 pub use journal::{ActionTrace, Edits, JournalStore, MessageTrace};
 pub use notices::{NoticeKind, NoticeStore, Untold};

@@ -22,8 +22,6 @@ use crate::ports::NewAction;
 use crate::seal::Sealed;
 use std::time::Duration;
 
-/// The kind of a Discord interaction's token, as `follow_up` names it.
-pub const DISCORD_INTERACTION: &str = "discord.interaction_token";
 /// How long an interaction's token works.
 pub const LIVES_FOR: Duration = Duration::from_secs(15 * 60);
 /// How long before its end somebody who still waits is told that no answer came.
@@ -147,7 +145,7 @@ pub struct Use {
 /// tenant, instance and bot are the entry's.
 #[derive(Clone, Debug)]
 pub struct NewCapability {
-    /// What it is, such as [`DISCORD_INTERACTION`].
+    /// What it is, as `follow_up` names it: its platform says.
     pub kind: &'static str,
     /// The chat it answers in, as gateways know it.
     pub chat_id: String,

@@ -1,12 +1,15 @@
 use super::*;
 use std::time::Duration;
 
+/// The kind of those that the tests are about.
+const INTERACTION: &str = "discord.interaction_token";
+
 const NOW: UnixMillis = UnixMillis(1_000_000);
 
 fn capability(id: i64, chat: &str, user: &str) -> Capability {
     Capability {
         id: CapabilityId(id),
-        kind: DISCORD_INTERACTION.into(),
+        kind: INTERACTION.into(),
         tenant: "acme".into(),
         instance: InstanceId(1),
         bot: BotKey::new("discord", "77"),
@@ -21,7 +24,7 @@ fn capability(id: i64, chat: &str, user: &str) -> Capability {
 }
 
 fn by_key(all: &[Capability], key: &str) -> Option<i64> {
-    choose_for_key(all, DISCORD_INTERACTION, key, NOW).map(|it| it.id.0)
+    choose_for_key(all, INTERACTION, key, NOW).map(|it| it.id.0)
 }
 
 #[test]

@@ -6,7 +6,10 @@ use angelia_core::inbox::InstanceId;
 use angelia_core::records::rows::CapabilityRow;
 use angelia_core::records::{Change, Records, change};
 use angelia_core::store::VaultStore;
-use angelia_core::vault::{Capability, CapabilityId, DISCORD_INTERACTION, Deferral, Stage};
+use angelia_core::vault::{Capability, CapabilityId, Deferral, Stage};
+
+/// The kind of those that the tests are about.
+const INTERACTION: &str = "discord.interaction_token";
 
 const OURS: InstanceId = InstanceId(1);
 const THEIRS: InstanceId = InstanceId(2);
@@ -15,7 +18,7 @@ const THEIRS: InstanceId = InstanceId(2);
 pub(super) fn capability(id: i64, ends: i64) -> CapabilityRow {
     CapabilityRow {
         id: CapabilityId(id),
-        kind: DISCORD_INTERACTION.into(),
+        kind: INTERACTION.into(),
         tenant: "acme".into(),
         instance: OURS,
         platform: "discord".into(),

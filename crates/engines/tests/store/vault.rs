@@ -11,9 +11,11 @@ use angelia_core::store::{
     NewEntry, StreamStore, Taken, VaultStore,
 };
 use angelia_core::vault::{
-    Answering, Capability, CapabilityId, DISCORD_INTERACTION, Deferral, LIVES_FOR, NewCapability, Stage, Use,
-    Way,
+    Answering, Capability, CapabilityId, Deferral, LIVES_FOR, NewCapability, Stage, Use, Way,
 };
+
+/// The kind of those that the tests are about.
+const INTERACTION: &str = "discord.interaction_token";
 
 /// An interaction of ann's in the lab; its capability gets the number it is given.
 pub(crate) fn interaction(instance: InstanceId, n: i64) -> Intake {
@@ -25,7 +27,7 @@ pub(crate) fn interaction(instance: InstanceId, n: i64) -> Intake {
         ..entry(instance, &format!("i{n}"))
     };
     let capability = NewCapability {
-        kind: DISCORD_INTERACTION,
+        kind: INTERACTION,
         chat_id: "lab".into(),
         user_id: "ann".into(),
         interaction_id: format!("i{n}"),
@@ -125,7 +127,7 @@ async fn a_capability_is_kept_with_a_new_entry_and_with_nothing_else() {
     let NewCapability { sealed, expires_at, .. } = pressed.capability.clone().unwrap();
     let kept = opened.store.capability(CapabilityId(1)).await.unwrap().unwrap();
     assert_eq!((kept.tenant.as_str(), kept.instance, &kept.bot), ("acme", a, &bot()), "as the entry says");
-    assert_eq!((kept.kind.as_str(), kept.chat_id.as_str()), (DISCORD_INTERACTION, "lab"));
+    assert_eq!((kept.kind.as_str(), kept.chat_id.as_str()), (INTERACTION, "lab"));
     assert_eq!((kept.user_id.as_str(), kept.interaction_id.as_str()), ("ann", "i1"));
     assert_eq!((kept.deferral, kept.stage), (Deferral::Update, Stage::Open));
     assert_eq!((kept.sealed, kept.expires_at), (sealed.to_vec(), expires_at));

@@ -5,11 +5,12 @@
 use super::Discord;
 use super::api_error::{ApiError, code};
 use super::descriptor::MAX_MESSAGE_CHARS;
+use super::interact::EPHEMERAL;
 use super::pieces::parts;
 use super::platform::NONCE_LIFE;
-use super::reply::EPHEMERAL;
 use super::rest::Call;
-use super::send::{PATIENCE, Work, posted, refused};
+use super::send::{PATIENCE, Work, posted};
+use crate::kit::refused;
 use crate::platform::{Answer, Earlier, Outcome};
 use angelia_core::clock::{self, Mono};
 use angelia_core::error::{Error, Kind, Result};
@@ -44,7 +45,7 @@ impl Work<'_> {
             None if earlier != Earlier::Nothing => return Err(open(PERHAPS_ANSWERED)),
             None => self.say_instead(first, until).await?,
         };
-        self.discord.shown.put(&message_id, first);
+        self.discord.sent.note(&*message_id, first);
         self.progress.first_part(&message_id);
         self.answer_rest(&message_id, rest, answer, earlier).await?;
         Ok(message_id)
@@ -144,7 +145,7 @@ impl Work<'_> {
     async fn follow_up(&self, text: &str, answer: &Answer, until: Mono) -> Result<String, Outcome> {
         let done = self.further(call(answer, Way::Further, said(text)), until).await?;
         let posted = posted(&done.map_err(|failure| failure.outcome())?)?;
-        self.discord.shown.put(&posted.id, text);
+        self.discord.sent.note(&*posted.id, text);
         Ok(posted.id)
     }
 }

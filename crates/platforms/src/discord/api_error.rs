@@ -1,5 +1,6 @@
 //! What can become of a call, and what an action has to do about it.
 
+use crate::kit::{self, ErrorKind};
 use crate::platform::{Outcome, Reach};
 use angelia_core::clock::{self, Mono};
 use angelia_core::error::{Error, Kind};
@@ -154,6 +155,16 @@ impl ApiError {
             Self::Unreadable => Kind::Internal,
         };
         Error::new(kind, self.why())
+    }
+}
+
+impl From<kit::ApiError> for ApiError {
+    /// What it means that there was no answer.
+    fn from(error: kit::ApiError) -> Self {
+        match error.kind {
+            ErrorKind::Unavailable => Self::Unreachable { reach: Reach::Bot, why: error.why },
+            _ => Self::Unknown { why: error.why },
+        }
     }
 }
 

@@ -4,9 +4,11 @@ use super::api_error::ApiError;
 use super::ingest::wrong_id;
 use super::parse::{GatewayBot, User};
 use super::rest::Call;
-use super::{Discord, webhook};
+use super::{Discord, NAME};
 use crate::health::Checkup;
+use crate::kit::webhook::path;
 use serde::Deserialize;
+use std::fmt::Display;
 
 /// Flags of an application: a privileged intent, unlimited and for small bots.
 const PRESENCE: u64 = 1 << 12 | 1 << 13;
@@ -91,7 +93,7 @@ impl Discord {
 
     /// Where interactions are taken, if a key is configured.
     fn endpoint_path(&self) -> Option<String> {
-        self.public_key.as_ref().map(|_| webhook::path(&self.config.name))
+        self.public_key.as_ref().map(|_| path(NAME, &self.config.name))
     }
 
     async fn check_commands(&self, checkup: &mut Checkup) {
@@ -101,9 +103,7 @@ impl Discord {
                 let shown: Vec<&str> = shown.iter().map(|command| command.name.as_str()).collect();
                 commands(&shown, &wanted, &self.config.name, checkup);
             }
-            Err(error) => {
-                checkup.limited(format!("the commands could not be looked at: {error}"), "try again")
-            }
+            Err(error) => not_looked_at("commands", error, checkup),
         }
     }
 
@@ -111,9 +111,7 @@ impl Discord {
         let call = Call::get(format!("users/@me/guilds?limit={MAX_GUILDS}"));
         match self.rest.read::<Vec<Membership>>(call).await {
             Ok(guilds) => memberships(&guilds, self.own_id(), checkup),
-            Err(failure) => {
-                checkup.limited(format!("the servers could not be looked at: {}", failure.why()), "try again")
-            }
+            Err(failure) => not_looked_at("servers", failure.why(), checkup),
         }
     }
 
@@ -133,6 +131,10 @@ impl Discord {
                 .limited(format!("Discord does not tell where to connect: {}", failure.why()), "try again"),
         }
     }
+}
+
+fn not_looked_at(what: &str, why: impl Display, checkup: &mut Checkup) {
+    checkup.limited(format!("the {what} could not be looked at: {why}"), "try again");
 }
 
 fn intents(flags: u64, checkup: &mut Checkup) {

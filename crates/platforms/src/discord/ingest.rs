@@ -1,11 +1,10 @@
 //! Listening: who the bot is, where to connect, and a task for each shard.
 
 use super::api_error::{ApiError, LONGEST_WAIT, TOKEN_REFUSED};
-use super::cursor::{self, Position};
 use super::message::Reader;
 use super::parse::{GatewayBot, StartLimit, User};
 use super::rest::Call;
-use super::shard::{Line, Past, Shard};
+use super::shard::{Dial, Shard};
 use super::{Discord, NAME};
 use crate::ingress::{Ingress, Stop};
 use angelia_core::limit::Backoff;
@@ -45,7 +44,7 @@ impl Discord {
         };
         if let Ended::GaveUp(why) = ended {
             tracing::error!(bot = self.own_id(), platform = NAME, why, "a bot has stopped");
-            self.health.stopped(why);
+            self.account.health.stopped(why);
             stop.wait().await;
         }
     }
@@ -66,7 +65,7 @@ impl Discord {
                 why,
                 "Discord does not tell where to connect; it is asked again"
             );
-            self.health.down(why);
+            self.account.health.down(why);
             sleep(backoff.pause().max(failure.pause())).await;
         }
     }
@@ -121,23 +120,29 @@ impl Listening {
             }
             // All begin again where each of them was.
             tracing::error!(bot = self.reader.discord.own_id(), "a Discord shard failed; all begin again");
-            self.reader.discord.health.down("a shard failed for a defect of this server; it begins again");
+            self.reader
+                .discord
+                .account
+                .health
+                .down("a shard failed for a defect of this server; it begins again");
             sleep(SHARD_AGAIN).await;
         }
     }
 
     /// Runs all shards; `None` if one of them failed for a defect of ours.
     async fn run_shards(&self) -> Option<Ended> {
-        let Some(cursors) = self.cursors().await else { return Some(Ended::Stopped) };
-        self.reader.discord.shards_begin(self.shards);
+        let Reader { discord, ingress } = &self.reader;
+        let cursors = ingress.stop.until_stored(|| ingress.ports.records.cursors(&discord.account.key)).await;
+        let Ok(cursors) = cursors else { return Some(Ended::Stopped) };
+        discord.shards.begin(self.shards);
         let (halt, halted) = Stop::new();
         let mut tasks = JoinSet::new();
         for number in 0..self.shards {
             tasks.spawn(self.shard(number, &cursors, halted.clone()));
         }
         let ended = tokio::select! {
-            () = self.reader.ingress.stop.wait() => Some(Ended::Stopped),
-            () = self.reader.discord.rest.revoked() => Some(Ended::GaveUp(TOKEN_REFUSED.into())),
+            () = ingress.stop.wait() => Some(Ended::Stopped),
+            () = discord.rest.revoked() => Some(Ended::GaveUp(TOKEN_REFUSED.into())),
             Some(done) = tasks.join_next() => match done {
                 Ok(Some(why)) => Some(Ended::GaveUp(why)),
                 _ => None,
@@ -148,18 +153,6 @@ impl Listening {
         ended
     }
 
-    /// How far each shard was read; `None` if it is time to stop before that is known.
-    async fn cursors(&self) -> Option<Vec<Cursor>> {
-        let Reader { discord, ingress } = &self.reader;
-        loop {
-            match ingress.ports.records.cursors(&discord.key).await {
-                Ok(cursors) => return Some(cursors),
-                Err(_) if ingress.stop.is_now() => return None,
-                Err(_) => sleep(FIRST_PAUSE).await,
-            }
-        }
-    }
-
     /// One shard, as a task: why Discord must not be called again, if so.
     fn shard(
         &self,
@@ -167,29 +160,22 @@ impl Listening {
         cursors: &[Cursor],
         halt: Stop,
     ) -> impl Future<Output = Option<String>> + use<> {
-        let position = cursor::find(cursors, &cursor::stream(number, self.shards));
-        let past = Past { is_any: cursor::any(cursors), last_heard: cursor::last_heard(cursors) };
-        let discord = &self.reader.discord;
-        let gateway_url = discord.config.gateway_url.as_ref().unwrap_or(&self.gateway.url).clone();
-        let line = Line { id: ShardId::new(number, self.shards), gateway_url, queue: self.queue.clone() };
-        let reader = self.reader.clone();
-        let wait = self.wait_for_identify(position.as_ref());
-        async move {
-            if let Some(wait) = wait {
-                reader.discord.disconnected(number, &no_identifies_left(wait));
-                tokio::select! {
-                    () = halt.wait() => return None,
-                    () = sleep(wait) => {}
-                }
-            }
-            Shard::new(reader, halt, line, position, past).run().await
-        }
-    }
-
-    /// How long a shard without a session has to wait for one.
-    fn wait_for_identify(&self, position: Option<&Position>) -> Option<Duration> {
+        let Reader { discord, .. } = &self.reader;
+        let dial = Dial {
+            id: ShardId::new(number, self.shards),
+            token: discord.config.token.clone(),
+            gateway_url: discord.config.gateway_url.as_ref().unwrap_or(&self.gateway.url).clone(),
+            queue: self.queue.clone(),
+        };
+        let mut shard = Shard::new(self.reader.clone(), halt, dial, cursors);
         let StartLimit { remaining, reset_after, .. } = self.gateway.session_start_limit;
-        (position.is_none() && remaining == 0).then(|| Duration::from_millis(reset_after).min(LONGEST_WAIT))
+        async move {
+            if shard.is_new() && remaining == 0 {
+                let wait = Duration::from_millis(reset_after).min(LONGEST_WAIT);
+                shard.wait(wait, &no_identifies_left(wait)).await.ok()?;
+            }
+            shard.run().await
+        }
     }
 }
 

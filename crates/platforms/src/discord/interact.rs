@@ -3,10 +3,9 @@
 
 use super::interaction::{AUTOCOMPLETE, Interaction, PING};
 use super::locate::{IngestError, Spot};
-use super::message::{Heard, Reader, View, never};
+use super::message::{Heard, Reader, never, sighting};
 use super::parse::id_of;
-use super::reply::{LINK_IN_WRITING, NOT_UNDERSTOOD, Reply, TRY_AGAIN};
-use super::{address, normalize, sanitize};
+use super::{INTERACTION_TOKEN, address, normalize, sanitize};
 use crate::inbound;
 use angelia_contract::event::Event;
 use angelia_core::admission::{Admitted, DropReason, link_command};
@@ -14,9 +13,9 @@ use angelia_core::clock::{self, UnixMillis};
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{self, EntryKind, Patience};
 use angelia_core::seal;
-use angelia_core::store::NewEntry;
-use angelia_core::vault::{self, NewCapability};
-use serde_json::Value;
+use angelia_core::store::{NewEntry, Taken};
+use angelia_core::vault::{self, Deferral, NewCapability};
+use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
@@ -90,28 +89,24 @@ impl Reader {
         from: UnixMillis,
     ) -> Result<Considered, IngestError> {
         let (spot, told) = self.discord.spot_of(interaction).await?;
-        let view = View::new(&interaction.as_message(), &spot, true)?;
-        let (own_id, text) = (self.discord.own_id(), interaction.text());
+        let sighting = sighting(&interaction.as_message(), &spot, true)?;
+        let text = interaction.text();
         if link_command(&text).is_some() {
-            view.observe(own_id, |observed, which| {
-                self.ingress.admission.dropped(observed, which, DropReason::Consumed);
-            });
+            self.dropped(&sighting, DropReason::Consumed);
             return Ok(Considered::at_once(Reply::Words(LINK_IN_WRITING)));
         }
-        let decided = view.observe(own_id, |observed, which| self.ingress.admission.admit(observed, which));
-        let admitted = match decided {
+        let admitted = match self.admit(&sighting) {
             Ok(admitted) => admitted,
             Err(reason) => return Ok(Considered::at_once(Reply::refusal(reason))),
         };
         let event = self.interaction_event(interaction, &spot, &text);
         let capability = self.capability(interaction, &event, &admitted, from)?;
-        let instance = admitted.instance;
         let entry = self.interaction_entry(interaction, body, event, admitted).map_err(never)?;
         let mut heard = Heard::default();
         heard.intake.chats.extend(told);
         heard.intake.capability = Some(capability);
         heard.intake.patience = Some(Patience::default());
-        heard.is_for(instance, entry, view);
+        heard.is_for(entry, sighting);
         Ok(Considered { heard: Some(heard), reply: Reply::Deferred(interaction.deferral()) })
     }
 
@@ -130,7 +125,7 @@ impl Reader {
         admitted: Admitted,
     ) -> Result<NewEntry> {
         // A command that stops a turn goes ahead here as well.
-        let entry = inbound::entry(&self.discord.key, &event, admitted, clock::wall())?;
+        let entry = inbound::entry(&self.discord.account.key, &event, admitted, clock::wall())?;
         let request = sanitize::request(body, interaction, &self.discord.config.name);
         let body = serde_json::to_vec(&inbox::Interaction { event, request })
             .map_err(|_| Error::internal("the interaction could not be written"))?;
@@ -149,9 +144,9 @@ impl Reader {
         let user_id = event.source.user_id.clone().unwrap_or_default();
         let interaction_id = interaction.id.clone();
         let whom = [chat_id.as_str(), &user_id, &interaction_id];
-        let bound_to = seal::capability(&admitted.tenant, admitted.instance, &self.discord.key, whom);
+        let bound_to = seal::capability(&admitted.tenant, admitted.instance, &self.discord.account.key, whom);
         Ok(NewCapability {
-            kind: vault::DISCORD_INTERACTION,
+            kind: INTERACTION_TOKEN,
             sealed: self.ingress.seal.seal(interaction.credential().expose(), &bound_to)?,
             deferral: interaction.deferral(),
             expires_at: from.after(vault::LIVES_FOR),
@@ -159,5 +154,114 @@ impl Reader {
             user_id,
             interaction_id,
         })
+    }
+}
+
+/// The flag of a message that only the person who asked sees.
+pub(super) const EPHEMERAL: u64 = 1 << 6;
+
+pub(super) const TRY_AGAIN: &str = "I could not take this just now. Please try again in a moment.";
+const MAY_HAVE_ARRIVED: &str = "This took too long to be sure: it may have arrived. \
+                                If no answer comes within a minute, please ask again.";
+pub(super) const NOT_UNDERSTOOD: &str = "I do not understand this kind of request.";
+pub(super) const LINK_IN_WRITING: &str =
+    "A link code has to be written as a message: mention me, followed by /link and the code.";
+
+/// What Discord is told within its three seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reply {
+    /// It asked whether anybody is here.
+    Pong,
+    /// Nothing is suggested to somebody who types.
+    NoChoices,
+    /// The answer follows.
+    Deferred(Deferral),
+    /// This is the answer, for the person's eyes only.
+    Words(&'static str),
+}
+
+impl Reply {
+    /// What to say to somebody whose interaction reaches nobody. Names nobody.
+    pub(super) fn refusal(reason: DropReason) -> Self {
+        Self::Words(match reason {
+            DropReason::NoRoute => "Nobody answers here: no agent is connected to this place.",
+            DropReason::AuthorNotAllowed => "You are not among those who may talk to the agent here.",
+            DropReason::NoInstance => "The agent of this place is not set up at the moment.",
+            DropReason::InboxFull => TRY_AGAIN,
+            DropReason::BotNotAllowed => "The agent here does not listen to bots.",
+            DropReason::NotAddressed | DropReason::Keyword | DropReason::Consumed => NOT_UNDERSTOOD,
+        })
+    }
+
+    /// What it is once the store has told what became of what was taken in.
+    pub(super) fn after(self, taken: Taken) -> Self {
+        match self {
+            Self::Deferred(_) if taken.given_up => Self::Words(TRY_AGAIN),
+            Self::Deferred(_) if taken.no_instance => Self::refusal(DropReason::NoInstance),
+            other => other,
+        }
+    }
+
+    /// What it is if the store has not told in time: nothing is promised that
+    /// nobody keeps.
+    pub(super) fn late(self, patience: Option<&Patience>) -> Self {
+        match (self, patience) {
+            (Self::Deferred(_), Some(patience)) if !patience.give_up() => Self::Words(MAY_HAVE_ARRIVED),
+            (Self::Deferred(_), _) => Self::Words(TRY_AGAIN),
+            (other, _) => other,
+        }
+    }
+
+    /// What Discord reads.
+    pub(super) fn body(self) -> Value {
+        match self {
+            Self::Pong => json!({ "type": 1 }),
+            Self::Words(words) => json!({
+                "type": 4,
+                "data": { "content": words, "flags": EPHEMERAL, "allowed_mentions": { "parse": [] } },
+            }),
+            Self::Deferred(Deferral::Message) => json!({ "type": 5 }),
+            Self::Deferred(Deferral::Update) => json!({ "type": 6 }),
+            Self::NoChoices => json!({ "type": 8, "data": { "choices": [] } }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deferral_is_only_said_for_what_is_kept() {
+        let deferred = Reply::Deferred(Deferral::Message);
+        assert_eq!(deferred.after(Taken::default()), deferred);
+        let given_up = Taken { given_up: true, ..Taken::default() };
+        assert_eq!(deferred.after(given_up), Reply::Words(TRY_AGAIN));
+        let gone = Taken { no_instance: true, ..Taken::default() };
+        assert_eq!(deferred.after(gone), Reply::refusal(DropReason::NoInstance));
+        assert_eq!(Reply::Words(NOT_UNDERSTOOD).after(gone), Reply::Words(NOT_UNDERSTOOD));
+        let (waits, begun) = (Patience::default(), Patience::default());
+        begun.begin();
+        assert_eq!(deferred.late(Some(&waits)), Reply::Words(TRY_AGAIN));
+        assert!(!waits.begin(), "and it is not written later");
+        assert_eq!(deferred.late(Some(&begun)), Reply::Words(MAY_HAVE_ARRIVED));
+        assert_eq!(Reply::Words(NOT_UNDERSTOOD).late(None), Reply::Words(NOT_UNDERSTOOD));
+    }
+
+    #[test]
+    fn replies_have_discords_numbers() {
+        for (reply, kind) in [
+            (Reply::Pong, 1),
+            (Reply::Words("x"), 4),
+            (Reply::Deferred(Deferral::Message), 5),
+            (Reply::Deferred(Deferral::Update), 6),
+            (Reply::NoChoices, 8),
+        ] {
+            assert_eq!(reply.body()["type"], kind);
+        }
+        assert_eq!(Reply::NoChoices.body()["data"]["choices"], json!([]));
+        assert_eq!(Reply::Words("x").body()["data"]["flags"], 64);
+        let words = DropReason::ALL.map(|reason| Reply::refusal(reason).body()["data"]["content"].clone());
+        assert!(words.iter().all(|words| words.as_str().is_some_and(|words| words.len() < 100)));
     }
 }

@@ -1,7 +1,8 @@
 //! A command, a press or a form, as Discord sends it, and what it says.
 
-use super::parse::{Channel, Member, Message, User, forgiving, id, opt_id};
-use super::{address, learn};
+use super::address;
+use super::parse::{Channel, Member, Message, User, id, opt_id, unreadable};
+use crate::kit::Lenient;
 use angelia_contract::event::PromptResponse;
 use angelia_core::secret::Secret;
 use angelia_core::vault::Deferral;
@@ -66,20 +67,15 @@ struct Raw {
     token: String,
     #[serde(default, deserialize_with = "opt_id")]
     channel_id: Option<String>,
-    #[serde(default, deserialize_with = "forgiving")]
-    channel: Option<Channel>,
+    channel: Lenient<Channel>,
     #[serde(default, deserialize_with = "opt_id")]
     guild_id: Option<String>,
-    #[serde(default, deserialize_with = "forgiving")]
-    context: Option<u64>,
-    #[serde(default, deserialize_with = "forgiving")]
-    member: Option<Joined>,
-    #[serde(default, deserialize_with = "forgiving")]
-    user: Option<User>,
+    context: Lenient<u64>,
+    member: Lenient<Joined>,
+    user: Lenient<User>,
     #[serde(default)]
     data: Value,
-    #[serde(default, deserialize_with = "forgiving")]
-    message: Option<Shown>,
+    message: Lenient<Shown>,
 }
 
 #[derive(Deserialize)]
@@ -98,11 +94,11 @@ struct Shown {
 impl Interaction {
     /// Reads one; an error is why it cannot be read, without any text of it.
     pub(super) fn read(body: &Value) -> Result<Self, String> {
-        let raw = Raw::deserialize(body).map_err(|error| learn::unreadable(&error))?;
+        let raw = Raw::deserialize(body).map_err(|error| unreadable(&error))?;
         if ![COMMAND, COMPONENT, FORM].contains(&raw.kind) {
             return Err(format!("interactions of type {} are not known", raw.kind));
         }
-        let (author, member) = match (raw.member, raw.user) {
+        let (author, member) = match (raw.member.0, raw.user.0) {
             (Some(Joined { user, member }), _) => (user, Some(member)),
             (None, Some(user)) => (user, None),
             (None, None) => return Err("it does not say who did it".into()),
@@ -116,7 +112,7 @@ impl Interaction {
         if !is_token(&raw.token) {
             return Err("its credential is none of Discord's".into());
         }
-        let channel = raw.channel.filter(|channel| channel.id == channel_id);
+        let channel = raw.channel.0.filter(|channel| channel.id == channel_id);
         Ok(Self {
             id: raw.id,
             kind: raw.kind,
@@ -124,11 +120,11 @@ impl Interaction {
             token: Secret::new(raw.token),
             channel_id,
             guild_id: raw.guild_id,
-            channel: channel.map(|channel| among_others(channel, raw.context)),
+            channel: channel.map(|channel| among_others(channel, raw.context.0)),
             author,
             member,
             data: raw.data,
-            message_id: raw.message.map(|message| message.id),
+            message_id: raw.message.0.map(|message| message.id),
         })
     }
 
@@ -153,7 +149,7 @@ impl Interaction {
             id: self.id.clone(),
             channel_id: self.channel_id.clone(),
             author: self.author.clone(),
-            member: self.member.clone(),
+            member: Lenient(self.member.clone()),
             ..Message::default()
         }
     }

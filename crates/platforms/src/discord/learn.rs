@@ -1,7 +1,7 @@
 //! What Discord says of guilds, channels and threads, as the directory keeps it.
 
 use super::Discord;
-use super::parse::{Channel, Guild, Role, RoleChange, ThreadList, User};
+use super::parse::{Channel, Guild, Role, RoleChange, ThreadList, User, unreadable};
 use angelia_core::directory::{Chat, ChatKind};
 use angelia_core::error::Result;
 use angelia_core::store::DirectoryStore;
@@ -19,7 +19,7 @@ pub(super) fn guild_key(guild: &str) -> String {
 }
 
 /// What an event about guilds and channels comes to.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lesson {
     /// Chats as Discord describes them now.
     pub(super) chats: Vec<Chat>,
@@ -32,7 +32,7 @@ pub(super) struct Lesson {
 }
 
 /// Something the bot is not in any more.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Gone {
     /// One channel or thread.
     Chat(String),
@@ -41,35 +41,16 @@ pub(super) enum Gone {
 }
 
 /// A change of the roles by which a guild calls the bot.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OwnRole {
     pub(super) guild: String,
     pub(super) role: String,
     pub(super) is_own: bool,
 }
 
-/// Whether an event is about guilds and channels.
-pub(super) fn teaches(event: &str) -> bool {
-    matches!(
-        event,
-        "GUILD_CREATE"
-            | "GUILD_UPDATE"
-            | "GUILD_DELETE"
-            | "GUILD_ROLE_CREATE"
-            | "GUILD_ROLE_UPDATE"
-            | "GUILD_ROLE_DELETE"
-            | "CHANNEL_CREATE"
-            | "CHANNEL_UPDATE"
-            | "CHANNEL_DELETE"
-            | "THREAD_CREATE"
-            | "THREAD_UPDATE"
-            | "THREAD_DELETE"
-            | "THREAD_LIST_SYNC"
-    )
-}
-
-/// Reads an event; an error is why it cannot be read, without any text of it.
-pub(super) fn lesson(event: &str, data: &RawValue, own_id: &str) -> Result<Lesson, String> {
+/// Reads an event, if it is about guilds and channels; an error is why it cannot be
+/// read, without any text of it.
+pub(super) fn lesson(event: &str, data: &RawValue, own_id: &str) -> Result<Option<Lesson>, String> {
     let mut lesson = Lesson::default();
     match event {
         "GUILD_CREATE" | "GUILD_UPDATE" => {
@@ -92,30 +73,21 @@ pub(super) fn lesson(event: &str, data: &RawValue, own_id: &str) -> Result<Lesso
         "GUILD_ROLE_CREATE" | "GUILD_ROLE_UPDATE" | "GUILD_ROLE_DELETE" => {
             lesson.role = role_change(read(data)?, own_id);
         }
-        _ => {
-            let channel: Channel = read(data)?;
-            lesson.chats.extend(chat(&channel, None, own_id));
+        "CHANNEL_CREATE" | "CHANNEL_UPDATE" | "THREAD_CREATE" | "THREAD_UPDATE" => {
+            lesson.chats.extend(chat(&read(data)?, None, own_id));
         }
+        _ => return Ok(None),
     }
-    Ok(lesson)
+    Ok(Some(lesson))
 }
 
 fn read<T: DeserializeOwned>(data: &RawValue) -> Result<T, String> {
     serde_json::from_str(data.get()).map_err(|error| unreadable(&error))
 }
 
-/// Why something cannot be read, without any text of it: what serde says may quote.
-pub(super) fn unreadable(error: &serde_json::Error) -> String {
-    let kind = match error.classify() {
-        serde_json::error::Category::Data => "a field is missing or of another type",
-        _ => "it is not JSON",
-    };
-    format!("{kind} (line {}, column {})", error.line(), error.column())
-}
-
 fn role_change(change: RoleChange, own_id: &str) -> Option<OwnRole> {
     let is_own = change.role.as_ref().is_some_and(|role| is_own(role, own_id));
-    let role = change.role.map(|role| role.id).or(change.role_id)?;
+    let role = change.role.0.map(|role| role.id).or(change.role_id)?;
     Some(OwnRole { guild: change.guild_id, role, is_own })
 }
 
@@ -133,7 +105,7 @@ pub(super) fn guild_chat(guild: &Guild, own_id: &str) -> Chat {
     Chat {
         // With its own id as what it belongs to, so that it goes with its chats.
         scope: Some(guild.id.clone()),
-        name: guild.name.clone(),
+        name: guild.name.0.clone(),
         roles: roles.map(|role| role.id.clone()).collect(),
         ..Chat::new(guild_key(&guild.id), ChatKind::Scope)
     }
@@ -167,8 +139,8 @@ pub(super) fn chat(channel: &Channel, guild: Option<&str>, own_id: &str) -> Opti
     Some(Chat {
         parent,
         scope,
-        name: if is_dm { person.and_then(User::name).map(str::to_owned) } else { channel.name.clone() },
-        topic: channel.topic.clone().filter(|topic| !topic.is_empty()),
+        name: if is_dm { person.and_then(User::name).map(str::to_owned) } else { channel.name.0.clone() },
+        topic: channel.topic.0.clone().filter(|topic| !topic.is_empty()),
         person: person.filter(|_| is_dm).map(|person| person.id.clone()),
         ..Chat::new(channel.id.clone(), kind)
     })
@@ -180,7 +152,7 @@ impl Discord {
     pub(super) async fn take_note(&self, mut lesson: Lesson) -> Result<Vec<Chat>> {
         if lesson.without_roles
             && let Some(guild) = lesson.chats.iter_mut().find(|chat| chat.kind == ChatKind::Scope)
-            && let Some(known) = self.directory.find(&guild.chat_id).await?
+            && let Some(known) = self.account.directory.find(&guild.chat_id).await?
         {
             guild.roles.clone_from(&known.chat.roles);
         }
@@ -190,28 +162,12 @@ impl Discord {
         if let Some(gone) = &lesson.gone {
             self.forget(gone).await?;
         }
-        self.learn(lesson.chats).await
-    }
-
-    /// Takes note of chats; answers those that are new. Whoever does not commit
-    /// them has to [`unlearn`](Self::unlearn) them.
-    pub(super) async fn learn(&self, chats: Vec<Chat>) -> Result<Vec<Chat>> {
-        for chat in &chats {
-            // Else what was known of it besides would look forgotten. All before the
-            // first is learnt: what is at hand counts as committed.
-            self.directory.find(&chat.chat_id).await?;
-        }
-        Ok(chats.into_iter().filter(|chat| self.directory.learn(chat)).collect())
-    }
-
-    /// Forgets at hand what was not committed, so that it is new again.
-    pub(super) fn unlearn(&self, chats: &[Chat]) {
-        chats.iter().for_each(|chat| self.directory.forget_chat(&chat.chat_id));
+        self.account.directory.learn_all(lesson.chats).await
     }
 
     /// The row of a guild after a change of its roles, if it is known.
     async fn with_role(&self, change: &OwnRole) -> Result<Option<Chat>> {
-        let known = self.directory.find(&guild_key(&change.guild)).await?;
+        let known = self.account.directory.find(&guild_key(&change.guild)).await?;
         let Some(mut guild) = known.map(|known| known.chat.clone()) else { return Ok(None) };
         guild.roles.retain(|role| *role != change.role);
         if change.is_own {
@@ -223,12 +179,12 @@ impl Discord {
     pub(super) async fn forget(&self, gone: &Gone) -> Result<()> {
         match gone {
             Gone::Chat(id) => {
-                self.ports.records.forget_chat(&self.key, id).await?;
-                self.directory.forget_chat(id);
+                self.ports.records.forget_chat(&self.account.key, id).await?;
+                self.account.directory.forget_chat(id);
             }
             Gone::Guild(id) => {
-                self.ports.records.forget_scope(&self.key, id).await?;
-                self.directory.forget(|known| known.chat.scope.as_ref() == Some(id));
+                self.ports.records.forget_scope(&self.account.key, id).await?;
+                self.account.directory.forget(|known| known.chat.scope.as_ref() == Some(id));
             }
         }
         Ok(())
@@ -242,7 +198,7 @@ mod tests {
 
     fn lesson_of(event: &str, data: Value) -> Result<Lesson, String> {
         let data = serde_json::value::to_raw_value(&data).unwrap();
-        lesson(event, &data, "77")
+        lesson(event, &data, "77").map(Option::unwrap)
     }
 
     fn find<'a>(lesson: &'a Lesson, id: &str) -> Option<&'a Chat> {

@@ -1,4 +1,5 @@
-//! A `/link` somebody typed: who they are in their guild, and what they are told.
+//! A `/link` somebody typed: who they are in their guild, what they are told, and
+//! how often.
 
 use super::api_error::ApiError;
 use super::locate::Spot;
@@ -7,11 +8,15 @@ use super::parse::{Guild, Member, Message};
 use super::rest::Call;
 use super::{NAME, address};
 use crate::admission::Linking;
-use angelia_core::clock;
+use angelia_core::clock::{self, Mono};
 use angelia_core::directory::ChatKind;
 use angelia_core::error::Kind;
+use angelia_core::limit::{SlidingWindow, SlidingWindowOf, WhenCrowded};
 use angelia_core::secret::Secret;
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 /// The permissions that make somebody an administrator here.
@@ -34,7 +39,7 @@ impl Reader {
         let Some(place) = place else { return };
         let author = &message.author.id;
         if !self.discord.pace.may_answer(&chat.chat_id, author, clock::mono()) {
-            self.discord.health.count("links_unanswered");
+            self.discord.account.health.count("links_unanswered");
             return;
         }
         let guild = chat.scope.as_deref();
@@ -91,7 +96,7 @@ impl Reader {
         if guild.owner_id.as_ref() == Some(author) {
             return Ok(true);
         }
-        let roles = match &message.member {
+        let roles = match &*message.member {
             Some(member) => member.roles.clone(),
             // What is read back from a channel comes without it.
             None if address::snowflake(author).is_some() => {
@@ -132,6 +137,56 @@ fn administers(guild: &Guild, roles: &[String]) -> bool {
     permissions.fold(0, |all, one| all | one) & (ADMINISTRATOR | MANAGE_GUILD) != 0
 }
 
+/// Answers in one chat within [`WINDOW`]: a few attempts at typing a code.
+/// Anybody can ask for one, and each is a call of the bot's.
+const MAX_IN_CHAT: usize = 6;
+/// Answers to one person: less than a chat's, so that nobody uses up the others' share.
+const MAX_TO_PERSON: usize = 2;
+const WINDOW: Duration = Duration::from_secs(60);
+/// Chats and people remembered, each. With more in a minute nobody is answered.
+const MAX_REMEMBERED: usize = 4_096;
+/// Answers on their way at once.
+const MAX_ANSWERS: usize = 8;
+
+/// Who was answered when.
+#[derive(Debug)]
+pub(super) struct Pace {
+    memory: Mutex<Memory>,
+    answers: Arc<Semaphore>,
+}
+
+#[derive(Debug)]
+struct Memory {
+    chats: SlidingWindowOf<String>,
+    people: SlidingWindowOf<String>,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        let each = |most| {
+            let of_one = SlidingWindow::new(most, WINDOW);
+            SlidingWindowOf::new(MAX_REMEMBERED, WhenCrowded::TurnAway, of_one)
+        };
+        let memory = Memory { chats: each(MAX_IN_CHAT), people: each(MAX_TO_PERSON) };
+        Self { memory: Mutex::new(memory), answers: Arc::new(Semaphore::new(MAX_ANSWERS)) }
+    }
+}
+
+impl Pace {
+    /// Whether somebody may be answered in a chat; if so, it counts.
+    pub(super) fn may_answer(&self, chat: &str, person: &str, now: Mono) -> bool {
+        let mut memory = self.memory.lock();
+        let Memory { chats, people } = &mut *memory;
+        let room = chats.check(chat, now).and_then(|()| people.take(person, now));
+        room.and_then(|()| chats.take(chat, now)).is_ok()
+    }
+
+    /// Room for one more answer on its way, if there is any.
+    pub(super) fn room(&self) -> Option<OwnedSemaphorePermit> {
+        self.answers.clone().try_acquire_owned().ok()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,5 +218,30 @@ mod tests {
         };
         assert!(may(0, &["5"]) && may(0, &["7", "6"]) && may(32, &[]));
         assert!(!may(2048, &[]) && !may(0, &["7", "8", "999"]));
+    }
+
+    #[test]
+    fn a_chat_and_a_person_are_answered_now_and_then() {
+        let (pace, start) = (Pace::default(), Mono::default());
+        let may = |chat: &str, person: &str, second: u64| {
+            pace.may_answer(chat, person, start + Duration::from_secs(second))
+        };
+        assert!(may("1", "ann", 0) && may("1", "ann", 0));
+        assert!(!may("1", "ann", 0) && !may("2", "ann", 59), "two to a person, wherever");
+        assert!(may("1", "bob", 1) && may("1", "bob", 1), "others have their own share");
+        assert!(may("1", "cat", 2) && may("1", "cat", 2));
+        assert!(!may("1", "dan", 59), "six in a chat");
+        assert!(may("1", "dan", 60) && may("1", "ann", 60));
+        assert!(!may("1", "eve", 60) && may("2", "eve", 60));
+    }
+
+    #[test]
+    fn memory_is_bounded_and_room_too() {
+        let pace = Pace::default();
+        let answered = (0..2 * MAX_REMEMBERED)
+            .filter(|n| pace.may_answer(&format!("c{n}"), &format!("p{n}"), Mono::default()));
+        assert_eq!(answered.count(), MAX_REMEMBERED);
+        let held: Vec<_> = std::iter::from_fn(|| pace.room()).collect();
+        assert_eq!(held.len(), MAX_ANSWERS);
     }
 }

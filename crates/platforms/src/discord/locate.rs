@@ -7,14 +7,11 @@ use super::learn::{self, guild_key};
 use super::parse::{Channel, Guild, Message};
 use super::rest::Call;
 use super::{Discord, address};
+use crate::ingress::STORE_AGAIN;
 use angelia_core::directory::{Chat, ChatKind, KnownChat};
 use angelia_core::error::{Error, Result};
-use angelia_core::store::Intake;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// How soon a store that does not answer is asked again.
-const STORE_AGAIN: Duration = Duration::from_secs(1);
 
 /// A chat and what it belongs to.
 #[derive(Clone, Debug)]
@@ -59,7 +56,7 @@ impl From<ApiError> for IngestError {
 impl Discord {
     /// Where a message was written.
     pub(super) async fn spot(&self, message: &Message) -> Result<Spot, IngestError> {
-        let known = self.directory.find(&message.channel_id).await?;
+        let known = self.account.directory.find(&message.channel_id).await?;
         let chat = match known.filter(|known| address::places(&known.chat).is_some()) {
             Some(known) => known,
             None => self.first_seen(message).await?,
@@ -81,19 +78,20 @@ impl Discord {
         &self,
         interaction: &Interaction,
     ) -> Result<(Spot, Option<Chat>), IngestError> {
-        let known = self.directory.find(&interaction.channel_id).await?;
+        let known = self.account.directory.find(&interaction.channel_id).await?;
         let known = known.filter(|known| address::places(&known.chat).is_some());
         let (chat, told) = match (known, self.told(interaction)) {
             (Some(known), _) => (known, None),
             (None, Some(told)) => (Arc::new(told.clone().into()), Some(told)),
             (None, None) => (self.first_seen(&interaction.as_message()).await?, None),
         };
+        let directory = &self.account.directory;
         let parent = match &chat.chat.parent {
-            Some(parent) => self.directory.find(parent).await?,
+            Some(parent) => directory.find(parent).await?,
             None => None,
         };
         let guild = match &chat.chat.scope {
-            Some(guild) => self.directory.find(&guild_key(guild)).await?,
+            Some(guild) => directory.find(&guild_key(guild)).await?,
             None => None,
         };
         Ok((Spot { chat, parent, guild }, told))
@@ -118,7 +116,11 @@ impl Discord {
         if known.chat.kind == ChatKind::Dm && known.chat.person.is_none() {
             // Of the two in it, the one who writes and is not the bot.
             let person = Some(message.author.id.clone());
-            return Ok(self.keep(Chat { person, ..known.chat.clone() }).await?);
+            return Ok(self
+                .account
+                .directory
+                .keep(Chat { person, ..known.chat.clone() }, &self.ports)
+                .await?);
         }
         match address::places(&known.chat) {
             Some(_) => Ok(known),
@@ -128,7 +130,7 @@ impl Discord {
 
     /// A channel, from the directory or from Discord.
     async fn channel(&self, id: &str) -> Result<Arc<KnownChat>, IngestError> {
-        match self.directory.find(id).await? {
+        match self.account.directory.find(id).await? {
             Some(known) => Ok(known),
             None => self.fetch_channel(id).await,
         }
@@ -136,11 +138,11 @@ impl Discord {
 
     /// A guild, from the directory or from Discord.
     async fn guild(&self, id: &str) -> Result<Arc<KnownChat>, IngestError> {
-        if let Some(known) = self.directory.find(&guild_key(id)).await? {
+        if let Some(known) = self.account.directory.find(&guild_key(id)).await? {
             return Ok(known);
         }
         let guild: Guild = self.rest.read(Call::get(format!("guilds/{id}"))).await?;
-        Ok(self.keep(learn::guild_chat(&guild, self.own_id())).await?)
+        Ok(self.account.directory.keep(learn::guild_chat(&guild, self.own_id()), &self.ports).await?)
     }
 
     /// Asks Discord for a channel, and keeps what it says.
@@ -154,20 +156,8 @@ impl Discord {
             return Err(unreadable("Discord answered with another channel"));
         }
         let chat = learn::chat(&channel, None, self.own_id());
-        Ok(self.keep(chat.ok_or_else(|| unreadable("its channel is of an unknown kind"))?).await?)
-    }
-
-    /// Keeps what Discord said of a chat, durably.
-    async fn keep(&self, chat: Chat) -> Result<Arc<KnownChat>> {
-        let chats = self.learn(vec![chat.clone()]).await?;
-        if !chats.is_empty() {
-            let kept =
-                self.ports.ingest.take_in(&self.key, None, vec![Intake { chats, ..Intake::default() }]).await;
-            // Else nobody would try to keep it again.
-            kept.inspect_err(|_| self.unlearn(std::slice::from_ref(&chat)))?;
-        }
-        let known = self.directory.find(&chat.chat_id).await?;
-        Ok(known.unwrap_or_else(|| Arc::new(chat.into())))
+        let chat = chat.ok_or_else(|| unreadable("its channel is of an unknown kind"))?;
+        Ok(self.account.directory.keep(chat, &self.ports).await?)
     }
 
     /// What a message can do without: names come from it, and no place.

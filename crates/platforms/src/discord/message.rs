@@ -1,21 +1,19 @@
 //! What somebody said: admitted to an instance, or only the newest of its chat.
 
-use super::learn::unreadable;
 use super::link::may_hold_code;
 use super::locate::{IngestError, Spot};
 use super::normalize::{self, Writing};
-use super::parse::{Message, Update};
+use super::parse::{Message, Update, unreadable};
 use super::{Discord, NAME, address};
-use crate::admission::Which;
 use crate::inbound;
 use crate::ingress::Ingress;
-use angelia_core::admission::{Admitted, DropReason, Observed, link_command};
-use angelia_core::clock;
+use crate::kit::Sighting;
+use angelia_core::admission::{Admitted, DropReason, link_command};
 use angelia_core::directory::{Chat, ChatKind};
-use angelia_core::error;
-use angelia_core::inbox::InstanceId;
 use angelia_core::seal::{self, Sealed};
 use angelia_core::store::{Intake, NewEntry, NewQuarantined, Taken, Traffic};
+use angelia_core::{clock, error};
+use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
 /// What is kept of something that cannot be read and may hold a link code.
@@ -36,86 +34,63 @@ pub(super) struct Heard {
     /// Whether that has to be at once: chatter waits for the next occasion.
     pub(super) at_once: bool,
     /// What admission was shown, should the instance be gone when it is committed.
-    view: Option<View>,
+    sighting: Option<Sighting>,
 }
 
 impl Heard {
     /// Something that has to be committed before anything else is read.
     pub(super) fn at_once(intake: Intake) -> Self {
-        Self { intake, at_once: true, view: None }
+        Self { intake, at_once: true, sighting: None }
     }
 
     /// It was meant for an instance, which gets it as this entry.
-    pub(super) fn is_for(&mut self, instance: InstanceId, entry: NewEntry, view: View) {
+    pub(super) fn is_for(&mut self, entry: NewEntry, sighting: Sighting) {
+        let instance = entry.instance;
         // Only a thread goes on being meant for whom it was begun with.
-        if view.addressed && view.thread_id.is_some() && view.engaged != Some(instance) {
-            self.intake.engaged = Some((view.chat_id.clone(), instance));
+        if sighting.addressed && sighting.thread_id.is_some() && sighting.engaged != Some(instance) {
+            self.intake.engaged = Some((sighting.chat_id.clone(), instance));
         }
         self.intake.entry = Some(entry);
-        (self.view, self.at_once) = (Some(view), true);
+        (self.sighting, self.at_once) = (Some(sighting), true);
     }
 }
 
-/// What admission gets to see of a message.
-pub(super) struct View {
-    places: Vec<String>,
-    scopes: Vec<String>,
-    author: String,
-    private: bool,
-    author_is_bot: bool,
-    addressed: bool,
-    engaged: Option<InstanceId>,
-    chat_id: String,
-    thread_id: Option<String>,
-    message_id: String,
-}
-
-impl View {
-    pub(super) fn new(message: &Message, spot: &Spot, addressed: bool) -> Result<Self, IngestError> {
-        let chat = &spot.chat.chat;
-        let places = address::places(chat)
-            .ok_or_else(|| IngestError::Unreadable("nobody knows where it was written".into()))?;
-        let scopes = [Some(&chat.chat_id), chat.parent.as_ref(), chat.scope.as_ref()];
-        let is_thread = chat.kind == ChatKind::Thread;
-        Ok(Self {
-            places,
-            scopes: scopes.into_iter().flatten().cloned().collect(),
-            author: message.author.id.clone(),
-            private: chat.kind == ChatKind::Dm,
-            author_is_bot: normalize::is_by_bot(message),
-            addressed,
-            engaged: spot.chat.engaged.filter(|_| is_thread),
-            chat_id: chat.chat_id.clone(),
-            thread_id: is_thread.then(|| chat.chat_id.clone()),
-            message_id: message.id.clone(),
-        })
-    }
-
-    pub(super) fn observe<T>(&self, bot: &str, ask: impl FnOnce(Observed<'_>, Which<'_>) -> T) -> T {
-        let places: Vec<&str> = self.places.iter().map(String::as_str).collect();
-        let scopes: Vec<&str> = self.scopes.iter().map(String::as_str).collect();
-        let Self { author, private, author_is_bot, addressed, engaged, .. } = self;
-        let observed = Observed {
-            platform: NAME,
-            bot,
-            places: &places,
-            author,
-            private: *private,
-            author_is_bot: *author_is_bot,
-            addressed: *addressed,
-            engaged: *engaged,
-            scopes: &scopes,
-        };
-        let thread_id = self.thread_id.as_deref();
-        ask(observed, Which { chat_id: &self.chat_id, thread_id, message_id: &self.message_id })
-    }
+/// A message, as far as admission cares.
+pub(super) fn sighting(message: &Message, spot: &Spot, addressed: bool) -> Result<Sighting, IngestError> {
+    let chat = &spot.chat.chat;
+    let places = address::places(chat)
+        .ok_or_else(|| IngestError::Unreadable("nobody knows where it was written".into()))?;
+    let scopes = [Some(&chat.chat_id), chat.parent.as_ref(), chat.scope.as_ref()];
+    let is_thread = chat.kind == ChatKind::Thread;
+    Ok(Sighting {
+        places,
+        scopes: scopes.into_iter().flatten().cloned().collect(),
+        chat_id: chat.chat_id.clone(),
+        thread_id: is_thread.then(|| chat.chat_id.clone()),
+        message_id: message.id.clone(),
+        author: message.author.id.clone(),
+        private: chat.kind == ChatKind::Dm,
+        author_is_bot: normalize::is_by_bot(message),
+        addressed,
+        engaged: spot.chat.engaged.filter(|_| is_thread),
+    })
 }
 
 impl Reader {
+    /// The bot's own id.
+    pub(super) fn bot(&self) -> &str {
+        self.discord.own_id()
+    }
+
+    /// Commits one thing that was received; answers what became of it.
+    pub(super) async fn take_in(&self, intake: Intake) -> error::Result<Taken> {
+        let taken = self.ingress.take_in(&self.discord.account.key, vec![intake]).await?;
+        Ok(taken.first().copied().unwrap_or_default())
+    }
+
     /// What a message comes to.
     pub(super) async fn message(&self, raw: &str) -> Result<Heard, IngestError> {
-        let mut message: Message =
-            serde_json::from_str(raw).map_err(|error| IngestError::Unreadable(unreadable(&error)))?;
+        let mut message: Message = read(raw)?;
         let mut heard = Heard::default();
         heard.intake.traffic.push(Traffic {
             chat_id: message.channel_id.clone(),
@@ -128,7 +103,7 @@ impl Reader {
             return Ok(heard);
         }
         if !normalize::is_said(&message) {
-            discord.health.count("skipped");
+            discord.account.health.count("skipped");
             return Ok(heard);
         }
         normalize::spell_out(&mut message);
@@ -136,61 +111,42 @@ impl Reader {
         let addressed = address::addresses(&message, discord.own_id(), spot.own_roles());
         if normalize::is_empty(&message) {
             if !addressed && spot.chat.chat.kind != ChatKind::Dm {
-                discord.health.count("skipped");
+                discord.account.health.count("skipped");
                 return Ok(heard);
             }
             normalize::mark_unsupported(&mut message);
         }
         let text = self.said(&message, &spot);
-        let view = View::new(&message, &spot, addressed)?;
-        if !view.author_is_bot
+        let sighting = self::sighting(&message, &spot, addressed)?;
+        if !sighting.author_is_bot
             && let Some(code) = link_command(text)
         {
             // Others' bots have such a command too: among many people it has to be meant for this one.
-            if addressed || view.private {
+            if addressed || sighting.private {
                 self.link(&message, &spot, code).await;
                 heard.at_once = true;
             }
-            view.observe(discord.own_id(), |observed, which| {
-                self.ingress.admission.dropped(observed, which, DropReason::Consumed);
-            });
+            self.dropped(&sighting, DropReason::Consumed);
             return Ok(heard);
         }
-        let decided = view.observe(discord.own_id(), |seen, which| self.ingress.admission.admit(seen, which));
-        if let Ok(admitted) = decided {
-            self.admitted(&mut heard, &message, &spot, text, view, admitted)?;
+        if let Ok(admitted) = self.admit(&sighting) {
+            let event = normalize::event(&message, &spot, text, self.writing(false));
+            let entry = inbound::entry(&discord.account.key, &event, admitted, clock::wall());
+            heard.is_for(entry.map_err(never)?, sighting);
         }
         Ok(heard)
-    }
-
-    fn admitted(
-        &self,
-        heard: &mut Heard,
-        message: &Message,
-        spot: &Spot,
-        text: &str,
-        view: View,
-        admitted: Admitted,
-    ) -> Result<(), IngestError> {
-        let (event, instance) =
-            (normalize::event(message, spot, text, self.writing(false)), admitted.instance);
-        let entry = inbound::entry(&self.discord.key, &event, admitted, clock::wall());
-        heard.is_for(instance, entry.map_err(never)?, view);
-        Ok(())
     }
 
     /// What an update of a message comes to. Most are Discord's own, who adds
     /// pictures to links; those of a person carry a time.
     pub(super) async fn update(&self, raw: &str) -> Result<Heard, IngestError> {
         let nothing = Heard::default();
-        let update: Update =
-            serde_json::from_str(raw).map_err(|error| IngestError::Unreadable(unreadable(&error)))?;
+        let update: Update = read(raw)?;
         let is_edit = update.author.is_some() && update.edited_timestamp.is_some();
-        if !is_edit || update.content.is_none_or(|content| content.is_null()) {
+        if !is_edit || update.content.is_none() {
             return Ok(nothing);
         }
-        let message: Message =
-            serde_json::from_str(raw).map_err(|error| IngestError::Unreadable(unreadable(&error)))?;
+        let message: Message = read(raw)?;
         let discord = &*self.discord;
         let is_own = message.author.id == discord.own_id();
         if is_own || !normalize::is_said(&message) || normalize::is_empty(&message) {
@@ -203,11 +159,11 @@ impl Reader {
         }
         // What waits was meant for the agent when it was written; who may speak to
         // it there is asked anew, because a route may have moved since.
-        let view = View::new(&message, &spot, true)?;
-        let decided = view.observe(discord.own_id(), |observed, _| self.ingress.admission.decide(observed));
-        let Ok(admitted) = decided else { return Ok(nothing) };
+        let sighting = self::sighting(&message, &spot, true)?;
+        let Ok(admitted) = sighting.decide(&self.ingress, &discord.account.key) else { return Ok(nothing) };
         let event = normalize::event(&message, &spot, text, self.writing(true));
-        let revision = inbound::revision(&discord.key, &event, admitted, clock::wall()).map_err(never)?;
+        let revision =
+            inbound::revision(&discord.account.key, &event, admitted, clock::wall()).map_err(never)?;
         Ok(Heard::at_once(Intake { revision: Some(revision), ..Intake::default() }))
     }
 
@@ -215,49 +171,49 @@ impl Reader {
     pub(super) fn is_routed(&self, chat: &Chat) -> bool {
         // What cannot be placed yet is once somebody writes there.
         let Some(places) = address::places(chat) else { return true };
-        let places: Vec<&str> = places.iter().map(String::as_str).collect();
-        let observed = Observed {
-            platform: NAME,
-            bot: self.discord.own_id(),
-            places: &places,
-            author: "",
-            private: chat.kind == ChatKind::Dm,
-            author_is_bot: false,
-            addressed: true,
-            engaged: None,
-            scopes: &[],
-        };
-        !matches!(self.ingress.admission.decide(observed), Err(DropReason::NoRoute))
+        let sighting =
+            Sighting { places, private: chat.kind == ChatKind::Dm, addressed: true, ..Sighting::default() };
+        let decided = sighting.decide(&self.ingress, &self.discord.account.key);
+        !matches!(decided, Err(DropReason::NoRoute))
+    }
+
+    /// Whom a message is for; why it is for nobody is noted.
+    pub(super) fn admit(&self, sighting: &Sighting) -> Result<Admitted, DropReason> {
+        let decided = sighting.decide(&self.ingress, &self.discord.account.key);
+        decided.inspect_err(|reason| self.dropped(sighting, *reason))
+    }
+
+    /// Takes note of why nobody got a message.
+    pub(super) fn dropped(&self, sighting: &Sighting, reason: DropReason) {
+        sighting.dropped(&self.ingress, &self.discord.account.key, reason);
     }
 
     /// What follows when it is committed.
     pub(super) fn committed(&self, heard: Heard, taken: Taken) {
-        let Heard { intake, view, .. } = heard;
+        let Heard { intake, sighting, .. } = heard;
         if taken.given_up {
-            self.discord.health.count("given_up");
+            self.discord.account.health.count("given_up");
             return;
         }
-        if view.is_some() {
+        if sighting.is_some() {
             // Where an interaction told of its chat, the store knows more than what is at hand.
-            self.discord.unlearn(&intake.chats);
+            self.discord.account.directory.unlearn(&intake.chats);
         }
         if intake.quarantined.is_some() {
-            self.discord.health.count("quarantined");
+            self.discord.account.health.count("quarantined");
         }
         if taken.no_instance {
-            if let Some(view) = view {
-                view.observe(self.discord.own_id(), |observed, which| {
-                    self.ingress.admission.dropped(observed, which, DropReason::NoInstance);
-                });
+            if let Some(sighting) = sighting {
+                self.dropped(&sighting, DropReason::NoInstance);
             }
         } else if let Some((chat_id, instance)) = intake.engaged {
-            self.discord.directory.change(&chat_id, |known| known.engaged = Some(instance));
+            self.discord.account.directory.change(&chat_id, |known| known.engaged = Some(instance));
         }
     }
 
     /// What is kept of something that cannot be read.
     pub(super) fn quarantined(&self, what: String, why: String, raw: &str) -> Heard {
-        let bot = self.discord.own_id();
+        let bot = self.bot();
         tracing::warn!(bot, what, why, "an update of Discord's cannot be read; it is in quarantine");
         let raw = if may_hold_code(raw) { NOT_KEPT } else { raw };
         let sealed = self.ingress.seal.seal(raw, &seal::quarantine(NAME, bot)).unwrap_or_else(|error| {
@@ -270,14 +226,18 @@ impl Reader {
 
     fn said<'a>(&self, message: &'a Message, spot: &Spot) -> &'a str {
         let text = message.content.as_deref().unwrap_or_default();
-        let said = address::said(text, self.discord.own_id(), spot.own_roles());
+        let said = address::said(text, self.bot(), spot.own_roles());
         // A mention alone is all that was said, unless something was shown with it.
         if said.is_empty() && message.attachments.is_empty() { text } else { said }
     }
 
     pub(super) fn writing(&self, is_edit: bool) -> Writing<'_> {
-        Writing { own_id: self.discord.own_id(), source_flags: self.ingress.source_flags, is_edit }
+        Writing { own_id: self.bot(), source_flags: self.ingress.source_flags, is_edit }
     }
+}
+
+fn read<T: DeserializeOwned>(raw: &str) -> Result<T, IngestError> {
+    serde_json::from_str(raw).map_err(|error| IngestError::Unreadable(unreadable(&error)))
 }
 
 /// An event that cannot be written will not be written later either.

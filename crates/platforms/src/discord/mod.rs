@@ -3,59 +3,55 @@
 mod address;
 mod answer;
 mod api_error;
-mod callback;
 mod check;
+mod command_lines;
 mod commands;
-mod commit;
-mod connection;
-mod cursor;
 mod descriptor;
-mod fatal;
-mod history;
 mod ingest;
 mod interact;
 mod interaction;
 mod learn;
 mod link;
 mod locate;
+mod manifest;
 mod message;
-mod nonce;
 mod normalize;
-mod outage;
-mod pace;
 mod parse;
 mod pieces;
 mod platform;
-mod reply;
 mod rest;
 mod sanitize;
 mod send;
 mod shard;
-mod shard_health;
 pub mod verify;
 mod webhook;
 
 pub use commands::default_commands;
 pub use descriptor::descriptor;
+pub use manifest::MANIFEST;
 
-use crate::directory::Directory;
 use crate::health::HealthRecord;
+use crate::kit::{Account, SentMessages};
 use crate::minted::Minted;
-use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::Rendering;
 use angelia_core::ports::Ports;
 use angelia_core::secret::Secret;
-use pace::Pace;
-use pieces::Shown;
+use link::Pace;
+use pieces::GonePieces;
 use rest::Rest;
-use shard_health::ShardHealth;
+use shard::ShardHealth;
 use std::sync::Arc;
 
 use verify::PublicKey;
 
 /// The platform's name on the wire.
 pub const NAME: &str = "discord";
+
+/// Messages of which is remembered what they show. A stream edits a few.
+const REMEMBERED: usize = 4_096;
+/// The kind of an interaction's token in the vault, as `follow_up` names it.
+pub const INTERACTION_TOKEN: &str = "discord.interaction_token";
 
 /// A Discord bot, as an operator configures it.
 #[derive(Clone, Debug)]
@@ -94,19 +90,19 @@ pub struct Command {
 /// One Discord bot.
 pub struct Discord {
     config: Config,
-    key: BotKey,
+    account: Account,
     /// The key of those interactions that come over HTTP.
     public_key: Option<PublicKey>,
     ports: Ports,
-    directory: Directory,
     rest: Rest,
-    health: HealthRecord,
     shards: ShardHealth,
     /// How often people may have the connector itself answer.
     pace: Pace,
     /// What the nonces of this store begin with.
     nonce: Minted,
-    shown: Shown,
+    /// What its messages show.
+    sent: SentMessages<String>,
+    gone: GonePieces,
 }
 
 impl Discord {
@@ -119,29 +115,17 @@ impl Discord {
             )));
         }
         if let Some(url) = &config.gateway_url
-            && !cursor::is_address(url)
+            && !shard::is_address(url)
         {
             return Err(Error::invalid(format!("gateway_url {url:?} has to begin with ws:// or wss://")));
         }
         commands::check(&config.commands)?;
         let public_key = config.public_key.as_deref().map(PublicKey::parse).transpose()?;
-        let key = BotKey::new(NAME, &config.id);
+        let account = Account::new(NAME, &config.id, &config.name, HealthRecord::default(), &ports);
         let rest = Rest::new(config.api_url.as_deref(), &config.token)?;
-        let directory = Directory::new(key.clone(), ports.records.clone());
-        let (health, shards, pace, nonce, shown) = Default::default();
-        Ok(Arc::new(Self {
-            config,
-            key,
-            public_key,
-            ports,
-            directory,
-            rest,
-            health,
-            shards,
-            pace,
-            nonce,
-            shown,
-        }))
+        let (shards, pace, nonce, gone) = Default::default();
+        let sent = SentMessages::new(REMEMBERED);
+        Ok(Arc::new(Self { config, account, public_key, ports, rest, shards, pace, nonce, sent, gone }))
     }
 
     /// The bot's own user id.

@@ -18,7 +18,7 @@ const IS_VOICE: u64 = 1 << 13;
 /// Messages that people write: plain ones, answers, commands of both kinds.
 /// Others tell what happened: somebody joined, a thread began.
 pub(super) fn is_said(message: &Message) -> bool {
-    matches!(message.kind, None | Some(0 | 19 | 20 | 23))
+    matches!(message.kind.0, None | Some(0 | 19 | 20 | 23))
 }
 
 /// What stands for something that was sent and cannot be told.
@@ -38,7 +38,7 @@ fn is_silent(message: &Message) -> bool {
 pub(super) fn spell_out(message: &mut Message) {
     for Snapshot { message: forwarded } in std::mem::take(&mut message.message_snapshots) {
         if is_silent(message) {
-            message.content = forwarded.content;
+            message.content = forwarded.content.0;
         }
         message.attachments.extend(forwarded.attachments);
         message.sticker_items.extend(forwarded.sticker_items);
@@ -51,7 +51,7 @@ pub(super) fn spell_out(message: &mut Message) {
         message.sticker_items.iter().map(|sticker| format!("[sticker {}]", sticker.name)).collect();
     if !stickers.is_empty() {
         message.content = Some(stickers.join(" "));
-    } else if let Some(poll) = &message.poll {
+    } else if let Some(poll) = &*message.poll {
         message.content = Some(format!("[poll: {}]", poll.question.text));
     }
 }
@@ -67,7 +67,7 @@ fn answered(message: &Message) -> (Option<String>, Option<&Referenced>) {
     let reference = message.message_reference.as_ref();
     let is_answer = reference.is_none_or(|reference| {
         let is_here = reference.channel_id.as_ref().is_none_or(|channel| *channel == message.channel_id);
-        matches!(reference.kind, None | Some(0)) && is_here
+        matches!(reference.kind.0, None | Some(0)) && is_here
     });
     if !is_answer {
         return (None, None);
@@ -122,7 +122,7 @@ pub(super) fn event(message: &Message, spot: &Spot, text: &str, writing: Writing
 fn source(message: &Message, spot: &Spot, writing: Writing<'_>) -> Source {
     let chat = &spot.chat.chat;
     let is_thread = chat.kind == ChatKind::Thread;
-    let nick = message.member.as_ref().and_then(|member| member.nick.clone());
+    let nick = message.member.as_ref().and_then(|member| member.nick.0.clone());
     Source {
         platform: NAME.into(),
         chat_id: chat.chat_id.clone(),
@@ -130,7 +130,7 @@ fn source(message: &Message, spot: &Spot, writing: Writing<'_>) -> Source {
         chat_name: chat_name(message, spot),
         chat_topic: chat.topic.clone(),
         user_id: Some(message.author.id.clone()),
-        user_name: message.author.username.clone(),
+        user_name: message.author.username.0.clone(),
         user_display_name: nick
             .filter(|nick| !nick.is_empty())
             .or_else(|| message.author.name().map(str::to_owned)),
@@ -185,10 +185,15 @@ fn type_of_file(file: &Attachment, message: &Message) -> &'static str {
 fn media(file: &Attachment, message: &Message) -> Media {
     let mut extra = Map::new();
     extra.insert("kind".into(), type_of_file(file, message).into());
-    if let Some(size) = file.size {
+    if let Some(size) = file.size.0 {
         extra.insert("size".into(), size.into());
     }
-    Media { url: file.url.clone(), mime: file.content_type.clone(), filename: file.filename.clone(), extra }
+    Media {
+        url: file.url.clone(),
+        mime: file.content_type.0.clone(),
+        filename: file.filename.0.clone(),
+        extra,
+    }
 }
 
 /// What follows the mention a text begins with.

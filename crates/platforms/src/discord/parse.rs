@@ -4,6 +4,7 @@
 //! message to the right place may be missing or of another type: it is then
 //! taken for absent, so that one odd field never makes a guild unheard.
 
+use crate::kit::{Lenient, List};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -13,10 +14,8 @@ use serde_json::value::RawValue;
 #[derive(Deserialize)]
 pub(super) struct Envelope<'a> {
     pub(super) op: u8,
-    #[serde(default, deserialize_with = "forgiving")]
-    pub(super) s: Option<u64>,
-    #[serde(default, deserialize_with = "forgiving")]
-    pub(super) t: Option<String>,
+    pub(super) s: Lenient<u64>,
+    pub(super) t: Lenient<String>,
     #[serde(borrow)]
     pub(super) d: Option<&'a RawValue>,
 }
@@ -29,35 +28,26 @@ pub(super) struct Message {
     #[serde(deserialize_with = "id")]
     pub(super) channel_id: String,
     pub(super) author: User,
-    #[serde(default, deserialize_with = "forgiving")]
-    pub(super) member: Option<Member>,
+    pub(super) member: Lenient<Member>,
     /// The one field that is not forgiven: a text that cannot be read must not
     /// be taken for silence.
     #[serde(default, deserialize_with = "text_or_none")]
     pub(super) content: Option<String>,
-    #[serde(default, deserialize_with = "forgiving", rename = "type")]
-    pub(super) kind: Option<u64>,
-    #[serde(default, deserialize_with = "forgiving")]
-    pub(super) flags: Option<u64>,
-    #[serde(default, deserialize_with = "list")]
-    pub(super) mentions: Vec<User>,
+    #[serde(rename = "type")]
+    pub(super) kind: Lenient<u64>,
+    pub(super) flags: Lenient<u64>,
+    pub(super) mentions: List<User>,
     #[serde(default, deserialize_with = "ids")]
     pub(super) mention_roles: Vec<String>,
-    #[serde(default, deserialize_with = "list")]
-    pub(super) attachments: Vec<Attachment>,
-    #[serde(default, deserialize_with = "forgiving")]
-    pub(super) referenced_message: Option<Referenced>,
-    #[serde(default, deserialize_with = "forgiving")]
-    pub(super) message_reference: Option<Reference>,
+    pub(super) attachments: List<Attachment>,
+    pub(super) referenced_message: Lenient<Referenced>,
+    pub(super) message_reference: Lenient<Reference>,
     #[serde(default, deserialize_with = "opt_id")]
     pub(super) webhook_id: Option<String>,
-    #[serde(default, deserialize_with = "list")]
-    pub(super) sticker_items: Vec<Sticker>,
-    #[serde(default, deserialize_with = "forgiving")]
-    pub(super) poll: Option<Poll>,
+    pub(super) sticker_items: List<Sticker>,
+    pub(super) poll: Lenient<Poll>,
     /// What was forwarded, as it was then.
-    #[serde(default, deserialize_with = "list")]
-    pub(super) message_snapshots: Vec<Snapshot>,
+    pub(super) message_snapshots: List<Snapshot>,
 }
 
 /// A sticker.
@@ -87,23 +77,17 @@ pub(super) struct Snapshot {
 /// What a forwarded message said and showed.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Forwarded {
-    #[serde(default, deserialize_with = "forgiving")]
-    pub(super) content: Option<String>,
-    #[serde(default, deserialize_with = "list")]
-    pub(super) attachments: Vec<Attachment>,
-    #[serde(default, deserialize_with = "list")]
-    pub(super) sticker_items: Vec<Sticker>,
+    pub(super) content: Lenient<String>,
+    pub(super) attachments: List<Attachment>,
+    pub(super) sticker_items: List<Sticker>,
 }
 
 /// What an update of a message says before it is known to be an edit.
 #[derive(Deserialize)]
 pub(super) struct Update {
-    #[serde(default, deserialize_with = "forgiving")]
-    pub(super) author: Option<Value>,
-    #[serde(default, deserialize_with = "forgiving")]
-    pub(super) content: Option<Value>,
-    #[serde(default, deserialize_with = "forgiving")]
-    pub(super) edited_timestamp: Option<String>,
+    pub(super) author: Lenient<Value>,
+    pub(super) content: Lenient<Value>,
+    pub(super) edited_timestamp: Lenient<String>,
 }
 
 /// A new session: the guilds that the bot is in, as far as it says.
@@ -134,12 +118,9 @@ pub(super) struct Listed {
 pub(super) struct User {
     #[serde(deserialize_with = "id")]
     pub(super) id: String,
-    #[serde(default, deserialize_with = "forgiving")]
-    pub(super) username: Option<String>,
-    #[serde(default, deserialize_with = "forgiving")]
-    pub(super) global_name: Option<String>,
-    #[serde(default, deserialize_with = "forgiving")]
-    pub(super) bot: Option<bool>,
+    pub(super) username: Lenient<String>,
+    pub(super) global_name: Lenient<String>,
+    pub(super) bot: Lenient<bool>,
 }
 
 impl User {
@@ -152,8 +133,7 @@ impl User {
 /// What somebody is in a guild.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Member {
-    #[serde(default, deserialize_with = "forgiving")]
-    pub(super) nick: Option<String>,
+    pub(super) nick: Lenient<String>,
     #[serde(default, deserialize_with = "ids")]
     pub(super) roles: Vec<String>,
 }
@@ -162,12 +142,9 @@ pub(super) struct Member {
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Attachment {
     pub(super) url: String,
-    #[serde(default, deserialize_with = "forgiving")]
-    pub(super) filename: Option<String>,
-    #[serde(default, deserialize_with = "forgiving")]
-    pub(super) content_type: Option<String>,
-    #[serde(default, deserialize_with = "forgiving")]
-    pub(super) size: Option<u64>,
+    pub(super) filename: Lenient<String>,
+    pub(super) content_type: Lenient<String>,
+    pub(super) size: Lenient<u64>,
 }
 
 /// The message that another one answers, as it comes along with it.
@@ -175,10 +152,8 @@ pub(super) struct Attachment {
 pub(super) struct Referenced {
     #[serde(deserialize_with = "id")]
     pub(super) id: String,
-    #[serde(default, deserialize_with = "forgiving")]
-    pub(super) author: Option<User>,
-    #[serde(default, deserialize_with = "forgiving")]
-    pub(super) content: Option<String>,
+    pub(super) author: Lenient<User>,
+    pub(super) content: Lenient<String>,
 }
 
 /// Which message another one refers to.
@@ -188,8 +163,8 @@ pub(super) struct Reference {
     pub(super) message_id: Option<String>,
     #[serde(default, deserialize_with = "opt_id")]
     pub(super) channel_id: Option<String>,
-    #[serde(default, deserialize_with = "forgiving", rename = "type")]
-    pub(super) kind: Option<u64>,
+    #[serde(rename = "type")]
+    pub(super) kind: Lenient<u64>,
 }
 
 /// A channel or thread.
@@ -203,12 +178,9 @@ pub(super) struct Channel {
     pub(super) guild_id: Option<String>,
     #[serde(default, deserialize_with = "opt_id")]
     pub(super) parent_id: Option<String>,
-    #[serde(default, deserialize_with = "forgiving")]
-    pub(super) name: Option<String>,
-    #[serde(default, deserialize_with = "forgiving")]
-    pub(super) topic: Option<String>,
-    #[serde(default, deserialize_with = "list")]
-    pub(super) recipients: Vec<User>,
+    pub(super) name: Lenient<String>,
+    pub(super) topic: Lenient<String>,
+    pub(super) recipients: List<User>,
 }
 
 /// A guild. Its channels stay unread, so that one of them cannot hide the others.
@@ -216,18 +188,14 @@ pub(super) struct Channel {
 pub(super) struct Guild {
     #[serde(deserialize_with = "id")]
     pub(super) id: String,
-    #[serde(default, deserialize_with = "forgiving")]
-    pub(super) name: Option<String>,
+    pub(super) name: Lenient<String>,
     #[serde(default, deserialize_with = "opt_id")]
     pub(super) owner_id: Option<String>,
-    #[serde(default, deserialize_with = "forgiving")]
-    pub(super) unavailable: Option<bool>,
+    pub(super) unavailable: Lenient<bool>,
     #[serde(default, deserialize_with = "optional_list")]
     pub(super) roles: Option<Vec<Role>>,
-    #[serde(default, deserialize_with = "values")]
-    pub(super) channels: Vec<Value>,
-    #[serde(default, deserialize_with = "values")]
-    pub(super) threads: Vec<Value>,
+    pub(super) channels: List<Value>,
+    pub(super) threads: List<Value>,
 }
 
 /// A role of a guild.
@@ -237,8 +205,7 @@ pub(super) struct Role {
     pub(super) id: String,
     #[serde(default, deserialize_with = "opt_id")]
     pub(super) permissions: Option<String>,
-    #[serde(default, deserialize_with = "forgiving")]
-    pub(super) tags: Option<RoleTags>,
+    pub(super) tags: Lenient<RoleTags>,
 }
 
 /// What a role is for.
@@ -253,8 +220,7 @@ pub(super) struct RoleTags {
 pub(super) struct RoleChange {
     #[serde(deserialize_with = "id")]
     pub(super) guild_id: String,
-    #[serde(default, deserialize_with = "forgiving")]
-    pub(super) role: Option<Role>,
+    pub(super) role: Lenient<Role>,
     #[serde(default, deserialize_with = "opt_id")]
     pub(super) role_id: Option<String>,
 }
@@ -264,8 +230,7 @@ pub(super) struct RoleChange {
 pub(super) struct ThreadList {
     #[serde(deserialize_with = "id")]
     pub(super) guild_id: String,
-    #[serde(default, deserialize_with = "values")]
-    pub(super) threads: Vec<Value>,
+    pub(super) threads: List<Value>,
 }
 
 /// Where to connect, and how often.
@@ -286,6 +251,15 @@ pub(super) struct StartLimit {
     pub(super) max_concurrency: u16,
 }
 
+/// Why something cannot be read, without any text of it: what serde says may quote.
+pub(super) fn unreadable(error: &serde_json::Error) -> String {
+    let kind = match error.classify() {
+        serde_json::error::Category::Data => "a field is missing or of another type",
+        _ => "it is not JSON",
+    };
+    format!("{kind} (line {}, column {})", error.line(), error.column())
+}
+
 /// Discord's ids are strings; some peers write them as numbers.
 pub(super) fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let value = Value::deserialize(deserializer)?;
@@ -297,7 +271,7 @@ pub(super) fn opt_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
 }
 
 fn ids<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    Ok(values(deserializer)?.iter().filter_map(id_of).collect())
+    Ok(List::<Value>::deserialize(deserializer)?.iter().filter_map(id_of).collect())
 }
 
 pub(super) fn id_of(value: &Value) -> Option<String> {
@@ -308,18 +282,7 @@ pub(super) fn id_of(value: &Value) -> Option<String> {
     }
 }
 
-/// A field that is taken for absent if it is not what it should be.
-pub(super) fn forgiving<'de, D: Deserializer<'de>, T: DeserializeOwned>(
-    deserializer: D,
-) -> Result<Option<T>, D::Error> {
-    Ok(serde_json::from_value(Value::deserialize(deserializer)?).ok())
-}
-
-/// Those of a list that can be read.
-fn list<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Vec<T>, D::Error> {
-    Ok(optional_list(deserializer)?.unwrap_or_default())
-}
-
+/// Those of a list that can be read, if it is one.
 fn optional_list<'de, D, T>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
 where
     D: Deserializer<'de>,
@@ -327,13 +290,6 @@ where
 {
     let Value::Array(items) = Value::deserialize(deserializer)? else { return Ok(None) };
     Ok(Some(items.into_iter().filter_map(|item| serde_json::from_value(item).ok()).collect()))
-}
-
-fn values<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Value>, D::Error> {
-    match Value::deserialize(deserializer)? {
-        Value::Array(items) => Ok(items),
-        _ => Ok(Vec::new()),
-    }
 }
 
 fn text_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {

@@ -47,7 +47,7 @@ impl Discord {
     /// Where a target is, by what is at hand.
     fn whereabouts(&self, target: &Target) -> Whereabouts {
         let Some(channel) = self.channel_of(target) else { return Whereabouts::Nowhere };
-        let Some(known) = self.directory.at_hand(channel) else { return Whereabouts::Unknown };
+        let Some(known) = self.account.directory.at_hand(channel) else { return Whereabouts::Unknown };
         let chat = &known.chat;
         // A thread is where its channel is, not where a frame says.
         let is_below = chat.kind == ChatKind::Thread && chat.parent.as_ref() == Some(&target.chat_id);
@@ -129,7 +129,7 @@ impl Platform for Discord {
     fn chat_info<'a>(&'a self, target: &'a Target) -> Later<'a, ActionResult> {
         Box::pin(async move {
             let channel = self.channel_of(target).unwrap_or_default();
-            let known = self.directory.find(channel).await?;
+            let known = self.account.directory.find(channel).await?;
             let known = known.ok_or_else(|| Error::not_found("nothing is known of this chat"))?;
             let name = known.chat.name.clone().unwrap_or_else(|| channel.to_owned());
             Ok(ActionResult::chat(name, type_of(known.chat.kind)))
@@ -139,7 +139,7 @@ impl Platform for Discord {
     fn recall<'a>(&'a self, target: &'a Target) -> Later<'a, ()> {
         Box::pin(async move {
             if let Some(channel) = self.channel_of(target) {
-                self.directory.find(channel).await?;
+                self.account.directory.find(channel).await?;
             }
             Ok(())
         })
@@ -192,7 +192,7 @@ impl Platform for Discord {
     }
 
     fn health(&self) -> Option<Health> {
-        Some(self.state())
+        Some(self.shards.of(self.account.health.health()))
     }
 
     fn check<'a>(&'a self, public_url: &'a str) -> Later<'a, Checkup> {

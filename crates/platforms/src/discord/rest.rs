@@ -2,6 +2,7 @@
 
 use super::api_error::{ApiError, OutageBackoff, read_error, wait_of};
 use crate::arrival_window::ArrivalWindow;
+use crate::kit::{self, Answer, Client, Provider};
 use crate::platform::Reach;
 use angelia_core::error::{Error, Result};
 use angelia_core::secret::Secret;
@@ -14,29 +15,27 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 use twilight_http_ratelimiting::{Endpoint, Method, RateLimitHeaders, RateLimiter};
 
-const UNREACHABLE: &str = "Discord cannot be reached: see that this server's network lets it out to discord.com, \
-                           and that `api_url`, if it is set, is right";
-
 const PAGE: &str = "something on the way to Discord answered in its place";
 
-/// Where Discord is.
-const DISCORD: &str = "https://discord.com";
+static DISCORD: Provider = Provider {
+    name: "Discord",
+    url: "https://discord.com",
+    // Discord asks bots to say who made them.
+    user_agent: concat!("DiscordBot (https://github.com/angelia, ", env!("CARGO_PKG_VERSION"), ")"),
+    proxied: true,
+    // Discord answers in well under a second, and a gateway waits for 25 s: there has
+    // to be time for a second attempt.
+    call_within: Duration::from_secs(10),
+    // A hundred messages with all their embeds stay below.
+    max_answer: 8 * 1024 * 1024,
+    ..Provider::USUAL
+};
 const API: &str = "/api/v10";
 
-/// Discord asks bots to say who made them.
-const USER_AGENT: &str = concat!("DiscordBot (https://github.com/angelia, ", env!("CARGO_PKG_VERSION"), ")");
-
-/// How long a connection may take to come about.
-const CONNECT_WITHIN: Duration = Duration::from_secs(10);
-/// How long an answer may take. Discord answers in well under a second, and a
-/// gateway waits for 25 s: there has to be time for a second attempt.
-const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// How long a call waits for its bucket: twice Discord's usual window. Whoever
 /// has to wait longer is told so, instead of looking as if it were on its way.
 const PERMIT_WITHIN: Duration = Duration::from_secs(10);
 const PERMIT_AGAIN: Duration = Duration::from_secs(5);
-/// Largest answer that is read: a hundred messages with all their embeds stay below.
-const MAX_ANSWER: usize = 8 * 1024 * 1024;
 /// Calls in a second, over all routes. Discord counts fifty; the window here
 /// begins with its first call, Discord's need not.
 const CALLS_PER_SECOND: u16 = 45;
@@ -45,8 +44,7 @@ const ARRIVALS_PER_SECOND: usize = 48;
 
 /// One bot's calls.
 pub(super) struct Rest {
-    http: reqwest::Client,
-    base: String,
+    client: Client,
     authorization: HeaderValue,
     /// Made with the first call: it runs a task, for which there has to be a runtime.
     limiter: OnceLock<RateLimiter>,
@@ -110,10 +108,11 @@ impl Call {
         self.lent.is_some() && self.method == Method::Post
     }
 
-    fn url(&self, base: &str) -> String {
+    /// Where it is made, below the API's address.
+    fn address(&self) -> String {
         match &self.lent {
-            Some((credential, then)) => format!("{base}/{}{}{then}", self.path, credential.expose()),
-            None => format!("{base}/{}", self.path),
+            Some((credential, then)) => format!("{API}/{}{}{then}", self.path, credential.expose()),
+            None => format!("{API}/{}", self.path),
         }
     }
 
@@ -141,25 +140,14 @@ impl Call {
 impl Rest {
     /// The API at `api_url`, or Discord's own.
     pub(super) fn new(api_url: Option<&str>, token: &Secret) -> Result<Self> {
-        let mut http = reqwest::Client::builder()
-            .user_agent(USER_AGENT)
-            .connect_timeout(CONNECT_WITHIN)
-            .timeout(ANSWER_WITHIN)
-            .redirect(reqwest::redirect::Policy::none());
-        if api_url.is_some() {
-            // Whoever names an address means to reach it, not a proxy of the surroundings.
-            http = http.no_proxy();
-        }
-        let http =
-            http.build().map_err(|_| Error::internal("the HTTP client for Discord could not be made"))?;
+        let client = Client::new(&DISCORD, api_url)?;
         let mut authorization = HeaderValue::from_str(&format!("Bot {}", token.expose())).map_err(|_| {
             Error::invalid("the Discord token holds characters that no token has: copy it again")
         })?;
         authorization.set_sensitive(true);
-        let base = format!("{}{API}", api_url.unwrap_or(DISCORD).trim_end_matches('/'));
         let (limiter, backoff) = Default::default();
         let arrivals = ArrivalWindow::of(ARRIVALS_PER_SECOND);
-        Ok(Self { http, base, authorization, limiter, arrivals, backoff, revoked: watch::Sender::new(false) })
+        Ok(Self { client, authorization, limiter, arrivals, backoff, revoked: watch::Sender::new(false) })
     }
 
     /// Makes a call and reads its answer.
@@ -212,57 +200,34 @@ impl Rest {
 
     /// Makes a call at once; answers the headers, if there was an answer, and its body.
     async fn make(&self, call: &Call) -> (Option<HeaderMap>, Result<Vec<u8>, ApiError>) {
-        let mut request = self.http.request(call.method(), call.url(&self.base));
+        let Answer { status, headers, body } = match self.send(call).await {
+            Ok(answer) => answer,
+            Err(error) => return (None, Err(error.into())),
+        };
+        let done = if (200..300).contains(&status) {
+            self.backoff.is_over();
+            Ok(body)
+        } else {
+            let changes = !matches!(call.method, Method::Get);
+            Err(read_error(status, &headers, &body, changes, &self.backoff))
+        };
+        (Some(headers), done)
+    }
+
+    async fn send(&self, call: &Call) -> Result<Answer, kit::ApiError> {
+        let mut request = self.client.request(call.method(), &call.address())?;
         if call.lent.is_none() {
             request = request.header(AUTHORIZATION, self.authorization.clone());
         }
         if let Some(body) = &call.body {
             request = request.json(body);
         }
-        let answer = match request.send().await {
-            Ok(answer) => answer,
-            Err(error) => return (None, Err(read_failure(&error))),
-        };
-        let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
-        let body = read_body(answer).await;
-        let done = if (200..300).contains(&status) {
-            self.backoff.is_over();
-            body
-        } else {
-            let changes = !matches!(call.method, Method::Get);
-            Err(read_error(status, &headers, &body.unwrap_or_default(), changes, &self.backoff))
-        };
-        (Some(headers), done)
+        self.client.call(request).await
     }
 
     /// Resolves when Discord does not take the token any more.
     pub(super) async fn revoked(&self) {
         let _ = self.revoked.subscribe().wait_for(|revoked| *revoked).await;
-    }
-}
-
-/// What a call that got no answer means.
-fn read_failure(error: &reqwest::Error) -> ApiError {
-    // Neither the error's own words: they can name more than people should see.
-    if error.is_connect() || error.is_builder() {
-        ApiError::Unreachable { reach: Reach::Bot, why: UNREACHABLE.into() }
-    } else if error.is_timeout() {
-        ApiError::Unknown { why: "Discord did not answer in time".into() }
-    } else {
-        ApiError::Unknown { why: "the connection to Discord broke".into() }
-    }
-}
-
-/// The body, up to what is sensible.
-async fn read_body(mut answer: reqwest::Response) -> Result<Vec<u8>, ApiError> {
-    let mut body = Vec::new();
-    loop {
-        match answer.chunk().await {
-            Ok(Some(chunk)) if body.len() + chunk.len() <= MAX_ANSWER => body.extend_from_slice(&chunk),
-            Ok(Some(_)) => return Err(ApiError::Unreadable),
-            Ok(None) => return Ok(body),
-            Err(error) => return Err(read_failure(&error)),
-        }
     }
 }
 
@@ -299,7 +264,7 @@ mod tests {
             "/messages/@original",
             Value::Null,
         );
-        assert_eq!(call.url("http://x"), "http://x/webhooks/77/s3cret/messages/@original");
+        assert_eq!(call.address(), "/api/v10/webhooks/77/s3cret/messages/@original");
         let shown = format!("{call:?} {}", call.endpoint().path);
         assert!(!shown.contains("s3cret"), "{shown}");
         assert!(!call.is_once() && !Call::post("a", None).is_once());

@@ -7,8 +7,9 @@
 //! name. In there, and wherever else something is taken whole, keys that name
 //! credentials go, and so do texts that hold this interaction's own credential.
 
+use super::NAME;
 use super::interaction::Interaction;
-use super::webhook;
+use crate::kit::webhook::path;
 use angelia_core::inbox::Request;
 use serde_json::{Map, Value};
 
@@ -60,7 +61,7 @@ pub(super) fn request(body: &Value, interaction: &Interaction, name: &str) -> Re
     };
     Request {
         method: "POST".into(),
-        path: webhook::path(name),
+        path: path(NAME, name),
         headers: vec![("content-type".into(), "application/json".into())],
         body: Value::Object(sanitized(body, &own)).to_string(),
     }

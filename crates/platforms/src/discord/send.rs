@@ -2,11 +2,12 @@
 
 use super::api_error::{ApiError, code};
 use super::descriptor::MAX_MESSAGE_CHARS;
-use super::nonce::{nonce, piece_nonce};
-use super::pieces::{Step, parts, plan};
+use super::pieces::{Step, nonce, parts, piece_nonce, plan};
 use super::platform::NONCE_LIFE;
 use super::rest::Call;
 use super::{Discord, address};
+use crate::ingress::STORE_AGAIN;
+use crate::kit::refused;
 use crate::platform::{Delivery, Outcome, Progress, Reach};
 use angelia_contract::action::Action;
 use angelia_core::error::{Error, Result};
@@ -16,13 +17,9 @@ use serde::Deserialize;
 use serde_json::json;
 use std::time::Duration;
 
-/// How soon a store that does not answer is asked again.
-const STORE_AGAIN: Duration = Duration::from_secs(1);
 /// How long the further messages of a text are tried for, once the first is out:
 /// an agent waits for the whole, and what it says next waits with it.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
-/// How often the store is asked to note which messages a text takes.
-const KEEP_TRIES: u32 = 4;
 /// How often a piece is posted whose nonce Discord knows from one that is gone.
 const MAX_ANEW: u32 = 3;
 
@@ -89,7 +86,7 @@ impl Work<'_> {
         let first = parts.next().ok_or_else(|| refused("there is no text to send"))?;
         fail::point("action_sending");
         let message_id = self.post_first(&first, reply_to).await?;
-        self.discord.shown.put(&message_id, &first);
+        self.discord.sent.note(&*message_id, &first);
         self.progress.first_part(&message_id);
         let until = clock::mono() + PATIENCE;
         let mut pieces = self.pieces_so_far(&message_id, parts.len()).await;
@@ -104,11 +101,11 @@ impl Work<'_> {
     /// The further pieces that an earlier attempt at this text has posted. Where the
     /// store does not tell, they are found by their nonces while Discord knows those.
     pub(super) async fn pieces_so_far(&self, message_id: &str, wanted: usize) -> Vec<String> {
-        let Discord { ports, key, .. } = self.discord;
+        let Discord { ports, account, .. } = self.discord;
         if wanted == 0 {
             return Vec::new();
         }
-        let pieces = ports.records.pieces(key, self.channel, message_id).await.unwrap_or_default();
+        let pieces = ports.records.pieces(&account.key, self.channel, message_id).await.unwrap_or_default();
         pieces.into_iter().take(wanted).collect()
     }
 
@@ -133,8 +130,8 @@ impl Work<'_> {
         if parts.is_empty() {
             return Err(refused("there is no text to show"));
         }
-        let Discord { ports, key, .. } = self.discord;
-        let known = ports.records.pieces(key, self.channel, message_id).await;
+        let Discord { ports, account, .. } = self.discord;
+        let known = ports.records.pieces(&account.key, self.channel, message_id).await;
         let mut pieces = known.map_err(|error| store_failed(&error))?;
         fail::point("action_sending");
         let until = clock::mono() + PATIENCE;
@@ -156,7 +153,7 @@ impl Work<'_> {
                 }
                 Step::Delete { part, message_id: piece } => {
                     self.delete(&piece, until).await?;
-                    self.discord.shown.gone(message_id, part);
+                    self.discord.gone.note(message_id, part);
                     pieces.retain(|known| *known != piece);
                     self.keep(message_id, &pieces).await;
                 }
@@ -166,13 +163,13 @@ impl Work<'_> {
     }
 
     async fn edit_first(&self, message_id: &str, text: &str) -> Result<(), Outcome> {
-        let Discord { shown, .. } = self.discord;
-        if shown.is(message_id, text) {
+        let Discord { sent, .. } = self.discord;
+        if sent.shows(message_id, text) {
             return Ok(());
         }
-        shown.forget(message_id);
+        sent.forget(message_id);
         self.call(self.patch(message_id, text)).await.map_err(|failure| failure.outcome())?;
-        shown.put(message_id, text);
+        sent.note(message_id, text);
         Ok(())
     }
 
@@ -185,18 +182,18 @@ impl Work<'_> {
         text: &str,
         until: clock::Mono,
     ) -> Result<Option<String>, Outcome> {
-        let Discord { shown, .. } = self.discord;
-        if shown.is(piece, text) {
+        let Discord { sent, gone, .. } = self.discord;
+        if sent.shows(piece, text) {
             return Ok(None);
         }
-        shown.forget(piece);
+        sent.forget(piece);
         match self.further(self.patch(piece, text), until).await? {
             Ok(_) => {
-                shown.put(piece, text);
+                sent.note(piece, text);
                 Ok(None)
             }
-            Err(gone) if gone.is(code::UNKNOWN_MESSAGE) => {
-                shown.gone(first, part);
+            Err(lost) if lost.is(code::UNKNOWN_MESSAGE) => {
+                gone.note(first, part);
                 self.post_further(first, part, text, until).await.map(Some)
             }
             Err(failure) => Err(failure.outcome()),
@@ -225,9 +222,9 @@ impl Work<'_> {
         text: &str,
         until: clock::Mono,
     ) -> Result<Result<String, ApiError>, Outcome> {
-        let Discord { shown, .. } = self.discord;
+        let Discord { sent, gone, .. } = self.discord;
         for _ in 0..MAX_ANEW {
-            let nonce = piece_nonce(first, part, shown.times_gone(first, part));
+            let nonce = piece_nonce(first, part, gone.times(first, part));
             let posted = match self.further(post(self.channel, text, Some(nonce), None), until).await? {
                 Ok(answer) => posted(&answer)?,
                 Err(failure) => return Ok(Err(failure)),
@@ -235,26 +232,26 @@ impl Work<'_> {
             if !posted.shows(text) {
                 match self.further(self.patch(&posted.id, text), until).await? {
                     Ok(_) => {}
-                    Err(gone) if gone.is(code::UNKNOWN_MESSAGE) => {
-                        shown.gone(first, part);
+                    Err(lost) if lost.is(code::UNKNOWN_MESSAGE) => {
+                        gone.note(first, part);
                         continue;
                     }
                     Err(failure) => return Ok(Err(failure)),
                 }
             }
-            shown.put(&posted.id, text);
+            sent.note(&*posted.id, text);
             return Ok(Ok(posted.id));
         }
         Err(Outcome::Unknown { why: "Discord names a message that is not there".into() })
     }
 
     async fn delete(&self, piece: &str, until: clock::Mono) -> Result<(), Outcome> {
-        self.discord.shown.forget(piece);
+        self.discord.sent.forget(piece);
         let call = Call::delete(format!("channels/{}/messages/{piece}", self.channel));
         match self.further(call, until).await? {
             Ok(_) => Ok(()),
             // It is gone, which is all that was wanted.
-            Err(gone) if gone.is(code::UNKNOWN_MESSAGE) => Ok(()),
+            Err(lost) if lost.is(code::UNKNOWN_MESSAGE) => Ok(()),
             Err(failure) => Err(failure.outcome()),
         }
     }
@@ -325,18 +322,8 @@ impl Work<'_> {
     /// nonces for as long as Discord knows those, and afterwards leaves them behind:
     /// `false`.
     pub(super) async fn keep(&self, message_id: &str, pieces: &[String]) -> bool {
-        let Discord { ports, key, .. } = self.discord;
-        for tries in 1..=KEEP_TRIES {
-            let Err(error) = ports.records.keep_pieces(key, self.channel, message_id, pieces.to_vec()).await
-            else {
-                return true;
-            };
-            tracing::warn!(bot = &*key.bot, message_id, tries, %error, "the pieces of a message are not noted");
-            if tries < KEEP_TRIES {
-                tokio::time::sleep(STORE_AGAIN).await;
-            }
-        }
-        false
+        let Discord { ports, account, .. } = self.discord;
+        account.keep_pieces(&*ports.records, self.channel, message_id, pieces).await
     }
 }
 
@@ -357,10 +344,6 @@ fn post(channel: &str, text: &str, nonce: Option<String>, reply_to: Option<&str>
 
 pub(super) fn posted(answer: &[u8]) -> Result<Posted, Outcome> {
     serde_json::from_slice(answer).map_err(|_| ApiError::Unreadable.outcome())
-}
-
-pub(super) fn refused(why: impl Into<String>) -> Outcome {
-    Outcome::Refused { why: why.into() }
 }
 
 /// What a failure of the store means: nothing was sent.

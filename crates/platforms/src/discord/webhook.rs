@@ -1,18 +1,16 @@
 //! Interactions that Discord posts.
 
-use super::interact::{Considered, KEPT_WITHIN};
+use super::interact::{Considered, KEPT_WITHIN, Reply, TRY_AGAIN};
 use super::message::{Heard, Reader};
-use super::reply::{Reply, TRY_AGAIN};
 use super::verify::{PublicKey, SIGNATURE, TIMESTAMP};
 use super::{Discord, NAME};
-use crate::hook::{Hook, Posted};
 use crate::ingress::Ingress;
+use crate::kit::webhook::{Hook, Posted, only, path, refuse};
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::error::Result;
 use angelia_core::inbox::Patience;
 use angelia_core::store::Taken;
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
@@ -29,15 +27,10 @@ struct Receiver {
     hook: Hook,
 }
 
-/// Where a bot is posted to, below the public URL.
-pub(super) fn path(name: &str) -> String {
-    format!("/webhooks/{NAME}/{name}")
-}
-
 /// What a bot is posted to; without a key nobody could be told from strangers.
 pub(super) fn routes(discord: Arc<Discord>, ingress: Ingress) -> Router {
     let Some(key) = discord.public_key.clone() else { return Router::new() };
-    let path = path(&discord.config.name);
+    let path = path(NAME, &discord.config.name);
     let receiver =
         Receiver { reader: Reader { discord, ingress }, key, hook: Hook::new(MAX_BODY, KEPT_WITHIN) };
     Router::new().route(&path, post(receive)).with_state(Arc::new(receiver))
@@ -50,8 +43,7 @@ async fn receive(State(receiver): State<Arc<Receiver>>, request: Request) -> Res
         Err(status) => return status.into_response(),
     };
     let Some(signed_at) = receiver.signed_at(&posted) else {
-        receiver.reader.discord.health.count("refused_signatures");
-        return StatusCode::UNAUTHORIZED.into_response();
+        return refuse(&receiver.reader.discord.account.health);
     };
     // The earlier of the two clocks: the other may be ahead.
     let reply = receiver.reader.posted(posted, signed_at.min(came), due).await;
@@ -61,11 +53,7 @@ async fn receive(State(receiver): State<Arc<Receiver>>, request: Request) -> Res
 impl Receiver {
     /// When Discord signed a request, if it did.
     fn signed_at(&self, posted: &Posted) -> Option<UnixMillis> {
-        let header = |name: &str| {
-            let mut values = posted.parts.headers.get_all(name).iter();
-            // Of two nobody knows which one counts.
-            values.next().filter(|_| values.next().is_none())
-        };
+        let header = |name: &str| only(&posted.parts.headers, name);
         let (signature, timestamp) = (header(SIGNATURE)?, header(TIMESTAMP)?);
         self.key.signed_at(signature.as_bytes(), timestamp.as_bytes(), &posted.body, clock::wall())
     }
@@ -91,7 +79,7 @@ impl Reader {
             if patience.as_ref().is_some_and(Patience::give_up) {
                 // Nothing of it is written any more: nobody has to wait for that.
                 kept.abort();
-                self.discord.health.count("given_up");
+                self.discord.account.health.count("given_up");
             }
             return reply.late(patience.as_ref());
         };
@@ -102,11 +90,9 @@ impl Reader {
     }
 
     async fn keep(self, heard: Heard) -> Result<Taken> {
-        let taken = self.ingress.take_in(&self.discord.key, vec![heard.intake.clone()]).await;
-        let taken = taken.inspect_err(|error| {
-            tracing::error!(bot = self.discord.own_id(), %error, "an interaction was not committed");
+        let taken = self.take_in(heard.intake.clone()).await.inspect_err(|error| {
+            tracing::error!(bot = self.bot(), %error, "an interaction was not committed");
         })?;
-        let taken = taken.first().copied().unwrap_or_default();
         self.committed(heard, taken);
         Ok(taken)
     }

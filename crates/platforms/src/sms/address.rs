@@ -55,7 +55,7 @@ impl Sms {
         if target.thread_id.is_some() || !is_reachable(&target.chat_id) {
             return Whereabouts::Nowhere;
         }
-        match self.directory.at_hand(&target.chat_id) {
+        match self.account.directory.at_hand(&target.chat_id) {
             Some(_) => Whereabouts::Places(places(&self.config.id, &target.chat_id).to_vec()),
             None => Whereabouts::Unknown,
         }
@@ -63,7 +63,7 @@ impl Sms {
 
     /// Name and type of a chat: a person has no name here but the number.
     pub(super) async fn info(&self, target: &Target) -> Result<ActionResult> {
-        Ok(match self.directory.find(&target.chat_id).await? {
+        Ok(match self.account.directory.find(&target.chat_id).await? {
             Some(known) => ActionResult::chat(known.chat.chat_id.clone(), chat_type::DM),
             None => ActionResult::failed("this chat is not known yet"),
         })

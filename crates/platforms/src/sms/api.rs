@@ -2,79 +2,32 @@
 
 use super::parse::{Files, Page, sid};
 use super::{Config, date, refusal};
-use angelia_core::error::{Error, Result};
+use crate::kit::{ApiError, Client, Provider};
+use angelia_core::error::Result;
 use angelia_core::secret::Secret;
 use reqwest::{Method, RequestBuilder};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use std::sync::OnceLock;
-use std::time::Duration;
 use url::form_urlencoded::Serializer;
 
-const TWILIO: &str = "https://api.twilio.com";
+/// Who is called. The longest answer is a page of messages, some 200 kB.
+static TWILIO: Provider = Provider {
+    name: "Twilio",
+    url: "https://api.twilio.com",
+    example: "http://127.0.0.1:4000",
+    ..Provider::USUAL
+};
 /// The version of the API, which every path begins with.
 const VERSION: &str = "2010-04-01";
-
-const UNREACHABLE: &str = "Twilio cannot be reached: see that this server's network lets it out to \
-                           api.twilio.com, and that `api_url`, if it is set, is right";
-
-/// How long a connection may take to be made. Only until then is it certain
-/// that nothing was done.
-const CONNECT_WITHIN: Duration = Duration::from_secs(10);
-/// How long a call may take: shorter than a gateway waits.
-const CALL_WITHIN: Duration = Duration::from_secs(20);
-/// Largest answer: a page of messages is some 200 kB.
-const MAX_ANSWER: usize = 4 * 1024 * 1024;
 /// Messages on a page.
 const PAGE: usize = 100;
-/// The pause when Twilio says "too many" and not how long.
-const DEFAULT_PAUSE: Duration = Duration::from_secs(5);
-/// Longest pause believed.
-const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 
-/// Why a call did not give what it should.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Failure {
-    /// Too many calls: not before this much time has passed.
-    RetryAfter(Duration),
-    /// The credential is not the account's.
-    Unauthorized,
-    /// Twilio will not do it: its number for why, and what that means.
-    Refused(u64, String),
-    /// It was certainly not done.
-    Unavailable(String),
-    /// It may have been done.
-    Unknown(String),
-}
-
-impl std::fmt::Display for Failure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::RetryAfter(pause) => write!(f, "Twilio wants a pause of {} s", pause.as_secs()),
-            Self::Unauthorized => f.write_str(
-                "Twilio does not take this credential: see `account_sid` and `auth_token` (Twilio's console, \
-                 Account Info)",
-            ),
-            Self::Refused(_, why) | Self::Unavailable(why) | Self::Unknown(why) => f.write_str(why),
-        }
-    }
-}
-
-impl From<Failure> for Error {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::RetryAfter(_) | Failure::Unavailable(_) => Self::unavailable(failure.to_string()),
-            Failure::Unauthorized => Self::conflict(failure.to_string()),
-            Failure::Refused(..) | Failure::Unknown(_) => Self::invalid(failure.to_string()),
-        }
-    }
-}
+const UNAUTHORIZED: &str = "Twilio does not take this credential: see `account_sid` and `auth_token` (Twilio's \
+                            console, Account Info)";
 
 /// One number's line to Twilio.
 pub(super) struct Api {
-    /// Made for the first call: a bot that only has to be known makes none.
-    client: OnceLock<reqwest::Client>,
-    root: String,
+    client: Client,
     account: String,
     token: Secret,
 }
@@ -88,15 +41,15 @@ struct Written {
 /// What Twilio answers when it refuses.
 #[derive(Deserialize)]
 struct Refusal {
-    code: Option<u64>,
+    code: Option<i64>,
     message: Option<String>,
 }
 
 /// The numbers of an account.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Numbers {
-    pub(super) incoming_phone_numbers: Vec<Number>,
+struct Numbers {
+    incoming_phone_numbers: Vec<Number>,
 }
 
 /// One of them.
@@ -113,15 +66,8 @@ pub(super) struct Number {
 impl Api {
     /// The line of the account that a number belongs to.
     pub(super) fn new(config: &Config) -> Result<Self> {
-        let root = config.api_url.as_deref().unwrap_or(TWILIO).trim_end_matches('/');
-        let readable = url::Url::parse(root).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
-        if !readable {
-            return Err(Error::invalid(
-                "api_url must be like http://127.0.0.1:4000; leave it out for Twilio's own",
-            ));
-        }
-        let (account, token) = (config.account_sid.clone(), config.auth_token.clone());
-        Ok(Self { client: OnceLock::new(), root: root.to_owned(), account, token })
+        let client = Client::new(&TWILIO, config.api_url.as_deref())?;
+        Ok(Self { client, account: config.account_sid.clone(), token: config.auth_token.clone() })
     }
 
     /// Sends a message; answers its id. Receipts for it go to `callback`.
@@ -130,14 +76,14 @@ impl Api {
         [from, to]: [&str; 2],
         body: &str,
         callback: Option<&str>,
-    ) -> Result<String, Failure> {
+    ) -> Result<String, ApiError> {
         let mut fields = vec![("To", to), ("From", from), ("Body", body)];
         fields.extend(callback.map(|callback| ("StatusCallback", callback)));
         let request = self.request(Method::POST, &self.path("Messages.json"))?;
         let request =
             request.header("content-type", "application/x-www-form-urlencoded").body(encoded(&fields));
         let Written { sid: id } = self.call(request).await?;
-        sid(Some(&id)).ok_or_else(|| Failure::Unknown("Twilio's answer names no message".into()))
+        sid(Some(&id)).ok_or_else(|| ApiError::unknown("Twilio's answer names no message"))
     }
 
     /// Where the first page of what a number received since then is.
@@ -147,7 +93,7 @@ impl Api {
     }
 
     /// A page of messages.
-    pub(super) async fn page(&self, path: &str) -> Result<Page, Failure> {
+    pub(super) async fn page(&self, path: &str) -> Result<Page, ApiError> {
         let mut page: Page = self.get(path).await?;
         // What Twilio says is not where our credential goes.
         let ours = format!("{}?", self.path("Messages.json"));
@@ -156,19 +102,19 @@ impl Api {
     }
 
     /// The files of a message.
-    pub(super) async fn files(&self, message: &str) -> Result<Files, Failure> {
+    pub(super) async fn files(&self, message: &str) -> Result<Files, ApiError> {
         self.get(&self.path(&format!("Messages/{message}/Media.json"))).await
     }
 
     /// Where a file of a message is, as Twilio tells it to webhooks; `None` behind
     /// an address of the operator's own, which is nobody else's business.
     pub(super) fn file_url(&self, message: &str, file: &str) -> Option<String> {
-        (self.root == TWILIO)
-            .then(|| format!("{TWILIO}{}", self.path(&format!("Messages/{message}/Media/{file}"))))
+        let path = self.path(&format!("Messages/{message}/Media/{file}"));
+        self.client.is_own().then(|| format!("{}{path}", TWILIO.url))
     }
 
     /// What Twilio knows of a number; nothing if it is not the account's.
-    pub(super) async fn number(&self, number: &str) -> Result<Option<Number>, Failure> {
+    pub(super) async fn number(&self, number: &str) -> Result<Option<Number>, ApiError> {
         let query = encoded(&[("PhoneNumber", number)]);
         let found: Numbers = self.get(&format!("{}?{query}", self.path("IncomingPhoneNumbers.json"))).await?;
         Ok(found.incoming_phone_numbers.into_iter().find(|found| found.phone_number == number))
@@ -179,40 +125,19 @@ impl Api {
         format!("/{VERSION}/Accounts/{}/{what}", self.account)
     }
 
-    async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+    fn request(&self, method: Method, path: &str) -> Result<RequestBuilder, ApiError> {
+        Ok(self.client.request(method, path)?.basic_auth(&self.account, Some(self.token.expose())))
+    }
+
+    async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ApiError> {
         self.call(self.request(Method::GET, path)?).await
     }
 
-    fn request(&self, method: Method, path: &str) -> Result<RequestBuilder, Failure> {
-        let request = self.client()?.request(method, format!("{}{path}", self.root)).timeout(CALL_WITHIN);
-        Ok(request.basic_auth(&self.account, Some(self.token.expose())))
-    }
-
-    fn client(&self) -> Result<&reqwest::Client, Failure> {
-        if let Some(client) = self.client.get() {
-            return Ok(client);
-        }
-        let client = reqwest::Client::builder()
-            .no_proxy()
-            .connect_timeout(CONNECT_WITHIN)
-            .redirect(reqwest::redirect::Policy::none())
-            .user_agent(concat!("angelia/", env!("CARGO_PKG_VERSION")))
-            .build();
-        let client = client.map_err(|_| {
-            Failure::Unavailable("the HTTP client could not be made: see the TLS setup".into())
-        })?;
-        Ok(self.client.get_or_init(|| client))
-    }
-
-    async fn call<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, Failure> {
-        let answer = request.send().await.map_err(|error| unsent(&error))?;
-        let status = answer.status().as_u16();
-        let pause = answer.headers().get("retry-after").and_then(|value| value.to_str().ok()?.parse().ok());
-        let body = capped(answer).await?;
-        match status {
-            200..=299 => serde_json::from_slice(&body)
-                .map_err(|_| Failure::Unknown("Twilio's answer cannot be read".into())),
-            _ => Err(failed(status, pause, &body)),
+    async fn call<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ApiError> {
+        let answer = self.client.call(request).await?;
+        match answer.status {
+            200..=299 => self.client.read(&answer.body),
+            status => Err(failed(status, answer.retry_after(), &answer.body)),
         }
     }
 }
@@ -221,51 +146,27 @@ fn encoded(fields: &[(&str, &str)]) -> String {
     Serializer::new(String::new()).extend_pairs(fields).finish()
 }
 
-/// What it means that there is no answer.
-fn unsent(error: &reqwest::Error) -> Failure {
-    if error.is_connect() || error.is_builder() {
-        Failure::Unavailable(UNREACHABLE.into())
-    } else if error.is_timeout() {
-        Failure::Unknown("Twilio did not answer in time".into())
-    } else {
-        Failure::Unknown("the connection to Twilio broke".into())
-    }
-}
-
-/// A body up to [`MAX_ANSWER`].
-async fn capped(mut answer: reqwest::Response) -> Result<Vec<u8>, Failure> {
-    let mut body = Vec::new();
-    while let Some(chunk) = answer.chunk().await.map_err(|error| unsent(&error))? {
-        if body.len() + chunk.len() > MAX_ANSWER {
-            return Err(Failure::Unknown("Twilio's answer is too large".into()));
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(body)
-}
-
 /// What an answer means that is not the one hoped for.
-fn failed(status: u16, pause: Option<u64>, body: &[u8]) -> Failure {
+fn failed(status: u16, pause: Option<u64>, body: &[u8]) -> ApiError {
     let refusal = serde_json::from_slice::<Refusal>(body).ok();
     match (status, refusal) {
-        (429, _) => Failure::RetryAfter(pause.map_or(DEFAULT_PAUSE, Duration::from_secs).min(LONGEST_PAUSE)),
-        (401, Some(Refusal { code: Some(refusal::AUTHENTICATE), .. })) => Failure::Unauthorized,
+        (429, _) => TWILIO.limited(pause),
+        (401, Some(Refusal { code: Some(refusal::AUTHENTICATE), .. })) => ApiError::setup(UNAUTHORIZED),
         (400..=499, Some(Refusal { code: Some(code), message })) => {
-            Failure::Refused(code, refusal::explained(code, &message.unwrap_or_default()))
+            ApiError::refused(code, refusal::explained(code, &message.unwrap_or_default()))
         }
-        // Whoever answers so on the way has passed nothing on.
-        (300..=499, _) => Failure::Unavailable(format!(
-            "something that is not Twilio answered with HTTP status {status}: see that `api_url`, if it is \
-             set, is right, and which proxy stands in between"
-        )),
+        (300..=499, _) => TWILIO.in_between(status),
         // A server that failed may have failed after it did its work.
-        _ => Failure::Unknown(format!("Twilio answered with HTTP status {status}")),
+        _ => ApiError::unknown(format!("Twilio answered with HTTP status {status}")),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kit::ErrorKind;
+    use crate::platform::Reach;
+    use std::time::Duration;
 
     fn api(api_url: Option<&str>) -> Result<Api> {
         Api::new(&Config {
@@ -281,17 +182,19 @@ mod tests {
     #[test]
     fn every_answer_has_its_meaning() {
         let refused = br#"{"code":21610,"message":"Attempt to send to unsubscribed recipient","status":400}"#;
-        assert!(matches!(failed(400, None, refused), Failure::Refused(21610, why) if why.contains("STOP")));
+        let stopped = failed(400, None, refused);
+        assert!(stopped.kind == ErrorKind::Refused(21610) && stopped.why.contains("STOP"));
         let unauthorized = br#"{"code":20003,"message":"Authenticate","status":401}"#;
-        assert_eq!(failed(401, None, unauthorized), Failure::Unauthorized);
-        assert_eq!(failed(429, Some(7), b""), Failure::RetryAfter(Duration::from_secs(7)));
-        assert_eq!(failed(429, None, b"{}"), Failure::RetryAfter(DEFAULT_PAUSE));
-        assert_eq!(failed(429, Some(u64::MAX), b"{}"), Failure::RetryAfter(LONGEST_PAUSE));
+        assert_eq!(failed(401, None, unauthorized).kind, ErrorKind::Setup);
+        let limited = |after| ErrorKind::Limited { after, reach: Reach::Bot };
+        assert_eq!(failed(429, Some(7), b"").kind, limited(Duration::from_secs(7)));
+        assert_eq!(failed(429, None, b"{}").kind, limited(TWILIO.default_pause));
+        assert_eq!(failed(429, Some(u64::MAX), b"{}").kind, limited(TWILIO.longest_pause));
         for status in [301, 400, 401, 404, 407] {
-            assert!(matches!(failed(status, None, b"<html>"), Failure::Unavailable(_)), "{status}");
+            assert_eq!(failed(status, None, b"<html>").kind, ErrorKind::Unavailable, "{status}");
         }
         for status in [500, 502, 503] {
-            assert!(matches!(failed(status, None, refused), Failure::Unknown(_)), "{status}");
+            assert_eq!(failed(status, None, refused).kind, ErrorKind::Unknown, "{status}");
         }
     }
 

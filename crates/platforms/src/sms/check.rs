@@ -1,8 +1,10 @@
 //! What a number's credential is good for, and whether its messages come here.
 
-use super::api::{Failure, Number};
-use super::{Sms, webhook};
-use crate::health::Checkup;
+use super::api::Number;
+use super::{NAME, Sms};
+use crate::kit::health::Checkup;
+use crate::kit::webhook::path;
+use crate::kit::{ApiError, ErrorKind};
 use angelia_core::error::Result;
 
 impl Sms {
@@ -11,7 +13,7 @@ impl Sms {
         let mut checkup = Checkup::default();
         match self.api.number(&self.config.id).await {
             Ok(Some(number)) => {
-                let own = format!("{public_url}{}", webhook::path(&self.config.name));
+                let own = format!("{public_url}{}", path(NAME, &self.config.name));
                 findings(&mut checkup, &number, &own);
             }
             Ok(None) => {
@@ -21,11 +23,11 @@ impl Sms {
                     "correct `id`, or `account_sid` if the number is in a subaccount: Twilio's console, Phone Numbers",
                 );
             }
-            Err(failure @ (Failure::Unauthorized | Failure::Refused(..))) => checkup.bad(
-                failure.to_string(),
+            Err(ApiError { kind: ErrorKind::Setup | ErrorKind::Refused(_), why }) => checkup.bad(
+                why,
                 "copy Account SID and Auth Token from Twilio's console, Account Info, into the configuration",
             ),
-            Err(failure) => return Err(failure.into()),
+            Err(error) => return Err(error.into()),
         }
         Ok(checkup)
     }
@@ -63,7 +65,7 @@ fn findings(checkup: &mut Checkup, number: &Number, own: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::health::Verdict;
+    use crate::kit::health::Verdict;
 
     #[test]
     fn findings_say_where_messages_go_and_what_to_do_next() {

@@ -6,8 +6,8 @@
 //! in what it posts. Its list does not say so: such a word that was read
 //! back is a message like any other, and Twilio has heeded it all the same.
 
+use crate::kit::Recent;
 use parking_lot::Mutex;
-use std::collections::HashSet;
 
 /// What ends a subscription: Twilio takes nothing for such a number any more.
 const STOP: [&str; 8] = ["STOP", "STOPALL", "UNSUBSCRIBE", "CANCEL", "END", "QUIT", "REVOKE", "OPTOUT"];
@@ -19,9 +19,9 @@ const YES: &str = "YES";
 /// What asks who that is.
 const HELP: [&str; 2] = ["HELP", "INFO"];
 
-/// People remembered to have stopped; some 50 bytes each. Twilio knows them for
+/// People remembered to have stopped, and up to as many older ones; some 50 bytes each. Twilio knows them for
 /// good and refuses what is sent to them, so forgetting one costs a refusal.
-const REMEMBERED: usize = 10_000;
+const REMEMBERED: usize = 5_000;
 
 /// What somebody tells the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +35,14 @@ pub(super) enum Keyword {
 }
 
 /// Who stopped, as far as that was seen.
-#[derive(Debug, Default)]
-pub(super) struct Stopped(Mutex<HashSet<String>>);
+#[derive(Debug)]
+pub(super) struct Stopped(Mutex<Recent<String, ()>>);
+
+impl Default for Stopped {
+    fn default() -> Self {
+        Self(Mutex::new(Recent::new(REMEMBERED)))
+    }
+}
 
 impl Stopped {
     /// What somebody tells the network with a message: Twilio says so, or it
@@ -59,27 +65,19 @@ impl Stopped {
     pub(super) fn heed(&self, from: &str, keyword: Keyword) {
         match keyword {
             Keyword::Stop => self.stop(from),
-            Keyword::Start => drop(self.people().remove(from)),
+            Keyword::Start => self.0.lock().forget(from),
             Keyword::Help => {}
         }
     }
 
     /// Somebody wants no messages.
     pub(super) fn stop(&self, person: &str) {
-        let mut people = self.people();
-        if people.len() >= REMEMBERED {
-            people.clear();
-        }
-        people.insert(person.to_owned());
+        self.0.lock().put(person.to_owned(), ());
     }
 
     /// Whether somebody wants no messages, as far as that was seen.
     fn has(&self, person: &str) -> bool {
-        self.people().contains(person)
-    }
-
-    fn people(&self) -> parking_lot::MutexGuard<'_, HashSet<String>> {
-        self.0.lock()
+        self.0.lock().get(person).is_some()
     }
 }
 
@@ -125,6 +123,6 @@ mod tests {
     fn memory_is_bounded() {
         let stopped = Stopped::default();
         (0..2 * REMEMBERED + 1).for_each(|n| stopped.stop(&n.to_string()));
-        assert!(stopped.people().len() <= REMEMBERED);
+        assert!(!stopped.has("0") && stopped.has(&(2 * REMEMBERED).to_string()));
     }
 }

@@ -5,14 +5,12 @@ mod api;
 mod check;
 mod date;
 mod descriptor;
-mod health_record;
 mod keyword;
 mod link;
+mod manifest;
 mod normalize;
 mod parse;
-mod parts;
 mod platform;
-mod position;
 mod readback;
 mod receipt;
 mod refusal;
@@ -23,27 +21,31 @@ pub mod verify;
 mod webhook;
 
 pub use descriptor::descriptor;
+pub use manifest::MANIFEST;
 
-use crate::directory::Directory;
-use angelia_core::directory::BotKey;
+use crate::kit::health::{HealthRecord, Silence};
+use crate::kit::{Account, Position, Recent};
 use angelia_core::error::{Error, Result};
 use angelia_core::limit::LogThrottle;
 use angelia_core::ports::Ports;
 use angelia_core::secret::Secret;
 use api::Api;
-use health_record::HealthRecord;
 use keyword::Stopped;
-use link::Words;
-use parts::Parts;
-use position::Position;
+use link::Pace;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use tokio::sync::{Mutex, Semaphore, watch};
 
 /// The platform's name on the wire.
 pub const NAME: &str = "sms";
-/// The one stream of messages a number has.
-const STREAM: &str = "messages";
+
+/// How old the last sign of Twilio's life may be: two looks at what was received, and a little.
+const SILENCE: Silence = Silence {
+    after: Duration::from_secs(11 * 60),
+    provider: "Twilio",
+    next: "see whether it can be reached from here",
+};
 
 /// A phone number at Twilio, as an operator configures it.
 #[derive(Clone, Debug)]
@@ -65,12 +67,11 @@ pub struct Config {
 /// One number at Twilio.
 pub struct Sms {
     config: Config,
-    bot: BotKey,
+    account: Account,
     api: Api,
-    directory: Directory,
-    health: HealthRecord,
     stopped: Stopped,
-    words: Words,
+    /// How often people are answered by the connector itself.
+    pace: Pace,
     /// Where Twilio reaches this server; known once it listens.
     public_url: OnceLock<Arc<str>>,
     /// Whether Twilio refused that address for receipts.
@@ -81,8 +82,9 @@ pub struct Sms {
     looked: watch::Sender<bool>,
     /// When somebody was told that another number's messages come here.
     elsewhere: parking_lot::Mutex<LogThrottle>,
-    /// The parts of long texts, for receipts.
-    parts: Parts,
+    /// The further messages of long texts, each with the first of its text: an action has the id
+    /// of that, and receipts come for each.
+    parts: parking_lot::Mutex<Recent<String, String>>,
     /// Held while a receipt is compared with the one before it.
     noting: Mutex<()>,
     /// Room for receipts that are earlier than their messages.
@@ -94,21 +96,19 @@ impl Sms {
     /// a TLS provider.
     pub fn new(config: Config, ports: Ports) -> Result<Arc<Self>> {
         check_config(&config)?;
-        let bot = BotKey::new(NAME, &config.id);
+        let health = HealthRecord::with_silence(SILENCE);
         Ok(Arc::new(Self {
+            account: Account::new(NAME, &config.id, &config.name, health, &ports),
             api: Api::new(&config)?,
-            directory: Directory::new(bot.clone(), ports.records.clone()),
-            bot,
             config,
-            health: HealthRecord::default(),
             stopped: Stopped::default(),
-            words: Words::default(),
+            pace: Pace::default(),
             public_url: OnceLock::new(),
             no_receipts: AtomicBool::new(false),
             reading: Mutex::default(),
             looked: watch::Sender::new(false),
             elsewhere: parking_lot::Mutex::new(LogThrottle::hourly()),
-            parts: Parts::default(),
+            parts: parking_lot::Mutex::new(Recent::new(receipt::PARTS)),
             noting: Mutex::default(),
             early: Arc::new(Semaphore::new(receipt::EARLY)),
         }))

@@ -2,8 +2,8 @@
 
 use super::NAME;
 use super::parse::{Attachment, Received};
+use crate::kit::inbound::from_person;
 use angelia_contract::event::{Event, Media, message_type};
-use angelia_contract::source::{Source, chat_type};
 
 /// What an agent reads of a message with nothing in it.
 const EMPTY: &str = "[empty message]";
@@ -27,18 +27,7 @@ pub(super) fn event(received: &Received, source_flags: bool) -> Event {
         message_id: Some(received.sid.clone()),
         media_urls: urls.map(|file| file.url.clone()).collect(),
         media: received.media.iter().map(row).collect(),
-        source: Source {
-            platform: NAME.into(),
-            chat_id: received.from.clone(),
-            chat_type: chat_type::DM.into(),
-            chat_name: Some(received.from.clone()),
-            user_id: Some(received.from.clone()),
-            user_name: Some(received.from.clone()),
-            message_id: Some(received.sid.clone()),
-            is_bot: source_flags.then_some(false),
-            message_is_edit: source_flags.then_some(false),
-            ..Source::default()
-        },
+        source: from_person(NAME, &received.from, &received.sid, source_flags),
         ..Event::default()
     }
 }

@@ -2,8 +2,8 @@
 
 use super::address::{NUMBER, PERSON, is_reachable};
 use super::{NAME, Sms, descriptor, webhook};
-use crate::health::{Checkup, Health};
 use crate::ingress::Ingress;
+use crate::kit::health::{Checkup, Health};
 use crate::platform::{Delivery, Outcome, Platform};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
@@ -51,17 +51,12 @@ impl Platform for Sms {
         Box::pin(self.perform(delivery))
     }
 
-    /// Phones show nothing of the sort, so nothing is missing.
-    fn typing<'a>(&'a self, _target: &'a Target) -> Later<'a, ActionResult> {
-        Box::pin(async { Ok(ActionResult::ok()) })
-    }
-
     fn chat_info<'a>(&'a self, target: &'a Target) -> Later<'a, ActionResult> {
         Box::pin(self.info(target))
     }
 
     fn recall<'a>(&'a self, target: &'a Target) -> Later<'a, ()> {
-        Box::pin(async move { self.directory.find(&target.chat_id).await.map(drop) })
+        Box::pin(async move { self.account.directory.find(&target.chat_id).await.map(drop) })
     }
 
     fn tell<'a>(&'a self, target: &'a Target, text: &'a str) -> Later<'a, ()> {
@@ -87,7 +82,7 @@ impl Platform for Sms {
     }
 
     fn health(&self) -> Option<Health> {
-        Some(self.health.aged())
+        Some(self.account.health.health())
     }
 
     fn check<'a>(&'a self, public_url: &'a str) -> Later<'a, Checkup> {

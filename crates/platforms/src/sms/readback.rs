@@ -1,15 +1,13 @@
 //! What was received while nobody listened. Twilio posts a message once; what
 //! did not get through then is in its list.
 
-use super::api::Failure;
 use super::parse::{Attachment, Listed, ListedFile, MAX_MEDIA, Received, sid};
-use super::position::Position;
 use super::take::Took;
 use super::{Sms, address, date};
 use crate::ingress::Ingress;
+use crate::kit::{ApiError, ErrorKind, Position, Watch};
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::error::Result;
-use angelia_core::limit::Backoff;
 use angelia_core::store::{Intake, Missed, StreamStore};
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,27 +73,24 @@ struct Look {
 impl Sms {
     /// Looks at what was received, at once and from time to time, until it is time to stop.
     pub(super) async fn keep_up(self: &Arc<Self>, ingress: &Ingress) {
-        let mut backoff = Backoff::new(AGAIN, EVERY);
-        loop {
-            let looked = self.catch_up(ingress).await;
-            self.looked.send_replace(true);
-            let pause = match looked {
-                Ok(()) => {
-                    self.health.heard();
-                    backoff.reset();
-                    EVERY
-                }
-                Err(error) => {
-                    tracing::warn!(bot = %self.config.name, %error, "what was received could not be read back");
-                    self.health.unheard(&error.to_string());
-                    backoff.pause()
-                }
-            };
-            tokio::select! {
-                () = ingress.stop.wait() => return,
-                () = tokio::time::sleep(pause) => {}
+        let mut watch = Watch::new(&ingress.stop, EVERY, AGAIN, EVERY);
+        while watch.next(self.look_back(ingress).await).await.is_ok() {}
+    }
+
+    /// The same once; answers whether that was possible.
+    async fn look_back(self: &Arc<Self>, ingress: &Ingress) -> bool {
+        let looked = self.catch_up(ingress).await;
+        self.looked.send_replace(true);
+        let health = &self.account.health;
+        match &looked {
+            Ok(()) => health.heard(),
+            Err(error) => {
+                tracing::warn!(bot = %self.config.name, %error, "what was received could not be read back");
+                health.count("lists_failed");
+                health.down_if_silent(&error.to_string());
             }
         }
+        looked.is_ok()
     }
 
     /// Waits a little for the first look: what somebody wrote before the start
@@ -121,7 +116,7 @@ impl Sms {
                     self.add_files(&mut one, &mut without_files).await;
                 }
                 match self.take(ingress, &one.received).await? {
-                    Took::Message => self.health.count("read_back"),
+                    Took::Message => self.account.health.count("read_back"),
                     Took::Nothing => {}
                     // One agent's inbox is full. The others' messages do not wait for that.
                     Took::Full if one.is_recent(clock::wall()) => {
@@ -139,10 +134,10 @@ impl Sms {
             let since = UnixMillis(from * 1000);
             let until = oldest.map_or_else(clock::wall, |second| UnixMillis(second * 1000));
             let missed = Missed { chat_id: None, after: None, since, until, why: why.into() };
-            ingress.ports.records.note_missed(&self.bot, vec![missed]).await?;
+            ingress.ports.records.note_missed(&self.account.key, vec![missed]).await?;
         }
         if !full.is_empty() {
-            ingress.ports.records.note_missed(&self.bot, full).await?;
+            ingress.ports.records.note_missed(&self.account.key, full).await?;
         }
         // What was refused is looked at again, so nothing from there on counts as read.
         taken.retain(|(at, _)| refused_at.is_none_or(|refused| *at < refused));
@@ -152,24 +147,24 @@ impl Sms {
     /// The second to look from on. A number that was never read begins now, and
     /// that is written down before anything else.
     async fn begin(&self, ingress: &Ingress) -> Result<i64> {
-        let mut reading = self.reading.lock().await;
-        let position = self.position(ingress, &mut reading).await?;
-        if Position::read(&ingress.ports.records.cursors(&self.bot).await?).is_none() {
-            self.commit(ingress, Intake { cursor: Some(position.cursor()), ..Intake::default() }).await?;
+        let position = self.position(ingress).await?;
+        if Position::read(&ingress.ports.records.cursors(&self.account.key).await?).is_none() {
+            self.account
+                .commit(ingress, Intake { cursor: Some(position.cursor()), ..Intake::default() })
+                .await?;
         }
         Ok(position.from())
     }
 
     /// Notes how far the list was read, and what it had.
     async fn advance(&self, ingress: &Ingress, taken: Vec<(i64, String)>) -> Result<()> {
-        let mut reading = self.reading.lock().await;
-        let position = self.position(ingress, &mut reading).await?;
+        let mut position = self.position(ingress).await?;
         let mut after = position.clone();
         after.listed(taken);
         if after == *position {
             return Ok(());
         }
-        self.commit(ingress, Intake { cursor: Some(after.cursor()), ..Intake::default() }).await?;
+        self.account.commit(ingress, Intake { cursor: Some(after.cursor()), ..Intake::default() }).await?;
         *position = after;
         Ok(())
     }
@@ -214,7 +209,7 @@ impl Sms {
         let files = listed.files();
         let from = listed.from.filter(|from| address::is_sender(from));
         let (Some(sid), Some(from)) = (sid(listed.sid.as_deref()), from) else {
-            self.health.count("unreadable");
+            self.account.health.count("unreadable");
             return None;
         };
         let received = Received {
@@ -232,16 +227,16 @@ impl Sms {
     async fn add_files(&self, one: &mut Found, without_files: &mut usize) {
         let unnamed = vec![Attachment::default(); one.files.min(MAX_MEDIA)];
         if *without_files >= MAX_WITHOUT_FILES {
-            self.health.count("files_unnamed");
+            self.account.health.count("files_unnamed");
             one.received.media = unnamed;
             return;
         }
         let files = match self.files(&one.received.sid).await {
             Ok(files) => Ok(files),
-            Err(Failure::Refused(..)) => Ok(Vec::new()),
-            Err(why) => {
-                let pause = match why {
-                    Failure::RetryAfter(pause) => pause.min(FILES_PATIENCE),
+            Err(ApiError { kind: ErrorKind::Refused(_), .. }) => Ok(Vec::new()),
+            Err(ApiError { kind, .. }) => {
+                let pause = match kind {
+                    ErrorKind::Limited { after, .. } => after.min(FILES_PATIENCE),
                     _ => FILES_AGAIN,
                 };
                 tokio::time::sleep(pause).await;
@@ -254,12 +249,12 @@ impl Sms {
             Vec::new()
         });
         if one.received.media.is_empty() {
-            self.health.count("files_unnamed");
+            self.account.health.count("files_unnamed");
             one.received.media = unnamed;
         }
     }
 
-    async fn files(&self, message: &str) -> Result<Vec<Attachment>, Failure> {
+    async fn files(&self, message: &str) -> Result<Vec<Attachment>, ApiError> {
         let address = |file: &str| self.api.file_url(message, file);
         let one = |file: ListedFile| Attachment {
             url: sid(file.sid.as_deref()).and_then(|file| address(&file)).unwrap_or_default(),

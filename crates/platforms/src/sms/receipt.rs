@@ -11,6 +11,9 @@ use std::time::Duration;
 /// Receipts that wait for their message to be written down: Twilio may be faster
 /// than our commit. Those of further parts that another process sent wait in vain.
 pub(super) const EARLY: usize = 256;
+/// Further parts remembered, and up to as many older ones, some 100 bytes each: those of a day.
+/// A receipt of an older one is lost.
+pub(super) const PARTS: usize = 5_000;
 /// When such a receipt is tried again.
 const AGAIN: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(4), Duration::from_secs(20)];
 
@@ -50,7 +53,7 @@ impl Sms {
             return Ok(());
         }
         let Ok(place) = self.early.clone().try_acquire_owned() else {
-            self.health.count("receipts_lost");
+            self.account.health.count("receipts_lost");
             return Ok(());
         };
         let bot = self.clone();
@@ -70,7 +73,7 @@ impl Sms {
     async fn note(&self, ports: &Ports, status: &Status) -> Result<bool> {
         // One after the other: what is compared must not change meanwhile.
         let _noting = self.noting.lock().await;
-        let first = self.parts.first_of(&status.sid);
+        let first = self.parts.lock().get(&status.sid);
         if first.is_some() && !FAILED.contains(&status.word.as_str()) {
             // That a further part arrives does not say that the first one did.
             return Ok(true);
@@ -80,7 +83,7 @@ impl Sms {
         let Some(action) = known.first() else { return Ok(false) };
         let words = status.words();
         if action.receipt.as_deref().is_none_or(|before| rank(before) < rank(&words)) {
-            ports.ledger.note_receipt(&self.bot, sid, &words).await?;
+            ports.ledger.note_receipt(&self.account.key, sid, &words).await?;
         }
         Ok(true)
     }
@@ -89,6 +92,14 @@ impl Sms {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kit::Recent;
+
+    #[test]
+    fn parts_know_their_beginning_as_long_as_there_is_room() {
+        let mut parts = Recent::new(PARTS);
+        (0..=2 * PARTS).for_each(|n| parts.put(format!("SM{n}"), "SM".to_owned()));
+        assert_eq!((parts.get("SM0"), parts.get("SM5000").as_deref()), (None, Some("SM")));
+    }
 
     #[test]
     fn a_message_does_not_go_back() {

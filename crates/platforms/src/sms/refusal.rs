@@ -6,14 +6,14 @@ const MAX_DESCRIPTION: usize = 200;
 const PERSONAL: usize = 5;
 
 /// The person wants no messages any more.
-pub(super) const STOPPED: u64 = 21610;
+pub(super) const STOPPED: i64 = 21610;
 /// Twilio cannot reach the address for receipts.
-pub(super) const BAD_CALLBACK: u64 = 21609;
+pub(super) const BAD_CALLBACK: i64 = 21609;
 /// The credential is not the account's.
-pub(super) const AUTHENTICATE: u64 = 20003;
+pub(super) const AUTHENTICATE: i64 = 20003;
 
 /// A refusal with what can be done about it.
-pub(super) fn explained(code: u64, message: &str) -> String {
+pub(super) fn explained(code: i64, message: &str) -> String {
     let next = match code {
         STOPPED => "the person wrote STOP and gets nothing until they write START",
         21211 | 21614 | 21217 => "this number cannot receive text messages",

@@ -177,7 +177,8 @@ mod tests {
 
     #[test]
     fn spans_count_utf16_units() {
-        let span = |offset, length| Span { kind: String::new(), offset, length, user: None };
+        let span =
+            |offset, length| Span { kind: String::new(), offset, length, user: crate::kit::Lenient(None) };
         assert_eq!(slice("a😀b", &span(3, 1)), Some("b"));
         assert_eq!(slice("a😀b", &span(1, 2)), Some("😀"));
         assert_eq!(slice("a😀b", &span(2, 1)), None);

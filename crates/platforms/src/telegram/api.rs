@@ -1,38 +1,33 @@
 //! Calls to the Bot API, and what their failures mean.
 //!
-//! The address of every call contains the token, so no error of the HTTP
-//! client leaves this file as it is.
+//! The address of every call contains the token: the kit's client lets out no error
+//! that quotes it.
 
-use super::parse::soft;
 use crate::arrival_window::ArrivalWindow;
+use crate::kit::{ApiError, Client, ErrorKind, Lenient, Provider};
 use angelia_core::error::{Error, Result};
 use angelia_core::secret::Secret;
+use reqwest::Method;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use std::sync::OnceLock;
 use std::time::Duration;
 
-const UNREACHABLE: &str = "Telegram cannot be reached: see that this server's network lets it out to \
-                           api.telegram.org, and that `api_url`, if it is set, is right";
+static TELEGRAM: Provider = Provider {
+    name: "Telegram",
+    url: "https://api.telegram.org",
+    // A hundred updates, each with a long message and the one it answers, are far below.
+    max_answer: 16 * 1024 * 1024,
+    // Floods have been punished with hours.
+    longest_pause: Duration::from_secs(6 * 3600),
+    ..Provider::USUAL
+};
 
-const TELEGRAM: &str = "https://api.telegram.org";
-
-/// How long a connection may take to be made. Only until then is it certain
-/// that nothing was done.
-const CONNECT_WITHIN: Duration = Duration::from_secs(10);
-/// How long most calls may take: shorter than a gateway waits.
-pub(super) const CALL_WITHIN: Duration = Duration::from_secs(20);
-/// Largest answer: a hundred updates, each with a long message and the one it
-/// answers, are far below.
-const MAX_ANSWER: usize = 16 * 1024 * 1024;
+/// How long most calls may take.
+pub(super) const CALL_WITHIN: Duration = Provider::USUAL.call_within;
 /// Messages that can arrive within a second; Telegram refuses from some 30 on.
 const MESSAGES_PER_SECOND: usize = 29;
-/// The pause when Telegram says "too many" and not how long.
-const DEFAULT_PAUSE: Duration = Duration::from_secs(5);
-/// Longest pause believed; floods have been punished with hours.
-const LONGEST_PAUSE: Duration = Duration::from_secs(6 * 3600);
 /// Longest description kept of a refusal.
 const MAX_DESCRIPTION: usize = 200;
 
@@ -70,6 +65,16 @@ impl std::fmt::Display for Failure {
     }
 }
 
+impl From<ApiError> for Failure {
+    fn from(error: ApiError) -> Self {
+        match error.kind {
+            ErrorKind::Limited { after, .. } => Self::RetryAfter(after),
+            ErrorKind::Unknown => Self::Unknown(error.why),
+            _ => Self::Unavailable(error.why),
+        }
+    }
+}
+
 impl From<Failure> for Error {
     fn from(failure: Failure) -> Self {
         match failure {
@@ -82,9 +87,8 @@ impl From<Failure> for Error {
 
 /// One bot's line to Telegram.
 pub(super) struct Api {
-    /// Made for the first call: a bot that only has to be known makes none.
-    client: OnceLock<reqwest::Client>,
-    /// Everything before the method's name, token and all.
+    client: Client,
+    /// What every path begins with, token and all.
     base: Secret,
     arrivals: ArrivalWindow,
 }
@@ -93,52 +97,25 @@ pub(super) struct Api {
 #[derive(Deserialize)]
 struct Answer<'a> {
     ok: bool,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     result: Option<&'a RawValue>,
-    #[serde(default, deserialize_with = "soft")]
-    error_code: Option<u16>,
-    #[serde(default, deserialize_with = "soft")]
-    description: Option<String>,
-    #[serde(default, deserialize_with = "soft")]
-    parameters: Option<Parameters>,
+    error_code: Lenient<u16>,
+    description: Lenient<String>,
+    parameters: Lenient<Parameters>,
 }
 
 #[derive(Default, Deserialize)]
 struct Parameters {
-    #[serde(default, deserialize_with = "soft")]
-    retry_after: Option<u64>,
-    #[serde(default, deserialize_with = "soft")]
-    migrate_to_chat_id: Option<i64>,
+    retry_after: Lenient<u64>,
+    migrate_to_chat_id: Lenient<i64>,
 }
 
 impl Api {
     /// The line of the bot that `token` belongs to.
     pub(super) fn new(api_url: Option<&str>, token: &Secret) -> Result<Self> {
-        let root = api_url.unwrap_or(TELEGRAM).trim_end_matches('/');
-        let readable = url::Url::parse(root).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
-        if !readable {
-            return Err(Error::invalid(
-                "api_url must be like http://127.0.0.1:8081; leave it out for Telegram's own",
-            ));
-        }
-        let base = Secret::new(format!("{root}/bot{}/", token.expose()));
-        Ok(Self { client: OnceLock::new(), base, arrivals: ArrivalWindow::of(MESSAGES_PER_SECOND) })
-    }
-
-    fn client(&self) -> Result<&reqwest::Client, Failure> {
-        if let Some(client) = self.client.get() {
-            return Ok(client);
-        }
-        let client = reqwest::Client::builder()
-            .no_proxy()
-            .connect_timeout(CONNECT_WITHIN)
-            .redirect(reqwest::redirect::Policy::none())
-            .user_agent(concat!("angelia/", env!("CARGO_PKG_VERSION")))
-            .build();
-        let client = client.map_err(|error| {
-            Failure::Unavailable(format!("the HTTP client could not be made: {}", error.without_url()))
-        })?;
-        Ok(self.client.get_or_init(|| client))
+        let client = Client::new(&TELEGRAM, api_url)?;
+        let base = Secret::new(format!("/bot{}/", token.expose()));
+        Ok(Self { client, base, arrivals: ArrivalWindow::of(MESSAGES_PER_SECOND) })
     }
 
     /// Calls a method that Telegram counts as a message, if it may still be
@@ -170,91 +147,95 @@ impl Api {
         body: &Value,
         within: Duration,
     ) -> Result<T, Failure> {
-        let client = self.client()?;
-        let request = client.post(format!("{}{method}", self.base.expose())).timeout(within).json(body);
-        let answer = request.send().await.map_err(|error| unsent(&error))?;
-        let status = answer.status().as_u16();
-        let pause = answer.headers().get("retry-after").and_then(|value| value.to_str().ok()?.parse().ok());
-        let body = capped(answer).await?;
-        match serde_json::from_slice::<Answer<'_>>(&body) {
+        let path = format!("{}{method}", self.base.expose());
+        let request = self.client.request(Method::POST, &path)?.timeout(within).json(body);
+        let answer = self.client.call(request).await?;
+        let (status, pause) = (answer.status, answer.retry_after());
+        match serde_json::from_slice::<Answer<'_>>(&answer.body) {
             Ok(Answer { ok: true, result: Some(result), .. }) => serde_json::from_str(result.get())
                 .map_err(|_| Failure::Unknown(format!("Telegram's answer to {method} cannot be read"))),
             Ok(answer) if !answer.ok => Err(refusal(status, answer, pause)),
-            Ok(_) | Err(_) => Err(not_telegram(status, pause)),
+            Ok(_) | Err(_) => Err(TELEGRAM.stranger(status, pause).into()),
         }
     }
-}
-
-/// What it means that there is no answer.
-fn unsent(error: &reqwest::Error) -> Failure {
-    if error.is_connect() {
-        Failure::Unavailable(UNREACHABLE.into())
-    } else if error.is_timeout() {
-        Failure::Unknown("Telegram did not answer in time".into())
-    } else {
-        Failure::Unknown("the connection to Telegram broke".into())
-    }
-}
-
-/// A body up to [`MAX_ANSWER`].
-async fn capped(mut answer: reqwest::Response) -> Result<Vec<u8>, Failure> {
-    let mut body = Vec::new();
-    while let Some(chunk) = answer.chunk().await.map_err(|error| unsent(&error))? {
-        if body.len() + chunk.len() > MAX_ANSWER {
-            return Err(Failure::Unknown("Telegram's answer is too large".into()));
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(body)
 }
 
 /// What a call comes to that Telegram answered with "no".
 fn refusal(status: u16, answer: Answer<'_>, pause: Option<u64>) -> Failure {
-    let parameters = answer.parameters.unwrap_or_default();
-    if let Some(to) = parameters.migrate_to_chat_id {
+    let parameters = answer.parameters.0.unwrap_or_default();
+    if let Some(to) = parameters.migrate_to_chat_id.0 {
         return Failure::Migrated(to.to_string());
     }
     let description = || {
-        let text = answer.description.unwrap_or_else(|| format!("HTTP status {status}"));
+        let text = answer.description.0.unwrap_or_else(|| format!("HTTP status {status}"));
         text.chars().take(MAX_DESCRIPTION).collect()
     };
-    match answer.error_code {
+    match answer.error_code.0 {
         // Nobody else says that of a token: a bot stops for it.
         Some(401 | 404) => return Failure::Unauthorized,
-        None if matches!(status, 401 | 404) => return not_telegram(status, pause),
+        None if matches!(status, 401 | 404) => return TELEGRAM.stranger(status, pause).into(),
         _ => {}
     }
     match answer.error_code.unwrap_or(status) {
         409 => Failure::Conflict(description()),
-        429 => Failure::RetryAfter(believed(parameters.retry_after.or(pause))),
+        429 => TELEGRAM.limited(parameters.retry_after.or(pause)).into(),
         400..=499 => Failure::Refused(description()),
         // A server that failed may have failed after it did its work.
         _ => Failure::Unknown(format!("Telegram answered with HTTP status {status}")),
     }
 }
 
-/// What an answer comes to that does not look like Telegram's. It tells
-/// nothing of the token, the chat or the message.
-fn not_telegram(status: u16, pause: Option<u64>) -> Failure {
-    match status {
-        429 => Failure::RetryAfter(believed(pause)),
-        // Whoever answers so on the way has passed nothing on.
-        400..=499 => Failure::Unavailable(format!(
-            "something that is not Telegram answered with HTTP status {status}: see that `api_url`, if it is \
-             set, is right, and which proxy stands in between"
-        )),
-        _ => Failure::Unknown(format!("HTTP status {status} and no answer of Telegram's")),
-    }
+/// Whether a refusal is about the text and its styles: then the text goes out
+/// as it was typed.
+pub(super) fn is_about_text(why: &str) -> bool {
+    let why = why.to_ascii_lowercase();
+    ["entit", "parse", "message text", "text is too long", "message is too long", "message_too_long", "url"]
+        .iter()
+        .any(|word| why.contains(word))
 }
 
-/// The pause for so many seconds, however absurd.
-fn believed(seconds: Option<u64>) -> Duration {
-    seconds.map_or(DEFAULT_PAUSE, Duration::from_secs).min(LONGEST_PAUSE)
+/// Whether a refusal says that the message to be changed is not there any more.
+pub(super) fn is_gone(why: &str) -> bool {
+    why.to_ascii_lowercase().contains("message to edit not found")
+}
+
+/// A refusal with what can be done about it.
+pub(super) fn explained(why: &str) -> String {
+    let lower = why.to_ascii_lowercase();
+    let next = [
+        ("blocked by the user", "the person has blocked the bot and would have to unblock it"),
+        ("user is deactivated", "the person's account is gone"),
+        ("thread not found", "the topic is gone; write to the chat itself or to another topic"),
+        ("topic_deleted", "the topic is gone; write to the chat itself or to another topic"),
+        ("topic_closed", "the topic is closed; an administrator can open it again"),
+        (
+            "chat not found",
+            "the bot is not in this chat, or it is gone: add the bot, or have the person write to it",
+        ),
+        ("kicked", "the bot was removed from the chat: an administrator can add it again"),
+        ("not a member", "the bot is not in the chat: an administrator can add it"),
+        ("rights to send", "the bot may not write there: an administrator can allow it"),
+        ("message to edit not found", "the message is gone; send a new one"),
+        ("can't be edited", "the message cannot be changed any more; send a new one"),
+    ]
+    .iter()
+    .find(|(word, _)| lower.contains(word));
+    match next {
+        Some((_, next)) => format!("Telegram refused ({why}): {next}"),
+        None => format!("Telegram refused: {why}"),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const DEFAULT_PAUSE: Duration = Provider::USUAL.default_pause;
+    const LONGEST_PAUSE: Duration = TELEGRAM.longest_pause;
+
+    fn not_telegram(status: u16, pause: Option<u64>) -> Failure {
+        TELEGRAM.stranger(status, pause).into()
+    }
 
     fn read(status: u16, body: &str) -> Failure {
         refusal(status, serde_json::from_str(body).unwrap(), None)
@@ -304,5 +285,35 @@ mod tests {
             let flood = format!(r#"{{"ok":false,"error_code":429,"parameters":{{"retry_after":{absurd}}}}}"#);
             assert_eq!(read(429, &flood), Failure::RetryAfter(pause), "{absurd}");
         }
+    }
+
+    #[test]
+    fn what_is_about_the_text_is_told_from_what_is_about_the_place() {
+        for text in [
+            "Bad Request: can't parse entities: Unsupported start tag",
+            "Bad Request: ENTITY_BOUNDS_INVALID",
+            "Bad Request: ENTITIES_TOO_LONG",
+            "Bad Request: message is too long",
+            "Bad Request: wrong HTTP URL specified",
+            "Bad Request: entity beginning at UTF-16 offset 5 ends after the end of the text",
+        ] {
+            assert!(is_about_text(text), "{text}");
+        }
+        for place in [
+            "Bad Request: chat not found",
+            "Bad Request: message thread not found",
+            "Bad Request: message to edit not found",
+            "Bad Request: message can't be edited",
+            "Forbidden: bot was blocked by the user",
+            "Forbidden: bot was kicked from the supergroup chat",
+            "Bad Request: not enough rights to send text messages to the chat",
+        ] {
+            assert!(!is_about_text(place), "{place}");
+            assert!(explained(place).contains("): "), "{place} has a next step");
+        }
+        assert!(is_gone(&explained("Bad Request: message to edit not found")));
+        assert!(!is_gone(&explained("Forbidden: bot was kicked from the supergroup chat")));
+        assert!(!is_gone(&explained("Bad Request: message can't be edited")));
+        assert_eq!(explained("Bad Request: novelty"), "Telegram refused: Bad Request: novelty");
     }
 }

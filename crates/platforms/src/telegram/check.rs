@@ -2,9 +2,10 @@
 //! cut off the first.
 
 use super::api::Failure;
-use super::webhook::{WebhookInfo, path};
-use super::{Ingest, Telegram};
+use super::webhook::WebhookInfo;
+use super::{Ingest, NAME, Telegram};
 use crate::health::Checkup;
+use crate::kit::webhook::path;
 use angelia_core::error::Result;
 use serde::Deserialize;
 use serde_json::json;
@@ -35,7 +36,9 @@ impl Telegram {
         };
         profile_findings(&mut checkup, &profile, &self.config.id);
         match self.api.call::<WebhookInfo>("getWebhookInfo", &json!({})).await {
-            Ok(info) => webhook_findings(&mut checkup, &info, self.config.ingest, &path(&self.config.name)),
+            Ok(info) => {
+                webhook_findings(&mut checkup, &info, self.config.ingest, &path(NAME, &self.config.name))
+            }
             Err(failure) => {
                 checkup.limited(format!("its webhook is not known: {failure}"), "check again later")
             }

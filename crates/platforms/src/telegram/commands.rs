@@ -1,17 +1,16 @@
 //! What is for the connector itself: `/start`, `/link`, a group's new id, the
 //! bot's farewell from a chat.
 
+use super::Telegram;
 use super::address::{self, Me};
 use super::api::Failure;
 use super::parse::{Member, Message};
 use super::replies::Answer;
-use super::update::Sighting;
-use super::{NAME, Telegram};
-use crate::admission::Linking;
 use crate::ingress::Ingress;
+use crate::kit::Sighting;
 use angelia_core::admission::link_command;
 use angelia_core::clock;
-use angelia_core::error::{Error, Kind, Result};
+use angelia_core::error::{Error, Result};
 use angelia_core::secret::Secret;
 use angelia_core::store::DirectoryStore;
 use serde_json::json;
@@ -28,9 +27,6 @@ If it is not, ask whoever runs the agent for a code and send /link CODE.";
 /// What whoever links a group is told while Telegram does not answer.
 const ASK_AGAIN: &str =
     "Telegram did not tell whether you administer this chat. Please try again in a minute.";
-
-/// What whoever typed a code is told if it is our fault that it could not be tried.
-const TRY_LATER: &str = "Something went wrong here. Please try again later.";
 
 /// Something only the connector can do about an update. It happens between
 /// commits: after everything before it, before everything after it.
@@ -105,15 +101,16 @@ impl Telegram {
     async fn link(&self, ingress: &Ingress, code: &Secret, who: &Sighting) -> Result<Option<Answer>> {
         // Without a code there is nothing that only some may do.
         if code.expose().is_empty() {
-            return self.use_code(ingress, code, who, true).await.map(|text| Some(Answer::now(text)));
+            let text = self.account.use_code(ingress, who, true, "").await?;
+            return Ok(Some(Answer::now(text)));
         }
         if !self.words.may_try(&who.chat_id, &who.author, clock::mono()) {
-            self.health.count("unanswered");
+            self.account.health.count("unanswered");
             return Ok(None);
         }
         let answer = match self.administers(who).await {
             Ok(administrator) => {
-                let text = self.use_code(ingress, code, who, administrator).await?;
+                let text = self.account.use_code(ingress, who, administrator, code.expose()).await?;
                 // They wait for it, and are few.
                 Answer { text, patient: administrator }
             }
@@ -122,32 +119,6 @@ impl Telegram {
         // Not before: the same code is tried again after an error.
         self.words.tried(&who.chat_id, &who.author, clock::mono());
         Ok(Some(answer))
-    }
-
-    async fn use_code(
-        &self,
-        ingress: &Ingress,
-        code: &Secret,
-        who: &Sighting,
-        administrator: bool,
-    ) -> Result<String> {
-        let typed = Linking {
-            platform: NAME,
-            bot: Some(self.config.id.clone()),
-            place: format!("{NAME}:{}", who.chat_id).parse()?,
-            author: who.author.clone(),
-            private: who.private,
-            administrator,
-            code: code.clone(),
-        };
-        match ingress.admission.link(typed).await {
-            // Trying again would not help, and hold up everything after it.
-            Err(error) if error.kind() != Kind::Unavailable => {
-                tracing::error!(bot = %self.config.name, %error, "a code could not be tried");
-                Ok(TRY_LATER.to_owned())
-            }
-            linked => linked,
-        }
     }
 
     /// Whether somebody administers the chat they wrote in. Whoever writes in
@@ -179,21 +150,23 @@ impl Telegram {
             .get()
             .ok_or_else(|| Error::unavailable("the bot has not started to listen yet"))?;
         let _moving = self.moves.begin(from, to).await;
-        admission.moved(&self.bot, from, to).await?;
-        self.directory.change(from, |known| known.moved_to = Some(to.to_owned()));
+        admission.moved(&self.account.key, from, to).await?;
+        self.account.directory.change(from, |known| known.moved_to = Some(to.to_owned()));
         tracing::info!(bot = %self.config.name, from, to, "a group became a supergroup");
         Ok(())
     }
 
     async fn leave(&self, chat_id: &str) -> Result<()> {
-        let known = self.directory.find(chat_id).await?;
+        let known = self.account.directory.find(chat_id).await?;
         // A group that moved is left behind too, and still has to lead to the new one.
         if known.is_some_and(|known| known.moved_to.is_some()) {
             return Ok(());
         }
-        self.ports.records.forget_chat(&self.bot, chat_id).await?;
+        self.ports.records.forget_chat(&self.account.key, chat_id).await?;
         let here = |id: Option<&str>| id == Some(chat_id);
-        self.directory.forget(|known| here(Some(&known.chat.chat_id)) || here(known.chat.parent.as_deref()));
+        self.account
+            .directory
+            .forget(|known| here(Some(&known.chat.chat_id)) || here(known.chat.parent.as_deref()));
         Ok(())
     }
 }

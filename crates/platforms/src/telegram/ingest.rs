@@ -5,11 +5,12 @@ use super::api::{CALL_WITHIN, Failure};
 use super::parse::{Raw, User};
 use super::{Ingest, STREAM, Telegram};
 use crate::health::BotState;
-use crate::ingress::Ingress;
+use crate::ingress::{Halted, Ingress, STORE_AGAIN};
 use angelia_core::clock;
 use angelia_core::limit::{Backoff, spread};
 use angelia_core::secret::random_bytes;
 use angelia_core::store::StreamStore;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -27,8 +28,6 @@ const HELD_FOR: Duration = Duration::from_secs(30);
 const BATCH: usize = 100;
 /// Pause after an empty answer that was not held, so that it is not asked in circles.
 const BREATH: Duration = Duration::from_millis(500);
-/// How soon a store that did not commit is tried again.
-const STORE_AGAIN: Duration = Duration::from_secs(1);
 /// The first and the longest pause while Telegram does not answer.
 const LEAST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -50,17 +49,9 @@ pub(super) fn backoff(longest: Duration) -> Backoff {
     Backoff::new(LEAST_PAUSE, longest)
 }
 
-/// Waits, each time longer; `false` if it is time to stop.
-pub(super) async fn wait(ingress: &Ingress, backoff: &mut Backoff) -> bool {
-    sleep(ingress, spread(backoff.pause(), u64::from_ne_bytes(random_bytes()))).await
-}
-
-/// Waits; `false` if it is time to stop.
-pub(super) async fn sleep(ingress: &Ingress, pause: Duration) -> bool {
-    tokio::select! {
-        () = ingress.stop.wait() => false,
-        () = tokio::time::sleep(pause) => true,
-    }
+/// Waits, each time longer.
+pub(super) async fn wait(ingress: &Ingress, backoff: &mut Backoff) -> Result<(), Halted> {
+    ingress.stop.pause(spread(backoff.pause(), u64::from_ne_bytes(random_bytes()))).await
 }
 
 impl Telegram {
@@ -68,111 +59,108 @@ impl Telegram {
     pub(super) async fn run(self: &Arc<Self>, ingress: &Ingress) {
         // Whoever listens first says whom to ask; it is the same for all.
         let _ = self.admission.set(ingress.admission.clone());
-        if let Some(me) = self.introduce(ingress).await {
-            match self.config.ingest {
-                Ingest::Poll => self.poll(ingress, &me).await,
-                Ingest::Webhook => self.keep_webhook(ingress).await,
-            }
-        }
+        // Whatever ended it, nobody else listens before it is time.
+        let _ = self.receive(ingress).await;
         ingress.stop.wait().await;
     }
 
-    /// Asks who the bot is, until it is known; `None` if that is in vain.
-    async fn introduce(&self, ingress: &Ingress) -> Option<Me> {
+    async fn receive(self: &Arc<Self>, ingress: &Ingress) -> Result<(), Halted> {
+        let Some(me) = self.introduce(ingress).await? else { return Ok(()) };
+        match self.config.ingest {
+            Ingest::Poll => self.poll(ingress, &me).await,
+            Ingest::Webhook => self.keep_webhook(ingress).await,
+        }
+    }
+
+    /// Asks who the bot is, until it is known; `None` if it is another one.
+    async fn introduce(&self, ingress: &Ingress) -> Result<Option<Me>, Halted> {
+        let user: User = self.until_answered(ingress, "getMe", &json!({}), Failure::to_string).await?;
+        if user.id.to_string() == self.config.id {
+            let me = Me { id: user.id, username: user.username.0.unwrap_or_default() };
+            return Ok(Some(self.me.get_or_init(|| me).clone()));
+        }
+        let why = format!(
+            "the token belongs to bot {}, the configuration says {}: correct one of the two and restart",
+            user.id, self.config.id
+        );
+        tracing::error!(bot = %self.config.name, %why, "a Telegram bot gave up");
+        self.account.health.stopped(why);
+        Ok(None)
+    }
+
+    /// Calls a method until Telegram does what it says; meanwhile tells of every failure.
+    pub(super) async fn until_answered<T: DeserializeOwned>(
+        &self,
+        ingress: &Ingress,
+        method: &str,
+        body: &Value,
+        tell: impl Fn(&Failure) -> String,
+    ) -> Result<T, Halted> {
         let mut backoff = backoff(LONGEST_PAUSE);
         loop {
-            match self.api.call::<User>("getMe", &json!({})).await {
-                Ok(user) if user.id.to_string() == self.config.id => {
-                    let me = Me { id: user.id, username: user.username.unwrap_or_default() };
-                    return Some(self.me.get_or_init(|| me).clone());
+            match self.api.call(method, body).await {
+                Ok(answer) => return Ok(answer),
+                Err(Failure::Unauthorized) => self.until_known(ingress).await?,
+                Err(failure) => {
+                    self.fell_silent(&tell(&failure));
+                    wait(ingress, &mut backoff).await?;
                 }
-                Ok(user) => {
-                    let why = format!(
-                        "the token belongs to bot {}, the configuration says {}: correct one of the two and restart",
-                        user.id, self.config.id
-                    );
-                    tracing::error!(bot = %self.config.name, %why, "a Telegram bot gave up");
-                    self.health.stopped(why);
-                    return None;
-                }
-                Err(Failure::Unauthorized) => {
-                    if !self.until_known(ingress).await {
-                        return None;
-                    }
-                    continue;
-                }
-                Err(failure) => self.fell_silent(&failure.to_string()),
-            }
-            if !wait(ingress, &mut backoff).await {
-                return None;
             }
         }
     }
 
     /// Telegram does not know the token: says so, and asks from time to time
-    /// whether it does; `false` if it is time to stop.
-    pub(super) async fn until_known(&self, ingress: &Ingress) -> bool {
+    /// whether it does.
+    async fn until_known(&self, ingress: &Ingress) -> Result<(), Halted> {
         tracing::error!(bot = %self.config.name, why = BAD_TOKEN, "a Telegram bot stopped");
-        self.health.stopped(BAD_TOKEN);
+        self.account.health.stopped(BAD_TOKEN);
         let mut backoff = backoff(LONGEST_STOP);
-        while wait(ingress, &mut backoff).await {
+        loop {
+            wait(ingress, &mut backoff).await?;
             if self.api.call::<User>("getMe", &json!({})).await.is_ok() {
                 tracing::info!(bot = %self.config.name, "Telegram knows the bot again");
-                return true;
+                return Ok(());
             }
         }
-        false
     }
 
-    async fn poll(self: &Arc<Self>, ingress: &Ingress, me: &Me) {
-        let Some(mut offset) = self.position(ingress).await else { return };
-        if !self.without_webhook(ingress).await {
-            return;
-        }
+    async fn poll(self: &Arc<Self>, ingress: &Ingress, me: &Me) -> Result<(), Halted> {
+        let mut offset = self.position(ingress).await?;
+        self.without_webhook(ingress).await?;
         let mut line = Line::default();
         loop {
             let asked_at = clock::mono();
-            let updates = tokio::select! {
-                () = ingress.stop.wait() => return,
-                updates = self.updates(offset, line.limit) => updates,
-            };
-            match updates {
-                Ok(updates) => {
-                    self.health.heard();
-                    let numbered = updates.iter().any(|update| update.id.is_some());
-                    let empty = updates.is_empty();
-                    if numbered || empty {
-                        line.clear();
-                    }
-                    // What comes next is what follows the last one, even if that
-                    // is less: after a week of silence numbers start anywhere.
-                    let next = next_offset(offset, &updates);
-                    if !self.take_all(ingress, me, updates.into()).await {
-                        return;
-                    }
-                    offset = next;
-                    let goes_on = match empty {
-                        true if clock::mono().since(asked_at) < BREATH => sleep(ingress, BREATH).await,
-                        // Without numbers the same may come again at once, and for ever.
-                        false if !numbered => wait(ingress, &mut line.backoff).await,
-                        _ => true,
-                    };
-                    if !goes_on {
-                        return;
-                    }
-                }
+            let updates = match ingress.stop.unless_halted(self.updates(offset, line.limit)).await? {
+                Ok(updates) => updates,
                 Err(failure) => {
-                    if !self.failed(ingress, failure, &mut line).await {
-                        return;
-                    }
+                    self.failed(ingress, failure, &mut line).await?;
+                    continue;
                 }
+            };
+            self.account.health.heard();
+            let numbered = updates.iter().any(|update| update.id.is_some());
+            let empty = updates.is_empty();
+            if numbered || empty {
+                line = Line::default();
+            }
+            // What comes next is what follows the last one, even if that
+            // is less: after a week of silence numbers start anywhere.
+            let next = next_offset(offset, &updates);
+            self.take_all(ingress, me, updates.into()).await?;
+            offset = next;
+            if empty && clock::mono().since(asked_at) < BREATH {
+                ingress.stop.pause(BREATH).await?;
+            } else if !empty && !numbered {
+                // Without numbers the same may come again at once, and for ever.
+                wait(ingress, &mut line.backoff).await?;
             }
         }
     }
 
     async fn updates(&self, offset: Option<i64>, limit: usize) -> Result<Vec<Raw>, Failure> {
         // Whoever has not heard yet asks for an answer at once: it tells that all is well.
-        let held_for = if self.health.health().state == BotState::Up { HELD_FOR } else { Duration::ZERO };
+        let held_for =
+            if self.account.health.health().state == BotState::Up { HELD_FOR } else { Duration::ZERO };
         let mut question = json!({ "timeout": held_for.as_secs(), "limit": limit, "allowed_updates": KINDS });
         if let Some(offset) = offset {
             question["offset"] = offset.into();
@@ -183,35 +171,39 @@ impl Telegram {
     }
 
     /// Takes a batch in, however long the store refuses to commit: nothing is
-    /// read on before. `false` if it is time to stop.
-    async fn take_all(self: &Arc<Self>, ingress: &Ingress, me: &Me, mut line: VecDeque<Raw>) -> bool {
+    /// read on before.
+    async fn take_all(
+        self: &Arc<Self>,
+        ingress: &Ingress,
+        me: &Me,
+        mut line: VecDeque<Raw>,
+    ) -> Result<(), Halted> {
         let _turn = self.reading.lock().await;
         while let Err(error) = self.take(ingress, me, &mut line).await {
             tracing::error!(bot = %self.config.name, %error, "updates wait to be committed");
-            self.health.down(format!("what was received could not be committed: {error}"));
-            if !sleep(ingress, STORE_AGAIN).await {
-                return false;
-            }
+            self.account.health.down(format!("what was received could not be committed: {error}"));
+            ingress.stop.pause(STORE_AGAIN).await?;
         }
-        true
+        Ok(())
     }
 
-    /// Does what a failed question calls for; `false` if there will be no other.
-    async fn failed(&self, ingress: &Ingress, failure: Failure, line: &mut Line) -> bool {
+    /// Does what a failed question calls for.
+    async fn failed(&self, ingress: &Ingress, failure: Failure, line: &mut Line) -> Result<(), Halted> {
         match failure {
             Failure::Unauthorized => self.until_known(ingress).await,
             Failure::RetryAfter(pause) => {
                 self.fell_silent(&failure.to_string());
-                sleep(ingress, pause).await
+                ingress.stop.pause(pause).await
             }
             Failure::Conflict(why) if why.contains("webhook") => {
                 self.fell_silent(
                     "a webhook was set for this bot, so it cannot be polled: it is taken away again",
                 );
-                wait(ingress, &mut line.conflict).await && self.without_webhook(ingress).await
+                wait(ingress, &mut line.conflict).await?;
+                self.without_webhook(ingress).await
             }
             Failure::Conflict(_) => {
-                self.health.count("conflicts");
+                self.account.health.count("conflicts");
                 self.fell_silent(OTHER_POLLER);
                 wait(ingress, &mut line.conflict).await
             }
@@ -227,47 +219,28 @@ impl Telegram {
     }
 
     /// How far the updates were read before, as the store has it.
-    async fn position(&self, ingress: &Ingress) -> Option<Option<i64>> {
-        loop {
-            match ingress.ports.records.cursors(&self.bot).await {
-                Ok(cursors) => {
-                    let cursor = cursors.into_iter().find(|cursor| cursor.stream == STREAM);
-                    return Some(cursor.and_then(|cursor| cursor.position.parse().ok()));
-                }
-                Err(error) => self.fell_silent(&error.to_string()),
-            }
-            if !sleep(ingress, STORE_AGAIN).await {
-                return None;
-            }
-        }
+    async fn position(&self, ingress: &Ingress) -> Result<Option<i64>, Halted> {
+        let cursors = || async {
+            let cursors = ingress.ports.records.cursors(&self.account.key).await;
+            cursors.inspect_err(|error| self.fell_silent(&error.to_string()))
+        };
+        let cursors = ingress.stop.until_stored(cursors).await?;
+        let cursor = cursors.into_iter().find(|cursor| cursor.stream == STREAM);
+        Ok(cursor.and_then(|cursor| cursor.position.parse().ok()))
     }
 
-    /// Makes sure that updates wait to be asked for; `false` if it is time to stop.
-    async fn without_webhook(&self, ingress: &Ingress) -> bool {
-        let mut backoff = backoff(LONGEST_PAUSE);
-        loop {
-            match self.api.call::<Value>("deleteWebhook", &json!({ "drop_pending_updates": false })).await {
-                Ok(_) => return true,
-                Err(Failure::Unauthorized) => {
-                    if !self.until_known(ingress).await {
-                        return false;
-                    }
-                    continue;
-                }
-                Err(failure) => self.fell_silent(&failure.to_string()),
-            }
-            if !wait(ingress, &mut backoff).await {
-                return false;
-            }
-        }
+    /// Makes sure that updates wait to be asked for.
+    async fn without_webhook(&self, ingress: &Ingress) -> Result<(), Halted> {
+        let body = json!({ "drop_pending_updates": false });
+        self.until_answered::<Value>(ingress, "deleteWebhook", &body, Failure::to_string).await.map(drop)
     }
 
     /// Says once what is wrong, as long as it is the same thing.
     pub(super) fn fell_silent(&self, why: &str) {
-        if self.health.health().why.as_deref() != Some(why) {
+        if self.account.health.is_news(why) {
             tracing::warn!(bot = %self.config.name, why, "a Telegram bot does not hear");
         }
-        self.health.down(why);
+        self.account.health.down(why);
     }
 }
 
@@ -283,12 +256,6 @@ impl Default for Line {
     fn default() -> Self {
         let (backoff, conflict) = (backoff(LONGEST_PAUSE), backoff(LONGEST_CONFLICT));
         Self { backoff, conflict, limit: BATCH }
-    }
-}
-
-impl Line {
-    fn clear(&mut self) {
-        *self = Self::default();
     }
 }
 

@@ -40,35 +40,21 @@ impl Telegram {
     /// Takes note of the chat of a message; answers what is new and has to be
     /// committed.
     pub(super) async fn learn_from(&self, message: &Message) -> Result<Vec<Chat>> {
-        let mut new = self.learn(described(&message.chat)).await?;
+        let mut chats = vec![described(&message.chat)];
         if let Some(mut topic) = topic(message) {
             if topic.name.is_none() {
                 // The name it has now is newer than the one it began with.
-                let known = self.directory.find(&topic.chat_id).await.inspect_err(|_| self.unlearn(&new))?;
+                let known = self.account.directory.find(&topic.chat_id).await?;
                 topic.name = known.and_then(|known| known.chat.name.clone()).or_else(|| first_name(message));
             }
-            let topic = self.learn(topic).await.inspect_err(|_| self.unlearn(&new))?;
-            new.extend(topic);
+            chats.push(topic);
         }
-        Ok(new)
-    }
-
-    /// Takes note of a chat; answers it if that is new and has to be committed.
-    pub(super) async fn learn(&self, chat: Chat) -> Result<Vec<Chat>> {
-        self.directory.find(&chat.chat_id).await?;
-        Ok(if self.directory.learn(&chat) { vec![chat] } else { Vec::new() })
-    }
-
-    /// Forgets at hand what could not be committed, so that it is new again.
-    pub(super) fn unlearn(&self, chats: &[Chat]) {
-        if !chats.is_empty() {
-            self.directory.forget(|known| chats.iter().any(|chat| chat.chat_id == known.chat.chat_id));
-        }
+        self.account.directory.learn_all(chats).await
     }
 
     /// The name of a topic, as far as it is at hand.
     pub(super) fn topic_name(&self, message: &Message) -> Option<String> {
         let row = topic_row(&message.chat.id(), message.topic()?);
-        self.directory.at_hand(&row)?.chat.name.clone()
+        self.account.directory.at_hand(&row)?.chat.name.clone()
     }
 }

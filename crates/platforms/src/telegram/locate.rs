@@ -91,7 +91,7 @@ impl Telegram {
         let Some(spot) = Spot::of(target) else { return Whereabouts::Nowhere };
         // While it moves its route is at either id, and the new one counts: it may be somebody else's.
         let moving_to = self.moves.of(&spot.chat_id);
-        match self.directory.at_hand(&spot.chat_id) {
+        match self.account.directory.at_hand(&spot.chat_id) {
             Some(known) => {
                 let here = spot.followed(Some(&known)).chat_id;
                 let ids = [moving_to.filter(|to| *to != here), Some(here), Some("*".to_owned())];
@@ -103,7 +103,7 @@ impl Telegram {
 
     /// The id that a target is written to, as far as that is at hand.
     pub(super) fn written_to(&self, target: &Target) -> String {
-        let known = self.directory.at_hand(&target.chat_id);
+        let known = self.account.directory.at_hand(&target.chat_id);
         Spot::of(target)
             .map_or_else(|| target.chat_id.clone(), |spot| spot.followed(known.as_deref()).chat_id)
     }
@@ -111,7 +111,7 @@ impl Telegram {
     /// Where a target is written to now; `None` if there cannot be such a one.
     pub(super) async fn spot(&self, target: &Target) -> Result<Option<Spot>> {
         let Some(spot) = Spot::of(target) else { return Ok(None) };
-        let known = self.directory.find(&spot.chat_id).await?;
+        let known = self.account.directory.find(&spot.chat_id).await?;
         Ok(Some(spot.followed(known.as_deref())))
     }
 
@@ -120,7 +120,7 @@ impl Telegram {
         let Some(spot) = self.spot(target).await? else {
             return Ok(ActionResult::failed("this is not a chat"));
         };
-        let known = self.directory.find(&spot.chat_id).await?;
+        let known = self.account.directory.find(&spot.chat_id).await?;
         let name = |known: &KnownChat| known.chat.name.clone().unwrap_or_else(|| spot.chat_id.clone());
         Ok(match known {
             Some(known) => ActionResult::chat(name(&known), type_of(known.chat.kind, spot.thread)),

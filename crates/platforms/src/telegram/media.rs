@@ -25,18 +25,17 @@ pub(super) fn carried(message: &Message) -> Option<Carried> {
     let Attachments { photo, voice, audio, video, video_note, animation, document, sticker, .. } =
         &message.media;
     // A film without sound comes as a document too, so that one is asked last.
-    let file = photo
-        .last()
-        .map(|file| (file, "photo", message_type::PHOTO, "photo"))
-        .or_else(|| voice.as_ref().map(|file| (file, "voice", message_type::VOICE, "voice message")))
-        .or_else(|| audio.as_ref().map(|file| (file, "audio", message_type::AUDIO, "audio")))
-        .or_else(|| video.as_ref().map(|file| (file, "video", message_type::VIDEO, "video")))
-        .or_else(|| {
-            video_note.as_ref().map(|file| (file, "video_note", message_type::VIDEO, "video message"))
-        })
-        .or_else(|| animation.as_ref().map(|file| (file, "animation", message_type::VIDEO, "animation")))
-        .or_else(|| sticker.as_ref().map(|file| (file, "sticker", message_type::STICKER, "sticker")))
-        .or_else(|| document.as_ref().map(|file| (file, "document", message_type::DOCUMENT, "document")));
+    let files = [
+        (photo.last(), "photo", message_type::PHOTO, "photo"),
+        (voice.as_ref(), "voice", message_type::VOICE, "voice message"),
+        (audio.as_ref(), "audio", message_type::AUDIO, "audio"),
+        (video.as_ref(), "video", message_type::VIDEO, "video"),
+        (video_note.as_ref(), "video_note", message_type::VIDEO, "video message"),
+        (animation.as_ref(), "animation", message_type::VIDEO, "animation"),
+        (sticker.as_ref(), "sticker", message_type::STICKER, "sticker"),
+        (document.as_ref(), "document", message_type::DOCUMENT, "document"),
+    ];
+    let file = files.into_iter().find_map(|(file, kind, sort, word)| Some((file?, kind, sort, word)));
     match file {
         Some((file, kind, message_type, word)) => {
             Some(Carried { message_type, placeholder: placeholder(word, file), media: Some(row(kind, file)) })
@@ -48,20 +47,20 @@ pub(super) fn carried(message: &Message) -> Option<Carried> {
 /// What is no file: a place, a contact, a poll, a throw of dice.
 fn other(media: &Attachments) -> Option<Carried> {
     let said = |message_type, placeholder| Some(Carried { message_type, placeholder, media: None });
-    if let Some(location) = &media.location {
+    if let Some(location) = &*media.location {
         let position = format!("{}, {}", location.latitude, location.longitude);
-        let placeholder = match &media.venue {
+        let placeholder = match &*media.venue {
             Some(venue) if venue.address.is_empty() => format!("[{}: {position}]", venue.title),
             Some(venue) => format!("[{}, {}: {position}]", venue.title, venue.address),
             None => format!("[location: {position}]"),
         };
         return said(message_type::LOCATION, placeholder);
     }
-    if let Some(contact) = &media.contact {
+    if let Some(contact) = &*media.contact {
         let name = format!("{} {}", contact.first_name, contact.last_name);
         return said(message_type::TEXT, format!("[contact {}, {}]", name.trim(), contact.phone_number));
     }
-    if let Some(poll) = &media.poll {
+    if let Some(poll) = &*media.poll {
         return said(message_type::TEXT, format!("[poll: {}]", poll.question));
     }
     let dice = media.dice.as_ref()?;
@@ -70,9 +69,9 @@ fn other(media: &Attachments) -> Option<Carried> {
 
 fn row(kind: &str, file: &File) -> Media {
     let mut media =
-        Media { mime: file.mime_type.clone(), filename: file.file_name.clone(), ..Media::default() };
+        Media { mime: file.mime_type.0.clone(), filename: file.file_name.0.clone(), ..Media::default() };
     media.extra.insert("kind".into(), kind.into());
-    if let Some(size) = file.file_size {
+    if let Some(size) = file.file_size.0 {
         media.extra.insert("size".into(), Value::from(size));
     }
     media
@@ -88,7 +87,7 @@ fn placeholder(word: &str, file: &File) -> String {
     let size = file.file_size.filter(|_| file.duration.is_none() && file.width.is_none());
     let facts = [
         file.width
-            .zip(file.height)
+            .zip(*file.height)
             .filter(|_| word != "sticker")
             .map(|(width, height)| format!("{width}×{height}")),
         file.duration.map(|seconds| format!("{seconds} s")),

@@ -5,48 +5,58 @@ mod api;
 mod check;
 mod commands;
 mod descriptor;
-mod health_record;
 mod ingest;
 mod learn;
 mod locate;
+mod manifest;
 mod media;
 mod moves;
 mod normalize;
 mod parse;
 mod pieces;
 mod platform;
-mod refusal;
 pub mod render;
 mod replies;
 mod send;
 mod sent_messages;
-mod service;
-mod take;
 mod update;
 mod verify;
 mod webhook;
 
 pub use descriptor::descriptor;
+pub use manifest::MANIFEST;
 
 use crate::admission::Admission;
-use crate::directory::Directory;
+use crate::health::{HealthRecord, Silence};
+use crate::kit::{Account, SentMessages};
 use address::Me;
-use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
 use angelia_core::ports::Ports;
 use angelia_core::secret::Secret;
 use api::Api;
-use health_record::HealthRecord;
 use moves::Moves;
 use replies::{Answer, Words};
-use sent_messages::{Floods, Shown};
+use sent_messages::Floods;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use tokio::sync::Mutex;
 
 /// The platform's name.
 pub const NAME: &str = "telegram";
 /// The one stream of updates a bot has.
 const STREAM: &str = "updates";
+
+/// A question for updates is answered within a minute, however quiet it is, and a
+/// webhook is looked at as often.
+const SILENCE: Silence = Silence {
+    after: Duration::from_secs(120),
+    provider: "Telegram",
+    next: "see whether this server has enough processor time, and restart it if it stays so",
+};
+
+/// Messages of which is remembered what they show, some 100 bytes each. What is
+/// forgotten costs a call that Telegram answers with "not modified".
+const REMEMBERED: usize = 20_000;
 
 /// A Telegram bot, as an operator configures it.
 #[derive(Clone, Debug)]
@@ -78,12 +88,10 @@ pub enum Ingest {
 /// One bot on Telegram.
 pub struct Telegram {
     config: Config,
-    bot: BotKey,
+    account: Account,
     api: Api,
     webhook_secret: Secret,
     ports: Ports,
-    directory: Directory,
-    health: HealthRecord,
     /// Who it is; known once Telegram said so.
     me: OnceLock<Me>,
     /// Whom to tell that a chat has a new id; known once it listens.
@@ -94,7 +102,8 @@ pub struct Telegram {
     /// The last update that the connector did something about, and what it
     /// answers to it.
     settled: Mutex<Option<(i64, Option<Answer>)>>,
-    shown: Shown,
+    /// What its messages show, by chat and id.
+    sent: SentMessages<(String, String)>,
     words: Words,
     floods: Floods,
     moves: Moves,
@@ -105,20 +114,18 @@ impl Telegram {
     /// TLS provider.
     pub fn new(config: Config, ports: Ports) -> Result<Arc<Self>> {
         check_id(&config)?;
-        let bot = BotKey::new(NAME, &config.id);
+        let health = HealthRecord::with_silence(SILENCE);
         Ok(Arc::new(Self {
             api: Api::new(config.api_url.as_deref(), &config.token)?,
             webhook_secret: verify::webhook_secret(&config.token),
-            directory: Directory::new(bot.clone(), ports.records.clone()),
-            bot,
+            account: Account::new(NAME, &config.id, &config.name, health, &ports),
             ports,
             config,
-            health: HealthRecord::default(),
             me: OnceLock::new(),
             admission: OnceLock::new(),
             reading: Mutex::default(),
             settled: Mutex::default(),
-            shown: Shown::default(),
+            sent: SentMessages::new(REMEMBERED),
             words: Words::default(),
             floods: Floods::default(),
             moves: Moves::default(),
@@ -132,19 +139,15 @@ impl Telegram {
 
 /// The id keys everything that is kept of a bot, so it has to be the token's.
 fn check_id(config: &Config) -> Result<()> {
-    let Some((id, _)) = config.token.expose().split_once(':') else {
-        return Err(Error::invalid(format!(
-            "the token of telegram bot {:?} is not one: it looks like 123456:ABC-DEF, ask @BotFather for it",
-            config.name
-        )));
-    };
-    let is_number = config.id.parse::<u64>().is_ok_and(|number| number.to_string() == config.id);
-    if is_number && id == config.id {
+    // What stands before the colon is no secret: it is the id of the bot it is for.
+    let id = config.token.expose().split_once(':').map(|(id, _)| id);
+    if id == Some(&config.id) && manifest::is_person(&config.id) {
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "the id of telegram bot {:?} must be what stands before the colon of its token",
-        config.name
+        "the token of the telegram bot {} is not one of bot {}: a token begins with its bot's id and a colon; copy it \
+         again from @BotFather, or correct `id`",
+        config.name, config.id
     )))
 }
 
@@ -166,10 +169,16 @@ mod tests {
             check_id(&config)
         };
         assert!(check("77", "77:secret").is_ok());
-        for (id, token) in
-            [("78", "77:secret"), ("077", "077:secret"), ("77", "secret"), ("x", "x:secret"), ("", ":s")]
-        {
+        for (id, token) in [
+            ("78", "77:secret"),
+            ("7", "77:secret"),
+            ("077", "077:secret"),
+            ("77", "secret"),
+            ("x", "x:secret"),
+            ("", ":s"),
+        ] {
             let error = check(id, token).unwrap_err().to_string();
+            assert!(error.contains("telegram bot main is not one of bot"), "{error}");
             assert!(!error.contains("secret"), "{error}");
         }
     }

@@ -2,8 +2,8 @@
 //! hand of them changes, one after the other; who looks in between finds both
 //! ids. Afterwards agents may go on using the old one for a while.
 
-use parking_lot::{Mutex as Short, MutexGuard as ShortGuard};
-use std::collections::VecDeque;
+use hashlink::LruCache;
+use parking_lot::Mutex as Short;
 use tokio::sync::{Mutex, MutexGuard};
 
 /// Messages remembered that were sent by a chat's old id. Agents change what
@@ -11,14 +11,20 @@ use tokio::sync::{Mutex, MutexGuard};
 const SENT_SINCE: usize = 1_000;
 
 /// The move under way, if any: there is one at a time.
-#[derive(Default)]
 pub(super) struct Moves {
     turn: Mutex<()>,
     /// From where to where.
     now: Short<Option<(String, String)>>,
     /// What was sent since a move by the chat's old id: that id, and the
     /// message's at the new one.
-    sent_since: Short<VecDeque<(String, String)>>,
+    sent_since: Short<LruCache<(String, String), ()>>,
+}
+
+impl Default for Moves {
+    fn default() -> Self {
+        let sent_since = Short::new(LruCache::new(SENT_SINCE));
+        Self { turn: Mutex::default(), now: Short::default(), sent_since }
+    }
 }
 
 /// A move under way, until this is dropped.
@@ -43,21 +49,13 @@ impl Moves {
 
     /// A message was sent to where a chat has moved, by the id it had before.
     pub(super) fn sent(&self, from: &str, message_id: &str) {
-        let mut sent = self.sent_since();
-        if sent.len() >= SENT_SINCE {
-            sent.pop_front();
-        }
-        sent.push_back((from.to_owned(), message_id.to_owned()));
+        self.sent_since.lock().insert((from.to_owned(), message_id.to_owned()), ());
     }
 
     /// Whether a message is known to be sent so: its id is one of the new chat.
     /// All others stayed with the old one.
     pub(super) fn was_sent(&self, from: &str, message_id: &str) -> bool {
-        self.sent_since().iter().any(|(chat_id, sent)| chat_id == from && sent == message_id)
-    }
-
-    fn sent_since(&self) -> ShortGuard<'_, VecDeque<(String, String)>> {
-        self.sent_since.lock()
+        self.sent_since.lock().contains_key(&(from.to_owned(), message_id.to_owned()))
     }
 
     fn set(&self, now: Option<(String, String)>) {
@@ -97,6 +95,6 @@ mod tests {
             moves.sent("-6", &n.to_string());
         }
         assert!(!moves.was_sent("-5", "7") && moves.was_sent("-6", "0"), "the oldest went");
-        assert_eq!(moves.sent_since().len(), SENT_SINCE);
+        assert_eq!(moves.sent_since.lock().len(), SENT_SINCE);
     }
 }

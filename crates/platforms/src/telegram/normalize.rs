@@ -5,7 +5,6 @@ use super::address::{self, Me};
 use super::commands::start_command;
 use super::media::{self, Carried};
 use super::parse::{ChatType, Message};
-use super::service::is_service;
 use angelia_contract::event::{Event, ReplyTo, message_type};
 use angelia_contract::source::{Source, chat_type};
 use angelia_core::admission::link_command;
@@ -47,14 +46,14 @@ impl Author {
         match (&message.sender_chat, &message.from) {
             (Some(chat), _) => Self {
                 id: Some(chat.id),
-                name: message.author_signature.clone().or_else(|| chat.title.clone()),
-                handle: chat.username.clone(),
+                name: message.author_signature.0.clone().or_else(|| chat.title.0.clone()),
+                handle: chat.username.0.clone(),
                 is_bot: false,
             },
             (None, Some(user)) => Self {
                 id: Some(user.id),
                 name: user.name(),
-                handle: user.username.clone(),
+                handle: user.username.0.clone(),
                 is_bot: user.is_bot,
             },
             (None, None) => Self { id: None, name: None, handle: None, is_bot: false },
@@ -138,6 +137,74 @@ fn reply_to(answered: &Message, me: &Me) -> ReplyTo {
 /// Whether a text may hold a link code: that is for no agent, not even quoted.
 fn is_command_of_ours(said: &str) -> bool {
     link_command(said).is_some() || start_command(said).is_some()
+}
+
+/// What such a message carries instead of words. Telegram adds to these from
+/// time to time; what is new is taken for something said, so that nobody who
+/// wrote is met with silence.
+const HAPPENED: [&str; 52] = [
+    "boost_added",
+    "channel_chat_created",
+    "chat_background_set",
+    "chat_owner_changed",
+    "chat_owner_left",
+    "chat_shared",
+    "checklist_tasks_added",
+    "checklist_tasks_done",
+    "connected_website",
+    "delete_chat_photo",
+    "direct_message_price_changed",
+    "forum_topic_closed",
+    "forum_topic_created",
+    "forum_topic_edited",
+    "forum_topic_reopened",
+    "general_forum_topic_hidden",
+    "general_forum_topic_unhidden",
+    "gift",
+    "gift_upgrade_sent",
+    "giveaway_completed",
+    "giveaway_created",
+    "group_chat_created",
+    "left_chat_member",
+    "left_chat_participant",
+    "message_auto_delete_timer_changed",
+    "migrate_from_chat_id",
+    "migrate_to_chat_id",
+    "new_chat_member",
+    "new_chat_members",
+    "new_chat_participant",
+    "new_chat_photo",
+    "new_chat_title",
+    "paid_message_price_changed",
+    "passport_data",
+    "pinned_message",
+    "proximity_alert_triggered",
+    "refunded_payment",
+    "successful_payment",
+    "suggested_post_approval_failed",
+    "suggested_post_approved",
+    "suggested_post_declined",
+    "suggested_post_paid",
+    "suggested_post_refunded",
+    "supergroup_chat_created",
+    "unique_gift",
+    "users_shared",
+    "video_chat_ended",
+    "video_chat_participants_invited",
+    "video_chat_scheduled",
+    "video_chat_started",
+    "web_app_data",
+    "write_access_allowed",
+];
+
+/// Whether a message tells what happened.
+fn is_service(message: &Message) -> bool {
+    // These are read for what they say, so they are not among the rest.
+    message.forum_topic_created.is_some()
+        || message.forum_topic_edited.is_some()
+        || message.migrate_to_chat_id.is_some()
+        || message.migrate_from_chat_id.is_some()
+        || HAPPENED.iter().any(|name| message.rest.contains_key(*name))
 }
 
 #[cfg(test)]
@@ -277,5 +344,25 @@ mod tests {
         let me = Me { id: 77, username: String::new() };
         let beside = Beside { me: &me, topic_name: None, edited: false, source_flags: true };
         assert!(event(&serde_json::from_value(joined).unwrap(), beside).is_none());
+    }
+
+    #[test]
+    fn what_happened_is_told_from_what_was_said() {
+        let is_service = |extra: Value| {
+            let mut message = json!({"message_id": 5, "date": 1, "chat": {"id": 1, "type": "private"}});
+            message.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+            super::is_service(&serde_json::from_value(message).unwrap())
+        };
+        for happened in HAPPENED {
+            let value = match happened {
+                "migrate_from_chat_id" | "migrate_to_chat_id" => json!(-5),
+                _ => json!({}),
+            };
+            assert!(is_service(json!({ happened: value })), "{happened}");
+        }
+        for said in ["story", "game", "invoice", "paid_media", "checklist", "giveaway", "of_tomorrow"] {
+            assert!(!is_service(json!({ said: {} })), "{said}");
+        }
+        assert!(!is_service(json!({})));
     }
 }

@@ -5,9 +5,9 @@
 //! where it is not as expected, so that a field that Telegram changes never
 //! makes the bot deaf.
 
-use serde::de::{DeserializeOwned, IgnoredAny};
-use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use crate::kit::{Lenient, List};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
@@ -39,15 +39,10 @@ impl From<Box<RawValue>> for Raw {
 /// One update, of the kinds that are asked for.
 #[derive(Debug, Deserialize)]
 pub(super) struct Update {
-    #[serde(default)]
     pub(super) message: Option<Message>,
-    #[serde(default)]
     pub(super) edited_message: Option<Message>,
-    #[serde(default)]
     pub(super) channel_post: Option<Message>,
-    #[serde(default)]
     pub(super) edited_channel_post: Option<Message>,
-    #[serde(default)]
     pub(super) my_chat_member: Option<MemberChange>,
 }
 
@@ -69,34 +64,21 @@ pub(super) struct Member {
 pub(super) struct Message {
     pub(super) message_id: i64,
     pub(super) chat: Chat,
-    #[serde(default)]
     pub(super) from: Option<User>,
-    #[serde(default)]
     pub(super) sender_chat: Option<SenderChat>,
-    #[serde(default)]
     pub(super) message_thread_id: Option<i64>,
     #[serde(default)]
     pub(super) is_topic_message: bool,
-    #[serde(default)]
     pub(super) text: Option<String>,
-    #[serde(default)]
     pub(super) caption: Option<String>,
-    #[serde(default, deserialize_with = "soft_list")]
-    pub(super) entities: Vec<Span>,
-    #[serde(default, deserialize_with = "soft_list")]
-    pub(super) caption_entities: Vec<Span>,
-    #[serde(default, deserialize_with = "soft")]
-    pub(super) reply_to_message: Option<Box<Message>>,
-    #[serde(default, deserialize_with = "soft")]
-    pub(super) author_signature: Option<String>,
-    #[serde(default)]
+    pub(super) entities: List<Span>,
+    pub(super) caption_entities: List<Span>,
+    pub(super) reply_to_message: Lenient<Box<Message>>,
+    pub(super) author_signature: Lenient<String>,
     pub(super) migrate_to_chat_id: Option<i64>,
-    #[serde(default)]
     pub(super) migrate_from_chat_id: Option<i64>,
-    #[serde(default, deserialize_with = "soft")]
-    pub(super) forum_topic_created: Option<TopicName>,
-    #[serde(default, deserialize_with = "soft")]
-    pub(super) forum_topic_edited: Option<TopicName>,
+    pub(super) forum_topic_created: Lenient<TopicName>,
+    pub(super) forum_topic_edited: Lenient<TopicName>,
     #[serde(flatten)]
     pub(super) media: Attachments,
     /// The names of what else it has.
@@ -107,54 +89,32 @@ pub(super) struct Message {
 /// Everything a message can carry beside words.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Attachments {
-    #[serde(default, deserialize_with = "soft_list")]
-    pub(super) photo: Vec<File>,
-    #[serde(default, deserialize_with = "soft")]
-    pub(super) voice: Option<File>,
-    #[serde(default, deserialize_with = "soft")]
-    pub(super) audio: Option<File>,
-    #[serde(default, deserialize_with = "soft")]
-    pub(super) video: Option<File>,
-    #[serde(default, deserialize_with = "soft")]
-    pub(super) video_note: Option<File>,
-    #[serde(default, deserialize_with = "soft")]
-    pub(super) animation: Option<File>,
-    #[serde(default, deserialize_with = "soft")]
-    pub(super) document: Option<File>,
-    #[serde(default, deserialize_with = "soft")]
-    pub(super) sticker: Option<File>,
-    #[serde(default, deserialize_with = "soft")]
-    pub(super) location: Option<Location>,
-    #[serde(default, deserialize_with = "soft")]
-    pub(super) venue: Option<Venue>,
-    #[serde(default, deserialize_with = "soft")]
-    pub(super) contact: Option<Contact>,
-    #[serde(default, deserialize_with = "soft")]
-    pub(super) poll: Option<Poll>,
-    #[serde(default, deserialize_with = "soft")]
-    pub(super) dice: Option<Dice>,
+    pub(super) photo: List<File>,
+    pub(super) voice: Lenient<File>,
+    pub(super) audio: Lenient<File>,
+    pub(super) video: Lenient<File>,
+    pub(super) video_note: Lenient<File>,
+    pub(super) animation: Lenient<File>,
+    pub(super) document: Lenient<File>,
+    pub(super) sticker: Lenient<File>,
+    pub(super) location: Lenient<Location>,
+    pub(super) venue: Lenient<Venue>,
+    pub(super) contact: Lenient<Contact>,
+    pub(super) poll: Lenient<Poll>,
+    pub(super) dice: Lenient<Dice>,
 }
 
 /// A file of any sort; which of these it has depends on the sort.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
 pub(super) struct File {
-    #[serde(deserialize_with = "soft")]
-    pub(super) file_name: Option<String>,
-    #[serde(deserialize_with = "soft")]
-    pub(super) mime_type: Option<String>,
-    #[serde(deserialize_with = "soft")]
-    pub(super) file_size: Option<u64>,
-    #[serde(deserialize_with = "soft")]
-    pub(super) width: Option<u32>,
-    #[serde(deserialize_with = "soft")]
-    pub(super) height: Option<u32>,
-    #[serde(deserialize_with = "soft")]
-    pub(super) duration: Option<u64>,
-    #[serde(deserialize_with = "soft")]
-    pub(super) title: Option<String>,
-    #[serde(deserialize_with = "soft")]
-    pub(super) emoji: Option<String>,
+    pub(super) file_name: Lenient<String>,
+    pub(super) mime_type: Lenient<String>,
+    pub(super) file_size: Lenient<u64>,
+    pub(super) width: Lenient<u32>,
+    pub(super) height: Lenient<u32>,
+    pub(super) duration: Lenient<u64>,
+    pub(super) title: Lenient<String>,
+    pub(super) emoji: Lenient<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -193,7 +153,6 @@ pub(super) struct Dice {
 /// The name of a topic, in the message that made or changed it.
 #[derive(Debug, Deserialize)]
 pub(super) struct TopicName {
-    #[serde(default)]
     pub(super) name: Option<String>,
 }
 
@@ -204,8 +163,7 @@ pub(super) struct Span {
     pub(super) kind: String,
     pub(super) offset: usize,
     pub(super) length: usize,
-    #[serde(default, deserialize_with = "soft")]
-    pub(super) user: Option<User>,
+    pub(super) user: Lenient<User>,
 }
 
 /// What a chat is, in Telegram's words. Another word is not guessed at.
@@ -224,12 +182,9 @@ pub(super) struct Chat {
     pub(super) id: i64,
     #[serde(rename = "type")]
     pub(super) kind: ChatType,
-    #[serde(default, deserialize_with = "soft")]
-    pub(super) title: Option<String>,
-    #[serde(default, deserialize_with = "soft")]
-    pub(super) first_name: Option<String>,
-    #[serde(default, deserialize_with = "soft")]
-    pub(super) last_name: Option<String>,
+    pub(super) title: Lenient<String>,
+    pub(super) first_name: Lenient<String>,
+    pub(super) last_name: Lenient<String>,
 }
 
 /// The chat in whose name something was said: a channel, or a group whose
@@ -237,10 +192,8 @@ pub(super) struct Chat {
 #[derive(Debug, Deserialize)]
 pub(super) struct SenderChat {
     pub(super) id: i64,
-    #[serde(default, deserialize_with = "soft")]
-    pub(super) title: Option<String>,
-    #[serde(default, deserialize_with = "soft")]
-    pub(super) username: Option<String>,
+    pub(super) title: Lenient<String>,
+    pub(super) username: Lenient<String>,
 }
 
 /// A person or a bot.
@@ -249,12 +202,9 @@ pub(super) struct User {
     pub(super) id: i64,
     #[serde(default)]
     pub(super) is_bot: bool,
-    #[serde(default, deserialize_with = "soft")]
-    pub(super) first_name: Option<String>,
-    #[serde(default, deserialize_with = "soft")]
-    pub(super) last_name: Option<String>,
-    #[serde(default, deserialize_with = "soft")]
-    pub(super) username: Option<String>,
+    pub(super) first_name: Lenient<String>,
+    pub(super) last_name: Lenient<String>,
+    pub(super) username: Lenient<String>,
 }
 
 /// First and last name as people are called.
@@ -272,7 +222,7 @@ impl Chat {
 
     /// What people call it.
     pub(super) fn name(&self) -> Option<String> {
-        self.title.clone().or_else(|| full_name(self.first_name.as_deref(), self.last_name.as_deref()))
+        self.title.0.clone().or_else(|| full_name(self.first_name.as_deref(), self.last_name.as_deref()))
     }
 
     pub(super) fn is_private(&self) -> bool {
@@ -282,7 +232,7 @@ impl Chat {
 
 impl User {
     pub(super) fn name(&self) -> Option<String> {
-        full_name(self.first_name.as_deref(), self.last_name.as_deref()).or_else(|| self.username.clone())
+        full_name(self.first_name.as_deref(), self.last_name.as_deref()).or_else(|| self.username.0.clone())
     }
 }
 
@@ -316,21 +266,10 @@ impl Message {
     }
 }
 
-/// A value that is left out if it is not what it should be.
-pub(super) fn soft<'de, D: Deserializer<'de>, T: DeserializeOwned>(d: D) -> Result<Option<T>, D::Error> {
-    Ok(serde_json::from_value(Value::deserialize(d)?).ok())
-}
-
-/// A list without what is not what it should be.
-fn soft_list<'de, D: Deserializer<'de>, T: DeserializeOwned>(d: D) -> Result<Vec<T>, D::Error> {
-    let Value::Array(items) = Value::deserialize(d)? else { return Ok(Vec::new()) };
-    Ok(items.into_iter().filter_map(|item| serde_json::from_value(item).ok()).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn message(extra: Value) -> Result<Message, serde_json::Error> {
         let mut message = json!({

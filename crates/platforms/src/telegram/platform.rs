@@ -11,7 +11,7 @@ use angelia_contract::descriptor::Descriptor;
 use angelia_contract::length::Unit;
 use angelia_core::egress::{Bot, Dedupe, Rate, Target, Whereabouts};
 use angelia_core::error::{Error, Result};
-use angelia_core::store::{Intake, Later};
+use angelia_core::store::Later;
 use angelia_core::vault::Way;
 use axum::Router;
 use futures_util::future::BoxFuture;
@@ -84,7 +84,7 @@ impl Platform for Telegram {
     }
 
     fn recall<'a>(&'a self, target: &'a Target) -> Later<'a, ()> {
-        Box::pin(async move { self.directory.find(&target.chat_id).await.map(drop) })
+        Box::pin(async move { self.account.directory.find(&target.chat_id).await.map(drop) })
     }
 
     fn look_up<'a>(&'a self, target: &'a Target) -> Later<'a, bool> {
@@ -111,7 +111,7 @@ impl Platform for Telegram {
     }
 
     fn health(&self) -> Option<Health> {
-        Some(self.health.aged())
+        Some(self.account.health.health())
     }
 
     fn check<'a>(&'a self, _public_url: &'a str) -> Later<'a, Checkup> {
@@ -130,7 +130,7 @@ impl Telegram {
             Err(Failure::Migrated(to)) => {
                 self.move_chat(&spot.chat_id, &to).await?;
                 // The old id leads to the new one now, for whoever goes on using it.
-                return Ok(self.directory.find(&spot.chat_id).await?.is_some());
+                return Ok(self.account.directory.find(&spot.chat_id).await?.is_some());
             }
             Err(Failure::Refused(_)) => return Ok(false),
             Err(failure) => return Err(failure.into()),
@@ -139,13 +139,7 @@ impl Telegram {
         if chat.id != spot.chat() {
             return Ok(false);
         }
-        let new = self.learn(learn::described(&chat)).await?;
-        if new.is_empty() {
-            return Ok(true);
-        }
-        let intake = Intake { chats: new.clone(), ..Intake::default() };
-        let kept = self.ports.ingest.take_in(&self.bot, None, vec![intake]).await;
-        kept.map(|_| true).inspect_err(|_| self.unlearn(&new))
+        self.account.directory.keep(learn::described(&chat), &self.ports).await.map(|_| true)
     }
 }
 

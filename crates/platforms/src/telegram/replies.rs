@@ -164,7 +164,7 @@ impl Telegram {
     /// already, it is not said.
     pub(super) fn answer(self: &Arc<Self>, target: Target, answer: Answer) {
         let Some(wait) = self.words.room(&target.chat_id, answer.patient, clock::mono()) else {
-            self.health.count("unanswered");
+            self.account.health.count("unanswered");
             return;
         };
         let line = if wait.is_zero() { &self.words.under_way } else { &self.words.waiting };
@@ -202,7 +202,7 @@ impl Telegram {
         echoes().note(&spot.chat_id, text, clock::mono());
         let written: Result<Written, Failure> = self.api.write("sendMessage", &asked, || true).await;
         if let Err(Failure::RetryAfter(pause)) = &written {
-            self.health.count("floods");
+            self.account.health.count("floods");
             self.words.hush(&spot.chat_id, *pause, clock::mono());
         }
         written.map(drop)

@@ -1,11 +1,12 @@
 //! An agent's actions, as messages.
 
-use super::api::Failure;
+use super::Telegram;
+use super::api::{self, Failure};
 use super::locate::Spot;
 use super::pieces::{self, Step};
 use super::render::{self, Part};
 use super::sent_messages::{echoes, print};
-use super::{Telegram, refusal};
+use crate::kit::refused;
 use crate::platform::{Delivery, Outcome, Progress, Reach};
 use angelia_contract::action::Action;
 use angelia_core::clock::{self, Mono};
@@ -22,8 +23,6 @@ const AGAIN: Duration = Duration::from_secs(2);
 /// How long the rest of a text that has begun to appear is tried for: as long
 /// as an action lives. Nobody else can finish it.
 const REST_WITHIN: Duration = Duration::from_secs(600);
-/// How often the store is asked to keep which messages belong together.
-const KEEP_TRIES: u32 = 3;
 
 const STAYED: &str = "the message stayed in the group that this supergroup was before; send a new one";
 
@@ -128,14 +127,14 @@ impl Telegram {
         if parts.is_empty() {
             return Err(refused("there is no text to show"));
         }
-        let kept = self.ports.records.pieces(&self.bot, &job.spot.chat_id, &message_id).await;
+        let kept = self.ports.records.pieces(&self.account.key, &job.spot.chat_id, &message_id).await;
         let mut pieces = kept.map_err(|error| store_failed(&error))?;
         for step in pieces::plan(&message_id, &pieces, parts.len()) {
             match step {
                 Step::Rewrite { message, part } => {
                     match self.change(job, &message, &parts[part]).await {
                         // Somebody deleted a further piece: what it has to show is said again.
-                        Err(Outcome::Refused { why }) if part > 0 && refusal::is_gone(&why) => {
+                        Err(Outcome::Refused { why }) if part > 0 && api::is_gone(&why) => {
                             pieces[part - 1] =
                                 self.write(job, &parts[part], Aim::New { reply_to: None }).await?;
                             self.keep_pieces(&job.spot, &message_id, &pieces).await;
@@ -159,10 +158,11 @@ impl Telegram {
 
     /// Makes a message show a part, unless it does.
     async fn change(&self, job: &mut Job<'_>, message_id: &str, part: &Part) -> Result<(), Outcome> {
-        if self.shown.shows(&job.spot.chat_id, message_id, &print(part)) {
+        let message = (job.spot.chat_id.clone(), message_id.to_owned());
+        if self.sent.shows(&message, &print(part)) {
             return Ok(());
         }
-        self.shown.forget(&job.spot.chat_id, message_id);
+        self.sent.forget(&message);
         self.write(job, part, Aim::Old(message_id)).await.map(drop)
     }
 
@@ -173,7 +173,7 @@ impl Telegram {
         match self.api.write::<Value>("deleteMessage", &asked, may).await {
             // One that is gone or too old to be taken away is let be.
             Ok(_) | Err(Failure::Refused(_)) => {
-                self.shown.forget(&job.spot.chat_id, message_id);
+                self.sent.forget(&(job.spot.chat_id.clone(), message_id.to_owned()));
                 Ok(())
             }
             Err(Failure::Migrated(to)) => {
@@ -222,12 +222,12 @@ impl Telegram {
             fail::point("action_sending");
             match self.write_once(job, part, &aim, plain).await {
                 Ok(message_id) => {
-                    self.shown.note(&job.spot.chat_id, &message_id, print(part));
+                    self.sent.note((job.spot.chat_id.clone(), message_id.clone()), &print(part));
                     return Ok(message_id);
                 }
-                Err(Failure::Refused(why)) if !plain && refusal::is_about_text(&why) => {
+                Err(Failure::Refused(why)) if !plain && api::is_about_text(&why) => {
                     tracing::warn!(bot = %self.config.name, %why, "a text goes out plain");
-                    self.health.count("sent_plain");
+                    self.account.health.count("sent_plain");
                     plain = true;
                 }
                 Err(Failure::Migrated(to)) if !moved => {
@@ -285,28 +285,23 @@ impl Telegram {
     }
 
     async fn keep_pieces(&self, spot: &Spot, message_id: &str, pieces: &[String]) {
-        for _ in 0..KEEP_TRIES {
-            let kept =
-                self.ports.records.keep_pieces(&self.bot, &spot.chat_id, message_id, pieces.to_vec()).await;
-            match kept {
-                Ok(()) => return,
-                Err(_) => tokio::time::sleep(AGAIN).await,
-            }
+        let records = &*self.ports.records;
+        if !self.account.keep_pieces(records, &spot.chat_id, message_id, pieces).await {
+            tracing::error!(bot = %self.config.name, "which messages belong together could not be written down");
         }
-        tracing::error!(bot = %self.config.name, "which messages belong together could not be written down");
     }
 
     /// What a failed call means for the delivery.
     fn outcome(&self, failure: Failure, spot: &Spot) -> Outcome {
         match failure {
             Failure::RetryAfter(after) => {
-                self.health.count("floods");
+                self.account.health.count("floods");
                 let (reach, after) = self.floods.reach(&spot.chat_id, after, clock::mono());
                 Outcome::Later { after, reach, why: "Telegram wants a pause".into() }
             }
             Failure::Unavailable(why) => Outcome::Later { after: AGAIN, reach: Reach::Action, why },
             Failure::Unknown(why) => Outcome::Unknown { why },
-            Failure::Refused(why) => refused(refusal::explained(&why)),
+            Failure::Refused(why) => refused(api::explained(&why)),
             failure => refused(failure.to_string()),
         }
     }
@@ -315,10 +310,6 @@ impl Telegram {
 /// A message id as Telegram writes them.
 pub(super) fn message_number(message_id: &str) -> Option<i64> {
     message_id.parse().ok().filter(|number| *number > 0)
-}
-
-fn refused(why: impl Into<String>) -> Outcome {
-    Outcome::Refused { why: why.into() }
 }
 
 /// What it means that the store could not be asked: nothing was sent.

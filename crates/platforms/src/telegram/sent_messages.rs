@@ -1,18 +1,14 @@
-//! Small memories of a writing bot: what messages show, what was posted, whom
-//! Telegram asked to wait.
+//! Small memories of a writing bot: what was posted, whom Telegram asked to wait.
 
 use super::render::Part;
 use crate::platform::Reach;
 use angelia_core::clock::Mono;
 use angelia_core::secret::fingerprint;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-/// Messages remembered in each half of the memory, some 100 bytes each. What is
-/// forgotten costs a call that Telegram answers with "not modified".
-const HALF: usize = 20_000;
 /// Texts remembered as posted by any bot of this server, some 100 bytes each.
 const ECHOES: usize = 10_000;
 /// How long after it was written a text may come back as somebody's post.
@@ -24,72 +20,18 @@ const SAME_FLOOD: Duration = Duration::from_secs(5);
 /// have pauses of their own.
 const SAME_END: Duration = Duration::from_secs(2);
 
-/// What a message shows, recognised and not kept.
-pub(super) type Print = [u8; 32];
-
-/// The print of a part.
-pub(super) fn print(part: &Part) -> Print {
+/// What a part shows, in one text.
+pub(super) fn print(part: &Part) -> String {
     // Entities are plain data: they can be written.
     let entities = serde_json::to_string(&part.entities).unwrap_or_default();
-    fingerprint(&format!("{entities}\n{}", part.text))
-}
-
-/// What the bot's own messages show.
-#[derive(Default)]
-pub(super) struct Shown(Mutex<Halves>);
-
-type Messages = HashMap<(String, String), Print>;
-
-#[derive(Default)]
-struct Halves {
-    young: Messages,
-    old: Messages,
-}
-
-impl Shown {
-    /// A message shows this now.
-    pub(super) fn note(&self, chat_id: &str, message_id: &str, print: Print) {
-        let mut halves = self.lock();
-        if halves.young.len() >= HALF {
-            halves.old = std::mem::take(&mut halves.young);
-        }
-        halves.young.insert((chat_id.to_owned(), message_id.to_owned()), print);
-    }
-
-    /// Whether a message is known to show just this.
-    pub(super) fn shows(&self, chat_id: &str, message_id: &str, print: &Print) -> bool {
-        self.get(chat_id, message_id).as_ref() == Some(print)
-    }
-
-    /// Whether a message is known to be the bot's own.
-    pub(super) fn knows(&self, chat_id: &str, message_id: &str) -> bool {
-        self.get(chat_id, message_id).is_some()
-    }
-
-    /// Nobody knows any more what a message shows.
-    pub(super) fn forget(&self, chat_id: &str, message_id: &str) {
-        let key = (chat_id.to_owned(), message_id.to_owned());
-        let mut halves = self.lock();
-        halves.young.remove(&key);
-        halves.old.remove(&key);
-    }
-
-    fn get(&self, chat_id: &str, message_id: &str) -> Option<Print> {
-        let key = (chat_id.to_owned(), message_id.to_owned());
-        let halves = self.lock();
-        halves.young.get(&key).or_else(|| halves.old.get(&key)).copied()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Halves> {
-        self.0.lock()
-    }
+    format!("{entities}\n{}", part.text)
 }
 
 /// What the bots of this server wrote where everybody writes in the chat's
 /// name. Each sees what the others wrote, and must not answer it; it may see it
 /// before they hear that it was written.
 #[derive(Default)]
-pub(super) struct Echoes(Mutex<HashMap<(String, Print), Mono>>);
+pub(super) struct Echoes(Mutex<HashMap<(String, [u8; 32]), Mono>>);
 
 /// Those of this process.
 pub(super) fn echoes() -> &'static Echoes {
@@ -159,21 +101,6 @@ mod tests {
 
     fn at(seconds: u64) -> Mono {
         Mono(Duration::from_secs(seconds))
-    }
-
-    #[test]
-    fn a_message_is_known_by_what_it_shows() {
-        let shown = Shown::default();
-        shown.note("5", "1", [1; 32]);
-        assert!(shown.shows("5", "1", &[1; 32]) && shown.knows("5", "1"));
-        assert!(!shown.shows("5", "1", &[2; 32]) && !shown.knows("5", "2") && !shown.knows("6", "1"));
-        shown.forget("5", "1");
-        assert!(!shown.knows("5", "1"));
-        for n in 0..3 * HALF {
-            shown.note("5", &n.to_string(), [0; 32]);
-        }
-        let halves = shown.lock();
-        assert!(halves.young.len() + halves.old.len() <= 2 * HALF);
     }
 
     #[test]

@@ -1,20 +1,23 @@
-//! From one update to what is committed of it.
+//! Taking updates in: what each of them comes to, in order, committed with how far
+//! they were read.
 
-use super::Telegram;
 use super::address::{self, Me};
 use super::commands::{self, Own};
 use super::normalize::{self, Author, Beside};
 use super::parse::{ChatType, MemberChange, Message, Raw, Update};
+use super::replies::Answer;
 use super::sent_messages::echoes;
-use super::{NAME, STREAM, learn};
-use crate::admission::Which;
+use super::{STREAM, Telegram, learn};
 use crate::inbound;
 use crate::ingress::Ingress;
-use angelia_core::admission::{DropReason, Observed, link_command};
+use crate::kit::Sighting;
+use angelia_core::admission::{DropReason, link_command};
 use angelia_core::clock;
+use angelia_core::egress::Target;
 use angelia_core::error::Result;
-use angelia_core::seal;
-use angelia_core::store::{Cursor, Intake, NewQuarantined};
+use angelia_core::store::{Cursor, Intake};
+use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// What one update comes to.
 #[derive(Default)]
@@ -30,61 +33,23 @@ pub(super) struct Digest {
 }
 
 /// A message, as far as admission cares.
-#[derive(Clone, Debug)]
-pub(super) struct Sighting {
-    pub(super) bot: String,
-    pub(super) chat_id: String,
-    pub(super) thread_id: Option<String>,
-    pub(super) message_id: String,
-    pub(super) author: String,
-    pub(super) private: bool,
-    pub(super) author_is_bot: bool,
-    pub(super) addressed: bool,
-}
-
-impl Sighting {
-    fn of(message: &Message, me: &Me) -> Self {
-        let author = Author::of(message);
-        let private = message.chat.is_private();
-        Self {
-            bot: me.id.to_string(),
-            chat_id: message.chat.id(),
-            thread_id: message.topic().map(|topic| topic.to_string()),
-            message_id: message.message_id.to_string(),
-            // A channel post without an author is the channel's own.
-            author: author.id.unwrap_or(message.chat.id).to_string(),
-            private,
-            author_is_bot: author.is_bot,
-            addressed: private || address::addresses(me, message),
-        }
-    }
-
-    /// Asks admission about it.
-    pub(super) fn observe<T>(&self, ask: impl FnOnce(Observed<'_>) -> T) -> T {
-        let topic = self.thread_id.as_ref().map(|thread| format!("{}/{thread}", self.chat_id));
-        let scopes: Vec<&str> =
-            [Some(self.chat_id.as_str()), topic.as_deref()].into_iter().flatten().collect();
-        ask(Observed {
-            platform: NAME,
-            bot: &self.bot,
-            places: &[&self.chat_id, "*"],
-            author: &self.author,
-            private: self.private,
-            author_is_bot: self.author_is_bot,
-            addressed: self.addressed,
-            engaged: None,
-            scopes: &scopes,
-        })
-    }
-
-    /// Takes note of why nobody got it.
-    pub(super) fn dropped(&self, ingress: &Ingress, reason: DropReason) {
-        let which = Which {
-            chat_id: &self.chat_id,
-            thread_id: self.thread_id.as_deref(),
-            message_id: &self.message_id,
-        };
-        self.observe(|observed| ingress.admission.dropped(observed, which, reason));
+fn sighting(message: &Message, me: &Me) -> Sighting {
+    let author = Author::of(message);
+    let (chat_id, private) = (message.chat.id(), message.chat.is_private());
+    let thread_id = message.topic().map(|topic| topic.to_string());
+    let topic = thread_id.as_ref().map(|thread| format!("{chat_id}/{thread}"));
+    Sighting {
+        places: vec![chat_id.clone(), "*".to_owned()],
+        scopes: [Some(chat_id.clone()), topic].into_iter().flatten().collect(),
+        chat_id,
+        thread_id,
+        message_id: message.message_id.to_string(),
+        // A channel post without an author is the channel's own.
+        author: author.id.unwrap_or(message.chat.id).to_string(),
+        private,
+        author_is_bot: author.is_bot,
+        addressed: private || address::addresses(me, message),
+        engaged: None,
     }
 }
 
@@ -93,12 +58,12 @@ impl Telegram {
     /// that nothing was done.
     pub(super) async fn digest(&self, ingress: &Ingress, me: &Me, raw: &Raw) -> Result<Digest> {
         let mut digest = match serde_json::from_str::<Update>(&raw.json) {
-            Ok(_) if raw.id.is_none() => self.unreadable(ingress, raw, "it has no number".into())?,
+            Ok(_) if raw.id.is_none() => self.unreadable(ingress, raw, "it has no number")?,
             Ok(update) => self.read(ingress, me, update).await?,
             Err(error) => {
                 // The error's own words may quote the message.
                 let why = format!("it is not what an update looks like (at byte {})", error.column());
-                self.unreadable(ingress, raw, why)?
+                self.unreadable(ingress, raw, &why)?
             }
         };
         let position = |id: i64| Cursor { stream: STREAM.into(), position: id.saturating_add(1).to_string() };
@@ -106,13 +71,10 @@ impl Telegram {
         Ok(digest)
     }
 
-    fn unreadable(&self, ingress: &Ingress, raw: &Raw, why: String) -> Result<Digest> {
+    fn unreadable(&self, ingress: &Ingress, raw: &Raw, why: &str) -> Result<Digest> {
         let what = raw.id.map_or_else(|| "update without a number".to_owned(), |id| format!("update {id}"));
-        tracing::warn!(bot = %self.config.name, %what, %why, "an update went to quarantine");
-        self.health.count("quarantined");
-        let sealed = ingress.seal.seal(&raw.json, &seal::quarantine(NAME, &self.bot.bot))?;
-        let quarantined = Some(NewQuarantined { what, why, sealed, at: clock::wall() });
-        Ok(Digest { intake: Intake { quarantined, ..Intake::default() }, ..Digest::default() })
+        let intake = self.account.quarantined(ingress, &what, raw.json.as_bytes(), why)?;
+        Ok(Digest { intake, ..Digest::default() })
     }
 
     async fn read(&self, ingress: &Ingress, me: &Me, update: Update) -> Result<Digest> {
@@ -139,7 +101,7 @@ impl Telegram {
         if self.is_own(me, message) {
             return Ok(digest);
         }
-        let sighting = Sighting::of(message, me);
+        let sighting = sighting(message, me);
         let text = address::said(me, message.words().0);
         if let Some(consumed) = commands::command(me, message, &text, sighting.addressed) {
             digest.own = consumed;
@@ -153,9 +115,10 @@ impl Telegram {
         if event.text == normalize::UNSUPPORTED && message.words().0.is_empty() && !sighting.addressed {
             return Ok(digest);
         }
-        match sighting.observe(|observed| ingress.admission.decide(observed)) {
+        match sighting.decide(ingress, &self.account.key) {
             Ok(admitted) => {
-                digest.intake.entry = Some(inbound::entry(&self.bot, &event, admitted, clock::wall())?);
+                digest.intake.entry =
+                    Some(inbound::entry(&self.account.key, &event, admitted, clock::wall())?);
             }
             Err(reason) => digest.dropped = Some(reason),
         }
@@ -178,9 +141,10 @@ impl Telegram {
         }
         let beside = self.beside(ingress, me, message, true);
         let Some(event) = normalize::event(message, beside) else { return Ok(digest) };
-        let sighting = Sighting { addressed: true, ..Sighting::of(message, me) };
-        if let Ok(admitted) = sighting.observe(|observed| ingress.admission.decide(observed)) {
-            digest.intake.revision = Some(inbound::revision(&self.bot, &event, admitted, clock::wall())?);
+        let sighting = Sighting { addressed: true, ..sighting(message, me) };
+        if let Ok(admitted) = sighting.decide(ingress, &self.account.key) {
+            digest.intake.revision =
+                Some(inbound::revision(&self.account.key, &event, admitted, clock::wall())?);
         }
         Ok(digest)
     }
@@ -191,9 +155,12 @@ impl Telegram {
         let mut digest = Digest::default();
         match (gone, change.chat.is_private()) {
             // The person may come back; until then sends are refused.
-            (true, true) => self.health.count("blocked"),
+            (true, true) => self.account.health.count("blocked"),
             (true, false) => digest.own = Some(Own::Gone(change.chat.id())),
-            (false, _) => digest.intake.chats = self.learn(learn::described(&change.chat)).await?,
+            (false, _) => {
+                digest.intake.chats =
+                    self.account.directory.learn_all(vec![learn::described(&change.chat)]).await?
+            }
         }
         Ok(digest)
     }
@@ -204,12 +171,101 @@ impl Telegram {
         let wrote =
             message.sender_chat.is_none() && message.from.as_ref().is_some_and(|user| user.id == me.id);
         wrote
-            || self.shown.knows(&message.chat.id(), &message.message_id.to_string())
+            || self.sent.knows(&(message.chat.id(), message.message_id.to_string()))
             || message.chat.kind == ChatType::Channel
                 && echoes().knows(&message.chat.id(), message.words().0, clock::mono())
     }
 
     fn beside<'a>(&self, ingress: &Ingress, me: &'a Me, message: &Message, edited: bool) -> Beside<'a> {
         Beside { me, topic_name: self.topic_name(message), edited, source_flags: ingress.source_flags }
+    }
+}
+
+impl Telegram {
+    /// Takes updates in and out of the line. With an error the rest is still in
+    /// line: what was not committed has to be taken again.
+    pub(super) async fn take(
+        self: &Arc<Self>,
+        ingress: &Ingress,
+        me: &Me,
+        line: &mut VecDeque<Raw>,
+    ) -> Result<()> {
+        while !line.is_empty() {
+            let batch = self.batch(ingress, me, line).await?;
+            // What only the connector can do is alone in its batch.
+            let own = batch.first().and_then(|digest| Some((digest.own.as_ref()?, digest.sighting.as_ref())));
+            let number = line.front().and_then(|raw| raw.id);
+            let answer = match own {
+                Some((own, who)) => {
+                    let settled = self.settle_once(ingress, number, own, who).await;
+                    settled.inspect_err(|_| self.forget_batch(&batch))?
+                }
+                None => None,
+            };
+            self.commit(ingress, &batch).await?;
+            line.drain(..batch.len());
+            if let (Some(answer), Some(Digest { sighting: Some(who), .. })) = (answer, batch.first()) {
+                let target = Target { chat_id: who.chat_id.clone(), thread_id: who.thread_id.clone() };
+                self.answer(target, answer);
+            }
+        }
+        Ok(())
+    }
+
+    /// Does what an update calls for, unless that was done and only its commit
+    /// failed: a code that was used would be found used.
+    async fn settle_once(
+        &self,
+        ingress: &Ingress,
+        number: Option<i64>,
+        own: &Own,
+        who: Option<&Sighting>,
+    ) -> Result<Option<Answer>> {
+        let mut settled = self.settled.lock().await;
+        if let Some((last, answer)) = &*settled
+            && Some(*last) == number
+        {
+            return Ok(answer.clone());
+        }
+        let answer = self.settle(ingress, own, who).await?;
+        *settled = number.map(|number| (number, answer.clone()));
+        Ok(answer)
+    }
+
+    /// What can be committed next: updates up to one that the connector has to
+    /// do something about, or that one alone.
+    async fn batch(&self, ingress: &Ingress, me: &Me, line: &VecDeque<Raw>) -> Result<Vec<Digest>> {
+        let mut batch: Vec<Digest> = Vec::with_capacity(line.len());
+        for raw in line {
+            let digest = self.digest(ingress, me, raw).await.inspect_err(|_| self.forget_batch(&batch))?;
+            let own = digest.own.is_some();
+            if own && !batch.is_empty() {
+                // It is read again when its turn comes.
+                self.account.directory.unlearn(&digest.intake.chats);
+                break;
+            }
+            batch.push(digest);
+            if own {
+                break;
+            }
+        }
+        Ok(batch)
+    }
+
+    async fn commit(&self, ingress: &Ingress, batch: &[Digest]) -> Result<()> {
+        let intakes: Vec<Intake> = batch.iter().map(|digest| digest.intake.clone()).collect();
+        let taken =
+            ingress.take_in(&self.account.key, intakes).await.inspect_err(|_| self.forget_batch(batch))?;
+        for (digest, taken) in batch.iter().zip(taken) {
+            let reason = if taken.no_instance { Some(DropReason::NoInstance) } else { digest.dropped };
+            if let (Some(sighting), Some(reason)) = (&digest.sighting, reason) {
+                sighting.dropped(ingress, &self.account.key, reason);
+            }
+        }
+        Ok(())
+    }
+
+    fn forget_batch(&self, batch: &[Digest]) {
+        batch.iter().for_each(|digest| self.account.directory.unlearn(&digest.intake.chats));
     }
 }

@@ -1,17 +1,18 @@
 //! Updates that Telegram posts, and keeping it at that.
 
 use super::api::Failure;
-use super::ingest::{KINDS, backoff, sleep, wait};
+use super::ingest::{KINDS, backoff, wait};
 use super::parse::Raw;
 use super::{Ingest, NAME, Telegram, verify};
-use crate::hook::Hook;
-use crate::ingress::Ingress;
+use crate::health::HealthRecord;
+use crate::ingress::{Halted, Ingress};
+use crate::kit::webhook::{Hook, Posted, Receiver, path, receive};
 use angelia_core::clock;
-use angelia_core::error::Result;
+use angelia_core::error::{Error, Result};
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::StatusCode;
-use axum::routing::post;
+use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -29,10 +30,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// Connections Telegram posts on. With one, updates come in their order.
 const CONNECTIONS: u32 = 1;
 
-struct Receiver {
+/// A bot at its ingress.
+struct Updates {
     bot: Arc<Telegram>,
     ingress: Ingress,
-    hook: Hook,
 }
 
 /// What Telegram says of a webhook.
@@ -54,31 +55,32 @@ pub(super) fn routes(bot: Arc<Telegram>, ingress: Ingress) -> Router {
     if bot.config.ingest != Ingest::Webhook {
         return Router::new();
     }
-    let path = path(&bot.config.name);
-    let hook = Hook::new(MAX_UPDATE, BODY_WITHIN);
-    Router::new().route(&path, post(receive)).with_state(Arc::new(Receiver { bot, ingress, hook }))
+    let path = path(NAME, &bot.config.name);
+    Router::new()
+        .route(&path, receive(Arc::new(Updates { bot, ingress }), Hook::new(MAX_UPDATE, BODY_WITHIN)))
 }
 
-/// Where a bot is posted to, below the public URL.
-pub(super) fn path(name: &str) -> String {
-    format!("/webhooks/{NAME}/{name}")
-}
+impl Receiver for Updates {
+    type Message = ();
 
-async fn receive(State(receiver): State<Arc<Receiver>>, request: Request) -> StatusCode {
-    // For strangers nothing is read, however much they send and however slowly.
-    if !verify::is_authentic(&receiver.bot.webhook_secret, request.headers()) {
-        receiver.bot.health.count("refused_signatures");
-        return StatusCode::UNAUTHORIZED;
+    fn health(&self) -> &HealthRecord {
+        &self.bot.account.health
     }
-    let posted = match receiver.hook.read(request).await {
-        Ok(posted) => posted,
-        Err(status) => return status,
-    };
-    // On its own: whoever hangs up does not stop a commit half way.
-    let taken = tokio::spawn(async move { receiver.bot.take_posted(&receiver.ingress, &posted.body).await });
-    match taken.await {
-        Ok(Ok(())) => StatusCode::OK,
-        Ok(Err(_)) | Err(_) => StatusCode::SERVICE_UNAVAILABLE,
+
+    fn is_plausible(&self, request: &Request) -> bool {
+        verify::is_authentic(&self.bot.webhook_secret, request.headers())
+    }
+
+    /// The secret was all there is to verify.
+    fn verify(&self, _posted: &Posted) -> Option<()> {
+        Some(())
+    }
+
+    async fn take(self: Arc<Self>, (): (), posted: Posted) -> Response {
+        match self.bot.take_posted(&self.ingress, &posted.body).await {
+            Ok(()) => StatusCode::OK.into_response(),
+            Err(_) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+        }
     }
 }
 
@@ -86,9 +88,7 @@ impl Telegram {
     /// Takes in one posted update. What cannot be read is kept and counts as
     /// taken: Telegram would post it for ever.
     async fn take_posted(self: &Arc<Self>, ingress: &Ingress, body: &[u8]) -> Result<()> {
-        let me = self
-            .me()
-            .ok_or_else(|| angelia_core::error::Error::unavailable("the bot does not know yet who it is"))?;
+        let me = self.me().ok_or_else(|| Error::unavailable("the bot does not know yet who it is"))?;
         let raw = Raw::new(String::from_utf8_lossy(body));
         let mut last = self.reading.lock().await;
         if raw.id.is_some() && *last == raw.id {
@@ -99,48 +99,16 @@ impl Telegram {
         match &taken {
             Ok(()) => {
                 *last = id;
-                self.health.heard();
+                self.account.health.heard();
             }
-            Err(error) => {
-                tracing::error!(bot = %self.config.name, %error, "a posted update was not committed");
-                self.health.down(format!("what was received could not be committed: {error}"));
-            }
+            Err(error) => self.account.not_committed("update", error),
         }
         taken
     }
 
     /// Has Telegram post here, and looks from time to time whether it does.
-    pub(super) async fn keep_webhook(&self, ingress: &Ingress) {
-        let url = format!("{}{}", ingress.public_url, path(&self.config.name));
-        let mut pauses = backoff(LONGEST_PAUSE);
-        loop {
-            match self.set_webhook(&url).await {
-                Ok(_) => {
-                    self.health.heard();
-                    if !self.watch_webhook(ingress, &url).await {
-                        return;
-                    }
-                    pauses.reset();
-                }
-                Err(Failure::Refused(why)) => self.fell_silent(&format!(
-                    "Telegram does not take {url} as a webhook ({why}): server.public_url must be an https address \
-                     that Telegram reaches, on port 443, 80, 88 or 8443; or set ingest = \"poll\""
-                )),
-                Err(Failure::Unauthorized) => {
-                    if !self.until_known(ingress).await {
-                        return;
-                    }
-                    continue;
-                }
-                Err(failure) => self.fell_silent(&failure.to_string()),
-            }
-            if !wait(ingress, &mut pauses).await {
-                return;
-            }
-        }
-    }
-
-    async fn set_webhook(&self, url: &str) -> Result<Value, Failure> {
+    pub(super) async fn keep_webhook(&self, ingress: &Ingress) -> Result<(), Halted> {
+        let url = format!("{}{}", ingress.public_url, path(NAME, &self.config.name));
         let asked = json!({
             "url": url,
             "secret_token": self.webhook_secret.expose(),
@@ -148,31 +116,43 @@ impl Telegram {
             "allowed_updates": KINDS,
             "drop_pending_updates": false,
         });
-        self.api.call("setWebhook", &asked).await
+        let tell = |failure: &Failure| match failure {
+            Failure::Refused(why) => format!(
+                "Telegram does not take {url} as a webhook ({why}): server.public_url must be an https address \
+                 that Telegram reaches, on port 443, 80, 88 or 8443; or set ingest = \"poll\""
+            ),
+            failure => failure.to_string(),
+        };
+        loop {
+            self.until_answered::<Value>(ingress, "setWebhook", &asked, tell).await?;
+            self.account.health.heard();
+            self.watch_webhook(ingress, &url).await?;
+            wait(ingress, &mut backoff(LONGEST_PAUSE)).await?;
+        }
     }
 
-    /// Looks on while the webhook is ours; `false` if it is time to stop.
-    async fn watch_webhook(&self, ingress: &Ingress, url: &str) -> bool {
-        while sleep(ingress, LOOK_AGAIN).await {
+    /// Looks on while the webhook is ours.
+    async fn watch_webhook(&self, ingress: &Ingress, url: &str) -> Result<(), Halted> {
+        loop {
+            ingress.stop.pause(LOOK_AGAIN).await?;
             match self.api.call::<WebhookInfo>("getWebhookInfo", &json!({})).await {
-                Ok(info) if info.url != url => return true,
+                Ok(info) if info.url != url => return Ok(()),
                 Ok(info) => match fresh_error(&info, clock::wall().seconds()) {
                     // Telegram posts with a secret that is not ours: it is told anew.
                     Some(why) if is_wrong_secret(why) => {
                         self.fell_silent("Telegram posts updates with another secret: the webhook is set again");
-                        return true;
+                        return Ok(());
                     }
                     Some(why) => self.fell_silent(&format!(
                         "Telegram could not post updates here ({why}): look whether {url} is reachable from outside"
                     )),
-                    None => self.health.heard(),
+                    None => self.account.health.heard(),
                 },
-                // The loop around it deals with that.
-                Err(Failure::Unauthorized) => return true,
+                // Whoever sets it again deals with that.
+                Err(Failure::Unauthorized) => return Ok(()),
                 Err(failure) => self.fell_silent(&failure.to_string()),
             }
         }
-        false
     }
 }
 

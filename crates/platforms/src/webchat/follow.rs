@@ -1,6 +1,6 @@
 //! Following a room: first what the store has, then what happens.
 
-use super::hub::{Happening, Seat};
+use super::hub::{Happening, Stream as Happenings};
 use super::read::{STREAM_PAGE, Shown};
 use super::verify::{self, Fingerprint};
 use angelia_core::store::{Line, Lines};
@@ -25,7 +25,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(60);
 /// One follower of a room.
 pub(super) struct Reader {
     lines: Arc<dyn Lines>,
-    seat: Seat,
+    happenings: Happenings,
     key: Fingerprint,
     look_again: Interval,
     room: String,
@@ -61,7 +61,7 @@ impl Reader {
     /// A follower who has seen everything up to `after`.
     pub(super) fn new(
         lines: Arc<dyn Lines>,
-        seat: Seat,
+        happenings: Happenings,
         key: Fingerprint,
         room: String,
         after: i64,
@@ -70,7 +70,7 @@ impl Reader {
         let (look_again, look) = (every(LOOK_AGAIN), every(LOOK_FOR_AGENT));
         let agent = Agent { is_present, look, told: None };
         let ready = VecDeque::new();
-        Self { lines, seat, key, look_again, room, after, ready, behind: true, agent, html: false }
+        Self { lines, happenings, key, look_again, room, after, ready, behind: true, agent, html: false }
     }
 
     /// The same, shown agents' lines as HTML as well.
@@ -114,7 +114,7 @@ impl Reader {
                     Some(news) => return Some(news),
                     None => continue,
                 },
-                happening = self.seat.next() => happening,
+                happening = self.happenings.next() => happening,
             };
             match happening {
                 Ok(Happening::Line(line)) if line.id > self.after => self.ready.push_back(line),

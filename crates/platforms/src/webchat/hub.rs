@@ -1,9 +1,10 @@
 //! Live readers of rooms. What they miss they read from the store.
 
+use super::seats::{Most, Seat, Seats};
 use angelia_core::connections::{Lasting, MAX_STREAMS, MAX_STREAMS_OF_VISITORS};
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::store::{Line, Person};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,46 +36,32 @@ pub(super) enum Happening {
     Typing,
 }
 
-/// Rooms somebody is reading now.
-#[derive(Debug, Default)]
-pub struct Hub(Mutex<Readers>);
-
-/// How many streams may be open.
-#[derive(Clone, Copy, Debug)]
-struct Most {
-    all: usize,
-    of_visitors: usize,
+/// Rooms somebody is reading now, and who does.
+#[derive(Debug)]
+pub struct Hub {
+    rooms: Mutex<HashMap<String, broadcast::Sender<Happening>>>,
+    /// By room and user.
+    seats: Arc<Seats<(String, String)>>,
 }
 
-impl Default for Most {
+impl Default for Hub {
     fn default() -> Self {
-        Self { all: MAX_STREAMS, of_visitors: MAX_STREAMS_OF_VISITORS }
+        let most = Most { all: MAX_STREAMS, of_visitors: MAX_STREAMS_OF_VISITORS };
+        Self { rooms: Mutex::default(), seats: Seats::new(most) }
     }
-}
-
-#[derive(Debug, Default)]
-struct Readers {
-    rooms: HashMap<String, broadcast::Sender<Happening>>,
-    /// Open streams, by room and user.
-    streams: HashMap<(String, String), usize>,
-    /// How many of them are visitors'.
-    visiting: usize,
-    most: Most,
 }
 
 /// One open stream. Its seat is free again when it is dropped.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(super) struct Stream {
     happenings: broadcast::Receiver<Happening>,
-    hub: Arc<Hub>,
-    who: (String, String),
-    visiting: bool,
+    _seat: Seat<(String, String)>,
 }
 
 impl Hub {
     /// Says how many connections may be streams.
     pub fn bound(&self, lasting: &Lasting) {
-        self.readers().most = Most { all: lasting.streams, of_visitors: lasting.streams_of_visitors };
+        self.seats.bound(Most { all: lasting.streams, of_visitors: lasting.streams_of_visitors });
     }
 
     /// Tells the readers of a room about a line.
@@ -88,10 +75,10 @@ impl Hub {
     /// Ends every stream of these rooms: they are gone, or belong to others now.
     /// Whoever still may read follows anew.
     pub fn close<'a>(&self, rooms: impl IntoIterator<Item = &'a String>) {
-        let mut readers = self.readers();
+        let mut read = self.rooms.lock();
         for room in rooms {
             // Without its sender a stream ends.
-            readers.rooms.remove(room);
+            read.remove(room);
         }
     }
 
@@ -101,58 +88,38 @@ impl Hub {
     }
 
     /// Starts reading a person's room, if there is a seat left for them.
-    pub(super) fn read(self: &Arc<Self>, person: &Person, visiting: bool) -> Result<Seat> {
+    pub(super) fn read(&self, person: &Person, visiting: bool) -> Result<Stream> {
         let who = (person.room.clone(), person.user.clone());
         let most = if visiting { MAX_STREAMS_VISITOR } else { MAX_STREAMS_EACH };
-        let mut readers = self.readers();
-        let full = visiting && readers.visiting >= readers.most.of_visitors;
-        if full || readers.streams.values().sum::<usize>() >= readers.most.all {
-            let why = "too many people are following rooms; try again later, or read without following";
-            return Err(Error::unavailable(why).retry_in(TRY_AGAIN));
-        }
-        if readers.streams.get(&who).is_some_and(|open| *open >= most) {
-            return Err(Error::new(
+        let _seat = self.seats.take(who, visiting, most).map_err(|full| match full.all {
+            true => {
+                let why = "too many people are following rooms; try again later, or read without following";
+                Error::unavailable(why).retry_in(TRY_AGAIN)
+            }
+            false => Error::new(
                 Kind::TooMany,
                 format!("you follow this room {most} times already; close one of the streams"),
-            ));
-        }
-        *readers.streams.entry(who.clone()).or_default() += 1;
-        readers.visiting += usize::from(visiting);
+            ),
+        })?;
+        let mut rooms = self.rooms.lock();
         // Rooms nobody reads any more go when somebody starts to read.
-        readers.rooms.retain(|_, readers| readers.receiver_count() > 0);
-        let room = readers.rooms.entry(person.room.clone());
+        rooms.retain(|_, readers| readers.receiver_count() > 0);
+        let room = rooms.entry(person.room.clone());
         let happenings = room.or_insert_with(|| broadcast::Sender::new(BACKLOG)).subscribe();
-        Ok(Seat { happenings, hub: self.clone(), who, visiting })
+        Ok(Stream { happenings, _seat })
     }
 
     fn tell(&self, room: &str, happening: impl FnOnce() -> Happening) {
-        if let Some(readers) = self.readers().rooms.get(room) {
+        if let Some(readers) = self.rooms.lock().get(room) {
             let _ = readers.send(happening());
         }
     }
-
-    fn readers(&self) -> MutexGuard<'_, Readers> {
-        self.0.lock()
-    }
 }
 
-impl Seat {
+impl Stream {
     /// What happens next in the room; may be given up at any time.
     pub(super) async fn next(&mut self) -> Result<Happening, broadcast::error::RecvError> {
         self.happenings.recv().await
-    }
-}
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        let mut readers = self.hub.readers();
-        readers.visiting -= usize::from(self.visiting);
-        if let Some(open) = readers.streams.get_mut(&self.who) {
-            *open -= 1;
-            if *open == 0 {
-                readers.streams.remove(&self.who);
-            }
-        }
     }
 }
 
@@ -168,20 +135,20 @@ mod tests {
     fn one_person_has_so_many_seats_and_gets_them_back() {
         let hub = Arc::new(Hub::default());
         let ann = person("lab", "ann");
-        let mut seats: Vec<Seat> = (0..MAX_STREAMS_EACH).map(|_| hub.read(&ann, false).unwrap()).collect();
+        let mut seats: Vec<Stream> = (0..MAX_STREAMS_EACH).map(|_| hub.read(&ann, false).unwrap()).collect();
         assert_eq!(hub.read(&ann, false).unwrap_err().kind(), Kind::TooMany);
         assert!(hub.read(&person("lab", "bob"), false).is_ok(), "another person");
         assert!(hub.read(&person("den", "ann"), false).is_ok(), "another room");
         seats.pop();
         assert!(hub.read(&ann, false).is_ok());
         drop(seats);
-        assert!(hub.readers().streams.is_empty(), "nothing is kept of who left");
+        assert!(hub.seats.are_free(), "nothing is kept of who left");
     }
 
     #[test]
     fn everybody_together_has_so_many_seats() {
         let hub = Arc::new(Hub::default());
-        let seats: Vec<Seat> =
+        let seats: Vec<Stream> =
             (0..MAX_STREAMS).map(|n| hub.read(&person("lab", &n.to_string()), false).unwrap()).collect();
         let refused = hub.read(&person("lab", "one more"), false).unwrap_err();
         assert_eq!((refused.kind(), refused.retry_after()), (Kind::Unavailable, Some(TRY_AGAIN)));
@@ -193,7 +160,7 @@ mod tests {
     fn visitors_leave_seats_for_those_who_were_invited() {
         let hub = Arc::new(Hub::default());
         let visit = |n: usize| hub.read(&person("lab", &n.to_string()), true);
-        let seats: Vec<Seat> = (0..MAX_STREAMS_OF_VISITORS).map(|n| visit(n).unwrap()).collect();
+        let seats: Vec<Stream> = (0..MAX_STREAMS_OF_VISITORS).map(|n| visit(n).unwrap()).collect();
         assert_eq!(visit(MAX_STREAMS).unwrap_err().kind(), Kind::Unavailable);
         assert!(hub.read(&person("lab", "ann"), false).is_ok());
         drop(seats);

@@ -5,9 +5,9 @@ use super::guide::Guides;
 use super::hub::Hub;
 use super::normalize::{BOT, NAME};
 use super::page;
-use super::read::{self, PAGE, Reads};
+use super::read::{PAGE, Reads};
 use super::room::person_of;
-use super::speak::{Api, Said, Saying};
+use super::speak::{Api, Post, Said};
 use super::verify;
 use super::visit::OpenDoors;
 use crate::admission::Admission;
@@ -54,19 +54,6 @@ angelia_contract::limits! {
     const MAX_PACED: usize = 10_000, count "people of the web chat whose pace is remembered";
 }
 
-/// A post, as a client sends it. Who wrote it is not among its fields.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Post {
-    text: String,
-    #[serde(default)]
-    client_id: Option<String>,
-    #[serde(default)]
-    reply_to: Option<String>,
-    #[serde(default)]
-    files: Vec<Unrelayed>,
-}
-
 /// What an edit may change.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -109,14 +96,12 @@ pub struct Setup {
     pub pace: Rate,
 }
 
-type Answer = Result<(StatusCode, Value)>;
-
 /// The page at `/chat` and the routes below `/chat/api`.
 pub fn routes(setup: Setup) -> Router {
     let Setup { ports, hub, admission, source_flags, open_rooms, guides, pace } = setup;
     let posts = parking_lot::Mutex::new(GcraOf::new(MAX_PACED));
     let (bot, doors) = (BotKey::new(NAME, BOT), OpenDoors::new(open_rooms));
-    let (linking, reads) = (Mutex::default(), Arc::<Reads>::default());
+    let (linking, reads) = (Mutex::default(), Reads::default());
     let api = Api { ports, hub, admission, source_flags, bot, linking, doors, guides, reads, pace, posts };
     Router::new()
         .route("/chat/api/me", get(me))
@@ -132,97 +117,107 @@ pub fn routes(setup: Setup) -> Router {
         .merge(page::routes())
 }
 
-/// Who the holder of a key is, and how their room stands.
-async fn me(State(api): State<Arc<Api>>, headers: HeaderMap) -> Response {
-    let me = async {
-        let Guest { person, alone, visiting, .. } =
-            verify::someone(&*api.ports.lines, verify::key(&headers)?).await?;
-        let agent = api.is_agent_present(&person).map(|connected| json!({ "connected": connected }));
-        let guide = api.guides.of(&person.room).map(|lines| json!({ "lines": lines }));
-        let private = person_of(&person.room).is_some();
-        let Person { room, user } = person;
-        let mut me = json!({
-            "room": room, "user": user, "private": private, "guest": visiting, "alone": alone,
-            "agent": agent, "guide": guide,
-        });
-        if let Some(command) = api.guides.explain() {
-            me["explain"] = command.into();
-        }
-        Ok((StatusCode::OK, me))
-    };
-    answer(me.await)
-}
+/// What is answered as JSON. It holds what people write and the keys they get:
+/// nobody on the way keeps it.
+struct Answer(StatusCode, Value);
 
-async fn open_rooms_there_are(State(api): State<Arc<Api>>) -> Response {
-    answer(Ok((StatusCode::OK, json!({ "rooms": api.doors.rooms() }))))
-}
-
-async fn enter(State(api): State<Arc<Api>>, Path(room): Path<String>, request: Request) -> Response {
-    // Asked first: for strangers at a closed door nothing is held.
-    if let Err(error) = api.doors.check_open(&room) {
-        return answer(Err(error));
+impl IntoResponse for Answer {
+    fn into_response(self) -> Response {
+        (self.0, [(CACHE_CONTROL, "no-store")], Json(self.1)).into_response()
     }
+}
+
+/// Why something is not done, and when to try again.
+struct Refusal(StatusCode, Option<Duration>, String);
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        let status = StatusCode::from_u16(error.kind().http_status());
+        let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        Self(status, error.retry_after(), error.to_string())
+    }
+}
+
+impl From<QueryRejection> for Refusal {
+    fn from(rejection: QueryRejection) -> Self {
+        Self(rejection.status(), None, rejection.body_text())
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let Self(status, again, why) = self;
+        let again = again.map(|wait| [(RETRY_AFTER, whole_seconds(wait).to_string())]);
+        (status, again, Json(json!({ "error": why }))).into_response()
+    }
+}
+
+type Answered = Result<Answer, Refusal>;
+
+/// Who the holder of a key is, and how their room stands.
+async fn me(State(api): State<Arc<Api>>, headers: HeaderMap) -> Answered {
+    let Guest { person, alone, visiting, .. } =
+        verify::someone(&*api.ports.lines, verify::key(&headers)?).await?;
+    let agent = api.is_agent_present(&person).map(|connected| json!({ "connected": connected }));
+    let guide = api.guides.of(&person.room).map(|lines| json!({ "lines": lines }));
+    let private = person_of(&person.room).is_some();
+    let Person { room, user } = person;
+    let mut me = json!({
+        "room": room, "user": user, "private": private, "guest": visiting, "alone": alone,
+        "agent": agent, "guide": guide,
+    });
+    if let Some(command) = api.guides.explain() {
+        me["explain"] = command.into();
+    }
+    Ok(Answer(StatusCode::OK, me))
+}
+
+async fn open_rooms_there_are(State(api): State<Arc<Api>>) -> Answer {
+    Answer(StatusCode::OK, json!({ "rooms": api.doors.rooms() }))
+}
+
+async fn enter(State(api): State<Arc<Api>>, Path(room): Path<String>, request: Request) -> Answered {
+    // Asked first: for strangers at a closed door nothing is held.
+    api.doors.check_open(&room)?;
     let from = peer(request.extensions());
-    let body = match body(request).await {
-        Ok(body) => body,
-        Err(rejection) => return rejection,
-    };
-    let enter = async {
-        let Enter { name } = read(&body, r#"{"name": "ann"}"#)?;
-        let (key, person) = api.enter(&room, from, name.as_deref()).await?;
-        let entered = json!({ "key": key.expose(), "room": person.room, "user": person.user });
-        Ok((StatusCode::CREATED, entered))
-    };
-    answer(enter.await)
+    let Enter { name } = read(&body(request).await?, r#"{"name": "ann"}"#)?;
+    let (key, person) = api.enter(&room, from, name.as_deref()).await?;
+    let entered = json!({ "key": key.expose(), "room": person.room, "user": person.user });
+    Ok(Answer(StatusCode::CREATED, entered))
 }
 
 async fn story(
     State(api): State<Arc<Api>>,
     Path((room, id)): Path<(String, String)>,
     headers: HeaderMap,
-) -> Response {
-    let story = async {
-        verify::guest(&*api.ports.lines, &headers, &room).await?;
-        let told = api.story(&room, &id).await?;
-        serde_json::to_value(told)
-            .map(|told| (StatusCode::OK, told))
-            .map_err(|e| Error::internal(e.to_string()))
-    };
-    answer(story.await)
+) -> Answered {
+    verify::guest(&*api.ports.lines, &headers, &room).await?;
+    let told = serde_json::to_value(api.story(&room, &id).await?);
+    Ok(Answer(StatusCode::OK, told.map_err(|e| Error::internal(e.to_string()))?))
 }
 
-async fn post_line(State(api): State<Arc<Api>>, Path(room): Path<String>, request: Request) -> Response {
+async fn post_line(State(api): State<Arc<Api>>, Path(room): Path<String>, request: Request) -> Answered {
     let from = peer(request.extensions());
-    let (guest, body) = match received(&api, &room, request).await {
-        Ok(received) => received,
-        Err(rejection) => return rejection,
-    };
-    let post = async { Ok(posted(api.post(guest, from, read_post(&body)?).await?)) };
-    answer(post.await)
+    let (guest, body) = received(&api, &room, request).await?;
+    Ok(posted(api.post(guest, from, read_post(&body)?).await?))
 }
 
 async fn edit_line(
     State(api): State<Arc<Api>>,
     Path((room, id)): Path<(String, String)>,
     request: Request,
-) -> Response {
+) -> Answered {
     let from = peer(request.extensions());
-    let (guest, body) = match received(&api, &room, request).await {
-        Ok(received) => received,
-        Err(rejection) => return rejection,
-    };
-    let edit = async {
-        let Edit { text } = read(&body, r#"{"text": "hello"}"#)?;
-        check_text(&text)?;
-        let revised = api.edit(guest, from, &id, text).await?;
-        let mut answer = json!({ "message_id": id, "replaced": revised.is_ok() });
-        if let Err((reason, hint)) = revised {
-            answer["reason"] = reason.into();
-            answer["hint"] = hint.into();
-        }
-        Ok((StatusCode::OK, answer))
-    };
-    answer(edit.await)
+    let (guest, body) = received(&api, &room, request).await?;
+    let Edit { text } = read(&body, r#"{"text": "hello"}"#)?;
+    check_text(&text)?;
+    let revised = api.edit(guest, from, &id, text).await?;
+    let mut answer = json!({ "message_id": id, "replaced": revised.is_ok() });
+    if let Err((reason, hint)) = revised {
+        answer["reason"] = reason.into();
+        answer["hint"] = hint.into();
+    }
+    Ok(Answer(StatusCode::OK, answer))
 }
 
 async fn read_lines(
@@ -230,19 +225,14 @@ async fn read_lines(
     Path(room): Path<String>,
     reading: Result<Query<Reading>, QueryRejection>,
     headers: HeaderMap,
-) -> Response {
-    let Reading { after, html } = match position(reading) {
-        Ok(reading) => reading,
-        Err(rejection) => return rejection,
-    };
-    let read = async {
-        let key = verify::key(&headers)?;
-        let guest = verify::holder(&*api.ports.lines, key, &room).await?;
-        // Held until the answer is gone: it lies in memory for as long.
-        let place = api.reads.begin(key, guest.visiting)?;
-        read::answer(api.ports.lines.lines(&room, after, PAGE).await?, html != 0, place).await
-    };
-    read.await.unwrap_or_else(|error| answer(Err(error)))
+) -> Result<Response, Refusal> {
+    let Query(Reading { after, html }) = reading?;
+    let key = verify::key(&headers)?;
+    let guest = verify::holder(&*api.ports.lines, key, &room).await?;
+    // Held until the answer is gone: it lies in memory for as long.
+    let place = api.reads.begin(key, guest.visiting)?;
+    let lines = api.ports.lines.lines(&room, after, PAGE).await?;
+    Ok(api.reads.answer(lines, html != 0, place).await?)
 }
 
 async fn stop(
@@ -250,13 +240,10 @@ async fn stop(
     Path(room): Path<String>,
     headers: HeaderMap,
     extensions: Extensions,
-) -> Response {
-    let stop = async {
-        let guest = verify::guest(&*api.ports.lines, &headers, &room).await?;
-        let message_id = api.stop(guest, peer(&extensions)).await?;
-        Ok((StatusCode::ACCEPTED, json!({ "message_id": message_id })))
-    };
-    answer(stop.await)
+) -> Answered {
+    let guest = verify::guest(&*api.ports.lines, &headers, &room).await?;
+    let message_id = api.stop(guest, peer(&extensions)).await?;
+    Ok(Answer(StatusCode::ACCEPTED, json!({ "message_id": message_id })))
 }
 
 async fn follow(
@@ -264,28 +251,18 @@ async fn follow(
     Path(room): Path<String>,
     reading: Result<Query<Reading>, QueryRejection>,
     headers: HeaderMap,
-) -> Response {
-    let Reading { after, html } = match position(reading) {
-        Ok(reading) => reading,
-        Err(rejection) => return rejection,
-    };
-    let take_seat = async {
-        let key = verify::key(&headers)?;
-        let guest = verify::holder(&*api.ports.lines, key, &room).await?;
-        let seat = api.hub.read(&guest.person, guest.visiting)?;
-        Ok((key, guest.person, seat))
-    };
-    let (key, person, seat) = match take_seat.await {
-        Ok(taken) => taken,
-        Err(error) => return answer(Err(error)),
-    };
+) -> Result<Response, Refusal> {
+    let Query(Reading { after, html }) = reading?;
+    let key = verify::key(&headers)?;
+    let Guest { person, visiting, .. } = verify::holder(&*api.ports.lines, key, &room).await?;
+    let happenings = api.hub.read(&person, visiting)?;
     // A browser that reconnects says where it was.
     let resumed = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
-    let watched = api.clone();
-    let is_present = Box::new(move || watched.is_agent_present(&person));
-    let reader = Reader::new(api.ports.lines.clone(), seat, key, room, resumed.unwrap_or(after), is_present);
-    let reader = reader.with_html(html != 0);
-    Sse::new(reader.stream()).keep_alive(sse::KeepAlive::new().interval(KEEP_ALIVE)).into_response()
+    let lines = api.ports.lines.clone();
+    let is_present = Box::new(move || api.is_agent_present(&person));
+    let reader = Reader::new(lines, happenings, key, room, resumed.unwrap_or(after), is_present);
+    let events = reader.with_html(html != 0).stream();
+    Ok(Sse::new(events).keep_alive(sse::KeepAlive::new().interval(KEEP_ALIVE)).into_response())
 }
 
 /// Where a request came from, if the listener knows that of whoever is there.
@@ -295,20 +272,18 @@ fn peer(extensions: &Extensions) -> Address {
 
 /// Who sent a request, and its body. The key comes first: for strangers nothing
 /// is held, however much they send and however slowly.
-async fn received(api: &Api, room: &str, request: Request) -> Result<(Guest, Bytes), Response> {
-    let guest = verify::guest(&*api.ports.lines, request.headers(), room).await;
-    let guest = guest.map_err(|error| answer(Err(error)))?;
-    body(request).await.map(|body| (guest, body))
+async fn received(api: &Api, room: &str, request: Request) -> Result<(Guest, Bytes), Refusal> {
+    let guest = verify::guest(&*api.ports.lines, request.headers(), room).await?;
+    Ok((guest, body(request).await?))
 }
 
 /// A request's body, within bounds of size and time.
-async fn body(request: Request) -> Result<Bytes, Response> {
+async fn body(request: Request) -> Result<Bytes, Refusal> {
+    let late = "the body took too long to arrive; send it again";
     match timeout(BODY_WITHIN, Bytes::from_request(request, &())).await {
         Ok(Ok(body)) => Ok(body),
-        Ok(Err(rejection)) => Err(rejected(rejection.status(), &rejection.body_text())),
-        Err(_) => {
-            Err(rejected(StatusCode::REQUEST_TIMEOUT, "the body took too long to arrive; send it again"))
-        }
+        Ok(Err(rejection)) => Err(Refusal(rejection.status(), None, rejection.body_text())),
+        Err(_) => Err(Refusal(StatusCode::REQUEST_TIMEOUT, None, late.into())),
     }
 }
 
@@ -316,17 +291,17 @@ fn read<T: DeserializeOwned>(body: &[u8], example: &str) -> Result<T> {
     serde_json::from_slice(body).map_err(|error| Error::invalid(format!("send JSON like {example}: {error}")))
 }
 
-fn read_post(body: &[u8]) -> Result<Saying> {
-    let Post { text, client_id, reply_to, files } = read(body, r#"{"text": "hello", "client_id": "1"}"#)?;
-    check_files(&files)?;
-    if files.is_empty() || !text.is_empty() {
-        check_text(&text)?;
+fn read_post(body: &[u8]) -> Result<Post> {
+    let post: Post = read(body, r#"{"text": "hello", "client_id": "1"}"#)?;
+    check_files(&post.files)?;
+    if post.files.is_empty() || !post.text.is_empty() {
+        check_text(&post.text)?;
     }
-    let ids = [&client_id, &reply_to];
+    let ids = [&post.client_id, &post.reply_to];
     if ids.into_iter().flatten().any(|id| id.is_empty() || id.len() > MAX_CLIENT_ID) {
         return Err(Error::invalid(format!("client_id and reply_to have 1 to {MAX_CLIENT_ID} bytes")));
     }
-    Ok(Saying { text, reply_to, client_id, files })
+    Ok(post)
 }
 
 fn check_files(files: &[Unrelayed]) -> Result<()> {
@@ -356,7 +331,7 @@ fn check_text(text: &str) -> Result<()> {
 }
 
 /// What a post's writer is told.
-fn posted(said: Said) -> (StatusCode, Value) {
+fn posted(said: Said) -> Answer {
     let status = if said.posted.new { StatusCode::CREATED } else { StatusCode::OK };
     let mut answer = json!({ "message_id": said.posted.message_id });
     if let Some((reason, hint)) = said.undelivered {
@@ -366,32 +341,7 @@ fn posted(said: Said) -> (StatusCode, Value) {
     if let Some(text) = said.answer {
         answer["answer"] = text.into();
     }
-    (status, answer)
-}
-
-/// Where a reader continues, or why that cannot be read.
-#[expect(clippy::result_large_err, reason = "the answer is ready to be returned")]
-fn position(reading: Result<Query<Reading>, QueryRejection>) -> Result<Reading, Response> {
-    reading
-        .map(|Query(reading)| reading)
-        .map_err(|rejection| rejected(rejection.status(), &rejection.body_text()))
-}
-
-fn rejected(status: StatusCode, why: &str) -> Response {
-    (status, Json(json!({ "error": why }))).into_response()
-}
-
-/// What people write, and the keys they get, are kept by nobody on the way.
-fn answer(result: Answer) -> Response {
-    match result {
-        Ok((status, body)) => (status, [(CACHE_CONTROL, "no-store")], Json(body)).into_response(),
-        Err(error) => {
-            let status = StatusCode::from_u16(error.kind().http_status());
-            let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            let again = error.retry_after().map(|wait| [(RETRY_AFTER, whole_seconds(wait).to_string())]);
-            (status, again, Json(json!({ "error": error.to_string() }))).into_response()
-        }
-    }
+    Answer(status, answer)
 }
 
 /// A pause in seconds, as the header has it: whoever keeps to it is not too early.

@@ -6,6 +6,7 @@
 
 use super::address;
 use super::render::to_html;
+use super::seats::{Most, Seat, Seats};
 use super::verify::Fingerprint;
 use angelia_core::admission::DropReason;
 use angelia_core::error::{Error, Kind, Result};
@@ -14,9 +15,7 @@ use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -52,67 +51,43 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// Who is being answered.
 #[derive(Debug)]
 pub(super) struct Reads {
-    readers: Mutex<Readers>,
+    places: Arc<Seats<Fingerprint>>,
     making: Semaphore,
 }
 
 impl Default for Reads {
     fn default() -> Self {
-        Self { readers: Mutex::default(), making: Semaphore::new(MAX_MADE) }
+        let most = Most { all: MAX_READS, of_visitors: MAX_READS_VISITORS };
+        Self { places: Seats::new(most), making: Semaphore::new(MAX_MADE) }
     }
-}
-
-#[derive(Debug, Default)]
-struct Readers {
-    by_key: HashMap<Fingerprint, usize>,
-    all: usize,
-    visiting: usize,
 }
 
 /// One answer's place; free again when it is dropped.
-#[derive(Debug)]
-pub(super) struct Place {
-    reads: Arc<Reads>,
-    key: Fingerprint,
-    visiting: bool,
-}
+pub(super) type Place = Seat<Fingerprint>;
 
 impl Reads {
     /// Takes a place for one more answer, if there is one.
-    pub(super) fn begin(self: &Arc<Self>, key: Fingerprint, visiting: bool) -> Result<Place> {
-        let mut readers = self.readers();
+    pub(super) fn begin(&self, key: Fingerprint, visiting: bool) -> Result<Place> {
         let most = if visiting { MAX_READS_VISITOR } else { MAX_READS_EACH };
-        if readers.by_key.get(&key).is_some_and(|reading| *reading >= most) {
-            let why = format!("you read {most} pages at a time already; read one of them to its end first");
-            return Err(Error::new(Kind::TooMany, why).retry_in(AGAIN));
-        }
-        let full = visiting && readers.visiting >= MAX_READS_VISITORS;
-        if full || readers.all >= MAX_READS {
-            return Err(Error::unavailable("many people are reading just now; try again").retry_in(AGAIN));
-        }
-        *readers.by_key.entry(key).or_default() += 1;
-        readers.all += 1;
-        readers.visiting += usize::from(visiting);
-        drop(readers);
-        Ok(Place { reads: self.clone(), key, visiting })
+        let place = self.places.take(key, visiting, most).map_err(|full| match full.each {
+            true => Error::new(
+                Kind::TooMany,
+                format!("you read {most} pages at a time already; read one of them to its end first"),
+            ),
+            false => Error::unavailable("many people are reading just now; try again"),
+        });
+        place.map_err(|refused| refused.retry_in(AGAIN))
     }
 
-    fn readers(&self) -> MutexGuard<'_, Readers> {
-        self.readers.lock()
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut readers = self.reads.readers();
-        readers.all -= 1;
-        readers.visiting -= usize::from(self.visiting);
-        if let Some(reading) = readers.by_key.get_mut(&self.key) {
-            *reading -= 1;
-            if *reading == 0 {
-                readers.by_key.remove(&self.key);
-            }
-        }
+    /// The answer to a reader. Made off the threads that everybody shares: a page of
+    /// Markdown takes a while.
+    pub(super) async fn answer(&self, lines: Page<Line>, html: bool, place: Place) -> Result<Response> {
+        let _turn = self.making.acquire().await;
+        let made = move || Placed { bytes: written(&lines, html), _place: place };
+        let made = tokio::task::spawn_blocking(made).await;
+        let placed = made.map_err(|_| Error::internal("the page could not be made"))?;
+        let body = Body::from(Bytes::from_owner(placed));
+        Ok(([(CONTENT_TYPE, "application/json")], body).into_response())
     }
 }
 
@@ -126,17 +101,6 @@ impl AsRef<[u8]> for Placed {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
-}
-
-/// The answer to a reader. Made off the threads that everybody shares: a page of
-/// Markdown takes a while.
-pub(super) async fn answer(lines: Page<Line>, html: bool, place: Place) -> Result<Response> {
-    let reads = place.reads.clone();
-    let _turn = reads.making.acquire().await;
-    let made = tokio::task::spawn_blocking(move || Placed { bytes: written(&lines, html), _place: place });
-    let placed = made.await.map_err(|_| Error::internal("the page could not be made"))?;
-    let body = Body::from(Bytes::from_owner(placed));
-    Ok(([(CONTENT_TYPE, "application/json")], body).into_response())
 }
 
 /// As many of the lines as fit, with what was made of them.
@@ -236,11 +200,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_key_has_so_many_answers_until_their_bytes_are_gone() {
-        let reads = Arc::new(Reads::default());
+        let reads = Reads::default();
         let begin = |key: u8| reads.begin([key; 32], false);
         let mut answers = Vec::new();
         for _ in 0..MAX_READS_EACH {
-            answers.push(answer(Page::last(vec![line(1, "x")]), false, begin(1).unwrap()).await.unwrap());
+            let page = Page::last(vec![line(1, "x")]);
+            answers.push(reads.answer(page, false, begin(1).unwrap()).await.unwrap());
         }
         let refused = begin(1).unwrap_err();
         assert_eq!((refused.kind(), refused.retry_after()), (Kind::TooMany, Some(AGAIN)));
@@ -250,12 +215,12 @@ mod tests {
         drop(bytes);
         assert!(begin(1).is_ok());
         drop(answers);
-        assert!(reads.readers().by_key.is_empty() && reads.readers().all == 0, "nothing is kept of who left");
+        assert!(reads.places.are_free(), "nothing is kept of who left");
     }
 
     #[test]
     fn everybody_together_has_so_many_and_visitors_leave_some() {
-        let reads = Arc::new(Reads::default());
+        let reads = Reads::default();
         let key = |n: usize| [n as u8; 32];
         let visit = |n: usize| reads.begin(key(n), true);
         let visits: Vec<Place> = (0..MAX_READS_VISITORS).map(|n| visit(n / 2).unwrap()).collect();
@@ -265,7 +230,7 @@ mod tests {
             (visits.len()..MAX_READS).map(|n| reads.begin(key(100 + n / 4), false).unwrap()).collect();
         assert_eq!(reads.begin(key(255), false).unwrap_err().kind(), Kind::Unavailable);
         drop((visits, rest));
-        assert_eq!(reads.readers().visiting, 0);
+        assert!(reads.places.are_free());
         assert!(visit(200).is_ok());
     }
 }

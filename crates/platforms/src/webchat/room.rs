@@ -2,9 +2,10 @@
 
 use super::normalize::NAME;
 use angelia_core::admission::Place;
+use angelia_core::clock;
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::check_name;
-use angelia_core::store::CONNECTOR;
+use angelia_core::store::{CONNECTOR, NewLine};
 
 /// What the names of private rooms begin with, as their places do.
 const PRIVATE: &str = "dm:";
@@ -29,6 +30,22 @@ pub fn person_of(room: &str) -> Option<&str> {
 /// The place of a room.
 pub fn place(room: &str) -> Result<Place> {
     format!("{NAME}:{room}").parse()
+}
+
+/// A line of a room that says this, and nothing else of it.
+pub(super) fn line(room: String, message_id: String, author: String, text: String) -> NewLine {
+    NewLine {
+        room,
+        message_id,
+        author,
+        from_agent: false,
+        text,
+        reply_to: None,
+        client_id: None,
+        files: Vec::new(),
+        undelivered: None,
+        at: clock::wall(),
+    }
 }
 
 /// Checks that `user` can be invited to `room`.
@@ -65,7 +82,7 @@ mod tests {
     fn a_private_room_is_for_its_person() {
         assert_eq!(person_of(&private_room("ann")), Some("ann"));
         assert_eq!(person_of("lab"), None);
-        assert_eq!(place(&private_room("ann")).unwrap().private_person(), Some("ann"));
+        assert_eq!(crate::PLACES.private_person(&place(&private_room("ann")).unwrap()), Some("ann"));
         for (room, user, may) in [
             ("lab", "ann", true),
             ("dm:ann", "ann", true),

@@ -2,7 +2,7 @@
 
 use super::descriptor::MAX_LINE_CHARS;
 use super::normalize::{BOT, NAME, room_of};
-use super::room::{AGENT, person_of};
+use super::room::{AGENT, line, person_of};
 use super::{Hub, descriptor};
 use crate::minted::Minted;
 use crate::platform::{Delivery, Outcome, Platform, Reach};
@@ -67,22 +67,15 @@ impl Webchat {
         text: &str,
         reply_to: Option<String>,
     ) -> Result<Outcome> {
-        let parts = parts(text);
+        let (parts, at) = (parts(text), clock::wall());
         if parts.is_empty() {
             return Ok(refused("there is no text to send"));
         }
-        let at = clock::wall();
         let lines = parts.into_iter().enumerate().map(|(index, text)| NewLine {
-            room: room.to_owned(),
-            message_id: part_id(&first, index),
-            author: AGENT.into(),
             from_agent: true,
-            text,
             reply_to: reply_to.clone().filter(|_| index == 0),
-            client_id: None,
-            files: Vec::new(),
-            undelivered: None,
             at,
+            ..line(room.to_owned(), part_id(&first, index), AGENT.into(), text)
         });
         fail::point("action_sending");
         self.ports.lines.say_lines(lines.collect(), id).await?;

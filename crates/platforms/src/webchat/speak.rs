@@ -20,6 +20,7 @@ use angelia_core::secret::{Secret, random_hex};
 use angelia_core::store::{
     CONNECTOR, Earlier, Guest, LineRevision, NewEntry, NewLine, Person, Posted, Revised, Revision, Unrelayed,
 };
+use serde::Deserialize;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
@@ -49,18 +50,23 @@ pub(super) struct Api {
     pub(super) doors: OpenDoors,
     pub(super) guides: Arc<Guides>,
     /// Who is being given lines.
-    pub(super) reads: Arc<Reads>,
+    pub(super) reads: Reads,
     /// How fast people write, by room and name.
     pub(super) pace: Rate,
     /// By room and name.
     pub(super) posts: parking_lot::Mutex<GcraOf<(String, String)>>,
 }
 
-/// A post, checked.
-pub(super) struct Saying {
+/// A post, as a client sends it. Who wrote it is not among its fields.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Post {
     pub(super) text: String,
-    pub(super) reply_to: Option<String>,
+    #[serde(default)]
     pub(super) client_id: Option<String>,
+    #[serde(default)]
+    pub(super) reply_to: Option<String>,
+    #[serde(default)]
     pub(super) files: Vec<Unrelayed>,
 }
 
@@ -77,9 +83,9 @@ pub(super) struct Said {
 }
 
 impl Api {
-    pub(super) async fn post(self: &Arc<Self>, guest: Guest, from: Address, saying: Saying) -> Result<Said> {
+    pub(super) async fn post(self: &Arc<Self>, guest: Guest, from: Address, post: Post) -> Result<Said> {
         self.check_pace(&guest, from)?;
-        let Saying { text, reply_to, client_id, files } = saying;
+        let Post { text, reply_to, client_id, files } = post;
         if let Some(code) = link_command(address::said(&text)) {
             let (api, code) = (self.clone(), Secret::new(code));
             // On its own, so that whoever hangs up and repeats it finds the answer.
@@ -192,17 +198,12 @@ impl Api {
         };
         let answer = self.admission.link(typed).await?;
         let line = new_line(person, LINK_SHOWN.into(), None, client_id);
+        let reply_id = format!("wc{}", random_hex::<12>());
         let reply = NewLine {
-            room: line.room.clone(),
-            message_id: format!("wc{}", random_hex::<12>()),
-            author: CONNECTOR.into(),
             from_agent: true,
-            text: answer.clone(),
             reply_to: Some(line.message_id.clone()),
-            client_id: None,
-            files: Vec::new(),
-            undelivered: None,
             at: line.at,
+            ..room::line(line.room.clone(), reply_id, CONNECTOR.into(), answer.clone())
         };
         let posted = self.ports.lines.post_answered(line.clone(), reply).await?;
         self.dropped(&line, true, DropReason::Consumed);
@@ -291,16 +292,6 @@ fn observe<T>(line: &NewLine, addressed: bool, ask: impl FnOnce(Observed<'_>) ->
 }
 
 fn new_line(person: Person, text: String, reply_to: Option<String>, client_id: Option<String>) -> NewLine {
-    NewLine {
-        room: person.room,
-        message_id: format!("wp{}", random_hex::<12>()),
-        author: person.user,
-        from_agent: false,
-        text,
-        reply_to,
-        client_id,
-        files: Vec::new(),
-        undelivered: None,
-        at: clock::wall(),
-    }
+    let message_id = format!("wp{}", random_hex::<12>());
+    NewLine { reply_to, client_id, ..room::line(person.room, message_id, person.user, text) }
 }

@@ -2,13 +2,9 @@
 
 use super::Wecom;
 use angelia_core::egress::{Target, Whereabouts};
-use parking_lot::{Mutex, MutexGuard};
-use std::collections::HashSet;
 
 /// Longest id of a member.
 const MAX_USER: usize = 64;
-/// People remembered for not having written; whoever is forgotten is asked for anew.
-const STRANGERS: usize = 10_000;
 
 /// Whether this can be a member's id. It must not be anything else: to WeCom
 /// `|` separates several people, and `@all` is everybody.
@@ -29,58 +25,18 @@ pub(super) fn places(name: &str, user: &str) -> [String; 3] {
     [format!("{name}/{user}"), name.to_owned(), "*".to_owned()]
 }
 
-/// People who are not in the directory: they have not written to the app, and
-/// nobody can be asked for them.
-#[derive(Default)]
-pub(super) struct Strangers(Mutex<HashSet<String>>);
-
-impl Strangers {
-    fn knows(&self, user: &str) -> bool {
-        self.people().contains(user)
-    }
-
-    fn add(&self, user: &str) {
-        let mut people = self.people();
-        if people.len() >= STRANGERS {
-            people.clear();
-        }
-        people.insert(user.to_owned());
-    }
-
-    /// Somebody has written.
-    pub(super) fn remove(&self, user: &str) {
-        self.people().remove(user);
-    }
-
-    fn people(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.0.lock()
-    }
-}
-
 impl Wecom {
-    /// What covers a target: nothing, unless that person has written to the app.
+    /// What covers a target: nothing, unless that person has written to the app. Nobody
+    /// else can be asked for.
     pub(super) fn whereabouts(&self, target: &Target) -> Whereabouts {
         let Some(user) = user_of(target) else { return Whereabouts::Nowhere };
-        if self.directory.at_hand(user).is_some() {
+        if self.account.directory.at_hand(user).is_some() {
             Whereabouts::Places(places(&self.config.name, user).into())
-        } else if self.strangers.knows(user) {
+        } else if self.account.directory.is_absent(user) {
             Whereabouts::Nowhere
         } else {
             Whereabouts::Unknown
         }
-    }
-
-    /// Asks the store for a person.
-    pub(super) async fn remember(&self, target: &Target) -> angelia_core::error::Result<()> {
-        let Some(user) = user_of(target) else { return Ok(()) };
-        if self.directory.find(user).await?.is_none() {
-            self.strangers.add(user);
-            // Somebody who wrote while the store was asked is none.
-            if self.directory.at_hand(user).is_some() {
-                self.strangers.remove(user);
-            }
-        }
-        Ok(())
     }
 }
 
@@ -102,14 +58,5 @@ mod tests {
             assert_eq!(with(wrong, None), None, "{wrong:?}");
         }
         assert_eq!(with("zhangsan", Some("7")), None);
-    }
-
-    #[test]
-    fn strangers_are_bounded() {
-        let strangers = Strangers::default();
-        for number in 0..2 * STRANGERS {
-            strangers.add(&number.to_string());
-        }
-        assert!(strangers.people().len() <= STRANGERS && strangers.knows(&(2 * STRANGERS - 1).to_string()));
     }
 }

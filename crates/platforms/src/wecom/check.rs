@@ -1,11 +1,10 @@
 //! What an app's secret is good for.
 
-use super::Wecom;
-use super::api::Failure;
-use super::webhook::path;
-use crate::health::Checkup;
+use super::{NAME, Wecom};
+use crate::kit::health::Checkup;
+use crate::kit::webhook::path;
+use crate::kit::{ApiError, ErrorKind};
 use angelia_core::error::Result;
-use angelia_core::secret::Secret;
 use serde::Deserialize;
 
 /// What WeCom says of an app.
@@ -32,25 +31,25 @@ impl Wecom {
     /// Asks WeCom what the app can and cannot do.
     pub(super) async fn look_over(&self, public_url: &str) -> Result<Checkup> {
         let mut checkup = Checkup::default();
-        match self.token.get(&self.api).await {
+        match self.token.get(self).await {
             Ok(_) => checkup.good("the secret is good"),
-            Err(Failure::Setup(why)) => {
+            Err(ApiError { kind: ErrorKind::Setup, why }) => {
                 bad(&mut checkup, &why);
                 return Ok(checkup);
             }
-            Err(failure) => return Err(failure.into()),
+            Err(error) => return Err(error.into()),
         }
         match self.profile().await {
             Ok(profile) => {
-                checkup.identity = Some(format!("{} ({})", profile.name, self.id));
+                checkup.identity = Some(format!("{} ({})", profile.name, self.account.key.bot));
                 profile_findings(&mut checkup, &profile);
             }
-            Err(Failure::Setup(why)) => bad(&mut checkup, &why),
-            Err(failure) => {
-                checkup.limited(format!("the app is not known: {failure}"), "check again later");
+            Err(ApiError { kind: ErrorKind::Setup, why }) => bad(&mut checkup, &why),
+            Err(error) => {
+                checkup.limited(format!("the app is not known: {error}"), "check again later");
             }
         }
-        let callback = format!("{public_url}{}", path(&self.config.name));
+        let callback = format!("{public_url}{}", path(NAME, &self.config.name));
         checkup.limited(
             "where WeCom posts to cannot be asked for",
             format!(
@@ -61,22 +60,9 @@ impl Wecom {
         Ok(checkup)
     }
 
-    /// Asks WeCom about the app; once more with a new token if it does not take the old
-    /// one any more.
-    pub(super) async fn profile(&self) -> Result<Profile, Failure> {
-        let token = self.token.get(&self.api).await?;
-        match self.ask_profile(&token).await {
-            Err(Failure::Token) => {
-                self.health.count("tokens_refused");
-                self.ask_profile(&self.token.other_than(&self.api, &token).await?).await
-            }
-            asked => asked,
-        }
-    }
-
-    async fn ask_profile(&self, token: &Secret) -> Result<Profile, Failure> {
-        let agent = Secret::new(&self.config.agent_id);
-        self.api.get("agent/get", &[("access_token", token), ("agentid", &agent)]).await
+    /// Asks WeCom about the app.
+    pub(super) async fn profile(&self) -> Result<Profile, ApiError> {
+        self.call("agent/get", Some(("agentid", &self.config.agent_id)), None, || true).await
     }
 }
 
@@ -105,7 +91,7 @@ fn profile_findings(checkup: &mut Checkup, profile: &Profile) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::health::Verdict;
+    use crate::kit::health::Verdict;
     use serde_json::json;
 
     #[test]

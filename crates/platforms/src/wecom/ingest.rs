@@ -2,10 +2,8 @@
 //! while nobody writes, so whether all is well is asked for.
 
 use super::Wecom;
-use super::api::Failure;
 use crate::ingress::Ingress;
-use angelia_core::limit::Backoff;
-use std::sync::atomic::Ordering;
+use crate::kit::{ApiError, Watch};
 use std::time::Duration;
 
 /// How often WeCom is asked while all is well. A token at hand says nothing: only a
@@ -18,51 +16,23 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(120);
 impl Wecom {
     /// Asks now and then whether the app can speak, until the ingress says stop.
     pub(super) async fn run(&self, ingress: &Ingress) {
-        let mut backoff = Backoff::new(LEAST_PAUSE, LONGEST_PAUSE);
-        loop {
-            let wait = match self.profile().await {
-                Ok(_) => {
-                    self.spoke();
-                    backoff.reset();
-                    ASK_AGAIN
-                }
-                Err(failure) => {
-                    self.fell_silent(&failure);
-                    backoff.pause()
-                }
-            };
-            tokio::select! {
-                () = ingress.stop.wait() => return,
-                () = tokio::time::sleep(wait) => {}
-            }
-        }
+        let mut watch = Watch::new(&ingress.stop, ASK_AGAIN, LEAST_PAUSE, LONGEST_PAUSE);
+        while watch.next(self.can_speak().await).await.is_ok() {}
     }
 
-    /// WeCom did what it was asked to.
-    pub(super) fn spoke(&self) {
-        self.mute.store(false, Ordering::Relaxed);
-        self.health.heard();
-    }
-
-    /// WeCom posted something that it signed. An app that hears and cannot
-    /// answer is not well.
-    pub(super) fn was_told(&self) {
-        match self.mute.load(Ordering::Relaxed) {
-            true => self.health.heard_in_part(),
-            false => self.health.heard(),
+    async fn can_speak(&self) -> bool {
+        let asked = self.profile().await;
+        match &asked {
+            Ok(_) => self.account.health.spoke(),
+            Err(error) => self.fell_silent(error),
         }
+        asked.is_ok()
     }
 
     /// Says once what is wrong, as long as it is the same thing.
-    pub(super) fn fell_silent(&self, failure: &Failure) {
-        let why = failure.to_string();
-        self.mute.store(true, Ordering::Relaxed);
-        if self.health.health().why.as_deref() != Some(&why) {
-            tracing::warn!(bot = %self.config.name, why, "a WeCom app cannot speak");
-        }
-        match failure {
-            Failure::Setup(_) => self.health.stopped(why),
-            _ => self.health.down(why),
+    pub(super) fn fell_silent(&self, error: &ApiError) {
+        if self.account.health.fell_silent(error) {
+            tracing::warn!(bot = %self.config.name, why = %error, "a WeCom app cannot speak");
         }
     }
 }

@@ -10,41 +10,30 @@ mod check;
 pub mod crypto;
 mod descriptor;
 mod ingest;
+mod manifest;
 mod normalize;
 mod platform;
-mod replies;
 mod send;
 mod take;
-mod token;
 pub mod verify;
 mod webhook;
 mod xml;
 
 pub use descriptor::descriptor;
+pub use manifest::MANIFEST;
 
-use crate::directory::Directory;
-use crate::health::HealthRecord;
-use address::Strangers;
-use angelia_core::directory::BotKey;
+use crate::kit::health::HealthRecord;
+use crate::kit::{AccessToken, Account, Client};
 use angelia_core::error::{Error, Result};
-use angelia_core::limit::LogThrottle;
+use angelia_core::limit::{GcraOf, LogThrottle};
 use angelia_core::ports::Ports;
 use angelia_core::secret::Secret;
-use api::Api;
 use crypto::Key;
-use replies::Words;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use take::{Settled, ToldFull};
-use token::Token;
 use verify::Keys;
 
 /// The platform's name on the wire.
 pub const NAME: &str = "wecom";
-
-/// Longest id of a company; WeCom's have 18 characters, and those it gives to
-/// service providers some more.
-const MAX_CORP_ID: usize = 64;
 
 /// A WeCom app, as an operator configures it.
 #[derive(Clone, Debug)]
@@ -65,26 +54,21 @@ pub struct Config {
     pub api_url: Option<String>,
 }
 
+/// People remembered as told something by the connector.
+const MAX_TOLD: usize = 20_000;
+
 /// One app on WeCom.
 pub struct Wecom {
     config: Config,
-    /// Company and app, with a `/` between.
-    id: String,
     agent: u64,
-    bot: BotKey,
+    account: Account,
     keys: Keys,
-    api: Api,
-    token: Token,
-    directory: Directory,
-    strangers: Strangers,
-    health: HealthRecord,
-    /// Whether the app cannot speak, however much it hears.
-    mute: AtomicBool,
+    client: Client,
+    token: AccessToken,
     /// When somebody was told that signatures are not of our time.
     stale: parking_lot::Mutex<LogThrottle>,
-    words: Words,
-    settled: Settled,
-    told_full: ToldFull,
+    /// Who was told something by the connector.
+    told: parking_lot::Mutex<GcraOf<String>>,
 }
 
 impl Wecom {
@@ -92,24 +76,16 @@ impl Wecom {
     /// TLS provider.
     pub fn new(config: Config, ports: Ports) -> Result<Arc<Self>> {
         let (agent, key) = checked(&config)?;
+        // Company and app, with a `/` between.
         let id = format!("{}/{}", config.corp_id, config.agent_id);
-        let bot = BotKey::new(NAME, &id);
-        let keys = Keys { token: config.callback_token.clone(), key, corp_id: config.corp_id.clone() };
         Ok(Arc::new(Self {
-            api: Api::new(config.api_url.as_deref())?,
-            token: Token::new(&config.corp_id, config.secret.clone()),
-            directory: Directory::new(bot.clone(), ports.records.clone()),
-            strangers: Strangers::default(),
-            health: HealthRecord::default(),
-            mute: AtomicBool::new(false),
+            account: Account::new(NAME, &id, &config.name, HealthRecord::default(), &ports),
+            client: Client::new(&api::WECOM, config.api_url.as_deref())?,
+            token: AccessToken::default(),
+            keys: Keys { token: config.callback_token.clone(), key, corp_id: config.corp_id.clone() },
             stale: parking_lot::Mutex::new(LogThrottle::hourly()),
-            words: Words::default(),
-            settled: Settled::default(),
-            told_full: ToldFull::default(),
-            id,
+            told: parking_lot::Mutex::new(GcraOf::new(MAX_TOLD)),
             agent,
-            bot,
-            keys,
             config,
         }))
     }
@@ -118,14 +94,13 @@ impl Wecom {
 /// The app's number and its key, if they can be such.
 fn checked(config: &Config) -> Result<(u64, Key)> {
     let wrong = |what: &str| Error::invalid(format!("{what} of the wecom app {:?}", config.name));
-    let known = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
-    if !(1..=MAX_CORP_ID).contains(&config.corp_id.len()) || !config.corp_id.bytes().all(known) {
+    if !manifest::is_company(&config.corp_id) {
         return Err(wrong(
             "the id must begin with the company's (My Company, Company ID), which looks like ww1a2b3c",
         ));
     }
-    let agent = config.agent_id.parse::<u64>().ok().filter(|agent| agent.to_string() == config.agent_id);
-    let agent = agent.ok_or_else(|| wrong("the id must end with the app's AgentId, which is a number,"))?;
+    let agent = manifest::app_number(&config.agent_id)
+        .ok_or_else(|| wrong("the id must end with the app's AgentId, which is a number,"))?;
     let key = Key::parse(config.encoding_aes_key.expose()).ok_or_else(|| {
         wrong("encoding_aes_key must be the 43 letters and digits that the app's page shows under Receive Messages, EncodingAESKey,")
     })?;

@@ -6,8 +6,8 @@
 use super::NAME;
 use super::address::is_user;
 use super::xml::{Fields, Unreadable, read};
+use crate::kit::inbound::from_person;
 use angelia_contract::event::{Event, Media, message_type};
-use angelia_contract::source::{Source, chat_type};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 
@@ -106,27 +106,11 @@ impl Message {
         Meaning::Said(Box::new(Event {
             text,
             message_type: if is_command { message_type::COMMAND } else { message_type }.into(),
-            message_id: Some(id.clone()),
             media: media.map(row).into_iter().collect(),
-            source: self.source(id, source_flags),
+            source: from_person(NAME, self.from(), &id, source_flags),
+            message_id: Some(id),
             ..Event::default()
         }))
-    }
-
-    fn source(&self, id: String, source_flags: bool) -> Source {
-        let user = || Some(self.from().to_owned());
-        Source {
-            platform: NAME.into(),
-            chat_id: self.from().into(),
-            chat_type: chat_type::DM.into(),
-            chat_name: user(),
-            user_id: user(),
-            user_name: user(),
-            message_id: Some(id),
-            is_bot: source_flags.then_some(false),
-            message_is_edit: source_flags.then_some(false),
-            ..Source::default()
-        }
     }
 
     fn file(&self) -> String {

@@ -3,8 +3,8 @@
 use super::address::user_of;
 use super::send::{BOT, PERSON};
 use super::{NAME, Wecom, descriptor, webhook};
-use crate::health::{Checkup, Health};
 use crate::ingress::Ingress;
+use crate::kit::health::{Checkup, Health};
 use crate::platform::{Delivery, Outcome, Platform};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
@@ -23,7 +23,7 @@ impl Bot for Wecom {
     }
 
     fn id(&self) -> &str {
-        &self.id
+        &self.account.key.bot
     }
 
     fn places(&self, target: &Target) -> Whereabouts {
@@ -55,11 +55,6 @@ impl Platform for Wecom {
         Box::pin(self.perform(delivery))
     }
 
-    fn typing<'a>(&'a self, _target: &'a Target) -> Later<'a, ActionResult> {
-        // Not offered. Who asks all the same must not be counted as refused by WeCom.
-        Box::pin(async { Ok(ActionResult::ok()) })
-    }
-
     fn chat_info<'a>(&'a self, target: &'a Target) -> Later<'a, ActionResult> {
         Box::pin(async move {
             Ok(match user_of(target) {
@@ -70,7 +65,7 @@ impl Platform for Wecom {
     }
 
     fn recall<'a>(&'a self, target: &'a Target) -> Later<'a, ()> {
-        Box::pin(self.remember(target))
+        Box::pin(async move { self.account.directory.find(&target.chat_id).await.map(drop) })
     }
 
     fn tell<'a>(&'a self, target: &'a Target, text: &'a str) -> Later<'a, ()> {
@@ -93,7 +88,7 @@ impl Platform for Wecom {
     }
 
     fn health(&self) -> Option<Health> {
-        Some(self.health.health())
+        Some(self.account.health.health())
     }
 
     fn check<'a>(&'a self, public_url: &'a str) -> Later<'a, Checkup> {

@@ -8,8 +8,9 @@ use angelia_core::clock;
 use angelia_core::directory::{BotKey, ChatKind};
 use angelia_core::inbox::Rendering;
 use angelia_core::store::{DirectoryStore, StreamStore};
-use angelia_core::vault::{DISCORD_INTERACTION, Deferral, LIVES_FOR};
+use angelia_core::vault::{Deferral, LIVES_FOR};
 use angelia_platforms::Platform;
+use angelia_platforms::discord::INTERACTION_TOKEN;
 use axum::body::Body;
 use axum::http::StatusCode;
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -100,7 +101,7 @@ async fn a_command_waits_in_the_inbox_and_its_credential_in_the_vault() {
     let kept = edge.capabilities().await;
     assert_eq!(kept.len(), 3, "none for what came again");
     let first = &kept[0];
-    assert_eq!((&*first.kind, &*first.chat_id, &*first.user_id), (DISCORD_INTERACTION, "111", "42"));
+    assert_eq!((&*first.kind, &*first.chat_id, &*first.user_id), (INTERACTION_TOKEN, "111", "42"));
     assert_eq!((&*first.interaction_id, first.deferral), ("901", Deferral::Message));
     assert_eq!(kept[2].deferral, Deferral::Update);
     // The seal of this test shows what it is bound to and what it seals.

@@ -26,12 +26,12 @@ fn bots_are_read_and_printed() {
     .replacen("\"123\"", "\"124\"", 1);
     let config = load("bots", &text, &[("ANGELIA_D", "hunter2")]).unwrap();
     let [one, two, three] = config.bots.as_slice() else { panic!("{:?}", config.bots) };
-    assert_eq!((one.platform, one.id.as_str(), one.name()), (BotPlatform::Discord, "124", "discord"));
+    assert_eq!((one.platform(), one.id.as_str(), one.name()), ("discord", "124", "discord"));
     assert_eq!(one.api_url.as_deref(), Some("http://127.0.0.1:9"), "no slash at the end");
-    assert_eq!(one.gateway_url.as_deref(), Some("ws://[::1]:9"));
-    assert_eq!((two.name(), &two.token), ("second", &Some(SecretRef::Env("D".into()))));
-    assert_eq!((three.name(), three.ingest()), ("telegram", Ingest::Poll));
-    assert_eq!(three.greeting.as_deref(), Some("Hi,\nyou"));
+    assert_eq!(one.text("gateway_url"), Some("ws://[::1]:9"));
+    assert_eq!((two.name(), two.secret("token")), ("second", Some(&SecretRef::Env("D".into()))));
+    assert_eq!((three.name(), three.text("ingest")), ("telegram", Some("poll")));
+    assert_eq!(three.text("greeting"), Some("Hi,\nyou"));
 
     let printed = config.print();
     for line in [
@@ -200,7 +200,7 @@ fn a_webhook_needs_an_address_telegram_reaches() {
     let with = |url: &str, more: &str| {
         load("webhook", &format!("{webhook}{more}"), &[("ANGELIA_SERVER__PUBLIC_URL", url)])
     };
-    assert_eq!(with("https://relay.example.org", "").unwrap().bots[0].ingest(), Ingest::Webhook);
+    assert_eq!(with("https://relay.example.org", "").unwrap().bots[0].text("ingest"), Some("webhook"));
     for bad in ["http://relay.example.org", "https://localhost", "http://127.0.0.1:8787"] {
         let told = faults(with(bad, "")).join("\n");
         assert!(told.contains(&format!("Telegram cannot post to {bad}: set server.public_url")), "{told}");

@@ -1,4 +1,5 @@
 mod bots;
+mod names;
 mod tables;
 
 use super::*;
@@ -43,18 +44,26 @@ fn faults(result: Result<Config, ConfigErrors>) -> Vec<String> {
 
 #[test]
 fn the_default_file_is_the_default() {
-    assert_eq!(load("default", DEFAULT_FILE, &[]).unwrap(), Config::default());
+    assert_eq!(load("default", &default_file(), &[]).unwrap(), Config::default());
     assert_eq!(from(None, &[]).unwrap(), Config::default());
     let url = Config::default().server.public_url(Config::default().server.listen);
     assert_eq!(url, "http://127.0.0.1:8787");
-    assert!(DEFAULT_FILE.contains(&format!("# public_url = {url:?}")));
+    assert!(default_file().contains(&format!("# public_url = {url:?}")));
+}
+
+#[test]
+fn the_default_file_is_put_together_without_a_seam() {
+    let (made, whole) = (default_file(), include_str!("../default.toml"));
+    let seam = made.lines().zip(whole.lines()).find(|(made, whole)| made != whole);
+    assert_eq!(seam, None, "change template.toml or a platform's part, and default.toml with it");
+    assert_eq!(made, whole);
 }
 
 #[test]
 fn the_default_file_documents_every_key() {
     let mut section = String::new();
     let mut documented = Vec::new();
-    for line in DEFAULT_FILE.lines() {
+    for line in default_file().lines() {
         let line = line.trim_start_matches("# ");
         let named = |line: &str| line.strip_prefix('[')?.strip_suffix(']').map(str::to_owned);
         if let Some(name) = named(line).filter(|name| !name.contains(' ')) {
@@ -68,12 +77,11 @@ fn the_default_file_documents_every_key() {
         }
     }
     for list in LISTS {
-        for field in list.fields {
-            let path = format!("{}.{}", list.path(), field.name);
+        for path in list.paths() {
             assert!(documented.contains(&path), "{path} is not in default.toml");
         }
     }
-    for key in KEYS {
+    for key in keys() {
         assert!(documented.contains(&key.path()), "{} is not in default.toml", key.path());
     }
 }
@@ -114,14 +122,14 @@ fn a_file_sets_what_it_names() {
     assert_eq!(config.server.public_url.as_deref(), Some("https://relay.example.org/x"));
     assert_eq!(config.server.hosts, ["relay.internal", "192.0.2.7", "[2001:db8::7]"]);
     assert_eq!(config.keys.master, Some(SecretRef::File("/run/key".into())));
-    assert_eq!((config.webchat.pace.burst, config.webchat.pace.calls), (5, 600));
+    assert_eq!((config.built_in.webchat.pace.burst, config.built_in.webchat.pace.calls), (5, 600));
     assert_eq!(config.inbox.max_age, Duration::from_secs(36 * 3600));
     assert_eq!(config.inbox.quota().bytes, 1 << 30);
     assert_eq!(config.limits.connections_per_address, 12);
     assert_eq!((config.limits.memory, config.limits.tenant_memory), (256 << 20, 64 << 20));
     assert_eq!((config.limits.tenant_disk, config.limits.sockets_per_gateway), (Some(2 << 30), 2));
     assert_eq!(config.wake.allow[1].to_string(), "192.0.2.7/32");
-    assert!(!config.webchat.enabled);
+    assert!(!config.built_in.webchat.enabled);
     assert_eq!(config.relay, Relay::default());
     let GatewayLimits { per_tenant, pace } = config.limits.gateways;
     assert_eq!((per_tenant, pace.burst, pace.calls), (7, 20, 3));

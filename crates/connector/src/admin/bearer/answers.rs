@@ -3,7 +3,7 @@
 use angelia_core::clock::Mono;
 use angelia_core::identity::Proof;
 use angelia_core::secret::fingerprint;
-use std::collections::HashMap;
+use hashlink::LruCache;
 use std::time::Duration;
 
 /// How long an answer counts: a bearer that was withdrawn is good for so much
@@ -13,13 +13,18 @@ const GOOD_FOR: Duration = Duration::from_secs(60);
 const MOST: usize = 1_024;
 
 /// Answers by the bearer's fingerprint: the bearers themselves are not kept.
-#[derive(Default)]
-pub(super) struct Answers(HashMap<[u8; 32], (Mono, Option<Proof>)>);
+pub(super) struct Answers(LruCache<[u8; 32], (Mono, Option<Proof>)>);
+
+impl Default for Answers {
+    fn default() -> Self {
+        Self(LruCache::new(MOST))
+    }
+}
 
 impl Answers {
     /// What was said of this bearer lately: who holds it, or that it is not good.
     pub(super) fn get(&self, bearer: &str, now: Mono) -> Option<Option<Proof>> {
-        let (at, proof) = self.0.get(&fingerprint(bearer))?;
+        let (at, proof) = self.0.peek(&fingerprint(bearer))?;
         (now.since(*at) < GOOD_FOR).then(|| proof.clone())
     }
 
@@ -28,10 +33,6 @@ impl Answers {
         let bearer = fingerprint(bearer);
         if self.0.len() >= MOST && !self.0.contains_key(&bearer) {
             self.0.retain(|_, (at, _)| now.since(*at) < GOOD_FOR);
-        }
-        if self.0.len() >= MOST && !self.0.contains_key(&bearer) {
-            let oldest = self.0.iter().min_by_key(|(_, (at, _))| *at).map(|(bearer, _)| *bearer);
-            oldest.map(|oldest| self.0.remove(&oldest));
         }
         self.0.insert(bearer, (now, proof));
     }

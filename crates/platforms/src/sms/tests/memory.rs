@@ -166,7 +166,7 @@ async fn what_a_full_inbox_refuses_for_a_day_is_told_and_does_not_hold_up_the_li
     for _ in 0..2 {
         world.looks_at(&world.sms, &list).await;
     }
-    let missed = world.ingress.ports.records.missed(&world.sms.bot, 9).await.unwrap();
+    let missed = world.ingress.ports.records.missed(&world.sms.account.key, 9).await.unwrap();
     assert_eq!(missed.len(), 1, "the one of an hour ago is still tried: {missed:?}");
     assert!(missed[0].chat_id.as_deref() == Some(ANN) && missed[0].why.contains("full for a day"));
     assert_eq!(missed[0].after.as_deref(), Some("SM2"));

@@ -96,7 +96,7 @@ async fn the_credential_goes_nowhere_else() {
         assert_eq!(world.twilio.asked().len(), 1, "{next}");
     }
     // Nor is it taken for the end of the list.
-    let missed = world.ingress.ports.records.missed(&world.sms.bot, 9).await.unwrap();
+    let missed = world.ingress.ports.records.missed(&world.sms.account.key, 9).await.unwrap();
     assert_eq!(missed.len(), 4);
     assert!(missed.iter().all(|missed| missed.why.contains("another address")), "{missed:?}");
 }
@@ -137,7 +137,7 @@ async fn more_than_can_be_read_is_noted_as_missed() {
     world.sms.catch_up(&world.ingress).await.unwrap();
     assert_eq!(world.events().await.len(), 50);
     assert_eq!(world.texts().await[0], "SM10", "the newest, oldest first");
-    let missed: Vec<Missed> = world.ingress.ports.records.missed(&world.sms.bot, 9).await.unwrap();
+    let missed: Vec<Missed> = world.ingress.ports.records.missed(&world.sms.account.key, 9).await.unwrap();
     assert_eq!((missed.len(), missed[0].chat_id.as_deref()), (1, None));
     assert!(missed[0].since < missed[0].until && missed[0].why.contains("Twilio's console"));
 }

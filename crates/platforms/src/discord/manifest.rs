@@ -1,0 +1,121 @@
+//! What Discord says of itself to operators: ids, places, the block of a bot.
+
+use super::address::snowflake;
+use super::command_lines::{command, command_line, commands};
+use super::{Command, Config, Discord, NAME, default_commands};
+use crate::Platform;
+use crate::manifest::{Manifest, Setup};
+use crate::settings::values::{base_url, one_of};
+use crate::settings::{BadValue, Block, Bot, Fetch, Given, Key, Value};
+use angelia_core::admission::{Grammar, direct};
+use angelia_core::error::Result;
+use angelia_core::inbox::Rendering;
+use angelia_core::ports::Ports;
+use std::sync::Arc;
+
+/// See [`Manifest`].
+pub const MANIFEST: Manifest = Manifest {
+    places: Grammar {
+        platform: NAME,
+        is_path,
+        private_person: direct,
+        help: "write discord:SERVER, discord:SERVER/CHANNEL, discord:dm:USER or discord:*, with ids, which are \
+            digits: turn on Developer Mode in Discord (User Settings, Advanced), then right-click the server, \
+            channel or person and choose Copy ID. Threads follow their channel. Or write to the bot there and see: \
+            angelia route list --unrouted",
+        example: "discord:4711/4712",
+    },
+    setup: Setup::Bots(&BLOCK),
+};
+
+static BLOCK: Block = Block {
+    platform: NAME,
+    title: "Discord",
+    is_id,
+    id_form: "the application id, digits only",
+    id_hint: "for Discord the application id, ",
+    keys: &[
+        Key::secret("token").required("the provider lets nobody in without one"),
+        Key::text("gateway_url", |given| base_url(given, "wss", "ws")).unset("Discord's own address is used"),
+        Key::text("public_key", public_key).unset("interactions come over the bot's own connection"),
+        Key::text("interactions", interactions)
+            .default(|| Value::Text(word(Rendering::default()).to_owned())),
+        Key::texts("commands", |given| commands(given).map(|it| lines(&it)))
+            .default(|| Value::Texts(lines(&default_commands()))),
+    ],
+    check: |_| Ok(()),
+    unreachable: |bot, url| {
+        let message = format!(
+            "is set for {}, but Discord cannot post to {url}, or leave the key out: interactions then come over the \
+             bot's own connection",
+            bot.name()
+        );
+        bot.has("public_key").then_some(("public_key", message))
+    },
+    commands: Some(|bot| configured(bot).into_iter().map(|command| command.name).collect()),
+    make,
+    sample: include_str!("block.toml"),
+};
+
+fn is_id(text: &str) -> bool {
+    snowflake(text).is_some()
+}
+
+/// `SERVER`, `SERVER/CHANNEL` or `dm:USER`.
+fn is_path(path: &str) -> bool {
+    match (direct(path), path.split_once('/')) {
+        (Some(person), _) => is_id(person),
+        (None, Some((guild, channel))) => is_id(guild) && is_id(channel),
+        (None, None) => is_id(path),
+    }
+}
+
+/// How interactions go to gateways.
+const RENDERINGS: [Rendering; 3] = [Rendering::Auto, Rendering::Passthrough, Rendering::Event];
+
+fn word(rendering: Rendering) -> &'static str {
+    match rendering {
+        Rendering::Auto => "auto",
+        Rendering::Passthrough => "passthrough",
+        Rendering::Event => "event",
+    }
+}
+
+fn interactions(given: &Given<'_>) -> Result<String, BadValue> {
+    one_of(given, &RENDERINGS, word).map(|it| word(it).to_owned())
+}
+
+/// A public key: 64 hexadecimal digits.
+fn public_key(given: &Given<'_>) -> Result<String, BadValue> {
+    let text = given.text()?.trim();
+    if text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Ok(text.to_owned());
+    }
+    Err(given
+        .bad("must be the application's public key, 64 hexadecimal digits, as the developer portal shows it"))
+}
+
+fn lines(commands: &[Command]) -> Vec<String> {
+    commands.iter().map(command_line).collect()
+}
+
+/// The commands of a bot; the lines were read before.
+fn configured(bot: &Bot) -> Vec<Command> {
+    let read = |lines: &[String]| lines.iter().filter_map(|line| command(line).ok()).collect();
+    bot.texts("commands").map_or_else(default_commands, read)
+}
+
+fn make(bot: &Bot, fetch: Fetch<'_>, ports: Ports) -> Result<Arc<dyn Platform>> {
+    let interactions = RENDERINGS.into_iter().find(|it| Some(word(*it)) == bot.text("interactions"));
+    let config = Config {
+        id: bot.id.clone(),
+        name: bot.name().to_owned(),
+        token: fetch("token")?,
+        api_url: bot.api_url.clone(),
+        gateway_url: bot.text("gateway_url").map(str::to_owned),
+        public_key: bot.text("public_key").map(str::to_owned),
+        interactions: interactions.unwrap_or_default(),
+        commands: configured(bot),
+    };
+    Ok(Discord::new(config, ports)?)
+}

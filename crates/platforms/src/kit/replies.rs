@@ -1,0 +1,61 @@
+//! The connector's own words to people: few, and never waited for.
+
+use super::Account;
+use angelia_core::clock;
+use angelia_core::limit::{GcraOf, Rate};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::fmt::Display;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// Answers on their way at once. What is more than that is not said.
+const UNDER_WAY: usize = 8;
+
+/// What somebody is told whose agent has more waiting than is kept for it.
+const FULL: &str = "Your agent has more messages waiting than are kept for it, so this one was not taken. \
+                    Please send it again later.";
+/// People remembered as told: each is told once a minute, however often it is posted.
+const MAX_TOLD_FULL: usize = 1_000;
+
+/// What bounds the connector's own words.
+pub(crate) struct Replies {
+    under_way: Arc<Semaphore>,
+    told_full: Mutex<GcraOf<String>>,
+    /// Messages with commands that were done, the newest last.
+    pub(super) settled: tokio::sync::Mutex<VecDeque<String>>,
+}
+
+impl Default for Replies {
+    fn default() -> Self {
+        let told_full = Mutex::new(GcraOf::new(MAX_TOLD_FULL));
+        Self { under_way: Arc::new(Semaphore::new(UNDER_WAY)), told_full, settled: Default::default() }
+    }
+}
+
+impl Replies {
+    /// What to tell somebody whose agent's inbox is full, unless they were told just now.
+    pub(crate) fn inbox_full(&self, person: &str) -> Option<&'static str> {
+        let room = self.told_full.lock().take(person, Rate::a_minute(1, 1), clock::mono());
+        room.is_ok().then_some(FULL)
+    }
+}
+
+impl Account {
+    /// Has something of the connector's own said beside everything else; where that fails, or
+    /// too much is on its way already, it is not said.
+    pub(crate) fn reply<E: Display>(&self, said: impl Future<Output = Result<(), E>> + Send + 'static) {
+        let Ok(place) = self.replies.under_way.clone().try_acquire_owned() else {
+            self.health.count("unanswered");
+            tracing::warn!(bot = %self.name, "too many answers of the connector are on their way");
+            return;
+        };
+        let name = self.name.clone();
+        tokio::spawn(async move {
+            if let Err(why) = said.await {
+                tracing::warn!(bot = %name, %why, "an answer of the connector was not sent");
+            }
+            drop(place);
+        });
+    }
+}

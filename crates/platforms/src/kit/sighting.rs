@@ -1,0 +1,77 @@
+//! Something that was said, as far as admission cares.
+
+use crate::admission::Which;
+use crate::ingress::Ingress;
+use angelia_core::admission::{Admitted, DropReason, Observed};
+use angelia_core::directory::BotKey;
+use angelia_core::inbox::InstanceId;
+
+/// A message as it was seen: where, by whom, and whether it is meant for the bot.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sighting {
+    /// The places that cover it, most specific first.
+    pub(crate) places: Vec<String>,
+    /// The ids an access rule may name for it.
+    pub(crate) scopes: Vec<String>,
+    /// Its chat, as gateways know it.
+    pub(crate) chat_id: String,
+    /// The thread or topic in that chat.
+    pub(crate) thread_id: Option<String>,
+    /// The provider's id of it.
+    pub(crate) message_id: String,
+    /// Who said it.
+    pub(crate) author: String,
+    /// Whether the chat is that person and the bot.
+    pub(crate) private: bool,
+    /// Whether that is a bot.
+    pub(crate) author_is_bot: bool,
+    /// Whether it is meant for the bot.
+    pub(crate) addressed: bool,
+    /// Whom the thread was begun with.
+    pub(crate) engaged: Option<InstanceId>,
+}
+
+impl Sighting {
+    /// What a person wrote to the bot alone, where each person is a chat.
+    pub(crate) fn of_person(person: &str, message_id: &str, places: [String; 3]) -> Self {
+        Self {
+            places: places.into(),
+            scopes: vec![person.to_owned()],
+            chat_id: person.to_owned(),
+            message_id: message_id.to_owned(),
+            author: person.to_owned(),
+            private: true,
+            addressed: true,
+            ..Self::default()
+        }
+    }
+
+    /// Shows it to whoever asks.
+    pub(crate) fn observe<T>(&self, bot: &BotKey, ask: impl FnOnce(Observed<'_>, Which<'_>) -> T) -> T {
+        let places: Vec<&str> = self.places.iter().map(String::as_str).collect();
+        let scopes: Vec<&str> = self.scopes.iter().map(String::as_str).collect();
+        let observed = Observed {
+            platform: &bot.platform,
+            bot: &bot.bot,
+            places: &places,
+            author: &self.author,
+            private: self.private,
+            author_is_bot: self.author_is_bot,
+            addressed: self.addressed,
+            engaged: self.engaged,
+            scopes: &scopes,
+        };
+        let thread_id = self.thread_id.as_deref();
+        ask(observed, Which { chat_id: &self.chat_id, thread_id, message_id: &self.message_id })
+    }
+
+    /// Whom it is for, or why it is for nobody. It leaves no trace.
+    pub(crate) fn decide(&self, ingress: &Ingress, bot: &BotKey) -> Result<Admitted, DropReason> {
+        self.observe(bot, |observed, _| ingress.admission.decide(observed))
+    }
+
+    /// Takes note of why nobody got it.
+    pub(crate) fn dropped(&self, ingress: &Ingress, bot: &BotKey, reason: DropReason) {
+        self.observe(bot, |observed, which| ingress.admission.dropped(observed, which, reason));
+    }
+}

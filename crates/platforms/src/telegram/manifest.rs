@@ -1,0 +1,91 @@
+//! What Telegram says of itself to operators: ids, places, the block of a bot.
+
+use super::{Config, Ingest, NAME, Telegram};
+use crate::Platform;
+use crate::manifest::{Manifest, Setup};
+use crate::settings::values::{one_of, text_within};
+use crate::settings::{Block, Bot, Fetch, Key, Value};
+use angelia_core::admission::Grammar;
+use angelia_core::error::Result;
+use angelia_core::ports::Ports;
+use std::sync::Arc;
+
+/// Longest greeting, in characters: an answer to `/start` is a few sentences.
+const MAX_GREETING: usize = 1000;
+
+/// See [`Manifest`].
+pub const MANIFEST: Manifest = Manifest {
+    places: Grammar {
+        platform: NAME,
+        is_path: |path| is_person(path.strip_prefix('-').unwrap_or(path)),
+        // A private chat has the id of its person; all others are negative.
+        private_person: |path| Some(path).filter(|path| is_person(path)),
+        help: "write telegram:CHAT or telegram:*, with the chat's id: digits for a person's private chat, a minus \
+            before them for a group or channel, such as telegram:-1001234567890. To find it, write to the bot there \
+            and see: angelia route list --unrouted",
+        example: "telegram:81",
+    },
+    setup: Setup::Bots(&BLOCK),
+};
+
+static BLOCK: Block = Block {
+    platform: NAME,
+    title: "Telegram",
+    is_id: is_person,
+    id_form: "what stands before the colon of the token, digits only",
+    id_hint: "for Telegram what stands before the colon of the token, digits only; ",
+    keys: &[
+        Key::secret("token").required("the provider lets nobody in without one"),
+        Key::text("ingest", |given| {
+            one_of(given, &Ingest::ALL, Ingest::as_str).map(|it| it.as_str().to_owned())
+        })
+        .default(|| Value::Text(Ingest::default().as_str().to_owned())),
+        Key::text("greeting", |given| text_within(given, MAX_GREETING))
+            .unset("/start is answered with a default text"),
+    ],
+    check: |_| Ok(()),
+    unreachable: |bot, url| {
+        let message = format!(
+            "is \"webhook\" for {}, but Telegram cannot post to {url}, or use ingest = \"poll\", which needs none",
+            bot.name()
+        );
+        (ingest(bot) == Ingest::Webhook).then_some(("ingest", message))
+    },
+    commands: None,
+    make,
+    sample: include_str!("block.toml"),
+};
+
+impl Ingest {
+    const ALL: [Self; 2] = [Self::Poll, Self::Webhook];
+
+    /// The word in the configuration.
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Poll => "poll",
+            Self::Webhook => "webhook",
+        }
+    }
+}
+
+/// Whether it is the id of a person or a bot. Only as Telegram writes it: two texts must
+/// never mean one place.
+pub(super) fn is_person(text: &str) -> bool {
+    text.parse::<i64>().is_ok_and(|id| id > 0 && id.to_string() == text)
+}
+
+fn ingest(bot: &Bot) -> Ingest {
+    Ingest::ALL.into_iter().find(|it| Some(it.as_str()) == bot.text("ingest")).unwrap_or_default()
+}
+
+fn make(bot: &Bot, fetch: Fetch<'_>, ports: Ports) -> Result<Arc<dyn Platform>> {
+    let config = Config {
+        id: bot.id.clone(),
+        name: bot.name().to_owned(),
+        token: fetch("token")?,
+        api_url: bot.api_url.clone(),
+        ingest: ingest(bot),
+        greeting: bot.text("greeting").map(str::to_owned),
+    };
+    Ok(Telegram::new(config, ports)?)
+}
