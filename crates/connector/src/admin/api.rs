@@ -2,21 +2,13 @@
 //! document says is served, and what commands ask are made of its rows.
 
 use super::Admin;
-use super::endpoint::{Endpoint, Named, Verb, Whole};
-use super::router::failure;
+use super::endpoint::{Endpoint, Named, Row, Verb, Whole};
 use super::types::*;
 use super::{
     audit, bots, clients, clock, gateways, inbox, invites, keys, openapi, routes, status, tenants, unrouted,
 };
-use angelia_core::error::Result;
 use angelia_core::store::Client;
-use axum::extract::{Path, Request, State};
-use axum::response::IntoResponse;
-use axum::routing::{MethodRouter, on};
-use axum::{Json, Router};
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use axum::Router;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -124,73 +116,6 @@ endpoints! {
     ACCEPT_CLOCK: Act "/admin/clock/accept", Whole, Nothing => AcceptedClock, clock::accept;
     /// Who changed what, newest first.
     AUDIT: Read "/admin/audit", Whole, AuditWanted => Audit, audit::list;
-}
-
-/// A row of the table, without its types.
-pub(super) struct Row {
-    pub(super) verb: Verb,
-    pub(super) path: &'static str,
-    pub(super) summary: &'static str,
-    /// Describes what is asked.
-    pub(super) ask: fn(&mut SchemaGenerator) -> Schema,
-    /// Describes what is answered.
-    pub(super) answer: fn(&mut SchemaGenerator) -> Schema,
-    route: MethodRouter<Arc<Admin>>,
-}
-
-impl Row {
-    fn new<P, Q, A>(endpoint: Endpoint<P, Q, A>, handler: impl Handler<P, Q, A>) -> Self
-    where
-        P: 'static,
-        Q: Default + DeserializeOwned + JsonSchema + Send + 'static,
-        A: Serialize + JsonSchema + 'static,
-    {
-        let Endpoint { verb, path, summary, .. } = endpoint;
-        let answer = async move |State(admin), name: Option<Path<String>>, request: Request| {
-            let ask = match endpoint.read(request).await {
-                Ok(ask) => ask,
-                Err(refusal) => return refusal,
-            };
-            let name = name.map(|Path(name)| name).unwrap_or_default();
-            match handler.answer(admin, name, ask).await {
-                Ok(answer) => (verb.status(), Json(answer)).into_response(),
-                Err(error) => failure(&error),
-            }
-        };
-        Self {
-            verb,
-            path,
-            summary,
-            ask: if verb.has_body() { SchemaGenerator::subschema_for::<Q> } else { Q::json_schema },
-            answer: SchemaGenerator::subschema_for::<A>,
-            route: on(verb.filter(), answer),
-        }
-    }
-}
-
-/// A function that answers an endpoint; it gets the name in the path where there is one.
-trait Handler<P, Q, A>: Clone + Send + Sync + 'static {
-    fn answer(&self, admin: Arc<Admin>, name: String, ask: Q) -> impl Future<Output = Result<A>> + Send;
-}
-
-impl<F, T, Q, A> Handler<Whole, Q, A> for F
-where
-    F: Fn(Arc<Admin>, Q) -> T + Clone + Send + Sync + 'static,
-    T: Future<Output = Result<A>> + Send,
-{
-    fn answer(&self, admin: Arc<Admin>, _: String, ask: Q) -> impl Future<Output = Result<A>> + Send {
-        self(admin, ask)
-    }
-}
-
-impl<F, T, Q, A> Handler<Named, Q, A> for F
-where
-    F: Fn(Arc<Admin>, String, Q) -> T + Clone + Send + Sync + 'static,
-    T: Future<Output = Result<A>> + Send,
-{
-    fn answer(&self, admin: Arc<Admin>, name: String, ask: Q) -> impl Future<Output = Result<A>> + Send {
-        self(admin, name, ask)
-    }
 }
 
 /// The routes of the table.

@@ -1,22 +1,40 @@
-//! One endpoint of the admin API, with the types of what is asked and answered:
-//! whoever serves it and whoever asks it use the same value, so they agree.
+//! One endpoint of the admin API, with the types of what is asked and answered: how it
+//! is asked, read and served. Both sides use the same value, so they agree.
 
+use super::Admin;
+use super::router::failure;
 use angelia_core::error::{Error, Result};
 use axum::Json;
-use axum::extract::{FromRequest, Query, Request};
+use axum::extract::{FromRequest, Path, Query, Request, State};
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::MethodFilter;
+use axum::routing::{MethodFilter, MethodRouter, on};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::marker::PhantomData;
+use std::sync::Arc;
 use url::Url;
 
 /// An endpoint whose path names nothing.
 pub struct Whole;
 /// An endpoint whose path names one thing.
 pub struct Named;
+
+/// How many things the path of an endpoint names.
+pub trait Of {
+    /// None, or one.
+    const NAMES: usize;
+}
+
+impl Of for Whole {
+    const NAMES: usize = 0;
+}
+
+impl Of for Named {
+    const NAMES: usize = 1;
+}
 
 /// What an endpoint does, which tells its method and the status of success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,8 +106,15 @@ impl Verb {
     }
 }
 
-impl<P, Q, A> Endpoint<P, Q, A> {
+impl<P: Of, Q, A> Endpoint<P, Q, A> {
+    /// Does not compile with a path that names another number of things.
     pub(super) const fn new(verb: Verb, path: &'static str, summary: &'static str) -> Self {
+        let (mut names, mut at) = (0, 0);
+        while at < path.len() {
+            names += (path.as_bytes()[at] == b'{') as usize;
+            at += 1;
+        }
+        assert!(names == P::NAMES);
         Self { verb, path, summary: summary.trim_ascii(), types: PhantomData }
     }
 }
@@ -149,6 +174,73 @@ impl<Q: Serialize, A> Endpoint<Named, Q, A> {
         let segments = segments.map(|part| if part.starts_with('{') { name } else { part });
         url.path_segments_mut().map_err(|()| Error::internal("no path"))?.clear().extend(segments);
         self.call(url.path().to_owned(), ask)
+    }
+}
+
+/// An endpoint with who answers it, without its types.
+pub(super) struct Row {
+    pub(super) verb: Verb,
+    pub(super) path: &'static str,
+    pub(super) summary: &'static str,
+    /// Describes what is asked.
+    pub(super) ask: fn(&mut SchemaGenerator) -> Schema,
+    /// Describes what is answered.
+    pub(super) answer: fn(&mut SchemaGenerator) -> Schema,
+    pub(super) route: MethodRouter<Arc<Admin>>,
+}
+
+impl Row {
+    pub(super) fn new<P, Q, A>(endpoint: Endpoint<P, Q, A>, handler: impl Handler<P, Q, A>) -> Self
+    where
+        P: 'static,
+        Q: Default + DeserializeOwned + JsonSchema + Send + 'static,
+        A: Serialize + JsonSchema + 'static,
+    {
+        let Endpoint { verb, path, summary, .. } = endpoint;
+        let answer = async move |State(admin), name: Option<Path<String>>, request: Request| {
+            let ask = match endpoint.read(request).await {
+                Ok(ask) => ask,
+                Err(refusal) => return refusal,
+            };
+            let name = name.map(|Path(name)| name).unwrap_or_default();
+            match handler.answer(admin, name, ask).await {
+                Ok(answer) => (verb.status(), Json(answer)).into_response(),
+                Err(error) => failure(&error),
+            }
+        };
+        Self {
+            verb,
+            path,
+            summary,
+            ask: if verb.has_body() { SchemaGenerator::subschema_for::<Q> } else { Q::json_schema },
+            answer: SchemaGenerator::subschema_for::<A>,
+            route: on(verb.filter(), answer),
+        }
+    }
+}
+
+/// A function that answers an endpoint; it gets the name in the path where there is one.
+pub(super) trait Handler<P, Q, A>: Clone + Send + Sync + 'static {
+    fn answer(&self, admin: Arc<Admin>, name: String, ask: Q) -> impl Future<Output = Result<A>> + Send;
+}
+
+impl<F, T, Q, A> Handler<Whole, Q, A> for F
+where
+    F: Fn(Arc<Admin>, Q) -> T + Clone + Send + Sync + 'static,
+    T: Future<Output = Result<A>> + Send,
+{
+    fn answer(&self, admin: Arc<Admin>, _: String, ask: Q) -> impl Future<Output = Result<A>> + Send {
+        self(admin, ask)
+    }
+}
+
+impl<F, T, Q, A> Handler<Named, Q, A> for F
+where
+    F: Fn(Arc<Admin>, String, Q) -> T + Clone + Send + Sync + 'static,
+    T: Future<Output = Result<A>> + Send,
+{
+    fn answer(&self, admin: Arc<Admin>, name: String, ask: Q) -> impl Future<Output = Result<A>> + Send {
+        self(admin, name, ask)
     }
 }
 

@@ -1,7 +1,8 @@
 //! The OpenAPI 3.1 document, made of the table of endpoints and their types.
 
 use super::Admin;
-use super::api::{Row, table};
+use super::api::table;
+use super::endpoint::Row;
 use super::types::Nothing;
 use angelia_core::error::Result;
 use schemars::generate::{Contract, SchemaSettings};
