@@ -150,7 +150,9 @@ fn every_path_the_documents_name_exists() {
 #[test]
 fn one_guess_finds_the_file() {
     let (root, mut rows) = (root(), 0);
-    for line in prose(&root.join("CONTRIBUTING.md")) {
+    // The words of the table before it are guessed, in `guesses`.
+    let lines = prose(&root.join("CONTRIBUTING.md")).into_iter();
+    for line in lines.skip_while(|line| !line.starts_with("| A question")) {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
         let [question, file] = cells[..] else { continue };
         let Some(file) = file.strip_prefix('`').and_then(|file| file.strip_suffix('`')) else { continue };
