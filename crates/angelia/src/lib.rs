@@ -5,7 +5,7 @@ pub mod cli;
 pub mod config;
 pub mod contract_cli;
 mod demo;
-mod descriptors;
+
 mod files;
 mod key_files;
 mod limits;
@@ -13,6 +13,7 @@ mod listen;
 mod log;
 mod modes;
 mod open;
+mod open_files_limit;
 mod presence;
 mod remote;
 mod sealed_mark;

@@ -5,7 +5,7 @@ use crate::listen::{Door, Misdirected};
 use crate::log::{Visible, colours};
 use crate::presence::{self, Holder};
 use crate::tls::Certificate;
-use crate::{bots, descriptors, listen, modes, open, supervisor};
+use crate::{bots, listen, modes, open, open_files_limit, supervisor};
 use angelia_connector::Server;
 use angelia_core::connections::{Lasting, Shares, share};
 use angelia_core::error::{Error, Result};
@@ -143,7 +143,7 @@ fn announce(data_dir: PathBuf, admin_url: String) -> JoinHandle<()> {
 
 /// How many connections each listener may have.
 fn shares() -> Shares {
-    let descriptors = descriptors::raise();
+    let descriptors = open_files_limit::raise();
     let shares @ Shares { connections, admin, reserve } = share(descriptors);
     tracing::info!(descriptors, connections, admin, reserve, "file descriptors are shared out");
     shares

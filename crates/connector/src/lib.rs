@@ -1,15 +1,30 @@
-//! The server: the relay socket that gateways dial, the edge that providers
-//! and people reach, and the management plane.
+//! The server: the relay socket that gateways dial, what agents send to platforms, and
+//! what operators and gateways ask of it.
+//!
+//! | Question | Module |
+//! |---|---|
+//! | Who may open a socket, and what travels on it? | `relay`: `upgrade`, `handshake`, `session` |
+//! | Which socket is told of a commit? | `server`, its `Subscriber`, and `relay::sessions` |
+//! | What becomes of `send`, `edit`, `typing`, `follow_up`? | `egress` |
+//! | Whose message is it, and which bots listen? | `ingress` |
+//! | Who is known here? | `identities` |
+//! | What may operators ask? And gateways: `/relay/enroll`, `/relay/provision`, `/relay/policy`? | [`admin`] |
+//! | What happens without being asked: wakes, notices, pruning? | `upkeep` |
+//! | What may a URL of others point to? | [`ssrf_guard`] |
+//!
+//! Webhooks of providers are read in `angelia_platforms`: its `kit::webhook`, and the
+//! `webhook` of each platform.
 
 pub mod admin;
 mod bootstrap;
-pub mod edge;
+
 mod egress;
 mod identities;
 mod ingress;
 mod refusal_log;
 mod relay;
 mod server;
+pub mod ssrf_guard;
 mod supervise;
 pub mod telemetry;
 mod upkeep;

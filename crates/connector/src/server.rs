@@ -2,18 +2,18 @@
 
 use crate::admin::{self, Admin, AdminParts, AdminToken, Bearers, Identity, Keyring, SelfService};
 use crate::bootstrap::{check_key, furnish, oauth_key, recall_standing};
-use crate::edge::{Guard, no_client};
 use crate::egress::{Egress, EgressTimings};
 use crate::identities::Identities;
 use crate::ingress::{Bots, Drops, Listeners, RoutedAdmission};
 use crate::refusal_log::RefusalLog;
 use crate::relay::{self, Hint, Relay, Sessions};
+use crate::ssrf_guard::{Guard, no_client};
 use crate::supervise::Lifecycle;
 use crate::telemetry::{Counter, Metrics};
 use crate::upkeep::{Integrity, Notices, Notifier, Upkeep, Waker};
 use angelia_core::connections::Lasting;
 use angelia_core::error::Result;
-use angelia_core::identity::making::GatewayLimits;
+use angelia_core::identity::new_gateway_limits::GatewayLimits;
 use angelia_core::memory::{Memory, MemoryLimits};
 use angelia_core::ports::{self as bus, Bus, Ports};
 use angelia_core::secret::Secret;

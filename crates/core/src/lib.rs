@@ -3,6 +3,19 @@
 //! Everything here is a function of (state, input, now). Sockets, disks and
 //! providers live in the crates around this one; the ports they implement are
 //! declared in [`ports`] and [`store`].
+//!
+//! | Question | Module |
+//! |---|---|
+//! | Whose message is it, and may its author speak? | [`admission`] |
+//! | What is buffered, pushed, acknowledged, pushed again, given up? | [`inbox`] |
+//! | Was an action sent, and is it tried again? | [`egress`] |
+//! | Who is known: tenants, gateways, routes, tokens; may this one dial? | [`identity`] |
+//! | What answers an interaction, and until when? | [`vault`] |
+//! | What is kept of chats? | [`directory`] |
+//! | How often may something happen? | [`limit`], [`limit_per_address`] |
+//! | What may others make the server hold? | [`memory`], [`connections`], [`space`] |
+//! | What does a database have to do? | [`ports`], [`records`] |
+//! | How do secrets rest? | [`seal`] |
 
 pub mod admission;
 pub mod audit;
@@ -41,7 +54,7 @@ pub use error::{Error, Kind};
 pub const LIMITS: &[angelia_contract::limit::Group] = &[
     ("Memory", memory::LIMITS),
     ("Connections", connections::LIMITS),
-    ("Gateways and who signs in", identity::making::LIMITS),
+    ("Gateways and who signs in", identity::new_gateway_limits::LIMITS),
     ("Gateways and who signs in", identity::sign_in::LIMITS),
     ("Gateways and who signs in", limit_per_address::LIMITS),
     ("Relay sockets", inbox::BACKLOG_LIMITS),

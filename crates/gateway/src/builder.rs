@@ -10,10 +10,10 @@ use serde_json::Value;
 use zeroize::Zeroizing;
 
 use crate::dial;
+use crate::dial_url::Target;
 use crate::error::BuildError;
-use crate::run::Gateway;
+use crate::reconnect::Gateway;
 use crate::shared::Shared;
-use crate::target::Target;
 
 /// When an event that carries a `bufferId` is acknowledged.
 ///

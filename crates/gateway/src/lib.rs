@@ -62,6 +62,7 @@ mod chat;
 mod clock;
 mod conversation;
 mod dial;
+mod dial_url;
 mod dispatch;
 mod error;
 #[cfg(any(test, fuzzing))]
@@ -71,12 +72,11 @@ mod handle;
 mod interaction;
 mod lanes;
 mod link;
-mod run;
+mod reconnect;
 mod seen;
 mod session;
 mod shared;
 mod stream;
-mod target;
 
 pub use agent::{Agent, Interrupted};
 pub use angelia_contract::{
@@ -89,6 +89,6 @@ pub use conversation::Conversation;
 pub use error::{BuildError, CallError, GatewayError};
 pub use handle::GatewayHandle;
 pub use interaction::interaction_event;
-pub use run::Gateway;
+pub use reconnect::Gateway;
 pub use shared::Stats;
 pub use stream::ReplyStream;

@@ -197,7 +197,7 @@ enum ConfigCommand {
 
 /// Runs a command; what it cannot do is said on standard error and in the exit code.
 pub fn run(cli: Cli) -> ExitCode {
-    angelia_connector::edge::install_tls_provider();
+    angelia_connector::ssrf_guard::install_tls_provider();
     let json = cli.json;
     match dispatch(cli) {
         Ok(()) => ExitCode::SUCCESS,

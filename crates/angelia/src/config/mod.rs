@@ -25,7 +25,7 @@ pub use load::environment;
 pub use notices::Notices;
 
 use angelia_core::connections::MAX_PER_ADDRESS;
-use angelia_core::identity::making::GatewayLimits;
+use angelia_core::identity::new_gateway_limits::GatewayLimits;
 use angelia_core::inbox::Quota;
 use angelia_core::memory::MemoryLimits;
 use angelia_platforms::settings::{BuiltIn, Shown};

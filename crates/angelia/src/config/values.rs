@@ -2,7 +2,7 @@
 
 use super::human::{format_duration, format_size, parse_duration, parse_size};
 use angelia_core::hosts::is_host;
-use angelia_core::identity::making::MAX_GATEWAYS_PER_TENANT;
+use angelia_core::identity::new_gateway_limits::MAX_GATEWAYS_PER_TENANT;
 use angelia_platforms::settings::values::is_this_machine;
 use angelia_platforms::settings::{BadValue, Given};
 use ipnet::IpNet;

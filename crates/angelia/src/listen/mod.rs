@@ -5,9 +5,9 @@
 //! `angelia_core::connections` says which that is, and how long whoever does not
 //! read, or does not ask, is waited for. docs/decisions/0022 says why.
 
-mod ahead;
 mod connection;
 mod misdirected;
+mod pipelining;
 mod stream;
 mod table;
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Every connection of a listener, and who has to go for a new one.
 
-use super::ahead::Ahead;
 use super::connection::Connection;
+use super::pipelining::Ahead;
 use angelia_core::clock::{self, Mono};
 use angelia_core::connections::{Addresses, is_given_up, least_deserving, neighbourhood};
 use angelia_core::limit::LogThrottle;

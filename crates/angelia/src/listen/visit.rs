@@ -1,8 +1,8 @@
 //! The requests of one connection, one after the other.
 
-use super::ahead::Ahead;
 use super::connection::Connection;
 use super::misdirected::Misdirected;
+use super::pipelining::Ahead;
 use angelia_core::connections::{ANSWER_WITHIN, Doing};
 use angelia_core::hosts::Hosts;
 use axum::Router;

@@ -206,7 +206,7 @@ pub(crate) fn fresh_folder(test: &str) -> PathBuf {
 /// does not outlive the runtime it was made in.
 pub(crate) fn client() -> &'static reqwest::Client {
     static CLIENT: LazyLock<reqwest::Client> = LazyLock::new(|| {
-        angelia_connector::edge::install_tls_provider();
+        angelia_connector::ssrf_guard::install_tls_provider();
         let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build();
         client.expect("an HTTP client")
     });
@@ -215,7 +215,7 @@ pub(crate) fn client() -> &'static reqwest::Client {
 
 /// A client whose connections stay open, for one poster inside one runtime.
 pub(crate) fn keep_alive_client() -> reqwest::Client {
-    angelia_connector::edge::install_tls_provider();
+    angelia_connector::ssrf_guard::install_tls_provider();
     reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(20)).build().expect("an HTTP client")
 }
 

@@ -28,7 +28,7 @@ struct World {
 impl World {
     /// A server whose clock is so many seconds off, and somebody who wrote to an agent that is away.
     async fn start(seconds: i64) -> Self {
-        angelia_connector::edge::install_tls_provider();
+        angelia_connector::ssrf_guard::install_tls_provider();
         let folder = tempfile::tempdir().unwrap();
         clock::set(folder.path(), seconds);
         let variables = variables(folder.path());

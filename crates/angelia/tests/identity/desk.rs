@@ -60,7 +60,7 @@ impl Desk {
 
     /// The same, with more lines of configuration.
     pub(crate) async fn with(lines: &str) -> Self {
-        angelia_connector::edge::install_tls_provider();
+        angelia_connector::ssrf_guard::install_tls_provider();
         let folder = tempfile::tempdir().unwrap();
         let (hold, refuse) = (folder.path().join(HOLD), folder.path().join(REFUSE));
         let variables =

@@ -74,7 +74,7 @@ fn left_by(release: Release) -> tempfile::TempDir {
 
 #[tokio::test]
 async fn an_upgrade_loses_nothing_while_people_write() {
-    angelia_connector::edge::install_tls_provider();
+    angelia_connector::ssrf_guard::install_tls_provider();
     let folder = left_by(Release::One);
     let port = angelia_testkit::process::free_port();
     let url = format!("http://127.0.0.1:{port}");
@@ -110,7 +110,7 @@ fn enveloped(data: &Path) -> (usize, usize) {
 
 #[tokio::test]
 async fn what_release_4_sealed_opens_and_gets_data_keys_with_the_next_change() {
-    angelia_connector::edge::install_tls_provider();
+    angelia_connector::ssrf_guard::install_tls_provider();
     let folder = left_by(Release::Four);
     let (config, data) = (folder.path().join("angelia.toml"), folder.path().join("data"));
     std::fs::write(&config, format!("[server]\ndata_dir = {data:?}\n")).unwrap();

@@ -50,7 +50,7 @@ impl Stage {
         of_bot: impl FnOnce(&FakeDiscord) -> String,
         variables: &[(&str, &str)],
     ) -> Self {
-        angelia_connector::edge::install_tls_provider();
+        angelia_connector::ssrf_guard::install_tls_provider();
         let folder = tempfile::tempdir().unwrap();
         let discord = FakeDiscord::start(folder.path(), &options).await;
         let guild = discord.guild("Harbour").await;

@@ -22,7 +22,7 @@ impl Stage {
     /// Starts a server with these bots, see [`discord_bot`] and [`telegram_bot`],
     /// which want a folder for their tokens.
     pub(super) async fn new(bots: impl FnOnce(&Path) -> String) -> Self {
-        angelia_connector::edge::install_tls_provider();
+        angelia_connector::ssrf_guard::install_tls_provider();
         let folder = tempfile::tempdir().unwrap();
         let lines = bots(folder.path());
         let binary = Path::new(env!("CARGO_BIN_EXE_angelia"));

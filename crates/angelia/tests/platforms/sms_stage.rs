@@ -25,7 +25,7 @@ pub(super) struct Stage {
 impl Stage {
     /// With a number and no route.
     pub(super) async fn new(story: &str) -> Self {
-        angelia_connector::edge::install_tls_provider();
+        angelia_connector::ssrf_guard::install_tls_provider();
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("sms-stage-{story}"));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();

@@ -72,7 +72,7 @@ impl Stage {
 
     /// Around what has begun already.
     pub(crate) async fn around(telegram: FakeTelegram, folder: PathBuf, more: &str, lines: &str) -> Self {
-        angelia_connector::edge::install_tls_provider();
+        angelia_connector::ssrf_guard::install_tls_provider();
         let lines = format!("{lines}\n{}", bot(&telegram, &folder, more));
         let connector = Connector::start_with(binary(), &folder, &lines).await;
         let gateway = connector.gateway("acme", "gw-acme").await;

@@ -38,7 +38,7 @@ impl World {
 
     /// The same, with more lines in the bot's configuration.
     pub(crate) async fn with(story: &str, options: &Options, lines: &str) -> Self {
-        angelia_connector::edge::install_tls_provider();
+        angelia_connector::ssrf_guard::install_tls_provider();
         let folder = folder(story);
         let telegram = FakeTelegram::start(&folder, options).await;
         let token = folder.join("token");

@@ -25,7 +25,7 @@ pub(crate) struct Stage {
 impl Stage {
     /// With an app called `main` that Ann and Bob see, and no route.
     pub(crate) async fn new(story: &str) -> Self {
-        angelia_connector::edge::install_tls_provider();
+        angelia_connector::ssrf_guard::install_tls_provider();
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("wecom-stage-{story}"));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();

@@ -31,7 +31,7 @@ fn next(socket: &UnixDatagram) -> String {
 
 #[tokio::test]
 async fn the_manager_is_told_when_it_serves_and_when_it_stops() {
-    angelia_connector::edge::install_tls_provider();
+    angelia_connector::ssrf_guard::install_tls_provider();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("notify");
     let socket = UnixDatagram::bind(&path).unwrap();

@@ -86,7 +86,7 @@ fn angelia(folder: &Path, args: &[&str]) -> Output {
 
 impl Secure {
     async fn start(host: &str) -> Self {
-        angelia_connector::edge::install_tls_provider();
+        angelia_connector::ssrf_guard::install_tls_provider();
         let folder = tempfile::tempdir().unwrap();
         let authority = Authority::certify(folder.path());
         let port = free_port();

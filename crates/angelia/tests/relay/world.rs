@@ -39,7 +39,7 @@ impl World {
     }
 
     pub(crate) async fn new() -> Self {
-        angelia_connector::edge::install_tls_provider();
+        angelia_connector::ssrf_guard::install_tls_provider();
         let folder = tempfile::tempdir().unwrap();
         let connector = Connector::start(binary(), folder.path()).await;
         let made = connector.command(&["gateway", "create", "gw"]).await;

@@ -6,8 +6,8 @@
 
 use super::SelfService;
 use super::bearer::{proven, tenant_of};
+use super::caller_address::peer;
 use super::gateways::{check_display_name, check_wake_url};
-use super::peer::peer;
 use super::router::{answer, failure};
 use crate::identities::bound_to;
 use crate::relay::Ending;

@@ -11,7 +11,7 @@ use crate::upkeep::Waker;
 use angelia_core::audit::Actor;
 use angelia_core::clock;
 use angelia_core::error::{Error, Result};
-use angelia_core::identity::making::MAX_GATEWAYS_PER_TENANT;
+use angelia_core::identity::new_gateway_limits::MAX_GATEWAYS_PER_TENANT;
 use angelia_core::identity::{GatewayRecord, ROTATION_WINDOW, check_name};
 use angelia_core::secret::{Secret, random_hex};
 use angelia_core::store::{GatewayChange, IdentityStore, NewGateway};

@@ -2,7 +2,7 @@
 //! under a running admin.
 
 use super::Admin;
-use super::rotation;
+use super::master_key_change;
 use super::types::{KeyCheck, Nothing, RotateKey, RotatedKey, RotatedToken, SealedCount, Unreadable};
 use angelia_core::audit::{Actor, AuditEntry};
 use angelia_core::error::{Error, Result};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub(super) async fn check(admin: Arc<Admin>, _: Nothing) -> Result<KeyCheck> {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     let mut damaged: Vec<Unreadable> = Vec::new();
-    let mut pages = rotation::Pages::default();
+    let mut pages = master_key_change::Pages::default();
     while let Some(page) = pages.next(&admin).await? {
         // After it was read: a change of keys may have begun in between.
         let keys = admin.keys.keys();
@@ -44,7 +44,8 @@ fn damage(keys: &Keys, value: &SealedValue) -> Option<Unreadable> {
 
 pub(super) async fn rotate(admin: Arc<Admin>, body: RotateKey) -> Result<RotatedKey> {
     // A task of its own: a caller who hangs up must not leave it half done.
-    let rotation = tokio::spawn(async move { rotation::change_key(&admin, body.file.as_deref()).await });
+    let rotation =
+        tokio::spawn(async move { master_key_change::change_key(&admin, body.file.as_deref()).await });
     rotation.await.unwrap_or_else(|_| Err(Error::internal("the change of keys broke off")))
 }
 

@@ -2,8 +2,8 @@
 
 use super::SelfService;
 use super::bearer::TOKEN_FOR;
+use super::caller_address::peer;
 use super::enroll::read_body;
-use super::peer::peer;
 use super::router::retry_seconds;
 use angelia_core::audit::Actor;
 use angelia_core::clock::{self, Mono};

@@ -8,7 +8,7 @@ use crate::relay::Sessions;
 use crate::server::Parts;
 use crate::upkeep::Waker;
 use angelia_core::error::{Error, Result};
-use angelia_core::identity::making::{GatewayLimits, Making};
+use angelia_core::identity::new_gateway_limits::{GatewayLimits, Making};
 use angelia_core::ports::Ports;
 use angelia_core::seal;
 use angelia_core::secret::Secret;

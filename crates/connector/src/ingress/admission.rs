@@ -1,6 +1,7 @@
 //! Who comes in: admission, what it turns away, and the codes that open a place.
 
-use super::{Drops, hints::Hints};
+use super::Drops;
+use super::no_route_notice::Hints;
 use crate::identities::Identities;
 use crate::refusal_log::RefusalLog;
 use crate::relay::Sessions;

@@ -3,7 +3,7 @@
 mod admission;
 mod bots;
 mod drops;
-mod hints;
+mod no_route_notice;
 
 pub(crate) use admission::RoutedAdmission;
 pub(crate) use bots::{Bots, Listeners};

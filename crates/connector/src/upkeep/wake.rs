@@ -1,8 +1,8 @@
 //! Waking gateways that sleep while something waits for them.
 
-use crate::edge::{Guard, GuardError};
 use crate::identities::Identities;
 use crate::relay::Sessions;
+use crate::ssrf_guard::{Guard, GuardError};
 use crate::telemetry::{Counter, Metrics};
 use angelia_core::clock::{self, Mono};
 use angelia_core::error::Result;

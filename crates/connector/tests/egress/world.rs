@@ -2,12 +2,12 @@
 
 use super::platform::Scripted;
 use angelia_connector::{
-    EgressTimings, Identity, KeyKeeper, Keyring, Limits, Notices, Options, Server, Subscriber, edge,
+    EgressTimings, Identity, KeyKeeper, Keyring, Limits, Notices, Options, Server, Subscriber, ssrf_guard,
 };
 use angelia_core::admission::{Allow, Route};
 use angelia_core::audit::Actor;
 use angelia_core::error::Result;
-use angelia_core::identity::making::GatewayLimits;
+use angelia_core::identity::new_gateway_limits::GatewayLimits;
 use angelia_core::inbox::Quota;
 use angelia_core::ports::Ports;
 use angelia_core::seal::MasterKey;
@@ -64,7 +64,7 @@ impl World {
 
     /// A server over what is in `folder`; the place `fake:*` is the tenant `acme`'s.
     pub(crate) async fn open(folder: &Path, platform: Arc<Scripted>, timings: EgressTimings) -> Self {
-        edge::install_tls_provider();
+        ssrf_guard::install_tls_provider();
         let bus = Arc::new(LocalBus::default());
         let subscriber = Subscriber::on(&*bus);
         let store = Arc::new(Sqlite::open(folder, Quota::default(), bus).unwrap());

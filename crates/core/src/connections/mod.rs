@@ -2,15 +2,15 @@
 //! what the connection does with its place.
 
 mod address;
-mod ahead;
 mod lasting;
+mod pipelining;
 mod share;
 mod standing;
 mod takeovers;
 
 pub use address::{Addresses, known, neighbourhood};
-pub use ahead::{is_crowd, rest_after};
 pub use lasting::{Lasting, NoPlace, RelayPlaces};
+pub use pipelining::{is_crowd, rest_after};
 pub use share::{Shares, share};
 pub use standing::{Doing, Standing, is_given_up, least_deserving};
 pub use takeovers::Takeovers;

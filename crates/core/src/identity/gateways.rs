@@ -1,6 +1,6 @@
 //! Gateways and their secrets: made, rotated, moved, revoked, forgotten.
 
-use super::making::MAX_GATEWAYS_PER_TENANT;
+use super::new_gateway_limits::MAX_GATEWAYS_PER_TENANT;
 use super::{declared, defaults, instances, tenants};
 use crate::audit::{Actor, AuditEntry};
 use crate::clock::UnixMillis;

@@ -5,15 +5,15 @@ pub mod codes;
 pub mod declared;
 pub mod defaults;
 mod enroll;
+pub mod enroll_tokens;
 pub mod feed;
 pub mod gateways;
 pub mod instances;
-pub mod making;
+pub mod new_gateway_limits;
 pub mod routes;
 pub mod sign_in;
 mod subject;
 pub mod tenants;
-pub mod tokens;
 
 pub use enroll::{MAX_ENROLL_TOKEN, Provision, SAME_SECRET_FOR, judge_instance, judge_provision};
 pub use subject::{Proof, Subject};

@@ -1,11 +1,19 @@
-//! The durable, ordered queue of one instance: what may be pushed, and when an
-//! entry has settled.
+//! The inbox, the durable and ordered buffer of one instance: what may be pushed, and when
+//! an entry has settled.
+//!
+//! | Question | File |
+//! |---|---|
+//! | What is buffered, and who gives way when it is full? | `quota.rs`, `refusal.rs` |
+//! | What is pushed next? | `backlog.rs` |
+//! | What is in flight, acknowledged, pushed again? | `window.rs`, `ack_habit.rs` |
+//! | When is an entry given up, or forgotten? | `retention.rs` |
+//! | When is a gateway woken? | `wake.rs` |
 
+mod ack_habit;
 mod backlog;
+mod cancellable_write;
 mod interaction;
 pub mod outcome;
-mod patience;
-mod peer;
 mod quota;
 pub mod refusal;
 mod retention;
@@ -13,10 +21,10 @@ mod revisions;
 mod wake;
 mod window;
 
+pub use ack_habit::AckHabit;
 pub use backlog::{Backlog, LIMITS as BACKLOG_LIMITS, PAGE, PAGE_MEMORY, size};
+pub use cancellable_write::Patience;
 pub use interaction::{Interaction, Rendering, Request};
-pub use patience::Patience;
-pub use peer::AckHabit;
 pub use quota::{Held, LIMITS, Quota, TENANT_DISK, Usage, WhenFull};
 pub use retention::{CONVERSATION_REFRESH, CONVERSATIONS_FOR, GAPS_FOR, SEEN_FOR, is_dead};
 pub use revisions::Revisions;

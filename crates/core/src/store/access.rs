@@ -5,7 +5,7 @@ use super::{Later, NewGateway, StoredGateway};
 use crate::admission::{Allow, Place, Policy};
 use crate::audit::Actor;
 use crate::clock::UnixMillis;
-use crate::identity::{clients, codes, declared, tokens};
+use crate::identity::{clients, codes, declared, enroll_tokens};
 use crate::inbox::InstanceId;
 use crate::records::rows::{ClientRow, FrontRow, PolicyRow};
 use crate::records::{Change, Records, change, look};
@@ -116,7 +116,9 @@ pub trait AccessStore: Records {
     /// that exists. Not found without its tenant, a conflict if that gateway was revoked.
     fn mint_enroll_token(&self, token: EnrollToken, by: &Actor) -> Later<'_, bool> {
         let by = by.clone();
-        change(self, Change::to("keep an enrolment token"), move |view| tokens::mint(view, &token, &by))
+        change(self, Change::to("keep an enrolment token"), move |view| {
+            enroll_tokens::mint(view, &token, &by)
+        })
     }
 
     /// Uses up the token and, in the same commit, enrols `gateway`, or gives it
@@ -133,7 +135,7 @@ pub trait AccessStore: Records {
     ) -> Later<'_, StoredGateway> {
         let by = by.clone();
         change(self, Change::to("enrol a gateway"), move |view| {
-            tokens::enroll(view, &token, &gateway, old_until, &by)
+            enroll_tokens::enroll(view, &token, &gateway, old_until, &by)
         })
     }
 

@@ -5,11 +5,11 @@
 use super::Discord;
 use super::api_error::{ApiError, code};
 use super::descriptor::MAX_MESSAGE_CHARS;
-use super::interact::EPHEMERAL;
 use super::pieces::parts;
 use super::platform::NONCE_LIFE;
 use super::rest::Call;
 use super::send::{PATIENCE, Work, posted};
+use super::take_interaction::EPHEMERAL;
 use crate::kit::refused;
 use crate::platform::{Answer, Earlier, Outcome};
 use angelia_core::clock::{self, Mono};

@@ -11,7 +11,6 @@ mod descriptor;
 #[doc(hidden)]
 pub mod fuzzing;
 mod ingest;
-mod interact;
 mod interaction;
 mod learn;
 mod link;
@@ -26,6 +25,7 @@ mod rest;
 mod sanitize;
 mod send;
 mod shard;
+mod take_interaction;
 pub mod verify;
 mod webhook;
 

@@ -1,7 +1,7 @@
 //! Interactions that Discord posts.
 
-use super::interact::{Considered, KEPT_WITHIN, Reply, TRY_AGAIN};
 use super::message::{Heard, Reader};
+use super::take_interaction::{Considered, KEPT_WITHIN, Reply, TRY_AGAIN};
 use super::verify::{PublicKey, SIGNATURE, TIMESTAMP};
 use super::{Discord, NAME};
 use crate::ingress::Ingress;

@@ -16,7 +16,7 @@ mod portal;
 pub(super) use builtin::{BUILTIN, TOKEN_FOR};
 pub use oidc::{LIMITS as KEY_LIMITS, OidcIssuer};
 
-use crate::edge::no_client;
+use crate::ssrf_guard::no_client;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::identity::Proof;
 use angelia_core::limit_per_address::Address;

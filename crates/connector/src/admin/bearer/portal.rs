@@ -150,7 +150,7 @@ mod tests {
     use serde_json::json;
 
     fn portal(account_url: &str) -> Portal {
-        crate::edge::install_tls_provider();
+        crate::ssrf_guard::install_tls_provider();
         Portal::new(account_url.to_owned(), reqwest::Client::builder().no_proxy().build().unwrap())
     }
 

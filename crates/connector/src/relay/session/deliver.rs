@@ -2,8 +2,8 @@
 //! settled is committed.
 
 use super::super::mailbox::{Ending, Hint, Mail};
+use super::frame_choice::Form;
 use super::hear::MAX_LATE_ACKS;
-use super::render::Form;
 use super::{Done, RETRY, Session};
 use crate::telemetry::Counter;
 use angelia_core::clock::{self, Mono, UnixMillis};

@@ -5,9 +5,9 @@
 //! for a disk or a provider: such work runs beside it and comes back as [`Done`].
 
 mod deliver;
+mod frame_choice;
 mod hear;
 mod leave;
-mod render;
 
 pub(crate) use hear::LIMITS as ACK_LIMITS;
 

@@ -7,6 +7,7 @@
 mod backup;
 mod clock;
 mod directory;
+mod disk_allowance;
 mod footprint;
 mod inbox;
 #[cfg(any(test, feature = "inspect"))]
@@ -21,7 +22,6 @@ mod queue;
 mod reader;
 mod records;
 mod removal;
-mod room;
 #[cfg(test)]
 mod schema_tests;
 mod shrink;

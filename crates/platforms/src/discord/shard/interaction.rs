@@ -3,11 +3,11 @@
 use super::Shard;
 use super::cursor::Position;
 use crate::discord::api_error::{ApiError, code};
-use crate::discord::interact::{Considered, KEPT_WITHIN, Reply};
 use crate::discord::interaction::is_token;
 use crate::discord::message::Heard;
 use crate::discord::parse::id_of;
 use crate::discord::rest::Call;
+use crate::discord::take_interaction::{Considered, KEPT_WITHIN, Reply};
 use crate::discord::{Discord, address};
 use crate::ingress::Halted;
 use angelia_core::clock::{self, UnixMillis};

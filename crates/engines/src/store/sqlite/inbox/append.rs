@@ -1,7 +1,7 @@
 //! Taking an entry in: its number, its place in line, and who gives way for it.
 
 use super::super::footprint::{self, JOURNAL_LENGTHS};
-use super::super::room;
+use super::super::disk_allowance;
 use super::super::txn::{Txn, now};
 use super::settle::{Gone, close_journal, remove};
 use angelia_core::error::Result;
@@ -93,7 +93,7 @@ pub(in super::super) fn has_room(txn: &mut Txn<'_>, new: &NewEntry) -> rusqlite:
     if (Arrival { when_full: new.when_full, admits, fits }).is_taken() || came_before(txn, new)? {
         return Ok(Ok(()));
     }
-    let fits = admits && room::made(txn, &new.tenant, waiting + journal)?;
+    let fits = admits && disk_allowance::made(txn, &new.tenant, waiting + journal)?;
     Ok(refusal::judge(admits, fits))
 }
 
@@ -167,7 +167,7 @@ fn enforce_disk(
     writer: &str,
     before: u64,
 ) -> rusqlite::Result<()> {
-    if room::made(txn, tenant, 0)? {
+    if disk_allowance::made(txn, tenant, 0)? {
         return Ok(());
     }
     let (mut gone, quota) = (Vec::new(), *txn.quota);

@@ -1,4 +1,5 @@
-//! An entry as its peer is given it.
+//! Which frame an entry becomes for this peer: `inbound`, `passthrough_forward` or
+//! `interrupt_inbound`.
 
 use super::Session;
 use crate::telemetry::Counter;

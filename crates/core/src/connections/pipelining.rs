@@ -1,4 +1,4 @@
-//! What is sent ahead of an answer gives way to what is not.
+//! Pipelining: requests that are sent ahead of an answer give way to those that are not.
 
 use std::time::Duration;
 

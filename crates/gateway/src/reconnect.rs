@@ -1,4 +1,4 @@
-//! Staying connected.
+//! Staying connected: when a socket is dialed again, and which close codes end that.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Turns of requests that were sent ahead of an answer.
+//! Pipelining: whose turn it is among requests that were sent ahead of an answer.
 
 use angelia_core::clock;
 use angelia_core::connections::{SENT_AHEAD, SENT_AHEAD_TURN, is_crowd, rest_after};
