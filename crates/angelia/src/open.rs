@@ -5,7 +5,8 @@ use crate::files::{sweep_drafts, write_private};
 use crate::presence::ADMIN_TOKEN;
 use crate::{key_files, modes, sealed_mark};
 use angelia_connector::{
-    AdminToken, EgressTimings, Identity, Keyring, Limits, Notices, OidcIssuer, Options, Server, Subscriber,
+    AdminToken, EgressTimings, IdentityOptions, Keyring, Limits, Notices, OidcIssuer, Options, Server,
+    Subscriber,
 };
 use angelia_core::connections::Lasting;
 use angelia_core::error::Result;
@@ -79,7 +80,7 @@ fn notices(configured: &config::Notices) -> Notices {
     }
 }
 
-fn identity(config: &Config) -> Identity {
+fn identity(config: &Config) -> IdentityOptions {
     let configured = &config.identity;
     let oidc = configured.oidc.iter().cloned().map(|it| OidcIssuer {
         issuer: it.issuer,
@@ -87,7 +88,7 @@ fn identity(config: &Config) -> Identity {
         audience: it.audience,
         tenant_claim: it.tenant_claim,
     });
-    Identity { builtin: configured.builtin, oidc: oidc.collect(), portal: configured.portal.clone() }
+    IdentityOptions { builtin: configured.builtin, oidc: oidc.collect(), portal: configured.portal.clone() }
 }
 
 /// The token the admin API asks for, made once.

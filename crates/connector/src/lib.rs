@@ -29,7 +29,7 @@ mod supervise;
 pub mod telemetry;
 mod upkeep;
 
-pub use admin::{AdminToken, Identity, KeyKeeper, Keyring, OidcIssuer};
+pub use admin::{AdminToken, IdentityOptions, KeyKeeper, Keyring, OidcIssuer};
 pub use egress::EgressTimings;
 pub use server::{Limits, Options, Server, Subscriber};
 pub use upkeep::{Away, Notices};

@@ -1,7 +1,7 @@
 //! Writing down who was refused, as often as the audit log can bear it.
 
 use crate::telemetry::{Counter, Metrics};
-use angelia_core::audit::{Actor, AuditEntry, Refusals};
+use angelia_core::audit::{Actor, AuditEntry, FoldedRefusals};
 use angelia_core::clock::{self, Mono};
 use angelia_core::error::{Error, Kind};
 use angelia_core::records::Records;
@@ -18,7 +18,7 @@ const LAST_LINES: Duration = Duration::from_secs(1);
 pub(crate) struct RefusalLog {
     records: Arc<dyn Records>,
     metrics: Arc<Metrics>,
-    refusals: Mutex<Refusals>,
+    refusals: Mutex<FoldedRefusals>,
 }
 
 impl RefusalLog {
@@ -45,18 +45,18 @@ impl RefusalLog {
 
     /// Writes how many refusals were only counted, of those whose time is over.
     pub(crate) async fn tell(&self) {
-        self.write_down(self.with(Refusals::due)).await;
+        self.write_down(self.with(FoldedRefusals::due)).await;
     }
 
     /// The same for all of them, before the server stops.
     pub(crate) async fn close(&self) {
-        let written = self.write_down(self.with(Refusals::close));
+        let written = self.write_down(self.with(FoldedRefusals::close));
         if tokio::time::timeout(LAST_LINES, written).await.is_err() {
             tracing::warn!("how many refusals were only counted could not be written down in time");
         }
     }
 
-    fn with(&self, change: impl FnOnce(&mut Refusals, Mono) -> Vec<AuditEntry>) -> Vec<AuditEntry> {
+    fn with(&self, change: impl FnOnce(&mut FoldedRefusals, Mono) -> Vec<AuditEntry>) -> Vec<AuditEntry> {
         change(&mut self.refusals.lock(), clock::mono())
     }
 

@@ -1,6 +1,6 @@
 //! The wiring: which services there are, what each is given, and how they start and stop.
 
-use crate::admin::{self, Admin, AdminParts, AdminToken, Bearers, Identity, Keyring, SelfService};
+use crate::admin::{self, Admin, AdminParts, AdminToken, Bearers, IdentityOptions, Keyring, SelfService};
 use crate::bootstrap::{check_key, furnish, oauth_key, recall_standing};
 use crate::egress::{Egress, EgressTimings};
 use crate::identities::Identities;
@@ -54,7 +54,7 @@ pub struct Options {
     /// Whether sources carry `is_bot` and `message_is_edit`.
     pub source_flags: bool,
     /// Who may prove a tenant.
-    pub identity: Identity,
+    pub identity: IdentityOptions,
     /// The URL gateways and people reach this server at.
     pub public_url: String,
     /// What the connector says of its own.

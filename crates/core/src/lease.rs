@@ -2,7 +2,7 @@
 
 use crate::directory::BotKey;
 use crate::error::Result;
-use crate::ports::{Lease, Term, Token, lease_lost};
+use crate::ports::{Lease, LeaseToken, Term, lease_lost};
 use crate::records::View;
 use crate::records::rows::LeaseRow;
 
@@ -21,7 +21,7 @@ pub fn acquire(view: &mut View<'_>, name: &str, node: &str, term: Term) -> Resul
     let token = former.map_or(1, |row| row.token + 1);
     let until = end(view, term);
     view.put(&LeaseRow { name: name.to_owned(), node: node.to_owned(), token, until, released: false });
-    Ok(Some(Lease { name: name.to_owned(), node: node.to_owned(), token: Token(token), until }))
+    Ok(Some(Lease { name: name.to_owned(), node: node.to_owned(), token: LeaseToken(token), until }))
 }
 
 /// Holds a lease for longer. Late is no matter as long as nobody else took it.
@@ -42,18 +42,23 @@ pub fn release(view: &mut View<'_>, lease: &Lease) -> Result<bool> {
 /// Who holds a lease.
 pub fn holder(view: &mut View<'_>, name: &str) -> Result<Option<Lease>> {
     let row = view.get::<LeaseRow>((name,))?.filter(|row| row.is_held(view));
-    Ok(row.map(|LeaseRow { name, node, token, until, .. }| Lease { name, node, token: Token(token), until }))
+    Ok(row.map(|LeaseRow { name, node, token, until, .. }| Lease {
+        name,
+        node,
+        token: LeaseToken(token),
+        until,
+    }))
 }
 
 /// Whether somebody may note how far a bot was read: whoever holds its lease, or anybody
 /// if there never was one.
-pub fn may_advance(under: Option<Token>, current: Option<Token>) -> Result<()> {
+pub fn may_advance(under: Option<LeaseToken>, current: Option<LeaseToken>) -> Result<()> {
     if under == current { Ok(()) } else { Err(lease_lost()) }
 }
 
 fn ours(view: &mut View<'_>, lease: &Lease) -> Result<Option<LeaseRow>> {
     let row = view.get::<LeaseRow>((&lease.name,))?;
-    Ok(row.filter(|row| Token(row.token) == lease.token && !row.released))
+    Ok(row.filter(|row| LeaseToken(row.token) == lease.token && !row.released))
 }
 
 fn end(view: &View<'_>, term: Term) -> Option<crate::clock::UnixMillis> {

@@ -82,7 +82,7 @@ pub struct Report {
 
 /// How space is, as far as is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum SpaceState {
     /// Everybody may write.
     Ample,
     /// Only who frees space may write.
@@ -94,7 +94,7 @@ pub enum State {
 
 /// What to do with a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum SpaceVerdict {
     /// Write it.
     Allow,
     /// Give the reserve up, then write it.
@@ -152,20 +152,20 @@ pub fn at_start(disk: Disk, kept: bool) -> (bool, u64) {
 }
 
 /// How space is from now on, and what becomes of a write.
-pub fn judge(state: State, disk: Disk, class: Class) -> (State, Verdict) {
-    if state == State::Failed && class == Class::Operator && disk.reserve > 0 {
-        return (State::Short, Verdict::GiveUp);
+pub fn judge(state: SpaceState, disk: Disk, class: Class) -> (SpaceState, SpaceVerdict) {
+    if state == SpaceState::Failed && class == Class::Operator && disk.reserve > 0 {
+        return (SpaceState::Short, SpaceVerdict::GiveUp);
     }
-    if state != State::Ample && disk.is_enough() {
-        return (State::Ample, Verdict::Allow);
+    if state != SpaceState::Ample && disk.is_enough() {
+        return (SpaceState::Ample, SpaceVerdict::Allow);
     }
-    let tight = state != State::Ample || disk.log_is_stuck();
+    let tight = state != SpaceState::Ample || disk.log_is_stuck();
     let little = disk.total > 0 && disk.free < disk.wanted() / HEADROOM;
     match class {
-        Class::Operator if (tight || little) && disk.reserve > 0 => (State::Short, Verdict::GiveUp),
-        Class::Ordinary if tight => (State::Short, Verdict::Refuse),
-        _ if tight => (State::Short, Verdict::Allow),
-        _ => (State::Ample, Verdict::Allow),
+        Class::Operator if (tight || little) && disk.reserve > 0 => (SpaceState::Short, SpaceVerdict::GiveUp),
+        Class::Ordinary if tight => (SpaceState::Short, SpaceVerdict::Refuse),
+        _ if tight => (SpaceState::Short, SpaceVerdict::Allow),
+        _ => (SpaceState::Ample, SpaceVerdict::Allow),
     }
 }
 
@@ -193,8 +193,8 @@ pub fn shrinks(short: bool, slack: u64, database: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::Class::{Operator, Ordinary, Upkeep};
-    use super::State::{Ample, Failed, Short};
-    use super::Verdict::{Allow, GiveUp, Refuse};
+    use super::SpaceState::{Ample, Failed, Short};
+    use super::SpaceVerdict::{Allow, GiveUp, Refuse};
     use super::*;
 
     const MIB: u64 = 1 << 20;
@@ -204,7 +204,7 @@ mod tests {
     }
 
     /// How space was, the disk, who writes; how it is then, what becomes of the write.
-    type Row = (State, Disk, Class, State, Verdict);
+    type Row = (SpaceState, Disk, Class, SpaceState, SpaceVerdict);
 
     #[test]
     fn who_may_write() {

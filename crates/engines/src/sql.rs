@@ -6,7 +6,7 @@
 //! read each one.
 
 use angelia_core::records::rows::TABLES;
-use angelia_core::records::{By, Column, Direction, Kind, Part, Query, Row, Table, Value, Walk};
+use angelia_core::records::{By, Column, Direction, Kind, Query, Row, RowRange, Table, Value, Walk};
 use angelia_core::seal::HEAD_BYTES;
 
 /// Finds rows.
@@ -17,16 +17,16 @@ pub fn find(table: &Table, query: &Query) -> String {
     let next = query.values.iter().filter(|value| **value != Value::Null).count() + 1;
     let and = if by.is_empty() { "WHERE" } else { "AND" };
     match &query.part {
-        Part::All if table.key == 0 => found,
-        Part::All => format!("{found} ORDER BY {}", list(table.key_names())),
-        Part::Newest(_) => {
+        RowRange::All if table.key == 0 => found,
+        RowRange::All => format!("{found} ORDER BY {}", list(table.key_names())),
+        RowRange::Newest(_) => {
             format!("{found} ORDER BY {} DESC LIMIT ${next}", list([table.columns[0].name]))
         }
-        Part::Between { column, .. } => {
+        RowRange::Between { column, .. } => {
             let order = along(table, column, Direction::Up);
             format!("{found} {and} \"{column}\" > ${next} AND \"{column}\" <= ${} ORDER BY {order}", next + 1)
         }
-        Part::Along { column, direction, .. } => {
+        RowRange::Along { column, direction, .. } => {
             let order = along(table, column, *direction);
             format!("{found} {and} \"{column}\" > ${next} ORDER BY {order} LIMIT ${}", next + 1)
         }
@@ -109,7 +109,7 @@ pub fn every_statement() -> Vec<String> {
         let finds = finds.chain((table.key > 0).then_some(By::Key));
         for by in finds {
             for values in samples(table, by) {
-                let part = if table.long && by != By::Key { Part::Newest(1) } else { Part::All };
+                let part = if table.long && by != By::Key { RowRange::Newest(1) } else { RowRange::All };
                 let query = Query { by, values, part };
                 all.extend([find(table, &query), count(table, &query)]);
             }
@@ -133,8 +133,8 @@ pub fn every_statement() -> Vec<String> {
 /// A way through a table: up, down, and between two values.
 fn walks(table: &Table, walk: &Walk) -> Vec<String> {
     let (by, column, above) = (By::Columns(walk.by), walk.along, Value::Null);
-    let along = |direction| Part::Along { column, above: above.clone(), direction, limit: 1 };
-    let between = Part::Between { column, above: above.clone(), up_to: Value::Null };
+    let along = |direction| RowRange::Along { column, above: above.clone(), direction, limit: 1 };
+    let between = RowRange::Between { column, above: above.clone(), up_to: Value::Null };
     let parts = [along(Direction::Up), along(Direction::Down), between];
     let of = |values: Row| parts.clone().map(|part| find(table, &Query { by, values: values.clone(), part }));
     samples(table, by).into_iter().flat_map(of).collect()
@@ -253,7 +253,7 @@ mod tests {
             replace(SealedSecretRow::TABLE),
             r#"UPDATE gateway_secrets SET "sealed" = $1 WHERE "id" = $2"#
         );
-        let newest = Query { by: By::Columns(&[]), values: vec![], part: Part::Newest(3) };
+        let newest = Query { by: By::Columns(&[]), values: vec![], part: RowRange::Newest(3) };
         assert!(find(AuditLineRow::TABLE, &newest).ends_with(r#"FROM audit ORDER BY "id" DESC LIMIT $1"#));
     }
 }

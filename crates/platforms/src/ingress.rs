@@ -3,7 +3,7 @@
 use crate::admission::Admission;
 use angelia_core::directory::BotKey;
 use angelia_core::error::Result;
-use angelia_core::ports::{Ports, Token};
+use angelia_core::ports::{LeaseToken, Ports};
 use angelia_core::seal::Sealed;
 use angelia_core::store::{Intake, Taken};
 use parking_lot::RwLock;
@@ -50,16 +50,16 @@ impl Ingress {
 
 /// The leases that this node holds to read the streams of bots.
 #[derive(Debug, Default)]
-pub struct HeldLeases(RwLock<HashMap<BotKey, Token>>);
+pub struct HeldLeases(RwLock<HashMap<BotKey, LeaseToken>>);
 
 impl HeldLeases {
     /// A lease was taken, or taken anew.
-    pub fn took(&self, bot: &BotKey, token: Token) {
+    pub fn took(&self, bot: &BotKey, token: LeaseToken) {
         self.0.write().insert(bot.clone(), token);
     }
 
     /// The token of a bot's lease; `None` if none was taken.
-    pub fn token(&self, bot: &BotKey) -> Option<Token> {
+    pub fn token(&self, bot: &BotKey) -> Option<LeaseToken> {
         self.0.read().get(bot).copied()
     }
 }

@@ -34,11 +34,11 @@ pub(super) enum TenantCommand {
     /// Lets tokens of an issuer prove a tenant.
     #[command(after_help = "Example:\n  \
         angelia tenant link acme --issuer https://id.example.org/ --claim 8f14e45f")]
-    Link(Identity),
+    Link(TenantLink),
     /// Takes that back; agents that are enrolled stay.
     #[command(after_help = "Example:\n  \
         angelia tenant unlink acme --issuer https://id.example.org/ --claim 8f14e45f")]
-    Unlink(Identity),
+    Unlink(TenantLink),
     /// Removes a tenant and everything of it, for good.
     ///
     /// Its agents are shut out, its routes and clients go, and so do messages
@@ -56,7 +56,7 @@ pub(super) enum TenantCommand {
 
 /// A tenant as an issuer knows it.
 #[derive(Args, Debug)]
-pub(super) struct Identity {
+pub(super) struct TenantLink {
     /// The tenant.
     name: String,
     /// The issuer, letter by letter as in its tokens.
@@ -88,12 +88,12 @@ pub(super) async fn ask(remote: &Remote, command: TenantCommand) -> Result<Answe
             Answer::new(remote.call(api::CREATE_TENANT.ask(&tenant)?).await?, show::created_tenant)
         }
         TenantCommand::List => Answer::new(remote.call(api::TENANTS.ask(&Nothing {})?).await?, show::tenants),
-        TenantCommand::Link(Identity { name, issuer, claim }) => {
+        TenantCommand::Link(TenantLink { name, issuer, claim }) => {
             let link = Link { issuer, claim };
             let linked = remote.call(api::LINK_TENANT.ask(&name, &link)?).await?;
             Answer::new(linked, |_| show::linked(&name, &link))
         }
-        TenantCommand::Unlink(Identity { name, issuer, claim }) => {
+        TenantCommand::Unlink(TenantLink { name, issuer, claim }) => {
             let link = Link { issuer, claim };
             let unlinked = remote.call(api::UNLINK_TENANT.ask(&name, &link)?).await?;
             Answer::new(unlinked, |_| show::unlinked(&name, &link))

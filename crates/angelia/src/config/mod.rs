@@ -61,7 +61,7 @@ pub struct Config {
     /// What the relay says.
     pub relay: Relay,
     /// Who may enroll and provision, and for which tenant.
-    pub identity: Identity,
+    pub identity: IdentityConfig,
     /// The bots whose credentials the server holds.
     pub bots: Vec<Bot>,
     /// What people are told by the server itself.
@@ -155,7 +155,7 @@ pub struct Relay {
 
 /// Who may enroll and provision, and for which tenant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
+pub struct IdentityConfig {
     /// Whether the built-in token endpoint serves the clients made here.
     pub builtin: bool,
     /// Issuers whose signed tokens are taken.
@@ -164,7 +164,7 @@ pub struct Identity {
     pub portal: Option<String>,
 }
 
-impl Default for Identity {
+impl Default for IdentityConfig {
     fn default() -> Self {
         Self { builtin: true, oidc: Vec::new(), portal: None }
     }

@@ -32,7 +32,7 @@ pub(crate) use bearer::Bearers;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub use bearer::fuzzing;
-pub use bearer::{Identity, KEY_LIMITS, OidcIssuer};
+pub use bearer::{IdentityOptions, KEY_LIMITS, OidcIssuer};
 pub use endpoint::{Call, Endpoint, Named, Whole};
 use enroll::{enroll, provision};
 pub use keyring::{AdminToken, KeyKeeper, Keyring};

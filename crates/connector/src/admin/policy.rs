@@ -3,7 +3,7 @@
 use super::SelfService;
 use super::enroll::{read, read_body};
 use super::router::failure;
-use crate::relay::{Identity, identify};
+use crate::relay::{Caller, identify};
 use angelia_core::admission::Policy;
 use angelia_core::audit::Actor;
 use angelia_core::error::{Error, Kind, Result};
@@ -46,8 +46,8 @@ fn yes() -> bool {
 pub(crate) async fn declare(State(service): State<Arc<SelfService>>, request: Request) -> Response {
     let (head, body) = request.into_parts();
     let record = match identify(&service.identities.now(), &head.headers) {
-        Identity::Gateway(record) => record,
-        Identity::Revoked(record) => {
+        Caller::Gateway(record) => record,
+        Caller::Revoked(record) => {
             let error = Error::new(Kind::Forbidden, "this gateway was revoked");
             let actor = Actor::gateway(&record.tenant, &record.gateway_id);
             service
@@ -56,7 +56,7 @@ pub(crate) async fn declare(State(service): State<Arc<SelfService>>, request: Re
                 .await;
             return failure(&error);
         }
-        Identity::Unknown => {
+        Caller::Unknown => {
             let error = Error::new(Kind::Unauthorized, "unknown gateway id, wrong secret or expired token");
             service.refusal_log.refused(&Actor::stranger(), "policy.set", "", "", &error).await;
             return failure(&error);

@@ -3,7 +3,7 @@
 //! again and again make none for a while.
 
 use angelia_core::clock;
-use angelia_core::egress::{Budget, Decision, Paces, Rate, Refusals, Ticket, Urgency};
+use angelia_core::egress::{Budget, Decision, Paces, Rate, RefusalCounts, Ticket, Urgency};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -201,7 +201,7 @@ impl FairQueue {
 /// Stops tenants whose calls are refused again and again: refusals get a bot banned for all.
 #[derive(Default)]
 pub(super) struct RefusalLimit {
-    refusals: Mutex<Refusals>,
+    refusals: Mutex<RefusalCounts>,
     /// A call is over: others may be let through.
     over: Notify,
 }
@@ -254,7 +254,7 @@ impl RefusalLimit {
         Slot { limit: self.clone(), tenant: tenant.to_owned(), refused: false }
     }
 
-    fn refusals(&self) -> MutexGuard<'_, Refusals> {
+    fn refusals(&self) -> MutexGuard<'_, RefusalCounts> {
         self.refusals.lock()
     }
 }

@@ -14,7 +14,7 @@ pub(crate) use mailbox::{Answer, Ending, Hint, Mailbox};
 pub(crate) use session::ACK_LIMITS;
 pub(crate) use session::LIMITS as SESSION_LIMITS;
 pub(crate) use sessions::{Sessions, Standing};
-pub(crate) use upgrade::{Identity, identify};
+pub(crate) use upgrade::{Caller, identify};
 pub(crate) use upgrade::{LIMITS as UPGRADE_LIMITS, SOCKETS_PER_GATEWAY};
 
 use crate::egress::Egress;

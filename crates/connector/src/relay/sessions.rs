@@ -23,7 +23,7 @@ struct Live {
     record: Arc<GatewayRecord>,
     mailbox: Arc<Mailbox>,
     /// Told once the socket has ended and everything it settled is durable.
-    ended: Arc<Ended>,
+    ended: Arc<SocketEnd>,
 }
 
 /// Being the live socket of an instance. Ends when dropped, however that comes about.
@@ -31,7 +31,7 @@ pub(crate) struct Claim {
     sessions: Arc<Sessions>,
     instance: InstanceId,
     mailbox: Arc<Mailbox>,
-    ended: Arc<Ended>,
+    ended: Arc<SocketEnd>,
 }
 
 impl Drop for Claim {
@@ -54,12 +54,12 @@ impl Drop for Seat {
 }
 
 #[derive(Default)]
-pub(crate) struct Ended {
+pub(crate) struct SocketEnd {
     over: std::sync::atomic::AtomicBool,
     notify: Notify,
 }
 
-impl Ended {
+impl SocketEnd {
     pub(crate) fn tell(&self) {
         self.over.store(true, std::sync::atomic::Ordering::Release);
         self.notify.notify_waiters();
@@ -169,9 +169,9 @@ impl Sessions {
         self: &Arc<Self>,
         record: Arc<GatewayRecord>,
         mailbox: Arc<Mailbox>,
-    ) -> (Claim, Option<Arc<Ended>>) {
+    ) -> (Claim, Option<Arc<SocketEnd>>) {
         let instance = record.instance;
-        let ended = Arc::new(Ended::default());
+        let ended = Arc::new(SocketEnd::default());
         let live = Live { record, mailbox: mailbox.clone(), ended: ended.clone() };
         let mut slots = self.slots();
         let slot = slots.entry(instance).or_default();

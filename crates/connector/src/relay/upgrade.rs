@@ -49,8 +49,8 @@ pub(crate) async fn upgrade(State(relay): State<Arc<Relay>>, mut request: Reques
         return unavailable("the connector is restarting", 1);
     }
     match identify(&relay.identities.now(), headers) {
-        Identity::Gateway(record) => admit(relay, record, headers, socket),
-        Identity::Revoked(record) => {
+        Caller::Gateway(record) => admit(relay, record, headers, socket),
+        Caller::Revoked(record) => {
             relay.metrics.count(Counter::UpgradesRevoked);
             let error = Error::new(Kind::Forbidden, "revoked");
             let actor = Actor::gateway(&record.tenant, &record.gateway_id);
@@ -64,7 +64,7 @@ pub(crate) async fn upgrade(State(relay): State<Arc<Relay>>, mut request: Reques
                 Err(none) => no_place(&relay, none),
             }
         }
-        Identity::Unknown => {
+        Caller::Unknown => {
             relay.metrics.count(Counter::UpgradesRefused);
             let error = "unknown gateway id, wrong secret or expired token; \
                          check GATEWAY_RELAY_ID, GATEWAY_RELAY_SECRET and the clock";
@@ -89,7 +89,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// Who signed a token.
-pub(crate) enum Identity {
+pub(crate) enum Caller {
     /// A gateway that may come in.
     Gateway(Arc<GatewayRecord>),
     /// One that was revoked.
@@ -99,15 +99,15 @@ pub(crate) enum Identity {
 }
 
 /// Finds the gateway whose secret signed a request's upgrade token.
-pub(crate) fn identify(known: &Snapshot, headers: &HeaderMap) -> Identity {
+pub(crate) fn identify(known: &Snapshot, headers: &HeaderMap) -> Caller {
     let Some(token) = bearer(headers).and_then(|text| token::parse(text).ok()) else {
-        return Identity::Unknown;
+        return Caller::Unknown;
     };
     let records = known.gateways(token.gateway_id());
     match judge_upgrade(&records, &token, clock::wall()) {
-        identity::Upgrade::Admit(index) => Identity::Gateway(records[index].clone()),
-        identity::Upgrade::Revoked(index) => Identity::Revoked(records[index].clone()),
-        identity::Upgrade::Refuse => Identity::Unknown,
+        identity::Upgrade::Admit(index) => Caller::Gateway(records[index].clone()),
+        identity::Upgrade::Revoked(index) => Caller::Revoked(records[index].clone()),
+        identity::Upgrade::Refuse => Caller::Unknown,
     }
 }
 

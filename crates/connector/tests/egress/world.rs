@@ -2,7 +2,8 @@
 
 use super::platform::Scripted;
 use angelia_connector::{
-    EgressTimings, Identity, KeyKeeper, Keyring, Limits, Notices, Options, Server, Subscriber, ssrf_guard,
+    EgressTimings, IdentityOptions, KeyKeeper, Keyring, Limits, Notices, Options, Server, Subscriber,
+    ssrf_guard,
 };
 use angelia_core::admission::{Allow, Route};
 use angelia_core::audit::Actor;
@@ -95,7 +96,7 @@ impl World {
             platforms: vec![platform.clone()],
             egress: timings,
             source_flags: false,
-            identity: Identity::default(),
+            identity: IdentityOptions::default(),
             public_url: "http://127.0.0.1".into(),
             notices: Notices::default(),
             limits: Limits::default(),

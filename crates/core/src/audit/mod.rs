@@ -4,7 +4,7 @@ mod keep;
 mod refusals;
 
 pub use keep::{KEPT_FOR, KEPT_LINES, LIMITS, MOST_LINES, Sort};
-pub use refusals::Refusals;
+pub use refusals::FoldedRefusals;
 
 use crate::clock::UnixMillis;
 use crate::identity::Subject;

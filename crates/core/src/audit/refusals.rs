@@ -139,14 +139,14 @@ impl Fold {
 
 /// What was refused lately. Its answers are the lines to write now.
 #[derive(Debug, Default)]
-pub struct Refusals {
+pub struct FoldedRefusals {
     folds: HashMap<Key, Fold>,
     /// The keys of `folds`, the oldest first.
     order: VecDeque<Key>,
     quotas: BTreeMap<Whose, RefusalQuota>,
 }
 
-impl Refusals {
+impl FoldedRefusals {
     /// Notes a refusal.
     pub fn note(&mut self, now: Mono, entry: AuditEntry) -> Vec<AuditEntry> {
         let mut lines = self.due(now);
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn the_same_refusal_is_one_line_and_a_number() {
-        let mut log = Refusals::default();
+        let mut log = FoldedRefusals::default();
         assert_eq!(outcomes(&log.note(at(0), dial("gw"))), ["refused: wrong secret"]);
         for second in 1..=37 {
             assert!(log.note(at(second), dial("gw")).is_empty());
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_flood_of_one_sort_hides_no_other() {
-        let mut log = Refusals::default();
+        let mut log = FoldedRefusals::default();
         let written: usize = (0..10_000).map(|n| log.note(at(1), dial(&n.to_string())).len()).sum();
         assert_eq!(written, 60);
         let admin =
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn what_was_swallowed_is_told() {
-        let mut log = Refusals::default();
+        let mut log = FoldedRefusals::default();
         for n in 0..100 {
             log.note(at(10), dial(&n.to_string()));
             log.note(at(10), of_tenant("acme", &n.to_string()));
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn nothing_counted_is_lost_at_the_end() {
-        let mut log = Refusals::default();
+        let mut log = FoldedRefusals::default();
         for n in 0..70 {
             log.note(at(0), dial(&n.to_string()));
         }
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn a_day_has_its_end_too() {
-        let mut log = Refusals::default();
+        let mut log = FoldedRefusals::default();
         let mut written = 0;
         for second in 0..24 * 3600 {
             let lines = log.note(at(second), dial(&second.to_string()));
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn memory_has_an_end() {
-        let mut log = Refusals::default();
+        let mut log = FoldedRefusals::default();
         for tenant in 0..2 * MAX_TENANTS as u64 {
             for target in ["a", "b", "c", "d", "e"] {
                 log.note(at(tenant / 8), of_tenant(&tenant.to_string(), target));
@@ -340,7 +340,7 @@ mod tests {
 
     #[test]
     fn a_forgotten_tenant_leaves_its_number() {
-        let mut log = Refusals::default();
+        let mut log = FoldedRefusals::default();
         for n in 0..31 {
             log.note(at(0), of_tenant("first", &n.to_string()));
         }
@@ -354,7 +354,7 @@ mod tests {
         /// Lines and numbers together are all refusals there were, whatever came when.
         #[test]
         fn every_refusal_is_written_or_counted(steps in prop::collection::vec((0u64..200, 0u8..80), 1..600)) {
-            let (mut log, mut now) = (Refusals::default(), 0);
+            let (mut log, mut now) = (FoldedRefusals::default(), 0);
             let mut told = Vec::new();
             for (pause, target) in &steps {
                 now += pause / 40;

@@ -7,7 +7,7 @@
 
 mod state;
 
-pub use state::{Age, ClockState, LIMITS, Leap, MAX_OFF, MAX_STEP, Old, Verdict};
+pub use state::{Age, ClockState, ClockVerdict, LIMITS, Leap, MAX_OFF, MAX_STEP, Old};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -88,7 +88,7 @@ impl Leap {
 
 /// What a look at the clock found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ClockVerdict {
     /// Nothing new.
     Steady,
     /// It has leapt just now.
@@ -147,7 +147,7 @@ impl ClockState {
     }
 
     /// A look at the start, after a time that nobody measured.
-    pub fn start(&mut self, wall: UnixMillis) -> Verdict {
+    pub fn start(&mut self, wall: UnixMillis) -> ClockVerdict {
         let waited = self.waited();
         let off = |stretch: &Stretch| wall.0.saturating_sub(stretch.shift).saturating_sub(waited);
         let plausible = |off: i64| (-millis(MAX_STEP)..=millis(MAX_OFF)).contains(&off);
@@ -161,7 +161,7 @@ impl ClockState {
     }
 
     /// A look while `passed` went by since the last one.
-    pub fn look(&mut self, wall: UnixMillis, passed: Duration) -> Verdict {
+    pub fn look(&mut self, wall: UnixMillis, passed: Duration) -> ClockVerdict {
         let waited = self.waited().saturating_add(millis(passed));
         self.runs = self.runs.saturating_add(millis(passed));
         if self.runs > SETTLING_MS && self.leap().is_none() {
@@ -241,7 +241,7 @@ impl ClockState {
     }
 
     /// Goes on in the stretch that explains what the clock shows, or in a new one.
-    fn go_on(&mut self, wall: UnixMillis, waited: i64, explained: Option<usize>) -> Verdict {
+    fn go_on(&mut self, wall: UnixMillis, waited: i64, explained: Option<usize>) -> ClockVerdict {
         let (before, had_leapt) = (self.current, self.leap().is_some());
         self.current = explained.unwrap_or_else(|| self.begin(wall.0, wall.0.saturating_sub(waited)));
         self.seen = wall.0;
@@ -249,9 +249,9 @@ impl ClockState {
         stretch.until = stretch.until.max(wall.0);
         stretch.from = stretch.from.min(wall.0);
         match self.leap() {
-            Some(leap) if explained.is_none() || self.current != before => Verdict::Leapt(leap),
-            None if had_leapt => Verdict::Back,
-            _ => Verdict::Steady,
+            Some(leap) if explained.is_none() || self.current != before => ClockVerdict::Leapt(leap),
+            None if had_leapt => ClockVerdict::Back,
+            _ => ClockVerdict::Steady,
         }
     }
 

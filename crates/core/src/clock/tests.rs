@@ -22,8 +22,8 @@ fn settled() -> ClockState {
     state
 }
 
-fn leapt(verdict: Verdict) -> Option<i64> {
-    if let Verdict::Leapt(leap) = verdict { Some(leap.ahead_ms) } else { None }
+fn leapt(verdict: ClockVerdict) -> Option<i64> {
+    if let ClockVerdict::Leapt(leap) = verdict { Some(leap.ahead_ms) } else { None }
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_start_behind_what_was_seen_leaves_what_it_accepts_young() {
     let stamp = at(-7 * DAY + 1_000);
     state.look(at(-7 * DAY + HOUR), span(HOUR));
     // Mended: an hour and a little after what was seen before.
-    assert_eq!(state.start(at(HOUR + 2_000)), Verdict::Back);
+    assert_eq!(state.start(at(HOUR + 2_000)), ClockVerdict::Back);
     assert_eq!(state.leap(), None);
     let age = state.age(stamp, at(HOUR + 2_000));
     assert_eq!(age.at_least, span(HOUR + 1_000));
@@ -111,16 +111,16 @@ fn one_start_far_ahead_leaves_no_trace() {
     let mut state = ClockState::first(at(0), None);
     let before = state.clone();
     assert_eq!(leapt(state.start(at(402 * DAY))), Some(402 * DAY));
-    assert_eq!(state.look(at(402 * DAY + HOUR), span(HOUR)), Verdict::Steady);
+    assert_eq!(state.look(at(402 * DAY + HOUR), span(HOUR)), ClockVerdict::Steady);
     let stamp = at(402 * DAY + HOUR);
     assert!(
         !state.older_than(span(401 * DAY), at(402 * DAY + HOUR)).is(BASE),
         "what is from before is not old"
     );
     // Restarted as it is, it is still not confirmed.
-    assert_eq!(state.start(at(402 * DAY + 2 * HOUR)), Verdict::Steady);
+    assert_eq!(state.start(at(402 * DAY + 2 * HOUR)), ClockVerdict::Steady);
     assert!(state.leap().is_some());
-    assert_eq!(state.start(at(3 * HOUR)), Verdict::Back);
+    assert_eq!(state.start(at(3 * HOUR)), ClockVerdict::Back);
     assert_eq!(state.leap(), before.leap());
     let age = state.age(stamp, at(3 * HOUR));
     assert_eq!((age.at_least, age.at_most), (span(2 * HOUR), span(2 * HOUR)));
@@ -132,15 +132,15 @@ fn one_start_far_ahead_leaves_no_trace() {
 fn a_machine_that_learns_the_time_after_its_start_is_no_leap() {
     // Off for ten hours; it begins where it stopped, and then hears of the hours.
     let mut state = settled();
-    assert_eq!(state.start(at(1_000)), Verdict::Steady);
-    assert_eq!(state.look(at(10 * HOUR), span(MINUTE)), Verdict::Steady);
+    assert_eq!(state.start(at(1_000)), ClockVerdict::Steady);
+    assert_eq!(state.look(at(10 * HOUR), span(MINUTE)), ClockVerdict::Steady);
     assert_eq!(leapt(state.look(at(60 * HOUR), span(1_000))), Some(50 * HOUR - 1_000), "two days in all");
     // The same with a clock that begins in 1970, or far ahead, and is set right hours later.
     for wrong in [-BASE, 402 * DAY] {
         let mut state = settled();
         assert_eq!(leapt(state.start(at(wrong))), Some(wrong));
-        assert_eq!(state.look(at(wrong + 3 * HOUR), span(3 * HOUR)), Verdict::Steady);
-        assert_eq!(state.look(at(13 * HOUR), span(1_000)), Verdict::Back, "it was off for ten hours");
+        assert_eq!(state.look(at(wrong + 3 * HOUR), span(3 * HOUR)), ClockVerdict::Steady);
+        assert_eq!(state.look(at(13 * HOUR), span(1_000)), ClockVerdict::Back, "it was off for ten hours");
         assert_eq!(state.leap(), None);
     }
     // Later than that nothing explains such a jump.
@@ -152,9 +152,13 @@ fn a_machine_that_learns_the_time_after_its_start_is_no_leap() {
 fn a_short_leap_is_not_taken_for_time_off_at_the_next_start() {
     let mut state = settled();
     assert_eq!(leapt(state.look(at(30 * HOUR), span(1_000))), Some(30 * HOUR - 1_000));
-    assert_eq!(state.start(at(30 * HOUR + MINUTE)), Verdict::Steady, "it is where it was when it stopped");
+    assert_eq!(
+        state.start(at(30 * HOUR + MINUTE)),
+        ClockVerdict::Steady,
+        "it is where it was when it stopped"
+    );
     assert!(state.leap().is_some());
-    assert_eq!(state.start(at(2 * MINUTE)), Verdict::Back);
+    assert_eq!(state.start(at(2 * MINUTE)), ClockVerdict::Back);
 }
 
 #[test]

@@ -15,7 +15,7 @@ pub use delivery::{Earlier, EgressTimings, Outcome, Reach};
 pub use ledger::{ActionRow, ActionState, Dedupe, Owner, Resume, after_crash, is_suspect};
 pub use lookups::{ASK_AGAIN, ASKED_IN, Lookups, MAX_ASKED, UNANSWERED_AGAIN};
 pub use pace::{Paces, Urgency};
-pub use refusals::{Decision, MAX_REFUSED, REFUSED_WINDOW, Refusals};
+pub use refusals::{Decision, MAX_REFUSED, REFUSED_WINDOW, RefusalCounts};
 pub use target::{
     Bot, Goal, MAX_CONTENT, NO_CAPABILITY, Refusal, Target, Whereabouts, could_know, decide, is_named,
     may_write,

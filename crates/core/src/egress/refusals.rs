@@ -17,7 +17,7 @@ pub const REFUSED_WINDOW: Duration = Duration::from_secs(60);
 /// Whether a tenant may make a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Yes. Its end is to be told with [`Refusals::done`].
+    /// Yes. Its end is to be told with [`RefusalCounts::done`].
     Go,
     /// Calls under way could already use up what is left: ask again when one is done.
     Wait,
@@ -42,12 +42,12 @@ impl Default for Tally {
 /// A call under way counts as one that may be refused, so that many at once
 /// cannot get past the limit together.
 #[derive(Clone, Debug, Default)]
-pub struct Refusals {
+pub struct RefusalCounts {
     tenants: HashMap<String, Tally>,
     swept_at: Mono,
 }
 
-impl Refusals {
+impl RefusalCounts {
     /// Asks for leave to make one call.
     pub fn ask(&mut self, tenant: &str, now: Mono) -> Decision {
         self.sweep(now);
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn the_hundred_and_first_is_not_made() {
-        let mut refusals = Refusals::default();
+        let mut refusals = RefusalCounts::default();
         for n in 0..100 {
             assert_eq!(refusals.ask("loud", at(n / 2)), Decision::Go);
             refusals.done("loud", true, at(n / 2));
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn tenants_are_forgotten() {
-        let mut refusals = Refusals::default();
+        let mut refusals = RefusalCounts::default();
         for n in 0..1_000 {
             let tenant = format!("t{n}");
             assert_eq!(refusals.ask(&tenant, at(1)), Decision::Go);
@@ -129,7 +129,7 @@ mod tests {
         /// Whatever calls end when, no minute holds more than a hundred refusals.
         #[test]
         fn no_minute_holds_more(steps in prop::collection::vec((0u8..4, 0u64..12, any::<bool>()), 1..1_500)) {
-            let (mut refusals, mut now, mut under_way) = (Refusals::default(), 0, 0);
+            let (mut refusals, mut now, mut under_way) = (RefusalCounts::default(), 0, 0);
             let mut refused: Vec<u64> = Vec::new();
             for (kind, pass, bad) in steps {
                 now += pass / 11;

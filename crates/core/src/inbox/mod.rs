@@ -30,8 +30,8 @@ pub use retention::{CONVERSATION_REFRESH, CONVERSATIONS_FOR, GAPS_FOR, SEEN_FOR,
 pub use revisions::Revisions;
 pub use wake::{WAKE_FIRST_DELAY, WAKE_GIVE_UP, WAKE_LONGEST_DELAY, WakeSchedule};
 pub use window::{
-    Ended, FrameKind, MAX_AWAITING_ACK, MAX_IN_FLIGHT_BYTES, MAX_UNSETTLED, Permit, Settled, SettledBy,
-    Window,
+    FrameKind, MAX_AWAITING_ACK, MAX_IN_FLIGHT_BYTES, MAX_UNSETTLED, Permit, Settled, SettledBy, Window,
+    WindowEnd,
 };
 
 use bytes::Bytes;

@@ -85,7 +85,7 @@ pub enum Permit {
 
 /// What a socket leaves behind when it ends.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Ended {
+pub struct WindowEnd {
     /// Unsettled entries, oldest first, with the time each was pushed.
     pub returned: Vec<(Seq, Mono)>,
     /// The oldest of them, if the socket ended without a single acknowledgement.
@@ -277,10 +277,10 @@ impl Window {
     }
 
     /// Ends the window with its socket.
-    pub fn end(self) -> Ended {
+    pub fn end(self) -> WindowEnd {
         let returned: Vec<_> = self.flights.iter().map(|flight| (flight.seq, flight.pushed_at)).collect();
         let strike = if self.acked_here { None } else { returned.first().map(|(seq, _)| *seq) };
-        Ended { returned, strike }
+        WindowEnd { returned, strike }
     }
 
     /// How many frames the gateway may not have read yet, and their bytes. What

@@ -5,7 +5,7 @@ use super::log::{Appended, NewEntry, Revised, Revision};
 use crate::clock::UnixMillis;
 use crate::directory::{BotKey, Chat};
 use crate::inbox::{InstanceId, Patience};
-use crate::ports::Token;
+use crate::ports::LeaseToken;
 use crate::seal::Sealed;
 use crate::vault::NewCapability;
 
@@ -88,5 +88,6 @@ pub struct Taken {
 pub trait Ingest: Send + Sync {
     /// Commits everything, all or none, in order. Whoever says how far it has read says under
     /// which token of the bot's lease; unavailable if another node has that by now.
-    fn take_in(&self, bot: &BotKey, under: Option<Token>, intakes: Vec<Intake>) -> Later<'_, Vec<Taken>>;
+    fn take_in(&self, bot: &BotKey, under: Option<LeaseToken>, intakes: Vec<Intake>)
+    -> Later<'_, Vec<Taken>>;
 }

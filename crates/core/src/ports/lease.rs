@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// Which holder it is: larger than every earlier one of the same lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Token(pub i64);
+pub struct LeaseToken(pub i64);
 
 /// A lease that is held.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Lease {
     /// The node that holds it.
     pub node: String,
     /// What goes along with everything it writes.
-    pub token: Token,
+    pub token: LeaseToken,
     /// When it ends unless it is renewed; `None` for one without an end.
     pub until: Option<UnixMillis>,
 }

@@ -16,7 +16,7 @@ mod upkeep;
 pub use bus::{Bus, Hint, HintKind, Listener};
 pub use inboxes::{Gap, Inboxes, Listed, ListedInbox, Overdue};
 pub use ingest::{Cursor, Ingest, Intake, NewQuarantined, Taken, Traffic};
-pub use lease::{Lease, Leases, Term, Token, lease_lost};
+pub use lease::{Lease, LeaseToken, Leases, Term, lease_lost};
 pub use ledger::{Accepted, ActionId, ActionOutcome, Ledger, NewAction, StoredAction, owner_replaced};
 pub use lines::{
     CONNECTOR, Earlier, Guest, Invited, Line, LineEdit, LineRevision, Lines, NewLine, Person, Posted,

@@ -15,7 +15,7 @@ mod view;
 
 pub use erased::Erased;
 pub use table::{Column, Field, Kind, Record, Row, Table, ToValue, Value, Walk};
-pub use view::{By, Direction, Key, Part, Query, Source, View, Write, order};
+pub use view::{By, Direction, Key, Query, RowRange, Source, View, Write, order};
 
 use crate::error::{Error, Result};
 use crate::inbox::InstanceId;

@@ -37,13 +37,13 @@ pub struct Query {
     /// What that holds.
     pub values: Row,
     /// How many of them.
-    pub part: Part,
+    pub part: RowRange,
 }
 
 impl Query {
     /// All rows that hold `values`.
     pub fn all(by: By, values: Row) -> Self {
-        Self { by, values, part: Part::All }
+        Self { by, values, part: RowRange::All }
     }
 
     /// What a statement is given. What is looked for because it holds nothing is not among
@@ -56,7 +56,7 @@ impl Query {
 
 /// How many rows are wanted, and in which order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Part {
+pub enum RowRange {
     /// All, in the order of their key.
     All,
     /// So many, the newest first.
@@ -83,7 +83,7 @@ pub enum Part {
     },
 }
 
-impl Part {
+impl RowRange {
     /// Where it begins, and how many.
     fn bounds(&self) -> Vec<Value> {
         let number = |limit: &usize| Value::Int(i64::try_from(*limit).unwrap_or(i64::MAX));
@@ -261,7 +261,7 @@ impl<'a> View<'a> {
         limit: usize,
     ) -> Result<Vec<R>> {
         is_declared(R::TABLE, by)?;
-        let query = Query { by: By::Columns(by), values: values.values(), part: Part::Newest(limit) };
+        let query = Query { by: By::Columns(by), values: values.values(), part: RowRange::Newest(limit) };
         self.source.find(R::TABLE, &query)?.into_iter().map(R::read).collect()
     }
 
@@ -275,7 +275,7 @@ impl<'a> View<'a> {
         (direction, above): (Direction, impl ToValue),
         limit: usize,
     ) -> Result<Vec<R>> {
-        let part = Part::Along { column: along, above: above.to_value(), direction, limit };
+        let part = RowRange::Along { column: along, above: above.to_value(), direction, limit };
         self.part(by, values.values(), along, part)
     }
 
@@ -287,7 +287,7 @@ impl<'a> View<'a> {
         along: &'static str,
         (above, up_to): (impl ToValue, impl ToValue),
     ) -> Result<Vec<R>> {
-        let part = Part::Between { column: along, above: above.to_value(), up_to: up_to.to_value() };
+        let part = RowRange::Between { column: along, above: above.to_value(), up_to: up_to.to_value() };
         self.part(by, values.values(), along, part)
     }
 
@@ -300,7 +300,7 @@ impl<'a> View<'a> {
         limit: usize,
     ) -> Result<()> {
         let above = above.to_value();
-        let part = Part::Along { column: along, above, direction: Direction::Up, limit };
+        let part = RowRange::Along { column: along, above, direction: Direction::Up, limit };
         let found = self.part_rows(R::TABLE, Walk { by, along }, values.values(), part)?;
         found.into_iter().for_each(|row| self.delete_row(R::TABLE, row));
         Ok(())
@@ -311,12 +311,18 @@ impl<'a> View<'a> {
         by: &'static [&'static str],
         values: Row,
         along: &'static str,
-        part: Part,
+        part: RowRange,
     ) -> Result<Vec<R>> {
         self.part_rows(R::TABLE, Walk { by, along }, values, part)?.into_iter().map(R::read).collect()
     }
 
-    fn part_rows(&mut self, table: &'static Table, walk: Walk, values: Row, part: Part) -> Result<Vec<Row>> {
+    fn part_rows(
+        &mut self,
+        table: &'static Table,
+        walk: Walk,
+        values: Row,
+        part: RowRange,
+    ) -> Result<Vec<Row>> {
         let Walk { by, along } = walk;
         if !table.walks.contains(&walk) {
             return Err(Error::internal(format!("{} is not read along {along} by {by:?}", table.name)));

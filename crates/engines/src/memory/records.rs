@@ -6,7 +6,7 @@ use angelia_core::error::Result;
 use angelia_core::ports::Later;
 use angelia_core::records::rows::Names;
 use angelia_core::records::{
-    By, Change, Changed, Direction, Kind, Part, Query, Records, Row, Rule, Source, Table, ToValue, Value,
+    By, Change, Changed, Direction, Kind, Query, Records, Row, RowRange, Rule, Source, Table, ToValue, Value,
     View, Write, order,
 };
 use angelia_core::seal::HEAD_BYTES;
@@ -178,12 +178,12 @@ impl Source for State {
         found.sort_by(|one, other| order(&table.key_of(one), &table.key_of(other)));
         let column = |row: &Row, name| row[table.column(name).unwrap_or_default()].clone();
         match &query.part {
-            Part::All => {}
-            Part::Newest(limit) => {
+            RowRange::All => {}
+            RowRange::Newest(limit) => {
                 found.reverse();
                 found.truncate(*limit);
             }
-            Part::Along { column: along, above, direction, limit } => {
+            RowRange::Along { column: along, above, direction, limit } => {
                 found.retain(|row| lies_above(&column(row, along), above));
                 found.sort_by(|one, other| order(&[column(one, along)], &[column(other, along)]));
                 if *direction == Direction::Down {
@@ -191,7 +191,7 @@ impl Source for State {
                 }
                 found.truncate(*limit);
             }
-            Part::Between { column: along, above, up_to } => {
+            RowRange::Between { column: along, above, up_to } => {
                 found.retain(|row| {
                     let value = column(row, along);
                     lies_above(&value, above) && !lies_above(&value, up_to)

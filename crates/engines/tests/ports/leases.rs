@@ -1,6 +1,6 @@
 //! What every keeper of leases must do: one holder at a time, each with a larger token.
 
-use angelia_core::ports::{Leases, Term, Token};
+use angelia_core::ports::{LeaseToken, Leases, Term};
 use angelia_core::records::Records;
 use futures_util::future::join_all;
 use std::time::Duration;
@@ -42,10 +42,10 @@ async fn one_that_is_over_is_whoevers_comes_first(records: &(impl Records + ?Siz
 
 async fn who_is_alone_takes_what_a_process_before_it_held(records: &(impl Records + ?Sized)) {
     let before = records.acquire("bot", "a", Term::Alone).await.unwrap().unwrap();
-    assert_eq!((before.token, before.until), (Token(1), None));
+    assert_eq!((before.token, before.until), (LeaseToken(1), None));
     assert_eq!(records.acquire("bot", "b", HOUR).await.unwrap(), None, "it has no end");
     let after = records.acquire("bot", "b", Term::Alone).await.unwrap().unwrap();
-    assert_eq!(after.token, Token(2), "what the one before has on its way is told from it");
+    assert_eq!(after.token, LeaseToken(2), "what the one before has on its way is told from it");
 }
 
 on_every_engine!(

@@ -35,7 +35,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Who may prove a tenant.
 #[derive(Clone, Debug)]
-pub struct Identity {
+pub struct IdentityOptions {
     /// Whether the built-in token endpoint is served.
     pub builtin: bool,
     /// Issuers whose signed tokens are taken.
@@ -44,7 +44,7 @@ pub struct Identity {
     pub portal: Option<String>,
 }
 
-impl Default for Identity {
+impl Default for IdentityOptions {
     fn default() -> Self {
         Self { builtin: true, oidc: Vec::new(), portal: None }
     }
@@ -59,7 +59,7 @@ pub(crate) struct Bearers {
 
 impl Bearers {
     /// Ready to prove what `identity` allows; `key` signs the built-in tokens.
-    pub(crate) fn new(identity: &Identity, key: Secret) -> Result<Self> {
+    pub(crate) fn new(identity: &IdentityOptions, key: Secret) -> Result<Self> {
         let client = reqwest::Client::builder()
             .no_proxy()
             .timeout(PATIENCE)

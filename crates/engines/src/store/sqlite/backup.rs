@@ -149,7 +149,7 @@ pub fn key_id(data_dir: &Path) -> Result<Option<String>> {
 
 /// What a database says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Identity {
+pub struct DatabaseIdentity {
     /// Its name; `None` if no release gave it one yet.
     pub database_id: Option<String>,
     /// The master key it needs; `None` if nothing in it was ever sealed.
@@ -157,7 +157,7 @@ pub struct Identity {
 }
 
 /// What the database of `data_dir` says of itself, before it is opened to work with it.
-pub fn identity(data_dir: &Path) -> Result<Identity> {
+pub fn identity(data_dir: &Path) -> Result<DatabaseIdentity> {
     let database = data_dir.join(DATABASE);
     let db = open_for_reading(&database)?;
     let read = || {
@@ -168,13 +168,13 @@ pub fn identity(data_dir: &Path) -> Result<Identity> {
             |row| row.get(0),
         )?;
         if !has_notes {
-            return Ok(Identity::default());
+            return Ok(DatabaseIdentity::default());
         }
         let named: Option<Vec<u8>> = db
             .query_row("SELECT value FROM notes WHERE name = ?", [DATABASE_ID], |row| row.get(0))
             .optional()?;
         let database_id = named.map(|id| String::from_utf8_lossy(&id).into_owned());
-        Ok(Identity { database_id, key_id: needed_key(&db)? })
+        Ok(DatabaseIdentity { database_id, key_id: needed_key(&db)? })
     };
     read().map_err(|e| cannot_read(&database, e))
 }

@@ -5,14 +5,19 @@ use super::txn::{Txn, now};
 use super::{Sqlite, directory, inbox, records, vault};
 use angelia_core::directory::BotKey;
 use angelia_core::lease;
-use angelia_core::ports::Token;
+use angelia_core::ports::LeaseToken;
 use angelia_core::quarantine;
 use angelia_core::store::{Appended, Cursor, Ingest, Intake, Later, NewEntry, NewQuarantined, Taken};
 use angelia_core::vault::NewCapability;
 use rusqlite::{OptionalExtension, params};
 
 impl Ingest for Sqlite {
-    fn take_in(&self, bot: &BotKey, under: Option<Token>, intakes: Vec<Intake>) -> Later<'_, Vec<Taken>> {
+    fn take_in(
+        &self,
+        bot: &BotKey,
+        under: Option<LeaseToken>,
+        intakes: Vec<Intake>,
+    ) -> Later<'_, Vec<Taken>> {
         if intakes.iter().any(|intake| intake.entry.is_some()) {
             angelia_core::fail::point("before_append");
         }
@@ -32,9 +37,9 @@ impl Ingest for Sqlite {
 }
 
 /// The token of whoever reads a bot's streams.
-fn holder(txn: &Txn<'_>, bot: &BotKey) -> rusqlite::Result<Option<Token>> {
+fn holder(txn: &Txn<'_>, bot: &BotKey) -> rusqlite::Result<Option<LeaseToken>> {
     txn.prepare_cached("SELECT token FROM leases WHERE name = ?")?
-        .query_row([lease::of_bot(bot)], |row| row.get(0).map(Token))
+        .query_row([lease::of_bot(bot)], |row| row.get(0).map(LeaseToken))
         .optional()
 }
 

@@ -32,7 +32,7 @@ mod vault;
 mod webchat;
 mod writer;
 
-pub use backup::{Backup, Identity, backup, identity, key_id};
+pub use backup::{Backup, DatabaseIdentity, backup, identity, key_id};
 pub use lock::{DataLock, is_locked, is_own_directory, taken};
 pub use shrink::compact;
 pub use space::{make_room, tenant_disk};

@@ -236,7 +236,7 @@ impl ToSql for Bound<'_> {
 mod tests {
     use super::*;
     use angelia_core::records::rows::{NoticeRow, TABLES};
-    use angelia_core::records::{By, Direction, Part};
+    use angelia_core::records::{By, Direction, RowRange};
 
     /// How SQLite would find the rows of a query.
     fn plan(db: &Connection, table: &Table, query: &Query) -> String {
@@ -259,7 +259,7 @@ mod tests {
         for table in TABLES {
             let ways = table.walks.iter().flat_map(|walk| [(walk, Direction::Up), (walk, Direction::Down)]);
             for (walk, direction) in ways {
-                let part = Part::Along { column: walk.along, above: Value::Int(1), direction, limit: 1 };
+                let part = RowRange::Along { column: walk.along, above: Value::Int(1), direction, limit: 1 };
                 let values = vec![Value::Int(1); walk.by.len()];
                 let plan = plan(&db, table, &Query { by: By::Columns(walk.by), values, part });
                 // `explain b17` reads the journal through: it is asked by hand, and seldom.

@@ -3,7 +3,7 @@
 
 use crate::sql;
 use angelia_core::records::rows::{CapabilityRow, JournalRow, LedgerRow, TABLES};
-use angelia_core::records::{By, Direction, Part, Query, Record, Value};
+use angelia_core::records::{By, Direction, Query, Record, RowRange, Value};
 use rusqlite::Connection;
 
 fn schema() -> Connection {
@@ -82,9 +82,9 @@ fn whether_a_key_is_needed_is_read_from_an_index() {
 #[test]
 fn long_tables_are_searched_by_an_index() {
     let db = schema();
-    let up = |column| Part::Along { column, above: Value::Int(0), direction: Direction::Up, limit: 1 };
+    let up = |column| RowRange::Along { column, above: Value::Int(0), direction: Direction::Up, limit: 1 };
     let text = |values: &[&str]| values.iter().map(|it| Value::Text((*it).into())).collect();
-    let ending = Part::Between { column: "expires_at", above: Value::Int(0), up_to: Value::Int(0) };
+    let ending = RowRange::Between { column: "expires_at", above: Value::Int(0), up_to: Value::Int(0) };
     let (journal, ledger, vault) = (JournalRow::TABLE, LedgerRow::TABLE, CapabilityRow::TABLE);
     let answer: &[&str] = &["reply_to", "chat_id", "platform", "bot"];
     let by_end = "capabilities_by_end (expires_at>? AND expires_at<?)";
@@ -100,9 +100,9 @@ fn long_tables_are_searched_by_an_index() {
             "actions_by_message (message_id=? AND rowid>?)",
         ),
         (ledger, answer, &["m", "c", "p", "b"], up("id"), "actions_by_reply (reply_to=? AND rowid>?)"),
-        (ledger, &["state"], &["ambiguous"], Part::Newest(1), "actions_ambiguous"),
+        (ledger, &["state"], &["ambiguous"], RowRange::Newest(1), "actions_ambiguous"),
         (vault, &["stage"], &["open"], ending, by_end),
-        (vault, &["instance"], &["1"], Part::All, "capabilities_by_chat (instance=?)"),
+        (vault, &["instance"], &["1"], RowRange::All, "capabilities_by_chat (instance=?)"),
     ] {
         let query = Query { by: By::Columns(by), values: text(values), part };
         let steps = plan(&db, &sql::find(table, &query), values);

@@ -5,7 +5,7 @@
 use super::DATABASE;
 use angelia_core::clock::{self, Mono};
 use angelia_core::inbox::TENANT_DISK;
-use angelia_core::space::{self, Class, Disk, State, Verdict};
+use angelia_core::space::{self, Class, Disk, SpaceState, SpaceVerdict};
 use parking_lot::Mutex;
 use rusqlite::{Connection, ErrorCode, ffi};
 use std::fs::{self, File};
@@ -29,7 +29,7 @@ const EMPTY_LOG_EVERY: Duration = Duration::from_secs(1);
 /// The disk of one data directory.
 pub(super) struct Space {
     data_dir: PathBuf,
-    state: Mutex<State>,
+    state: Mutex<SpaceState>,
     /// When emptying the log was last tried to find out how much space there is.
     emptied_at: Mutex<Option<Mono>>,
     /// Held while the reserve changes.
@@ -41,7 +41,7 @@ impl Space {
     pub(super) fn open(data_dir: &Path) -> Self {
         let space = Self {
             data_dir: data_dir.to_owned(),
-            state: Mutex::new(State::Ample),
+            state: Mutex::new(SpaceState::Ample),
             emptied_at: Mutex::default(),
             reserve: Mutex::default(),
         };
@@ -56,7 +56,7 @@ impl Space {
         if !short {
             return;
         }
-        self.set(State::Short);
+        self.set(SpaceState::Short);
         tracing::error!(
             free = disk.free,
             reserve = disk.reserve - takes,
@@ -69,14 +69,14 @@ impl Space {
 
     /// Whether space is short: ordinary writes are refused.
     pub(super) fn is_short(&self) -> bool {
-        self.state() != State::Ample
+        self.state() != SpaceState::Ample
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> SpaceState {
         *self.state.lock()
     }
 
-    fn set(&self, state: State) {
+    fn set(&self, state: SpaceState) {
         *self.state.lock() = state;
     }
 
@@ -103,29 +103,29 @@ impl Space {
     ) -> bool {
         let mut disk = self.measure();
         let (was, class) = (self.state(), if operator { Class::Operator } else { Class::Ordinary });
-        if was != State::Ample {
+        if was != SpaceState::Ample {
             disk.slack = slack(connection);
         }
         let (mut state, mut verdict) = space::judge(was, disk, class);
         // A log that was long once says little: look again when it is as short as it can be.
-        let look_again = state == State::Short && verdict != Verdict::GiveUp && disk.log > 0;
+        let look_again = state == SpaceState::Short && verdict != SpaceVerdict::GiveUp && disk.log > 0;
         if look_again && self.may_empty_log() && empty_log() {
             disk = Disk { slack: slack(connection), ..self.measure() };
             (state, verdict) = space::judge(was, disk, class);
         }
         self.set(state);
-        if verdict == Verdict::GiveUp {
+        if verdict == SpaceVerdict::GiveUp {
             tracing::warn!(free = disk.free, "the disk is full: its reserve is given up for the operator");
             self.cut_reserve(0);
             empty_log();
         }
-        if state != State::Ample && was == State::Ample {
+        if state != SpaceState::Ample && was == SpaceState::Ample {
             tracing::error!(
                 free = disk.free,
                 "the disk is full: only who frees space may write; see: angelia status"
             );
         }
-        state == State::Ample
+        state == SpaceState::Ample
     }
 
     /// Now and then: those who are refused must not keep the disk busy.
@@ -147,7 +147,7 @@ impl Space {
     /// Notes a failed commit; from one for want of space on, space is short.
     pub(super) fn note_failure(&self, error: &rusqlite::Error) {
         if is_for_want_of_space(error) {
-            self.set(State::Failed);
+            self.set(SpaceState::Failed);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Taking an entry in: its number, its place in line, and who gives way for it.
 
-use super::super::footprint::{self, JOURNAL_LENGTHS};
 use super::super::disk_allowance;
+use super::super::footprint::{self, JOURNAL_LENGTHS};
 use super::super::txn::{Txn, now};
 use super::settle::{Gone, close_journal, remove};
 use angelia_core::error::Result;

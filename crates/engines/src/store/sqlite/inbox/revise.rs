@@ -1,7 +1,7 @@
 //! Messages that their authors changed while they waited.
 
-use super::super::footprint::{self, ENTRY_LENGTHS};
 use super::super::disk_allowance;
+use super::super::footprint::{self, ENTRY_LENGTHS};
 use super::super::txn::Txn;
 use super::append::enforce_quota;
 use super::{ENTRY_COLUMNS, entry};
