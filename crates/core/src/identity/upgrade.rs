@@ -1,0 +1,149 @@
+//! Which gateway is dialling, and whether it may: its secrets, their rotation, its revocation.
+
+use super::Subject;
+use crate::clock::UnixMillis;
+use crate::inbox::InstanceId;
+use crate::secret::Secret;
+use angelia_contract::token::Token;
+
+/// One secret of a gateway's rotation list.
+#[derive(Clone, Debug)]
+pub struct GatewaySecret {
+    /// The secret itself.
+    pub secret: Secret,
+    /// Until when it is good; `None` for the current one.
+    pub valid_until: Option<UnixMillis>,
+    /// When it was made.
+    pub created_at: UnixMillis,
+}
+
+/// The stored record of an enrolled gateway: where identity comes from.
+#[derive(Clone, Debug)]
+pub struct GatewayRecord {
+    /// Its tenant.
+    pub tenant: String,
+    /// Its id; unique within the tenant only.
+    pub gateway_id: String,
+    /// The instance it serves.
+    pub instance: InstanceId,
+    /// That instance's name; the gateway id unless set otherwise.
+    pub instance_name: String,
+    /// Secrets that may sign its tokens, newest first.
+    pub secrets: Vec<GatewaySecret>,
+    /// When it was revoked.
+    pub revoked_at: Option<UnixMillis>,
+    /// Where to poke it when it sleeps.
+    pub wake_url: Option<String>,
+    /// What people see it called.
+    pub display_name: Option<String>,
+    /// Who enrolled it; `None` for the operator.
+    pub subject: Option<Subject>,
+}
+
+impl GatewayRecord {
+    /// Whether both are records of the same gateway, however old.
+    pub fn is_same_gateway(&self, other: &Self) -> bool {
+        self.tenant == other.tenant && self.gateway_id == other.gateway_id
+    }
+
+    /// Whether a secret that was good when `earlier` was read is good in this
+    /// record too. If not, all of them were made void meanwhile.
+    pub fn shares_secret(&self, earlier: &Self) -> bool {
+        let still =
+            |old: &GatewaySecret| self.secrets.iter().any(|s| s.secret.expose() == old.secret.expose());
+        earlier.secrets.iter().any(still)
+    }
+}
+
+/// What becomes of an upgrade.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Upgrade {
+    /// Let in, as the record at this position.
+    Admit(usize),
+    /// The record at this position was revoked: accept, then close with 4401.
+    Revoked(usize),
+    /// Not proven: 401, which every gateway retries.
+    Refuse,
+}
+
+/// Judges a token against every record that carries its gateway id; the
+/// matching secret decides, so tenants may share an id.
+pub fn judge_upgrade(records: &[impl AsRef<GatewayRecord>], token: &Token, now: UnixMillis) -> Upgrade {
+    if token.check_time(now.seconds()).is_err() {
+        return Upgrade::Refuse;
+    }
+    let signed_by = |record: &GatewayRecord| {
+        let live = |s: &&GatewaySecret| s.valid_until.is_none_or(|until| now <= until);
+        let secrets = record.secrets.iter().filter(live).map(|s| s.secret.expose());
+        token.first_match(secrets).is_some()
+    };
+    match records.iter().position(|record| signed_by(record.as_ref())) {
+        Some(index) if records[index].as_ref().revoked_at.is_some() => Upgrade::Revoked(index),
+        Some(index) => Upgrade::Admit(index),
+        None => Upgrade::Refuse,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use angelia_contract::token;
+    use std::sync::Arc;
+
+    const NOW: UnixMillis = UnixMillis(1_750_000_000_000);
+
+    fn record(tenant: &str, secrets: &[(&str, Option<i64>)], revoked: bool) -> Arc<GatewayRecord> {
+        let secrets = secrets
+            .iter()
+            .map(|(text, until)| GatewaySecret {
+                secret: Secret::new(*text),
+                valid_until: until.map(UnixMillis),
+                created_at: UnixMillis(0),
+            })
+            .collect();
+        Arc::new(GatewayRecord {
+            tenant: tenant.into(),
+            gateway_id: "gw".into(),
+            instance: InstanceId(1),
+            instance_name: "gw".into(),
+            secrets,
+            revoked_at: revoked.then_some(NOW),
+            wake_url: None,
+            display_name: None,
+            subject: None,
+        })
+    }
+
+    fn judge(records: &[Arc<GatewayRecord>], secret: &str, ttl: u64, minted_at: u64) -> Upgrade {
+        let text = token::mint("gw", secret, minted_at, ttl);
+        judge_upgrade(records, &token::parse(&text).unwrap(), NOW)
+    }
+
+    #[test]
+    fn the_matching_secret_decides() {
+        let records = [record("a", &[("sa", None)], false), record("b", &[("sb", None)], false)];
+        let now = NOW.seconds();
+        assert_eq!(judge(&records, "sa", 300, now), Upgrade::Admit(0));
+        assert_eq!(judge(&records, "sb", 300, now), Upgrade::Admit(1));
+        assert_eq!(judge(&records, "sc", 300, now), Upgrade::Refuse);
+        assert_eq!(judge(&records, "sa", 0, now), Upgrade::Refuse, "a token without end");
+        assert_eq!(judge(&records, "sa", 90_000, now), Upgrade::Refuse, "too far ahead");
+        assert_eq!(judge(&records, "sa", 300, now - 550), Upgrade::Admit(0), "within leeway");
+        assert_eq!(judge(&records, "sa", 300, now - 700), Upgrade::Refuse, "expired is never a revocation");
+    }
+
+    #[test]
+    fn rotation_and_revocation() {
+        let past = NOW.0 - 1;
+        let rotated = [record("a", &[("new", None), ("old", Some(NOW.0)), ("older", Some(past))], false)];
+        let now = NOW.seconds();
+        assert_eq!(judge(&rotated, "old", 300, now), Upgrade::Admit(0));
+        assert_eq!(judge(&rotated, "older", 300, now), Upgrade::Refuse, "past its window is 401");
+        assert!(record("a", &[("next", None), ("new", Some(1))], false).shares_secret(&rotated[0]));
+        assert!(!record("a", &[("next", None)], false).shares_secret(&rotated[0]), "void at once");
+        let revoked = [record("a", &[("s", None)], true)];
+        assert_eq!(judge(&revoked, "s", 300, now), Upgrade::Revoked(0));
+        assert_eq!(judge(&revoked, "x", 300, now), Upgrade::Refuse);
+        assert_eq!(judge(&revoked, "s", 300, now - 7_000), Upgrade::Refuse);
+    }
+}
