@@ -8,9 +8,9 @@ mod identity {
     mod canary;
     mod changes;
     mod clock;
-    pub(crate) mod desk;
     mod egress;
     mod enroll;
+    pub(crate) mod fixture;
     mod issuers;
     mod names;
     mod openapi;

@@ -39,8 +39,8 @@ impl RefusalLog {
             return;
         }
         self.metrics.count(Counter::AccessRefused);
-        let deed = AuditEntry::refused(actor, action, tenant, target, &error.to_string());
-        self.write_down(self.with(|log, now| log.note(now, deed))).await;
+        let entry = AuditEntry::refused(actor, action, tenant, target, &error.to_string());
+        self.write_down(self.with(|log, now| log.note(now, entry))).await;
     }
 
     /// Writes how many refusals were only counted, of those whose time is over.

@@ -3,8 +3,9 @@
 use angelia_core::admission::{Admitted, DropReason, Observed, Place};
 use angelia_core::clock::UnixMillis;
 use angelia_core::directory::BotKey;
+use angelia_core::error::Result;
 use angelia_core::secret::Secret;
-use angelia_core::store::Later;
+use angelia_core::store::BoxFuture;
 
 /// The message an admission is about.
 #[derive(Clone, Copy, Debug)]
@@ -59,9 +60,9 @@ pub trait Admission: Send + Sync {
 
     /// Uses up a link code; answers what to tell the person who typed it,
     /// whether it was good or not. An error means that nothing was tried.
-    fn link(&self, typed: Linking) -> Later<'_, String>;
+    fn link(&self, typed: Linking) -> BoxFuture<'_, Result<String>>;
 
     /// A chat has a new id: its routes and what is known of it move, durably,
     /// before anything is read from the new one.
-    fn moved<'a>(&'a self, bot: &'a BotKey, from: &'a str, to: &'a str) -> Later<'a, ()>;
+    fn moved<'a>(&'a self, bot: &'a BotKey, from: &'a str, to: &'a str) -> BoxFuture<'a, Result<()>>;
 }

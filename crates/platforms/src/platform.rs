@@ -9,9 +9,10 @@ use angelia_core::clock::UnixMillis;
 use angelia_core::egress::{Bot, Dedupe, Rate, Target};
 pub use angelia_core::egress::{Earlier, Outcome, Reach};
 use angelia_core::error::Error;
+use angelia_core::error::Result;
 use angelia_core::inbox::Rendering;
 use angelia_core::secret::Secret;
-use angelia_core::store::{ActionId, Later};
+use angelia_core::store::ActionId;
 use angelia_core::vault::Way;
 use axum::Router;
 use futures_util::future::BoxFuture;
@@ -109,44 +110,44 @@ pub trait Platform: Bot + Send + Sync {
     /// Shows that the agent is writing. Never recorded. What the provider refuses
     /// is a failed result, what it could not be asked is an error. Where nothing of
     /// the sort can be shown, nothing is missing.
-    fn typing<'a>(&'a self, _target: &'a Target) -> Later<'a, ActionResult> {
+    fn typing<'a>(&'a self, _target: &'a Target) -> BoxFuture<'a, Result<ActionResult>> {
         Box::pin(async { Ok(ActionResult::ok()) })
     }
 
     /// Tells a chat's name and type.
-    fn chat_info<'a>(&'a self, target: &'a Target) -> Later<'a, ActionResult>;
+    fn chat_info<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<ActionResult>>;
 
     /// Brings what the store knows of a target to hand, so that
     /// [`Bot::places`](angelia_core::egress::Bot::places) can tell where it is.
-    fn recall<'a>(&'a self, _target: &'a Target) -> Later<'a, ()> {
+    fn recall<'a>(&'a self, _target: &'a Target) -> BoxFuture<'a, Result<()>> {
         Box::pin(async { Ok(()) })
     }
 
     /// Asks the provider where a target is that nobody here knows, and keeps
     /// what it says; `false` if it will not tell. An error means that it could
     /// not be asked. Whoever calls it counts how often.
-    fn look_up<'a>(&'a self, _target: &'a Target) -> Later<'a, bool> {
+    fn look_up<'a>(&'a self, _target: &'a Target) -> BoxFuture<'a, Result<bool>> {
         Box::pin(async { Ok(false) })
     }
 
     /// Says something of the connector's own in a chat. Tried once.
-    fn tell<'a>(&'a self, _target: &'a Target, _text: &'a str) -> Later<'a, ()> {
+    fn tell<'a>(&'a self, _target: &'a Target, _text: &'a str) -> BoxFuture<'a, Result<()>> {
         Box::pin(async { Err(Error::invalid("this platform has no words of its own")) })
     }
 
     /// Says something of the connector's own to somebody who waits for an answer.
     /// Tried once; unavailable means that it may be tried again.
-    fn tell_waiting<'a>(&'a self, _answer: &'a Answer, _text: &'a str) -> Later<'a, ()> {
+    fn tell_waiting<'a>(&'a self, _answer: &'a Answer, _text: &'a str) -> BoxFuture<'a, Result<()>> {
         Box::pin(async { Err(Error::invalid("nobody waits on this platform")) })
     }
 
     /// Listens until the ingress says stop, whatever happens to the connection.
-    fn listen(self: Arc<Self>, _desk: Ingress) -> BoxFuture<'static, ()> {
+    fn listen(self: Arc<Self>, _ingress: Ingress) -> BoxFuture<'static, ()> {
         Box::pin(async {})
     }
 
     /// What providers push to, below the public URL.
-    fn webhooks(self: Arc<Self>, _desk: Ingress) -> Router {
+    fn webhooks(self: Arc<Self>, _ingress: Ingress) -> Router {
         Router::new()
     }
 
@@ -161,18 +162,18 @@ pub trait Platform: Bot + Send + Sync {
     }
 
     /// Has the provider show the configured commands, and no others; answers those it shows.
-    fn commands_push(&self) -> Later<'_, Vec<SlashCommand>> {
+    fn commands_push(&self) -> BoxFuture<'_, Result<Vec<SlashCommand>>> {
         Box::pin(async { Err(Error::invalid("this platform has no commands")) })
     }
 
     /// The commands that the provider shows.
-    fn commands_show(&self) -> Later<'_, Vec<SlashCommand>> {
+    fn commands_show(&self) -> BoxFuture<'_, Result<Vec<SlashCommand>>> {
         Box::pin(async { Err(Error::invalid("this platform has no commands")) })
     }
 
     /// Finds out what the credential is good for, and whether the provider knows this
     /// server by `public_url`. Safe beside a running server.
-    fn check<'a>(&'a self, _public_url: &'a str) -> Later<'a, Checkup> {
+    fn check<'a>(&'a self, _public_url: &'a str) -> BoxFuture<'a, Result<Checkup>> {
         Box::pin(async { Ok(Checkup::default()) })
     }
 }

@@ -6,7 +6,7 @@ use angelia_core::clock::UnixMillis;
 use angelia_core::identity::instances::WAITS_FOR_FIRST;
 use std::fmt::Write as _;
 
-/// The legs of a message, each with the time since it was received.
+/// The steps of a message, each with the time since it was received.
 pub(crate) fn story(answer: &Explained) -> String {
     let mut text = String::new();
     answer.messages.iter().for_each(|message| received(&mut text, message));

@@ -5,7 +5,7 @@
 //! logs, answers, frames, metrics, command output, the raw files. Only the one
 //! answer that hands a secret out may hold it, and only that secret.
 
-use super::desk::{Client, Desk, binary, credentials};
+use super::fixture::{Client, Fixture, binary, credentials};
 use angelia_contract::token;
 use angelia_engines::store::sqlite::DATABASE;
 use angelia_testkit::canary::Aviary;
@@ -33,18 +33,18 @@ async fn no_secret_is_seen_where_it_does_not_belong() {
         issuer.jwks_url(),
         issuer.account_url()
     );
-    let mut desk = Desk::with(&lines).await;
+    let mut fixture = Fixture::with(&lines).await;
     let mut birds = Aviary::default();
-    plant_files(&desk, &mut birds);
-    let gateway = identities(&desk, &issuer, &mut birds).await;
-    conversation(&desk, &gateway, &mut birds).await;
-    strangers(&desk, &mut birds).await;
-    operator(&desk, &mut birds).await;
+    plant_files(&fixture, &mut birds);
+    let gateway = identities(&fixture, &issuer, &mut birds).await;
+    conversation(&fixture, &gateway, &mut birds).await;
+    strangers(&fixture, &mut birds).await;
+    operator(&fixture, &mut birds).await;
     // The log may still hold what was written last; the store folds it in when it closes.
-    see_files(&desk, &mut birds, "running");
-    desk.connector.process().terminate(Duration::from_secs(10)).await;
-    see_files(&desk, &mut birds, "stopped");
-    let log = std::fs::read(desk.folder.path().join("angelia.log")).unwrap();
+    see_files(&fixture, &mut birds, "running");
+    fixture.connector.process().terminate(Duration::from_secs(10)).await;
+    see_files(&fixture, &mut birds, "stopped");
+    let log = std::fs::read(fixture.folder.path().join("angelia.log")).unwrap();
     birds.see("log", log);
 
     println!("{} secrets searched for in {} places", birds.secrets.len(), birds.seen.len());
@@ -59,16 +59,16 @@ async fn no_secret_is_seen_where_it_does_not_belong() {
 }
 
 /// The two files that hold secrets as they are.
-fn plant_files(desk: &Desk, birds: &mut Aviary) {
+fn plant_files(fixture: &Fixture, birds: &mut Aviary) {
     for name in ["master.key", "admin-token"] {
-        let text = std::fs::read_to_string(desk.folder.path().join("data").join(name)).unwrap();
+        let text = std::fs::read_to_string(fixture.folder.path().join("data").join(name)).unwrap();
         birds.plant(name, text.trim());
     }
 }
 
 /// Everything else in the data directory, byte by byte.
-fn see_files(desk: &Desk, birds: &mut Aviary, when: &str) {
-    for entry in std::fs::read_dir(desk.folder.path().join("data")).unwrap() {
+fn see_files(fixture: &Fixture, birds: &mut Aviary, when: &str) {
+    for entry in std::fs::read_dir(fixture.folder.path().join("data")).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         if name != "master.key" && name != "admin-token" {
@@ -78,47 +78,47 @@ fn see_files(desk: &Desk, birds: &mut Aviary, when: &str) {
 }
 
 /// Enrols in every way there is.
-async fn identities(desk: &Desk, issuer: &Issuer, birds: &mut Aviary) -> Credentials {
-    desk.run(&["tenant", "create", CONTROL, "--issuer", &issuer.name(), "--claim", "t1"]).await;
-    desk.run(&["tenant", "link", CONTROL, "--issuer", &issuer.account_url(), "--claim", "o1"]).await;
-    let client = desk.run(&["client", "create", "--tenant", CONTROL]).await;
+async fn identities(fixture: &Fixture, issuer: &Issuer, birds: &mut Aviary) -> Credentials {
+    fixture.run(&["tenant", "create", CONTROL, "--issuer", &issuer.name(), "--claim", "t1"]).await;
+    fixture.run(&["tenant", "link", CONTROL, "--issuer", &issuer.account_url(), "--claim", "o1"]).await;
+    let client = fixture.run(&["client", "create", "--tenant", CONTROL]).await;
     birds.handed_out("client create", &client, &["client_secret"]);
     let id = client["client_id"].as_str().unwrap().to_owned();
     let client = Client { id, secret: client["client_secret"].as_str().unwrap().to_owned() };
-    let answer = desk.ask_token(&client).await.1;
+    let answer = fixture.ask_token(&client).await.1;
     birds.handed_out("oauth token", &answer, &["access_token"]);
     let bearer = answer["access_token"].as_str().unwrap().to_owned();
 
-    let token = desk.run(&["enroll-token", "--tenant", CONTROL]).await;
+    let token = fixture.run(&["enroll-token", "--tenant", CONTROL]).await;
     birds.handed_out("enroll-token", &token, &["token"]);
-    let unused = desk.run(&["enroll-token", "--tenant", CONTROL, "--gateway", "later"]).await;
+    let unused = fixture.run(&["enroll-token", "--tenant", CONTROL, "--gateway", "later"]).await;
     birds.handed_out("enroll-token", &unused, &["token"]);
-    let enrolled = desk.enroll(&bearer, token["token"].as_str().unwrap(), "gw").await.1;
+    let enrolled = fixture.enroll(&bearer, token["token"].as_str().unwrap(), "gw").await.1;
     birds.handed_out("enroll", &enrolled, &["secret", "deliveryKey"]);
 
     let claims = json!({ "iss": issuer.name(), "aud": "a", "exp": now() + 600, "sub": "ann", "tid": "t1" });
     let signed = issuer.sign("k", &claims, &json!({})).await;
     birds.plant("an issuer's token", &signed);
-    let provisioned = desk.provision(&signed, &json!({ "gatewayId": "gw-oidc" })).await.1;
+    let provisioned = fixture.provision(&signed, &json!({ "gatewayId": "gw-oidc" })).await.1;
     birds.handed_out("provision", &provisioned, &["secret", "deliveryKey"]);
     let account = "account-bearer-0123456789abcdef";
     birds.plant("an account's bearer", account);
     issuer.know(account, &json!({ "organisation": { "id": "o1" }, "user": { "email": "ann@x" } })).await;
-    let vouched = desk.provision(account, &json!({ "gatewayId": "gw-portal" })).await.1;
+    let vouched = fixture.provision(account, &json!({ "gatewayId": "gw-portal" })).await.1;
     birds.handed_out("provision", &vouched, &["secret", "deliveryKey"]);
 
-    let created = desk.run(&["gateway", "create", "--tenant", CONTROL, "gw-made"]).await;
+    let created = fixture.run(&["gateway", "create", "--tenant", CONTROL, "gw-made"]).await;
     birds.handed_out("gateway create", &created, &["secret"]);
-    let rotated = desk.run(&["gateway", "rotate", "gw-made"]).await;
+    let rotated = fixture.run(&["gateway", "rotate", "gw-made"]).await;
     birds.handed_out("gateway rotate", &rotated, &["secret"]);
-    let code = desk.run(&["route", "code", "--tenant", CONTROL]).await;
+    let code = fixture.run(&["route", "code", "--tenant", CONTROL]).await;
     birds.handed_out("route code", &code, &["code"]);
     credentials(&enrolled)
 }
 
 /// People and an agent talk.
-async fn conversation(desk: &Desk, gateway: &Credentials, birds: &mut Aviary) {
-    let invited = desk
+async fn conversation(fixture: &Fixture, gateway: &Credentials, birds: &mut Aviary) {
+    let invited = fixture
         .run(&[
             "webchat",
             "invite",
@@ -136,22 +136,22 @@ async fn conversation(desk: &Desk, gateway: &Credentials, birds: &mut Aviary) {
     let key = invited["key"].as_str().unwrap();
     let upgrade = token::mint(&gateway.gateway_id, &gateway.secret, now(), 300);
     birds.plant("an upgrade token", &upgrade);
-    let policy = desk.post("/relay/policy", &upgrade, &json!({ "platform": "discord" })).await;
+    let policy = fixture.post("/relay/policy", &upgrade, &json!({ "platform": "discord" })).await;
     birds.see("policy", policy.1.to_string());
-    let url = format!("{}/chat/api/rooms/{CONTROL}/messages", desk.connector.url());
+    let url = format!("{}/chat/api/rooms/{CONTROL}/messages", fixture.connector.url());
     let say = async |text: &str| {
         let answer =
-            desk.http.post(&url).bearer_auth(key).json(&json!({ "text": text })).send().await.unwrap();
+            fixture.http.post(&url).bearer_auth(key).json(&json!({ "text": text })).send().await.unwrap();
         answer.text().await.unwrap()
     };
     birds.see("post", say("hello").await);
-    let code = desk.run(&["route", "code", "--tenant", CONTROL]).await;
+    let code = fixture.run(&["route", "code", "--tenant", CONTROL]).await;
     birds.handed_out("route code", &code, &["code"]);
     birds.see("post", say(&format!("/link {}", code["code"].as_str().unwrap())).await);
-    let used = desk.run(&["route", "code", "--tenant", CONTROL]).await;
+    let used = fixture.run(&["route", "code", "--tenant", CONTROL]).await;
     birds.handed_out("route code", &used, &["code"]);
     birds.see("post", say(&format!("@agent /link {}", used["code"].as_str().unwrap())).await);
-    let mut socket = Socket::join(&desk.connector.url(), gateway).await;
+    let mut socket = Socket::join(&fixture.connector.url(), gateway).await;
     let frame = socket.frame().await;
     birds.see("frame", frame.to_string());
     socket.ack(&frame).await;
@@ -167,9 +167,9 @@ async fn conversation(desk: &Desk, gateway: &Credentials, birds: &mut Aviary) {
     }
     socket.close().await;
     say(CONTROL_TEXT).await;
-    let read = desk.http.get(&url).bearer_auth(key).send().await.unwrap();
+    let read = fixture.http.get(&url).bearer_auth(key).send().await.unwrap();
     birds.see("room", read.text().await.unwrap());
-    if let Ok(mut dialled) = Socket::dial_with(&desk.connector.url(), Some(&upgrade), "canary").await
+    if let Ok(mut dialled) = Socket::dial_with(&fixture.connector.url(), Some(&upgrade), "canary").await
         && let Next::Closed(_, reason) = dialled.next(Duration::from_millis(200)).await
     {
         birds.see("frame", reason);
@@ -177,11 +177,11 @@ async fn conversation(desk: &Desk, gateway: &Credentials, birds: &mut Aviary) {
 }
 
 /// People who guess, and the secrets they guess with.
-async fn strangers(desk: &Desk, birds: &mut Aviary) {
-    let admin = std::fs::read_to_string(desk.folder.path().join("data/admin-url")).unwrap();
+async fn strangers(fixture: &Fixture, birds: &mut Aviary) {
+    let admin = std::fs::read_to_string(fixture.folder.path().join("data/admin-url")).unwrap();
     let wrong = "wrong-secret-9f8e7d6c5b4a3210";
     birds.plant("a wrong secret", wrong);
-    let public = desk.connector.url();
+    let public = fixture.connector.url();
     for (method, url) in [
         ("GET", format!("{}/admin/status", admin.trim())),
         ("GET", format!("{}/admin/gateways", admin.trim())),
@@ -192,20 +192,20 @@ async fn strangers(desk: &Desk, birds: &mut Aviary) {
         ("GET", format!("{public}/relay")),
     ] {
         let method = method.parse().unwrap();
-        let answer = desk.http.request(method, &url).bearer_auth(wrong).body("{}").send().await.unwrap();
+        let answer = fixture.http.request(method, &url).bearer_auth(wrong).body("{}").send().await.unwrap();
         let head = format!("{:?}", answer.headers());
         birds.see(&url, head + &answer.text().await.unwrap());
     }
     let nobody = Client { id: "client-x".into(), secret: wrong.into() };
-    birds.see("oauth", desk.ask_token(&nobody).await.1.to_string());
+    birds.see("oauth", fixture.ask_token(&nobody).await.1.to_string());
     if let Err(refused) = Socket::dial_with(&public, Some(wrong), "canary").await {
         birds.see("upgrade", format!("{:?}", refused.headers));
     }
 }
 
 /// Everything an operator can have shown.
-async fn operator(desk: &Desk, birds: &mut Aviary) {
-    let backup = desk.folder.path().join("backup.db").display().to_string();
+async fn operator(fixture: &Fixture, birds: &mut Aviary) {
+    let backup = fixture.folder.path().join("backup.db").display().to_string();
     let commands: &[&[&str]] = &[
         &["tenant", "list"],
         &["route", "list"],
@@ -226,21 +226,21 @@ async fn operator(desk: &Desk, birds: &mut Aviary) {
         &["gateway", "revoke", "gw-made"],
     ];
     for command in commands {
-        birds.see(&format!("command {}", command.join(" ")), desk.run(command).await.to_string());
+        birds.see(&format!("command {}", command.join(" ")), fixture.run(command).await.to_string());
     }
-    plant_files(desk, birds);
+    plant_files(fixture, birds);
     birds.see("backup", std::fs::read(&backup).unwrap());
-    let config = desk.folder.path().join("angelia.toml").display().to_string();
+    let config = fixture.folder.path().join("angelia.toml").display().to_string();
     for args in [["config", "print"], ["config", "check"]] {
         let output =
             std::process::Command::new(binary()).args(["--config", &config]).args(args).output().unwrap();
         birds.see("command config", [output.stdout, output.stderr].concat());
     }
-    let admin = std::fs::read_to_string(desk.folder.path().join("data/admin-url")).unwrap();
-    let token = std::fs::read_to_string(desk.folder.path().join("data/admin-token")).unwrap();
+    let admin = std::fs::read_to_string(fixture.folder.path().join("data/admin-url")).unwrap();
+    let token = std::fs::read_to_string(fixture.folder.path().join("data/admin-token")).unwrap();
     for path in ["/metrics", "/admin/status", "/admin/openapi.json", "/admin/nothing"] {
         let url = format!("{}{path}", admin.trim());
-        let answer = desk.http.get(url).bearer_auth(token.trim()).send().await.unwrap();
+        let answer = fixture.http.get(url).bearer_auth(token.trim()).send().await.unwrap();
         birds.see(path, answer.text().await.unwrap());
     }
 }

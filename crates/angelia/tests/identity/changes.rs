@@ -3,7 +3,7 @@
 //! What is in memory is what the store says: a restart, which reads the store,
 //! shows nothing new.
 
-use super::desk::{Desk, credentials};
+use super::fixture::{Fixture, credentials};
 use super::issuers::{claims, desk_with, folder};
 use angelia_testkit::issuer::Issuer;
 use angelia_testkit::socket::{Next, Socket};
@@ -17,62 +17,62 @@ use tokio::net::TcpStream;
 const A_WHILE: Duration = Duration::from_millis(300);
 
 /// The gateways that the server knows, as `tenant/id`.
-async fn gateways(desk: &Desk) -> Vec<String> {
-    let listed = desk.run(&["gateway", "list"]).await;
+async fn gateways(fixture: &Fixture) -> Vec<String> {
+    let listed = fixture.run(&["gateway", "list"]).await;
     let name =
         |row: &Value| format!("{}/{}", row["tenant"].as_str().unwrap(), row["gateway_id"].as_str().unwrap());
     listed["gateways"].as_array().unwrap().iter().map(name).collect()
 }
 
 /// Asks the admin API, and tells the status.
-async fn ask(desk: &Desk, path: &str, body: &Value) -> u16 {
-    let read = |name: &str| std::fs::read_to_string(desk.folder.path().join("data").join(name)).unwrap();
-    let request = desk.http.post(format!("{}{path}", read("admin-url").trim()));
+async fn ask(fixture: &Fixture, path: &str, body: &Value) -> u16 {
+    let read = |name: &str| std::fs::read_to_string(fixture.folder.path().join("data").join(name)).unwrap();
+    let request = fixture.http.post(format!("{}{path}", read("admin-url").trim()));
     request.bearer_auth(read("admin-token").trim()).json(body).send().await.unwrap().status().as_u16()
 }
 
 #[tokio::test]
 #[cfg_attr(not(feature = "fail-points"), ignore = "needs --features angelia/fail-points")]
 async fn a_tenant_whose_removal_is_not_committed_keeps_its_sockets_and_its_routes() {
-    let mut desk = Desk::new().await;
-    let gateway = desk.connector.gateway("acme", "gw").await;
-    let ann = desk.connector.private("acme", "ann").await;
-    let mut socket = Socket::join(&desk.connector.url(), &gateway).await;
+    let mut fixture = Fixture::new().await;
+    let gateway = fixture.connector.gateway("acme", "gw").await;
+    let ann = fixture.connector.private("acme", "ann").await;
+    let mut socket = Socket::join(&fixture.connector.url(), &gateway).await;
     let remove = json!({ "confirm": "acme" });
 
-    let refused = desk.refuse_commits();
-    assert_eq!(ask(&desk, "/admin/tenants/acme/remove", &remove).await, 503);
+    let refused = fixture.refuse_commits();
+    assert_eq!(ask(&fixture, "/admin/tenants/acme/remove", &remove).await, 503);
     assert_eq!(socket.next(A_WHILE).await, Next::Silence, "it is not told that it was revoked");
     drop(refused);
     ann.say("still here").await;
     assert_eq!(socket.take_text().await, "still here");
     socket.close().await;
-    let mut socket = Socket::join(&desk.connector.url(), &gateway).await;
+    let mut socket = Socket::join(&fixture.connector.url(), &gateway).await;
 
-    assert_eq!(ask(&desk, "/admin/tenants/acme/remove", &remove).await, 200);
+    assert_eq!(ask(&fixture, "/admin/tenants/acme/remove", &remove).await, 200);
     assert!(matches!(socket.next(A_WHILE * 10).await, Next::Closed(4401, _)), "now it is");
-    assert_eq!(gateways(&desk).await, Vec::<String>::new());
-    desk.restart().await;
-    assert_eq!(gateways(&desk).await, Vec::<String>::new());
+    assert_eq!(gateways(&fixture).await, Vec::<String>::new());
+    fixture.restart().await;
+    assert_eq!(gateways(&fixture).await, Vec::<String>::new());
 }
 
 #[tokio::test]
 #[cfg_attr(not(feature = "fail-points"), ignore = "needs --features angelia/fail-points")]
 async fn whoever_hangs_up_while_a_gateway_is_made_finds_it_made_or_not_there_at_all() {
-    let mut desk = Desk::new().await;
-    let bearer = desk.bearer("acme").await;
+    let mut fixture = Fixture::new().await;
+    let bearer = fixture.bearer("acme").await;
     let mut requests = Vec::new();
     for number in 0..3 {
         let id = format!("provisioned-{number}");
         requests.push(("/relay/provision", json!({ "gatewayId": id })));
-        let token = desk.enroll_token(&["--tenant", "acme"]).await;
+        let token = fixture.enroll_token(&["--tenant", "acme"]).await;
         let id = format!("enrolled-{number}");
         requests.push(("/relay/enroll", json!({ "gatewayId": id, "enrollmentToken": token })));
     }
-    let held = desk.hold_commits();
+    let held = fixture.hold_commits();
     let mut callers = Vec::new();
     for (path, body) in &requests {
-        callers.push(begin(&desk, path, &bearer, body).await);
+        callers.push(begin(&fixture, path, &bearer, body).await);
     }
     held.until_met().await;
     drop(callers);
@@ -80,22 +80,22 @@ async fn whoever_hangs_up_while_a_gateway_is_made_finds_it_made_or_not_there_at_
     drop(held);
 
     // One change at a time: behind this one nothing of theirs is under way.
-    desk.run(&["gateway", "create", "--tenant", "evil", "last"]).await;
-    let known = gateways(&desk).await;
-    desk.restart().await;
-    let stored = gateways(&desk).await;
+    fixture.run(&["gateway", "create", "--tenant", "evil", "last"]).await;
+    let known = gateways(&fixture).await;
+    fixture.restart().await;
+    let stored = gateways(&fixture).await;
     assert!(stored.len() > 1, "some got that far: {stored:?}");
     assert_eq!(known, stored, "what is committed was known at once");
     for (_, body) in &requests {
-        let (status, answer) = desk.provision(&bearer, &json!({ "gatewayId": body["gatewayId"] })).await;
+        let (status, answer) = fixture.provision(&bearer, &json!({ "gatewayId": body["gatewayId"] })).await;
         assert_eq!(status, 200, "{answer}");
-        Socket::join(&desk.connector.url(), &credentials(&answer)).await.close().await;
+        Socket::join(&fixture.connector.url(), &credentials(&answer)).await.close().await;
     }
 }
 
 /// Sends a request and waits for no answer.
-async fn begin(desk: &Desk, path: &str, bearer: &str, body: &Value) -> TcpStream {
-    let url = desk.connector.url();
+async fn begin(fixture: &Fixture, path: &str, bearer: &str, body: &Value) -> TcpStream {
+    let url = fixture.connector.url();
     let (address, body) = (url.trim_start_matches("http://"), body.to_string());
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!(
@@ -109,45 +109,45 @@ async fn begin(desk: &Desk, path: &str, bearer: &str, body: &Value) -> TcpStream
 
 /// Provisions while a change waits for its commit. The bearer is still good when
 /// the request comes, and is not when its turn comes.
-async fn provision_meanwhile(desk: Desk, bearer: &str, path: String, body: Value) {
-    let desk = Arc::new(desk);
-    let held = desk.hold_commits();
+async fn provision_meanwhile(fixture: Fixture, bearer: &str, path: String, body: Value) {
+    let fixture = Arc::new(fixture);
+    let held = fixture.hold_commits();
     let change = tokio::spawn({
-        let desk = desk.clone();
-        async move { ask(&desk, &path, &body).await }
+        let fixture = fixture.clone();
+        async move { ask(&fixture, &path, &body).await }
     });
     held.until_met().await;
     let provision = tokio::spawn({
-        let (desk, bearer) = (desk.clone(), bearer.to_owned());
-        async move { desk.provision(&bearer, &json!({ "gatewayId": "late" })).await }
+        let (fixture, bearer) = (fixture.clone(), bearer.to_owned());
+        async move { fixture.provision(&bearer, &json!({ "gatewayId": "late" })).await }
     });
     tokio::time::sleep(A_WHILE).await;
     drop(held);
     assert_eq!(change.await.unwrap(), 200);
     let (status, answer) = provision.await.unwrap();
     assert_eq!(status, 403, "{answer}");
-    assert_eq!(gateways(&desk).await, Vec::<String>::new());
-    let mut desk = Arc::into_inner(desk).unwrap();
-    desk.restart().await;
-    assert_eq!(gateways(&desk).await, Vec::<String>::new(), "the store says the same");
+    assert_eq!(gateways(&fixture).await, Vec::<String>::new());
+    let mut fixture = Arc::into_inner(fixture).unwrap();
+    fixture.restart().await;
+    assert_eq!(gateways(&fixture).await, Vec::<String>::new(), "the store says the same");
 }
 
 #[tokio::test]
 #[cfg_attr(not(feature = "fail-points"), ignore = "needs --features angelia/fail-points")]
 async fn nobody_provisions_beside_the_revocation_of_its_client() {
-    let desk = Desk::new().await;
-    let client = desk.client("acme").await;
-    let bearer = desk.ask_token(&client).await.1["access_token"].as_str().unwrap().to_owned();
-    provision_meanwhile(desk, &bearer, format!("/admin/clients/{}/revoke", client.id), json!({})).await;
+    let fixture = Fixture::new().await;
+    let client = fixture.client("acme").await;
+    let bearer = fixture.ask_token(&client).await.1["access_token"].as_str().unwrap().to_owned();
+    provision_meanwhile(fixture, &bearer, format!("/admin/clients/{}/revoke", client.id), json!({})).await;
 }
 
 #[tokio::test]
 #[cfg_attr(not(feature = "fail-points"), ignore = "needs --features angelia/fail-points")]
 async fn nobody_provisions_beside_the_unlinking_of_its_tenant() {
     let issuer = Issuer::start(&folder("unlinking")).await;
-    let desk = desk_with(&issuer).await;
+    let fixture = desk_with(&issuer).await;
     issuer.make_key("k", "ES256").await;
     let bearer = issuer.sign("k", &claims(&issuer, "acme", "ann"), &json!({})).await;
     let link = json!({ "issuer": issuer.name(), "claim": "acme" });
-    provision_meanwhile(desk, &bearer, "/admin/tenants/acme/unlink".into(), link).await;
+    provision_meanwhile(fixture, &bearer, "/admin/tenants/acme/unlink".into(), link).await;
 }

@@ -1,6 +1,6 @@
 //! A server whose clock leaps: at its start, and while it runs.
 
-use super::desk::binary;
+use super::fixture::binary;
 use angelia_testkit::clock;
 use angelia_testkit::connector::{Connector, Credentials};
 use angelia_testkit::process::free_port;

@@ -2,7 +2,7 @@
 //! must have seen no foreign write. The oracle is a list of who owns which
 //! room, kept by the test.
 
-use super::desk::Desk;
+use super::fixture::Fixture;
 use angelia_testkit::connector::Credentials;
 use angelia_testkit::socket::Socket;
 use serde_json::{Value, json};
@@ -45,19 +45,19 @@ fn may(owner: Owner, agent: &Agent) -> bool {
     }
 }
 
-async fn agent(desk: &Desk, tenant: &'static str, gateway: &'static str) -> Agent {
-    let made = desk.run(&["gateway", "create", "--tenant", tenant, gateway]).await;
+async fn agent(fixture: &Fixture, tenant: &'static str, gateway: &'static str) -> Agent {
+    let made = fixture.run(&["gateway", "create", "--tenant", tenant, gateway]).await;
     let text = |name: &str| made[name].as_str().unwrap().to_owned();
     let credentials = Credentials { gateway_id: text("gateway_id"), secret: text("secret") };
-    let socket = Socket::join(&desk.connector.url(), &credentials).await;
+    let socket = Socket::join(&fixture.connector.url(), &credentials).await;
     Agent { tenant, gateway, socket }
 }
 
 /// Gives a room to somebody else, or to nobody.
-async fn move_room(desk: &Desk, room: usize, owners: &mut [Owner], dice: &mut Dice) {
+async fn move_room(fixture: &Fixture, room: usize, owners: &mut [Owner], dice: &mut Dice) {
     let place = format!("webchat:r{room}");
     if owners[room].is_some() {
-        desk.run(&["route", "remove", &place]).await;
+        fixture.run(&["route", "remove", &place]).await;
     }
     let choices: [Owner; 6] = [
         None,
@@ -71,7 +71,7 @@ async fn move_room(desk: &Desk, room: usize, owners: &mut [Owner], dice: &mut Di
     if let Some((tenant, gateway)) = owners[room] {
         let mut args = vec!["route", "add", "--tenant", tenant, "--allow", "any", "--free", &place];
         args.extend(gateway.iter().flat_map(|id| ["--gateway", *id]));
-        desk.run(&args).await;
+        fixture.run(&args).await;
     }
 }
 
@@ -91,22 +91,23 @@ fn metadata(dice: &mut Dice, chat: &str) -> (Value, bool) {
 #[tokio::test]
 async fn a_thousand_writes_while_routes_move() {
     println!("seed {SEED:#x}");
-    let desk = Desk::new().await;
-    desk.run(&["route", "remove", "webchat:*"]).await;
+    let fixture = Fixture::new().await;
+    fixture.run(&["route", "remove", "webchat:*"]).await;
     let mut keys = Vec::new();
     for room in 0..ROOMS {
-        let invited = desk.run(&["webchat", "invite", "--room", &format!("r{room}"), "--user", "ann"]).await;
+        let invited =
+            fixture.run(&["webchat", "invite", "--room", &format!("r{room}"), "--user", "ann"]).await;
         keys.push(invited["key"].as_str().unwrap().to_owned());
     }
     let mut agents = [
-        agent(&desk, "acme", "a1").await,
-        agent(&desk, "acme", "a2").await,
-        agent(&desk, "evil", "b1").await,
+        agent(&fixture, "acme", "a1").await,
+        agent(&fixture, "acme", "a2").await,
+        agent(&fixture, "evil", "b1").await,
     ];
     let mut dice = Dice(SEED);
     let mut owners: Vec<Owner> = vec![None; ROOMS];
     for room in 0..ROOMS {
-        move_room(&desk, room, &mut owners, &mut dice).await;
+        move_room(&fixture, room, &mut owners, &mut dice).await;
     }
     // What each room must show in the end: message id to text.
     let mut expected: Vec<BTreeMap<String, String>> = vec![BTreeMap::new(); ROOMS];
@@ -114,7 +115,7 @@ async fn a_thousand_writes_while_routes_move() {
     for case in 0..CASES {
         if dice.roll(12) == 0 {
             let room = dice.roll(ROOMS);
-            move_room(&desk, room, &mut owners, &mut dice).await;
+            move_room(&fixture, room, &mut owners, &mut dice).await;
             moves += 1;
         }
         let who = dice.roll(agents.len());
@@ -171,8 +172,8 @@ async fn a_thousand_writes_while_routes_move() {
     println!("{allowed} allowed, {declined} declined, {moves} routes moved");
     assert!(allowed > 100 && declined > 300 && moves > 40);
     for (room, key) in keys.iter().enumerate() {
-        let url = format!("{}/chat/api/rooms/r{room}/messages", desk.connector.url());
-        let read = desk.http.get(url).bearer_auth(key).send().await.unwrap();
+        let url = format!("{}/chat/api/rooms/r{room}/messages", fixture.connector.url());
+        let read = fixture.http.get(url).bearer_auth(key).send().await.unwrap();
         let lines: Value = read.json().await.unwrap();
         let seen: BTreeSet<(String, String)> = lines["messages"]
             .as_array()

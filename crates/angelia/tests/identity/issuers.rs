@@ -1,6 +1,6 @@
 //! Bearers of others: signed by an issuer, or vouched for by an account service.
 
-use super::desk::Desk;
+use super::fixture::Fixture;
 use angelia_testkit::issuer::Issuer;
 use angelia_testkit::socket::now;
 use serde_json::{Value, json};
@@ -14,13 +14,13 @@ pub(super) fn folder(story: &str) -> PathBuf {
     folder
 }
 
-pub(super) async fn desk_with(issuer: &Issuer) -> Desk {
+pub(super) async fn desk_with(issuer: &Issuer) -> Fixture {
     let lines = format!(
         "\n[[identity.oidc]]\nissuer = {:?}\njwks_url = {:?}\naudience = {AUDIENCE:?}\n",
         issuer.name(),
         issuer.jwks_url()
     );
-    Desk::with(&lines).await
+    Fixture::with(&lines).await
 }
 
 /// Good claims for the tenant that `tid` names.
@@ -28,35 +28,35 @@ pub(super) fn claims(issuer: &Issuer, tid: &str, sub: &str) -> Value {
     json!({ "iss": issuer.name(), "aud": AUDIENCE, "exp": now() + 600, "sub": sub, "tid": tid })
 }
 
-async fn attempt(desk: &Desk, bearer: &str, gateway: &str) -> (u16, Value) {
-    desk.provision(bearer, &json!({ "gatewayId": gateway })).await
+async fn attempt(fixture: &Fixture, bearer: &str, gateway: &str) -> (u16, Value) {
+    fixture.provision(bearer, &json!({ "gatewayId": gateway })).await
 }
 
 #[tokio::test]
 async fn every_algorithm_proves_its_tenant_and_no_other() {
     let issuer = Issuer::start(&folder("algorithms")).await;
-    let desk = desk_with(&issuer).await;
+    let fixture = desk_with(&issuer).await;
     for alg in ["RS256", "ES256", "EdDSA"] {
         issuer.make_key(alg, alg).await;
     }
     for (number, alg) in ["RS256", "ES256", "EdDSA"].into_iter().enumerate() {
         let token = issuer.sign(alg, &claims(&issuer, "acme", "ann"), &json!({})).await;
-        let (status, answer) = attempt(&desk, &token, &format!("gw-{number}")).await;
+        let (status, answer) = attempt(&fixture, &token, &format!("gw-{number}")).await;
         assert_eq!((status, &answer["tenant"]), (200, &json!("acme")), "{alg}: {answer}");
     }
     let unknown = issuer.sign("RS256", &claims(&issuer, "nobody", "ann"), &json!({})).await;
-    let (status, answer) = attempt(&desk, &unknown, "gw").await;
+    let (status, answer) = attempt(&fixture, &unknown, "gw").await;
     assert_eq!(status, 403, "a tenant we do not have: {answer}");
     assert!(answer["error"].as_str().unwrap().contains("tenant link"), "{answer}");
-    desk.run(&["tenant", "link", "evil", "--issuer", &issuer.name(), "--claim", "nobody"]).await;
-    assert_eq!(attempt(&desk, &unknown, "gw").await.1["tenant"], "evil", "linked by the operator");
+    fixture.run(&["tenant", "link", "evil", "--issuer", &issuer.name(), "--claim", "nobody"]).await;
+    assert_eq!(attempt(&fixture, &unknown, "gw").await.1["tenant"], "evil", "linked by the operator");
     assert_eq!(issuer.fetched().await, 1, "the keys are asked for once");
 }
 
 #[tokio::test]
 async fn what_a_token_must_say() {
     let issuer = Issuer::start(&folder("claims")).await;
-    let desk = desk_with(&issuer).await;
+    let fixture = desk_with(&issuer).await;
     issuer.make_key("k", "ES256").await;
     let cases: &[(&str, Value, u16)] = &[
         ("good", json!({}), 200),
@@ -86,7 +86,7 @@ async fn what_a_token_must_say() {
             }
         }
         let token = issuer.sign("k", &claims, &json!({})).await;
-        let (status, answer) = attempt(&desk, &token, &format!("gw-{number}")).await;
+        let (status, answer) = attempt(&fixture, &token, &format!("gw-{number}")).await;
         assert_eq!(status, *expected, "{what}: {answer}");
     }
 }
@@ -94,7 +94,7 @@ async fn what_a_token_must_say() {
 #[tokio::test]
 async fn forged_tokens_are_not_taken() {
     let issuer = Issuer::start(&folder("forged")).await;
-    let desk = desk_with(&issuer).await;
+    let fixture = desk_with(&issuer).await;
     let mut refused = 0;
     for alg in ["RS256", "ES256", "EdDSA"] {
         issuer.make_key(alg, alg).await;
@@ -109,14 +109,14 @@ async fn forged_tokens_are_not_taken() {
             "renamed-alg",
         ] {
             let token = issuer.forge(alg, &claims, how).await;
-            let (status, answer) = attempt(&desk, &token, "gw").await;
+            let (status, answer) = attempt(&fixture, &token, "gw").await;
             assert_eq!(status, 401, "{alg} {how}: {answer}");
             refused += 1;
         }
     }
-    assert_eq!(desk.run(&["gateway", "list"]).await["gateways"], json!([]));
-    assert_eq!(desk.connector.counter("angelia_access_refused_total").await, refused, "each is counted");
-    let lines = desk.refusals().await;
+    assert_eq!(fixture.run(&["gateway", "list"]).await["gateways"], json!([]));
+    assert_eq!(fixture.connector.counter("angelia_access_refused_total").await, refused, "each is counted");
+    let lines = fixture.refusals().await;
     assert_eq!(lines.len(), 1, "the same of a stranger again and again is one line: {lines:?}");
     assert!(lines[0].starts_with("gateway.provision: refused: the identity token"), "{lines:?}");
 }
@@ -124,38 +124,46 @@ async fn forged_tokens_are_not_taken() {
 #[tokio::test]
 async fn strangers_cannot_make_us_ask_the_issuer_again_and_again() {
     let issuer = Issuer::start(&folder("kids")).await;
-    let desk = desk_with(&issuer).await;
+    let fixture = desk_with(&issuer).await;
     issuer.make_key("old", "ES256").await;
     let good = issuer.sign("old", &claims(&issuer, "acme", "ann"), &json!({})).await;
-    assert_eq!(attempt(&desk, &good, "gw").await.0, 200);
+    assert_eq!(attempt(&fixture, &good, "gw").await.0, 200);
     issuer.make_key("new", "ES256").await;
     for number in 0..50 {
         let kid = json!({ "kid": format!("made-up-{number}") });
         let token = issuer.sign("new", &claims(&issuer, "acme", "ann"), &kid).await;
-        assert_eq!(attempt(&desk, &token, "gw").await.0, 401);
+        assert_eq!(attempt(&fixture, &token, "gw").await.0, 401);
     }
     assert_eq!(issuer.fetched().await, 1, "within a minute");
-    assert_eq!(attempt(&desk, &good, "gw").await.0, 200, "a known key goes on");
+    assert_eq!(attempt(&fixture, &good, "gw").await.0, 200, "a known key goes on");
     let unnamed = issuer.sign("old", &claims(&issuer, "acme", "ann"), &json!({ "kid": null })).await;
-    assert_eq!(attempt(&desk, &unnamed, "gw").await.0, 200, "without a name, as long as there is no choice");
+    assert_eq!(
+        attempt(&fixture, &unnamed, "gw").await.0,
+        200,
+        "without a name, as long as there is no choice"
+    );
 }
 
 #[tokio::test]
 async fn an_account_service_vouches_for_bearers() {
     let issuer = Issuer::start(&folder("portal")).await;
     let url = issuer.account_url();
-    let desk = Desk::with(&format!("\n[identity.portal]\naccount_url = {url:?}\n")).await;
+    let fixture = Fixture::with(&format!("\n[identity.portal]\naccount_url = {url:?}\n")).await;
     let account = |org: &str, mail: &str| json!({ "organisation": { "id": org }, "user": { "email": mail } });
     issuer.know("bearer-ann", &account("acme", "ann@acme")).await;
     issuer.know("bearer-bob", &account("acme", "bob@acme")).await;
     issuer.know("bearer-eve", &account("unknown-org", "eve@evil")).await;
-    let (status, answer) = attempt(&desk, "bearer-ann", "gw").await;
+    let (status, answer) = attempt(&fixture, "bearer-ann", "gw").await;
     assert_eq!((status, &answer["tenant"]), (200, &json!("acme")), "{answer}");
-    assert_eq!(attempt(&desk, "bearer-bob", "gw").await.0, 403, "another person of the organisation");
-    assert_eq!(attempt(&desk, "bearer-eve", "gw").await.0, 403, "an organisation we do not have");
-    assert_eq!(attempt(&desk, "made-up", "gw").await.0, 401);
+    assert_eq!(attempt(&fixture, "bearer-bob", "gw").await.0, 403, "another person of the organisation");
+    assert_eq!(attempt(&fixture, "bearer-eve", "gw").await.0, 403, "an organisation we do not have");
+    assert_eq!(attempt(&fixture, "made-up", "gw").await.0, 401);
     issuer.know("bearer-zoe", &account("acme", "zoe@acme")).await;
     drop(issuer);
-    assert_eq!(attempt(&desk, "bearer-zoe", "gw-z").await.0, 503, "nobody to ask is not the bearer's fault");
-    assert_eq!(attempt(&desk, "bearer-ann", "gw").await.0, 200, "who was vouched for just now goes on");
+    assert_eq!(
+        attempt(&fixture, "bearer-zoe", "gw-z").await.0,
+        503,
+        "nobody to ask is not the bearer's fault"
+    );
+    assert_eq!(attempt(&fixture, "bearer-ann", "gw").await.0, 200, "who was vouched for just now goes on");
 }

@@ -1,6 +1,6 @@
 //! What happens at the same time, or breaks off in the middle.
 
-use super::desk::{Client, Desk, credentials};
+use super::fixture::{Client, Fixture, credentials};
 use angelia_contract::token;
 use angelia_core::records::rows::GatewayRow;
 use angelia_engines::inspect::Inspect;
@@ -20,24 +20,24 @@ const AT_ONCE: &str = "\n[limits]\nnew_gateways_at_once = 1000\n";
 /// How long something may take that has to happen.
 const SOON: Duration = Duration::from_secs(20);
 
-fn read(desk: &Desk, name: &str) -> String {
-    std::fs::read_to_string(desk.folder.path().join("data").join(name)).unwrap().trim().to_owned()
+fn read(fixture: &Fixture, name: &str) -> String {
+    std::fs::read_to_string(fixture.folder.path().join("data").join(name)).unwrap().trim().to_owned()
 }
 
 /// The database, past the running server.
-fn disk(desk: &Desk) -> Inspect {
-    Inspect::of(&desk.folder.path().join("data"))
+fn disk(fixture: &Fixture) -> Inspect {
+    Inspect::of(&fixture.folder.path().join("data"))
 }
 
 /// The ids of revoked gateways, as the database has them.
-fn revoked_on_disk(desk: &Desk) -> BTreeSet<String> {
-    let gateways = disk(desk).records::<GatewayRow>().into_iter();
+fn revoked_on_disk(fixture: &Fixture) -> BTreeSet<String> {
+    let gateways = disk(fixture).records::<GatewayRow>().into_iter();
     gateways.filter(|gateway| gateway.revoked_at.is_some()).map(|gateway| gateway.gateway_id).collect()
 }
 
 /// The ids of revoked gateways, as the running server knows them.
-async fn revoked_in_memory(desk: &Desk) -> BTreeSet<String> {
-    let listed = desk.run(&["gateway", "list"]).await;
+async fn revoked_in_memory(fixture: &Fixture) -> BTreeSet<String> {
+    let listed = fixture.run(&["gateway", "list"]).await;
     let rows = listed["gateways"].as_array().unwrap().iter();
     let revoked = rows.filter(|row| row["revoked_at"].is_i64());
     revoked.map(|row| row["gateway_id"].as_str().unwrap().to_owned()).collect()
@@ -45,11 +45,11 @@ async fn revoked_in_memory(desk: &Desk) -> BTreeSet<String> {
 
 #[tokio::test]
 async fn a_caller_who_hangs_up_leaves_nothing_half_done() {
-    let desk = Desk::new().await;
+    let fixture = Fixture::new().await;
     for number in 0..40 {
-        desk.run(&["gateway", "create", "--tenant", "acme", &format!("gw-{number}")]).await;
+        fixture.run(&["gateway", "create", "--tenant", "acme", &format!("gw-{number}")]).await;
     }
-    let (admin, token) = (read(&desk, "admin-url"), read(&desk, "admin-token"));
+    let (admin, token) = (read(&fixture, "admin-url"), read(&fixture, "admin-token"));
     let address = admin.trim_start_matches("http://");
     for number in 0..40u64 {
         let mut stream = TcpStream::connect(address).await.unwrap();
@@ -61,61 +61,61 @@ async fn a_caller_who_hangs_up_leaves_nothing_half_done() {
         tokio::time::sleep(Duration::from_micros(number * 150)).await;
         drop(stream);
     }
-    until("most got that far", SOON, async || revoked_on_disk(&desk).len() > 20).await;
+    until("most got that far", SOON, async || revoked_on_disk(&fixture).len() > 20).await;
     // Changes take turns: this one comes after those that had begun.
-    desk.run(&["gateway", "create", "--tenant", "acme", "gw-last"]).await;
-    let agree = async || revoked_in_memory(&desk).await == revoked_on_disk(&desk);
+    fixture.run(&["gateway", "create", "--tenant", "acme", "gw-last"]).await;
+    let agree = async || revoked_in_memory(&fixture).await == revoked_on_disk(&fixture);
     until("memory and disk agree on who is revoked", SOON, agree).await;
-    println!("{} of 40 were committed", revoked_on_disk(&desk).len());
+    println!("{} of 40 were committed", revoked_on_disk(&fixture).len());
 }
 
 #[tokio::test]
 async fn a_removed_tenant_stays_removed_while_its_gateways_provision() {
-    let desk = Arc::new(Desk::with(AT_ONCE).await);
-    let bearer = desk.bearer("acme").await;
+    let fixture = Arc::new(Fixture::with(AT_ONCE).await);
+    let bearer = fixture.bearer("acme").await;
     let provisioned = Arc::new(AtomicUsize::new(0));
     let mut busy = Vec::new();
     for task in 0..4 {
-        let (desk, bearer, provisioned) = (desk.clone(), bearer.clone(), provisioned.clone());
+        let (fixture, bearer, provisioned) = (fixture.clone(), bearer.clone(), provisioned.clone());
         busy.push(tokio::spawn(async move {
             let mut statuses = Vec::new();
             for number in 0..60 {
                 let body = json!({ "gatewayId": format!("gw-{task}-{number}") });
-                statuses.push(desk.provision(&bearer, &body).await.0);
+                statuses.push(fixture.provision(&bearer, &body).await.0);
                 provisioned.fetch_add(1, Ordering::Relaxed);
             }
             statuses
         }));
     }
     until("they are at it", SOON, async || provisioned.load(Ordering::Relaxed) >= 8).await;
-    let removed = desk.run(&["tenant", "remove", "acme", "--confirm", "acme"]).await;
+    let removed = fixture.run(&["tenant", "remove", "acme", "--confirm", "acme"]).await;
     assert_eq!(removed["removed"], "acme", "{removed}");
     let mut statuses = Vec::new();
     for task in busy {
         statuses.extend(task.await.unwrap());
     }
     assert!(statuses.contains(&401) || statuses.contains(&403), "some came too late: {statuses:?}");
-    let tenants = desk.run(&["tenant", "list"]).await;
+    let tenants = fixture.run(&["tenant", "list"]).await;
     assert_eq!(tenants["tenants"], json!(["default", "evil"]));
-    assert_eq!(desk.run(&["gateway", "list"]).await["gateways"], json!([]));
-    assert_eq!(disk(&desk).records::<GatewayRow>().len(), 0);
+    assert_eq!(fixture.run(&["gateway", "list"]).await["gateways"], json!([]));
+    assert_eq!(disk(&fixture).records::<GatewayRow>().len(), 0);
 }
 
 #[tokio::test]
 async fn an_operator_is_not_kept_waiting_by_those_who_provision() {
-    let desk = Arc::new(Desk::with(AT_ONCE).await);
-    let (acme, evil) = (desk.bearer("acme").await, desk.bearer("evil").await);
-    assert_eq!(desk.provision(&acme, &json!({ "gatewayId": "gw" })).await.0, 200);
+    let fixture = Arc::new(Fixture::with(AT_ONCE).await);
+    let (acme, evil) = (fixture.bearer("acme").await, fixture.bearer("evil").await);
+    assert_eq!(fixture.provision(&acme, &json!({ "gatewayId": "gw" })).await.0, 200);
     // A flood that does not end before the operator is served.
     let (over, provisioned) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let flood: Vec<_> = (0..200)
         .map(|number| {
-            let (desk, evil) = (desk.clone(), evil.clone());
+            let (fixture, evil) = (fixture.clone(), evil.clone());
             let (over, provisioned) = (over.clone(), provisioned.clone());
             tokio::spawn(async move {
                 while !over.load(Ordering::Relaxed) {
                     let body = json!({ "gatewayId": format!("gw-{number}") });
-                    assert_eq!(desk.provision(&evil, &body).await.0, 200, "they wait their turn");
+                    assert_eq!(fixture.provision(&evil, &body).await.0, 200, "they wait their turn");
                     provisioned.fetch_add(1, Ordering::Relaxed);
                 }
             })
@@ -123,7 +123,7 @@ async fn an_operator_is_not_kept_waiting_by_those_who_provision() {
         .collect();
     until("the flood has begun", SOON, async || provisioned.load(Ordering::Relaxed) > 0).await;
     let before = provisioned.load(Ordering::Relaxed);
-    desk.run(&["gateway", "revoke", "--tenant", "acme", "gw"]).await;
+    fixture.run(&["gateway", "revoke", "--tenant", "acme", "gw"]).await;
     println!("revoked while {} provisioned", provisioned.load(Ordering::Relaxed) - before);
     over.store(true, Ordering::Relaxed);
     for task in flood {
@@ -133,27 +133,27 @@ async fn an_operator_is_not_kept_waiting_by_those_who_provision() {
 
 #[tokio::test]
 async fn a_secret_in_the_wrong_place_is_not_repeated() {
-    let desk = Desk::new().await;
-    let bearer = desk.bearer("acme").await;
-    let token = desk.enroll_token(&["--tenant", "acme"]).await;
+    let fixture = Fixture::new().await;
+    let bearer = fixture.bearer("acme").await;
+    let token = fixture.enroll_token(&["--tenant", "acme"]).await;
     for body in
         [json!(token), json!({ "gatewayId": [token] }), json!({ "enrollmentToken": 7, "gatewayId": {} })]
     {
-        let (status, answer) = desk.post("/relay/enroll", &bearer, &body).await;
+        let (status, answer) = fixture.post("/relay/enroll", &bearer, &body).await;
         assert_eq!(status, 400);
         assert!(!answer.to_string().contains(&token), "{answer}");
     }
-    let audit: Value = desk.run(&["audit", "list"]).await;
+    let audit: Value = fixture.run(&["audit", "list"]).await;
     assert!(!audit.to_string().contains(&token), "{audit}");
 }
 
 #[tokio::test]
 async fn what_happens_while_a_body_is_on_its_way_counts() {
-    let desk = Desk::new().await;
-    let bearer = desk.bearer("acme").await;
-    let gateway = credentials(&desk.provision(&bearer, &json!({ "gatewayId": "gw" })).await.1);
+    let fixture = Fixture::new().await;
+    let bearer = fixture.bearer("acme").await;
+    let gateway = credentials(&fixture.provision(&bearer, &json!({ "gatewayId": "gw" })).await.1);
     let upgrade = token::mint("gw", &gateway.secret, now(), 300);
-    let url = desk.connector.url();
+    let url = fixture.connector.url();
     let address = url.trim_start_matches("http://");
     let mut stream = TcpStream::connect(address).await.unwrap();
     let body = json!({ "platform": "webchat", "requireAddress": false }).to_string();
@@ -165,7 +165,7 @@ async fn what_happens_while_a_body_is_on_its_way_counts() {
     );
     stream.write_all(head.as_bytes()).await.unwrap();
     tokio::time::sleep(Duration::from_millis(100)).await;
-    desk.run(&["gateway", "revoke", "--tenant", "acme", "gw"]).await;
+    fixture.run(&["gateway", "revoke", "--tenant", "acme", "gw"]).await;
     stream.write_all(&body.as_bytes()[5..]).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
@@ -174,9 +174,9 @@ async fn what_happens_while_a_body_is_on_its_way_counts() {
 
 #[tokio::test]
 async fn a_refusal_is_written_down_even_if_nobody_waits_for_it() {
-    let desk = Desk::new().await;
-    let bearer = desk.bearer("acme").await;
-    let url = desk.connector.url();
+    let fixture = Fixture::new().await;
+    let bearer = fixture.bearer("acme").await;
+    let url = fixture.connector.url();
     let address = url.trim_start_matches("http://");
     for number in 0..10 {
         let body = json!({ "enrollmentToken": "made up", "gatewayId": format!("gw-{number}") }).to_string();
@@ -190,52 +190,56 @@ async fn a_refusal_is_written_down_even_if_nobody_waits_for_it() {
         // Long enough to be read and not to be answered.
         tokio::time::sleep(Duration::from_millis(3)).await;
     }
-    until("all are written down", SOON, async || desk.refusals().await.len() >= 10).await;
-    assert_eq!(desk.refusals().await.len(), 10);
+    until("all are written down", SOON, async || fixture.refusals().await.len() >= 10).await;
+    assert_eq!(fixture.refusals().await.len(), 10);
 }
 
 #[tokio::test]
 async fn a_rotated_client_ends_its_old_tokens() {
-    let desk = Desk::new().await;
-    let client = desk.client("acme").await;
-    let old = desk.ask_token(&client).await.1["access_token"].as_str().unwrap().to_owned();
-    assert_eq!(desk.provision(&old, &json!({ "gatewayId": "gw" })).await.0, 200);
-    let rotated = desk.run(&["client", "rotate", &client.id]).await;
-    assert_eq!(desk.provision(&old, &json!({ "gatewayId": "gw" })).await.0, 401);
+    let fixture = Fixture::new().await;
+    let client = fixture.client("acme").await;
+    let old = fixture.ask_token(&client).await.1["access_token"].as_str().unwrap().to_owned();
+    assert_eq!(fixture.provision(&old, &json!({ "gatewayId": "gw" })).await.0, 200);
+    let rotated = fixture.run(&["client", "rotate", &client.id]).await;
+    assert_eq!(fixture.provision(&old, &json!({ "gatewayId": "gw" })).await.0, 401);
     let client = Client { secret: rotated["client_secret"].as_str().unwrap().to_owned(), ..client };
-    let new = desk.ask_token(&client).await.1["access_token"].as_str().unwrap().to_owned();
-    assert_eq!(desk.provision(&new, &json!({ "gatewayId": "gw" })).await.0, 200, "the same subject");
+    let new = fixture.ask_token(&client).await.1["access_token"].as_str().unwrap().to_owned();
+    assert_eq!(fixture.provision(&new, &json!({ "gatewayId": "gw" })).await.0, 200, "the same subject");
 }
 
 #[tokio::test]
 async fn a_gateway_that_cannot_move_yet_still_gets_its_secret() {
-    let desk = Desk::new().await;
-    let bearer = desk.bearer("acme").await;
-    assert_eq!(desk.provision(&bearer, &json!({ "gatewayId": "gw" })).await.0, 200);
-    desk.run(&["route", "add", "--tenant", "acme", "--allow", "any", "--free", "webchat:lab"]).await;
-    let invited = desk.run(&["webchat", "invite", "--room", "lab", "--user", "ann"]).await;
-    let url = format!("{}/chat/api/rooms/lab/messages", desk.connector.url());
-    let post = desk.http.post(url).bearer_auth(invited["key"].as_str().unwrap());
+    let fixture = Fixture::new().await;
+    let bearer = fixture.bearer("acme").await;
+    assert_eq!(fixture.provision(&bearer, &json!({ "gatewayId": "gw" })).await.0, 200);
+    fixture.run(&["route", "add", "--tenant", "acme", "--allow", "any", "--free", "webchat:lab"]).await;
+    let invited = fixture.run(&["webchat", "invite", "--room", "lab", "--user", "ann"]).await;
+    let url = format!("{}/chat/api/rooms/lab/messages", fixture.connector.url());
+    let post = fixture.http.post(url).bearer_auth(invited["key"].as_str().unwrap());
     post.json(&json!({ "text": "waits" })).send().await.unwrap();
     for _ in 0..35 {
         let (status, answer) =
-            desk.provision(&bearer, &json!({ "gatewayId": "gw", "instanceId": "new" })).await;
+            fixture.provision(&bearer, &json!({ "gatewayId": "gw", "instanceId": "new" })).await;
         assert_eq!(status, 200, "{answer}");
     }
-    assert_eq!(desk.run(&["gateway", "show", "gw"]).await["instance"], "gw", "what waits is not left behind");
-    let audit = desk.run(&["audit", "list", "--tenant", "acme", "--limit", "1000"]).await;
+    assert_eq!(
+        fixture.run(&["gateway", "show", "gw"]).await["instance"],
+        "gw",
+        "what waits is not left behind"
+    );
+    let audit = fixture.run(&["audit", "list", "--tenant", "acme", "--limit", "1000"]).await;
     let sets = audit["audit"].as_array().unwrap().iter().filter(|line| line["action"] == "gateway.set");
     assert_eq!(sets.count(), 0, "nothing was set");
 }
 
 #[tokio::test]
 async fn nothing_is_given_to_a_revoked_gateway() {
-    let desk = Desk::new().await;
+    let fixture = Fixture::new().await;
     for id in ["gone", "stays"] {
-        desk.run(&["gateway", "create", "--tenant", "acme", id]).await;
+        fixture.run(&["gateway", "create", "--tenant", "acme", id]).await;
     }
-    desk.run(&["gateway", "revoke", "gone"]).await;
-    let shown = desk.run(&["gateway", "show", "stays"]).await;
+    fixture.run(&["gateway", "revoke", "gone"]).await;
+    let shown = fixture.run(&["gateway", "show", "stays"]).await;
     assert_eq!(shown["default"], true, "{shown}");
     for args in [
         &["gateway", "default", "gone"] as &[&str],
@@ -244,7 +248,7 @@ async fn nothing_is_given_to_a_revoked_gateway() {
         &["route", "code", "--tenant", "acme", "--gateway", "gone"],
         &["webchat", "invite", "--room", "x", "--user", "ann", "--gateway", "gone"],
     ] {
-        assert_eq!(desk.run(args).await, Value::Null, "{args:?}: a conflict prints nothing");
+        assert_eq!(fixture.run(args).await, Value::Null, "{args:?}: a conflict prints nothing");
     }
-    assert_eq!(desk.run(&["gateway", "show", "stays"]).await["default"], true);
+    assert_eq!(fixture.run(&["gateway", "show", "stays"]).await["default"], true);
 }

@@ -1,7 +1,7 @@
 //! A database of the previous release, opened by this one while people write
 //! and the gateway dials.
 
-use super::desk::binary;
+use super::fixture::binary;
 use angelia_engines::inspect::{Inspect, Release, leave_database_of};
 use angelia_testkit::connector::{Connector, Credentials};
 use angelia_testkit::socket::{Next, Socket};

@@ -86,8 +86,8 @@ pub(super) async fn open(admin: Arc<Admin>, id: String, _: Nothing) -> Result<Op
     let (row, sealed) = admin.ports.records.quarantined(number).await?.ok_or_else(|| gone(number))?;
     let bound_to = seal::quarantine(&row.platform, &row.bot);
     let raw = admin.keys.open(&sealed, &bound_to)?;
-    let deed = AuditEntry::done(&Actor::operator(), "quarantine.show", "", &number.to_string());
-    admin.ports.records.audit(deed.with(&row.what)).await?;
+    let entry = AuditEntry::done(&Actor::operator(), "quarantine.show", "", &number.to_string());
+    admin.ports.records.audit(entry.with(&row.what)).await?;
     Ok(OpenedUpdate { update: row, raw: raw.expose().to_owned() })
 }
 

@@ -8,7 +8,7 @@ use super::types::{
 use angelia_core::audit::Actor;
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{InstanceId, Seq};
-use angelia_core::store::{ActionTrace, Edits, IdentityStore, JournalStore, Later, Listed};
+use angelia_core::store::{ActionTrace, BoxFuture, Edits, IdentityStore, JournalStore, Listed};
 use std::sync::Arc;
 
 /// Entries in one listing.
@@ -64,7 +64,7 @@ impl Selection {
     async fn act<'a>(
         &self,
         admin: &'a Admin,
-        act: impl Fn(Option<InstanceId>, Option<Seq>) -> Later<'a, u64>,
+        act: impl Fn(Option<InstanceId>, Option<Seq>) -> BoxFuture<'a, Result<u64>>,
     ) -> Result<u64> {
         let chosen = self.choose(admin).await?;
         let Some(entry) = self.named(admin, &chosen).await? else {

@@ -52,7 +52,7 @@ pub(super) async fn rotate(admin: Arc<Admin>, body: RotateKey) -> Result<Rotated
 pub(super) async fn rotate_token(admin: Arc<Admin>, _: Nothing) -> Result<RotatedToken> {
     let _turn = admin.identities.turn().await;
     admin.token.rotate()?;
-    let deed = AuditEntry::done(&Actor::operator(), "admin-token.rotate", "", "");
-    admin.ports.records.audit(deed).await?;
+    let entry = AuditEntry::done(&Actor::operator(), "admin-token.rotate", "", "");
+    admin.ports.records.audit(entry).await?;
     Ok(RotatedToken { rotated: true })
 }

@@ -15,7 +15,7 @@ use angelia_core::error::{Error, Kind, Result};
 use angelia_core::limit::{SlidingWindow, SlidingWindowOf, WhenCrowded};
 use angelia_core::records::Records;
 use angelia_core::secret::fingerprint;
-use angelia_core::store::{AccessStore, DirectoryStore, Later};
+use angelia_core::store::{AccessStore, BoxFuture, DirectoryStore};
 use angelia_platforms::{Admission, Linking, Which};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
@@ -99,7 +99,7 @@ impl Admission for RoutedAdmission {
         self.drops.why(which)
     }
 
-    fn moved<'a>(&'a self, bot: &'a BotKey, from: &'a str, to: &'a str) -> Later<'a, ()> {
+    fn moved<'a>(&'a self, bot: &'a BotKey, from: &'a str, to: &'a str) -> BoxFuture<'a, Result<()>> {
         let (records, bot, from, to) = (self.records.clone(), bot.clone(), from.to_owned(), to.to_owned());
         Box::pin(self.identities.change(async move {
             if let Some(error) = records.move_chat(&bot, &from, &to, &Actor::server()).await? {
@@ -113,7 +113,7 @@ impl Admission for RoutedAdmission {
         }))
     }
 
-    fn link(&self, typed: Linking) -> Later<'_, String> {
+    fn link(&self, typed: Linking) -> BoxFuture<'_, Result<String>> {
         Box::pin(async move {
             if !typed.private && !typed.administrator {
                 return Ok(NOT_YOURS.to_owned());

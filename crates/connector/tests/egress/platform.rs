@@ -4,8 +4,9 @@ use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
 use angelia_core::egress::{Bot, Dedupe, Rate, Target, Whereabouts};
 use angelia_core::error::Error;
+use angelia_core::error::Result;
 use angelia_core::inbox::Rendering;
-use angelia_core::store::{ActionId, Later};
+use angelia_core::store::ActionId;
 use angelia_core::vault::Way;
 use angelia_engines::inspect::Inspect;
 use angelia_platforms::{Answer, Delivery, Earlier, Ingress, Outcome, Platform, Reach};
@@ -269,7 +270,7 @@ impl Platform for Scripted {
         target.thread_id.clone().unwrap_or_else(|| target.chat_id.clone())
     }
 
-    fn tell_waiting<'a>(&'a self, answer: &'a Answer, text: &'a str) -> Later<'a, ()> {
+    fn tell_waiting<'a>(&'a self, answer: &'a Answer, text: &'a str) -> BoxFuture<'a, Result<()>> {
         let failure = self.tell_fails.lock().unwrap().pop_front();
         if failure.is_none() {
             let (way, credential) = (answer.way, answer.credential.expose().to_owned());
@@ -293,13 +294,13 @@ impl Platform for Scripted {
         *self.chat_rate.lock().unwrap()
     }
 
-    fn recall<'a>(&'a self, target: &'a Target) -> Later<'a, ()> {
+    fn recall<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<()>> {
         self.recalled.lock().unwrap().push(target.chat_id.clone());
         self.tells(target, Knows::Store);
         Box::pin(async { Ok(()) })
     }
 
-    fn look_up<'a>(&'a self, target: &'a Target) -> Later<'a, bool> {
+    fn look_up<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<bool>> {
         self.looked_up.lock().unwrap().push(target.chat_id.clone());
         let told = self.tells(target, Knows::Provider);
         Box::pin(async move {
@@ -313,12 +314,12 @@ impl Platform for Scripted {
         Box::pin(self.react(delivery))
     }
 
-    fn typing<'a>(&'a self, target: &'a Target) -> Later<'a, ActionResult> {
+    fn typing<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<ActionResult>> {
         self.called(&target.chat_id, "(typing)");
         Box::pin(async { Ok(ActionResult::ok()) })
     }
 
-    fn chat_info<'a>(&'a self, target: &'a Target) -> Later<'a, ActionResult> {
+    fn chat_info<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<ActionResult>> {
         self.called(&target.chat_id, "(info)");
         Box::pin(async { Ok(ActionResult::chat("a chat", "group")) })
     }

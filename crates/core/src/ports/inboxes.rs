@@ -1,10 +1,11 @@
 //! Inboxes as an operator sees them, and what an operator does to them; and what waits there
 //! for so long that people are told.
 
-use super::Later;
+use super::BoxFuture;
 use crate::audit::Actor;
 use crate::clock::UnixMillis;
 use crate::directory::{BotKey, ChatKind};
+use crate::error::Result;
 use crate::inbox::{InstanceId, Seq};
 use crate::interrupt::Conversation;
 use schemars::JsonSchema;
@@ -99,25 +100,36 @@ pub struct Overdue {
 /// Looking at inboxes, and putting them right.
 pub trait Inboxes: Send + Sync {
     /// All inboxes with something to tell.
-    fn inboxes(&self) -> Later<'_, Vec<ListedInbox>>;
+    fn inboxes(&self) -> BoxFuture<'_, Result<Vec<ListedInbox>>>;
 
     /// Entries of one inbox, or of all; `dead` chooses dead letters.
-    fn entries(&self, instance: Option<InstanceId>, dead: bool, limit: usize) -> Later<'_, Vec<Listed>>;
+    fn entries(
+        &self,
+        instance: Option<InstanceId>,
+        dead: bool,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Listed>>>;
 
     /// The entries with this number, dead or waiting: one for each instance that has one.
-    fn numbered(&self, seq: Seq) -> Later<'_, Vec<Listed>>;
+    fn numbered(&self, seq: Seq) -> BoxFuture<'_, Result<Vec<Listed>>>;
 
     /// Puts dead letters back in line; all of them, or one. Answers how many.
-    fn redrive(&self, instance: Option<InstanceId>, seq: Option<Seq>, by: &Actor) -> Later<'_, u64>;
+    fn redrive(
+        &self,
+        instance: Option<InstanceId>,
+        seq: Option<Seq>,
+        by: &Actor,
+    ) -> BoxFuture<'_, Result<u64>>;
 
     /// Throws entries away: dead letters only, unless one is named. Answers how many.
-    fn purge(&self, instance: Option<InstanceId>, seq: Option<Seq>, by: &Actor) -> Later<'_, u64>;
+    fn purge(&self, instance: Option<InstanceId>, seq: Option<Seq>, by: &Actor)
+    -> BoxFuture<'_, Result<u64>>;
 
     /// The conversation a tenant's key was last delivered to.
-    fn conversation(&self, tenant: &str, session_key: &str) -> Later<'_, Option<Conversation>>;
+    fn conversation(&self, tenant: &str, session_key: &str) -> BoxFuture<'_, Result<Option<Conversation>>>;
 
     /// A tenant's most recent conversations, newest first.
-    fn recent_conversations(&self, tenant: &str, limit: usize) -> Later<'_, Vec<Conversation>>;
+    fn recent_conversations(&self, tenant: &str, limit: usize) -> BoxFuture<'_, Result<Vec<Conversation>>>;
 
     /// Messages of an instance after `after` that wait for `waited` or longer, in order.
     /// Interactions are none: who waits behind one sees that already, and is told
@@ -128,5 +140,5 @@ pub trait Inboxes: Send + Sync {
         after: Seq,
         waited: Duration,
         limit: usize,
-    ) -> Later<'_, Vec<Overdue>>;
+    ) -> BoxFuture<'_, Result<Vec<Overdue>>>;
 }

@@ -1,9 +1,10 @@
 //! What a bot received, committed together with how far it has read.
 
-use super::Later;
+use super::BoxFuture;
 use super::log::{Appended, NewEntry, Revised, Revision};
 use crate::clock::UnixMillis;
 use crate::directory::{BotKey, Chat};
+use crate::error::Result;
 use crate::inbox::{InstanceId, Patience};
 use crate::ports::LeaseToken;
 use crate::seal::Sealed;
@@ -88,6 +89,10 @@ pub struct Taken {
 pub trait Ingest: Send + Sync {
     /// Commits everything, all or none, in order. Whoever says how far it has read says under
     /// which token of the bot's lease; unavailable if another node has that by now.
-    fn take_in(&self, bot: &BotKey, under: Option<LeaseToken>, intakes: Vec<Intake>)
-    -> Later<'_, Vec<Taken>>;
+    fn take_in(
+        &self,
+        bot: &BotKey,
+        under: Option<LeaseToken>,
+        intakes: Vec<Intake>,
+    ) -> BoxFuture<'_, Result<Vec<Taken>>>;
 }

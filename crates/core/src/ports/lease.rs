@@ -5,9 +5,10 @@
 //! refuses the write if it is not the last one. So a node that stood still and does not
 //! know yet that it was replaced does no harm.
 
-use super::Later;
+use super::BoxFuture;
 use crate::clock::UnixMillis;
 use crate::error::Error;
+use crate::error::Result;
 use crate::lease;
 use crate::records::{self, Change, Records};
 use std::time::Duration;
@@ -47,7 +48,7 @@ pub fn lease_lost() -> Error {
 /// Taking, keeping and giving back leases.
 pub trait Leases: Records {
     /// Takes a lease that nobody holds; `None` while somebody does.
-    fn acquire(&self, name: &str, node: &str, term: Term) -> Later<'_, Option<Lease>> {
+    fn acquire(&self, name: &str, node: &str, term: Term) -> BoxFuture<'_, Result<Option<Lease>>> {
         let (name, node) = (name.to_owned(), node.to_owned());
         records::change(self, Change::to("take a lease"), move |view| {
             lease::acquire(view, &name, &node, term)
@@ -55,19 +56,19 @@ pub trait Leases: Records {
     }
 
     /// Holds a lease for longer; `None` if another one has it by now.
-    fn renew(&self, lease: &Lease, term: Term) -> Later<'_, Option<Lease>> {
+    fn renew(&self, lease: &Lease, term: Term) -> BoxFuture<'_, Result<Option<Lease>>> {
         let lease = lease.clone();
         records::change(self, Change::to("renew a lease"), move |view| lease::renew(view, &lease, term))
     }
 
     /// Gives a lease back, so that nobody has to wait for its end. `false` if another one has it.
-    fn release(&self, lease: &Lease) -> Later<'_, bool> {
+    fn release(&self, lease: &Lease) -> BoxFuture<'_, Result<bool>> {
         let lease = lease.clone();
         records::change(self, Change::to("give back a lease"), move |view| lease::release(view, &lease))
     }
 
     /// Who holds a lease.
-    fn holder(&self, name: &str) -> Later<'_, Option<Lease>> {
+    fn holder(&self, name: &str) -> BoxFuture<'_, Result<Option<Lease>>> {
         let name = name.to_owned();
         records::look(self, "ask who holds a lease", move |view| lease::holder(view, &name))
     }

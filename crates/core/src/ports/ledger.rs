@@ -1,11 +1,12 @@
 //! The ledger of outbound actions. What may be done to one, and by whom, is
 //! decided in [`ActionRow`](crate::egress::ActionRow).
 
-use super::Later;
+use super::BoxFuture;
 use crate::clock::UnixMillis;
 use crate::directory::BotKey;
 use crate::egress::{ActionState, Owner};
 use crate::error::Error;
+use crate::error::Result;
 use crate::inbox::InstanceId;
 use crate::vault::{Answering, Use};
 use schemars::JsonSchema;
@@ -124,12 +125,12 @@ pub fn owner_replaced() -> Error {
 /// finds its actions adopted, calls nobody, and accepts nothing more.
 pub trait Ledger: Send + Sync {
     /// An owner that never was before; larger than every earlier one.
-    fn new_owner(&self) -> Later<'_, Owner>;
+    fn new_owner(&self) -> BoxFuture<'_, Result<Owner>>;
 
     /// Makes what `whose` left unfinished `by`'s, or what everybody left; answers
     /// the last action there is, so that what is accepted from now on is told from it.
     /// Whoever left it is [replaced](Owner::is_replaced). An error if `by` itself is.
-    fn adopt(&self, by: Owner, whose: Option<Owner>) -> Later<'_, ActionId>;
+    fn adopt(&self, by: Owner, whose: Option<Owner>) -> BoxFuture<'_, Result<ActionId>>;
 
     /// Makes actions durable, all or none, before the provider is called.
     /// Their numbers grow in the order given. Each that answers something claims
@@ -137,30 +138,36 @@ pub trait Ledger: Send + Sync {
     /// An error says that nothing was written, as gateways are told then: where a
     /// commit may have happened after all, an engine finds that out first. One who is
     /// [replaced](Owner::is_replaced) accepts nothing.
-    fn accept(&self, by: Owner, actions: Vec<NewAction>) -> Later<'_, Vec<Accepted>>;
+    fn accept(&self, by: Owner, actions: Vec<NewAction>) -> BoxFuture<'_, Result<Vec<Accepted>>>;
 
     /// Notes that a provider is about to be called that does not dedupe for ever,
     /// and when, if that is the first time. `false`: the action is not `by`'s any
     /// more, or has ended; then it must not be called.
-    fn begin(&self, by: Owner, id: ActionId) -> Later<'_, bool>;
+    fn begin(&self, by: Owner, id: ActionId) -> BoxFuture<'_, Result<bool>>;
 
     /// Notes that the call certainly wrote nothing: the action waits again, and
     /// was not begun. Nothing, if it is not `by`'s.
-    fn postpone(&self, by: Owner, id: ActionId) -> Later<'_, ()>;
+    fn postpone(&self, by: Owner, id: ActionId) -> BoxFuture<'_, Result<()>>;
 
     /// Notes how actions ended, in one commit, and forgets their texts. What has
     /// ended does not change. A capability that one claimed is answered, or open
     /// again if nothing was said. Answers those that are not `by`'s any more, of
     /// which nothing was noted: whoever works on them may still send them.
-    fn finish(&self, by: Owner, ends: Vec<(ActionId, ActionOutcome)>) -> Later<'_, Vec<ActionId>>;
+    fn finish(&self, by: Owner, ends: Vec<(ActionId, ActionOutcome)>)
+    -> BoxFuture<'_, Result<Vec<ActionId>>>;
 
     /// Some of what is unfinished and `by`'s, oldest first, after `after`.
-    fn unfinished(&self, by: Owner, after: ActionId, limit: usize) -> Later<'_, Vec<StoredAction>>;
+    fn unfinished(
+        &self,
+        by: Owner,
+        after: ActionId,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<StoredAction>>>;
 
     /// The body of an unfinished action; `None` once it is finished.
-    fn body(&self, id: ActionId) -> Later<'_, Option<Vec<u8>>>;
+    fn body(&self, id: ActionId) -> BoxFuture<'_, Result<Option<Vec<u8>>>>;
 
     /// Notes what the provider says became of a message that was sent, such as
     /// `delivered`; `false` if no action is known that sent it.
-    fn note_receipt(&self, bot: &BotKey, message_id: &str, receipt: &str) -> Later<'_, bool>;
+    fn note_receipt(&self, bot: &BotKey, message_id: &str, receipt: &str) -> BoxFuture<'_, Result<bool>>;
 }

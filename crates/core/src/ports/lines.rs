@@ -2,9 +2,10 @@
 //! history belongs to it and outlives the inbox entry of a line.
 
 use super::log::{NewEntry, Revised, Revision};
-use super::{ActionId, Later};
+use super::{ActionId, BoxFuture};
 use crate::admission::DropReason;
 use crate::clock::UnixMillis;
+use crate::error::Result;
 use crate::store::{Page, PageSize};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -178,38 +179,38 @@ pub trait Lines: Send + Sync {
     /// Writes a person's line and, in the same commit, the inbox entry it makes.
     /// Unauthorized if nobody of that name is in the room any more. Unavailable, and
     /// nothing is written, if the inbox is full and the entry is to be refused then.
-    fn post_line(&self, line: NewLine, entry: Option<NewEntry>) -> Later<'_, Posted>;
+    fn post_line(&self, line: NewLine, entry: Option<NewEntry>) -> BoxFuture<'_, Result<Posted>>;
 
     /// Writes a person's line and the connector's own answer to it. Unauthorized
     /// if nobody of that name is in the room any more.
-    fn post_answered(&self, line: NewLine, answer: NewLine) -> Later<'_, Posted>;
+    fn post_answered(&self, line: NewLine, answer: NewLine) -> BoxFuture<'_, Result<Posted>>;
 
     /// What a person posted before under an id of their own.
-    fn earlier(&self, person: &Person, client_id: &str) -> Later<'_, Option<Earlier>>;
+    fn earlier(&self, person: &Person, client_id: &str) -> BoxFuture<'_, Result<Option<Earlier>>>;
 
     /// Changes a person's line and, in the same commit, what still waits of it.
     /// Not found without such a line, forbidden if somebody else wrote it, unavailable
     /// if what waits would outgrow a full inbox.
-    fn revise_line(&self, revision: LineRevision) -> Later<'_, Revised>;
+    fn revise_line(&self, revision: LineRevision) -> BoxFuture<'_, Result<Revised>>;
 
     /// A line of a room.
-    fn line(&self, room: &str, message_id: &str) -> Later<'_, Option<Line>>;
+    fn line(&self, room: &str, message_id: &str) -> BoxFuture<'_, Result<Option<Line>>>;
 
     /// Writes an agent's lines and, in the same commit, finishes the action they
     /// came from. Lines that are there already are not written twice. Not found
     /// if the action or its instance is gone.
-    fn say_lines(&self, lines: Vec<NewLine>, action: ActionId) -> Later<'_, ()>;
+    fn say_lines(&self, lines: Vec<NewLine>, action: ActionId) -> BoxFuture<'_, Result<()>>;
 
     /// Changes an agent's line and finishes the action; `false` if there is no such line.
-    fn edit_line(&self, edit: LineEdit, action: ActionId) -> Later<'_, bool>;
+    fn edit_line(&self, edit: LineEdit, action: ActionId) -> BoxFuture<'_, Result<bool>>;
 
     /// Lines and edits after `after`, oldest first.
-    fn lines(&self, room: &str, after: i64, size: PageSize) -> Later<'_, Page<Line>>;
+    fn lines(&self, room: &str, after: i64, size: PageSize) -> BoxFuture<'_, Result<Page<Line>>>;
 
     /// Every room with people or lines in it.
-    fn rooms(&self) -> Later<'_, Vec<String>>;
+    fn rooms(&self) -> BoxFuture<'_, Result<Vec<String>>>;
 
     /// Who holds the key with this fingerprint. Asked for every request, so it
     /// tells at once what else a request needs to know of them.
-    fn person(&self, key_fingerprint: [u8; 32]) -> Later<'_, Option<Guest>>;
+    fn person(&self, key_fingerprint: [u8; 32]) -> BoxFuture<'_, Result<Option<Guest>>>;
 }

@@ -8,8 +8,9 @@
 //! Dedupe is part of an append: a key that was seen before is not appended again.
 
 use crate::clock::UnixMillis;
+use crate::error::Result;
 use crate::inbox::{AckHabit, Entry, EntryKind, Epoch, InstanceId, Mark, Seq, SettledBy, Usage, WhenFull};
-use crate::store::{Later, Page, PageSize};
+use crate::store::{BoxFuture, Page, PageSize};
 use bytes::Bytes;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -172,15 +173,15 @@ pub trait Log: Send + Sync {
     /// no gateway served yet. Not found if the instance is gone, or those that served it
     /// were all revoked: nothing is written for whoever was removed. Unavailable if the
     /// inbox is full and it is to be refused then.
-    fn append(&self, entry: NewEntry) -> Later<'_, Appended>;
+    fn append(&self, entry: NewEntry) -> BoxFuture<'_, Result<Appended>>;
 
     /// Replaces what a waiting entry says, at its place in line, if it waits for
     /// the instance that the change is admitted to.
-    fn revise(&self, revision: Revision) -> Later<'_, Revised>;
+    fn revise(&self, revision: Revision) -> BoxFuture<'_, Result<Revised>>;
 
     /// Makes `node` the one that drains an instance, and raises its epoch; its
     /// gateway is awake. Not found if the instance is gone.
-    fn claim(&self, instance: InstanceId, node: &str) -> Later<'_, Claimed>;
+    fn claim(&self, instance: InstanceId, node: &str) -> BoxFuture<'_, Result<Claimed>>;
 
     /// Waiting entries after `after` in order, without those that go ahead and
     /// without the conversations to pass over.
@@ -190,40 +191,55 @@ pub trait Log: Send + Sync {
         after: Seq,
         pass_over: &[Arc<str>],
         size: PageSize,
-    ) -> Later<'_, Stretch>;
+    ) -> BoxFuture<'_, Result<Stretch>>;
 
     /// The first waiting entries that go ahead of the queue.
-    fn load_ahead(&self, instance: InstanceId, size: PageSize) -> Later<'_, Stretch>;
+    fn load_ahead(&self, instance: InstanceId, size: PageSize) -> BoxFuture<'_, Result<Stretch>>;
 
     /// Takes settled entries out, whoever drains the instance by now: what was
     /// acknowledged is done. Ones that are gone already are no error.
-    fn settle(&self, instance: InstanceId, epoch: Epoch, settled: Vec<Settlement>) -> Later<'_, Ownership>;
+    fn settle(
+        &self,
+        instance: InstanceId,
+        epoch: Epoch,
+        settled: Vec<Settlement>,
+    ) -> BoxFuture<'_, Result<Ownership>>;
 
     /// Takes entries out that were acknowledged on another socket than they were pushed
     /// on; answers which. Those that no socket of the instance was known to push stay.
-    fn settle_late(&self, instance: InstanceId, seqs: Vec<Seq>) -> Later<'_, Vec<Seq>>;
+    fn settle_late(&self, instance: InstanceId, seqs: Vec<Seq>) -> BoxFuture<'_, Result<Vec<Seq>>>;
 
     /// Notes in the journal when entries still in flight were pushed.
-    fn note_pushed(&self, instance: InstanceId, pushed: Vec<(Seq, UnixMillis)>) -> Later<'_, ()>;
+    fn note_pushed(&self, instance: InstanceId, pushed: Vec<(Seq, UnixMillis)>) -> BoxFuture<'_, Result<()>>;
 
     /// Notes what a socket left behind; answers the entry that became a dead letter.
     /// Of whoever lost the instance only the pushes are noted: its end says nothing
     /// of an entry that another socket has by now.
-    fn returned(&self, instance: InstanceId, epoch: Epoch, returned: Returned) -> Later<'_, Option<Seq>>;
+    fn returned(
+        &self,
+        instance: InstanceId,
+        epoch: Epoch,
+        returned: Returned,
+    ) -> BoxFuture<'_, Result<Option<Seq>>>;
 
     /// Marks an instance as idle, or live again; unless it was lost.
-    fn set_idle(&self, instance: InstanceId, epoch: Epoch, idle: bool) -> Later<'_, Ownership>;
+    fn set_idle(&self, instance: InstanceId, epoch: Epoch, idle: bool) -> BoxFuture<'_, Result<Ownership>>;
 
     /// Remembers what was learnt of a gateway's habit; unless it was lost.
-    fn set_habit(&self, instance: InstanceId, epoch: Epoch, habit: AckHabit) -> Later<'_, Ownership>;
+    fn set_habit(
+        &self,
+        instance: InstanceId,
+        epoch: Epoch,
+        habit: AckHabit,
+    ) -> BoxFuture<'_, Result<Ownership>>;
 
     /// Where the logs of instances are: what finds a hint that never came. Of
     /// those that are gone nothing is answered.
-    fn marks(&self, instances: Vec<InstanceId>) -> Later<'_, Vec<(InstanceId, Mark)>>;
+    fn marks(&self, instances: Vec<InstanceId>) -> BoxFuture<'_, Result<Vec<(InstanceId, Mark)>>>;
 
     /// What waits for an instance now.
-    fn usage(&self, instance: InstanceId) -> Later<'_, Usage>;
+    fn usage(&self, instance: InstanceId) -> BoxFuture<'_, Result<Usage>>;
 
     /// Instances with something waiting.
-    fn waiting(&self) -> Later<'_, Vec<InstanceId>>;
+    fn waiting(&self) -> BoxFuture<'_, Result<Vec<InstanceId>>>;
 }

@@ -24,15 +24,14 @@ pub use lines::{
 };
 pub use upkeep::{Checked, ClockStore, ForgottenGateway, Pruned, Upkeep};
 
-use crate::error::Result;
 use crate::records::Records;
 use log::Log;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// An answer that comes after the disk had its say.
-pub type Later<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
+/// A future behind a pointer, so that a port can be a trait object.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// What a server keeps things in: one engine for all of it, or several.
 #[derive(Clone)]

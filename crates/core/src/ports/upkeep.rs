@@ -1,8 +1,9 @@
 //! The store itself: whether it commits, its disk, its clock, and what is past its time.
 
-use super::Later;
+use super::BoxFuture;
 use crate::audit::Actor;
 use crate::clock::{Age, Leap, UnixMillis};
+use crate::error::Result;
 use crate::space;
 use std::time::Duration;
 
@@ -27,19 +28,19 @@ pub trait ClockStore: Send + Sync {
     fn age(&self, stamp: UnixMillis) -> Age;
 
     /// Writes down what is known of the clock.
-    fn keep_clock(&self) -> Later<'_, ()>;
+    fn keep_clock(&self) -> BoxFuture<'_, Result<()>>;
 
     /// Takes the clock as it is for right; answers the leap that this was about.
-    fn accept_clock(&self, by: &Actor) -> Later<'_, Option<Leap>>;
+    fn accept_clock(&self, by: &Actor) -> BoxFuture<'_, Result<Option<Leap>>>;
 
     /// A server begins; `true` if the one before did not end as it should.
-    fn begin_run(&self) -> Later<'_, bool>;
+    fn begin_run(&self) -> BoxFuture<'_, Result<bool>>;
 
     /// It ends as it should.
-    fn end_run(&self) -> Later<'_, ()>;
+    fn end_run(&self) -> BoxFuture<'_, Result<()>>;
 
     /// Looks through the database beside everything else, for so long.
-    fn quick_check(&self, within: Duration) -> Later<'_, Checked>;
+    fn quick_check(&self, within: Duration) -> BoxFuture<'_, Result<Checked>>;
 }
 
 /// Tenant and id of a gateway that is not remembered any more.
@@ -60,20 +61,20 @@ pub trait Upkeep: ClockStore {
     fn healthy(&self) -> bool;
 
     /// Writes something small to find out whether commits work again.
-    fn probe(&self) -> Later<'_, ()>;
+    fn probe(&self) -> BoxFuture<'_, Result<()>>;
 
     /// How the disk is doing.
-    fn disk(&self) -> Later<'_, space::Report>;
+    fn disk(&self) -> BoxFuture<'_, Result<space::Report>>;
 
     /// Looks after the disk: deletes what removed tenants left, lets the database
     /// shrink, and keeps space back for the operator.
-    fn tend(&self) -> Later<'_, ()>;
+    fn tend(&self) -> BoxFuture<'_, Result<()>>;
 
     /// Deletes what removed tenants left, in small steps that also fit a full disk.
     /// Whatever cut it short, the next call goes on.
-    fn finish_removals(&self) -> Later<'_, ()>;
+    fn finish_removals(&self) -> BoxFuture<'_, Result<()>>;
 
     /// Drops what is past its time: seen keys, journal, overaged entries. Of what
     /// is kept for its age nothing goes while a leap of the clock is unconfirmed.
-    fn prune(&self) -> Later<'_, Pruned>;
+    fn prune(&self) -> BoxFuture<'_, Result<Pruned>>;
 }

@@ -19,7 +19,7 @@ pub use view::{By, Direction, Key, Query, RowRange, Source, View, Write, order};
 
 use crate::error::{Error, Result};
 use crate::inbox::InstanceId;
-use crate::ports::Later;
+use crate::ports::BoxFuture;
 use crate::space::Class;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -76,13 +76,13 @@ pub struct Changed {
 /// Where records are kept.
 pub trait Records: Send + Sync {
     /// Runs a rule and writes what it wrote, durably and at once, or nothing.
-    fn change(&self, change: Change, rule: Rule) -> Later<'_, ()>;
+    fn change(&self, change: Change, rule: Rule) -> BoxFuture<'_, Result<()>>;
 
     /// Runs a rule that only reads.
-    fn look(&self, what: &'static str, rule: Rule) -> Later<'_, ()>;
+    fn look(&self, what: &'static str, rule: Rule) -> BoxFuture<'_, Result<()>>;
 
     /// What changed after a line of the feed, oldest first.
-    fn changed(&self, after: i64, limit: usize) -> Later<'_, Vec<Changed>>;
+    fn changed(&self, after: i64, limit: usize) -> BoxFuture<'_, Result<Vec<Changed>>>;
 }
 
 /// Makes a change and answers what its rule says.
@@ -90,7 +90,7 @@ pub fn change<'a, T: Send + 'static>(
     records: &'a (impl Records + ?Sized),
     change: Change,
     rule: impl FnMut(&mut View<'_>) -> Result<T> + Send + 'static,
-) -> Later<'a, T> {
+) -> BoxFuture<'a, Result<T>> {
     let (rule, said) = saying(rule);
     let changed = records.change(change, rule);
     Box::pin(async move {
@@ -104,7 +104,7 @@ pub fn look<'a, T: Send + 'static>(
     records: &'a (impl Records + ?Sized),
     what: &'static str,
     rule: impl FnMut(&mut View<'_>) -> Result<T> + Send + 'static,
-) -> Later<'a, T> {
+) -> BoxFuture<'a, Result<T>> {
     let (rule, said) = saying(rule);
     let looked = records.look(what, rule);
     Box::pin(async move {

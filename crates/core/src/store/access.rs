@@ -1,10 +1,11 @@
 //! What lets somebody in: clients, enrolment tokens, link codes; and what a
 //! gateway declared about itself.
 
-use super::{Later, NewGateway, StoredGateway};
+use super::{BoxFuture, NewGateway, StoredGateway};
 use crate::admission::{Allow, Place, Policy};
 use crate::audit::Actor;
 use crate::clock::UnixMillis;
+use crate::error::Result;
 use crate::identity::{clients, codes, declared, enroll_tokens};
 use crate::inbox::InstanceId;
 use crate::records::rows::{ClientRow, FrontRow, PolicyRow};
@@ -75,13 +76,13 @@ pub struct LinkCode {
 /// Clients, tokens, codes, policies: the rules of [`crate::identity`], asked of any records.
 pub trait AccessStore: Records {
     /// Makes a client; not found without its tenant.
-    fn create_client(&self, client: Client, by: &Actor) -> Later<'_, ()> {
+    fn create_client(&self, client: Client, by: &Actor) -> BoxFuture<'_, Result<()>> {
         let by = by.clone();
         change(self, Change::to("create a client"), move |view| clients::create(view, &client, &by))
     }
 
     /// Every client, oldest first.
-    fn clients(&self) -> Later<'_, Vec<Client>> {
+    fn clients(&self) -> BoxFuture<'_, Result<Vec<Client>>> {
         look(self, "read the clients", |view| {
             let mut found: Vec<Client> = view.all::<ClientRow>()?.into_iter().map(Client::from).collect();
             found.sort_by_key(|client| client.created_at);
@@ -90,13 +91,13 @@ pub trait AccessStore: Records {
     }
 
     /// The client with this id.
-    fn client(&self, client_id: &str) -> Later<'_, Option<Client>> {
+    fn client(&self, client_id: &str) -> BoxFuture<'_, Result<Option<Client>>> {
         let client_id = client_id.to_owned();
         look(self, "find a client", move |view| Ok(view.get::<ClientRow>((&client_id,))?.map(Client::from)))
     }
 
     /// Marks a client as revoked; not found if there is none.
-    fn revoke_client(&self, client_id: &str, by: &Actor) -> Later<'_, Client> {
+    fn revoke_client(&self, client_id: &str, by: &Actor) -> BoxFuture<'_, Result<Client>> {
         let (client_id, by) = (client_id.to_owned(), by.clone());
         change(self, Change::to("revoke a client").class(Class::of(&by)), move |view| {
             clients::revoke(view, &client_id, &by)
@@ -105,7 +106,12 @@ pub trait AccessStore: Records {
 
     /// Gives a client another secret; the one it had is void. Not found if there
     /// is none, a conflict if it was revoked.
-    fn rotate_client(&self, client_id: &str, secret: Fingerprint, by: &Actor) -> Later<'_, Client> {
+    fn rotate_client(
+        &self,
+        client_id: &str,
+        secret: Fingerprint,
+        by: &Actor,
+    ) -> BoxFuture<'_, Result<Client>> {
         let (client_id, by) = (client_id.to_owned(), by.clone());
         change(self, Change::to("rotate a client"), move |view| {
             clients::rotate(view, &client_id, secret, &by)
@@ -114,7 +120,7 @@ pub trait AccessStore: Records {
 
     /// Keeps an enrolment token; answers whether it is to replace a gateway
     /// that exists. Not found without its tenant, a conflict if that gateway was revoked.
-    fn mint_enroll_token(&self, token: EnrollToken, by: &Actor) -> Later<'_, bool> {
+    fn mint_enroll_token(&self, token: EnrollToken, by: &Actor) -> BoxFuture<'_, Result<bool>> {
         let by = by.clone();
         change(self, Change::to("keep an enrolment token"), move |view| {
             enroll_tokens::mint(view, &token, &by)
@@ -132,7 +138,7 @@ pub trait AccessStore: Records {
         gateway: NewGateway,
         old_until: UnixMillis,
         by: &Actor,
-    ) -> Later<'_, StoredGateway> {
+    ) -> BoxFuture<'_, Result<StoredGateway>> {
         let by = by.clone();
         change(self, Change::to("enrol a gateway"), move |view| {
             enroll_tokens::enroll(view, &token, &gateway, old_until, &by)
@@ -140,7 +146,7 @@ pub trait AccessStore: Records {
     }
 
     /// Keeps a link code; not found without its tenant.
-    fn mint_link_code(&self, code: LinkCode, by: &Actor) -> Later<'_, ()> {
+    fn mint_link_code(&self, code: LinkCode, by: &Actor) -> BoxFuture<'_, Result<()>> {
         let by = by.clone();
         change(self, Change::to("keep a code"), move |view| codes::mint(view, &code, &by))
     }
@@ -156,7 +162,7 @@ pub trait AccessStore: Records {
         bot: Option<&str>,
         typist: &str,
         by: &Actor,
-    ) -> Later<'_, String> {
+    ) -> BoxFuture<'_, Result<String>> {
         let (place, bot, typist) = (place.clone(), bot.map(str::to_owned), typist.to_owned());
         let by = by.clone();
         change(self, Change::to("use a code"), move |view| {
@@ -165,7 +171,13 @@ pub trait AccessStore: Records {
     }
 
     /// Replaces what an instance declared for a platform.
-    fn set_policy(&self, instance: InstanceId, platform: &str, policy: Policy, by: &Actor) -> Later<'_, ()> {
+    fn set_policy(
+        &self,
+        instance: InstanceId,
+        platform: &str,
+        policy: Policy,
+        by: &Actor,
+    ) -> BoxFuture<'_, Result<()>> {
         let (platform, by) = (platform.to_owned(), by.clone());
         change(self, Change::to("keep a policy").of(instance), move |view| {
             declared::set_policy(view, instance, &platform, &policy, &by)
@@ -173,7 +185,7 @@ pub trait AccessStore: Records {
     }
 
     /// Every policy.
-    fn policies(&self) -> Later<'_, Vec<(InstanceId, String, Policy)>> {
+    fn policies(&self) -> BoxFuture<'_, Result<Vec<(InstanceId, String, Policy)>>> {
         look(self, "read the policies", |view| {
             let rows = view.all::<PolicyRow>()?.into_iter();
             Ok(rows.map(|row| (row.instance, row.platform.clone(), row.into())).collect())
@@ -181,14 +193,14 @@ pub trait AccessStore: Records {
     }
 
     /// Replaces the bots an instance answers for.
-    fn set_fronts(&self, instance: InstanceId, fronts: Vec<(String, String)>) -> Later<'_, ()> {
+    fn set_fronts(&self, instance: InstanceId, fronts: Vec<(String, String)>) -> BoxFuture<'_, Result<()>> {
         change(self, Change::to("keep what a gateway fronts").of(instance), move |view| {
             declared::set_fronts(view, instance, &fronts)
         })
     }
 
     /// The bots every instance answers for, as (platform, bot).
-    fn fronts(&self) -> Later<'_, Vec<(InstanceId, String, String)>> {
+    fn fronts(&self) -> BoxFuture<'_, Result<Vec<(InstanceId, String, String)>>> {
         look(self, "read what gateways front", |view| {
             Ok(view.all::<FrontRow>()?.into_iter().map(|row| (row.instance, row.platform, row.bot)).collect())
         })

@@ -1,10 +1,11 @@
 //! The directory of chats, as it rests.
 
-use super::Later;
+use super::BoxFuture;
 use crate::audit::Actor;
 use crate::clock::UnixMillis;
 use crate::directory::{BotKey, KnownChat, chats, moves, pieces};
 use crate::error::Error;
+use crate::error::Result;
 use crate::records::{Change, Records, change, look};
 
 /// Chats a bot knows: the rules of [`crate::directory`], asked of any records. What a bot
@@ -12,25 +13,30 @@ use crate::records::{Change, Records, change, look};
 /// [`Ingest::take_in`](super::Ingest::take_in).
 pub trait DirectoryStore: Records {
     /// A chat of a bot.
-    fn chat(&self, bot: &BotKey, chat_id: &str) -> Later<'_, Option<KnownChat>> {
+    fn chat(&self, bot: &BotKey, chat_id: &str) -> BoxFuture<'_, Result<Option<KnownChat>>> {
         let (bot, chat_id) = (bot.clone(), chat_id.to_owned());
         look(self, "find a chat", move |view| chats::find(view, &bot, &chat_id))
     }
 
     /// Chats with a message since then, the one with the newest first. No more than `limit`.
-    fn recent_chats(&self, bot: &BotKey, since: UnixMillis, limit: usize) -> Later<'_, Vec<KnownChat>> {
+    fn recent_chats(
+        &self,
+        bot: &BotKey,
+        since: UnixMillis,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<KnownChat>>> {
         let bot = bot.clone();
         look(self, "find chats with traffic", move |view| chats::recent(view, &bot, since, limit))
     }
 
     /// Forgets a chat: the bot is not there any more.
-    fn forget_chat(&self, bot: &BotKey, chat_id: &str) -> Later<'_, ()> {
+    fn forget_chat(&self, bot: &BotKey, chat_id: &str) -> BoxFuture<'_, Result<()>> {
         let (bot, chat_id) = (bot.clone(), chat_id.to_owned());
         change(self, Change::to("forget a chat"), move |view| chats::forget(view, &bot, &chat_id))
     }
 
     /// Forgets every chat that belongs to a scope.
-    fn forget_scope(&self, bot: &BotKey, scope: &str) -> Later<'_, ()> {
+    fn forget_scope(&self, bot: &BotKey, scope: &str) -> BoxFuture<'_, Result<()>> {
         let (bot, scope) = (bot.clone(), scope.to_owned());
         change(self, Change::to("forget a scope"), move |view| chats::forget_scope(view, &bot, &scope))
     }
@@ -41,13 +47,19 @@ pub trait DirectoryStore: Records {
     /// that the new id has already stays as it is, and the old one goes: a place
     /// never falls to whoever asks last. Doing it again changes nothing. Answers why the
     /// routes could not follow, if they could not: everything else moved all the same.
-    fn move_chat(&self, bot: &BotKey, from: &str, to: &str, by: &Actor) -> Later<'_, Option<Error>> {
+    fn move_chat(
+        &self,
+        bot: &BotKey,
+        from: &str,
+        to: &str,
+        by: &Actor,
+    ) -> BoxFuture<'_, Result<Option<Error>>> {
         let (bot, from, to, by) = (bot.clone(), from.to_owned(), to.to_owned(), by.clone());
         change(self, Change::to("move a chat"), move |view| moves::move_chat(view, &bot, &from, &to, &by))
     }
 
     /// The further messages that a message was continued in, in order.
-    fn pieces(&self, bot: &BotKey, chat_id: &str, message_id: &str) -> Later<'_, Vec<String>> {
+    fn pieces(&self, bot: &BotKey, chat_id: &str, message_id: &str) -> BoxFuture<'_, Result<Vec<String>>> {
         let (bot, chat_id, message_id) = (bot.clone(), chat_id.to_owned(), message_id.to_owned());
         look(self, "find the pieces of a message", move |view| pieces::of(view, &bot, &chat_id, &message_id))
     }
@@ -59,7 +71,7 @@ pub trait DirectoryStore: Records {
         chat_id: &str,
         message_id: &str,
         pieces: Vec<String>,
-    ) -> Later<'_, ()> {
+    ) -> BoxFuture<'_, Result<()>> {
         let (bot, chat_id, message_id) = (bot.clone(), chat_id.to_owned(), message_id.to_owned());
         change(self, Change::to("keep the pieces of a message"), move |view| {
             pieces::keep(view, &bot, &chat_id, &message_id, &pieces)

@@ -3,10 +3,11 @@
 //! Every change takes the [`Actor`] that makes it and writes its line into the
 //! audit log in the same commit.
 
-use super::Later;
+use super::BoxFuture;
 use crate::admission::{Place, Route};
 use crate::audit::Actor;
 use crate::clock::UnixMillis;
+use crate::error::Result;
 use crate::identity::{Subject, defaults, gateways, routes, tenants};
 use crate::inbox::{AckHabit, InstanceId};
 use crate::records::rows::{IdentityRow, InstanceRow, NoteRow, RouteRow, TenantRow};
@@ -139,12 +140,12 @@ pub struct TenantBelongings {
 /// Who is known here: the rules of [`crate::identity`], asked of any records.
 pub trait IdentityStore: Records {
     /// The value kept under `name` in the store's own notes.
-    fn note(&self, name: &'static str) -> Later<'_, Option<Vec<u8>>> {
+    fn note(&self, name: &'static str) -> BoxFuture<'_, Result<Option<Vec<u8>>>> {
         look(self, "read a note", move |view| Ok(view.get::<NoteRow>((name,))?.map(|note| note.value)))
     }
 
     /// Keeps a value under `name`.
-    fn set_note(&self, name: &'static str, value: Vec<u8>) -> Later<'_, ()> {
+    fn set_note(&self, name: &'static str, value: Vec<u8>) -> BoxFuture<'_, Result<()>> {
         change(self, Change::to("keep a note"), move |view| {
             view.put(&NoteRow { name: name.to_owned(), value: value.clone() });
             Ok(())
@@ -158,7 +159,7 @@ pub trait IdentityStore: Records {
         tenant: &str,
         identity: Option<TenantIdentity>,
         by: &Actor,
-    ) -> Later<'_, InstanceId> {
+    ) -> BoxFuture<'_, Result<InstanceId>> {
         let (tenant, by) = (tenant.to_owned(), by.clone());
         change(self, Change::to("create a tenant"), move |view| {
             tenants::create(view, &tenant, identity.as_ref(), &by)
@@ -167,19 +168,19 @@ pub trait IdentityStore: Records {
 
     /// Lets an issuer's claim prove a tenant; not found without the tenant, a
     /// conflict if the claim proves another.
-    fn link_tenant(&self, identity: TenantIdentity, by: &Actor) -> Later<'_, ()> {
+    fn link_tenant(&self, identity: TenantIdentity, by: &Actor) -> BoxFuture<'_, Result<()>> {
         let by = by.clone();
         change(self, Change::to("link a tenant"), move |view| tenants::link(view, &identity, &by))
     }
 
     /// Takes that back; `false` if it was not so.
-    fn unlink_tenant(&self, identity: TenantIdentity, by: &Actor) -> Later<'_, bool> {
+    fn unlink_tenant(&self, identity: TenantIdentity, by: &Actor) -> BoxFuture<'_, Result<bool>> {
         let by = by.clone();
         change(self, Change::to("unlink a tenant"), move |view| tenants::unlink(view, &identity, &by))
     }
 
     /// Every identity of every tenant.
-    fn tenant_identities(&self) -> Later<'_, Vec<TenantIdentity>> {
+    fn tenant_identities(&self) -> BoxFuture<'_, Result<Vec<TenantIdentity>>> {
         look(self, "read the tenants", |view| {
             let mut found: Vec<TenantIdentity> =
                 view.all::<IdentityRow>()?.into_iter().map(TenantIdentity::from).collect();
@@ -189,13 +190,13 @@ pub trait IdentityStore: Records {
     }
 
     /// The tenant that an issuer's claim proves.
-    fn tenant_of(&self, issuer: &str, claim: &str) -> Later<'_, Option<String>> {
+    fn tenant_of(&self, issuer: &str, claim: &str) -> BoxFuture<'_, Result<Option<String>>> {
         let (issuer, claim) = (issuer.to_owned(), claim.to_owned());
         look(self, "find a tenant", move |view| tenants::proven_by(view, &issuer, &claim))
     }
 
     /// Every tenant.
-    fn tenants(&self) -> Later<'_, Vec<String>> {
+    fn tenants(&self) -> BoxFuture<'_, Result<Vec<String>>> {
         look(self, "read the tenants", |view| {
             Ok(view.all::<TenantRow>()?.into_iter().map(|row| row.tenant).collect())
         })
@@ -204,7 +205,12 @@ pub trait IdentityStore: Records {
     /// Takes a tenant, its gateways and routes, and the keys of the named web-chat
     /// rooms: from this commit on it is gone. What it wrote and what waited for it
     /// goes with [`Upkeep::finish_removals`](super::Upkeep::finish_removals). Not found if there is none.
-    fn remove_tenant(&self, tenant: &str, rooms: Vec<String>, by: &Actor) -> Later<'_, TenantBelongings> {
+    fn remove_tenant(
+        &self,
+        tenant: &str,
+        rooms: Vec<String>,
+        by: &Actor,
+    ) -> BoxFuture<'_, Result<TenantBelongings>> {
         let (tenant, by) = (tenant.to_owned(), by.clone());
         change(self, Change::to("remove a tenant").class(Class::of(&by)), move |view| {
             tenants::remove(view, &tenant, &rooms, &by)
@@ -212,7 +218,7 @@ pub trait IdentityStore: Records {
     }
 
     /// The tenant's sealed delivery key.
-    fn delivery_key(&self, tenant: &str) -> Later<'_, Option<Vec<u8>>> {
+    fn delivery_key(&self, tenant: &str) -> BoxFuture<'_, Result<Option<Vec<u8>>>> {
         let tenant = tenant.to_owned();
         look(self, "read a delivery key", move |view| {
             Ok(view.get::<TenantRow>((&tenant,))?.and_then(|row| row.delivery_key))
@@ -220,7 +226,7 @@ pub trait IdentityStore: Records {
     }
 
     /// Keeps `sealed` as the tenant's delivery key unless it has one; answers the one it has.
-    fn keep_delivery_key(&self, tenant: &str, sealed: Vec<u8>) -> Later<'_, Vec<u8>> {
+    fn keep_delivery_key(&self, tenant: &str, sealed: Vec<u8>) -> BoxFuture<'_, Result<Vec<u8>>> {
         let tenant = tenant.to_owned();
         change(self, Change::to("keep a delivery key"), move |view| {
             tenants::keep_delivery_key(view, &tenant, sealed.clone())
@@ -230,7 +236,7 @@ pub trait IdentityStore: Records {
     /// Enrols a gateway; a conflict if the tenant has that id or too many, forbidden if its
     /// subject may not join the instance it names. The tenant's first one takes over the
     /// instance that waits for it.
-    fn create_gateway(&self, gateway: NewGateway, by: &Actor) -> Later<'_, StoredGateway> {
+    fn create_gateway(&self, gateway: NewGateway, by: &Actor) -> BoxFuture<'_, Result<StoredGateway>> {
         let by = by.clone();
         change(self, Change::to("create a gateway"), move |view| {
             gateways::create(view, &gateway, "gateway.create", &by)
@@ -246,7 +252,7 @@ pub trait IdentityStore: Records {
         sealed_secret: Vec<u8>,
         old_until: Option<UnixMillis>,
         by: &Actor,
-    ) -> Later<'_, StoredGateway> {
+    ) -> BoxFuture<'_, Result<StoredGateway>> {
         let (tenant, id, by) = (tenant.to_owned(), gateway_id.to_owned(), by.clone());
         change(self, Change::to("rotate a gateway").class(Class::of(&by)), move |view| {
             gateways::rotate(view, &tenant, &id, &sealed_secret, old_until, &by)
@@ -254,7 +260,12 @@ pub trait IdentityStore: Records {
     }
 
     /// Marks a gateway as revoked.
-    fn revoke_gateway(&self, tenant: &str, gateway_id: &str, by: &Actor) -> Later<'_, StoredGateway> {
+    fn revoke_gateway(
+        &self,
+        tenant: &str,
+        gateway_id: &str,
+        by: &Actor,
+    ) -> BoxFuture<'_, Result<StoredGateway>> {
         let (tenant, id, by) = (tenant.to_owned(), gateway_id.to_owned(), by.clone());
         change(self, Change::to("revoke a gateway").class(Class::of(&by)), move |view| {
             gateways::revoke(view, &tenant, &id, &by)
@@ -268,7 +279,7 @@ pub trait IdentityStore: Records {
         gateway_id: &str,
         to: GatewayChange,
         by: &Actor,
-    ) -> Later<'_, StoredGateway> {
+    ) -> BoxFuture<'_, Result<StoredGateway>> {
         let (tenant, id, by) = (tenant.to_owned(), gateway_id.to_owned(), by.clone());
         change(self, Change::to("change a gateway"), move |view| {
             gateways::change(view, &tenant, &id, &to, &by)
@@ -276,14 +287,19 @@ pub trait IdentityStore: Records {
     }
 
     /// Makes an instance the one that receives what no route of its tenant assigns.
-    fn set_default_instance(&self, tenant: &str, instance: InstanceId, by: &Actor) -> Later<'_, ()> {
+    fn set_default_instance(
+        &self,
+        tenant: &str,
+        instance: InstanceId,
+        by: &Actor,
+    ) -> BoxFuture<'_, Result<()>> {
         let (tenant, by) = (tenant.to_owned(), by.clone());
         change(self, Change::to("set a default"), move |view| defaults::set(view, &tenant, instance, &by))
     }
 
     /// The instance that receives what no route of its tenant assigns. Changes that
     /// leave it without a gateway choose another where there is only one.
-    fn default_instance(&self, tenant: &str) -> Later<'_, Option<InstanceId>> {
+    fn default_instance(&self, tenant: &str) -> BoxFuture<'_, Result<Option<InstanceId>>> {
         let tenant = tenant.to_owned();
         look(self, "read a default", move |view| {
             Ok(view.get::<TenantRow>((&tenant,))?.and_then(|row| row.default_instance))
@@ -291,12 +307,12 @@ pub trait IdentityStore: Records {
     }
 
     /// Every gateway, in the order they were made.
-    fn gateways(&self) -> Later<'_, Vec<StoredGateway>> {
+    fn gateways(&self) -> BoxFuture<'_, Result<Vec<StoredGateway>>> {
         look(self, "read the gateways", gateways::all)
     }
 
     /// Every instance.
-    fn instances(&self) -> Later<'_, Vec<StoredInstance>> {
+    fn instances(&self) -> BoxFuture<'_, Result<Vec<StoredInstance>>> {
         look(self, "read the instances", |view| {
             let tenants = view.all::<TenantRow>()?.into_iter();
             let defaults: HashMap<_, _> = tenants.map(|row| (row.tenant, row.default_instance)).collect();
@@ -314,13 +330,13 @@ pub trait IdentityStore: Records {
     }
 
     /// Adds a route; not found without its tenant, a conflict if the place is taken.
-    fn add_route(&self, route: Route, by: &Actor) -> Later<'_, ()> {
+    fn add_route(&self, route: Route, by: &Actor) -> BoxFuture<'_, Result<()>> {
         let by = by.clone();
         change(self, Change::to("add a route"), move |view| routes::add(view, &route, "route.add", &by))
     }
 
     /// Removes a route; `false` if the place has none.
-    fn remove_route(&self, place: &Place, bot: Option<&str>, by: &Actor) -> Later<'_, bool> {
+    fn remove_route(&self, place: &Place, bot: Option<&str>, by: &Actor) -> BoxFuture<'_, Result<bool>> {
         let (place, bot, by) = (place.clone(), bot.map(str::to_owned), by.clone());
         change(self, Change::to("remove a route").class(Class::of(&by)), move |view| {
             routes::remove(view, &place, bot.as_deref(), &by)
@@ -328,7 +344,7 @@ pub trait IdentityStore: Records {
     }
 
     /// Every route.
-    fn routes(&self) -> Later<'_, Vec<Route>> {
+    fn routes(&self) -> BoxFuture<'_, Result<Vec<Route>>> {
         look(self, "read the routes", |view| {
             Ok(view.all::<RouteRow>()?.into_iter().map(Route::from).collect())
         })

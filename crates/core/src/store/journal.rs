@@ -1,7 +1,8 @@
-//! The journal: which legs a message took, and when. Never its text.
+//! The journal: which steps a message took, and when. Never its text.
 
-use super::{ActionId, Later};
+use super::{ActionId, BoxFuture};
 use crate::clock::UnixMillis;
+use crate::error::Result;
 use crate::inbox::{InstanceId, Seq};
 use crate::journal;
 use crate::records::{Records, look};
@@ -85,24 +86,24 @@ pub struct Edits {
 /// Asking what happened, of any records.
 pub trait JournalStore: Records {
     /// Messages with this provider id, or of this log number, with their replies.
-    fn explain(&self, message: &str) -> Later<'_, Vec<MessageTrace>> {
+    fn explain(&self, message: &str) -> BoxFuture<'_, Result<Vec<MessageTrace>>> {
         let message = message.to_owned();
         look(self, "read the journal", move |view| journal::explain(view, &message))
     }
 
     /// Actions of which nobody knows whether the provider has them, newest first.
-    fn ambiguous_actions(&self, limit: usize) -> Later<'_, Vec<ActionTrace>> {
+    fn ambiguous_actions(&self, limit: usize) -> BoxFuture<'_, Result<Vec<ActionTrace>>> {
         look(self, "read the ledger", move |view| journal::ambiguous(view, limit))
     }
 
     /// Actions that produced this message id.
-    fn explain_action(&self, message: &str) -> Later<'_, Vec<ActionTrace>> {
+    fn explain_action(&self, message: &str) -> BoxFuture<'_, Result<Vec<ActionTrace>>> {
         let message = message.to_owned();
         look(self, "read the ledger", move |view| journal::actions(view, &message))
     }
 
     /// The changes of a message of a chat.
-    fn edits(&self, chat_id: &str, message_id: &str) -> Later<'_, Edits> {
+    fn edits(&self, chat_id: &str, message_id: &str) -> BoxFuture<'_, Result<Edits>> {
         let (chat_id, message_id) = (chat_id.to_owned(), message_id.to_owned());
         look(self, "read the ledger", move |view| journal::edits(view, &chat_id, &message_id))
     }

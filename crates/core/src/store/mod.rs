@@ -17,10 +17,10 @@ mod vault;
 
 pub use crate::ports::log::{Appended, Log, NewEntry, Returned, Revised, Revision, Settlement};
 pub use crate::ports::{
-    Accepted, ActionId, ActionOutcome, CONNECTOR, Checked, ClockStore, Cursor, Earlier, ForgottenGateway,
-    Gap, Guest, Inboxes, Ingest, Intake, Invited, Later, Line, LineEdit, LineRevision, Lines, Listed,
-    ListedInbox, NewAction, NewLine, NewQuarantined, Overdue, Person, Posted, Pruned, StoredAction, Taken,
-    Traffic, Unrelayed, Upkeep,
+    Accepted, ActionId, ActionOutcome, BoxFuture, CONNECTOR, Checked, ClockStore, Cursor, Earlier,
+    ForgottenGateway, Gap, Guest, Inboxes, Ingest, Intake, Invited, Line, LineEdit, LineRevision, Lines,
+    Listed, ListedInbox, NewAction, NewLine, NewQuarantined, Overdue, Person, Posted, Pruned, StoredAction,
+    Taken, Traffic, Unrelayed, Upkeep,
 };
 pub use access::{AccessStore, Client, CodeAllow, EnrollToken, Fingerprint, LinkCode};
 pub use audit::AuditStore;

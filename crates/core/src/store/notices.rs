@@ -1,7 +1,8 @@
 //! What people are told by the connector itself, once.
 
-use super::Later;
+use super::BoxFuture;
 use crate::directory::BotKey;
+use crate::error::Result;
 use crate::inbox::InstanceId;
 use crate::notices;
 use crate::records::{Change, Records, change, look};
@@ -57,7 +58,7 @@ pub trait NoticeStore: Records {
         bot: &BotKey,
         chat_id: &str,
         instance: Option<InstanceId>,
-    ) -> Later<'_, bool> {
+    ) -> BoxFuture<'_, Result<bool>> {
         let (bot, chat_id) = (bot.clone(), chat_id.to_owned());
         change(self, Change::to("note what a chat is told"), move |view| {
             notices::note(view, kind, &bot, &chat_id, instance)
@@ -65,7 +66,7 @@ pub trait NoticeStore: Records {
     }
 
     /// Forgets that a chat was told something, because it could not be.
-    fn clear_notice(&self, kind: NoticeKind, bot: &BotKey, chat_id: &str) -> Later<'_, ()> {
+    fn clear_notice(&self, kind: NoticeKind, bot: &BotKey, chat_id: &str) -> BoxFuture<'_, Result<()>> {
         let (bot, chat_id) = (bot.clone(), chat_id.to_owned());
         change(self, Change::to("forget what a chat was told"), move |view| {
             notices::forget(view, kind, &bot, &chat_id)
@@ -73,7 +74,7 @@ pub trait NoticeStore: Records {
     }
 
     /// An instance's outage is over: its chats are told again in the next one.
-    fn end_notices(&self, instance: InstanceId) -> Later<'_, ()> {
+    fn end_notices(&self, instance: InstanceId) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             while change(self, Change::to("end an outage"), move |view| notices::end(view, instance)).await? {
             }
@@ -82,17 +83,17 @@ pub trait NoticeStore: Records {
     }
 
     /// Instances with chats that were told of an outage.
-    fn noticed(&self) -> Later<'_, Vec<InstanceId>> {
+    fn noticed(&self) -> BoxFuture<'_, Result<Vec<InstanceId>>> {
         look(self, "find told outages", notices::instances)
     }
 
     /// Chats that lost something and were not told.
-    fn untold(&self, limit: usize) -> Later<'_, Vec<Untold>> {
+    fn untold(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Untold>>> {
         look(self, "find who lost something", move |view| notices::untold(view, limit))
     }
 
     /// A chat knows what it lost, or cannot be told.
-    fn told(&self, untold: &Untold) -> Later<'_, ()> {
+    fn told(&self, untold: &Untold) -> BoxFuture<'_, Result<()>> {
         let (instance, chat_id) = (untold.instance, untold.chat_id.clone());
         change(self, Change::to("note that a loss was told"), move |view| {
             notices::told(view, instance, &chat_id)

@@ -1,8 +1,9 @@
 //! Sealed values as the store sees them: bytes that only a master key opens, each of
 //! which says which one it needs.
 
-use super::{Later, Page, PageSize};
+use super::{BoxFuture, Page, PageSize};
 use crate::audit::Actor;
+use crate::error::Result;
 use crate::records::{Change, Erased, Records, change, look};
 use crate::seal::{Head, KeyId, stored};
 
@@ -61,27 +62,31 @@ pub enum Retired {
 /// of [`crate::seal`], asked of any records.
 pub trait SealStore: Records {
     /// What comes after a value, in an order that stays, or the first of all.
-    fn sealed_values(&self, after: Option<&SealedValue>, size: PageSize) -> Later<'_, Page<SealedValue>> {
+    fn sealed_values(
+        &self,
+        after: Option<&SealedValue>,
+        size: PageSize,
+    ) -> BoxFuture<'_, Result<Page<SealedValue>>> {
         let after = after.map(|value| (value.kind, value.row.clone()));
         look(self, "read what is sealed", move |view| stored::list(view, after.as_ref(), size))
     }
 
     /// Begins a change of the master key. A conflict, and nothing changed, if the check is
     /// not the one that was read, or a change before it is not finished.
-    fn begin_key_change(&self, to: KeyChange, by: &Actor) -> Later<'_, ()> {
+    fn begin_key_change(&self, to: KeyChange, by: &Actor) -> BoxFuture<'_, Result<()>> {
         let by = by.clone();
         change(self, Change::to("begin a change of keys"), move |view| stored::begin_change(view, &to, &by))
     }
 
     /// Replaces those of the values that are still the `old` ones, in one commit, and
     /// answers how many that were.
-    fn reseal(&self, values: Vec<Resealed>) -> Later<'_, usize> {
+    fn reseal(&self, values: Vec<Resealed>) -> BoxFuture<'_, Result<usize>> {
         change(self, Change::to("seal some values anew"), move |view| stored::replace(view, &values))
     }
 
     /// Forgets the key before the current one, if [`may_retire`](crate::seal::may_retire)
     /// says so of what is stored at that moment.
-    fn retire_key(&self, current: Head) -> Later<'_, Retired> {
+    fn retire_key(&self, current: Head) -> BoxFuture<'_, Result<Retired>> {
         let erased = Erased::default();
         let told = erased.clone();
         let forget =

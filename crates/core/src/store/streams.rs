@@ -1,9 +1,10 @@
 //! The streams that bots read: how far they are, what of them was missed, and what could not be read.
 
-use super::{Cursor, Later};
+use super::{BoxFuture, Cursor};
 use crate::audit::Actor;
 use crate::clock::UnixMillis;
 use crate::directory::BotKey;
+use crate::error::Result;
 use crate::quarantine;
 use crate::records::rows::{CursorRow, MintedRow};
 use crate::records::{Change, Records, change, look};
@@ -49,7 +50,7 @@ pub struct Missed {
 /// on with what they received, by [`Ingest::take_in`](super::Ingest::take_in).
 pub trait StreamStore: Records {
     /// How far each stream of a bot was read.
-    fn cursors(&self, bot: &BotKey) -> Later<'_, Vec<Cursor>> {
+    fn cursors(&self, bot: &BotKey) -> BoxFuture<'_, Result<Vec<Cursor>>> {
         let bot = bot.clone();
         look(self, "read how far a bot has read", move |view| {
             let rows = view.find::<CursorRow>(&["platform", "bot"], (&*bot.platform, &*bot.bot))?;
@@ -58,7 +59,7 @@ pub trait StreamStore: Records {
     }
 
     /// What was made up for a bot under this name: `minted`, unless something was before.
-    fn mint(&self, bot: &BotKey, name: &str, minted: String) -> Later<'_, String> {
+    fn mint(&self, bot: &BotKey, name: &str, minted: String) -> BoxFuture<'_, Result<String>> {
         let (BotKey { platform, bot }, stream) = (bot.clone(), name.to_owned());
         change(self, Change::to("keep what ids are made with"), move |view| {
             if let Some(known) = view.get::<MintedRow>((&*platform, &*bot, &*stream))? {
@@ -71,30 +72,30 @@ pub trait StreamStore: Records {
     }
 
     /// Notes stretches that could not be read.
-    fn note_missed(&self, bot: &BotKey, missed: Vec<Missed>) -> Later<'_, ()> {
+    fn note_missed(&self, bot: &BotKey, missed: Vec<Missed>) -> BoxFuture<'_, Result<()>> {
         let bot = bot.clone();
         change(self, Change::to("note what was missed"), move |view| quarantine::miss(view, &bot, &missed))
     }
 
     /// Stretches that could not be read, newest first.
-    fn missed(&self, bot: &BotKey, limit: usize) -> Later<'_, Vec<Missed>> {
+    fn missed(&self, bot: &BotKey, limit: usize) -> BoxFuture<'_, Result<Vec<Missed>>> {
         let bot = bot.clone();
         look(self, "read what was missed", move |view| quarantine::missed(view, &bot, limit))
     }
 
     /// What is in quarantine, newest first; of one bot, or of all.
-    fn quarantine(&self, bot: Option<&BotKey>, limit: usize) -> Later<'_, Vec<Quarantined>> {
+    fn quarantine(&self, bot: Option<&BotKey>, limit: usize) -> BoxFuture<'_, Result<Vec<Quarantined>>> {
         let bot = bot.cloned();
         look(self, "list the quarantine", move |view| quarantine::list(view, bot.as_ref(), limit))
     }
 
     /// One thing in quarantine and its sealed bytes.
-    fn quarantined(&self, id: i64) -> Later<'_, Option<(Quarantined, Vec<u8>)>> {
+    fn quarantined(&self, id: i64) -> BoxFuture<'_, Result<Option<(Quarantined, Vec<u8>)>>> {
         look(self, "find what is in quarantine", move |view| quarantine::find(view, id))
     }
 
     /// Throws away what is in quarantine, all or one. Answers how much it was.
-    fn purge_quarantine(&self, id: Option<i64>, by: &Actor) -> Later<'_, u64> {
+    fn purge_quarantine(&self, id: Option<i64>, by: &Actor) -> BoxFuture<'_, Result<u64>> {
         let by = by.clone();
         Box::pin(async move {
             let mut purged = 0;

@@ -5,7 +5,7 @@ use angelia_core::directory::BotKey;
 use angelia_core::egress::{ActionRow, Owner};
 use angelia_core::error::Result;
 use angelia_core::ports::{
-    Accepted, ActionId, ActionOutcome, Later, Ledger, NewAction, StoredAction, owner_replaced,
+    Accepted, ActionId, ActionOutcome, BoxFuture, Ledger, NewAction, StoredAction, owner_replaced,
 };
 use angelia_core::vault::{Capability, CapabilityId, Use, choose_for_send};
 use parking_lot::{Mutex, MutexGuard};
@@ -68,7 +68,7 @@ impl MemoryLedger {
 }
 
 impl Ledger for MemoryLedger {
-    fn new_owner(&self) -> Later<'_, Owner> {
+    fn new_owner(&self) -> BoxFuture<'_, Result<Owner>> {
         now(|| {
             let mut tables = self.tables();
             tables.owners += 1;
@@ -76,7 +76,7 @@ impl Ledger for MemoryLedger {
         })
     }
 
-    fn adopt(&self, by: Owner, whose: Option<Owner>) -> Later<'_, ActionId> {
+    fn adopt(&self, by: Owner, whose: Option<Owner>) -> BoxFuture<'_, Result<ActionId>> {
         as_owner(move || {
             let mut tables = self.tables();
             tables.check(by)?;
@@ -89,7 +89,7 @@ impl Ledger for MemoryLedger {
         })
     }
 
-    fn accept(&self, by: Owner, actions: Vec<NewAction>) -> Later<'_, Vec<Accepted>> {
+    fn accept(&self, by: Owner, actions: Vec<NewAction>) -> BoxFuture<'_, Result<Vec<Accepted>>> {
         as_owner(move || {
             let mut tables = self.tables();
             tables.check(by)?;
@@ -98,17 +98,21 @@ impl Ledger for MemoryLedger {
         })
     }
 
-    fn begin(&self, by: Owner, id: ActionId) -> Later<'_, bool> {
+    fn begin(&self, by: Owner, id: ActionId) -> BoxFuture<'_, Result<bool>> {
         now(move || self.tables().change(id, |row| row.begin(by, (self.now)())))
     }
 
-    fn postpone(&self, by: Owner, id: ActionId) -> Later<'_, ()> {
+    fn postpone(&self, by: Owner, id: ActionId) -> BoxFuture<'_, Result<()>> {
         now(move || {
             self.tables().change(id, |row| row.postpone(by));
         })
     }
 
-    fn finish(&self, by: Owner, ends: Vec<(ActionId, ActionOutcome)>) -> Later<'_, Vec<ActionId>> {
+    fn finish(
+        &self,
+        by: Owner,
+        ends: Vec<(ActionId, ActionOutcome)>,
+    ) -> BoxFuture<'_, Result<Vec<ActionId>>> {
         now(move || {
             let mut tables = self.tables();
             let (mine, others): (Vec<_>, Vec<_>) = ends
@@ -119,7 +123,12 @@ impl Ledger for MemoryLedger {
         })
     }
 
-    fn unfinished(&self, by: Owner, after: ActionId, limit: usize) -> Later<'_, Vec<StoredAction>> {
+    fn unfinished(
+        &self,
+        by: Owner,
+        after: ActionId,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<StoredAction>>> {
         now(move || {
             let tables = self.tables();
             let later = tables.actions.range(ActionId(after.0 + 1)..);
@@ -128,7 +137,7 @@ impl Ledger for MemoryLedger {
         })
     }
 
-    fn body(&self, id: ActionId) -> Later<'_, Option<Vec<u8>>> {
+    fn body(&self, id: ActionId) -> BoxFuture<'_, Result<Option<Vec<u8>>>> {
         now(move || {
             let tables = self.tables();
             let kept = tables.actions.get(&id).filter(|kept| kept.outcome.is_none());
@@ -136,7 +145,7 @@ impl Ledger for MemoryLedger {
         })
     }
 
-    fn note_receipt(&self, bot: &BotKey, message_id: &str, receipt: &str) -> Later<'_, bool> {
+    fn note_receipt(&self, bot: &BotKey, message_id: &str, receipt: &str) -> BoxFuture<'_, Result<bool>> {
         let (bot, message_id, receipt) = (bot.clone(), message_id.to_owned(), receipt.to_owned());
         now(move || {
             let mut tables = self.tables();
@@ -234,11 +243,11 @@ impl Tables {
 }
 
 /// Answers when it is asked: in memory nothing takes time.
-fn now<'a, T>(act: impl FnOnce() -> T + Send + 'a) -> Later<'a, T> {
+fn now<'a, T>(act: impl FnOnce() -> T + Send + 'a) -> BoxFuture<'a, Result<T>> {
     Box::pin(async move { Ok(act()) })
 }
 
 /// The same, for what a replaced owner must not do.
-fn as_owner<'a, T>(act: impl FnOnce() -> Result<T> + Send + 'a) -> Later<'a, T> {
+fn as_owner<'a, T>(act: impl FnOnce() -> Result<T> + Send + 'a) -> BoxFuture<'a, Result<T>> {
     Box::pin(async move { act() })
 }

@@ -9,7 +9,7 @@ use angelia_core::ports::log::{
     Appended, Claimed, Log, NewEntry, Ownership, Returned, Revised, Revision, Settlement, Stretch,
 };
 use angelia_core::ports::{Bus, Hint, HintKind};
-use angelia_core::store::{Filling, Later, Page, PageSize};
+use angelia_core::store::{BoxFuture, Filling, Page, PageSize};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -215,20 +215,20 @@ impl Instance {
 }
 
 /// An answer that is there at once.
-fn now<'a, T: Send + 'a>(answer: Result<T>) -> Later<'a, T> {
+fn now<'a, T: Send + 'a>(answer: Result<T>) -> BoxFuture<'a, Result<T>> {
     Box::pin(std::future::ready(answer))
 }
 
 impl Log for MemoryLog {
-    fn append(&self, entry: NewEntry) -> Later<'_, Appended> {
+    fn append(&self, entry: NewEntry) -> BoxFuture<'_, Result<Appended>> {
         now(self.take(entry))
     }
 
-    fn revise(&self, revision: Revision) -> Later<'_, Revised> {
+    fn revise(&self, revision: Revision) -> BoxFuture<'_, Result<Revised>> {
         now(self.change(revision))
     }
 
-    fn claim(&self, instance: InstanceId, _node: &str) -> Later<'_, Claimed> {
+    fn claim(&self, instance: InstanceId, _node: &str) -> BoxFuture<'_, Result<Claimed>> {
         now(self.with(instance, |of| {
             of.epoch.0 += 1;
             of.idle = false;
@@ -242,17 +242,22 @@ impl Log for MemoryLog {
         after: Seq,
         pass_over: &[Arc<str>],
         size: PageSize,
-    ) -> Later<'_, Stretch> {
+    ) -> BoxFuture<'_, Result<Stretch>> {
         let wanted =
             |it: &Waiting| it.entry.seq > after && !it.ahead && !pass_over.contains(&it.entry.session_key);
         now(Ok(self.with(instance, |of| of.stretch(wanted, size)).unwrap_or_default()))
     }
 
-    fn load_ahead(&self, instance: InstanceId, size: PageSize) -> Later<'_, Stretch> {
+    fn load_ahead(&self, instance: InstanceId, size: PageSize) -> BoxFuture<'_, Result<Stretch>> {
         now(Ok(self.with(instance, |of| of.stretch(|it| it.ahead, size)).unwrap_or_default()))
     }
 
-    fn settle(&self, instance: InstanceId, epoch: Epoch, settled: Vec<Settlement>) -> Later<'_, Ownership> {
+    fn settle(
+        &self,
+        instance: InstanceId,
+        epoch: Epoch,
+        settled: Vec<Settlement>,
+    ) -> BoxFuture<'_, Result<Ownership>> {
         let settle = |of: &mut Instance| {
             for settlement in settled {
                 if of.remove(settlement.seq).is_none() {
@@ -264,7 +269,7 @@ impl Log for MemoryLog {
         now(Ok(self.with(instance, settle).unwrap_or(Ownership::Lost)))
     }
 
-    fn settle_late(&self, instance: InstanceId, seqs: Vec<Seq>) -> Later<'_, Vec<Seq>> {
+    fn settle_late(&self, instance: InstanceId, seqs: Vec<Seq>) -> BoxFuture<'_, Result<Vec<Seq>>> {
         let settle = |of: &mut Instance| {
             let mut settled = Vec::new();
             for seq in seqs {
@@ -277,7 +282,7 @@ impl Log for MemoryLog {
         now(Ok(self.with(instance, settle).unwrap_or_default()))
     }
 
-    fn note_pushed(&self, instance: InstanceId, pushed: Vec<(Seq, UnixMillis)>) -> Later<'_, ()> {
+    fn note_pushed(&self, instance: InstanceId, pushed: Vec<(Seq, UnixMillis)>) -> BoxFuture<'_, Result<()>> {
         let note = |of: &mut Instance| {
             for (seq, _) in pushed {
                 of.waiting.entry(seq).and_modify(|it| it.pushed = true);
@@ -287,7 +292,12 @@ impl Log for MemoryLog {
         now(Ok(()))
     }
 
-    fn returned(&self, instance: InstanceId, epoch: Epoch, returned: Returned) -> Later<'_, Option<Seq>> {
+    fn returned(
+        &self,
+        instance: InstanceId,
+        epoch: Epoch,
+        returned: Returned,
+    ) -> BoxFuture<'_, Result<Option<Seq>>> {
         let note = |of: &mut Instance| {
             for (seq, _) in &returned.entries {
                 of.waiting.entry(*seq).and_modify(|it| it.pushed = true);
@@ -302,7 +312,7 @@ impl Log for MemoryLog {
         now(Ok(dead))
     }
 
-    fn set_idle(&self, instance: InstanceId, epoch: Epoch, idle: bool) -> Later<'_, Ownership> {
+    fn set_idle(&self, instance: InstanceId, epoch: Epoch, idle: bool) -> BoxFuture<'_, Result<Ownership>> {
         let flip = |of: &mut Instance| {
             let ownership = of.ownership(epoch);
             of.idle = if ownership == Ownership::Ours { idle } else { of.idle };
@@ -311,7 +321,12 @@ impl Log for MemoryLog {
         now(Ok(self.with(instance, flip).unwrap_or(Ownership::Lost)))
     }
 
-    fn set_habit(&self, instance: InstanceId, epoch: Epoch, habit: AckHabit) -> Later<'_, Ownership> {
+    fn set_habit(
+        &self,
+        instance: InstanceId,
+        epoch: Epoch,
+        habit: AckHabit,
+    ) -> BoxFuture<'_, Result<Ownership>> {
         let learn = |of: &mut Instance| {
             let ownership = of.ownership(epoch);
             of.habit = if ownership == Ownership::Ours { habit } else { of.habit };
@@ -320,17 +335,17 @@ impl Log for MemoryLog {
         now(Ok(self.with(instance, learn).unwrap_or(Ownership::Lost)))
     }
 
-    fn marks(&self, instances: Vec<InstanceId>) -> Later<'_, Vec<(InstanceId, Mark)>> {
+    fn marks(&self, instances: Vec<InstanceId>) -> BoxFuture<'_, Result<Vec<(InstanceId, Mark)>>> {
         let state = self.state();
         let of = |id: InstanceId| state.instances.get(&id).map(|of| (id, of.mark));
         now(Ok(instances.into_iter().filter_map(of).collect()))
     }
 
-    fn usage(&self, instance: InstanceId) -> Later<'_, Usage> {
+    fn usage(&self, instance: InstanceId) -> BoxFuture<'_, Result<Usage>> {
         now(Ok(self.with(instance, |of| of.held.all()).unwrap_or_default()))
     }
 
-    fn waiting(&self) -> Later<'_, Vec<InstanceId>> {
+    fn waiting(&self) -> BoxFuture<'_, Result<Vec<InstanceId>>> {
         let state = self.state();
         let waits = state.instances.iter().filter(|(_, of)| of.held.all().entries > 0);
         now(Ok(waits.map(|(id, _)| *id).collect()))

@@ -3,7 +3,7 @@
 
 use angelia_core::clock::{Old, UnixMillis};
 use angelia_core::error::Result;
-use angelia_core::ports::Later;
+use angelia_core::ports::BoxFuture;
 use angelia_core::records::rows::Names;
 use angelia_core::records::{
     By, Change, Changed, Direction, Kind, Query, Records, Row, RowRange, Rule, Source, Table, ToValue, Value,
@@ -79,7 +79,7 @@ impl MemoryRecords {
 }
 
 impl Records for MemoryRecords {
-    fn change(&self, _: Change, mut rule: Rule) -> Later<'_, ()> {
+    fn change(&self, _: Change, mut rule: Rule) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             loop {
                 let mut seen = self.seen();
@@ -92,14 +92,14 @@ impl Records for MemoryRecords {
         })
     }
 
-    fn look(&self, _: &'static str, mut rule: Rule) -> Later<'_, ()> {
+    fn look(&self, _: &'static str, mut rule: Rule) -> BoxFuture<'_, Result<()>> {
         let mut seen = self.seen();
         let now = seen.now;
         let (outcome, _) = View::new(&mut seen, now).run(&mut *rule);
         Box::pin(async move { outcome })
     }
 
-    fn changed(&self, after: i64, limit: usize) -> Later<'_, Vec<Changed>> {
+    fn changed(&self, after: i64, limit: usize) -> BoxFuture<'_, Result<Vec<Changed>>> {
         let found = self.state().feed.iter().filter(|line| line.id > after).take(limit).cloned().collect();
         Box::pin(async move { Ok(found) })
     }

@@ -16,8 +16,8 @@ use angelia_contract::descriptor::Descriptor;
 use angelia_core::directory::ChatKind;
 use angelia_core::egress::{Bot, Dedupe, Rate, Target, Whereabouts};
 use angelia_core::error::Error;
+use angelia_core::error::Result;
 use angelia_core::inbox::Rendering;
-use angelia_core::store::Later;
 use angelia_core::vault::Way;
 use axum::Router;
 use futures_util::future::BoxFuture;
@@ -111,7 +111,7 @@ impl Platform for Discord {
         })
     }
 
-    fn typing<'a>(&'a self, target: &'a Target) -> Later<'a, ActionResult> {
+    fn typing<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<ActionResult>> {
         Box::pin(async move {
             let Some(channel) = self.channel_of(target) else {
                 return Ok(ActionResult::failed("this is not a chat"));
@@ -126,7 +126,7 @@ impl Platform for Discord {
         })
     }
 
-    fn chat_info<'a>(&'a self, target: &'a Target) -> Later<'a, ActionResult> {
+    fn chat_info<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<ActionResult>> {
         Box::pin(async move {
             let channel = self.channel_of(target).unwrap_or_default();
             let known = self.account.directory.find(channel).await?;
@@ -136,7 +136,7 @@ impl Platform for Discord {
         })
     }
 
-    fn recall<'a>(&'a self, target: &'a Target) -> Later<'a, ()> {
+    fn recall<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             if let Some(channel) = self.channel_of(target) {
                 self.account.directory.find(channel).await?;
@@ -145,7 +145,7 @@ impl Platform for Discord {
         })
     }
 
-    fn look_up<'a>(&'a self, target: &'a Target) -> Later<'a, bool> {
+    fn look_up<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<bool>> {
         Box::pin(async move {
             let Some(channel) = self.channel_of(target) else { return Ok(false) };
             match self.fetch_channel(channel).await {
@@ -160,14 +160,14 @@ impl Platform for Discord {
         self.channel_of(target).unwrap_or(&target.chat_id).to_owned()
     }
 
-    fn tell<'a>(&'a self, target: &'a Target, text: &'a str) -> Later<'a, ()> {
+    fn tell<'a>(&'a self, target: &'a Target, text: &'a str) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             let channel = self.channel_of(target).ok_or_else(|| Error::invalid("this is not a chat"))?;
             Ok(self.say(channel, text, None).await?)
         })
     }
 
-    fn tell_waiting<'a>(&'a self, answer: &'a Answer, text: &'a str) -> Later<'a, ()> {
+    fn tell_waiting<'a>(&'a self, answer: &'a Answer, text: &'a str) -> BoxFuture<'a, Result<()>> {
         Box::pin(self.tell_one_who_waits(answer, text))
     }
 
@@ -175,11 +175,11 @@ impl Platform for Discord {
         webhook::routes(self, ingress)
     }
 
-    fn commands_push(&self) -> Later<'_, Vec<SlashCommand>> {
+    fn commands_push(&self) -> BoxFuture<'_, Result<Vec<SlashCommand>>> {
         Box::pin(self.register_commands())
     }
 
-    fn commands_show(&self) -> Later<'_, Vec<SlashCommand>> {
+    fn commands_show(&self) -> BoxFuture<'_, Result<Vec<SlashCommand>>> {
         Box::pin(self.registered_commands())
     }
 
@@ -195,7 +195,7 @@ impl Platform for Discord {
         Some(self.shards.of(self.account.health.health()))
     }
 
-    fn check<'a>(&'a self, public_url: &'a str) -> Later<'a, Checkup> {
+    fn check<'a>(&'a self, public_url: &'a str) -> BoxFuture<'a, Result<Checkup>> {
         Box::pin(async move { Ok(self.checkup(public_url).await) })
     }
 }

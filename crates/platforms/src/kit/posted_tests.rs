@@ -13,10 +13,11 @@ use angelia_core::clock::UnixMillis;
 use angelia_core::directory::BotKey;
 use angelia_core::egress::{Bot, Dedupe, Whereabouts};
 use angelia_core::error::Error;
+use angelia_core::error::Result;
 use angelia_core::inbox::{InstanceId, Quota};
 use angelia_core::ports::Ports;
 use angelia_core::seal::Sealed;
-use angelia_core::store::{IdentityStore, Later, NewGateway};
+use angelia_core::store::{IdentityStore, NewGateway};
 use angelia_core::vault::Way;
 use angelia_engines::local::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
@@ -55,11 +56,11 @@ impl Platform for Said {
         unreachable!("nothing is sent here")
     }
 
-    fn chat_info<'a>(&'a self, _target: &'a Target) -> Later<'a, ActionResult> {
+    fn chat_info<'a>(&'a self, _target: &'a Target) -> BoxFuture<'a, Result<ActionResult>> {
         unreachable!("nobody asks")
     }
 
-    fn tell<'a>(&'a self, target: &'a Target, text: &'a str) -> Later<'a, ()> {
+    fn tell<'a>(&'a self, target: &'a Target, text: &'a str) -> BoxFuture<'a, Result<()>> {
         self.0.try_send(format!("{}: {text}", target.chat_id)).unwrap();
         Box::pin(async { Ok(()) })
     }
@@ -92,7 +93,7 @@ impl Admission for Door {
         None
     }
 
-    fn link(&self, typed: Linking) -> Later<'_, String> {
+    fn link(&self, typed: Linking) -> BoxFuture<'_, Result<String>> {
         assert_eq!((typed.platform, typed.author.as_str(), typed.private), ("acme", "ann", true));
         let mut tried = self.tried.lock();
         tried.0 += 1;
@@ -102,7 +103,7 @@ impl Admission for Door {
         )
     }
 
-    fn moved<'a>(&'a self, _bot: &'a BotKey, _from: &'a str, _to: &'a str) -> Later<'a, ()> {
+    fn moved<'a>(&'a self, _bot: &'a BotKey, _from: &'a str, _to: &'a str) -> BoxFuture<'a, Result<()>> {
         unreachable!("people do not move")
     }
 }

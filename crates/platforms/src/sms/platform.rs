@@ -9,7 +9,7 @@ use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
 use angelia_core::egress::{Bot, Dedupe, Rate, Target, Whereabouts};
 use angelia_core::error::Error;
-use angelia_core::store::Later;
+use angelia_core::error::Result;
 use angelia_core::vault::Way;
 use axum::Router;
 use futures_util::future::BoxFuture;
@@ -51,15 +51,15 @@ impl Platform for Sms {
         Box::pin(self.perform(delivery))
     }
 
-    fn chat_info<'a>(&'a self, target: &'a Target) -> Later<'a, ActionResult> {
+    fn chat_info<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<ActionResult>> {
         Box::pin(self.info(target))
     }
 
-    fn recall<'a>(&'a self, target: &'a Target) -> Later<'a, ()> {
+    fn recall<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move { self.account.directory.find(&target.chat_id).await.map(drop) })
     }
 
-    fn tell<'a>(&'a self, target: &'a Target, text: &'a str) -> Later<'a, ()> {
+    fn tell<'a>(&'a self, target: &'a Target, text: &'a str) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             if !is_reachable(&target.chat_id) {
                 return Err(Error::invalid("nobody can write to this sender"));
@@ -85,7 +85,7 @@ impl Platform for Sms {
         Some(self.account.health.health())
     }
 
-    fn check<'a>(&'a self, public_url: &'a str) -> Later<'a, Checkup> {
+    fn check<'a>(&'a self, public_url: &'a str) -> BoxFuture<'a, Result<Checkup>> {
         Box::pin(self.look_over(public_url))
     }
 }

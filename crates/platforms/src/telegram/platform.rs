@@ -11,7 +11,6 @@ use angelia_contract::descriptor::Descriptor;
 use angelia_contract::length::Unit;
 use angelia_core::egress::{Bot, Dedupe, Rate, Target, Whereabouts};
 use angelia_core::error::{Error, Result};
-use angelia_core::store::Later;
 use angelia_core::vault::Way;
 use axum::Router;
 use futures_util::future::BoxFuture;
@@ -62,7 +61,7 @@ impl Platform for Telegram {
         Box::pin(self.perform(delivery))
     }
 
-    fn typing<'a>(&'a self, target: &'a Target) -> Later<'a, ActionResult> {
+    fn typing<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<ActionResult>> {
         Box::pin(async move {
             let Some(spot) = self.spot(target).await? else {
                 return Ok(ActionResult::failed("this is not a chat"));
@@ -79,19 +78,19 @@ impl Platform for Telegram {
         })
     }
 
-    fn chat_info<'a>(&'a self, target: &'a Target) -> Later<'a, ActionResult> {
+    fn chat_info<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<ActionResult>> {
         Box::pin(self.info(target))
     }
 
-    fn recall<'a>(&'a self, target: &'a Target) -> Later<'a, ()> {
+    fn recall<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move { self.account.directory.find(&target.chat_id).await.map(drop) })
     }
 
-    fn look_up<'a>(&'a self, target: &'a Target) -> Later<'a, bool> {
+    fn look_up<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<bool>> {
         Box::pin(self.ask_for(target))
     }
 
-    fn tell<'a>(&'a self, target: &'a Target, text: &'a str) -> Later<'a, ()> {
+    fn tell<'a>(&'a self, target: &'a Target, text: &'a str) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             let spot = self.spot(target).await?.ok_or_else(|| Error::invalid("this is not a chat"))?;
             Ok(self.say_own(&spot, text).await?)
@@ -114,7 +113,7 @@ impl Platform for Telegram {
         Some(self.account.health.health())
     }
 
-    fn check<'a>(&'a self, _public_url: &'a str) -> Later<'a, Checkup> {
+    fn check<'a>(&'a self, _public_url: &'a str) -> BoxFuture<'a, Result<Checkup>> {
         Box::pin(self.look_over())
     }
 }

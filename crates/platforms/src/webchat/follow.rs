@@ -3,6 +3,7 @@
 use super::hub::{Happening, Stream as Happenings};
 use super::read::{STREAM_PAGE, Shown};
 use super::verify::{self, Fingerprint};
+use angelia_core::error::Result;
 use angelia_core::store::{Line, Lines};
 use axum::response::sse;
 use futures_util::Stream;
@@ -151,8 +152,8 @@ mod tests {
     use super::*;
     use angelia_core::clock::UnixMillis;
     use angelia_core::store::{
-        ActionId, Earlier, Guest, Later, LineEdit, LineRevision, NewEntry, NewLine, Page, PageSize, Person,
-        Posted, Revised,
+        ActionId, BoxFuture, Earlier, Guest, LineEdit, LineRevision, NewEntry, NewLine, Page, PageSize,
+        Person, Posted, Revised,
     };
     use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -171,46 +172,46 @@ mod tests {
     }
 
     impl Lines for Room {
-        fn person(&self, _key: Fingerprint) -> Later<'_, Option<Guest>> {
+        fn person(&self, _key: Fingerprint) -> BoxFuture<'_, Result<Option<Guest>>> {
             let open = !self.closed.load(Ordering::Relaxed);
             Box::pin(async move {
                 Ok(open.then(|| Guest { person: ann(), alone: true, first: true, visiting: false }))
             })
         }
 
-        fn lines(&self, _room: &str, _after: i64, _size: PageSize) -> Later<'_, Page<Line>> {
+        fn lines(&self, _room: &str, _after: i64, _size: PageSize) -> BoxFuture<'_, Result<Page<Line>>> {
             Box::pin(async { Ok(Page::default()) })
         }
 
-        fn post_line(&self, _line: NewLine, _entry: Option<NewEntry>) -> Later<'_, Posted> {
+        fn post_line(&self, _line: NewLine, _entry: Option<NewEntry>) -> BoxFuture<'_, Result<Posted>> {
             unreachable!("readers do not write")
         }
 
-        fn post_answered(&self, _line: NewLine, _answer: NewLine) -> Later<'_, Posted> {
+        fn post_answered(&self, _line: NewLine, _answer: NewLine) -> BoxFuture<'_, Result<Posted>> {
             unreachable!("readers do not write")
         }
 
-        fn earlier(&self, _person: &Person, _client_id: &str) -> Later<'_, Option<Earlier>> {
+        fn earlier(&self, _person: &Person, _client_id: &str) -> BoxFuture<'_, Result<Option<Earlier>>> {
             unreachable!("readers do not write")
         }
 
-        fn revise_line(&self, _revision: LineRevision) -> Later<'_, Revised> {
+        fn revise_line(&self, _revision: LineRevision) -> BoxFuture<'_, Result<Revised>> {
             unreachable!("readers do not write")
         }
 
-        fn line(&self, _room: &str, _message_id: &str) -> Later<'_, Option<Line>> {
+        fn line(&self, _room: &str, _message_id: &str) -> BoxFuture<'_, Result<Option<Line>>> {
             unreachable!("readers read on")
         }
 
-        fn say_lines(&self, _lines: Vec<NewLine>, _action: ActionId) -> Later<'_, ()> {
+        fn say_lines(&self, _lines: Vec<NewLine>, _action: ActionId) -> BoxFuture<'_, Result<()>> {
             unreachable!("readers do not write")
         }
 
-        fn edit_line(&self, _edit: LineEdit, _action: ActionId) -> Later<'_, bool> {
+        fn edit_line(&self, _edit: LineEdit, _action: ActionId) -> BoxFuture<'_, Result<bool>> {
             unreachable!("readers do not write")
         }
 
-        fn rooms(&self) -> Later<'_, Vec<String>> {
+        fn rooms(&self) -> BoxFuture<'_, Result<Vec<String>>> {
             unreachable!("readers know their room")
         }
     }

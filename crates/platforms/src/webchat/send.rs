@@ -19,7 +19,7 @@ use angelia_core::identity::check_name;
 use angelia_core::ports::Ports;
 use angelia_core::rooms::part_id;
 use angelia_core::secret::{fingerprint, random_hex};
-use angelia_core::store::{ActionId, Later, LineEdit, NewLine};
+use angelia_core::store::{ActionId, LineEdit, NewLine};
 use angelia_core::vault::Way;
 use angelia_core::{clock, fail};
 use futures_util::future::BoxFuture;
@@ -184,7 +184,7 @@ impl Platform for Webchat {
         })
     }
 
-    fn typing<'a>(&'a self, target: &'a Target) -> Later<'a, ActionResult> {
+    fn typing<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<ActionResult>> {
         Box::pin(async move {
             if let Some(room) = room(target) {
                 self.hub.typing(room);
@@ -193,7 +193,7 @@ impl Platform for Webchat {
         })
     }
 
-    fn chat_info<'a>(&'a self, target: &'a Target) -> Later<'a, ActionResult> {
+    fn chat_info<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<ActionResult>> {
         Box::pin(async move {
             let room = room(target).unwrap_or_default();
             Ok(match person_of(room) {

@@ -1,4 +1,4 @@
-//! What happened to a line, for the people of its room: the legs of the journal
+//! What happened to a line, for the people of its room: the steps of the journal
 //! that `angelia explain` tells, without the names of tenants and gateways.
 
 use super::address;
@@ -49,7 +49,7 @@ struct Answer {
 }
 
 impl Told {
-    /// The legs of what a person said.
+    /// The steps of what a person said.
     fn legs_of(&mut self, story: &MessageTrace) {
         self.received_at = Some(story.received_at);
         self.stored_at = Some(story.appended_at);

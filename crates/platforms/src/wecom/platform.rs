@@ -11,7 +11,7 @@ use angelia_contract::descriptor::Descriptor;
 use angelia_contract::source::chat_type;
 use angelia_core::egress::{Bot, Dedupe, Rate, Target, Whereabouts};
 use angelia_core::error::Error;
-use angelia_core::store::Later;
+use angelia_core::error::Result;
 use angelia_core::vault::Way;
 use axum::Router;
 use futures_util::future::BoxFuture;
@@ -55,7 +55,7 @@ impl Platform for Wecom {
         Box::pin(self.perform(delivery))
     }
 
-    fn chat_info<'a>(&'a self, target: &'a Target) -> Later<'a, ActionResult> {
+    fn chat_info<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<ActionResult>> {
         Box::pin(async move {
             Ok(match user_of(target) {
                 Some(user) => ActionResult::chat(user, chat_type::DM),
@@ -64,11 +64,11 @@ impl Platform for Wecom {
         })
     }
 
-    fn recall<'a>(&'a self, target: &'a Target) -> Later<'a, ()> {
+    fn recall<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move { self.account.directory.find(&target.chat_id).await.map(drop) })
     }
 
-    fn tell<'a>(&'a self, target: &'a Target, text: &'a str) -> Later<'a, ()> {
+    fn tell<'a>(&'a self, target: &'a Target, text: &'a str) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             let user = user_of(target).ok_or_else(|| Error::invalid("this is not a chat"))?;
             Ok(self.say_own(user, text).await?)
@@ -91,7 +91,7 @@ impl Platform for Wecom {
         Some(self.account.health.health())
     }
 
-    fn check<'a>(&'a self, public_url: &'a str) -> Later<'a, Checkup> {
+    fn check<'a>(&'a self, public_url: &'a str) -> BoxFuture<'a, Result<Checkup>> {
         Box::pin(self.look_over(public_url))
     }
 }

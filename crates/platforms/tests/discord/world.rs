@@ -13,9 +13,7 @@ use angelia_core::ports::Hint;
 use angelia_core::ports::Ports;
 use angelia_core::seal::Sealed;
 use angelia_core::secret::Secret;
-use angelia_core::store::{
-    ActionId, Cursor, IdentityStore, Intake, Later, NewGateway, PageSize, StreamStore,
-};
+use angelia_core::store::{ActionId, Cursor, IdentityStore, Intake, NewGateway, PageSize, StreamStore};
 use angelia_engines::inspect::Inspect;
 use angelia_engines::local::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
@@ -385,13 +383,13 @@ impl Admission for Door {
         None
     }
 
-    fn link(&self, typed: Linking) -> Later<'_, String> {
+    fn link(&self, typed: Linking) -> BoxFuture<'_, Result<String>> {
         let answer = format!("{} administrator: {}", typed.place, typed.administrator);
         self.linked.lock().unwrap().push(typed);
         Box::pin(async { Ok(answer) })
     }
 
-    fn moved<'a>(&'a self, _bot: &'a BotKey, _from: &'a str, _to: &'a str) -> Later<'a, ()> {
+    fn moved<'a>(&'a self, _bot: &'a BotKey, _from: &'a str, _to: &'a str) -> BoxFuture<'a, Result<()>> {
         unreachable!("nothing moves on Discord")
     }
 }

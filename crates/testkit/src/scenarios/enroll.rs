@@ -16,14 +16,14 @@ const ORGANISATION: &str = "org-1";
 
 /// A connector whose tenant's gateways can prove themselves, in the way their
 /// version knows.
-struct Desk {
+struct Fixture {
     portal: Portal,
     connector: Connector,
     model: Model,
     login: Login,
 }
 
-impl Desk {
+impl Fixture {
     async fn open(version: Version, binary: &Path, folder: &Path) -> Self {
         let portal = Portal::start().await;
         let connector = Connector::start_with(binary, &folder.join("connector"), &portal.config()).await;
@@ -69,15 +69,15 @@ impl Desk {
 /// `hermes gateway enroll` with a token from the operator; then the gateway
 /// lives on what that wrote, without any login. The token is good once.
 pub async fn enroll(version: Version, binary: &Path, folder: &Path) {
-    let desk = Desk::open(version, binary, folder).await;
-    let made = desk.connector.command(&["enroll-token", "--tenant", TENANT]).await;
-    let (url, token) = (desk.connector.url(), text(&made, "token"));
-    let setup = desk.setup(version, folder, Relay::Enrolled);
+    let fixture = Fixture::open(version, binary, folder).await;
+    let made = fixture.connector.command(&["enroll-token", "--tenant", TENANT]).await;
+    let (url, token) = (fixture.connector.url(), text(&made, "token"));
+    let setup = fixture.setup(version, folder, Relay::Enrolled);
     let begun = Instant::now();
     let (done, words) = setup.enroll(&url, &token, "gw-office").await;
     note(version, "enrolled", begun);
     assert!(done && words.contains("Enrolled gateway \"gw-office\" for tenant acme"), "{words}");
-    desk.check_portal(version, 1);
+    fixture.check_portal(version, 1);
     let written = |name: &str| setup.env_file(name).unwrap_or_else(|| panic!("no {name} in .env"));
     assert_eq!(
         (written("GATEWAY_RELAY_ID"), written("GATEWAY_RELAY_URL")),
@@ -90,11 +90,11 @@ pub async fn enroll(version: Version, binary: &Path, folder: &Path) {
     assert!(!done && words.contains("Enrollment failed"), "{words}");
     assert_eq!(written("GATEWAY_RELAY_ID"), "gw-office");
 
-    let ann = desk.connector.person(TENANT, "lobby", "ann").await;
+    let ann = fixture.connector.person(TENANT, "lobby", "ann").await;
     let _hermes = connected(Hermes::start(Setup { login: None, ..setup })).await;
     ann.say("after-enrolling").await;
     ann.wait_for_answer("echo: after-enrolling", TURN).await;
-    assert_eq!(desk.gateway().await["gateway_id"], "gw-office", "the second try made nothing");
+    assert_eq!(fixture.gateway().await["gateway_id"], "gw-office", "the second try made nothing");
 }
 
 /// A gateway without a secret gets one at each start, once for every platform
@@ -105,18 +105,18 @@ pub async fn provision(
     folder: &Path,
     identities: &[(&'static str, &'static str)],
 ) {
-    let desk = Desk::open(version, binary, folder).await;
-    let ann = desk.connector.person(TENANT, "lobby", "ann").await;
-    let setup = desk.setup(version, folder, Relay::Provisioned { url: desk.connector.url() });
+    let fixture = Fixture::open(version, binary, folder).await;
+    let ann = fixture.connector.person(TENANT, "lobby", "ann").await;
+    let setup = fixture.setup(version, folder, Relay::Provisioned { url: fixture.connector.url() });
     let mut hermes = Hermes::start(Setup { identities: identities.to_vec(), ..setup });
     for start in 1..=2 {
         hermes = connected(hermes).await;
         let log = hermes.gateway_log();
         assert!(log.contains("relay self-provisioned (gateway_id=gw-"), "{log}");
         assert!(!log.contains("self-provision failed"), "{log}");
-        desk.check_portal(version, start * identities.len());
+        fixture.check_portal(version, start * identities.len());
 
-        let gateway = desk.gateway().await;
+        let gateway = fixture.gateway().await;
         assert_eq!((&gateway["tenant"], &gateway["connected"]), (&TENANT.into(), &true.into()));
         let fronts = gateway["fronts"].as_array().cloned().unwrap_or_default();
         let mut fronts: Vec<_> = fronts.iter().map(|it| (text(it, "platform"), text(it, "bot"))).collect();
@@ -134,7 +134,7 @@ pub async fn provision(
             hermes.restart();
         }
     }
-    desk.connector.until_quiet().await;
+    fixture.connector.until_quiet().await;
     let mut echoes = ann.echoes();
     if !version.acknowledges() {
         // It may get what it answered once more after its restart.

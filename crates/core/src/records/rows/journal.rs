@@ -11,7 +11,7 @@ field!(Seq as i64, |seq| seq.0, |seq| Some(Seq(seq)));
 field!(ActionId as i64, |id| id.0, |id| Some(ActionId(id)));
 
 record! {
-    /// A received message: its place in the log, and the legs it took.
+    /// A received message: its place in the log, and the steps it took.
     #[derive(Clone, Debug)]
     pub struct JournalRow in "journal", key 1, fed &[], finds &[],
     walks [["message_id"] along "id", ["message_id", "chat_id"] along "id", ["seq"] along "id"], long true {

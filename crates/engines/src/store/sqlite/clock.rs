@@ -7,7 +7,7 @@ use angelia_core::audit::{Actor, AuditEntry};
 use angelia_core::clock::{self, Age, ClockState, Leap, Mono, Old, UnixMillis};
 use angelia_core::error::{Error, Result};
 use angelia_core::space::Class;
-use angelia_core::store::{Checked, ClockStore, Later};
+use angelia_core::store::{BoxFuture, Checked, ClockStore};
 use parking_lot::{Mutex, MutexGuard};
 use rusqlite::{Connection, ErrorCode, InterruptHandle, OptionalExtension, params};
 use std::fmt::Write;
@@ -92,12 +92,12 @@ impl ClockStore for Sqlite {
         now.state.age(stamp, now.state.seen())
     }
 
-    fn keep_clock(&self) -> Later<'_, ()> {
+    fn keep_clock(&self) -> BoxFuture<'_, Result<()>> {
         // What is pruned is pruned by a time that is noted first, on a full disk too.
         self.writer.upkeep("note the time", keep)
     }
 
-    fn accept_clock(&self, by: &Actor) -> Later<'_, Option<Leap>> {
+    fn accept_clock(&self, by: &Actor) -> BoxFuture<'_, Result<Option<Leap>>> {
         let by = by.clone();
         // Until it is accepted nothing grows old, and so nothing frees a full disk.
         let accept = self.writer.write_as(Class::Operator, "accept the clock", move |txn| {
@@ -120,7 +120,7 @@ impl ClockStore for Sqlite {
         })
     }
 
-    fn begin_run(&self) -> Later<'_, bool> {
+    fn begin_run(&self) -> BoxFuture<'_, Result<bool>> {
         self.writer.upkeep("note the start", |txn| {
             keep(txn)?;
             let unclean = note(txn, RUNNING)?.is_some();
@@ -129,7 +129,7 @@ impl ClockStore for Sqlite {
         })
     }
 
-    fn end_run(&self) -> Later<'_, ()> {
+    fn end_run(&self) -> BoxFuture<'_, Result<()>> {
         self.writer.upkeep("note the end", |txn| {
             keep(txn)?;
             txn.execute("DELETE FROM notes WHERE name = ?", [RUNNING])?;
@@ -137,7 +137,7 @@ impl ClockStore for Sqlite {
         })
     }
 
-    fn quick_check(&self, within: Duration) -> Later<'_, Checked> {
+    fn quick_check(&self, within: Duration) -> BoxFuture<'_, Result<Checked>> {
         Box::pin(quick_check(self.readers.path().to_owned(), within))
     }
 }

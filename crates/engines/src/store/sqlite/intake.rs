@@ -4,10 +4,11 @@ use super::queue::Owner;
 use super::txn::{Txn, now};
 use super::{Sqlite, directory, inbox, records, vault};
 use angelia_core::directory::BotKey;
+use angelia_core::error::Result;
 use angelia_core::lease;
 use angelia_core::ports::LeaseToken;
 use angelia_core::quarantine;
-use angelia_core::store::{Appended, Cursor, Ingest, Intake, Later, NewEntry, NewQuarantined, Taken};
+use angelia_core::store::{Appended, BoxFuture, Cursor, Ingest, Intake, NewEntry, NewQuarantined, Taken};
 use angelia_core::vault::NewCapability;
 use rusqlite::{OptionalExtension, params};
 
@@ -17,7 +18,7 @@ impl Ingest for Sqlite {
         bot: &BotKey,
         under: Option<LeaseToken>,
         intakes: Vec<Intake>,
-    ) -> Later<'_, Vec<Taken>> {
+    ) -> BoxFuture<'_, Result<Vec<Taken>>> {
         if intakes.iter().any(|intake| intake.entry.is_some()) {
             angelia_core::fail::point("before_append");
         }

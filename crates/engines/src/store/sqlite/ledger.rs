@@ -8,16 +8,17 @@ use super::{Sqlite, disk_allowance, vault};
 use angelia_core::clock::UnixMillis;
 use angelia_core::directory::BotKey;
 use angelia_core::egress::{ActionRow, ActionState, Owner};
+use angelia_core::error::Result;
 use angelia_core::inbox::InstanceId;
 use angelia_core::ports::{
-    Accepted, ActionId, ActionOutcome, Later, Ledger, NewAction, StoredAction, owner_replaced,
+    Accepted, ActionId, ActionOutcome, BoxFuture, Ledger, NewAction, StoredAction, owner_replaced,
 };
 use angelia_core::vault::{CapabilityId, Use, Way};
 use rusqlite::{OptionalExtension, Row, params};
 use std::sync::LazyLock;
 
 impl Ledger for Sqlite {
-    fn new_owner(&self) -> Later<'_, Owner> {
+    fn new_owner(&self) -> BoxFuture<'_, Result<Owner>> {
         self.writer.write("count owners of actions", |txn| {
             txn.query_row(
                 "INSERT INTO notes VALUES ('ledger_owner', 1)
@@ -28,7 +29,7 @@ impl Ledger for Sqlite {
         })
     }
 
-    fn adopt(&self, by: Owner, whose: Option<Owner>) -> Later<'_, ActionId> {
+    fn adopt(&self, by: Owner, whose: Option<Owner>) -> BoxFuture<'_, Result<ActionId>> {
         self.writer.try_write("adopt actions", move |txn| {
             if is_replaced(txn, by)? {
                 return Ok(Err(owner_replaced()));
@@ -47,7 +48,7 @@ impl Ledger for Sqlite {
         })
     }
 
-    fn accept(&self, by: Owner, actions: Vec<NewAction>) -> Later<'_, Vec<Accepted>> {
+    fn accept(&self, by: Owner, actions: Vec<NewAction>) -> BoxFuture<'_, Result<Vec<Accepted>>> {
         // They are of one chat, and so of one tenant.
         let first = actions.first();
         let owner = first.map_or(queue::Owner::Server, |it| queue::Owner::Tenant(it.tenant.as_str().into()));
@@ -63,14 +64,14 @@ impl Ledger for Sqlite {
         })
     }
 
-    fn begin(&self, by: Owner, id: ActionId) -> Later<'_, bool> {
+    fn begin(&self, by: Owner, id: ActionId) -> BoxFuture<'_, Result<bool>> {
         self.writer.write_for(self.owners.of_action(id), 0, "begin an action", move |txn| {
             let begun = row(txn, id)?.and_then(|row| row.begin(by, UnixMillis(now())));
             begun.map(|row| put(txn, id, row)).transpose().map(|begun| begun.is_some())
         })
     }
 
-    fn postpone(&self, by: Owner, id: ActionId) -> Later<'_, ()> {
+    fn postpone(&self, by: Owner, id: ActionId) -> BoxFuture<'_, Result<()>> {
         self.writer.write_for(self.owners.of_action(id), 0, "postpone an action", move |txn| {
             match row(txn, id)?.and_then(|row| row.postpone(by)) {
                 Some(row) => put(txn, id, row),
@@ -79,7 +80,11 @@ impl Ledger for Sqlite {
         })
     }
 
-    fn finish(&self, by: Owner, ends: Vec<(ActionId, ActionOutcome)>) -> Later<'_, Vec<ActionId>> {
+    fn finish(
+        &self,
+        by: Owner,
+        ends: Vec<(ActionId, ActionOutcome)>,
+    ) -> BoxFuture<'_, Result<Vec<ActionId>>> {
         let owner = self.owners.of_actions(ends.iter().map(|(id, _)| *id));
         self.writer.write_for(owner, 0, "finish actions", move |txn| {
             let mut others = Vec::new();
@@ -94,7 +99,12 @@ impl Ledger for Sqlite {
         })
     }
 
-    fn unfinished(&self, by: Owner, after: ActionId, limit: usize) -> Later<'_, Vec<StoredAction>> {
+    fn unfinished(
+        &self,
+        by: Owner,
+        after: ActionId,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<StoredAction>>> {
         self.readers.read("read the ledger", move |db| {
             db.prepare_cached(
                 "SELECT id, tenant, instance, gateway_id, platform, bot, chat_id, thread_id, op, edits,
@@ -107,7 +117,7 @@ impl Ledger for Sqlite {
         })
     }
 
-    fn body(&self, id: ActionId) -> Later<'_, Option<Vec<u8>>> {
+    fn body(&self, id: ActionId) -> BoxFuture<'_, Result<Option<Vec<u8>>>> {
         self.readers.read("read an action", move |db| {
             db.prepare_cached("SELECT body FROM actions WHERE id = ?")?
                 .query_row([id.0], |row| row.get(0))
@@ -116,7 +126,7 @@ impl Ledger for Sqlite {
         })
     }
 
-    fn note_receipt(&self, bot: &BotKey, message_id: &str, receipt: &str) -> Later<'_, bool> {
+    fn note_receipt(&self, bot: &BotKey, message_id: &str, receipt: &str) -> BoxFuture<'_, Result<bool>> {
         let (bot, message_id, receipt) = (bot.clone(), message_id.to_owned(), receipt.to_owned());
         let owner = queue::Owner::Bot(format!("{}/{}", bot.platform, bot.bot).into());
         self.writer.write_for(owner, 0, "note a receipt", move |txn| {

@@ -45,7 +45,7 @@ use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{Held, InstanceId, Quota, Usage};
 use angelia_core::ports::Bus;
 use angelia_core::space::{Disk, Report};
-use angelia_core::store::{Later, Pruned, Upkeep};
+use angelia_core::store::{BoxFuture, Pruned, Upkeep};
 use clock::Clock;
 use owners::Owners;
 use reader::Readers;
@@ -122,7 +122,7 @@ impl Upkeep for Sqlite {
         self.writer.healthy()
     }
 
-    fn probe(&self) -> Later<'_, ()> {
+    fn probe(&self) -> BoxFuture<'_, Result<()>> {
         self.writer.write("probe", |txn| {
             txn.execute(
                 "INSERT INTO notes VALUES ('probe', randomblob(64))
@@ -133,7 +133,7 @@ impl Upkeep for Sqlite {
         })
     }
 
-    fn disk(&self) -> Later<'_, Report> {
+    fn disk(&self) -> BoxFuture<'_, Result<Report>> {
         let space = self.space.clone();
         self.readers.read("look at the disk", move |db| {
             let (database, slack) = space::sizes(db)?;
@@ -143,7 +143,7 @@ impl Upkeep for Sqlite {
         })
     }
 
-    fn tend(&self) -> Later<'_, ()> {
+    fn tend(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             self.finish_removals().await?;
             shrink::shrink(self).await?;
@@ -153,11 +153,11 @@ impl Upkeep for Sqlite {
         })
     }
 
-    fn finish_removals(&self) -> Later<'_, ()> {
+    fn finish_removals(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(removal::finish(self))
     }
 
-    fn prune(&self) -> Later<'_, Pruned> {
+    fn prune(&self) -> BoxFuture<'_, Result<Pruned>> {
         Box::pin(prune::prune(self))
     }
 }

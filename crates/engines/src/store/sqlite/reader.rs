@@ -6,7 +6,7 @@
 
 use super::{failed, open_for_reading};
 use angelia_core::error::{Error, Result};
-use angelia_core::store::{Filling, Later, Page, PageSize};
+use angelia_core::store::{BoxFuture, Filling, Page, PageSize};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rusqlite::{Connection, Row, Rows};
 use std::collections::VecDeque;
@@ -64,7 +64,7 @@ impl Readers {
         &self,
         what: &'static str,
         query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
-    ) -> Later<'_, T> {
+    ) -> BoxFuture<'_, Result<T>> {
         let (queue, turns) = (self.queue.clone(), self.turns.clone());
         Box::pin(async move {
             let turn = turns.acquire_owned().await;
@@ -201,7 +201,7 @@ mod tests {
     }
 
     /// Holds a thread until the returned end is dropped.
-    fn hold(readers: &Readers) -> (std::sync::mpsc::SyncSender<()>, Later<'_, ()>) {
+    fn hold(readers: &Readers) -> (std::sync::mpsc::SyncSender<()>, BoxFuture<'_, Result<()>>) {
         let (release, held) = std::sync::mpsc::sync_channel::<()>(1);
         let reading = readers.read("wait", move |_| {
             let _ = held.recv();

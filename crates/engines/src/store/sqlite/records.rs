@@ -15,13 +15,13 @@ use angelia_core::records::{
     Change, Changed, Direction, Query, Record, Records, Row, Rule, Source, Table, Value, View, Write,
 };
 use angelia_core::space::Class;
-use angelia_core::store::Later;
+use angelia_core::store::BoxFuture;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, ToSql, params};
 use std::time::Duration;
 
 impl Records for Sqlite {
-    fn change(&self, change: Change, rule: Rule) -> Later<'_, ()> {
+    fn change(&self, change: Change, rule: Rule) -> BoxFuture<'_, Result<()>> {
         let owner = match (change.class, change.instance) {
             (Class::Operator, _) => Owner::Operator,
             (_, Some(instance)) => self.owners.of_instance(instance),
@@ -30,7 +30,7 @@ impl Records for Sqlite {
         self.writer.submit(owner, 0, change.class, change.what, move |txn| run(txn, rule))
     }
 
-    fn look(&self, what: &'static str, mut rule: Rule) -> Later<'_, ()> {
+    fn look(&self, what: &'static str, mut rule: Rule) -> BoxFuture<'_, Result<()>> {
         let (clock, space) = (self.clock.clone(), self.space.clone());
         let looked = self.readers.read(what, move |db| {
             // One moment, however many statements.
@@ -42,7 +42,7 @@ impl Records for Sqlite {
         Box::pin(async move { looked.await? })
     }
 
-    fn changed(&self, after: i64, limit: usize) -> Later<'_, Vec<Changed>> {
+    fn changed(&self, after: i64, limit: usize) -> BoxFuture<'_, Result<Vec<Changed>>> {
         self.readers.read("read what changed", move |db| {
             db.prepare_cached(sql::FED)?
                 .query_map(params![after, limit as i64], |row| {

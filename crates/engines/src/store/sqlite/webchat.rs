@@ -18,15 +18,15 @@ use angelia_core::error::Result;
 use angelia_core::inbox::SEEN_FOR;
 use angelia_core::rooms::{self, Post, Posting};
 use angelia_core::store::{
-    ActionId, CONNECTOR, Earlier, Guest, Later, Line, LineEdit, LineRevision, Lines, NewEntry, NewLine, Page,
-    PageSize, Person, Posted, Revised,
+    ActionId, BoxFuture, CONNECTOR, Earlier, Guest, Line, LineEdit, LineRevision, Lines, NewEntry, NewLine,
+    Page, PageSize, Person, Posted, Revised,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 const LINE_COLUMNS: &str = "seq, room, message_id, author, from_agent, text, reply_to, at, edited, place, client_id, files, undelivered";
 
 impl Lines for Sqlite {
-    fn post_line(&self, line: NewLine, entry: Option<NewEntry>) -> Later<'_, Posted> {
+    fn post_line(&self, line: NewLine, entry: Option<NewEntry>) -> BoxFuture<'_, Result<Posted>> {
         angelia_core::fail::point("before_append");
         let owner = match &entry {
             Some(entry) => Owner::Tenant(entry.tenant.as_str().into()),
@@ -36,7 +36,7 @@ impl Lines for Sqlite {
         self.writer.try_write_for(owner, bytes, "post a line", move |txn| post(txn, line, entry))
     }
 
-    fn post_answered(&self, line: NewLine, answer: NewLine) -> Later<'_, Posted> {
+    fn post_answered(&self, line: NewLine, answer: NewLine) -> BoxFuture<'_, Result<Posted>> {
         let owner = Owner::Bot(format!("webchat/{}", line.room).into());
         let bytes = line.text.len() + answer.text.len();
         self.writer.try_write_for(owner, bytes, "post a line and its answer", move |txn| {
@@ -48,7 +48,7 @@ impl Lines for Sqlite {
         })
     }
 
-    fn earlier(&self, person: &Person, client_id: &str) -> Later<'_, Option<Earlier>> {
+    fn earlier(&self, person: &Person, client_id: &str) -> BoxFuture<'_, Result<Option<Earlier>>> {
         let Person { room, user } = person.clone();
         let client_id = client_id.to_owned();
         self.readers.read("look for an earlier post", move |db| {
@@ -64,7 +64,7 @@ impl Lines for Sqlite {
         })
     }
 
-    fn revise_line(&self, revision: LineRevision) -> Later<'_, Revised> {
+    fn revise_line(&self, revision: LineRevision) -> BoxFuture<'_, Result<Revised>> {
         let owner = match &revision.entry {
             Some(entry) => self.owners.of_instance(entry.instance),
             None => Owner::Bot(format!("webchat/{}", revision.room).into()),
@@ -73,12 +73,12 @@ impl Lines for Sqlite {
         self.writer.try_write_for(owner, bytes, "revise a line", move |txn| revise(txn, &revision))
     }
 
-    fn line(&self, room: &str, message_id: &str) -> Later<'_, Option<Line>> {
+    fn line(&self, room: &str, message_id: &str) -> BoxFuture<'_, Result<Option<Line>>> {
         let (room, message_id) = (room.to_owned(), message_id.to_owned());
         self.readers.read("read a line", move |db| line(db, &room, &message_id))
     }
 
-    fn say_lines(&self, lines: Vec<NewLine>, action: ActionId) -> Later<'_, ()> {
+    fn say_lines(&self, lines: Vec<NewLine>, action: ActionId) -> BoxFuture<'_, Result<()>> {
         let room = lines.first().map(|line| line.room.as_str()).unwrap_or_default();
         let owner = Owner::Bot(format!("webchat/{room}").into());
         let bytes = lines.iter().map(|line| line.text.len()).sum();
@@ -94,7 +94,7 @@ impl Lines for Sqlite {
         })
     }
 
-    fn edit_line(&self, edit: LineEdit, action: ActionId) -> Later<'_, bool> {
+    fn edit_line(&self, edit: LineEdit, action: ActionId) -> BoxFuture<'_, Result<bool>> {
         let owner = Owner::Bot(format!("webchat/{}", edit.room).into());
         let bytes = edit.parts.iter().map(String::len).sum();
         self.writer.write_for(owner, bytes, "edit a line", move |txn| {
@@ -108,7 +108,7 @@ impl Lines for Sqlite {
         })
     }
 
-    fn lines(&self, room: &str, after: i64, size: PageSize) -> Later<'_, Page<Line>> {
+    fn lines(&self, room: &str, after: i64, size: PageSize) -> BoxFuture<'_, Result<Page<Line>>> {
         let room = room.to_owned();
         self.readers.read("read lines", move |db| {
             let mut lines = db.prepare_cached(&format!(
@@ -120,7 +120,7 @@ impl Lines for Sqlite {
         })
     }
 
-    fn rooms(&self) -> Later<'_, Vec<String>> {
+    fn rooms(&self) -> BoxFuture<'_, Result<Vec<String>>> {
         self.readers.read("read the rooms", |db| {
             db.prepare("SELECT room FROM webchat_people UNION SELECT room FROM webchat_lines")?
                 .query_map([], |row| row.get(0))?
@@ -128,7 +128,7 @@ impl Lines for Sqlite {
         })
     }
 
-    fn person(&self, key_fingerprint: [u8; 32]) -> Later<'_, Option<Guest>> {
+    fn person(&self, key_fingerprint: [u8; 32]) -> BoxFuture<'_, Result<Option<Guest>>> {
         self.readers.read("recognise a person", move |db| people::recognise(db, key_fingerprint))
     }
 }

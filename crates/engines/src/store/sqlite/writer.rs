@@ -13,7 +13,7 @@ use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{Held, InstanceId, Mark, Quota};
 use angelia_core::ports::{Bus, Hint, HintKind};
 use angelia_core::space::Class;
-use angelia_core::store::Later;
+use angelia_core::store::BoxFuture;
 use angelia_core::{clock, fail};
 use rusqlite::Connection;
 use std::collections::HashMap;
@@ -103,7 +103,7 @@ impl Writer {
         &self,
         what: &'static str,
         change: impl FnOnce(&mut Txn<'_>) -> rusqlite::Result<T> + Send + 'static,
-    ) -> Later<'_, T> {
+    ) -> BoxFuture<'_, Result<T>> {
         self.write_for(Owner::Server, 0, what, change)
     }
 
@@ -112,7 +112,7 @@ impl Writer {
         &self,
         what: &'static str,
         change: impl FnOnce(&mut Txn<'_>) -> rusqlite::Result<Result<T>> + Send + 'static,
-    ) -> Later<'_, T> {
+    ) -> BoxFuture<'_, Result<T>> {
         self.try_write_for(Owner::Server, 0, what, change)
     }
 
@@ -123,7 +123,7 @@ impl Writer {
         bytes: usize,
         what: &'static str,
         change: impl FnOnce(&mut Txn<'_>) -> rusqlite::Result<T> + Send + 'static,
-    ) -> Later<'_, T> {
+    ) -> BoxFuture<'_, Result<T>> {
         self.try_write_for(owner, bytes, what, |txn| change(txn).map(Ok))
     }
 
@@ -134,7 +134,7 @@ impl Writer {
         bytes: usize,
         what: &'static str,
         change: impl FnOnce(&mut Txn<'_>) -> rusqlite::Result<Result<T>> + Send + 'static,
-    ) -> Later<'_, T> {
+    ) -> BoxFuture<'_, Result<T>> {
         self.submit(owner, bytes, Class::Ordinary, what, change)
     }
 
@@ -143,7 +143,7 @@ impl Writer {
         &self,
         what: &'static str,
         change: impl FnOnce(&mut Txn<'_>) -> rusqlite::Result<T> + Send + 'static,
-    ) -> Later<'_, T> {
+    ) -> BoxFuture<'_, Result<T>> {
         self.write_as(Class::Upkeep, what, |txn| change(txn).map(Ok))
     }
 
@@ -153,7 +153,7 @@ impl Writer {
         class: Class,
         what: &'static str,
         change: impl FnOnce(&mut Txn<'_>) -> rusqlite::Result<Result<T>> + Send + 'static,
-    ) -> Later<'_, T> {
+    ) -> BoxFuture<'_, Result<T>> {
         let owner = if class == Class::Operator { Owner::Operator } else { Owner::Server };
         self.submit(owner, 0, class, what, change)
     }
@@ -167,7 +167,7 @@ impl Writer {
         class: Class,
         what: &'static str,
         change: impl FnOnce(&mut Txn<'_>) -> rusqlite::Result<Result<T>> + Send + 'static,
-    ) -> Later<'_, T> {
+    ) -> BoxFuture<'_, Result<T>> {
         let (answer, answered) = oneshot::channel();
         let change: Change = Box::new(move |txn| {
             let outcome = change(txn)?;

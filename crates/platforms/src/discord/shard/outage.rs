@@ -3,7 +3,7 @@
 
 use super::Shard;
 use super::cursor::Position;
-use super::read_back::{MAX_CHATS, OUT_OF_TIME, Owed};
+use super::read_back::{MAX_CHATS, OUT_OF_TIME, Unread};
 use crate::discord::address::{id_before, made_at, snowflake};
 use crate::discord::learn::{self, Gone};
 use crate::discord::message::Heard;
@@ -56,7 +56,7 @@ impl Outage {
         heard: UnixMillis,
         guilds: HashSet<String>,
         known: Vec<KnownChat>,
-        read: Vec<Owed>,
+        read: Vec<Unread>,
     ) -> Self {
         let before = |known: KnownChat| Before {
             guild: known.chat.scope,
@@ -75,7 +75,7 @@ impl Outage {
 
     /// The chats of a guild in which something was said that nobody heard. Those
     /// that were heard before come first: the bot may see them.
-    fn owed(&self, guild: &str, listed: &[Listed]) -> Vec<Owed> {
+    fn owed(&self, guild: &str, listed: &[Listed]) -> Vec<Unread> {
         let since = self.heard.before(SLACK);
         let unread = listed.iter().filter(|chat| !self.read.contains(&chat.id));
         let owed = unread.filter_map(|chat| {
@@ -84,10 +84,10 @@ impl Outage {
             let after = seen.max(id_before(since));
             snowflake(&chat.id)?;
             let guild = Some(guild.to_owned());
-            (newest > after).then(|| Owed { chat_id: chat.id.clone(), guild, after, since: made_at(after) })
+            (newest > after).then(|| Unread { chat_id: chat.id.clone(), guild, after, since: made_at(after) })
         });
         let is_new = |chat: &str| self.known.get(chat).and_then(|before| before.last_message).is_none();
-        let mut owed: Vec<Owed> = owed.collect();
+        let mut owed: Vec<Unread> = owed.collect();
         owed.sort_by_key(|owed| is_new(&owed.chat_id));
         owed
     }

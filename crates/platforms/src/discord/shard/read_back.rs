@@ -50,7 +50,7 @@ const NOT_ASKED: &str = "Discord refused other channels of its server: give the 
 type Page = Result<Vec<(u64, Box<RawValue>)>, String>;
 
 /// A chat in which something may have been said that nobody here heard.
-pub(super) struct Owed {
+pub(super) struct Unread {
     pub(super) chat_id: String,
     pub(super) guild: Option<String>,
     /// The last message that was seen, or one that is older than all that was not.
@@ -58,7 +58,7 @@ pub(super) struct Owed {
     pub(super) since: UnixMillis,
 }
 
-impl Owed {
+impl Unread {
     fn of(known: &KnownChat) -> Option<Self> {
         let after = snowflake(known.last_message.as_deref()?)?;
         let (chat_id, guild) = (known.chat.chat_id.clone(), known.chat.scope.clone());
@@ -98,7 +98,7 @@ impl Shard {
             self.leave_guilds(&mut chats, guilds).await?;
         }
         let is_owed = |known: &&KnownChat| is_recent(known) && self.reader.is_routed(&known.chat);
-        let mut owed: Vec<Owed> = chats.iter().filter(is_owed).filter_map(Owed::of).collect();
+        let mut owed: Vec<Unread> = chats.iter().filter(is_owed).filter_map(Unread::of).collect();
         is_cut |= owed.len() > MAX_CHATS;
         owed.truncate(MAX_CHATS);
         let mut missed = self.read_chats(&owed, deadline).await?;
@@ -117,7 +117,7 @@ impl Shard {
     /// Reads chats back until the deadline; answers what could not be read.
     pub(super) async fn read_chats(
         &mut self,
-        owed: &[Owed],
+        owed: &[Unread],
         deadline: Instant,
     ) -> Result<Vec<Missed>, Halted> {
         let (discord, refusals) = (&self.reader.discord, Arc::<Refusals>::default());
@@ -187,8 +187,8 @@ impl Shard {
 }
 
 /// What was said in a chat since it was last heard of.
-fn page(discord: Arc<Discord>, owed: &Owed, refusals: Arc<Refusals>) -> impl Future<Output = Page> + use<> {
-    let Owed { chat_id, guild, after, .. } = owed;
+fn page(discord: Arc<Discord>, owed: &Unread, refusals: Arc<Refusals>) -> impl Future<Output = Page> + use<> {
+    let Unread { chat_id, guild, after, .. } = owed;
     let guild = guild.clone();
     let call = Call::get(format!("channels/{chat_id}/messages?after={after}&limit={MAX_MESSAGES}"));
     async move {

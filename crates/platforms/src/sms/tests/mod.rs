@@ -21,7 +21,7 @@ use angelia_core::inbox::{InstanceId, Quota, Seq};
 use angelia_core::ports::Ports;
 use angelia_core::seal::Sealed;
 use angelia_core::secret::Secret;
-use angelia_core::store::{ActionId, IdentityStore, Later, NewGateway, PageSize};
+use angelia_core::store::{ActionId, IdentityStore, NewGateway, PageSize};
 use angelia_engines::local::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
 use axum::Router;
@@ -246,11 +246,11 @@ impl Admission for Door {
         None
     }
 
-    fn link(&self, _typed: Linking) -> Later<'_, String> {
+    fn link(&self, _typed: Linking) -> BoxFuture<'_, Result<String>> {
         Box::pin(async { Ok("linked".to_owned()) })
     }
 
-    fn moved<'a>(&'a self, _bot: &'a BotKey, _from: &'a str, _to: &'a str) -> Later<'a, ()> {
+    fn moved<'a>(&'a self, _bot: &'a BotKey, _from: &'a str, _to: &'a str) -> BoxFuture<'a, Result<()>> {
         unreachable!("numbers do not move")
     }
 }

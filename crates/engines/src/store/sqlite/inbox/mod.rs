@@ -16,13 +16,14 @@ use super::reader::page;
 use super::txn::Txn;
 use angelia_core::audit::Actor;
 use angelia_core::clock::UnixMillis;
+use angelia_core::error::Result;
 use angelia_core::inbox::{AckHabit, Entry, EntryKind, Epoch, Held, InstanceId, Mark, Seq, Usage, refusal};
 use angelia_core::interrupt::Conversation;
 use angelia_core::ports::log::{
     Appended, Claimed, Log, NewEntry, Ownership, Returned, Revised, Revision, Settlement, Stretch,
 };
 use angelia_core::space::Class;
-use angelia_core::store::{Inboxes, Later, Listed, ListedInbox, Overdue, PageSize};
+use angelia_core::store::{BoxFuture, Inboxes, Listed, ListedInbox, Overdue, PageSize};
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 use std::collections::{HashMap, HashSet};
@@ -32,7 +33,7 @@ use std::time::Duration;
 const ENTRY_COLUMNS: &str = "seq, kind, platform, bot, chat_id, session_key, body, revision";
 
 impl Log for Sqlite {
-    fn append(&self, entry: NewEntry) -> Later<'_, Appended> {
+    fn append(&self, entry: NewEntry) -> BoxFuture<'_, Result<Appended>> {
         angelia_core::fail::point("before_append");
         let (owner, bytes) = (Owner::Tenant(entry.tenant.as_str().into()), entry.body.len());
         self.writer.try_write_for(owner, bytes, "append", move |txn| {
@@ -46,12 +47,12 @@ impl Log for Sqlite {
         })
     }
 
-    fn revise(&self, revision: Revision) -> Later<'_, Revised> {
+    fn revise(&self, revision: Revision) -> BoxFuture<'_, Result<Revised>> {
         let (owner, bytes) = (self.owners.of_instance(revision.instance), revision.body.len());
         self.writer.write_for(owner, bytes, "revise an entry", move |txn| revise(txn, &revision))
     }
 
-    fn claim(&self, instance: InstanceId, node: &str) -> Later<'_, Claimed> {
+    fn claim(&self, instance: InstanceId, node: &str) -> BoxFuture<'_, Result<Claimed>> {
         let node = node.to_owned();
         self.writer.try_write_for(self.owners.of_instance(instance), 0, "claim an instance", move |txn| {
             let epoch: Option<i64> = txn
@@ -73,7 +74,7 @@ impl Log for Sqlite {
         after: Seq,
         pass_over: &[Arc<str>],
         size: PageSize,
-    ) -> Later<'_, Stretch> {
+    ) -> BoxFuture<'_, Result<Stretch>> {
         let pass_over = pass_over.to_vec();
         self.readers.read("read an inbox", move |db| {
             // First: what is appended in between is in the page, or told of.
@@ -92,7 +93,7 @@ impl Log for Sqlite {
         })
     }
 
-    fn load_ahead(&self, instance: InstanceId, size: PageSize) -> Later<'_, Stretch> {
+    fn load_ahead(&self, instance: InstanceId, size: PageSize) -> BoxFuture<'_, Result<Stretch>> {
         self.readers.read("read an inbox", move |db| {
             let mark = mark(db, instance)?.unwrap_or_default();
             let mut waiting = db.prepare_cached(&format!(
@@ -103,7 +104,12 @@ impl Log for Sqlite {
         })
     }
 
-    fn settle(&self, instance: InstanceId, epoch: Epoch, settled: Vec<Settlement>) -> Later<'_, Ownership> {
+    fn settle(
+        &self,
+        instance: InstanceId,
+        epoch: Epoch,
+        settled: Vec<Settlement>,
+    ) -> BoxFuture<'_, Result<Ownership>> {
         self.writer.write_for(self.owners.of_instance(instance), 0, "settle", move |txn| {
             for settlement in &settled {
                 settle::settle(txn, instance, settlement)?;
@@ -112,7 +118,7 @@ impl Log for Sqlite {
         })
     }
 
-    fn settle_late(&self, instance: InstanceId, seqs: Vec<Seq>) -> Later<'_, Vec<Seq>> {
+    fn settle_late(&self, instance: InstanceId, seqs: Vec<Seq>) -> BoxFuture<'_, Result<Vec<Seq>>> {
         self.writer.write_for(self.owners.of_instance(instance), 0, "settle late", move |txn| {
             let mut settled = Vec::new();
             for seq in seqs {
@@ -124,13 +130,18 @@ impl Log for Sqlite {
         })
     }
 
-    fn note_pushed(&self, instance: InstanceId, pushed: Vec<(Seq, UnixMillis)>) -> Later<'_, ()> {
+    fn note_pushed(&self, instance: InstanceId, pushed: Vec<(Seq, UnixMillis)>) -> BoxFuture<'_, Result<()>> {
         self.writer.write_for(self.owners.of_instance(instance), 0, "note pushes", move |txn| {
             pushed.iter().try_for_each(|(seq, at)| settle::note_push(txn, instance, *seq, *at, false))
         })
     }
 
-    fn returned(&self, instance: InstanceId, epoch: Epoch, returned: Returned) -> Later<'_, Option<Seq>> {
+    fn returned(
+        &self,
+        instance: InstanceId,
+        epoch: Epoch,
+        returned: Returned,
+    ) -> BoxFuture<'_, Result<Option<Seq>>> {
         self.writer.write_for(self.owners.of_instance(instance), 0, "note returned entries", move |txn| {
             for (seq, pushed_at) in &returned.entries {
                 settle::note_push(txn, instance, *seq, *pushed_at, true)?;
@@ -150,7 +161,7 @@ impl Log for Sqlite {
         })
     }
 
-    fn set_idle(&self, instance: InstanceId, epoch: Epoch, idle: bool) -> Later<'_, Ownership> {
+    fn set_idle(&self, instance: InstanceId, epoch: Epoch, idle: bool) -> BoxFuture<'_, Result<Ownership>> {
         self.writer.write_for(self.owners.of_instance(instance), 0, "flip an instance", move |txn| {
             let ownership = settle::ownership(txn, instance, epoch)?;
             if ownership == Ownership::Ours {
@@ -161,7 +172,12 @@ impl Log for Sqlite {
         })
     }
 
-    fn set_habit(&self, instance: InstanceId, epoch: Epoch, habit: AckHabit) -> Later<'_, Ownership> {
+    fn set_habit(
+        &self,
+        instance: InstanceId,
+        epoch: Epoch,
+        habit: AckHabit,
+    ) -> BoxFuture<'_, Result<Ownership>> {
         self.writer.write_for(self.owners.of_instance(instance), 0, "remember a habit", move |txn| {
             let ownership = settle::ownership(txn, instance, epoch)?;
             if ownership == Ownership::Ours {
@@ -172,7 +188,7 @@ impl Log for Sqlite {
         })
     }
 
-    fn marks(&self, instances: Vec<InstanceId>) -> Later<'_, Vec<(InstanceId, Mark)>> {
+    fn marks(&self, instances: Vec<InstanceId>) -> BoxFuture<'_, Result<Vec<(InstanceId, Mark)>>> {
         self.readers.read("look at the logs", move |db| {
             let mut marks = Vec::new();
             for instance in instances {
@@ -182,7 +198,7 @@ impl Log for Sqlite {
         })
     }
 
-    fn usage(&self, instance: InstanceId) -> Later<'_, Usage> {
+    fn usage(&self, instance: InstanceId) -> BoxFuture<'_, Result<Usage>> {
         self.readers.read("count what waits", move |db| {
             db.prepare_cached("SELECT waiting, bytes FROM instances WHERE instance = ?")?
                 .query_row([instance.0], |row| Ok(Usage { entries: row.get(0)?, bytes: row.get(1)? }))
@@ -191,7 +207,7 @@ impl Log for Sqlite {
         })
     }
 
-    fn waiting(&self) -> Later<'_, Vec<InstanceId>> {
+    fn waiting(&self) -> BoxFuture<'_, Result<Vec<InstanceId>>> {
         self.readers
             .read("find what waits", |db| Ok(usages(db)?.into_iter().map(|(instance, _)| instance).collect()))
     }
@@ -231,11 +247,16 @@ pub(super) fn usages(db: &Connection) -> rusqlite::Result<Vec<(InstanceId, Usage
 }
 
 impl Inboxes for Sqlite {
-    fn inboxes(&self) -> Later<'_, Vec<ListedInbox>> {
+    fn inboxes(&self) -> BoxFuture<'_, Result<Vec<ListedInbox>>> {
         self.readers.read("list inboxes", list::inboxes)
     }
 
-    fn entries(&self, instance: Option<InstanceId>, dead: bool, limit: usize) -> Later<'_, Vec<Listed>> {
+    fn entries(
+        &self,
+        instance: Option<InstanceId>,
+        dead: bool,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Listed>>> {
         self.readers.read("list entries", move |db| {
             db.prepare_cached(&format!(
                 "{} WHERE (?1 IS NULL OR instance = ?1) AND (dead_at IS NOT NULL) = ?2
@@ -247,7 +268,7 @@ impl Inboxes for Sqlite {
         })
     }
 
-    fn numbered(&self, seq: Seq) -> Later<'_, Vec<Listed>> {
+    fn numbered(&self, seq: Seq) -> BoxFuture<'_, Result<Vec<Listed>>> {
         self.readers.read("find an entry", move |db| {
             db.prepare_cached(&format!(
                 // By way of the instances: the table is in their order.
@@ -259,7 +280,12 @@ impl Inboxes for Sqlite {
         })
     }
 
-    fn redrive(&self, instance: Option<InstanceId>, seq: Option<Seq>, by: &Actor) -> Later<'_, u64> {
+    fn redrive(
+        &self,
+        instance: Option<InstanceId>,
+        seq: Option<Seq>,
+        by: &Actor,
+    ) -> BoxFuture<'_, Result<u64>> {
         let by = by.clone();
         self.writer.write("redrive dead letters", move |txn| {
             let count = dead::redrive(txn, instance, seq)?;
@@ -267,7 +293,12 @@ impl Inboxes for Sqlite {
         })
     }
 
-    fn purge(&self, instance: Option<InstanceId>, seq: Option<Seq>, by: &Actor) -> Later<'_, u64> {
+    fn purge(
+        &self,
+        instance: Option<InstanceId>,
+        seq: Option<Seq>,
+        by: &Actor,
+    ) -> BoxFuture<'_, Result<u64>> {
         let by = by.clone();
         Box::pin(async move {
             let mut purged = 0;
@@ -288,7 +319,7 @@ impl Inboxes for Sqlite {
         })
     }
 
-    fn conversation(&self, tenant: &str, session_key: &str) -> Later<'_, Option<Conversation>> {
+    fn conversation(&self, tenant: &str, session_key: &str) -> BoxFuture<'_, Result<Option<Conversation>>> {
         let (tenant, session_key) = (tenant.to_owned(), session_key.to_owned());
         self.readers.read("find a conversation", move |db| {
             db.prepare_cached(
@@ -299,7 +330,7 @@ impl Inboxes for Sqlite {
         })
     }
 
-    fn recent_conversations(&self, tenant: &str, limit: usize) -> Later<'_, Vec<Conversation>> {
+    fn recent_conversations(&self, tenant: &str, limit: usize) -> BoxFuture<'_, Result<Vec<Conversation>>> {
         let tenant = tenant.to_owned();
         self.readers.read("find conversations", move |db| {
             db.prepare_cached(
@@ -317,7 +348,7 @@ impl Inboxes for Sqlite {
         after: Seq,
         waited: Duration,
         limit: usize,
-    ) -> Later<'_, Vec<Overdue>> {
+    ) -> BoxFuture<'_, Result<Vec<Overdue>>> {
         // Nobody needs to have waited for no time at all.
         let old = (waited > Duration::ZERO).then(|| self.clock.older_than(waited));
         self.readers.read("find what waits for too long", move |db| {

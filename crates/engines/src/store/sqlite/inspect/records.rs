@@ -8,7 +8,7 @@ use angelia_core::error::{Error, Result};
 use angelia_core::records::{
     By, Change, Changed, Query, Record, Records, Row, Rule, Source, Table, Value, View,
 };
-use angelia_core::store::{Later, PageSize, SealStore, SealedValue};
+use angelia_core::store::{BoxFuture, PageSize, SealStore, SealedValue};
 use rusqlite::Connection;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -91,16 +91,16 @@ impl Inspect {
 struct Looking<'a>(&'a Inspect);
 
 impl Records for Looking<'_> {
-    fn change(&self, change: Change, _: Rule) -> Later<'_, ()> {
+    fn change(&self, change: Change, _: Rule) -> BoxFuture<'_, Result<()>> {
         panic!("this only looks, and cannot {}", change.what)
     }
 
-    fn look(&self, _: &'static str, mut rule: Rule) -> Later<'_, ()> {
+    fn look(&self, _: &'static str, mut rule: Rule) -> BoxFuture<'_, Result<()>> {
         let (outcome, _) = View::new(&mut Rows(&self.0.open()), clock::wall()).run(&mut *rule);
         Box::pin(std::future::ready(outcome))
     }
 
-    fn changed(&self, _: i64, _: usize) -> Later<'_, Vec<Changed>> {
+    fn changed(&self, _: i64, _: usize) -> BoxFuture<'_, Result<Vec<Changed>>> {
         panic!("this only looks at what is")
     }
 }

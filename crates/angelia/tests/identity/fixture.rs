@@ -12,7 +12,7 @@ pub(crate) fn binary() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_angelia"))
 }
 
-pub(crate) struct Desk {
+pub(crate) struct Fixture {
     pub(crate) connector: Connector,
     pub(crate) http: reqwest::Client,
     pub(crate) folder: TempDir,
@@ -52,7 +52,7 @@ pub(crate) struct Client {
     pub(crate) secret: String,
 }
 
-impl Desk {
+impl Fixture {
     /// Tenants `acme` and `evil`.
     pub(crate) async fn new() -> Self {
         Self::with("").await
@@ -67,11 +67,11 @@ impl Desk {
             [("ANGELIA_HOLD", hold.to_str().unwrap()), ("ANGELIA_REFUSE", refuse.to_str().unwrap())];
         let connector = Connector::start_as(binary(), folder.path(), free_port(), lines, &variables).await;
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        let desk = Self { connector, http, folder };
+        let fixture = Self { connector, http, folder };
         for tenant in ["acme", "evil"] {
-            desk.run(&["tenant", "create", tenant]).await;
+            fixture.run(&["tenant", "create", tenant]).await;
         }
-        desk
+        fixture
     }
 
     /// Until this is dropped no commit is made: whoever asks for one waits. Needs fail points.
