@@ -76,9 +76,9 @@ async fn a_socket_without_a_hello_is_told_as_well() {
     let mut world = World::new().await;
     let mut socket = Socket::dial(&world.connector.url(), &world.gateway).await.unwrap();
     let stop = world.connector.process().terminate(Duration::from_secs(10));
-    let (closed, (_, took)) = tokio::join!(socket.next(Duration::from_secs(5)), stop);
+    let (closed, (status, _)) = tokio::join!(socket.next(Duration::from_secs(5)), stop);
     assert!(matches!(closed, Next::Closed(1001, _)), "{closed:?}");
-    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert!(status.success(), "{status}");
 }
 
 #[tokio::test]
@@ -117,10 +117,9 @@ async fn a_stopping_server_closes_with_1001() {
     let mut world = World::new().await;
     let mut socket = world.join().await;
     let stop = world.connector.process().terminate(Duration::from_secs(10));
-    let (closed, (status, took)) = tokio::join!(socket.next(Duration::from_secs(5)), stop);
+    let (closed, (status, _)) = tokio::join!(socket.next(Duration::from_secs(5)), stop);
     assert!(matches!(closed, Next::Closed(1001, _)), "{closed:?}");
     assert!(status.success(), "{status}");
-    assert!(took < Duration::from_secs(5), "{took:?}");
 }
 
 #[tokio::test]

@@ -57,7 +57,8 @@ async fn answers_to_interactions_do_not_take_turns_in_their_chat() {
 #[tokio::test]
 async fn of_a_growing_text_the_last_one_arrives_soon_and_whole() {
     let platform = Scripted::new(Dedupe::Yes);
-    *platform.chat_rate.lock().unwrap() = Some(Rate { calls: 1, per: Duration::from_secs(1), burst: 2 });
+    // Two calls for this test: whoever needs a third waits longer than it lasts.
+    *platform.chat_rate.lock().unwrap() = Some(Rate { calls: 1, per: Duration::from_secs(3600), burst: 2 });
     let world = World::new(platform.clone()).await;
     let mut agent = world.agent().await;
     assert_eq!(agent.asked(send("x-lab", "…")).await["success"], true);
@@ -65,10 +66,8 @@ async fn of_a_growing_text_the_last_one_arrives_soon_and_whole() {
         agent.ask(&format!("e{n}"), edit("x-lab", "m1", &format!("grows {n} ▉"))).await;
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    let began = Instant::now();
     agent.ask("last", edit("x-lab", "m1", "grown")).await;
-    assert_eq!(agent.answer("last").await["success"], true);
-    assert!(began.elapsed() < Duration::from_millis(500), "a call was left for it: {:?}", began.elapsed());
+    assert_eq!(agent.answer("last").await["success"], true, "a call was left for it");
     for n in 0..100 {
         assert_eq!(agent.answer(&format!("e{n}")).await["success"], true);
     }

