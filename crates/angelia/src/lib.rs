@@ -6,12 +6,12 @@ pub mod config;
 pub mod contract_cli;
 mod demo;
 
+mod file_permissions;
 mod files;
 mod key_files;
 mod limits;
 mod listen;
 mod log;
-mod modes;
 mod open;
 mod open_files_limit;
 mod presence;

@@ -3,7 +3,7 @@
 use crate::config::{self, Config};
 use crate::files::{sweep_drafts, write_private};
 use crate::presence::ADMIN_TOKEN;
-use crate::{key_files, modes, sealed_mark};
+use crate::{file_permissions, key_files, sealed_mark};
 use angelia_connector::{
     AdminToken, EgressTimings, IdentityOptions, Keyring, Limits, Notices, OidcIssuer, Options, Server,
     Subscriber,
@@ -13,7 +13,7 @@ use angelia_core::error::Result;
 use angelia_core::inbox::Quota;
 use angelia_core::ports::Ports;
 use angelia_core::secret::Secret;
-use angelia_engines::local::LocalBus;
+use angelia_engines::local_bus::LocalBus;
 use angelia_engines::store::sqlite::{self, DATABASE, DataLock, Sqlite};
 use angelia_platforms::Platform;
 use std::fs;
@@ -35,7 +35,7 @@ pub(crate) async fn open(
     let data_dir = &config.server.data_dir;
     let bus = Arc::new(LocalBus::default());
     let subscriber = Subscriber::on(&*bus);
-    modes::check(config, false)?;
+    file_permissions::check(config, false)?;
     sweep_drafts(&lock);
     // The key comes first: a crash in between must not leave data without one.
     let master_key = key_files::master_key(config, &lock)?;

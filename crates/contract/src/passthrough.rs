@@ -1,4 +1,4 @@
-//! A webhook request on its way through to a gateway.
+//! A webhook request on its way through to a gateway (`passthrough_forward`).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

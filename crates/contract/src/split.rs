@@ -1,4 +1,5 @@
-//! Cutting long texts to what a platform takes.
+//! Cutting long texts to what a platform takes. (Telegram, whose texts have styles, cuts those
+//! itself: `telegram/render/cut.rs`.)
 //!
 //! The law: take the added fence lines off each part, join what remains, and
 //! the input is back, byte for byte. No part is empty or over the limit, and

@@ -18,6 +18,7 @@
 //! | How do secrets rest? | [`seal`] |
 
 pub mod admission;
+pub mod allowed_hosts;
 pub mod audit;
 pub mod clock;
 pub mod connections;
@@ -26,10 +27,8 @@ pub mod directory;
 pub mod egress;
 pub mod error;
 pub mod fail;
-pub mod hosts;
 pub mod identity;
 pub mod inbox;
-pub mod interrupt;
 mod journal;
 pub mod lease;
 pub mod limit;
@@ -44,6 +43,7 @@ pub mod round_robin;
 pub mod seal;
 pub mod secret;
 pub mod space;
+pub mod stop_command;
 pub mod store;
 pub mod vault;
 pub mod visible;

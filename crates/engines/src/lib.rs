@@ -1,6 +1,6 @@
 //! What implements the ports that core declares.
 
-pub mod local;
+pub mod local_bus;
 pub mod memory;
 pub mod sql;
 pub mod store;

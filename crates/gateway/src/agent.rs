@@ -1,4 +1,4 @@
-//! What an agent is.
+//! The `Agent` trait: what a program does with the events it is given.
 
 use std::future::Future;
 

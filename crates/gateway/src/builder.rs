@@ -10,7 +10,7 @@ use serde_json::Value;
 use zeroize::Zeroizing;
 
 use crate::dial;
-use crate::dial_url::Target;
+use crate::dial_url::DialUrl;
 use crate::error::BuildError;
 use crate::reconnect::Gateway;
 use crate::shared::Shared;
@@ -52,7 +52,7 @@ pub enum AckWhen {
 
 /// Everything a running gateway was told at the start.
 pub(crate) struct Settings {
-    pub(crate) target: Target,
+    pub(crate) target: DialUrl,
     pub(crate) id: String,
     pub(crate) secret: Zeroizing<String>,
     pub(crate) hellos: Vec<Hello>,
@@ -228,7 +228,7 @@ impl GatewayBuilder {
 
     /// Checks the settings; nothing is dialed yet.
     pub fn build(self) -> Result<Gateway, BuildError> {
-        let target = Target::parse(&self.url).ok_or(BuildError::BadUrl)?;
+        let target = DialUrl::parse(&self.url).ok_or(BuildError::BadUrl)?;
         if self.id.is_empty() {
             return Err(BuildError::NoId);
         }

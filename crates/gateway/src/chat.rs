@@ -1,4 +1,4 @@
-//! Where a reply goes.
+//! `Chat`: where a reply goes, by chat, thread and message.
 
 use angelia_contract::source::{RELAY, chat_type};
 use angelia_contract::{Metadata, Source};

@@ -1,4 +1,4 @@
-//! Opening a socket.
+//! Dialling the connector: TCP, TLS and the WebSocket upgrade with its token.
 
 use std::sync::Arc;
 use std::time::Duration;

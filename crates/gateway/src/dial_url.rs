@@ -7,9 +7,9 @@ const RELAY_PATH: &str = "/relay";
 
 /// The URL of a relay socket; never carries a query or user part.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Target(String);
+pub(crate) struct DialUrl(String);
 
-impl Target {
+impl DialUrl {
     /// Reads a base URL or the full socket URL.
     ///
     /// `http` becomes `ws`, `https` becomes `wss`, trailing slashes go, and
@@ -38,7 +38,7 @@ impl Target {
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for DialUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -61,10 +61,10 @@ mod tests {
             (" http://[::1]:9 ", "ws://[::1]:9/relay"),
             ("https://relay", "wss://relay/relay"),
         ] {
-            assert_eq!(Target::parse(given).unwrap().as_str(), dialed);
+            assert_eq!(DialUrl::parse(given).unwrap().as_str(), dialed);
         }
         for given in ["", "host", "ftp://host", "https://", "https:///x", "http://a@b", "http://a b"] {
-            assert_eq!(Target::parse(given), None, "{given}");
+            assert_eq!(DialUrl::parse(given), None, "{given}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! From frames to turns.
+//! From frames to turns: which task runs an agent for an event, and when.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,8 +17,8 @@ use crate::chat::Chat;
 use crate::conversation::Conversation;
 use crate::handle::GatewayHandle;
 use crate::interaction::interaction_event;
-use crate::lanes::{Admission, Delivery, Job, Lanes};
-use crate::seen::fingerprint;
+use crate::lanes::{Enqueued, InboundItem, Job, Lanes};
+use crate::repeated_events::fingerprint;
 use crate::shared::{Shared, count};
 
 /// What a turn works on.
@@ -73,7 +73,7 @@ impl<A: Agent> Dispatcher<A> {
         // A key no session can have, so that no interrupt finds it.
         let key = format!("passthrough:{}:{}", forward.platform, forward.bot_id);
         let work = Work::Forward(forward);
-        self.admit(key, Delivery { work, ack, awaited: false, fingerprint: None })
+        self.admit(key, InboundItem { work, ack, awaited: false, fingerprint: None })
     }
 
     fn event(
@@ -86,7 +86,7 @@ impl<A: Agent> Dispatcher<A> {
         let key = session_key(&event.source, &self.floor.shared.settings.keys, Rules::Newer);
         let fingerprint = fingerprint(&event);
         let work = Work::Event { event: Box::new(event), bot_id };
-        self.admit(key, Delivery { work, ack, awaited, fingerprint })
+        self.admit(key, InboundItem { work, ack, awaited, fingerprint })
     }
 
     /// Stops the turn a connector means.
@@ -107,18 +107,18 @@ impl<A: Agent> Dispatcher<A> {
     }
 
     /// Fails if the connector has to deliver again, on another socket.
-    fn admit(&mut self, key: String, delivery: Delivery<Work>) -> Result<(), Flooded> {
+    fn admit(&mut self, key: String, delivery: InboundItem<Work>) -> Result<(), Flooded> {
         while self.tasks.try_join_next().is_some() {}
         let floor = &self.floor;
         let comes_again = delivery.ack.is_some();
         let admission = floor.lanes().admit(&key, delivery);
         match admission {
-            Admission::NewLane => {
+            Enqueued::NewLane => {
                 self.tasks.spawn(Arc::clone(floor).run_lane(key));
             }
-            Admission::Queued | Admission::Left => {}
-            Admission::Repeated => count(&floor.shared.counters.repeated),
-            Admission::Shed => {
+            Enqueued::Queued | Enqueued::Left => {}
+            Enqueued::Repeated => count(&floor.shared.counters.repeated),
+            Enqueued::Shed => {
                 count(&floor.shared.counters.shed);
                 tracing::warn!(comes_again, "too many events are waiting; one was not taken in");
                 if comes_again {

@@ -1,4 +1,4 @@
-//! Speaking through a gateway from anywhere.
+//! `GatewayHandle`: sending, editing and asking through a gateway from anywhere in a program.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,8 +7,8 @@ use std::sync::Arc;
 use angelia_contract::{Action, ActionResult, ChatInfo, Descriptor, GatewayFrame, Interrupt};
 
 use crate::chat::Chat;
+use crate::connection::{Link, Want};
 use crate::error::CallError;
-use crate::link::{Link, Want};
 use crate::shared::{Shared, Stats};
 
 /// A way to speak through a gateway from outside its handler; cheap to clone.

@@ -10,14 +10,14 @@ use angelia_contract::{KeyOptions, Rules, Source, session_key};
 use tokio::sync::watch;
 
 use crate::acks::{Ack, Receipt};
-use crate::seen::{Fingerprint, Known, Seen};
+use crate::repeated_events::{Fingerprint, Known, Seen};
 
 /// Events taken in beyond the backlog, and not acknowledged until there is
 /// room: several times what connectors push without an acknowledgement.
 const OVERDRAFT: usize = 64;
 
 /// Something a connector delivered.
-pub(crate) struct Delivery<W> {
+pub(crate) struct InboundItem<W> {
     pub(crate) work: W,
     pub(crate) ack: Option<Ack>,
     /// Whether the connector keeps it until it is acknowledged.
@@ -60,7 +60,7 @@ struct Running {
 
 /// What became of a delivery.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Admission {
+pub(crate) enum Enqueued {
     /// It is the first in its lane: a task has to be started for it.
     NewLane,
     /// It waits behind others.
@@ -87,22 +87,22 @@ impl<W> Lanes<W> {
     }
 
     /// Puts a delivery into its lane.
-    pub(crate) fn admit(&mut self, key: &str, delivery: Delivery<W>) -> Admission {
-        let Delivery { work, ack, awaited, fingerprint } = delivery;
+    pub(crate) fn admit(&mut self, key: &str, delivery: InboundItem<W>) -> Enqueued {
+        let InboundItem { work, ack, awaited, fingerprint } = delivery;
         if let Some(known) = fingerprint.and_then(|event| self.seen.find(event)) {
             match (known, ack) {
                 (Known::Held(receipt), Some(ack)) => receipt.add(ack),
                 (Known::Handled, Some(ack)) => ack.release(),
                 (_, None) => {}
             }
-            return Admission::Repeated;
+            return Enqueued::Repeated;
         }
         let leave = self.draining && awaited && ack.is_some();
         if leave || self.waiting >= self.max_waiting.saturating_add(OVERDRAFT) {
             if let Some(ack) = ack {
                 ack.withdraw();
             }
-            return if leave { Admission::Left } else { Admission::Shed };
+            return if leave { Enqueued::Left } else { Enqueued::Shed };
         }
         let receipt = Receipt::new(ack, awaited);
         if let Some(fingerprint) = fingerprint {
@@ -116,11 +116,11 @@ impl<W> Lanes<W> {
         let job = Job { work, receipt, fingerprint };
         if let Some(lane) = self.lanes.get_mut(key) {
             lane.queue.push_back(job);
-            return Admission::Queued;
+            return Enqueued::Queued;
         }
         let lane = Lane { queue: VecDeque::from([job]), running: None };
         self.lanes.insert(key.to_owned(), lane);
-        Admission::NewLane
+        Enqueued::NewLane
     }
 
     /// The next job of a lane; none closes the lane.
@@ -240,8 +240,8 @@ mod tests {
         }
     }
 
-    fn delivery(ack: Option<Ack>, fingerprint: Option<Fingerprint>) -> Delivery<()> {
-        Delivery { work: (), ack, awaited: true, fingerprint }
+    fn delivery(ack: Option<Ack>, fingerprint: Option<Fingerprint>) -> InboundItem<()> {
+        InboundItem { work: (), ack, awaited: true, fingerprint }
     }
 
     fn running(sources: &[Source]) -> (Lanes<()>, Vec<watch::Receiver<bool>>) {
@@ -250,7 +250,7 @@ mod tests {
             .iter()
             .map(|source| {
                 let key = session_key(source, &KeyOptions::default(), Rules::Newer);
-                assert_eq!(lanes.admit(&key, delivery(None, None)), Admission::NewLane);
+                assert_eq!(lanes.admit(&key, delivery(None, None)), Enqueued::NewLane);
                 assert!(lanes.next(&key).is_some());
                 lanes.start(&key, source)
             })
@@ -292,17 +292,17 @@ mod tests {
         let acks = Arc::new(Acks::default());
         let ack = |id: &str| Some(acks.arrive(id.to_owned()).unwrap());
         let mut lanes = Lanes::new(10, false);
-        assert_eq!(lanes.admit("k", delivery(ack("a"), Some(1))), Admission::NewLane);
-        assert_eq!(lanes.admit("k", delivery(None, None)), Admission::Queued);
+        assert_eq!(lanes.admit("k", delivery(ack("a"), Some(1))), Enqueued::NewLane);
+        assert_eq!(lanes.admit("k", delivery(None, None)), Enqueued::Queued);
         lanes.draining = true;
-        assert_eq!(lanes.admit("k", delivery(ack("b"), Some(2))), Admission::Left);
+        assert_eq!(lanes.admit("k", delivery(ack("b"), Some(2))), Enqueued::Left);
         assert!(lanes.next("k").is_some_and(|job| job.fingerprint.is_none()));
         assert!(lanes.next("k").is_none());
         assert!(lanes.is_empty());
         lanes.draining = false;
-        assert_eq!(lanes.admit("k", delivery(None, Some(1))), Admission::NewLane);
-        assert_eq!(lanes.admit("k", delivery(None, Some(2))), Admission::Queued);
-        assert_eq!(lanes.admit("k", delivery(None, Some(2))), Admission::Repeated);
+        assert_eq!(lanes.admit("k", delivery(None, Some(1))), Enqueued::NewLane);
+        assert_eq!(lanes.admit("k", delivery(None, Some(2))), Enqueued::Queued);
+        assert_eq!(lanes.admit("k", delivery(None, Some(2))), Enqueued::Repeated);
         assert!(acks.due().is_empty());
     }
 
@@ -327,10 +327,10 @@ mod tests {
         let mut lanes = Lanes::new(2, true);
         for id in 0..66 {
             let ack = acks.arrive(id.to_string()).unwrap();
-            assert_ne!(lanes.admit("k", delivery(Some(ack), Some(id))), Admission::Shed);
+            assert_ne!(lanes.admit("k", delivery(Some(ack), Some(id))), Enqueued::Shed);
         }
         let ack = acks.arrive("too many".to_owned()).unwrap();
-        assert_eq!(lanes.admit("k", delivery(Some(ack), Some(66))), Admission::Shed);
+        assert_eq!(lanes.admit("k", delivery(Some(ack), Some(66))), Enqueued::Shed);
         assert_eq!(acks.due(), ["0", "1"]);
         for id in 2..66 {
             assert!(lanes.next("k").is_some());

@@ -12,11 +12,11 @@ use crate::agent::Agent;
 use crate::backoff::Backoff;
 use crate::builder::GatewayBuilder;
 use crate::calls::random;
+use crate::connection::{Link, Want};
 use crate::dial::{DialError, dial};
 use crate::dispatch::{Dispatcher, Turns as _};
 use crate::error::GatewayError;
 use crate::handle::GatewayHandle;
-use crate::link::{Link, Want};
 use crate::session::{self, Ended, Remains};
 use crate::shared::{Shared, count};
 

@@ -17,9 +17,9 @@ use tokio_tungstenite::tungstenite::{Bytes, Error as WsError};
 
 use crate::acks::{Ack, Acks, Flooded};
 use crate::agent::Agent;
+use crate::connection::{Link, Outgoing, QUEUE, Want, Wire};
 use crate::dial::{MAX_MESSAGE, Socket};
 use crate::dispatch::{Dispatcher, Turns};
-use crate::link::{Link, Outgoing, QUEUE, Want, Wire};
 use crate::shared::{Shared, count};
 
 /// Time for the first descriptor.

@@ -1,4 +1,4 @@
-//! What every part of a gateway shares.
+//! `Shared`: the state that the parts of a gateway share, and its statistics.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,8 +12,8 @@ use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use crate::builder::Settings;
 use crate::calls::Calls;
+use crate::connection::{Link, Outgoing, Want, Wire};
 use crate::error::CallError;
-use crate::link::{Link, Outgoing, Want, Wire};
 
 /// What a gateway has counted since it was built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use super::*;
 use crate::settings::{Bot, Given, Raw, Value};
 use angelia_core::admission::{Allow, Place};
 use angelia_core::ports::Ports;
-use angelia_engines::local::LocalBus;
+use angelia_engines::local_bus::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
 use std::sync::Arc;
 

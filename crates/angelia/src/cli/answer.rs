@@ -1,4 +1,4 @@
-//! What a command has to say.
+//! What a command prints: text for people, JSON for scripts.
 
 use crate::remote::Reply;
 use crate::show;

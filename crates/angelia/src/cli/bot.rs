@@ -11,7 +11,7 @@ use angelia_connector::admin::api;
 use angelia_connector::admin::types::{Nothing, OfBot};
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::ports::Ports;
-use angelia_engines::local::LocalBus;
+use angelia_engines::local_bus::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
 use angelia_platforms::{Checkup, Platform};
 use clap::Subcommand;

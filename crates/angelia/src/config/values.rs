@@ -1,7 +1,7 @@
 //! Values of each sort: how they are read, and what is told when they are no good.
 
 use super::human::{format_duration, format_size, parse_duration, parse_size};
-use angelia_core::hosts::is_host;
+use angelia_core::allowed_hosts::is_host;
 use angelia_core::identity::new_gateway_limits::MAX_GATEWAYS_PER_TENANT;
 use angelia_platforms::settings::values::is_this_machine;
 use angelia_platforms::settings::{BadValue, Given};

@@ -1,4 +1,4 @@
-//! A port to listen on.
+//! A free TCP port for the demo to listen on.
 
 use angelia_core::error::{Error, Result};
 use std::io::ErrorKind;

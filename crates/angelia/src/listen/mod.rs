@@ -8,23 +8,24 @@
 mod connection;
 mod misdirected;
 mod pipelining;
+mod requests;
 mod stream;
 mod table;
 #[cfg(test)]
 mod tests;
-mod visit;
 
 pub(crate) use misdirected::Misdirected;
 
 use crate::tls::Certificate;
+use angelia_core::allowed_hosts::Hosts;
 use angelia_core::clock::{self, Mono};
 use angelia_core::connections::{HANDSHAKE_WITHIN, HEAD_WITHIN, MAX_HEAD, known};
 use angelia_core::error::{Error, Result};
-use angelia_core::hosts::Hosts;
 use angelia_core::limit::LogThrottle;
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use requests::Visit;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -34,7 +35,6 @@ use table::Table;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_rustls::TlsAcceptor;
-use visit::Visit;
 
 /// After accept failed, usually for want of file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -1,7 +1,7 @@
 //! A socket that holds its place for as long as it is open, whoever has it: a
 //! connection that became a relay socket too.
 
-use super::table::Place;
+use super::table::Slot;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -10,11 +10,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// A socket and its place; the socket is closed before the place is free.
 pub(super) struct Stream<T> {
     socket: T,
-    place: Place,
+    place: Slot,
 }
 
 impl<T> Stream<T> {
-    pub(super) fn new(socket: T, place: Place) -> Self {
+    pub(super) fn new(socket: T, place: Slot) -> Self {
         Self { socket, place }
     }
 }

@@ -53,7 +53,7 @@ impl Table {
 
     /// A place for a new connection, as soon as there is one; `None` if its
     /// address has too many, and none of them has to go.
-    pub(super) async fn place(self: &Arc<Self>, peer: Option<SocketAddr>) -> Option<Place> {
+    pub(super) async fn place(self: &Arc<Self>, peer: Option<SocketAddr>) -> Option<Slot> {
         let address = peer.map(|peer| neighbourhood(peer.ip()));
         if !self.inner().admit(address, self.per_address, clock::mono()) {
             return None;
@@ -85,7 +85,7 @@ impl Table {
         }
     }
 
-    fn take(self: &Arc<Self>, address: Option<IpAddr>) -> Option<Place> {
+    fn take(self: &Arc<Self>, address: Option<IpAddr>) -> Option<Slot> {
         let now = clock::mono();
         let mut inner = self.inner();
         inner.make_room(self.places, now);
@@ -99,7 +99,7 @@ impl Table {
         if let Some(address) = address {
             inner.addresses.enter(address);
         }
-        Some(Place { id, connection, table: self.clone() })
+        Some(Slot { id, connection, table: self.clone() })
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -179,19 +179,19 @@ impl Inner {
 }
 
 /// One connection's place, free again when this is gone.
-pub(super) struct Place {
+pub(super) struct Slot {
     id: u64,
     connection: Arc<Connection>,
     table: Arc<Table>,
 }
 
-impl Place {
+impl Slot {
     pub(super) fn connection(&self) -> &Arc<Connection> {
         &self.connection
     }
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         let mut inner = self.table.inner();
         if let Some(Held { address: Some(address), .. }) = inner.open.remove(&self.id) {
@@ -209,7 +209,7 @@ mod tests {
 
     const AT_ONCE: Duration = Duration::from_millis(10);
 
-    async fn placed(table: &Arc<Table>, peer: Option<&str>) -> Option<Place> {
+    async fn placed(table: &Arc<Table>, peer: Option<&str>) -> Option<Slot> {
         let place = table.place(peer.map(|peer| peer.parse().unwrap()));
         tokio::time::timeout(AT_ONCE, place).await.ok().flatten()
     }

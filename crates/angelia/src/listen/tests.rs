@@ -17,7 +17,7 @@ const KERNEL: usize = 4_096;
 const SOON: Duration = Duration::from_secs(10);
 const ASK: &[u8] = b"GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
-fn visit(router: Router, place: &table::Place, ahead: &Arc<Table>) -> Visit {
+fn visit(router: Router, place: &table::Slot, ahead: &Arc<Table>) -> Visit {
     Visit {
         router,
         connection: place.connection().clone(),

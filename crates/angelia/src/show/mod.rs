@@ -2,20 +2,20 @@
 
 mod bot;
 mod clock;
+mod explain;
 mod gateway;
 mod inbox;
 mod key;
 mod place;
-mod story;
 mod tenant;
 
 pub(crate) use bot::*;
 pub(crate) use clock::*;
+pub(crate) use explain::*;
 pub(crate) use gateway::*;
 pub(crate) use inbox::*;
 pub(crate) use key::*;
 pub(crate) use place::*;
-pub(crate) use story::*;
 pub(crate) use tenant::*;
 
 use angelia_core::clock::UnixMillis;

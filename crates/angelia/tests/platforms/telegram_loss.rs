@@ -5,7 +5,7 @@ use super::telegram_stage::{Stage, binary};
 use angelia_core::directory::BotKey;
 use angelia_core::inbox::Quota;
 use angelia_core::store::StreamStore;
-use angelia_engines::local::LocalBus;
+use angelia_engines::local_bus::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
 use angelia_testkit::process::Process;
 use angelia_testkit::telegram::FakeTelegram;

@@ -8,7 +8,7 @@ use angelia_core::inbox::Quota;
 use angelia_core::seal::{self, MasterKey};
 use angelia_core::secret::Secret;
 use angelia_core::store::{Ingest, Intake, NewQuarantined};
-use angelia_engines::local::LocalBus;
+use angelia_engines::local_bus::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
 use angelia_testkit::process::eventually;
 use serde_json::Value;

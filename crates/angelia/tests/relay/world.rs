@@ -1,7 +1,7 @@
 //! One server with one gateway and one room, the usual beginning.
 
 use angelia_core::inbox::Quota;
-use angelia_engines::local::LocalBus;
+use angelia_engines::local_bus::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
 use angelia_testkit::connector::{Connector, Credentials};
 use angelia_testkit::socket::Socket;

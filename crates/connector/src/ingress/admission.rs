@@ -1,7 +1,7 @@
 //! Who comes in: admission, what it turns away, and the codes that open a place.
 
 use super::Drops;
-use super::no_route_notice::Hints;
+use super::no_route_notice::NoRouteNotices;
 use crate::identities::Identities;
 use crate::refusal_log::RefusalLog;
 use crate::relay::Sessions;
@@ -41,7 +41,7 @@ pub(crate) struct RoutedAdmission {
     identities: Arc<Identities>,
     sessions: Arc<Sessions>,
     drops: Arc<Drops>,
-    hints: Arc<Hints>,
+    hints: Arc<NoRouteNotices>,
     refusal_log: Arc<RefusalLog>,
     metrics: Arc<Metrics>,
     tries: Tries,
@@ -52,7 +52,7 @@ impl RoutedAdmission {
     pub(crate) fn new(parts: &Parts, drops: Arc<Drops>, hint: Option<String>) -> Arc<Self> {
         let records = parts.ports.records.clone();
         Arc::new(Self {
-            hints: Hints::new(records.clone(), parts.bots.clone(), hint),
+            hints: NoRouteNotices::new(records.clone(), parts.bots.clone(), hint),
             records,
             identities: parts.identities.clone(),
             sessions: parts.sessions.clone(),

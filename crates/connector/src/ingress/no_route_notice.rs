@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 const AT_ONCE: usize = 4;
 
 /// Gives hints where the bot answers nobody.
-pub(super) struct Hints {
+pub(super) struct NoRouteNotices {
     records: Arc<dyn Records>,
     bots: Arc<Bots>,
     /// What is said; `None`: nothing.
@@ -23,7 +23,7 @@ pub(super) struct Hints {
     turns: Arc<Semaphore>,
 }
 
-impl Hints {
+impl NoRouteNotices {
     pub(super) fn new(records: Arc<dyn Records>, bots: Arc<Bots>, text: Option<String>) -> Arc<Self> {
         Arc::new(Self { records, bots, text, turns: Arc::new(Semaphore::new(AT_ONCE)) })
     }

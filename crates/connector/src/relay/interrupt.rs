@@ -1,10 +1,10 @@
-//! An interrupt finds the socket on which its turn runs.
+//! Interrupts: one finds the socket on which its turn runs.
 
 use super::Relay;
 use crate::telemetry::Counter;
 use angelia_contract::frame::ConnectorFrame;
 use angelia_contract::session_key::{may_belong_to, parse_key};
-use angelia_core::interrupt::Conversation;
+use angelia_core::ports::Conversation;
 
 /// Conversations looked at when the exact key is unknown.
 const LOOK_BACK: usize = 1_000;

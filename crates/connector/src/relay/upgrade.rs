@@ -105,9 +105,9 @@ pub(crate) fn identify(known: &Snapshot, headers: &HeaderMap) -> Caller {
     };
     let records = known.gateways(token.gateway_id());
     match judge_upgrade(&records, &token, clock::wall()) {
-        identity::Upgrade::Admit(index) => Caller::Gateway(records[index].clone()),
-        identity::Upgrade::Revoked(index) => Caller::Revoked(records[index].clone()),
-        identity::Upgrade::Refuse => Caller::Unknown,
+        identity::UpgradeVerdict::Admit(index) => Caller::Gateway(records[index].clone()),
+        identity::UpgradeVerdict::Revoked(index) => Caller::Revoked(records[index].clone()),
+        identity::UpgradeVerdict::Refuse => Caller::Unknown,
     }
 }
 
@@ -156,7 +156,7 @@ fn is_published(agent: &str) -> bool {
     version.is_some_and(|(minor, _)| minor.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-async fn turn_away(mut socket: WebSocket, _place: Place) {
+async fn turn_away(mut socket: WebSocket, _place: Slot) {
     tokio::time::sleep(REVOKED_HOLD).await;
     socket.write(Message::Close(close::UNAUTHORIZED, close::REASON_UNAUTHORIZED));
     let _ = tokio::time::timeout(REVOKED_HOLD, poll_fn(|cx| socket.poll_flush(cx))).await;
@@ -176,7 +176,7 @@ pub(super) struct Places {
 
 /// One place. It is free again when this is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct Slot {
     places: Arc<Places>,
     tenant: String,
 }
@@ -187,9 +187,9 @@ impl Places {
     }
 
     /// Takes a place for a socket of a tenant.
-    pub(super) fn take(self: &Arc<Self>, tenant: &str) -> Result<Place, NoPlace> {
+    pub(super) fn take(self: &Arc<Self>, tenant: &str) -> Result<Slot, NoPlace> {
         self.taken().take(tenant, &self.most)?;
-        Ok(Place { places: self.clone(), tenant: tenant.to_owned() })
+        Ok(Slot { places: self.clone(), tenant: tenant.to_owned() })
     }
 
     fn taken(&self) -> MutexGuard<'_, RelayPlaces> {
@@ -197,7 +197,7 @@ impl Places {
     }
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         self.places.taken().leave(&self.tenant);
     }

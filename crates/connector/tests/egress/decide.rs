@@ -9,7 +9,7 @@ use angelia_core::admission::{Allow, Route, Routes};
 use angelia_core::egress::{Bot, Goal, Refusal, Sender, Target, Whereabouts, decide};
 use angelia_core::inbox::{InstanceId, Quota};
 use angelia_core::ports::Ports;
-use angelia_engines::local::LocalBus;
+use angelia_engines::local_bus::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
 use angelia_platforms::webchat::{Hub, Webchat};
 use proptest::prelude::*;

@@ -15,7 +15,7 @@ use angelia_core::seal::MasterKey;
 use angelia_core::secret::Secret;
 use angelia_core::store::IdentityStore;
 use angelia_engines::inspect::{Inspect, SeenAction, StoppedCommits};
-use angelia_engines::local::LocalBus;
+use angelia_engines::local_bus::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
 use angelia_testkit::connector::Credentials;
 use angelia_testkit::socket::{Next, Socket};

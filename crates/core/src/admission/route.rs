@@ -1,4 +1,4 @@
-//! Routes: which tenant a place belongs to, and who may speak there.
+//! Finding the route of a place: which tenant it belongs to, and who may speak there.
 
 use super::Place;
 use crate::inbox::InstanceId;

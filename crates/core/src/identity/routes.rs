@@ -1,4 +1,4 @@
-//! Routes: which place is whose.
+//! Routes as records: adding, moving and removing them. Finding one is `admission/route.rs`.
 
 use super::tenants;
 use crate::admission::{Allow, Place, Route};

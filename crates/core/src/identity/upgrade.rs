@@ -1,4 +1,4 @@
-//! Which gateway is dialling, and whether it may: its secrets, their rotation, its revocation.
+//! Which gateway is dialling, and whether it may: its token against the secrets that are still good.
 
 use super::Subject;
 use crate::clock::UnixMillis;
@@ -57,7 +57,7 @@ impl GatewayRecord {
 
 /// What becomes of an upgrade.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Upgrade {
+pub enum UpgradeVerdict {
     /// Let in, as the record at this position.
     Admit(usize),
     /// The record at this position was revoked: accept, then close with 4401.
@@ -68,9 +68,13 @@ pub enum Upgrade {
 
 /// Judges a token against every record that carries its gateway id; the
 /// matching secret decides, so tenants may share an id.
-pub fn judge_upgrade(records: &[impl AsRef<GatewayRecord>], token: &Token, now: UnixMillis) -> Upgrade {
+pub fn judge_upgrade(
+    records: &[impl AsRef<GatewayRecord>],
+    token: &Token,
+    now: UnixMillis,
+) -> UpgradeVerdict {
     if token.check_time(now.seconds()).is_err() {
-        return Upgrade::Refuse;
+        return UpgradeVerdict::Refuse;
     }
     let signed_by = |record: &GatewayRecord| {
         let live = |s: &&GatewaySecret| s.valid_until.is_none_or(|until| now <= until);
@@ -78,9 +82,9 @@ pub fn judge_upgrade(records: &[impl AsRef<GatewayRecord>], token: &Token, now: 
         token.first_match(secrets).is_some()
     };
     match records.iter().position(|record| signed_by(record.as_ref())) {
-        Some(index) if records[index].as_ref().revoked_at.is_some() => Upgrade::Revoked(index),
-        Some(index) => Upgrade::Admit(index),
-        None => Upgrade::Refuse,
+        Some(index) if records[index].as_ref().revoked_at.is_some() => UpgradeVerdict::Revoked(index),
+        Some(index) => UpgradeVerdict::Admit(index),
+        None => UpgradeVerdict::Refuse,
     }
 }
 
@@ -114,7 +118,7 @@ mod tests {
         })
     }
 
-    fn judge(records: &[Arc<GatewayRecord>], secret: &str, ttl: u64, minted_at: u64) -> Upgrade {
+    fn judge(records: &[Arc<GatewayRecord>], secret: &str, ttl: u64, minted_at: u64) -> UpgradeVerdict {
         let text = token::mint("gw", secret, minted_at, ttl);
         judge_upgrade(records, &token::parse(&text).unwrap(), NOW)
     }
@@ -123,13 +127,17 @@ mod tests {
     fn the_matching_secret_decides() {
         let records = [record("a", &[("sa", None)], false), record("b", &[("sb", None)], false)];
         let now = NOW.seconds();
-        assert_eq!(judge(&records, "sa", 300, now), Upgrade::Admit(0));
-        assert_eq!(judge(&records, "sb", 300, now), Upgrade::Admit(1));
-        assert_eq!(judge(&records, "sc", 300, now), Upgrade::Refuse);
-        assert_eq!(judge(&records, "sa", 0, now), Upgrade::Refuse, "a token without end");
-        assert_eq!(judge(&records, "sa", 90_000, now), Upgrade::Refuse, "too far ahead");
-        assert_eq!(judge(&records, "sa", 300, now - 550), Upgrade::Admit(0), "within leeway");
-        assert_eq!(judge(&records, "sa", 300, now - 700), Upgrade::Refuse, "expired is never a revocation");
+        assert_eq!(judge(&records, "sa", 300, now), UpgradeVerdict::Admit(0));
+        assert_eq!(judge(&records, "sb", 300, now), UpgradeVerdict::Admit(1));
+        assert_eq!(judge(&records, "sc", 300, now), UpgradeVerdict::Refuse);
+        assert_eq!(judge(&records, "sa", 0, now), UpgradeVerdict::Refuse, "a token without end");
+        assert_eq!(judge(&records, "sa", 90_000, now), UpgradeVerdict::Refuse, "too far ahead");
+        assert_eq!(judge(&records, "sa", 300, now - 550), UpgradeVerdict::Admit(0), "within leeway");
+        assert_eq!(
+            judge(&records, "sa", 300, now - 700),
+            UpgradeVerdict::Refuse,
+            "expired is never a revocation"
+        );
     }
 
     #[test]
@@ -137,13 +145,13 @@ mod tests {
         let past = NOW.0 - 1;
         let rotated = [record("a", &[("new", None), ("old", Some(NOW.0)), ("older", Some(past))], false)];
         let now = NOW.seconds();
-        assert_eq!(judge(&rotated, "old", 300, now), Upgrade::Admit(0));
-        assert_eq!(judge(&rotated, "older", 300, now), Upgrade::Refuse, "past its window is 401");
+        assert_eq!(judge(&rotated, "old", 300, now), UpgradeVerdict::Admit(0));
+        assert_eq!(judge(&rotated, "older", 300, now), UpgradeVerdict::Refuse, "past its window is 401");
         assert!(record("a", &[("next", None), ("new", Some(1))], false).shares_secret(&rotated[0]));
         assert!(!record("a", &[("next", None)], false).shares_secret(&rotated[0]), "void at once");
         let revoked = [record("a", &[("s", None)], true)];
-        assert_eq!(judge(&revoked, "s", 300, now), Upgrade::Revoked(0));
-        assert_eq!(judge(&revoked, "x", 300, now), Upgrade::Refuse);
-        assert_eq!(judge(&revoked, "s", 300, now - 7_000), Upgrade::Refuse);
+        assert_eq!(judge(&revoked, "s", 300, now), UpgradeVerdict::Revoked(0));
+        assert_eq!(judge(&revoked, "x", 300, now), UpgradeVerdict::Refuse);
+        assert_eq!(judge(&revoked, "s", 300, now - 7_000), UpgradeVerdict::Refuse);
     }
 }

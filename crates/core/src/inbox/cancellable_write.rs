@@ -10,9 +10,9 @@ const GIVEN_UP: u8 = 2;
 /// Shared by whoever waits for a write and whoever makes it: of the two, the
 /// first to act decides whether it happens.
 #[derive(Clone, Debug, Default)]
-pub struct Patience(Arc<AtomicU8>);
+pub struct CancellableWrite(Arc<AtomicU8>);
 
-impl Patience {
+impl CancellableWrite {
     /// The write is about to be made; `false` if nobody wants it any more.
     pub fn begin(&self) -> bool {
         let found = self.0.compare_exchange(WAITING, BEGUN, Ordering::AcqRel, Ordering::Acquire);
@@ -32,9 +32,9 @@ mod tests {
 
     #[test]
     fn the_first_to_act_decides() {
-        let begun = Patience::default();
+        let begun = CancellableWrite::default();
         assert!(begun.begin() && !begun.give_up() && begun.begin());
-        let given_up = Patience::default();
+        let given_up = CancellableWrite::default();
         assert!(given_up.give_up() && !given_up.begin() && given_up.give_up());
     }
 }

@@ -1,9 +1,10 @@
 //! The inbox, the durable and ordered buffer of one instance: what may be pushed, and when
-//! an entry has settled.
+//! an entry has settled. A `bufferId` is an entry's number there.
 //!
 //! | Question | File |
 //! |---|---|
 //! | What is buffered, and who gives way when it is full? | `quota.rs`, `refusal.rs` |
+//! | How is it written, claimed and settled? | [`Log`](crate::ports::log::Log) |
 //! | What is pushed next? | `backlog.rs` |
 //! | What is in flight, acknowledged, pushed again? | `window.rs`, `ack_habit.rs` |
 //! | When is an entry given up, or forgotten? | `retention.rs` |
@@ -23,7 +24,7 @@ mod window;
 
 pub use ack_habit::AckHabit;
 pub use backlog::{Backlog, LIMITS as BACKLOG_LIMITS, PAGE, PAGE_MEMORY, size};
-pub use cancellable_write::Patience;
+pub use cancellable_write::CancellableWrite;
 pub use interaction::{Interaction, Rendering, Request};
 pub use quota::{Held, LIMITS, Quota, TENANT_DISK, Usage, WhenFull};
 pub use retention::{CONVERSATION_REFRESH, CONVERSATIONS_FOR, GAPS_FOR, SEEN_FOR, is_dead};
@@ -88,8 +89,6 @@ pub enum EntryKind {
     Message,
     /// A typed `/stop`: an interrupt for peers that act on one, else its event.
     Stop,
-    /// A sanitized webhook request.
-    Passthrough,
     /// A command or a press, an [`Interaction`].
     Interaction,
 }
@@ -100,16 +99,13 @@ impl EntryKind {
         match self {
             Self::Message => "message",
             Self::Stop => "stop",
-            Self::Passthrough => "passthrough",
             Self::Interaction => "interaction",
         }
     }
 
     /// Reads [`EntryKind::as_str`] back.
     pub fn parse(word: &str) -> Option<Self> {
-        [Self::Message, Self::Stop, Self::Passthrough, Self::Interaction]
-            .into_iter()
-            .find(|kind| kind.as_str() == word)
+        [Self::Message, Self::Stop, Self::Interaction].into_iter().find(|kind| kind.as_str() == word)
     }
 }
 

@@ -1,4 +1,5 @@
-//! The frames in flight on one socket, and what settles them.
+//! The frames in flight on one socket, and what settles them: the acknowledgement
+//! (`inbound_ack`) of a `bufferId`, or what stands for one.
 //!
 //! An entry settles by its acknowledgement; by the acknowledgement of a later
 //! frame on the same socket, because gateways read serially; and, where nobody

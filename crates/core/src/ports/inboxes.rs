@@ -1,5 +1,5 @@
-//! Inboxes as an operator sees them, and what an operator does to them; and what waits there
-//! for so long that people are told.
+//! Inboxes as an operator sees them, and what an operator does to them; what waits there for so
+//! long that people are told; and the conversations that an interrupt is looked up in.
 
 use super::BoxFuture;
 use crate::audit::Actor;
@@ -7,10 +7,20 @@ use crate::clock::UnixMillis;
 use crate::directory::{BotKey, ChatKind};
 use crate::error::Result;
 use crate::inbox::{InstanceId, Seq};
-use crate::interrupt::Conversation;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+
+/// A place a conversation was last delivered to, as the store remembers it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conversation {
+    /// The key a gateway builds for it.
+    pub session_key: String,
+    /// The instance that was given its last message.
+    pub instance: InstanceId,
+    /// Its chat.
+    pub chat_id: String,
+}
 
 /// A summary of one inbox.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]

@@ -5,7 +5,7 @@ use super::log::{Appended, NewEntry, Revised, Revision};
 use crate::clock::UnixMillis;
 use crate::directory::{BotKey, Chat};
 use crate::error::Result;
-use crate::inbox::{InstanceId, Patience};
+use crate::inbox::{CancellableWrite, InstanceId};
 use crate::ports::LeaseToken;
 use crate::seal::Sealed;
 use crate::vault::NewCapability;
@@ -58,7 +58,7 @@ pub struct Intake {
     pub capability: Option<NewCapability>,
     /// Whether the entry is still wanted when it is written. If it is not, everything
     /// but the entry and its capability is: the stream was read all the same.
-    pub patience: Option<Patience>,
+    pub patience: Option<CancellableWrite>,
     /// What a message that may still wait says now.
     pub revision: Option<Revision>,
     /// A chat in which an instance was addressed, so that it is meant from now on. A chat that

@@ -1,4 +1,5 @@
-//! The log: what waits for each instance, in order, hot and fenced.
+//! The log, the port of inboxes: appending, claiming, draining and settling what waits for each
+//! instance, in order, hot and fenced.
 //!
 //! The row of an instance is its lock. An append takes the next number under it,
 //! so the numbers of an instance are dense, and their order is the order of the

@@ -14,7 +14,7 @@ pub mod log;
 mod upkeep;
 
 pub use bus::{Bus, Hint, HintKind, Listener};
-pub use inboxes::{Gap, Inboxes, Listed, ListedInbox, Overdue};
+pub use inboxes::{Conversation, Gap, Inboxes, Listed, ListedInbox, Overdue};
 pub use ingest::{Cursor, Ingest, Intake, NewQuarantined, Taken, Traffic};
 pub use lease::{Lease, LeaseToken, Leases, Term, lease_lost};
 pub use ledger::{Accepted, ActionId, ActionOutcome, Ledger, NewAction, StoredAction, owner_replaced};

@@ -1,4 +1,8 @@
-//! What is asked of records: the rules of this crate, for whatever keeps them.
+//! The store traits (`IdentityStore`, `VaultStore`, …): what is asked of records, each method a
+//! rule of this crate that is run over them.
+//!
+//! [`records`](crate::records) is how rows are read and written, [`ports`](crate::ports) what an
+//! engine has to implement; what is here is implemented once, for every engine.
 //!
 //! Every write resolves only after it is durable. A store that cannot commit
 //! answers [`Kind::Unavailable`](crate::Kind::Unavailable) and has changed nothing.

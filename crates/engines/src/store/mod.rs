@@ -1,3 +1,3 @@
-//! Stores: where the log lives.
+//! Databases that implement the ports: SQLite.
 
 pub mod sqlite;

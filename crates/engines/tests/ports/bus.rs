@@ -3,7 +3,7 @@
 
 use angelia_core::inbox::{InstanceId, Seq};
 use angelia_core::ports::{Bus, Hint};
-use angelia_engines::local::LocalBus;
+use angelia_engines::local_bus::LocalBus;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

@@ -8,7 +8,7 @@ use angelia_core::ports::Ledger;
 use angelia_core::ports::{Hint, HintKind};
 use angelia_core::records::Records;
 use angelia_core::store::{IdentityStore, Inboxes, Ingest, Line, Lines, Log, NewEntry, PageSize, Upkeep};
-use angelia_engines::local::LocalBus;
+use angelia_engines::local_bus::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
 use std::path::Path;
 use std::sync::{Arc, Mutex};

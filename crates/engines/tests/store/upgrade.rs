@@ -1,7 +1,7 @@
 //! Databases of earlier releases.
 
 use super::open::Opened;
-use angelia_engines::local::LocalBus;
+use angelia_engines::local_bus::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@ use super::identity::{by, gateway};
 use super::open::{ME, Opened, entry};
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::egress::ActionState;
-use angelia_core::inbox::{EntryKind, InstanceId, Patience};
+use angelia_core::inbox::{CancellableWrite, EntryKind, InstanceId};
 use angelia_core::store::{
     Accepted, ActionId, ActionOutcome, Appended, Cursor, IdentityStore, Intake, JournalStore, NewAction,
     NewEntry, StreamStore, Taken, VaultStore,
@@ -147,8 +147,8 @@ async fn a_capability_is_kept_with_a_new_entry_and_with_nothing_else() {
 async fn what_nobody_waits_for_any_more_is_read_and_not_kept() {
     let opened = Opened::new();
     let a = opened.instance("a").await;
-    let patience = Patience::default();
-    let intake = |n, patience: &Patience| Intake {
+    let patience = CancellableWrite::default();
+    let intake = |n, patience: &CancellableWrite| Intake {
         chats: vec![chat("lab")],
         traffic: vec![seen("lab", &format!("i{n}"), n)],
         cursor: Some(Cursor { stream: "shard 0".into(), position: n.to_string() }),
@@ -164,7 +164,7 @@ async fn what_nobody_waits_for_any_more_is_read_and_not_kept() {
     assert_eq!(opened.store.cursors(&bot()).await.unwrap()[0].position, "1", "the stream goes on");
     assert_eq!(opened.known(&bot(), "lab").await.unwrap().last_message.as_deref(), Some("i1"));
 
-    let patient = Patience::default();
+    let patient = CancellableWrite::default();
     let taken = opened.store.take_in(&bot(), None, vec![intake(1, &patient)]).await.unwrap();
     assert!(matches!(taken[0].appended, Some(Appended::New(_))), "the next try is a new one: {taken:?}");
     assert!(!patient.give_up(), "what is written is not given up");

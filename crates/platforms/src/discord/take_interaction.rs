@@ -11,7 +11,7 @@ use angelia_contract::event::Event;
 use angelia_core::admission::{Admitted, DropReason, link_command};
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::error::{Error, Result};
-use angelia_core::inbox::{self, EntryKind, Patience};
+use angelia_core::inbox::{self, CancellableWrite, EntryKind};
 use angelia_core::seal;
 use angelia_core::store::{NewEntry, Taken};
 use angelia_core::vault::{self, Deferral, NewCapability};
@@ -37,7 +37,7 @@ impl Considered {
     }
 
     /// Whether what is to be committed is still wanted.
-    pub(super) fn patience(&self) -> Option<Patience> {
+    pub(super) fn patience(&self) -> Option<CancellableWrite> {
         self.heard.as_ref().and_then(|heard| heard.intake.patience.clone())
     }
 }
@@ -105,7 +105,7 @@ impl Reader {
         let mut heard = Heard::default();
         heard.intake.chats.extend(told);
         heard.intake.capability = Some(capability);
-        heard.intake.patience = Some(Patience::default());
+        heard.intake.patience = Some(CancellableWrite::default());
         heard.is_for(entry, sighting);
         Ok(Considered { heard: Some(heard), reply: Reply::Deferred(interaction.deferral()) })
     }
@@ -204,7 +204,7 @@ impl Reply {
 
     /// What it is if the store has not told in time: nothing is promised that
     /// nobody keeps.
-    pub(super) fn late(self, patience: Option<&Patience>) -> Self {
+    pub(super) fn late(self, patience: Option<&CancellableWrite>) -> Self {
         match (self, patience) {
             (Self::Deferred(_), Some(patience)) if !patience.give_up() => Self::Words(MAY_HAVE_ARRIVED),
             (Self::Deferred(_), _) => Self::Words(TRY_AGAIN),
@@ -240,7 +240,7 @@ mod tests {
         let gone = Taken { no_instance: true, ..Taken::default() };
         assert_eq!(deferred.after(gone), Reply::refusal(DropReason::NoInstance));
         assert_eq!(Reply::Words(NOT_UNDERSTOOD).after(gone), Reply::Words(NOT_UNDERSTOOD));
-        let (waits, begun) = (Patience::default(), Patience::default());
+        let (waits, begun) = (CancellableWrite::default(), CancellableWrite::default());
         begun.begin();
         assert_eq!(deferred.late(Some(&waits)), Reply::Words(TRY_AGAIN));
         assert!(!waits.begin(), "and it is not written later");

@@ -8,7 +8,7 @@ use crate::ingress::Ingress;
 use crate::kit::webhook::{Hook, Posted, only, path, refuse};
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::error::Result;
-use angelia_core::inbox::Patience;
+use angelia_core::inbox::CancellableWrite;
 use angelia_core::store::Taken;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
@@ -76,7 +76,7 @@ impl Reader {
             kept
         });
         let Ok(kept) = timeout_at(due, &mut kept).await else {
-            if patience.as_ref().is_some_and(Patience::give_up) {
+            if patience.as_ref().is_some_and(CancellableWrite::give_up) {
                 // Nothing of it is written any more: nobody has to wait for that.
                 kept.abort();
                 self.discord.account.health.count("given_up");

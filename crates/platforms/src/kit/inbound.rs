@@ -8,7 +8,7 @@ use angelia_core::clock::UnixMillis;
 use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{EntryKind, WhenFull};
-use angelia_core::interrupt;
+use angelia_core::stop_command;
 use angelia_core::store::{NewEntry, Revision};
 
 /// The source of what a person wrote to the bot alone, where people have no name but their
@@ -36,7 +36,7 @@ pub(crate) fn entry(
     admitted: Admitted,
     received_at: UnixMillis,
 ) -> Result<NewEntry> {
-    let kind = if interrupt::is_stop(&event.text) { EntryKind::Stop } else { EntryKind::Message };
+    let kind = if stop_command::is_stop(&event.text) { EntryKind::Stop } else { EntryKind::Message };
     let body = serde_json::to_vec(event).map_err(|_| Error::internal("the event could not be written"))?;
     Ok(NewEntry {
         tenant: admitted.tenant,

@@ -19,7 +19,7 @@ use angelia_core::ports::Ports;
 use angelia_core::seal::Sealed;
 use angelia_core::store::{IdentityStore, NewGateway};
 use angelia_core::vault::Way;
-use angelia_engines::local::LocalBus;
+use angelia_engines::local_bus::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;

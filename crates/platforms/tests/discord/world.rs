@@ -15,7 +15,7 @@ use angelia_core::seal::Sealed;
 use angelia_core::secret::Secret;
 use angelia_core::store::{ActionId, Cursor, IdentityStore, Intake, NewGateway, PageSize, StreamStore};
 use angelia_engines::inspect::Inspect;
-use angelia_engines::local::LocalBus;
+use angelia_engines::local_bus::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
 use angelia_platforms::discord::{Config, Discord, default_commands};
 use angelia_platforms::{

@@ -1,4 +1,4 @@
-//! What must be true whatever happened.
+//! The invariants of the inbound simulation: what must be true whatever happened.
 
 use super::Violation;
 use angelia_core::inbox::{Entry, InstanceId, Seq};

@@ -1,4 +1,4 @@
-//! What must be true whatever happened.
+//! The invariants of the outbound simulation: what must be true whatever happened.
 
 use super::Violation;
 use super::process::ChatKey;

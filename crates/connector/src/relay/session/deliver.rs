@@ -3,7 +3,7 @@
 
 use super::super::mailbox::{Ending, Hint, Mail};
 use super::frame_choice::Form;
-use super::hear::MAX_LATE_ACKS;
+use super::gateway_frames::MAX_LATE_ACKS;
 use super::{Done, RETRY, Session};
 use crate::telemetry::Counter;
 use angelia_core::clock::{self, Mono, UnixMillis};

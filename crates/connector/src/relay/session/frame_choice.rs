@@ -14,8 +14,6 @@ pub(super) enum Form {
     Inbound,
     /// As an interrupt.
     Interrupt,
-    /// As the request it is.
-    Forward,
     /// As the message an interaction makes.
     Event,
     /// As the request an interaction came as.
@@ -28,7 +26,7 @@ impl Form {
         match self {
             Self::Inbound | Self::Event => FrameKind::Acknowledged,
             // Our own half does acknowledge a request, and that settles it too.
-            Self::Interrupt | Self::Forward | Self::Request => FrameKind::Unacknowledged,
+            Self::Interrupt | Self::Request => FrameKind::Unacknowledged,
         }
     }
 }
@@ -39,7 +37,6 @@ impl Session {
         match entry.kind {
             EntryKind::Stop if self.profile.interrupts => Form::Interrupt,
             EntryKind::Message | EntryKind::Stop => Form::Inbound,
-            EntryKind::Passthrough => Form::Forward,
             EntryKind::Interaction => match self.rendering(entry) {
                 Rendering::Event => Form::Event,
                 Rendering::Auto if self.profile.loses_forwards => Form::Event,
@@ -65,7 +62,6 @@ impl Session {
                 return Some(ConnectorFrame::InterruptInbound { session_key, chat_id }.to_line());
             }
             Form::Inbound => inbound_line(&id, platform, bot, &entry.body),
-            Form::Forward => passthrough_line(&id, platform, bot, &entry.body),
             Form::Event => {
                 let event = serde_json::to_vec(&Interaction::read(&entry.body)?.event).ok()?;
                 inbound_line(&id, platform, bot, &event)

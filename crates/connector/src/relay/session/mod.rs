@@ -1,15 +1,17 @@
-//! One live socket of one gateway: a single task with one loop.
+//! One live socket of one gateway: a single task with one loop. (A relay session, not the
+//! conversation that the contract's `session_key` names.)
 //!
 //! Every turn of the loop takes what arrived, lets time pass, writes what may
 //! be written, and then waits for whichever comes first. Nothing in it waits
 //! for a disk or a provider: such work runs beside it and comes back as [`Done`].
 
+mod closing;
 mod deliver;
 mod frame_choice;
-mod hear;
-mod leave;
+mod gateway_frames;
+mod idle;
 
-pub(crate) use hear::LIMITS as ACK_LIMITS;
+pub(crate) use gateway_frames::LIMITS as ACK_LIMITS;
 
 use super::Relay;
 use super::handshake::Handshake;
@@ -31,7 +33,7 @@ use angelia_core::ports::log::{Claimed, Ownership, Settlement, Stretch};
 use bytes::BytesMut;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use hear::Unheard;
+use gateway_frames::Unheard;
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;

@@ -22,7 +22,7 @@ use angelia_core::ports::Ports;
 use angelia_core::seal::Sealed;
 use angelia_core::secret::Secret;
 use angelia_core::store::{ActionId, IdentityStore, NewGateway, PageSize};
-use angelia_engines::local::LocalBus;
+use angelia_engines::local_bus::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
 use axum::Router;
 use axum::body::{Body, to_bytes};

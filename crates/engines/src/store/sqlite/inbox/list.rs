@@ -2,7 +2,7 @@
 
 use angelia_core::clock::UnixMillis;
 use angelia_core::inbox::{InstanceId, Seq};
-use angelia_core::interrupt::Conversation;
+use angelia_core::ports::Conversation;
 use angelia_core::store::{Gap, Listed, ListedInbox};
 use rusqlite::{Connection, Row};
 

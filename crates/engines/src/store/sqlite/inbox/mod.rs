@@ -18,7 +18,7 @@ use angelia_core::audit::Actor;
 use angelia_core::clock::UnixMillis;
 use angelia_core::error::Result;
 use angelia_core::inbox::{AckHabit, Entry, EntryKind, Epoch, Held, InstanceId, Mark, Seq, Usage, refusal};
-use angelia_core::interrupt::Conversation;
+use angelia_core::ports::Conversation;
 use angelia_core::ports::log::{
     Appended, Claimed, Log, NewEntry, Ownership, Returned, Revised, Revision, Settlement, Stretch,
 };

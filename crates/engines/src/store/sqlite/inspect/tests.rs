@@ -1,5 +1,5 @@
 use super::*;
-use crate::local::LocalBus;
+use crate::local_bus::LocalBus;
 use crate::store::sqlite::Sqlite;
 use angelia_core::audit::Actor;
 use angelia_core::inbox::Quota;

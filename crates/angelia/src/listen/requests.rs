@@ -3,8 +3,8 @@
 use super::connection::Connection;
 use super::misdirected::Misdirected;
 use super::pipelining::Ahead;
+use angelia_core::allowed_hosts::Hosts;
 use angelia_core::connections::{ANSWER_WITHIN, Doing};
-use angelia_core::hosts::Hosts;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::ConnectInfo;

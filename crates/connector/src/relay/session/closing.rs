@@ -1,16 +1,14 @@
-//! Going idle, being replaced, ending: nothing is left behind.
+//! The end of a socket, whoever ends it: being replaced, revoked, shut down. Nothing is left behind.
 
 use super::super::mailbox::Ending;
 use super::super::websocket::Message;
 use super::deliver::wall_time;
-use super::{Done, Phase, Session};
+use super::{Phase, Session};
 use crate::telemetry::Counter;
 use angelia_contract::close;
-use angelia_contract::frame::ConnectorFrame;
 use angelia_core::clock::{self, Mono};
-use angelia_core::error::Result;
 use angelia_core::inbox::Window;
-use angelia_core::ports::log::{Ownership, Returned};
+use angelia_core::ports::log::Returned;
 use futures_util::StreamExt;
 use std::time::Duration;
 
@@ -20,53 +18,6 @@ const PARTING: Duration = Duration::from_secs(1);
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 impl Session {
-    pub(super) fn is_quiet(&self) -> bool {
-        let settled = self.to_settle.is_empty() && self.settling.is_empty();
-        settled && self.window.is_empty() && self.late.is_empty() && !self.looking_at_late
-    }
-
-    /// Makes it durable that the gateway sleeps, then tells it so.
-    pub(super) fn flip(&mut self) {
-        self.phase = Phase::Idle;
-        self.flipped = false;
-        self.relay.sessions.update(self.record.instance, |standing| standing.idle = true);
-        let (ports, instance, epoch) = (self.relay.ports.clone(), self.record.instance, self.epoch());
-        self.jobs
-            .push(Box::pin(async move { Done::Flipped(ports.log.set_idle(instance, epoch, true).await) }));
-    }
-
-    /// Tells the gateway that it may sleep, or that it has to stay awake.
-    pub(super) fn flipped(&mut self, outcome: Result<Ownership>) {
-        if self.phase != Phase::Idle {
-            return;
-        }
-        match outcome {
-            Ok(Ownership::Ours) => {
-                self.flipped = true;
-                self.outgoing.line(&ConnectorFrame::GoingIdleAck.to_line());
-            }
-            Ok(Ownership::Lost) => self.heed(Ownership::Lost),
-            Err(_) => {
-                self.relay.sessions.update(self.record.instance, |standing| standing.idle = false);
-                self.phase = Phase::Joining;
-                self.backlog.renew();
-                self.join();
-            }
-        }
-    }
-
-    /// A handshake says it is awake.
-    pub(super) fn mark_awake(&mut self) {
-        if !self.relay.sessions.standing(self.record.instance).idle {
-            return;
-        }
-        self.relay.sessions.update(self.record.instance, |standing| standing.idle = false);
-        let (ports, instance, epoch) = (self.relay.ports.clone(), self.record.instance, self.epoch());
-        self.jobs.push(Box::pin(async move {
-            Done::Noted(ports.log.set_idle(instance, epoch, false).await.unwrap_or(Ownership::Ours))
-        }));
-    }
-
     /// Starts to end the socket: nothing new is begun, open requests get a
     /// moment to be answered.
     pub(super) fn close(&mut self, ending: Ending, now: Mono) {

@@ -1,4 +1,4 @@
-//! The engines of a single node.
+//! The bus of a single node: a function call.
 
 use angelia_core::ports::{Bus, Hint, Listener};
 use parking_lot::RwLock;

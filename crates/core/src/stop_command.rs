@@ -1,17 +1,4 @@
-//! Stopping a running turn: which words ask for it, and whose turn it is.
-
-use crate::inbox::InstanceId;
-
-/// A place a conversation was last delivered to, as the store remembers it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conversation {
-    /// The key a gateway builds for it.
-    pub session_key: String,
-    /// The instance that was given its last message.
-    pub instance: InstanceId,
-    /// Its chat.
-    pub chat_id: String,
-}
+//! `/stop`: which words of a person stop a running turn.
 
 /// Whether a person's text is the command that stops a turn.
 ///

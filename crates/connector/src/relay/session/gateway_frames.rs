@@ -1,4 +1,5 @@
-//! What a gateway says, frame by frame.
+//! Frames from a gateway: `hello`, `outbound`, `inbound_ack`, `interrupt`, `going_idle`, each
+//! taken to what acts on it.
 
 use super::super::handshake::descriptor_for;
 use super::super::mailbox::Ending;
@@ -7,7 +8,7 @@ use super::super::websocket::{Broken, FrameReader, Piece};
 use super::{Done, Phase, SETTLING_IN, Session};
 use crate::telemetry::Counter;
 use angelia_contract::action::{Action, ActionResult};
-use angelia_contract::frame::{ConnectorFrame, FrameError, GatewayFrame, Glimpse, Hello, Outbound, glimpse};
+use angelia_contract::frame::{FrameError, GatewayFrame, Glimpse, Hello, Outbound, glimpse};
 use angelia_contract::line::{LineError, MAX_GATEWAY_LINE};
 use angelia_core::clock::{self, Mono};
 use angelia_core::fail;
@@ -17,14 +18,10 @@ use std::time::Duration;
 
 /// What an action holds besides its texts, which are there twice while they are written down.
 const ACTION_OVERHEAD: usize = 1_024;
-/// How long going idle waits for acknowledgements in flight.
-const IDLE_PATIENCE: Duration = Duration::from_millis(1_500);
 /// How long a new socket waits for the one it replaces, commits included.
 const WAIT_FOR_OLD: Duration = Duration::from_secs(5);
 /// Frames of one message that are handled before others get a turn.
 const FRAMES_PER_TURN: usize = 32;
-/// How often a gateway may go idle on one socket; each costs a commit.
-const MAX_FLIPS: u32 = 32;
 
 angelia_contract::limits! {
     /// Earlier sockets left at most a window each, and whoever invents numbers must not keep
@@ -278,18 +275,6 @@ impl Session {
         let final_in = final_in(&outbound.action);
         let ticket = self.pending.open(outbound.request_id.clone(), final_in, now);
         self.relay.egress.submit(&self.record, &self.mailbox, ticket, outbound, held);
-    }
-
-    fn goes_idle(&mut self, now: Mono) {
-        match self.phase {
-            Phase::Draining | Phase::Joining if self.flips < MAX_FLIPS => {
-                self.flips += 1;
-                self.handshake.renew();
-                self.phase = Phase::GoingIdle(now + IDLE_PATIENCE);
-            }
-            Phase::Idle if self.flipped => self.outgoing.line(&ConnectorFrame::GoingIdleAck.to_line()),
-            _ => {}
-        }
     }
 
     fn acknowledged(&mut self, buffer_id: &str, now: Mono) {

@@ -1,4 +1,4 @@
-//! The connection as the rest of the crate sees it.
+//! `Link`: the one connection to the connector, as the rest of the crate sees it.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
