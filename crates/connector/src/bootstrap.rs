@@ -1,6 +1,6 @@
 //! What a server reads, and at its very first start makes, before it serves.
 
-use crate::admin::Keyring;
+use crate::keyring::Keyring;
 use crate::relay::{Sessions, Standing};
 use angelia_core::admission::{Allow, Route};
 use angelia_core::audit::Actor;

@@ -17,10 +17,10 @@
 
 pub mod admin;
 mod bootstrap;
-
 mod egress;
 mod identities;
 mod ingress;
+mod keyring;
 mod refusal_log;
 mod relay;
 mod server;
@@ -29,8 +29,9 @@ mod supervise;
 pub mod telemetry;
 mod upkeep;
 
-pub use admin::{AdminToken, IdentityOptions, KeyKeeper, Keyring, OidcIssuer};
+pub use admin::{IdentityOptions, OidcIssuer};
 pub use egress::EgressTimings;
+pub use keyring::{AdminToken, KeyKeeper, Keyring};
 pub use server::{Limits, Options, Server, Subscriber};
 pub use upkeep::{Away, Notices};
 

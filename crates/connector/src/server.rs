@@ -1,10 +1,11 @@
 //! The wiring: which services there are, what each is given, and how they start and stop.
 
-use crate::admin::{self, Admin, AdminParts, AdminToken, Bearers, IdentityOptions, Keyring, SelfService};
+use crate::admin::{self, Admin, AdminParts, Bearers, IdentityOptions, SelfService};
 use crate::bootstrap::{check_key, furnish, oauth_key, recall_standing};
 use crate::egress::{Egress, EgressTimings};
 use crate::identities::Identities;
 use crate::ingress::{Bots, Drops, Listeners, RoutedAdmission};
+use crate::keyring::{AdminToken, Keyring};
 use crate::refusal_log::RefusalLog;
 use crate::relay::{self, Hint, Relay, Sessions};
 use crate::ssrf_guard::{Guard, no_client};
@@ -280,7 +281,7 @@ impl Parts {
         }
         bots.extend(options.platforms.iter().cloned());
         let (metrics, keys) = (Arc::<Metrics>::default(), options.master_key.clone());
-        let identities = Identities::read(ports.records.clone(), keys.clone()).await?;
+        let identities = Identities::read(ports.records.clone(), keys.clone(), sessions.clone()).await?;
         let log = ports.log.clone();
         Ok(Self {
             node: node_name(),

@@ -40,6 +40,21 @@ impl Lifecycle {
         self.stopping.load(Ordering::Acquire)
     }
 
+    /// Waits for a while: what a loop does between its rounds, and where it ends. `false`
+    /// if the server stops.
+    pub(crate) async fn pause(&self, span: Duration) -> bool {
+        self.unless_stopped(tokio::time::sleep(span)).await
+    }
+
+    /// Waits for something; `false` if the server stops before.
+    pub(crate) async fn unless_stopped(&self, something: impl Future<Output = ()>) -> bool {
+        tokio::select! {
+            biased;
+            () = self.stopped() => false,
+            () = something => true,
+        }
+    }
+
     /// Resolves when the server stops.
     pub(crate) async fn stopped(&self) {
         let told = self.stopped.notified();
@@ -48,12 +63,13 @@ impl Lifecycle {
         }
     }
 
-    /// Runs `work` of a service until it ends, or the server stops; again if it panics.
+    /// Runs `work` of a service until it ends; again if it panics. A loop ends in one of its
+    /// pauses, and not half way through what it does.
     pub(crate) fn supervise<S, F>(
         self: &Arc<Self>,
         name: &'static str,
         service: &Arc<S>,
-        work: impl Fn(Arc<S>) -> F + Send + Sync + 'static,
+        work: impl Fn(Arc<S>, Arc<Self>) -> F + Send + Sync + 'static,
     ) where
         S: Send + Sync + 'static,
         F: Future<Output = ()> + Send + 'static,
@@ -64,16 +80,13 @@ impl Lifecycle {
                 life.metrics.count(Counter::TaskPanics);
                 tracing::error!(task = name, ?pause, "a background task panicked; it begins again");
             };
-            tokio::select! {
-                () = again(|| work(service.clone()), panicked) => {}
-                () = life.stopped() => {}
-            }
+            again(&life, || work(service.clone(), life.clone()), panicked).await;
         });
     }
 }
 
 /// Runs `work` until it ends by itself.
-async fn again<F: Future<Output = ()>>(work: impl Fn() -> F, panicked: impl Fn(Duration)) {
+async fn again<F: Future<Output = ()>>(life: &Lifecycle, work: impl Fn() -> F, panicked: impl Fn(Duration)) {
     let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
     loop {
         let began = clock::mono();
@@ -85,7 +98,9 @@ async fn again<F: Future<Output = ()>>(work: impl Fn() -> F, panicked: impl Fn(D
         }
         let pause = backoff.pause();
         panicked(pause);
-        tokio::time::sleep(pause).await;
+        if !life.pause(pause).await {
+            return;
+        }
     }
 }
 
@@ -102,7 +117,8 @@ mod tests {
             runs.set(runs.get() + 1);
             assert!(runs.get() > 3, "on purpose");
         };
-        again(work, |pause| pauses.borrow_mut().push(pause.as_secs())).await;
+        let life = Lifecycle::new(Arc::default());
+        again(&life, work, |pause| pauses.borrow_mut().push(pause.as_secs())).await;
         assert_eq!((runs.get(), pauses.into_inner()), (4, vec![1, 2, 4]));
     }
 
@@ -110,14 +126,31 @@ mod tests {
     async fn a_loop_that_panics_is_counted_and_all_end_with_the_server() {
         let (metrics, runs) = (Arc::<Metrics>::default(), Arc::new(AtomicUsize::new(0)));
         let life = Lifecycle::new(metrics.clone());
-        life.supervise("a test", &runs, |runs| async move {
+        life.supervise("a test", &runs, |runs, life| async move {
             assert!(runs.fetch_add(1, Ordering::AcqRel) > 0, "on purpose");
-            std::future::pending().await
+            while life.pause(LIVED).await {}
         });
         tokio::time::sleep(FIRST_PAUSE * 2).await;
         assert_eq!((runs.load(Ordering::Acquire), metrics.get(Counter::TaskPanics)), (2, 1));
         life.stop();
         tokio::time::sleep(FIRST_PAUSE).await;
         assert_eq!(Arc::strong_count(&runs), 1, "the loop is gone");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_loop_has_begun_it_ends_although_the_server_stops() {
+        let (life, steps) = (Lifecycle::new(Arc::default()), Arc::new(AtomicUsize::new(0)));
+        life.supervise("a test", &steps, |steps, life| async move {
+            while life.pause(FIRST_PAUSE).await {
+                steps.fetch_add(1, Ordering::AcqRel);
+                tokio::time::sleep(FIRST_PAUSE).await;
+                steps.fetch_add(1, Ordering::AcqRel);
+            }
+        });
+        tokio::time::sleep(FIRST_PAUSE * 3 / 2).await;
+        assert_eq!(steps.load(Ordering::Acquire), 1, "in the middle of a round");
+        life.stop();
+        tokio::time::sleep(FIRST_PAUSE * 5).await;
+        assert_eq!((steps.load(Ordering::Acquire), Arc::strong_count(&steps)), (2, 1));
     }
 }

@@ -18,7 +18,7 @@ const PAGE: usize = 1_000;
 const MISSED: usize = 20;
 
 pub(super) async fn list(admin: Arc<Admin>, _: Nothing) -> Result<Bots> {
-    let known = admin.identities.now();
+    let known = admin.identities.snapshot();
     let routes = known.routes();
     let mut bots = Vec::new();
     for bot in admin.bots.all() {

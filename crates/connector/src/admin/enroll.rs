@@ -10,7 +10,6 @@ use super::caller_address::peer;
 use super::gateways::{check_display_name, check_wake_url};
 use super::router::{answer, failure};
 use crate::identities::bound_to;
-use crate::relay::Ending;
 use angelia_core::audit::Actor;
 use angelia_core::clock;
 use angelia_core::error::{Error, Kind, Result};
@@ -88,7 +87,7 @@ async fn enrolled(
     if is_new {
         made(service, &tenant);
     }
-    let record = service.identities.take_in(&stored).await?;
+    let record = service.identities.know(&stored).await?;
     tracing::info!(tenant = %record.tenant, gateway = %record.gateway_id, "a gateway enrolled");
     granted(service, &record, &secret).await
 }
@@ -208,7 +207,7 @@ impl ProvisionAttempt<'_> {
                 let renew =
                     service.ports.records.rotate_gateway(tenant, id, sealed.to_vec(), Some(old_until), actor);
                 let stored = renew.await?;
-                let record = service.identities.take_in(&stored).await?;
+                let record = service.identities.know(&stored).await?;
                 Ok((self.keep_up(&record).await?, secret))
             }
             _ => {
@@ -223,7 +222,7 @@ impl ProvisionAttempt<'_> {
                 };
                 let stored = service.ports.records.create_gateway(new, actor).await?;
                 made(service, tenant);
-                Ok((service.identities.take_in(&stored).await?, secret))
+                Ok((service.identities.know(&stored).await?, secret))
             }
         }
     }
@@ -261,12 +260,7 @@ impl ProvisionAttempt<'_> {
             }
             stored => stored?,
         };
-        let now = service.identities.take_in(&stored).await?;
-        if now.instance != record.instance {
-            // A socket of the process before comes back to the new inbox.
-            service.sessions.end(record, Ending::Shutdown);
-        }
-        Ok(now)
+        service.identities.know(&stored).await
     }
 
     /// A wake URL that is not the one we know. One that could never be called is

@@ -6,7 +6,6 @@ use super::types::{
 };
 use crate::bootstrap::DEFAULT_TENANT;
 use crate::identities::bound_to;
-use crate::relay::Ending;
 use crate::upkeep::Waker;
 use angelia_core::audit::Actor;
 use angelia_core::clock;
@@ -41,7 +40,7 @@ pub(super) async fn create(admin: Arc<Admin>, body: CreateGateway) -> Result<Gat
             most: MAX_GATEWAYS_PER_TENANT,
         };
         let stored = admin.ports.records.create_gateway(new, &Actor::operator()).await?;
-        let record = admin.identities.take_in(&stored).await?;
+        let record = admin.identities.know(&stored).await?;
         Ok(with_secret(&admin, &record, &secret))
     });
     create.await
@@ -121,11 +120,7 @@ pub(super) async fn set(admin: Arc<Admin>, id: String, body: ChangeGateway) -> R
         let change = body.read(&admin)?;
         let (tenant, id) = (&before.tenant, &before.gateway_id);
         let stored = admin.ports.records.change_gateway(tenant, id, change, &Actor::operator()).await?;
-        let record = admin.identities.take_in(&stored).await?;
-        if record.instance != before.instance {
-            // It comes back at once, to its new inbox.
-            admin.sessions.end(&before, Ending::Shutdown);
-        }
+        let record = admin.identities.know(&stored).await?;
         admin.wake.start_over(record.instance);
         Ok(describe(&admin, &record))
     });
@@ -154,10 +149,8 @@ pub(super) async fn rotate(admin: Arc<Admin>, id: String, body: RotateGateway) -
         let old_until = (!body.now).then(|| clock::wall().after(ROTATION_WINDOW));
         let (tenant, id) = (&record.tenant, &record.gateway_id);
         let stored = admin.ports.records.rotate_gateway(tenant, id, sealed.to_vec(), old_until, &Actor::operator()).await?;
-        let record = admin.identities.take_in(&stored).await?;
+        let record = admin.identities.know(&stored).await?;
         if body.now {
-            // Not 4401: whoever has the new secret is to come back.
-            admin.sessions.end(&record, Ending::Shutdown);
             tracing::info!(tenant = %record.tenant, gateway = %record.gateway_id, "a gateway's old secrets are void");
         }
         Ok(with_secret(&admin, &record, &secret))
@@ -170,8 +163,7 @@ pub(super) async fn revoke(admin: Arc<Admin>, id: String, body: ChangeGateway) -
         let record = gateway(&admin, body.tenant.as_deref(), &id)?;
         let (tenant, id) = (&record.tenant, &record.gateway_id);
         let stored = admin.ports.records.revoke_gateway(tenant, id, &Actor::operator()).await?;
-        let record = admin.identities.take_in(&stored).await?;
-        admin.sessions.end(&record, Ending::Revoked);
+        let record = admin.identities.know(&stored).await?;
         tracing::info!(tenant = %record.tenant, gateway = %record.gateway_id, "a gateway was revoked");
         Ok(describe(&admin, &record))
     });

@@ -1,5 +1,5 @@
 //! The master key and the admin token: looking at them, and changing them
-//! under a running admin.
+//! under a running server.
 
 use super::Admin;
 use super::master_key_change;

@@ -13,6 +13,7 @@
 
 use super::Admin;
 use super::types::RotatedKey;
+use crate::supervise::Lifecycle;
 use angelia_core::audit::Actor;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::fail;
@@ -165,7 +166,7 @@ struct Finished {
 }
 
 /// Finishes a change that an earlier process has begun, if there is one.
-pub(crate) async fn resume(admin: Arc<Admin>) {
+pub(crate) async fn resume(admin: Arc<Admin>, _: Arc<Lifecycle>) {
     let ring = &admin.keys;
     let _turn = ring.rotating.lock().await;
     if !ring.is_unfinished() {

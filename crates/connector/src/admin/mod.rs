@@ -1,4 +1,4 @@
-//! The management plane: who is known here, who may enrol, and what an operator asks for.
+//! The management plane: who may enrol, and what an operator asks for.
 
 pub mod api;
 mod audit;
@@ -12,7 +12,6 @@ mod enroll;
 mod gateways;
 mod inbox;
 mod invites;
-mod keyring;
 mod keys;
 mod master_key_change;
 mod oauth;
@@ -35,7 +34,6 @@ pub use bearer::fuzzing;
 pub use bearer::{IdentityOptions, KEY_LIMITS, OidcIssuer};
 pub use endpoint::{Call, Endpoint, Named, Whole};
 use enroll::{enroll, provision};
-pub use keyring::{AdminToken, KeyKeeper, Keyring};
 pub(crate) use master_key_change::resume as resume_key_change;
 pub use oauth::LIMITS as TOKEN_LIMITS;
 use oauth::{TokenLimits, token};

@@ -45,7 +45,8 @@ fn yes() -> bool {
 
 pub(crate) async fn declare(State(service): State<Arc<SelfService>>, request: Request) -> Response {
     let (head, body) = request.into_parts();
-    let record = match identify(&service.identities.now(), &head.headers) {
+    let caller = identify(&service.identities.now(), &head.headers);
+    let record = match caller {
         Caller::Gateway(record) => record,
         Caller::Revoked(record) => {
             let error = Error::new(Kind::Forbidden, "this gateway was revoked");
@@ -71,17 +72,22 @@ pub(crate) async fn declare(State(service): State<Arc<SelfService>>, request: Re
 
 async fn set(service: &Arc<SelfService>, record: Arc<GatewayRecord>, body: Body) -> Result<()> {
     let (platform, policy) = declared(read(&read_body(body, MAX_BODY).await?)?)?;
+    // Gateways declare it at every start: only a change waits for its turn, and is written.
+    if is_known(service, &record, &platform, &policy) {
+        return Ok(());
+    }
     let set = move |service: Arc<SelfService>| async move {
         // Much may have happened while the body was on its way.
         let record = service.identities.now().find(&record.tenant, &record.gateway_id);
         let record = record.filter(|record| record.revoked_at.is_none());
         let record = record.ok_or_else(|| Error::new(Kind::Forbidden, "this gateway was revoked"))?;
-        // Gateways declare it at every start: only a change is written.
-        let known = service.identities.now().policy(record.instance, &platform).cloned();
-        if known.as_ref() == Some(&policy) {
+        if is_known(&service, &record, &platform, &policy) {
             return Ok(());
         }
-        if known.is_none() && service.identities.now().policies(record.instance) >= MAX_POLICIES {
+        let known = service.identities.snapshot();
+        if known.policy(record.instance, &platform).is_none()
+            && known.policies(record.instance) >= MAX_POLICIES
+        {
             return Err(Error::invalid(format!(
                 "policies for {MAX_POLICIES} platforms are declared already"
             )));
@@ -97,6 +103,13 @@ async fn set(service: &Arc<SelfService>, record: Arc<GatewayRecord>, body: Body)
         service.ports.records.set_policy(record.instance, &platform, policy, &actor).await
     };
     service.change(set).await
+}
+
+/// Whether a gateway that may declare something has declared just this before.
+fn is_known(service: &SelfService, record: &GatewayRecord, platform: &str, policy: &Policy) -> bool {
+    let known = service.identities.now();
+    let now = known.find(&record.tenant, &record.gateway_id).filter(|now| now.revoked_at.is_none());
+    now.is_some_and(|now| known.policy(now.instance, platform) == Some(policy))
 }
 
 /// The platform and the policy that a gateway declares, within bounds.

@@ -1,10 +1,10 @@
 //! The self-service of gateways: how they enrol, declare what they want, and get tokens.
 
-use super::{Bearers, Keyring, Pace, TokenLimits, declare, enroll, provision, token};
+use super::{Bearers, Pace, TokenLimits, declare, enroll, provision, token};
 use crate::admin::router::no_store;
 use crate::identities::Identities;
+use crate::keyring::Keyring;
 use crate::refusal_log::RefusalLog;
-use crate::relay::Sessions;
 use crate::server::Parts;
 use crate::upkeep::Waker;
 use angelia_core::error::{Error, Result};
@@ -31,7 +31,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) struct SelfService {
     pub(super) ports: Ports,
     pub(super) identities: Arc<Identities>,
-    pub(super) sessions: Arc<Sessions>,
     pub(super) keys: Arc<Keyring>,
     pub(super) bearers: Arc<Bearers>,
     pub(super) wake: Arc<Waker>,
@@ -50,7 +49,6 @@ impl SelfService {
         Arc::new(Self {
             ports: parts.ports.clone(),
             identities: parts.identities.clone(),
-            sessions: parts.sessions.clone(),
             keys: parts.keys.clone(),
             bearers,
             wake: parts.wake.clone(),

@@ -1,8 +1,9 @@
 //! The admin service: what the operator's hands reach.
 
-use super::{AdminToken, Bearers, Keyring};
+use super::Bearers;
 use crate::identities::Identities;
 use crate::ingress::{Bots, Drops};
+use crate::keyring::{AdminToken, Keyring};
 use crate::refusal_log::RefusalLog;
 use crate::relay::Sessions;
 use crate::server::Parts;

@@ -5,7 +5,6 @@ use super::types::{
     CreateTenant, CreatedTenant, Link, Linked, Nothing, RemoveTenant, RemovedTenant, TenantCounts, Tenants,
     Unlinked,
 };
-use crate::relay::Ending;
 use angelia_core::audit::Actor;
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::{MAX_NAME, check_name};
@@ -71,7 +70,7 @@ pub(super) async fn show(admin: Arc<Admin>, tenant: String, _: Nothing) -> Resul
     if !admin.ports.records.tenants().await?.contains(&tenant) {
         return Err(Error::not_found(format!("there is no tenant {tenant:?}")));
     }
-    let known = admin.identities.now();
+    let known = admin.identities.snapshot();
     let clients = admin.ports.records.clients().await?;
     let inboxes = admin.ports.inboxes.inboxes().await?;
     let has = TenantBelongings {
@@ -115,7 +114,6 @@ pub(super) async fn remove(admin: Arc<Admin>, tenant: String, body: RemoveTenant
         let removal = admin.ports.records.remove_tenant(&tenant, rooms.clone(), &operator);
         let has = admin.identities.close_to(&tenant, removal).await?;
         for record in gone {
-            admin.sessions.end(&record, Ending::Revoked);
             admin.sessions.forget(record.instance);
         }
         admin.hub.close(&rooms);
@@ -141,7 +139,7 @@ async fn delete_the_rest(admin: &Admin) -> bool {
 
 /// The web-chat rooms that belong to a tenant now, by their routes.
 async fn rooms_of(admin: &Admin, tenant: &str) -> Result<Vec<String>> {
-    let known = admin.identities.now();
+    let known = admin.identities.snapshot();
     let routes = known.routes();
     let belongs = |room: &String| {
         let owner = routes.resolve(webchat::NAME, webchat::BOT, &[room.as_str(), "*"]);

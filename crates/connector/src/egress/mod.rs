@@ -22,9 +22,9 @@ mod typing;
 pub use angelia_core::egress::EgressTimings;
 pub(crate) use target_lookup::LIMITS;
 
-use crate::admin::Keyring;
 use crate::identities::Identities;
 use crate::ingress::Bots;
+use crate::keyring::Keyring;
 use crate::relay::Mailbox;
 use crate::server::Parts;
 use crate::supervise::Lifecycle;

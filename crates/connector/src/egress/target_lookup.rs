@@ -164,7 +164,8 @@ async fn recall_alike(egress: &Egress, waits: &Waiting, target: &Target) -> Resu
     let answer_at = tokio::time::Instant::now() + TELL_AFTER;
     let Waiting { record, outbound, .. } = waits;
     let sender = Sender { tenant: &record.tenant, instance: record.instance };
-    for bot in could_know(egress.identities.now().routes(), egress.bots.all(), sender, outbound) {
+    let could = could_know(egress.identities.now().routes(), egress.bots.all(), sender, outbound);
+    for bot in could {
         egress.bots[bot].recall(target).await?;
     }
     if decide_for(egress, waits).is_err() {

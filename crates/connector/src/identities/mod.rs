@@ -9,11 +9,13 @@ mod snapshot;
 pub(crate) use angelia_core::identity::feed::Front;
 pub(crate) use snapshot::{Snapshot, bound_to};
 
-use crate::admin::Keyring;
+use crate::keyring::Keyring;
+use crate::relay::{Ending, Sessions};
+use crate::supervise::Lifecycle;
 use angelia_core::admission::Route;
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::GatewayRecord;
-use angelia_core::identity::feed::{self, Fact};
+use angelia_core::identity::feed::{self, Fact, News};
 use angelia_core::inbox::InstanceId;
 use angelia_core::records::{Records, look};
 use angelia_core::store::{AccessStore, StoredGateway};
@@ -38,6 +40,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 pub(crate) struct Identities {
     records: Arc<dyn Records>,
     keys: Arc<Keyring>,
+    /// Where a gateway that is not welcome any more is connected.
+    sessions: Arc<Sessions>,
     now: ArcSwap<Snapshot>,
     /// Held while a snapshot is made out of the one before.
     making: Mutex<()>,
@@ -48,11 +52,17 @@ pub(crate) struct Identities {
 }
 
 impl Identities {
-    /// Reads who is known. What is sealed is opened with `keys`.
-    pub(crate) async fn read(records: Arc<dyn Records>, keys: Arc<Keyring>) -> Result<Arc<Self>> {
+    /// Reads who is known. What is sealed is opened with `keys`; who is not welcome any more is
+    /// taken out of `sessions`.
+    pub(crate) async fn read(
+        records: Arc<dyn Records>,
+        keys: Arc<Keyring>,
+        sessions: Arc<Sessions>,
+    ) -> Result<Arc<Self>> {
         let identities = Self {
             records,
             keys,
+            sessions,
             now: ArcSwap::default(),
             making: Mutex::default(),
             read_to: tokio::sync::Mutex::default(),
@@ -67,6 +77,11 @@ impl Identities {
     /// Who is known at this moment.
     pub(crate) fn now(&self) -> Guard<Arc<Snapshot>> {
         self.now.load()
+    }
+
+    /// The same, for whoever keeps it while something else is waited for.
+    pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
+        self.now.load_full()
     }
 
     /// Makes a change of the store known here before its answer is given. It runs to its end
@@ -99,9 +114,17 @@ impl Identities {
         for _ in 0..FAR_BEHIND {
             let lines = self.records.changed(*read_to, PAGE).await?;
             let Some(last) = lines.last().map(|line| line.id) else { return Ok(()) };
+            if lines[0].id > *read_to + 1 {
+                // What came in between was dropped from the feed, or is to come yet.
+                return self.read_anew(&mut read_to).await;
+            }
             let is_all = lines.len() < PAGE;
             let read = look(&*self.records, "read what changed", move |view| feed::read(view, &lines));
-            self.learn(read.await?);
+            let News { facts, unreadable } = read.await?;
+            for error in unreadable {
+                tracing::error!(%error, "a record of who is known here changed and cannot be read; what was known of it stays");
+            }
+            self.learn(facts);
             *read_to = last;
             if is_all {
                 return Ok(());
@@ -110,20 +133,32 @@ impl Identities {
         self.read_anew(&mut read_to).await
     }
 
-    /// Lets what was stored of a gateway count from now on; answers its record.
-    pub(crate) async fn take_in(&self, stored: &StoredGateway) -> Result<Arc<GatewayRecord>> {
+    /// Lets what was stored of a gateway count from now on, whatever else can be read; answers
+    /// its record.
+    pub(crate) async fn know(&self, stored: &StoredGateway) -> Result<Arc<GatewayRecord>> {
+        // Held, so that nobody learns of it as it was before.
+        let reading = self.read_to.lock().await;
+        let (tenant, gateway_id) = (stored.tenant.clone(), stored.gateway_id.clone());
+        self.learn([Fact::Gateway(tenant, gateway_id, Some(stored.clone()))]);
+        drop(reading);
         self.follow().await?;
         let known = self.now().find(&stored.tenant, &stored.gateway_id);
         known.ok_or_else(|| Error::internal("a gateway that was stored is not known"))
     }
 
-    /// Follows the feed now and then.
-    pub(crate) async fn keep_following(self: Arc<Self>) {
-        loop {
-            tokio::time::sleep(LOOK_EVERY).await;
-            if let Err(error) = self.follow().await {
-                tracing::debug!(%error, "what changed of who is known here could not be read");
+    /// Follows the feed now and then, until the server stops.
+    pub(crate) async fn keep_following(self: Arc<Self>, life: Arc<Lifecycle>) {
+        let mut was_well = true;
+        while life.pause(LOOK_EVERY).await {
+            let followed = self.follow().await;
+            match &followed {
+                Err(error) if was_well => {
+                    tracing::warn!(%error, "what changed of who is known here could not be read; trying again");
+                }
+                Ok(()) if !was_well => tracing::info!("what changed of who is known here is read again"),
+                _ => {}
             }
+            was_well = followed.is_ok();
         }
     }
 
@@ -138,12 +173,12 @@ impl Identities {
         let keys = self.keys.keys();
         let mut next = Snapshot::default();
         facts.into_iter().for_each(|fact| next.learn(fact, &keys));
-        self.now.store(Arc::new(next));
+        self.publish(next, self.now().all());
         *read_to = last;
         Ok(())
     }
 
-    /// The one place where what is known changes.
+    /// What some facts make of what is known.
     fn learn(&self, facts: impl IntoIterator<Item = Fact>) {
         let mut facts = facts.into_iter().peekable();
         if facts.peek().is_none() {
@@ -151,9 +186,29 @@ impl Identities {
         }
         let _making = self.making.lock();
         let keys = self.keys.keys();
-        let mut next = Snapshot::clone(&self.now());
-        facts.for_each(|fact| next.learn(fact, &keys));
-        self.now.store(Arc::new(next));
+        let before = self.snapshot();
+        let mut next = Snapshot::clone(&before);
+        let mut touched = Vec::new();
+        for fact in facts {
+            if let Fact::Gateway(tenant, gateway_id, _) = &fact {
+                touched.extend(before.find(tenant, gateway_id));
+            }
+            next.learn(fact, &keys);
+        }
+        self.publish(next, touched);
+    }
+
+    /// The one place where what is known changes. A gateway that is not what it was when it
+    /// connected loses its sockets, whoever changed it.
+    fn publish(&self, next: Snapshot, touched: Vec<Arc<GatewayRecord>>) {
+        let next = Arc::new(next);
+        self.now.store(next.clone());
+        for before in touched {
+            let now = next.find(&before.tenant, &before.gateway_id);
+            if let Some(ending) = ending(&before, now.as_deref()) {
+                self.sessions.end(&before, ending);
+            }
+        }
     }
 
     /// Keeps which bots an instance answers for, if that is new.
@@ -175,126 +230,31 @@ impl Identities {
         tenant: &str,
         removal: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        let before = self.now.load_full();
+        let before = self.snapshot();
         let routes = || before.routes().iter().filter(|route| route.tenant == tenant);
         let closed = routes().map(|route| Fact::Route(route.place.to_string(), route.bot.clone(), None));
         self.learn(closed);
         let opened =
             |route: &Route| Fact::Route(route.place.to_string(), route.bot.clone(), Some(route.clone()));
         let removed = removal.await.inspect_err(|_| self.learn(routes().map(opened)))?;
-        self.follow().await?;
+        // They go whatever else can be read.
+        let gone = before.of_tenant(tenant);
+        self.learn(gone.iter().map(|it| Fact::Gateway(it.tenant.clone(), it.gateway_id.clone(), None)));
         Ok(removed)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use angelia_core::admission::Allow;
-    use angelia_core::audit::Actor;
-    use angelia_core::clock::UnixMillis;
-    use angelia_core::records::rows::FrontRow;
-    use angelia_core::records::{Change, Changed, View, change};
-    use angelia_core::seal::MasterKey;
-    use angelia_core::store::IdentityStore;
-    use angelia_engines::memory::MemoryRecords;
-
-    fn records() -> Arc<MemoryRecords> {
-        Arc::new(MemoryRecords::new(|| UnixMillis(1)))
-    }
-
-    async fn node(records: &Arc<MemoryRecords>) -> Arc<Identities> {
-        Identities::read(records.clone(), Keyring::kept_nowhere(MasterKey::mint())).await.unwrap()
-    }
-
-    fn route(number: usize) -> Route {
-        Route {
-            place: format!("discord:{}", number + 1).parse().unwrap(),
-            bot: None,
-            tenant: "acme".into(),
-            instance: None,
-            allow: Allow::Any,
-            free: false,
-        }
-    }
-
-    async fn add_route(records: Arc<MemoryRecords>, number: usize) -> Result<()> {
-        records.add_route(route(number), &Actor::server()).await
-    }
-
-    fn tenant_at(identities: &Identities, path: &str) -> Option<String> {
-        let known = identities.now();
-        known.routes().resolve("discord", "bot", &[path]).map(|route| route.tenant.clone())
-    }
-
-    #[tokio::test]
-    async fn a_change_counts_here_once_it_has_answered_and_elsewhere_once_the_feed_is_read() {
-        let records = records();
-        records.create_tenant("acme", None, &Actor::server()).await.unwrap();
-        let (one, other) = (node(&records).await, node(&records).await);
-        let before = one.now();
-        one.change(add_route(records.clone(), 0)).await.unwrap();
-        assert_eq!(tenant_at(&one, "1").as_deref(), Some("acme"));
-        assert!(before.routes().at("discord:1").is_empty(), "who loaded it sees one moment");
-        assert_eq!(tenant_at(&other, "1"), None);
-        other.follow().await.unwrap();
-        assert_eq!(tenant_at(&other, "1").as_deref(), Some("acme"));
-        let remove = records.remove_route(&route(0).place, None, &Actor::server());
-        remove.await.unwrap();
-        other.follow().await.unwrap();
-        assert_eq!(tenant_at(&other, "1"), None);
-    }
-
-    #[tokio::test]
-    async fn one_change_tells_one_fact_however_many_there_are() {
-        let records = records();
-        records.create_tenant("acme", None, &Actor::server()).await.unwrap();
-        for number in 0..50 {
-            add_route(records.clone(), number).await.unwrap();
-        }
-        let lines = records.changed(0, PAGE).await.unwrap();
-        let last: Vec<Changed> = lines.into_iter().rev().take(1).collect();
-        let facts = look(&*records, "read", move |view| feed::read(view, &last)).await.unwrap();
-        assert!(matches!(&facts[..], [Fact::Route(place, None, Some(_))] if place == "discord:50"));
-    }
-
-    #[tokio::test]
-    async fn who_is_far_behind_catches_up_at_once() {
-        let records = records();
-        let behind = node(&records).await;
-        // A few pages, and more than are read one by one.
-        for (lines, up_to) in [(3 * PAGE, 1), ((FAR_BEHIND + 2) * PAGE, 2)] {
-            let many = move |view: &mut View<'_>| {
-                let front = |number, platform: &str| {
-                    let (instance, platform) = (InstanceId(number), platform.to_owned());
-                    FrontRow { instance, platform, bot: String::new() }
-                };
-                (1..lines as i64).for_each(|number| view.delete(&front(number, "gone")));
-                view.put(&front(0, &up_to.to_string()));
-                Ok(())
-            };
-            change(&*records, Change::to("front"), many).await.unwrap();
-            behind.follow().await.unwrap();
-            assert!(behind.now().fronts(InstanceId(0)).contains(&(up_to.to_string(), String::new())));
-            let told = records.changed(*behind.read_to.lock().await, 1).await.unwrap();
-            assert!(told.is_empty(), "all of the feed is read");
-        }
-    }
-
-    #[tokio::test]
-    async fn a_tenant_that_could_not_be_removed_is_reached_again() {
-        let records = records();
-        records.create_tenant("acme", None, &Actor::server()).await.unwrap();
-        let node = node(&records).await;
-        node.change(add_route(records.clone(), 0)).await.unwrap();
-        let failed = node.close_to("acme", async {
-            assert_eq!(tenant_at(&node, "1"), None, "nobody reaches it meanwhile");
-            Err::<(), _>(Error::unavailable("the disk is full"))
-        });
-        assert!(failed.await.is_err());
-        assert_eq!(tenant_at(&node, "1").as_deref(), Some("acme"));
-        let removal = records.remove_tenant("acme", Vec::new(), &Actor::server());
-        node.close_to("acme", removal).await.unwrap();
-        assert!(tenant_at(&node, "1").is_none() && node.now().tenant_of(InstanceId(1)).is_none());
+/// Why the sockets of a gateway end when its record changes; `None` if they may stay.
+fn ending(before: &GatewayRecord, now: Option<&GatewayRecord>) -> Option<Ending> {
+    match now {
+        _ if before.revoked_at.is_some() => None,
+        None => Some(Ending::Revoked),
+        Some(now) if now.revoked_at.is_some() => Some(Ending::Revoked),
+        // Not 4401: it is to come back, to its new inbox or with its new secret.
+        Some(now) if now.instance != before.instance || !now.shares_secret(before) => Some(Ending::Shutdown),
+        Some(_) => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

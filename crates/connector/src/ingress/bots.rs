@@ -1,6 +1,6 @@
 //! The bots of this server: which there are, and how they listen, from its start to its end.
 
-use crate::admin::Keyring;
+use crate::keyring::Keyring;
 use crate::server::{Options, Parts};
 use crate::telemetry::{Counter, Metrics};
 use angelia_contract::descriptor::Descriptor;

@@ -90,9 +90,8 @@ impl Relay {
 
     /// Tells every live socket how far its log is, again and again: finds what a hint that
     /// never came would have told.
-    pub(crate) async fn watch_logs(self: Arc<Self>) {
-        loop {
-            tokio::time::sleep(LOOK_EVERY).await;
+    pub(crate) async fn watch_logs(self: Arc<Self>, life: Arc<Lifecycle>) {
+        while life.pause(LOOK_EVERY).await {
             for some in self.sessions.live().chunks(AT_ONCE) {
                 // What cannot be read now is looked at the next time.
                 for (instance, mark) in self.ports.log.marks(some.to_vec()).await.unwrap_or_default() {

@@ -48,7 +48,8 @@ pub(crate) async fn upgrade(State(relay): State<Arc<Relay>>, mut request: Reques
     if relay.life.is_stopping() {
         return unavailable("the connector is restarting", 1);
     }
-    match identify(&relay.identities.now(), headers) {
+    let caller = identify(&relay.identities.now(), headers);
+    match caller {
         Caller::Gateway(record) => admit(relay, record, headers, socket),
         Caller::Revoked(record) => {
             relay.metrics.count(Counter::UpgradesRevoked);

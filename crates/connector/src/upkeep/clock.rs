@@ -1,6 +1,7 @@
 //! Watching the clock and, after a server that was killed, the database.
 
 use super::Upkeep;
+use crate::supervise::Lifecycle;
 use angelia_core::clock::{self, Leap};
 use angelia_core::error::Result;
 use angelia_core::store::Checked;
@@ -53,7 +54,7 @@ impl Upkeep {
     }
 
     /// Watches the clock.
-    pub(crate) async fn watch_clock(self: Arc<Self>) {
+    pub(crate) async fn watch_clock(self: Arc<Self>, life: Arc<Lifecycle>) {
         let (mut known, mut keep_at) = (None, clock::mono() + KEEP_EVERY);
         loop {
             let leap = self.store.leap();
@@ -67,7 +68,9 @@ impl Upkeep {
                 keep_at = now + KEEP_EVERY;
             }
             known = leap;
-            tokio::time::sleep(LOOK_EVERY).await;
+            if !life.pause(LOOK_EVERY).await {
+                return;
+            }
         }
     }
 
@@ -78,7 +81,7 @@ impl Upkeep {
     }
 
     /// Looks through the database beside everything else.
-    pub(crate) async fn check(self: Arc<Self>) {
+    pub(crate) async fn check(self: Arc<Self>, _: Arc<Lifecycle>) {
         tracing::info!("the server before this one did not end by itself; looking through the database");
         match self.store.quick_check(CHECK_WITHIN).await {
             Ok(Checked::Sound) => tracing::info!("the database is sound"),

@@ -2,6 +2,7 @@
 //! Agents see the same as a gap of their inbox.
 
 use super::Notifier;
+use crate::supervise::Lifecycle;
 use angelia_core::egress::{Sender, Target};
 use angelia_core::error::Result;
 use angelia_core::inbox::InstanceId;
@@ -14,14 +15,13 @@ const PAGE: usize = 64;
 
 impl Notifier {
     /// Tells whoever lost something.
-    pub(crate) async fn watch_losses(self: Arc<Self>) {
+    pub(crate) async fn watch_losses(self: Arc<Self>, life: Arc<Lifecycle>) {
         let mut told = BTreeSet::new();
         match self.ports.records.noticed().await {
             Ok(noticed) => told.extend(noticed),
             Err(error) => tracing::warn!(%error, "earlier notices are not known"),
         }
-        loop {
-            tokio::time::sleep(self.look_every()).await;
+        while life.pause(self.look_every()).await {
             if let Err(error) = self.tell_losses(&mut told).await {
                 tracing::debug!(%error, "who lost messages could not be told");
             }

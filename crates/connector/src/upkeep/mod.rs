@@ -15,6 +15,7 @@ pub(crate) use wake::Waker;
 use crate::identities::Identities;
 use crate::refusal_log::RefusalLog;
 use crate::server::Parts;
+use crate::supervise::Lifecycle;
 use crate::telemetry::{Counter, Metrics};
 use angelia_core::error::Result;
 use angelia_core::ports::{self, Pruned};
@@ -64,7 +65,7 @@ impl Upkeep {
     }
 
     /// Prunes now and then, and tries a failed store until it works again.
-    pub(crate) async fn prune_now_and_then(self: Arc<Self>) {
+    pub(crate) async fn prune_now_and_then(self: Arc<Self>, life: Arc<Lifecycle>) {
         let mut prune_at = angelia_core::clock::mono();
         loop {
             if !self.store.healthy() {
@@ -78,12 +79,14 @@ impl Upkeep {
                     tracing::warn!(%error, "what is past its time could not be dropped");
                 }
             }
-            tokio::time::sleep(PROBE_EVERY).await;
+            if !life.pause(PROBE_EVERY).await {
+                return;
+            }
         }
     }
 
     /// Looks after the disk, beside the rest: deleting a large tenant takes a while.
-    pub(crate) async fn tend(self: Arc<Self>) {
+    pub(crate) async fn tend(self: Arc<Self>, life: Arc<Lifecycle>) {
         let mut was_well = true;
         loop {
             let tended = self.store.tend().await;
@@ -94,7 +97,9 @@ impl Upkeep {
             }
             was_well = tended.is_ok();
             let pause = if self.store.healthy() { TEND_EVERY } else { PROBE_EVERY };
-            tokio::time::sleep(pause).await;
+            if !life.pause(pause).await {
+                return;
+            }
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::identities::Identities;
 use crate::ingress::Bots;
 use crate::relay::Sessions;
 use crate::server::Parts;
+use crate::supervise::Lifecycle;
 use angelia_core::directory::ChatKind;
 use angelia_core::egress::{Sender, Target};
 use angelia_core::error::Result;
@@ -95,7 +96,7 @@ impl Notifier {
     }
 
     /// Tells people whose messages wait for long that their agent is away.
-    pub(crate) async fn watch_waiting(self: Arc<Self>) {
+    pub(crate) async fn watch_waiting(self: Arc<Self>, life: Arc<Lifecycle>) {
         if self.notices.away == Away::Never {
             return;
         }
@@ -105,8 +106,7 @@ impl Notifier {
             Ok(told) => watch.told.extend(told.into_iter().map(|instance| (instance, Seq(i64::MAX)))),
             Err(error) => tracing::warn!(%error, "earlier notices are not known"),
         }
-        loop {
-            tokio::time::sleep(self.look_every()).await;
+        while life.pause(self.look_every()).await {
             if let Err(error) = watch.look().await {
                 tracing::debug!(%error, "messages that wait could not be looked for");
             }

@@ -2,6 +2,7 @@
 //! tell them ends.
 
 use super::Notifier;
+use crate::supervise::Lifecycle;
 use angelia_core::clock;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::store::VaultStore;
@@ -24,12 +25,14 @@ const TOLD_WITHIN: Duration = Duration::from_secs(5);
 impl Notifier {
     /// Tells people whose command or press nobody answers. What is due is in the store, so
     /// that a restart forgets nobody.
-    pub(crate) async fn watch_unanswered(self: Arc<Self>) {
+    pub(crate) async fn watch_unanswered(self: Arc<Self>, life: Arc<Lifecycle>) {
         loop {
             if let Err(error) = self.tell_unanswered().await {
                 tracing::debug!(%error, "interactions nobody answered could not be looked for");
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            if !life.pause(LOOK_EVERY).await {
+                return;
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::identities::Identities;
 use crate::relay::Sessions;
 use crate::ssrf_guard::{Guard, GuardError};
+use crate::supervise::Lifecycle;
 use crate::telemetry::{Counter, Metrics};
 use angelia_core::clock::{self, Mono};
 use angelia_core::error::Result;
@@ -83,19 +84,21 @@ impl Waker {
     }
 
     /// Pokes whoever is due, for as long as the server lives.
-    pub(crate) async fn run(self: Arc<Self>) {
+    pub(crate) async fn run(self: Arc<Self>, life: Arc<Lifecycle>) {
         loop {
             let nobody_sleeps = self.sleepers().is_empty();
-            let rest = match nobody_sleeps {
-                true => REST,
-                false => match self.log.waiting().await {
+            let rest = if nobody_sleeps {
+                REST
+            } else {
+                match self.log.waiting().await {
                     Ok(waiting) => self.poke_due(&waiting.into_iter().collect(), clock::mono()),
                     Err(_) => ASK_AGAIN,
-                },
+                }
             };
-            tokio::select! {
-                () = tokio::time::sleep(rest) => {}
-                () = self.changed.notified() => {}
+            // Something changed, or it is time.
+            let due = async { drop(tokio::time::timeout(rest, self.changed.notified()).await) };
+            if !life.unless_stopped(due).await {
+                return;
             }
         }
     }

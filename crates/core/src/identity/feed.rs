@@ -6,7 +6,7 @@
 
 use super::{gateways, instances};
 use crate::admission::{Policy, Route};
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
 use crate::inbox::InstanceId;
 use crate::records::rows::{FrontRow, GatewayRow, InstanceRow, PolicyRow, RouteRow, SecretRow, TenantRow};
 use crate::records::{Changed, Record, View};
@@ -68,20 +68,34 @@ pub fn all(view: &mut View<'_>) -> Result<Vec<Fact>> {
     Ok(facts)
 }
 
+/// What some lines of the feed are about.
+#[derive(Debug, Default)]
+pub struct News {
+    /// How it is now.
+    pub facts: Vec<Fact>,
+    /// Records that cannot be read. What is known of them stays: one damaged row must not
+    /// keep a server from hearing of everybody else.
+    pub unreadable: Vec<Error>,
+}
+
 /// What some lines of the feed are about, as it is at this moment. Each is told once; what
 /// servers do not remember is left out.
-pub fn read(view: &mut View<'_>, lines: &[Changed]) -> Result<Vec<Fact>> {
-    let mut facts = Vec::new();
+pub fn read(view: &mut View<'_>, lines: &[Changed]) -> Result<News> {
+    let mut news = News::default();
     let mut told = BTreeSet::new();
     for line in lines {
         // A secret is told with its gateway.
         let is_secret = line.records == SecretRow::TABLE.name;
         let records = if is_secret { GatewayRow::TABLE.name } else { &line.records };
         if told.insert((records, &line.key)) {
-            facts.extend(read_one(view, records, &line.key)?);
+            match read_one(view, records, &line.key) {
+                Ok(fact) => news.facts.extend(fact),
+                Err(error) if error.kind() == Kind::Internal => news.unreadable.push(error),
+                Err(error) => return Err(error),
+            }
         }
     }
-    Ok(facts)
+    Ok(news)
 }
 
 fn read_one(view: &mut View<'_>, records: &str, key: &str) -> Result<Option<Fact>> {
@@ -128,4 +142,64 @@ fn named<const N: usize>(key: &str) -> Option<[String; N]> {
 /// The instance that a line's key is.
 fn numbered(key: &str) -> Option<InstanceId> {
     serde_json::from_str::<(i64,)>(key).ok().map(|(number,)| InstanceId(number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{Old, UnixMillis};
+    use crate::records::{Query, Row, Source, Table, Value};
+    use std::time::Duration;
+
+    /// Has a tenant that can be read, and instances that cannot.
+    struct Damaged;
+
+    impl Source for Damaged {
+        fn find(&mut self, table: &'static Table, _: &Query) -> Result<Vec<Row>> {
+            let row = if table.name == TenantRow::TABLE.name {
+                TenantRow {
+                    tenant: "acme".into(),
+                    created_at: UnixMillis(0),
+                    default_instance: None,
+                    delivery_key: None,
+                }
+                .to_row()
+            } else {
+                vec![Value::Null]
+            };
+            Ok(vec![row])
+        }
+
+        fn count(&mut self, _: &'static Table, _: &Query) -> Result<u64> {
+            Ok(1)
+        }
+
+        fn heads(&mut self, _: &'static Table) -> Result<Vec<Vec<u8>>> {
+            Ok(Vec::new())
+        }
+
+        fn older_than(&mut self, _: Duration) -> Option<Old> {
+            None
+        }
+
+        fn next_number(&mut self, _: &'static Table) -> Result<i64> {
+            Ok(1)
+        }
+
+        fn fits(&mut self, _: u64) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn a_row_that_cannot_be_read_hides_no_other() {
+        let line = |id, records: &Table, key: &str| {
+            let (records, key) = (records.name.to_owned(), key.to_owned());
+            Changed { id, records, key }
+        };
+        let lines = [line(1, InstanceRow::TABLE, "[7]"), line(2, TenantRow::TABLE, r#"["acme"]"#)];
+        let news = read(&mut View::new(&mut Damaged, UnixMillis(0)), &lines).unwrap();
+        assert!(matches!(&news.facts[..], [Fact::Default(tenant, None)] if tenant == "acme"), "{news:?}");
+        assert_eq!(news.unreadable.len(), 1, "{news:?}");
+    }
 }

@@ -123,6 +123,8 @@ pub fn remove(view: &mut View<'_>, tenant: &str, rooms: &[String], by: &Actor) -
     }
     view.delete(&row);
     view.also(Write::LeaveBehind { tenant: tenant.to_owned(), instances, rooms: rooms.to_vec() });
-    view.audit(&AuditEntry::done(by, "tenant.remove", tenant, tenant).with(format!("{removed:?}")));
+    let TenantBelongings { gateways, routes, clients, waiting } = &removed;
+    let had = format!("gateways: {gateways}, routes: {routes}, clients: {clients}, waiting: {waiting}");
+    view.audit(&AuditEntry::done(by, "tenant.remove", tenant, tenant).with(had));
     Ok(removed)
 }

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Lines of the change feed that stay, and for how long: whoever was away for longer, or
-/// is further behind, reads everything anew.
+/// is further behind, finds a gap in their numbers and reads everything anew. The last line stays.
 pub const FEED_KEPT: i64 = 10_000;
 /// See [`FEED_KEPT`].
 pub const FEED_FOR: Duration = Duration::from_secs(24 * 3600);

@@ -66,14 +66,16 @@ fn rows(txn: &Txn<'_>) -> i64 {
     if txn.space.is_tight() { Budget::of_upkeep(txn.space).rows().min(STEP) } else { STEP }
 }
 
-/// The feed names tenants, places and people: it is kept no longer than servers need it.
+/// The feed names tenants, places and people: it is kept no longer than servers need it. Its last
+/// line stays: whoever follows tells by it that there were others.
 fn prune_feed(txn: &mut Txn<'_>) -> rusqlite::Result<bool> {
     let limit = rows(txn);
     let old = if txn.clock.has_leapt() { "0".into() } else { is_old("at", &txn.clock.older_than(FEED_FOR)) };
     let gone = txn.execute(
         &format!(
             "DELETE FROM changes WHERE id IN (
-                 SELECT id FROM changes WHERE {old} OR id <= (SELECT max(id) FROM changes) - ? ORDER BY id LIMIT ?)"
+                 SELECT id FROM changes WHERE ({old} AND id < (SELECT max(id) FROM changes))
+                     OR id <= (SELECT max(id) FROM changes) - ? ORDER BY id LIMIT ?)"
         ),
         params![FEED_KEPT, limit],
     )?;

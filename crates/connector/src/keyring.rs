@@ -26,8 +26,8 @@ pub trait KeyKeeper: Send + Sync {
 pub struct Keyring {
     held: RwLock<Held>,
     /// Held by whoever changes the key: one change at a time.
-    pub(super) rotating: tokio::sync::Mutex<()>,
-    pub(super) keeper: Box<dyn KeyKeeper>,
+    pub(crate) rotating: tokio::sync::Mutex<()>,
+    pub(crate) keeper: Box<dyn KeyKeeper>,
 }
 
 struct Held {
@@ -65,7 +65,7 @@ impl Keyring {
 
     /// Seals with `next` from now on. The key so far, of which `former` is another copy,
     /// opens what it has sealed.
-    pub(super) fn change_to(&self, next: MasterKey, former: MasterKey) {
+    pub(crate) fn change_to(&self, next: MasterKey, former: MasterKey) {
         let mut held = self.held.write();
         held.superseded = Arc::downgrade(held.keys.current());
         held.keys = Keys::new(next).with_former(former);
@@ -83,23 +83,23 @@ impl Keyring {
     }
 
     /// Whether a change of keys is not finished.
-    pub(super) fn is_unfinished(&self) -> bool {
+    pub(crate) fn is_unfinished(&self) -> bool {
         self.held.read().unfinished
     }
 
     /// The key that a change is not finished with yet.
-    pub(super) fn retiring(&self) -> Option<KeyId> {
+    pub(crate) fn retiring(&self) -> Option<KeyId> {
         let held = self.held.read();
         held.keys.former().filter(|_| held.unfinished).map(MasterKey::id)
     }
 
     /// Whether somebody may still store what was sealed with the key before.
-    pub(super) fn is_awaited(&self) -> bool {
+    pub(crate) fn is_awaited(&self) -> bool {
         self.held.read().superseded.strong_count() > 0
     }
 
     /// Notes that the store needs the current key only.
-    pub(super) fn finished(&self) {
+    pub(crate) fn finished(&self) {
         self.held.write().unfinished = false;
     }
 }
@@ -124,7 +124,7 @@ impl AdminToken {
     }
 
     /// Makes a new token. It is written down first: a start in between reads the one that counts.
-    pub(super) fn rotate(&self) -> Result<()> {
+    pub(crate) fn rotate(&self) -> Result<()> {
         let token = Secret::mint();
         (self.keep)(&token)?;
         *self.current.write() = token;
