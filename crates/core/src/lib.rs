@@ -47,6 +47,7 @@ pub mod space;
 pub mod store;
 pub mod vault;
 pub mod visible;
+mod words;
 
 pub use error::{Error, Kind};
 

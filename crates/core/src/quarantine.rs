@@ -3,7 +3,7 @@
 use crate::audit::{Actor, AuditEntry};
 use crate::directory::BotKey;
 use crate::error::Result;
-use crate::records::rows::{MissedRow, QuarantineRow, QuarantinedRow};
+use crate::records::rows::{MissedRow, QuarantineRow};
 use crate::records::{Direction, Record, View};
 use crate::store::{Missed, NewQuarantined, Quarantined};
 use std::time::Duration;
@@ -37,11 +37,10 @@ pub fn add(view: &mut View<'_>, bot: &BotKey, new: &NewQuarantined) -> Result<()
 
 /// What is in quarantine, newest first; of one bot, or of all.
 pub fn list(view: &mut View<'_>, bot: Option<&BotKey>, limit: usize) -> Result<Vec<Quarantined>> {
-    let rows = match bot {
-        Some(bot) => view.newest::<QuarantinedRow>(OF_BOT, (&*bot.platform, &*bot.bot), limit)?,
-        None => view.newest::<QuarantinedRow>(&[], (), limit)?,
-    };
-    Ok(rows.into_iter().map(Quarantined::from).collect())
+    match bot {
+        Some(bot) => view.newest(OF_BOT, (&*bot.platform, &*bot.bot), limit),
+        None => view.newest(&[], (), limit),
+    }
 }
 
 /// One thing in quarantine and its sealed bytes.

@@ -222,8 +222,9 @@ fn is_nullable(table: &Table, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use angelia_core::audit::AuditLine;
     use angelia_core::records::Record;
-    use angelia_core::records::rows::{AuditLineRow, FrontRow, GatewayRow, InstanceRow, SealedSecretRow};
+    use angelia_core::records::rows::{FrontRow, GatewayRow, InstanceRow, SealedSecretRow};
 
     #[test]
     fn statements_say_what_tables_say() {
@@ -254,6 +255,6 @@ mod tests {
             r#"UPDATE gateway_secrets SET "sealed" = $1 WHERE "id" = $2"#
         );
         let newest = Query { by: By::Columns(&[]), values: vec![], part: RowRange::Newest(3) };
-        assert!(find(AuditLineRow::TABLE, &newest).ends_with(r#"FROM audit ORDER BY "id" DESC LIMIT $1"#));
+        assert!(find(AuditLine::TABLE, &newest).ends_with(r#"FROM audit ORDER BY "id" DESC LIMIT $1"#));
     }
 }

@@ -7,6 +7,7 @@ pub mod pieces;
 
 use crate::clock::UnixMillis;
 use crate::inbox::InstanceId;
+use crate::words::words;
 use std::sync::Arc;
 
 /// One shared identity: the platform and the bot's id on it.
@@ -25,41 +26,22 @@ impl BotKey {
     }
 }
 
-/// What a chat is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ChatKind {
-    /// Not a chat itself: what chats belong to, such as a guild.
-    Scope,
-    /// One person and the bot.
-    Dm,
-    /// Several people; also a channel of a guild.
-    Group,
-    /// Where some write and many read.
-    Channel,
-    /// A conversation beside its parent, with an id of its own.
-    Thread,
-    /// A topic of a group, found by the group's id and its own.
-    Topic,
-}
-
-impl ChatKind {
-    const ALL: [Self; 6] = [Self::Scope, Self::Dm, Self::Group, Self::Channel, Self::Thread, Self::Topic];
-
-    /// The word the store keeps.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Scope => "scope",
-            Self::Dm => "dm",
-            Self::Group => "group",
-            Self::Channel => "channel",
-            Self::Thread => "thread",
-            Self::Topic => "topic",
-        }
-    }
-
-    /// Reads [`ChatKind::as_str`] back.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
+words! {
+    /// What a chat is.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum ChatKind {
+        /// Not a chat itself: what chats belong to, such as a guild.
+        Scope = "scope",
+        /// One person and the bot.
+        Dm = "dm",
+        /// Several people; also a channel of a guild.
+        Group = "group",
+        /// Where some write and many read.
+        Channel = "channel",
+        /// A conversation beside its parent, with an id of its own.
+        Thread = "thread",
+        /// A topic of a group, found by the group's id and its own.
+        Topic = "topic",
     }
 }
 

@@ -52,6 +52,13 @@ pub struct Column {
     pub nullable: bool,
 }
 
+impl Column {
+    /// The column of a field.
+    pub(crate) const fn of<F: Field>(name: &'static str) -> Self {
+        Self { name, kind: F::KIND, nullable: F::NULLABLE }
+    }
+}
+
 /// One table, or the part of one that records see.
 #[derive(Debug)]
 pub struct Table {
@@ -294,50 +301,53 @@ macro_rules! field {
     };
 }
 
-/// Declares a struct that is kept as one row: its columns, those of the key first;
-/// after `foreign` those that somebody else writes.
+/// Declares a struct that is kept as one row: its columns, those of the key first; after
+/// `foreign` those that somebody else writes. With `impl`, a type that there is already.
 macro_rules! record {
     (
         $(#[$meta:meta])*
-        pub struct $name:ident in $table:literal,
-        key $key:literal, fed $fed:expr, finds $finds:expr, $(walks [$([$($common:literal),*] along $along:literal),*],)?
-        $(sealed $sealed:literal,)? long $long:literal
+        pub struct $name:ident in $table:literal $(, $option:ident $given:tt)*
         { $($(#[$of:meta])* $field:ident: $type:ty,)* }
-        foreign { $($(#[$of_foreign:meta])* $foreign:ident: $foreign_type:ty,)* }
+        $(foreign { $($(#[$of_foreign:meta])* $foreign:ident: $foreign_type:ty,)* })?
     ) => {
         $(#[$meta])*
+        #[derive(Clone, Debug)]
         pub struct $name {
             $($(#[$of])* pub $field: $type,)*
-            $($(#[$of_foreign])* pub $foreign: $foreign_type,)*
+            $($($(#[$of_foreign])* pub $foreign: $foreign_type,)*)?
         }
 
+        record! {
+            impl $name in $table $(, $option $given)*
+            { $($field: $type,)* } foreign { $($($foreign: $foreign_type,)*)? }
+        }
+    };
+    (
+        impl $name:ident in $table:literal, key $key:literal
+        $(, fed [$($fed:literal),*])? $(, finds [$($find:tt),*])?
+        $(, walks [$([$($common:literal),*] along $along:literal),*])?
+        $(, sealed $sealed:literal)? $(, long $long:literal)?
+        { $($field:ident: $type:ty,)* } $(foreign { $($foreign:ident: $foreign_type:ty,)* })?
+    ) => {
         impl $crate::records::Record for $name {
             const TABLE: &'static $crate::records::Table = &$crate::records::Table {
                 name: $table,
                 columns: &[
-                    $($crate::records::Column {
-                        name: stringify!($field),
-                        kind: <$type as $crate::records::Field>::KIND,
-                        nullable: <$type as $crate::records::Field>::NULLABLE,
-                    },)*
-                    $($crate::records::Column {
-                        name: stringify!($foreign),
-                        kind: <$foreign_type as $crate::records::Field>::KIND,
-                        nullable: <$foreign_type as $crate::records::Field>::NULLABLE,
-                    },)*
+                    $($crate::records::Column::of::<$type>(stringify!($field)),)*
+                    $($($crate::records::Column::of::<$foreign_type>(stringify!($foreign)),)*)?
                 ],
                 key: $key,
-                foreign: <[&str]>::len(&[$(stringify!($foreign)),*]),
-                fed: $fed,
-                finds: $finds,
+                foreign: <[&str]>::len(&[$($(stringify!($foreign)),*)?]),
+                fed: &[$($($fed),*)?],
+                finds: &[$($(&$find),*)?],
                 walks: &[$($($crate::records::Walk { by: &[$($common),*], along: $along },)*)?],
                 sealed: $crate::records::table::at_most_one(&[$($sealed)?]),
-                long: $long,
+                long: false $(|| $long)?,
             };
 
             fn to_row(&self) -> $crate::records::Row {
                 use $crate::records::ToValue as _;
-                vec![$(self.$field.to_value(),)* $(self.$foreign.to_value(),)*]
+                vec![$(self.$field.to_value(),)* $($(self.$foreign.to_value(),)*)?]
             }
 
             fn from_row(row: $crate::records::Row) -> Option<Self> {
@@ -345,7 +355,7 @@ macro_rules! record {
                 let mut values = row.into_iter();
                 Some(Self {
                     $($field: <$type>::from_value(values.next()?)?,)*
-                    $($foreign: <$foreign_type>::from_value(values.next()?)?,)*
+                    $($($foreign: <$foreign_type>::from_value(values.next()?)?,)*)?
                 })
             }
         }

@@ -3,7 +3,6 @@
 use super::BoxFuture;
 use crate::audit::{AuditEntry, AuditLine};
 use crate::error::Result;
-use crate::records::rows::AuditLineRow;
 use crate::records::{Change, Records, change, look};
 
 /// Rows come and stay.
@@ -19,12 +18,9 @@ pub trait AuditStore: Records {
     /// The newest lines first, of one tenant or of all.
     fn audit_lines(&self, tenant: Option<&str>, limit: usize) -> BoxFuture<'_, Result<Vec<AuditLine>>> {
         let tenant = tenant.map(str::to_owned);
-        look(self, "read the audit log", move |view| {
-            let rows = match &tenant {
-                Some(tenant) => view.newest::<AuditLineRow>(&["tenant"], (tenant,), limit)?,
-                None => view.newest::<AuditLineRow>(&[], (), limit)?,
-            };
-            Ok(rows.into_iter().map(AuditLine::from).collect())
+        look(self, "read the audit log", move |view| match &tenant {
+            Some(tenant) => view.newest(&["tenant"], (tenant,), limit),
+            None => view.newest(&[], (), limit),
         })
     }
 }

@@ -6,30 +6,19 @@ use crate::error::Result;
 use crate::inbox::InstanceId;
 use crate::notices;
 use crate::records::{Change, Records, change, look};
+use crate::words::words;
 
-/// What a notice is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum NoticeKind {
-    /// The agent is away and the message is kept; once per outage and chat.
-    Away,
-    /// Why nothing answers here; once per place.
-    Hint,
-    /// Messages of the chat were dropped because too much waited; once per chat until
-    /// the inbox was empty.
-    Lost,
-}
-
-impl NoticeKind {
-    /// Each of them.
-    pub const ALL: [Self; 3] = [Self::Away, Self::Hint, Self::Lost];
-
-    /// The word the store keeps.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Away => "away",
-            Self::Hint => "hint",
-            Self::Lost => "lost",
-        }
+words! {
+    /// What a notice is about.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum NoticeKind {
+        /// The agent is away and the message is kept; once per outage and chat.
+        Away = "away",
+        /// Why nothing answers here; once per place.
+        Hint = "hint",
+        /// Messages of the chat were dropped because too much waited; once per chat until
+        /// the inbox was empty.
+        Lost = "lost",
     }
 }
 
