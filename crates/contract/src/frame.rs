@@ -109,49 +109,43 @@ pub enum ConnectorFrame {
 }
 
 /// An identity a gateway fronts.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Hello {
     /// Platform name; `relay` when the operator configured none.
-    #[serde(default = "relay", deserialize_with = "platform_or_relay")]
+    #[serde(default = "relay")]
     pub platform: String,
     /// The bot's id; empty when the operator configured none.
-    #[serde(default, rename = "botId", deserialize_with = "lenient::text_or_empty")]
+    #[serde(default, rename = "botId")]
     pub bot_id: String,
     /// Slash commands to register, as Discord option objects.
-    #[serde(default, deserialize_with = "manifest", skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_manifest: Option<Vec<Value>>,
 }
 
 /// A request for an action.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Outbound {
     /// The id its result must carry.
-    #[serde(rename = "requestId", deserialize_with = "lenient::text")]
+    #[serde(rename = "requestId")]
     pub request_id: String,
     /// What to do.
     #[serde(default = "no_action")]
     pub action: Action,
     /// The chat's platform, when the gateway remembers it.
-    #[serde(default, deserialize_with = "lenient::opt_text", skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub platform: Option<String>,
     /// The chat's bot, when the gateway greeted with it.
-    #[serde(
-        default,
-        rename = "botId",
-        deserialize_with = "lenient::opt_text",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, rename = "botId", skip_serializing_if = "Option::is_none")]
     pub bot_id: Option<String>,
 }
 
 /// A request to stop a turn.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Interrupt {
     /// The turn's session.
-    #[serde(deserialize_with = "lenient::text")]
     pub session_key: String,
     /// Why; written as null when there is none.
-    #[serde(default, deserialize_with = "lenient::opt_text")]
+    #[serde(default)]
     pub reason: Option<String>,
 }
 
@@ -345,18 +339,6 @@ fn relay() -> String {
 
 fn no_action() -> Action {
     Action::from_value(Value::Null)
-}
-
-fn platform_or_relay<'de, D: serde::Deserializer<'de>>(d: D) -> Result<String, D::Error> {
-    Ok(lenient::opt_text(d)?.unwrap_or_else(relay))
-}
-
-/// A manifest of another shape is no reason to leave a hello unanswered.
-fn manifest<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Option<Vec<Value>>, D::Error> {
-    Ok(match Value::deserialize(d)? {
-        Value::Array(rows) => Some(rows),
-        _ => None,
-    })
 }
 
 fn result<'de, D: serde::Deserializer<'de>>(d: D) -> Result<ActionResult, D::Error> {
