@@ -50,9 +50,10 @@ pub enum GatewayFrame {
 #[serde(tag = "type", rename_all = "snake_case", remote = "Self")]
 pub enum ConnectorFrame {
     /// Answers a hello.
-    #[serde(with = "nested_descriptor")]
-    #[schemars(with = "nested_descriptor::Wire")]
-    Descriptor(Descriptor),
+    Descriptor {
+        /// The descriptor.
+        descriptor: Descriptor,
+    },
     /// Delivers a message.
     Inbound(Inbound),
     /// Answers an outbound.
@@ -236,7 +237,7 @@ impl ConnectorFrame {
         match kind.as_str() {
             "descriptor" => {
                 let descriptor = map.remove("descriptor").unwrap_or_default();
-                Ok(Self::Descriptor(Descriptor::from_value(descriptor)?))
+                Ok(Self::Descriptor { descriptor: Descriptor::from_value(descriptor)? })
             }
             "inbound"
             | "outbound_result"
@@ -343,33 +344,4 @@ fn no_action() -> Action {
 
 fn result<'de, D: serde::Deserializer<'de>>(d: D) -> Result<ActionResult, D::Error> {
     ActionResult::from_value(Value::deserialize(d)?).map_err(serde::de::Error::custom)
-}
-
-/// The descriptor travels one level below the frame.
-mod nested_descriptor {
-    use super::*;
-    use serde::{Deserializer, Serializer};
-
-    /// Body of a descriptor frame.
-    #[derive(Deserialize, JsonSchema)]
-    pub(super) struct Wire {
-        /// The descriptor.
-        descriptor: Descriptor,
-    }
-
-    #[derive(Serialize)]
-    struct Borrowed<'a> {
-        descriptor: &'a Descriptor,
-    }
-
-    pub(super) fn serialize<S: Serializer>(
-        descriptor: &Descriptor,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        Borrowed { descriptor }.serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Descriptor, D::Error> {
-        Wire::deserialize(d).map(|wire| wire.descriptor)
-    }
 }

@@ -3,7 +3,7 @@
 use super::{routes, tenants};
 use crate::admission::{Allow, Place, Route};
 use crate::audit::{Actor, AuditEntry};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::records::View;
 use crate::store::{CodeAllow, Fingerprint, LinkCode};
 
@@ -29,7 +29,7 @@ pub fn use_up(
     let Some(code) = found else {
         let why = "unknown, used or expired code";
         view.audit_refusal(&AuditEntry::refused(by, "route.link", "", &place.to_string(), why));
-        return Err(Error::new(Kind::Forbidden, "this code is unknown, used or expired"));
+        return Err(Error::forbidden("this code is unknown, used or expired"));
     };
     let allow = match &code.allow {
         CodeAllow::Typist => Allow::People(vec![typist.to_owned()]),

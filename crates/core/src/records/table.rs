@@ -185,70 +185,29 @@ impl ToValue for str {
     }
 }
 
-impl ToValue for String {
-    fn to_value(&self) -> Value {
-        Value::Text(self.clone())
-    }
-}
-
-impl Field for String {
-    const KIND: Kind = Kind::Text;
-
-    fn from_value(value: Value) -> Option<Self> {
-        match value {
-            Value::Text(text) => Some(text),
-            _ => None,
+/// Types that a column holds as they are.
+macro_rules! held {
+    ($($type:ty as $kind:ident),*) => {$(
+        impl ToValue for $type {
+            fn to_value(&self) -> Value {
+                Value::$kind(self.to_owned())
+            }
         }
-    }
-}
 
-impl ToValue for i64 {
-    fn to_value(&self) -> Value {
-        Value::Int(*self)
-    }
-}
+        impl Field for $type {
+            const KIND: Kind = Kind::$kind;
 
-impl Field for i64 {
-    const KIND: Kind = Kind::Int;
-
-    fn from_value(value: Value) -> Option<Self> {
-        match value {
-            Value::Int(number) => Some(number),
-            _ => None,
+            fn from_value(value: Value) -> Option<Self> {
+                match value {
+                    Value::$kind(held) => Some(held),
+                    _ => None,
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl ToValue for bool {
-    fn to_value(&self) -> Value {
-        Value::Int(i64::from(*self))
-    }
-}
-
-impl Field for bool {
-    const KIND: Kind = Kind::Int;
-
-    fn from_value(value: Value) -> Option<Self> {
-        i64::from_value(value).map(|number| number != 0)
-    }
-}
-
-impl ToValue for Vec<u8> {
-    fn to_value(&self) -> Value {
-        Value::Bytes(self.clone())
-    }
-}
-
-impl Field for Vec<u8> {
-    const KIND: Kind = Kind::Bytes;
-
-    fn from_value(value: Value) -> Option<Self> {
-        match value {
-            Value::Bytes(bytes) => Some(bytes),
-            _ => None,
-        }
-    }
-}
+held!(String as Text, i64 as Int, Vec<u8> as Bytes);
 
 impl<const N: usize> ToValue for [u8; N] {
     fn to_value(&self) -> Value {
@@ -300,6 +259,8 @@ macro_rules! field {
         }
     };
 }
+
+field!(bool as i64, |flag| i64::from(*flag), |number| Some(number != 0));
 
 /// Declares a struct that is kept as one row: its columns, those of the key first; after
 /// `foreign` those that somebody else writes. With `impl`, a type that there is already.

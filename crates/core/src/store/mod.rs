@@ -1,20 +1,17 @@
-//! What is asked of records: the rules of this crate, for whatever keeps them.
+//! What is asked of records: the rules of this crate, for whatever keeps them. Who is known here
+//! and what lets somebody in is asked by the traits of this folder; the others stand with their rules.
 //!
 //! Every write resolves only after it is durable. A store that cannot commit
 //! answers [`Kind::Unavailable`](crate::Kind::Unavailable) and has changed nothing.
 
 mod access;
-mod audit;
-mod directory;
 mod identity;
-mod journal;
-mod notices;
 mod page;
-mod rooms;
-mod seals;
-mod streams;
-mod vault;
 
+pub use crate::audit::AuditStore;
+pub use crate::directory::DirectoryStore;
+pub use crate::journal::{ActionTrace, Edits, JournalStore, MessageTrace};
+pub use crate::notices::{NoticeKind, NoticeStore, Untold};
 pub use crate::ports::log::{Appended, Log, NewEntry, Returned, Revised, Revision, Settlement};
 pub use crate::ports::{
     Accepted, ActionId, ActionOutcome, BoxFuture, CONNECTOR, Checked, ClockStore, Cursor, Earlier,
@@ -22,17 +19,13 @@ pub use crate::ports::{
     Listed, ListedInbox, NewAction, NewLine, NewQuarantined, Overdue, Person, Posted, Pruned, StoredAction,
     Taken, Traffic, Unrelayed, Upkeep,
 };
+pub use crate::quarantine::{Missed, Quarantined, StreamStore};
+pub use crate::rooms::RoomStore;
+pub use crate::seal::{KeyChange, Resealed, Retired, SealStore, SealedValue};
+pub use crate::vault::VaultStore;
 pub use access::{AccessStore, Client, CodeAllow, EnrollToken, Fingerprint, LinkCode};
-pub use audit::AuditStore;
-pub use directory::DirectoryStore;
 pub use identity::{
     DATABASE_ID, GatewayChange, IdentityStore, NewGateway, StoredGateway, StoredInstance, StoredSecret,
     TenantBelongings, TenantIdentity,
 };
-pub use journal::{ActionTrace, Edits, JournalStore, MessageTrace};
-pub use notices::{NoticeKind, NoticeStore, Untold};
 pub use page::{Filling, Page, PageSize};
-pub use rooms::RoomStore;
-pub use seals::{KeyChange, Resealed, Retired, SealStore, SealedValue};
-pub use streams::{Missed, Quarantined, StreamStore};
-pub use vault::VaultStore;

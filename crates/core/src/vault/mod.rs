@@ -6,13 +6,14 @@
 
 mod choose;
 mod key;
-pub(crate) mod notice;
+mod notice;
 
 #[cfg(test)]
 mod tests;
 
 pub use choose::{Answering, choose_for_key, choose_for_send};
 pub use key::chat_of;
+pub use notice::VaultStore;
 
 use crate::clock::UnixMillis;
 use crate::directory::BotKey;
