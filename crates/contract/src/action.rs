@@ -276,23 +276,28 @@ pub struct TaskChunk {
     pub output: Option<String>,
 }
 
-/// Every operation with a typed body.
-pub const KNOWN_OPS: [&str; 14] = [
-    "send",
-    "edit",
-    "typing",
-    "follow_up",
-    "get_chat_info",
-    "send_media",
-    "prompt",
-    "react",
-    "thread_create",
-    "thread_rename",
-    "draft",
-    "task_card",
-    "task_card_stop",
-    "delete",
-];
+/// The hints of an action, borrowed as it is.
+macro_rules! metadata_of {
+    ($action:expr, |$body:pat_param| $of_unknown:expr) => {
+        match $action {
+            Self::Send { metadata, .. }
+            | Self::Edit { metadata, .. }
+            | Self::Typing { metadata, .. }
+            | Self::FollowUp { metadata, .. }
+            | Self::SendMedia { metadata, .. }
+            | Self::Prompt { metadata, .. }
+            | Self::React { metadata, .. }
+            | Self::ThreadCreate { metadata, .. }
+            | Self::ThreadRename { metadata, .. }
+            | Self::Draft { metadata, .. }
+            | Self::TaskCard { metadata, .. }
+            | Self::TaskCardStop { metadata, .. }
+            | Self::Delete { metadata, .. } => Some(metadata),
+            Self::Other { body: $body, .. } => $of_unknown,
+            Self::GetChatInfo { .. } | Self::Unreadable { .. } => None,
+        }
+    };
+}
 
 impl Action {
     /// Reads an action; whatever it is, the result can be answered.
@@ -413,43 +418,12 @@ impl Action {
     }
 
     fn metadata_mut(&mut self) -> Option<&mut Metadata> {
-        match self {
-            Self::Send { metadata, .. }
-            | Self::Edit { metadata, .. }
-            | Self::Typing { metadata, .. }
-            | Self::FollowUp { metadata, .. }
-            | Self::SendMedia { metadata, .. }
-            | Self::Prompt { metadata, .. }
-            | Self::React { metadata, .. }
-            | Self::ThreadCreate { metadata, .. }
-            | Self::ThreadRename { metadata, .. }
-            | Self::Draft { metadata, .. }
-            | Self::TaskCard { metadata, .. }
-            | Self::TaskCardStop { metadata, .. }
-            | Self::Delete { metadata, .. } => Some(metadata),
-            Self::Other { .. } | Self::GetChatInfo { .. } | Self::Unreadable { .. } => None,
-        }
+        metadata_of!(self, |_| None)
     }
 
     /// The hints beside it, if the operation has any.
     pub fn metadata(&self) -> Option<&Metadata> {
-        match self {
-            Self::Send { metadata, .. }
-            | Self::Edit { metadata, .. }
-            | Self::Typing { metadata, .. }
-            | Self::FollowUp { metadata, .. }
-            | Self::SendMedia { metadata, .. }
-            | Self::Prompt { metadata, .. }
-            | Self::React { metadata, .. }
-            | Self::ThreadCreate { metadata, .. }
-            | Self::ThreadRename { metadata, .. }
-            | Self::Draft { metadata, .. }
-            | Self::TaskCard { metadata, .. }
-            | Self::TaskCardStop { metadata, .. }
-            | Self::Delete { metadata, .. } => Some(metadata),
-            Self::Other { body, .. } => body.get("metadata").and_then(Value::as_object),
-            Self::GetChatInfo { .. } | Self::Unreadable { .. } => None,
-        }
+        metadata_of!(self, |body| body.get("metadata").and_then(Value::as_object))
     }
 }
 

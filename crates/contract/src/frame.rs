@@ -50,9 +50,10 @@ pub enum GatewayFrame {
 #[serde(tag = "type", rename_all = "snake_case", remote = "Self")]
 pub enum ConnectorFrame {
     /// Answers a hello.
-    #[serde(with = "nested_descriptor")]
-    #[schemars(with = "nested_descriptor::Wire")]
-    Descriptor(Descriptor),
+    Descriptor {
+        /// The descriptor.
+        descriptor: Descriptor,
+    },
     /// Delivers a message.
     Inbound(Inbound),
     /// Answers an outbound.
@@ -109,49 +110,43 @@ pub enum ConnectorFrame {
 }
 
 /// An identity a gateway fronts.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Hello {
     /// Platform name; `relay` when the operator configured none.
-    #[serde(default = "relay", deserialize_with = "platform_or_relay")]
+    #[serde(default = "relay")]
     pub platform: String,
     /// The bot's id; empty when the operator configured none.
-    #[serde(default, rename = "botId", deserialize_with = "lenient::text_or_empty")]
+    #[serde(default, rename = "botId")]
     pub bot_id: String,
     /// Slash commands to register, as Discord option objects.
-    #[serde(default, deserialize_with = "manifest", skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_manifest: Option<Vec<Value>>,
 }
 
 /// A request for an action.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Outbound {
     /// The id its result must carry.
-    #[serde(rename = "requestId", deserialize_with = "lenient::text")]
+    #[serde(rename = "requestId")]
     pub request_id: String,
     /// What to do.
     #[serde(default = "no_action")]
     pub action: Action,
     /// The chat's platform, when the gateway remembers it.
-    #[serde(default, deserialize_with = "lenient::opt_text", skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub platform: Option<String>,
     /// The chat's bot, when the gateway greeted with it.
-    #[serde(
-        default,
-        rename = "botId",
-        deserialize_with = "lenient::opt_text",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, rename = "botId", skip_serializing_if = "Option::is_none")]
     pub bot_id: Option<String>,
 }
 
 /// A request to stop a turn.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Interrupt {
     /// The turn's session.
-    #[serde(deserialize_with = "lenient::text")]
     pub session_key: String,
     /// Why; written as null when there is none.
-    #[serde(default, deserialize_with = "lenient::opt_text")]
+    #[serde(default)]
     pub reason: Option<String>,
 }
 
@@ -242,7 +237,7 @@ impl ConnectorFrame {
         match kind.as_str() {
             "descriptor" => {
                 let descriptor = map.remove("descriptor").unwrap_or_default();
-                Ok(Self::Descriptor(Descriptor::from_value(descriptor)?))
+                Ok(Self::Descriptor { descriptor: Descriptor::from_value(descriptor)? })
             }
             "inbound"
             | "outbound_result"
@@ -347,47 +342,6 @@ fn no_action() -> Action {
     Action::from_value(Value::Null)
 }
 
-fn platform_or_relay<'de, D: serde::Deserializer<'de>>(d: D) -> Result<String, D::Error> {
-    Ok(lenient::opt_text(d)?.unwrap_or_else(relay))
-}
-
-/// A manifest of another shape is no reason to leave a hello unanswered.
-fn manifest<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Option<Vec<Value>>, D::Error> {
-    Ok(match Value::deserialize(d)? {
-        Value::Array(rows) => Some(rows),
-        _ => None,
-    })
-}
-
 fn result<'de, D: serde::Deserializer<'de>>(d: D) -> Result<ActionResult, D::Error> {
     ActionResult::from_value(Value::deserialize(d)?).map_err(serde::de::Error::custom)
-}
-
-/// The descriptor travels one level below the frame.
-mod nested_descriptor {
-    use super::*;
-    use serde::{Deserializer, Serializer};
-
-    /// Body of a descriptor frame.
-    #[derive(Deserialize, JsonSchema)]
-    pub(super) struct Wire {
-        /// The descriptor.
-        descriptor: Descriptor,
-    }
-
-    #[derive(Serialize)]
-    struct Borrowed<'a> {
-        descriptor: &'a Descriptor,
-    }
-
-    pub(super) fn serialize<S: Serializer>(
-        descriptor: &Descriptor,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        Borrowed { descriptor }.serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Descriptor, D::Error> {
-        Wire::deserialize(d).map(|wire| wire.descriptor)
-    }
 }

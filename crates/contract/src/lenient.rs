@@ -126,12 +126,96 @@ pub(crate) fn as_text(value: Value) -> Result<String, &'static str> {
 }
 
 const NULL: &str = "null where a string is needed";
-pub(crate) const BOOLEAN: &str = "a boolean where a string is needed";
+const BOOLEAN: &str = "a boolean where a string is needed";
 const ARRAY: &str = "an array where a string is needed";
 const OBJECT: &str = "an object where a string is needed";
 
-/// What stands where a text may stand. It is read as it comes, without a tree
-/// of values: what is of another shape, or too long, is passed over.
+/// What stands where something is read, unless that is an object.
+pub(crate) enum Other<'a> {
+    /// Null.
+    Null,
+    /// True or false.
+    Flag(bool),
+    /// A number.
+    Number(Value),
+    /// A string.
+    Text(Cow<'a, str>),
+    /// A list, which was passed over; whether there was anything in it.
+    List(bool),
+}
+
+/// Something that is read from whatever stands there, as it comes and without a tree of values.
+pub(crate) trait FromAny<'de>: Sized {
+    /// What is read.
+    type Value;
+
+    /// Reads an object, entry by entry.
+    fn map<A: MapAccess<'de>>(self, entries: A) -> Result<Self::Value, A::Error>;
+
+    /// Something else stands there.
+    fn other(self, found: Other<'_>) -> Self::Value;
+}
+
+/// Reads a [`FromAny`].
+pub(crate) struct Any<T>(pub(crate) T);
+
+impl<'de, T: FromAny<'de>> DeserializeSeed<'de> for Any<T> {
+    type Value = T::Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, d: D) -> Result<T::Value, D::Error> {
+        d.deserialize_any(self)
+    }
+}
+
+impl<'de, T: FromAny<'de>> Visitor<'de> for Any<T> {
+    type Value = T::Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("anything")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<T::Value, A::Error> {
+        self.0.map(entries)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<T::Value, A::Error> {
+        let mut any = false;
+        while items.next_element::<IgnoredAny>()?.is_some() {
+            any = true;
+        }
+        Ok(self.0.other(Other::List(any)))
+    }
+
+    fn visit_unit<E>(self) -> Result<T::Value, E> {
+        Ok(self.0.other(Other::Null))
+    }
+
+    fn visit_bool<E>(self, flag: bool) -> Result<T::Value, E> {
+        Ok(self.0.other(Other::Flag(flag)))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<T::Value, E> {
+        Ok(self.0.other(Other::Number(number.into())))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<T::Value, E> {
+        Ok(self.0.other(Other::Number(number.into())))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<T::Value, E> {
+        Ok(self.0.other(Other::Number(number.into())))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<T::Value, E> {
+        Ok(self.0.other(Other::Text(text.into())))
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<T::Value, E> {
+        Ok(self.0.other(Other::Text(text.into())))
+    }
+}
+
+/// What stands where a text may stand.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) enum Word {
     /// Nothing, or null.
@@ -149,135 +233,92 @@ pub(crate) enum Word {
     TooLong,
 }
 
-/// Reads a [`Word`] of at most so many bytes.
+/// What is wrong with a word.
+pub(crate) enum Unfit {
+    /// It is something else.
+    Shape(&'static str),
+    /// It has more bytes than are taken.
+    TooLong,
+}
+
+impl Word {
+    /// The text, if one is there; the decimal text of a number.
+    pub(crate) fn into_text(self) -> Result<Option<String>, Unfit> {
+        match self {
+            Self::Absent => Ok(None),
+            Self::Text(text) | Self::Number(text) => Ok(Some(text)),
+            Self::Flag(_) => Err(Unfit::Shape(BOOLEAN)),
+            Self::Wrong(why) => Err(Unfit::Shape(why)),
+            Self::TooLong => Err(Unfit::TooLong),
+        }
+    }
+}
+
+/// Reads a [`Word`] of at most so many bytes; what is of another shape, or too long, is passed over.
 pub(crate) struct UpTo(pub(crate) usize);
 
-impl<'de> DeserializeSeed<'de> for UpTo {
+impl<'de> FromAny<'de> for UpTo {
     type Value = Word;
 
-    fn deserialize<D: Deserializer<'de>>(self, d: D) -> Result<Word, D::Error> {
-        d.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for UpTo {
-    type Value = Word;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string")
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Word, E> {
-        Ok(if text.len() > self.0 { Word::TooLong } else { Word::Text(text.to_owned()) })
-    }
-
-    fn visit_string<E>(self, text: String) -> Result<Word, E> {
-        Ok(if text.len() > self.0 { Word::TooLong } else { Word::Text(text) })
-    }
-
-    fn visit_u64<E>(self, number: u64) -> Result<Word, E> {
-        Ok(Word::Number(number.to_string()))
-    }
-
-    fn visit_i64<E>(self, number: i64) -> Result<Word, E> {
-        Ok(Word::Number(number.to_string()))
-    }
-
-    fn visit_f64<E>(self, number: f64) -> Result<Word, E> {
-        Ok(Word::Number(Value::from(number).to_string()))
-    }
-
-    fn visit_unit<E>(self) -> Result<Word, E> {
-        Ok(Word::Absent)
-    }
-
-    fn visit_bool<E>(self, flag: bool) -> Result<Word, E> {
-        Ok(Word::Flag(flag))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<Word, A::Error> {
-        skip_seq(items).map(|_| Word::Wrong(ARRAY))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<Word, A::Error> {
+    fn map<A: MapAccess<'de>>(self, entries: A) -> Result<Word, A::Error> {
         skip_map(entries).map(|_| Word::Wrong(OBJECT))
     }
-}
 
-/// Something that is read from an object, entry by entry.
-pub(crate) trait FromMap<'de>: Sized {
-    /// What is read.
-    type Value;
-
-    /// Reads the object.
-    fn map<A: MapAccess<'de>>(self, entries: A) -> Result<Self::Value, A::Error>;
-
-    /// Something else stood there, and was passed over.
-    fn other(self, is_null: bool) -> Self::Value;
-}
-
-/// Reads a [`FromMap`] from whatever stands there.
-pub(crate) struct MapOr<T>(pub(crate) T);
-
-impl<'de, T: FromMap<'de>> DeserializeSeed<'de> for MapOr<T> {
-    type Value = T::Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, d: D) -> Result<T::Value, D::Error> {
-        d.deserialize_any(self)
+    fn other(self, found: Other<'_>) -> Word {
+        match found {
+            Other::Null => Word::Absent,
+            Other::Flag(flag) => Word::Flag(flag),
+            Other::Number(number) => Word::Number(number.to_string()),
+            Other::Text(text) if text.len() > self.0 => Word::TooLong,
+            Other::Text(text) => Word::Text(text.into_owned()),
+            Other::List(_) => Word::Wrong(ARRAY),
+        }
     }
 }
 
-impl<'de, T: FromMap<'de>> Visitor<'de> for MapOr<T> {
-    type Value = T::Value;
+/// The keys of an object that hold a text, and most bytes of each.
+pub(crate) type Keys<const N: usize> = [(&'static str, usize); N];
 
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
+/// What stood under such keys. Of a key that comes twice the last one counts.
+pub(crate) struct Texts<const N: usize>([Word; N]);
 
-    fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<T::Value, A::Error> {
-        self.0.map(entries)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<T::Value, A::Error> {
-        skip_seq(items).map(|_| self.0.other(false))
-    }
-
-    fn visit_unit<E>(self) -> Result<T::Value, E> {
-        Ok(self.0.other(true))
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<T::Value, E> {
-        Ok(self.0.other(false))
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<T::Value, E> {
-        Ok(self.0.other(false))
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<T::Value, E> {
-        Ok(self.0.other(false))
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<T::Value, E> {
-        Ok(self.0.other(false))
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<T::Value, E> {
-        Ok(self.0.other(false))
+impl<const N: usize> Default for Texts<N> {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| Word::Absent))
     }
 }
 
-/// Passes over a list; tells whether there was anything in it.
-pub(crate) fn skip_seq<'de, A: SeqAccess<'de>>(mut items: A) -> Result<bool, A::Error> {
-    let mut any = false;
-    while items.next_element::<IgnoredAny>()?.is_some() {
-        any = true;
+impl<const N: usize> Texts<N> {
+    /// Reads what stands under a key, if it is one of them; answers which.
+    pub(crate) fn read<'de, A: MapAccess<'de>>(
+        &mut self,
+        keys: &Keys<N>,
+        key: &str,
+        entries: &mut A,
+    ) -> Result<Option<&'static str>, A::Error> {
+        let Some(place) = place(keys, key) else { return Ok(None) };
+        let (name, max) = keys[place];
+        self.0[place] = entries.next_value_seed(Any(UpTo(max)))?;
+        Ok(Some(name))
     }
-    Ok(any)
+
+    /// What stood under a key.
+    pub(crate) fn take(&mut self, keys: &Keys<N>, key: &str) -> Word {
+        place(keys, key).map(|place| std::mem::take(&mut self.0[place])).unwrap_or_default()
+    }
+}
+
+fn place<const N: usize>(keys: &Keys<N>, key: &str) -> Option<usize> {
+    keys.iter().position(|(name, _)| *name == key)
+}
+
+/// Most bytes that are taken under a key.
+pub(crate) fn bound<const N: usize>(keys: &Keys<N>, key: &str) -> usize {
+    place(keys, key).map_or(0, |place| keys[place].1)
 }
 
 /// Passes over an object; tells whether there was anything in it.
-pub(crate) fn skip_map<'de, A: MapAccess<'de>>(mut entries: A) -> Result<bool, A::Error> {
+fn skip_map<'de, A: MapAccess<'de>>(mut entries: A) -> Result<bool, A::Error> {
     let mut any = false;
     while entries.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {
         any = true;
@@ -297,13 +338,11 @@ pub(crate) fn text_or_empty<'de, D: Deserializer<'de>>(d: D) -> Result<String, D
 
 /// An optional string; null is none.
 pub(crate) fn opt_text<'de, D: Deserializer<'de>>(d: D) -> Result<Option<String>, D::Error> {
-    match UpTo(usize::MAX).deserialize(d)? {
-        Word::Absent => Ok(None),
-        Word::Text(text) | Word::Number(text) => Ok(Some(text)),
-        Word::Flag(_) => Err(D::Error::custom(BOOLEAN)),
-        Word::Wrong(why) => Err(D::Error::custom(why)),
-        Word::TooLong => Err(D::Error::custom("longer than memory")),
-    }
+    let word = Any(UpTo(usize::MAX)).deserialize(d)?;
+    word.into_text().map_err(|unfit| match unfit {
+        Unfit::Shape(why) => D::Error::custom(why),
+        Unfit::TooLong => D::Error::custom("longer than memory"),
+    })
 }
 
 /// A list of strings; null is the empty list.
@@ -326,45 +365,23 @@ pub(crate) fn truthy(value: &Value) -> bool {
 }
 
 /// The same of what is being read; `None` for null.
-struct Truth;
+pub(crate) struct Truth;
 
-impl<'de> Visitor<'de> for Truth {
+impl<'de> FromAny<'de> for Truth {
     type Value = Option<bool>;
 
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("anything")
-    }
-
-    fn visit_unit<E>(self) -> Result<Option<bool>, E> {
-        Ok(None)
-    }
-
-    fn visit_bool<E>(self, flag: bool) -> Result<Option<bool>, E> {
-        Ok(Some(flag))
-    }
-
-    fn visit_u64<E>(self, number: u64) -> Result<Option<bool>, E> {
-        Ok(Some(number != 0))
-    }
-
-    fn visit_i64<E>(self, number: i64) -> Result<Option<bool>, E> {
-        Ok(Some(number != 0))
-    }
-
-    fn visit_f64<E>(self, number: f64) -> Result<Option<bool>, E> {
-        Ok(Some(number != 0.0))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Option<bool>, E> {
-        Ok(Some(!text.is_empty()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<Option<bool>, A::Error> {
-        skip_seq(items).map(Some)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<Option<bool>, A::Error> {
+    fn map<A: MapAccess<'de>>(self, entries: A) -> Result<Option<bool>, A::Error> {
         skip_map(entries).map(Some)
+    }
+
+    fn other(self, found: Other<'_>) -> Option<bool> {
+        match found {
+            Other::Null => None,
+            Other::Flag(flag) => Some(flag),
+            Other::Number(number) => Some(number.as_f64() != Some(0.0)),
+            Other::Text(text) => Some(!text.is_empty()),
+            Other::List(any) => Some(any),
+        }
     }
 }
 
@@ -375,7 +392,7 @@ pub(crate) fn flag<'de, D: Deserializer<'de>>(d: D) -> Result<bool, D::Error> {
 
 /// An optional flag; null is none.
 pub(crate) fn opt_flag<'de, D: Deserializer<'de>>(d: D) -> Result<Option<bool>, D::Error> {
-    d.deserialize_any(Truth)
+    Any(Truth).deserialize(d)
 }
 
 /// A list of typed items; null, and items of another shape, are left out.

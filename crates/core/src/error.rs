@@ -103,6 +103,11 @@ impl Error {
         Self::new(Kind::Conflict, message)
     }
 
+    /// Shorthand for [`Kind::Forbidden`].
+    pub fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(Kind::Forbidden, message)
+    }
+
     /// Shorthand for [`Kind::Unavailable`].
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(Kind::Unavailable, message)

@@ -1,10 +1,78 @@
-//! The rules of leases: who may take one, and whose writes still count.
+//! Leases: what only one node may do at a time, such as reading the streams of a bot.
+//!
+//! A lease says who; it keeps nobody from writing. That is what its token is for: it
+//! grows with every holder, goes along with what the holder writes, and the store
+//! refuses the write if it is not the last one. So a node that stood still and does not
+//! know yet that it was replaced does no harm.
 
+use crate::clock::UnixMillis;
 use crate::directory::BotKey;
-use crate::error::Result;
-use crate::ports::{Lease, LeaseToken, Term, lease_lost};
-use crate::records::View;
+use crate::error::{Error, Result};
+use crate::ports::BoxFuture;
 use crate::records::rows::LeaseRow;
+use crate::records::{Change, Records, View, change, look};
+use std::time::Duration;
+
+/// Which holder it is: larger than every earlier one of the same lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LeaseToken(pub i64);
+
+/// A lease that is held.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// What it is for.
+    pub name: String,
+    /// The node that holds it.
+    pub node: String,
+    /// What goes along with everything it writes.
+    pub token: LeaseToken,
+    /// When it ends unless it is renewed; `None` for one without an end.
+    pub until: Option<UnixMillis>,
+}
+
+/// For how long a lease is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Term {
+    /// There is only this one process: it takes the lease whoever had it, without an end.
+    Alone,
+    /// Among others: until then, unless it is renewed.
+    For(Duration),
+}
+
+/// What whoever writes without the lease, or under one that another node has by now, is told.
+/// Nothing was written; a provider that tries again may reach the one that has it.
+pub fn lease_lost() -> Error {
+    Error::unavailable("another node does what this one did; nothing was written")
+}
+
+/// Taking, keeping and giving back leases.
+pub trait Leases: Records {
+    /// Takes a lease that nobody holds; `None` while somebody does.
+    fn acquire(&self, name: &str, node: &str, term: Term) -> BoxFuture<'_, Result<Option<Lease>>> {
+        let (name, node) = (name.to_owned(), node.to_owned());
+        change(self, Change::to("take a lease"), move |view| acquire(view, &name, &node, term))
+    }
+
+    /// Holds a lease for longer; `None` if another one has it by now.
+    fn renew(&self, lease: &Lease, term: Term) -> BoxFuture<'_, Result<Option<Lease>>> {
+        let lease = lease.clone();
+        change(self, Change::to("renew a lease"), move |view| renew(view, &lease, term))
+    }
+
+    /// Gives a lease back, so that nobody has to wait for its end. `false` if another one has it.
+    fn release(&self, lease: &Lease) -> BoxFuture<'_, Result<bool>> {
+        let lease = lease.clone();
+        change(self, Change::to("give back a lease"), move |view| release(view, &lease))
+    }
+
+    /// Who holds a lease.
+    fn holder(&self, name: &str) -> BoxFuture<'_, Result<Option<Lease>>> {
+        let name = name.to_owned();
+        look(self, "ask who holds a lease", move |view| holder(view, &name))
+    }
+}
+
+impl<R: Records + ?Sized> Leases for R {}
 
 /// The lease of whoever reads the streams of a bot.
 pub fn of_bot(bot: &BotKey) -> String {
@@ -13,7 +81,7 @@ pub fn of_bot(bot: &BotKey) -> String {
 
 /// Takes a lease that nobody holds. A new holder has a new token, also the node that had
 /// it before: of what it did then something may still be on its way.
-pub fn acquire(view: &mut View<'_>, name: &str, node: &str, term: Term) -> Result<Option<Lease>> {
+fn acquire(view: &mut View<'_>, name: &str, node: &str, term: Term) -> Result<Option<Lease>> {
     let former = view.get::<LeaseRow>((name,))?;
     if term != Term::Alone && former.as_ref().is_some_and(|row| row.is_held(view)) {
         return Ok(None);
@@ -25,7 +93,7 @@ pub fn acquire(view: &mut View<'_>, name: &str, node: &str, term: Term) -> Resul
 }
 
 /// Holds a lease for longer. Late is no matter as long as nobody else took it.
-pub fn renew(view: &mut View<'_>, lease: &Lease, term: Term) -> Result<Option<Lease>> {
+fn renew(view: &mut View<'_>, lease: &Lease, term: Term) -> Result<Option<Lease>> {
     let Some(row) = ours(view, lease)? else { return Ok(None) };
     let until = end(view, term);
     view.put(&LeaseRow { until, ..row });
@@ -33,14 +101,14 @@ pub fn renew(view: &mut View<'_>, lease: &Lease, term: Term) -> Result<Option<Le
 }
 
 /// Gives a lease back. Its row stays: the next token is to be larger.
-pub fn release(view: &mut View<'_>, lease: &Lease) -> Result<bool> {
+fn release(view: &mut View<'_>, lease: &Lease) -> Result<bool> {
     let Some(row) = ours(view, lease)? else { return Ok(false) };
     view.put(&LeaseRow { released: true, ..row });
     Ok(true)
 }
 
 /// Who holds a lease.
-pub fn holder(view: &mut View<'_>, name: &str) -> Result<Option<Lease>> {
+fn holder(view: &mut View<'_>, name: &str) -> Result<Option<Lease>> {
     let row = view.get::<LeaseRow>((name,))?.filter(|row| row.is_held(view));
     Ok(row.map(|LeaseRow { name, node, token, until, .. }| Lease {
         name,
@@ -61,7 +129,7 @@ fn ours(view: &mut View<'_>, lease: &Lease) -> Result<Option<LeaseRow>> {
     Ok(row.filter(|row| LeaseToken(row.token) == lease.token && !row.released))
 }
 
-fn end(view: &View<'_>, term: Term) -> Option<crate::clock::UnixMillis> {
+fn end(view: &View<'_>, term: Term) -> Option<UnixMillis> {
     match term {
         Term::Alone => None,
         Term::For(span) => Some(view.now().after(span)),

@@ -47,6 +47,7 @@ pub mod stop_command;
 pub mod store;
 pub mod vault;
 pub mod visible;
+mod words;
 
 pub use error::{Error, Kind};
 

@@ -4,10 +4,100 @@ use crate::directory::BotKey;
 use crate::directory::moves::{new_id, of_topics};
 use crate::error::Result;
 use crate::inbox::InstanceId;
+use crate::ports::BoxFuture;
 use crate::records::rows::{NoticeRow, UntoldRow};
-use crate::records::{Direction, View};
-use crate::store::{NoticeKind, Untold};
+use crate::records::{Change, Direction, Records, View, change, look};
+use crate::words::words;
 use std::time::Duration;
+
+words! {
+    /// What a notice is about.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum NoticeKind {
+        /// The agent is away and the message is kept; once per outage and chat.
+        Away = "away",
+        /// Why nothing answers here; once per place.
+        Hint = "hint",
+        /// Messages of the chat were dropped because too much waited; once per chat until
+        /// the inbox was empty.
+        Lost = "lost",
+    }
+}
+
+/// A chat that lost messages because too much waited, and does not know it yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Untold {
+    /// For which instance they waited.
+    pub instance: InstanceId,
+    /// The bot that received them.
+    pub bot: BotKey,
+    /// The chat they came from.
+    pub chat_id: String,
+    /// The thread or topic of that chat, from the event.
+    pub thread_id: Option<String>,
+    /// The first of them, by the provider's id.
+    pub message_id: String,
+}
+
+/// Telling people things once, asked of any records.
+pub trait NoticeStore: Records {
+    /// Notes that a chat is told something; `false` if it was before. Notices
+    /// of an instance end with [`NoticeStore::end_notices`].
+    fn notice(
+        &self,
+        kind: NoticeKind,
+        bot: &BotKey,
+        chat_id: &str,
+        instance: Option<InstanceId>,
+    ) -> BoxFuture<'_, Result<bool>> {
+        let (bot, chat_id) = (bot.clone(), chat_id.to_owned());
+        change(self, Change::to("note what a chat is told"), move |view| {
+            note(view, kind, &bot, &chat_id, instance)
+        })
+    }
+
+    /// Forgets that a chat was told something, because it could not be.
+    fn clear_notice(&self, kind: NoticeKind, bot: &BotKey, chat_id: &str) -> BoxFuture<'_, Result<()>> {
+        let (bot, chat_id) = (bot.clone(), chat_id.to_owned());
+        change(self, Change::to("forget what a chat was told"), move |view| {
+            forget(view, kind, &bot, &chat_id)
+        })
+    }
+
+    /// An instance's outage is over: its chats are told again in the next one.
+    fn end_notices(&self, instance: InstanceId) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            while change(self, Change::to("end an outage"), move |view| end(view, instance)).await? {}
+            Ok(())
+        })
+    }
+
+    /// Instances with chats that were told of an outage.
+    fn noticed(&self) -> BoxFuture<'_, Result<Vec<InstanceId>>> {
+        look(self, "find told outages", instances)
+    }
+
+    /// Chats that lost something and were not told, no more than `limit`.
+    fn untold(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Untold>>> {
+        look(self, "find who lost something", move |view| {
+            let first = (Direction::Up, InstanceId(i64::MIN));
+            let rows = view.walk::<UntoldRow>((&[], ()), "instance", first, limit)?;
+            Ok(rows.into_iter().map(Untold::from).collect())
+        })
+    }
+
+    /// A chat knows what it lost, or cannot be told.
+    fn told(&self, untold: &Untold) -> BoxFuture<'_, Result<()>> {
+        let (instance, chat_id) = (untold.instance, untold.chat_id.clone());
+        change(self, Change::to("note that a loss was told"), move |view| {
+            let untold = view.get::<UntoldRow>((instance, &chat_id))?;
+            untold.iter().for_each(|row| view.delete(row));
+            Ok(())
+        })
+    }
+}
+
+impl<R: Records + ?Sized> NoticeStore for R {}
 
 /// How long it is remembered that a chat was told something: whoever comes back
 /// after a year may be told again.
@@ -17,7 +107,7 @@ pub const NOTICES_FOR: Duration = Duration::from_secs(365 * 24 * 3600);
 const PAGE: usize = 100;
 
 /// Notes that a chat is told something; `false` if it was before.
-pub fn note(
+fn note(
     view: &mut View<'_>,
     kind: NoticeKind,
     bot: &BotKey,
@@ -39,20 +129,20 @@ pub fn note(
 }
 
 /// Forgets that a chat was told something, because it could not be.
-pub fn forget(view: &mut View<'_>, kind: NoticeKind, bot: &BotKey, chat_id: &str) -> Result<()> {
+fn forget(view: &mut View<'_>, kind: NoticeKind, bot: &BotKey, chat_id: &str) -> Result<()> {
     let told = find(view, kind, bot, chat_id)?;
     told.iter().for_each(|notice| view.delete(notice));
     Ok(())
 }
 
 /// Forgets all that a chat was told.
-pub fn forget_chat(view: &mut View<'_>, bot: &BotKey, chat_id: &str) -> Result<()> {
+pub(crate) fn forget_chat(view: &mut View<'_>, bot: &BotKey, chat_id: &str) -> Result<()> {
     NoticeKind::ALL.into_iter().try_for_each(|kind| forget(view, kind, bot, chat_id))
 }
 
 /// An instance's outage is over: its chats are told again in the next one. As many as one
 /// change may take; `true` if there are more.
-pub fn end(view: &mut View<'_>, instance: InstanceId) -> Result<bool> {
+fn end(view: &mut View<'_>, instance: InstanceId) -> Result<bool> {
     let from = InstanceId(instance.0.saturating_sub(1));
     let mut told = view.walk::<NoticeRow>((&[], ()), "instance", (Direction::Up, from), PAGE)?;
     told.retain(|notice| notice.instance == Some(instance));
@@ -61,7 +151,7 @@ pub fn end(view: &mut View<'_>, instance: InstanceId) -> Result<bool> {
 }
 
 /// Instances with chats that were told of an outage.
-pub fn instances(view: &mut View<'_>) -> Result<Vec<InstanceId>> {
+fn instances(view: &mut View<'_>) -> Result<Vec<InstanceId>> {
     let (mut found, mut last) = (Vec::new(), InstanceId(i64::MIN));
     loop {
         let told = view.walk::<NoticeRow>((&[], ()), "instance", (Direction::Up, last), PAGE)?;
@@ -76,7 +166,7 @@ pub fn instances(view: &mut View<'_>) -> Result<Vec<InstanceId>> {
 
 /// A chat got another id: it and its topics were told what they were told. What the new id has
 /// of its own is newer.
-pub fn follow(view: &mut View<'_>, bot: &BotKey, from: &str, to: &str) -> Result<()> {
+pub(crate) fn follow(view: &mut View<'_>, bot: &BotKey, from: &str, to: &str) -> Result<()> {
     let mut left = Vec::new();
     for kind in NoticeKind::ALL {
         let of_kind = (&["kind", "platform", "bot"] as &[_], (kind.as_str(), &*bot.platform, &*bot.bot));
@@ -91,20 +181,6 @@ pub fn follow(view: &mut View<'_>, bot: &BotKey, from: &str, to: &str) -> Result
             view.put(&NoticeRow { chat_id, ..notice });
         }
     }
-    Ok(())
-}
-
-/// Chats that lost something and were not told, no more than `limit`.
-pub fn untold(view: &mut View<'_>, limit: usize) -> Result<Vec<Untold>> {
-    let first = (Direction::Up, InstanceId(i64::MIN));
-    let rows = view.walk::<UntoldRow>((&[], ()), "instance", first, limit)?;
-    Ok(rows.into_iter().map(Untold::from).collect())
-}
-
-/// A chat knows what it lost, or cannot be told.
-pub fn told(view: &mut View<'_>, instance: InstanceId, chat_id: &str) -> Result<()> {
-    let untold = view.get::<UntoldRow>((instance, chat_id))?;
-    untold.iter().for_each(|row| view.delete(row));
     Ok(())
 }
 

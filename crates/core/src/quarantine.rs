@@ -1,12 +1,127 @@
-//! What could not be read, and what was missed: kept for the operator, and not for ever.
+//! The streams that bots read: how far they are, what of them could not be read, and what was
+//! missed. The last two are kept for the operator, and not for ever.
 
 use crate::audit::{Actor, AuditEntry};
+use crate::clock::UnixMillis;
 use crate::directory::BotKey;
 use crate::error::Result;
-use crate::records::rows::{MissedRow, QuarantineRow, QuarantinedRow};
-use crate::records::{Direction, Record, View};
-use crate::store::{Missed, NewQuarantined, Quarantined};
+use crate::ports::{BoxFuture, Cursor, NewQuarantined};
+use crate::records::rows::{CursorRow, MintedRow, MissedRow, QuarantineRow};
+use crate::records::{Change, Direction, Record, Records, View, change, look};
+use crate::space::Class;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
+
+/// Something in quarantine, without its bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Quarantined {
+    /// Its number.
+    pub id: i64,
+    /// The platform of the bot that received it.
+    pub platform: String,
+    /// The bot.
+    pub bot: String,
+    /// Which one it was.
+    pub what: String,
+    /// Why it could not be read.
+    pub why: String,
+    /// When it came.
+    pub at: UnixMillis,
+}
+
+/// A stretch of a chat that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Missed {
+    /// The chat; `None` if nobody knows which ones.
+    pub chat_id: Option<String>,
+    /// The last message seen before it.
+    pub after: Option<String>,
+    /// When it began.
+    pub since: UnixMillis,
+    /// When it ended.
+    pub until: UnixMillis,
+    /// Why it could not be read.
+    pub why: String,
+}
+
+/// How far streams are and what is in quarantine, asked of any records. Bots move on with what
+/// they received, by [`Ingest::take_in`](crate::ports::Ingest::take_in).
+pub trait StreamStore: Records {
+    /// How far each stream of a bot was read.
+    fn cursors(&self, bot: &BotKey) -> BoxFuture<'_, Result<Vec<Cursor>>> {
+        let bot = bot.clone();
+        look(self, "read how far a bot has read", move |view| {
+            let rows = view.find::<CursorRow>(OF_BOT, (&*bot.platform, &*bot.bot))?;
+            Ok(rows.into_iter().map(Cursor::from).collect())
+        })
+    }
+
+    /// What was made up for a bot under this name: `minted`, unless something was before.
+    fn mint(&self, bot: &BotKey, name: &str, minted: String) -> BoxFuture<'_, Result<String>> {
+        let (BotKey { platform, bot }, stream) = (bot.clone(), name.to_owned());
+        change(self, Change::to("keep what ids are made with"), move |view| {
+            if let Some(known) = view.get::<MintedRow>((&*platform, &*bot, &*stream))? {
+                return Ok(known.position);
+            }
+            let (platform, bot, stream) = (platform.to_string(), bot.to_string(), stream.clone());
+            view.put(&MintedRow { platform, bot, stream, position: minted.clone(), at: view.now() });
+            Ok(minted.clone())
+        })
+    }
+
+    /// Notes stretches that could not be read.
+    fn note_missed(&self, bot: &BotKey, missed: Vec<Missed>) -> BoxFuture<'_, Result<()>> {
+        let bot = bot.clone();
+        change(self, Change::to("note what was missed"), move |view| miss(view, &bot, &missed))
+    }
+
+    /// Stretches that could not be read, newest first.
+    fn missed(&self, bot: &BotKey, limit: usize) -> BoxFuture<'_, Result<Vec<Missed>>> {
+        let bot = bot.clone();
+        look(self, "read what was missed", move |view| {
+            let rows = view.newest::<MissedRow>(OF_BOT, (&*bot.platform, &*bot.bot), limit)?;
+            Ok(rows.into_iter().map(Missed::from).collect())
+        })
+    }
+
+    /// What is in quarantine, newest first; of one bot, or of all.
+    fn quarantine(&self, bot: Option<&BotKey>, limit: usize) -> BoxFuture<'_, Result<Vec<Quarantined>>> {
+        let bot = bot.cloned();
+        look(self, "list the quarantine", move |view| match &bot {
+            Some(bot) => view.newest(OF_BOT, (&*bot.platform, &*bot.bot), limit),
+            None => view.newest(&[], (), limit),
+        })
+    }
+
+    /// One thing in quarantine and its sealed bytes.
+    fn quarantined(&self, id: i64) -> BoxFuture<'_, Result<Option<(Quarantined, Vec<u8>)>>> {
+        look(self, "find what is in quarantine", move |view| {
+            Ok(view.get::<QuarantineRow>((id,))?.map(Into::into))
+        })
+    }
+
+    /// Throws away what is in quarantine, all or one. Answers how much it was.
+    fn purge_quarantine(&self, id: Option<i64>, by: &Actor) -> BoxFuture<'_, Result<u64>> {
+        let by = by.clone();
+        Box::pin(async move {
+            let mut purged = 0;
+            loop {
+                let (by, step) = (by.clone(), Change::to("purge the quarantine").class(Class::Operator));
+                let gone = change(self, step, move |view| purge(view, id, &by));
+                let (count, more) = gone.await?;
+                purged += count;
+                if !more {
+                    return Ok(purged);
+                }
+            }
+        })
+    }
+}
+
+impl<R: Records + ?Sized> StreamStore for R {}
 
 /// Kept per bot: enough to see what is wrong, and a bound where a provider
 /// changes its format and every update is unreadable.
@@ -35,22 +150,8 @@ pub fn add(view: &mut View<'_>, bot: &BotKey, new: &NewQuarantined) -> Result<()
     Ok(())
 }
 
-/// What is in quarantine, newest first; of one bot, or of all.
-pub fn list(view: &mut View<'_>, bot: Option<&BotKey>, limit: usize) -> Result<Vec<Quarantined>> {
-    let rows = match bot {
-        Some(bot) => view.newest::<QuarantinedRow>(OF_BOT, (&*bot.platform, &*bot.bot), limit)?,
-        None => view.newest::<QuarantinedRow>(&[], (), limit)?,
-    };
-    Ok(rows.into_iter().map(Quarantined::from).collect())
-}
-
-/// One thing in quarantine and its sealed bytes.
-pub fn find(view: &mut View<'_>, id: i64) -> Result<Option<(Quarantined, Vec<u8>)>> {
-    Ok(view.get::<QuarantineRow>((id,))?.map(Into::into))
-}
-
 /// Throws one away, or as many as fit one change; answers how many, and whether there are more.
-pub fn purge(view: &mut View<'_>, id: Option<i64>, by: &Actor) -> Result<(u64, bool)> {
+fn purge(view: &mut View<'_>, id: Option<i64>, by: &Actor) -> Result<(u64, bool)> {
     let (gone, more) = match id {
         Some(id) => (one_that_fits(view, id)?, false),
         None => all_that_fit(view)?,
@@ -90,7 +191,7 @@ fn all_that_fit(view: &mut View<'_>) -> Result<(Vec<QuarantineRow>, bool)> {
 }
 
 /// Notes stretches that were not read; the oldest of the bot go beyond the bound.
-pub fn miss(view: &mut View<'_>, bot: &BotKey, missed: &[Missed]) -> Result<()> {
+fn miss(view: &mut View<'_>, bot: &BotKey, missed: &[Missed]) -> Result<()> {
     let newest = &missed[missed.len().saturating_sub(KEPT_PER_BOT)..];
     make_way::<MissedRow>(view, bot, newest.len())?;
     for Missed { chat_id, after, since, until, why } in newest.iter().cloned() {
@@ -107,12 +208,6 @@ pub fn miss(view: &mut View<'_>, bot: &BotKey, missed: &[Missed]) -> Result<()> 
         view.put(&row);
     }
     Ok(())
-}
-
-/// Stretches that were not read, newest first.
-pub fn missed(view: &mut View<'_>, bot: &BotKey, limit: usize) -> Result<Vec<Missed>> {
-    let rows = view.newest::<MissedRow>(OF_BOT, (&*bot.platform, &*bot.bot), limit)?;
-    Ok(rows.into_iter().map(Missed::from).collect())
 }
 
 /// Deletes the oldest of a bot, so that so many more are within the bound.

@@ -171,7 +171,7 @@ impl Session<'_> {
 
     fn frame<A: Agent>(&self, frame: ConnectorFrame, dispatcher: &mut Dispatcher<A>) -> Result<(), Flooded> {
         match frame {
-            ConnectorFrame::Descriptor(descriptor) => {
+            ConnectorFrame::Descriptor { descriptor } => {
                 let first = !self.greeted.swap(true, Ordering::AcqRel);
                 tracing::debug!(platform = descriptor.platform, first, "descriptor");
                 self.shared.announce(descriptor, first);

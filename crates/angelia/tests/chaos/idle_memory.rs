@@ -95,7 +95,7 @@ async fn greet_small(server: &Server, credentials: &Credentials) -> Peer {
     let mut peer = Peer::dial(server, credentials, PYTHON, None).await.expect("the dial succeeds");
     peer.send(&GatewayFrame::Hello(Hello::default())).await;
     let answer = peer.next().await;
-    assert!(matches!(answer, ConnectorFrame::Descriptor(_)), "{answer:?}");
+    assert!(matches!(answer, ConnectorFrame::Descriptor { .. }), "{answer:?}");
     peer
 }
 

@@ -40,7 +40,7 @@ impl Peer {
         let mut peer = Self::dial(server, credentials, user_agent, None).await.expect("the dial succeeds");
         peer.send(&GatewayFrame::Hello(Hello::default())).await;
         match peer.next().await {
-            ConnectorFrame::Descriptor(_) => peer,
+            ConnectorFrame::Descriptor { .. } => peer,
             other => panic!("a hello was answered with {other:?}"),
         }
     }

@@ -283,7 +283,7 @@ fn a_hello_without_measure_is_answered() {
             let hello = format!("{}\n", json!({"type": "hello", "botId": bot, "platform": platform}));
             evil.socket.send(Message::Text(hello.into())).await.expect("the socket takes it");
             match evil.next().await {
-                ConnectorFrame::Descriptor(descriptor) => assert!(descriptor.platform.len() < 100),
+                ConnectorFrame::Descriptor { descriptor } => assert!(descriptor.platform.len() < 100),
                 other => panic!("a hello was answered with {other:?}"),
             }
         }

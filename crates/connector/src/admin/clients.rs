@@ -20,7 +20,7 @@ pub(super) async fn create(admin: Arc<Admin>, body: CreateClient) -> Result<Clie
     let client = Client {
         client_id: format!("client-{}", random_hex::<8>()),
         tenant: body.tenant,
-        secret: fingerprint(secret.expose()),
+        secret_fingerprint: fingerprint(secret.expose()),
         created_at: clock::wall(),
         revoked_at: None,
     };

@@ -8,7 +8,7 @@ use super::Egress;
 use super::action::OutboundAction;
 use super::answer::result;
 use super::chats::{ChatKey, FirstPart, Inbox, News};
-use super::perform::{self, CallLeave, Done, InFlight};
+use super::perform::{self, CallPermit, Done, InFlight};
 use super::{count_declined, resume};
 use crate::telemetry::Counter;
 use angelia_contract::action::Action;
@@ -36,7 +36,7 @@ struct InHand {
     /// Its number in the ledger.
     number: Option<ActionId>,
     waiting: Option<Wait>,
-    leave: Option<CallLeave>,
+    permit: Option<CallPermit>,
     /// What its next call answers with.
     answer: Option<Answer>,
     in_flight: Option<InFlight>,
@@ -49,11 +49,11 @@ impl InHand {
 
     /// No call is made now.
     fn give_leave_back(&mut self) {
-        (self.leave, self.waiting) = (None, None);
+        (self.permit, self.waiting) = (None, None);
     }
 }
 
-/// A wait for leave; over when it is dropped.
+/// A wait for permission; over when it is dropped.
 struct Wait(AbortHandle);
 
 impl Drop for Wait {
@@ -188,9 +188,9 @@ impl ChatTask {
                 self.with(id, |it| it.action = action);
                 Event::Read(id, text)
             }
-            Done::Leave(id, told, leave) => {
-                self.with(id, |it| (it.leave, it.waiting) = (leave, None));
-                Event::Leave(id, told)
+            Done::Permission(id, told, permit) => {
+                self.with(id, |it| (it.permit, it.waiting) = (permit, None));
+                Event::Permission(id, told)
             }
             Done::Opened(id, told, answer) => {
                 self.with(id, |it| it.answer = answer);
@@ -233,7 +233,7 @@ impl ChatTask {
         match effect {
             Effect::Accept(ids) => self.accept(ids),
             Effect::Read(id) => self.read(id),
-            Effect::AskLeave { id, paced } => return self.ask_leave(id, paced),
+            Effect::AskPermission { id, paced } => return self.ask_permission(id, paced),
             Effect::Release(id) => self.with(id, |it| {
                 it.give_leave_back();
                 it.in_flight = None;
@@ -256,8 +256,8 @@ impl ChatTask {
                 let action = self.action(id)?;
                 let it = self.in_hand.get_mut(&id)?;
                 let answer = it.answer.take().filter(|_| way.is_some());
-                let (number, leave) = (it.number?, it.leave.take()?);
-                let call = perform::Call { id, number, action, answer, earlier, within, leave };
+                let (number, permit) = (it.number?, it.permit.take()?);
+                let call = perform::Call { id, number, action, answer, earlier, within, permit };
                 let calling = perform::call(self.egress.clone(), self.inbox.clone(), call);
                 self.start(calling, perform::broke_off(id));
             }
@@ -299,10 +299,10 @@ impl ChatTask {
     }
 
     /// Mostly there is nothing to wait for, and no task is troubled.
-    fn ask_leave(&mut self, id: DeliveryId, paced: bool) -> Option<Done> {
-        let asking = perform::ask_leave(self.egress.clone(), self.action(id)?, id, paced);
+    fn ask_permission(&mut self, id: DeliveryId, paced: bool) -> Option<Done> {
+        let asking = perform::ask_permission(self.egress.clone(), self.action(id)?, id, paced);
         let asking = AssertUnwindSafe(asking).catch_unwind();
-        let mut asking = Box::pin(async move { asking.await.unwrap_or_else(|_| perform::no_leave(id)) });
+        let mut asking = Box::pin(async move { asking.await.unwrap_or_else(|_| perform::no_permission(id)) });
         let done = asking.as_mut().now_or_never();
         if done.is_none() {
             let (asking, waiting) = abortable(asking);

@@ -8,7 +8,7 @@ use super::rate_limit::{Permit, Slot};
 use super::{resume, typing};
 use crate::telemetry::Counter;
 use angelia_core::clock;
-use angelia_core::egress::delivery::{Begun, Claimed, DeliveryId, Event, Leave, Opened, Text};
+use angelia_core::egress::delivery::{Begun, Claimed, DeliveryId, Event, Opened, Permission, Text};
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::fail;
 use angelia_core::ports::{Accepted, ActionId, ActionOutcome, StoredAction};
@@ -21,8 +21,8 @@ use std::time::Duration;
 
 const STORE_FAILS: &str = "the connector's store does not commit; nothing was sent";
 
-/// Leave for one call: the tenant's, and the bot's.
-pub(super) struct CallLeave {
+/// Permission for one call: the tenant's, and the bot's.
+pub(super) struct CallPermit {
     slot: Slot,
     permit: Permit,
 }
@@ -33,7 +33,7 @@ pub(super) enum Done {
     Happened(Event),
     Accepted(Vec<(DeliveryId, ActionId)>, Vec<Claimed>),
     Read(DeliveryId, Option<Arc<OutboundAction>>, Text),
-    Leave(DeliveryId, Leave, Option<CallLeave>),
+    Permission(DeliveryId, Permission, Option<CallPermit>),
     Opened(DeliveryId, Opened, Option<Answer>),
     /// What the ledger knows now, and what it does not want to hear of us.
     Finished(Event, Option<Event>),
@@ -93,20 +93,20 @@ pub(super) fn not_read(id: DeliveryId) -> Done {
 /// Waits until the tenant and the bot may call. Answers to interactions do not
 /// take turns in their chat: the provider counts each for itself, and a crowd
 /// that asked in one second must not wait for longer than it can be answered.
-pub(super) async fn ask_leave(
+pub(super) async fn ask_permission(
     egress: Arc<Egress>,
     action: Arc<OutboundAction>,
     id: DeliveryId,
     paced: bool,
 ) -> Done {
-    match leave(&egress, &action, paced).await {
-        Ok(Some(leave)) => Done::Leave(id, Leave::Granted, Some(leave)),
-        Ok(None) => Done::Leave(id, Leave::Denied, None),
-        Err(_) => no_leave(id),
+    match permit(&egress, &action, paced).await {
+        Ok(Some(permit)) => Done::Permission(id, Permission::Granted, Some(permit)),
+        Ok(None) => Done::Permission(id, Permission::Denied, None),
+        Err(_) => no_permission(id),
     }
 }
 
-async fn leave(egress: &Egress, action: &OutboundAction, paced: bool) -> Result<Option<CallLeave>> {
+async fn permit(egress: &Egress, action: &OutboundAction, paced: bool) -> Result<Option<CallPermit>> {
     let tenant = &action.origin.tenant;
     let Some(slot) = egress.refusals.slot(tenant).await else { return Ok(None) };
     let paced = if paced && action.is_paced(egress) {
@@ -119,11 +119,11 @@ async fn leave(egress: &Egress, action: &OutboundAction, paced: bool) -> Result<
     let permit = action.rate_limit(egress).turn_for(tenant, paced).await;
     // Known now, it may be forgotten again while it waits.
     action.recall(egress).await?;
-    Ok(Some(CallLeave { slot, permit }))
+    Ok(Some(CallPermit { slot, permit }))
 }
 
-pub(super) fn no_leave(id: DeliveryId) -> Done {
-    Done::Leave(id, Leave::StoreFails, None)
+pub(super) fn no_permission(id: DeliveryId) -> Done {
+    Done::Permission(id, Permission::StoreFails, None)
 }
 
 /// Opens a capability for one call.
@@ -168,12 +168,12 @@ pub(super) struct Call {
     pub(super) answer: Option<Answer>,
     pub(super) earlier: Earlier,
     pub(super) within: Duration,
-    pub(super) leave: CallLeave,
+    pub(super) permit: CallPermit,
 }
 
 /// Calls the provider.
 pub(super) async fn call(egress: Arc<Egress>, task: Arc<Inbox>, call: Call) -> Done {
-    let Call { id, number, action, answer, earlier, within, leave: CallLeave { slot, permit } } = call;
+    let Call { id, number, action, answer, earlier, within, permit: CallPermit { slot, permit } } = call;
     permit.made();
     let progress = Arc::new(DeliveryProgress::new(egress.clone(), action.clone(), id, task));
     let delivery = Delivery {

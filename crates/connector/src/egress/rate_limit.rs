@@ -23,7 +23,7 @@ pub(super) struct Paced {
     pub(super) urgency: Urgency,
 }
 
-/// Leave for one call; given back if it is not made.
+/// Permission for one call; given back if it is not made.
 pub(super) struct Permit(Option<(Arc<FairQueue>, String)>);
 
 impl RateLimit {
@@ -206,7 +206,7 @@ pub(super) struct RefusalLimit {
     over: Notify,
 }
 
-/// Leave for one call that may be refused.
+/// Permission for one call that may be refused.
 pub(super) struct Slot {
     limit: Arc<RefusalLimit>,
     tenant: String,
@@ -228,7 +228,7 @@ impl Drop for Slot {
 }
 
 impl RefusalLimit {
-    /// Waits for leave to call; `None` if too many of the tenant's calls were refused.
+    /// Waits for permission to call; `None` if too many of the tenant's calls were refused.
     pub(super) async fn slot(self: &Arc<Self>, tenant: &str) -> Option<Slot> {
         loop {
             let mut over = std::pin::pin!(self.over.notified());

@@ -39,7 +39,7 @@ impl Handshake {
         self.begun = true;
         self.last = Some(now);
         self.complete = false;
-        let line = ConnectorFrame::Descriptor(descriptor.clone()).to_line();
+        let line = ConnectorFrame::Descriptor { descriptor: descriptor.clone() }.to_line();
         self.primary.get_or_insert_with(|| Box::new(descriptor));
         Some(line)
     }
@@ -82,7 +82,7 @@ impl Handshake {
         }
         self.complete = true;
         let repeat = self.primary.as_ref().filter(|_| self.hellos > 1);
-        Some(repeat.map(|primary| ConnectorFrame::Descriptor((**primary).clone()).to_line()))
+        Some(repeat.map(|primary| ConnectorFrame::Descriptor { descriptor: (**primary).clone() }.to_line()))
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::Metadata;
 use super::read::{Field, MAX_ID, too_long};
-use crate::lenient::{FromMap, MapOr, UpTo, Word};
+use crate::lenient::{Any, FromAny, Other, Unfit, UpTo, Word};
 use serde::de::{IgnoredAny, MapAccess};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -42,7 +42,7 @@ const MAX_NESTED_HINTS: usize = 16;
 /// The hints: those that the contract names, each short.
 pub(super) struct Hints;
 
-impl<'de> FromMap<'de> for Hints {
+impl<'de> FromAny<'de> for Hints {
     type Value = Field<Metadata>;
 
     fn map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
@@ -53,8 +53,8 @@ impl<'de> FromMap<'de> for Hints {
                 continue;
             }
             let read = match NESTED_HINTS.contains(&&*key) {
-                true => entries.next_value_seed(MapOr(NestedHint))?,
-                false => hint(entries.next_value_seed(UpTo(MAX_ID))?),
+                true => entries.next_value_seed(Any(NestedHint))?,
+                false => hint(entries.next_value_seed(Any(UpTo(MAX_ID)))?),
             };
             match read {
                 Ok(value) => drop(hints.insert(key.into_owned(), value)),
@@ -66,15 +66,9 @@ impl<'de> FromMap<'de> for Hints {
         Ok(Some(fault.map_or(Ok(hints), Err)))
     }
 
-    fn other(self, is_null: bool) -> Self::Value {
-        (!is_null).then(|| Err("metadata: an object is needed".to_owned()))
+    fn other(self, found: Other<'_>) -> Self::Value {
+        (!matches!(found, Other::Null)).then(|| Err("metadata: an object is needed".to_owned()))
     }
-}
-
-/// What is wrong with a hint.
-enum Unfit {
-    Shape(&'static str),
-    TooLong,
 }
 
 /// A hint is a word, a number or a flag. A short text can be a large tree, which
@@ -93,13 +87,13 @@ fn hint(word: Word) -> Result<Value, Unfit> {
 /// The one hint that is an object: of flags and words, and of a few.
 struct NestedHint;
 
-impl<'de> FromMap<'de> for NestedHint {
+impl<'de> FromAny<'de> for NestedHint {
     type Value = Result<Value, Unfit>;
 
     fn map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
         let (mut nested, mut too_long) = (Metadata::new(), false);
         while let Some(key) = entries.next_key::<Cow<'de, str>>()? {
-            match hint(entries.next_value_seed(UpTo(MAX_ID))?) {
+            match hint(entries.next_value_seed(Any(UpTo(MAX_ID)))?) {
                 Ok(_) if nested.len() >= MAX_NESTED_HINTS || key.len() > MAX_ID => too_long = true,
                 Ok(value) => drop(nested.insert(key.into_owned(), value)),
                 // How something is shown changes nothing of where it goes.
@@ -110,7 +104,7 @@ impl<'de> FromMap<'de> for NestedHint {
         Ok(if too_long { Err(Unfit::TooLong) } else { Ok(Value::Object(nested)) })
     }
 
-    fn other(self, _: bool) -> Self::Value {
+    fn other(self, _: Other<'_>) -> Self::Value {
         Ok(Value::Null)
     }
 }

@@ -4,7 +4,7 @@
 
 use super::hints::Hints;
 use super::{Action, Metadata, PromptOption, TaskChunk};
-use crate::lenient::{self, BOOLEAN, FromMap, MapOr, UpTo, Word};
+use crate::lenient::{Any, FromAny, Keys, Other, Texts, Truth, Unfit, Word, bound};
 use serde::de::{DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -27,7 +27,7 @@ crate::limits! {
 }
 
 /// Every field that is a text, and its bound.
-const TEXTS: [(&str, usize); 16] = [
+const TEXTS: Keys<16> = [
     ("op", MAX_ID),
     ("chat_id", MAX_ID),
     ("message_id", MAX_ID),
@@ -52,10 +52,10 @@ const ESCAPED: usize = 6;
 /// A field that is no text: read, not there, or of another shape.
 pub(super) type Field<T> = Option<Result<T, String>>;
 
-/// What was found of an action. Of a key that comes twice the last one counts.
+/// What was found of an action.
 #[derive(Default)]
 struct Found {
-    texts: [Word; TEXTS.len()],
+    texts: Texts<{ TEXTS.len() }>,
     metadata: Field<Metadata>,
     options: Field<Vec<PromptOption>>,
     chunks: Field<Vec<TaskChunk>>,
@@ -68,13 +68,13 @@ const FLAGS: [&str; 3] = ["remove", "final", "only_if_connector_created"];
 
 impl<'de> Deserialize<'de> for Action {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        MapOr(AnyAction).deserialize(deserializer)
+        Any(AnyAction).deserialize(deserializer)
     }
 }
 
 struct AnyAction;
 
-impl<'de> FromMap<'de> for AnyAction {
+impl<'de> FromAny<'de> for AnyAction {
     type Value = Action;
 
     fn map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Action, A::Error> {
@@ -85,34 +85,33 @@ impl<'de> FromMap<'de> for AnyAction {
         Ok(found.into_action())
     }
 
-    fn other(self, _: bool) -> Action {
+    fn other(self, _: Other<'_>) -> Action {
         Action::unreadable(None, "the action is not an object")
     }
 }
 
 impl Found {
     fn read<'de, A: MapAccess<'de>>(&mut self, key: &str, entries: &mut A) -> Result<(), A::Error> {
-        if let Some(place) = TEXTS.iter().position(|(name, _)| *name == key) {
-            self.texts[place] = entries.next_value_seed(UpTo(TEXTS[place].1))?;
-        } else if let Some(place) = FLAGS.iter().position(|name| *name == key) {
-            self.flags[place] = entries.next_value_seed(Flag)?;
-        } else {
-            match key {
-                "metadata" => self.metadata = entries.next_value_seed(MapOr(Hints))?,
-                "options" => self.options = items(entries)?,
-                "chunks" => self.chunks = items(entries)?,
-                "timeout_s" => self.timeout_s = number(entries, Value::as_f64)?,
-                "draft_id" => self.draft_id = number(entries, Value::as_i64)?,
-                _ => {
-                    entries.next_value::<IgnoredAny>()?;
-                }
-            }
+        if self.texts.read(&TEXTS, key, entries)?.is_some() {
+            return Ok(());
+        }
+        if let Some(place) = FLAGS.iter().position(|name| *name == key) {
+            self.flags[place] = entries.next_value_seed(Any(Truth))?;
+            return Ok(());
+        }
+        match key {
+            "metadata" => self.metadata = entries.next_value_seed(Any(Hints))?,
+            "options" => self.options = items(entries)?,
+            "chunks" => self.chunks = items(entries)?,
+            "timeout_s" => self.timeout_s = number(entries, Value::as_f64)?,
+            "draft_id" => self.draft_id = number(entries, Value::as_i64)?,
+            _ => drop(entries.next_value::<IgnoredAny>()?),
         }
         Ok(())
     }
 
     fn into_action(mut self) -> Action {
-        let op = match self.take("op") {
+        let op = match self.texts.take(&TEXTS, "op") {
             Word::Text(op) => op,
             Word::TooLong => return Action::unreadable(None, too_long("op", MAX_ID)),
             _ => return Action::unreadable(None, "the action has no op"),
@@ -239,22 +238,11 @@ impl Found {
         })
     }
 
-    fn take(&mut self, name: &str) -> Word {
-        let place = TEXTS.iter().position(|(text, _)| *text == name);
-        place.map(|place| std::mem::take(&mut self.texts[place])).unwrap_or_default()
-    }
-
     fn opt_text(&mut self, name: &'static str) -> Result<Option<String>, String> {
-        match self.take(name) {
-            Word::Absent => Ok(None),
-            Word::Text(text) | Word::Number(text) => Ok(Some(text)),
-            Word::Flag(_) => Err(format!("{name}: {BOOLEAN}")),
-            Word::Wrong(why) => Err(format!("{name}: {why}")),
-            Word::TooLong => {
-                let max = TEXTS.iter().find(|(text, _)| *text == name).map_or(0, |(_, max)| *max);
-                Err(too_long(name, max))
-            }
-        }
+        self.texts.take(&TEXTS, name).into_text().map_err(|unfit| match unfit {
+            Unfit::Shape(why) => format!("{name}: {why}"),
+            Unfit::TooLong => too_long(name, bound(&TEXTS, name)),
+        })
     }
 
     fn text(&mut self, name: &'static str) -> Result<String, String> {
@@ -274,17 +262,6 @@ pub(super) fn too_long(name: &str, max: usize) -> String {
     match name {
         "content" => format!("the text is longer than {max} bytes"),
         _ => format!("{name} is longer than {max} bytes"),
-    }
-}
-
-/// A flag by Python's truth.
-struct Flag;
-
-impl<'de> DeserializeSeed<'de> for Flag {
-    type Value = Option<bool>;
-
-    fn deserialize<D: Deserializer<'de>>(self, d: D) -> Result<Option<bool>, D::Error> {
-        lenient::opt_flag(d)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::{FrameError, GatewayFrame, Hello, Interrupt, Outbound, no_action, relay};
 use crate::action::{Action, MAX_ID, MAX_SESSION_KEY};
-use crate::lenient::{self, BOOLEAN, FromMap, MapOr, UpTo, Word};
+use crate::lenient::{self, Any, FromAny, Keys, Other, Texts, Unfit, Word, bound};
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -15,7 +15,7 @@ crate::limits! {
 }
 
 /// Every key of an envelope that is a text, and its bound.
-const TEXTS: [(&str, usize); 7] = [
+const TEXTS: Keys<7> = [
     ("type", MAX_ID),
     ("platform", MAX_ID),
     ("botId", MAX_ID),
@@ -30,7 +30,7 @@ const MANIFEST: &str = "command_manifest";
 /// What was found of a frame.
 #[derive(Default)]
 struct Envelope {
-    texts: [Word; TEXTS.len()],
+    texts: Texts<{ TEXTS.len() }>,
     action: Option<Action>,
     manifest: Option<Vec<Value>>,
     /// Keys that some frame has.
@@ -45,7 +45,7 @@ pub(super) fn parse(line: &[u8]) -> Result<(GatewayFrame, usize), FrameError> {
     let envelope = lenient::read(line, |text| {
         let mut envelope = Envelope::default();
         let mut json = serde_json::Deserializer::from_str(text);
-        MapOr(&mut envelope).deserialize(&mut json)?;
+        Any(&mut envelope).deserialize(&mut json)?;
         json.end()?;
         Ok(envelope)
     });
@@ -70,8 +70,8 @@ pub fn glimpse(begins: &[u8]) -> Option<Glimpse> {
     let text = String::from_utf8_lossy(begins);
     let mut envelope = Envelope::default();
     // It breaks off in the middle, which is an error; what came before it counts.
-    let _ = MapOr(&mut envelope).deserialize(&mut serde_json::Deserializer::from_str(&text));
-    let mut text = |name| match envelope.take(name) {
+    let _ = Any(&mut envelope).deserialize(&mut serde_json::Deserializer::from_str(&text));
+    let mut text = |name| match envelope.texts.take(&TEXTS, name) {
         Word::Text(text) | Word::Number(text) => Some(text),
         _ => None,
     };
@@ -83,7 +83,7 @@ pub fn glimpse(begins: &[u8]) -> Option<Glimpse> {
     })
 }
 
-impl<'de> FromMap<'de> for &mut Envelope {
+impl<'de> FromAny<'de> for &mut Envelope {
     type Value = ();
 
     fn map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
@@ -94,14 +94,12 @@ impl<'de> FromMap<'de> for &mut Envelope {
         Ok(())
     }
 
-    fn other(self, _: bool) {}
+    fn other(self, _: Other<'_>) {}
 }
 
 impl Envelope {
     fn read<'de, A: MapAccess<'de>>(&mut self, key: &str, entries: &mut A) -> Result<(), A::Error> {
-        if let Some(place) = TEXTS.iter().position(|(name, _)| *name == key) {
-            let (name, max) = TEXTS[place];
-            self.texts[place] = entries.next_value_seed(UpTo(max))?;
+        if let Some(name) = self.texts.read(&TEXTS, key, entries)? {
             self.saw(name);
         } else if key == ACTION {
             self.action = Some(entries.next_value()?);
@@ -126,7 +124,7 @@ impl Envelope {
         if !self.is_object {
             return Err(FrameError::NotAnObject);
         }
-        let kind = match self.take("type") {
+        let kind = match self.texts.take(&TEXTS, "type") {
             Word::Text(kind) => kind,
             Word::TooLong => return Err(FrameError::TooLarge { field: "type", max: MAX_ID }),
             _ => return Err(FrameError::NoType),
@@ -172,22 +170,11 @@ impl Envelope {
         })
     }
 
-    fn take(&mut self, name: &str) -> Word {
-        let place = TEXTS.iter().position(|(text, _)| *text == name);
-        place.map(|place| std::mem::take(&mut self.texts[place])).unwrap_or_default()
-    }
-
     fn opt_text(&mut self, kind: &str, field: &'static str) -> Result<Option<String>, FrameError> {
-        match self.take(field) {
-            Word::Absent => Ok(None),
-            Word::Text(text) | Word::Number(text) => Ok(Some(text)),
-            Word::Flag(_) => Err(malformed(kind, format!("{field}: {BOOLEAN}"))),
-            Word::Wrong(why) => Err(malformed(kind, format!("{field}: {why}"))),
-            Word::TooLong => {
-                let max = TEXTS.iter().find(|(text, _)| *text == field).map_or(0, |(_, max)| *max);
-                Err(FrameError::TooLarge { field, max })
-            }
-        }
+        self.texts.take(&TEXTS, field).into_text().map_err(|unfit| match unfit {
+            Unfit::Shape(why) => malformed(kind, format!("{field}: {why}")),
+            Unfit::TooLong => FrameError::TooLarge { field, max: bound(&TEXTS, field) },
+        })
     }
 
     fn text(&mut self, kind: &str, field: &'static str) -> Result<String, FrameError> {

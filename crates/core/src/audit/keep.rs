@@ -1,6 +1,7 @@
 //! How much of the audit log is kept.
 
 use super::{Actor, AuditEntry};
+use crate::words::words;
 use angelia_contract::limits;
 use std::time::Duration;
 
@@ -13,21 +14,20 @@ limits! {
     pub const MOST_LINES: u64 = 250_000, count "audit lines of one sort";
 }
 
-/// Lines that are kept and counted together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sort {
-    /// What the operator and the server itself did.
-    Operator,
-    /// What others did who may: they enrol, rotate, link.
-    Other,
-    /// What was refused to anybody.
-    Refusal,
+words! {
+    /// Lines that are kept and counted together.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Sort {
+        /// What the operator and the server itself did.
+        Operator = "operator",
+        /// What others did who may: they enrol, rotate, link.
+        Other = "other",
+        /// What was refused to anybody.
+        Refusal = "refusal",
+    }
 }
 
 impl Sort {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Operator, Self::Other, Self::Refusal];
-
     /// Of which sort a line is.
     pub fn of(entry: &AuditEntry) -> Self {
         if entry.outcome.starts_with(super::REFUSED) || entry.action == super::SWALLOWED {
@@ -36,15 +36,6 @@ impl Sort {
             Self::Operator
         } else {
             Self::Other
-        }
-    }
-
-    /// The word the store keeps.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Operator => "operator",
-            Self::Other => "other",
-            Self::Refusal => "refusal",
         }
     }
 }

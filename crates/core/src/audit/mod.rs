@@ -7,7 +7,10 @@ pub use keep::{KEPT_FOR, KEPT_LINES, LIMITS, MOST_LINES, Sort};
 pub use refusals::FoldedRefusals;
 
 use crate::clock::UnixMillis;
+use crate::error::Result;
 use crate::identity::Subject;
+use crate::ports::BoxFuture;
+use crate::records::{Change, Records, change, look};
 use crate::visible::visible_up_to;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -130,6 +133,28 @@ pub struct AuditLine {
     /// What else is worth knowing.
     pub detail: String,
 }
+
+/// The audit log, asked of any records: lines come and stay.
+pub trait AuditStore: Records {
+    /// Writes down what was not a change of the store: a refusal, a rotation.
+    fn audit(&self, entry: AuditEntry) -> BoxFuture<'_, Result<()>> {
+        change(self, Change::to("write the audit log"), move |view| {
+            view.audit(&entry);
+            Ok(())
+        })
+    }
+
+    /// The newest lines first, of one tenant or of all.
+    fn audit_lines(&self, tenant: Option<&str>, limit: usize) -> BoxFuture<'_, Result<Vec<AuditLine>>> {
+        let tenant = tenant.map(str::to_owned);
+        look(self, "read the audit log", move |view| match &tenant {
+            Some(tenant) => view.newest(&["tenant"], (tenant,), limit),
+            None => view.newest(&[], (), limit),
+        })
+    }
+}
+
+impl<R: Records + ?Sized> AuditStore for R {}
 
 /// Cuts what others made up, and shows what hides in it: people read the log in terminals.
 fn short(text: &str) -> String {

@@ -1,6 +1,7 @@
 //! The life of an action, written down before the provider is called.
 
 use crate::clock::UnixMillis;
+use crate::words::words;
 use std::time::Duration;
 
 /// A process that works on actions, and the token it is fenced by: of two that
@@ -17,42 +18,23 @@ impl Owner {
     }
 }
 
-/// Where an action is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ActionState {
-    /// Durable. The provider was not called, or certainly did not take it; one
-    /// that dedupes may be under call.
-    Accepted,
-    /// A provider that does not dedupe is being called.
-    Sending,
-    /// The provider has it.
-    Sent,
-    /// The provider may or may not have it.
-    Ambiguous,
-    /// The provider does not have it and will not get it.
-    Failed,
-    /// A newer edit of the same message took its place.
-    Superseded,
-}
-
-impl ActionState {
-    /// The word the store keeps.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Accepted => "accepted",
-            Self::Sending => "sending",
-            Self::Sent => "sent",
-            Self::Ambiguous => "ambiguous",
-            Self::Failed => "failed",
-            Self::Superseded => "superseded",
-        }
-    }
-
-    /// Reads [`ActionState::as_str`] back.
-    pub fn parse(word: &str) -> Option<Self> {
-        [Self::Accepted, Self::Sending, Self::Sent, Self::Ambiguous, Self::Failed, Self::Superseded]
-            .into_iter()
-            .find(|state| state.as_str() == word)
+words! {
+    /// Where an action is.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ActionState {
+        /// Durable. The provider was not called, or certainly did not take it; one
+        /// that dedupes may be under call.
+        Accepted = "accepted",
+        /// A provider that does not dedupe is being called.
+        Sending = "sending",
+        /// The provider has it.
+        Sent = "sent",
+        /// The provider may or may not have it.
+        Ambiguous = "ambiguous",
+        /// The provider does not have it and will not get it.
+        Failed = "failed",
+        /// A newer edit of the same message took its place.
+        Superseded = "superseded",
     }
 }
 
@@ -186,18 +168,10 @@ mod tests {
 
     const ME: Owner = Owner(7);
     const BEFORE: Owner = Owner(6);
-    const STATES: [ActionState; 6] = [
-        ActionState::Accepted,
-        ActionState::Sending,
-        ActionState::Sent,
-        ActionState::Ambiguous,
-        ActionState::Failed,
-        ActionState::Superseded,
-    ];
 
     #[test]
     fn nobody_changes_what_is_not_theirs_or_has_ended() {
-        for (state, owner) in STATES.into_iter().flat_map(|state| [(state, ME), (state, BEFORE)]) {
+        for (state, owner) in ActionState::ALL.into_iter().flat_map(|state| [(state, ME), (state, BEFORE)]) {
             let row = ActionRow { state, owner, ..ActionRow::accepted(owner) };
             let open = !state.is_over();
             let mine = open && owner == ME;

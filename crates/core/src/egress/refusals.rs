@@ -48,7 +48,7 @@ pub struct RefusalCounts {
 }
 
 impl RefusalCounts {
-    /// Asks for leave to make one call.
+    /// Asks for permission to make one call.
     pub fn ask(&mut self, tenant: &str, now: Mono) -> Decision {
         self.sweep(now);
         if !self.tenants.contains_key(tenant) {
@@ -134,10 +134,10 @@ mod tests {
             for (kind, pass, bad) in steps {
                 now += pass / 11;
                 if kind < 3 {
-                    let leave = refusals.ask("a", at(now));
+                    let decision = refusals.ask("a", at(now));
                     let recent = refused.iter().filter(|then| **then + 60 > now).count();
-                    prop_assert_eq!(leave == Decision::No, recent >= 100);
-                    under_way += usize::from(leave == Decision::Go);
+                    prop_assert_eq!(decision == Decision::No, recent >= 100);
+                    under_way += usize::from(decision == Decision::Go);
                 }
                 if (kind == 3 || under_way > 90) && under_way > 0 {
                     under_way -= 1;

@@ -4,13 +4,12 @@ use super::tenants;
 use crate::audit::{Actor, AuditEntry};
 use crate::error::{Error, Result};
 use crate::records::View;
-use crate::records::rows::ClientRow;
 use crate::store::{Client, Fingerprint};
 
 /// Makes a client.
 pub fn create(view: &mut View<'_>, client: &Client, by: &Actor) -> Result<()> {
     tenants::find(view, &client.tenant)?;
-    view.add(&ClientRow::from(client.clone()))?;
+    view.add(client)?;
     view.audit(&AuditEntry::done(by, "client.create", &client.tenant, &client.client_id));
     Ok(())
 }
@@ -21,7 +20,7 @@ pub fn revoke(view: &mut View<'_>, client_id: &str, by: &Actor) -> Result<Client
     row.revoked_at = row.revoked_at.or(Some(view.now()));
     view.put(&row);
     view.audit(&AuditEntry::done(by, "client.revoke", &row.tenant, client_id));
-    Ok(row.into())
+    Ok(row)
 }
 
 /// Gives a client another secret; the one it had is void.
@@ -33,10 +32,10 @@ pub fn rotate(view: &mut View<'_>, client_id: &str, secret: Fingerprint, by: &Ac
     row.secret_fingerprint = secret;
     view.put(&row);
     view.audit(&AuditEntry::done(by, "client.rotate", &row.tenant, client_id));
-    Ok(row.into())
+    Ok(row)
 }
 
-fn find(view: &mut View<'_>, client_id: &str) -> Result<ClientRow> {
-    let found = view.get::<ClientRow>((client_id,))?;
+fn find(view: &mut View<'_>, client_id: &str) -> Result<Client> {
+    let found = view.get::<Client>((client_id,))?;
     found.ok_or_else(|| Error::not_found(format!("there is no client {client_id:?}")))
 }

@@ -3,17 +3,15 @@
 use super::{routes, tenants};
 use crate::admission::{Allow, Place, Route};
 use crate::audit::{Actor, AuditEntry};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::records::View;
-use crate::records::rows::LinkCodeRow;
 use crate::store::{CodeAllow, Fingerprint, LinkCode};
 
 /// Keeps a code.
 pub fn mint(view: &mut View<'_>, code: &LinkCode, by: &Actor) -> Result<()> {
     tenants::find(view, &code.tenant)?;
-    let LinkCode { fingerprint, tenant, instance, allow, free, expires_at } = code.clone();
-    view.audit(&AuditEntry::done(by, "route.code", &tenant, ""));
-    view.add(&LinkCodeRow { fingerprint, tenant, instance, allow, free, expires_at })
+    view.audit(&AuditEntry::done(by, "route.code", &code.tenant, ""));
+    view.add(code)
 }
 
 /// Uses up a code and makes the route of `place`; answers its tenant. A place
@@ -27,11 +25,11 @@ pub fn use_up(
     by: &Actor,
 ) -> Result<String> {
     let now = view.now();
-    let found = view.get::<LinkCodeRow>((code,))?.filter(|code| code.expires_at > now);
+    let found = view.get::<LinkCode>((code,))?.filter(|code| code.expires_at > now);
     let Some(code) = found else {
         let why = "unknown, used or expired code";
         view.audit_refusal(&AuditEntry::refused(by, "route.link", "", &place.to_string(), why));
-        return Err(Error::new(Kind::Forbidden, "this code is unknown, used or expired"));
+        return Err(Error::forbidden("this code is unknown, used or expired"));
     };
     let allow = match &code.allow {
         CodeAllow::Typist => Allow::People(vec![typist.to_owned()]),

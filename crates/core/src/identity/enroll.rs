@@ -2,7 +2,7 @@
 
 use super::{GatewayRecord, ROTATION_WINDOW, Subject};
 use crate::clock::UnixMillis;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 
 /// How long a fresh secret is given again to the subject it was made for. A
 /// gateway that fronts three platforms provisions three times at each start
@@ -32,14 +32,12 @@ pub fn judge_provision(
 ) -> Result<Provision> {
     let Some(record) = record else { return Ok(Provision::Create) };
     if record.subject.as_ref() != Some(subject) {
-        return Err(Error::new(
-            Kind::Forbidden,
+        return Err(Error::forbidden(
             "this gateway id was enrolled by somebody else; choose another id (GATEWAY_RELAY_ID)",
         ));
     }
     if record.revoked_at.is_some() {
-        return Err(Error::new(
-            Kind::Forbidden,
+        return Err(Error::forbidden(
             "this gateway was revoked; ask the operator, or choose another id (GATEWAY_RELAY_ID)",
         ));
     }
@@ -54,7 +52,7 @@ pub fn judge_provision(
 /// that exists already. `owner` made that instance, `None` is the operator;
 /// `revoked` if every gateway that served it was revoked.
 pub fn judge_instance(owner: Option<&Subject>, revoked: bool, subject: &Subject) -> Result<()> {
-    let refuse = |why: &str| Err(Error::new(Kind::Forbidden, why));
+    let refuse = |why: &str| Err(Error::forbidden(why));
     match owner {
         Some(owner) if owner == subject && revoked => {
             refuse("this instance was revoked; ask the operator, or choose another instance id")
@@ -68,6 +66,7 @@ pub fn judge_instance(owner: Option<&Subject>, revoked: bool, subject: &Subject)
 mod tests {
     use super::super::GatewaySecret;
     use super::*;
+    use crate::Kind;
     use crate::inbox::InstanceId;
     use crate::secret::Secret;
 

@@ -3,7 +3,7 @@
 use super::{defaults, gateways, tenants};
 use crate::audit::{Actor, AuditEntry};
 use crate::clock::UnixMillis;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::records::View;
 use crate::records::rows::{EnrollTokenRow, GatewayRow, InstanceRow};
 use crate::store::{EnrollToken, Fingerprint, NewGateway, StoredGateway};
@@ -45,17 +45,17 @@ pub fn enroll(
     let found = view.get::<EnrollTokenRow>((token,))?;
     // Another tenant's token and no token at all get the same answer.
     let Some(token) = found.filter(|token| token.expires_at > now && token.tenant == new.tenant) else {
-        return Err(forbidden(
+        return Err(Error::forbidden(
             "this enrolment token is unknown, used or expired; ask the operator for a new one (angelia enroll-token)",
         ));
     };
     if token.gateway_id.as_ref().is_some_and(|only| *only != new.gateway_id) {
-        return Err(forbidden("this enrolment token is for another gateway id"));
+        return Err(Error::forbidden("this enrolment token is for another gateway id"));
     }
     let enrolled = match view.get::<GatewayRow>((&new.tenant, &new.gateway_id))? {
         None => gateways::create(view, new, "gateway.enroll", by)?,
         Some(known) if known.revoked_at.is_some() => {
-            return Err(forbidden("this gateway was revoked; choose another id"));
+            return Err(Error::forbidden("this gateway was revoked; choose another id"));
         }
         Some(known) if token.replaces => replace(view, known, new, old_until, by)?,
         Some(known) => {
@@ -97,8 +97,4 @@ fn replace(
     view.audit(&AuditEntry::done(by, "gateway.enroll", &row.tenant, &row.gateway_id).with("replaced"));
     defaults::settle(view, &row.tenant)?;
     gateways::whole(view, row)
-}
-
-fn forbidden(why: &str) -> Error {
-    Error::new(Kind::Forbidden, why)
 }

@@ -5,11 +5,10 @@ use crate::audit::{Actor, AuditEntry};
 use crate::error::{Error, Result};
 use crate::inbox::InstanceId;
 use crate::records::rows::{
-    ClientRow, EnrollTokenRow, GatewayRow, IdentityRow, InstanceRow, LinkCodeRow, PersonRow, RemovalRow,
-    RouteRow, SecretRow, TenantRow,
+    EnrollTokenRow, GatewayRow, InstanceRow, PersonRow, RemovalRow, RouteRow, SecretRow, TenantRow,
 };
 use crate::records::{View, Write};
-use crate::store::{TenantBelongings, TenantIdentity};
+use crate::store::{Client, LinkCode, TenantBelongings, TenantIdentity};
 
 /// The tenant of that name; not found if there is none.
 pub fn find(view: &mut View<'_>, tenant: &str) -> Result<TenantRow> {
@@ -63,7 +62,7 @@ pub fn link(view: &mut View<'_>, identity: &TenantIdentity, by: &Actor) -> Resul
             "{claim:?} of {issuer} proves tenant {other:?} already; unlink it there first"
         ))),
         None => {
-            view.put(&IdentityRow::from(identity.clone()));
+            view.put(identity);
             view.audit(
                 &AuditEntry::done(by, "tenant.link", tenant, tenant).with(format!("{issuer} {claim}")),
             );
@@ -78,14 +77,14 @@ pub fn unlink(view: &mut View<'_>, identity: &TenantIdentity, by: &Actor) -> Res
     if proven_by(view, issuer, claim)?.as_ref() != Some(tenant) {
         return Ok(false);
     }
-    view.delete(&IdentityRow::from(identity.clone()));
+    view.delete(identity);
     view.audit(&AuditEntry::done(by, "tenant.unlink", tenant, tenant).with(format!("{issuer} {claim}")));
     Ok(true)
 }
 
 /// The tenant that an issuer's claim proves.
 pub fn proven_by(view: &mut View<'_>, issuer: &str, claim: &str) -> Result<Option<String>> {
-    Ok(view.get::<IdentityRow>((issuer, claim))?.map(|row| row.tenant))
+    Ok(view.get::<TenantIdentity>((issuer, claim))?.map(|row| row.tenant))
 }
 
 /// Keeps a delivery key for a tenant that has none; answers the one it has.
@@ -112,12 +111,12 @@ pub fn remove(view: &mut View<'_>, tenant: &str, rooms: &[String], by: &Actor) -
         waiting: found.iter().map(|instance| instance.waiting.unsigned_abs()).sum(),
         gateways: view.delete_all::<GatewayRow>(&["tenant"], (tenant,))?,
         routes: view.delete_all::<RouteRow>(&["tenant"], (tenant,))?,
-        clients: view.delete_all::<ClientRow>(&["tenant"], (tenant,))?,
+        clients: view.delete_all::<Client>(&["tenant"], (tenant,))?,
     };
     found.iter().for_each(|instance| view.delete(instance));
     view.delete_all::<EnrollTokenRow>(&["tenant"], (tenant,))?;
-    view.delete_all::<LinkCodeRow>(&["tenant"], (tenant,))?;
-    view.delete_all::<IdentityRow>(&["tenant"], (tenant,))?;
+    view.delete_all::<LinkCode>(&["tenant"], (tenant,))?;
+    view.delete_all::<TenantIdentity>(&["tenant"], (tenant,))?;
     for room in rooms {
         view.delete_all::<PersonRow>(&["room"], (room,))?;
     }

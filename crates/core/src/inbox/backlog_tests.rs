@@ -276,5 +276,5 @@ fn a_failed_read_is_tried_again() {
     assert!(backlog.wants_page().is_none());
 }
 
-#[path = "backlog_by_chance.rs"]
-mod by_chance;
+#[path = "backlog_property_tests.rs"]
+mod property_tests;

@@ -35,6 +35,7 @@ pub use window::{
     WindowEnd,
 };
 
+use crate::words::words;
 use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -82,30 +83,16 @@ pub struct Mark {
 #[serde(transparent)]
 pub struct InstanceId(pub i64);
 
-/// What an entry holds, in neutral form; the socket decides how it is rendered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum EntryKind {
-    /// A normalized event.
-    Message,
-    /// A typed `/stop`: an interrupt for peers that act on one, else its event.
-    Stop,
-    /// A command or a press, an [`Interaction`].
-    Interaction,
-}
-
-impl EntryKind {
-    /// The word under which the store keeps it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Message => "message",
-            Self::Stop => "stop",
-            Self::Interaction => "interaction",
-        }
-    }
-
-    /// Reads [`EntryKind::as_str`] back.
-    pub fn parse(word: &str) -> Option<Self> {
-        [Self::Message, Self::Stop, Self::Interaction].into_iter().find(|kind| kind.as_str() == word)
+words! {
+    /// What an entry holds, in neutral form; the socket decides how it is rendered.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum EntryKind {
+        /// A normalized event.
+        Message = "message",
+        /// A typed `/stop`: an interrupt for peers that act on one, else its event.
+        Stop = "stop",
+        /// A command or a press, an [`Interaction`].
+        Interaction = "interaction",
     }
 }
 

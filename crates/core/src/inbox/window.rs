@@ -8,6 +8,7 @@
 
 use super::{AckHabit, Seq};
 use crate::clock::Mono;
+use crate::words::words;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -39,28 +40,18 @@ pub enum FrameKind {
     Unacknowledged,
 }
 
-/// What settled an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SettledBy {
-    /// Its own acknowledgement.
-    Ack,
-    /// The acknowledgement of a later frame on the same socket.
-    LaterAck,
-    /// A pong and a socket that stayed up.
-    Pong,
-    /// Nothing: it could not be read, and nobody was given it.
-    Unreadable,
-}
-
-impl SettledBy {
-    /// The word the journal keeps.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ack => "acknowledged",
-            Self::LaterAck => "acknowledged by a later frame",
-            Self::Pong => "settled by pong",
-            Self::Unreadable => "dropped: the connector could not read it",
-        }
+words! {
+    /// What settled an entry.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum SettledBy {
+        /// Its own acknowledgement.
+        Ack = "acknowledged",
+        /// The acknowledgement of a later frame on the same socket.
+        LaterAck = "acknowledged by a later frame",
+        /// A pong and a socket that stayed up.
+        Pong = "settled by pong",
+        /// Nothing: it could not be read, and nobody was given it.
+        Unreadable = "dropped: the connector could not read it",
     }
 }
 

@@ -52,6 +52,13 @@ pub struct Column {
     pub nullable: bool,
 }
 
+impl Column {
+    /// The column of a field.
+    pub(crate) const fn of<F: Field>(name: &'static str) -> Self {
+        Self { name, kind: F::KIND, nullable: F::NULLABLE }
+    }
+}
+
 /// One table, or the part of one that records see.
 #[derive(Debug)]
 pub struct Table {
@@ -178,70 +185,29 @@ impl ToValue for str {
     }
 }
 
-impl ToValue for String {
-    fn to_value(&self) -> Value {
-        Value::Text(self.clone())
-    }
-}
-
-impl Field for String {
-    const KIND: Kind = Kind::Text;
-
-    fn from_value(value: Value) -> Option<Self> {
-        match value {
-            Value::Text(text) => Some(text),
-            _ => None,
+/// Types that a column holds as they are.
+macro_rules! held {
+    ($($type:ty as $kind:ident),*) => {$(
+        impl ToValue for $type {
+            fn to_value(&self) -> Value {
+                Value::$kind(self.to_owned())
+            }
         }
-    }
-}
 
-impl ToValue for i64 {
-    fn to_value(&self) -> Value {
-        Value::Int(*self)
-    }
-}
+        impl Field for $type {
+            const KIND: Kind = Kind::$kind;
 
-impl Field for i64 {
-    const KIND: Kind = Kind::Int;
-
-    fn from_value(value: Value) -> Option<Self> {
-        match value {
-            Value::Int(number) => Some(number),
-            _ => None,
+            fn from_value(value: Value) -> Option<Self> {
+                match value {
+                    Value::$kind(held) => Some(held),
+                    _ => None,
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl ToValue for bool {
-    fn to_value(&self) -> Value {
-        Value::Int(i64::from(*self))
-    }
-}
-
-impl Field for bool {
-    const KIND: Kind = Kind::Int;
-
-    fn from_value(value: Value) -> Option<Self> {
-        i64::from_value(value).map(|number| number != 0)
-    }
-}
-
-impl ToValue for Vec<u8> {
-    fn to_value(&self) -> Value {
-        Value::Bytes(self.clone())
-    }
-}
-
-impl Field for Vec<u8> {
-    const KIND: Kind = Kind::Bytes;
-
-    fn from_value(value: Value) -> Option<Self> {
-        match value {
-            Value::Bytes(bytes) => Some(bytes),
-            _ => None,
-        }
-    }
-}
+held!(String as Text, i64 as Int, Vec<u8> as Bytes);
 
 impl<const N: usize> ToValue for [u8; N] {
     fn to_value(&self) -> Value {
@@ -294,50 +260,55 @@ macro_rules! field {
     };
 }
 
-/// Declares a struct that is kept as one row: its columns, those of the key first;
-/// after `foreign` those that somebody else writes.
+field!(bool as i64, |flag| i64::from(*flag), |number| Some(number != 0));
+
+/// Declares a struct that is kept as one row: its columns, those of the key first; after
+/// `foreign` those that somebody else writes. With `impl`, a type that there is already.
 macro_rules! record {
     (
         $(#[$meta:meta])*
-        pub struct $name:ident in $table:literal,
-        key $key:literal, fed $fed:expr, finds $finds:expr, $(walks [$([$($common:literal),*] along $along:literal),*],)?
-        $(sealed $sealed:literal,)? long $long:literal
+        pub struct $name:ident in $table:literal $(, $option:ident $given:tt)*
         { $($(#[$of:meta])* $field:ident: $type:ty,)* }
-        foreign { $($(#[$of_foreign:meta])* $foreign:ident: $foreign_type:ty,)* }
+        $(foreign { $($(#[$of_foreign:meta])* $foreign:ident: $foreign_type:ty,)* })?
     ) => {
         $(#[$meta])*
+        #[derive(Clone, Debug)]
         pub struct $name {
             $($(#[$of])* pub $field: $type,)*
-            $($(#[$of_foreign])* pub $foreign: $foreign_type,)*
+            $($($(#[$of_foreign])* pub $foreign: $foreign_type,)*)?
         }
 
+        record! {
+            impl $name in $table $(, $option $given)*
+            { $($field: $type,)* } foreign { $($($foreign: $foreign_type,)*)? }
+        }
+    };
+    (
+        impl $name:ident in $table:literal, key $key:literal
+        $(, fed [$($fed:literal),*])? $(, finds [$($find:tt),*])?
+        $(, walks [$([$($common:literal),*] along $along:literal),*])?
+        $(, sealed $sealed:literal)? $(, long $long:literal)?
+        { $($field:ident: $type:ty,)* } $(foreign { $($foreign:ident: $foreign_type:ty,)* })?
+    ) => {
         impl $crate::records::Record for $name {
             const TABLE: &'static $crate::records::Table = &$crate::records::Table {
                 name: $table,
                 columns: &[
-                    $($crate::records::Column {
-                        name: stringify!($field),
-                        kind: <$type as $crate::records::Field>::KIND,
-                        nullable: <$type as $crate::records::Field>::NULLABLE,
-                    },)*
-                    $($crate::records::Column {
-                        name: stringify!($foreign),
-                        kind: <$foreign_type as $crate::records::Field>::KIND,
-                        nullable: <$foreign_type as $crate::records::Field>::NULLABLE,
-                    },)*
+                    $($crate::records::Column::of::<$type>(stringify!($field)),)*
+                    $($($crate::records::Column::of::<$foreign_type>(stringify!($foreign)),)*)?
                 ],
                 key: $key,
-                foreign: <[&str]>::len(&[$(stringify!($foreign)),*]),
-                fed: $fed,
-                finds: $finds,
+                foreign: <[&str]>::len(&[$($(stringify!($foreign)),*)?]),
+                fed: &[$($($fed),*)?],
+                finds: &[$($(&$find),*)?],
                 walks: &[$($($crate::records::Walk { by: &[$($common),*], along: $along },)*)?],
                 sealed: $crate::records::table::at_most_one(&[$($sealed)?]),
-                long: $long,
+                long: false $(|| $long)?,
             };
 
             fn to_row(&self) -> $crate::records::Row {
                 use $crate::records::ToValue as _;
-                vec![$(self.$field.to_value(),)* $(self.$foreign.to_value(),)*]
+                vec![$(self.$field.to_value(),)* $($(self.$foreign.to_value(),)*)?]
             }
 
             fn from_row(row: $crate::records::Row) -> Option<Self> {
@@ -345,7 +316,7 @@ macro_rules! record {
                 let mut values = row.into_iter();
                 Some(Self {
                     $($field: <$type>::from_value(values.next()?)?,)*
-                    $($foreign: <$foreign_type>::from_value(values.next()?)?,)*
+                    $($($foreign: <$foreign_type>::from_value(values.next()?)?,)*)?
                 })
             }
         }

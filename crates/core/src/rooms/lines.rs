@@ -80,7 +80,7 @@ fn not_in_room() -> Error {
 pub fn may_revise(line: Option<&Line>, author: &str, in_room: bool) -> Result<()> {
     let line = line.ok_or_else(|| Error::not_found("there is no such message in this room"))?;
     if line.from_agent || line.author != author {
-        return Err(Error::new(Kind::Forbidden, "somebody else wrote this; only they can change it"));
+        return Err(Error::forbidden("somebody else wrote this; only they can change it"));
     }
     if in_room { Ok(()) } else { Err(not_in_room()) }
 }

@@ -4,9 +4,11 @@
 use crate::audit::{Actor, AuditEntry};
 use crate::clock::UnixMillis;
 use crate::error::{Error, Kind, Result};
-use crate::records::View;
+use crate::ports::{BoxFuture, Guest, Invited, Person};
 use crate::records::rows::{LineRow, PersonRow, RemovalRow};
-use crate::store::{Fingerprint, Guest, Invited, Person};
+use crate::records::{Change, Records, View, change, look};
+use crate::space::Class;
+use crate::store::Fingerprint;
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
@@ -48,7 +50,7 @@ fn is_good(visits_until: Option<UnixMillis>, now: UnixMillis) -> bool {
 }
 
 /// Lets in whoever holds a key.
-pub fn invite(view: &mut View<'_>, person: &Person, key: Fingerprint, by: &Actor) -> Result<()> {
+fn invite(view: &mut View<'_>, person: &Person, key: Fingerprint, by: &Actor) -> Result<()> {
     is_not_being_emptied(view, &person.room)?;
     let known = view.find::<PersonRow>(&["room"], (&person.room,))?;
     // Who was first stays so, whatever the clock says of the second.
@@ -65,7 +67,7 @@ pub fn invite(view: &mut View<'_>, person: &Person, key: Fingerprint, by: &Actor
 }
 
 /// Lets in somebody whom nobody invited, until then.
-pub fn visit(view: &mut View<'_>, person: &Person, key: Fingerprint, until: UnixMillis) -> Result<()> {
+fn visit(view: &mut View<'_>, person: &Person, key: Fingerprint, until: UnixMillis) -> Result<()> {
     is_not_being_emptied(view, &person.room)?;
     let known = view.find::<PersonRow>(&["room"], (&person.room,))?;
     let authors = authors(view, &person.room)?;
@@ -107,7 +109,7 @@ fn who_makes_way<'a>(
 }
 
 /// Makes all keys of a person for a room void.
-pub fn uninvite(view: &mut View<'_>, person: &Person, by: &Actor) -> Result<()> {
+fn uninvite(view: &mut View<'_>, person: &Person, by: &Actor) -> Result<()> {
     if view.delete_all::<PersonRow>(&["room", "user"], (&person.room, &person.user))? == 0 {
         return Err(Error::not_found(format!(
             "nobody called {:?} has a key of room {:?}; see angelia webchat list",
@@ -119,7 +121,7 @@ pub fn uninvite(view: &mut View<'_>, person: &Person, by: &Actor) -> Result<()> 
 }
 
 /// Who has keys that are good, of one room or of all: by room, then who came first.
-pub fn people(view: &mut View<'_>, room: Option<&str>) -> Result<Vec<Invited>> {
+fn people(view: &mut View<'_>, room: Option<&str>) -> Result<Vec<Invited>> {
     let now = view.now();
     let rows = match room {
         Some(room) => view.find::<PersonRow>(&["room"], (room,))?,
@@ -161,6 +163,42 @@ fn is_not_being_emptied(view: &mut View<'_>, room: &str) -> Result<()> {
 fn authors(view: &mut View<'_>, room: &str) -> Result<HashSet<String>> {
     Ok(view.find::<LineRow>(&["room"], (room,))?.into_iter().map(|line| line.author).collect())
 }
+
+/// Who has keys of rooms, asked of any records.
+pub trait RoomStore: Records {
+    /// Lets in whoever holds the key with this fingerprint.
+    fn invite(&self, person: Person, key_fingerprint: [u8; 32], by: &Actor) -> BoxFuture<'_, Result<()>> {
+        let by = by.clone();
+        change(self, Change::to("invite a person"), move |view| invite(view, &person, key_fingerprint, &by))
+    }
+
+    /// Lets in somebody whom nobody invited, until then. Conflict if somebody else
+    /// has that name in the room, too many if there is no more room for visitors.
+    fn visit(
+        &self,
+        person: Person,
+        key_fingerprint: [u8; 32],
+        until: UnixMillis,
+    ) -> BoxFuture<'_, Result<()>> {
+        change(self, Change::to("let in a visitor"), move |view| visit(view, &person, key_fingerprint, until))
+    }
+
+    /// Who has keys of this room, or of any.
+    fn people(&self, room: Option<&str>) -> BoxFuture<'_, Result<Vec<Invited>>> {
+        let room = room.map(str::to_owned);
+        look(self, "list people", move |view| people(view, room.as_deref()))
+    }
+
+    /// Makes all keys of a person for a room void. Not found if there are none.
+    fn uninvite(&self, person: Person, by: &Actor) -> BoxFuture<'_, Result<()>> {
+        let by = by.clone();
+        change(self, Change::to("take an invitation back").class(Class::of(&by)), move |view| {
+            uninvite(view, &person, &by)
+        })
+    }
+}
+
+impl<R: Records + ?Sized> RoomStore for R {}
 
 #[cfg(test)]
 mod tests {

@@ -10,11 +10,12 @@
 mod envelope;
 mod keys;
 mod master_key;
-pub(crate) mod stored;
+mod stored;
 
 pub use envelope::{HEAD_BYTES, Head, Unreadable, key_id};
 pub use keys::{Keys, Sealed, may_retire};
 pub use master_key::{KEY_BYTES, KeyId, MasterKey};
+pub use stored::{KeyChange, Resealed, Retired, SealStore, SealedValue};
 
 use crate::directory::BotKey;
 use crate::inbox::InstanceId;

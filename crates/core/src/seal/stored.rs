@@ -2,13 +2,106 @@
 //! new kind is one more line of [`KINDS`]; one that is missing there would be lost with the
 //! next change of the key.
 
-use super::{FORMER_KEY, Head, KEY_CHECK, OAUTH_KEY, may_retire};
+use super::{FORMER_KEY, Head, KEY_CHECK, KeyId, OAUTH_KEY, may_retire};
 use crate::audit::{Actor, AuditEntry};
 use crate::directory::BotKey;
 use crate::error::{Error, Result};
+use crate::ports::BoxFuture;
 use crate::records::rows::{NoteRow, SealedCapabilityRow, SealedSecretRow, SealedTenantRow, SealedUpdateRow};
-use crate::records::{Direction, Erased, Kind, Record, ToValue, Value, View, Write};
-use crate::store::{Filling, KeyChange, Page, PageSize, Resealed, SealedValue};
+use crate::records::{Change, Direction, Erased, Kind, Record, Records, Value, View, Write, change, look};
+use crate::store::{Filling, Page, PageSize};
+
+/// One sealed value, wherever it rests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SealedValue {
+    /// What it is, in words for people.
+    pub kind: &'static str,
+    /// Which of its kind.
+    pub row: String,
+    /// What it is bound to; it opens only together with it.
+    pub bound_to: String,
+    /// The sealed bytes.
+    pub sealed: Vec<u8>,
+}
+
+/// A sealed value and what takes its place.
+#[derive(Clone, Debug)]
+pub struct Resealed {
+    /// As it was read.
+    pub old: SealedValue,
+    /// The same secret under another key.
+    pub sealed: Vec<u8>,
+}
+
+/// The first step of a change of the master key: from here on it is the new key that
+/// opens the store, and finds the old one in it.
+#[derive(Clone, Debug)]
+pub struct KeyChange {
+    /// The key there was.
+    pub from: KeyId,
+    /// The key there is to be.
+    pub to: KeyId,
+    /// The note [`KEY_CHECK`](crate::seal::KEY_CHECK) as it was read.
+    pub old_check: Vec<u8>,
+    /// The same under the new key.
+    pub check: Vec<u8>,
+    /// The old key under the new one, for the note [`FORMER_KEY`](crate::seal::FORMER_KEY).
+    pub former: Vec<u8>,
+}
+
+/// What became of the key before the current one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retired {
+    /// Something needs it still: nothing was changed.
+    Needed,
+    /// It is forgotten.
+    Gone {
+        /// Whether what was sealed with it is gone from the disk already, or goes when
+        /// the log is emptied next.
+        erased: bool,
+    },
+}
+
+/// Everything that is sealed, for a look at it and for a change of the master key, asked of any
+/// records.
+pub trait SealStore: Records {
+    /// What comes after a value, in an order that stays, or the first of all.
+    fn sealed_values(
+        &self,
+        after: Option<&SealedValue>,
+        size: PageSize,
+    ) -> BoxFuture<'_, Result<Page<SealedValue>>> {
+        let after = after.map(|value| (value.kind, value.row.clone()));
+        look(self, "read what is sealed", move |view| list(view, after.as_ref(), size))
+    }
+
+    /// Begins a change of the master key. A conflict, and nothing changed, if the check is
+    /// not the one that was read, or a change before it is not finished.
+    fn begin_key_change(&self, to: KeyChange, by: &Actor) -> BoxFuture<'_, Result<()>> {
+        let by = by.clone();
+        change(self, Change::to("begin a change of keys"), move |view| begin_change(view, &to, &by))
+    }
+
+    /// Replaces those of the values that are still the `old` ones, in one commit, and
+    /// answers how many that were.
+    fn reseal(&self, values: Vec<Resealed>) -> BoxFuture<'_, Result<usize>> {
+        change(self, Change::to("seal some values anew"), move |view| replace(view, &values))
+    }
+
+    /// Forgets the key before the current one, if [`may_retire`](crate::seal::may_retire)
+    /// says so of what is stored at that moment.
+    fn retire_key(&self, current: Head) -> BoxFuture<'_, Result<Retired>> {
+        let erased = Erased::default();
+        let told = erased.clone();
+        let forget = change(self, Change::to("forget a key"), move |view| retire(view, &current, &told));
+        Box::pin(async move {
+            let gone = forget.await?;
+            Ok(if gone { Retired::Gone { erased: erased.is_so() } } else { Retired::Needed })
+        })
+    }
+}
+
+impl<R: Records + ?Sized> SealStore for R {}
 
 /// Rows read at a time. One may hold what a provider sent, which can be long.
 const ROWS: usize = 16;
@@ -47,7 +140,9 @@ impl Rests {
 /// A record that holds a sealed value. It is named by its key, which is one column.
 trait Sealed: Record {
     /// Its key.
-    fn key(&self) -> Value;
+    fn key(&self) -> Value {
+        self.to_row().swap_remove(0)
+    }
 
     /// The value, if it has one.
     fn sealed(&mut self) -> Option<&mut Vec<u8>>;
@@ -57,10 +152,6 @@ trait Sealed: Record {
 }
 
 impl Sealed for SealedTenantRow {
-    fn key(&self) -> Value {
-        self.tenant.to_value()
-    }
-
     fn sealed(&mut self) -> Option<&mut Vec<u8>> {
         self.delivery_key.as_mut()
     }
@@ -71,10 +162,6 @@ impl Sealed for SealedTenantRow {
 }
 
 impl Sealed for SealedSecretRow {
-    fn key(&self) -> Value {
-        self.id.to_value()
-    }
-
     fn sealed(&mut self) -> Option<&mut Vec<u8>> {
         Some(&mut self.sealed)
     }
@@ -85,10 +172,6 @@ impl Sealed for SealedSecretRow {
 }
 
 impl Sealed for SealedUpdateRow {
-    fn key(&self) -> Value {
-        self.id.to_value()
-    }
-
     fn sealed(&mut self) -> Option<&mut Vec<u8>> {
         Some(&mut self.sealed)
     }
@@ -99,10 +182,6 @@ impl Sealed for SealedUpdateRow {
 }
 
 impl Sealed for SealedCapabilityRow {
-    fn key(&self) -> Value {
-        self.id.to_value()
-    }
-
     fn sealed(&mut self) -> Option<&mut Vec<u8>> {
         Some(&mut self.sealed)
     }
@@ -134,7 +213,7 @@ impl Sheet {
 }
 
 /// What is sealed after a value, in an order that stays.
-pub(crate) fn list(
+fn list(
     view: &mut View<'_>,
     after: Option<&(&'static str, String)>,
     size: PageSize,
@@ -208,7 +287,7 @@ fn name(key: &Value) -> String {
 
 /// Begins a change of the master key: from here on the new key opens the store, and finds
 /// the old one in it.
-pub(crate) fn begin_change(view: &mut View<'_>, change: &KeyChange, by: &Actor) -> Result<()> {
+fn begin_change(view: &mut View<'_>, change: &KeyChange, by: &Actor) -> Result<()> {
     if view.get::<NoteRow>((FORMER_KEY,))?.is_some() {
         return Err(Error::conflict("a change of keys before this one is not finished"));
     }
@@ -224,7 +303,7 @@ pub(crate) fn begin_change(view: &mut View<'_>, change: &KeyChange, by: &Actor) 
 }
 
 /// Replaces those of the values that are still as they were read; answers how many.
-pub(crate) fn replace(view: &mut View<'_>, values: &[Resealed]) -> Result<usize> {
+fn replace(view: &mut View<'_>, values: &[Resealed]) -> Result<usize> {
     let mut replaced = 0;
     for value in values {
         let Some((_, rests)) = KINDS.iter().find(|(kind, _)| *kind == value.old.kind) else { continue };
@@ -253,7 +332,7 @@ fn replace_note(view: &mut View<'_>, Resealed { old, sealed }: &Resealed) -> Res
 
 /// Forgets the key before the current one, unless something that is stored needs it.
 /// `erased` is told whether it is gone from the disk as well.
-pub(crate) fn retire(view: &mut View<'_>, current: &Head, erased: &Erased) -> Result<bool> {
+fn retire(view: &mut View<'_>, current: &Head, erased: &Erased) -> Result<bool> {
     for (_, rests) in &KINDS {
         let heads = match rests {
             Rests::Note(name) => view.get::<NoteRow>((name,))?.into_iter().map(|note| note.value).collect(),

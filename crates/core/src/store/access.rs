@@ -8,7 +8,7 @@ use crate::clock::UnixMillis;
 use crate::error::Result;
 use crate::identity::{clients, codes, declared, enroll_tokens};
 use crate::inbox::InstanceId;
-use crate::records::rows::{ClientRow, FrontRow, PolicyRow};
+use crate::records::rows::{FrontRow, PolicyRow};
 use crate::records::{Change, Records, change, look};
 use crate::space::Class;
 use schemars::JsonSchema;
@@ -27,7 +27,7 @@ pub struct Client {
     pub tenant: String,
     /// What recognises its secret.
     #[serde(skip)]
-    pub secret: Fingerprint,
+    pub secret_fingerprint: Fingerprint,
     /// When it was made.
     pub created_at: UnixMillis,
     /// When it was revoked.
@@ -84,7 +84,7 @@ pub trait AccessStore: Records {
     /// Every client, oldest first.
     fn clients(&self) -> BoxFuture<'_, Result<Vec<Client>>> {
         look(self, "read the clients", |view| {
-            let mut found: Vec<Client> = view.all::<ClientRow>()?.into_iter().map(Client::from).collect();
+            let mut found = view.all::<Client>()?;
             found.sort_by_key(|client| client.created_at);
             Ok(found)
         })
@@ -93,7 +93,7 @@ pub trait AccessStore: Records {
     /// The client with this id.
     fn client(&self, client_id: &str) -> BoxFuture<'_, Result<Option<Client>>> {
         let client_id = client_id.to_owned();
-        look(self, "find a client", move |view| Ok(view.get::<ClientRow>((&client_id,))?.map(Client::from)))
+        look(self, "find a client", move |view| view.get((&client_id,)))
     }
 
     /// Marks a client as revoked; not found if there is none.

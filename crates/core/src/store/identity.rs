@@ -10,7 +10,7 @@ use crate::clock::UnixMillis;
 use crate::error::Result;
 use crate::identity::{Subject, defaults, gateways, routes, tenants};
 use crate::inbox::{AckHabit, InstanceId};
-use crate::records::rows::{IdentityRow, InstanceRow, NoteRow, RouteRow, TenantRow};
+use crate::records::rows::{InstanceRow, NoteRow, RouteRow, TenantRow};
 use crate::records::{Change, Records, change, look};
 use crate::space::Class;
 use schemars::JsonSchema;
@@ -182,8 +182,7 @@ pub trait IdentityStore: Records {
     /// Every identity of every tenant.
     fn tenant_identities(&self) -> BoxFuture<'_, Result<Vec<TenantIdentity>>> {
         look(self, "read the tenants", |view| {
-            let mut found: Vec<TenantIdentity> =
-                view.all::<IdentityRow>()?.into_iter().map(TenantIdentity::from).collect();
+            let mut found = view.all::<TenantIdentity>()?;
             found.sort_by(|one, other| one.tenant.cmp(&other.tenant));
             Ok(found)
         })

@@ -1,5 +1,6 @@
-//! The store traits (`IdentityStore`, `VaultStore`, …): what is asked of records, each method a
-//! rule of this crate that is run over them.
+//! The store traits: what is asked of records, each method a rule of this crate that is run over
+//! them. Who is known here and what lets somebody in is asked by the traits of this folder; the
+//! others stand with their rules.
 //!
 //! [`records`](crate::records) is how rows are read and written, [`ports`](crate::ports) what an
 //! engine has to implement; what is here is implemented once, for every engine.
@@ -8,17 +9,13 @@
 //! answers [`Kind::Unavailable`](crate::Kind::Unavailable) and has changed nothing.
 
 mod access;
-mod audit;
-mod directory;
 mod identity;
-mod journal;
-mod notices;
 mod page;
-mod rooms;
-mod seals;
-mod streams;
-mod vault;
 
+pub use crate::audit::AuditStore;
+pub use crate::directory::DirectoryStore;
+pub use crate::journal::{ActionTrace, Edits, JournalStore, MessageTrace};
+pub use crate::notices::{NoticeKind, NoticeStore, Untold};
 pub use crate::ports::log::{Appended, Log, NewEntry, Returned, Revised, Revision, Settlement};
 pub use crate::ports::{
     Accepted, ActionId, ActionOutcome, BoxFuture, CONNECTOR, Checked, ClockStore, Cursor, Earlier,
@@ -26,17 +23,13 @@ pub use crate::ports::{
     Listed, ListedInbox, NewAction, NewLine, NewQuarantined, Overdue, Person, Posted, Pruned, StoredAction,
     Taken, Traffic, Unrelayed, Upkeep,
 };
+pub use crate::quarantine::{Missed, Quarantined, StreamStore};
+pub use crate::rooms::RoomStore;
+pub use crate::seal::{KeyChange, Resealed, Retired, SealStore, SealedValue};
+pub use crate::vault::VaultStore;
 pub use access::{AccessStore, Client, CodeAllow, EnrollToken, Fingerprint, LinkCode};
-pub use audit::AuditStore;
-pub use directory::DirectoryStore;
 pub use identity::{
     DATABASE_ID, GatewayChange, IdentityStore, NewGateway, StoredGateway, StoredInstance, StoredSecret,
     TenantBelongings, TenantIdentity,
 };
-pub use journal::{ActionTrace, Edits, JournalStore, MessageTrace};
-pub use notices::{NoticeKind, NoticeStore, Untold};
 pub use page::{Filling, Page, PageSize};
-pub use rooms::RoomStore;
-pub use seals::{KeyChange, Resealed, Retired, SealStore, SealedValue};
-pub use streams::{Missed, Quarantined, StreamStore};
-pub use vault::VaultStore;

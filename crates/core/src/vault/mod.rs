@@ -6,13 +6,14 @@
 
 mod choose;
 mod key;
-pub(crate) mod notice;
+mod notice;
 
 #[cfg(test)]
 mod tests;
 
 pub use choose::{Answering, choose_for_key, choose_for_send};
 pub use key::chat_of;
+pub use notice::VaultStore;
 
 use crate::clock::UnixMillis;
 use crate::directory::BotKey;
@@ -20,6 +21,7 @@ use crate::egress::ActionState;
 use crate::inbox::InstanceId;
 use crate::ports::NewAction;
 use crate::seal::Sealed;
+use crate::words::words;
 use std::time::Duration;
 
 /// How long an interaction's token works.
@@ -32,61 +34,43 @@ pub const NOTICE_BEFORE: Duration = Duration::from_secs(30);
 #[serde(transparent)]
 pub struct CapabilityId(pub i64);
 
-/// What the person sees until the answer comes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deferral {
-    /// A message that says the bot is thinking; the answer takes its place.
-    Message,
-    /// Nothing: what was pressed stays as it is, and the answer is a message of its own.
-    Update,
+words! {
+    /// What the person sees until the answer comes.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Deferral {
+        /// A message that says the bot is thinking; the answer takes its place.
+        Message = "message",
+        /// Nothing: what was pressed stays as it is, and the answer is a message of its own.
+        Update = "update",
+    }
 }
 
 impl Deferral {
-    const ALL: [Self; 2] = [Self::Message, Self::Update];
-
-    /// The word the store keeps.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Message => "message",
-            Self::Update => "update",
-        }
-    }
-
     /// Reads [`Deferral::as_str`] back. What is not known takes nothing's place.
     pub fn stored(word: &str) -> Self {
-        Self::ALL.into_iter().find(|it| it.as_str() == word).unwrap_or(Self::Update)
+        Self::parse(word).unwrap_or(Self::Update)
     }
 }
 
-/// How far the answer is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// Somebody waits, and nobody has answered.
-    Open,
-    /// An action in the ledger is answering; open again should it fail.
-    Claimed,
-    /// It was answered; what follows goes behind that answer.
-    Answered,
-    /// The person is being told, or was told, that no answer came.
-    Noticed,
+words! {
+    /// How far the answer is.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Stage {
+        /// Somebody waits, and nobody has answered.
+        Open = "open",
+        /// An action in the ledger is answering; open again should it fail.
+        Claimed = "claimed",
+        /// It was answered; what follows goes behind that answer.
+        Answered = "answered",
+        /// The person is being told, or was told, that no answer came.
+        Noticed = "noticed",
+    }
 }
 
 impl Stage {
-    const ALL: [Self; 4] = [Self::Open, Self::Claimed, Self::Answered, Self::Noticed];
-
-    /// The word the store keeps.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Claimed => "claimed",
-            Self::Answered => "answered",
-            Self::Noticed => "noticed",
-        }
-    }
-
     /// Reads [`Stage::as_str`] back. What is not known is not used.
     pub fn stored(word: &str) -> Self {
-        Self::ALL.into_iter().find(|it| it.as_str() == word).unwrap_or(Self::Answered)
+        Self::parse(word).unwrap_or(Self::Answered)
     }
 
     /// The stage once an action is accepted that uses it; `None` if that claims nothing.
@@ -106,29 +90,14 @@ impl Stage {
     }
 }
 
-/// How an answer uses a capability.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// It takes the place of what says that the bot is thinking.
-    Original,
-    /// It is a further message behind it.
-    Further,
-}
-
-impl Way {
-    const ALL: [Self; 2] = [Self::Original, Self::Further];
-
-    /// The word the store keeps.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Original => "original",
-            Self::Further => "further",
-        }
-    }
-
-    /// Reads [`Way::as_str`] back.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|it| it.as_str() == word)
+words! {
+    /// How an answer uses a capability.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Way {
+        /// It takes the place of what says that the bot is thinking.
+        Original = "original",
+        /// It is a further message behind it.
+        Further = "further",
     }
 }
 

@@ -1,10 +1,54 @@
-//! Who waits for an answer that does not come, and is told so before the end.
+//! What is in the vault, and who waits for an answer that does not come: they are told so before
+//! the end.
 
 use super::{Capability, CapabilityId, Stage};
 use crate::clock::UnixMillis;
 use crate::error::Result;
-use crate::records::View;
+use crate::inbox::InstanceId;
+use crate::ports::BoxFuture;
 use crate::records::rows::CapabilityRow;
+use crate::records::{Change, Records, View, change, look};
+
+/// Finding capabilities. They come in with [`Intake`](crate::ports::Intake), are chosen
+/// when an action is accepted, and go when their time is over.
+pub trait VaultStore: Records {
+    /// What an instance holds that is not over at `now`, oldest first.
+    fn capabilities(&self, instance: InstanceId, now: UnixMillis) -> BoxFuture<'_, Result<Vec<Capability>>> {
+        look(self, "read the vault", move |view| {
+            let held = view.find::<CapabilityRow>(&["instance"], (instance,))?.into_iter();
+            Ok(held.map(Capability::from).filter(|it| it.is_live(now)).collect())
+        })
+    }
+
+    /// One of them, over or not.
+    fn capability(&self, id: CapabilityId) -> BoxFuture<'_, Result<Option<Capability>>> {
+        look(self, "read the vault", move |view| Ok(view.get::<CapabilityRow>((id,))?.map(Capability::from)))
+    }
+
+    /// Those after `after` that nobody has answered and that end between `now` and
+    /// `before`, oldest first; also those whose notice was begun and not finished.
+    fn unanswered(
+        &self,
+        after: CapabilityId,
+        now: UnixMillis,
+        before: UnixMillis,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Capability>>> {
+        look(self, "read the vault", move |view| due(view, after, (now, before), limit))
+    }
+
+    /// The person is about to be told that no answer came; `false` if one came first.
+    fn begin_notice(&self, id: CapabilityId) -> BoxFuture<'_, Result<bool>> {
+        change(self, Change::to("begin a notice"), move |view| begin(view, id))
+    }
+
+    /// The person was told, or cannot be.
+    fn end_notice(&self, id: CapabilityId) -> BoxFuture<'_, Result<()>> {
+        change(self, Change::to("end a notice"), move |view| end(view, id))
+    }
+}
+
+impl<R: Records + ?Sized> VaultStore for R {}
 
 impl CapabilityRow {
     /// Whether nobody has answered, and nobody was told of it. What was begun and not
@@ -19,7 +63,7 @@ impl CapabilityRow {
 }
 
 /// Up to so many of those after `after` that end within a time, and are untold; oldest first.
-pub(crate) fn due(
+fn due(
     view: &mut View<'_>,
     after: CapabilityId,
     (now, before): (UnixMillis, UnixMillis),
@@ -36,7 +80,7 @@ pub(crate) fn due(
 }
 
 /// The person is about to be told; `false` if an answer came first.
-pub(crate) fn begin(view: &mut View<'_>, id: CapabilityId) -> Result<bool> {
+fn begin(view: &mut View<'_>, id: CapabilityId) -> Result<bool> {
     let untold = view.get::<CapabilityRow>((id,))?.filter(CapabilityRow::is_untold);
     let Some(row) = untold else { return Ok(false) };
     view.put(&CapabilityRow { stage: Stage::Noticed, ..row });
@@ -44,7 +88,7 @@ pub(crate) fn begin(view: &mut View<'_>, id: CapabilityId) -> Result<bool> {
 }
 
 /// The person was told, or cannot be.
-pub(crate) fn end(view: &mut View<'_>, id: CapabilityId) -> Result<()> {
+fn end(view: &mut View<'_>, id: CapabilityId) -> Result<()> {
     if let Some(row) = view.get::<CapabilityRow>((id,))?.filter(|row| row.stage == Stage::Noticed) {
         view.put(&CapabilityRow { noticed_at: Some(view.now()), ..row });
     }

@@ -3,19 +3,18 @@
 
 use super::vault::{capability, keep};
 use angelia_core::admission::{Allow, Policy, Route};
-use angelia_core::audit::{Actor, AuditEntry};
+use angelia_core::audit::{Actor, AuditEntry, AuditLine};
 use angelia_core::clock::UnixMillis;
 use angelia_core::error::{Error, Kind};
 use angelia_core::identity::Subject;
 use angelia_core::inbox::InstanceId;
 use angelia_core::records::rows::{
-    AuditLineRow, CapabilityRow, ClientRow, FrontRow, GatewayRow, InstanceRow, SealedCapabilityRow,
-    SecretRow, TenantRow,
+    CapabilityRow, FrontRow, GatewayRow, InstanceRow, SealedCapabilityRow, SecretRow, TenantRow,
 };
 use angelia_core::records::{Change, Direction, Records, change, look};
 use angelia_core::store::{
-    AccessStore, AuditStore, CodeAllow, EnrollToken, GatewayChange, IdentityStore, LinkCode, NewGateway,
-    TenantIdentity, VaultStore,
+    AccessStore, AuditStore, Client, CodeAllow, EnrollToken, GatewayChange, IdentityStore, LinkCode,
+    NewGateway, TenantIdentity, VaultStore,
 };
 use angelia_core::vault::{CapabilityId, Stage};
 use futures_util::future::join_all;
@@ -206,11 +205,11 @@ async fn what_is_kept_is_read_back(records: &(impl Records + ?Sized)) {
 }
 
 async fn what_is_not_declared_is_not_searched(records: &(impl Records + ?Sized)) {
-    let searched = look(records, "search", |view| view.find::<ClientRow>(&["revoked_at"], (UnixMillis(1),)));
+    let searched = look(records, "search", |view| view.find::<Client>(&["revoked_at"], (UnixMillis(1),)));
     assert_eq!(searched.await.unwrap_err().kind(), Kind::Internal);
-    let counted = look(records, "search", |view| view.count::<ClientRow>(&["revoked_at"], (UnixMillis(1),)));
+    let counted = look(records, "search", |view| view.count::<Client>(&["revoked_at"], (UnixMillis(1),)));
     assert_eq!(counted.await.unwrap_err().kind(), Kind::Internal);
-    let whole = look(records, "search", |view| view.all::<AuditLineRow>().map(|rows| rows.len()));
+    let whole = look(records, "search", |view| view.all::<AuditLine>().map(|rows| rows.len()));
     assert_eq!(whole.await.unwrap_err().kind(), Kind::Internal, "only its newest lines");
     let newest = look(records, "search", |view| view.find::<GatewayRow>(&["instance"], (InstanceId(1),)));
     assert!(newest.await.unwrap().is_empty());

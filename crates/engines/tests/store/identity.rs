@@ -219,17 +219,17 @@ async fn clients_are_known_by_their_fingerprint() {
     let client = Client {
         client_id: "c1".into(),
         tenant: "acme".into(),
-        secret: fingerprint("s"),
+        secret_fingerprint: fingerprint("s"),
         created_at: clock::wall(),
         revoked_at: None,
     };
     assert_eq!(store.create_client(client.clone(), &by()).await.unwrap_err().kind(), Kind::NotFound);
     store.create_tenant("acme", None, &by()).await.unwrap();
     store.create_client(client, &by()).await.unwrap();
-    assert_eq!(store.client("c1").await.unwrap().unwrap().secret, fingerprint("s"));
+    assert_eq!(store.client("c1").await.unwrap().unwrap().secret_fingerprint, fingerprint("s"));
     let rotated = store.rotate_client("c1", fingerprint("t"), &by()).await.unwrap();
-    assert_eq!((rotated.client_id.as_str(), rotated.secret), ("c1", fingerprint("t")));
-    assert_eq!(store.client("c1").await.unwrap().unwrap().secret, fingerprint("t"));
+    assert_eq!((rotated.client_id.as_str(), rotated.secret_fingerprint), ("c1", fingerprint("t")));
+    assert_eq!(store.client("c1").await.unwrap().unwrap().secret_fingerprint, fingerprint("t"));
     assert!(store.revoke_client("c1", &by()).await.unwrap().revoked_at.is_some());
     let refused = async |id| store.rotate_client(id, fingerprint("u"), &by()).await.unwrap_err().kind();
     assert_eq!((refused("c1").await, refused("c2").await), (Kind::Conflict, Kind::NotFound));

@@ -41,7 +41,7 @@ async fn greets_with_a_fresh_token_and_every_identity() {
     assert!(!handle.is_connected());
     assert_eq!(handle.descriptor(), None);
     for platform in ["telegram", "discord"] {
-        peer.send(&ConnectorFrame::Descriptor(descriptor(platform))).await;
+        peer.send(&ConnectorFrame::Descriptor { descriptor: descriptor(platform) }).await;
     }
     sleep(Duration::from_millis(10)).await;
     assert!(handle.is_connected());
@@ -51,7 +51,7 @@ async fn greets_with_a_fresh_token_and_every_identity() {
     // A later one is adopted at once, without a new handshake.
     let mut changed = descriptor("telegram");
     changed.max_message_length = 77;
-    peer.send(&ConnectorFrame::Descriptor(changed)).await;
+    peer.send(&ConnectorFrame::Descriptor { descriptor: changed }).await;
     sleep(Duration::from_millis(10)).await;
     assert_eq!(handle.descriptor().unwrap().max_message_length, 77);
     assert_eq!(handle.stats().handshakes, 1);

@@ -81,7 +81,7 @@ impl Server {
     pub(crate) async fn greet_as(&self, descriptor: Descriptor) -> Peer {
         let mut peer = self.accept().await;
         assert!(matches!(peer.next().await, GatewayFrame::Hello(_)));
-        peer.send(&ConnectorFrame::Descriptor(descriptor)).await;
+        peer.send(&ConnectorFrame::Descriptor { descriptor }).await;
         peer
     }
 

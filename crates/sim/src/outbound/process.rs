@@ -9,8 +9,8 @@ use super::takeover::Step;
 use super::world::Outside;
 use angelia_core::clock::Mono;
 use angelia_core::egress::delivery::{
-    self, ActionAnswer, Begun, ChatQueue, Claimed, DeliveryId, Edited, Effect, EgressTimings, Event, Leave,
-    Text,
+    self, ActionAnswer, Begun, ChatQueue, Claimed, DeliveryId, Edited, Effect, EgressTimings, Event,
+    Permission, Text,
 };
 use angelia_core::egress::{Owner, Target};
 use angelia_core::inbox::InstanceId;
@@ -189,8 +189,7 @@ impl Process {
                 ));
             }
             Effect::Release(id) => {
-                let waits =
-                    |job: &Job| matches!(job, Job::Do(_, Effect::AskLeave { id: asks, .. }) if *asks == id);
+                let waits = |job: &Job| matches!(job, Job::Do(_, Effect::AskPermission { id: asks, .. }) if *asks == id);
                 self.jobs.retain(|job| !waits(job));
             }
             Effect::Answer(id, answer) => self.answer(id, answer, outside),
@@ -273,7 +272,7 @@ impl Process {
                 Some(None) => Event::Read(id, Text::Gone),
                 None => return Some(Job::Do(key, effect)),
             },
-            Effect::AskLeave { id, .. } => Event::Leave(id, outside.leave()),
+            Effect::AskPermission { id, .. } => Event::Permission(id, outside.permission()),
             Effect::Begin(id) => {
                 let (owner, number) = self.fence(id, outside)?;
                 let begun = match outside.store.begin(owner, number) {
@@ -376,11 +375,11 @@ fn entry(asked: Asked, received_at: angelia_core::clock::UnixMillis) -> NewActio
     }
 }
 
-/// Whether leave for a call is given.
-pub(super) fn leave(roll: usize) -> Leave {
+/// Whether a call is permitted.
+pub(super) fn permission(roll: usize) -> Permission {
     match roll {
-        0..3 => Leave::Denied,
-        3..8 => Leave::StoreFails,
-        _ => Leave::Granted,
+        0..3 => Permission::Denied,
+        3..8 => Permission::StoreFails,
+        _ => Permission::Granted,
     }
 }

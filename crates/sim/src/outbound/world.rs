@@ -2,7 +2,7 @@
 
 use super::gateway::Gateway;
 use super::judge::{Asked, Judge};
-use super::process::{Process, leave};
+use super::process::{Process, permission};
 use super::provider::{CORRECTED_BY, Provider};
 use super::store::Store;
 use super::{Variant, Violation};
@@ -10,7 +10,7 @@ use crate::dice::Dice;
 use crate::trace::Trace;
 use angelia_core::clock::Mono;
 use angelia_core::egress::Owner;
-use angelia_core::egress::delivery::{ActionAnswer, Leave};
+use angelia_core::egress::delivery::{ActionAnswer, Permission};
 use angelia_core::ports::{ActionId, ActionOutcome};
 use std::time::Duration;
 
@@ -40,9 +40,9 @@ impl Outside {
         self.trace.tell(|| format!("{at:9.1}  {}", line()));
     }
 
-    /// Whether leave for a call is given.
-    pub(super) fn leave(&mut self) -> Leave {
-        if self.faulty { leave(self.dice.below(100)) } else { Leave::Granted }
+    /// Whether a call is permitted.
+    pub(super) fn permission(&mut self) -> Permission {
+        if self.faulty { permission(self.dice.below(100)) } else { Permission::Granted }
     }
 
     /// Has the ledger told how actions ended; answers those it does not want to hear of.

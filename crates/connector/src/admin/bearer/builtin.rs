@@ -36,7 +36,7 @@ impl Builtin {
 
     /// What signs a client's tokens. Its secret is in it, so that a new secret ends old tokens.
     fn key_of(&self, client: &Client) -> Secret {
-        let secret: String = client.secret.iter().map(|byte| format!("{byte:02x}")).collect();
+        let secret: String = client.secret_fingerprint.iter().map(|byte| format!("{byte:02x}")).collect();
         let digest = fingerprint(&format!("{}/{secret}", self.key.expose()));
         Secret::new(digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
     }
@@ -61,7 +61,7 @@ impl Builtin {
     ) -> Result<Option<Secret>> {
         let client = records.client(client_id).await?;
         let good = |client: &Client| {
-            let same: bool = client.secret.ct_eq(&fingerprint(client_secret)).into();
+            let same: bool = client.secret_fingerprint.ct_eq(&fingerprint(client_secret)).into();
             same && client.revoked_at.is_none()
         };
         Ok(client.filter(good).map(|client| {

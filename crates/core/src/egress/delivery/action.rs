@@ -21,8 +21,8 @@ pub(super) enum State {
     Queued,
     /// Its text is being read.
     Reading,
-    /// It waits for leave to call.
-    AskingLeave,
+    /// It waits for the permission to call.
+    AskingPermission,
     /// Its capability is being opened.
     Opening,
     /// The ledger is being told that it is called.

@@ -2,7 +2,7 @@
 
 use super::action::{Delivery, FirstCall, Moment, State};
 use super::law::{self, Call, End, Step};
-use super::{ActionAnswer, Begun, Effect, Leave, Opened, Outcome, Text};
+use super::{ActionAnswer, Begun, Effect, Opened, Outcome, Permission, Text};
 use crate::clock::Mono;
 use crate::egress::{ANSWER_WITHIN, ActionState, NO_CAPABILITY, Resume, after_crash};
 use crate::limit::doubled;
@@ -13,7 +13,7 @@ use std::time::Duration;
 const LEAST_PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause after calls whose outcome is not known.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// How soon an answer that somebody waits for asks for leave again, if too many
+/// How soon an answer that somebody waits for asks for permission again, if too many
 /// calls of its tenant were refused: given up, "thinking…" would stay there.
 const DENIED_AGAIN: Duration = Duration::from_secs(5);
 
@@ -68,21 +68,21 @@ impl Delivery {
         if self.takes_place() && self.aside_at.is_none() {
             self.aside_at = Some(at.now + at.timings.aside);
         }
-        self.state = State::AskingLeave;
-        at.effects.push(Effect::AskLeave { id: self.id, paced: self.way.is_none() });
+        self.state = State::AskingPermission;
+        at.effects.push(Effect::AskPermission { id: self.id, paced: self.way.is_none() });
     }
 
     /// `comes_first`: the answer is under way behind which this one would be. Said
     /// first, it would take the place and be written over.
-    pub(super) fn leave(&mut self, leave: Leave, comes_first: bool, at: &mut Moment<'_>) {
-        if self.state != State::AskingLeave {
+    pub(super) fn permission(&mut self, permission: Permission, comes_first: bool, at: &mut Moment<'_>) {
+        if self.state != State::AskingPermission {
             return;
         }
-        match leave {
-            Leave::StoreFails => self.store_fails(at),
-            Leave::Denied if self.way == Some(Way::Original) => self.rest(DENIED_AGAIN, at),
-            Leave::Denied => self.close(End::Denied, at),
-            Leave::Granted => match self.uses {
+        match permission {
+            Permission::StoreFails => self.store_fails(at),
+            Permission::Denied if self.way == Some(Way::Original) => self.rest(DENIED_AGAIN, at),
+            Permission::Denied => self.close(End::Denied, at),
+            Permission::Granted => match self.uses {
                 None => self.begin(at),
                 // As a message it may be there: an answer would be a second one.
                 Some(_) if self.way.is_none() && self.may_be_out() => self.begin(at),
@@ -258,7 +258,7 @@ impl Delivery {
     pub(super) fn look(&mut self, at: &mut Moment<'_>) {
         match &mut self.state {
             State::Resting(then) if *then <= at.now => self.attempt(at),
-            State::AskingLeave | State::Resting(_) => {
+            State::AskingPermission | State::Resting(_) => {
                 if let Some(end) = self.over(false, at) {
                     self.close(end, at);
                 }
@@ -275,7 +275,7 @@ impl Delivery {
     /// When it has to look again.
     pub(super) fn wakes_at(&self) -> Option<Mono> {
         match &self.state {
-            State::AskingLeave => Some(self.until),
+            State::AskingPermission => Some(self.until),
             State::Resting(then) => Some(*then),
             State::Recording(recording) => recording.again_at,
             _ => None,

@@ -94,9 +94,9 @@ pub enum Text {
     Gone,
 }
 
-/// Whether a call may be made.
+/// The permission to make one call: a turn of the bot's, and room among the refusals of the tenant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leave {
+pub enum Permission {
     /// Yes: the bot has a call, and the chat is known.
     Granted,
     /// No: too many calls of the tenant were refused.
@@ -144,8 +144,8 @@ pub enum Event {
     NotAccepted(String),
     /// The text of an adopted action was looked for.
     Read(DeliveryId, Text),
-    /// Leave for a call was asked for.
-    Leave(DeliveryId, Leave),
+    /// Permission for a call was asked for.
+    Permission(DeliveryId, Permission),
     /// The capability was looked for.
     Opened(DeliveryId, Opened),
     /// The ledger was told that a call is about to be made.
@@ -223,14 +223,14 @@ pub enum Effect {
     Accept(Vec<DeliveryId>),
     /// Read the text of an adopted action: [`Event::Read`](super::Event::Read).
     Read(DeliveryId),
-    /// Wait until a call may be made: [`Event::Leave`](super::Event::Leave).
-    AskLeave {
+    /// Wait until a call may be made: [`Event::Permission`](super::Event::Permission).
+    AskPermission {
         /// For which.
         id: DeliveryId,
         /// Whether the provider counts it with the messages of its chat.
         paced: bool,
     },
-    /// Give leave back, or wait for it no longer: no call is made now.
+    /// Give the permission back, or wait for it no longer: no call is made now.
     Release(DeliveryId),
     /// Open a capability for one call: [`Event::Opened`](super::Event::Opened).
     Open(DeliveryId, Use),

@@ -21,10 +21,10 @@ mod property_tests;
 #[cfg(test)]
 mod queue_tests;
 #[cfg(test)]
-mod simulated;
+mod simulated_tests;
 
 pub use event::{ActionAnswer, Asked, Begun, Claimed, Counted, DeliveryId, Edited, Effect, Event};
-pub use event::{Leave, Left, Opened, Repeats, Text};
+pub use event::{Left, Opened, Permission, Repeats, Text};
 pub use queue::{ChatQueue, LIMITS, MAX_WAITING};
 
 use super::QUEUED_FOR;

@@ -1,8 +1,8 @@
 //! A chat through everything that can happen to it: providers that do not
 //! answer, a store that does not commit, crashes at any moment, and processes
-//! that were believed dead and go on. What is judged is in `simulated`.
+//! that were believed dead and go on. What is judged is in `simulated_tests.rs`.
 
-use super::simulated::World;
+use super::simulated_tests::World;
 use proptest::prelude::*;
 use proptest::test_runner::{TestRng, TestRunner};
 

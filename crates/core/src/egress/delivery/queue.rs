@@ -63,9 +63,9 @@ impl ChatQueue {
             Event::Accepted(claimed) => self.accepted(claimed, now, effects),
             Event::NotAccepted(why) => self.not_accepted(&why, now, effects),
             Event::Read(id, text) => self.with(id, now, effects, |it, at| it.read(text, at)),
-            Event::Leave(id, leave) => {
+            Event::Permission(id, permission) => {
                 let comes_first = self.comes_first(id);
-                self.with(id, now, effects, |it, at| it.leave(leave, comes_first, at));
+                self.with(id, now, effects, |it, at| it.permission(permission, comes_first, at));
             }
             Event::Opened(id, opened) => self.with(id, now, effects, |it, at| it.opened(opened, at)),
             Event::Begun(id, begun) => self.with(id, now, effects, |it, at| it.begun(begun, at)),

@@ -2,7 +2,7 @@
 
 use super::{
     ActionAnswer, Asked, Begun, ChatQueue, Claimed, DeliveryId, Earlier, Edited, Effect, EgressTimings,
-    Event, Leave, Left, MAX_WAITING, Opened, Outcome, Reach, Repeats, Text,
+    Event, Left, MAX_WAITING, Opened, Outcome, Permission, Reach, Repeats, Text,
 };
 use crate::clock::Mono;
 use crate::egress::{ActionState, Dedupe, Target};
@@ -52,9 +52,9 @@ impl Chat {
         self.on(Event::Accepted(vec![claimed]))
     }
 
-    /// Brings an action that asked for leave to its call; answers that.
+    /// Brings an action that asked for permission to its call; answers that.
     pub(super) fn call(&mut self, id: u64, noted: bool) -> Vec<Effect> {
-        let mut effects = self.on(Event::Leave(n(id), Leave::Granted));
+        let mut effects = self.on(Event::Permission(n(id), Permission::Granted));
         if noted {
             assert_eq!(effects, [Effect::Begin(n(id))]);
             effects = self.on(Event::Begun(n(id), Begun::Ours));
@@ -73,7 +73,7 @@ pub(super) fn n(id: u64) -> DeliveryId {
 }
 
 pub(super) fn asks_leave(id: u64) -> Effect {
-    Effect::AskLeave { id: n(id), paced: true }
+    Effect::AskPermission { id: n(id), paced: true }
 }
 
 pub(super) fn ended(id: u64) -> Effect {
@@ -136,7 +136,7 @@ fn a_chat_waits_for_its_first_and_accepts_meanwhile() {
 fn what_may_not_be_written_any_more_is_not_called() {
     let mut chat = Chat::new();
     chat.accept(1, send(Dedupe::No), Claimed::default());
-    chat.on(Event::Leave(n(1), Leave::Granted));
+    chat.on(Event::Permission(n(1), Permission::Granted));
     chat.on(Event::Begun(n(1), Begun::Ours));
     let effects = chat.on(Event::Authorized(n(1), false));
     assert_eq!(states(&effects), [ActionState::Failed]);
@@ -192,7 +192,7 @@ fn unknown_is_repeated_only_for_as_long_as_it_is_recognised() {
     chat.after(2);
     // Its turn comes too late.
     chat.now = chat.now + Duration::from_secs(3);
-    chat.on(Event::Leave(n(1), Leave::Granted));
+    chat.on(Event::Permission(n(1), Permission::Granted));
     chat.on(Event::Begun(n(1), Begun::Ours));
     assert_eq!(states(&chat.on(Event::Authorized(n(1), true))), [ActionState::Ambiguous]);
 }
@@ -248,18 +248,18 @@ fn further(capability: i64) -> Claimed {
 fn an_answer_that_takes_long_goes_on_aside() {
     let mut chat = Chat::new();
     let effects = chat.accept(1, send(Dedupe::Yes), original(7));
-    assert_eq!(effects, [Effect::AskLeave { id: n(1), paced: false }], "answers wait for no chat");
+    assert_eq!(effects, [Effect::AskPermission { id: n(1), paced: false }], "answers wait for no chat");
     chat.accept(2, send(Dedupe::Yes), further(7));
     assert_eq!(chat.queue.wakes_at(), Some(chat.now + TIMINGS.aside));
-    assert_eq!(chat.after(10), [Effect::AskLeave { id: n(2), paced: false }]);
+    assert_eq!(chat.after(10), [Effect::AskPermission { id: n(2), paced: false }]);
     // What would be behind it must not come first: it is a message like any other.
-    let effects = chat.on(Event::Leave(n(2), Leave::Granted));
+    let effects = chat.on(Event::Permission(n(2), Permission::Granted));
     assert_eq!(effects, [Effect::Release(n(2)), asks_leave(2)]);
-    let effects = chat.on(Event::Leave(n(2), Leave::Granted));
+    let effects = chat.on(Event::Permission(n(2), Permission::Granted));
     assert_eq!(effects, [Effect::Begin(n(2))]);
     // The other goes on meanwhile.
     let used = original(7).uses.unwrap();
-    assert_eq!(chat.on(Event::Leave(n(1), Leave::Granted)), [Effect::Open(n(1), used)]);
+    assert_eq!(chat.on(Event::Permission(n(1), Permission::Granted)), [Effect::Open(n(1), used)]);
     assert_eq!(chat.on(Event::Opened(n(1), Opened::Live)), [Effect::Begin(n(1))]);
 }
 
@@ -269,11 +269,11 @@ fn what_may_be_there_as_a_message_does_not_become_an_answer() {
     chat.accept(1, send(Dedupe::Yes), original(7));
     chat.accept(2, send(Dedupe::Yes), further(7));
     chat.after(10);
-    chat.on(Event::Leave(n(2), Leave::Granted));
+    chat.on(Event::Permission(n(2), Permission::Granted));
     assert!(matches!(chat.call(2, true)[..], [Effect::Call { way: None, .. }]), "the other comes first");
     assert_eq!(chat.called(2, unknown()), [Effect::Release(n(2))]);
     // Now that is there, and the capability could be used behind it.
-    chat.on(Event::Leave(n(1), Leave::Granted));
+    chat.on(Event::Permission(n(1), Permission::Granted));
     chat.on(Event::Opened(n(1), Opened::Live));
     chat.on(Event::Begun(n(1), Begun::Ours));
     chat.on(Event::Authorized(n(1), true));
@@ -288,14 +288,14 @@ fn an_answer_whose_time_is_over_is_a_message_unless_it_may_be_there() {
         let mut chat = Chat::new();
         chat.accept(1, send(Dedupe::Yes), original(7));
         if may_be_there {
-            chat.on(Event::Leave(n(1), Leave::Granted));
+            chat.on(Event::Permission(n(1), Permission::Granted));
             chat.on(Event::Opened(n(1), Opened::Live));
             chat.on(Event::Begun(n(1), Begun::Ours));
             chat.on(Event::Authorized(n(1), true));
             chat.called(1, unknown());
             chat.after(1);
         }
-        chat.on(Event::Leave(n(1), Leave::Granted));
+        chat.on(Event::Permission(n(1), Permission::Granted));
         let effects = chat.on(Event::Opened(n(1), Opened::Over));
         match may_be_there {
             true => assert_eq!(states(&effects), [ActionState::Ambiguous]),
@@ -333,7 +333,7 @@ fn a_server_that_stops_ends_what_it_began_and_begins_nothing() {
 fn what_was_noted_and_not_called_when_the_server_stops_is_as_if_not_begun() {
     let mut chat = Chat::new();
     chat.accept(1, send(Dedupe::No), Claimed::default());
-    chat.on(Event::Leave(n(1), Leave::Granted));
+    chat.on(Event::Permission(n(1), Permission::Granted));
     chat.on(Event::Stopping);
     assert_eq!(chat.on(Event::Begun(n(1), Begun::Ours)), [Effect::Authorize(n(1))]);
     assert_eq!(chat.on(Event::Authorized(n(1), true)), [Effect::Postpone(n(1))]);

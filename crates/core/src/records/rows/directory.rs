@@ -12,8 +12,7 @@ use crate::store::{Cursor, Missed, Quarantined, Untold};
 record! {
     /// A chat of a bot. What it is and which roles the bot has there are read only by who
     /// asks for them: a word that nobody knows holds up no move.
-    #[derive(Clone, Debug)]
-    pub struct ChatRow in "chats", key 3, fed &[], finds &[&["platform", "bot", "scope"]], walks [["platform", "bot"] along "last_at", ["platform", "bot"] along "chat_id"], long false {
+    pub struct ChatRow in "chats", key 3, finds [["platform", "bot", "scope"]], walks [["platform", "bot"] along "last_at", ["platform", "bot"] along "chat_id"] {
         /// The platform of the bot.
         platform: String,
         /// The bot.
@@ -43,13 +42,11 @@ record! {
         /// When that was.
         last_at: Option<UnixMillis>,
     }
-    foreign {}
 }
 
 record! {
     /// In which further messages a message is continued.
-    #[derive(Clone, Debug)]
-    pub struct PieceRow in "pieces", key 4, fed &[], finds &[&["platform", "bot", "chat_id"]], walks [["platform", "bot"] along "chat_id"], long false {
+    pub struct PieceRow in "pieces", key 4, finds [["platform", "bot", "chat_id"]], walks [["platform", "bot"] along "chat_id"] {
         /// The platform of the bot.
         platform: String,
         /// The bot.
@@ -63,13 +60,11 @@ record! {
         /// Since when.
         at: UnixMillis,
     }
-    foreign {}
 }
 
 record! {
     /// Something that a chat was told.
-    #[derive(Clone, Debug)]
-    pub struct NoticeRow in "notices", key 4, fed &[], finds &[&["instance"]], walks [[] along "instance", ["kind", "platform", "bot"] along "chat_id"], long false {
+    pub struct NoticeRow in "notices", key 4, finds [["instance"]], walks [[] along "instance", ["kind", "platform", "bot"] along "chat_id"] {
         /// What it was about, by [`NoticeKind::as_str`](crate::store::NoticeKind::as_str).
         kind: String,
         /// The platform of the bot.
@@ -83,19 +78,16 @@ record! {
         /// When.
         at: UnixMillis,
     }
-    foreign {}
 }
 
 record! {
     /// A chat that lost something and was not told. The log writes it.
-    #[derive(Clone, Debug)]
-    pub struct UntoldRow in "untold_gaps", key 2, fed &[], finds &[], walks [[] along "instance"], long true {
+    pub struct UntoldRow in "untold_gaps", key 2, walks [[] along "instance"], long true {
         /// For which instance that waited.
         instance: InstanceId,
         /// The chat.
         chat_id: String,
-    }
-    foreign {
+    } foreign {
         /// The platform of the bot that received it.
         platform: String,
         /// The bot.
@@ -109,16 +101,14 @@ record! {
 
 record! {
     /// How far a stream of a bot was read. Whatever takes in what bots receive writes it.
-    #[derive(Clone, Debug)]
-    pub struct CursorRow in "cursors", key 3, fed &[], finds &[&["platform", "bot"]], long false {
+    pub struct CursorRow in "cursors", key 3, finds [["platform", "bot"]] {
         /// The platform of the bot.
         platform: String,
         /// The bot.
         bot: String,
         /// Which of its streams.
         stream: String,
-    }
-    foreign {
+    } foreign {
         /// Where it is.
         position: String,
     }
@@ -126,8 +116,7 @@ record! {
 
 record! {
     /// A few characters that were made up for a bot once. They lie beside its streams.
-    #[derive(Clone, Debug)]
-    pub struct MintedRow in "cursors", key 3, fed &[], finds &[], long false {
+    pub struct MintedRow in "cursors", key 3 {
         /// The platform of the bot.
         platform: String,
         /// The bot.
@@ -139,13 +128,11 @@ record! {
         /// When they were made up.
         at: UnixMillis,
     }
-    foreign {}
 }
 
 record! {
     /// Something that could not be read.
-    #[derive(Clone, Debug)]
-    pub struct QuarantineRow in "quarantine", key 1, fed &[], finds &[&["platform", "bot"]], walks [[] along "id", ["platform", "bot"] along "id"], long true {
+    pub struct QuarantineRow in "quarantine", key 1, finds [["platform", "bot"]], walks [[] along "id", ["platform", "bot"] along "id"], long true {
         /// Its number; grows.
         id: i64,
         /// The platform of the bot that received it.
@@ -161,34 +148,23 @@ record! {
         /// When it came.
         at: UnixMillis,
     }
-    foreign {}
 }
 
 record! {
-    /// Something that could not be read, as it is listed: without what it is.
-    #[derive(Clone, Debug)]
-    pub struct QuarantinedRow in "quarantine", key 1, fed &[], finds &[&["platform", "bot"]], long true {
-        /// Its number; grows.
+    impl Quarantined in "quarantine", key 1, finds [["platform", "bot"]], long true {
         id: i64,
-    }
-    foreign {
-        /// The platform of the bot that received it.
+    } foreign {
         platform: String,
-        /// The bot.
         bot: String,
-        /// Which one it was.
         what: String,
-        /// Why it could not be read.
         why: String,
-        /// When it came.
         at: UnixMillis,
     }
 }
 
 record! {
     /// A stretch of a chat that was not read.
-    #[derive(Clone, Debug)]
-    pub struct MissedRow in "missed", key 1, fed &[], finds &[&["platform", "bot"]], walks [["platform", "bot"] along "id"], long true {
+    pub struct MissedRow in "missed", key 1, finds [["platform", "bot"]], walks [["platform", "bot"] along "id"], long true {
         /// Its number; grows.
         id: i64,
         /// The platform of the bot.
@@ -206,7 +182,6 @@ record! {
         /// Why it was not read.
         why: String,
     }
-    foreign {}
 }
 
 impl ChatRow {
@@ -267,12 +242,6 @@ impl From<UntoldRow> for Untold {
 impl From<CursorRow> for Cursor {
     fn from(CursorRow { stream, position, .. }: CursorRow) -> Self {
         Self { stream, position }
-    }
-}
-
-impl From<QuarantinedRow> for Quarantined {
-    fn from(QuarantinedRow { id, platform, bot, what, why, at }: QuarantinedRow) -> Self {
-        Self { id, platform, bot, what, why, at }
     }
 }
 

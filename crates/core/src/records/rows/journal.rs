@@ -12,13 +12,11 @@ field!(ActionId as i64, |id| id.0, |id| Some(ActionId(id)));
 
 record! {
     /// A received message: its place in the log, and the steps it took.
-    #[derive(Clone, Debug)]
-    pub struct JournalRow in "journal", key 1, fed &[], finds &[],
+    pub struct JournalRow in "journal", key 1,
     walks [["message_id"] along "id", ["message_id", "chat_id"] along "id", ["seq"] along "id"], long true {
         /// Its number; grows.
         id: i64,
-    }
-    foreign {
+    } foreign {
         /// Its place in the log of its instance.
         seq: Seq,
         /// What it was.
@@ -52,14 +50,12 @@ record! {
 
 record! {
     /// An outbound action, without what it says.
-    #[derive(Clone, Debug)]
-    pub struct LedgerRow in "actions", key 1, fed &[], finds &[&["state"]],
+    pub struct LedgerRow in "actions", key 1, finds [["state"]],
     walks [["message_id"] along "id", ["message_id", "chat_id"] along "id",
            ["reply_to", "chat_id", "platform", "bot"] along "id"], long true {
         /// Its number in the ledger.
         id: ActionId,
-    }
-    foreign {
+    } foreign {
         /// The platform written to.
         platform: String,
         /// The bot that wrote.

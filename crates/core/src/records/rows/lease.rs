@@ -5,8 +5,7 @@ use crate::records::table::record;
 
 record! {
     /// A lease, held or not.
-    #[derive(Clone, Debug)]
-    pub struct LeaseRow in "leases", key 1, fed &[], finds &[], long false {
+    pub struct LeaseRow in "leases", key 1 {
         /// What it is for.
         name: String,
         /// Who holds it, or held it last.
@@ -18,5 +17,4 @@ record! {
         /// Whether it was given back.
         released: bool,
     }
-    foreign {}
 }

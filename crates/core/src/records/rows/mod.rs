@@ -7,7 +7,7 @@ mod seals;
 mod vault;
 
 pub use directory::{
-    ChatRow, CursorRow, MintedRow, MissedRow, NoticeRow, PieceRow, QuarantineRow, QuarantinedRow, UntoldRow,
+    ChatRow, CursorRow, MintedRow, MissedRow, NoticeRow, PieceRow, QuarantineRow, UntoldRow,
 };
 pub use journal::{JournalRow, LedgerRow};
 pub use lease::LeaseRow;
@@ -21,17 +21,17 @@ use crate::identity::Subject;
 use crate::inbox::{AckHabit, InstanceId};
 use crate::records::Record as _;
 use crate::records::table::{Table, field, record};
-use crate::store::{Client, CodeAllow, Fingerprint, TenantIdentity};
+use crate::store::{Client, CodeAllow, Fingerprint, LinkCode, Quarantined, TenantIdentity};
 
 /// Every table of records. What engines write and search is made of these.
 pub const TABLES: [&Table; 34] = [
     NoteRow::TABLE,
     TenantRow::TABLE,
     RemovalRow::TABLE,
-    IdentityRow::TABLE,
-    ClientRow::TABLE,
+    TenantIdentity::TABLE,
+    Client::TABLE,
     EnrollTokenRow::TABLE,
-    LinkCodeRow::TABLE,
+    LinkCode::TABLE,
     InstanceRow::TABLE,
     GatewayRow::TABLE,
     SecretRow::TABLE,
@@ -39,7 +39,7 @@ pub const TABLES: [&Table; 34] = [
     FrontRow::TABLE,
     PolicyRow::TABLE,
     AuditRow::TABLE,
-    AuditLineRow::TABLE,
+    AuditLine::TABLE,
     PersonRow::TABLE,
     LineRow::TABLE,
     LeaseRow::TABLE,
@@ -50,7 +50,7 @@ pub const TABLES: [&Table; 34] = [
     CursorRow::TABLE,
     MintedRow::TABLE,
     QuarantineRow::TABLE,
-    QuarantinedRow::TABLE,
+    Quarantined::TABLE,
     MissedRow::TABLE,
     SealedTenantRow::TABLE,
     SealedSecretRow::TABLE,
@@ -65,7 +65,9 @@ field!(UnixMillis as i64, |at| at.0, |at| Some(UnixMillis(at)));
 field!(InstanceId as i64, |instance| instance.0, |instance| Some(InstanceId(instance)));
 field!(Subject as String, |subject| subject.as_str().to_owned(), |text| Some(Subject::stored(text)));
 field!(Place as String, Place::to_string, |text| text.parse().ok());
-field!(AckHabit as String, |habit| habit.as_str().to_owned(), |text| Some(AckHabit::parse(&text)));
+field!(AckHabit as String, |habit| habit.as_str().to_owned(), |text| Some(
+    AckHabit::parse(&text).unwrap_or_default()
+));
 field!(Allow as Option<String>, stored_allow, |text| match text {
     None => Some(Allow::Any),
     Some(list) => list_of(&list).map(Allow::People),
@@ -105,20 +107,17 @@ fn list_of(text: &str) -> Option<Vec<String>> {
 
 record! {
     /// A small fact about the database itself.
-    #[derive(Clone, Debug)]
-    pub struct NoteRow in "notes", key 1, fed &[], finds &[], long false {
+    pub struct NoteRow in "notes", key 1 {
         /// Its name.
         name: String,
         /// What it says.
         value: Vec<u8>,
     }
-    foreign {}
 }
 
 record! {
     /// A tenant.
-    #[derive(Clone, Debug)]
-    pub struct TenantRow in "tenants", key 1, fed &["tenant"], finds &[], long false {
+    pub struct TenantRow in "tenants", key 1, fed ["tenant"] {
         /// Its name.
         tenant: String,
         /// When it was made.
@@ -128,17 +127,14 @@ record! {
         /// Sealed; made when its first gateway asks for it.
         delivery_key: Option<Vec<u8>>,
     }
-    foreign {}
 }
 
 record! {
     /// A tenant that is gone and left something that is not.
-    #[derive(Clone, Debug)]
-    pub struct RemovalRow in "removals", key 1, fed &[], finds &[], long false {
+    pub struct RemovalRow in "removals", key 1 {
         /// The tenant.
         tenant: String,
-    }
-    foreign {
+    } foreign {
         /// Its rooms of the web chat.
         rooms: Names,
         /// The last of the lines it left in them.
@@ -147,41 +143,26 @@ record! {
 }
 
 record! {
-    /// As whom an issuer knows a tenant.
-    #[derive(Clone, Debug)]
-    pub struct IdentityRow in "tenant_identities", key 2, fed &["issuer", "claim"], finds &[&["tenant"]], long false {
-        /// The issuer.
+    impl TenantIdentity in "tenant_identities", key 2, fed ["issuer", "claim"], finds [["tenant"]] {
         issuer: String,
-        /// The tenant there.
         claim: String,
-        /// The tenant here.
         tenant: String,
     }
-    foreign {}
 }
 
 record! {
-    /// An OAuth client.
-    #[derive(Clone, Debug)]
-    pub struct ClientRow in "clients", key 1, fed &["client_id"], finds &[&["tenant"]], long false {
-        /// Its id.
+    impl Client in "clients", key 1, fed ["client_id"], finds [["tenant"]] {
         client_id: String,
-        /// The tenant it proves.
         tenant: String,
-        /// What recognises its secret.
         secret_fingerprint: Fingerprint,
-        /// When it was made.
         created_at: UnixMillis,
-        /// When it was revoked.
         revoked_at: Option<UnixMillis>,
     }
-    foreign {}
 }
 
 record! {
     /// A token that lets one gateway enrol, once.
-    #[derive(Clone, Debug)]
-    pub struct EnrollTokenRow in "enroll_tokens", key 1, fed &[], finds &[&["tenant"]], long false {
+    pub struct EnrollTokenRow in "enroll_tokens", key 1, finds [["tenant"]] {
         /// What recognises it.
         fingerprint: Fingerprint,
         /// The tenant it is for.
@@ -193,33 +174,22 @@ record! {
         /// Until when it is good.
         expires_at: UnixMillis,
     }
-    foreign {}
 }
 
 record! {
-    /// A code that makes a route where it is typed, once.
-    #[derive(Clone, Debug)]
-    pub struct LinkCodeRow in "link_codes", key 1, fed &[], finds &[&["tenant"]], long false {
-        /// What recognises it.
+    impl LinkCode in "link_codes", key 1, finds [["tenant"]] {
         fingerprint: Fingerprint,
-        /// The tenant that gets the place.
         tenant: String,
-        /// Its instance that answers there.
         instance: Option<InstanceId>,
-        /// Who may speak there.
         allow: CodeAllow,
-        /// Whether messages that do not address the bot are delivered too.
         free: bool,
-        /// Until when it is good.
         expires_at: UnixMillis,
     }
-    foreign {}
 }
 
 record! {
     /// A delivery destination, without what its log keeps in the same row.
-    #[derive(Clone, Debug)]
-    pub struct InstanceRow in "instances", key 1, fed &["instance"], finds &[&["tenant"], &["tenant", "name"]], long false {
+    pub struct InstanceRow in "instances", key 1, fed ["instance"], finds [["tenant"], ["tenant", "name"]] {
         /// Its number, never given again.
         instance: InstanceId,
         /// Its tenant.
@@ -228,8 +198,7 @@ record! {
         name: String,
         /// Who made it; `None` for the operator.
         subject: Option<Subject>,
-    }
-    foreign {
+    } foreign {
         /// Whether its gateway said it goes idle.
         idle: bool,
         /// What is known of how its gateway acknowledges.
@@ -241,8 +210,7 @@ record! {
 
 record! {
     /// A gateway, without its secrets.
-    #[derive(Clone, Debug)]
-    pub struct GatewayRow in "gateways", key 2, fed &["tenant", "gateway_id"], finds &[&["tenant"], &["instance"], &["tenant", "revoked_at"]], long false {
+    pub struct GatewayRow in "gateways", key 2, fed ["tenant", "gateway_id"], finds [["tenant"], ["instance"], ["tenant", "revoked_at"]] {
         /// Its tenant.
         tenant: String,
         /// Its id.
@@ -260,13 +228,11 @@ record! {
         /// What people see it called.
         display_name: Option<String>,
     }
-    foreign {}
 }
 
 record! {
     /// One secret of a gateway.
-    #[derive(Clone, Debug)]
-    pub struct SecretRow in "gateway_secrets", key 1, fed &["tenant", "gateway_id"], finds &[&["tenant"], &["tenant", "gateway_id"]], long false {
+    pub struct SecretRow in "gateway_secrets", key 1, fed ["tenant", "gateway_id"], finds [["tenant"], ["tenant", "gateway_id"]] {
         /// Its number; grows.
         id: i64,
         /// The tenant of its gateway.
@@ -280,13 +246,11 @@ record! {
         /// When it was made.
         created_at: UnixMillis,
     }
-    foreign {}
 }
 
 record! {
     /// A route.
-    #[derive(Clone, Debug)]
-    pub struct RouteRow in "routes", key 2, fed &["place", "bot"], finds &[&["tenant"], &["instance"]], long false {
+    pub struct RouteRow in "routes", key 2, fed ["place", "bot"], finds [["tenant"], ["instance"]] {
         /// The place it covers.
         place: Place,
         /// The bot it is for; empty for every bot.
@@ -300,13 +264,11 @@ record! {
         /// Whether messages that do not address the bot are delivered too.
         free: bool,
     }
-    foreign {}
 }
 
 record! {
     /// A bot that an instance answers for.
-    #[derive(Clone, Debug)]
-    pub struct FrontRow in "fronts", key 3, fed &["instance"], finds &[&["instance"]], long false {
+    pub struct FrontRow in "fronts", key 3, fed ["instance"], finds [["instance"]] {
         /// The instance.
         instance: InstanceId,
         /// The platform.
@@ -314,13 +276,11 @@ record! {
         /// The bot; empty for every bot.
         bot: String,
     }
-    foreign {}
 }
 
 record! {
     /// What an instance asked to be spared on a platform.
-    #[derive(Clone, Debug)]
-    pub struct PolicyRow in "policies", key 2, fed &["instance", "platform"], finds &[&["instance"]], long false {
+    pub struct PolicyRow in "policies", key 2, fed ["instance", "platform"], finds [["instance"]] {
         /// The instance.
         instance: InstanceId,
         /// The platform.
@@ -332,13 +292,11 @@ record! {
         /// Whether messages of other bots are delivered.
         allow_other_bots: bool,
     }
-    foreign {}
 }
 
 record! {
     /// A line of the audit log that is to be written.
-    #[derive(Clone, Debug)]
-    pub struct AuditRow in "audit", key 0, fed &[], finds &[], long true {
+    pub struct AuditRow in "audit", key 0, long true {
         /// When.
         at: UnixMillis,
         /// Who.
@@ -356,38 +314,25 @@ record! {
         /// With which lines it is counted.
         sort: String,
     }
-    foreign {}
 }
 
 record! {
-    /// A line of the audit log that was written.
-    #[derive(Clone, Debug)]
-    pub struct AuditLineRow in "audit", key 1, fed &[], finds &[&["tenant"]], long true {
-        /// Its number; grows.
+    impl AuditLine in "audit", key 1, finds [["tenant"]], long true {
         id: i64,
-    }
-    foreign {
-        /// When.
+    } foreign {
         at: UnixMillis,
-        /// Who.
         actor: String,
-        /// What.
         action: String,
-        /// Whose.
         tenant: String,
-        /// To which thing.
         target: String,
-        /// `done`, or `refused` and why.
         outcome: String,
-        /// What else is worth knowing.
         detail: String,
     }
 }
 
 record! {
     /// A key of a room of the web chat.
-    #[derive(Clone, Debug)]
-    pub struct PersonRow in "webchat_people", key 1, fed &[], finds &[&["room"], &["room", "user"]], long false {
+    pub struct PersonRow in "webchat_people", key 1, finds [["room"], ["room", "user"]] {
         /// What recognises it.
         key_fingerprint: Fingerprint,
         /// The room.
@@ -399,17 +344,14 @@ record! {
         /// Of those who let themselves in, until when.
         visits_until: Option<UnixMillis>,
     }
-    foreign {}
 }
 
 record! {
     /// A line of a room, as far as rules look at it.
-    #[derive(Clone, Debug)]
-    pub struct LineRow in "webchat_lines", key 1, fed &[], finds &[&["room"]], long false {
+    pub struct LineRow in "webchat_lines", key 1, finds [["room"]] {
         /// Its number; grows.
         id: i64,
-    }
-    foreign {
+    } foreign {
         /// The room.
         room: String,
         /// Who wrote it.
@@ -430,38 +372,6 @@ impl AuditRow {
             detail: entry.detail.clone(),
             sort: Sort::of(entry).as_str().to_owned(),
         }
-    }
-}
-
-impl From<AuditLineRow> for AuditLine {
-    fn from(row: AuditLineRow) -> Self {
-        let AuditLineRow { id, at, actor, action, tenant, target, outcome, detail } = row;
-        Self { id, at, actor, action, tenant, target, outcome, detail }
-    }
-}
-
-impl From<TenantIdentity> for IdentityRow {
-    fn from(TenantIdentity { tenant, issuer, claim }: TenantIdentity) -> Self {
-        Self { issuer, claim, tenant }
-    }
-}
-
-impl From<IdentityRow> for TenantIdentity {
-    fn from(IdentityRow { tenant, issuer, claim }: IdentityRow) -> Self {
-        Self { tenant, issuer, claim }
-    }
-}
-
-impl From<Client> for ClientRow {
-    fn from(Client { client_id, tenant, secret, created_at, revoked_at }: Client) -> Self {
-        Self { client_id, tenant, secret_fingerprint: secret, created_at, revoked_at }
-    }
-}
-
-impl From<ClientRow> for Client {
-    fn from(row: ClientRow) -> Self {
-        let ClientRow { client_id, tenant, secret_fingerprint, created_at, revoked_at } = row;
-        Self { client_id, tenant, secret: secret_fingerprint, created_at, revoked_at }
     }
 }
 

@@ -7,28 +7,24 @@ use crate::records::table::record;
 
 record! {
     /// A tenant's delivery key.
-    #[derive(Clone, Debug)]
-    pub struct SealedTenantRow in "tenants", key 1, fed &[], finds &[], walks [[] along "tenant"],
+    pub struct SealedTenantRow in "tenants", key 1, walks [[] along "tenant"],
     sealed "delivery_key", long true {
         /// The tenant.
         tenant: String,
         /// Sealed; made when its first gateway asks for it.
         delivery_key: Option<Vec<u8>>,
     }
-    foreign {}
 }
 
 record! {
     /// A gateway's secret.
-    #[derive(Clone, Debug)]
-    pub struct SealedSecretRow in "gateway_secrets", key 1, fed &[], finds &[], walks [[] along "id"],
+    pub struct SealedSecretRow in "gateway_secrets", key 1, walks [[] along "id"],
     sealed "sealed", long true {
         /// Its number; grows.
         id: i64,
         /// The secret.
         sealed: Vec<u8>,
-    }
-    foreign {
+    } foreign {
         /// The tenant of its gateway.
         tenant: String,
         /// Its gateway.
@@ -38,15 +34,13 @@ record! {
 
 record! {
     /// What a provider sent that could not be read.
-    #[derive(Clone, Debug)]
-    pub struct SealedUpdateRow in "quarantine", key 1, fed &[], finds &[], walks [[] along "id"],
+    pub struct SealedUpdateRow in "quarantine", key 1, walks [[] along "id"],
     sealed "sealed", long true {
         /// Its number; grows.
         id: i64,
         /// What was sent.
         sealed: Vec<u8>,
-    }
-    foreign {
+    } foreign {
         /// The platform.
         platform: String,
         /// The bot it was sent to.
@@ -56,15 +50,13 @@ record! {
 
 record! {
     /// A credential in the vault.
-    #[derive(Clone, Debug)]
-    pub struct SealedCapabilityRow in "capabilities", key 1, fed &[], finds &[], walks [[] along "id"],
+    pub struct SealedCapabilityRow in "capabilities", key 1, walks [[] along "id"],
     sealed "sealed", long true {
         /// Its number; grows.
         id: i64,
         /// The credential.
         sealed: Vec<u8>,
-    }
-    foreign {
+    } foreign {
         /// The tenant whose gateway may use it.
         tenant: String,
         /// The instance that may use it.

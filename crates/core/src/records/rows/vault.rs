@@ -12,9 +12,8 @@ field!(Deferral as String, |deferral| deferral.as_str().to_owned(), |word| Some(
 
 record! {
     /// A capability. Actions claim and release it where they are accepted and finished.
-    #[derive(Clone, Debug)]
-    pub struct CapabilityRow in "capabilities", key 1, fed &[], finds &[&["instance"]],
-    walks [["stage"] along "expires_at"], long false {
+    pub struct CapabilityRow in "capabilities", key 1, finds [["instance"]],
+    walks [["stage"] along "expires_at"] {
         /// Its number; later ones are higher.
         id: CapabilityId,
         /// What it is.
@@ -44,7 +43,6 @@ record! {
         /// When it ends.
         expires_at: UnixMillis,
     }
-    foreign {}
 }
 
 impl From<CapabilityRow> for Capability {

@@ -30,7 +30,7 @@ impl Ledger for Sqlite {
     }
 
     fn adopt(&self, by: Owner, whose: Option<Owner>) -> BoxFuture<'_, Result<ActionId>> {
-        self.writer.try_write("adopt actions", move |txn| {
+        self.writer.try_write_for(queue::Owner::Server, 0, "adopt actions", move |txn| {
             if is_replaced(txn, by)? {
                 return Ok(Err(owner_replaced()));
             }

@@ -337,7 +337,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Line> {
         place: row.get(9)?,
         client_id: row.get(10)?,
         files: serde_json::from_str(row.get_ref(11)?.as_str()?).unwrap_or_default(),
-        undelivered: row.get::<_, Option<String>>(12)?.and_then(|word| DropReason::from_word(&word)),
+        undelivered: row.get::<_, Option<String>>(12)?.and_then(|word| DropReason::parse(&word)),
     })
 }
 

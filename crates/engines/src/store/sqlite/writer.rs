@@ -107,15 +107,6 @@ impl Writer {
         self.write_for(Owner::Server, 0, what, change)
     }
 
-    /// Like [`Writer::write`], for changes that may refuse.
-    pub(super) fn try_write<T: Send + 'static>(
-        &self,
-        what: &'static str,
-        change: impl FnOnce(&mut Txn<'_>) -> rusqlite::Result<Result<T>> + Send + 'static,
-    ) -> BoxFuture<'_, Result<T>> {
-        self.try_write_for(Owner::Server, 0, what, change)
-    }
-
     /// Like [`Writer::write`], in the turn of `owner`, for a change of so many bytes.
     pub(super) fn write_for<T: Send + 'static>(
         &self,
@@ -147,7 +138,7 @@ impl Writer {
         self.write_as(Class::Upkeep, what, |txn| change(txn).map(Ok))
     }
 
-    /// Like [`Writer::try_write`], for changes that may be written when space is short.
+    /// Like [`Writer::write`], for changes that may refuse and may be written when space is short.
     pub(super) fn write_as<T: Send + 'static>(
         &self,
         class: Class,

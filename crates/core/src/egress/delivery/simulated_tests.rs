@@ -3,8 +3,8 @@
 
 use super::queue_tests::{TIMINGS, edit, send};
 use super::{
-    ActionAnswer, Asked, Begun, ChatQueue, Claimed, DeliveryId, Effect, Event, Leave, Left, Opened, Outcome,
-    Reach, Repeats, Text,
+    ActionAnswer, Asked, Begun, ChatQueue, Claimed, DeliveryId, Effect, Event, Left, Opened, Outcome,
+    Permission, Reach, Repeats, Text,
 };
 use crate::clock::{Mono, UnixMillis};
 use crate::egress::{ActionRow, Dedupe, Owner};
@@ -12,7 +12,7 @@ use crate::vault::{CapabilityId, Use, Way};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Dice by which leave is granted, capabilities are live, calls are sent and ends are durable.
+/// Dice by which permission is granted, capabilities are live, calls are sent and ends are durable.
 const LUCK: u64 = 23;
 const DEDUPES: [Dedupe; 3] = [Dedupe::No, Dedupe::For(Duration::from_secs(8)), Dedupe::Yes];
 
@@ -203,7 +203,7 @@ impl World {
             Effect::Release(id) => {
                 self.processes[at]
                     .open
-                    .retain(|it| !matches!(it, Effect::AskLeave { id: asks, .. } if *asks == id));
+                    .retain(|it| !matches!(it, Effect::AskPermission { id: asks, .. } if *asks == id));
             }
             Effect::Answer(id, answer) => self.judge_answer(at, id, &answer),
             Effect::Ended { id, untold } => {
@@ -289,10 +289,15 @@ impl World {
                 let gone = known.row.state.is_over();
                 Event::Read(*id, if gone { Text::Gone } else { Text::Read(known.asked.repeats) })
             }
-            Effect::AskLeave { id, .. } => {
-                let leave =
-                    [Leave::StoreFails, Leave::Denied, Leave::Granted, Leave::Granted, Leave::Granted];
-                Event::Leave(*id, leave[dice as usize % 5])
+            Effect::AskPermission { id, .. } => {
+                let permission = [
+                    Permission::StoreFails,
+                    Permission::Denied,
+                    Permission::Granted,
+                    Permission::Granted,
+                    Permission::Granted,
+                ];
+                Event::Permission(*id, permission[dice as usize % 5])
             }
             Effect::Open(id, used) => {
                 let opened = match dice % 16 {
