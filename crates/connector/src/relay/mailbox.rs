@@ -3,7 +3,7 @@
 
 use angelia_core::inbox::{Entry, Mark, Revisions, Seq};
 use angelia_core::ports::HintKind;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 use tokio::sync::Notify;
 
@@ -74,7 +74,7 @@ pub(crate) struct Mailbox {
 impl Mailbox {
     /// Takes everything that waits.
     pub(crate) fn take(&self) -> Mail {
-        std::mem::take(&mut *self.mail())
+        std::mem::take(&mut *self.mail.lock())
     }
 
     /// Resolves when something was put in since the last time.
@@ -83,7 +83,7 @@ impl Mailbox {
     }
 
     pub(crate) fn hint(&self, hint: Hint) {
-        let mut mail = self.mail();
+        let mut mail = self.mail.lock();
         let full = mail.hints.len() >= MAX_FRESH || mail.hint_bytes >= MAX_FRESH_BYTES;
         if full || mail.told.is_some() {
             mail.told = Some(hint.mark);
@@ -97,7 +97,7 @@ impl Mailbox {
 
     /// Tells how far the log is, to whoever may have missed a hint.
     pub(crate) fn tell(&self, mark: Mark) {
-        let mut mail = self.mail();
+        let mut mail = self.mail.lock();
         // What is in line says so itself.
         if mail.hints.back().is_none_or(|hint| hint.mark != mark) {
             mail.told = Some(mark);
@@ -107,7 +107,7 @@ impl Mailbox {
     }
 
     pub(crate) fn remove(&self, seqs: &[Seq]) {
-        let mut mail = self.mail();
+        let mut mail = self.mail.lock();
         // Whoever is not told pushes an entry once more than needed; nothing worse.
         let room = MAX_REMOVED.saturating_sub(mail.removed.len());
         mail.removed.extend(seqs.iter().take(room));
@@ -116,18 +116,18 @@ impl Mailbox {
     }
 
     pub(crate) fn revise(&self, entry: Entry) {
-        self.mail().revised.put(entry);
+        self.mail.lock().revised.put(entry);
         self.notify.notify_one();
     }
 
     pub(crate) fn answer(&self, answer: Answer) {
-        self.mail().answers.push_back(answer);
+        self.mail.lock().answers.push_back(answer);
         self.notify.notify_one();
     }
 
     /// `false` if too many wait already.
     pub(crate) fn interrupt(&self, line: String) -> bool {
-        let mut mail = self.mail();
+        let mut mail = self.mail.lock();
         if mail.interrupts.len() >= MAX_INTERRUPTS {
             return false;
         }
@@ -138,16 +138,12 @@ impl Mailbox {
     }
 
     pub(crate) fn end(&self, ending: Ending) {
-        let mut mail = self.mail();
+        let mut mail = self.mail.lock();
         // A revocation is the last word, whatever else was about to happen.
         if mail.ending.is_none() || ending == Ending::Revoked {
             mail.ending = Some(ending);
         }
         drop(mail);
         self.notify.notify_one();
-    }
-
-    fn mail(&self) -> MutexGuard<'_, Mail> {
-        self.mail.lock()
     }
 }

@@ -2,7 +2,6 @@
 //! disk and the clock, trying a store that failed, waking gateways, telling people.
 
 mod clock;
-mod losses;
 mod notices;
 mod unanswered;
 mod wake;
