@@ -2,11 +2,9 @@
 //! document says is served, and what commands ask are made of its rows.
 
 use super::Admin;
-use super::endpoint::{Endpoint, Named, Row, Verb, Whole};
+use super::endpoint::{Change, Endpoint, Named, Row, Verb, Whole};
 use super::types::*;
-use super::{
-    audit, bots, clients, clock, gateways, inbox, invites, keys, openapi, routes, status, tenants, unrouted,
-};
+use super::{audit, bots, clients, clock, gateways, inbox, invites, keys, openapi, routes, status, tenants};
 use angelia_core::store::Client;
 use axum::Router;
 use serde_json::{Map, Value};
@@ -14,7 +12,7 @@ use std::sync::Arc;
 
 /// Makes a constant of each row, for whoever asks, and the table of all of them.
 macro_rules! endpoints {
-    ($(#[doc = $summary:literal] $name:ident: $verb:ident $path:literal, $of:ident, $ask:ty => $answer:ty, $handler:path;)*) => {
+    ($(#[doc = $summary:literal] $name:ident: $verb:ident $path:literal, $of:ident, $ask:ty => $answer:ty, $handler:expr;)*) => {
         $(
             #[doc = $summary]
             pub const $name: Endpoint<$of, $ask, $answer> = Endpoint::new(Verb::$verb, $path, $summary);
@@ -35,13 +33,13 @@ endpoints! {
     /// Every tenant, and how issuers know it.
     TENANTS: Read "/admin/tenants", Whole, Nothing => Tenants, tenants::list;
     /// Makes a tenant.
-    CREATE_TENANT: Make "/admin/tenants", Whole, CreateTenant => CreatedTenant, tenants::create;
+    CREATE_TENANT: Make "/admin/tenants", Whole, CreateTenant => CreatedTenant, Change(tenants::create);
     /// What belongs to a tenant, in numbers.
     TENANT: Read "/admin/tenants/{tenant}", Named, Nothing => TenantCounts, tenants::show;
     /// Lets an issuer's claim prove a tenant.
     LINK_TENANT: Act "/admin/tenants/{tenant}/link", Named, Link => Linked, tenants::link;
     /// Takes that back.
-    UNLINK_TENANT: Act "/admin/tenants/{tenant}/unlink", Named, Link => Unlinked, tenants::unlink;
+    UNLINK_TENANT: Act "/admin/tenants/{tenant}/unlink", Named, Link => Unlinked, Change(tenants::unlink);
     /// Takes a tenant and everything of it.
     REMOVE_TENANT: Act "/admin/tenants/{tenant}/remove", Named, RemoveTenant => RemovedTenant, tenants::remove;
     /// OAuth clients of the built-in token endpoint.
@@ -49,35 +47,35 @@ endpoints! {
     /// Makes a client; its secret is shown once.
     CREATE_CLIENT: Make "/admin/clients", Whole, CreateClient => ClientSecret, clients::create;
     /// Makes a new secret, shown once; the old is void.
-    ROTATE_CLIENT: Act "/admin/clients/{id}/rotate", Named, Nothing => ClientSecret, clients::rotate;
+    ROTATE_CLIENT: Act "/admin/clients/{id}/rotate", Named, Nothing => ClientSecret, Change(clients::rotate);
     /// Ends a client and its tokens.
-    REVOKE_CLIENT: Act "/admin/clients/{id}/revoke", Named, Nothing => Client, clients::revoke;
+    REVOKE_CLIENT: Act "/admin/clients/{id}/revoke", Named, Nothing => Client, Change(clients::revoke);
     /// Makes a single-use enrolment token.
     MINT_TOKEN: Make "/admin/enroll-tokens", Whole, MintToken => MintedToken, clients::mint_token;
     /// Every route.
     ROUTES: Read "/admin/routes", Whole, Nothing => Routes, routes::list;
     /// Gives a place to a tenant or one of its gateways.
-    ADD_ROUTE: Make "/admin/routes", Whole, AddRoute => Route, routes::add;
+    ADD_ROUTE: Make "/admin/routes", Whole, AddRoute => Route, Change(routes::add);
     /// Takes a place away again.
-    REMOVE_ROUTE: Act "/admin/routes/remove", Whole, RemoveRoute => RemovedRoute, routes::remove;
+    REMOVE_ROUTE: Act "/admin/routes/remove", Whole, RemoveRoute => RemovedRoute, Change(routes::remove);
     /// The last places that spoke without a route.
-    UNROUTED: Read "/admin/routes/unrouted", Whole, Nothing => Unrouted, unrouted::unrouted;
+    UNROUTED: Read "/admin/routes/unrouted", Whole, Nothing => Unrouted, routes::unrouted;
     /// Makes a single-use code for /link.
     MAKE_CODE: Make "/admin/routes/codes", Whole, MakeCode => RouteCode, routes::make_code;
     /// Every gateway.
     GATEWAYS: Read "/admin/gateways", Whole, Nothing => Gateways, gateways::list;
     /// Makes a gateway; its secret is shown once.
-    CREATE_GATEWAY: Make "/admin/gateways", Whole, CreateGateway => GatewaySecret, gateways::create;
+    CREATE_GATEWAY: Make "/admin/gateways", Whole, CreateGateway => GatewaySecret, Change(gateways::create);
     /// One gateway.
     GATEWAY: Act "/admin/gateways/{id}/show", Named, ChangeGateway => Gateway, gateways::show;
     /// Changes what a gateway cannot tell itself.
-    SET_GATEWAY: Act "/admin/gateways/{id}/set", Named, ChangeGateway => Gateway, gateways::set;
+    SET_GATEWAY: Act "/admin/gateways/{id}/set", Named, ChangeGateway => Gateway, Change(gateways::set);
     /// Lets it receive what no route assigns.
-    DEFAULT_GATEWAY: Act "/admin/gateways/{id}/default", Named, ChangeGateway => Gateway, gateways::make_default;
+    DEFAULT_GATEWAY: Act "/admin/gateways/{id}/default", Named, ChangeGateway => Gateway, Change(gateways::make_default);
     /// Makes a new secret, shown once.
-    ROTATE_GATEWAY: Act "/admin/gateways/{id}/rotate", Named, RotateGateway => GatewaySecret, gateways::rotate;
+    ROTATE_GATEWAY: Act "/admin/gateways/{id}/rotate", Named, RotateGateway => GatewaySecret, Change(gateways::rotate);
     /// Shuts a gateway out for good.
-    REVOKE_GATEWAY: Act "/admin/gateways/{id}/revoke", Named, ChangeGateway => Gateway, gateways::revoke;
+    REVOKE_GATEWAY: Act "/admin/gateways/{id}/revoke", Named, ChangeGateway => Gateway, Change(gateways::revoke);
     /// Every bot, and how it is.
     BOTS: Read "/admin/bots", Whole, Nothing => Bots, bots::list;
     /// What bots could not read, newest first.

@@ -2,7 +2,7 @@
 //! is asked, read and served. Both sides use the same value, so they agree.
 
 use super::Admin;
-use super::router::failure;
+use super::router::answer;
 use angelia_core::error::{Error, Result};
 use axum::Json;
 use axum::extract::{FromRequest, Path, Query, Request, State};
@@ -197,16 +197,13 @@ impl Row {
         A: Serialize + JsonSchema + 'static,
     {
         let Endpoint { verb, path, summary, .. } = endpoint;
-        let answer = async move |State(admin), name: Option<Path<String>>, request: Request| {
+        let serve = async move |State(admin), name: Option<Path<String>>, request: Request| {
             let ask = match endpoint.read(request).await {
                 Ok(ask) => ask,
                 Err(refusal) => return refusal,
             };
             let name = name.map(|Path(name)| name).unwrap_or_default();
-            match handler.answer(admin, name, ask).await {
-                Ok(answer) => (verb.status(), Json(answer)).into_response(),
-                Err(error) => failure(&error),
-            }
+            answer(verb.status(), handler.answer(admin, name, ask).await)
         };
         Self {
             verb,
@@ -214,7 +211,7 @@ impl Row {
             summary,
             ask: if verb.has_body() { SchemaGenerator::subschema_for::<Q> } else { Q::json_schema },
             answer: SchemaGenerator::subschema_for::<A>,
-            route: on(verb.filter(), answer),
+            route: on(verb.filter(), serve),
         }
     }
 }
@@ -241,6 +238,27 @@ where
 {
     fn answer(&self, admin: Arc<Admin>, name: String, ask: Q) -> impl Future<Output = Result<A>> + Send {
         self(admin, name, ask)
+    }
+}
+
+/// A function that changes who is known here: one at a time, to its end even if whoever
+/// asked hangs up, and counting here before they are answered. What it does after the
+/// commit, and needs it to be known for, comes after
+/// [`follow`](crate::identities::Identities::follow) or
+/// [`take_in`](crate::identities::Identities::take_in).
+#[derive(Clone)]
+pub(super) struct Change<H>(pub(super) H);
+
+impl<P, Q, A, H> Handler<P, Q, A> for Change<H>
+where
+    P: 'static,
+    Q: Send + 'static,
+    A: Send + 'static,
+    H: Handler<P, Q, A>,
+{
+    async fn answer(&self, admin: Arc<Admin>, name: String, ask: Q) -> Result<A> {
+        let (handler, identities) = (self.0.clone(), admin.identities.clone());
+        identities.change(async move { handler.answer(admin, name, ask).await }).await
     }
 }
 

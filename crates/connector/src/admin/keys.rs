@@ -3,13 +3,76 @@
 
 use super::Admin;
 use super::master_key_change;
-use super::types::{KeyCheck, Nothing, RotateKey, RotatedKey, RotatedToken, SealedCount, Unreadable};
+use super::types::Nothing;
 use angelia_core::audit::{Actor, AuditEntry};
 use angelia_core::error::{Error, Result};
 use angelia_core::seal::Keys;
 use angelia_core::store::{AuditStore, SealedValue};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
+
+asked! {
+    /// A change of the master key.
+    pub struct RotateKey {
+        /// Holds the key to change to; without it a new one is made, where keeping it is ours.
+        pub file: Option<PathBuf>,
+    }
+}
+
+answered! {
+    /// The master key, and whether everything sealed with it opens.
+    pub struct KeyCheck {
+        /// The key's name.
+        pub key_id: String,
+        /// The key before it, while a change is not finished.
+        pub retiring_key_id: Option<String>,
+        /// What is sealed.
+        pub sealed: Vec<SealedCount>,
+        /// How many of these do not open.
+        pub unreadable: u64,
+        /// Which these are.
+        pub damaged: Vec<Unreadable>,
+    }
+
+    /// How much there is of something that is sealed.
+    pub struct SealedCount {
+        /// What it is.
+        pub kind: String,
+        /// How many.
+        pub count: u64,
+    }
+
+    /// Something sealed that does not open.
+    pub struct Unreadable {
+        /// What it is.
+        pub kind: String,
+        /// Which; `null` where there is one of it.
+        pub name: Option<String>,
+        /// Why.
+        pub error: String,
+    }
+
+    /// A change of the master key that was made.
+    pub struct RotatedKey {
+        /// The key before.
+        pub old_key_id: Option<String>,
+        /// The key now.
+        pub key_id: String,
+        /// How much is sealed with it.
+        pub resealed: u64,
+        /// Whether nothing on the disk is under the old key any more.
+        pub old_erased: bool,
+        /// What the operator has to do before the next start.
+        pub next_step: Option<String>,
+    }
+
+    /// The admin token is a new one.
+    pub struct RotatedToken {
+        /// Always true.
+        pub rotated: bool,
+    }
+}
 
 /// Opens everything that is sealed, and tells how much there is of what.
 pub(super) async fn check(admin: Arc<Admin>, _: Nothing) -> Result<KeyCheck> {

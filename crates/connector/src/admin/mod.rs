@@ -1,10 +1,12 @@
 //! The management plane: who is known here, who may enrol, and what an operator asks for.
 
+#[macro_use]
+pub mod types;
+
 pub mod api;
 mod audit;
 mod bearer;
 mod bots;
-mod caller_address;
 mod clients;
 mod clock;
 mod endpoint;
@@ -17,7 +19,6 @@ mod keys;
 mod master_key_change;
 mod oauth;
 mod openapi;
-mod pace;
 mod policy;
 pub mod router;
 mod routes;
@@ -25,8 +26,6 @@ mod self_service;
 mod service;
 mod status;
 mod tenants;
-pub mod types;
-mod unrouted;
 
 pub(crate) use bearer::Bearers;
 #[cfg(any(test, fuzzing))]
@@ -39,7 +38,6 @@ pub use keyring::{AdminToken, KeyKeeper, Keyring};
 pub(crate) use master_key_change::resume as resume_key_change;
 pub use oauth::LIMITS as TOKEN_LIMITS;
 use oauth::{TokenLimits, token};
-use pace::Pace;
 use policy::declare;
 pub(crate) use router::router;
 pub(crate) use self_service::SelfService;

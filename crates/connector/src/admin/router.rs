@@ -6,7 +6,6 @@
 use super::Admin;
 use super::api;
 use crate::telemetry::{BotReading, Counter, Gauges, disk_metrics};
-use angelia_core::audit::Actor;
 use angelia_core::clock;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::limit::SlidingWindow;
@@ -71,8 +70,7 @@ async fn authenticate(State(door): State<Arc<Door>>, request: Request, next: Nex
     }
     let error =
         Error::new(Kind::Unauthorized, "wrong admin token; it is in the data directory, file admin-token");
-    let (actor, path) = (Actor::stranger(), request.uri().path().to_owned());
-    door.admin.refusal_log.refused(&actor, "admin.enter", "", &path, &error).await;
+    door.admin.refusal_log.refused_stranger("admin.enter", request.uri().path(), &error).await;
     failure(&error)
 }
 

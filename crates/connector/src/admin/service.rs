@@ -9,11 +9,9 @@ use crate::server::Parts;
 use crate::supervise::Lifecycle;
 use crate::telemetry::Metrics;
 use crate::upkeep::{Integrity, Waker};
-use angelia_core::error::Result;
 use angelia_core::memory::Memory;
 use angelia_core::ports::Ports;
 use angelia_platforms::webchat::Hub;
-use std::future::Future;
 use std::sync::Arc;
 
 /// What commands read and change.
@@ -74,17 +72,5 @@ impl Admin {
             life: parts.life.clone(),
             public_url,
         })
-    }
-
-    /// Makes a change of who is known here: one at a time, to its end even if whoever asked
-    /// hangs up, and counting here before they are answered. What a change does after the
-    /// commit, and needs it to be known for, comes after
-    /// [`follow`](Identities::follow) or [`take_in`](Identities::take_in).
-    pub(super) async fn change<T, F>(self: &Arc<Self>, change: impl FnOnce(Arc<Self>) -> F) -> Result<T>
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<T>> + Send + 'static,
-    {
-        self.identities.change(change(self.clone())).await
     }
 }

@@ -1,18 +1,41 @@
 //! What reached nobody lately: for `explain`, and for whoever has to add a
 //! route. In memory only, bounded, and never with a text.
 
-use crate::admin::types::Dropped;
 use angelia_core::admission::{DropReason, Observed};
 use angelia_core::clock::UnixMillis;
 use angelia_platforms::Which;
 use hashlink::LruCache;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// Drops that are remembered: an operator asks about one that was just missed.
 const REMEMBERED: usize = 1_024;
 /// Places without a route that are remembered; more than anybody reads through.
 const PLACES: usize = 256;
+
+/// An event that reached nobody.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Dropped {
+    /// When.
+    pub at: UnixMillis,
+    /// The platform it came from.
+    pub platform: String,
+    /// The bot that received it.
+    pub bot: String,
+    /// The chat it came from.
+    pub chat_id: String,
+    /// Its place.
+    pub place: String,
+    /// The provider's id.
+    pub message_id: String,
+    /// Who wrote it.
+    pub author: String,
+    /// Why it reached nobody, in a word.
+    pub reason: String,
+}
 
 /// How often a place without a route was heard of.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +67,7 @@ impl Drops {
     pub(crate) fn note(&self, observed: Observed<'_>, which: Which<'_>, reason: DropReason, at: UnixMillis) {
         let path = observed.places.first().copied().unwrap_or("*");
         let place = format!("{}:{path}", observed.platform);
-        let mut memory = self.memory();
+        let mut memory = self.0.lock();
         if reason == DropReason::NoRoute {
             memory.heard((place.clone(), observed.bot.to_owned()), at);
         }
@@ -72,7 +95,7 @@ impl Drops {
             dropped.message_id == message
                 || in_chat == Some((dropped.chat_id.as_str(), dropped.message_id.as_str()))
         };
-        self.memory().recent.iter().map(|(_, dropped)| dropped).filter(is_meant).cloned().collect()
+        self.0.lock().recent.iter().map(|(_, dropped)| dropped).filter(is_meant).cloned().collect()
     }
 
     /// Why a message of a chat was dropped the last time, and when.
@@ -80,16 +103,12 @@ impl Drops {
         let is_meant = |(_, dropped): &&(DropReason, Dropped)| {
             (&*dropped.chat_id, &*dropped.message_id) == (which.chat_id, which.message_id)
         };
-        self.memory().recent.iter().rev().find(is_meant).map(|(reason, dropped)| (*reason, dropped.at))
+        self.0.lock().recent.iter().rev().find(is_meant).map(|(reason, dropped)| (*reason, dropped.at))
     }
 
     /// The places without a route, the one heard of last first.
     pub(crate) fn unrouted(&self) -> Vec<(Spot, Heard)> {
-        self.memory().unrouted.iter().rev().map(|(spot, heard)| (spot.clone(), *heard)).collect()
-    }
-
-    fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.0.lock()
+        self.0.lock().unrouted.iter().rev().map(|(spot, heard)| (spot.clone(), *heard)).collect()
     }
 }
 

@@ -7,4 +7,5 @@ mod no_route_notice;
 
 pub(crate) use admission::RoutedAdmission;
 pub(crate) use bots::{Bots, Listeners};
+pub use drops::Dropped;
 pub(crate) use drops::{Drops, Heard, Spot};

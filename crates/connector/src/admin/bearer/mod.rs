@@ -34,7 +34,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Who may prove a tenant.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentityOptions {
     /// Whether the built-in token endpoint is served.
     pub builtin: bool,
