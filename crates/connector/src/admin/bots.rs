@@ -101,17 +101,14 @@ async fn describe(admin: &Admin, bot: &dyn Platform, routes: &Routes) -> Result<
 }
 
 pub(super) async fn quarantine(admin: Arc<Admin>, whose: OfBot) -> Result<Quarantine> {
-    let bots = whose.bot.as_deref().map(|text| meant(&admin, text)).transpose()?;
-    let mut rows: Vec<Quarantined> = match bots {
-        None => admin.ports.records.quarantine(None, PAGE).await?,
-        Some(bots) => {
-            let mut rows = Vec::new();
-            for bot in &bots {
-                rows.extend(admin.ports.records.quarantine(Some(bot), PAGE).await?);
-            }
-            rows
-        }
+    let bots = match &whose.bot {
+        Some(text) => meant(&admin, text)?.into_iter().map(Some).collect(),
+        None => vec![None],
     };
+    let mut rows: Vec<Quarantined> = Vec::new();
+    for bot in &bots {
+        rows.extend(admin.ports.records.quarantine(bot.as_ref(), PAGE).await?);
+    }
     rows.sort_unstable_by_key(|row| std::cmp::Reverse(row.id));
     rows.truncate(PAGE);
     Ok(Quarantine { quarantine: rows })

@@ -8,7 +8,6 @@ use super::bearer::{proven, tenant_of};
 use super::gateways::{check_display_name, check_wake_url};
 use super::router::{answer, failure};
 use super::self_service::{SelfService, peer};
-use crate::identities::bound_to;
 use crate::relay::Ending;
 use angelia_core::audit::Actor;
 use angelia_core::clock;
@@ -16,7 +15,7 @@ use angelia_core::error::{Error, Kind, Result};
 use angelia_core::identity::{
     GatewayRecord, MAX_NAME, Proof, Provision, ROTATION_WINDOW, check_name, judge_provision,
 };
-use angelia_core::seal::Sealed;
+use angelia_core::seal::{self, Sealed};
 use angelia_core::secret::{Secret, fingerprint};
 use angelia_core::store::{AccessStore, GatewayChange, IdentityStore, NewGateway};
 use axum::body::Body;
@@ -161,7 +160,7 @@ impl<Q: Ask> Proven<Q> {
 
     /// Seals a secret of the gateway that asks.
     fn seal(&self, secret: &Secret) -> Result<Sealed> {
-        self.service.keys.seal(secret, &bound_to(&self.tenant, self.ask.gateway_id()))
+        self.service.keys.seal(secret, &seal::gateway_secret(&self.tenant, self.ask.gateway_id()))
     }
 
     fn new_gateway(&self, sealed_secret: &Sealed) -> NewGateway {

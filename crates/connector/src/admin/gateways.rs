@@ -3,7 +3,6 @@
 use super::Admin;
 use super::types::Nothing;
 use crate::bootstrap::DEFAULT_TENANT;
-use crate::identities::bound_to;
 use crate::relay::Ending;
 use crate::upkeep::Waker;
 use angelia_core::audit::Actor;
@@ -11,6 +10,7 @@ use angelia_core::clock::{self, UnixMillis};
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::new_gateway_limits::MAX_GATEWAYS_PER_TENANT;
 use angelia_core::identity::{GatewayRecord, ROTATION_WINDOW, check_name};
+use angelia_core::seal;
 use angelia_core::secret::{Secret, random_hex};
 use angelia_core::store::{GatewayChange, IdentityStore, NewGateway};
 use std::sync::Arc;
@@ -115,7 +115,7 @@ pub(super) async fn create(admin: Arc<Admin>, body: CreateGateway) -> Result<Gat
     body.wake_url.as_deref().map_or(Ok(()), |url| check_wake_url(&admin.wake, url))?;
     body.display_name.as_deref().map_or(Ok(()), check_display_name)?;
     let secret = Secret::mint();
-    let sealed = admin.keys.seal(&secret, &bound_to(&tenant, &gateway_id))?;
+    let sealed = admin.keys.seal(&secret, &seal::gateway_secret(&tenant, &gateway_id))?;
     let new = NewGateway {
         tenant,
         gateway_id,
@@ -226,7 +226,7 @@ pub(super) async fn rotate(admin: Arc<Admin>, id: String, body: RotateGateway) -
     let record = gateway(&admin, body.tenant.as_deref(), &id)?;
     check_welcome(&record)?;
     let secret = Secret::mint();
-    let bound_to = bound_to(&record.tenant, &record.gateway_id);
+    let bound_to = seal::gateway_secret(&record.tenant, &record.gateway_id);
     let sealed = admin.keys.seal(&secret, &bound_to)?;
     let old_until = (!body.now).then(|| clock::wall().after(ROTATION_WINDOW));
     let (tenant, id) = (&record.tenant, &record.gateway_id);

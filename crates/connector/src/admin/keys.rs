@@ -1,10 +1,11 @@
-//! The master key and the admin token: looking at them, and changing them
-//! under a running admin.
+//! What the rest relies on: the master key and the admin token, which can be changed under a
+//! running server, the clock, and the audit log.
 
 use super::Admin;
 use super::master_key_change;
 use super::types::Nothing;
-use angelia_core::audit::{Actor, AuditEntry};
+use angelia_core::audit::{Actor, AuditEntry, AuditLine};
+use angelia_core::clock::{self, UnixMillis};
 use angelia_core::error::{Error, Result};
 use angelia_core::seal::Keys;
 use angelia_core::store::{AuditStore, SealedValue};
@@ -12,11 +13,23 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// Lines in one answer, unless said otherwise and at the most.
+const PAGE: usize = 100;
+const MAX_PAGE: usize = 10_000;
+
 asked! {
     /// A change of the master key.
     pub struct RotateKey {
         /// Holds the key to change to; without it a new one is made, where keeping it is ours.
         pub file: Option<PathBuf>,
+    }
+
+    /// Which lines of the audit log.
+    pub struct AuditWanted {
+        /// Only what concerns this tenant.
+        pub tenant: Option<String>,
+        /// How many.
+        pub limit: Option<usize>,
     }
 }
 
@@ -72,6 +85,31 @@ answered! {
         /// Always true.
         pub rotated: bool,
     }
+
+    /// What the clock shows, and the leap that nobody has confirmed.
+    pub struct Clock {
+        /// The time.
+        pub now: UnixMillis,
+        /// The leap, in words.
+        pub leap: Option<String>,
+        /// The leap; negative if the clock is behind.
+        pub ahead_ms: Option<i64>,
+    }
+
+    /// The clock, taken for right as it is.
+    pub struct AcceptedClock {
+        /// What it shows.
+        #[serde(flatten)]
+        pub clock: Clock,
+        /// The leap that was accepted, in words.
+        pub accepted: Option<String>,
+    }
+
+    /// Who changed what.
+    pub struct Audit {
+        /// Newest first.
+        pub audit: Vec<AuditLine>,
+    }
 }
 
 /// Opens everything that is sealed, and tells how much there is of what.
@@ -118,4 +156,28 @@ pub(super) async fn rotate_token(admin: Arc<Admin>, _: Nothing) -> Result<Rotate
     let entry = AuditEntry::done(&Actor::operator(), "admin-token.rotate", "", "");
     admin.ports.records.audit(entry).await?;
     Ok(RotatedToken { rotated: true })
+}
+
+pub(super) async fn clock(admin: Arc<Admin>, _: Nothing) -> Result<Clock> {
+    Ok(describe_clock(&admin))
+}
+
+pub(super) async fn accept_clock(admin: Arc<Admin>, _: Nothing) -> Result<AcceptedClock> {
+    let accepted = admin.ports.upkeep.accept_clock(&Actor::operator()).await?;
+    if let Some(leap) = accepted {
+        tracing::info!(leap = leap.words(), "the clock was accepted as it is");
+    }
+    Ok(AcceptedClock { clock: describe_clock(&admin), accepted: accepted.map(|leap| leap.words()) })
+}
+
+/// What the clock shows, and the leap that nobody has confirmed.
+pub(super) fn describe_clock(admin: &Admin) -> Clock {
+    let leap = admin.ports.upkeep.leap();
+    let (words, ahead_ms) = (leap.map(|leap| leap.words()), leap.map(|leap| leap.ahead_ms));
+    Clock { now: clock::wall(), leap: words, ahead_ms }
+}
+
+pub(super) async fn audit(admin: Arc<Admin>, wanted: AuditWanted) -> Result<Audit> {
+    let limit = wanted.limit.unwrap_or(PAGE).min(MAX_PAGE);
+    Ok(Audit { audit: admin.ports.records.audit_lines(wanted.tenant.as_deref(), limit).await? })
 }

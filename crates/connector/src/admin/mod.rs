@@ -4,11 +4,9 @@
 pub mod types;
 
 pub mod api;
-mod audit;
 mod bearer;
 mod bots;
 mod clients;
-mod clock;
 mod endpoint;
 mod enroll;
 mod gateways;
@@ -23,7 +21,6 @@ mod policy;
 pub mod router;
 mod routes;
 mod self_service;
-mod service;
 mod status;
 mod tenants;
 
@@ -32,13 +29,12 @@ pub(crate) use bearer::Bearers;
 #[doc(hidden)]
 pub use bearer::fuzzing;
 pub use bearer::{IdentityOptions, KEY_LIMITS, OidcIssuer};
-pub use endpoint::{Call, Endpoint, Named, Whole};
+pub use endpoint::{Call, Endpoint, NAMED, WHOLE};
 use enroll::{enroll, provision};
 pub use keyring::{AdminToken, KeyKeeper, Keyring};
 pub(crate) use master_key_change::resume as resume_key_change;
 pub use oauth::LIMITS as TOKEN_LIMITS;
 use oauth::{TokenLimits, token};
 use policy::declare;
-pub(crate) use router::router;
+pub(crate) use router::{Admin, router};
 pub(crate) use self_service::SelfService;
-pub(crate) use service::{Admin, AdminParts};

@@ -1,7 +1,7 @@
 //! How the server is doing.
 
 use super::Admin;
-use super::clock::{self, Clock};
+use super::keys::{Clock, describe_clock};
 use super::types::Nothing;
 use crate::identities::Snapshot;
 use crate::telemetry::Counter;
@@ -131,7 +131,7 @@ pub(super) async fn status(admin: Arc<Admin>, _: Nothing) -> Result<Status> {
         ambiguous,
         bots: unwell(&admin),
         damaged: damaged.collect(),
-        clock: clock::describe(&admin),
+        clock: describe_clock(&admin),
         database_damage: admin.integrity.damage(),
         disk,
         ready: admin.ports.upkeep.healthy() && !admin.life.is_stopping(),

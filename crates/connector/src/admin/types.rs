@@ -26,10 +26,8 @@ macro_rules! answered {
     )*};
 }
 
-pub use super::audit::*;
 pub use super::bots::*;
 pub use super::clients::*;
-pub use super::clock::*;
 pub use super::gateways::*;
 pub use super::inbox::*;
 pub use super::invites::*;

@@ -65,13 +65,11 @@ impl TargetLookup {
     pub(super) fn behind(&self, waits: Waiting) -> Option<Waiting> {
         let Some(asked) = asked(&waits) else { return Some(waits) };
         let mut waiting = self.waiting.lock();
-        match waiting.contains_key(&asked) {
-            true => {
-                join(&mut waiting, asked, waits);
-                None
-            }
-            false => Some(waits),
+        if !waiting.contains_key(&asked) {
+            return Some(waits);
         }
+        join(&mut waiting, asked, waits);
+        None
     }
 
     /// What came for a chat since it was asked for; `None`, and the chat is
@@ -159,8 +157,9 @@ pub(super) fn only_tells(waits: &Waiting) -> bool {
 /// their own names the chat.
 async fn recall_alike(egress: &Egress, waits: &Waiting, target: &Target) -> Result<()> {
     let answer_at = tokio::time::Instant::now() + TELL_AFTER;
-    let known = egress.identities.now();
-    for bot in could_know(known.routes(), egress.bots.all(), waits.sender(), &waits.outbound) {
+    let bots =
+        could_know(egress.identities.now().routes(), egress.bots.all(), waits.sender(), &waits.outbound);
+    for bot in bots {
         egress.bots[bot].recall(target).await?;
     }
     if decide_for(egress, waits).is_err() {

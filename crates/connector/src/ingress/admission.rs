@@ -1,7 +1,6 @@
 //! Who comes in: admission, what it turns away, and the codes that open a place.
 
-use super::Drops;
-use super::no_route_notice::Hints;
+use super::drops::{Drops, Hints};
 use crate::identities::Identities;
 use crate::refusal_log::RefusalLog;
 use crate::relay::Sessions;

@@ -3,7 +3,6 @@
 mod admission;
 mod bots;
 mod drops;
-mod no_route_notice;
 
 pub(crate) use admission::RoutedAdmission;
 pub(crate) use bots::{Bots, Listeners};

@@ -1,7 +1,6 @@
 //! The socket every gateway dials: its upgrade, its session, and which sessions there are.
 
 mod handshake;
-mod interrupt;
 mod mailbox;
 mod outgoing;
 mod pending;
@@ -10,7 +9,8 @@ mod sessions;
 mod upgrade;
 mod websocket;
 
-pub(crate) use mailbox::{Answer, Ending, Hint, Mailbox};
+pub use mailbox::Subscriber;
+pub(crate) use mailbox::{Answer, Ending, Mailbox};
 pub(crate) use session::ACK_LIMITS;
 pub(crate) use session::LIMITS as SESSION_LIMITS;
 pub(crate) use sessions::{Sessions, Standing};
@@ -23,10 +23,13 @@ use crate::ingress::Bots;
 use crate::refusal_log::RefusalLog;
 use crate::server::{Limits, Parts};
 use crate::supervise::Lifecycle;
-use crate::telemetry::Metrics;
+use crate::telemetry::{Counter, Metrics};
 use crate::upkeep::Waker;
+use angelia_contract::frame::ConnectorFrame;
+use angelia_contract::session_key::{may_belong_to, parse_key};
 use angelia_core::clock;
 use angelia_core::identity::GatewayRecord;
+use angelia_core::interrupt::Conversation;
 use angelia_core::limit::LogThrottle;
 use angelia_core::memory::Memory;
 use angelia_core::ports::Ports;
@@ -42,6 +45,8 @@ use upgrade::Places;
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 /// Logs looked at in one read.
 const AT_ONCE: usize = 500;
+/// Conversations looked at when an interrupt's exact key is unknown.
+const LOOK_BACK: usize = 1_000;
 
 /// What sockets work with.
 pub(crate) struct Relay {
@@ -100,6 +105,35 @@ impl Relay {
                 }
             }
         }
+    }
+
+    /// Delivers an interrupt inside `tenant`, to the instance that got the conversation's last message.
+    async fn interrupt(&self, tenant: &str, session_key: &str) {
+        let found = match self.ports.inboxes.conversation(tenant, session_key).await {
+            Ok(Some(conversation)) => Some(conversation),
+            _ => self.by_structure(tenant, session_key).await,
+        };
+        let sent = found.is_some_and(|conversation| {
+            let line = ConnectorFrame::InterruptInbound {
+                // The sender's own spelling of the key: its gateway built it.
+                session_key: session_key.to_owned(),
+                chat_id: conversation.chat_id,
+            };
+            let mailbox = self.sessions.mailbox(conversation.instance);
+            mailbox.is_some_and(|mailbox| mailbox.interrupt(line.to_line()))
+        });
+        if !sent {
+            self.metrics.count(Counter::InterruptsUnresolved);
+        }
+    }
+
+    /// Operators can change how a gateway builds its keys; the chat is in it all the same.
+    async fn by_structure(&self, tenant: &str, session_key: &str) -> Option<Conversation> {
+        let recent = self.ports.inboxes.recent_conversations(tenant, LOOK_BACK).await.ok()?;
+        recent.into_iter().find(|conversation| {
+            let platform = parse_key(&conversation.session_key).map_or("relay", |parts| parts.platform);
+            may_belong_to(session_key, platform, &conversation.chat_id, None, None)
+        })
     }
 
     /// Tells whose gateway is refused for want of memory; the log, now and then.

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::watch;
 
 /// What is known of the gateway behind an instance.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,8 +22,8 @@ pub(crate) struct Standing {
 struct Live {
     record: Arc<GatewayRecord>,
     mailbox: Arc<Mailbox>,
-    /// Told once the socket has ended and everything it settled is durable.
-    ended: Arc<SocketEnd>,
+    /// Closed once the socket has ended and everything it settled is durable.
+    ended: watch::Receiver<()>,
 }
 
 /// Being the live socket of an instance. Ends when dropped, however that comes about.
@@ -31,13 +31,13 @@ pub(crate) struct Claim {
     sessions: Arc<Sessions>,
     instance: InstanceId,
     mailbox: Arc<Mailbox>,
-    ended: Arc<SocketEnd>,
+    /// Closes what [`Live::ended`] waits for.
+    _ended: watch::Sender<()>,
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
         self.sessions.release(self.instance, &self.mailbox);
-        self.ended.tell();
     }
 }
 
@@ -50,26 +50,6 @@ pub(crate) struct Seat {
 impl Drop for Seat {
     fn drop(&mut self) {
         self.sessions.leave(self.number);
-    }
-}
-
-#[derive(Default)]
-pub(crate) struct SocketEnd {
-    over: std::sync::atomic::AtomicBool,
-    notify: Notify,
-}
-
-impl SocketEnd {
-    pub(crate) fn tell(&self) {
-        self.over.store(true, std::sync::atomic::Ordering::Release);
-        self.notify.notify_waiters();
-    }
-
-    pub(crate) async fn wait(&self) {
-        let told = self.notify.notified();
-        if !self.over.load(std::sync::atomic::Ordering::Acquire) {
-            told.await;
-        }
     }
 }
 
@@ -164,15 +144,15 @@ impl Sessions {
         self.sockets.lock().open.len()
     }
 
-    /// Makes `mailbox` the live socket; answers the end of the one it replaces.
+    /// Makes `mailbox` the live socket; answers what closes with the one it replaces.
     pub(crate) fn claim(
         self: &Arc<Self>,
         record: Arc<GatewayRecord>,
         mailbox: Arc<Mailbox>,
-    ) -> (Claim, Option<Arc<SocketEnd>>) {
+    ) -> (Claim, Option<watch::Receiver<()>>) {
         let instance = record.instance;
-        let ended = Arc::new(SocketEnd::default());
-        let live = Live { record, mailbox: mailbox.clone(), ended: ended.clone() };
+        let (_ended, ended) = watch::channel(());
+        let live = Live { record, mailbox: mailbox.clone(), ended };
         let mut slots = self.slots.lock();
         let slot = slots.entry(instance).or_default();
         slot.told = Mark::default();
@@ -182,7 +162,7 @@ impl Sessions {
             old.mailbox.end(Ending::Replaced);
             old.ended
         });
-        (Claim { sessions: self.clone(), instance, mailbox, ended }, replaced)
+        (Claim { sessions: self.clone(), instance, mailbox, _ended }, replaced)
     }
 
     /// Ends a claim, unless somebody else has claimed meanwhile.
@@ -322,7 +302,7 @@ mod tests {
         let (second, replaced) = sessions.claim(record("new"), new.clone());
         assert_eq!(old.take().ending, Some(Ending::Replaced));
         drop(first);
-        replaced.unwrap().wait().await;
+        replaced.unwrap().changed().await.unwrap_err();
         assert!(sessions.is_live(id), "the old one takes nothing with it");
         assert!(sessions.is_connected(&record("new")) && !sessions.is_connected(&record("old")));
         drop(second);

@@ -3,7 +3,6 @@
 
 mod clock;
 mod notices;
-mod unanswered;
 mod wake;
 
 pub(crate) use clock::Integrity;

@@ -6,12 +6,15 @@ use crate::identities::Identities;
 use crate::ingress::Bots;
 use crate::relay::Sessions;
 use crate::server::Parts;
+use angelia_core::clock;
 use angelia_core::directory::ChatKind;
 use angelia_core::egress::{Goal, Sender, Target};
-use angelia_core::error::Result;
+use angelia_core::error::{Error, Kind, Result};
 use angelia_core::inbox::{InstanceId, Seq};
 use angelia_core::ports::Ports;
-use angelia_core::store::{NoticeKind, NoticeStore, Overdue, Untold};
+use angelia_core::store::{NoticeKind, NoticeStore, Overdue, Untold, VaultStore};
+use angelia_core::vault::{Capability, CapabilityId, Deferral, NOTICE_BEFORE, Use, Way};
+use futures_util::stream::{self, StreamExt};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +27,16 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 const PAGE: usize = 256;
 /// Chats told of their losses in one go; the others in the next.
 const LOSSES: usize = 64;
+/// How often it is looked for people to tell. A read of an index, and an outage
+/// of the provider leaves a dozen attempts.
+const LOOK_FOR_UNANSWERED: Duration = Duration::from_secs(2);
+/// People looked at in one go.
+const UNANSWERED: usize = 256;
+/// People told at the same time: thousands may have asked in one second, and
+/// all of them have to be told within [`NOTICE_BEFORE`].
+const AT_ONCE: usize = 64;
+/// How long a provider gets. Others wait behind it.
+const TOLD_WITHIN: Duration = Duration::from_secs(5);
 
 /// Whom to tell that their agent is away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,12 +89,12 @@ impl Default for Notices {
 
 /// Tells people. Its loops run until the server stops.
 pub(crate) struct Notifier {
-    pub(super) ports: Ports,
-    pub(super) identities: Arc<Identities>,
+    ports: Ports,
+    identities: Arc<Identities>,
     sessions: Arc<Sessions>,
-    pub(super) bots: Arc<Bots>,
-    pub(super) egress: Arc<Egress>,
-    pub(super) notices: Notices,
+    bots: Arc<Bots>,
+    egress: Arc<Egress>,
+    notices: Notices,
 }
 
 impl Notifier {
@@ -140,6 +153,70 @@ impl Notifier {
             }
         }
         Ok(())
+    }
+
+    /// Tells people whose command or press nobody answers. What is due is in the store, so
+    /// that a restart forgets nobody.
+    pub(crate) async fn watch_unanswered(self: Arc<Self>) {
+        loop {
+            if let Err(error) = self.tell_unanswered().await {
+                tracing::debug!(%error, "interactions nobody answered could not be looked for");
+            }
+            tokio::time::sleep(LOOK_FOR_UNANSWERED).await;
+        }
+    }
+
+    /// Tells everybody whose time is nearly over, once; who cannot be told is tried
+    /// again when it is looked the next time.
+    async fn tell_unanswered(&self) -> Result<()> {
+        let mut after = CapabilityId(0);
+        loop {
+            let now = clock::wall();
+            let due = self.ports.records.unanswered(after, now, now.after(NOTICE_BEFORE), UNANSWERED).await?;
+            let (count, last) = (due.len(), due.last().map(|it| it.id));
+            stream::iter(due).for_each_concurrent(AT_ONCE, |capability| self.settle(capability)).await;
+            match last {
+                Some(last) if count == UNANSWERED => after = last,
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    async fn settle(&self, capability: Capability) {
+        if let Err(error) = self.tell_one(&capability).await {
+            tracing::debug!(%error, bot = %capability.bot.bot, "somebody who waits could not be told");
+        }
+    }
+
+    async fn tell_one(&self, capability: &Capability) -> Result<()> {
+        // An answer that is accepted from here on is a message of its own.
+        if !self.ports.records.begin_notice(capability.id).await? {
+            return Ok(());
+        }
+        let way = match capability.deferral {
+            Deferral::Message => Way::Original,
+            Deferral::Update => Way::Further,
+        };
+        let used = Use { capability: capability.id, way };
+        let (answer, bot) = (self.egress.open(used, |_| true).await?, self.bots.position(&capability.bot));
+        if let (Some(answer), Some(bot)) = (answer, bot) {
+            let call = self.bots[bot].tell_waiting(&answer, &self.notices.unanswered_text);
+            let told = match tokio::time::timeout(TOLD_WITHIN, call).await {
+                Ok(told) => told,
+                // The same words in the same place do no harm; as messages they would come twice.
+                Err(_) if way == Way::Original => {
+                    Err(Error::unavailable("the platform did not answer in time"))
+                }
+                Err(_) => Ok(()),
+            };
+            match told {
+                Err(error) if error.kind() == Kind::Unavailable => return Err(error),
+                // What the provider refuses it would refuse again.
+                Err(error) => tracing::debug!(%error, "somebody who waits was not told"),
+                Ok(()) => {}
+            }
+        }
+        self.ports.records.end_notice(capability.id).await
     }
 
     /// Tells a chat something through the bot at a position, on behalf of its instance. Only the

@@ -59,7 +59,7 @@ impl Waker {
         self.guard.could_reach(url)
     }
 
-    /// Something waits for an instance that has no socket.
+    /// Something waits, or may wait, for an instance that has no socket.
     pub(crate) fn waits(&self, instance: InstanceId) {
         self.sleepers.lock().entry(instance).or_insert_with(|| WakeSchedule::start(clock::mono()));
         self.changed.notify_one();
@@ -68,11 +68,6 @@ impl Waker {
     /// The wake URL changed: what was tried with the old one counts for nothing.
     pub(crate) fn start_over(&self, instance: InstanceId) {
         self.sleepers.lock().remove(&instance);
-        self.waits(instance);
-    }
-
-    /// A socket ended: perhaps something waits for it already.
-    pub(crate) fn disconnected(&self, instance: InstanceId) {
         self.waits(instance);
     }
 

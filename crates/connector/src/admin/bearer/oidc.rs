@@ -1,7 +1,7 @@
 //! Signed tokens of a configured issuer, proven with the keys it publishes.
 
-use super::jwt::{Key, Unproven};
-use super::{peek, unproven};
+use super::jwt::{Key, Unproven, claims};
+use super::unproven;
 use angelia_core::clock::{self, Mono};
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::{MAX_NAME, Proof, Subject};
@@ -182,7 +182,7 @@ impl Oidc {
 
 /// The issuer a token names, before anything is proven: only to choose who proves it.
 pub(super) fn issuer_of(bearer: &str) -> Option<String> {
-    peek::claims(bearer)?["iss"].as_str().map(str::to_owned)
+    claims(bearer)?["iss"].as_str().map(str::to_owned)
 }
 
 #[cfg(test)]

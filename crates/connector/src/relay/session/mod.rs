@@ -5,7 +5,6 @@
 //! for a disk or a provider: such work runs beside it and comes back as [`Done`].
 
 mod deliver;
-mod frame_choice;
 mod hear;
 mod leave;
 
