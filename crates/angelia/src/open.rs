@@ -1,13 +1,10 @@
 //! A server over its data directory: store, keys, admin token.
 
-use crate::config::{self, Config};
+use crate::config::Config;
 use crate::files::{sweep_drafts, write_private};
 use crate::presence::ADMIN_TOKEN;
 use crate::{file_permissions, key_files, sealed_mark};
-use angelia_connector::{
-    AdminToken, EgressTimings, IdentityOptions, Keyring, Limits, Notices, OidcIssuer, Options, Server,
-    Subscriber,
-};
+use angelia_connector::{AdminToken, EgressTimings, Keyring, Limits, Options, Server, Subscriber};
 use angelia_core::connections::Lasting;
 use angelia_core::error::Result;
 use angelia_core::inbox::Quota;
@@ -43,7 +40,7 @@ pub(crate) async fn open(
         sealed_mark::check(data_dir, &master_key)?;
     }
     let tenant_bytes = config.limits.tenant_disk.unwrap_or_else(|| sqlite::tenant_disk(data_dir));
-    let quota = Quota { tenant_bytes, ..config.inbox.quota() };
+    let quota = Quota { tenant_bytes, ..config.inbox };
     let ports = Ports::of(&Arc::new(Sqlite::open_locked(lock, quota, bus)?));
     let (master_key, key_keeper) = key_files::settle(config, master_key, &*ports.records).await?;
     let token_file = data_dir.join(ADMIN_TOKEN);
@@ -60,35 +57,13 @@ pub(crate) async fn open(
         platforms: make_bots(config, &ports)?,
         egress: EgressTimings::default(),
         source_flags: config.relay.source_flags,
-        identity: identity(config),
+        identity: config.identity.clone(),
         public_url,
-        notices: notices(&config.notices),
+        notices: config.notices.clone(),
         limits: Limits { lasting, ..config.limits.connector() },
         gateways: config.limits.gateways,
     };
     Server::new(ports, &subscriber, options).await
-}
-
-fn notices(configured: &config::Notices) -> Notices {
-    Notices {
-        away: configured.away,
-        away_text: configured.away_text.clone(),
-        unanswered_text: configured.unanswered_text.clone(),
-        lost_text: configured.lost_text.clone(),
-        hint: Some(configured.hint.clone()).filter(|hint| !hint.is_empty()),
-        away_after: configured.away_after,
-    }
-}
-
-fn identity(config: &Config) -> IdentityOptions {
-    let configured = &config.identity;
-    let oidc = configured.oidc.iter().cloned().map(|it| OidcIssuer {
-        issuer: it.issuer,
-        jwks_url: it.jwks_url,
-        audience: it.audience,
-        tenant_claim: it.tenant_claim,
-    });
-    IdentityOptions { builtin: configured.builtin, oidc: oidc.collect(), portal: configured.portal.clone() }
 }
 
 /// The token the admin API asks for, made once.

@@ -142,32 +142,33 @@ impl From<Secret> for AdminToken {
 }
 
 #[cfg(test)]
-impl Keyring {
-    /// Keys of which nobody keeps any, for tests.
-    pub(crate) fn kept_nowhere(key: MasterKey) -> Arc<Self> {
-        struct Nobody;
-
-        impl KeyKeeper for Nobody {
-            fn next(&self, _file: Option<&Path>) -> Result<MasterKey> {
-                Err(Error::conflict("the master key of this server is kept nowhere, so it cannot be changed"))
-            }
-
-            fn stage(&self, _next: &MasterKey) -> Result<()> {
-                Ok(())
-            }
-
-            fn adopt(&self) -> Result<Option<String>> {
-                Ok(None)
-            }
-        }
-
-        Self::new(key, Box::new(Nobody))
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Keyring {
+        /// Keys of which nobody keeps any, for tests.
+        pub(crate) fn kept_nowhere(key: MasterKey) -> Arc<Self> {
+            struct Nobody;
+
+            impl KeyKeeper for Nobody {
+                fn next(&self, _file: Option<&Path>) -> Result<MasterKey> {
+                    Err(Error::conflict(
+                        "the master key of this server is kept nowhere, so it cannot be changed",
+                    ))
+                }
+
+                fn stage(&self, _next: &MasterKey) -> Result<()> {
+                    Ok(())
+                }
+
+                fn adopt(&self) -> Result<Option<String>> {
+                    Ok(None)
+                }
+            }
+
+            Self::new(key, Box::new(Nobody))
+        }
+    }
 
     #[test]
     fn a_key_is_awaited_until_what_it_sealed_is_stored() {

@@ -4,7 +4,7 @@
 //! | Question | Module |
 //! |---|---|
 //! | Who may open a socket, and what travels on it? | `relay`: `upgrade`, `handshake`, `session` |
-//! | Which socket is told of a commit? | `server`, its `Subscriber`, and `relay::sessions` |
+//! | Which socket is told of a commit? | `relay`: `mailbox`, its `Subscriber`, and `sessions` |
 //! | What becomes of `send`, `edit`, `typing`, `follow_up`? | `egress` |
 //! | Whose message is it, and which bots listen? | `ingress` |
 //! | Who is known here? | `identities` |
@@ -32,7 +32,8 @@ mod upkeep;
 pub use admin::{IdentityOptions, OidcIssuer};
 pub use egress::EgressTimings;
 pub use keyring::{AdminToken, KeyKeeper, Keyring};
-pub use server::{Limits, Options, Server, Subscriber};
+pub use relay::Subscriber;
+pub use server::{Limits, Options, Server};
 pub use upkeep::{Away, Notices};
 
 /// The limits of this crate that operators are told of, by what they are about.

@@ -4,6 +4,7 @@ use crate::telemetry::{Counter, Metrics};
 use angelia_core::audit::{Actor, AuditEntry, FoldedRefusals};
 use angelia_core::clock::{self, Mono};
 use angelia_core::error::{Error, Kind};
+use angelia_core::identity::GatewayRecord;
 use angelia_core::records::Records;
 use angelia_core::store::AuditStore;
 use futures_util::future::join_all;
@@ -41,6 +42,17 @@ impl RefusalLog {
         self.metrics.count(Counter::AccessRefused);
         let entry = AuditEntry::refused(actor, action, tenant, target, &error.to_string());
         self.write_down(self.with(|log, now| log.note(now, entry))).await;
+    }
+
+    /// The same, of a gateway that is known.
+    pub(crate) async fn refused_gateway(&self, record: &GatewayRecord, action: &'static str, error: &Error) {
+        let GatewayRecord { tenant, gateway_id, .. } = record;
+        self.refused(&Actor::gateway(tenant, gateway_id), action, tenant, gateway_id, error).await;
+    }
+
+    /// The same, of somebody who proved nothing.
+    pub(crate) async fn refused_stranger(&self, action: &'static str, target: &str, error: &Error) {
+        self.refused(&Actor::stranger(), action, "", target, error).await;
     }
 
     /// Writes how many refusals were only counted, of those whose time is over.

@@ -1,13 +1,13 @@
 //! The wiring: which services there are, what each is given, and how they start and stop.
 
-use crate::admin::{self, Admin, AdminParts, Bearers, IdentityOptions, SelfService};
+use crate::admin::{self, Admin, Bearers, IdentityOptions, SelfService};
 use crate::bootstrap::{check_key, furnish, oauth_key, recall_standing};
 use crate::egress::{Egress, EgressTimings};
 use crate::identities::Identities;
 use crate::ingress::{Bots, Drops, Listeners, RoutedAdmission};
 use crate::keyring::{AdminToken, Keyring};
 use crate::refusal_log::RefusalLog;
-use crate::relay::{self, Hint, Relay, Sessions};
+use crate::relay::{self, Relay, Sessions, Subscriber};
 use crate::ssrf_guard::{Guard, no_client};
 use crate::supervise::Lifecycle;
 use crate::telemetry::{Counter, Metrics};
@@ -16,7 +16,7 @@ use angelia_core::connections::Lasting;
 use angelia_core::error::Result;
 use angelia_core::identity::new_gateway_limits::GatewayLimits;
 use angelia_core::memory::{Memory, MemoryLimits};
-use angelia_core::ports::{self as bus, Bus, Ports};
+use angelia_core::ports::Ports;
 use angelia_core::secret::Secret;
 use angelia_platforms::Platform;
 use angelia_platforms::webchat::{self, Guides, Hub, Webchat};
@@ -26,7 +26,7 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use ipnet::IpNet;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long sockets get to say goodbye when the server stops.
@@ -119,40 +119,6 @@ pub struct Server {
     guides: Arc<Guides>,
 }
 
-/// Listens on the bus and takes what it hears to whoever waits for it. Made before
-/// the store, which publishes, and told of whom to wake after.
-#[derive(Default)]
-pub struct Subscriber {
-    sessions: Arc<Sessions>,
-    hub: Arc<Hub>,
-    /// Weak: it reads the store, which publishes to this.
-    wake: OnceLock<Weak<Waker>>,
-}
-
-impl Subscriber {
-    /// One that listens on `bus`.
-    pub fn on(bus: &dyn Bus) -> Arc<Self> {
-        let subscriber = Arc::<Self>::default();
-        let listening = subscriber.clone();
-        bus.subscribe(Arc::new(move |hint| listening.hear(hint)));
-        subscriber
-    }
-
-    fn hear(&self, hint: bus::Hint) {
-        match hint {
-            bus::Hint::Log { instance, mark, entry, kind } => {
-                let live = self.sessions.hint(instance, Hint { mark, entry, kind });
-                if !live && let Some(wake) = self.wake.get().and_then(Weak::upgrade) {
-                    wake.waits(instance);
-                }
-            }
-            bus::Hint::Removed { instance, seqs } => self.sessions.remove(instance, &seqs),
-            bus::Hint::Revised { instance, entry } => self.sessions.revise(instance, entry),
-            bus::Hint::Line(line) => self.hub.line(&line),
-        }
-    }
-}
-
 impl Server {
     /// Reads what the store knows and gets ready to serve.
     pub async fn new(ports: Ports, subscriber: &Subscriber, options: Options) -> Result<Arc<Self>> {
@@ -174,16 +140,7 @@ impl Server {
             notifier: Notifier::new(&parts, egress.clone(), options.notices.clone()),
             listeners: Listeners::new(&parts, admission.clone(), &options),
             webchat: options.webchat.then(|| parts.webchat(&options, admission, &guides)),
-            admin: Admin::new(
-                &parts,
-                AdminParts {
-                    token: options.admin_token,
-                    bearers,
-                    drops,
-                    integrity,
-                    public_url: options.public_url,
-                },
-            ),
+            admin: Admin::new(&parts, options.admin_token, bearers, drops, integrity, options.public_url),
             egress,
             guides,
             parts,

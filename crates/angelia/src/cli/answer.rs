@@ -1,9 +1,11 @@
 //! What a command prints: text for people, JSON for scripts.
 
-use crate::remote::Reply;
+use crate::remote::{Remote, Reply};
 use crate::show;
+use angelia_connector::admin::Call;
 use angelia_core::error::{Error, Result};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// An answer, for scripts and for people.
@@ -14,6 +16,15 @@ pub(super) struct Answer {
 }
 
 impl Answer {
+    /// What a server answers to a question, and how a person reads it.
+    pub(super) async fn of<A: DeserializeOwned>(
+        remote: &Remote,
+        call: Result<Call<A>>,
+        show: impl FnOnce(&A) -> String,
+    ) -> Result<Self> {
+        Ok(Self::new(remote.call(call?).await?, show))
+    }
+
     /// The server's answer, and how a person reads it.
     pub(super) fn new<A>(reply: Reply<A>, show: impl FnOnce(&A) -> String) -> Self {
         Self { text: show(&reply.read), value: reply.value }

@@ -1,10 +1,13 @@
-//! `angelia backup`: done by the command itself, whether a server runs or not.
+//! `angelia backup` and `angelia compact`: done by the command itself, the first whether a server
+//! runs or not, the second while none does.
 
 use super::answer::Answer;
 use crate::config::Config;
-use crate::show::{self, Backup};
+use crate::open;
+use crate::presence::{self, Holder};
+use crate::show::{self, Backup, Compacted};
 use angelia_core::clock::{self, Mono};
-use angelia_core::error::Result;
+use angelia_core::error::{Error, Result};
 use angelia_engines::store::sqlite;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -53,4 +56,20 @@ impl Teller {
             let _ = writeln!(std::io::stderr());
         }
     }
+}
+
+/// Writes the database anew, while no server runs.
+pub(super) async fn compact(config: &Config, as_json: bool) -> Result<()> {
+    let data_dir = &config.server.data_dir;
+    // Looking must not make a data directory.
+    if !open::has_data(data_dir) {
+        return Err(Error::not_found(format!("{} holds no data; check server.data_dir", data_dir.display())));
+    }
+    let Holder::Us(lock) = presence::find(data_dir).await? else {
+        return Err(Error::conflict(
+            "the server runs: stop it first. A database that can shrink does so while it runs",
+        ));
+    };
+    let (before, after) = sqlite::compact(&lock)?;
+    Answer::own(&Compacted { before, after }, show::compacted)?.show(as_json)
 }

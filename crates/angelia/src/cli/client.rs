@@ -68,28 +68,27 @@ fn time(text: &str) -> Result<Duration, String> {
 }
 
 pub(super) async fn ask(remote: &Remote, command: ClientCommand) -> Result<Answer> {
-    Ok(match command {
+    match command {
         ClientCommand::Create { tenant } => {
             let client = CreateClient { tenant };
-            Answer::new(remote.call(api::CREATE_CLIENT.ask(&client)?).await?, show::created_client)
+            Answer::of(remote, api::CREATE_CLIENT.ask(&client), show::created_client).await
         }
         ClientCommand::List { tenant } => {
-            Answer::new(remote.call(api::CLIENTS.ask(&OfTenant { tenant })?).await?, show::clients)
+            Answer::of(remote, api::CLIENTS.ask(&OfTenant { tenant }), show::clients).await
         }
         ClientCommand::Rotate { id } => {
-            Answer::new(remote.call(api::ROTATE_CLIENT.ask(&id, &Nothing {})?).await?, show::rotated_client)
+            Answer::of(remote, api::ROTATE_CLIENT.ask(&id, &Nothing {}), show::rotated_client).await
         }
         ClientCommand::Revoke { id } => {
-            let revoked = remote.call(api::REVOKE_CLIENT.ask(&id, &Nothing {})?).await?;
-            Answer::new(revoked, |_| show::revoked_client(&id))
+            let revoke = api::REVOKE_CLIENT.ask(&id, &Nothing {});
+            Answer::of(remote, revoke, |_| show::revoked_client(&id)).await
         }
-    })
+    }
 }
 
 pub(super) async fn enroll_token(remote: &Remote, config: &Config, wanted: EnrollToken) -> Result<Answer> {
     let EnrollToken { tenant, gateway, expires } = wanted;
     let token = MintToken { tenant, gateway, expires_in: expires.map(|expires| expires.as_secs()) };
     let url = config.server.public_url(config.server.listen);
-    let minted = remote.call(api::MINT_TOKEN.ask(&token)?).await?;
-    Ok(Answer::new(minted, |answer| show::enroll_token(answer, &url)))
+    Answer::of(remote, api::MINT_TOKEN.ask(&token), |answer| show::enroll_token(answer, &url)).await
 }

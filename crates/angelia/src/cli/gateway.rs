@@ -4,7 +4,7 @@ use super::answer::Answer;
 use crate::remote::Remote;
 use crate::show;
 use angelia_connector::admin::types::{ChangeGateway, CreateGateway, Gateway, Nothing, RotateGateway};
-use angelia_connector::admin::{self, Endpoint, api};
+use angelia_connector::admin::{Endpoint, NAMED, api};
 use angelia_core::error::Result;
 use clap::{Args, Subcommand};
 
@@ -83,32 +83,31 @@ pub(super) struct Change {
 }
 
 pub(super) async fn ask(remote: &Remote, command: GatewayCommand) -> Result<Answer> {
-    let act = async |endpoint: Endpoint<admin::Named, ChangeGateway, Gateway>,
-                     Named { id, tenant }: Named| {
-        remote.call(endpoint.ask(&id, &ChangeGateway { tenant, ..ChangeGateway::default() })?).await
+    let act = |endpoint: Endpoint<NAMED, ChangeGateway, Gateway>, Named { id, tenant }: Named| {
+        endpoint.ask(&id, &ChangeGateway { tenant, ..ChangeGateway::default() })
     };
-    Ok(match command {
+    match command {
         GatewayCommand::Create { id, tenant, wake_url } => {
             let gateway =
                 CreateGateway { tenant: Some(tenant), gateway_id: id, wake_url, display_name: None };
-            Answer::new(remote.call(api::CREATE_GATEWAY.ask(&gateway)?).await?, show::created_gateway)
+            Answer::of(remote, api::CREATE_GATEWAY.ask(&gateway), show::created_gateway).await
         }
-        GatewayCommand::List => {
-            Answer::new(remote.call(api::GATEWAYS.ask(&Nothing {})?).await?, show::gateways)
-        }
-        GatewayCommand::Show(named) => Answer::new(act(api::GATEWAY, named).await?, show::gateway),
+        GatewayCommand::List => Answer::of(remote, api::GATEWAYS.ask(&Nothing {}), show::gateways).await,
+        GatewayCommand::Show(named) => Answer::of(remote, act(api::GATEWAY, named), show::gateway).await,
         GatewayCommand::Set { gateway: Named { id, tenant }, change } => {
             let Change { wake_url, display_name, instance } = change;
             let change = ChangeGateway { tenant, wake_url, display_name, instance };
-            Answer::new(remote.call(api::SET_GATEWAY.ask(&id, &change)?).await?, show::gateway)
+            Answer::of(remote, api::SET_GATEWAY.ask(&id, &change), show::gateway).await
         }
-        GatewayCommand::Default(named) => Answer::new(act(api::DEFAULT_GATEWAY, named).await?, show::gateway),
+        GatewayCommand::Default(named) => {
+            Answer::of(remote, act(api::DEFAULT_GATEWAY, named), show::gateway).await
+        }
         GatewayCommand::Rotate { gateway: Named { id, tenant }, now } => {
             let rotate = RotateGateway { tenant, now };
-            Answer::new(remote.call(api::ROTATE_GATEWAY.ask(&id, &rotate)?).await?, show::created_gateway)
+            Answer::of(remote, api::ROTATE_GATEWAY.ask(&id, &rotate), show::created_gateway).await
         }
         GatewayCommand::Revoke(named) => {
-            Answer::new(act(api::REVOKE_GATEWAY, named).await?, show::revoked_gateway)
+            Answer::of(remote, act(api::REVOKE_GATEWAY, named), show::revoked_gateway).await
         }
-    })
+    }
 }

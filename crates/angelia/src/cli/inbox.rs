@@ -66,21 +66,21 @@ impl Which {
 }
 
 pub(super) async fn ask(remote: &Remote, command: InboxCommand) -> Result<Answer> {
-    Ok(match command {
+    match command {
         InboxCommand::List { which, dead: false } => {
-            Answer::new(remote.call(api::INBOXES.ask(&which.select(None, false))?).await?, show::inboxes)
+            Answer::of(remote, api::INBOXES.ask(&which.select(None, false)), show::inboxes).await
         }
         InboxCommand::List { which, dead: true } => {
-            Answer::new(remote.call(api::ENTRIES.ask(&which.select(None, true))?).await?, show::entries)
+            Answer::of(remote, api::ENTRIES.ask(&which.select(None, true)), show::entries).await
         }
         InboxCommand::Show { entry, which, dead } => {
-            Answer::new(remote.call(api::ENTRIES.ask(&which.select(entry, dead))?).await?, show::entries)
+            Answer::of(remote, api::ENTRIES.ask(&which.select(entry, dead)), show::entries).await
         }
         InboxCommand::Redrive { entry, which } => {
-            Answer::new(remote.call(api::REDRIVE.ask(&which.select(entry, false))?).await?, show::redriven)
+            Answer::of(remote, api::REDRIVE.ask(&which.select(entry, false)), show::redriven).await
         }
         InboxCommand::Purge { entry, which } => {
-            Answer::new(remote.call(api::PURGE.ask(&which.select(entry, false))?).await?, show::purged)
+            Answer::of(remote, api::PURGE.ask(&which.select(entry, false)), show::purged).await
         }
-    })
+    }
 }

@@ -1,4 +1,4 @@
-//! `angelia key`, `angelia admin-token` and `angelia audit`: what protects the rest.
+//! `angelia key`, `angelia admin-token`, `angelia clock` and `angelia audit`: what the rest relies on.
 
 use super::answer::Answer;
 use crate::remote::Remote;
@@ -40,6 +40,21 @@ pub(super) enum AdminTokenCommand {
 }
 
 #[derive(Debug, Subcommand)]
+pub(super) enum ClockCommand {
+    /// Shows the time, and whether the clock has leapt.
+    #[command(after_help = "Example:\n  angelia clock show")]
+    Show,
+    /// Says that the clock is right as it is now.
+    ///
+    /// After a leap of the clock nothing is dropped for its age until it is where
+    /// it is expected again, or until you say this. Look at the time first: also
+    /// a server that was off for days finds a clock that is ahead. What waits is
+    /// no older by a leap, so nothing is lost by accepting one.
+    #[command(after_help = "Example:\n  angelia clock accept")]
+    Accept,
+}
+
+#[derive(Debug, Subcommand)]
 pub(super) enum AuditCommand {
     /// Lists who changed what, and who was refused; the newest first.
     #[command(after_help = "Example:\n  angelia audit list --tenant acme --limit 20")]
@@ -78,12 +93,20 @@ pub(super) async fn key(remote: &Remote, command: KeyCommand) -> Result<Answer> 
 
 pub(super) async fn admin_token(remote: &Remote, command: AdminTokenCommand) -> Result<Answer> {
     let AdminTokenCommand::Rotate = command;
-    let rotated = remote.call(api::ROTATE_TOKEN.ask(&Nothing {})?).await?;
-    Ok(Answer::new(rotated, |_| show::rotated_admin_token()))
+    Answer::of(remote, api::ROTATE_TOKEN.ask(&Nothing {}), |_| show::rotated_admin_token()).await
+}
+
+pub(super) async fn clock(remote: &Remote, command: ClockCommand) -> Result<Answer> {
+    match command {
+        ClockCommand::Show => Answer::of(remote, api::CLOCK.ask(&Nothing {}), show::clock).await,
+        ClockCommand::Accept => {
+            Answer::of(remote, api::ACCEPT_CLOCK.ask(&Nothing {}), show::accepted_clock).await
+        }
+    }
 }
 
 pub(super) async fn audit(remote: &Remote, command: AuditCommand) -> Result<Answer> {
     let AuditCommand::List { tenant, limit } = command;
     let wanted = AuditWanted { tenant, limit: limit.map(|limit| limit as usize) };
-    Ok(Answer::new(remote.call(api::AUDIT.ask(&wanted)?).await?, show::audit))
+    Answer::of(remote, api::AUDIT.ask(&wanted), show::audit).await
 }

@@ -4,9 +4,6 @@ mod answer;
 mod backup;
 mod bot;
 mod client;
-mod clock;
-mod commands;
-mod compact;
 mod gateway;
 mod inbox;
 mod key;
@@ -27,10 +24,9 @@ use bot::BotCommand;
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use client::{ClientCommand, EnrollToken};
-use clock::ClockCommand;
 use gateway::GatewayCommand;
 use inbox::InboxCommand;
-use key::{AdminTokenCommand, AuditCommand, KeyCommand};
+use key::{AdminTokenCommand, AuditCommand, ClockCommand, KeyCommand};
 use route::RouteCommand;
 use serde_json::json;
 use std::io::Write;
@@ -245,10 +241,10 @@ fn dispatch(cli: Cli) -> Result<()> {
         Command::Serve { insecure } => runtime()?.block_on(serve::serve(config, insecure)),
         Command::Demo { keep } => runtime()?.block_on(demo::demo(config, keep, cli.json)),
         Command::Backup { file } => backup::backup(&config, &file, cli.json),
-        Command::Compact => runtime()?.block_on(compact::compact(&config, cli.json)),
+        Command::Compact => runtime()?.block_on(backup::compact(&config, cli.json)),
         Command::Bot(BotCommand::List) => runtime()?.block_on(bot::list(&config, cli.json)),
         Command::Bot(BotCommand::Commands { command }) => {
-            runtime()?.block_on(commands::commands(&config, command, cli.json))
+            runtime()?.block_on(bot::commands(&config, command, cli.json))
         }
         Command::Bot(BotCommand::Check { name }) => {
             runtime()?.block_on(bot::check(&config, name.as_deref(), cli.json))

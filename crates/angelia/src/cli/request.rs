@@ -7,7 +7,7 @@ use super::gateway::GatewayCommand;
 use super::route::RouteCommand;
 use super::tenant::TenantCommand;
 use super::webchat::WebchatCommand;
-use super::{Command, bot, client, clock, gateway, inbox, key, route, tenant, webchat};
+use super::{Command, bot, client, gateway, inbox, key, route, tenant, webchat};
 use crate::config::Config;
 use crate::files::absolute;
 use crate::remote::Remote;
@@ -70,15 +70,12 @@ async fn answer(config: &Config, remote: &Remote, command: Command) -> Result<An
         Command::Gateway(command) => gateway::ask(remote, command).await,
         Command::Inbox(command) => inbox::ask(remote, command).await,
         Command::Webchat(command) => webchat::ask(remote, command).await,
-        Command::Status { .. } => {
-            Ok(Answer::new(remote.call(api::STATUS.ask(&Nothing {})?).await?, show::status))
-        }
+        Command::Status { .. } => Answer::of(remote, api::STATUS.ask(&Nothing {}), show::status).await,
         Command::Explain { message } => {
-            let explained = remote.call(api::EXPLAIN.ask(&message, &Nothing {})?).await?;
-            Ok(Answer::new(explained, show::story))
+            Answer::of(remote, api::EXPLAIN.ask(&message, &Nothing {}), show::story).await
         }
         Command::Audit(command) => key::audit(remote, command).await,
-        Command::Clock(command) => clock::ask(remote, command).await,
+        Command::Clock(command) => key::clock(remote, command).await,
         Command::Key(command) => key::key(remote, command).await,
         Command::AdminToken(command) => key::admin_token(remote, command).await,
         Command::Demo { .. }

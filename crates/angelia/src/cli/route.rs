@@ -88,28 +88,28 @@ impl Terms {
 }
 
 pub(super) async fn ask(remote: &Remote, command: RouteCommand) -> Result<Answer> {
-    Ok(match command {
+    match command {
         RouteCommand::Add { place, terms, bot } => {
             let allow = terms.allow();
             let Terms { tenant, gateway, free, .. } = terms;
             let route = AddRoute { place, tenant, bot, gateway, allow, free };
-            Answer::new(remote.call(api::ADD_ROUTE.ask(&route)?).await?, show::added_route)
+            Answer::of(remote, api::ADD_ROUTE.ask(&route), show::added_route).await
         }
         RouteCommand::List { unrouted: false } => {
-            Answer::new(remote.call(api::ROUTES.ask(&Nothing {})?).await?, show::routes)
+            Answer::of(remote, api::ROUTES.ask(&Nothing {}), show::routes).await
         }
         RouteCommand::List { unrouted: true } => {
-            Answer::new(remote.call(api::UNROUTED.ask(&Nothing {})?).await?, show::unrouted)
+            Answer::of(remote, api::UNROUTED.ask(&Nothing {}), show::unrouted).await
         }
         RouteCommand::Code(terms) => {
             let allow = terms.allow();
             let Terms { tenant, gateway, free, .. } = terms;
             let code = MakeCode { tenant, gateway, allow, free };
-            Answer::new(remote.call(api::MAKE_CODE.ask(&code)?).await?, show::route_code)
+            Answer::of(remote, api::MAKE_CODE.ask(&code), show::route_code).await
         }
         RouteCommand::Remove { place, bot } => {
             let route = RemoveRoute { place, bot };
-            Answer::new(remote.call(api::REMOVE_ROUTE.ask(&route)?).await?, show::removed_route)
+            Answer::of(remote, api::REMOVE_ROUTE.ask(&route), show::removed_route).await
         }
-    })
+    }
 }

@@ -82,24 +82,22 @@ impl TenantCommand {
 }
 
 pub(super) async fn ask(remote: &Remote, command: TenantCommand) -> Result<Answer> {
-    Ok(match command {
+    match command {
         TenantCommand::Create { name, issuer, claim } => {
             let tenant = CreateTenant { tenant: name, issuer, claim };
-            Answer::new(remote.call(api::CREATE_TENANT.ask(&tenant)?).await?, show::created_tenant)
+            Answer::of(remote, api::CREATE_TENANT.ask(&tenant), show::created_tenant).await
         }
-        TenantCommand::List => Answer::new(remote.call(api::TENANTS.ask(&Nothing {})?).await?, show::tenants),
+        TenantCommand::List => Answer::of(remote, api::TENANTS.ask(&Nothing {}), show::tenants).await,
         TenantCommand::Link(TenantLink { name, issuer, claim }) => {
             let link = Link { issuer, claim };
-            let linked = remote.call(api::LINK_TENANT.ask(&name, &link)?).await?;
-            Answer::new(linked, |_| show::linked(&name, &link))
+            Answer::of(remote, api::LINK_TENANT.ask(&name, &link), |_| show::linked(&name, &link)).await
         }
         TenantCommand::Unlink(TenantLink { name, issuer, claim }) => {
             let link = Link { issuer, claim };
-            let unlinked = remote.call(api::UNLINK_TENANT.ask(&name, &link)?).await?;
-            Answer::new(unlinked, |_| show::unlinked(&name, &link))
+            Answer::of(remote, api::UNLINK_TENANT.ask(&name, &link), |_| show::unlinked(&name, &link)).await
         }
-        TenantCommand::Remove { name, confirm } => remove(remote, &name, confirm).await?,
-    })
+        TenantCommand::Remove { name, confirm } => remove(remote, &name, confirm).await,
+    }
 }
 
 async fn remove(remote: &Remote, name: &str, confirm: Option<String>) -> Result<Answer> {
@@ -113,8 +111,8 @@ async fn remove(remote: &Remote, name: &str, confirm: Option<String>) -> Result<
     if confirm != name {
         return Err(Error::invalid(format!("{confirm:?} is not {name:?}: nothing was removed")));
     }
-    let removed = remote.call(api::REMOVE_TENANT.ask(name, &RemoveTenant { confirm })?).await?;
-    Ok(Answer::new(removed, |answer| show::removed_tenant(name, answer)))
+    let remove = api::REMOVE_TENANT.ask(name, &RemoveTenant { confirm });
+    Answer::of(remote, remove, |answer| show::removed_tenant(name, answer)).await
 }
 
 /// Says what will go, and takes what the operator types.

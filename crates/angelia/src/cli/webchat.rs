@@ -62,17 +62,17 @@ pub(super) enum WebchatCommand {
 }
 
 pub(super) async fn ask(remote: &Remote, command: WebchatCommand) -> Result<Answer> {
-    Ok(match command {
+    match command {
         WebchatCommand::Invite { room, user, gateway, tenant } => {
             let invite = Invite { user, room, gateway, tenant };
-            Answer::new(remote.call(api::INVITE.ask(&invite)?).await?, show::invitation)
+            Answer::of(remote, api::INVITE.ask(&invite), show::invitation).await
         }
         WebchatCommand::List { room } => {
-            Answer::new(remote.call(api::PEOPLE.ask(&OfRoom { room })?).await?, show::people)
+            Answer::of(remote, api::PEOPLE.ask(&OfRoom { room }), show::people).await
         }
         WebchatCommand::Revoke { room, user } => {
             let person = RevokePerson { user, room };
-            Answer::new(remote.call(api::REVOKE_PERSON.ask(&person)?).await?, show::revoked_person)
+            Answer::of(remote, api::REVOKE_PERSON.ask(&person), show::revoked_person).await
         }
-    })
+    }
 }

@@ -1,17 +1,16 @@
 //! Every setting there is: how it is read, how it is shown.
 
 use super::human::{format_duration, format_size};
-use super::notices::{away, away_word, hint, notice_text};
+use super::notices::{away, hint, notice_text, shown_away, shown_hint};
 use super::values::{
     address, at_least_one, connections, directory, duration, endpoint, file, gateways, hosts, inbox_bytes,
-    log_level, loopback, only, pace, public_url, ranges, size_at_least,
+    log_level, loopback, memory, only, pace, public_url, ranges,
 };
 use super::{Config, Tls};
 use angelia_platforms::section_keys;
 use angelia_platforms::settings::{BadValue, Given, SectionKey, Shown};
-
-/// Below this not even the largest frame of one gateway would fit.
-const MEMORY_FLOOR: u64 = 16 * 1024 * 1024;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// One setting.
 #[derive(Clone, Copy)]
@@ -73,76 +72,53 @@ pub(super) fn keys() -> impl Iterator<Item = Key> + Clone {
     own.chain(section_keys().map(Key::OfPlatform)).chain(LAST_KEYS.iter().map(Key::Own))
 }
 
+/// A setting that is a field of the configuration: where it stands in the file, which field it
+/// is, how it is read and how it is shown; and what holds instead where it need not be set.
+macro_rules! setting {
+    ($section:literal, $name:literal, $($field:ident).+, $read:path, $show:path) => {
+        OwnKey {
+            section: $section,
+            name: $name,
+            read: |config, given| $read(given).map(|it| config.$($field).+ = it),
+            show: |config| $show(&config.$($field).+),
+        }
+    };
+    ($section:literal, $name:literal, $($field:ident).+, $read:path, $show:path, or $instead:literal) => {
+        OwnKey {
+            section: $section,
+            name: $name,
+            read: |config, given| $read(given).map(|it| config.$($field).+ = Some(it)),
+            show: |config| config.$($field).+.as_ref().map_or_else(|| Shown::unset($instead), $show),
+        }
+    };
+}
+
 const KEYS: &[OwnKey] = &[
-    OwnKey {
-        section: "server",
-        name: "listen",
-        read: |config, given| address(given).map(|it| config.server.listen = it),
-        show: |config| Shown::quoted(config.server.listen),
-    },
+    setting!("server", "listen", server.listen, address, Shown::quoted),
     OwnKey {
         section: "server",
         name: "public_url",
         read: |config, given| public_url(given).map(|it| config.server.public_url = Some(it)),
         show: |config| Shown::quoted(config.server.public_url(config.server.listen)),
     },
-    OwnKey {
-        section: "server",
-        name: "hosts",
-        read: |config, given| hosts(given).map(|it| config.server.hosts = it),
-        show: |config| Shown::listed(&config.server.hosts),
-    },
-    OwnKey {
-        section: "server",
-        name: "admin_listen",
-        read: |config, given| loopback(given).map(|it| config.server.admin_listen = it),
-        show: |config| Shown::quoted(config.server.admin_listen),
-    },
-    OwnKey {
-        section: "server",
-        name: "data_dir",
-        read: |config, given| directory(given).map(|it| config.server.data_dir = it),
-        show: |config| Shown::quoted(config.server.data_dir.display()),
-    },
-    OwnKey {
-        section: "server",
-        name: "behind_proxy",
-        read: |config, given| given.flag().map(|it| config.server.behind_proxy = it),
-        show: |config| Shown::bare(config.server.behind_proxy),
-    },
+    setting!("server", "hosts", server.hosts, hosts, Shown::listed),
+    setting!("server", "admin_listen", server.admin_listen, loopback, Shown::quoted),
+    setting!("server", "data_dir", server.data_dir, directory, path),
+    setting!("server", "behind_proxy", server.behind_proxy, Given::flag, Shown::bare),
     OwnKey {
         section: "server",
         name: "tls.cert",
         read: |config, given| file(given).map(|it| tls(config).cert = it),
-        show: |config| {
-            let given = config.server.tls.as_ref().map(|tls| Shown::quoted(tls.cert.display()));
-            given.unwrap_or(Shown::unset("the server itself does no TLS"))
-        },
+        show: |config| half_of_tls(config, |tls| &tls.cert),
     },
     OwnKey {
         section: "server",
         name: "tls.key",
         read: |config, given| file(given).map(|it| tls(config).key = it),
-        show: |config| {
-            let given = config.server.tls.as_ref().map(|tls| Shown::quoted(tls.key.display()));
-            given.unwrap_or(Shown::unset("the server itself does no TLS"))
-        },
+        show: |config| half_of_tls(config, |tls| &tls.key),
     },
-    OwnKey {
-        section: "keys",
-        name: "master",
-        read: |config, given| given.secret().map(|it| config.keys.master = Some(it)),
-        show: |config| {
-            let unset = Shown::unset("the key file in data_dir is used");
-            config.keys.master.as_ref().map_or(unset, Shown::bare)
-        },
-    },
-    OwnKey {
-        section: "relay",
-        name: "source_flags",
-        read: |config, given| given.flag().map(|it| config.relay.source_flags = it),
-        show: |config| Shown::bare(config.relay.source_flags),
-    },
+    setting!("keys", "master", keys.master, Given::secret, Shown::bare, or "the key file in data_dir is used"),
+    setting!("relay", "source_flags", relay.source_flags, Given::flag, Shown::bare),
     OwnKey {
         section: "store",
         name: "url",
@@ -155,149 +131,50 @@ const KEYS: &[OwnKey] = &[
         read: |_, given| only(given, "local", "a bus inside one process"),
         show: |_| Shown::quoted("local"),
     },
-    OwnKey {
-        section: "identity",
-        name: "builtin",
-        read: |config, given| given.flag().map(|it| config.identity.builtin = it),
-        show: |config| Shown::bare(config.identity.builtin),
-    },
-    OwnKey {
-        section: "identity",
-        name: "portal.account_url",
-        read: |config, given| endpoint(given).map(|it| config.identity.portal = Some(it)),
-        show: |config| {
-            let unset = Shown::unset("no portal is asked whose token a caller holds");
-            config.identity.portal.as_ref().map_or(unset, Shown::quoted)
-        },
-    },
-    OwnKey {
-        section: "notices",
-        name: "away",
-        read: |config, given| away(given).map(|it| config.notices.away = it),
-        show: |config| Shown::quoted(away_word(config.notices.away)),
-    },
-    OwnKey {
-        section: "notices",
-        name: "away_after",
-        read: |config, given| duration(given).map(|it| config.notices.away_after = it),
-        show: |config| Shown::quoted(format_duration(config.notices.away_after)),
-    },
-    OwnKey {
-        section: "notices",
-        name: "away_text",
-        read: |config, given| notice_text(given).map(|it| config.notices.away_text = it),
-        show: |config| Shown::quoted(&config.notices.away_text),
-    },
-    OwnKey {
-        section: "notices",
-        name: "unanswered_text",
-        read: |config, given| notice_text(given).map(|it| config.notices.unanswered_text = it),
-        show: |config| Shown::quoted(&config.notices.unanswered_text),
-    },
-    OwnKey {
-        section: "notices",
-        name: "lost_text",
-        read: |config, given| notice_text(given).map(|it| config.notices.lost_text = it),
-        show: |config| Shown::quoted(&config.notices.lost_text),
-    },
-    OwnKey {
-        section: "notices",
-        name: "hint",
-        read: |config, given| hint(given).map(|it| config.notices.hint = it),
-        show: |config| Shown::quoted(&config.notices.hint),
-    },
-    OwnKey {
-        section: "inbox",
-        name: "max_age",
-        read: |config, given| duration(given).map(|it| config.inbox.max_age = it),
-        show: |config| Shown::quoted(format_duration(config.inbox.max_age)),
-    },
-    OwnKey {
-        section: "inbox",
-        name: "max_entries",
-        read: |config, given| at_least_one(given).map(|it| config.inbox.max_entries = it),
-        show: |config| Shown::bare(config.inbox.max_entries),
-    },
-    OwnKey {
-        section: "inbox",
-        name: "max_bytes",
-        read: |config, given| inbox_bytes(given).map(|it| config.inbox.max_bytes = it),
-        show: |config| Shown::quoted(format_size(config.inbox.max_bytes)),
-    },
-    OwnKey {
-        section: "limits",
-        name: "memory",
-        read: |config, given| size_at_least(given, MEMORY_FLOOR).map(|it| config.limits.memory = it),
-        show: |config| Shown::quoted(format_size(config.limits.memory)),
-    },
-    OwnKey {
-        section: "limits",
-        name: "tenant_memory",
-        read: |config, given| size_at_least(given, MEMORY_FLOOR).map(|it| config.limits.tenant_memory = it),
-        show: |config| Shown::quoted(format_size(config.limits.tenant_memory)),
-    },
-    OwnKey {
-        section: "limits",
-        name: "tenant_disk",
-        read: |config, given| {
-            size_at_least(given, MEMORY_FLOOR).map(|it| config.limits.tenant_disk = Some(it))
-        },
-        show: |config| {
-            let unset = Shown::unset("1GiB, or an eighth of the disk if that is less");
-            config.limits.tenant_disk.map_or(unset, |bytes| Shown::quoted(format_size(bytes)))
-        },
-    },
-    OwnKey {
-        section: "limits",
-        name: "sockets_per_gateway",
-        read: |config, given| at_least_one(given).map(|it| config.limits.sockets_per_gateway = it),
-        show: |config| Shown::bare(config.limits.sockets_per_gateway),
-    },
-    OwnKey {
-        section: "limits",
-        name: "gateways_per_tenant",
-        read: |config, given| gateways(given).map(|it| config.limits.gateways.per_tenant = it),
-        show: |config| Shown::bare(config.limits.gateways.per_tenant),
-    },
-    OwnKey {
-        section: "limits",
-        name: "new_gateways_at_once",
-        read: |config, given| pace(given).map(|it| config.limits.gateways.pace.burst = it),
-        show: |config| Shown::bare(config.limits.gateways.pace.burst),
-    },
-    OwnKey {
-        section: "limits",
-        name: "new_gateways_per_minute",
-        read: |config, given| pace(given).map(|it| config.limits.gateways.pace.calls = it),
-        show: |config| Shown::bare(config.limits.gateways.pace.calls),
-    },
-    OwnKey {
-        section: "limits",
-        name: "connections_per_address",
-        read: |config, given| connections(given).map(|it| config.limits.connections_per_address = it),
-        show: |config| Shown::bare(config.limits.connections_per_address),
-    },
-    OwnKey {
-        section: "wake",
-        name: "allow_http",
-        read: |config, given| given.flag().map(|it| config.wake.allow_http = it),
-        show: |config| Shown::bare(config.wake.allow_http),
-    },
-    OwnKey {
-        section: "wake",
-        name: "allow",
-        read: |config, given| ranges(given).map(|it| config.wake.allow = it),
-        show: |config| Shown::listed(&config.wake.allow),
-    },
+    setting!("identity", "builtin", identity.builtin, Given::flag, Shown::bare),
+    setting!("identity", "portal.account_url", identity.portal, endpoint, Shown::quoted, or
+        "no portal is asked whose token a caller holds"),
+    setting!("notices", "away", notices.away, away, shown_away),
+    setting!("notices", "away_after", notices.away_after, duration, time),
+    setting!("notices", "away_text", notices.away_text, notice_text, Shown::quoted),
+    setting!("notices", "unanswered_text", notices.unanswered_text, notice_text, Shown::quoted),
+    setting!("notices", "lost_text", notices.lost_text, notice_text, Shown::quoted),
+    setting!("notices", "hint", notices.hint, hint, shown_hint),
+    setting!("inbox", "max_age", inbox.age, duration, time),
+    setting!("inbox", "max_entries", inbox.entries, at_least_one, Shown::bare),
+    setting!("inbox", "max_bytes", inbox.bytes, inbox_bytes, size),
+    setting!("limits", "memory", limits.memory, memory, size),
+    setting!("limits", "tenant_memory", limits.tenant_memory, memory, size),
+    setting!("limits", "tenant_disk", limits.tenant_disk, memory, size, or
+        "1GiB, or an eighth of the disk if that is less"),
+    setting!("limits", "sockets_per_gateway", limits.sockets_per_gateway, at_least_one, Shown::bare),
+    setting!("limits", "gateways_per_tenant", limits.gateways.per_tenant, gateways, Shown::bare),
+    setting!("limits", "new_gateways_at_once", limits.gateways.pace.burst, pace, Shown::bare),
+    setting!("limits", "new_gateways_per_minute", limits.gateways.pace.calls, pace, Shown::bare),
+    setting!("limits", "connections_per_address", limits.connections_per_address, connections, Shown::bare),
+    setting!("wake", "allow_http", wake.allow_http, Given::flag, Shown::bare),
+    setting!("wake", "allow", wake.allow, ranges, Shown::listed),
 ];
 
 /// What comes after the sections of platforms.
-const LAST_KEYS: &[OwnKey] = &[OwnKey {
-    section: "log",
-    name: "level",
-    read: |config, given| log_level(given).map(|it| config.log.level = it),
-    show: |config| Shown::quoted(&config.log.level),
-}];
+const LAST_KEYS: &[OwnKey] = &[setting!("log", "level", log.level, log_level, Shown::quoted)];
+
+fn path(path: &Path) -> Shown {
+    Shown::quoted(path.display())
+}
+
+fn time(time: &Duration) -> Shown {
+    Shown::quoted(format_duration(*time))
+}
+
+fn size(bytes: &u64) -> Shown {
+    Shown::quoted(format_size(*bytes))
+}
+
+fn half_of_tls(config: &Config, half: fn(&Tls) -> &PathBuf) -> Shown {
+    let given = config.server.tls.as_ref().map(|tls| path(half(tls)));
+    given.unwrap_or_else(|| Shown::unset("the server itself does no TLS"))
+}
 
 /// The TLS setting in the making; that both halves were given is checked at the end.
 fn tls(config: &mut Config) -> &mut Tls {

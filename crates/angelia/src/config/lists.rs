@@ -1,9 +1,10 @@
 //! Settings of which there may be several: lists of tables, such as `[[bots]]`
 //! and `[[identity.oidc]]`.
 
+use super::Config;
 use super::bots::{self, BOTS};
 use super::values::{endpoint, issuer};
-use super::{Config, Oidc};
+use angelia_connector::OidcIssuer;
 use angelia_platforms::settings::values::word;
 use angelia_platforms::settings::{BadValue, Given, Key, Shown};
 
@@ -91,7 +92,7 @@ const OIDC: List = List {
     section: "identity",
     name: "oidc",
     fields: || OIDC_FIELDS.iter().map(Field::Own).collect(),
-    begin: |config| config.identity.oidc.push(Oidc::default()),
+    begin: |config| config.identity.oidc.push(OidcIssuer::default()),
     check: |config| one_entry_per_issuer(&config.identity.oidc),
     count: |config| config.identity.oidc.len(),
 };
@@ -125,14 +126,14 @@ const OIDC_FIELDS: &[OwnField] = &[
     },
 ];
 
-fn with_oidc(config: &mut Config, change: impl FnOnce(&mut Oidc)) {
+fn with_oidc(config: &mut Config, change: impl FnOnce(&mut OidcIssuer)) {
     if let Some(oidc) = config.identity.oidc.last_mut() {
         change(oidc);
     }
 }
 
 /// Two entries would make it a matter of order which keys and audience count.
-fn one_entry_per_issuer(entries: &[Oidc]) -> Result<(), BadValue> {
+fn one_entry_per_issuer(entries: &[OidcIssuer]) -> Result<(), BadValue> {
     match entries.split_last() {
         Some((last, before))
             if !last.issuer.is_empty() && before.iter().any(|other| other.issuer == last.issuer) =>

@@ -22,8 +22,8 @@ pub(crate) use human::parse_duration;
 pub use angelia_platforms::settings::{BadValue, Bot, SecretRef, SecretRefError};
 pub use fault::{ConfigErrors, Fault, Origin, Problem};
 pub use load::environment;
-pub use notices::Notices;
 
+use angelia_connector::{IdentityOptions, Notices};
 use angelia_core::connections::MAX_PER_ADDRESS;
 use angelia_core::identity::new_gateway_limits::GatewayLimits;
 use angelia_core::inbox::Quota;
@@ -35,7 +35,6 @@ use keys::{Key, keys};
 use lists::LISTS;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// The commented default file: what every key means and what it is if not set. It is put
 /// together from `template.toml` and what each platform says; `default.toml` is the whole.
@@ -61,13 +60,13 @@ pub struct Config {
     /// What the relay says.
     pub relay: Relay,
     /// Who may enroll and provision, and for which tenant.
-    pub identity: IdentityConfig,
+    pub identity: IdentityOptions,
     /// The bots whose credentials the server holds.
     pub bots: Vec<Bot>,
     /// What people are told by the server itself.
     pub notices: Notices,
-    /// What may wait.
-    pub inbox: Inbox,
+    /// What may wait for one instance.
+    pub inbox: Quota,
     /// How much others may make the server hold.
     pub limits: Limits,
     /// What wake URLs may point to.
@@ -151,68 +150,6 @@ pub struct Keys {
 pub struct Relay {
     /// Whether sources carry `is_bot` and `message_is_edit`.
     pub source_flags: bool,
-}
-
-/// Who may enroll and provision, and for which tenant.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IdentityConfig {
-    /// Whether the built-in token endpoint serves the clients made here.
-    pub builtin: bool,
-    /// Issuers whose signed tokens are taken.
-    pub oidc: Vec<Oidc>,
-    /// The portal's account URL, which tells whose token a caller holds.
-    pub portal: Option<String>,
-}
-
-impl Default for IdentityConfig {
-    fn default() -> Self {
-        Self { builtin: true, oidc: Vec::new(), portal: None }
-    }
-}
-
-/// An issuer whose signed tokens are taken.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Oidc {
-    /// What its tokens name as `iss`, letter by letter.
-    pub issuer: String,
-    /// Where its keys are published.
-    pub jwks_url: String,
-    /// What its tokens must name as `aud`.
-    pub audience: String,
-    /// The claim that says whose agent it is.
-    pub tenant_claim: String,
-}
-
-impl Default for Oidc {
-    fn default() -> Self {
-        let (issuer, jwks_url, audience) = Default::default();
-        Self { issuer, jwks_url, audience, tenant_claim: "tid".into() }
-    }
-}
-
-/// What may wait for one instance.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Inbox {
-    /// Longest time an entry waits.
-    pub max_age: Duration,
-    /// Most entries waiting.
-    pub max_entries: u64,
-    /// Most bytes waiting.
-    pub max_bytes: u64,
-}
-
-impl Inbox {
-    /// The same, as the inbox takes it.
-    pub fn quota(&self) -> Quota {
-        Quota { age: self.max_age, entries: self.max_entries, bytes: self.max_bytes, ..Quota::default() }
-    }
-}
-
-impl Default for Inbox {
-    fn default() -> Self {
-        let Quota { age, entries, bytes, .. } = Quota::default();
-        Self { max_age: age, max_entries: entries, max_bytes: bytes }
-    }
 }
 
 /// How much others may make the server hold.

@@ -12,6 +12,8 @@ use std::time::Duration;
 
 /// An inbox smaller than this could not hold one message of the largest size.
 const MIN_INBOX_BYTES: u64 = 1024 * 1024;
+/// Below this not even the largest frame of one gateway would fit.
+const MEMORY_FLOOR: u64 = 16 * 1024 * 1024;
 /// Longest name of a bot; it is part of webhook addresses and of tables.
 const MAX_SLUG: usize = 32;
 /// A pace beyond this is none.
@@ -181,8 +183,8 @@ pub(super) fn inbox_bytes(given: &Given<'_>) -> Result<u64, BadValue> {
 }
 
 /// A size that leaves room for what everybody needs.
-pub(super) fn size_at_least(given: &Given<'_>, least: u64) -> Result<u64, BadValue> {
-    size(given, least, "with less, one gateway's own frames would be refused")
+pub(super) fn memory(given: &Given<'_>) -> Result<u64, BadValue> {
+    size(given, MEMORY_FLOOR, "with less, one gateway's own frames would be refused")
 }
 
 fn size(given: &Given<'_>, least: u64, why: &str) -> Result<u64, BadValue> {

@@ -5,7 +5,7 @@
 
 use super::phrases::{self, Heard, Topic};
 use angelia_gateway::{Agent, CallError, Conversation, Event};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::time::{Interval, MissedTickBehavior, interval};
@@ -42,7 +42,7 @@ impl Agent for Iris {
 
 impl Iris {
     fn answer(&self, event: &Event, session_key: &str) -> (Topic, String) {
-        let mut memory = self.memory();
+        let mut memory = self.memory.lock();
         let replied_to = event.reply_to_message_id.as_deref();
         let heard = Heard {
             text: &event.text,
@@ -58,14 +58,10 @@ impl Iris {
     }
 
     fn remember(&self, messages: Vec<String>, topic: Topic) {
-        let mut memory = self.memory();
+        let mut memory = self.memory.lock();
         memory.said.extend(messages.into_iter().map(|message| (message, topic)));
         let surplus = memory.said.len().saturating_sub(REMEMBERED);
         memory.said.drain(..surplus);
-    }
-
-    fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.memory.lock()
     }
 }
 

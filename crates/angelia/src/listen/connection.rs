@@ -2,7 +2,7 @@
 
 use angelia_core::clock::{self, Mono};
 use angelia_core::connections::{Doing, Standing};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::io;
 use std::task::{Context, Poll, Waker};
 use tokio::sync::Notify;
@@ -36,13 +36,13 @@ impl Connection {
 
     /// How it stands; `None` if it is about to go.
     pub(super) fn standing(&self) -> Option<Standing> {
-        let state = self.state();
+        let state = self.state.lock();
         (!state.ended).then_some(state.standing)
     }
 
     /// Ends it: its task is told, and its socket fails from here on.
     pub(super) fn end(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.ended = true;
         let waiting = [state.reader.take(), state.writer.take()];
         drop(state);
@@ -51,7 +51,7 @@ impl Connection {
     }
 
     pub(super) fn is_ended(&self) -> bool {
-        self.state().ended
+        self.state.lock().ended
     }
 
     /// Resolves when somebody ended it.
@@ -62,14 +62,14 @@ impl Connection {
     /// A request's head is complete. Whether it was sent before the answer to the
     /// one before it was: nothing was read since that was written.
     pub(super) fn asks(&self) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let ahead = state.asked && state.wrote_last;
         state.asked = true;
         ahead
     }
 
     pub(super) fn does(&self, doing: Doing) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         // A relay socket stays one.
         if state.standing.doing != Doing::Relay && state.standing.doing != doing {
             state.standing.doing = doing;
@@ -79,14 +79,14 @@ impl Connection {
 
     /// The body of the request is complete, or nobody wants more of it.
     pub(super) fn received(&self) {
-        if self.state().standing.doing == Doing::Asking {
+        if self.state.lock().standing.doing == Doing::Asking {
             self.does(Doing::Answering);
         }
     }
 
     /// What came of a read, with how many bytes.
     pub(super) fn on_read(&self, read: Poll<io::Result<usize>>, cx: &Context<'_>) -> Poll<io::Result<usize>> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.ended {
             return Poll::Ready(Err(closed()));
         }
@@ -110,7 +110,7 @@ impl Connection {
         written: Poll<io::Result<usize>>,
         cx: &Context<'_>,
     ) -> Poll<io::Result<usize>> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.ended {
             return Poll::Ready(Err(closed()));
         }
@@ -126,10 +126,6 @@ impl Connection {
             Poll::Ready(_) => {}
         }
         written
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
     }
 }
 

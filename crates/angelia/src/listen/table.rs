@@ -5,7 +5,7 @@ use super::pipelining::Ahead;
 use angelia_core::clock::{self, Mono};
 use angelia_core::connections::{Addresses, is_given_up, least_deserving, neighbourhood};
 use angelia_core::limit::LogThrottle;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -55,7 +55,7 @@ impl Table {
     /// address has too many, and none of them has to go.
     pub(super) async fn place(self: &Arc<Self>, peer: Option<SocketAddr>) -> Option<Slot> {
         let address = peer.map(|peer| neighbourhood(peer.ip()));
-        if !self.inner().admit(address, self.per_address, clock::mono()) {
+        if !self.inner.lock().admit(address, self.per_address, clock::mono()) {
             return None;
         }
         loop {
@@ -78,7 +78,7 @@ impl Table {
     }
 
     pub(super) fn give_up(&self, now: Mono) {
-        for held in self.inner().open.values() {
+        for held in self.inner.lock().open.values() {
             if held.connection.standing().is_some_and(|standing| is_given_up(&standing, now)) {
                 held.connection.end();
             }
@@ -87,7 +87,7 @@ impl Table {
 
     fn take(self: &Arc<Self>, address: Option<IpAddr>) -> Option<Slot> {
         let now = clock::mono();
-        let mut inner = self.inner();
+        let mut inner = self.inner.lock();
         inner.make_room(self.places, now);
         if inner.open.len() >= self.places {
             return None;
@@ -102,18 +102,14 @@ impl Table {
         Some(Slot { id, connection, table: self.clone() })
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock()
-    }
-
     #[cfg(test)]
     pub(super) fn standings(&self) -> Vec<angelia_core::connections::Standing> {
-        self.inner().open.values().filter_map(|held| held.connection.standing()).collect()
+        self.inner.lock().open.values().filter_map(|held| held.connection.standing()).collect()
     }
 
     #[cfg(test)]
     pub(super) fn open(&self) -> usize {
-        let inner = self.inner();
+        let inner = self.inner.lock();
         assert!(inner.addresses.len() <= inner.open.len());
         inner.open.len()
     }
@@ -193,7 +189,7 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let mut inner = self.table.inner();
+        let mut inner = self.table.inner.lock();
         if let Some(Held { address: Some(address), .. }) = inner.open.remove(&self.id) {
             inner.addresses.leave(address);
         }
@@ -233,7 +229,7 @@ mod tests {
         assert!(!newest.connection().is_ended());
         drop((places, newest));
         assert_eq!(table.open(), 0);
-        assert!(table.inner().addresses.is_empty());
+        assert!(table.inner.lock().addresses.is_empty());
     }
 
     #[tokio::test]
@@ -256,6 +252,6 @@ mod tests {
         }
         drop((second, third, other));
         assert_eq!(table.open(), 0);
-        assert!(table.inner().addresses.is_empty());
+        assert!(table.inner.lock().addresses.is_empty());
     }
 }

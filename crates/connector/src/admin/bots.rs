@@ -2,15 +2,70 @@
 //! they could not read.
 
 use super::Admin;
-use super::types::{Bot, Bots, Nothing, OfBot, OpenedUpdate, Purged, Quarantine};
+use super::types::Nothing;
 use angelia_core::admission::Routes;
 use angelia_core::audit::{Actor, AuditEntry};
 use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
 use angelia_core::seal;
-use angelia_core::store::{AuditStore, Quarantined, StreamStore};
-use angelia_platforms::Platform;
+use angelia_core::store::{AuditStore, Missed, Quarantined, StreamStore};
+use angelia_platforms::{Health, Platform};
 use std::sync::Arc;
+
+asked! {
+    /// Whose quarantine.
+    pub struct OfBot {
+        /// Only of this bot: its name, its id, or `platform:id`.
+        pub bot: Option<String>,
+    }
+}
+
+answered! {
+    /// Every bot.
+    pub struct Bots {
+        /// In the order they are configured.
+        pub bots: Vec<Bot>,
+    }
+
+    /// A bot, and how it is.
+    pub struct Bot {
+        /// Its platform.
+        pub platform: String,
+        /// Its id there.
+        pub id: String,
+        /// Its name here.
+        pub name: String,
+        /// How it is; the web chat has nobody to listen to.
+        pub health: Option<Health>,
+        /// Updates that it could not read.
+        pub quarantined: u64,
+        /// The newest stretches that it could not read.
+        pub missed: Vec<Missed>,
+        /// Routes that lead to it.
+        pub routes: u64,
+    }
+
+    /// What bots could not read, without what is in it.
+    pub struct Quarantine {
+        /// Newest first.
+        pub quarantine: Vec<Quarantined>,
+    }
+
+    /// Something that could not be read, as the provider sent it.
+    pub struct OpenedUpdate {
+        /// What is known of it.
+        #[serde(flatten)]
+        pub update: Quarantined,
+        /// What was sent.
+        pub raw: String,
+    }
+
+    /// What was thrown away.
+    pub struct Purged {
+        /// How many.
+        pub purged: u64,
+    }
+}
 
 /// Quarantined updates in one listing; the store keeps no more per bot.
 const PAGE: usize = 1_000;
@@ -46,17 +101,14 @@ async fn describe(admin: &Admin, bot: &dyn Platform, routes: &Routes) -> Result<
 }
 
 pub(super) async fn quarantine(admin: Arc<Admin>, whose: OfBot) -> Result<Quarantine> {
-    let bots = whose.bot.as_deref().map(|text| meant(&admin, text)).transpose()?;
-    let mut rows: Vec<Quarantined> = match bots {
-        None => admin.ports.records.quarantine(None, PAGE).await?,
-        Some(bots) => {
-            let mut rows = Vec::new();
-            for bot in &bots {
-                rows.extend(admin.ports.records.quarantine(Some(bot), PAGE).await?);
-            }
-            rows
-        }
+    let bots = match &whose.bot {
+        Some(text) => meant(&admin, text)?.into_iter().map(Some).collect(),
+        None => vec![None],
     };
+    let mut rows: Vec<Quarantined> = Vec::new();
+    for bot in &bots {
+        rows.extend(admin.ports.records.quarantine(bot.as_ref(), PAGE).await?);
+    }
     rows.sort_unstable_by_key(|row| std::cmp::Reverse(row.id));
     rows.truncate(PAGE);
     Ok(Quarantine { quarantine: rows })

@@ -1,15 +1,77 @@
 //! What lets gateways enrol by themselves: OAuth clients and enrolment tokens.
 
 use super::Admin;
-use super::types::{ClientSecret, Clients, CreateClient, MintToken, MintedToken, Nothing, OfTenant};
+use super::types::Nothing;
 use angelia_core::audit::Actor;
-use angelia_core::clock;
+use angelia_core::clock::{self, UnixMillis};
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::{MAX_ENROLL_TOKEN, check_name};
 use angelia_core::secret::{Secret, fingerprint, random_hex};
 use angelia_core::store::{AccessStore, Client, EnrollToken};
 use std::sync::Arc;
 use std::time::Duration;
+
+asked! {
+    /// Whose clients.
+    pub struct OfTenant {
+        /// Only those of this tenant.
+        pub tenant: Option<String>,
+    }
+
+    /// A client to be made.
+    pub struct CreateClient {
+        /// Whose it is.
+        pub tenant: String,
+    }
+
+    /// An enrolment token to be made.
+    pub struct MintToken {
+        /// Whose gateway.
+        pub tenant: String,
+        /// The only gateway it is good for.
+        pub gateway: Option<String>,
+        /// Seconds until it expires.
+        pub expires_in: Option<u64>,
+    }
+}
+
+answered! {
+    /// OAuth clients.
+    pub struct Clients {
+        /// Oldest first.
+        pub clients: Vec<Client>,
+    }
+
+    /// The one answer that shows a client's secret.
+    pub struct ClientSecret {
+        /// Its id.
+        pub client_id: String,
+        /// The secret; it is not shown again.
+        pub client_secret: String,
+        /// The tenant it proves.
+        pub tenant: String,
+        /// Where it gets its tokens.
+        pub token_url: String,
+        /// The lines an agent needs.
+        pub env: Vec<String>,
+    }
+
+    /// The one answer that shows an enrolment token.
+    pub struct MintedToken {
+        /// The token; it is not shown again.
+        pub token: String,
+        /// Until when it is good.
+        pub expires_at: UnixMillis,
+        /// Whose gateway.
+        pub tenant: String,
+        /// The only gateway it is good for.
+        pub gateway: Option<String>,
+        /// Whether that gateway exists, and gets a new secret.
+        pub replaces: bool,
+        /// Where the agent finds the server.
+        pub url: String,
+    }
+}
 
 /// How long an enrolment token is good unless said otherwise: a coffee and a call.
 const TOKEN_FOR: Duration = Duration::from_secs(3600);
@@ -53,20 +115,15 @@ pub(super) async fn list(admin: Arc<Admin>, of: OfTenant) -> Result<Clients> {
 }
 
 pub(super) async fn rotate(admin: Arc<Admin>, id: String, _: Nothing) -> Result<ClientSecret> {
-    let rotate = admin.change(move |admin| async move {
-        let secret = Secret::mint();
-        let client =
-            admin.ports.records.rotate_client(&id, fingerprint(secret.expose()), &Actor::operator()).await?;
-        Ok(with_secret(&admin, &client, &secret))
-    });
-    rotate.await
+    let secret = Secret::mint();
+    let client =
+        admin.ports.records.rotate_client(&id, fingerprint(secret.expose()), &Actor::operator()).await?;
+    Ok(with_secret(&admin, &client, &secret))
 }
 
+/// Within a change: whoever enrols looks at its client once more under the same lock.
 pub(super) async fn revoke(admin: Arc<Admin>, id: String, _: Nothing) -> Result<Client> {
-    // Whoever enrols looks at its client once more under the same lock.
-    let revoke =
-        |admin: Arc<Admin>| async move { admin.ports.records.revoke_client(&id, &Actor::operator()).await };
-    admin.change(revoke).await
+    admin.ports.records.revoke_client(&id, &Actor::operator()).await
 }
 
 pub(super) async fn mint_token(admin: Arc<Admin>, body: MintToken) -> Result<MintedToken> {

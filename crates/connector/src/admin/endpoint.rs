@@ -2,13 +2,13 @@
 //! is asked, read and served. Both sides use the same value, so they agree.
 
 use super::Admin;
-use super::router::failure;
+use super::router::answer;
 use angelia_core::error::{Error, Result};
 use axum::Json;
 use axum::extract::{FromRequest, Path, Query, Request, State};
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodFilter, MethodRouter, on};
+use axum::routing::{MethodRouter, delete, get, post};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -17,24 +17,10 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use url::Url;
 
-/// An endpoint whose path names nothing.
-pub struct Whole;
-/// An endpoint whose path names one thing.
-pub struct Named;
-
-/// How many things the path of an endpoint names.
-pub trait Of {
-    /// None, or one.
-    const NAMES: usize;
-}
-
-impl Of for Whole {
-    const NAMES: usize = 0;
-}
-
-impl Of for Named {
-    const NAMES: usize = 1;
-}
+/// How many things the path of an endpoint names: none.
+pub const WHOLE: usize = 0;
+/// One.
+pub const NAMED: usize = 1;
 
 /// What an endpoint does, which tells its method and the status of success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,23 +35,15 @@ pub(super) enum Verb {
     Purge,
 }
 
-/// An endpoint: `P` is what its path names, `Q` what is asked, `A` the answer.
-pub struct Endpoint<P, Q, A> {
+/// An endpoint: its path names `N` things, `Q` is what is asked, `A` the answer.
+pub struct Endpoint<const N: usize, Q, A> {
     pub(super) verb: Verb,
     /// Its path, with `{…}` where it names something.
     pub path: &'static str,
     /// What it does, in a line.
     pub summary: &'static str,
-    types: PhantomData<fn(P, Q) -> A>,
+    types: PhantomData<fn(Q) -> A>,
 }
-
-impl<P, Q, A> Clone for Endpoint<P, Q, A> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<P, Q, A> Copy for Endpoint<P, Q, A> {}
 
 /// A request to an endpoint, ready to be sent; the answer is an `A`.
 pub struct Call<A> {
@@ -87,14 +65,6 @@ impl Verb {
         }
     }
 
-    pub(super) fn filter(self) -> MethodFilter {
-        match self {
-            Self::Read => MethodFilter::GET,
-            Self::Act | Self::Make => MethodFilter::POST,
-            Self::Purge => MethodFilter::DELETE,
-        }
-    }
-
     /// The status of success.
     pub(super) fn status(self) -> StatusCode {
         if self == Self::Make { StatusCode::CREATED } else { StatusCode::OK }
@@ -106,7 +76,7 @@ impl Verb {
     }
 }
 
-impl<P: Of, Q, A> Endpoint<P, Q, A> {
+impl<const N: usize, Q, A> Endpoint<N, Q, A> {
     /// Does not compile with a path that names another number of things.
     pub(super) const fn new(verb: Verb, path: &'static str, summary: &'static str) -> Self {
         let (mut names, mut at) = (0, 0);
@@ -114,29 +84,27 @@ impl<P: Of, Q, A> Endpoint<P, Q, A> {
             names += (path.as_bytes()[at] == b'{') as usize;
             at += 1;
         }
-        assert!(names == P::NAMES);
+        assert!(names == N);
         Self { verb, path, summary: summary.trim_ascii(), types: PhantomData }
     }
 }
 
-impl<P, Q: Default + DeserializeOwned, A> Endpoint<P, Q, A> {
-    /// What a request asks; a refusal if it cannot be read.
-    pub(super) async fn read(self, request: Request) -> Result<Q, Response> {
-        if size_of::<Q>() == 0 {
-            // Whoever asks for nothing in particular need not say so.
-            return Ok(Q::default());
-        }
-        if self.verb.has_body() {
-            let read = Json::<Q>::from_request(request, &()).await;
-            return read.map(|Json(ask)| ask).map_err(IntoResponse::into_response);
-        }
-        let read = Query::<Q>::try_from_uri(request.uri());
-        read.map(|Query(ask)| ask).map_err(IntoResponse::into_response)
+/// What a request asks; a refusal if it cannot be read.
+async fn read<Q: Default + DeserializeOwned>(verb: Verb, request: Request) -> Result<Q, Response> {
+    if size_of::<Q>() == 0 {
+        // Whoever asks for nothing in particular need not say so.
+        return Ok(Q::default());
     }
+    if verb.has_body() {
+        let read = Json::<Q>::from_request(request, &()).await;
+        return read.map(|Json(ask)| ask).map_err(IntoResponse::into_response);
+    }
+    let read = Query::<Q>::try_from_uri(request.uri());
+    read.map(|Query(ask)| ask).map_err(IntoResponse::into_response)
 }
 
-impl<P, Q: Serialize, A> Endpoint<P, Q, A> {
-    fn call(self, mut path: String, ask: &Q) -> Result<Call<A>> {
+impl<const N: usize, Q: Serialize, A> Endpoint<N, Q, A> {
+    fn call(&self, mut path: String, ask: &Q) -> Result<Call<A>> {
         let mut body = None;
         if self.verb.has_body() {
             let mut said = serde_json::to_value(ask).map_err(Error::defect)?;
@@ -155,17 +123,17 @@ impl<P, Q: Serialize, A> Endpoint<P, Q, A> {
     }
 }
 
-impl<Q: Serialize, A> Endpoint<Whole, Q, A> {
+impl<Q: Serialize, A> Endpoint<WHOLE, Q, A> {
     /// The request that asks this.
-    pub fn ask(self, ask: &Q) -> Result<Call<A>> {
+    pub fn ask(&self, ask: &Q) -> Result<Call<A>> {
         self.call(self.path.to_owned(), ask)
     }
 }
 
-impl<Q: Serialize, A> Endpoint<Named, Q, A> {
+impl<Q: Serialize, A> Endpoint<NAMED, Q, A> {
     /// The request that asks this of the thing with this name. Names and message
     /// ids may hold anything; a path may not.
-    pub fn ask(self, name: &str, ask: &Q) -> Result<Call<A>> {
+    pub fn ask(&self, name: &str, ask: &Q) -> Result<Call<A>> {
         if ["", ".", ".."].contains(&name) {
             return Err(Error::invalid(format!("{name:?} names nothing")));
         }
@@ -190,23 +158,22 @@ pub(super) struct Row {
 }
 
 impl Row {
-    pub(super) fn new<P, Q, A>(endpoint: Endpoint<P, Q, A>, handler: impl Handler<P, Q, A>) -> Self
+    pub(super) fn new<const N: usize, Q, A>(
+        endpoint: Endpoint<N, Q, A>,
+        handler: impl Handler<N, Q, A>,
+    ) -> Self
     where
-        P: 'static,
         Q: Default + DeserializeOwned + JsonSchema + Send + 'static,
         A: Serialize + JsonSchema + 'static,
     {
         let Endpoint { verb, path, summary, .. } = endpoint;
-        let answer = async move |State(admin), name: Option<Path<String>>, request: Request| {
-            let ask = match endpoint.read(request).await {
+        let serve = async move |State(admin), name: Option<Path<String>>, request: Request| {
+            let ask = match read(verb, request).await {
                 Ok(ask) => ask,
                 Err(refusal) => return refusal,
             };
             let name = name.map(|Path(name)| name).unwrap_or_default();
-            match handler.answer(admin, name, ask).await {
-                Ok(answer) => (verb.status(), Json(answer)).into_response(),
-                Err(error) => failure(&error),
-            }
+            answer(verb.status(), handler.answer(admin, name, ask).await)
         };
         Self {
             verb,
@@ -214,17 +181,21 @@ impl Row {
             summary,
             ask: if verb.has_body() { SchemaGenerator::subschema_for::<Q> } else { Q::json_schema },
             answer: SchemaGenerator::subschema_for::<A>,
-            route: on(verb.filter(), answer),
+            route: match verb {
+                Verb::Read => get(serve),
+                Verb::Act | Verb::Make => post(serve),
+                Verb::Purge => delete(serve),
+            },
         }
     }
 }
 
 /// A function that answers an endpoint; it gets the name in the path where there is one.
-pub(super) trait Handler<P, Q, A>: Clone + Send + Sync + 'static {
+pub(super) trait Handler<const N: usize, Q, A>: Clone + Send + Sync + 'static {
     fn answer(&self, admin: Arc<Admin>, name: String, ask: Q) -> impl Future<Output = Result<A>> + Send;
 }
 
-impl<F, T, Q, A> Handler<Whole, Q, A> for F
+impl<F, T, Q, A> Handler<WHOLE, Q, A> for F
 where
     F: Fn(Arc<Admin>, Q) -> T + Clone + Send + Sync + 'static,
     T: Future<Output = Result<A>> + Send,
@@ -234,13 +205,33 @@ where
     }
 }
 
-impl<F, T, Q, A> Handler<Named, Q, A> for F
+impl<F, T, Q, A> Handler<NAMED, Q, A> for F
 where
     F: Fn(Arc<Admin>, String, Q) -> T + Clone + Send + Sync + 'static,
     T: Future<Output = Result<A>> + Send,
 {
     fn answer(&self, admin: Arc<Admin>, name: String, ask: Q) -> impl Future<Output = Result<A>> + Send {
         self(admin, name, ask)
+    }
+}
+
+/// A function that changes who is known here: one at a time, to its end even if whoever
+/// asked hangs up, and counting here before they are answered. What it does after the
+/// commit, and needs it to be known for, comes after
+/// [`follow`](crate::identities::Identities::follow) or
+/// [`take_in`](crate::identities::Identities::take_in).
+#[derive(Clone)]
+pub(super) struct Change<H>(pub(super) H);
+
+impl<const N: usize, Q, A, H> Handler<N, Q, A> for Change<H>
+where
+    Q: Send + 'static,
+    A: Send + 'static,
+    H: Handler<N, Q, A>,
+{
+    async fn answer(&self, admin: Arc<Admin>, name: String, ask: Q) -> Result<A> {
+        let (handler, identities) = (self.0.clone(), admin.identities.clone());
+        identities.change(async move { handler.answer(admin, name, ask).await }).await
     }
 }
 
@@ -251,19 +242,19 @@ mod tests {
 
     #[test]
     fn ids_survive_the_path() {
-        const X: Endpoint<Named, Nothing, Nothing> = Endpoint::new(Verb::Read, "/{id}/x", "");
-        const LIST: Endpoint<Whole, Selection, Nothing> = Endpoint::new(Verb::Read, "/x", "");
-        const NAMED: Endpoint<Whole, OfTenant, Nothing> = Endpoint::new(Verb::Read, "/x", "");
+        const X: Endpoint<NAMED, Nothing, Nothing> = Endpoint::new(Verb::Read, "/{id}/x", "");
+        const LIST: Endpoint<WHOLE, Selection, Nothing> = Endpoint::new(Verb::Read, "/x", "");
+        const OF_TENANT: Endpoint<WHOLE, OfTenant, Nothing> = Endpoint::new(Verb::Read, "/x", "");
         assert_eq!(X.ask("a/b c?d", &Nothing {}).unwrap().path, "/a%2Fb%20c%3Fd/x");
         assert!(X.ask("..", &Nothing {}).is_err());
         let selection = Selection { entry: Some("1&2".into()), ..Selection::default() };
         assert_eq!(LIST.ask(&selection).unwrap().path, "/x?entry=1%262&dead=false");
-        assert_eq!(NAMED.ask(&OfTenant { tenant: None }).unwrap().path, "/x");
+        assert_eq!(OF_TENANT.ask(&OfTenant { tenant: None }).unwrap().path, "/x");
     }
 
     #[test]
     fn what_was_not_given_is_not_sent() {
-        const ACT: Endpoint<Whole, OfTenant, Nothing> = Endpoint::new(Verb::Act, "/x", "");
+        const ACT: Endpoint<WHOLE, OfTenant, Nothing> = Endpoint::new(Verb::Act, "/x", "");
         assert_eq!(ACT.ask(&OfTenant { tenant: None }).unwrap().body, Some(serde_json::json!({})));
     }
 }

@@ -4,19 +4,17 @@
 //! instance within that tenant, its wake URL and its name count: platform, bot,
 //! endpoint and route keys grant nothing.
 
-use super::SelfService;
 use super::bearer::{proven, tenant_of};
-use super::caller_address::peer;
 use super::gateways::{check_display_name, check_wake_url};
 use super::router::{answer, failure};
-use crate::identities::bound_to;
+use super::self_service::{SelfService, peer};
 use angelia_core::audit::Actor;
 use angelia_core::clock;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::identity::{
     GatewayRecord, MAX_NAME, Proof, Provision, ROTATION_WINDOW, check_name, judge_provision,
 };
-use angelia_core::seal::Sealed;
+use angelia_core::seal::{self, Sealed};
 use angelia_core::secret::{Secret, fingerprint};
 use angelia_core::store::{AccessStore, GatewayChange, IdentityStore, NewGateway};
 use axum::body::Body;
@@ -37,6 +35,17 @@ const MAX_BODY: usize = 64 * 1024;
 /// Most bots one gateway fronts.
 const MAX_FRONTS: usize = 32;
 
+/// What a gateway asks with.
+trait Ask: DeserializeOwned + Send + Sync + 'static {
+    /// The id that it gives itself.
+    fn gateway_id(&self) -> &str;
+
+    /// Refuses what could never be granted.
+    fn check(&self) -> Result<()> {
+        check_name("gateway id", self.gateway_id())
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Enroll {
@@ -44,149 +53,158 @@ struct Enroll {
     gateway_id: String,
 }
 
-pub(crate) async fn enroll(State(service): State<Arc<SelfService>>, request: Request) -> Response {
-    to_its_end(enroll_one(service, request)).await
-}
-
-async fn enroll_one(service: Arc<SelfService>, request: Request) -> Response {
-    let mut attempt = Attempt::new("gateway.enroll");
-    let enrolled = async {
-        let (head, body) = request.into_parts();
-        let proof = attempt.prove(&service, &head).await?;
-        let ask: Enroll = read(&read_body(body, MAX_BODY).await?)?;
-        attempt.target = ask.gateway_id.clone();
-        check_name("gateway id", &ask.gateway_id)?;
-        let _turn = service.turn().await?;
-        let (tenant, actor) = (attempt.tenant.clone(), attempt.actor.clone());
-        service
-            .change(move |service| async move { enrolled(&service, tenant, &proof, ask, &actor).await })
-            .await
-    };
-    let enrolled = enrolled.await;
-    attempt.finish(&service, enrolled).await
-}
-
-async fn enrolled(
-    service: &SelfService,
-    tenant: String,
-    proof: &Proof,
-    ask: Enroll,
-    actor: &Actor,
-) -> Result<Value> {
-    still_proven(service, &tenant, proof).await?;
-    let secret = Secret::mint();
-    let sealed = service.keys.seal(&secret, &bound_to(&tenant, &ask.gateway_id))?;
-    let new = new_gateway(service, &tenant, &ask.gateway_id, &sealed, proof);
-    let token = fingerprint(&ask.enrollment_token);
-    let old_until = clock::wall().after(ROTATION_WINDOW);
-    let is_new = service.identities.now().find(&tenant, &ask.gateway_id).is_none();
-    if is_new {
-        may_make(service, &tenant)?;
+impl Ask for Enroll {
+    fn gateway_id(&self) -> &str {
+        &self.gateway_id
     }
-    let stored = service.ports.records.enroll(token, new, old_until, actor).await?;
-    if is_new {
-        made(service, &tenant);
-    }
-    let record = service.identities.know(&stored).await?;
-    tracing::info!(tenant = %record.tenant, gateway = %record.gateway_id, "a gateway enrolled");
-    granted(service, &record, &secret).await
-}
-
-/// Whether the tenant may make one more gateway now. Hold `changing` until it is made.
-fn may_make(service: &SelfService, tenant: &str) -> Result<()> {
-    service.making.lock().check(tenant, clock::mono())
-}
-
-fn made(service: &SelfService, tenant: &str) {
-    service.making.lock().made(tenant, clock::mono());
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Provisioning {
     gateway_id: String,
-    #[serde(default)]
     platform: Option<String>,
-    #[serde(default)]
     bot_id: Option<String>,
-    #[serde(default)]
     instance_id: Option<String>,
-    #[serde(default)]
     wake_url: Option<String>,
-    #[serde(default)]
     display_name: Option<String>,
 }
 
+impl Ask for Provisioning {
+    fn gateway_id(&self) -> &str {
+        &self.gateway_id
+    }
+
+    fn check(&self) -> Result<()> {
+        check_name("gateway id", &self.gateway_id)?;
+        self.instance_id.as_deref().map_or(Ok(()), |instance| check_name("instance id", instance))?;
+        self.display_name.as_deref().map_or(Ok(()), check_display_name)
+    }
+}
+
+pub(crate) async fn enroll(State(service): State<Arc<SelfService>>, request: Request) -> Response {
+    serve(service, request, "gateway.enroll", Proven::<Enroll>::enroll).await
+}
+
 pub(crate) async fn provision(State(service): State<Arc<SelfService>>, request: Request) -> Response {
-    to_its_end(provision_one(service, request)).await
+    serve(service, request, "gateway.provision", Proven::<Provisioning>::provision).await
 }
 
-async fn provision_one(service: Arc<SelfService>, request: Request) -> Response {
-    let mut attempt = Attempt::new("gateway.provision");
-    let provisioned = async {
-        let (head, body) = request.into_parts();
-        let proof = attempt.prove(&service, &head).await?;
-        let ask: Provisioning = read(&read_body(body, MAX_BODY).await?)?;
-        attempt.target = ask.gateway_id.clone();
-        check(&ask)?;
-        let _turn = service.turn().await?;
-        let (tenant, actor) = (attempt.tenant.clone(), attempt.actor.clone());
-        let provision = move |service: Arc<SelfService>| async move {
-            still_proven(&service, &tenant, &proof).await?;
-            let attempt = ProvisionAttempt {
-                service: &service,
-                tenant: &tenant,
-                proof: &proof,
-                ask: &ask,
-                actor: &actor,
+/// Answers a request even if its caller hangs up: a refusal is written down then too.
+async fn serve<Q: Ask, F>(
+    service: Arc<SelfService>,
+    request: Request,
+    action: &'static str,
+    grant: fn(Proven<Q>) -> F,
+) -> Response
+where
+    F: Future<Output = Result<Value>> + Send + 'static,
+{
+    let served = tokio::spawn(async move {
+        let (mut actor, mut tenant, mut target) = (Actor::stranger(), String::new(), String::new());
+        let granted = async {
+            let (Parts { headers, extensions, .. }, body) = request.into_parts();
+            let records = &*service.ports.records;
+            let proof;
+            (tenant, proof) = proven(&service.bearers, records, &headers, peer(&extensions)).await?;
+            actor = Actor::subject(&proof.subject);
+            let ask: Q = read(&read_body(body, MAX_BODY).await?)?;
+            target = ask.gateway_id().to_owned();
+            ask.check()?;
+            let _turn = service.turn().await?;
+            let (tenant, actor) = (tenant.clone(), actor.clone());
+            let proven = Proven { service: service.clone(), tenant, proof, actor, ask };
+            let grant = async move {
+                proven.still().await?;
+                grant(proven).await
             };
-            let (record, secret) = attempt.secret().await?;
-            attempt.note_front(&record).await?;
-            granted(&service, &record, &secret).await
+            service.identities.change(grant).await
         };
-        service.change(provision).await
-    };
-    let provisioned = provisioned.await;
-    attempt.finish(&service, provisioned).await
+        let granted = granted.await;
+        if let Err(error) = &granted {
+            service.refusal_log.refused(&actor, action, &tenant, &target, error).await;
+        }
+        answer(StatusCode::OK, granted)
+    });
+    served.await.unwrap_or_else(|_| failure(&Error::internal("the request broke off")))
 }
 
-fn check(ask: &Provisioning) -> Result<()> {
-    check_name("gateway id", &ask.gateway_id)?;
-    if let Some(instance) = &ask.instance_id {
-        check_name("instance id", instance)?;
+/// A request whose tenant is proven.
+struct Proven<Q> {
+    service: Arc<SelfService>,
+    tenant: String,
+    proof: Proof,
+    actor: Actor,
+    ask: Q,
+}
+
+impl<Q: Ask> Proven<Q> {
+    /// Asks once more, when nothing can change any more until the gateway is
+    /// stored: a tenant, link or client may have gone since the proof.
+    async fn still(&self) -> Result<()> {
+        if tenant_of(&*self.service.ports.records, &self.proof).await?.as_ref() == Some(&self.tenant) {
+            return Ok(());
+        }
+        Err(Error::new(Kind::Forbidden, "this tenant or client is not known any more"))
     }
-    ask.display_name.as_deref().map_or(Ok(()), check_display_name)
-}
 
-fn new_gateway(
-    service: &SelfService,
-    tenant: &str,
-    gateway_id: &str,
-    sealed_secret: &Sealed,
-    proof: &Proof,
-) -> NewGateway {
-    NewGateway {
-        tenant: tenant.to_owned(),
-        gateway_id: gateway_id.to_owned(),
-        instance: None,
-        sealed_secret: sealed_secret.to_vec(),
-        wake_url: None,
-        display_name: None,
-        subject: Some(proof.subject.clone()),
-        most: service.per_tenant,
+    /// Whether the tenant may make one more gateway now; within a change until it is made.
+    fn may_make(&self) -> Result<()> {
+        self.service.making.lock().check(&self.tenant, clock::mono())
+    }
+
+    fn made(&self) {
+        self.service.making.lock().made(&self.tenant, clock::mono());
+    }
+
+    /// Seals a secret of the gateway that asks.
+    fn seal(&self, secret: &Secret) -> Result<Sealed> {
+        self.service.keys.seal(secret, &seal::gateway_secret(&self.tenant, self.ask.gateway_id()))
+    }
+
+    fn new_gateway(&self, sealed_secret: &Sealed) -> NewGateway {
+        NewGateway {
+            tenant: self.tenant.clone(),
+            gateway_id: self.ask.gateway_id().to_owned(),
+            instance: None,
+            sealed_secret: sealed_secret.to_vec(),
+            wake_url: None,
+            display_name: None,
+            subject: Some(self.proof.subject.clone()),
+            most: self.service.per_tenant,
+        }
     }
 }
 
-/// A provision request whose tenant is proven.
-struct ProvisionAttempt<'a> {
-    service: &'a SelfService,
-    tenant: &'a str,
-    proof: &'a Proof,
-    ask: &'a Provisioning,
-    actor: &'a Actor,
+impl Proven<Enroll> {
+    async fn enroll(self) -> Result<Value> {
+        let Self { service, tenant, ask, actor, .. } = &self;
+        let secret = Secret::mint();
+        let sealed = self.seal(&secret)?;
+        let token = fingerprint(&ask.enrollment_token);
+        let old_until = clock::wall().after(ROTATION_WINDOW);
+        let is_new = service.identities.now().find(tenant, &ask.gateway_id).is_none();
+        if is_new {
+            self.may_make()?;
+        }
+        let new = self.new_gateway(&sealed);
+        let stored = service.ports.records.enroll(token, new, old_until, actor).await?;
+        if is_new {
+            self.made();
+        }
+        let record = service.identities.know(&stored).await?;
+        tracing::info!(tenant = %record.tenant, gateway = %record.gateway_id, "a gateway enrolled");
+        granted(service, &record, &secret).await
+    }
 }
 
-impl ProvisionAttempt<'_> {
+impl Proven<Provisioning> {
+    async fn provision(self) -> Result<Value> {
+        let (record, secret) = self.secret().await?;
+        self.note_front(&record).await?;
+        granted(&self.service, &record, &secret).await
+    }
+
     /// The gateway's record and the secret its subject gets: the same one for a
     /// day, so that several provisions of one start agree.
     async fn secret(&self) -> Result<(Arc<GatewayRecord>, Secret)> {
@@ -202,7 +220,7 @@ impl ProvisionAttempt<'_> {
             }
             (Provision::Renew, Some(record)) => {
                 let id = &record.gateway_id;
-                let sealed = service.keys.seal(&secret, &bound_to(tenant, id))?;
+                let sealed = self.seal(&secret)?;
                 let old_until = clock::wall().after(ROTATION_WINDOW);
                 let renew =
                     service.ports.records.rotate_gateway(tenant, id, sealed.to_vec(), Some(old_until), actor);
@@ -212,16 +230,16 @@ impl ProvisionAttempt<'_> {
             }
             _ => {
                 ask.wake_url.as_deref().map_or(Ok(()), |url| check_wake_url(&service.wake, url))?;
-                may_make(service, tenant)?;
-                let sealed = service.keys.seal(&secret, &bound_to(tenant, &ask.gateway_id))?;
+                self.may_make()?;
+                let sealed = self.seal(&secret)?;
                 let new = NewGateway {
                     instance: ask.instance_id.clone(),
                     wake_url: ask.wake_url.clone(),
                     display_name: ask.display_name.clone(),
-                    ..new_gateway(service, tenant, &ask.gateway_id, &sealed, proof)
+                    ..self.new_gateway(&sealed)
                 };
                 let stored = service.ports.records.create_gateway(new, actor).await?;
-                made(service, tenant);
+                self.made();
                 Ok((service.identities.know(&stored).await?, secret))
             }
         }
@@ -314,41 +332,6 @@ async fn granted(service: &SelfService, record: &GatewayRecord, secret: &Secret)
     }))
 }
 
-/// A request that may be refused, with what is written down of it then.
-struct Attempt {
-    action: &'static str,
-    actor: Actor,
-    tenant: String,
-    target: String,
-}
-
-impl Attempt {
-    fn new(action: &'static str) -> Self {
-        Self { action, actor: Actor::stranger(), tenant: String::new(), target: String::new() }
-    }
-
-    async fn prove(&mut self, service: &SelfService, head: &Parts) -> Result<Proof> {
-        let (tenant, proof) =
-            proven(&service.bearers, &*service.ports.records, &head.headers, peer(&head.extensions)).await?;
-        self.actor = Actor::subject(&proof.subject);
-        self.tenant = tenant;
-        Ok(proof)
-    }
-
-    async fn finish(self, service: &SelfService, outcome: Result<Value>) -> Response {
-        if let Err(error) = &outcome {
-            service.refusal_log.refused(&self.actor, self.action, &self.tenant, &self.target, error).await;
-        }
-        answer(StatusCode::OK, outcome)
-    }
-}
-
-/// Answers a request even if its caller hangs up: a refusal is written down then too.
-async fn to_its_end(answer: impl Future<Output = Response> + Send + 'static) -> Response {
-    let broke_off = |_| failure(&Error::internal("the request broke off"));
-    tokio::spawn(answer).await.unwrap_or_else(broke_off)
-}
-
 /// Reads a body. Keys we do not know may come from newer gateways and are let be.
 /// What was sent is never repeated: it may hold a token.
 pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
@@ -367,13 +350,4 @@ pub(super) async fn read_body(body: Body, most: usize) -> Result<Bytes> {
     axum::body::to_bytes(body, most)
         .await
         .map_err(|_| Error::invalid(format!("the body is larger than {most} bytes, or broke off")))
-}
-
-/// Asks once more, when nothing can change any more until the gateway is
-/// stored: a tenant, link or client may have gone since the proof.
-async fn still_proven(service: &SelfService, tenant: &str, proof: &Proof) -> Result<()> {
-    if tenant_of(&*service.ports.records, proof).await?.as_deref() == Some(tenant) {
-        return Ok(());
-    }
-    Err(Error::new(Kind::Forbidden, "this tenant or client is not known any more"))
 }

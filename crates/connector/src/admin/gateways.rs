@@ -1,49 +1,133 @@
 //! Gateways, from their making to their revocation.
 
 use super::Admin;
-use super::types::{
-    ChangeGateway, CreateGateway, Front, Gateway, GatewaySecret, Gateways, Nothing, RotateGateway,
-};
+use super::types::Nothing;
 use crate::bootstrap::DEFAULT_TENANT;
-use crate::identities::bound_to;
 use crate::upkeep::Waker;
 use angelia_core::audit::Actor;
-use angelia_core::clock;
+use angelia_core::clock::{self, UnixMillis};
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::new_gateway_limits::MAX_GATEWAYS_PER_TENANT;
 use angelia_core::identity::{GatewayRecord, ROTATION_WINDOW, check_name};
+use angelia_core::seal;
 use angelia_core::secret::{Secret, random_hex};
 use angelia_core::store::{GatewayChange, IdentityStore, NewGateway};
 use std::sync::Arc;
+
+asked! {
+    /// A gateway to be made.
+    pub struct CreateGateway {
+        /// Whose it is; the default tenant's if not said.
+        pub tenant: Option<String>,
+        /// Its id; made up if not given.
+        pub gateway_id: Option<String>,
+        /// Where to poke it when it sleeps and something waits.
+        pub wake_url: Option<String>,
+        /// What people see it called.
+        pub display_name: Option<String>,
+    }
+
+    /// Which of several gateways with one id, and what is to become of it.
+    pub struct ChangeGateway {
+        /// Its tenant, where ids collide.
+        pub tenant: Option<String>,
+        /// Empty to take it away.
+        pub wake_url: Option<String>,
+        /// Empty to take it away.
+        pub display_name: Option<String>,
+        /// The inbox it serves.
+        pub instance: Option<String>,
+    }
+
+    /// Which of several gateways with one id, and what becomes of its old secrets.
+    pub struct RotateGateway {
+        /// Its tenant, where ids collide.
+        pub tenant: Option<String>,
+        /// Void the old secrets at once and close the sockets that they opened.
+        #[serde(default)]
+        pub now: bool,
+    }
+}
+
+answered! {
+    /// The one answer that shows a gateway's secret.
+    pub struct GatewaySecret {
+        /// Its tenant.
+        pub tenant: String,
+        /// Its id.
+        pub gateway_id: String,
+        /// The secret; it is not shown again.
+        pub secret: String,
+        /// The lines an agent needs.
+        pub env: Vec<String>,
+    }
+
+    /// Every gateway.
+    pub struct Gateways {
+        /// By tenant and id.
+        pub gateways: Vec<Gateway>,
+    }
+
+    /// A gateway.
+    pub struct Gateway {
+        /// Its tenant.
+        pub tenant: String,
+        /// Its id.
+        pub gateway_id: String,
+        /// The inbox it serves.
+        pub instance: String,
+        /// Whether its socket is open.
+        pub connected: bool,
+        /// Whether it said that it goes idle.
+        pub idle: bool,
+        /// Whether it receives what no route assigns.
+        pub default: bool,
+        /// Where it is poked when it sleeps and something waits.
+        pub wake_url: Option<String>,
+        /// What people see it called.
+        pub display_name: Option<String>,
+        /// Who enrolled it; `null` for the operator.
+        pub subject: Option<String>,
+        /// The bots it says it answers for.
+        pub fronts: Vec<Front>,
+        /// When it was revoked.
+        pub revoked_at: Option<UnixMillis>,
+    }
+
+    /// A bot that a gateway answers for.
+    pub struct Front {
+        /// Its platform.
+        pub platform: String,
+        /// Its id there.
+        pub bot: String,
+    }
+}
 
 /// Longest name people see; the contract's own limit.
 const MAX_DISPLAY_NAME: usize = 64;
 
 pub(super) async fn create(admin: Arc<Admin>, body: CreateGateway) -> Result<GatewaySecret> {
-    let create = admin.change(move |admin| async move {
-        let tenant = body.tenant.unwrap_or_else(|| DEFAULT_TENANT.into());
-        let gateway_id = body.gateway_id.unwrap_or_else(|| format!("gw-{}", random_hex::<4>()));
-        check_name("tenant", &tenant)?;
-        check_name("gateway id", &gateway_id)?;
-        body.wake_url.as_deref().map_or(Ok(()), |url| check_wake_url(&admin.wake, url))?;
-        body.display_name.as_deref().map_or(Ok(()), check_display_name)?;
-        let secret = Secret::mint();
-        let sealed = admin.keys.seal(&secret, &bound_to(&tenant, &gateway_id))?;
-        let new = NewGateway {
-            tenant,
-            gateway_id,
-            instance: None,
-            sealed_secret: sealed.to_vec(),
-            wake_url: body.wake_url,
-            display_name: body.display_name,
-            subject: None,
-            most: MAX_GATEWAYS_PER_TENANT,
-        };
-        let stored = admin.ports.records.create_gateway(new, &Actor::operator()).await?;
-        let record = admin.identities.know(&stored).await?;
-        Ok(with_secret(&admin, &record, &secret))
-    });
-    create.await
+    let tenant = body.tenant.unwrap_or_else(|| DEFAULT_TENANT.into());
+    let gateway_id = body.gateway_id.unwrap_or_else(|| format!("gw-{}", random_hex::<4>()));
+    check_name("tenant", &tenant)?;
+    check_name("gateway id", &gateway_id)?;
+    body.wake_url.as_deref().map_or(Ok(()), |url| check_wake_url(&admin.wake, url))?;
+    body.display_name.as_deref().map_or(Ok(()), check_display_name)?;
+    let secret = Secret::mint();
+    let sealed = admin.keys.seal(&secret, &seal::gateway_secret(&tenant, &gateway_id))?;
+    let new = NewGateway {
+        tenant,
+        gateway_id,
+        instance: None,
+        sealed_secret: sealed.to_vec(),
+        wake_url: body.wake_url,
+        display_name: body.display_name,
+        subject: None,
+        most: MAX_GATEWAYS_PER_TENANT,
+    };
+    let stored = admin.ports.records.create_gateway(new, &Actor::operator()).await?;
+    let record = admin.identities.know(&stored).await?;
+    Ok(with_secret(&admin, &record, &secret))
 }
 
 /// Refuses a wake URL that could never be called. Where its name leads is seen
@@ -115,59 +199,51 @@ pub(super) async fn show(admin: Arc<Admin>, id: String, body: ChangeGateway) -> 
 }
 
 pub(super) async fn set(admin: Arc<Admin>, id: String, body: ChangeGateway) -> Result<Gateway> {
-    let set = admin.change(move |admin| async move {
-        let before = gateway(&admin, body.tenant.as_deref(), &id)?;
-        let change = body.read(&admin)?;
-        let (tenant, id) = (&before.tenant, &before.gateway_id);
-        let stored = admin.ports.records.change_gateway(tenant, id, change, &Actor::operator()).await?;
-        let record = admin.identities.know(&stored).await?;
-        admin.wake.start_over(record.instance);
-        Ok(describe(&admin, &record))
-    });
-    set.await
+    let before = gateway(&admin, body.tenant.as_deref(), &id)?;
+    let change = body.read(&admin)?;
+    let (tenant, id) = (&before.tenant, &before.gateway_id);
+    let stored = admin.ports.records.change_gateway(tenant, id, change, &Actor::operator()).await?;
+    let record = admin.identities.know(&stored).await?;
+    admin.wake.start_over(record.instance);
+    Ok(describe(&admin, &record))
 }
 
 pub(super) async fn make_default(admin: Arc<Admin>, id: String, body: ChangeGateway) -> Result<Gateway> {
-    let make = admin.change(move |admin| async move {
-        let record = gateway(&admin, body.tenant.as_deref(), &id)?;
-        check_welcome(&record)?;
-        let (tenant, instance) = (&record.tenant, record.instance);
-        admin.ports.records.set_default_instance(tenant, instance, &Actor::operator()).await?;
-        admin.identities.follow().await?;
-        Ok(describe(&admin, &record))
-    });
-    make.await
+    let record = gateway(&admin, body.tenant.as_deref(), &id)?;
+    check_welcome(&record)?;
+    let (tenant, instance) = (&record.tenant, record.instance);
+    admin.ports.records.set_default_instance(tenant, instance, &Actor::operator()).await?;
+    admin.identities.follow().await?;
+    Ok(describe(&admin, &record))
 }
 
 pub(super) async fn rotate(admin: Arc<Admin>, id: String, body: RotateGateway) -> Result<GatewaySecret> {
-    let rotate = admin.change(move |admin| async move {
-        let record = gateway(&admin, body.tenant.as_deref(), &id)?;
-        check_welcome(&record)?;
-        let secret = Secret::mint();
-        let bound_to = bound_to(&record.tenant, &record.gateway_id);
-        let sealed = admin.keys.seal(&secret, &bound_to)?;
-        let old_until = (!body.now).then(|| clock::wall().after(ROTATION_WINDOW));
-        let (tenant, id) = (&record.tenant, &record.gateway_id);
-        let stored = admin.ports.records.rotate_gateway(tenant, id, sealed.to_vec(), old_until, &Actor::operator()).await?;
-        let record = admin.identities.know(&stored).await?;
-        if body.now {
-            tracing::info!(tenant = %record.tenant, gateway = %record.gateway_id, "a gateway's old secrets are void");
-        }
-        Ok(with_secret(&admin, &record, &secret))
-    });
-    rotate.await
+    let record = gateway(&admin, body.tenant.as_deref(), &id)?;
+    check_welcome(&record)?;
+    let secret = Secret::mint();
+    let bound_to = seal::gateway_secret(&record.tenant, &record.gateway_id);
+    let sealed = admin.keys.seal(&secret, &bound_to)?;
+    let old_until = (!body.now).then(|| clock::wall().after(ROTATION_WINDOW));
+    let (tenant, id) = (&record.tenant, &record.gateway_id);
+    let stored = admin
+        .ports
+        .records
+        .rotate_gateway(tenant, id, sealed.to_vec(), old_until, &Actor::operator())
+        .await?;
+    let record = admin.identities.know(&stored).await?;
+    if body.now {
+        tracing::info!(tenant = %record.tenant, gateway = %record.gateway_id, "a gateway's old secrets are void");
+    }
+    Ok(with_secret(&admin, &record, &secret))
 }
 
 pub(super) async fn revoke(admin: Arc<Admin>, id: String, body: ChangeGateway) -> Result<Gateway> {
-    let revoke = admin.change(move |admin| async move {
-        let record = gateway(&admin, body.tenant.as_deref(), &id)?;
-        let (tenant, id) = (&record.tenant, &record.gateway_id);
-        let stored = admin.ports.records.revoke_gateway(tenant, id, &Actor::operator()).await?;
-        let record = admin.identities.know(&stored).await?;
-        tracing::info!(tenant = %record.tenant, gateway = %record.gateway_id, "a gateway was revoked");
-        Ok(describe(&admin, &record))
-    });
-    revoke.await
+    let record = gateway(&admin, body.tenant.as_deref(), &id)?;
+    let (tenant, id) = (&record.tenant, &record.gateway_id);
+    let stored = admin.ports.records.revoke_gateway(tenant, id, &Actor::operator()).await?;
+    let record = admin.identities.know(&stored).await?;
+    tracing::info!(tenant = %record.tenant, gateway = %record.gateway_id, "a gateway was revoked");
+    Ok(describe(&admin, &record))
 }
 
 fn describe(admin: &Admin, record: &GatewayRecord) -> Gateway {

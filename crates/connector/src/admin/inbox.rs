@@ -2,14 +2,79 @@
 
 use super::Admin;
 use super::gateways::gateway;
-use super::types::{
-    Entries, Explained, ExplainedAction, ExplainedMessage, Inboxes, Nothing, Purged, Redriven, Selection,
-};
+use super::types::{Dropped, Nothing, Purged};
 use angelia_core::audit::Actor;
+use angelia_core::clock::UnixMillis;
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{InstanceId, Seq};
-use angelia_core::store::{ActionTrace, BoxFuture, Edits, IdentityStore, JournalStore, Listed};
+use angelia_core::ports::ListedInbox;
+use angelia_core::store::{ActionTrace, BoxFuture, Edits, IdentityStore, JournalStore, Listed, MessageTrace};
 use std::sync::Arc;
+
+asked! {
+    /// Which inboxes, and which of their entries.
+    pub struct Selection {
+        /// One entry, such as b123.
+        pub entry: Option<String>,
+        /// The inbox of this gateway.
+        pub gateway: Option<String>,
+        /// All inboxes of a tenant, or whose gateway it is.
+        pub tenant: Option<String>,
+        /// Only dead letters.
+        #[serde(default)]
+        pub dead: bool,
+    }
+}
+
+answered! {
+    /// What waits, per instance.
+    pub struct Inboxes {
+        /// One for each instance.
+        pub inboxes: Vec<ListedInbox>,
+    }
+
+    /// Entries, without their text.
+    pub struct Entries {
+        /// The oldest first.
+        pub entries: Vec<Listed>,
+    }
+
+    /// Dead letters that are in line again.
+    pub struct Redriven {
+        /// How many.
+        pub redriven: u64,
+    }
+
+    /// Which way a message took.
+    pub struct Explained {
+        /// As it was received.
+        pub messages: Vec<ExplainedMessage>,
+        /// As an agent wrote it.
+        pub actions: Vec<ExplainedAction>,
+        /// Why it reached nobody.
+        pub drops: Vec<Dropped>,
+    }
+
+    /// The way of one received message, and what was answered.
+    pub struct ExplainedMessage {
+        /// Its way.
+        #[serde(flatten)]
+        pub message: MessageTrace,
+        /// What the agent wrote in answer.
+        pub replies: Vec<ExplainedAction>,
+    }
+
+    /// The way of one outbound action, and how often its message was changed since.
+    pub struct ExplainedAction {
+        /// Its way.
+        #[serde(flatten)]
+        pub action: ActionTrace,
+        /// How often its message was changed.
+        pub edits: u64,
+        /// When it was changed last.
+        pub last_edit_at: Option<UnixMillis>,
+    }
+}
 
 /// Entries in one listing.
 const PAGE: usize = 1_000;

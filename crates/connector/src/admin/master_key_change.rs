@@ -12,7 +12,7 @@
 //! for a change but whoever asked for it (docs/decisions/0031).
 
 use super::Admin;
-use super::types::RotatedKey;
+use super::keys::RotatedKey;
 use crate::supervise::Lifecycle;
 use angelia_core::audit::Actor;
 use angelia_core::error::{Error, Kind, Result};

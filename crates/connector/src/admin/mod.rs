@@ -1,12 +1,12 @@
 //! The management plane: who may enrol, and what an operator asks for.
 
+#[macro_use]
+pub mod types;
+
 pub mod api;
-mod audit;
 mod bearer;
 mod bots;
-mod caller_address;
 mod clients;
-mod clock;
 mod endpoint;
 mod enroll;
 mod gateways;
@@ -16,29 +16,23 @@ mod keys;
 mod master_key_change;
 mod oauth;
 mod openapi;
-mod pace;
 mod policy;
 pub mod router;
 mod routes;
 mod self_service;
-mod service;
 mod status;
 mod tenants;
-pub mod types;
-mod unrouted;
 
 pub(crate) use bearer::Bearers;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub use bearer::fuzzing;
 pub use bearer::{IdentityOptions, KEY_LIMITS, OidcIssuer};
-pub use endpoint::{Call, Endpoint, Named, Whole};
+pub use endpoint::{Call, Endpoint, NAMED, WHOLE};
 use enroll::{enroll, provision};
 pub(crate) use master_key_change::resume as resume_key_change;
 pub use oauth::LIMITS as TOKEN_LIMITS;
 use oauth::{TokenLimits, token};
-use pace::Pace;
 use policy::declare;
-pub(crate) use router::router;
+pub(crate) use router::{Admin, router};
 pub(crate) use self_service::SelfService;
-pub(crate) use service::{Admin, AdminParts};

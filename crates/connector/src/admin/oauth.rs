@@ -1,11 +1,9 @@
 //! `POST /oauth/token`: the built-in token endpoint, client credentials only.
 
-use super::SelfService;
 use super::bearer::TOKEN_FOR;
-use super::caller_address::peer;
 use super::enroll::read_body;
 use super::router::retry_seconds;
-use angelia_core::audit::Actor;
+use super::self_service::{SelfService, peer};
 use angelia_core::clock::{self, Mono};
 use angelia_core::error::{Error, Kind};
 use angelia_core::limit::{GcraOf, Rate};
@@ -16,7 +14,7 @@ use axum::http::header::{AUTHORIZATION, RETRY_AFTER};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,10 +56,6 @@ impl Default for TokenLimits {
 }
 
 impl TokenLimits {
-    fn asked(&self) -> MutexGuard<'_, LimitPerAddress> {
-        self.asked.lock()
-    }
-
     /// Takes a token for a client that is proven, or says how long to wait.
     fn take(&self, client: &str, now: Mono) -> Result<(), Duration> {
         let pace = Rate::a_minute(TOKENS_OF_CLIENT_PER_MINUTE, TOKENS_OF_CLIENT);
@@ -83,7 +77,7 @@ pub(crate) async fn token(State(service): State<Arc<SelfService>>, request: Requ
     };
     let (head, body) = request.into_parts();
     let (from, now) = (peer(&head.extensions), clock::mono());
-    if let Err(room_at) = service.token_limits.asked().take(from, now) {
+    if let Err(room_at) = service.token_limits.asked.lock().take(from, now) {
         return too_many("too many tokens are asked for", room_at.since(now));
     }
     let Ok(body) = read_body(body, MAX_FORM).await else {
@@ -96,7 +90,7 @@ pub(crate) async fn token(State(service): State<Arc<SelfService>>, request: Requ
     }
     match builtin.issue(&*service.ports.records, &ask.client_id, &ask.client_secret).await {
         Ok(Some(token)) => {
-            service.token_limits.asked().note_good(from, clock::mono());
+            service.token_limits.asked.lock().note_good(from, clock::mono());
             if let Err(wait) = service.token_limits.take(&ask.client_id, clock::mono()) {
                 return too_many(
                     "this client asks for tokens too often; keep the one it has for an hour",
@@ -112,7 +106,7 @@ pub(crate) async fn token(State(service): State<Arc<SelfService>>, request: Requ
         }
         Ok(None) => {
             let error = Error::new(Kind::Unauthorized, "unknown client, or wrong secret");
-            service.refusal_log.refused(&Actor::stranger(), "client.token", "", &ask.client_id, &error).await;
+            service.refusal_log.refused_stranger("client.token", &ask.client_id, &error).await;
             let why = "unknown client id, wrong secret, or the client was revoked";
             refuse(StatusCode::UNAUTHORIZED, "invalid_client", why)
         }

@@ -2,18 +2,16 @@
 
 use super::SelfService;
 use super::enroll::{read, read_body};
-use super::router::failure;
+use super::router::{answer, failure};
 use crate::relay::{Caller, identify};
 use angelia_core::admission::Policy;
 use angelia_core::audit::Actor;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::identity::GatewayRecord;
 use angelia_core::store::AccessStore;
-use axum::Json;
-use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
@@ -50,59 +48,47 @@ pub(crate) async fn declare(State(service): State<Arc<SelfService>>, request: Re
         Caller::Gateway(record) => record,
         Caller::Revoked(record) => {
             let error = Error::new(Kind::Forbidden, "this gateway was revoked");
-            let actor = Actor::gateway(&record.tenant, &record.gateway_id);
-            service
-                .refusal_log
-                .refused(&actor, "policy.set", &record.tenant, &record.gateway_id, &error)
-                .await;
+            service.refusal_log.refused_gateway(&record, "policy.set", &error).await;
             return failure(&error);
         }
         Caller::Unknown => {
             let error = Error::new(Kind::Unauthorized, "unknown gateway id, wrong secret or expired token");
-            service.refusal_log.refused(&Actor::stranger(), "policy.set", "", "", &error).await;
+            service.refusal_log.refused_stranger("policy.set", "", &error).await;
             return failure(&error);
         }
     };
-    match set(&service, record, body).await {
-        // Gateways take any other success for a failure.
-        Ok(()) => (StatusCode::OK, Json(json!({ "ok": true }))).into_response(),
-        Err(error) => failure(&error),
-    }
-}
-
-async fn set(service: &Arc<SelfService>, record: Arc<GatewayRecord>, body: Body) -> Result<()> {
-    let (platform, policy) = declared(read(&read_body(body, MAX_BODY).await?)?)?;
-    // Gateways declare it at every start: only a change waits for its turn, and is written.
-    if is_known(service, &record, &platform, &policy) {
-        return Ok(());
-    }
-    let set = move |service: Arc<SelfService>| async move {
-        // Much may have happened while the body was on its way.
-        let record = service.identities.now().find(&record.tenant, &record.gateway_id);
-        let record = record.filter(|record| record.revoked_at.is_none());
-        let record = record.ok_or_else(|| Error::new(Kind::Forbidden, "this gateway was revoked"))?;
+    let set = async {
+        let (platform, policy) = declared(read(&read_body(body, MAX_BODY).await?)?)?;
+        // Gateways declare it at every start: only a change waits for its turn, and is written.
         if is_known(&service, &record, &platform, &policy) {
             return Ok(());
         }
-        let known = service.identities.snapshot();
-        if known.policy(record.instance, &platform).is_none()
-            && known.policies(record.instance) >= MAX_POLICIES
-        {
-            return Err(Error::invalid(format!(
-                "policies for {MAX_POLICIES} platforms are declared already"
-            )));
-        }
-        let actor = Actor::gateway(&record.tenant, &record.gateway_id);
-        if let Err(error) = service.pace.may_change(&record) {
-            service
-                .refusal_log
-                .refused(&actor, "policy.set", &record.tenant, &record.gateway_id, &error)
-                .await;
-            return Err(error);
-        }
-        service.ports.records.set_policy(record.instance, &platform, policy, &actor).await
+        service.identities.change(set(service.clone(), record, platform, policy)).await
     };
-    service.change(set).await
+    // Gateways take any other success for a failure.
+    answer(StatusCode::OK, set.await.map(|()| json!({ "ok": true })))
+}
+
+async fn set(
+    service: Arc<SelfService>,
+    record: Arc<GatewayRecord>,
+    platform: String,
+    policy: Policy,
+) -> Result<()> {
+    // Much may have happened while the body was on its way.
+    let record = service.identities.now().find(&record.tenant, &record.gateway_id);
+    let record = record.filter(|record| record.revoked_at.is_none());
+    let record = record.ok_or_else(|| Error::new(Kind::Forbidden, "this gateway was revoked"))?;
+    let known = service.identities.snapshot();
+    if known.policy(record.instance, &platform).is_none() && known.policies(record.instance) >= MAX_POLICIES {
+        return Err(Error::invalid(format!("policies for {MAX_POLICIES} platforms are declared already")));
+    }
+    if let Err(error) = service.pace.may_change(&record) {
+        service.refusal_log.refused_gateway(&record, "policy.set", &error).await;
+        return Err(error);
+    }
+    let actor = Actor::gateway(&record.tenant, &record.gateway_id);
+    service.ports.records.set_policy(record.instance, &platform, policy, &actor).await
 }
 
 /// Whether a gateway that may declare something has declared just this before.

@@ -3,14 +3,22 @@
 //! The command line uses the same routes, through the socket while a server
 //! runs and in its own process when none does.
 
-use super::Admin;
-use super::api;
-use crate::telemetry::{BotReading, Counter, Gauges, disk_metrics};
-use angelia_core::audit::Actor;
+use super::{Bearers, api};
+use crate::identities::Identities;
+use crate::ingress::{Bots, Drops};
+use crate::keyring::{AdminToken, Keyring};
+use crate::refusal_log::RefusalLog;
+use crate::relay::Sessions;
+use crate::server::Parts;
+use crate::supervise::Lifecycle;
+use crate::telemetry::{BotReading, Counter, Gauges, Metrics};
+use crate::upkeep::{Integrity, Waker};
 use angelia_core::clock;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::limit::SlidingWindow;
-use angelia_core::memory::ByteBudget;
+use angelia_core::memory::{ByteBudget, Memory};
+use angelia_core::ports::Ports;
+use angelia_platforms::webchat::Hub;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
@@ -32,6 +40,64 @@ const WRONG_TOKENS_IN: Duration = Duration::from_secs(60);
 angelia_contract::limits! {
     /// What a command and its answer take, out of the memory kept for operators; so all the admin listener's connections can ask at once. A longer body gets 413.
     pub const COMMAND: usize = 256 * 1024, bytes "a command to the admin API";
+}
+
+/// What commands read and change.
+pub(crate) struct Admin {
+    pub(super) ports: Ports,
+    /// Who is known here.
+    pub(super) identities: Arc<Identities>,
+    /// Which sockets there are.
+    pub(super) sessions: Arc<Sessions>,
+    pub(super) bots: Arc<Bots>,
+    /// Rooms of the web chat that people follow.
+    pub(super) hub: Arc<Hub>,
+    /// What reached nobody lately.
+    pub(super) drops: Arc<Drops>,
+    pub(super) wake: Arc<Waker>,
+    pub(super) keys: Arc<Keyring>,
+    /// What the admin API asks for.
+    pub(super) token: AdminToken,
+    /// Who may prove a tenant.
+    pub(super) bearers: Arc<Bearers>,
+    pub(super) refusal_log: Arc<RefusalLog>,
+    pub(super) memory: Arc<Memory>,
+    /// What a check of the database found.
+    pub(super) integrity: Arc<Integrity>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) life: Arc<Lifecycle>,
+    /// The URL gateways and people reach this server at.
+    pub(super) public_url: String,
+}
+
+impl Admin {
+    pub(crate) fn new(
+        parts: &Parts,
+        token: AdminToken,
+        bearers: Arc<Bearers>,
+        drops: Arc<Drops>,
+        integrity: Arc<Integrity>,
+        public_url: String,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            ports: parts.ports.clone(),
+            identities: parts.identities.clone(),
+            sessions: parts.sessions.clone(),
+            bots: parts.bots.clone(),
+            hub: parts.hub.clone(),
+            drops,
+            wake: parts.wake.clone(),
+            keys: parts.keys.clone(),
+            token,
+            bearers,
+            refusal_log: parts.refusal_log.clone(),
+            memory: parts.memory.clone(),
+            integrity,
+            metrics: parts.metrics.clone(),
+            life: parts.life.clone(),
+            public_url,
+        })
+    }
 }
 
 /// The admin routes.
@@ -71,8 +137,7 @@ async fn authenticate(State(door): State<Arc<Door>>, request: Request, next: Nex
     }
     let error =
         Error::new(Kind::Unauthorized, "wrong admin token; it is in the data directory, file admin-token");
-    let (actor, path) = (Actor::stranger(), request.uri().path().to_owned());
-    door.admin.refusal_log.refused(&actor, "admin.enter", "", &path, &error).await;
+    door.admin.refusal_log.refused_stranger("admin.enter", request.uri().path(), &error).await;
     failure(&error)
 }
 
@@ -96,11 +161,9 @@ async fn metrics(State(admin): State<Arc<Admin>>) -> Response {
         store_healthy: admin.ports.upkeep.healthy(),
         clock_leapt: admin.ports.upkeep.leap().is_some(),
         store_damaged: admin.integrity.damage().is_some(),
+        disk: admin.ports.upkeep.disk().await.ok(),
     };
-    let mut text = admin.metrics.render(gauges, &bots);
-    if let Ok(disk) = admin.ports.upkeep.disk().await {
-        text.push_str(&disk_metrics(&disk));
-    }
+    let text = admin.metrics.render(&gauges, &bots);
     ([(CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
 }
 
@@ -130,7 +193,7 @@ pub(super) fn retry_seconds(wait: Duration) -> u64 {
 mod tests {
     use super::*;
     use angelia_core::inbox::InstanceId;
-    use angelia_core::memory::{Memory, MemoryLimits};
+    use angelia_core::memory::MemoryLimits;
     use axum::body::Body;
     use axum::routing::post;
     use tower::ServiceExt;

@@ -1,12 +1,14 @@
-//! Routes, as an operator makes them, and the codes that let others make one.
+//! Routes, as an operator makes them, the codes that let others make one, and where
+//! people write that nobody listens.
 
 use super::Admin;
 use super::gateways::{check_welcome, gateway};
-use super::types::{self, AddRoute, MakeCode, Nothing, RemoveRoute, RemovedRoute, RouteCode, Routes};
+use super::types::Nothing;
 use crate::bootstrap::DEFAULT_TENANT;
-use angelia_core::admission::{Allow, Place, Route};
+use crate::ingress::{Heard, Spot};
+use angelia_core::admission::{self, Allow, Place};
 use angelia_core::audit::Actor;
-use angelia_core::clock;
+use angelia_core::clock::{self, UnixMillis};
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::check_name;
 use angelia_core::secret::{fingerprint, random_hex};
@@ -14,6 +16,106 @@ use angelia_core::store::{AccessStore, CodeAllow, IdentityStore, LinkCode};
 use angelia_platforms::PLACES;
 use std::sync::Arc;
 use std::time::Duration;
+
+asked! {
+    /// A route to be made.
+    pub struct AddRoute {
+        /// The place, as `platform:path`.
+        pub place: String,
+        /// Whose place it becomes.
+        pub tenant: String,
+        /// Only messages to this bot.
+        pub bot: Option<String>,
+        /// The gateway that answers there, if not the tenant's default.
+        pub gateway: Option<String>,
+        /// Who may speak there: ids, or the word `any`.
+        pub allow: Option<Vec<String>>,
+        /// Whether messages that do not address the bot are delivered too.
+        #[serde(default)]
+        pub free: bool,
+    }
+
+    /// A route to be taken away.
+    pub struct RemoveRoute {
+        /// The place.
+        pub place: String,
+        /// The route of this bot, where it has one of its own.
+        pub bot: Option<String>,
+    }
+
+    /// A code to be made.
+    pub struct MakeCode {
+        /// Whose the place becomes where it is typed.
+        pub tenant: String,
+        /// The gateway that answers there, if not the tenant's default.
+        pub gateway: Option<String>,
+        /// Who may speak there; without it only whoever types the code.
+        pub allow: Option<Vec<String>>,
+        /// Whether messages that do not address the bot are delivered too.
+        #[serde(default)]
+        pub free: bool,
+    }
+}
+
+answered! {
+    /// A route that is gone.
+    pub struct RemovedRoute {
+        /// Its place.
+        pub removed: String,
+    }
+
+    /// Every route.
+    pub struct Routes {
+        /// In the order they were made.
+        pub routes: Vec<Route>,
+    }
+
+    /// A route.
+    pub struct Route {
+        /// Its place.
+        pub place: String,
+        /// The bot it is for; `null` for any.
+        pub bot: Option<String>,
+        /// Whose place it is.
+        pub tenant: String,
+        /// The gateway that answers there, if not the tenant's default.
+        pub gateway: Option<String>,
+        /// Who may speak there: ids, or the word `any`.
+        pub allow: Vec<String>,
+        /// Whether messages that do not address the bot are delivered too.
+        pub free: bool,
+    }
+
+    /// The last places that spoke without a route.
+    pub struct Unrouted {
+        /// The one heard of last first.
+        pub unrouted: Vec<UnroutedPlace>,
+    }
+
+    /// A place that spoke without a route.
+    pub struct UnroutedPlace {
+        /// The command that gives it to a tenant.
+        pub add: String,
+        /// The place.
+        pub place: String,
+        /// The bot that heard it.
+        pub bot: String,
+        /// How many messages.
+        pub count: u64,
+        /// When the last one came.
+        pub last_at: UnixMillis,
+    }
+
+    /// A code that gives away the place where it is typed, once.
+    pub struct RouteCode {
+        /// The code.
+        pub code: String,
+        /// Until when it is good.
+        pub expires_at: UnixMillis,
+        /// What to type.
+        pub say: String,
+    }
+}
 
 /// How long a code can be used: long enough to type it in another window.
 const CODE_FOR: Duration = Duration::from_secs(15 * 60);
@@ -24,24 +126,21 @@ const CODE_BYTES: usize = 10;
 /// The word that lets everybody speak.
 const ANYBODY: &str = "any";
 
-pub(super) async fn add(admin: Arc<Admin>, body: AddRoute) -> Result<types::Route> {
-    let add = admin.change(move |admin| async move {
-        check_name("tenant", &body.tenant)?;
-        let here = admin.bots.descriptors();
-        let here: Vec<&str> = here.iter().map(|known| known.platform.as_str()).collect();
-        let place = PLACES.meant(&body.place, &here)?;
-        let allow = allowed(body.allow)?.or_else(|| PLACES.default_allow(&place)).ok_or_else(|| {
-            Error::invalid(format!(
-                "say who may speak in {place}: --allow ID,… for some people, --allow any for everybody there"
-            ))
-        })?;
-        let mut route = route(&admin, place, Some(&body.tenant), body.gateway.as_deref(), allow, body.free)?;
-        route.bot = body.bot.filter(|bot| !bot.is_empty());
-        let shown = show(&admin, &route);
-        store_route(&admin, route).await?;
-        Ok(shown)
-    });
-    add.await
+pub(super) async fn add(admin: Arc<Admin>, body: AddRoute) -> Result<Route> {
+    check_name("tenant", &body.tenant)?;
+    let here = admin.bots.descriptors();
+    let here: Vec<&str> = here.iter().map(|known| known.platform.as_str()).collect();
+    let place = PLACES.meant(&body.place, &here)?;
+    let allow = allowed(body.allow)?.or_else(|| PLACES.default_allow(&place)).ok_or_else(|| {
+        Error::invalid(format!(
+            "say who may speak in {place}: --allow ID,… for some people, --allow any for everybody there"
+        ))
+    })?;
+    let mut route = route(&admin, place, Some(&body.tenant), body.gateway.as_deref(), allow, body.free)?;
+    route.bot = body.bot.filter(|bot| !bot.is_empty());
+    let shown = show(&admin, &route);
+    store_route(&admin, route).await?;
+    Ok(shown)
 }
 
 /// Who was named; `None` if nobody was.
@@ -72,14 +171,11 @@ fn check_person(person: &str) -> Result<()> {
 }
 
 pub(super) async fn remove(admin: Arc<Admin>, body: RemoveRoute) -> Result<RemovedRoute> {
-    let remove = admin.change(move |admin| async move {
-        let place = PLACES.read(&body.place)?;
-        if !admin.ports.records.remove_route(&place, body.bot.as_deref(), &Actor::operator()).await? {
-            return Err(Error::not_found(format!("{place} has no route")));
-        }
-        Ok(RemovedRoute { removed: place.to_string() })
-    });
-    remove.await
+    let place = PLACES.read(&body.place)?;
+    if !admin.ports.records.remove_route(&place, body.bot.as_deref(), &Actor::operator()).await? {
+        return Err(Error::not_found(format!("{place} has no route")));
+    }
+    Ok(RemovedRoute { removed: place.to_string() })
 }
 
 pub(super) async fn list(admin: Arc<Admin>, _: Nothing) -> Result<Routes> {
@@ -113,11 +209,11 @@ pub(super) fn route(
     gateway_id: Option<&str>,
     allow: Allow,
     free: bool,
-) -> Result<Route> {
+) -> Result<admission::Route> {
     let record = gateway_id.map(|id| gateway(admin, tenant, id)).transpose()?;
     record.iter().try_for_each(|record| check_welcome(record))?;
     let owner = record.as_ref().map(|record| record.tenant.as_str()).or(tenant);
-    Ok(Route {
+    Ok(admission::Route {
         place,
         bot: None,
         tenant: owner.unwrap_or(DEFAULT_TENANT).to_owned(),
@@ -128,24 +224,66 @@ pub(super) fn route(
 }
 
 /// Makes a route durable and lets it count from now on.
-pub(super) async fn store_route(admin: &Admin, route: Route) -> Result<()> {
+pub(super) async fn store_route(admin: &Admin, route: admission::Route) -> Result<()> {
     admin.ports.records.add_route(route, &Actor::operator()).await?;
     admin.identities.follow().await
 }
 
-pub(super) fn show(admin: &Admin, route: &Route) -> types::Route {
+pub(super) fn show(admin: &Admin, route: &admission::Route) -> Route {
     let known = admin.identities.now();
     let gateway = route.instance.and_then(|instance| known.serving(instance));
     let allow = match &route.allow {
         Allow::Any => vec![ANYBODY.to_owned()],
         Allow::People(people) => people.clone(),
     };
-    types::Route {
+    Route {
         place: route.place.to_string(),
         bot: route.bot.clone(),
         tenant: route.tenant.clone(),
         gateway: gateway.map(|record| record.gateway_id.clone()),
         allow,
         free: route.free,
+    }
+}
+
+pub(super) async fn unrouted(admin: Arc<Admin>, _: Nothing) -> Result<Unrouted> {
+    let known = admin.identities.now();
+    let mut heard = admin.drops.unrouted();
+    // Somebody may have taken care of it since.
+    heard.retain(|((place, bot), _)| !is_routed(known.routes(), place, bot));
+    let row = |((place, bot), heard): (Spot, Heard)| UnroutedPlace {
+        add: add_command(&place),
+        place,
+        bot,
+        count: heard.count,
+        last_at: heard.last_at,
+    };
+    Ok(Unrouted { unrouted: heard.into_iter().map(row).collect() })
+}
+
+/// Whether the place, one around it or the whole platform has a route by now.
+fn is_routed(routes: &admission::Routes, place: &str, bot: &str) -> bool {
+    let Some((platform, path)) = place.split_once(':') else { return false };
+    let around = path.split_once('/').map_or(path, |(around, _)| around);
+    routes.resolve(platform, bot, &[path, around, "*"]).is_some()
+}
+
+/// The command that gives a place to a tenant.
+fn add_command(place: &str) -> String {
+    let private = PLACES.read(place).is_ok_and(|place| PLACES.private_person(&place).is_some());
+    // In a private chat that person is meant unless somebody else is named.
+    let allow = if private { "" } else { "--allow ID,… " };
+    format!("angelia route add --tenant TENANT {allow}{place}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_asks_who_may_speak_where_that_is_a_choice() {
+        let command = add_command("discord:10/20");
+        assert_eq!(command, "angelia route add --tenant TENANT --allow ID,… discord:10/20");
+        assert_eq!(add_command("webchat:dm:ann"), "angelia route add --tenant TENANT webchat:dm:ann");
     }
 }

@@ -1,16 +1,115 @@
 //! How the server is doing.
 
 use super::Admin;
-use super::clock;
-use super::types::{AwaitingFirst, DamagedGateway, GatewayStatus, Heavy, Nothing, Status, UnwellBot};
+use super::keys::{Clock, describe_clock};
+use super::types::Nothing;
 use crate::identities::Snapshot;
 use crate::telemetry::Counter;
 use angelia_core::error::Result;
 use angelia_core::identity::GatewayRecord;
-use angelia_core::store::{JournalStore, ListedInbox};
+use angelia_core::space::Report;
+use angelia_core::store::{ActionTrace, JournalStore, ListedInbox};
 use angelia_platforms::{BotState, Health};
 use std::collections::HashMap;
 use std::sync::Arc;
+
+answered! {
+    /// How the server is doing.
+    pub struct Status {
+        /// Tenants that use much of the memory they may.
+        pub memory: Vec<Heavy>,
+        /// Answers that may or may not have been sent; repeating them could double them.
+        pub ambiguous: Vec<ActionTrace>,
+        /// Bots that do not hear at the moment.
+        pub bots: Vec<UnwellBot>,
+        /// Their gateways may not come in: what was sealed for them does not open.
+        pub damaged: Vec<DamagedGateway>,
+        /// A leap that nobody has confirmed: nothing is dropped for its age meanwhile.
+        pub clock: Clock,
+        /// What a check of the database found after a server that did not end by itself.
+        pub database_damage: Option<String>,
+        /// How the disk is doing.
+        pub disk: Report,
+        /// Whether messages are taken in.
+        pub ready: bool,
+        /// Sockets open.
+        pub sockets: u64,
+        /// Entries written to sockets since the start.
+        pub pushed: u64,
+        /// Entries settled since the start.
+        pub settled: u64,
+        /// Every gateway.
+        pub gateways: Vec<GatewayStatus>,
+        /// Tenants whose messages wait for their first gateway.
+        pub awaiting_first: Vec<AwaitingFirst>,
+    }
+
+    /// A tenant that uses much of the memory it may.
+    pub struct Heavy {
+        /// Its name.
+        pub tenant: String,
+        /// What it holds, in bytes.
+        pub held: u64,
+        /// What it may hold.
+        pub of: u64,
+    }
+
+    /// A bot that does not hear.
+    pub struct UnwellBot {
+        /// Its platform.
+        pub platform: String,
+        /// Its name here.
+        pub name: String,
+        /// How it is.
+        pub state: BotState,
+        /// What is wrong, and what to do about it.
+        pub why: Option<String>,
+    }
+
+    /// A gateway that may not come in.
+    pub struct DamagedGateway {
+        /// Its tenant.
+        pub tenant: String,
+        /// Its id.
+        pub gateway_id: String,
+        /// What of it does not open.
+        pub kind: String,
+        /// Why.
+        pub error: String,
+    }
+
+    /// How a gateway is doing.
+    pub struct GatewayStatus {
+        /// Its tenant.
+        pub tenant: String,
+        /// Its id.
+        pub gateway_id: String,
+        /// Whether its socket is open.
+        pub connected: bool,
+        /// Whether it said that it goes idle.
+        pub idle: bool,
+        /// It says hello for these platforms, and nothing here could bring it anything from them.
+        pub not_served: Vec<String>,
+        /// What is known of its habit of acknowledging.
+        pub acknowledges: String,
+        /// Entries that wait for it.
+        pub waiting: u64,
+        /// Its dead letters.
+        pub dead: u64,
+        /// Messages that it lost to the quota.
+        pub lost: u64,
+    }
+
+    /// A tenant whose messages wait for its first gateway.
+    pub struct AwaitingFirst {
+        /// Its name.
+        pub tenant: String,
+        /// How many wait.
+        pub waiting: u64,
+        /// How many were lost to the quota.
+        pub lost: u64,
+    }
+}
 
 /// Ambiguous actions shown.
 const SHOWN: usize = 20;
@@ -32,7 +131,7 @@ pub(super) async fn status(admin: Arc<Admin>, _: Nothing) -> Result<Status> {
         ambiguous,
         bots: unwell(&admin),
         damaged: damaged.collect(),
-        clock: clock::describe(&admin),
+        clock: describe_clock(&admin),
         database_damage: admin.integrity.damage(),
         disk,
         ready: admin.ports.upkeep.healthy() && !admin.life.is_stopping(),

@@ -1,10 +1,7 @@
 //! Tenants, as an operator makes, links and removes them.
 
 use super::Admin;
-use super::types::{
-    CreateTenant, CreatedTenant, Link, Linked, Nothing, RemoveTenant, RemovedTenant, TenantCounts, Tenants,
-    Unlinked,
-};
+use super::types::Nothing;
 use angelia_core::audit::Actor;
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::{MAX_NAME, check_name};
@@ -13,6 +10,82 @@ use angelia_platforms::webchat;
 use std::sync::Arc;
 use std::time::Duration;
 
+asked! {
+    /// A tenant to be made, and as whom an issuer knows it.
+    pub struct CreateTenant {
+        /// Its name.
+        pub tenant: String,
+        /// Whose claim proves it.
+        pub issuer: Option<String>,
+        /// What the issuer calls it.
+        pub claim: Option<String>,
+    }
+
+    /// As whom an issuer knows a tenant.
+    pub struct Link {
+        /// The issuer, as its tokens name it.
+        pub issuer: String,
+        /// What it calls the tenant.
+        pub claim: String,
+    }
+
+    /// Its name once more, so that a slip takes nothing.
+    pub struct RemoveTenant {
+        /// The tenant's name.
+        pub confirm: String,
+    }
+}
+
+answered! {
+    /// A tenant that was made.
+    pub struct CreatedTenant {
+        /// Its name.
+        pub tenant: String,
+        /// As whom issuers know it.
+        pub identities: Vec<TenantIdentity>,
+    }
+
+    /// Every tenant.
+    pub struct Tenants {
+        /// Their names.
+        pub tenants: Vec<String>,
+        /// As whom issuers know them.
+        pub identities: Vec<TenantIdentity>,
+    }
+
+    /// What belongs to a tenant, in numbers.
+    pub struct TenantCounts {
+        /// Its name.
+        pub tenant: String,
+        /// What belongs to it.
+        #[serde(flatten)]
+        pub has: TenantBelongings,
+    }
+
+    /// What proves a tenant from now on.
+    pub struct Linked {
+        /// As whom the issuer knows it.
+        pub linked: TenantIdentity,
+    }
+
+    /// What does not prove a tenant any more.
+    pub struct Unlinked {
+        /// As whom the issuer knew it.
+        pub unlinked: TenantIdentity,
+    }
+
+    /// A tenant that is gone, and what went with it.
+    pub struct RemovedTenant {
+        /// Its name.
+        pub removed: String,
+        /// What went with it.
+        #[serde(flatten)]
+        pub has: TenantBelongings,
+        /// Whether the disk has its space back; else it is still being deleted.
+        pub deleted: bool,
+    }
+}
+
 /// Longest issuer URL kept.
 const MAX_ISSUER: usize = 512;
 
@@ -20,14 +93,11 @@ const MAX_ISSUER: usize = 512;
 const DELETED_WITHIN: Duration = Duration::from_secs(20);
 
 pub(super) async fn create(admin: Arc<Admin>, body: CreateTenant) -> Result<CreatedTenant> {
-    let create = admin.change(move |admin| async move {
-        check_name("tenant", &body.tenant)?;
-        let identity = first_identity(&admin, &body)?;
-        admin.ports.records.create_tenant(&body.tenant, identity.clone(), &Actor::operator()).await?;
-        let identities: Vec<TenantIdentity> = identity.into_iter().collect();
-        Ok(CreatedTenant { tenant: body.tenant, identities })
-    });
-    create.await
+    check_name("tenant", &body.tenant)?;
+    let identity = first_identity(&admin, &body)?;
+    admin.ports.records.create_tenant(&body.tenant, identity.clone(), &Actor::operator()).await?;
+    let identities: Vec<TenantIdentity> = identity.into_iter().collect();
+    Ok(CreatedTenant { tenant: body.tenant, identities })
 }
 
 /// Where one external issuer is configured, a tenant is known to it by its
@@ -89,39 +159,37 @@ pub(super) async fn link(admin: Arc<Admin>, tenant: String, body: Link) -> Resul
 }
 
 pub(super) async fn unlink(admin: Arc<Admin>, tenant: String, body: Link) -> Result<Unlinked> {
-    let unlink = admin.change(move |admin| async move {
-        let identity = identity(tenant, body.issuer, body.claim)?;
-        if !admin.ports.records.unlink_tenant(identity.clone(), &Actor::operator()).await? {
-            return Err(Error::not_found(format!(
-                "tenant {:?} is not known to {} as {:?}",
-                identity.tenant, identity.issuer, identity.claim
-            )));
-        }
-        Ok(Unlinked { unlinked: identity })
-    });
-    unlink.await
+    let identity = identity(tenant, body.issuer, body.claim)?;
+    if !admin.ports.records.unlink_tenant(identity.clone(), &Actor::operator()).await? {
+        return Err(Error::not_found(format!(
+            "tenant {:?} is not known to {} as {:?}",
+            identity.tenant, identity.issuer, identity.claim
+        )));
+    }
+    Ok(Unlinked { unlinked: identity })
 }
 
 pub(super) async fn remove(admin: Arc<Admin>, tenant: String, body: RemoveTenant) -> Result<RemovedTenant> {
-    let remove = admin.change(move |admin| async move {
-        if body.confirm != tenant {
-            return Err(Error::invalid(format!("to remove tenant {tenant:?}, confirm with its name")));
-        }
-        let rooms = rooms_of(&admin, &tenant).await?;
-        // The routes go first: nothing new may be admitted while the rows go.
-        let gone = admin.identities.now().of_tenant(&tenant);
-        let operator = Actor::operator();
-        let removal = admin.ports.records.remove_tenant(&tenant, rooms.clone(), &operator);
-        let has = admin.identities.close_to(&tenant, removal).await?;
-        for record in gone {
-            admin.sessions.forget(record.instance);
-        }
-        admin.hub.close(&rooms);
-        tracing::info!(%tenant, "a tenant was removed");
-        Ok(RemovedTenant { removed: tenant, has, deleted: false })
-    });
-    let removed = remove.await?;
+    let removed = admin.identities.change(take_away(admin.clone(), tenant, body)).await?;
     Ok(RemovedTenant { deleted: delete_the_rest(&admin).await, ..removed })
+}
+
+async fn take_away(admin: Arc<Admin>, tenant: String, body: RemoveTenant) -> Result<RemovedTenant> {
+    if body.confirm != tenant {
+        return Err(Error::invalid(format!("to remove tenant {tenant:?}, confirm with its name")));
+    }
+    let rooms = rooms_of(&admin, &tenant).await?;
+    // The routes go first: nothing new may be admitted while the rows go.
+    let gone = admin.identities.now().of_tenant(&tenant);
+    let operator = Actor::operator();
+    let removal = admin.ports.records.remove_tenant(&tenant, rooms.clone(), &operator);
+    let has = admin.identities.close_to(&tenant, removal).await?;
+    for record in gone {
+        admin.sessions.forget(record.instance);
+    }
+    admin.hub.close(&rooms);
+    tracing::info!(%tenant, "a tenant was removed");
+    Ok(RemovedTenant { removed: tenant, has, deleted: false })
 }
 
 /// Deletes what a removed tenant left, so that the disk has it back. What takes

@@ -7,9 +7,9 @@ use super::chats::ChatKey;
 use super::rate_limit::{Paced, RateLimit};
 use crate::identities::Snapshot;
 use angelia_contract::action::Action;
-use angelia_core::clock::UnixMillis;
+use angelia_core::clock::{self, UnixMillis};
 use angelia_core::egress::delivery::{Asked, Edited, Repeats};
-use angelia_core::egress::{Sender, Target, Urgency, Whereabouts, may_write};
+use angelia_core::egress::{Goal, Sender, Target, Urgency, Whereabouts, may_write};
 use angelia_core::error::Result;
 use angelia_core::identity::GatewayRecord;
 use angelia_core::inbox::InstanceId;
@@ -76,6 +76,19 @@ pub(super) struct OutboundAction {
 }
 
 impl OutboundAction {
+    /// One that is asked for now.
+    pub(super) fn new(
+        origin: Origin,
+        goal: Goal,
+        action: Action,
+        claims: Claims,
+        reply: Reply,
+        held: Option<HeldBytes>,
+    ) -> Arc<Self> {
+        let (Goal { bot, target }, received_at) = (goal, clock::wall());
+        Arc::new(Self { origin, bot, target, action, claims, reply, received_at, _held: held })
+    }
+
     /// The chat as this instance writes to it: what others do there is not waited for.
     pub(super) fn chat(&self, egress: &Egress) -> ChatKey {
         ChatKey::of(egress, self.origin.instance, self.bot, &self.target)

@@ -9,13 +9,14 @@ use super::action::OutboundAction;
 use super::answer::result;
 use super::chats::{ChatKey, FirstPart, Inbox, News};
 use super::perform::{self, CallPermit, Done, InFlight};
-use super::{count_declined, resume};
+use super::{count_declined, resume, typing};
 use crate::telemetry::Counter;
 use angelia_contract::action::Action;
 use angelia_core::clock::{self, Mono};
 use angelia_core::egress::delivery::{
-    ActionAnswer, Asked, ChatQueue, Counted, DeliveryId, Effect, Event, Left,
+    ActionAnswer, Asked, Begun, ChatQueue, Counted, DeliveryId, Effect, Event, Left, Opened, Permission, Text,
 };
+use angelia_core::error::Result;
 use angelia_core::ports::{ActionId, ActionOutcome, StoredAction};
 use angelia_platforms::Answer;
 use futures_util::FutureExt;
@@ -240,12 +241,14 @@ impl ChatTask {
             }),
             Effect::Open(id, used) => {
                 let action = self.action(id)?;
-                self.start(perform::open(self.egress.clone(), action, id, used), perform::not_opened(id));
+                let failed = Done::Opened(id, Opened::StoreFails, None);
+                self.start(perform::open(self.egress.clone(), action, id, used), failed);
             }
             Effect::Begin(id) => {
                 self.in_flight(id);
                 let number = self.in_hand.get(&id)?.number?;
-                self.start(perform::begin(self.egress.clone(), id, number), perform::not_begun(id));
+                let failed = Done::Happened(Event::Begun(id, Begun::StoreFails));
+                self.start(perform::begin(self.egress.clone(), id, number), failed);
             }
             Effect::Authorize(id) => {
                 let allowed = self.action(id).is_some_and(|it| it.is_allowed(&self.egress));
@@ -265,13 +268,17 @@ impl ChatTask {
             Effect::Postpone(id) => {
                 self.with(id, InHand::give_leave_back);
                 let number = self.in_hand.get(&id)?.number?;
-                self.start(perform::postpone(self.egress.clone(), id, number), perform::postponed(id));
+                let told = Done::Happened(Event::Postponed(id));
+                self.start(perform::postpone(self.egress.clone(), id, number), told);
             }
             Effect::Finish(ends) => self.finish(ends),
             Effect::Answer(id, answer) => self.answer(id, answer),
             Effect::ShowTyping(id) => {
-                let action = self.action(id)?;
-                let shown = perform::show_typing(self.egress.clone(), action, id);
+                let (egress, action) = (self.egress.clone(), self.action(id)?);
+                let shown = async move {
+                    typing::show(&egress, &action).await;
+                    Ok(Done::Happened(Event::TypingShown(id)))
+                };
                 self.start(shown, Done::Happened(Event::TypingShown(id)));
             }
             Effect::Count(counted) => self.count(counted),
@@ -280,10 +287,9 @@ impl ChatTask {
         None
     }
 
-    /// Has something done; a panic must not take the chat's later actions with it.
-    fn start(&self, doing: impl Future<Output = Done> + Send + 'static, failed: Done) {
-        let doing = AssertUnwindSafe(doing).catch_unwind();
-        self.running.push(Box::pin(async move { doing.await.unwrap_or(failed) }));
+    /// Has something done; `failed` is what comes of it otherwise.
+    fn start(&self, doing: impl Future<Output = Result<Done>> + Send + 'static, failed: Done) {
+        self.running.push(or_failed(doing, failed));
     }
 
     fn accept(&mut self, ids: Vec<DeliveryId>) {
@@ -294,15 +300,14 @@ impl ChatTask {
     fn read(&mut self, id: DeliveryId) {
         let stored = self.in_hand.get_mut(&id).and_then(|it| it.stored.take());
         let Some(stored) = stored else { return };
-        let reading = perform::read(self.egress.clone(), self.key.bot, id, stored);
-        self.start(reading, perform::not_read(id));
+        let reading = resume::read(self.egress.clone(), self.key.bot, id, stored);
+        self.start(reading.map(Ok), Done::Read(id, None, Text::Gone));
     }
 
     /// Mostly there is nothing to wait for, and no task is troubled.
     fn ask_permission(&mut self, id: DeliveryId, paced: bool) -> Option<Done> {
         let asking = perform::ask_permission(self.egress.clone(), self.action(id)?, id, paced);
-        let asking = AssertUnwindSafe(asking).catch_unwind();
-        let mut asking = Box::pin(async move { asking.await.unwrap_or_else(|_| perform::no_permission(id)) });
+        let mut asking = or_failed(asking, Done::Permission(id, Permission::StoreFails, None));
         let done = asking.as_mut().now_or_never();
         if done.is_none() {
             let (asking, waiting) = abortable(asking);
@@ -317,7 +322,7 @@ impl ChatTask {
         ids.iter().for_each(|id| self.with(*id, InHand::give_leave_back));
         let number = |id: DeliveryId| self.in_hand.get(&id)?.number;
         let ends = ends.into_iter().filter_map(|(id, outcome)| Some((id, number(id)?, outcome))).collect();
-        let failed = Done::Happened(perform::not_finished(ids));
+        let failed = Done::Happened(Event::Finished { ids, durable: false });
         self.start(perform::finish(self.egress.clone(), ends), failed);
     }
 
@@ -354,6 +359,15 @@ impl ChatTask {
             in_hand.in_flight.get_or_insert_with(|| InFlight::begin(&self.egress));
         }
     }
+}
+
+/// What came of something. A panic must not take the chat's later actions with it.
+fn or_failed(
+    doing: impl Future<Output = Result<Done>> + Send + 'static,
+    failed: Done,
+) -> BoxFuture<'static, Done> {
+    let doing = AssertUnwindSafe(doing).catch_unwind();
+    Box::pin(async move { doing.await.ok().and_then(Result::ok).unwrap_or(failed) })
 }
 
 /// Sleeps until then; for ever, if there is no such moment.

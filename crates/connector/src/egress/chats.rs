@@ -8,7 +8,7 @@ use angelia_core::egress::Target;
 use angelia_core::egress::delivery::{DeliveryId, MAX_WAITING};
 use angelia_core::inbox::InstanceId;
 use angelia_core::ports::StoredAction;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use tokio::sync::Notify;
@@ -49,12 +49,12 @@ pub(super) struct Inbox {
 
 impl Inbox {
     pub(super) fn tell(&self, news: News) {
-        self.news().push_back(news);
+        self.news.lock().push_back(news);
         self.told.notify_one();
     }
 
     pub(super) fn tell_first_part(&self, first: FirstPart) {
-        self.first_parts().push(first);
+        self.first_parts.lock().push(first);
         self.told.notify_one();
     }
 
@@ -64,19 +64,11 @@ impl Inbox {
     }
 
     pub(super) fn take(&self) -> VecDeque<News> {
-        std::mem::take(&mut *self.news())
+        std::mem::take(&mut *self.news.lock())
     }
 
     pub(super) fn take_first_parts(&self) -> Vec<FirstPart> {
-        std::mem::take(&mut *self.first_parts())
-    }
-
-    fn first_parts(&self) -> MutexGuard<'_, Vec<FirstPart>> {
-        self.first_parts.lock()
-    }
-
-    fn news(&self) -> MutexGuard<'_, VecDeque<News>> {
-        self.news.lock()
+        std::mem::take(&mut *self.first_parts.lock())
     }
 }
 
@@ -89,9 +81,9 @@ pub(super) struct ChatQueues {
 impl ChatQueues {
     /// Tells a chat's task; one that has to be started for it is answered.
     fn tell(&self, key: &ChatKey, news: News) -> Result<Option<Arc<Inbox>>, News> {
-        let mut chats = self.chats();
+        let mut chats = self.chats.lock();
         if let Some(inbox) = chats.get(key) {
-            if inbox.news().len() >= MAX_WAITING {
+            if inbox.news.lock().len() >= MAX_WAITING {
                 return Err(news);
             }
             inbox.tell(news);
@@ -105,8 +97,8 @@ impl ChatQueues {
 
     /// Takes a chat out that has nothing to do; `false` if something came meanwhile.
     pub(super) fn leave(&self, key: &ChatKey, inbox: &Arc<Inbox>) -> bool {
-        let mut chats = self.chats();
-        let idle = inbox.news().is_empty();
+        let mut chats = self.chats.lock();
+        let idle = inbox.news.lock().is_empty();
         if idle {
             remove(&mut chats, key, inbox);
         }
@@ -115,11 +107,7 @@ impl ChatQueues {
 
     /// Takes a chat out whose task ended by a panic, so that the next action starts another.
     pub(super) fn forget(&self, key: &ChatKey, inbox: &Arc<Inbox>) {
-        remove(&mut self.chats(), key, inbox);
-    }
-
-    fn chats(&self) -> MutexGuard<'_, HashMap<ChatKey, Arc<Inbox>>> {
-        self.chats.lock()
+        remove(&mut self.chats.lock(), key, inbox);
     }
 }
 

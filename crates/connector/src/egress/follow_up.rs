@@ -8,16 +8,15 @@ use super::target_lookup::Waiting;
 use super::{answer, chats};
 use angelia_contract::action::Action;
 use angelia_core::clock;
-use angelia_core::egress::{NO_CAPABILITY, Sender, Target, may_write};
+use angelia_core::egress::{Goal, NO_CAPABILITY, Target, may_write};
 use angelia_core::error::Result;
 use angelia_core::store::VaultStore;
 use angelia_core::vault::{CapabilityId, choose_for_key};
 use std::sync::Arc;
 
-/// What a conversation is answered with.
+/// Where a conversation is, and what it is answered with.
 pub(super) struct Found {
-    bot: usize,
-    target: Target,
+    goal: Goal,
     capability: CapabilityId,
 }
 
@@ -31,12 +30,12 @@ pub(super) async fn find(egress: &Egress, waits: &Waiting) -> Result<Option<Foun
     let Some(chosen) = choose_for_key(&held, kind, session_key, now) else { return Ok(None) };
     let Some(bot) = egress.bots.position(&chosen.bot) else { return Ok(None) };
     let (platform, target) = (&egress.bots[bot], Target::chat(&chosen.chat_id));
-    let sender = Sender { tenant: &record.tenant, instance: record.instance };
-    let may = || may_write(egress.identities.now().routes(), &**platform, sender, &target);
+    let may = || may_write(egress.identities.now().routes(), &**platform, waits.sender(), &target);
     if may().is_none() {
         platform.recall(&target).await?;
     }
-    Ok((may() == Some(true)).then(|| Found { bot, capability: chosen.id, target: target.clone() }))
+    let found = |target| Found { goal: Goal { bot, target }, capability: chosen.id };
+    Ok((may() == Some(true)).then(|| found(target.clone())))
 }
 
 /// Sends it on its way.
@@ -49,20 +48,8 @@ pub(super) fn perform(egress: &Arc<Egress>, waits: Waiting, found: Found) {
     }
     // Where it goes is settled; the ledger must not read another place out of it.
     metadata.remove("thread_id");
-    let Found { bot, target, capability } = found;
-    let action = Action::Send { chat_id: target.chat_id.clone(), content, reply_to: None, metadata };
+    let Found { goal, capability } = found;
+    let action = Action::Send { chat_id: goal.target.chat_id.clone(), content, reply_to: None, metadata };
     let claims = Claims::Named(capability);
-    chats::enter(
-        egress,
-        Arc::new(OutboundAction {
-            origin,
-            bot,
-            target,
-            action,
-            claims,
-            reply,
-            received_at: clock::wall(),
-            _held: Some(held),
-        }),
-    );
+    chats::enter(egress, OutboundAction::new(origin, goal, action, claims, reply, Some(held)));
 }

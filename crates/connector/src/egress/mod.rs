@@ -32,8 +32,7 @@ use crate::telemetry::{Counter, Metrics};
 use action::{Origin, OutboundAction};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::frame::Outbound;
-use angelia_core::clock;
-use angelia_core::egress::{Goal, NO_CAPABILITY, Owner, Refusal, Sender, Target, decide};
+use angelia_core::egress::{Goal, NO_CAPABILITY, Owner, Refusal, Sender, decide};
 use angelia_core::error::Result;
 use angelia_core::identity::GatewayRecord;
 use angelia_core::memory::{HeldBytes, Memory};
@@ -144,14 +143,8 @@ impl Egress {
     /// Says something of the connector's own in a chat that belongs to an instance,
     /// on its behalf and within its rights: in the ledger, in the chat's order, in
     /// answer to a message.
-    pub(crate) fn say(
-        self: &Arc<Self>,
-        owner: Sender<'_>,
-        bot: usize,
-        target: Target,
-        content: String,
-        reply_to: String,
-    ) {
+    pub(crate) fn say(self: &Arc<Self>, owner: Sender<'_>, goal: Goal, content: String, reply_to: String) {
+        let target = &goal.target;
         let thread = target.thread_id.clone().map(|thread| ("thread_id".to_owned(), thread.into()));
         let action = Action::Send {
             chat_id: target.chat_id.clone(),
@@ -163,26 +156,12 @@ impl Egress {
         let origin = Origin { tenant: owner.tenant.to_owned(), instance: owner.instance, gateway_id: None };
         // Whoever waits for the agent is not answered by this.
         let (claims, reply) = (Claims::Nothing, Reply::default());
-        chats::enter(
-            self,
-            Arc::new(OutboundAction {
-                origin,
-                bot,
-                target,
-                action,
-                claims,
-                reply,
-                received_at: clock::wall(),
-                _held: None,
-            }),
-        );
+        chats::enter(self, OutboundAction::new(origin, goal, action, claims, reply, None));
     }
 }
 
 fn decide_for(egress: &Egress, waits: &Waiting) -> Result<Goal, Refusal> {
-    let Waiting { record, outbound, .. } = waits;
-    let sender = Sender { tenant: &record.tenant, instance: record.instance };
-    decide(egress.identities.now().routes(), egress.bots.all(), sender, outbound)
+    decide(egress.identities.now().routes(), egress.bots.all(), waits.sender(), &waits.outbound)
 }
 
 /// Performs an action or refuses it, by what is known now.
@@ -204,18 +183,7 @@ fn proceed(egress: &Arc<Egress>, waits: Waiting, decided: Result<Goal, Refusal>)
     if origin.is_revoked(&egress.identities.now()) {
         return reply.decline(egress);
     }
-    let (Goal { bot, target }, action) = (goal, outbound.action);
-    let claims = Claims::Fitting;
-    let action = Arc::new(OutboundAction {
-        origin,
-        bot,
-        target,
-        action,
-        claims,
-        reply,
-        received_at: clock::wall(),
-        _held: Some(held),
-    });
+    let action = OutboundAction::new(origin, goal, outbound.action, Claims::Fitting, reply, Some(held));
     match action.action {
         Action::Send { .. } | Action::Edit { .. } | Action::Typing { .. } => chats::enter(egress, action),
         Action::GetChatInfo { .. } => chat_info::chat_info(egress, action),

@@ -1,17 +1,17 @@
 //! What a chat's queue wants done, done: the ledger, the limits, the vault, the
-//! provider. Each answers with what came of it.
+//! provider. Each answers with what came of it; an error stands for what its caller says
+//! comes of a failure.
 
 use super::Egress;
 use super::action::OutboundAction;
 use super::chats::{FirstPart, Inbox};
 use super::rate_limit::{Permit, Slot};
-use super::{resume, typing};
 use crate::telemetry::Counter;
 use angelia_core::clock;
 use angelia_core::egress::delivery::{Begun, Claimed, DeliveryId, Event, Opened, Permission, Text};
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::fail;
-use angelia_core::ports::{Accepted, ActionId, ActionOutcome, StoredAction};
+use angelia_core::ports::{Accepted, ActionId, ActionOutcome};
 use angelia_core::vault::{Capability, Use};
 use angelia_platforms::{Answer, Delivery, Earlier, Outcome, Progress, Reach};
 use futures_util::future::BoxFuture;
@@ -40,16 +40,19 @@ pub(super) enum Done {
 }
 
 /// Makes actions durable.
-pub(super) async fn accept(egress: Arc<Egress>, actions: Vec<(DeliveryId, Arc<OutboundAction>)>) -> Done {
+pub(super) async fn accept(
+    egress: Arc<Egress>,
+    actions: Vec<(DeliveryId, Arc<OutboundAction>)>,
+) -> Result<Done> {
     let entries = actions.iter().map(|(_, action)| action.entry(&egress)).collect();
     let accepted = async { egress.ledger.accept(egress.owner().await?, entries).await };
     let accepted = match accepted.await {
         Ok(accepted) => accepted,
-        Err(error) => return Done::Happened(Event::NotAccepted(refusal(&egress, actions.len(), &error))),
+        Err(error) => return Ok(Done::Happened(Event::NotAccepted(refusal(&egress, actions.len(), &error)))),
     };
     accepted.iter().for_each(|_| fail::point("action_accepted"));
     let numbers = actions.iter().zip(&accepted).map(|((id, _), accepted)| (*id, accepted.id)).collect();
-    Done::Accepted(numbers, accepted.iter().map(claimed).collect())
+    Ok(Done::Accepted(numbers, accepted.iter().map(claimed).collect()))
 }
 
 pub(super) fn not_accepted() -> Done {
@@ -74,22 +77,6 @@ fn claimed(accepted: &Accepted) -> Claimed {
     Claimed { uses: accepted.uses, lasts: lasts.map(Duration::from_millis) }
 }
 
-/// Reads what an earlier process left.
-pub(super) async fn read(egress: Arc<Egress>, bot: usize, id: DeliveryId, stored: Box<StoredAction>) -> Done {
-    match resume::read(&egress, bot, &stored).await {
-        Some(Ok(action)) => {
-            let repeats = action.repeats(&egress);
-            Done::Read(id, Some(Arc::new(action)), Text::Read(repeats))
-        }
-        Some(Err(resume::Unreadable)) => Done::Read(id, None, Text::Unreadable),
-        None => not_read(id),
-    }
-}
-
-pub(super) fn not_read(id: DeliveryId) -> Done {
-    Done::Read(id, None, Text::Gone)
-}
-
 /// Waits until the tenant and the bot may call. Answers to interactions do not
 /// take turns in their chat: the provider counts each for itself, and a crowd
 /// that asked in one second must not wait for longer than it can be answered.
@@ -98,32 +85,22 @@ pub(super) async fn ask_permission(
     action: Arc<OutboundAction>,
     id: DeliveryId,
     paced: bool,
-) -> Done {
-    match permit(&egress, &action, paced).await {
-        Ok(Some(permit)) => Done::Permission(id, Permission::Granted, Some(permit)),
-        Ok(None) => Done::Permission(id, Permission::Denied, None),
-        Err(_) => no_permission(id),
-    }
-}
-
-async fn permit(egress: &Egress, action: &OutboundAction, paced: bool) -> Result<Option<CallPermit>> {
+) -> Result<Done> {
     let tenant = &action.origin.tenant;
-    let Some(slot) = egress.refusals.slot(tenant).await else { return Ok(None) };
-    let paced = if paced && action.is_paced(egress) {
+    let Some(slot) = egress.refusals.slot(tenant).await else {
+        return Ok(Done::Permission(id, Permission::Denied, None));
+    };
+    let paced = if paced && action.is_paced(&egress) {
         // How fast a chat is written to depends on what it is.
-        action.recall(egress).await?;
-        action.paced(egress)
+        action.recall(&egress).await?;
+        action.paced(&egress)
     } else {
         None
     };
-    let permit = action.rate_limit(egress).turn_for(tenant, paced).await;
+    let permit = action.rate_limit(&egress).turn_for(tenant, paced).await;
     // Known now, it may be forgotten again while it waits.
-    action.recall(egress).await?;
-    Ok(Some(CallPermit { slot, permit }))
-}
-
-pub(super) fn no_permission(id: DeliveryId) -> Done {
-    Done::Permission(id, Permission::StoreFails, None)
+    action.recall(&egress).await?;
+    Ok(Done::Permission(id, Permission::Granted, Some(CallPermit { slot, permit })))
 }
 
 /// Opens a capability for one call.
@@ -132,32 +109,19 @@ pub(super) async fn open(
     action: Arc<OutboundAction>,
     id: DeliveryId,
     used: Use,
-) -> Done {
+) -> Result<Done> {
     let origin = &action.origin;
     let is_meant = |it: &Capability| it.tenant == origin.tenant && it.instance == origin.instance;
-    match egress.open(used, is_meant).await {
-        Ok(Some(answer)) => Done::Opened(id, Opened::Live, Some(answer)),
-        Ok(None) => Done::Opened(id, Opened::Over, None),
-        Err(_) => not_opened(id),
-    }
-}
-
-pub(super) fn not_opened(id: DeliveryId) -> Done {
-    Done::Opened(id, Opened::StoreFails, None)
+    let answer = egress.open(used, is_meant).await?;
+    let told = if answer.is_some() { Opened::Live } else { Opened::Over };
+    Ok(Done::Opened(id, told, answer))
 }
 
 /// Tells the ledger that a provider is about to be called.
-pub(super) async fn begin(egress: Arc<Egress>, id: DeliveryId, number: ActionId) -> Done {
-    let begun = async { egress.ledger.begin(egress.owner().await?, number).await };
-    match begun.await {
-        Ok(true) => Done::Happened(Event::Begun(id, Begun::Ours)),
-        Ok(false) => Done::Happened(Event::Begun(id, Begun::NotOurs)),
-        Err(_) => not_begun(id),
-    }
-}
-
-pub(super) fn not_begun(id: DeliveryId) -> Done {
-    Done::Happened(Event::Begun(id, Begun::StoreFails))
+pub(super) async fn begin(egress: Arc<Egress>, id: DeliveryId, number: ActionId) -> Result<Done> {
+    let is_ours = egress.ledger.begin(egress.owner().await?, number).await?;
+    let begun = if is_ours { Begun::Ours } else { Begun::NotOurs };
+    Ok(Done::Happened(Event::Begun(id, begun)))
 }
 
 /// A call of the provider.
@@ -172,10 +136,16 @@ pub(super) struct Call {
 }
 
 /// Calls the provider.
-pub(super) async fn call(egress: Arc<Egress>, task: Arc<Inbox>, call: Call) -> Done {
+pub(super) async fn call(egress: Arc<Egress>, task: Arc<Inbox>, call: Call) -> Result<Done> {
     let Call { id, number, action, answer, earlier, within, permit: CallPermit { slot, permit } } = call;
     permit.made();
-    let progress = Arc::new(DeliveryProgress::new(egress.clone(), action.clone(), id, task));
+    let progress = Arc::new(DeliveryProgress {
+        egress: egress.clone(),
+        action: action.clone(),
+        id,
+        task,
+        withdrawn: AtomicBool::new(false),
+    });
     let delivery = Delivery {
         id: number,
         received_at: action.received_at,
@@ -190,9 +160,9 @@ pub(super) async fn call(egress: Arc<Egress>, task: Arc<Inbox>, call: Call) -> D
         Ok(outcome) => outcome,
         Err(_) => Outcome::Unknown { why: "the platform did not answer".into() },
     };
-    let withdrawn = progress.was_withdrawn();
+    let withdrawn = progress.withdrawn.load(Ordering::Acquire);
     slot.over(matches!(outcome, Outcome::Refused { .. }) && !platform.is_own() && !withdrawn);
-    Done::Happened(Event::Called { id, outcome, withdrawn })
+    Ok(Done::Happened(Event::Called { id, outcome, withdrawn }))
 }
 
 /// A call that ended by a panic.
@@ -201,39 +171,24 @@ pub(super) fn broke_off(id: DeliveryId) -> Done {
     Done::Happened(Event::Called { id, outcome, withdrawn: false })
 }
 
-/// Tells the ledger that nothing was written, whether it hears it or not.
-pub(super) async fn postpone(egress: Arc<Egress>, id: DeliveryId, number: ActionId) -> Done {
-    let told = async { egress.ledger.postpone(egress.owner().await?, number).await };
-    let _ = told.await;
-    postponed(id)
-}
-
-pub(super) fn postponed(id: DeliveryId) -> Done {
-    Done::Happened(Event::Postponed(id))
+/// Tells the ledger that nothing was written; it need not hear it.
+pub(super) async fn postpone(egress: Arc<Egress>, id: DeliveryId, number: ActionId) -> Result<Done> {
+    egress.ledger.postpone(egress.owner().await?, number).await?;
+    Ok(Done::Happened(Event::Postponed(id)))
 }
 
 /// Tells the ledger how actions ended.
-pub(super) async fn finish(egress: Arc<Egress>, ends: Vec<(DeliveryId, ActionId, ActionOutcome)>) -> Done {
+pub(super) async fn finish(
+    egress: Arc<Egress>,
+    ends: Vec<(DeliveryId, ActionId, ActionOutcome)>,
+) -> Result<Done> {
     let ids: Vec<(DeliveryId, ActionId)> = ends.iter().map(|(id, number, _)| (*id, *number)).collect();
     let ends = ends.into_iter().map(|(_, number, outcome)| (number, outcome)).collect();
-    let finished = async { egress.ledger.finish(egress.owner().await?, ends).await };
-    let Ok(others) = finished.await else {
-        return Done::Finished(not_finished(ids.into_iter().map(|(id, _)| id).collect()), None);
-    };
+    let others = egress.ledger.finish(egress.owner().await?, ends).await?;
     let (lost, ours): (Vec<_>, Vec<_>) = ids.into_iter().partition(|(_, number)| others.contains(number));
     let event = |ids: Vec<(DeliveryId, ActionId)>| ids.into_iter().map(|(id, _)| id).collect::<Vec<_>>();
     let lost = (!lost.is_empty()).then(|| Event::Disowned(event(lost)));
-    Done::Finished(Event::Finished { ids: event(ours), durable: true }, lost)
-}
-
-pub(super) fn not_finished(ids: Vec<DeliveryId>) -> Event {
-    Event::Finished { ids, durable: false }
-}
-
-/// Shows that the agent writes.
-pub(super) async fn show_typing(egress: Arc<Egress>, action: Arc<OutboundAction>, id: DeliveryId) -> Done {
-    typing::show(&egress, &action).await;
-    Done::Happened(Event::TypingShown(id))
+    Ok(Done::Finished(Event::Finished { ids: event(ours), durable: true }, lost))
 }
 
 /// A provider call that a stopping server waits for, from the note that it is
@@ -254,7 +209,7 @@ impl Drop for InFlight {
 }
 
 /// What a platform holds of us while it works on a delivery.
-pub(super) struct DeliveryProgress {
+struct DeliveryProgress {
     egress: Arc<Egress>,
     action: Arc<OutboundAction>,
     id: DeliveryId,
@@ -262,22 +217,6 @@ pub(super) struct DeliveryProgress {
     task: Arc<Inbox>,
     /// Whether the platform was told to make no further call.
     withdrawn: AtomicBool,
-}
-
-impl DeliveryProgress {
-    pub(super) fn new(
-        egress: Arc<Egress>,
-        action: Arc<OutboundAction>,
-        id: DeliveryId,
-        task: Arc<Inbox>,
-    ) -> Self {
-        Self { egress, action, id, task, withdrawn: AtomicBool::new(false) }
-    }
-
-    /// Whether the platform was told to make no further call.
-    pub(super) fn was_withdrawn(&self) -> bool {
-        self.withdrawn.load(Ordering::Acquire)
-    }
 }
 
 impl Progress for DeliveryProgress {

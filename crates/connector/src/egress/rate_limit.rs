@@ -4,7 +4,7 @@
 
 use angelia_core::clock;
 use angelia_core::egress::{Budget, Decision, Paces, Rate, RefusalCounts, Ticket, Urgency};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,14 +46,14 @@ impl RateLimit {
         let Some(Paced { chat, rate, urgency }) = paced else { return self.turn(tenant).await };
         loop {
             let now = clock::mono();
-            let next = self.paces().next_at(&chat, rate, urgency, now);
+            let next = self.paces.lock().next_at(&chat, rate, urgency, now);
             if next > now {
                 tokio::time::sleep(next.since(now)).await;
                 continue;
             }
             let permit = self.turn(tenant).await;
             // Another instance may have written there while this one waited.
-            if self.paces().take(&chat, rate, urgency, clock::mono()).is_ok() {
+            if self.paces.lock().take(&chat, rate, urgency, clock::mono()).is_ok() {
                 return permit;
             }
         }
@@ -62,27 +62,23 @@ impl RateLimit {
     /// The provider wants no call to this chat for a while.
     pub(super) fn pause_chat(&self, chat: &str, pause: Duration) {
         let now = clock::mono();
-        self.paces().pause(chat, now + pause, now);
+        self.paces.lock().pause(chat, now + pause, now);
     }
 
     /// The provider wants no call of this bot for a while.
     pub(super) fn pause(&self, pause: Duration) {
         if let Some(queue) = &self.queue {
-            queue.state().budget.pause(clock::mono() + pause);
+            queue.state.lock().budget.pause(clock::mono() + pause);
         }
-    }
-
-    fn paces(&self) -> MutexGuard<'_, Paces> {
-        self.paces.lock()
     }
 
     /// Takes a call that nobody waits for; `false` if there is none, or the chat
     /// is not to be written to now.
     pub(super) fn spare(&self, tenant: &str, paced: Option<Paced>) -> bool {
         let now = clock::mono();
-        let rests = |it: Paced| self.paces().next_at(&it.chat, it.rate, Urgency::Whole, now) > now;
+        let rests = |it: Paced| self.paces.lock().next_at(&it.chat, it.rate, Urgency::Whole, now) > now;
         !paced.is_some_and(rests)
-            && self.queue.as_ref().is_none_or(|queue| queue.state().budget.spare(tenant, clock::mono()))
+            && self.queue.as_ref().is_none_or(|queue| queue.state.lock().budget.spare(tenant, clock::mono()))
     }
 }
 
@@ -90,7 +86,7 @@ impl Permit {
     /// The call is made now.
     pub(super) fn made(mut self) {
         if let Some((queue, tenant)) = self.0.take() {
-            queue.state().budget.made(&tenant, clock::mono());
+            queue.state.lock().budget.made(&tenant, clock::mono());
         }
     }
 }
@@ -98,7 +94,7 @@ impl Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         if let Some((queue, tenant)) = self.0.take() {
-            queue.state().budget.give_back(&tenant);
+            queue.state.lock().budget.give_back(&tenant);
             queue.returned.notify_one();
         }
     }
@@ -127,7 +123,7 @@ struct InLine<'a> {
 
 impl Drop for InLine<'_> {
     fn drop(&mut self) {
-        let mut state = self.queue.state();
+        let mut state = self.queue.state.lock();
         state.budget.leave(self.tenant, self.ticket);
         let sender = state.waiting.remove(&self.ticket);
         drop((state, sender));
@@ -141,14 +137,10 @@ impl FairQueue {
         Self { state: Mutex::new(state), returned: Notify::new() }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
-    }
-
     async fn turn(self: &Arc<Self>, tenant: &str) -> Permit {
         let (permit, granted) = oneshot::channel();
         let ticket = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             let ticket = state.budget.join(tenant);
             state.waiting.insert(ticket, (tenant.to_owned(), permit));
             ticket
@@ -164,7 +156,7 @@ impl FairQueue {
     /// Lets through whoever may go now; `true` if others wait and nobody looks after them.
     fn let_through(self: &Arc<Self>) -> bool {
         let mut through = Vec::new();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let now = clock::mono();
         while let Some(ticket) = state.budget.grant(now) {
             through.extend(state.waiting.remove(&ticket));
@@ -183,7 +175,7 @@ impl FairQueue {
     async fn attend(self: Arc<Self>) {
         loop {
             let next = {
-                let mut state = self.state();
+                let mut state = self.state.lock();
                 let next = state.budget.next_at();
                 state.attended = next.is_some();
                 next
@@ -222,7 +214,7 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.limit.refusals().done(&self.tenant, self.refused, clock::mono());
+        self.limit.refusals.lock().done(&self.tenant, self.refused, clock::mono());
         self.limit.over.notify_waiters();
     }
 }
@@ -247,14 +239,10 @@ impl RefusalLimit {
     }
 
     fn ask(&self, tenant: &str) -> Decision {
-        self.refusals().ask(tenant, clock::mono())
+        self.refusals.lock().ask(tenant, clock::mono())
     }
 
     fn taken(self: &Arc<Self>, tenant: &str) -> Slot {
         Slot { limit: self.clone(), tenant: tenant.to_owned(), refused: false }
-    }
-
-    fn refusals(&self) -> MutexGuard<'_, RefusalCounts> {
-        self.refusals.lock()
     }
 }

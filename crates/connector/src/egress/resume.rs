@@ -9,10 +9,11 @@ use super::action::{FOLLOW_UP, Origin, OutboundAction};
 use super::answer::Reply;
 use super::capability::Claims;
 use super::chats::{self, ChatKey, News};
+use super::perform::Done;
 use angelia_contract::action::Action;
 use angelia_core::clock;
 use angelia_core::directory::BotKey;
-use angelia_core::egress::delivery::{Claimed, Edited, Left};
+use angelia_core::egress::delivery::{Claimed, DeliveryId, Edited, Left, Text};
 use angelia_core::egress::{ActionState, NO_CAPABILITY, Target, is_suspect};
 use angelia_core::error::Result;
 use angelia_core::memory::HeldBytes;
@@ -145,34 +146,27 @@ pub(super) fn left(egress: &Egress, stored: &StoredAction) -> Left {
     }
 }
 
-/// The text of an action means nothing.
-pub(super) struct Unreadable;
-
-/// An action whose turn has come; `None` if it ended meanwhile, or the next
+/// An action whose turn has come; gone if it ended meanwhile, or the next
 /// start finds it again.
-pub(super) async fn read(
-    egress: &Egress,
-    bot: usize,
-    stored: &StoredAction,
-) -> Option<Result<OutboundAction, Unreadable>> {
-    let held = room(egress, stored).await?;
-    let body = text(egress, stored.id).await?;
+pub(super) async fn read(egress: Arc<Egress>, bot: usize, id: DeliveryId, stored: Box<StoredAction>) -> Done {
+    let gone = Done::Read(id, None, Text::Gone);
+    let Some(held) = room(&egress, &stored).await else { return gone };
+    let Some(body) = text(&egress, stored.id).await else { return gone };
     let action = serde_json::from_slice::<Action>(&body).ok();
     let Some((target, action)) = action.and_then(|action| Some((Target::of(&action)?, action))) else {
-        return Some(Err(Unreadable));
+        return Done::Read(id, None, Text::Unreadable);
     };
     // What it claimed when it was accepted stays claimed.
     let claims = match (stored.op == FOLLOW_UP, stored.uses) {
         (true, Some(used)) => Claims::Named(used.capability),
         _ => Claims::Nothing,
     };
-    let origin = Origin {
-        tenant: stored.tenant.clone(),
-        instance: stored.instance,
-        gateway_id: stored.gateway_id.clone(),
-    };
+    let origin = Origin { tenant: stored.tenant, instance: stored.instance, gateway_id: stored.gateway_id };
     let (reply, received_at) = (Reply::default(), stored.received_at);
-    Some(Ok(OutboundAction { origin, bot, target, action, claims, reply, received_at, _held: Some(held) }))
+    let action =
+        OutboundAction { origin, bot, target, action, claims, reply, received_at, _held: Some(held) };
+    let repeats = action.repeats(&egress);
+    Done::Read(id, Some(Arc::new(action)), Text::Read(repeats))
 }
 
 /// The text of an action, as long as it takes to read it: what comes after it in its

@@ -17,7 +17,7 @@ use angelia_core::inbox::InstanceId;
 use angelia_core::memory::HeldBytes;
 use angelia_core::vault::chat_of;
 use futures_util::FutureExt;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -46,6 +46,12 @@ pub(super) struct Waiting {
     pub(super) held: HeldBytes,
 }
 
+impl Waiting {
+    pub(super) fn sender(&self) -> Sender<'_> {
+        Sender { tenant: &self.record.tenant, instance: self.record.instance }
+    }
+}
+
 /// What waits for an answer, chat by chat.
 #[derive(Default)]
 pub(super) struct TargetLookup {
@@ -58,20 +64,18 @@ impl TargetLookup {
     /// gives it back if there are none.
     pub(super) fn behind(&self, waits: Waiting) -> Option<Waiting> {
         let Some(asked) = asked(&waits) else { return Some(waits) };
-        let mut waiting = self.waiting();
-        match waiting.contains_key(&asked) {
-            true => {
-                join(&mut waiting, asked, waits);
-                None
-            }
-            false => Some(waits),
+        let mut waiting = self.waiting.lock();
+        if !waiting.contains_key(&asked) {
+            return Some(waits);
         }
+        join(&mut waiting, asked, waits);
+        None
     }
 
     /// What came for a chat since it was asked for; `None`, and the chat is
     /// forgotten, if nothing did.
     fn next(&self, asked: &Asked) -> Option<Vec<Waiting>> {
-        let mut waiting = self.waiting();
+        let mut waiting = self.waiting.lock();
         let came = waiting.get_mut(asked).map(std::mem::take).filter(|came| !came.is_empty());
         if came.is_none() {
             waiting.remove(asked);
@@ -79,17 +83,9 @@ impl TargetLookup {
         came
     }
 
-    fn waiting(&self) -> MutexGuard<'_, HashMap<Asked, Vec<Waiting>>> {
-        self.waiting.lock()
-    }
-
     fn may_look_up(&self, bot: usize, chat: &str, record: &GatewayRecord) -> bool {
         let gateway = format!("{}/{}", record.tenant, record.gateway_id);
-        self.lookups().ask(bot, chat, &gateway, clock::mono())
-    }
-
-    fn lookups(&self) -> MutexGuard<'_, Lookups> {
-        self.lookups.lock()
+        self.lookups.lock().ask(bot, chat, &gateway, clock::mono())
     }
 }
 
@@ -114,7 +110,7 @@ fn join(waiting: &mut HashMap<Asked, Vec<Waiting>>, asked: Asked, waits: Waiting
 pub(super) fn ask(egress: &Arc<Egress>, waits: Waiting) {
     let Some(asked) = asked(&waits) else { return proceed_as_known(egress, waits) };
     let egress = egress.clone();
-    join(&mut egress.target_lookup.waiting(), asked.clone(), waits);
+    join(&mut egress.target_lookup.waiting.lock(), asked.clone(), waits);
     tokio::spawn(async move {
         while let Some(came) = egress.target_lookup.next(&asked) {
             for waits in came {
@@ -138,8 +134,7 @@ async fn find_out(egress: &Arc<Egress>, waits: &Waiting) -> Result<Option<Found>
             _ => Ok(None),
         };
     };
-    let sender = Sender { tenant: &waits.record.tenant, instance: waits.record.instance };
-    if only_tells(waits) && !is_named(egress.identities.now().routes(), sender, &target.chat_id) {
+    if only_tells(waits) && !is_named(egress.identities.now().routes(), waits.sender(), &target.chat_id) {
         return recall_alike(egress, waits, &target).await.map(|()| None);
     }
     for bot in unknown_to(egress, waits) {
@@ -162,10 +157,9 @@ pub(super) fn only_tells(waits: &Waiting) -> bool {
 /// their own names the chat.
 async fn recall_alike(egress: &Egress, waits: &Waiting, target: &Target) -> Result<()> {
     let answer_at = tokio::time::Instant::now() + TELL_AFTER;
-    let Waiting { record, outbound, .. } = waits;
-    let sender = Sender { tenant: &record.tenant, instance: record.instance };
-    let could = could_know(egress.identities.now().routes(), egress.bots.all(), sender, outbound);
-    for bot in could {
+    let bots =
+        could_know(egress.identities.now().routes(), egress.bots.all(), waits.sender(), &waits.outbound);
+    for bot in bots {
         egress.bots[bot].recall(target).await?;
     }
     if decide_for(egress, waits).is_err() {
@@ -201,7 +195,7 @@ async fn look_up(egress: &Egress, bot: usize, target: &Target, record: &GatewayR
     };
     slot.over(matches!(told, Ok(false)));
     if told.is_err() {
-        egress.target_lookup.lookups().unanswered(bot, &chat, clock::mono());
+        egress.target_lookup.lookups.lock().unanswered(bot, &chat, clock::mono());
     }
     told.map(drop)
 }

@@ -7,7 +7,7 @@
 mod snapshot;
 
 pub(crate) use angelia_core::identity::feed::Front;
-pub(crate) use snapshot::{Snapshot, bound_to};
+pub(crate) use snapshot::Snapshot;
 
 use crate::keyring::Keyring;
 use crate::relay::{Ending, Sessions};

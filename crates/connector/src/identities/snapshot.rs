@@ -7,7 +7,7 @@ use angelia_core::identity::feed::{Fact, Front, KnownInstance};
 use angelia_core::identity::instances::WAITS_FOR_FIRST;
 use angelia_core::identity::{GatewayRecord, GatewaySecret};
 use angelia_core::inbox::InstanceId;
-use angelia_core::seal::Keys;
+use angelia_core::seal::{self, Keys};
 use angelia_core::store::StoredGateway;
 use rpds::{HashTrieMapSync, RedBlackTreeMapSync};
 use std::collections::{BTreeMap, BTreeSet};
@@ -231,7 +231,7 @@ impl Snapshot {
 
     fn open_secrets(&mut self, stored: &StoredGateway, keys: &Keys) -> Vec<GatewaySecret> {
         let (tenant, gateway_id) = (&stored.tenant, &stored.gateway_id);
-        let bound_to = bound_to(tenant, gateway_id);
+        let bound_to = seal::gateway_secret(tenant, gateway_id);
         let mut secrets = Vec::new();
         let mut damage = None;
         for s in &stored.secrets {
@@ -273,11 +273,6 @@ fn replace<K: Eq + Hash, V>(map: &mut Several<K, V>, key: K, same: impl Fn(&V) -
         (None, None) => {}
     }
     set(map, key, Some(there).filter(|there| !there.is_empty()));
-}
-
-/// The row a gateway's secret is sealed for.
-pub(crate) fn bound_to(tenant: &str, gateway_id: &str) -> String {
-    angelia_core::seal::gateway_secret(tenant, gateway_id)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use angelia_core::clock::UnixMillis;
 use angelia_core::ports::BoxFuture;
 use angelia_core::records::rows::FrontRow;
 use angelia_core::records::{Change, Changed, Rule, View, change};
-use angelia_core::seal::MasterKey;
+use angelia_core::seal::{self, MasterKey};
 use angelia_core::secret::Secret;
 use angelia_core::store::{GatewayChange, IdentityStore, NewGateway};
 use angelia_engines::memory::MemoryRecords;
@@ -191,7 +191,7 @@ impl Connected {
     }
 
     fn secret(keys: &Keyring) -> Vec<u8> {
-        keys.seal(&Secret::mint(), &bound_to("acme", "gw")).unwrap().to_vec()
+        keys.seal(&Secret::mint(), &seal::gateway_secret("acme", "gw")).unwrap().to_vec()
     }
 
     fn ending(&self) -> Option<Ending> {

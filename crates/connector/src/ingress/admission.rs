@@ -1,7 +1,6 @@
 //! Who comes in: admission, what it turns away, and the codes that open a place.
 
-use super::Drops;
-use super::no_route_notice::NoRouteNotices;
+use super::drops::{Drops, NoRouteNotices};
 use crate::identities::Identities;
 use crate::refusal_log::RefusalLog;
 use crate::relay::Sessions;
@@ -17,7 +16,7 @@ use angelia_core::records::Records;
 use angelia_core::secret::fingerprint;
 use angelia_core::store::{AccessStore, BoxFuture, DirectoryStore};
 use angelia_platforms::{Admission, Linking, Which};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -166,16 +165,12 @@ impl Default for Tries {
 impl Tries {
     /// Notes a try; `None` if the person had too many.
     fn begin(&self, platform: &'static str, author: &str, now: Mono) -> Option<Mono> {
-        self.people().take(&(platform, author.to_owned()), now).ok().map(|()| now)
+        self.0.lock().take(&(platform, author.to_owned()), now).ok().map(|()| now)
     }
 
     /// Takes a try back that was not wrong.
     fn forgive(&self, platform: &'static str, author: &str, a_try: Mono) {
-        self.people().give_back(&(platform, author.to_owned()), a_try);
-    }
-
-    fn people(&self) -> MutexGuard<'_, SlidingWindowOf<Person>> {
-        self.0.lock()
+        self.0.lock().give_back(&(platform, author.to_owned()), a_try);
     }
 }
 
@@ -207,7 +202,7 @@ mod tests {
             let a_try = tries.begin("webchat", "ann", at(n)).unwrap();
             tries.forgive("webchat", "ann", a_try);
         }
-        assert_eq!(tries.people().remembered(), 0);
+        assert_eq!(tries.0.lock().remembered(), 0);
     }
 
     #[test]
@@ -217,7 +212,7 @@ mod tests {
         for n in 1..=PEOPLE as u64 {
             tries.begin("webchat", &n.to_string(), at(1 + n / 10));
         }
-        assert_eq!(tries.people().remembered(), PEOPLE);
+        assert_eq!(tries.0.lock().remembered(), PEOPLE);
         assert!(tries.begin("webchat", "0", at(500)).is_some(), "the first went");
     }
 }

@@ -1,18 +1,52 @@
 //! What reached nobody lately: for `explain`, and for whoever has to add a
-//! route. In memory only, bounded, and never with a text.
+//! route. In memory only, bounded, and never with a text. And the notice that tells a
+//! place, once, why nothing answers there, if the operator wants that.
 
-use crate::admin::types::Dropped;
+use super::Bots;
 use angelia_core::admission::{DropReason, Observed};
 use angelia_core::clock::UnixMillis;
+use angelia_core::directory::BotKey;
+use angelia_core::egress::Target;
+use angelia_core::error::{Kind, Result};
+use angelia_core::records::Records;
+use angelia_core::store::{NoticeKind, NoticeStore};
 use angelia_platforms::Which;
 use hashlink::LruCache;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// Drops that are remembered: an operator asks about one that was just missed.
 const REMEMBERED: usize = 1_024;
 /// Places without a route that are remembered; more than anybody reads through.
 const PLACES: usize = 256;
+/// NoRouteNotices being given at the same time; more are left for the next occasion.
+const AT_ONCE: usize = 4;
+
+/// An event that reached nobody.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Dropped {
+    /// When.
+    pub at: UnixMillis,
+    /// The platform it came from.
+    pub platform: String,
+    /// The bot that received it.
+    pub bot: String,
+    /// The chat it came from.
+    pub chat_id: String,
+    /// Its place.
+    pub place: String,
+    /// The provider's id.
+    pub message_id: String,
+    /// Who wrote it.
+    pub author: String,
+    /// Why it reached nobody, in a word.
+    pub reason: String,
+}
 
 /// How often a place without a route was heard of.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +78,7 @@ impl Drops {
     pub(crate) fn note(&self, observed: Observed<'_>, which: Which<'_>, reason: DropReason, at: UnixMillis) {
         let path = observed.places.first().copied().unwrap_or("*");
         let place = format!("{}:{path}", observed.platform);
-        let mut memory = self.memory();
+        let mut memory = self.0.lock();
         if reason == DropReason::NoRoute {
             memory.heard((place.clone(), observed.bot.to_owned()), at);
         }
@@ -72,7 +106,7 @@ impl Drops {
             dropped.message_id == message
                 || in_chat == Some((dropped.chat_id.as_str(), dropped.message_id.as_str()))
         };
-        self.memory().recent.iter().map(|(_, dropped)| dropped).filter(is_meant).cloned().collect()
+        self.0.lock().recent.iter().map(|(_, dropped)| dropped).filter(is_meant).cloned().collect()
     }
 
     /// Why a message of a chat was dropped the last time, and when.
@@ -80,16 +114,12 @@ impl Drops {
         let is_meant = |(_, dropped): &&(DropReason, Dropped)| {
             (&*dropped.chat_id, &*dropped.message_id) == (which.chat_id, which.message_id)
         };
-        self.memory().recent.iter().rev().find(is_meant).map(|(reason, dropped)| (*reason, dropped.at))
+        self.0.lock().recent.iter().rev().find(is_meant).map(|(reason, dropped)| (*reason, dropped.at))
     }
 
     /// The places without a route, the one heard of last first.
     pub(crate) fn unrouted(&self) -> Vec<(Spot, Heard)> {
-        self.memory().unrouted.iter().rev().map(|(spot, heard)| (spot.clone(), *heard)).collect()
-    }
-
-    fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.0.lock()
+        self.0.lock().unrouted.iter().rev().map(|(spot, heard)| (spot.clone(), *heard)).collect()
     }
 }
 
@@ -97,6 +127,56 @@ impl Memory {
     fn heard(&mut self, spot: Spot, at: UnixMillis) {
         let before = self.unrouted.peek(&spot).map_or(0, |heard| heard.count);
         self.unrouted.insert(spot, Heard { count: before + 1, last_at: at });
+    }
+}
+
+/// Gives hints where the bot answers nobody.
+pub(super) struct NoRouteNotices {
+    records: Arc<dyn Records>,
+    bots: Arc<Bots>,
+    /// What is said; `None`: nothing.
+    text: Option<String>,
+    turns: Arc<Semaphore>,
+}
+
+impl NoRouteNotices {
+    pub(super) fn new(records: Arc<dyn Records>, bots: Arc<Bots>, text: Option<String>) -> Arc<Self> {
+        Arc::new(Self { records, bots, text, turns: Arc::new(Semaphore::new(AT_ONCE)) })
+    }
+
+    /// Tells a place once why nothing answers, if somebody was waiting for an answer.
+    pub(super) fn give(self: &Arc<Self>, observed: Observed<'_>, which: Which<'_>, reason: DropReason) {
+        let Some(text) = self.text.clone() else { return };
+        let expected = (observed.private || observed.addressed) && !observed.author_is_bot;
+        let puzzling =
+            matches!(reason, DropReason::NoRoute | DropReason::AuthorNotAllowed | DropReason::NoInstance);
+        let Ok(turn) = self.turns.clone().try_acquire_owned() else { return };
+        if !expected || !puzzling {
+            return;
+        }
+        let bot = BotKey::new(observed.platform, observed.bot);
+        let target =
+            Target { chat_id: which.chat_id.to_owned(), thread_id: which.thread_id.map(str::to_owned) };
+        let hints = self.clone();
+        tokio::spawn(async move {
+            let _turn = turn;
+            if let Err(error) = hints.hint(&bot, &target, &text).await {
+                tracing::debug!(%error, "a hint could not be given");
+            }
+        });
+    }
+
+    async fn hint(&self, bot: &BotKey, target: &Target, text: &str) -> Result<()> {
+        let Some(position) = self.bots.position_of_others(bot) else { return Ok(()) };
+        if self.records.notice(NoticeKind::Hint, bot, &target.chat_id, None).await? {
+            let told = self.bots[position].tell(target, text).await;
+            // What the provider refuses it would refuse again.
+            if told.as_ref().is_err_and(|error| error.kind() == Kind::Unavailable) {
+                self.records.clear_notice(NoticeKind::Hint, bot, &target.chat_id).await?;
+            }
+            return told;
+        }
+        Ok(())
     }
 }
 

@@ -3,8 +3,8 @@
 mod admission;
 mod bots;
 mod drops;
-mod no_route_notice;
 
 pub(crate) use admission::RoutedAdmission;
 pub(crate) use bots::{Bots, Listeners};
+pub use drops::Dropped;
 pub(crate) use drops::{Drops, Heard, Spot};

@@ -1,10 +1,14 @@
 //! What is on its way to one socket's task. Small when idle: ten thousand of
-//! them must not be felt.
+//! them must not be felt. And who hears on the bus what comes into it.
 
+use super::sessions::Sessions;
+use crate::upkeep::Waker;
 use angelia_core::inbox::{Entry, Mark, Revisions, Seq};
-use angelia_core::ports::HintKind;
-use parking_lot::{Mutex, MutexGuard};
+use angelia_core::ports::{self as bus, Bus, HintKind};
+use angelia_platforms::webchat::Hub;
+use parking_lot::Mutex;
 use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock, Weak};
 use tokio::sync::Notify;
 
 /// Fresh entries kept for a socket; beyond them it reads the store.
@@ -74,7 +78,7 @@ pub(crate) struct Mailbox {
 impl Mailbox {
     /// Takes everything that waits.
     pub(crate) fn take(&self) -> Mail {
-        std::mem::take(&mut *self.mail())
+        std::mem::take(&mut *self.mail.lock())
     }
 
     /// Resolves when something was put in since the last time.
@@ -83,51 +87,46 @@ impl Mailbox {
     }
 
     pub(crate) fn hint(&self, hint: Hint) {
-        let mut mail = self.mail();
-        let full = mail.hints.len() >= MAX_FRESH || mail.hint_bytes >= MAX_FRESH_BYTES;
-        if full || mail.told.is_some() {
-            mail.told = Some(hint.mark);
-        } else {
-            mail.hint_bytes += hint.entry.body.len();
-            mail.hints.push_back(hint);
-        }
-        drop(mail);
-        self.notify.notify_one();
+        self.put(|mail| {
+            let full = mail.hints.len() >= MAX_FRESH || mail.hint_bytes >= MAX_FRESH_BYTES;
+            if full || mail.told.is_some() {
+                mail.told = Some(hint.mark);
+            } else {
+                mail.hint_bytes += hint.entry.body.len();
+                mail.hints.push_back(hint);
+            }
+        });
     }
 
     /// Tells how far the log is, to whoever may have missed a hint.
     pub(crate) fn tell(&self, mark: Mark) {
-        let mut mail = self.mail();
-        // What is in line says so itself.
-        if mail.hints.back().is_none_or(|hint| hint.mark != mark) {
-            mail.told = Some(mark);
-        }
-        drop(mail);
-        self.notify.notify_one();
+        self.put(|mail| {
+            // What is in line says so itself.
+            if mail.hints.back().is_none_or(|hint| hint.mark != mark) {
+                mail.told = Some(mark);
+            }
+        });
     }
 
     pub(crate) fn remove(&self, seqs: &[Seq]) {
-        let mut mail = self.mail();
-        // Whoever is not told pushes an entry once more than needed; nothing worse.
-        let room = MAX_REMOVED.saturating_sub(mail.removed.len());
-        mail.removed.extend(seqs.iter().take(room));
-        drop(mail);
-        self.notify.notify_one();
+        self.put(|mail| {
+            // Whoever is not told pushes an entry once more than needed; nothing worse.
+            let room = MAX_REMOVED.saturating_sub(mail.removed.len());
+            mail.removed.extend(seqs.iter().take(room));
+        });
     }
 
     pub(crate) fn revise(&self, entry: Entry) {
-        self.mail().revised.put(entry);
-        self.notify.notify_one();
+        self.put(|mail| mail.revised.put(entry));
     }
 
     pub(crate) fn answer(&self, answer: Answer) {
-        self.mail().answers.push_back(answer);
-        self.notify.notify_one();
+        self.put(|mail| mail.answers.push_back(answer));
     }
 
     /// `false` if too many wait already.
     pub(crate) fn interrupt(&self, line: String) -> bool {
-        let mut mail = self.mail();
+        let mut mail = self.mail.lock();
         if mail.interrupts.len() >= MAX_INTERRUPTS {
             return false;
         }
@@ -138,16 +137,50 @@ impl Mailbox {
     }
 
     pub(crate) fn end(&self, ending: Ending) {
-        let mut mail = self.mail();
-        // A revocation is the last word, whatever else was about to happen.
-        if mail.ending.is_none() || ending == Ending::Revoked {
-            mail.ending = Some(ending);
-        }
-        drop(mail);
-        self.notify.notify_one();
+        self.put(|mail| {
+            // A revocation is the last word, whatever else was about to happen.
+            if mail.ending.is_none() || ending == Ending::Revoked {
+                mail.ending = Some(ending);
+            }
+        });
     }
 
-    fn mail(&self) -> MutexGuard<'_, Mail> {
-        self.mail.lock()
+    fn put(&self, change: impl FnOnce(&mut Mail)) {
+        change(&mut self.mail.lock());
+        self.notify.notify_one();
+    }
+}
+
+/// Listens on the bus and takes what it hears to whoever waits for it. Made before
+/// the store, which publishes, and told of whom to wake after.
+#[derive(Default)]
+pub struct Subscriber {
+    pub(crate) sessions: Arc<Sessions>,
+    pub(crate) hub: Arc<Hub>,
+    /// Weak: it reads the store, which publishes to this.
+    pub(crate) wake: OnceLock<Weak<Waker>>,
+}
+
+impl Subscriber {
+    /// One that listens on `bus`.
+    pub fn on(bus: &dyn Bus) -> Arc<Self> {
+        let subscriber = Arc::<Self>::default();
+        let listening = subscriber.clone();
+        bus.subscribe(Arc::new(move |hint| listening.hear(hint)));
+        subscriber
+    }
+
+    fn hear(&self, hint: bus::Hint) {
+        match hint {
+            bus::Hint::Log { instance, mark, entry, kind } => {
+                let live = self.sessions.hint(instance, Hint { mark, entry, kind });
+                if !live && let Some(wake) = self.wake.get().and_then(Weak::upgrade) {
+                    wake.waits(instance);
+                }
+            }
+            bus::Hint::Removed { instance, seqs } => self.sessions.remove(instance, &seqs),
+            bus::Hint::Revised { instance, entry } => self.sessions.revise(instance, entry),
+            bus::Hint::Line(line) => self.hub.line(&line),
+        }
     }
 }

@@ -10,7 +10,8 @@ mod sessions;
 mod upgrade;
 mod websocket;
 
-pub(crate) use mailbox::{Answer, Ending, Hint, Mailbox};
+pub use mailbox::Subscriber;
+pub(crate) use mailbox::{Answer, Ending, Mailbox};
 pub(crate) use session::ACK_LIMITS;
 pub(crate) use session::LIMITS as SESSION_LIMITS;
 pub(crate) use sessions::{Sessions, Standing};

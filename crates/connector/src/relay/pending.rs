@@ -59,19 +59,18 @@ impl Pending {
 
     /// Gives up on the oldest request; its line says that the outcome is unknown.
     pub(super) fn abandon(&mut self) -> Option<String> {
-        let request = self.requests.pop_front()?;
-        let result = ActionResult::timed_out("the connection is closing; it may still be sent");
-        Some(result_line(request.id, result))
+        self.give_up("the connection is closing; it may still be sent")
     }
 
     /// The line that tells the oldest request its time is over.
     pub(super) fn expire(&mut self, now: Mono) -> Option<String> {
-        if self.next_deadline().is_none_or(|deadline| now < deadline) {
-            return None;
-        }
+        self.next_deadline().filter(|deadline| *deadline <= now)?;
+        self.give_up("the platform did not answer in time; it may still be sent")
+    }
+
+    fn give_up(&mut self, why: &str) -> Option<String> {
         let request = self.requests.pop_front()?;
-        let result = ActionResult::timed_out("the platform did not answer in time; it may still be sent");
-        Some(result_line(request.id, result))
+        Some(result_line(request.id, ActionResult::timed_out(why)))
     }
 }
 

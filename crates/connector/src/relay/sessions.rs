@@ -5,11 +5,11 @@ use angelia_core::clock::Mono;
 use angelia_core::connections::Takeovers;
 use angelia_core::identity::GatewayRecord;
 use angelia_core::inbox::{AckHabit, Entry, InstanceId, Mark, Seq};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::watch;
 
 /// What is known of the gateway behind an instance.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,8 +22,8 @@ pub(crate) struct Standing {
 struct Live {
     record: Arc<GatewayRecord>,
     mailbox: Arc<Mailbox>,
-    /// Told once the socket has ended and everything it settled is durable.
-    ended: Arc<SocketEnd>,
+    /// Closed once the socket has ended and everything it settled is durable.
+    ended: watch::Receiver<()>,
 }
 
 /// Being the live socket of an instance. Ends when dropped, however that comes about.
@@ -31,13 +31,13 @@ pub(crate) struct Claim {
     sessions: Arc<Sessions>,
     instance: InstanceId,
     mailbox: Arc<Mailbox>,
-    ended: Arc<SocketEnd>,
+    /// Closes what [`Live::ended`] waits for.
+    _ended: watch::Sender<()>,
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
         self.sessions.release(self.instance, &self.mailbox);
-        self.ended.tell();
     }
 }
 
@@ -50,26 +50,6 @@ pub(crate) struct Seat {
 impl Drop for Seat {
     fn drop(&mut self) {
         self.sessions.leave(self.number);
-    }
-}
-
-#[derive(Default)]
-pub(crate) struct SocketEnd {
-    over: std::sync::atomic::AtomicBool,
-    notify: Notify,
-}
-
-impl SocketEnd {
-    pub(crate) fn tell(&self) {
-        self.over.store(true, std::sync::atomic::Ordering::Release);
-        self.notify.notify_waiters();
-    }
-
-    pub(crate) async fn wait(&self) {
-        let told = self.notify.notified();
-        if !self.over.load(std::sync::atomic::Ordering::Acquire) {
-            told.await;
-        }
     }
 }
 
@@ -110,21 +90,21 @@ struct Sitting {
 impl Sessions {
     /// Sets what the store remembers of an instance.
     pub(crate) fn remember(&self, instance: InstanceId, standing: Standing) {
-        self.slots().entry(instance).or_default().standing = standing;
+        self.slots.lock().entry(instance).or_default().standing = standing;
     }
 
     /// Changes what is known of an instance.
     pub(crate) fn update(&self, instance: InstanceId, change: impl FnOnce(&mut Standing)) {
-        change(&mut self.slots().entry(instance).or_default().standing);
+        change(&mut self.slots.lock().entry(instance).or_default().standing);
     }
 
     pub(crate) fn standing(&self, instance: InstanceId) -> Standing {
-        self.slots().get(&instance).map(|slot| slot.standing).unwrap_or_default()
+        self.slots.lock().get(&instance).map(|slot| slot.standing).unwrap_or_default()
     }
 
     /// How much longer sockets of this instance are turned away.
     pub(crate) fn barred(&self, instance: InstanceId, now: Mono) -> Option<Duration> {
-        self.slots().get(&instance)?.takeovers.barred(now)
+        self.slots.lock().get(&instance)?.takeovers.barred(now)
     }
 
     /// Takes note of an open socket, unless its gateway has as many as it may.
@@ -135,7 +115,7 @@ impl Sessions {
         most: usize,
     ) -> Option<Seat> {
         let gateway = (record.tenant.clone(), record.gateway_id.clone());
-        let mut sockets = self.sockets();
+        let mut sockets = self.sockets.lock();
         let of_gateway = sockets.of_gateway.entry(gateway).or_default();
         if *of_gateway >= most {
             return None;
@@ -148,7 +128,7 @@ impl Sessions {
     }
 
     fn leave(&self, number: u64) {
-        let mut sockets = self.sockets();
+        let mut sockets = self.sockets.lock();
         let Some(Sitting { record, .. }) = sockets.open.remove(&number) else { return };
         let gateway = (record.tenant.clone(), record.gateway_id.clone());
         if let Some(of_gateway) = sockets.of_gateway.get_mut(&gateway) {
@@ -161,19 +141,19 @@ impl Sessions {
 
     /// How many sockets are open.
     pub(crate) fn open(&self) -> usize {
-        self.sockets().open.len()
+        self.sockets.lock().open.len()
     }
 
-    /// Makes `mailbox` the live socket; answers the end of the one it replaces.
+    /// Makes `mailbox` the live socket; answers what closes with the one it replaces.
     pub(crate) fn claim(
         self: &Arc<Self>,
         record: Arc<GatewayRecord>,
         mailbox: Arc<Mailbox>,
-    ) -> (Claim, Option<Arc<SocketEnd>>) {
+    ) -> (Claim, Option<watch::Receiver<()>>) {
         let instance = record.instance;
-        let ended = Arc::new(SocketEnd::default());
-        let live = Live { record, mailbox: mailbox.clone(), ended: ended.clone() };
-        let mut slots = self.slots();
+        let (_ended, ended) = watch::channel(());
+        let live = Live { record, mailbox: mailbox.clone(), ended };
+        let mut slots = self.slots.lock();
         let slot = slots.entry(instance).or_default();
         slot.told = Mark::default();
         let old = slot.live.replace(live);
@@ -182,12 +162,12 @@ impl Sessions {
             old.mailbox.end(Ending::Replaced);
             old.ended
         });
-        (Claim { sessions: self.clone(), instance, mailbox, ended }, replaced)
+        (Claim { sessions: self.clone(), instance, mailbox, _ended }, replaced)
     }
 
     /// Ends a claim, unless somebody else has claimed meanwhile.
     fn release(&self, instance: InstanceId, mailbox: &Arc<Mailbox>) {
-        let mut slots = self.slots();
+        let mut slots = self.slots.lock();
         let Some(slot) = slots.get_mut(&instance) else { return };
         if slot.live.as_ref().is_some_and(|live| Arc::ptr_eq(&live.mailbox, mailbox)) {
             slot.live = None;
@@ -199,7 +179,7 @@ impl Sessions {
 
     /// Forgets an instance that is gone, as soon as its socket is.
     pub(crate) fn forget(&self, instance: InstanceId) {
-        let mut slots = self.slots();
+        let mut slots = self.slots.lock();
         if slots.get(&instance).is_some_and(|slot| slot.live.is_some()) {
             slots.entry(instance).or_default().gone = true;
         } else {
@@ -209,28 +189,28 @@ impl Sessions {
 
     /// Counts a takeover between living peers; `true` if it was one too many.
     pub(crate) fn took_over(&self, instance: InstanceId, now: Mono) -> bool {
-        self.slots().entry(instance).or_default().takeovers.note(now)
+        self.slots.lock().entry(instance).or_default().takeovers.note(now)
     }
 
     /// Whether the live socket of its instance is this gateway's.
     pub(crate) fn is_connected(&self, record: &GatewayRecord) -> bool {
-        let slots = self.slots();
+        let slots = self.slots.lock();
         let live = slots.get(&record.instance).and_then(|slot| slot.live.as_ref());
         live.is_some_and(|live| live.record.is_same_gateway(record))
     }
 
     pub(crate) fn is_live(&self, instance: InstanceId) -> bool {
-        self.slots().get(&instance).is_some_and(|slot| slot.live.is_some())
+        self.slots.lock().get(&instance).is_some_and(|slot| slot.live.is_some())
     }
 
     /// The mailbox of an instance's live socket.
     pub(crate) fn mailbox(&self, instance: InstanceId) -> Option<Arc<Mailbox>> {
-        self.slots().get(&instance)?.live.as_ref().map(|live| live.mailbox.clone())
+        self.slots.lock().get(&instance)?.live.as_ref().map(|live| live.mailbox.clone())
     }
 
     /// Hands an entry to the live socket; `false` if there is none.
     pub(crate) fn hint(&self, instance: InstanceId, hint: Hint) -> bool {
-        let mut slots = self.slots();
+        let mut slots = self.slots.lock();
         let Some(slot) = slots.get_mut(&instance) else { return false };
         slot.told = hint.mark;
         let mailbox = slot.live.as_ref().map(|live| live.mailbox.clone());
@@ -243,7 +223,7 @@ impl Sessions {
 
     /// Tells the live socket how far its log is, unless it was told.
     pub(crate) fn tell(&self, instance: InstanceId, mark: Mark) {
-        let mut slots = self.slots();
+        let mut slots = self.slots.lock();
         let Some(slot) = slots.get_mut(&instance) else { return };
         let known = std::mem::replace(&mut slot.told, mark) == mark;
         if let Some(live) = slot.live.as_ref().filter(|_| !known) {
@@ -253,7 +233,7 @@ impl Sessions {
 
     /// Instances with a live socket.
     pub(crate) fn live(&self) -> Vec<InstanceId> {
-        self.slots().iter().filter(|(_, slot)| slot.live.is_some()).map(|(id, _)| *id).collect()
+        self.slots.lock().iter().filter(|(_, slot)| slot.live.is_some()).map(|(id, _)| *id).collect()
     }
 
     /// Tells the live socket that an entry says something else now.
@@ -271,24 +251,18 @@ impl Sessions {
 
     /// Ends every socket of one gateway, whether it said hello or not.
     pub(crate) fn end(&self, record: &GatewayRecord, why: Ending) {
-        for sitting in self.sockets().open.values().filter(|sitting| sitting.record.is_same_gateway(record)) {
+        for sitting in
+            self.sockets.lock().open.values().filter(|sitting| sitting.record.is_same_gateway(record))
+        {
             sitting.mailbox.end(why);
         }
     }
 
     /// Asks every socket to end.
     pub(crate) fn shut_down(&self) {
-        for sitting in self.sockets().open.values() {
+        for sitting in self.sockets.lock().open.values() {
             sitting.mailbox.end(Ending::Shutdown);
         }
-    }
-
-    fn sockets(&self) -> MutexGuard<'_, Sockets> {
-        self.sockets.lock()
-    }
-
-    fn slots(&self) -> MutexGuard<'_, HashMap<InstanceId, Slot>> {
-        self.slots.lock()
     }
 }
 
@@ -328,7 +302,7 @@ mod tests {
         let (second, replaced) = sessions.claim(record("new"), new.clone());
         assert_eq!(old.take().ending, Some(Ending::Replaced));
         drop(first);
-        replaced.unwrap().wait().await;
+        replaced.unwrap().changed().await.unwrap_err();
         assert!(sessions.is_live(id), "the old one takes nothing with it");
         assert!(sessions.is_connected(&record("new")) && !sessions.is_connected(&record("old")));
         drop(second);
@@ -343,10 +317,10 @@ mod tests {
         sessions.forget(InstanceId(1));
         assert!(sessions.is_live(InstanceId(1)), "its socket ends in order");
         drop(claim);
-        assert!(sessions.slots().is_empty());
+        assert!(sessions.slots.lock().is_empty());
         sessions.remember(InstanceId(2), Standing::default());
         sessions.forget(InstanceId(2));
-        assert!(sessions.slots().is_empty());
+        assert!(sessions.slots.lock().is_empty());
     }
 
     #[test]
@@ -369,6 +343,6 @@ mod tests {
         assert!(enter("other").is_some(), "another gateway");
         drop(seats);
         assert!(enter("gw").is_some());
-        assert!(sessions.sockets().of_gateway.is_empty(), "nothing is kept of who left");
+        assert!(sessions.sockets.lock().of_gateway.is_empty(), "nothing is kept of who left");
     }
 }

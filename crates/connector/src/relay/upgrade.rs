@@ -11,7 +11,6 @@ use super::websocket::{self, Message, Upgrade, WebSocket};
 use crate::identities::Snapshot;
 use crate::telemetry::Counter;
 use angelia_contract::{close, token};
-use angelia_core::audit::Actor;
 use angelia_core::clock;
 use angelia_core::connections::{Lasting, NoPlace, RelayPlaces};
 use angelia_core::error::{Error, Kind};
@@ -21,7 +20,7 @@ use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, RETRY_AFTER, USER_AGENT};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde_json::json;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -54,11 +53,7 @@ pub(crate) async fn upgrade(State(relay): State<Arc<Relay>>, mut request: Reques
         Caller::Revoked(record) => {
             relay.metrics.count(Counter::UpgradesRevoked);
             let error = Error::new(Kind::Forbidden, "revoked");
-            let actor = Actor::gateway(&record.tenant, &record.gateway_id);
-            relay
-                .refusal_log
-                .refused(&actor, "gateway.dial", &record.tenant, &record.gateway_id, &error)
-                .await;
+            relay.refusal_log.refused_gateway(&record, "gateway.dial", &error).await;
             // It is held for a while, and so takes one of its tenant's places.
             match relay.places.take(&record.tenant) {
                 Ok(place) => socket.serve(|socket| turn_away(socket, place)),
@@ -70,10 +65,7 @@ pub(crate) async fn upgrade(State(relay): State<Arc<Relay>>, mut request: Reques
             let error = "unknown gateway id, wrong secret or expired token; \
                          check GATEWAY_RELAY_ID, GATEWAY_RELAY_SECRET and the clock";
             let error = Error::new(Kind::Unauthorized, error);
-            relay
-                .refusal_log
-                .refused(&Actor::stranger(), "gateway.dial", "", &claimed(headers), &error)
-                .await;
+            relay.refusal_log.refused_stranger("gateway.dial", &claimed(headers), &error).await;
             (StatusCode::UNAUTHORIZED, Json(json!({ "error": error.to_string() }))).into_response()
         }
     }
@@ -189,18 +181,14 @@ impl Places {
 
     /// Takes a place for a socket of a tenant.
     pub(super) fn take(self: &Arc<Self>, tenant: &str) -> Result<Slot, NoPlace> {
-        self.taken().take(tenant, &self.most)?;
+        self.taken.lock().take(tenant, &self.most)?;
         Ok(Slot { places: self.clone(), tenant: tenant.to_owned() })
-    }
-
-    fn taken(&self) -> MutexGuard<'_, RelayPlaces> {
-        self.taken.lock()
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.places.taken().leave(&self.tenant);
+        self.places.taken.lock().leave(&self.tenant);
     }
 }
 

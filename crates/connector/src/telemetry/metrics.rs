@@ -6,9 +6,8 @@ use angelia_platforms::{BotState, Health};
 use prometheus_client::encoding::text::encode_registry;
 use prometheus_client::encoding::{EncodeMetric, MetricEncoder};
 use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::counter::Counter as Count;
-use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! counters {
     ($($name:ident = $wire:literal, $help:literal;)*) => {
@@ -61,7 +60,7 @@ counters! {
 const REASONS: usize = DropReason::ALL.len();
 
 /// How the server is at the moment.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Gauges {
     /// Sockets open.
     pub sockets: usize,
@@ -71,6 +70,8 @@ pub struct Gauges {
     pub clock_leapt: bool,
     /// Whether the database was found to be damaged.
     pub store_damaged: bool,
+    /// How the disk is doing, if that is known.
+    pub disk: Option<Report>,
 }
 
 /// How one bot is at the moment.
@@ -100,32 +101,15 @@ type Labels = Vec<(String, String)>;
 /// row is, and the library, which writes OpenMetrics, would leave `_total` out of
 /// the lines above it.
 #[derive(Debug)]
-struct Rows<V>(MetricType, Vec<(Labels, V)>);
+struct Rows(MetricType, Vec<(Labels, u64)>);
 
-/// What a row shows now.
-trait Value: std::fmt::Debug + Send + Sync + 'static {
-    fn now(&self) -> u64;
-}
-
-impl Value for Count {
-    fn now(&self) -> u64 {
-        self.get()
-    }
-}
-
-impl Value for u64 {
-    fn now(&self) -> u64 {
-        *self
-    }
-}
-
-impl<V: Value> EncodeMetric for Rows<V> {
+impl EncodeMetric for Rows {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> std::fmt::Result {
         for (labels, value) in &self.1 {
             if labels.is_empty() {
-                encoder.encode_gauge(&value.now())?;
+                encoder.encode_gauge(value)?;
             } else {
-                encoder.encode_family(labels)?.encode_gauge(&value.now())?;
+                encoder.encode_family(labels)?.encode_gauge(value)?;
             }
         }
         Ok(())
@@ -139,24 +123,14 @@ impl<V: Value> EncodeMetric for Rows<V> {
 /// All counters of one server.
 #[derive(Debug)]
 pub struct Metrics {
-    counters: [Count; COUNTERS.len()],
-    dropped: [Count; REASONS],
-    registry: Registry,
+    counters: [AtomicU64; COUNTERS.len()],
+    dropped: [AtomicU64; REASONS],
 }
 
 impl Default for Metrics {
     fn default() -> Self {
-        let counters: [Count; COUNTERS.len()] = std::array::from_fn(|_| Count::default());
-        let dropped: [Count; REASONS] = std::array::from_fn(|_| Count::default());
-        let mut registry = Registry::default();
-        for ((name, help), count) in COUNTERS.iter().zip(&counters) {
-            register(&mut registry, name, help, Rows(MetricType::Counter, vec![(vec![], count.clone())]));
-        }
-        let label = |reason: &DropReason| vec![("reason".to_owned(), reason.as_str().to_owned())];
-        let rows = DropReason::ALL.iter().zip(&dropped).map(|(reason, n)| (label(reason), n.clone()));
-        let rows = Rows(MetricType::Counter, rows.collect());
-        register(&mut registry, "angelia_dropped_total", "Events that reached nobody, by reason.", rows);
-        Self { counters, dropped, registry }
+        let zero = |_| AtomicU64::default();
+        Self { counters: std::array::from_fn(zero), dropped: std::array::from_fn(zero) }
     }
 }
 
@@ -168,85 +142,99 @@ impl Metrics {
 
     /// Counts `n`.
     pub fn add(&self, counter: Counter, n: u64) {
-        self.counters[counter as usize].inc_by(n);
+        self.counters[counter as usize].fetch_add(n, Ordering::Relaxed);
     }
 
     /// Counts an event that reached nobody.
     pub fn dropped(&self, reason: DropReason) {
         if let Some(index) = DropReason::ALL.iter().position(|r| *r == reason) {
-            self.dropped[index].inc();
+            self.dropped[index].fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// The value of a counter.
     pub fn get(&self, counter: Counter) -> u64 {
-        self.counters[counter as usize].get()
+        self.counters[counter as usize].load(Ordering::Relaxed)
     }
 
     /// Everything, in Prometheus' text format.
-    pub fn render(&self, now: Gauges, bots: &[BotReading]) -> String {
+    pub fn render(&self, now: &Gauges, bots: &[BotReading]) -> String {
+        let mut page = Page::default();
+        for ((name, help), count) in COUNTERS.iter().zip(&self.counters) {
+            page.rows(name, help, MetricType::Counter, [(vec![], count.load(Ordering::Relaxed))]);
+        }
+        let label = |reason: &DropReason| vec![("reason".to_owned(), reason.as_str().to_owned())];
+        let dropped = DropReason::ALL.iter().zip(&self.dropped);
+        let dropped = dropped.map(|(reason, count)| (label(reason), count.load(Ordering::Relaxed)));
+        let help = "Events that reached nobody, by reason.";
+        page.rows("angelia_dropped_total", help, MetricType::Counter, dropped);
         let up = bots.iter().map(|bot| (bot.labels(&[]), u64::from(bot.health.state == BotState::Up)));
+        page.rows("angelia_bot_up", "Whether a bot hears its platform.", MetricType::Gauge, up);
         let counts = bots.iter().flat_map(|bot| {
             let counts = bot.health.counts.iter();
             counts.map(|(what, count)| (bot.labels(&[("what", what)]), *count))
         });
-        let (up, counts) =
-            (Rows(MetricType::Gauge, up.collect()), Rows(MetricType::Counter, counts.collect()));
-        let mut readings = Registry::default();
-        register(&mut readings, "angelia_bot_up", "Whether a bot hears its platform.", up);
         let help = "What happened to a bot since the start, such as resumes.";
-        register(&mut readings, "angelia_bot_counts_total", help, counts);
-        for (name, help, value) in [
-            ("angelia_relay_sessions", "Sockets open now.", now.sockets as u64),
-            ("angelia_store_healthy", "Whether the last commit went through.", now.store_healthy.into()),
+        page.rows("angelia_bot_counts_total", help, MetricType::Counter, counts);
+        for (name, help, value) in now.readings() {
+            page.rows(name, help, MetricType::Gauge, [(vec![], value)]);
+        }
+        page.text()
+    }
+}
+
+impl Gauges {
+    fn readings(&self) -> Vec<(&'static str, &'static str, u64)> {
+        let mut all = vec![
+            ("angelia_relay_sessions", "Sockets open now.", self.sockets as u64),
+            ("angelia_store_healthy", "Whether the last commit went through.", self.store_healthy.into()),
             (
                 "angelia_store_damaged",
                 "Whether the database was found to be damaged.",
-                now.store_damaged.into(),
+                self.store_damaged.into(),
             ),
             (
                 "angelia_clock_leapt",
                 "Whether the clock leapt and nobody has confirmed it.",
-                now.clock_leapt.into(),
+                self.clock_leapt.into(),
             ),
-        ] {
-            register(&mut readings, name, help, ConstGauge::new(value));
+        ];
+        if let Some(Report { disk, short, database, .. }) = &self.disk {
+            all.extend([
+                ("angelia_disk_free_bytes", "Free on the disk of the data directory.", disk.free),
+                ("angelia_disk_reserve_bytes", "Kept back on it for the operator now.", disk.reserve),
+                ("angelia_disk_short", "Whether only operators may write.", (*short).into()),
+                ("angelia_database_bytes", "The database.", *database),
+                ("angelia_database_free_bytes", "What is free inside it.", disk.slack),
+            ]);
         }
-        text(&self.registry) + &text(&readings)
+        all
     }
 }
 
-/// How the disk is doing, in the format Prometheus reads.
-pub(crate) fn disk_metrics(report: &Report) -> String {
-    let mut readings = Registry::default();
-    for (name, help, value) in [
-        ("angelia_disk_free_bytes", "Free on the disk of the data directory.", report.disk.free),
-        ("angelia_disk_reserve_bytes", "Kept back on it for the operator now.", report.disk.reserve),
-        ("angelia_disk_short", "Whether only operators may write.", report.short.into()),
-        ("angelia_database_bytes", "The database.", report.database),
-        ("angelia_database_free_bytes", "What is free inside it.", report.disk.slack),
-    ] {
-        register(&mut readings, name, help, ConstGauge::new(value));
+/// What is scraped at one moment.
+#[derive(Default)]
+struct Page(Registry);
+
+impl Page {
+    fn rows(
+        &mut self,
+        name: &str,
+        help: &str,
+        kind: MetricType,
+        rows: impl IntoIterator<Item = (Labels, u64)>,
+    ) {
+        // The library ends every help text with a full stop of its own.
+        self.0.register(name, help.trim_end_matches('.'), Rows(kind, rows.into_iter().collect()));
     }
-    text(&readings)
-}
 
-/// The library ends every help text with a full stop of its own.
-fn register(
-    registry: &mut Registry,
-    name: &str,
-    help: &str,
-    metric: impl EncodeMetric + std::fmt::Debug + Send + Sync + 'static,
-) {
-    registry.register(name, help.trim_end_matches('.'), metric);
-}
-
-/// Without the last line of OpenMetrics, which the classic format does not have.
-fn text(registry: &Registry) -> String {
-    let mut text = String::new();
-    // Writing to a string does not fail.
-    let _ = encode_registry(&mut text, registry);
-    text
+    /// Without the last line of OpenMetrics, which the classic format does not have.
+    fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = encode_registry(&mut text, &self.0);
+        text
+    }
 }
 
 #[cfg(test)]
@@ -268,7 +256,7 @@ mod tests {
             health: health.health(),
         };
         let bots = [reading("discord", "12", &up), reading("telegram", "76", &down)];
-        let text = Metrics::default().render(Gauges::default(), &bots);
+        let text = Metrics::default().render(&Gauges::default(), &bots);
         for line in [
             "# TYPE angelia_bot_up gauge\n",
             "\nangelia_bot_up{platform=\"discord\",bot=\"12\"} 1\n",
@@ -286,14 +274,14 @@ mod tests {
         metrics.count(Counter::Upgrades);
         metrics.add(Counter::Pushed, 7);
         metrics.dropped(DropReason::NoRoute);
-        let now = Gauges { sockets: 3, store_healthy: true, ..Gauges::default() };
         let health = HealthRecord::default();
         health.heard();
         health.count("resumes");
         let bots = [BotReading { platform: "discord".into(), bot: "12".into(), health: health.health() }];
         let disk = Disk { total: 9, free: 5, reserve: 4, log: 3, slack: 2 };
         let report = Report { disk, reserve_wanted: 4, database: 8, short: false, shrinks: true };
-        let text = metrics.render(now, &bots) + &disk_metrics(&report);
+        let now = Gauges { sockets: 3, store_healthy: true, disk: Some(report), ..Gauges::default() };
+        let text = metrics.render(&now, &bots);
         assert_eq!(text, include_str!("scraped.txt"));
     }
 }

@@ -2,5 +2,4 @@
 
 mod metrics;
 
-pub(crate) use metrics::disk_metrics;
 pub use metrics::{BotReading, Counter, Gauges, Metrics};

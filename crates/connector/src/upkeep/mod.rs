@@ -2,9 +2,7 @@
 //! disk and the clock, trying a store that failed, waking gateways, telling people.
 
 mod clock;
-mod losses;
 mod notices;
-mod unanswered;
 mod wake;
 
 pub(crate) use clock::Integrity;

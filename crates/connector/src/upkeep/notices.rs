@@ -7,12 +7,15 @@ use crate::ingress::Bots;
 use crate::relay::Sessions;
 use crate::server::Parts;
 use crate::supervise::Lifecycle;
+use angelia_core::clock;
 use angelia_core::directory::ChatKind;
-use angelia_core::egress::{Sender, Target};
-use angelia_core::error::Result;
+use angelia_core::egress::{Goal, Sender, Target};
+use angelia_core::error::{Error, Kind, Result};
 use angelia_core::inbox::{InstanceId, Seq};
 use angelia_core::ports::Ports;
-use angelia_core::store::{NoticeKind, NoticeStore, Overdue};
+use angelia_core::store::{NoticeKind, NoticeStore, Overdue, Untold, VaultStore};
+use angelia_core::vault::{Capability, CapabilityId, Deferral, NOTICE_BEFORE, Use, Way};
+use futures_util::stream::{self, StreamExt};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +26,18 @@ const AWAY_AFTER: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// Messages of one inbox that are looked at in one go.
 const PAGE: usize = 256;
+/// Chats told of their losses in one go; the others in the next.
+const LOSSES: usize = 64;
+/// How often it is looked for people to tell. A read of an index, and an outage
+/// of the provider leaves a dozen attempts.
+const LOOK_FOR_UNANSWERED: Duration = Duration::from_secs(2);
+/// People looked at in one go.
+const UNANSWERED: usize = 256;
+/// People told at the same time: thousands may have asked in one second, and
+/// all of them have to be told within [`NOTICE_BEFORE`].
+const AT_ONCE: usize = 64;
+/// How long a provider gets. Others wait behind it.
+const TOLD_WITHIN: Duration = Duration::from_secs(5);
 
 /// Whom to tell that their agent is away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,7 +52,7 @@ pub enum Away {
 }
 
 /// What the connector says of its own.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notices {
     /// Whom to tell that their agent is away.
     pub away: Away,
@@ -75,12 +90,12 @@ impl Default for Notices {
 
 /// Tells people. Its loops run until the server stops.
 pub(crate) struct Notifier {
-    pub(super) ports: Ports,
-    pub(super) identities: Arc<Identities>,
+    ports: Ports,
+    identities: Arc<Identities>,
     sessions: Arc<Sessions>,
-    pub(super) bots: Arc<Bots>,
-    pub(super) egress: Arc<Egress>,
-    pub(super) notices: Notices,
+    bots: Arc<Bots>,
+    egress: Arc<Egress>,
+    notices: Notices,
 }
 
 impl Notifier {
@@ -100,12 +115,9 @@ impl Notifier {
         if self.notices.away == Away::Never {
             return;
         }
-        let mut watch = Watch { notifier: &self, seen: HashMap::new(), told: HashMap::new() };
-        match self.ports.records.noticed().await {
-            // Of which message is not known any more: all that waits may be older.
-            Ok(told) => watch.told.extend(told.into_iter().map(|instance| (instance, Seq(i64::MAX)))),
-            Err(error) => tracing::warn!(%error, "earlier notices are not known"),
-        }
+        // Of which message is not known any more: all that waits may be older.
+        let told = self.told_earlier().await.into_iter().map(|instance| (instance, Seq(i64::MAX)));
+        let mut watch = Watch { notifier: &self, seen: HashMap::new(), told: told.collect() };
         while life.pause(self.look_every()).await {
             if let Err(error) = watch.look().await {
                 tracing::debug!(%error, "messages that wait could not be looked for");
@@ -113,7 +125,125 @@ impl Notifier {
         }
     }
 
-    pub(super) fn look_every(&self) -> Duration {
+    /// Tells chats that messages of theirs were dropped because too much waited. Agents see
+    /// the same as a gap of their inbox.
+    pub(crate) async fn watch_losses(self: Arc<Self>, life: Arc<Lifecycle>) {
+        let mut told: BTreeSet<InstanceId> = self.told_earlier().await.into_iter().collect();
+        while life.pause(self.look_every()).await {
+            if let Err(error) = self.tell_losses(&mut told).await {
+                tracing::debug!(%error, "who lost messages could not be told");
+            }
+        }
+    }
+
+    async fn tell_losses(&self, told: &mut BTreeSet<InstanceId>) -> Result<()> {
+        for untold in self.ports.records.untold(LOSSES).await? {
+            let bot = self.bots.position(&untold.bot);
+            if self.tell_once(NoticeKind::Lost, bot, &untold, &self.notices.lost_text).await? {
+                told.insert(untold.instance);
+            }
+            self.ports.records.told(&untold).await?;
+        }
+        // An inbox that was emptied since is another story: the next loss is told again.
+        for instance in told.clone() {
+            if self.ports.log.usage(instance).await?.entries == 0 {
+                self.ports.records.end_notices(instance).await?;
+                told.remove(&instance);
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells people whose command or press nobody answers. What is due is in the store, so
+    /// that a restart forgets nobody.
+    pub(crate) async fn watch_unanswered(self: Arc<Self>, life: Arc<Lifecycle>) {
+        loop {
+            if let Err(error) = self.tell_unanswered().await {
+                tracing::debug!(%error, "interactions nobody answered could not be looked for");
+            }
+            if !life.pause(LOOK_FOR_UNANSWERED).await {
+                return;
+            }
+        }
+    }
+
+    /// Tells everybody whose time is nearly over, once; who cannot be told is tried
+    /// again when it is looked the next time.
+    async fn tell_unanswered(&self) -> Result<()> {
+        let mut after = CapabilityId(0);
+        loop {
+            let now = clock::wall();
+            let due = self.ports.records.unanswered(after, now, now.after(NOTICE_BEFORE), UNANSWERED).await?;
+            let (count, last) = (due.len(), due.last().map(|it| it.id));
+            stream::iter(due).for_each_concurrent(AT_ONCE, |capability| self.settle(capability)).await;
+            match last {
+                Some(last) if count == UNANSWERED => after = last,
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    async fn settle(&self, capability: Capability) {
+        if let Err(error) = self.tell_one(&capability).await {
+            tracing::debug!(%error, bot = %capability.bot.bot, "somebody who waits could not be told");
+        }
+    }
+
+    async fn tell_one(&self, capability: &Capability) -> Result<()> {
+        // An answer that is accepted from here on is a message of its own.
+        if !self.ports.records.begin_notice(capability.id).await? {
+            return Ok(());
+        }
+        let way = match capability.deferral {
+            Deferral::Message => Way::Original,
+            Deferral::Update => Way::Further,
+        };
+        let used = Use { capability: capability.id, way };
+        let (answer, bot) = (self.egress.open(used, |_| true).await?, self.bots.position(&capability.bot));
+        if let (Some(answer), Some(bot)) = (answer, bot) {
+            let call = self.bots[bot].tell_waiting(&answer, &self.notices.unanswered_text);
+            let told = match tokio::time::timeout(TOLD_WITHIN, call).await {
+                Ok(told) => told,
+                // The same words in the same place do no harm; as messages they would come twice.
+                Err(_) if way == Way::Original => {
+                    Err(Error::unavailable("the platform did not answer in time"))
+                }
+                Err(_) => Ok(()),
+            };
+            match told {
+                Err(error) if error.kind() == Kind::Unavailable => return Err(error),
+                // What the provider refuses it would refuse again.
+                Err(error) => tracing::debug!(%error, "somebody who waits was not told"),
+                Ok(()) => {}
+            }
+        }
+        self.ports.records.end_notice(capability.id).await
+    }
+
+    /// Tells a chat something through the bot at a position, on behalf of its instance. Only the
+    /// first time: answers whether it was told now.
+    async fn tell_once(&self, kind: NoticeKind, at: Option<usize>, of: &Untold, text: &str) -> Result<bool> {
+        let Untold { instance, bot, chat_id, thread_id, message_id } = of;
+        let tenant = self.identities.now().tenant_of(*instance);
+        let (Some(tenant), Some(at)) = (tenant, at) else { return Ok(false) };
+        if !self.ports.records.notice(kind, bot, chat_id, Some(*instance)).await? {
+            return Ok(false);
+        }
+        let target = Target { chat_id: chat_id.clone(), thread_id: thread_id.clone() };
+        let owner = Sender { tenant: &tenant, instance: *instance };
+        self.egress.say(owner, Goal { bot: at, target }, text.to_owned(), message_id.clone());
+        Ok(true)
+    }
+
+    /// Instances whose chats an earlier process told something.
+    async fn told_earlier(&self) -> Vec<InstanceId> {
+        let noticed = self.ports.records.noticed().await;
+        noticed
+            .inspect_err(|error| tracing::warn!(%error, "earlier notices are not known"))
+            .unwrap_or_default()
+    }
+
+    fn look_every(&self) -> Duration {
         LOOK_EVERY.min(self.notices.away_after)
     }
 }
@@ -157,26 +287,21 @@ impl Watch<'_> {
         let waited = self.notifier.notices.away_after;
         let after = self.seen.get(&instance).copied().unwrap_or(Seq(0));
         for overdue in self.notifier.ports.inboxes.overdue(instance, after, waited, PAGE).await? {
-            self.tell(instance, &overdue).await?;
-            self.seen.insert(instance, overdue.seq);
+            let seq = overdue.seq;
+            self.tell(instance, overdue).await?;
+            self.seen.insert(instance, seq);
         }
         Ok(())
     }
 
-    async fn tell(&mut self, instance: InstanceId, overdue: &Overdue) -> Result<()> {
-        let Notifier { ports, identities, bots, egress, notices, .. } = self.notifier;
-        let wanted = notices.away == Away::All || overdue.kind == Some(ChatKind::Dm);
-        let tenant = identities.now().tenant_of(instance).filter(|_| wanted);
-        let (Some(tenant), Some(bot)) = (tenant, bots.position_of_others(&overdue.bot)) else {
-            return Ok(());
-        };
-        let noticed =
-            ports.records.notice(NoticeKind::Away, &overdue.bot, &overdue.chat_id, Some(instance)).await?;
-        if noticed {
-            self.told.entry(instance).or_insert(overdue.seq);
-            let target = Target { chat_id: overdue.chat_id.clone(), thread_id: overdue.thread_id.clone() };
-            let owner = Sender { tenant: &tenant, instance };
-            egress.say(owner, bot, target, notices.away_text.clone(), overdue.message_id.clone());
+    async fn tell(&mut self, instance: InstanceId, overdue: Overdue) -> Result<()> {
+        let Notifier { bots, notices, .. } = self.notifier;
+        let Overdue { seq, bot, chat_id, thread_id, message_id, kind } = overdue;
+        let wanted = notices.away == Away::All || kind == Some(ChatKind::Dm);
+        let at = bots.position_of_others(&bot).filter(|_| wanted);
+        let of = Untold { instance, bot, chat_id, thread_id, message_id };
+        if self.notifier.tell_once(NoticeKind::Away, at, &of, &notices.away_text).await? {
+            self.told.entry(instance).or_insert(seq);
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use angelia_core::clock::{self, Mono};
 use angelia_core::error::Result;
 use angelia_core::inbox::{InstanceId, WakeSchedule};
 use angelia_core::ports::log::Log;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,20 +60,15 @@ impl Waker {
         self.guard.could_reach(url)
     }
 
-    /// Something waits for an instance that has no socket.
+    /// Something waits, or may wait, for an instance that has no socket.
     pub(crate) fn waits(&self, instance: InstanceId) {
-        self.sleepers().entry(instance).or_insert_with(|| WakeSchedule::start(clock::mono()));
+        self.sleepers.lock().entry(instance).or_insert_with(|| WakeSchedule::start(clock::mono()));
         self.changed.notify_one();
     }
 
     /// The wake URL changed: what was tried with the old one counts for nothing.
     pub(crate) fn start_over(&self, instance: InstanceId) {
-        self.sleepers().remove(&instance);
-        self.waits(instance);
-    }
-
-    /// A socket ended: perhaps something waits for it already.
-    pub(crate) fn disconnected(&self, instance: InstanceId) {
+        self.sleepers.lock().remove(&instance);
         self.waits(instance);
     }
 
@@ -86,7 +81,7 @@ impl Waker {
     /// Pokes whoever is due, for as long as the server lives.
     pub(crate) async fn run(self: Arc<Self>, life: Arc<Lifecycle>) {
         loop {
-            let nobody_sleeps = self.sleepers().is_empty();
+            let nobody_sleeps = self.sleepers.lock().is_empty();
             let rest = if nobody_sleeps {
                 REST
             } else {
@@ -107,7 +102,7 @@ impl Waker {
     fn poke_due(self: &Arc<Self>, waiting: &HashSet<InstanceId>, now: Mono) -> Duration {
         let mut rest = REST;
         let known = self.identities.now();
-        self.sleepers().retain(|instance, schedule| {
+        self.sleepers.lock().retain(|instance, schedule| {
             let awake = self.sessions.is_live(*instance) || !waiting.contains(instance);
             let record = known.serving(*instance).filter(|record| record.revoked_at.is_none());
             let url = record.and_then(|record| record.wake_url.clone());
@@ -134,9 +129,5 @@ impl Waker {
                 tracing::warn!(%error, "a wake URL was not requested; see [wake] in the configuration");
             }
         });
-    }
-
-    fn sleepers(&self) -> MutexGuard<'_, HashMap<InstanceId, WakeSchedule>> {
-        self.sleepers.lock()
     }
 }

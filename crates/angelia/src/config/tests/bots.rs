@@ -244,19 +244,22 @@ fn a_list_is_written_as_a_list() {
 fn notices_are_set_and_bounded() {
     let Notices { away, away_after, away_text, unanswered_text, lost_text, hint } = Config::default().notices;
     assert_eq!(away_after.as_secs(), 60);
-    assert_eq!((away, hint.as_str()), (Away::Dms, ""));
+    assert_eq!((away, hint), (Away::Dms, None));
     assert!(away_text.contains("kept"), "{away_text}");
     assert!(unanswered_text.contains("new message"), "{unanswered_text}");
     assert!(lost_text.contains("send again"), "{lost_text}");
     let text = "[notices]\naway = \"all\"\naway_text = \"Back soon.\"\nhint = \"Ask Ann to let you in.\"";
     let env = [("ANGELIA_NOTICES__AWAY", "never"), ("ANGELIA_NOTICES__HINT", "")];
     let config = load("notices", text, &[]).unwrap();
-    assert_eq!((config.notices.away, config.notices.hint.as_str()), (Away::All, "Ask Ann to let you in."));
+    assert_eq!(
+        (config.notices.away, config.notices.hint.as_deref()),
+        (Away::All, Some("Ask Ann to let you in."))
+    );
     assert!(config.print().contains(
         "[notices]\naway = \"all\"\naway_after = \"1m\"\naway_text = \"Back soon.\"\nunanswered_text = "
     ));
     let config = load("notices-env", text, &env).unwrap();
-    assert_eq!((config.notices.away, config.notices.hint.as_str()), (Away::Never, ""));
+    assert_eq!((config.notices.away, config.notices.hint), (Away::Never, None));
     let long = "x".repeat(501);
     for (line, words) in [
         ("away = \"sometimes\"", "`notices.away` can be \"dm\" or \"all\" or \"never\", not \"sometimes\""),

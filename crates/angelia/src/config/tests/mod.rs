@@ -5,6 +5,7 @@ mod tables;
 use super::*;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 /// A file that is gone when the test is over.
 struct File(PathBuf);
@@ -123,8 +124,8 @@ fn a_file_sets_what_it_names() {
     assert_eq!(config.server.hosts, ["relay.internal", "192.0.2.7", "[2001:db8::7]"]);
     assert_eq!(config.keys.master, Some(SecretRef::File("/run/key".into())));
     assert_eq!((config.built_in.webchat.pace.burst, config.built_in.webchat.pace.calls), (5, 600));
-    assert_eq!(config.inbox.max_age, Duration::from_secs(36 * 3600));
-    assert_eq!(config.inbox.quota().bytes, 1 << 30);
+    assert_eq!(config.inbox.age, Duration::from_secs(36 * 3600));
+    assert_eq!(config.inbox.bytes, 1 << 30);
     assert_eq!(config.limits.connections_per_address, 12);
     assert_eq!((config.limits.memory, config.limits.tenant_memory), (256 << 20, 64 << 20));
     assert_eq!((config.limits.tenant_disk, config.limits.sockets_per_gateway), (Some(2 << 30), 2));
@@ -158,7 +159,7 @@ fn the_environment_wins() {
     assert_eq!(config.server.listen.port(), 3);
     assert_eq!(config.server.admin_listen.port(), 2);
     assert!(config.server.behind_proxy);
-    assert_eq!(config.inbox.max_entries, 12);
+    assert_eq!(config.inbox.entries, 12);
     assert_eq!(config.wake.allow.len(), 2);
     assert_eq!(config.keys.master, Some(SecretRef::Env("ANGELIA_KEYSMASTER".into())));
     assert_eq!(config.log.level, "info");

@@ -21,19 +21,11 @@ pub(in super::super) const TOKEN_FOR: Duration = Duration::from_secs(3600);
 
 /// The built-in issuer.
 pub(in super::super) struct Builtin {
-    key: Secret,
+    /// What is in every key that signs.
+    pub(super) key: Secret,
 }
 
 impl Builtin {
-    pub(super) fn new(key: Secret) -> Self {
-        Self { key }
-    }
-
-    /// Reads a bearer that has the form of ours; no other issuer's is like it.
-    pub(super) fn recognise(&self, bearer: &str) -> Option<Token> {
-        token::parse(bearer).ok()
-    }
-
     /// What signs a client's tokens. Its secret is in it, so that a new secret ends old tokens.
     fn key_of(&self, client: &Client) -> Secret {
         let secret: String = client.secret_fingerprint.iter().map(|byte| format!("{byte:02x}")).collect();

@@ -1,8 +1,8 @@
 //! What a caller of the identity endpoints proves itself with, as a target for a fuzzer.
 
 use super::super::oauth;
-use super::jwt::{Key, Unproven};
-use super::{oidc, peek};
+use super::jwt::{Key, Unproven, claims, header};
+use super::oidc;
 use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, HeaderValue};
 use base64::Engine;
@@ -16,7 +16,7 @@ pub fn bearer_token(data: &[u8]) {
     let pair = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).expect("any seed will do");
     let keys = [published(&pair)];
     if let Ok(bearer) = std::str::from_utf8(data) {
-        let _ = (peek::header(bearer), peek::claims(bearer), oidc::issuer_of(bearer));
+        let _ = (header(bearer), claims(bearer), oidc::issuer_of(bearer));
         assert!(proven(bearer, &keys).is_none(), "nobody has the key that would sign this");
     }
     let _ = serde_json::from_slice(data).ok().and_then(|key: Value| Key::read(&key));

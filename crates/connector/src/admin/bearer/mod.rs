@@ -3,20 +3,19 @@
 //! Three sorts of bearers are taken: those of the built-in token endpoint,
 //! signed ones of configured issuers, and those an account URL vouches for.
 
-mod answers;
 mod builtin;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
 mod jwt;
 mod oidc;
-mod peek;
 mod portal;
 
 pub(super) use builtin::{BUILTIN, TOKEN_FOR};
 pub use oidc::{LIMITS as KEY_LIMITS, OidcIssuer};
 
 use crate::ssrf_guard::no_client;
+use angelia_contract::token;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::identity::Proof;
 use angelia_core::limit_per_address::Address;
@@ -34,7 +33,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Who may prove a tenant.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentityOptions {
     /// Whether the built-in token endpoint is served.
     pub builtin: bool,
@@ -68,7 +67,7 @@ impl Bearers {
             .build()
             .map_err(|e| no_client(&e))?;
         Ok(Self {
-            builtin: identity.builtin.then(|| Builtin::new(key)),
+            builtin: identity.builtin.then_some(Builtin { key }),
             oidc: identity.oidc.iter().map(|issuer| Oidc::new(issuer.clone(), client.clone())).collect(),
             portal: identity.portal.clone().map(|url| Portal::new(url, client)),
         })
@@ -85,8 +84,9 @@ impl Bearers {
     }
 
     async fn prove(&self, records: &dyn Records, bearer: &str, from: Address) -> Result<Proof> {
+        // No other issuer's bearers have the form of ours.
         if let Some(builtin) = &self.builtin
-            && let Some(token) = builtin.recognise(bearer)
+            && let Ok(token) = token::parse(bearer)
         {
             return builtin.prove(records, &token).await;
         }

@@ -1,12 +1,12 @@
 //! Signed tokens of a configured issuer, proven with the keys it publishes.
 
-use super::jwt::{Key, Unproven};
-use super::{peek, unproven};
+use super::jwt::{Key, Unproven, claims};
+use super::unproven;
 use angelia_core::clock::{self, Mono};
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::{MAX_NAME, Proof, Subject};
 use angelia_core::limit_per_address::{Address, LimitPerAddress, Shares};
-use parking_lot::{Mutex, MutexGuard, RwLock};
+use parking_lot::{Mutex, RwLock};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ angelia_contract::limits! {
 }
 
 /// An issuer, as configured.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OidcIssuer {
     /// What its tokens name as `iss`, letter by letter.
     pub issuer: String,
@@ -39,6 +39,13 @@ pub struct OidcIssuer {
     pub audience: String,
     /// The claim that names the tenant.
     pub tenant_claim: String,
+}
+
+impl Default for OidcIssuer {
+    fn default() -> Self {
+        let (issuer, jwks_url, audience) = Default::default();
+        Self { issuer, jwks_url, audience, tenant_claim: "tid".into() }
+    }
 }
 
 /// An issuer with the keys it published.
@@ -84,7 +91,7 @@ impl Oidc {
         let key = token.find(&keys).ok_or_else(unproven)?;
         let claims = token.prove(key).ok_or_else(unproven)?;
         let proof = self.read(&claims, clock::wall().seconds() as f64).ok_or_else(unproven)?;
-        self.further().note_good(from, clock::mono());
+        self.further.lock().note_good(from, clock::mono());
         Ok(proof)
     }
 
@@ -137,11 +144,7 @@ impl Oidc {
     /// Whether to ask the issuer for its keys on behalf of this caller.
     fn may_ask(&self, from: Address, now: Mono) -> bool {
         // Behind a proxy everybody has the same address, so nobody is known by it.
-        self.known().may_ask(now) || (from != Address::Unknown && self.further().take(from, now).is_ok())
-    }
-
-    fn further(&self) -> MutexGuard<'_, LimitPerAddress> {
-        self.further.lock()
+        self.known().may_ask(now) || (from != Address::Unknown && self.further.lock().take(from, now).is_ok())
     }
 
     /// Fetches the keys; those we have stay if that fails.
@@ -179,7 +182,7 @@ impl Oidc {
 
 /// The issuer a token names, before anything is proven: only to choose who proves it.
 pub(super) fn issuer_of(bearer: &str) -> Option<String> {
-    peek::claims(bearer)?["iss"].as_str().map(str::to_owned)
+    claims(bearer)?["iss"].as_str().map(str::to_owned)
 }
 
 #[cfg(test)]

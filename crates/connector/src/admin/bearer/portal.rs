@@ -1,14 +1,15 @@
 //! Bearers we cannot read: an account URL tells whose they are.
 
-use super::answers::Answers;
-use super::{peek, unproven};
-use angelia_core::clock::{self, UnixMillis};
+use super::jwt::claims;
+use super::unproven;
+use angelia_core::clock::{self, Mono, UnixMillis};
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::sign_in::SignIns;
 use angelia_core::identity::{MAX_NAME, Proof, Subject};
 use angelia_core::limit_per_address::Address;
 use angelia_core::secret::fingerprint;
 use axum::http::StatusCode;
+use hashlink::LruCache;
 use parking_lot::Mutex;
 use serde_json::Value;
 use std::time::Duration;
@@ -22,6 +23,11 @@ const AT_ONCE: usize = 8;
 const TURN: Duration = Duration::from_secs(2);
 /// How far the clocks of service and connector may be apart, in seconds.
 const LEEWAY: u64 = 60;
+/// How long an answer counts: a bearer that was withdrawn is good for so much
+/// longer, and one that is repeated is asked about once.
+const GOOD_FOR: Duration = Duration::from_secs(60);
+/// Answers kept at a time; the oldest goes.
+const MOST: usize = 1_024;
 
 /// The place that knows whose a bearer is.
 pub(super) struct Portal {
@@ -106,7 +112,7 @@ impl Portal {
             .or_else(|| text(&account["paid_service_access"]["organisation_id"]))?;
         let user = &account["user"];
         let person = ["id", "privy_did", "email"].into_iter().find_map(|name| text(&user[name]));
-        let person = person.or_else(|| text(&peek::claims(bearer)?["sub"]))?;
+        let person = person.or_else(|| text(&claims(bearer)?["sub"]))?;
         Some(Proof {
             issuer: self.account_url.clone(),
             claim: organisation,
@@ -115,9 +121,35 @@ impl Portal {
     }
 }
 
+/// What the service said of bearers, for a short while. By the bearer's fingerprint: the bearers themselves are not kept.
+struct Answers(LruCache<[u8; 32], (Mono, Option<Proof>)>);
+
+impl Default for Answers {
+    fn default() -> Self {
+        Self(LruCache::new(MOST))
+    }
+}
+
+impl Answers {
+    /// What was said of this bearer lately: who holds it, or that it is not good.
+    fn get(&self, bearer: &str, now: Mono) -> Option<Option<Proof>> {
+        let (at, proof) = self.0.peek(&fingerprint(bearer))?;
+        (now.since(*at) < GOOD_FOR).then(|| proof.clone())
+    }
+
+    /// Keeps what was said just now.
+    fn put(&mut self, bearer: &str, proof: Option<Proof>, now: Mono) {
+        let bearer = fingerprint(bearer);
+        if self.0.len() >= MOST && !self.0.contains_key(&bearer) {
+            self.0.retain(|_, (at, _)| now.since(*at) < GOOD_FOR);
+        }
+        self.0.insert(bearer, (now, proof));
+    }
+}
+
 /// Whether a bearer says itself that it is past its time. That needs no proof.
 fn has_expired(bearer: &str, now: UnixMillis) -> bool {
-    let expiry = peek::claims(bearer).and_then(|claims| claims["exp"].as_f64());
+    let expiry = claims(bearer).and_then(|claims| claims["exp"].as_f64());
     expiry.is_some_and(|expiry| expiry < now.seconds().saturating_sub(LEEWAY) as f64)
 }
 
@@ -241,5 +273,32 @@ mod tests {
             assert_eq!(has_expired(&token(&json!({ "exp": expiry })), now), expired, "{expiry}");
         }
         assert!(!has_expired("opaque", now) && !has_expired(&token(&json!({})), now));
+    }
+
+    fn at(seconds: u64) -> Mono {
+        Mono(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn an_answer_counts_for_a_minute() {
+        let proof = Proof { issuer: "i".into(), claim: "o".into(), subject: Subject::new("i", "ann") };
+        let mut answers = Answers::default();
+        answers.put("good", Some(proof.clone()), at(0));
+        answers.put("bad", None, at(10));
+        assert_eq!(answers.get("good", at(59)), Some(Some(proof)));
+        assert_eq!(answers.get("bad", at(59)), Some(None));
+        assert_eq!((answers.get("good", at(60)), answers.get("other", at(0))), (None, None));
+    }
+
+    #[test]
+    fn memory_has_an_end() {
+        let mut answers = Answers::default();
+        for n in 0..=MOST as u64 {
+            answers.put(&n.to_string(), None, at(n / 1_000));
+        }
+        assert_eq!(answers.0.len(), MOST);
+        assert_eq!(answers.get(&MOST.to_string(), at(1)), Some(None), "the newest stays");
+        answers.put("late", None, at(1_000));
+        assert_eq!(answers.0.len(), 1, "what is past its time goes first");
     }
 }

@@ -45,31 +45,31 @@ impl Session {
     /// the inbox, and only then may the next socket begin.
     pub(super) async fn finish(mut self) {
         self.note_takeover();
-        while !self.settling.is_empty() || self.looking_at_late {
-            match self.jobs.next().await {
-                Some(done) => self.done(done),
-                None => break,
-            }
-        }
+        self.work_while(|it| !it.settling.is_empty() || it.looking_at_late).await;
         let settled = std::mem::take(&mut self.to_settle);
         if !settled.is_empty() {
             let _ = self.relay.ports.log.settle(self.record.instance, self.epoch(), settled).await;
         }
         self.return_unsettled().await;
         // Whoever replaces this one waits for the one before as well.
-        while self.waits_for_old {
-            match self.jobs.next().await {
-                Some(done) => self.done(done),
-                None => break,
-            }
-        }
+        self.work_while(|it| it.waits_for_old).await;
         let late = std::mem::take(&mut self.late);
         if !late.is_empty() {
             let _ = self.relay.ports.log.settle_late(self.record.instance, late).await;
         }
         if let Some(claim) = self.claim.take() {
             drop(claim);
-            self.relay.wake.disconnected(self.record.instance);
+            // Perhaps something waits for it already.
+            self.relay.wake.waits(self.record.instance);
+        }
+    }
+
+    /// Goes on with what runs beside the loop, for as long as something is not done.
+    async fn work_while(&mut self, is_open: impl Fn(&Self) -> bool) {
+        while is_open(self)
+            && let Some(done) = self.jobs.next().await
+        {
+            self.done(done);
         }
     }
 

@@ -1,15 +1,17 @@
-//! Entries out, settlements in: what the window permits is pushed, what
-//! settled is committed.
+//! Entries out, settlements in: what the window permits is pushed, as the frame that this peer reads
+//! (`inbound`, `passthrough_forward` or `interrupt_inbound`), and what settled is committed.
 
 use super::super::mailbox::{Ending, Hint, Mail};
-use super::frame_choice::Form;
 use super::gateway_frames::MAX_LATE_ACKS;
 use super::{Done, RETRY, Session};
 use crate::telemetry::Counter;
+use angelia_contract::frame::{ConnectorFrame, inbound_line, passthrough_line};
 use angelia_core::clock::{self, Mono, UnixMillis};
+use angelia_core::directory::BotKey;
 use angelia_core::error::Result;
 use angelia_core::inbox::{
-    AckHabit, Entry, Epoch, FrameKind, PAGE, PAGE_MEMORY, Permit, Seq, Settled, SettledBy, size,
+    AckHabit, Entry, EntryKind, Epoch, FrameKind, Interaction, PAGE, PAGE_MEMORY, Permit, Rendering, Seq,
+    Settled, SettledBy, size,
 };
 use angelia_core::ports::HintKind;
 use angelia_core::ports::log::{Claimed, Ownership, Settlement};
@@ -17,6 +19,30 @@ use angelia_platforms::webchat;
 
 /// Entries remembered as done on this socket: a few times what is read at once.
 const REMEMBERED: usize = 4 * PAGE.count;
+
+/// How an entry goes over the socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// As a message.
+    Inbound,
+    /// As an interrupt.
+    Interrupt,
+    /// As the message an interaction makes.
+    Event,
+    /// As the request an interaction came as.
+    Request,
+}
+
+impl Form {
+    /// Whether peers acknowledge it.
+    fn kind(self) -> FrameKind {
+        match self {
+            Self::Inbound | Self::Event => FrameKind::Acknowledged,
+            // Our own half does acknowledge a request, and that settles it too.
+            Self::Interrupt | Self::Request => FrameKind::Unacknowledged,
+        }
+    }
+}
 
 /// The entry to push next.
 struct Next {
@@ -112,7 +138,10 @@ impl Session {
             }));
         }
         if self.backlog.wants_ahead() {
-            self.load_ahead();
+            let (ports, instance) = (self.relay.ports.clone(), self.record.instance);
+            self.jobs.push(Box::pin(async move {
+                Done::Ahead(or_later(ports.log.load_ahead(instance, PAGE).await).await)
+            }));
         }
     }
 
@@ -173,6 +202,48 @@ impl Session {
         self.relay.metrics.count(Counter::Pushed);
     }
 
+    /// The form in which this peer is given an entry.
+    fn form(&self, entry: &Entry) -> Form {
+        match entry.kind {
+            EntryKind::Stop if self.profile.interrupts => Form::Interrupt,
+            EntryKind::Message | EntryKind::Stop => Form::Inbound,
+            EntryKind::Interaction => match self.rendering(entry) {
+                Rendering::Event => Form::Event,
+                Rendering::Auto if self.profile.loses_forwards => Form::Event,
+                Rendering::Auto | Rendering::Passthrough => Form::Request,
+            },
+        }
+    }
+
+    /// What the operator wants for the bot; one that is not configured any more has no wish.
+    fn rendering(&self, entry: &Entry) -> Rendering {
+        let bot = self.relay.bots.position(&BotKey::new(&entry.platform, &entry.bot));
+        bot.map(|bot| self.relay.bots[bot].rendering()).unwrap_or_default()
+    }
+
+    /// The line that gives an entry to the peer; `None` if it cannot be read.
+    fn render(&self, entry: &Entry, form: Form) -> Option<String> {
+        let id = entry.seq.buffer_id();
+        let (platform, bot) = (&*entry.platform, &*entry.bot);
+        let line = match form {
+            Form::Interrupt => {
+                self.relay.metrics.count(Counter::Interrupts);
+                let (session_key, chat_id) = (entry.session_key.to_string(), entry.chat_id.to_string());
+                return Some(ConnectorFrame::InterruptInbound { session_key, chat_id }.to_line());
+            }
+            Form::Inbound => inbound_line(&id, platform, bot, &entry.body),
+            Form::Event => {
+                let event = serde_json::to_vec(&Interaction::read(&entry.body)?.event).ok()?;
+                inbound_line(&id, platform, bot, &event)
+            }
+            Form::Request => {
+                let forward = Interaction::read(&entry.body)?.into_forward(platform, bot);
+                passthrough_line(&id, platform, bot, &serde_json::to_vec(&forward).ok()?)
+            }
+        };
+        Some(text(line))
+    }
+
     /// Takes an entry out that nobody can be given: what waits behind it goes on.
     fn drop_unreadable(&mut self, entry: &Entry) {
         tracing::error!(
@@ -181,13 +252,6 @@ impl Session {
         );
         let by = SettledBy::Unreadable;
         self.to_settle.push(Settlement { seq: entry.seq, by, pushed_at: None });
-    }
-
-    fn load_ahead(&mut self) {
-        let (ports, instance) = (self.relay.ports.clone(), self.record.instance);
-        self.jobs.push(Box::pin(async move {
-            Done::Ahead(or_later(ports.log.load_ahead(instance, PAGE).await).await)
-        }));
     }
 
     pub(super) fn settle(&mut self, settled: Vec<Settled>, now: Mono) {
@@ -300,4 +364,9 @@ async fn or_later<T>(outcome: Result<T>) -> Result<T> {
 
 pub(super) fn wall_time(at: Mono, now: Mono, wall: UnixMillis) -> UnixMillis {
     wall.before(now.since(at))
+}
+
+/// Serialized events are UTF-8; anything else would be a defect, not a reason to lose the socket.
+fn text(line: Vec<u8>) -> String {
+    String::from_utf8(line).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())
 }

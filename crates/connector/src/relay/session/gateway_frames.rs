@@ -222,11 +222,11 @@ impl Session {
                 self.phase = Phase::Joining;
                 self.settled_in_at = self.profile.parks.then(|| now + SETTLING_IN);
                 self.look_again();
-                if let Some(old) = old {
+                if let Some(mut old) = old {
                     self.relay.metrics.count(Counter::Takeovers);
                     self.waits_for_old = true;
                     self.jobs.push(Box::pin(async move {
-                        let _ = tokio::time::timeout(WAIT_FOR_OLD, old.wait()).await;
+                        let _ = tokio::time::timeout(WAIT_FOR_OLD, old.changed()).await;
                         Done::OldEnded
                     }));
                 }

@@ -7,7 +7,6 @@
 
 mod closing;
 mod deliver;
-mod frame_choice;
 mod gateway_frames;
 mod idle;
 
