@@ -1,4 +1,4 @@
-//! The engines of a single node.
+//! What tells a single node of its own commits.
 
 use angelia_core::ports::{Bus, Hint, Listener};
 use parking_lot::RwLock;

@@ -1,4 +1,4 @@
-//! What an agent is.
+//! The trait that an agent implements, or a plain async function does for it.
 
 use std::future::Future;
 

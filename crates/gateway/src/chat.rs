@@ -1,4 +1,4 @@
-//! Where a reply goes.
+//! The address of a chat: where a reply goes.
 
 use angelia_contract::source::{RELAY, chat_type};
 use angelia_contract::{Metadata, Source};

@@ -1,4 +1,4 @@
-//! Opening a socket.
+//! Dialling: opens the WebSocket to a connector, over TLS where it is wanted.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! From frames to turns.
+//! Hands what a connector delivers to the agent: one turn after the other in each conversation.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

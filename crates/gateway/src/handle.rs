@@ -1,4 +1,4 @@
-//! Speaking through a gateway from anywhere.
+//! The handle of a gateway: sending and stopping from outside its agent.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -2,6 +2,7 @@
 //! Agents see the same as a gap of their inbox.
 
 use super::Notifier;
+use angelia_core::directory::BotKey;
 use angelia_core::egress::{Sender, Target};
 use angelia_core::error::Result;
 use angelia_core::inbox::InstanceId;
@@ -47,7 +48,8 @@ impl Notifier {
 
     /// Answers whether the chat was told now: only the first time.
     async fn tell_loss(&self, untold: &Untold) -> Result<bool> {
-        let Untold { instance, bot, chat_id, thread_id, message_id } = untold;
+        let Untold { instance, platform, bot, chat_id, thread_id, message_id } = untold;
+        let bot = &BotKey::new(platform, bot);
         let tenant = self.identities.now().tenant_of(*instance);
         let (Some(tenant), Some(position)) = (tenant, self.bots.position(bot)) else { return Ok(false) };
         if !self.ports.records.notice(NoticeKind::Lost, bot, chat_id, Some(*instance)).await? {

@@ -51,7 +51,7 @@ impl Notifier {
 
     async fn settle(&self, capability: Capability) {
         if let Err(error) = self.tell_one(&capability).await {
-            tracing::debug!(%error, bot = %capability.bot.bot, "somebody who waits could not be told");
+            tracing::debug!(%error, bot = %capability.bot, "somebody who waits could not be told");
         }
     }
 
@@ -65,7 +65,8 @@ impl Notifier {
             Deferral::Update => Way::Further,
         };
         let used = Use { capability: capability.id, way };
-        let (answer, bot) = (self.egress.open(used, |_| true).await?, self.bots.position(&capability.bot));
+        let (answer, bot) =
+            (self.egress.open(used, |_| true).await?, self.bots.position(&capability.bot_key()));
         if let (Some(answer), Some(bot)) = (answer, bot) {
             let call = self.bots[bot].tell_waiting(&answer, &self.notices.unanswered_text);
             let told = match tokio::time::timeout(TOLD_WITHIN, call).await {

@@ -1,3 +1,3 @@
-//! Stores: where the log lives.
+//! Engines that keep everything on a disk.
 
 pub mod sqlite;
