@@ -1,4 +1,4 @@
-//! The names a server goes by.
+//! The `Host` names that a server answers to.
 //!
 //! A page of a stranger can give its own name the address of this server and
 //! then reach it from a visitor's browser. Such requests carry the stranger's

@@ -5,7 +5,7 @@ use crate::directory::moves::{new_id, of_topics};
 use crate::error::Result;
 use crate::inbox::InstanceId;
 use crate::ports::BoxFuture;
-use crate::records::rows::{NoticeRow, UntoldRow};
+use crate::records::rows::NoticeRow;
 use crate::records::{Change, Direction, Records, View, change, look};
 use crate::words::words;
 use std::time::Duration;
@@ -29,8 +29,10 @@ words! {
 pub struct Untold {
     /// For which instance they waited.
     pub instance: InstanceId,
-    /// The bot that received them.
-    pub bot: BotKey,
+    /// The platform of the bot that received them.
+    pub platform: String,
+    /// That bot.
+    pub bot: String,
     /// The chat they came from.
     pub chat_id: String,
     /// The thread or topic of that chat, from the event.
@@ -81,8 +83,7 @@ pub trait NoticeStore: Records {
     fn untold(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Untold>>> {
         look(self, "find who lost something", move |view| {
             let first = (Direction::Up, InstanceId(i64::MIN));
-            let rows = view.walk::<UntoldRow>((&[], ()), "instance", first, limit)?;
-            Ok(rows.into_iter().map(Untold::from).collect())
+            view.walk((&[], ()), "instance", first, limit)
         })
     }
 
@@ -90,7 +91,7 @@ pub trait NoticeStore: Records {
     fn told(&self, untold: &Untold) -> BoxFuture<'_, Result<()>> {
         let (instance, chat_id) = (untold.instance, untold.chat_id.clone());
         change(self, Change::to("note that a loss was told"), move |view| {
-            let untold = view.get::<UntoldRow>((instance, &chat_id))?;
+            let untold = view.get::<Untold>((instance, &chat_id))?;
             untold.iter().for_each(|row| view.delete(row));
             Ok(())
         })

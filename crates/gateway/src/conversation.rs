@@ -1,4 +1,4 @@
-//! One turn's side of a conversation.
+//! What an agent is given for one turn: whom it answers, how, and the signal to stop.
 
 use std::sync::Arc;
 

@@ -28,7 +28,7 @@ pub(super) async fn find(egress: &Egress, waits: &Waiting) -> Result<Option<Foun
     let mut held = egress.records.capabilities(record.instance, now).await?;
     held.retain(|it| it.tenant == record.tenant);
     let Some(chosen) = choose_for_key(&held, kind, session_key, now) else { return Ok(None) };
-    let Some(bot) = egress.bots.position(&chosen.bot) else { return Ok(None) };
+    let Some(bot) = egress.bots.position(&chosen.bot_key()) else { return Ok(None) };
     let (platform, target) = (&egress.bots[bot], Target::chat(&chosen.chat_id));
     let may = || may_write(egress.identities.now().routes(), &**platform, waits.sender(), &target);
     if may().is_none() {

@@ -1,4 +1,4 @@
-//! Who did what: the words of the audit log.
+//! The audit log: who did what, in which words, and how it is asked.
 
 mod keep;
 mod refusals;

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::inbox::InstanceId;
 use crate::records::rows::{FrontRow, GatewayRow, InstanceRow, PolicyRow, RouteRow, SecretRow, TenantRow};
 use crate::records::{View, Write};
-use crate::store::{GatewayChange, NewGateway, StoredGateway, StoredSecret};
+use crate::store::{GatewayChange, NewGateway, StoredGateway};
 use std::collections::HashMap;
 
 /// The gateway with this tenant and id; not found if there is none.
@@ -45,8 +45,6 @@ pub fn all(view: &mut View<'_>) -> Result<Vec<StoredGateway>> {
 
 fn together(row: GatewayRow, instance_name: String, mut secrets: Vec<SecretRow>) -> StoredGateway {
     secrets.sort_by_key(|secret| std::cmp::Reverse(secret.id));
-    let secret =
-        |SecretRow { sealed, valid_until, created_at, .. }| StoredSecret { sealed, valid_until, created_at };
     let GatewayRow { tenant, gateway_id, instance, wake_url, created_at, revoked_at, subject, display_name } =
         row;
     StoredGateway {
@@ -54,7 +52,7 @@ fn together(row: GatewayRow, instance_name: String, mut secrets: Vec<SecretRow>)
         gateway_id,
         instance,
         instance_name,
-        secrets: secrets.into_iter().map(secret).collect(),
+        secrets,
         created_at,
         revoked_at,
         wake_url,

@@ -1,4 +1,4 @@
-//! So many within any stretch of so long.
+//! A sliding window: so many within any stretch of so long.
 
 use crate::clock::Mono;
 use std::borrow::Borrow;

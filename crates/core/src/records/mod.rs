@@ -91,12 +91,7 @@ pub fn change<'a, T: Send + 'static>(
     change: Change,
     rule: impl FnMut(&mut View<'_>) -> Result<T> + Send + 'static,
 ) -> BoxFuture<'a, Result<T>> {
-    let (rule, said) = saying(rule);
-    let changed = records.change(change, rule);
-    Box::pin(async move {
-        changed.await?;
-        said()
-    })
+    said(rule, |rule| records.change(change, rule))
 }
 
 /// Reads and answers what the rule says.
@@ -105,28 +100,24 @@ pub fn look<'a, T: Send + 'static>(
     what: &'static str,
     rule: impl FnMut(&mut View<'_>) -> Result<T> + Send + 'static,
 ) -> BoxFuture<'a, Result<T>> {
-    let (rule, said) = saying(rule);
-    let looked = records.look(what, rule);
-    Box::pin(async move {
-        looked.await?;
-        said()
-    })
+    said(rule, |rule| records.look(what, rule))
 }
 
-/// A rule whose answer can be taken when it has run.
-fn saying<T: Send + 'static>(
+/// Has a rule run, and answers what it said when it last ran.
+fn said<'a, T: Send + 'static>(
     mut rule: impl FnMut(&mut View<'_>) -> Result<T> + Send + 'static,
-) -> (Rule, impl FnOnce() -> Result<T> + Send) {
+    run: impl FnOnce(Rule) -> BoxFuture<'a, Result<()>>,
+) -> BoxFuture<'a, Result<T>> {
     let slot = Arc::new(Mutex::new(None));
     let taken = slot.clone();
-    let rule = Box::new(move |view: &mut View<'_>| {
+    let ran = run(Box::new(move |view: &mut View<'_>| {
         let said = rule(view)?;
         *slot.lock() = Some(said);
         Ok(())
-    });
-    let said = move || {
+    }));
+    Box::pin(async move {
+        ran.await?;
         let said = taken.lock().take();
         said.ok_or_else(|| Error::internal("the store ran no rule"))
-    };
-    (rule, said)
+    })
 }

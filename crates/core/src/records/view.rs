@@ -227,7 +227,7 @@ impl<'a> View<'a> {
 
     /// The records whose columns `by` hold `values`, in the order of their keys.
     pub fn find<R: Record>(&mut self, by: &'static [&'static str], values: impl Key) -> Result<Vec<R>> {
-        self.rows(R::TABLE, by, values.values())?.into_iter().map(R::read).collect()
+        read(self.rows(R::TABLE, by, values.values())?)
     }
 
     /// All of them.
@@ -262,7 +262,7 @@ impl<'a> View<'a> {
     ) -> Result<Vec<R>> {
         is_declared(R::TABLE, by)?;
         let query = Query { by: By::Columns(by), values: values.values(), part: RowRange::Newest(limit) };
-        self.source.find(R::TABLE, &query)?.into_iter().map(R::read).collect()
+        read(self.source.find(R::TABLE, &query)?)
     }
 
     /// Up to `limit` of the records whose columns `by` hold `values`, in the order of a
@@ -276,7 +276,7 @@ impl<'a> View<'a> {
         limit: usize,
     ) -> Result<Vec<R>> {
         let part = RowRange::Along { column: along, above: above.to_value(), direction, limit };
-        self.part(by, values.values(), along, part)
+        read(self.part::<R>(by, values.values(), along, part)?)
     }
 
     /// The records whose columns `by` hold `values`, and whose column `along` lies above one
@@ -288,7 +288,7 @@ impl<'a> View<'a> {
         (above, up_to): (impl ToValue, impl ToValue),
     ) -> Result<Vec<R>> {
         let part = RowRange::Between { column: along, above: above.to_value(), up_to: up_to.to_value() };
-        self.part(by, values.values(), along, part)
+        read(self.part::<R>(by, values.values(), along, part)?)
     }
 
     /// Deletes the first `limit` that a walk up from `above` comes to, whatever they say.
@@ -301,7 +301,7 @@ impl<'a> View<'a> {
     ) -> Result<()> {
         let above = above.to_value();
         let part = RowRange::Along { column: along, above, direction: Direction::Up, limit };
-        let found = self.part_rows(R::TABLE, Walk { by, along }, values.values(), part)?;
+        let found = self.part::<R>(by, values.values(), along, part)?;
         found.into_iter().for_each(|row| self.delete_row(R::TABLE, row));
         Ok(())
     }
@@ -312,19 +312,9 @@ impl<'a> View<'a> {
         values: Row,
         along: &'static str,
         part: RowRange,
-    ) -> Result<Vec<R>> {
-        self.part_rows(R::TABLE, Walk { by, along }, values, part)?.into_iter().map(R::read).collect()
-    }
-
-    fn part_rows(
-        &mut self,
-        table: &'static Table,
-        walk: Walk,
-        values: Row,
-        part: RowRange,
     ) -> Result<Vec<Row>> {
-        let Walk { by, along } = walk;
-        if !table.walks.contains(&walk) {
+        let table = R::TABLE;
+        if !table.walks.contains(&Walk { by, along }) {
             return Err(Error::internal(format!("{} is not read along {along} by {by:?}", table.name)));
         }
         self.is_unwritten(table)?;
@@ -493,6 +483,10 @@ impl<A: ToValue, B: ToValue, C: ToValue, D: ToValue> Key for (A, B, C, D) {
     fn values(self) -> Row {
         vec![self.0.to_value(), self.1.to_value(), self.2.to_value(), self.3.to_value()]
     }
+}
+
+fn read<R: Record>(rows: Vec<Row>) -> Result<Vec<R>> {
+    rows.into_iter().map(R::read).collect()
 }
 
 /// Refuses to search by what a table does not declare: engines would make a statement

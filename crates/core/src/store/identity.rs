@@ -10,7 +10,7 @@ use crate::clock::UnixMillis;
 use crate::error::Result;
 use crate::identity::{Subject, defaults, gateways, routes, tenants};
 use crate::inbox::{AckHabit, InstanceId};
-use crate::records::rows::{InstanceRow, NoteRow, RouteRow, TenantRow};
+use crate::records::rows::{InstanceRow, NoteRow, RouteRow, SecretRow, TenantRow};
 use crate::records::{Change, Records, change, look};
 use crate::space::Class;
 use schemars::JsonSchema;
@@ -68,17 +68,6 @@ pub struct GatewayChange {
     pub subject: Option<Subject>,
 }
 
-/// One sealed secret of a stored gateway.
-#[derive(Clone, Debug)]
-pub struct StoredSecret {
-    /// The sealed bytes.
-    pub sealed: Vec<u8>,
-    /// Until when it is good; `None` for the current one.
-    pub valid_until: Option<UnixMillis>,
-    /// When it was made.
-    pub created_at: UnixMillis,
-}
-
 /// A gateway as it rests.
 #[derive(Clone, Debug)]
 pub struct StoredGateway {
@@ -91,7 +80,7 @@ pub struct StoredGateway {
     /// That instance's name.
     pub instance_name: String,
     /// Its sealed secrets, newest first.
-    pub secrets: Vec<StoredSecret>,
+    pub secrets: Vec<SecretRow>,
     /// When it was made.
     pub created_at: UnixMillis,
     /// When it was revoked.

@@ -29,7 +29,7 @@ pub use crate::seal::{KeyChange, Resealed, Retired, SealStore, SealedValue};
 pub use crate::vault::VaultStore;
 pub use access::{AccessStore, Client, CodeAllow, EnrollToken, Fingerprint, LinkCode};
 pub use identity::{
-    DATABASE_ID, GatewayChange, IdentityStore, NewGateway, StoredGateway, StoredInstance, StoredSecret,
-    TenantBelongings, TenantIdentity,
+    DATABASE_ID, GatewayChange, IdentityStore, NewGateway, StoredGateway, StoredInstance, TenantBelongings,
+    TenantIdentity,
 };
 pub use page::{Filling, Page, PageSize};

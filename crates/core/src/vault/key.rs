@@ -29,7 +29,7 @@ pub fn chat_of(key: &str) -> Option<&str> {
 pub(super) fn names(key: &str, capability: &Capability) -> Option<Named> {
     let mut parts = key.split(':');
     let (agent, profile, platform, kind) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-    let is_ours = platform == &*capability.bot.platform || platform == "relay";
+    let is_ours = platform == &*capability.platform || platform == "relay";
     if agent != "agent" || profile.is_empty() || !is_ours || parts.next()? != capability.chat_id {
         return None;
     }

@@ -141,8 +141,10 @@ pub struct Capability {
     pub tenant: String,
     /// The instance that may use it.
     pub instance: InstanceId,
-    /// The bot it acts as.
-    pub bot: BotKey,
+    /// The platform of the bot it acts as.
+    pub platform: String,
+    /// That bot.
+    pub bot: String,
     /// The chat it answers in.
     pub chat_id: String,
     /// The person who waits.
@@ -153,6 +155,8 @@ pub struct Capability {
     pub deferral: Deferral,
     /// How far the answer is.
     pub stage: Stage,
+    /// When the person was told that no answer came.
+    pub noticed_at: Option<UnixMillis>,
     /// The credential, sealed.
     pub sealed: Vec<u8>,
     /// When it ends.
@@ -162,15 +166,20 @@ pub struct Capability {
 impl Capability {
     /// What its seal is bound to.
     pub fn bound_to(&self) -> String {
-        let Self { tenant, instance, bot, chat_id, user_id, interaction_id, .. } = self;
-        crate::seal::capability(tenant, *instance, bot, [chat_id, user_id, interaction_id])
+        let Self { tenant, instance, chat_id, user_id, interaction_id, .. } = self;
+        crate::seal::capability(tenant, *instance, &self.bot_key(), [chat_id, user_id, interaction_id])
+    }
+
+    /// The bot it acts as.
+    pub fn bot_key(&self) -> BotKey {
+        BotKey::new(&self.platform, &self.bot)
     }
 
     /// Whether an action may use it that writes to `chat_id`: in its chat, for its
     /// holder alone, as its bot, in its time.
     pub fn is_usable_by(&self, action: &NewAction, chat_id: &str, now: UnixMillis) -> bool {
         let holder = self.tenant == action.tenant && self.instance == action.instance;
-        let bot = *self.bot.platform == *action.platform && *self.bot.bot == *action.bot;
+        let bot = self.platform == action.platform && self.bot == action.bot;
         holder && bot && self.chat_id == chat_id && self.is_live(now)
     }
 

@@ -6,7 +6,6 @@ use crate::clock::UnixMillis;
 use crate::error::Result;
 use crate::inbox::InstanceId;
 use crate::ports::BoxFuture;
-use crate::records::rows::CapabilityRow;
 use crate::records::{Change, Records, View, change, look};
 
 /// Finding capabilities. They come in with [`Intake`](crate::ports::Intake), are chosen
@@ -15,14 +14,14 @@ pub trait VaultStore: Records {
     /// What an instance holds that is not over at `now`, oldest first.
     fn capabilities(&self, instance: InstanceId, now: UnixMillis) -> BoxFuture<'_, Result<Vec<Capability>>> {
         look(self, "read the vault", move |view| {
-            let held = view.find::<CapabilityRow>(&["instance"], (instance,))?.into_iter();
-            Ok(held.map(Capability::from).filter(|it| it.is_live(now)).collect())
+            let held = view.find::<Capability>(&["instance"], (instance,))?.into_iter();
+            Ok(held.filter(|it| it.is_live(now)).collect())
         })
     }
 
     /// One of them, over or not.
     fn capability(&self, id: CapabilityId) -> BoxFuture<'_, Result<Option<Capability>>> {
-        look(self, "read the vault", move |view| Ok(view.get::<CapabilityRow>((id,))?.map(Capability::from)))
+        look(self, "read the vault", move |view| view.get((id,)))
     }
 
     /// Those after `after` that nobody has answered and that end between `now` and
@@ -50,7 +49,7 @@ pub trait VaultStore: Records {
 
 impl<R: Records + ?Sized> VaultStore for R {}
 
-impl CapabilityRow {
+impl Capability {
     /// Whether nobody has answered, and nobody was told of it. What was begun and not
     /// ended is told again.
     fn is_untold(&self) -> bool {
@@ -69,28 +68,28 @@ fn due(
     (now, before): (UnixMillis, UnixMillis),
     limit: usize,
 ) -> Result<Vec<Capability>> {
-    let mut due: Vec<CapabilityRow> = Vec::new();
+    let mut due: Vec<Capability> = Vec::new();
     for stage in [Stage::Open, Stage::Noticed] {
-        let ending = view.between::<CapabilityRow>((&["stage"], (stage,)), "expires_at", (now, before))?;
+        let ending = view.between::<Capability>((&["stage"], (stage,)), "expires_at", (now, before))?;
         due.extend(ending.into_iter().filter(|row| row.is_untold() && row.id > after));
     }
     due.sort_by_key(|row| row.id);
     due.truncate(limit);
-    Ok(due.into_iter().map(Capability::from).collect())
+    Ok(due)
 }
 
 /// The person is about to be told; `false` if an answer came first.
 fn begin(view: &mut View<'_>, id: CapabilityId) -> Result<bool> {
-    let untold = view.get::<CapabilityRow>((id,))?.filter(CapabilityRow::is_untold);
+    let untold = view.get::<Capability>((id,))?.filter(Capability::is_untold);
     let Some(row) = untold else { return Ok(false) };
-    view.put(&CapabilityRow { stage: Stage::Noticed, ..row });
+    view.put(&Capability { stage: Stage::Noticed, ..row });
     Ok(true)
 }
 
 /// The person was told, or cannot be.
 fn end(view: &mut View<'_>, id: CapabilityId) -> Result<()> {
-    if let Some(row) = view.get::<CapabilityRow>((id,))?.filter(|row| row.stage == Stage::Noticed) {
-        view.put(&CapabilityRow { noticed_at: Some(view.now()), ..row });
+    if let Some(row) = view.get::<Capability>((id,))?.filter(|row| row.stage == Stage::Noticed) {
+        view.put(&Capability { noticed_at: Some(view.now()), ..row });
     }
     Ok(())
 }

@@ -9,14 +9,14 @@ use angelia_core::error::{Error, Kind};
 use angelia_core::identity::Subject;
 use angelia_core::inbox::InstanceId;
 use angelia_core::records::rows::{
-    CapabilityRow, FrontRow, GatewayRow, InstanceRow, SealedCapabilityRow, SecretRow, TenantRow,
+    FrontRow, GatewayRow, InstanceRow, SealedCapabilityRow, SecretRow, TenantRow,
 };
 use angelia_core::records::{Change, Direction, Records, change, look};
 use angelia_core::store::{
     AccessStore, AuditStore, Client, CodeAllow, EnrollToken, GatewayChange, IdentityStore, LinkCode,
     NewGateway, TenantIdentity, VaultStore,
 };
-use angelia_core::vault::{CapabilityId, Stage};
+use angelia_core::vault::{Capability, CapabilityId, Stage};
 use futures_util::future::join_all;
 
 fn by() -> Actor {
@@ -229,7 +229,7 @@ async fn a_part_of_a_table_is_read_along_a_column(records: &(impl Records + ?Siz
     let walked = async |direction, above: i64, limit| -> Vec<i64> {
         let walk = look(records, "walk", move |view| {
             let by: (&[&str], _) = (&["stage"], (Stage::Open,));
-            view.walk::<CapabilityRow>(by, "expires_at", (direction, above), limit)
+            view.walk::<Capability>(by, "expires_at", (direction, above), limit)
         });
         walk.await.unwrap().iter().map(|row| row.id.0).collect()
     };
@@ -238,16 +238,15 @@ async fn a_part_of_a_table_is_read_along_a_column(records: &(impl Records + ?Siz
     assert_eq!(walked(Direction::Down, 10, 2).await, [1, 4], "from the top");
     let between = async |stage: Stage, above: i64, up_to: i64| -> Vec<i64> {
         let part = look(records, "read a part", move |view| {
-            view.between::<CapabilityRow>((&["stage"], (stage,)), "expires_at", (above, up_to))
+            view.between::<Capability>((&["stage"], (stage,)), "expires_at", (above, up_to))
         });
         part.await.unwrap().iter().map(|row| row.id.0).collect()
     };
     assert_eq!(between(Stage::Open, 10, 20).await, [3, 4], "with what it ends at");
     assert_eq!(between(Stage::Open, 0, 99).await, [2, 3, 4, 1]);
     assert!(between(Stage::Claimed, 0, 99).await.is_empty());
-    let elsewhere = look(records, "walk", |view| {
-        view.walk::<CapabilityRow>((&[], ()), "chat_id", (Direction::Up, ""), 1)
-    });
+    let elsewhere =
+        look(records, "walk", |view| view.walk::<Capability>((&[], ()), "chat_id", (Direction::Up, ""), 1));
     assert_eq!(elsewhere.await.unwrap_err().kind(), Kind::Internal, "nobody declared that way");
 }
 
@@ -268,12 +267,12 @@ async fn what_is_replaced_leaves_the_rest_and_makes_nothing(records: &(impl Reco
 async fn it_is_told_how_the_least_and_the_greatest_sealed_value_begin(records: &(impl Records + ?Sized)) {
     let heads = async || look(records, "look", |view| view.heads::<SealedCapabilityRow>()).await.unwrap();
     assert!(heads().await.is_empty());
-    let sealed = |id, sealed: &[u8]| CapabilityRow { sealed: sealed.to_vec(), ..capability(id, 1) };
+    let sealed = |id, sealed: &[u8]| Capability { sealed: sealed.to_vec(), ..capability(id, 1) };
     keep(records, &[sealed(1, &[5; 40]), sealed(2, &[7]), sealed(3, &[4]), sealed(4, &[6; 9])]).await;
     assert_eq!(heads().await, [[4], [7]]);
     keep(records, &[sealed(2, &[5; 10]), sealed(3, &[5; 9]), sealed(4, &[5; 11])]).await;
     assert!(heads().await.iter().all(|head| *head == [5; 9]), "as much as names a key, and no more");
-    let open = look(records, "look", |view| view.heads::<CapabilityRow>());
+    let open = look(records, "look", |view| view.heads::<Capability>());
     assert_eq!(open.await.unwrap_err().kind(), Kind::Internal, "nothing is declared as sealed there");
 }
 

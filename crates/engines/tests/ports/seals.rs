@@ -6,12 +6,12 @@ use crate::store::identity::{by, gateway};
 use angelia_core::clock::UnixMillis;
 use angelia_core::error::Kind;
 use angelia_core::records::Records;
-use angelia_core::records::rows::CapabilityRow;
 use angelia_core::seal::{FORMER_KEY, KEY_CHECK, Keys, MasterKey, OAUTH_KEY};
 use angelia_core::secret::Secret;
 use angelia_core::store::{
     AuditStore, IdentityStore, KeyChange, PageSize, Resealed, Retired, SealStore, SealedValue, VaultStore,
 };
+use angelia_core::vault::Capability;
 
 /// Everything that is sealed, read in steps of so many.
 pub(crate) async fn sealed_in(records: &(impl Records + ?Sized), step: usize) -> Vec<SealedValue> {
@@ -43,7 +43,7 @@ async fn every_kind_is_listed_with_what_it_is_bound_to(records: &(impl Records +
     records.create_tenant("acme", None, &by()).await.unwrap();
     records.create_tenant("keyless", None, &by()).await.unwrap();
     let instance = records.create_gateway(gateway("acme", "gw"), &by()).await.unwrap().instance;
-    keep(records, &[5, 6].map(|id| CapabilityRow { instance, ..capability(id, i64::MAX) })).await;
+    keep(records, &[5, 6].map(|id| Capability { instance, ..capability(id, i64::MAX) })).await;
     records.rotate_gateway("acme", "gw", vec![8], Some(UnixMillis(i64::MAX)), &by()).await.unwrap();
     records.keep_delivery_key("acme", vec![3]).await.unwrap();
     records.set_note(KEY_CHECK, vec![1]).await.unwrap();
@@ -90,7 +90,7 @@ async fn every_kind_is_listed_with_what_it_is_bound_to(records: &(impl Records +
 }
 
 async fn more_than_is_read_at_a_time_is_listed_in_order(records: &(impl Records + ?Sized)) {
-    let all: Vec<CapabilityRow> = (1..=50).map(|id| capability(id, i64::MAX)).collect();
+    let all: Vec<Capability> = (1..=50).map(|id| capability(id, i64::MAX)).collect();
     keep(records, &all).await;
     for tenant in 0..40 {
         records.create_tenant(&format!("t{tenant:02}"), None, &by()).await.unwrap();
@@ -146,7 +146,7 @@ async fn a_key_goes_when_the_last_value_needs_it_no_more(records: &(impl Records
     let sealed = |id: i64| {
         let bound_to = format!("capability/acme/1/discord/main/lab/ann/i{id}");
         let key = if id % 2 == 0 { keys.current() } else { old };
-        CapabilityRow { sealed: key.seal(&Secret::new("x"), &bound_to).unwrap(), ..capability(id, i64::MAX) }
+        Capability { sealed: key.seal(&Secret::new("x"), &bound_to).unwrap(), ..capability(id, i64::MAX) }
     };
     keep(records, &[1, 2, 3, 4].map(sealed)).await;
     records.set_note(FORMER_KEY, vec![6]).await.unwrap();

@@ -3,7 +3,6 @@
 
 use angelia_core::clock::UnixMillis;
 use angelia_core::inbox::InstanceId;
-use angelia_core::records::rows::CapabilityRow;
 use angelia_core::records::{Change, Records, change};
 use angelia_core::store::VaultStore;
 use angelia_core::vault::{Capability, CapabilityId, Deferral, Stage};
@@ -15,8 +14,8 @@ const OURS: InstanceId = InstanceId(1);
 const THEIRS: InstanceId = InstanceId(2);
 
 /// A capability of ours for ann in the lab.
-pub(super) fn capability(id: i64, ends: i64) -> CapabilityRow {
-    CapabilityRow {
+pub(super) fn capability(id: i64, ends: i64) -> Capability {
+    Capability {
         id: CapabilityId(id),
         kind: INTERACTION.into(),
         tenant: "acme".into(),
@@ -35,7 +34,7 @@ pub(super) fn capability(id: i64, ends: i64) -> CapabilityRow {
 }
 
 /// Puts capabilities into the vault.
-pub(super) async fn keep(records: &(impl Records + ?Sized), rows: &[CapabilityRow]) {
+pub(super) async fn keep(records: &(impl Records + ?Sized), rows: &[Capability]) {
     let rows = rows.to_vec();
     let kept = change(records, Change::to("keep some"), move |view| {
         rows.iter().for_each(|row| view.put(row));
@@ -49,7 +48,7 @@ fn ids(found: &[Capability]) -> Vec<i64> {
 }
 
 async fn an_instance_holds_what_is_its_own_and_not_over(records: &(impl Records + ?Sized)) {
-    let theirs = CapabilityRow { instance: THEIRS, ..capability(2, 100) };
+    let theirs = Capability { instance: THEIRS, ..capability(2, 100) };
     keep(records, &[capability(3, 100), theirs, capability(1, 50), capability(4, 99)]).await;
     let held = async |instance, now| ids(&records.capabilities(instance, UnixMillis(now)).await.unwrap());
     assert_eq!(held(OURS, 0).await, [1, 3, 4], "oldest first");
@@ -57,14 +56,14 @@ async fn an_instance_holds_what_is_its_own_and_not_over(records: &(impl Records 
     assert_eq!(held(THEIRS, 99).await, [2]);
     assert!(held(InstanceId(9), 0).await.is_empty());
     let over = records.capability(CapabilityId(1)).await.unwrap().unwrap();
-    assert_eq!((over.bot.bot.as_ref(), over.stage, over.sealed), ("main", Stage::Open, vec![1]));
+    assert_eq!((over.bot.as_str(), over.stage, over.sealed), ("main", Stage::Open, vec![1]));
     assert!(records.capability(CapabilityId(9)).await.unwrap().is_none());
 }
 
 async fn who_still_waits_near_the_end_is_found_oldest_first(records: &(impl Records + ?Sized)) {
-    let theirs = CapabilityRow { instance: THEIRS, ..capability(2, 110) };
-    let staged = |id, stage| CapabilityRow { stage, ..capability(id, 120) };
-    let told = CapabilityRow { noticed_at: Some(UnixMillis(1)), ..staged(8, Stage::Noticed) };
+    let theirs = Capability { instance: THEIRS, ..capability(2, 110) };
+    let staged = |id, stage| Capability { stage, ..capability(id, 120) };
+    let told = Capability { noticed_at: Some(UnixMillis(1)), ..staged(8, Stage::Noticed) };
     keep(records, &[capability(1, 130), theirs, capability(3, 120), capability(4, 140)]).await;
     keep(records, &[capability(5, 115), staged(6, Stage::Claimed), staged(7, Stage::Answered), told]).await;
     keep(records, &[staged(9, Stage::Noticed)]).await;
@@ -80,8 +79,8 @@ async fn who_still_waits_near_the_end_is_found_oldest_first(records: &(impl Reco
 }
 
 async fn a_notice_is_begun_until_it_is_ended(records: &(impl Records + ?Sized)) {
-    let claimed = CapabilityRow { stage: Stage::Claimed, ..capability(2, 100) };
-    let answered = CapabilityRow { stage: Stage::Answered, ..capability(3, 100) };
+    let claimed = Capability { stage: Stage::Claimed, ..capability(2, 100) };
+    let answered = Capability { stage: Stage::Answered, ..capability(3, 100) };
     keep(records, &[capability(1, 100), claimed, answered]).await;
     let stage = async |id| records.capability(CapabilityId(id)).await.unwrap().unwrap().stage;
     for id in [2, 3, 9].map(CapabilityId) {

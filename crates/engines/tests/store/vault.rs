@@ -126,7 +126,11 @@ async fn a_capability_is_kept_with_a_new_entry_and_with_nothing_else() {
     let opened = opened.reopen();
     let NewCapability { sealed, expires_at, .. } = pressed.capability.clone().unwrap();
     let kept = opened.store.capability(CapabilityId(1)).await.unwrap().unwrap();
-    assert_eq!((kept.tenant.as_str(), kept.instance, &kept.bot), ("acme", a, &bot()), "as the entry says");
+    assert_eq!(
+        (kept.tenant.as_str(), kept.instance, kept.bot_key()),
+        ("acme", a, bot()),
+        "as the entry says"
+    );
     assert_eq!((kept.kind.as_str(), kept.chat_id.as_str()), (INTERACTION, "lab"));
     assert_eq!((kept.user_id.as_str(), kept.interaction_id.as_str()), ("ann", "i1"));
     assert_eq!((kept.deferral, kept.stage), (Deferral::Update, Stage::Open));

@@ -1,4 +1,4 @@
-//! What a chat's queue is told, and what it wants done.
+//! The delivery machine's input and output: what a chat's queue is told, and what it wants done.
 
 use super::{Earlier, Outcome, Reach};
 use crate::egress::{Dedupe, Target};

@@ -80,21 +80,15 @@ record! {
     }
 }
 
+// The log writes it.
 record! {
-    /// A chat that lost something and was not told. The log writes it.
-    pub struct UntoldRow in "untold_gaps", key 2, walks [[] along "instance"], long true {
-        /// For which instance that waited.
+    impl Untold in "untold_gaps", key 2, walks [[] along "instance"], long true {
         instance: InstanceId,
-        /// The chat.
         chat_id: String,
     } foreign {
-        /// The platform of the bot that received it.
         platform: String,
-        /// The bot.
         bot: String,
-        /// The first of what it lost.
         message_id: String,
-        /// The thread that was in.
         thread_id: Option<String>,
     }
 }
@@ -229,13 +223,6 @@ impl PieceRow {
     /// The further messages, in order.
     pub fn list(&self) -> Result<Vec<String>> {
         list_of(&self.pieces).ok_or_else(|| unreadable(Self::TABLE))
-    }
-}
-
-impl From<UntoldRow> for Untold {
-    fn from(row: UntoldRow) -> Self {
-        let UntoldRow { instance, chat_id, platform, bot, message_id, thread_id } = row;
-        Self { instance, bot: BotKey::new(&platform, &bot), chat_id, thread_id, message_id }
     }
 }
 

@@ -6,13 +6,10 @@ mod lease;
 mod seals;
 mod vault;
 
-pub use directory::{
-    ChatRow, CursorRow, MintedRow, MissedRow, NoticeRow, PieceRow, QuarantineRow, UntoldRow,
-};
+pub use directory::{ChatRow, CursorRow, MintedRow, MissedRow, NoticeRow, PieceRow, QuarantineRow};
 pub use journal::{JournalRow, LedgerRow};
 pub use lease::LeaseRow;
 pub use seals::{SealedCapabilityRow, SealedSecretRow, SealedTenantRow, SealedUpdateRow};
-pub use vault::CapabilityRow;
 
 use crate::admission::{Allow, Place, Policy, Route};
 use crate::audit::{AuditEntry, AuditLine, Sort};
@@ -21,7 +18,8 @@ use crate::identity::Subject;
 use crate::inbox::{AckHabit, InstanceId};
 use crate::records::Record as _;
 use crate::records::table::{Table, field, record};
-use crate::store::{Client, CodeAllow, Fingerprint, LinkCode, Quarantined, TenantIdentity};
+use crate::store::{Client, CodeAllow, Fingerprint, LinkCode, Quarantined, TenantIdentity, Untold};
+use crate::vault::Capability;
 
 /// Every table of records. What engines write and search is made of these.
 pub const TABLES: [&Table; 34] = [
@@ -46,7 +44,7 @@ pub const TABLES: [&Table; 34] = [
     ChatRow::TABLE,
     PieceRow::TABLE,
     NoticeRow::TABLE,
-    UntoldRow::TABLE,
+    Untold::TABLE,
     CursorRow::TABLE,
     MintedRow::TABLE,
     QuarantineRow::TABLE,
@@ -56,7 +54,7 @@ pub const TABLES: [&Table; 34] = [
     SealedSecretRow::TABLE,
     SealedUpdateRow::TABLE,
     SealedCapabilityRow::TABLE,
-    CapabilityRow::TABLE,
+    Capability::TABLE,
     JournalRow::TABLE,
     LedgerRow::TABLE,
 ];

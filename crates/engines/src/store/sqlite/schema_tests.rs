@@ -2,8 +2,9 @@
 //! wherever a long table is searched.
 
 use crate::sql;
-use angelia_core::records::rows::{CapabilityRow, JournalRow, LedgerRow, TABLES};
+use angelia_core::records::rows::{JournalRow, LedgerRow, TABLES};
 use angelia_core::records::{By, Direction, Query, Record, RowRange, Value};
+use angelia_core::vault::Capability;
 use rusqlite::Connection;
 
 fn schema() -> Connection {
@@ -85,7 +86,7 @@ fn long_tables_are_searched_by_an_index() {
     let up = |column| RowRange::Along { column, above: Value::Int(0), direction: Direction::Up, limit: 1 };
     let text = |values: &[&str]| values.iter().map(|it| Value::Text((*it).into())).collect();
     let ending = RowRange::Between { column: "expires_at", above: Value::Int(0), up_to: Value::Int(0) };
-    let (journal, ledger, vault) = (JournalRow::TABLE, LedgerRow::TABLE, CapabilityRow::TABLE);
+    let (journal, ledger, vault) = (JournalRow::TABLE, LedgerRow::TABLE, Capability::TABLE);
     let answer: &[&str] = &["reply_to", "chat_id", "platform", "bot"];
     let by_end = "capabilities_by_end (expires_at>? AND expires_at<?)";
     for (table, by, values, part, way) in [

@@ -12,7 +12,7 @@ use angelia_core::vault::{
 use rusqlite::{OptionalExtension, Row, ToSql, params};
 
 const COLUMNS: &str = "id, kind, tenant, instance, platform, bot, chat_id, user_id, interaction_id, deferral, stage, \
-                       sealed, expires_at";
+                       sealed, expires_at, noticed_at";
 /// What may answer in the chat of an action, for its sender alone.
 const USABLE: &str =
     "instance = ?1 AND chat_id = ?2 AND expires_at > ?3 AND tenant = ?4 AND platform = ?5 AND bot = ?6";
@@ -118,7 +118,8 @@ fn capability(row: &Row<'_>) -> rusqlite::Result<Capability> {
         kind: row.get(1)?,
         tenant: row.get(2)?,
         instance: InstanceId(row.get(3)?),
-        bot: BotKey { platform: row.get(4)?, bot: row.get(5)? },
+        platform: row.get(4)?,
+        bot: row.get(5)?,
         chat_id: row.get(6)?,
         user_id: row.get(7)?,
         interaction_id: row.get(8)?,
@@ -126,6 +127,7 @@ fn capability(row: &Row<'_>) -> rusqlite::Result<Capability> {
         stage: Stage::stored(row.get_ref(10)?.as_str()?),
         sealed: row.get(11)?,
         expires_at: UnixMillis(row.get(12)?),
+        noticed_at: row.get::<_, Option<i64>>(13)?.map(UnixMillis),
     })
 }
 
