@@ -1,7 +1,7 @@
 //! What bots learn of chats while they read, as rows: every message comes by here. What each
 //! means is said where [`Intake`](angelia_core::store::Intake) is.
 
-use super::txn::Txn;
+use super::writer::Txn;
 use angelia_core::directory::{BotKey, Chat};
 use angelia_core::inbox::InstanceId;
 use angelia_core::store::Traffic;

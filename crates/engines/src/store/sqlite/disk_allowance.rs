@@ -1,7 +1,7 @@
 //! Room on the disk for one more write of a tenant, and what is forgotten for it.
 
 use super::footprint::{self, ACTION_LENGTHS};
-use super::txn::Txn;
+use super::writer::Txn;
 use angelia_core::error::Result;
 use angelia_core::inbox::refusal;
 use angelia_core::store::NewAction;
@@ -36,7 +36,7 @@ pub(super) fn made(txn: &mut Txn<'_>, tenant: &str, bytes: u64) -> rusqlite::Res
 }
 
 fn fits(txn: &Txn<'_>, tenant: &str, bytes: u64) -> bool {
-    txn.quota.fits_disk(txn.stored_of(tenant), bytes)
+    txn.quota.fits_disk(txn.counted.stored.of(tenant), bytes)
 }
 
 /// Forgets the oldest finished actions of a tenant; `false` if there are none. Nothing
@@ -51,6 +51,6 @@ fn forget_finished(txn: &mut Txn<'_>, tenant: &str) -> rusqlite::Result<bool> {
         ))?
         .query_map(params![tenant, FORGET], |row| footprint::action(row, 0))?
         .sum::<rusqlite::Result<u64>>()?;
-    txn.stored().1.forgot(tenant, gone);
+    txn.counted.stored.forgot(tenant, gone);
     Ok(gone > 0)
 }

@@ -1,7 +1,7 @@
 //! Taking in what bots receive.
 
 use super::queue::Owner;
-use super::txn::{Txn, now};
+use super::writer::{Txn, now};
 use super::{Sqlite, directory, inbox, records, vault};
 use angelia_core::directory::BotKey;
 use angelia_core::error::Result;
@@ -22,7 +22,7 @@ impl Ingest for Sqlite {
         if intakes.iter().any(|intake| intake.entry.is_some()) {
             angelia_core::fail::point("before_append");
         }
-        let owner = Owner::Bot(format!("{}/{}", bot.platform, bot.bot).into());
+        let owner = Owner::bot(bot);
         let bytes = intakes.iter().filter_map(|intake| intake.entry.as_ref()).map(|it| it.body.len()).sum();
         let bot = bot.clone();
         let advances = under.is_some() || intakes.iter().any(|intake| intake.cursor.is_some());

@@ -3,8 +3,9 @@
 use super::clock::is_old;
 use super::footprint::{self, ACTION_LENGTHS, JOURNAL_LENGTHS};
 use super::inbox::drop_as_gap;
+use super::queue::Owner;
 use super::space::Budget;
-use super::txn::{Txn, now};
+use super::writer::{Txn, now};
 use super::{Sqlite, records};
 use angelia_core::audit::{self as log, Sort};
 use angelia_core::directory::pieces::PIECES_FOR;
@@ -14,7 +15,6 @@ use angelia_core::inbox::{CONVERSATIONS_FOR, GAPS_FOR, InstanceId, SEEN_FOR, Seq
 use angelia_core::notices::NOTICES_FOR;
 use angelia_core::quarantine::QUARANTINE_FOR;
 use angelia_core::records::{FEED_FOR, FEED_KEPT, View};
-use angelia_core::space::Class;
 use angelia_core::store::{ForgottenGateway, Pruned};
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -27,17 +27,24 @@ pub(super) async fn prune(store: &Sqlite) -> Result<Pruned> {
         txn.then_make_room();
         Ok(())
     };
-    store.writer.upkeep("make room", make_room).await?;
+    store.writer.write_for(Owner::Upkeep, 0, "make room", make_room).await?;
     for sort in Sort::ALL {
-        while store.writer.upkeep("prune the audit log", move |txn| prune_audit(txn, sort)).await? {}
+        while store
+            .writer
+            .write_for(Owner::Upkeep, 0, "prune the audit log", move |txn| prune_audit(txn, sort))
+            .await?
+        {}
     }
-    while store.writer.upkeep("prune the change feed", prune_feed).await? {}
+    while store.writer.write_for(Owner::Upkeep, 0, "prune the change feed", prune_feed).await? {}
     // Each step asks for itself whether the clock leapt: it may do so in between.
     let mut after = Some(0);
     while let Some(id) = after {
-        after = store.writer.upkeep("prune the journal", move |txn| prune_journal(txn, id)).await?;
+        after = store
+            .writer
+            .write_for(Owner::Upkeep, 0, "prune the journal", move |txn| prune_journal(txn, id))
+            .await?;
     }
-    while store.writer.upkeep("prune the ledger", prune_actions).await? {}
+    while store.writer.write_for(Owner::Upkeep, 0, "prune the ledger", prune_actions).await? {}
     let instances = store.readers.read("find inboxes", instances_with_entries).await?;
     let mut pruned = Pruned::default();
     for instance in instances {
@@ -45,16 +52,18 @@ pub(super) async fn prune(store: &Sqlite) -> Result<Pruned> {
         while gone > 0 {
             gone = store
                 .writer
-                .upkeep("prune overaged entries", move |txn| prune_overaged(txn, instance))
+                .write_for(Owner::Upkeep, 0, "prune overaged entries", move |txn| {
+                    prune_overaged(txn, instance)
+                })
                 .await?;
             pruned.overaged += gone;
         }
     }
-    while store.writer.upkeep("prune the vault", prune_vault).await? {}
-    store.writer.upkeep("prune what is shown for a while", prune_small).await?;
+    while store.writer.write_for(Owner::Upkeep, 0, "prune the vault", prune_vault).await? {}
+    store.writer.write_for(Owner::Upkeep, 0, "prune what is shown for a while", prune_small).await?;
     // Last, so that nothing that fails hides what was forgotten.
     loop {
-        let step = store.writer.write_as(Class::Upkeep, "prune tombstones", prune_tombstone);
+        let step = store.writer.try_write_for(Owner::Upkeep, 0, "prune tombstones", prune_tombstone);
         let Some(gateway) = step.await? else { break };
         pruned.forgotten.push(gateway);
     }
@@ -146,7 +155,7 @@ fn prune_journal(txn: &mut Txn<'_>, after: i64) -> rusqlite::Result<Option<i64>>
         ))?
         .query_map(params![after, last], |row| Ok((row.get(0)?, footprint::journal(row, 1)?)))?
         .collect::<rusqlite::Result<Vec<(String, u64)>>>()?;
-    gone.iter().for_each(|(tenant, bytes)| txn.stored().1.forgot(tenant, *bytes));
+    gone.iter().for_each(|(tenant, bytes)| txn.counted.stored.forgot(tenant, *bytes));
     txn.then_make_room();
     Ok(some_are_old.then_some(last))
 }
@@ -166,7 +175,7 @@ fn prune_actions(txn: &mut Txn<'_>) -> rusqlite::Result<bool> {
         ))?
         .query_map([rows(txn)], |row| Ok((row.get(0)?, footprint::action(row, 1)?)))?
         .collect::<rusqlite::Result<Vec<(String, u64)>>>()?;
-    gone.iter().for_each(|(tenant, bytes)| txn.stored().1.forgot(tenant, *bytes));
+    gone.iter().for_each(|(tenant, bytes)| txn.counted.stored.forgot(tenant, *bytes));
     txn.then_make_room();
     Ok(!gone.is_empty())
 }

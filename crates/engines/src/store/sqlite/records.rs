@@ -5,7 +5,7 @@ use super::clock::Clock;
 use super::queue::Owner;
 use super::removal;
 use super::space::{Budget, Space};
-use super::txn::{Txn, now};
+use super::writer::{Txn, now};
 use crate::sql;
 use angelia_core::audit::AuditEntry;
 use angelia_core::clock::{Old, UnixMillis};
@@ -24,10 +24,11 @@ impl Records for Sqlite {
     fn change(&self, change: Change, rule: Rule) -> BoxFuture<'_, Result<()>> {
         let owner = match (change.class, change.instance) {
             (Class::Operator, _) => Owner::Operator,
-            (_, Some(instance)) => self.owners.of_instance(instance),
-            (_, None) => Owner::Server,
+            (Class::Upkeep, _) => Owner::Upkeep,
+            (Class::Ordinary, Some(instance)) => self.owners.of_instance(instance),
+            (Class::Ordinary, None) => Owner::Server,
         };
-        self.writer.submit(owner, 0, change.class, change.what, move |txn| run(txn, rule))
+        self.writer.try_write_for(owner, 0, change.what, move |txn| run(txn, rule))
     }
 
     fn look(&self, what: &'static str, mut rule: Rule) -> BoxFuture<'_, Result<()>> {

@@ -7,12 +7,12 @@
 
 use super::Sqlite;
 use super::footprint::{self, ENTRY_LENGTHS};
+use super::queue::Owner;
 use super::space::Budget;
-use super::txn::{Txn, now};
+use super::writer::{Txn, now};
 use angelia_core::error::Result;
 use angelia_core::fail;
 use angelia_core::inbox::{Held, InstanceId, Seq};
-use angelia_core::space::Class;
 use rusqlite::{Connection, OptionalExtension, Params, params};
 use serde_json::json;
 
@@ -54,7 +54,7 @@ pub(super) fn leave_behind(
 ) -> rusqlite::Result<()> {
     for instance in instances {
         txn.count(*instance, |held| *held = Held::default());
-        txn.stored().1.forgot_instance(*instance);
+        txn.counted.stored.forgot_instance(*instance);
     }
     let instances: Vec<i64> = instances.iter().map(|instance| instance.0).collect();
     txn.execute(
@@ -70,9 +70,8 @@ pub(super) fn forget_instance(txn: &mut Txn<'_>, instance: InstanceId) -> rusqli
         .prepare(&format!("DELETE FROM inbox WHERE instance = ? RETURNING seq, {ENTRY_LENGTHS}"))?
         .query_map([instance.0], |row| Ok((row.get(0)?, footprint::entry(row, 1)?)))?
         .collect::<rusqlite::Result<_>>()?;
-    let (db, stored) = txn.stored();
-    stored.removed(db, instance, waiting.iter().map(|(_, bytes)| bytes).sum())?;
-    stored.forgot_instance(instance);
+    txn.counted.stored.removed(txn.connection, instance, waiting.iter().map(|(_, bytes)| bytes).sum())?;
+    txn.counted.stored.forgot_instance(instance);
     for table in ["gaps", "untold_gaps", "fronts", "policies", "conversations", "notices", "capabilities"] {
         txn.execute(&format!("DELETE FROM {table} WHERE instance = ?"), [instance.0])?;
     }
@@ -93,16 +92,17 @@ pub(super) async fn finish(store: &Sqlite) -> Result<()> {
     }
     let mut seen = Seen::default();
     loop {
-        let next = store.writer.write_as(Class::Operator, "delete what a removed tenant left", move |txn| {
-            let Some(removal) = oldest(txn)? else { return Ok(Ok(None)) };
-            let more = step(txn, &removal, seen.within(&removal.tenant))?;
-            txn.then_make_room();
-            if more.is_none() {
-                txn.execute("DELETE FROM removals WHERE tenant = ?", [&removal.tenant])?;
-                txn.recount();
-            }
-            Ok(Ok(Some(more.unwrap_or_default())))
-        });
+        let next =
+            store.writer.try_write_for(Owner::Operator, 0, "delete what a removed tenant left", move |txn| {
+                let Some(removal) = oldest(txn)? else { return Ok(Ok(None)) };
+                let more = step(txn, &removal, seen.within(&removal.tenant))?;
+                txn.then_make_room();
+                if more.is_none() {
+                    txn.execute("DELETE FROM removals WHERE tenant = ?", [&removal.tenant])?;
+                    txn.recount();
+                }
+                Ok(Ok(Some(more.unwrap_or_default())))
+            });
         fail::point("removal_step");
         match next.await? {
             Some(further) => seen = further,

@@ -157,7 +157,7 @@ impl Stored {
     }
 
     /// The counts alone, to compare with those of the tables.
-    pub(super) fn counts(&self) -> (&HashMap<Arc<str>, u64>, usize) {
-        (&self.tenants, self.unfinished.len())
+    pub(super) fn counts(&self) -> (HashMap<Arc<str>, u64>, usize) {
+        (self.tenants.clone(), self.unfinished.len())
     }
 }

@@ -1,6 +1,6 @@
 //! The vault, where it is hot: what comes in with an entry, and what an action uses.
 
-use super::txn::{Txn, now};
+use super::writer::{Txn, now};
 use angelia_core::clock::UnixMillis;
 use angelia_core::directory::BotKey;
 use angelia_core::egress::ActionState;

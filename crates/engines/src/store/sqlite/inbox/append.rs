@@ -2,7 +2,7 @@
 
 use super::super::disk_allowance;
 use super::super::footprint::{self, JOURNAL_LENGTHS};
-use super::super::txn::{Txn, now};
+use super::super::writer::{Txn, now};
 use super::settle::{Gone, close_journal, remove};
 use angelia_core::error::Result;
 use angelia_core::identity::instances::NAMELESS;
@@ -10,6 +10,7 @@ use angelia_core::inbox::outcome::OVER_QUOTA;
 use angelia_core::inbox::refusal::{self, Arrival};
 use angelia_core::inbox::{CONVERSATION_REFRESH, Entry, InstanceId, Mark, Seq};
 use angelia_core::ports::log::{Appended, NewEntry};
+use angelia_core::ports::{Hint, HintKind};
 use rusqlite::{OptionalExtension, params};
 
 /// Whether what is for an instance may wait there: a gateway that is not revoked
@@ -64,9 +65,9 @@ pub(in super::super) fn append(txn: &mut Txn<'_>, new: NewEntry) -> rusqlite::Re
     insert_waiting(txn, seq, txn.last_insert_rowid(), &new)?;
     remember_conversation(txn, &new, appended_at)?;
     txn.count(new.instance, |held| held.add(&new.chat_id, new.body.len()));
-    let kept = txn.stored_of(&new.tenant);
+    let kept = txn.counted.stored.of(&new.tenant);
     let (waiting, journal) = footprint::new_entry(&new);
-    txn.stored().1.appended(&new.tenant, new.instance, waiting + journal);
+    txn.counted.stored.appended(&new.tenant, new.instance, waiting + journal);
     let chat = new.chat_id.clone();
     let entry = Entry {
         seq,
@@ -78,7 +79,8 @@ pub(in super::super) fn append(txn: &mut Txn<'_>, new: NewEntry) -> rusqlite::Re
         body: new.body,
         revision: 0,
     };
-    txn.appended(new.instance, mark, entry, new.ahead);
+    let kind = if new.ahead { HintKind::Ahead } else { HintKind::Appended };
+    txn.tell(Hint::Log { instance: new.instance, mark, entry, kind });
     enforce_quota(txn, new.instance, &chat)?;
     enforce_disk(txn, &new.tenant, new.instance, &chat, kept)?;
     Ok(Appended::New(seq))
@@ -89,7 +91,7 @@ pub(in super::super) fn append(txn: &mut Txn<'_>, new: NewEntry) -> rusqlite::Re
 pub(in super::super) fn has_room(txn: &mut Txn<'_>, new: &NewEntry) -> rusqlite::Result<Result<()>> {
     let (quota, (waiting, journal)) = (*txn.quota, footprint::new_entry(new));
     let admits = quota.admits(txn.held(new.instance), &new.chat_id, new.body.len());
-    let fits = quota.fits_disk(txn.stored_of(&new.tenant), waiting + journal);
+    let fits = quota.fits_disk(txn.counted.stored.of(&new.tenant), waiting + journal);
     if (Arrival { when_full: new.when_full, admits, fits }).is_taken() || came_before(txn, new)? {
         return Ok(Ok(()));
     }
@@ -172,7 +174,7 @@ fn enforce_disk(
     }
     let (mut gone, quota) = (Vec::new(), *txn.quota);
     loop {
-        let stored = txn.stored_of(tenant);
+        let stored = txn.counted.stored.of(tenant);
         let payer = quota.who_pays_for_disk(stored, before, txn.held(instance), writer).map(str::to_owned);
         let Some(chat) = payer else { break };
         let Some((seq, journal)) = give_way(txn, instance, &chat)? else { break };
@@ -189,7 +191,7 @@ fn forget(txn: &mut Txn<'_>, tenant: &str, journal: i64) -> rusqlite::Result<()>
         .prepare_cached(&format!("DELETE FROM journal WHERE id = ? RETURNING {JOURNAL_LENGTHS}"))?
         .query_row([journal], |row| footprint::journal(row, 0))
         .optional()?;
-    txn.stored().1.forgot(tenant, bytes.unwrap_or_default());
+    txn.counted.stored.forgot(tenant, bytes.unwrap_or_default());
     Ok(())
 }
 

@@ -2,11 +2,12 @@
 
 use super::super::records::audit;
 use super::super::space::Budget;
-use super::super::txn::{Txn, now};
+use super::super::writer::{Txn, now};
 use super::settle::{close_journal, remove};
 use super::{ENTRY_COLUMNS, entry};
 use angelia_core::audit::Actor;
 use angelia_core::inbox::{Entry, InstanceId, Mark, Seq, is_dead, outcome};
+use angelia_core::ports::{Hint, HintKind};
 use rusqlite::{OptionalExtension, params};
 
 pub(super) fn strike(txn: &mut Txn<'_>, instance: InstanceId, seq: Seq) -> rusqlite::Result<Option<Seq>> {
@@ -56,7 +57,7 @@ pub(super) fn redrive(
         let mark = Mark { redrives: before.redrives + 1, ..before };
         txn.set_mark(instance, mark);
         // Its place in the queue is long past: it goes ahead of what waits now.
-        txn.redriven(instance, mark, entry);
+        txn.tell(Hint::Log { instance, mark, entry, kind: HintKind::Redriven });
     }
     Ok(count)
 }

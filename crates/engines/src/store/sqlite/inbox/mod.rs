@@ -13,20 +13,18 @@ pub(super) use revise::{has_room as has_room_for_revision, revise};
 use super::Sqlite;
 use super::queue::Owner;
 use super::reader::page;
-use super::txn::Txn;
+use super::writer::Txn;
 use angelia_core::audit::Actor;
 use angelia_core::clock::UnixMillis;
 use angelia_core::error::Result;
-use angelia_core::inbox::{AckHabit, Entry, EntryKind, Epoch, Held, InstanceId, Mark, Seq, Usage, refusal};
+use angelia_core::inbox::{AckHabit, Entry, EntryKind, Epoch, InstanceId, Mark, Seq, Usage, refusal};
 use angelia_core::ports::Conversation;
 use angelia_core::ports::log::{
     Appended, Claimed, Log, NewEntry, Ownership, Returned, Revised, Revision, Settlement, Stretch,
 };
-use angelia_core::space::Class;
 use angelia_core::store::{BoxFuture, Inboxes, Listed, ListedInbox, Overdue, PageSize};
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -220,23 +218,6 @@ pub(super) fn mark(db: &Connection, instance: InstanceId) -> rusqlite::Result<Op
         .optional()
 }
 
-/// Brings what the rows of instances say in line with what was counted, should
-/// somebody have changed the tables by hand.
-pub(super) fn set_right(db: &Connection, held: &HashMap<InstanceId, Held>) -> rusqlite::Result<()> {
-    let said: HashMap<InstanceId, Usage> = usages(db)?.into_iter().collect();
-    let all: HashSet<InstanceId> = said.keys().chain(held.keys()).copied().collect();
-    for instance in all {
-        let counted = held.get(&instance).map(Held::all).unwrap_or_default();
-        if said.get(&instance).copied().unwrap_or_default() != counted {
-            db.execute(
-                "UPDATE instances SET waiting = ?, bytes = ? WHERE instance = ?",
-                params![counted.entries, counted.bytes, instance.0],
-            )?;
-        }
-    }
-    Ok(())
-}
-
 /// What waits, for each instance for which something does.
 pub(super) fn usages(db: &Connection) -> rusqlite::Result<Vec<(InstanceId, Usage)>> {
     db.prepare_cached("SELECT instance, waiting, bytes FROM instances WHERE waiting > 0 ORDER BY instance")?
@@ -287,7 +268,7 @@ impl Inboxes for Sqlite {
         by: &Actor,
     ) -> BoxFuture<'_, Result<u64>> {
         let by = by.clone();
-        self.writer.write("redrive dead letters", move |txn| {
+        self.writer.write_for(Owner::Server, 0, "redrive dead letters", move |txn| {
             let count = dead::redrive(txn, instance, seq)?;
             dead::note(txn, &by, "inbox.redrive", instance, seq, count)
         })
@@ -308,9 +289,9 @@ impl Inboxes for Sqlite {
                     let (count, more) = dead::purge(txn, instance, seq)?;
                     dead::note(txn, &by, "inbox.purge", instance, seq, count)?;
                     txn.then_make_room();
-                    Ok(Ok((count, more)))
+                    Ok((count, more))
                 };
-                let (count, more) = self.writer.write_as(Class::Operator, "purge entries", step).await?;
+                let (count, more) = self.writer.write_for(Owner::Operator, 0, "purge entries", step).await?;
                 purged += count;
                 if !more {
                     return Ok(purged);

@@ -1,7 +1,7 @@
 //! Letting entries go: acknowledged, acknowledged late, or left behind by a socket.
 
 use super::super::footprint::{self, ENTRY_LENGTHS};
-use super::super::txn::{Txn, now};
+use super::super::writer::{Txn, now};
 use angelia_core::clock::UnixMillis;
 use angelia_core::inbox::outcome::{ACKNOWLEDGED_LATE, OVER_QUOTA};
 use angelia_core::inbox::{Epoch, InstanceId, Seq, SettledBy};
@@ -34,8 +34,7 @@ pub(super) fn remove(txn: &mut Txn<'_>, instance: InstanceId, seq: Seq) -> rusql
     let Some((bytes, dead, chat, journal, footprint)) = gone else { return Ok(None) };
     txn.prepare_cached("DELETE FROM inbox WHERE instance = ? AND seq = ?")?
         .execute(params![instance.0, seq.0])?;
-    let (db, stored) = txn.stored();
-    stored.removed(db, instance, footprint)?;
+    txn.counted.stored.removed(txn.connection, instance, footprint)?;
     if !dead {
         txn.count(instance, |held| held.remove(&chat, bytes));
     }
