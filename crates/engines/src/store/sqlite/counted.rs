@@ -2,8 +2,7 @@
 //! from them at every start, and anew after every transaction that failed.
 
 use super::inbox;
-use super::owners::Owners;
-use super::stored::Stored;
+use super::tenant_bytes::{Owners, TenantBytes};
 use super::webchat::RoomSizes;
 use angelia_core::inbox::{Held, InstanceId, Mark, Usage};
 use rusqlite::{Connection, params};
@@ -17,7 +16,7 @@ pub(super) struct Counted {
     /// Where the logs are of those that were written to.
     pub(super) marks: HashMap<InstanceId, Mark>,
     /// What is kept of each tenant.
-    pub(super) stored: Stored,
+    pub(super) stored: TenantBytes,
     /// What rooms of the web chat hold.
     pub(super) rooms: RoomSizes,
 }
@@ -31,7 +30,7 @@ impl Counted {
         Ok(Self {
             held: held(db).map_err(|e| ("read the inboxes", e))?,
             marks: HashMap::new(),
-            stored: Stored::read(db, owners.clone()).map_err(|e| ("count what is kept", e))?,
+            stored: TenantBytes::read(db, owners.clone()).map_err(|e| ("count what is kept", e))?,
             rooms: RoomSizes::read(db).map_err(|e| ("look at the rooms", e))?,
         })
     }

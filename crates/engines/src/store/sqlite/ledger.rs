@@ -4,7 +4,7 @@
 use super::footprint::{self, ACTION_LENGTHS, REMAINS_LENGTHS};
 use super::queue;
 use super::writer::{Txn, now};
-use super::{Sqlite, disk_allowance, vault};
+use super::{Sqlite, tenant_bytes, vault};
 use angelia_core::clock::UnixMillis;
 use angelia_core::directory::BotKey;
 use angelia_core::egress::{ActionRow, ActionState, Owner};
@@ -57,7 +57,7 @@ impl Ledger for Sqlite {
             if is_replaced(txn, by)? {
                 return Ok(Err(owner_replaced()));
             }
-            if let Err(full) = disk_allowance::for_actions(txn, &actions)? {
+            if let Err(full) = tenant_bytes::make_room_for(txn, &actions)? {
                 return Ok(Err(full));
             }
             actions.into_iter().map(|action| accept(txn, by, action)).collect::<rusqlite::Result<_>>().map(Ok)

@@ -155,7 +155,7 @@ fn prune_journal(txn: &mut Txn<'_>, after: i64) -> rusqlite::Result<Option<i64>>
         ))?
         .query_map(params![after, last], |row| Ok((row.get(0)?, footprint::journal(row, 1)?)))?
         .collect::<rusqlite::Result<Vec<(String, u64)>>>()?;
-    gone.iter().for_each(|(tenant, bytes)| txn.counted.stored.forgot(tenant, *bytes));
+    gone.iter().for_each(|(tenant, bytes)| txn.counted.stored.subtract(tenant, *bytes));
     txn.then_make_room();
     Ok(some_are_old.then_some(last))
 }
@@ -175,7 +175,7 @@ fn prune_actions(txn: &mut Txn<'_>) -> rusqlite::Result<bool> {
         ))?
         .query_map([rows(txn)], |row| Ok((row.get(0)?, footprint::action(row, 1)?)))?
         .collect::<rusqlite::Result<Vec<(String, u64)>>>()?;
-    gone.iter().for_each(|(tenant, bytes)| txn.counted.stored.forgot(tenant, *bytes));
+    gone.iter().for_each(|(tenant, bytes)| txn.counted.stored.subtract(tenant, *bytes));
     txn.then_make_room();
     Ok(!gone.is_empty())
 }

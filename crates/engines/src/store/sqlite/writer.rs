@@ -3,9 +3,9 @@
 
 use super::clock::Clock;
 use super::counted::Counted;
-use super::owners::Owners;
 use super::queue::{Answer, Job, Queue};
 use super::space::Space;
+use super::tenant_bytes::Owners;
 use super::webchat::LineIds;
 use super::{failed, inbox};
 use angelia_core::clock::Mono;

@@ -1,7 +1,7 @@
 //! Taking an entry in: its number, its place in line, and who gives way for it.
 
-use super::super::disk_allowance;
 use super::super::footprint::{self, JOURNAL_LENGTHS};
+use super::super::tenant_bytes;
 use super::super::writer::{Txn, now};
 use super::settle::{Gone, close_journal, remove};
 use angelia_core::error::Result;
@@ -95,7 +95,7 @@ pub(in super::super) fn has_room(txn: &mut Txn<'_>, new: &NewEntry) -> rusqlite:
     if (Arrival { when_full: new.when_full, admits, fits }).is_taken() || came_before(txn, new)? {
         return Ok(Ok(()));
     }
-    let fits = admits && disk_allowance::made(txn, &new.tenant, waiting + journal)?;
+    let fits = admits && tenant_bytes::make_room(txn, &new.tenant, waiting + journal)?;
     Ok(refusal::judge(admits, fits))
 }
 
@@ -169,7 +169,7 @@ fn enforce_disk(
     writer: &str,
     before: u64,
 ) -> rusqlite::Result<()> {
-    if disk_allowance::made(txn, tenant, 0)? {
+    if tenant_bytes::make_room(txn, tenant, 0)? {
         return Ok(());
     }
     let (mut gone, quota) = (Vec::new(), *txn.quota);
@@ -191,7 +191,7 @@ fn forget(txn: &mut Txn<'_>, tenant: &str, journal: i64) -> rusqlite::Result<()>
         .prepare_cached(&format!("DELETE FROM journal WHERE id = ? RETURNING {JOURNAL_LENGTHS}"))?
         .query_row([journal], |row| footprint::journal(row, 0))
         .optional()?;
-    txn.counted.stored.forgot(tenant, bytes.unwrap_or_default());
+    txn.counted.stored.subtract(tenant, bytes.unwrap_or_default());
     Ok(())
 }
 

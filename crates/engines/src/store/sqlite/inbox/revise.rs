@@ -1,7 +1,7 @@
 //! Messages that their authors changed while they waited.
 
-use super::super::disk_allowance;
 use super::super::footprint::{self, ENTRY_LENGTHS};
+use super::super::tenant_bytes;
 use super::super::writer::Txn;
 use super::append::enforce_quota;
 use super::{ENTRY_COLUMNS, entry};
@@ -56,7 +56,7 @@ pub(in super::super) fn has_room(txn: &mut Txn<'_>, new: &Revision) -> rusqlite:
     let (quota, bytes) = (*txn.quota, new.body.len());
     let admits = quota.admits_change(txn.held(old.instance), &new.chat_id, old.bytes, bytes);
     let more = footprint::longer_body(old.bytes, bytes);
-    let fits = admits && (more == 0 || disk_allowance::made(txn, &old.tenant, more)?);
+    let fits = admits && (more == 0 || tenant_bytes::make_room(txn, &old.tenant, more)?);
     Ok(refusal::judge(admits, fits))
 }
 
