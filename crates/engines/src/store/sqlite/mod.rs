@@ -7,7 +7,6 @@
 mod backup;
 mod clock;
 mod counted;
-mod directory;
 mod footprint;
 mod inbox;
 #[cfg(any(test, feature = "inspect"))]

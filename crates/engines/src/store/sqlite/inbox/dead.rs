@@ -3,8 +3,7 @@
 use super::super::records::audit;
 use super::super::space::Budget;
 use super::super::writer::{Txn, now};
-use super::settle::{close_journal, remove};
-use super::{ENTRY_COLUMNS, entry};
+use super::{ENTRY_COLUMNS, close_journal, entry, remove};
 use angelia_core::audit::Actor;
 use angelia_core::inbox::{Entry, InstanceId, Mark, Seq, is_dead, outcome};
 use angelia_core::ports::{Hint, HintKind};
@@ -83,8 +82,8 @@ pub(super) fn purge(
         if !budget.allows(bytes) {
             return Ok((count, true));
         }
-        if let Some(gone) = remove(txn, instance, seq)? {
-            close_journal(txn, gone.journal, outcome::PURGED)?;
+        if let Some(journal) = remove(txn, instance, seq)? {
+            close_journal(txn, journal, outcome::PURGED)?;
         }
         txn.removed(instance, vec![seq]);
         count += 1;

@@ -3,7 +3,7 @@
 use super::super::footprint::{self, ENTRY_LENGTHS};
 use super::super::tenant_bytes;
 use super::super::writer::Txn;
-use super::append::enforce_quota;
+use super::evict::enforce_quota;
 use super::{ENTRY_COLUMNS, entry};
 use angelia_core::error::Result;
 use angelia_core::inbox::{InstanceId, refusal};
