@@ -48,6 +48,7 @@ use queue::{Owner, Writer};
 use reader::Readers;
 use rusqlite::{Connection, OpenFlags};
 use space::Space;
+use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tenant_bytes::Owners;
@@ -174,14 +175,16 @@ fn open_for_writing(path: &PathBuf) -> Result<Connection> {
 /// from the first moment, or a process that is killed would leave it open to
 /// others; what goes wrong is told when it is opened.
 fn make_private(path: &Path) {
-    let mut options = std::fs::File::options();
-    options.write(true).create(true).truncate(false);
+    let _ = private_file().create(true).truncate(false).open(path);
+}
+
+/// How a file is written that only its owner reads, if it is made.
+fn private_file() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true);
     #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        options.mode(0o600);
-    }
-    let _ = options.open(path);
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
 }
 
 fn open_for_reading(path: &Path) -> Result<Connection> {

@@ -144,8 +144,7 @@ impl<'a> Rows<'a> {
 
 impl Source for Rows<'_> {
     fn find(&mut self, table: &'static Table, query: &Query) -> Result<Vec<Row>> {
-        let found = find(self.db, table, query);
-        self.tell(found)
+        self.tell(find(self.db, table, query))
     }
 
     fn count(&mut self, table: &'static Table, query: &Query) -> Result<u64> {
@@ -157,8 +156,7 @@ impl Source for Rows<'_> {
     }
 
     fn heads(&mut self, table: &'static Table) -> Result<Vec<Vec<u8>>> {
-        let heads = heads(self.db, table);
-        self.tell(heads)
+        self.tell(heads(self.db, table))
     }
 
     fn older_than(&mut self, span: Duration) -> Option<Old> {
@@ -166,8 +164,7 @@ impl Source for Rows<'_> {
     }
 
     fn next_number(&mut self, table: &'static Table) -> Result<i64> {
-        let next = next_number(self.db, table);
-        self.tell(next)
+        self.tell(next_number(self.db, table))
     }
 
     fn fits(&mut self, bytes: u64) -> bool {

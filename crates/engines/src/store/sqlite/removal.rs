@@ -130,11 +130,10 @@ fn step(txn: &mut Txn<'_>, removal: &Removal, mut seen: Seen) -> rusqlite::Resul
     let mut budget = Budget::of(txn.space);
     // Rooms first: others wait to use them.
     let lines = "SELECT id, length(text) FROM webchat_lines WHERE room = ? AND id <= ? ORDER BY seq LIMIT ?";
+    let delete = "DELETE FROM webchat_lines WHERE id = ?";
     for room in rooms {
-        while let Some(rows) = look(txn, lines, params![room, lines_to, LOOKED_AT])? {
-            if !delete(txn, "DELETE FROM webchat_lines WHERE id = ?", &rows, &mut budget, drop)? {
-                return Ok(Some(seen));
-            }
+        if !clear(txn, lines, (room, lines_to, LOOKED_AT), delete, &mut budget, drop)? {
+            return Ok(Some(seen));
         }
     }
     while let Some(instance) = instances.get(seen.instances) {
@@ -144,16 +143,14 @@ fn step(txn: &mut Txn<'_>, removal: &Removal, mut seen: Seen) -> rusqlite::Resul
         seen.instances += 1;
     }
     let journal = "SELECT id, 0 FROM journal WHERE tenant = ? AND id > ? ORDER BY id LIMIT ?";
-    while let Some(rows) = look(txn, journal, params![tenant, seen.journal, LOOKED_AT])? {
-        if !delete(txn, "DELETE FROM journal WHERE id = ?", &rows, &mut budget, |id| seen.journal = id)? {
-            return Ok(Some(seen));
-        }
+    let (of, delete) = ((tenant, seen.journal, LOOKED_AT), "DELETE FROM journal WHERE id = ?");
+    if !clear(txn, journal, of, delete, &mut budget, |id| seen.journal = id)? {
+        return Ok(Some(seen));
     }
     let actions = "SELECT id, length(body) FROM actions WHERE tenant = ? AND id > ? ORDER BY id LIMIT ?";
-    while let Some(rows) = look(txn, actions, params![tenant, seen.actions, LOOKED_AT])? {
-        if !delete(txn, "DELETE FROM actions WHERE id = ?", &rows, &mut budget, |id| seen.actions = id)? {
-            return Ok(Some(seen));
-        }
+    let (of, delete) = ((tenant, seen.actions, LOOKED_AT), "DELETE FROM actions WHERE id = ?");
+    if !clear(txn, actions, of, delete, &mut budget, |id| seen.actions = id)? {
+        return Ok(Some(seen));
     }
     txn.execute("DELETE FROM adoptions WHERE action NOT IN (SELECT id FROM actions)", [])?;
     let conversations = txn.execute(
@@ -167,24 +164,17 @@ fn step(txn: &mut Txn<'_>, removal: &Removal, mut seen: Seen) -> rusqlite::Resul
 /// Deletes what belonged to an instance; `false` if the step is full before.
 fn empty_instance(txn: &mut Txn<'_>, instance: InstanceId, budget: &mut Budget) -> rusqlite::Result<bool> {
     let inbox = "SELECT seq, length(body) FROM inbox WHERE instance = ? ORDER BY seq LIMIT ?";
-    while let Some(rows) = look(txn, inbox, params![instance.0, LOOKED_AT])? {
-        let mut gone = Vec::new();
-        let sql = format!("DELETE FROM inbox WHERE instance = {} AND seq = ?", instance.0);
-        let all = delete(txn, &sql, &rows, budget, |seq| gone.push(Seq(seq)))?;
+    let (of, mut gone) = ((instance.0, LOOKED_AT), Vec::new());
+    let delete = format!("DELETE FROM inbox WHERE instance = {} AND seq = ?", instance.0);
+    let all = clear(txn, inbox, of, &delete, budget, |seq| gone.push(Seq(seq)))?;
+    if !gone.is_empty() {
         // After a restart they were counted again.
         txn.count(instance, |held| *held = Held::default());
         txn.removed(instance, gone);
-        if !all {
-            return Ok(false);
-        }
     }
     let capabilities = "SELECT id, length(sealed) FROM capabilities WHERE instance = ? LIMIT ?";
-    while let Some(rows) = look(txn, capabilities, params![instance.0, LOOKED_AT])? {
-        if !delete(txn, "DELETE FROM capabilities WHERE id = ?", &rows, budget, drop)? {
-            return Ok(false);
-        }
-    }
-    if !budget.allows(0) {
+    let delete = "DELETE FROM capabilities WHERE id = ?";
+    if !all || !clear(txn, capabilities, of, delete, budget, drop)? || !budget.allows(0) {
         return Ok(false);
     }
     for table in ["gaps", "fronts", "policies", "notices"] {
@@ -193,31 +183,32 @@ fn empty_instance(txn: &mut Txn<'_>, instance: InstanceId, budget: &mut Budget) 
     Ok(true)
 }
 
-/// The keys of some rows and how long their bodies are; `None` if there are none.
-fn look(txn: &Txn<'_>, sql: &str, of: impl Params) -> rusqlite::Result<Option<Vec<(i64, u64)>>> {
-    let rows: Vec<(i64, u64)> = txn
-        .prepare_cached(sql)?
-        .query_map(of, |row| Ok((row.get(0)?, row.get::<_, Option<u64>>(1)?.unwrap_or_default())))?
-        .collect::<rusqlite::Result<_>>()?;
-    Ok(Some(rows).filter(|rows| !rows.is_empty()))
-}
-
-/// Deletes rows while they fit the step; `false` if one did not.
-fn delete(
+/// Deletes rows while some are found and they fit the step; `false` if one did not. `select`
+/// answers the keys of some rows, and how long their bodies are.
+fn clear(
     txn: &Txn<'_>,
-    sql: &str,
-    rows: &[(i64, u64)],
+    select: &str,
+    of: impl Params + Copy,
+    delete: &str,
     budget: &mut Budget,
     mut gone: impl FnMut(i64),
 ) -> rusqlite::Result<bool> {
-    for (key, bytes) in rows {
-        if !budget.allows(*bytes) {
-            return Ok(false);
+    loop {
+        let rows: Vec<(i64, Option<u64>)> = txn
+            .prepare_cached(select)?
+            .query_map(of, |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<rusqlite::Result<_>>()?;
+        if rows.is_empty() {
+            return Ok(true);
         }
-        txn.prepare_cached(sql)?.execute([key])?;
-        gone(*key);
+        for (key, bytes) in rows {
+            if !budget.allows(bytes.unwrap_or_default()) {
+                return Ok(false);
+            }
+            txn.prepare_cached(delete)?.execute([key])?;
+            gone(key);
+        }
     }
-    Ok(true)
 }
 
 #[cfg(test)]
