@@ -39,7 +39,6 @@ pub mod ports;
 pub mod quarantine;
 pub mod records;
 pub mod rooms;
-pub mod round_robin;
 pub mod seal;
 pub mod secret;
 pub mod space;

@@ -4,7 +4,8 @@
 //! comes meanwhile is not, and nobody waits for it. It is read back before it
 //! gets its name, so that a file with that name is a good one.
 
-use super::{DATABASE, open_for_reading};
+use super::space::sizes;
+use super::{DATABASE, open_for_reading, private_file};
 use angelia_core::error::{Error, Result};
 use angelia_core::seal::{self, KEY_CHECK};
 use angelia_core::secret::random_hex;
@@ -42,8 +43,9 @@ pub fn backup(data_dir: &Path, target: &Path, progress: &mut dyn FnMut(u64, u64)
     }
     let partial = Partial::new(target)?;
     let source = open_for_reading(&database)?;
-    let expected = size(&source).map_err(|e| broken("read", &database, e))?;
-    copy(source, &partial.path, expected, progress)?;
+    let (all, free) = sizes(&source).map_err(|e| broken("read", &database, e))?;
+    // Free pages are not copied.
+    copy(source, &partial.path, all.saturating_sub(free), progress)?;
     let made = check(&partial.path)?;
     partial.keep(target)?;
     Ok(made)
@@ -61,15 +63,8 @@ impl Partial {
         })?;
         let name = format!(".{}.{}.partial", name.to_string_lossy(), random_hex::<4>());
         let path = target.with_file_name(name);
-        let mut options = File::options();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::OpenOptionsExt;
-            // Before the first byte: it will hold message text that waits.
-            options.mode(0o600);
-        }
-        options.open(&path).map_err(|e| match (e.kind(), target.parent()) {
+        // Before the first byte: it will hold message text that waits.
+        private_file().create_new(true).open(&path).map_err(|e| match (e.kind(), target.parent()) {
             (std::io::ErrorKind::NotFound, Some(folder)) => {
                 Error::not_found(format!("the folder {} does not exist; make it first", folder.display()))
             }
@@ -116,12 +111,6 @@ fn copy(source: Connection, target: &Path, expected: u64, progress: &mut dyn FnM
     }
     let copied = copying.join().map_err(|_| Error::internal("the copy broke off"))?;
     copied.map(drop).map_err(|e| broken("copied", target, e))
-}
-
-/// About how large the copy becomes: free pages are not copied.
-fn size(source: &Connection) -> rusqlite::Result<u64> {
-    let number = |name: &str| source.pragma_query_value(None, name, |row| row.get::<_, u64>(0));
-    Ok((number("page_count")?.saturating_sub(number("freelist_count")?)) * number("page_size")?)
 }
 
 /// Reads the copy back.

@@ -1,12 +1,12 @@
 //! By which clock rows grow old, and how the last server ended.
 
+use super::queue::Owner;
 use super::records::audit;
-use super::txn::Txn;
+use super::writer::Txn;
 use super::{Sqlite, failed, open_for_reading};
 use angelia_core::audit::{Actor, AuditEntry};
 use angelia_core::clock::{self, Age, ClockState, Leap, Mono, Old, UnixMillis};
 use angelia_core::error::{Error, Result};
-use angelia_core::space::Class;
 use angelia_core::store::{BoxFuture, Checked, ClockStore};
 use parking_lot::{Mutex, MutexGuard};
 use rusqlite::{Connection, ErrorCode, InterruptHandle, OptionalExtension, params};
@@ -94,13 +94,13 @@ impl ClockStore for Sqlite {
 
     fn keep_clock(&self) -> BoxFuture<'_, Result<()>> {
         // What is pruned is pruned by a time that is noted first, on a full disk too.
-        self.writer.upkeep("note the time", keep)
+        self.writer.write_for(Owner::Upkeep, 0, "note the time", keep)
     }
 
     fn accept_clock(&self, by: &Actor) -> BoxFuture<'_, Result<Option<Leap>>> {
         let by = by.clone();
         // Until it is accepted nothing grows old, and so nothing frees a full disk.
-        let accept = self.writer.write_as(Class::Operator, "accept the clock", move |txn| {
+        let accept = self.writer.try_write_for(Owner::Operator, 0, "accept the clock", move |txn| {
             let mut state = txn.clock.look().state.clone();
             let accepted = state.accept();
             if let Some(leap) = accepted {
@@ -121,7 +121,7 @@ impl ClockStore for Sqlite {
     }
 
     fn begin_run(&self) -> BoxFuture<'_, Result<bool>> {
-        self.writer.upkeep("note the start", |txn| {
+        self.writer.write_for(Owner::Upkeep, 0, "note the start", |txn| {
             keep(txn)?;
             let unclean = note(txn, RUNNING)?.is_some();
             set_note(txn, RUNNING, &[1])?;
@@ -130,7 +130,7 @@ impl ClockStore for Sqlite {
     }
 
     fn end_run(&self) -> BoxFuture<'_, Result<()>> {
-        self.writer.upkeep("note the end", |txn| {
+        self.writer.write_for(Owner::Upkeep, 0, "note the end", |txn| {
             keep(txn)?;
             txn.execute("DELETE FROM notes WHERE name = ?", [RUNNING])?;
             Ok(())

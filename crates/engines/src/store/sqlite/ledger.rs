@@ -3,8 +3,8 @@
 
 use super::footprint::{self, ACTION_LENGTHS, REMAINS_LENGTHS};
 use super::queue;
-use super::txn::{Txn, now};
-use super::{Sqlite, disk_allowance, vault};
+use super::writer::{Txn, now};
+use super::{Sqlite, tenant_bytes, vault};
 use angelia_core::clock::UnixMillis;
 use angelia_core::directory::BotKey;
 use angelia_core::egress::{ActionRow, ActionState, Owner};
@@ -19,7 +19,7 @@ use std::sync::LazyLock;
 
 impl Ledger for Sqlite {
     fn new_owner(&self) -> BoxFuture<'_, Result<Owner>> {
-        self.writer.write("count owners of actions", |txn| {
+        self.writer.write_for(queue::Owner::Server, 0, "count owners of actions", |txn| {
             txn.query_row(
                 "INSERT INTO notes VALUES ('ledger_owner', 1)
                  ON CONFLICT (name) DO UPDATE SET value = value + 1 RETURNING value",
@@ -57,7 +57,7 @@ impl Ledger for Sqlite {
             if is_replaced(txn, by)? {
                 return Ok(Err(owner_replaced()));
             }
-            if let Err(full) = disk_allowance::for_actions(txn, &actions)? {
+            if let Err(full) = tenant_bytes::make_room_for(txn, &actions)? {
                 return Ok(Err(full));
             }
             actions.into_iter().map(|action| accept(txn, by, action)).collect::<rusqlite::Result<_>>().map(Ok)
@@ -128,7 +128,7 @@ impl Ledger for Sqlite {
 
     fn note_receipt(&self, bot: &BotKey, message_id: &str, receipt: &str) -> BoxFuture<'_, Result<bool>> {
         let (bot, message_id, receipt) = (bot.clone(), message_id.to_owned(), receipt.to_owned());
-        let owner = queue::Owner::Bot(format!("{}/{}", bot.platform, bot.bot).into());
+        let owner = queue::Owner::bot(&bot);
         self.writer.write_for(owner, 0, "note a receipt", move |txn| {
             let noted = txn
                 .prepare_cached(
@@ -204,7 +204,7 @@ fn accept(txn: &mut Txn<'_>, by: Owner, action: NewAction) -> rusqlite::Result<A
             .prepare_cached(&format!("SELECT {ACTION_LENGTHS} FROM actions WHERE id = ?"))?
             .query_row([id.0], |row| footprint::action(row, 0))?;
     }
-    txn.stored().1.accepted(id.0, &action.tenant, bytes);
+    txn.counted.stored.accepted(id.0, &action.tenant, bytes);
     let uses_until = claimed.as_ref().map(|(_, used)| used.expires_at);
     Ok(Accepted { id, uses: claimed.map(|(uses, _)| uses), uses_until })
 }
@@ -285,7 +285,7 @@ fn end(txn: &mut Txn<'_>, id: ActionId, ending: &Ending, outcome: &ActionOutcome
     }
     let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     let bytes = ending.remains.of_action(length(&outcome.message_id), length(&outcome.error));
-    txn.stored().1.finished(id.0, bytes);
+    txn.counted.stored.finished(id.0, bytes);
     if ending.answers { vault::release(txn, id, row.state) } else { Ok(()) }
 }
 

@@ -6,8 +6,7 @@
 
 mod backup;
 mod clock;
-mod directory;
-mod disk_allowance;
+mod counted;
 mod footprint;
 mod inbox;
 #[cfg(any(test, feature = "inspect"))]
@@ -16,7 +15,6 @@ mod intake;
 mod ledger;
 mod lock;
 mod migrate;
-mod owners;
 mod prune;
 mod queue;
 mod reader;
@@ -26,8 +24,7 @@ mod removal;
 mod schema_tests;
 mod shrink;
 mod space;
-mod stored;
-mod txn;
+mod tenant_bytes;
 mod vault;
 mod webchat;
 mod writer;
@@ -42,19 +39,22 @@ pub(crate) const LIMITS: &[Group] = &[("Disk", queue::LIMITS), ("Disk", reader::
 
 use angelia_contract::limit::Group;
 use angelia_core::error::{Error, Result};
-use angelia_core::inbox::{Held, InstanceId, Quota, Usage};
+use angelia_core::inbox::Quota;
 use angelia_core::ports::Bus;
 use angelia_core::space::{Disk, Report};
 use angelia_core::store::{BoxFuture, Pruned, Upkeep};
 use clock::Clock;
-use owners::Owners;
+use queue::{Owner, Writer};
 use reader::Readers;
 use rusqlite::{Connection, OpenFlags};
 use space::Space;
-use std::collections::HashMap;
+use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use writer::{Opening, Writer};
+use tenant_bytes::Owners;
+use writer::Thread;
+// `webchat` knows it by this name.
+use writer as txn;
 
 /// The database file in a data directory.
 pub const DATABASE: &str = "angelia.db";
@@ -88,23 +88,10 @@ impl Sqlite {
         let space = Arc::new(Space::open(lock.data_dir()));
         shrink::rewrite_if_small(&lock, &space);
         let connection = open_for_writing(&path)?;
-        let held = read_held(&connection)?;
-        if let Err(error) = inbox::set_right(&connection, &held) {
-            tracing::warn!(%error, "what waits for instances could not be noted; the next write does");
-        }
         let clock = Arc::new(Clock::open(&connection)?);
-        let owners = Owners::read(&connection).map_err(|e| failed("read whose what is", e))?;
-        let owners = Arc::new(owners);
-        let open = Opening {
-            connection,
-            quota,
-            counted: held,
-            clock: clock.clone(),
-            bus,
-            space: space.clone(),
-            owners: owners.clone(),
-        };
-        let writer = Writer::start(open)?;
+        let owners = Arc::new(Owners::read(&connection).map_err(|e| failed("read whose what is", e))?);
+        let thread = Thread::new(connection, quota, bus, clock.clone(), space.clone(), owners.clone())?;
+        let writer = Writer::start(thread)?;
         Ok(Self {
             readers: Readers::new(path),
             writer,
@@ -123,7 +110,7 @@ impl Upkeep for Sqlite {
     }
 
     fn probe(&self) -> BoxFuture<'_, Result<()>> {
-        self.writer.write("probe", |txn| {
+        self.writer.write_for(Owner::Server, 0, "probe", |txn| {
             txn.execute(
                 "INSERT INTO notes VALUES ('probe', randomblob(64))
                  ON CONFLICT (name) DO UPDATE SET value = excluded.value",
@@ -188,14 +175,16 @@ fn open_for_writing(path: &PathBuf) -> Result<Connection> {
 /// from the first moment, or a process that is killed would leave it open to
 /// others; what goes wrong is told when it is opened.
 fn make_private(path: &Path) {
-    let mut options = std::fs::File::options();
-    options.write(true).create(true).truncate(false);
+    let _ = private_file().create(true).truncate(false).open(path);
+}
+
+/// How a file is written that only its owner reads, if it is made.
+fn private_file() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true);
     #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        options.mode(0o600);
-    }
-    let _ = options.open(path);
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
 }
 
 fn open_for_reading(path: &Path) -> Result<Connection> {
@@ -204,23 +193,6 @@ fn open_for_reading(path: &Path) -> Result<Connection> {
     connection.execute_batch("PRAGMA cache_size = -2048;").map_err(|e| failed("prepare a reader", e))?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
-}
-
-fn read_held(connection: &Connection) -> Result<HashMap<InstanceId, Held>> {
-    let read = || -> rusqlite::Result<HashMap<InstanceId, Held>> {
-        let mut held = HashMap::<InstanceId, Held>::new();
-        let mut statement = connection.prepare(
-            "SELECT instance, chat_id, count(*), sum(length(body)) FROM inbox WHERE dead_at IS NULL
-             GROUP BY instance, chat_id",
-        )?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            let of_chat = Usage { entries: row.get(2)?, bytes: row.get(3)? };
-            held.entry(InstanceId(row.get(0)?)).or_default().put(row.get(1)?, of_chat);
-        }
-        Ok(held)
-    };
-    read().map_err(|e| failed("read the inboxes", e))
 }
 
 /// Every SQLite failure is one thing to the outside: not committed, try later.

@@ -3,8 +3,9 @@
 use super::clock::is_old;
 use super::footprint::{self, ACTION_LENGTHS, JOURNAL_LENGTHS};
 use super::inbox::drop_as_gap;
+use super::queue::Owner;
 use super::space::Budget;
-use super::txn::{Txn, now};
+use super::writer::{Txn, now};
 use super::{Sqlite, records};
 use angelia_core::audit::{self as log, Sort};
 use angelia_core::directory::pieces::PIECES_FOR;
@@ -14,9 +15,9 @@ use angelia_core::inbox::{CONVERSATIONS_FOR, GAPS_FOR, InstanceId, SEEN_FOR, Seq
 use angelia_core::notices::NOTICES_FOR;
 use angelia_core::quarantine::QUARANTINE_FOR;
 use angelia_core::records::{FEED_FOR, FEED_KEPT, View};
-use angelia_core::space::Class;
 use angelia_core::store::{ForgottenGateway, Pruned};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Params, Row, params};
+use std::time::Duration;
 
 /// Rows looked at in one step. On a disk that is nearly full there are as many as there
 /// is room for in the log, which is emptied after each while space is short.
@@ -27,17 +28,24 @@ pub(super) async fn prune(store: &Sqlite) -> Result<Pruned> {
         txn.then_make_room();
         Ok(())
     };
-    store.writer.upkeep("make room", make_room).await?;
+    store.writer.write_for(Owner::Upkeep, 0, "make room", make_room).await?;
     for sort in Sort::ALL {
-        while store.writer.upkeep("prune the audit log", move |txn| prune_audit(txn, sort)).await? {}
+        while store
+            .writer
+            .write_for(Owner::Upkeep, 0, "prune the audit log", move |txn| prune_audit(txn, sort))
+            .await?
+        {}
     }
-    while store.writer.upkeep("prune the change feed", prune_feed).await? {}
+    while store.writer.write_for(Owner::Upkeep, 0, "prune the change feed", prune_feed).await? {}
     // Each step asks for itself whether the clock leapt: it may do so in between.
     let mut after = Some(0);
     while let Some(id) = after {
-        after = store.writer.upkeep("prune the journal", move |txn| prune_journal(txn, id)).await?;
+        after = store
+            .writer
+            .write_for(Owner::Upkeep, 0, "prune the journal", move |txn| prune_journal(txn, id))
+            .await?;
     }
-    while store.writer.upkeep("prune the ledger", prune_actions).await? {}
+    while store.writer.write_for(Owner::Upkeep, 0, "prune the ledger", prune_actions).await? {}
     let instances = store.readers.read("find inboxes", instances_with_entries).await?;
     let mut pruned = Pruned::default();
     for instance in instances {
@@ -45,16 +53,18 @@ pub(super) async fn prune(store: &Sqlite) -> Result<Pruned> {
         while gone > 0 {
             gone = store
                 .writer
-                .upkeep("prune overaged entries", move |txn| prune_overaged(txn, instance))
+                .write_for(Owner::Upkeep, 0, "prune overaged entries", move |txn| {
+                    prune_overaged(txn, instance)
+                })
                 .await?;
             pruned.overaged += gone;
         }
     }
-    while store.writer.upkeep("prune the vault", prune_vault).await? {}
-    store.writer.upkeep("prune what is shown for a while", prune_small).await?;
+    while store.writer.write_for(Owner::Upkeep, 0, "prune the vault", prune_vault).await? {}
+    store.writer.write_for(Owner::Upkeep, 0, "prune what is shown for a while", prune_small).await?;
     // Last, so that nothing that fails hides what was forgotten.
     loop {
-        let step = store.writer.write_as(Class::Upkeep, "prune tombstones", prune_tombstone);
+        let step = store.writer.try_write_for(Owner::Upkeep, 0, "prune tombstones", prune_tombstone);
         let Some(gateway) = step.await? else { break };
         pruned.forgotten.push(gateway);
     }
@@ -83,11 +93,13 @@ fn prune_feed(txn: &mut Txn<'_>) -> rusqlite::Result<bool> {
     Ok(gone as i64 == limit)
 }
 
+/// That `column` is older than so long, as SQL; `None` as long as the clock cannot be believed.
+fn old(txn: &Txn<'_>, column: &str, kept_for: Duration) -> Option<String> {
+    (!txn.clock.has_leapt()).then(|| is_old(column, &txn.clock.older_than(kept_for)))
+}
+
 /// What there is little of.
 fn prune_small(txn: &mut Txn<'_>) -> rusqlite::Result<()> {
-    if txn.clock.has_leapt() {
-        return Ok(());
-    }
     for (table, stamp, kept_for) in [
         ("conversations", "last_at", CONVERSATIONS_FOR),
         ("quarantine", "at", QUARANTINE_FOR),
@@ -96,7 +108,7 @@ fn prune_small(txn: &mut Txn<'_>) -> rusqlite::Result<()> {
         ("notices", "at", NOTICES_FOR),
         ("gaps", "lost_at", GAPS_FOR),
     ] {
-        let old = is_old(stamp, &txn.clock.older_than(kept_for));
+        let Some(old) = old(txn, stamp, kept_for) else { return Ok(()) };
         txn.execute(&format!("DELETE FROM {table} WHERE {old}"), [])?;
     }
     // Those say themselves until when they are good, and nobody is let in by one after that.
@@ -109,10 +121,7 @@ fn prune_small(txn: &mut Txn<'_>) -> rusqlite::Result<()> {
 /// Drops some lines of one sort: the oldest beyond the most there may be, and
 /// those that are too old beyond the newest. `true` if there may be more.
 fn prune_audit(txn: &mut Txn<'_>, sort: Sort) -> rusqlite::Result<bool> {
-    let old = match txn.clock.has_leapt() {
-        true => "0".to_owned(),
-        false => is_old("at", &txn.clock.older_than(log::KEPT_FOR)),
-    };
+    let old = old(txn, "at", log::KEPT_FOR).unwrap_or_else(|| "0".to_owned());
     let newest = "SELECT id FROM audit WHERE sort = ?1 ORDER BY id DESC LIMIT 1 OFFSET";
     let gone = txn.execute(
         &format!(
@@ -129,10 +138,7 @@ fn prune_audit(txn: &mut Txn<'_>, sort: Sort) -> rusqlite::Result<bool> {
 /// The journal grows in time order. What still waits stays, and what lies
 /// behind it is looked at all the same; answers where to go on.
 fn prune_journal(txn: &mut Txn<'_>, after: i64) -> rusqlite::Result<Option<i64>> {
-    if txn.clock.has_leapt() {
-        return Ok(None);
-    }
-    let old = is_old("received_at", &txn.clock.older_than(SEEN_FOR));
+    let Some(old) = old(txn, "received_at", SEEN_FOR) else { return Ok(None) };
     let looked_at: Option<(i64, bool)> = txn
         .prepare(&format!(
             "SELECT max(id), max({old})
@@ -140,37 +146,43 @@ fn prune_journal(txn: &mut Txn<'_>, after: i64) -> rusqlite::Result<Option<i64>>
         ))?
         .query_row(params![after, rows(txn)], |row| Ok(row.get::<_, Option<i64>>(0)?.zip(row.get(1)?)))?;
     let Some((last, some_are_old)) = looked_at else { return Ok(None) };
-    let gone = txn
-        .prepare(&format!(
-            "DELETE FROM journal WHERE id > ?1 AND id <= ?2 AND {old}
-             AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.instance = journal.instance AND i.seq = journal.seq)
-             RETURNING tenant, {JOURNAL_LENGTHS}"
-        ))?
-        .query_map(params![after, last], |row| Ok((row.get(0)?, footprint::journal(row, 1)?)))?
-        .collect::<rusqlite::Result<Vec<(String, u64)>>>()?;
-    gone.iter().for_each(|(tenant, bytes)| txn.stored().1.forgot(tenant, *bytes));
-    txn.then_make_room();
+    let delete = format!(
+        "DELETE FROM journal WHERE id > ?1 AND id <= ?2 AND {old}
+         AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.instance = journal.instance AND i.seq = journal.seq)
+         RETURNING tenant, {JOURNAL_LENGTHS}"
+    );
+    forget(txn, &delete, params![after, last], footprint::journal)?;
     Ok(some_are_old.then_some(last))
 }
 
 /// `true` if there may be more.
 fn prune_actions(txn: &mut Txn<'_>) -> rusqlite::Result<bool> {
-    if txn.clock.has_leapt() {
-        return Ok(false);
-    }
-    let old = is_old("received_at", &txn.clock.older_than(SEEN_FOR));
-    let gone = txn
-        .prepare(&format!(
-            "DELETE FROM actions WHERE id IN (
-                 SELECT id FROM (SELECT id, received_at, state FROM actions ORDER BY id LIMIT ?1)
-                 WHERE {old} AND state NOT IN ('accepted', 'sending'))
-             RETURNING tenant, {ACTION_LENGTHS}"
-        ))?
-        .query_map([rows(txn)], |row| Ok((row.get(0)?, footprint::action(row, 1)?)))?
-        .collect::<rusqlite::Result<Vec<(String, u64)>>>()?;
-    gone.iter().for_each(|(tenant, bytes)| txn.stored().1.forgot(tenant, *bytes));
+    let Some(old) = old(txn, "received_at", SEEN_FOR) else { return Ok(false) };
+    let delete = format!(
+        "DELETE FROM actions WHERE id IN (
+             SELECT id FROM (SELECT id, received_at, state FROM actions ORDER BY id LIMIT ?1)
+             WHERE {old} AND state NOT IN ('accepted', 'sending'))
+         RETURNING tenant, {ACTION_LENGTHS}"
+    );
+    let limit = rows(txn);
+    Ok(forget(txn, &delete, [limit], footprint::action)? > 0)
+}
+
+/// Deletes rows and counts them out: whose each was comes first, and then what `footprint`
+/// needs. Answers how many went.
+fn forget(
+    txn: &mut Txn<'_>,
+    delete: &str,
+    of: impl Params,
+    footprint: fn(&Row<'_>, usize) -> rusqlite::Result<u64>,
+) -> rusqlite::Result<usize> {
+    let gone: Vec<(String, u64)> = txn
+        .prepare(delete)?
+        .query_map(of, |row| Ok((row.get(0)?, footprint(row, 1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    gone.iter().for_each(|(tenant, bytes)| txn.counted.stored.subtract(tenant, *bytes));
     txn.then_make_room();
-    Ok(!gone.is_empty())
+    Ok(gone.len())
 }
 
 /// `true` if there may be more.
@@ -195,10 +207,7 @@ fn instances_with_entries(db: &Connection) -> rusqlite::Result<Vec<InstanceId>> 
 
 /// Answers how many went.
 fn prune_overaged(txn: &mut Txn<'_>, instance: InstanceId) -> rusqlite::Result<u64> {
-    if txn.clock.has_leapt() {
-        return Ok(0);
-    }
-    let old = is_old("received_at", &txn.clock.older_than(txn.quota.age));
+    let Some(old) = old(txn, "received_at", txn.quota.age) else { return Ok(0) };
     let mut overaged: Vec<(Seq, bool, u64)> = txn
         .prepare(&format!(
             "SELECT seq, dead, bytes FROM (
@@ -227,10 +236,7 @@ fn prune_overaged(txn: &mut Txn<'_>, instance: InstanceId) -> rusqlite::Result<u
 /// Forgets one gateway whose revocation was long enough ago, with the instance
 /// if nobody needs it; answers which, if there was one.
 fn prune_tombstone(txn: &mut Txn<'_>) -> rusqlite::Result<Result<Option<ForgottenGateway>>> {
-    if txn.clock.has_leapt() {
-        return Ok(Ok(None));
-    }
-    let old = is_old("revoked_at", &txn.clock.older_than(TOMBSTONE_FOR));
+    let Some(old) = old(txn, "revoked_at", TOMBSTONE_FOR) else { return Ok(Ok(None)) };
     let found: Option<ForgottenGateway> = txn
         .query_row(&format!("SELECT tenant, gateway_id FROM gateways WHERE {old} LIMIT 1"), [], |row| {
             Ok((row.get(0)?, row.get(1)?))

@@ -1,12 +1,18 @@
-//! Writes that wait for the writing thread: bounded for each owner and in all,
-//! in number and in bytes, and taken from one owner after the other.
+//! How a write waits for the writing thread: handed in by its [`Writer`], bounded for each
+//! owner and in all, in number and in bytes, and taken from one owner after the other.
 
+use super::space::Space;
+use super::writer::{Thread, Txn};
+use angelia_core::directory::BotKey;
+use angelia_core::error::{Error, Result};
 use angelia_core::inbox::InstanceId;
-use angelia_core::round_robin::RoundRobin;
+use angelia_core::space::Class;
+use angelia_core::store::BoxFuture;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 angelia_contract::limits! {
     /// Enough to share the fsync, few enough to answer soon.
@@ -24,11 +30,13 @@ const EACH: usize = 4 * 1024;
 /// Semaphores count in these.
 const UNIT: usize = 1024;
 
-/// Whose write it is.
+/// Whose write it is, and with that whether it is written when space is short.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Owner {
     /// An operator's: taken before everybody else's, and never behind what they wait for.
     Operator,
+    /// The server's own that frees space.
+    Upkeep,
     /// The server's own, or nobody's in particular.
     Server,
     /// A tenant's.
@@ -37,6 +45,113 @@ pub(super) enum Owner {
     Instance(InstanceId),
     /// What a bot received for all its tenants, or a room of the web chat.
     Bot(Arc<str>),
+}
+
+impl Owner {
+    /// A bot, for what is everybody's who has it.
+    pub(super) fn bot(bot: &BotKey) -> Self {
+        Self::Bot(format!("{}/{}", bot.platform, bot.bot).into())
+    }
+
+    fn class(&self) -> Class {
+        match self {
+            Self::Operator => Class::Operator,
+            Self::Upkeep => Class::Upkeep,
+            Self::Server | Self::Tenant(_) | Self::Instance(_) | Self::Bot(_) => Class::Ordinary,
+        }
+    }
+}
+
+/// The way to the writing thread.
+pub(super) struct Writer {
+    jobs: Arc<Queue<Job>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+    healthy: Arc<AtomicBool>,
+    space: Arc<Space>,
+}
+
+/// One write that waits for its transaction.
+pub(super) struct Job {
+    /// Whether it may be written when space is short.
+    pub(super) class: Class,
+    pub(super) change: Change,
+}
+
+/// Changes what it has to, and says what to answer once that is committed, or is not.
+type Change = Box<dyn FnOnce(&mut Txn<'_>) -> rusqlite::Result<Answer> + Send>;
+pub(super) type Answer = Box<dyn FnOnce(Result<()>) + Send>;
+
+impl Writer {
+    pub(super) fn start(state: Thread) -> Result<Self> {
+        let jobs = Arc::<Queue<Job>>::default();
+        let (healthy, space) = (state.healthy.clone(), state.space.clone());
+        let thread = std::thread::Builder::new()
+            .name("store-writer".into())
+            .spawn({
+                let jobs = jobs.clone();
+                move || state.run(&jobs)
+            })
+            .map_err(|e| Error::internal(format!("cannot start the store's thread: {e}")).caused_by(e))?;
+        Ok(Self { jobs, thread: Some(thread), healthy, space })
+    }
+
+    pub(super) fn healthy(&self) -> bool {
+        self.healthy.load(Ordering::Relaxed)
+    }
+
+    /// Runs `change`, of so many bytes, in the next transaction in which it is its owner's
+    /// turn; answers after the commit. An SQL error fails the whole transaction.
+    pub(super) fn write_for<T: Send + 'static>(
+        &self,
+        owner: Owner,
+        bytes: usize,
+        what: &'static str,
+        change: impl FnOnce(&mut Txn<'_>) -> rusqlite::Result<T> + Send + 'static,
+    ) -> BoxFuture<'_, Result<T>> {
+        self.try_write_for(owner, bytes, what, |txn| change(txn).map(Ok))
+    }
+
+    /// The same for changes that may refuse. They must do so before they write anything:
+    /// the transaction is shared.
+    pub(super) fn try_write_for<T: Send + 'static>(
+        &self,
+        owner: Owner,
+        bytes: usize,
+        what: &'static str,
+        change: impl FnOnce(&mut Txn<'_>) -> rusqlite::Result<Result<T>> + Send + 'static,
+    ) -> BoxFuture<'_, Result<T>> {
+        let (answer, answered) = oneshot::channel();
+        let change: Change = Box::new(move |txn| {
+            let outcome = change(txn)?;
+            Ok(Box::new(move |committed: Result<()>| {
+                let _ = answer.send(committed.and(outcome));
+            }))
+        });
+        let job = Job { class: owner.class(), change };
+        Box::pin(async move {
+            if !self.jobs.push(owner, bytes, job).await {
+                return Err(Error::unavailable(format!("the store could not {what}: it is not running")));
+            }
+            // A dropped answer is a failed transaction of which this job was the cause, or a refusal.
+            answered.await.unwrap_or_else(|_| {
+                let why = if self.space.is_short() { "the disk is full; " } else { "" };
+                Err(Error::unavailable(format!(
+                    "the store could not {what}: {why}nothing was changed, try again"
+                )))
+            })
+        })
+    }
+}
+
+impl Drop for Writer {
+    /// Lets the thread finish what was accepted, so that the lock outlives every write.
+    fn drop(&mut self) {
+        self.jobs.close();
+        if let Some(thread) = self.thread.take() {
+            let ended = thread.join();
+            debug_assert!(ended.is_ok() || std::thread::panicking(), "the store's thread ended by a panic");
+        }
+    }
 }
 
 /// The queue.
@@ -49,7 +164,7 @@ pub(super) struct Queue<T> {
 
 struct Line<T> {
     operators: VecDeque<Queued<T>>,
-    waiting: RoundRobin<Owner, Queued<T>>,
+    waiting: RoundRobin<Queued<T>>,
     closed: bool,
 }
 
@@ -167,78 +282,56 @@ impl<T> Queue<T> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::time::Duration;
+/// What waits, served owner by owner: whoever puts in much waits behind its own, and
+/// nobody else does.
+struct RoundRobin<T> {
+    /// What each owner has waiting, oldest first, with its bytes.
+    waiting: HashMap<Owner, VecDeque<(usize, T)>>,
+    /// Owners with something waiting, in the order in which they are served.
+    turns: VecDeque<Owner>,
+}
 
-    fn tenant(name: &str) -> Owner {
-        Owner::Tenant(name.into())
-    }
-
-    #[tokio::test]
-    async fn one_tenant_waits_for_room_and_another_does_not() {
-        let queue = Arc::new(Queue::default());
-        for n in 0..8 {
-            assert!(queue.push(tenant("flood"), 1024 * 1024 - EACH, n).await);
-        }
-        let behind = queue.clone();
-        let mut ninth = tokio::spawn(async move { behind.push(tenant("flood"), 10, 9).await });
-        assert!(tokio::time::timeout(Duration::from_millis(50), &mut ninth).await.is_err(), "it waits");
-        let ann = tokio::time::timeout(Duration::from_secs(5), queue.push(tenant("ann"), 10, 100));
-        assert_eq!(ann.await, Ok(true), "she does not");
-        assert_eq!(queue.take(), Some(vec![0, 100, 1]), "one of each, up to a megabyte");
-        assert!(ninth.await.unwrap(), "there is room again");
-    }
-
-    #[tokio::test]
-    async fn a_closed_queue_gives_what_it_has_and_takes_no_more() {
-        let queue = Queue::default();
-        assert!(queue.push(Owner::Server, 10, 1).await);
-        queue.close();
-        assert!(!queue.push(Owner::Server, 10, 2).await);
-        assert_eq!((queue.take(), queue.take()), (Some(vec![1]), None));
-    }
-
-    #[tokio::test]
-    async fn an_operator_is_behind_nobody() {
-        let queue = Arc::new(Queue::default());
-        for n in 0..4 {
-            for _ in 0..8 {
-                assert!(queue.push(tenant(&n.to_string()), 1024 * 1024 - EACH, n).await);
-            }
-        }
-        let behind = queue.clone();
-        let mut other = tokio::spawn(async move { behind.push(tenant("ann"), 10, 100).await });
-        assert!(tokio::time::timeout(Duration::from_millis(50), &mut other).await.is_err(), "all is taken");
-        let operator = queue.push(Owner::Operator, 10, 200);
-        assert!(tokio::time::timeout(Duration::from_secs(5), operator).await.expect("no waiting"));
-        assert_eq!(queue.take(), Some(vec![200, 0, 1]), "and taken first");
-        assert!(other.await.unwrap());
-    }
-
-    #[tokio::test]
-    async fn nobody_waits_for_a_thread_that_is_gone() {
-        let queue = Arc::new(Queue::default());
-        let (answer, answered) = tokio::sync::oneshot::channel::<()>();
-        assert!(queue.push(tenant("ann"), QUEUED_BY_ONE - EACH, Some(answer)).await);
-        let behind = queue.clone();
-        let waits = tokio::spawn(async move { behind.push(tenant("ann"), 10, None).await });
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        queue.abandon();
-        assert!(answered.await.is_err(), "what was in line");
-        assert!(!waits.await.unwrap(), "and what waited to get there");
-        assert!(!queue.push(Owner::Operator, 10, None).await && !queue.push(tenant("bob"), 10, None).await);
-        assert_eq!(queue.take().map(|batch| batch.len()), None);
-    }
-
-    #[tokio::test]
-    async fn owners_without_writes_are_forgotten() {
-        let queue = Queue::default();
-        for n in 0..1_000 {
-            queue.push(tenant(&n.to_string()), 10, n).await;
-            queue.take();
-        }
-        assert!(queue.each.lock().len() < 100);
+impl<T> Default for RoundRobin<T> {
+    fn default() -> Self {
+        Self { waiting: HashMap::new(), turns: VecDeque::new() }
     }
 }
+
+impl<T> RoundRobin<T> {
+    /// Puts something in line behind what its owner has waiting.
+    fn push(&mut self, owner: Owner, bytes: usize, item: T) {
+        let line = self.waiting.entry(owner.clone()).or_default();
+        if line.is_empty() {
+            self.turns.push_back(owner);
+        }
+        line.push_back((bytes, item));
+    }
+
+    /// Whether nothing waits.
+    fn is_empty(&self) -> bool {
+        self.turns.is_empty()
+    }
+
+    /// Takes one of each owner in turn, until there are `most` or they have
+    /// `most_bytes`. At least one is taken, however large it is.
+    fn take(&mut self, most: usize, most_bytes: usize) -> Vec<T> {
+        let (mut taken, mut bytes) = (Vec::new(), 0_usize);
+        while taken.len() < most && (taken.is_empty() || bytes < most_bytes) {
+            let Some(owner) = self.turns.pop_front() else { break };
+            let Some(line) = self.waiting.get_mut(&owner) else { continue };
+            if let Some((size, item)) = line.pop_front() {
+                bytes = bytes.saturating_add(size);
+                taken.push(item);
+            }
+            if line.is_empty() {
+                self.waiting.remove(&owner);
+            } else {
+                self.turns.push_back(owner);
+            }
+        }
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests;

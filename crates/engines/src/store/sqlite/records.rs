@@ -5,7 +5,7 @@ use super::clock::Clock;
 use super::queue::Owner;
 use super::removal;
 use super::space::{Budget, Space};
-use super::txn::{Txn, now};
+use super::writer::{Txn, now};
 use crate::sql;
 use angelia_core::audit::AuditEntry;
 use angelia_core::clock::{Old, UnixMillis};
@@ -24,10 +24,11 @@ impl Records for Sqlite {
     fn change(&self, change: Change, rule: Rule) -> BoxFuture<'_, Result<()>> {
         let owner = match (change.class, change.instance) {
             (Class::Operator, _) => Owner::Operator,
-            (_, Some(instance)) => self.owners.of_instance(instance),
-            (_, None) => Owner::Server,
+            (Class::Upkeep, _) => Owner::Upkeep,
+            (Class::Ordinary, Some(instance)) => self.owners.of_instance(instance),
+            (Class::Ordinary, None) => Owner::Server,
         };
-        self.writer.submit(owner, 0, change.class, change.what, move |txn| run(txn, rule))
+        self.writer.try_write_for(owner, 0, change.what, move |txn| run(txn, rule))
     }
 
     fn look(&self, what: &'static str, mut rule: Rule) -> BoxFuture<'_, Result<()>> {
@@ -143,8 +144,7 @@ impl<'a> Rows<'a> {
 
 impl Source for Rows<'_> {
     fn find(&mut self, table: &'static Table, query: &Query) -> Result<Vec<Row>> {
-        let found = find(self.db, table, query);
-        self.tell(found)
+        self.tell(find(self.db, table, query))
     }
 
     fn count(&mut self, table: &'static Table, query: &Query) -> Result<u64> {
@@ -156,8 +156,7 @@ impl Source for Rows<'_> {
     }
 
     fn heads(&mut self, table: &'static Table) -> Result<Vec<Vec<u8>>> {
-        let heads = heads(self.db, table);
-        self.tell(heads)
+        self.tell(heads(self.db, table))
     }
 
     fn older_than(&mut self, span: Duration) -> Option<Old> {
@@ -165,8 +164,7 @@ impl Source for Rows<'_> {
     }
 
     fn next_number(&mut self, table: &'static Table) -> Result<i64> {
-        let next = next_number(self.db, table);
-        self.tell(next)
+        self.tell(next_number(self.db, table))
     }
 
     fn fits(&mut self, bytes: u64) -> bool {

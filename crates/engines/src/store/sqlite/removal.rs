@@ -7,12 +7,12 @@
 
 use super::Sqlite;
 use super::footprint::{self, ENTRY_LENGTHS};
+use super::queue::Owner;
 use super::space::Budget;
-use super::txn::{Txn, now};
+use super::writer::{Txn, now};
 use angelia_core::error::Result;
 use angelia_core::fail;
 use angelia_core::inbox::{Held, InstanceId, Seq};
-use angelia_core::space::Class;
 use rusqlite::{Connection, OptionalExtension, Params, params};
 use serde_json::json;
 
@@ -54,7 +54,7 @@ pub(super) fn leave_behind(
 ) -> rusqlite::Result<()> {
     for instance in instances {
         txn.count(*instance, |held| *held = Held::default());
-        txn.stored().1.forgot_instance(*instance);
+        txn.counted.stored.forgot_instance(*instance);
     }
     let instances: Vec<i64> = instances.iter().map(|instance| instance.0).collect();
     txn.execute(
@@ -70,9 +70,8 @@ pub(super) fn forget_instance(txn: &mut Txn<'_>, instance: InstanceId) -> rusqli
         .prepare(&format!("DELETE FROM inbox WHERE instance = ? RETURNING seq, {ENTRY_LENGTHS}"))?
         .query_map([instance.0], |row| Ok((row.get(0)?, footprint::entry(row, 1)?)))?
         .collect::<rusqlite::Result<_>>()?;
-    let (db, stored) = txn.stored();
-    stored.removed(db, instance, waiting.iter().map(|(_, bytes)| bytes).sum())?;
-    stored.forgot_instance(instance);
+    txn.counted.stored.removed(txn.connection, instance, waiting.iter().map(|(_, bytes)| bytes).sum())?;
+    txn.counted.stored.forgot_instance(instance);
     for table in ["gaps", "untold_gaps", "fronts", "policies", "conversations", "notices", "capabilities"] {
         txn.execute(&format!("DELETE FROM {table} WHERE instance = ?"), [instance.0])?;
     }
@@ -93,16 +92,17 @@ pub(super) async fn finish(store: &Sqlite) -> Result<()> {
     }
     let mut seen = Seen::default();
     loop {
-        let next = store.writer.write_as(Class::Operator, "delete what a removed tenant left", move |txn| {
-            let Some(removal) = oldest(txn)? else { return Ok(Ok(None)) };
-            let more = step(txn, &removal, seen.within(&removal.tenant))?;
-            txn.then_make_room();
-            if more.is_none() {
-                txn.execute("DELETE FROM removals WHERE tenant = ?", [&removal.tenant])?;
-                txn.recount();
-            }
-            Ok(Ok(Some(more.unwrap_or_default())))
-        });
+        let next =
+            store.writer.try_write_for(Owner::Operator, 0, "delete what a removed tenant left", move |txn| {
+                let Some(removal) = oldest(txn)? else { return Ok(Ok(None)) };
+                let more = step(txn, &removal, seen.within(&removal.tenant))?;
+                txn.then_make_room();
+                if more.is_none() {
+                    txn.execute("DELETE FROM removals WHERE tenant = ?", [&removal.tenant])?;
+                    txn.recount();
+                }
+                Ok(Ok(Some(more.unwrap_or_default())))
+            });
         fail::point("removal_step");
         match next.await? {
             Some(further) => seen = further,
@@ -130,11 +130,10 @@ fn step(txn: &mut Txn<'_>, removal: &Removal, mut seen: Seen) -> rusqlite::Resul
     let mut budget = Budget::of(txn.space);
     // Rooms first: others wait to use them.
     let lines = "SELECT id, length(text) FROM webchat_lines WHERE room = ? AND id <= ? ORDER BY seq LIMIT ?";
+    let delete = "DELETE FROM webchat_lines WHERE id = ?";
     for room in rooms {
-        while let Some(rows) = look(txn, lines, params![room, lines_to, LOOKED_AT])? {
-            if !delete(txn, "DELETE FROM webchat_lines WHERE id = ?", &rows, &mut budget, drop)? {
-                return Ok(Some(seen));
-            }
+        if !clear(txn, lines, (room, lines_to, LOOKED_AT), delete, &mut budget, drop)? {
+            return Ok(Some(seen));
         }
     }
     while let Some(instance) = instances.get(seen.instances) {
@@ -144,16 +143,14 @@ fn step(txn: &mut Txn<'_>, removal: &Removal, mut seen: Seen) -> rusqlite::Resul
         seen.instances += 1;
     }
     let journal = "SELECT id, 0 FROM journal WHERE tenant = ? AND id > ? ORDER BY id LIMIT ?";
-    while let Some(rows) = look(txn, journal, params![tenant, seen.journal, LOOKED_AT])? {
-        if !delete(txn, "DELETE FROM journal WHERE id = ?", &rows, &mut budget, |id| seen.journal = id)? {
-            return Ok(Some(seen));
-        }
+    let (of, delete) = ((tenant, seen.journal, LOOKED_AT), "DELETE FROM journal WHERE id = ?");
+    if !clear(txn, journal, of, delete, &mut budget, |id| seen.journal = id)? {
+        return Ok(Some(seen));
     }
     let actions = "SELECT id, length(body) FROM actions WHERE tenant = ? AND id > ? ORDER BY id LIMIT ?";
-    while let Some(rows) = look(txn, actions, params![tenant, seen.actions, LOOKED_AT])? {
-        if !delete(txn, "DELETE FROM actions WHERE id = ?", &rows, &mut budget, |id| seen.actions = id)? {
-            return Ok(Some(seen));
-        }
+    let (of, delete) = ((tenant, seen.actions, LOOKED_AT), "DELETE FROM actions WHERE id = ?");
+    if !clear(txn, actions, of, delete, &mut budget, |id| seen.actions = id)? {
+        return Ok(Some(seen));
     }
     txn.execute("DELETE FROM adoptions WHERE action NOT IN (SELECT id FROM actions)", [])?;
     let conversations = txn.execute(
@@ -167,24 +164,17 @@ fn step(txn: &mut Txn<'_>, removal: &Removal, mut seen: Seen) -> rusqlite::Resul
 /// Deletes what belonged to an instance; `false` if the step is full before.
 fn empty_instance(txn: &mut Txn<'_>, instance: InstanceId, budget: &mut Budget) -> rusqlite::Result<bool> {
     let inbox = "SELECT seq, length(body) FROM inbox WHERE instance = ? ORDER BY seq LIMIT ?";
-    while let Some(rows) = look(txn, inbox, params![instance.0, LOOKED_AT])? {
-        let mut gone = Vec::new();
-        let sql = format!("DELETE FROM inbox WHERE instance = {} AND seq = ?", instance.0);
-        let all = delete(txn, &sql, &rows, budget, |seq| gone.push(Seq(seq)))?;
+    let (of, mut gone) = ((instance.0, LOOKED_AT), Vec::new());
+    let delete = format!("DELETE FROM inbox WHERE instance = {} AND seq = ?", instance.0);
+    let all = clear(txn, inbox, of, &delete, budget, |seq| gone.push(Seq(seq)))?;
+    if !gone.is_empty() {
         // After a restart they were counted again.
         txn.count(instance, |held| *held = Held::default());
         txn.removed(instance, gone);
-        if !all {
-            return Ok(false);
-        }
     }
     let capabilities = "SELECT id, length(sealed) FROM capabilities WHERE instance = ? LIMIT ?";
-    while let Some(rows) = look(txn, capabilities, params![instance.0, LOOKED_AT])? {
-        if !delete(txn, "DELETE FROM capabilities WHERE id = ?", &rows, budget, drop)? {
-            return Ok(false);
-        }
-    }
-    if !budget.allows(0) {
+    let delete = "DELETE FROM capabilities WHERE id = ?";
+    if !all || !clear(txn, capabilities, of, delete, budget, drop)? || !budget.allows(0) {
         return Ok(false);
     }
     for table in ["gaps", "fronts", "policies", "notices"] {
@@ -193,31 +183,32 @@ fn empty_instance(txn: &mut Txn<'_>, instance: InstanceId, budget: &mut Budget) 
     Ok(true)
 }
 
-/// The keys of some rows and how long their bodies are; `None` if there are none.
-fn look(txn: &Txn<'_>, sql: &str, of: impl Params) -> rusqlite::Result<Option<Vec<(i64, u64)>>> {
-    let rows: Vec<(i64, u64)> = txn
-        .prepare_cached(sql)?
-        .query_map(of, |row| Ok((row.get(0)?, row.get::<_, Option<u64>>(1)?.unwrap_or_default())))?
-        .collect::<rusqlite::Result<_>>()?;
-    Ok(Some(rows).filter(|rows| !rows.is_empty()))
-}
-
-/// Deletes rows while they fit the step; `false` if one did not.
-fn delete(
+/// Deletes rows while some are found and they fit the step; `false` if one did not. `select`
+/// answers the keys of some rows, and how long their bodies are.
+fn clear(
     txn: &Txn<'_>,
-    sql: &str,
-    rows: &[(i64, u64)],
+    select: &str,
+    of: impl Params + Copy,
+    delete: &str,
     budget: &mut Budget,
     mut gone: impl FnMut(i64),
 ) -> rusqlite::Result<bool> {
-    for (key, bytes) in rows {
-        if !budget.allows(*bytes) {
-            return Ok(false);
+    loop {
+        let rows: Vec<(i64, Option<u64>)> = txn
+            .prepare_cached(select)?
+            .query_map(of, |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<rusqlite::Result<_>>()?;
+        if rows.is_empty() {
+            return Ok(true);
         }
-        txn.prepare_cached(sql)?.execute([key])?;
-        gone(*key);
+        for (key, bytes) in rows {
+            if !budget.allows(bytes.unwrap_or_default()) {
+                return Ok(false);
+            }
+            txn.prepare_cached(delete)?.execute([key])?;
+            gone(key);
+        }
     }
-    Ok(true)
 }
 
 #[cfg(test)]

@@ -110,3 +110,31 @@ fn long_tables_are_searched_by_an_index() {
         assert!(steps[0].contains("USING INDEX") && steps[0].ends_with(way), "{}: {steps:?}", table.name);
     }
 }
+
+/// What names a chat and moves, or goes, with it.
+const MOVES: [&str; 3] = ["chats", "notices", "pieces"];
+/// What tells of the past, or works only where it came from: a capability
+/// answers in the chat it was given for, under the id it had there.
+const STAYS: [&str; 8] =
+    ["actions", "capabilities", "conversations", "gaps", "inbox", "journal", "missed", "untold_gaps"];
+
+#[test]
+fn every_table_that_names_a_chat_is_known_to_move_or_to_stay() {
+    let db = schema();
+    let tables: Vec<String> = db
+        .prepare(
+            "SELECT t.name FROM sqlite_schema t JOIN pragma_table_info(t.name) c
+             WHERE t.type = 'table' AND c.name = 'chat_id' ORDER BY t.name",
+        )
+        .unwrap()
+        .query_map([], |row| row.get(0))
+        .unwrap()
+        .collect::<rusqlite::Result<_>>()
+        .unwrap();
+    let mut known = [MOVES.as_slice(), &STAYS].concat();
+    known.sort_unstable();
+    assert_eq!(
+        tables, known,
+        "say what becomes of it when its chat moves: crates/core/src/directory/moves.rs"
+    );
+}

@@ -2,8 +2,9 @@
 //! older release is written anew once.
 
 use super::lock::DataLock;
+use super::queue::Owner;
 use super::space::{Budget, Space, sizes};
-use super::txn::Txn;
+use super::writer::Txn;
 use super::{DATABASE, Sqlite, failed};
 use angelia_core::error::{Error, Result};
 use angelia_core::space;
@@ -30,7 +31,7 @@ pub(super) async fn shrink(store: &Sqlite) -> Result<()> {
     if !space::shrinks(store.space.is_short(), slack, database) {
         return Ok(());
     }
-    while store.writer.upkeep("shrink the database", step).await? {}
+    while store.writer.write_for(Owner::Upkeep, 0, "shrink the database", step).await? {}
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 //!
 //! What to do is decided in [`angelia_core::space`]; here it is measured and done.
 
-use super::DATABASE;
+use super::{DATABASE, private_file};
 use angelia_core::clock::{self, Mono};
 use angelia_core::inbox::TENANT_DISK;
 use angelia_core::space::{self, Class, Disk, SpaceState, SpaceVerdict};
@@ -261,14 +261,7 @@ fn cut(path: &Path, to: u64) -> io::Result<()> {
 
 /// A file that really takes `bytes` of the disk.
 fn allocate(path: &Path, bytes: u64) -> io::Result<()> {
-    let mut options = File::options();
-    options.create(true).truncate(false).write(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        options.mode(0o600);
-    }
-    let mut file = options.open(path)?;
+    let mut file = private_file().create(true).truncate(false).open(path)?;
     let promised = rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes).is_ok();
     if !promised || !takes(&file, bytes)? {
         // Nothing that a file system could store in less space than it takes.

@@ -1,6 +1,6 @@
 //! The vault, where it is hot: what comes in with an entry, and what an action uses.
 
-use super::txn::{Txn, now};
+use super::writer::{Txn, now};
 use angelia_core::clock::UnixMillis;
 use angelia_core::directory::BotKey;
 use angelia_core::egress::ActionState;
@@ -67,6 +67,9 @@ pub(super) fn claim(
     let now = UnixMillis(now());
     let mut all = candidates(txn, action, answering, now.0)?;
     all.retain(|it| it.is_usable_by(action, &answering.chat_id, now));
+    if all.is_empty() {
+        return Ok(None);
+    }
     let Some(chosen) = choose_for_send(&all, answering, now) else { return Ok(None) };
     let Some(used) = all.into_iter().find(|it| it.id == chosen.capability) else { return Ok(None) };
     if let Some(stage) = used.stage.claim() {

@@ -1,26 +1,26 @@
-//! Group commit: one thread, one transaction for everybody who waits.
+//! Group commit: one thread, and one transaction for everybody who waits. The open
+//! transaction, as changes see it, is a [`Txn`].
 
 use super::clock::Clock;
-use super::failed;
-use super::owners::Owners;
-use super::queue::{Owner, Queue};
+use super::counted::Counted;
+use super::queue::{Answer, Job, Queue};
 use super::space::Space;
-use super::stored::Stored;
-use super::txn::{News, Txn};
-use super::webchat::{LineIds, RoomSizes};
+use super::tenant_bytes::Owners;
+use super::webchat::LineIds;
+use super::{failed, inbox};
 use angelia_core::clock::Mono;
-use angelia_core::error::{Error, Result};
-use angelia_core::inbox::{Held, InstanceId, Mark, Quota};
+use angelia_core::error::Result;
+use angelia_core::inbox::{Held, InstanceId, Mark, Quota, Seq};
 use angelia_core::ports::{Bus, Hint, HintKind};
+use angelia_core::records::Erased;
 use angelia_core::space::Class;
-use angelia_core::store::BoxFuture;
+use angelia_core::store::Line;
 use angelia_core::{clock, fail};
-use rusqlite::Connection;
-use std::collections::HashMap;
+use rusqlite::{Connection, params};
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::sync::oneshot;
 
 /// How often the write-ahead log is emptied: settled text lives on in it until then.
 const EMPTY_LOG_EVERY: Duration = Duration::from_secs(60);
@@ -29,201 +29,51 @@ const EMPTY_LOG_EVERY: Duration = Duration::from_secs(60);
 const EMPTY_LOG_TRIES: usize = 20;
 const EMPTY_LOG_PAUSE: Duration = Duration::from_millis(10);
 
-type Answer = Box<dyn FnOnce(Result<()>) + Send>;
-type Change = Box<dyn FnOnce(&mut Txn<'_>) -> rusqlite::Result<Answer> + Send>;
-
-/// One write that waits for its transaction.
-struct Job {
-    /// Whether it may be written when space is short.
-    class: Class,
-    change: Change,
-}
-
-/// What the writing thread begins with.
-pub(super) struct Opening {
-    pub(super) connection: Connection,
-    pub(super) quota: Quota,
-    /// What waits.
-    pub(super) counted: HashMap<InstanceId, Held>,
-    pub(super) clock: Arc<Clock>,
-    pub(super) bus: Arc<dyn Bus>,
-    pub(super) space: Arc<Space>,
-    pub(super) owners: Arc<Owners>,
-}
-
-/// The way to the writing thread.
-pub(super) struct Writer {
-    jobs: Arc<Queue<Job>>,
-    thread: Option<std::thread::JoinHandle<()>>,
-    healthy: Arc<AtomicBool>,
-    space: Arc<Space>,
-}
-
-impl Writer {
-    pub(super) fn start(open: Opening) -> Result<Self> {
-        let Opening { connection, quota, counted, clock, bus, space, owners } = open;
-        let jobs = Arc::<Queue<Job>>::default();
-        let healthy = Arc::new(AtomicBool::new(!space.is_short()));
-        let stored =
-            Stored::read(&connection, owners.clone()).map_err(|e| failed("count what is kept", e))?;
-        let rooms = RoomSizes::read(&connection).map_err(|e| failed("look at the rooms", e))?;
-        let state = Thread {
-            connection,
-            quota,
-            clock,
-            stale: false,
-            counted,
-            marks: HashMap::new(),
-            stored,
-            owners,
-            rooms,
-            line_ids: LineIds::default(),
-            bus,
-            healthy: healthy.clone(),
-            space: space.clone(),
-            emptied_at: clock::mono(),
-        };
-        let thread = std::thread::Builder::new()
-            .name("store-writer".into())
-            .spawn({
-                let jobs = jobs.clone();
-                move || state.run(&jobs)
-            })
-            .map_err(|e| Error::internal(format!("cannot start the store's thread: {e}")).caused_by(e))?;
-        Ok(Self { jobs, thread: Some(thread), healthy, space })
-    }
-
-    pub(super) fn healthy(&self) -> bool {
-        self.healthy.load(Ordering::Relaxed)
-    }
-
-    /// Runs `change` in the next transaction; answers after its commit. For what
-    /// is small and nobody's in particular.
-    pub(super) fn write<T: Send + 'static>(
-        &self,
-        what: &'static str,
-        change: impl FnOnce(&mut Txn<'_>) -> rusqlite::Result<T> + Send + 'static,
-    ) -> BoxFuture<'_, Result<T>> {
-        self.write_for(Owner::Server, 0, what, change)
-    }
-
-    /// Like [`Writer::write`], in the turn of `owner`, for a change of so many bytes.
-    pub(super) fn write_for<T: Send + 'static>(
-        &self,
-        owner: Owner,
-        bytes: usize,
-        what: &'static str,
-        change: impl FnOnce(&mut Txn<'_>) -> rusqlite::Result<T> + Send + 'static,
-    ) -> BoxFuture<'_, Result<T>> {
-        self.try_write_for(owner, bytes, what, |txn| change(txn).map(Ok))
-    }
-
-    /// Like [`Writer::write_for`], for changes that may refuse.
-    pub(super) fn try_write_for<T: Send + 'static>(
-        &self,
-        owner: Owner,
-        bytes: usize,
-        what: &'static str,
-        change: impl FnOnce(&mut Txn<'_>) -> rusqlite::Result<Result<T>> + Send + 'static,
-    ) -> BoxFuture<'_, Result<T>> {
-        self.submit(owner, bytes, Class::Ordinary, what, change)
-    }
-
-    /// Like [`Writer::write`], for what frees space.
-    pub(super) fn upkeep<T: Send + 'static>(
-        &self,
-        what: &'static str,
-        change: impl FnOnce(&mut Txn<'_>) -> rusqlite::Result<T> + Send + 'static,
-    ) -> BoxFuture<'_, Result<T>> {
-        self.write_as(Class::Upkeep, what, |txn| change(txn).map(Ok))
-    }
-
-    /// Like [`Writer::write`], for changes that may refuse and may be written when space is short.
-    pub(super) fn write_as<T: Send + 'static>(
-        &self,
-        class: Class,
-        what: &'static str,
-        change: impl FnOnce(&mut Txn<'_>) -> rusqlite::Result<Result<T>> + Send + 'static,
-    ) -> BoxFuture<'_, Result<T>> {
-        let owner = if class == Class::Operator { Owner::Operator } else { Owner::Server };
-        self.submit(owner, 0, class, what, change)
-    }
-
-    /// A change that refuses must do so before it writes anything: the
-    /// transaction is shared. An SQL error fails the whole transaction.
-    pub(super) fn submit<T: Send + 'static>(
-        &self,
-        owner: Owner,
-        bytes: usize,
-        class: Class,
-        what: &'static str,
-        change: impl FnOnce(&mut Txn<'_>) -> rusqlite::Result<Result<T>> + Send + 'static,
-    ) -> BoxFuture<'_, Result<T>> {
-        let (answer, answered) = oneshot::channel();
-        let change: Change = Box::new(move |txn| {
-            let outcome = change(txn)?;
-            Ok(Box::new(move |committed: Result<()>| {
-                let _ = answer.send(committed.and(outcome));
-            }))
-        });
-        let job = Job { class, change };
-        Box::pin(async move {
-            if !self.jobs.push(owner, bytes, job).await {
-                return Err(Error::unavailable(format!("the store could not {what}: it is not running")));
-            }
-            // A dropped answer is a failed transaction of which this job was the cause, or a refusal.
-            answered.await.unwrap_or_else(|_| {
-                let why = if self.space.is_short() { "the disk is full; " } else { "" };
-                Err(Error::unavailable(format!(
-                    "the store could not {what}: {why}nothing was changed, try again"
-                )))
-            })
-        })
-    }
-}
-
-impl Drop for Writer {
-    /// Lets the thread finish what was accepted, so that the lock outlives every write.
-    fn drop(&mut self) {
-        self.jobs.close();
-        if let Some(thread) = self.thread.take() {
-            let ended = thread.join();
-            debug_assert!(ended.is_ok() || std::thread::panicking(), "the store's thread ended by a panic");
-        }
-    }
-}
-
-struct Unwell<'a>(Arc<AtomicBool>, &'a Queue<Job>);
-
-impl Drop for Unwell<'_> {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::Relaxed);
-        self.1.abandon();
-    }
-}
-
-struct Thread {
+/// What the writing thread has.
+pub(super) struct Thread {
     connection: Connection,
     quota: Quota,
     clock: Arc<Clock>,
-    /// Whether `counted` could not be read again after a failure.
+    counted: Counted,
+    /// Whether what is counted could not be read again after a failure.
     stale: bool,
-    /// What waits for each instance, chat by chat.
-    counted: HashMap<InstanceId, Held>,
-    /// Where the logs are of those that were written to.
-    marks: HashMap<InstanceId, Mark>,
-    stored: Stored,
     owners: Arc<Owners>,
-    rooms: RoomSizes,
     line_ids: LineIds,
     bus: Arc<dyn Bus>,
-    healthy: Arc<AtomicBool>,
-    space: Arc<Space>,
+    pub(super) healthy: Arc<AtomicBool>,
+    pub(super) space: Arc<Space>,
     emptied_at: Mono,
 }
 
 impl Thread {
-    fn run(mut self, jobs: &Queue<Job>) {
+    pub(super) fn new(
+        connection: Connection,
+        quota: Quota,
+        bus: Arc<dyn Bus>,
+        clock: Arc<Clock>,
+        space: Arc<Space>,
+        owners: Arc<Owners>,
+    ) -> Result<Self> {
+        let counted = Counted::read(&connection, &owners).map_err(|(what, e)| failed(what, e))?;
+        if let Err(error) = counted.set_right(&connection) {
+            tracing::warn!(%error, "what waits for instances could not be noted; the next write does");
+        }
+        Ok(Self {
+            connection,
+            quota,
+            clock,
+            counted,
+            stale: false,
+            owners,
+            line_ids: LineIds::default(),
+            bus,
+            healthy: Arc::new(AtomicBool::new(!space.is_short())),
+            space,
+            emptied_at: clock::mono(),
+        })
+    }
+
+    pub(super) fn run(mut self, jobs: &Queue<Job>) {
         // Should this thread ever end by a panic, nobody may take the store for well.
         let _unwell = Unwell(self.healthy.clone(), jobs);
         while let Some(mut batch) = jobs.take() {
@@ -232,33 +82,9 @@ impl Thread {
                 self.empty_log();
             }
         }
-        if cfg!(debug_assertions) {
-            self.check_counts();
+        if cfg!(debug_assertions) && !self.stale {
+            self.counted.check(&self.connection, &self.owners);
         }
-    }
-
-    /// What was counted in memory has to be what the tables hold.
-    fn check_counts(&mut self) {
-        let removing = "SELECT EXISTS (SELECT 1 FROM removals)";
-        // What a removed tenant left is counted when it is gone.
-        if self.stale || self.connection.query_row(removing, [], |row| row.get(0)).unwrap_or(true) {
-            return;
-        }
-        let (held, stored) = (self.counted.clone(), self.stored.clone());
-        // A disk that cannot be read any more tells nothing.
-        if self.count_anew().is_err() {
-            return;
-        }
-        let waiting = |held: &HashMap<InstanceId, Held>| {
-            let all = held.iter().map(|(id, held)| (*id, held.all()));
-            let mut waiting: Vec<_> = all.filter(|(_, usage)| usage.entries > 0).collect();
-            waiting.sort_by_key(|(id, _)| *id);
-            waiting
-        };
-        assert_eq!(waiting(&held), waiting(&self.counted), "what is counted is not what waits");
-        let rows = super::inbox::usages(&self.connection).unwrap_or_default();
-        assert_eq!(rows, waiting(&self.counted), "what the rows of instances say is not what waits");
-        assert_eq!(stored.counts(), self.stored.counts(), "what is counted is not what is kept");
     }
 
     /// Commits what may be written as long as space is as short as it is.
@@ -344,10 +170,7 @@ impl Thread {
             quota: &self.quota,
             clock: &self.clock,
             space: &self.space,
-            held: &mut self.counted,
-            marks: &mut self.marks,
-            stored: &mut self.stored,
-            rooms: &mut self.rooms,
+            counted: &mut self.counted,
             line_ids: &mut self.line_ids,
             recount: false,
             touched: Vec::new(),
@@ -381,11 +204,8 @@ impl Thread {
     }
 
     fn count_anew(&mut self) -> rusqlite::Result<()> {
-        self.marks.clear();
         self.line_ids = LineIds::default();
-        self.counted = super::read_held(&self.connection).map_err(|_| rusqlite::Error::InvalidQuery)?;
-        self.stored = Stored::read(&self.connection, self.owners.clone())?;
-        self.rooms = RoomSizes::read(&self.connection)?;
+        self.counted = Counted::read(&self.connection, &self.owners).map_err(|(_, error)| error)?;
         self.stale = false;
         Ok(())
     }
@@ -402,6 +222,16 @@ impl Thread {
     }
 }
 
+/// Says that the store is not well when it goes.
+struct Unwell<'a>(Arc<AtomicBool>, &'a Queue<Job>);
+
+impl Drop for Unwell<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+        self.1.abandon();
+    }
+}
+
 /// Folds the log into the database and cuts it, unless a reader is in the way.
 fn empty_log(connection: &Connection) -> bool {
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0)) == Ok(0)
@@ -411,4 +241,126 @@ fn empty_log(connection: &Connection) -> bool {
 fn carries_message(news: &[News]) -> bool {
     news.iter()
         .any(|item| matches!(item, News::Hint(Hint::Log { kind: HintKind::Appended | HintKind::Ahead, .. })))
+}
+
+/// The open transaction: the database, what is counted beside it, and what is to be told
+/// once it is durable.
+pub(super) struct Txn<'a> {
+    pub(super) connection: &'a Connection,
+    pub(super) quota: &'a Quota,
+    /// By which rows grow old.
+    pub(super) clock: &'a Clock,
+    /// The disk this is written to.
+    pub(super) space: &'a Space,
+    /// Beside it, this transaction included.
+    pub(super) counted: &'a mut Counted,
+    pub(super) line_ids: &'a mut LineIds,
+    /// Whether so much was taken away at once that it is easier to count anew.
+    recount: bool,
+    touched: Vec<InstanceId>,
+    news: Vec<News>,
+}
+
+/// What is told after a commit.
+enum News {
+    Hint(Hint),
+    TakenIn,
+    EmptyLog(Erased),
+}
+
+impl Deref for Txn<'_> {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        self.connection
+    }
+}
+
+impl Txn<'_> {
+    /// What waits for an instance, this transaction included.
+    pub(super) fn held(&mut self, instance: InstanceId) -> &Held {
+        self.counted.held.entry(instance).or_default()
+    }
+
+    /// Counts an entry in or out of what waits for an instance.
+    pub(super) fn count(&mut self, instance: InstanceId, change: impl FnOnce(&mut Held)) {
+        change(self.counted.held.entry(instance).or_default());
+        self.touched.push(instance);
+    }
+
+    /// Where the log of an instance is, this transaction included.
+    pub(super) fn mark(&mut self, instance: InstanceId) -> rusqlite::Result<Mark> {
+        if let Some(mark) = self.counted.marks.get(&instance) {
+            return Ok(*mark);
+        }
+        let mark = inbox::mark(self.connection, instance)?.unwrap_or_default();
+        self.counted.marks.insert(instance, mark);
+        Ok(mark)
+    }
+
+    /// Moves the log of an instance on.
+    pub(super) fn set_mark(&mut self, instance: InstanceId, mark: Mark) {
+        self.counted.marks.insert(instance, mark);
+        self.touched.push(instance);
+    }
+
+    /// Writes where the logs are that this transaction touched, and what waits there:
+    /// once for each, however much of it there was. And the last id of a line.
+    pub(super) fn write_counters(&mut self) -> rusqlite::Result<()> {
+        self.line_ids.write(self.connection)?;
+        self.touched.sort_unstable();
+        self.touched.dedup();
+        for instance in std::mem::take(&mut self.touched) {
+            let (mark, usage) = (self.mark(instance)?, self.held(instance).all());
+            self.connection
+                .prepare_cached(
+                    "UPDATE instances SET tail = ?, redrives = ?, waiting = ?, bytes = ? WHERE instance = ?",
+                )?
+                .execute(params![mark.tail.0, mark.redrives, usage.entries, usage.bytes, instance.0])?;
+        }
+        Ok(())
+    }
+
+    /// Has what is kept counted anew after this transaction.
+    pub(super) fn recount(&mut self) {
+        self.recount = true;
+    }
+
+    /// Tells of something once it is durable.
+    pub(super) fn tell(&mut self, hint: Hint) {
+        self.news.push(News::Hint(hint));
+    }
+
+    /// Tells of removed entries once that is durable.
+    pub(super) fn removed(&mut self, instance: InstanceId, seqs: Vec<Seq>) {
+        self.tell(Hint::Removed { instance, seqs });
+    }
+
+    /// Tells of a web-chat line once it is durable.
+    pub(super) fn line(&mut self, line: Line) {
+        self.tell(Hint::Line(line));
+    }
+
+    /// Marks the transaction as one that moves a bot's place in what it reads.
+    pub(super) fn taken_in(&mut self) {
+        self.news.push(News::TakenIn);
+    }
+
+    /// Empties the log after the commit while space is short, so that the next step has room.
+    pub(super) fn then_make_room(&mut self) {
+        if self.space.is_short() {
+            self.then_empty_log(Erased::default());
+        }
+    }
+
+    /// Empties the log after the commit, so that what this transaction replaced
+    /// is gone from the disk; tells whether that went through.
+    pub(super) fn then_empty_log(&mut self, erased: Erased) {
+        self.news.push(News::EmptyLog(erased));
+    }
+}
+
+/// The time written into rows of this transaction.
+pub(super) fn now() -> i64 {
+    clock::wall().0
 }

@@ -2,11 +2,11 @@
 
 use super::super::records::audit;
 use super::super::space::Budget;
-use super::super::txn::{Txn, now};
-use super::settle::{close_journal, remove};
-use super::{ENTRY_COLUMNS, entry};
+use super::super::writer::{Txn, now};
+use super::{ENTRY_COLUMNS, close_journal, entry, remove};
 use angelia_core::audit::Actor;
 use angelia_core::inbox::{Entry, InstanceId, Mark, Seq, is_dead, outcome};
+use angelia_core::ports::{Hint, HintKind};
 use rusqlite::{OptionalExtension, params};
 
 pub(super) fn strike(txn: &mut Txn<'_>, instance: InstanceId, seq: Seq) -> rusqlite::Result<Option<Seq>> {
@@ -56,7 +56,7 @@ pub(super) fn redrive(
         let mark = Mark { redrives: before.redrives + 1, ..before };
         txn.set_mark(instance, mark);
         // Its place in the queue is long past: it goes ahead of what waits now.
-        txn.redriven(instance, mark, entry);
+        txn.tell(Hint::Log { instance, mark, entry, kind: HintKind::Redriven });
     }
     Ok(count)
 }
@@ -82,8 +82,8 @@ pub(super) fn purge(
         if !budget.allows(bytes) {
             return Ok((count, true));
         }
-        if let Some(gone) = remove(txn, instance, seq)? {
-            close_journal(txn, gone.journal, outcome::PURGED)?;
+        if let Some(journal) = remove(txn, instance, seq)? {
+            close_journal(txn, journal, outcome::PURGED)?;
         }
         txn.removed(instance, vec![seq]);
         count += 1;

@@ -1,34 +1,33 @@
-//! The log in SQLite: appending, draining, settling, and what an operator sees of it.
+//! The log in SQLite: claiming an instance, draining what waits for it, and letting entries
+//! go that were acknowledged, acknowledged late, or left behind by a socket.
 
-mod append;
 mod dead;
+mod evict;
 mod list;
-mod overdue;
 mod revise;
-mod settle;
 
-pub(super) use append::{append, drop_as_gap, has_room, takes_messages};
+pub(super) use super::intake::{append, has_room, takes_messages};
+pub(super) use evict::{drop_as_gap, enforce_disk, enforce_quota};
 pub(super) use revise::{has_room as has_room_for_revision, revise};
 
 use super::Sqlite;
+use super::footprint::{self, ENTRY_LENGTHS};
 use super::queue::Owner;
 use super::reader::page;
-use super::txn::Txn;
-use angelia_core::audit::Actor;
+use super::writer::{Txn, now};
 use angelia_core::clock::UnixMillis;
 use angelia_core::error::Result;
-use angelia_core::inbox::{AckHabit, Entry, EntryKind, Epoch, Held, InstanceId, Mark, Seq, Usage, refusal};
-use angelia_core::ports::Conversation;
+use angelia_core::inbox::outcome::{ACKNOWLEDGED_LATE, OVER_QUOTA};
+use angelia_core::inbox::{
+    AckHabit, Entry, EntryKind, Epoch, InstanceId, Mark, Seq, SettledBy, Usage, refusal,
+};
 use angelia_core::ports::log::{
     Appended, Claimed, Log, NewEntry, Ownership, Returned, Revised, Revision, Settlement, Stretch,
 };
-use angelia_core::space::Class;
-use angelia_core::store::{BoxFuture, Inboxes, Listed, ListedInbox, Overdue, PageSize};
+use angelia_core::store::{BoxFuture, PageSize};
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, LazyLock};
 
 const ENTRY_COLUMNS: &str = "seq, kind, platform, bot, chat_id, session_key, body, revision";
 
@@ -77,31 +76,18 @@ impl Log for Sqlite {
     ) -> BoxFuture<'_, Result<Stretch>> {
         let pass_over = pass_over.to_vec();
         self.readers.read("read an inbox", move |db| {
-            // First: what is appended in between is in the page, or told of.
-            let mark = mark(db, instance)?.unwrap_or_default();
             let held = match pass_over.len() {
                 0 => String::new(),
                 many => format!("AND session_key NOT IN ({})", vec!["?"; many].join(", ")),
             };
-            let mut waiting = db.prepare_cached(&format!(
-                "SELECT {ENTRY_COLUMNS} FROM inbox
-                 WHERE instance = ? AND seq > ? AND dead_at IS NULL AND ahead = 0 {held} ORDER BY seq"
-            ))?;
             let mut of: Vec<&dyn ToSql> = vec![&instance.0, &after.0];
             of.extend(pass_over.iter().map(|key| key as &dyn ToSql));
-            Ok(Stretch { page: page(waiting.query(&*of)?, size, body_bytes, entry)?, mark })
+            stretch(db, instance, &format!("seq > ? AND ahead = 0 {held}"), &of, size)
         })
     }
 
     fn load_ahead(&self, instance: InstanceId, size: PageSize) -> BoxFuture<'_, Result<Stretch>> {
-        self.readers.read("read an inbox", move |db| {
-            let mark = mark(db, instance)?.unwrap_or_default();
-            let mut waiting = db.prepare_cached(&format!(
-                "SELECT {ENTRY_COLUMNS} FROM inbox
-                 WHERE instance = ? AND ahead = 1 AND dead_at IS NULL ORDER BY seq"
-            ))?;
-            Ok(Stretch { page: page(waiting.query([instance.0])?, size, body_bytes, entry)?, mark })
-        })
+        self.readers.read("read an inbox", move |db| stretch(db, instance, "ahead = 1", &[&instance.0], size))
     }
 
     fn settle(
@@ -112,9 +98,9 @@ impl Log for Sqlite {
     ) -> BoxFuture<'_, Result<Ownership>> {
         self.writer.write_for(self.owners.of_instance(instance), 0, "settle", move |txn| {
             for settlement in &settled {
-                settle::settle(txn, instance, settlement)?;
+                settle(txn, instance, settlement)?;
             }
-            settle::ownership(txn, instance, epoch)
+            ownership(txn, instance, epoch)
         })
     }
 
@@ -122,7 +108,7 @@ impl Log for Sqlite {
         self.writer.write_for(self.owners.of_instance(instance), 0, "settle late", move |txn| {
             let mut settled = Vec::new();
             for seq in seqs {
-                if settle::settle_late(txn, instance, seq)? {
+                if settle_late(txn, instance, seq)? {
                     settled.push(seq);
                 }
             }
@@ -132,7 +118,7 @@ impl Log for Sqlite {
 
     fn note_pushed(&self, instance: InstanceId, pushed: Vec<(Seq, UnixMillis)>) -> BoxFuture<'_, Result<()>> {
         self.writer.write_for(self.owners.of_instance(instance), 0, "note pushes", move |txn| {
-            pushed.iter().try_for_each(|(seq, at)| settle::note_push(txn, instance, *seq, *at, false))
+            pushed.iter().try_for_each(|(seq, at)| note_push(txn, instance, *seq, *at, false))
         })
     }
 
@@ -144,9 +130,9 @@ impl Log for Sqlite {
     ) -> BoxFuture<'_, Result<Option<Seq>>> {
         self.writer.write_for(self.owners.of_instance(instance), 0, "note returned entries", move |txn| {
             for (seq, pushed_at) in &returned.entries {
-                settle::note_push(txn, instance, *seq, *pushed_at, true)?;
+                note_push(txn, instance, *seq, *pushed_at, true)?;
             }
-            if settle::ownership(txn, instance, epoch)? == Ownership::Lost {
+            if ownership(txn, instance, epoch)? == Ownership::Lost {
                 return Ok(None);
             }
             // Whoever was in flight and is not struck was not the obstacle this time.
@@ -163,7 +149,7 @@ impl Log for Sqlite {
 
     fn set_idle(&self, instance: InstanceId, epoch: Epoch, idle: bool) -> BoxFuture<'_, Result<Ownership>> {
         self.writer.write_for(self.owners.of_instance(instance), 0, "flip an instance", move |txn| {
-            let ownership = settle::ownership(txn, instance, epoch)?;
+            let ownership = ownership(txn, instance, epoch)?;
             if ownership == Ownership::Ours {
                 txn.prepare_cached("UPDATE instances SET idle = ? WHERE instance = ? AND idle <> ?1")?
                     .execute(params![idle, instance.0])?;
@@ -179,7 +165,7 @@ impl Log for Sqlite {
         habit: AckHabit,
     ) -> BoxFuture<'_, Result<Ownership>> {
         self.writer.write_for(self.owners.of_instance(instance), 0, "remember a habit", move |txn| {
-            let ownership = settle::ownership(txn, instance, epoch)?;
+            let ownership = ownership(txn, instance, epoch)?;
             if ownership == Ownership::Ours {
                 txn.prepare_cached("UPDATE instances SET ack_habit = ? WHERE instance = ?")?
                     .execute(params![habit.as_str(), instance.0])?;
@@ -213,28 +199,27 @@ impl Log for Sqlite {
     }
 }
 
+/// Entries of an instance that wait and are `such`, in order.
+fn stretch(
+    db: &Connection,
+    instance: InstanceId,
+    such: &str,
+    of: &[&dyn ToSql],
+    size: PageSize,
+) -> rusqlite::Result<Stretch> {
+    // First: what is appended in between is in the page, or told of.
+    let mark = mark(db, instance)?.unwrap_or_default();
+    let mut waiting = db.prepare_cached(&format!(
+        "SELECT {ENTRY_COLUMNS} FROM inbox WHERE instance = ? AND dead_at IS NULL AND {such} ORDER BY seq"
+    ))?;
+    Ok(Stretch { page: page(waiting.query(of)?, size, body_bytes, entry)?, mark })
+}
+
 /// Where the log of an instance is; `None` if there is no such instance.
 pub(super) fn mark(db: &Connection, instance: InstanceId) -> rusqlite::Result<Option<Mark>> {
     db.prepare_cached("SELECT tail, redrives FROM instances WHERE instance = ?")?
         .query_row([instance.0], |row| Ok(Mark { tail: Seq(row.get(0)?), redrives: row.get(1)? }))
         .optional()
-}
-
-/// Brings what the rows of instances say in line with what was counted, should
-/// somebody have changed the tables by hand.
-pub(super) fn set_right(db: &Connection, held: &HashMap<InstanceId, Held>) -> rusqlite::Result<()> {
-    let said: HashMap<InstanceId, Usage> = usages(db)?.into_iter().collect();
-    let all: HashSet<InstanceId> = said.keys().chain(held.keys()).copied().collect();
-    for instance in all {
-        let counted = held.get(&instance).map(Held::all).unwrap_or_default();
-        if said.get(&instance).copied().unwrap_or_default() != counted {
-            db.execute(
-                "UPDATE instances SET waiting = ?, bytes = ? WHERE instance = ?",
-                params![counted.entries, counted.bytes, instance.0],
-            )?;
-        }
-    }
-    Ok(())
 }
 
 /// What waits, for each instance for which something does.
@@ -246,115 +231,121 @@ pub(super) fn usages(db: &Connection) -> rusqlite::Result<Vec<(InstanceId, Usage
         .collect()
 }
 
-impl Inboxes for Sqlite {
-    fn inboxes(&self) -> BoxFuture<'_, Result<Vec<ListedInbox>>> {
-        self.readers.read("list inboxes", list::inboxes)
-    }
-
-    fn entries(
-        &self,
-        instance: Option<InstanceId>,
-        dead: bool,
-        limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<Listed>>> {
-        self.readers.read("list entries", move |db| {
-            db.prepare_cached(&format!(
-                "{} WHERE (?1 IS NULL OR instance = ?1) AND (dead_at IS NOT NULL) = ?2
-                 ORDER BY received_at, instance, seq LIMIT ?3",
-                list::LISTED
-            ))?
-            .query_map(params![instance.map(|i| i.0), dead, limit as i64], list::listed)?
-            .collect()
+/// Deletes a waiting entry and its share of the usage; answers its row of the journal, or
+/// `None` if it was gone.
+fn remove(txn: &mut Txn<'_>, instance: InstanceId, seq: Seq) -> rusqlite::Result<Option<i64>> {
+    // Read and then deleted: a statement that returns what it deletes keeps a table for
+    // that, and costs more than two.
+    static QUERY: LazyLock<String> = LazyLock::new(|| {
+        format!(
+            "SELECT length(body), dead_at IS NOT NULL, chat_id, journal, {ENTRY_LENGTHS}
+             FROM inbox WHERE instance = ? AND seq = ?"
+        )
+    });
+    let gone: Option<(usize, bool, String, i64, u64)> = txn
+        .prepare_cached(&QUERY)?
+        .query_row(params![instance.0, seq.0], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, footprint::entry(row, 4)?))
         })
+        .optional()?;
+    let Some((bytes, dead, chat, journal, footprint)) = gone else { return Ok(None) };
+    txn.prepare_cached("DELETE FROM inbox WHERE instance = ? AND seq = ?")?
+        .execute(params![instance.0, seq.0])?;
+    txn.counted.stored.removed(txn.connection, instance, footprint)?;
+    if !dead {
+        txn.count(instance, |held| held.remove(&chat, bytes));
     }
+    Ok(Some(journal))
+}
 
-    fn numbered(&self, seq: Seq) -> BoxFuture<'_, Result<Vec<Listed>>> {
-        self.readers.read("find an entry", move |db| {
-            db.prepare_cached(&format!(
-                // By way of the instances: the table is in their order.
-                "{} WHERE instance IN (SELECT instance FROM instances) AND seq = ? ORDER BY instance",
-                list::LISTED
-            ))?
-            .query_map([seq.0], list::listed)?
-            .collect()
-        })
-    }
+fn close_journal(txn: &Txn<'_>, journal: i64, outcome: &str) -> rusqlite::Result<()> {
+    txn.prepare_cached("UPDATE journal SET settled_at = ?, outcome = ? WHERE id = ?")?.execute(params![
+        now(),
+        outcome,
+        journal
+    ])?;
+    Ok(())
+}
 
-    fn redrive(
-        &self,
-        instance: Option<InstanceId>,
-        seq: Option<Seq>,
-        by: &Actor,
-    ) -> BoxFuture<'_, Result<u64>> {
-        let by = by.clone();
-        self.writer.write("redrive dead letters", move |txn| {
-            let count = dead::redrive(txn, instance, seq)?;
-            dead::note(txn, &by, "inbox.redrive", instance, seq, count)
-        })
-    }
+/// Whether an instance is drained under this epoch still; one that is gone is not.
+fn ownership(txn: &Txn<'_>, instance: InstanceId, epoch: Epoch) -> rusqlite::Result<Ownership> {
+    let last: Option<Epoch> = txn
+        .prepare_cached("SELECT epoch FROM instances WHERE instance = ?")?
+        .query_row([instance.0], |row| row.get(0).map(Epoch))
+        .optional()?;
+    Ok(Ownership::of(last, epoch))
+}
 
-    fn purge(
-        &self,
-        instance: Option<InstanceId>,
-        seq: Option<Seq>,
-        by: &Actor,
-    ) -> BoxFuture<'_, Result<u64>> {
-        let by = by.clone();
-        Box::pin(async move {
-            let mut purged = 0;
-            loop {
-                let by = by.clone();
-                let step = move |txn: &mut Txn<'_>| {
-                    let (count, more) = dead::purge(txn, instance, seq)?;
-                    dead::note(txn, &by, "inbox.purge", instance, seq, count)?;
-                    txn.then_make_room();
-                    Ok(Ok((count, more)))
-                };
-                let (count, more) = self.writer.write_as(Class::Operator, "purge entries", step).await?;
-                purged += count;
-                if !more {
-                    return Ok(purged);
-                }
-            }
-        })
-    }
+fn settle(txn: &mut Txn<'_>, instance: InstanceId, settlement: &Settlement) -> rusqlite::Result<()> {
+    let Some(journal) = remove(txn, instance, settlement.seq)? else {
+        return restore_gap(txn, instance, settlement.seq, "");
+    };
+    let outcome = settlement.by.as_str();
+    txn.prepare_cached(
+        "UPDATE journal SET settled_at = ?1, outcome = ?2, pushed_at = coalesce(pushed_at, ?3),
+         pushes = pushes + (?3 IS NOT NULL) WHERE id = ?4",
+    )?
+    .execute(params![now(), outcome, settlement.pushed_at.map(|at| at.0), journal])?;
+    Ok(())
+}
 
-    fn conversation(&self, tenant: &str, session_key: &str) -> BoxFuture<'_, Result<Option<Conversation>>> {
-        let (tenant, session_key) = (tenant.to_owned(), session_key.to_owned());
-        self.readers.read("find a conversation", move |db| {
-            db.prepare_cached(
-                "SELECT session_key, instance, chat_id FROM conversations WHERE tenant = ? AND session_key = ?",
-            )?
-            .query_row([tenant, session_key], list::conversation)
-            .optional()
-        })
+/// Settles an entry that an earlier socket pushed; `false` if there is none. Numbers
+/// can be made up: what was never pushed is not done.
+fn settle_late(txn: &mut Txn<'_>, instance: InstanceId, seq: Seq) -> rusqlite::Result<bool> {
+    let pushed: Option<bool> = txn
+        .prepare_cached(
+            "SELECT pushed_at IS NOT NULL FROM inbox i JOIN journal j ON j.id = i.journal
+             WHERE i.instance = ? AND i.seq = ?",
+        )?
+        .query_row(params![instance.0, seq.0], |row| row.get(0))
+        .optional()?;
+    match pushed {
+        None => restore_gap(txn, instance, seq, "AND pushed_at IS NOT NULL").map(|()| false),
+        Some(false) => Ok(false),
+        Some(true) => match remove(txn, instance, seq)? {
+            Some(journal) => close_journal(txn, journal, ACKNOWLEDGED_LATE).map(|()| true),
+            None => Ok(false),
+        },
     }
+}
 
-    fn recent_conversations(&self, tenant: &str, limit: usize) -> BoxFuture<'_, Result<Vec<Conversation>>> {
-        let tenant = tenant.to_owned();
-        self.readers.read("find conversations", move |db| {
-            db.prepare_cached(
-                "SELECT session_key, instance, chat_id FROM conversations WHERE tenant = ?
-                 ORDER BY last_at DESC LIMIT ?",
-            )?
-            .query_map(params![tenant, limit as i64], list::conversation)?
-            .collect()
-        })
-    }
+/// An entry that went for the quota while it was in flight, and was
+/// acknowledged after all, is not lost; if `pushed` holds.
+fn restore_gap(txn: &Txn<'_>, instance: InstanceId, seq: Seq, pushed: &str) -> rusqlite::Result<()> {
+    let chat: Option<String> = txn
+        .prepare_cached(&format!(
+            "UPDATE journal SET outcome = ?
+             WHERE instance = ? AND seq = ? AND outcome = '{OVER_QUOTA}' {pushed} RETURNING chat_id"
+        ))?
+        .query_row(params![SettledBy::Ack.as_str(), instance.0, seq.0], |row| row.get(0))
+        .optional()?;
+    let Some(chat) = chat else { return Ok(()) };
+    txn.prepare_cached("UPDATE gaps SET lost = lost - 1 WHERE instance = ? AND chat_id = ?")?
+        .execute(params![instance.0, chat])?;
+    txn.prepare_cached("DELETE FROM gaps WHERE instance = ? AND chat_id = ? AND lost <= 0")?
+        .execute(params![instance.0, chat])?;
+    txn.prepare_cached(
+        "DELETE FROM untold_gaps WHERE instance = ?1 AND chat_id = ?2
+         AND NOT EXISTS (SELECT 1 FROM gaps WHERE instance = ?1 AND chat_id = ?2)",
+    )?
+    .execute(params![instance.0, chat])?;
+    Ok(())
+}
 
-    fn overdue(
-        &self,
-        instance: InstanceId,
-        after: Seq,
-        waited: Duration,
-        limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<Overdue>>> {
-        // Nobody needs to have waited for no time at all.
-        let old = (waited > Duration::ZERO).then(|| self.clock.older_than(waited));
-        self.readers.read("find what waits for too long", move |db| {
-            overdue::overdue(db, instance, after, old.as_ref(), limit)
-        })
-    }
+/// Notes when an entry that waits was pushed; `counts` if a socket ended with it.
+fn note_push(
+    txn: &Txn<'_>,
+    instance: InstanceId,
+    seq: Seq,
+    pushed_at: UnixMillis,
+    counts: bool,
+) -> rusqlite::Result<()> {
+    txn.prepare_cached(
+        "UPDATE journal SET pushed_at = coalesce(pushed_at, ?), pushes = pushes + ?
+         WHERE id = (SELECT journal FROM inbox WHERE instance = ? AND seq = ?)",
+    )?
+    .execute(params![pushed_at.0, counts, instance.0, seq.0])?;
+    Ok(())
 }
 
 fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {

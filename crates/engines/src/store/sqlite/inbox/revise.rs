@@ -1,12 +1,13 @@
 //! Messages that their authors changed while they waited.
 
-use super::super::disk_allowance;
 use super::super::footprint::{self, ENTRY_LENGTHS};
-use super::super::txn::Txn;
-use super::append::enforce_quota;
+use super::super::tenant_bytes;
+use super::super::writer::Txn;
+use super::evict::enforce_quota;
 use super::{ENTRY_COLUMNS, entry};
 use angelia_core::error::Result;
 use angelia_core::inbox::{InstanceId, refusal};
+use angelia_core::ports::Hint;
 use angelia_core::store::{Revised, Revision};
 use rusqlite::{OptionalExtension, params};
 
@@ -35,14 +36,13 @@ pub(in super::super) fn revise(txn: &mut Txn<'_>, new: &Revision) -> rusqlite::R
         .query_row(params![new.kind.as_str(), new.body.as_ref(), old.instance.0, old.seq], |row| {
             Ok((entry(row)?, footprint::entry(row, 8)?))
         })?;
-    let (db, stored) = txn.stored();
-    stored.revised(db, old.instance, old.footprint, footprint)?;
+    txn.counted.stored.revised(txn.connection, old.instance, old.footprint, footprint)?;
     if !old.dead {
         txn.count(old.instance, |held| {
             held.remove(&new.chat_id, old.bytes);
             held.add(&new.chat_id, new.body.len());
         });
-        txn.revised(old.instance, entry);
+        txn.tell(Hint::Revised { instance: old.instance, entry });
         enforce_quota(txn, old.instance, &new.chat_id)?;
     }
     Ok(revised)
@@ -56,7 +56,7 @@ pub(in super::super) fn has_room(txn: &mut Txn<'_>, new: &Revision) -> rusqlite:
     let (quota, bytes) = (*txn.quota, new.body.len());
     let admits = quota.admits_change(txn.held(old.instance), &new.chat_id, old.bytes, bytes);
     let more = footprint::longer_body(old.bytes, bytes);
-    let fits = admits && (more == 0 || disk_allowance::made(txn, &old.tenant, more)?);
+    let fits = admits && (more == 0 || tenant_bytes::make_room(txn, &old.tenant, more)?);
     Ok(refusal::judge(admits, fits))
 }
 

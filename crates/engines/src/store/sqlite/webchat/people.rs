@@ -1,6 +1,6 @@
 //! Who has keys of rooms, as every request asks.
 
-use super::super::txn::{Txn, now};
+use super::super::writer::{Txn, now};
 use angelia_core::clock::UnixMillis;
 use angelia_core::rooms::Recognised;
 use angelia_core::store::{Guest, Person};

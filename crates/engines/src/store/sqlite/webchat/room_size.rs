@@ -1,7 +1,7 @@
 //! What rooms hold, counted by the one thread that writes. How much that may be is
 //! [`rooms`]' to say.
 
-use super::super::txn::Txn;
+use super::super::writer::Txn;
 use angelia_core::rooms::{self, RoomSize};
 use rusqlite::{Connection, params};
 use std::collections::HashMap;
@@ -29,7 +29,7 @@ impl RoomSizes {
 
 /// Notes a new line, or a changed one, and cuts the room to its size.
 pub(super) fn bound(txn: &mut Txn<'_>, room: &str, lines: u64, bytes: usize) -> rusqlite::Result<()> {
-    if !txn.rooms().grew(room, lines, bytes).is_too_much() {
+    if !txn.counted.rooms.grew(room, lines, bytes).is_too_much() {
         return Ok(());
     }
     let newest_first: Vec<(i64, u64)> = txn
@@ -44,8 +44,8 @@ pub(super) fn bound(txn: &mut Txn<'_>, room: &str, lines: u64, bytes: usize) -> 
             .execute(params![room, goes_to])?;
     }
     match left.lines {
-        0 => drop(txn.rooms().0.remove(room)),
-        _ => drop(txn.rooms().0.insert(room.to_owned(), left)),
+        0 => drop(txn.counted.rooms.0.remove(room)),
+        _ => drop(txn.counted.rooms.0.insert(room.to_owned(), left)),
     }
     Ok(())
 }
