@@ -26,7 +26,7 @@ pub fn interaction(data: &[u8]) {
     let (token, credential) = (interaction.token.expose(), interaction.credential());
     assert!(credential.expose().ends_with(token));
     let _ = (interaction.deferral(), interaction.text(), interaction.prompt_response());
-    let message = interaction.as_message();
+    let message = &interaction.said;
     assert!(address::snowflake(&message.id).is_some() && address::snowflake(&message.author.id).is_some());
     let request = sanitize::request(&body, &interaction, "main");
     let passed: Value = serde_json::from_str(&request.body).expect("what is passed on is JSON");
@@ -64,7 +64,7 @@ pub fn event(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(envelope) = serde_json::from_str::<Envelope<'_>>(text) else { return };
     let (Some(name), Some(data)) = (envelope.t.as_deref(), envelope.d) else { return };
-    let lesson = learn::lesson(name, data, OWN_ID).ok().flatten();
+    let lesson = learn::lesson(name, data.get(), OWN_ID).ok().flatten();
     for chat in lesson.iter().flat_map(|lesson| &lesson.chats) {
         let _ = (address::places(chat), address::link_place(chat));
     }

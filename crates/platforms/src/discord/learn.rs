@@ -2,13 +2,11 @@
 
 use super::Discord;
 use super::locate::guild_key;
-use super::parse::{Channel, Guild, Role, RoleChange, ThreadList, User, unreadable};
+use super::parse::{Channel, Guild, Role, RoleChange, ThreadList, User, read};
 use angelia_core::directory::{Chat, ChatKind};
 use angelia_core::error::Result;
 use angelia_core::store::DirectoryStore;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 /// What an event about guilds and channels comes to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,7 +40,7 @@ pub(super) struct OwnRole {
 
 /// Reads an event, if it is about guilds and channels; an error is why it cannot be
 /// read, without any text of it.
-pub(super) fn lesson(event: &str, data: &RawValue, own_id: &str) -> Result<Option<Lesson>, String> {
+pub(super) fn lesson(event: &str, data: &str, own_id: &str) -> Result<Option<Lesson>, String> {
     let mut lesson = Lesson::default();
     match event {
         "GUILD_CREATE" | "GUILD_UPDATE" => {
@@ -71,10 +69,6 @@ pub(super) fn lesson(event: &str, data: &RawValue, own_id: &str) -> Result<Optio
         _ => return Ok(None),
     }
     Ok(Some(lesson))
-}
-
-fn read<T: DeserializeOwned>(data: &RawValue) -> Result<T, String> {
-    serde_json::from_str(data.get()).map_err(|error| unreadable(&error))
 }
 
 fn role_change(change: RoleChange, own_id: &str) -> Option<OwnRole> {
@@ -189,8 +183,7 @@ mod tests {
     use serde_json::json;
 
     fn lesson_of(event: &str, data: Value) -> Result<Lesson, String> {
-        let data = serde_json::value::to_raw_value(&data).unwrap();
-        lesson(event, &data, "77").map(Option::unwrap)
+        lesson(event, &data.to_string(), "77").map(Option::unwrap)
     }
 
     fn find<'a>(lesson: &'a Lesson, id: &str) -> Option<&'a Chat> {

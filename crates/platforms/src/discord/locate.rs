@@ -1,11 +1,11 @@
 //! Where a message was written: from the directory, or from Discord itself
 //! before anything is made of the message. What a chat is is never guessed.
 
+use super::api::Call;
 use super::api_error::ApiError;
 use super::interaction::Interaction;
 use super::learn;
 use super::parse::{Channel, Guild, Message};
-use super::rest::Call;
 use super::{Discord, address};
 use crate::ingress::STORE_AGAIN;
 use angelia_core::directory::{Chat, ChatKind, KnownChat};
@@ -47,6 +47,12 @@ pub(super) enum IngestError {
     NotNow { pause: Duration, why: String },
 }
 
+impl From<String> for IngestError {
+    fn from(why: String) -> Self {
+        Self::Unreadable(why)
+    }
+}
+
 impl From<Error> for IngestError {
     fn from(error: Error) -> Self {
         Self::NotNow { pause: STORE_AGAIN, why: error.to_string() }
@@ -70,15 +76,7 @@ impl Discord {
             Some(known) => known,
             None => self.first_seen(message).await?,
         };
-        let parent = match &chat.chat.parent {
-            Some(parent) => self.if_any(parent, self.channel(parent).await)?,
-            None => None,
-        };
-        let guild = match &chat.chat.scope {
-            Some(guild) => self.if_any(guild, self.guild(guild).await)?,
-            None => None,
-        };
-        Ok(Spot { chat, parent, guild })
+        self.spot_at(chat, true).await
     }
 
     /// Where an interaction happened, and the chat if the directory cannot place it
@@ -87,23 +85,34 @@ impl Discord {
         &self,
         interaction: &Interaction,
     ) -> Result<(Spot, Option<Chat>), IngestError> {
-        let known = self.account.directory.find(&interaction.channel_id).await?;
+        let known = self.account.directory.find(&interaction.said.channel_id).await?;
         let known = known.filter(|known| address::places(&known.chat).is_some());
         let (chat, told) = match (known, self.told(interaction)) {
             (Some(known), _) => (known, None),
             (None, Some(told)) => (Arc::new(told.clone().into()), Some(told)),
-            (None, None) => (self.first_seen(&interaction.as_message()).await?, None),
+            (None, None) => (self.first_seen(&interaction.said).await?, None),
         };
+        Ok((self.spot_at(chat, false).await?, told))
+    }
+
+    /// A chat and what it belongs to: from the directory or, if `asking`, from Discord.
+    async fn spot_at(&self, chat: Arc<KnownChat>, asking: bool) -> Result<Spot, IngestError> {
         let directory = &self.account.directory;
         let parent = match &chat.chat.parent {
-            Some(parent) => directory.find(parent).await?,
+            Some(parent) => match directory.find(parent).await? {
+                None if asking => self.if_any(parent, self.fetch_channel(parent).await)?,
+                known => known,
+            },
             None => None,
         };
         let guild = match &chat.chat.scope {
-            Some(guild) => directory.find(&guild_key(guild)).await?,
+            Some(guild) => match directory.find(&guild_key(guild)).await? {
+                None if asking => self.if_any(guild, self.fetch_guild(guild).await)?,
+                known => known,
+            },
             None => None,
         };
-        Ok((Spot { chat, parent, guild }, told))
+        Ok(Spot { chat, parent, guild })
     }
 
     /// What an interaction itself tells of its chat, if that is enough to place it.
@@ -112,9 +121,9 @@ impl Discord {
         let mut chat = learn::chat(channel, interaction.guild_id.as_deref(), self.own_id())?;
         if chat.kind == ChatKind::Dm {
             // Of the two in it, the one who acts and is not the bot.
-            let author = interaction.as_message().author;
+            let author = &interaction.said.author;
             chat.name = author.name().map(str::to_owned);
-            chat.person = Some(author.id);
+            chat.person = Some(author.id.clone());
         }
         address::places(&chat).is_some().then_some(chat)
     }
@@ -124,12 +133,8 @@ impl Discord {
         let known = self.fetch_channel(&message.channel_id).await?;
         if known.chat.kind == ChatKind::Dm && known.chat.person.is_none() {
             // Of the two in it, the one who writes and is not the bot.
-            let person = Some(message.author.id.clone());
-            return Ok(self
-                .account
-                .directory
-                .keep(Chat { person, ..known.chat.clone() }, &self.ports)
-                .await?);
+            let chat = Chat { person: Some(message.author.id.clone()), ..known.chat.clone() };
+            return Ok(self.account.directory.keep(chat, &self.ports).await?);
         }
         match address::places(&known.chat) {
             Some(_) => Ok(known),
@@ -137,20 +142,9 @@ impl Discord {
         }
     }
 
-    /// A channel, from the directory or from Discord.
-    async fn channel(&self, id: &str) -> Result<Arc<KnownChat>, IngestError> {
-        match self.account.directory.find(id).await? {
-            Some(known) => Ok(known),
-            None => self.fetch_channel(id).await,
-        }
-    }
-
-    /// A guild, from the directory or from Discord.
-    async fn guild(&self, id: &str) -> Result<Arc<KnownChat>, IngestError> {
-        if let Some(known) = self.account.directory.find(&guild_key(id)).await? {
-            return Ok(known);
-        }
-        let guild: Guild = self.rest.read(Call::get(format!("guilds/{id}"))).await?;
+    /// Asks Discord for a guild, and keeps what it says.
+    async fn fetch_guild(&self, id: &str) -> Result<Arc<KnownChat>, IngestError> {
+        let guild: Guild = self.api.read(Call::get(format!("guilds/{id}"))).await?;
         Ok(self.account.directory.keep(learn::guild_chat(&guild, self.own_id()), &self.ports).await?)
     }
 
@@ -160,7 +154,7 @@ impl Discord {
         if address::snowflake(id).is_none() {
             return Err(unreadable("its channel's id is none of Discord's"));
         }
-        let channel: Channel = self.rest.read(Call::get(format!("channels/{id}"))).await?;
+        let channel: Channel = self.api.read(Call::get(format!("channels/{id}"))).await?;
         if channel.id != id {
             return Err(unreadable("Discord answered with another channel"));
         }

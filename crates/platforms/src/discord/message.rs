@@ -3,7 +3,7 @@
 use super::link::may_hold_code;
 use super::locate::{IngestError, Spot};
 use super::normalize::{self, Writing};
-use super::parse::{Message, Update, unreadable};
+use super::parse::{Message, Update, read};
 use super::{Discord, NAME, address};
 use crate::inbound;
 use crate::ingress::Ingress;
@@ -13,7 +13,6 @@ use angelia_core::directory::{Chat, ChatKind};
 use angelia_core::seal::{self, Sealed};
 use angelia_core::store::{Intake, NewEntry, NewQuarantined, Taken, Traffic};
 use angelia_core::{clock, error};
-use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
 /// What is kept of something that cannot be read and may hold a link code.
@@ -58,8 +57,7 @@ impl Heard {
 /// A message, as far as admission cares.
 pub(super) fn sighting(message: &Message, spot: &Spot, addressed: bool) -> Result<Sighting, IngestError> {
     let chat = &spot.chat.chat;
-    let places = address::places(chat)
-        .ok_or_else(|| IngestError::Unreadable("nobody knows where it was written".into()))?;
+    let places = address::places(chat).ok_or_else(|| "nobody knows where it was written".to_owned())?;
     let scopes = [Some(&chat.chat_id), chat.parent.as_ref(), chat.scope.as_ref()];
     let is_thread = chat.kind == ChatKind::Thread;
     Ok(Sighting {
@@ -80,12 +78,6 @@ impl Reader {
     /// The bot's own id.
     pub(super) fn bot(&self) -> &str {
         self.discord.own_id()
-    }
-
-    /// Commits one thing that was received; answers what became of it.
-    pub(super) async fn take_in(&self, intake: Intake) -> error::Result<Taken> {
-        let taken = self.ingress.take_in(&self.discord.account.key, vec![intake]).await?;
-        Ok(taken.first().copied().unwrap_or_default())
     }
 
     /// What a message comes to.
@@ -234,10 +226,6 @@ impl Reader {
     pub(super) fn writing(&self, is_edit: bool) -> Writing<'_> {
         Writing { own_id: self.bot(), source_flags: self.ingress.source_flags, is_edit }
     }
-}
-
-fn read<T: DeserializeOwned>(raw: &str) -> Result<T, IngestError> {
-    serde_json::from_str(raw).map_err(|error| IngestError::Unreadable(unreadable(&error)))
 }
 
 /// An event that cannot be written will not be written later either.

@@ -51,8 +51,8 @@ pub(super) fn spell_out(message: &mut Message) {
         message.sticker_items.iter().map(|sticker| format!("[sticker {}]", sticker.name)).collect();
     if !stickers.is_empty() {
         message.content = Some(stickers.join(" "));
-    } else if let Some(poll) = &*message.poll {
-        message.content = Some(format!("[poll: {}]", poll.question.text));
+    } else if let Some(question) = message.poll["question"]["text"].as_str() {
+        message.content = Some(format!("[poll: {question}]"));
     }
 }
 

@@ -31,7 +31,6 @@ pub(super) struct Message {
     pub(super) member: Lenient<Member>,
     /// The one field that is not forgiven: a text that cannot be read must not
     /// be taken for silence.
-    #[serde(default, deserialize_with = "text_or_none")]
     pub(super) content: Option<String>,
     #[serde(rename = "type")]
     pub(super) kind: Lenient<u64>,
@@ -45,7 +44,8 @@ pub(super) struct Message {
     #[serde(default, deserialize_with = "opt_id")]
     pub(super) webhook_id: Option<String>,
     pub(super) sticker_items: List<Sticker>,
-    pub(super) poll: Lenient<Poll>,
+    #[serde(default)]
+    pub(super) poll: Value,
     /// What was forwarded, as it was then.
     pub(super) message_snapshots: List<Snapshot>,
 }
@@ -54,18 +54,6 @@ pub(super) struct Message {
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Sticker {
     pub(super) name: String,
-}
-
-/// A poll, as far as its question.
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct Poll {
-    pub(super) question: Question,
-}
-
-/// What a poll asks.
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct Question {
-    pub(super) text: String,
 }
 
 /// A message that was forwarded.
@@ -94,19 +82,13 @@ pub(super) struct Update {
 #[derive(Default, Deserialize)]
 pub(super) struct Ready {
     #[serde(default, deserialize_with = "optional_list")]
-    pub(super) guilds: Option<Vec<GuildId>>,
+    pub(super) guilds: Option<Vec<Object>>,
 }
 
-/// A guild of which nothing else matters.
-#[derive(Deserialize)]
-pub(super) struct GuildId {
-    #[serde(deserialize_with = "id")]
-    pub(super) id: String,
-}
-
-/// What a guild's list says of a channel before it is known what that is.
-#[derive(Deserialize)]
-pub(super) struct Listed {
+/// Something of which no more matters than which it is; and of a channel, what was last
+/// said there.
+#[derive(Clone, Deserialize)]
+pub(super) struct Object {
     #[serde(deserialize_with = "id")]
     pub(super) id: String,
     #[serde(default, deserialize_with = "opt_id")]
@@ -251,6 +233,11 @@ pub(super) struct StartLimit {
     pub(super) max_concurrency: u16,
 }
 
+/// Reads something; an error is why it cannot be read, without any text of it.
+pub(super) fn read<T: DeserializeOwned>(raw: &str) -> Result<T, String> {
+    serde_json::from_str(raw).map_err(|error| unreadable(&error))
+}
+
 /// Why something cannot be read, without any text of it: what serde says may quote.
 pub(super) fn unreadable(error: &serde_json::Error) -> String {
     let kind = match error.classify() {
@@ -290,10 +277,6 @@ where
 {
     let Value::Array(items) = Value::deserialize(deserializer)? else { return Ok(None) };
     Ok(Some(items.into_iter().filter_map(|item| serde_json::from_value(item).ok()).collect()))
-}
-
-fn text_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    Option::deserialize(deserializer)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! what answers it in the vault, or words for the person.
 
 use super::interaction::{AUTOCOMPLETE, Interaction, PING};
-use super::locate::{IngestError, Spot};
+use super::locate::IngestError;
 use super::message::{Heard, Reader, never, sighting};
 use super::parse::id_of;
 use super::{INTERACTION_TOKEN, address, normalize, sanitize};
@@ -89,7 +89,7 @@ impl Reader {
         from: UnixMillis,
     ) -> Result<Considered, IngestError> {
         let (spot, told) = self.discord.spot_of(interaction).await?;
-        let sighting = sighting(&interaction.as_message(), &spot, true)?;
+        let sighting = sighting(&interaction.said, &spot, true)?;
         let text = interaction.text();
         if link_command(&text).is_some() {
             self.dropped(&sighting, DropReason::Consumed);
@@ -99,7 +99,10 @@ impl Reader {
             Ok(admitted) => admitted,
             Err(reason) => return Ok(Considered::at_once(Reply::refusal(reason))),
         };
-        let event = self.interaction_event(interaction, &spot, &text);
+        let event = Event {
+            prompt_response: interaction.prompt_response(),
+            ..normalize::event(&interaction.said, &spot, &text, self.writing(false))
+        };
         let capability = self.capability(interaction, &event, &admitted, from)?;
         let entry = self.interaction_entry(interaction, body, event, admitted).map_err(never)?;
         let mut heard = Heard::default();
@@ -108,13 +111,6 @@ impl Reader {
         heard.intake.patience = Some(Patience::default());
         heard.is_for(entry, sighting);
         Ok(Considered { heard: Some(heard), reply: Reply::Deferred(interaction.deferral()) })
-    }
-
-    fn interaction_event(&self, interaction: &Interaction, spot: &Spot, text: &str) -> Event {
-        Event {
-            prompt_response: interaction.prompt_response(),
-            ..normalize::event(&interaction.as_message(), spot, text, self.writing(false))
-        }
     }
 
     fn interaction_entry(

@@ -90,9 +90,10 @@ impl Reader {
     }
 
     async fn keep(self, heard: Heard) -> Result<Taken> {
-        let taken = self.take_in(heard.intake.clone()).await.inspect_err(|error| {
-            tracing::error!(bot = self.bot(), %error, "an interaction was not committed");
-        })?;
+        let taken = self.discord.account.commit(&self.ingress, heard.intake.clone()).await;
+        let taken = taken.inspect_err(
+            |error| tracing::error!(bot = self.bot(), %error, "an interaction was not committed"),
+        )?;
         self.committed(heard, taken);
         Ok(taken)
     }

@@ -2,11 +2,11 @@
 
 use super::Shard;
 use super::cursor::Position;
+use crate::discord::api::{Call, Method};
 use crate::discord::api_error::{ApiError, code};
 use crate::discord::interaction::is_token;
 use crate::discord::message::Heard;
 use crate::discord::parse::id_of;
-use crate::discord::rest::Call;
 use crate::discord::take_interaction::{Considered, KEPT_WITHIN, Reply};
 use crate::discord::{Discord, address};
 use crate::ingress::Halted;
@@ -91,9 +91,11 @@ impl Discord {
     /// Answers an interaction by a call, if that can still be of use.
     async fn call_back(self: Arc<Self>, caller: Caller, reply: Reply, until: Instant) {
         let Caller { id, token } = caller;
-        let call = Call::post_lent(format!("interactions/{id}/"), token, "/callback", reply.body());
+        let call = Call::new(Method::Post, format!("interactions/{id}/"))
+            .lent(token, "/callback")
+            .json(reply.body());
         let why = loop {
-            let failure = match timeout_at(until, self.rest.call(call.clone())).await {
+            let failure = match timeout_at(until, self.api.call(call.clone())).await {
                 Ok(Ok(_)) => return,
                 // An earlier call got through, though nobody said so.
                 Ok(Err(failure)) if failure.is(code::ACKNOWLEDGED) => return,
