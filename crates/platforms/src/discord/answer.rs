@@ -29,35 +29,25 @@ const PERHAPS_CUT_OFF: &str = "it is not known how much was said before the conn
 
 impl Work<'_> {
     /// Answers; answers the first message's id.
-    pub(super) async fn answer(
-        &self,
-        text: &str,
-        answer: &Answer,
-        earlier: Earlier,
-    ) -> Result<String, Outcome> {
+    pub(super) async fn answer(&self, text: &str, answer: &Answer) -> Result<String, Outcome> {
         let parts = parts(text);
         let (first, rest) = parts.split_first().ok_or_else(|| refused("there is no text to send"))?;
         fail::point("action_sending");
         let until = clock::mono() + PATIENCE;
-        let message_id = match self.answer_first(first, answer, earlier).await? {
+        let message_id = match self.answer_first(first, answer).await? {
             Some(message_id) => message_id,
             // In the chat it would perhaps be a second one.
-            None if earlier != Earlier::Nothing => return Err(open(PERHAPS_ANSWERED)),
+            None if self.earlier != Earlier::Nothing => return Err(open(PERHAPS_ANSWERED)),
             None => self.say_instead(first, until).await?,
         };
         self.discord.sent.note(&*message_id, first);
         self.progress.first_part(&message_id);
-        self.answer_rest(&message_id, rest, answer, earlier).await?;
+        self.answer_rest(&message_id, rest, answer).await?;
         Ok(message_id)
     }
 
     /// Says the beginning; `None` if what answers is of no use any more.
-    async fn answer_first(
-        &self,
-        text: &str,
-        answer: &Answer,
-        earlier: Earlier,
-    ) -> Result<Option<String>, Outcome> {
+    async fn answer_first(&self, text: &str, answer: &Answer) -> Result<Option<String>, Outcome> {
         if is_over(answer) {
             return Ok(None);
         }
@@ -68,7 +58,7 @@ impl Work<'_> {
         // Somebody deleted what said that the bot is thinking, or the answer itself.
         let is_deleted = answer.way == Way::Original && failure.is(code::UNKNOWN_MESSAGE);
         match failure.is_over() || is_deleted {
-            true if is_deleted && earlier == Earlier::Nothing => self.answer_behind(text, answer).await,
+            true if is_deleted && self.earlier == Earlier::Nothing => self.answer_behind(text, answer).await,
             true => Ok(None),
             false => Err(failure.into()),
         }
@@ -105,16 +95,10 @@ impl Work<'_> {
 
     /// Says the rest in the chat, where Discord knows each piece by its nonce; where
     /// the bot may not write there, behind the answer, where it knows nothing.
-    async fn answer_rest(
-        &self,
-        message_id: &str,
-        rest: &[String],
-        answer: &Answer,
-        earlier: Earlier,
-    ) -> Result<(), Outcome> {
-        let mut pieces = self.pieces_so_far(message_id, rest.len()).await;
+    async fn answer_rest(&self, first: &str, rest: &[String], answer: &Answer) -> Result<(), Outcome> {
+        let mut pieces = self.pieces_so_far(first, rest.len()).await;
         let there = pieces.len();
-        if there < rest.len() && matches!(earlier, Earlier::CutOff(since) if since >= NONCE_LIFE) {
+        if there < rest.len() && matches!(self.earlier, Earlier::CutOff(since) if since >= NONCE_LIFE) {
             return Err(open(PERHAPS_CUT_OFF));
         }
         let (mut is_shut, mut is_noted) = (false, true);
@@ -129,7 +113,7 @@ impl Work<'_> {
             is_shut = in_chat.is_none();
             let piece = match in_chat {
                 Some(piece) => piece,
-                None if matches!(earlier, Earlier::CutOff(_)) => return Err(open(PERHAPS_CUT_OFF)),
+                None if matches!(self.earlier, Earlier::CutOff(_)) => return Err(open(PERHAPS_CUT_OFF)),
                 None => {
                     // By the same credential.
                     let said = pieces.call(call(answer, Way::Further, said(text))).await;

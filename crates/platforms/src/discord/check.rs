@@ -47,8 +47,8 @@ impl Discord {
         match self.api.read::<User>(Call::get("users/@me")).await {
             Ok(me) => {
                 let name = me.username.as_deref().unwrap_or("?");
-                checkup.identity = Some(format!("{name} ({})", me.id));
-                if me.id != self.own_id() {
+                checkup.identity = Some(format!("{name} ({})", me.id.0));
+                if me.id.0 != self.own_id() {
                     checkup.bad(
                         wrong_id(self.own_id(), &me),
                         "write the id the token belongs to as the bot's id",

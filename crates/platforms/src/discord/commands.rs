@@ -6,8 +6,9 @@ use super::Discord;
 use super::api::{Call, Method};
 use super::api_error::ApiError;
 use super::interaction::ASK;
-use super::parse::opt_id;
+use super::parse::Id;
 use crate::commands::{SlashCommand, SlashOption};
+use crate::kit::Lenient;
 use crate::settings::{BadValue, Given};
 use angelia_core::error::Result;
 use serde::Deserialize;
@@ -25,8 +26,7 @@ const TEXT: u64 = 3;
 /// What Discord says of an application.
 #[derive(Default, Deserialize)]
 pub(super) struct Application {
-    #[serde(default, deserialize_with = "opt_id")]
-    pub(super) id: Option<String>,
+    pub(super) id: Lenient<Id>,
     #[serde(default)]
     pub(super) flags: u64,
     #[serde(default)]
@@ -151,7 +151,8 @@ impl Discord {
 
     async fn commands_path(&self) -> Result<String, ApiError> {
         // Of old applications the bot has another id.
-        let id = self.application().await?.id.unwrap_or_else(|| self.own_id().to_owned());
+        let application = self.application().await?;
+        let id = application.id.as_deref().unwrap_or(self.own_id());
         Ok(format!("applications/{id}/commands"))
     }
 }

@@ -44,7 +44,7 @@ impl Discord {
     /// Who the bot is and where to connect; or why an operator has to do something first.
     async fn begin(&self) -> Result<GatewayBot, String> {
         let me: User = self.until_told("users/@me").await?;
-        if me.id != self.own_id() {
+        if me.id.0 != self.own_id() {
             return Err(wrong_id(self.own_id(), &me));
         }
         self.until_told("gateway/bot").await
@@ -73,7 +73,7 @@ pub(super) fn wrong_id(own_id: &str, me: &User) -> String {
         "the token is that of {} ({}), and the bot is configured with the id {own_id}: \
          correct one of the two in the configuration",
         me.username.as_deref().unwrap_or("another bot"),
-        me.id
+        me.id.0
     )
 }
 

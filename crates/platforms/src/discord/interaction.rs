@@ -1,7 +1,7 @@
 //! A command, a press or a form, as Discord sends it, and what it says.
 
 use super::address;
-use super::parse::{Channel, Member, Message, Object, User, id, opt_id, unreadable};
+use super::parse::{Channel, Id, Member, Message, Object, User, unreadable};
 use crate::kit::Lenient;
 use angelia_contract::event::PromptResponse;
 use angelia_core::secret::Secret;
@@ -41,20 +41,16 @@ const MAX_PROMPT_ID: usize = 32;
 /// An interaction of a person. It holds its credential, and nobody prints it.
 #[derive(Clone, Deserialize)]
 pub(super) struct Interaction {
-    #[serde(deserialize_with = "id")]
-    pub(super) id: String,
+    pub(super) id: Id,
     #[serde(rename = "type")]
     kind: u64,
-    #[serde(deserialize_with = "id")]
-    pub(super) application_id: String,
+    pub(super) application_id: Id,
     #[serde(deserialize_with = "token")]
     pub(super) token: Secret,
-    #[serde(default, deserialize_with = "opt_id")]
-    channel_id: Option<String>,
+    channel_id: Lenient<Id>,
     /// Where it happened, if Discord says so.
     pub(super) channel: Lenient<Channel>,
-    #[serde(default, deserialize_with = "opt_id")]
-    pub(super) guild_id: Option<String>,
+    pub(super) guild_id: Lenient<Id>,
     context: Lenient<u64>,
     member: Lenient<Joined>,
     user: Lenient<User>,
@@ -86,7 +82,7 @@ impl Interaction {
             (None, Some(user)) => (user, None),
             (None, None) => return Err("it does not say who did it".into()),
         };
-        let channel_id = read.channel_id.take();
+        let channel_id = read.channel_id.0.take();
         let channel_id = channel_id.or_else(|| read.channel.as_ref().map(|channel| channel.id.clone()));
         let channel_id = channel_id.ok_or("it does not say where it happened")?;
         let ids = [&read.id, &read.application_id, &channel_id, &author.id];
@@ -115,7 +111,7 @@ impl Interaction {
 
     /// What answers it: in this form it is below `webhooks/` in a URL.
     pub(super) fn credential(&self) -> Secret {
-        Secret::new(format!("{}/{}", self.application_id, self.token.expose()))
+        Secret::new(format!("{}/{}", self.application_id.0, self.token.expose()))
     }
 
     /// What it says.
@@ -136,7 +132,7 @@ impl Interaction {
         Some(PromptResponse {
             prompt_id: prompt.to_owned(),
             option_id: option.to_owned(),
-            prompt_message_id: self.message.as_ref().map(|message| message.id.clone()),
+            prompt_message_id: self.message.as_ref().map(|message| message.id.0.clone()),
             ..PromptResponse::default()
         })
     }

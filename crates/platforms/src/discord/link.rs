@@ -3,9 +3,9 @@
 
 use super::api::Call;
 use super::api_error::ApiError;
-use super::locate::Spot;
+use super::chats::Spot;
 use super::message::Reader;
-use super::parse::{Guild, Member, Message};
+use super::parse::{Guild, Id, Member, Message};
 use super::{NAME, address};
 use crate::admission::Linking;
 use angelia_core::clock::{self, Mono};
@@ -54,7 +54,7 @@ impl Reader {
             platform: NAME,
             bot: Some(self.discord.own_id().to_owned()),
             place,
-            author: author.clone(),
+            author: author.0.clone(),
             private: chat.kind == ChatKind::Dm,
             administrator,
             code: Secret::new(code),
@@ -74,7 +74,8 @@ impl Reader {
     /// that anybody can cause.
     fn answer(&self, message: &Message, answer: String) {
         let Some(room) = self.discord.pace.room() else { return };
-        let (discord, chat, asked) = (self.discord.clone(), message.channel_id.clone(), message.id.clone());
+        let (discord, chat, asked) =
+            (self.discord.clone(), message.channel_id.0.clone(), message.id.0.clone());
         tokio::spawn(async move {
             if let Err(failure) = discord.say(&chat, &answer, Some(&asked)).await {
                 let (bot, why) = (discord.own_id(), failure.why());
@@ -97,7 +98,7 @@ impl Reader {
             Some(member) => Some(member.clone()),
             // What is read back from a channel comes without it.
             None if address::snowflake(author).is_some() => {
-                self.ask(format!("guilds/{guild_id}/members/{author}")).await?
+                self.ask(format!("guilds/{guild_id}/members/{}", author.0)).await?
             }
             None => None,
         };
@@ -123,10 +124,10 @@ pub(super) fn may_hold_code(raw: &str) -> bool {
 }
 
 /// Whether one of the roles, or the one that everybody has, administers the guild.
-fn administers(guild: &Guild, roles: &[String]) -> bool {
+fn administers(guild: &Guild, roles: &[Id]) -> bool {
     let held = guild.roles.iter().flatten().filter(|role| role.id == guild.id || roles.contains(&role.id));
-    let bits = |permissions: &String| permissions.parse::<u64>().ok();
-    let permissions = held.filter_map(|role| role.permissions.as_ref().and_then(bits));
+    let bits = |permissions: &str| permissions.parse::<u64>().ok();
+    let permissions = held.filter_map(|role| role.permissions.as_deref().and_then(bits));
     permissions.fold(0, |all, one| all | one) & (ADMINISTRATOR | MANAGE_GUILD) != 0
 }
 
@@ -200,7 +201,7 @@ mod tests {
             .unwrap()
         };
         let may = |everyone: u64, roles: &[&str]| {
-            let roles: Vec<String> = roles.iter().map(|role| role.to_string()).collect();
+            let roles: Vec<Id> = roles.iter().map(|role| Id(role.to_string())).collect();
             administers(&guild(everyone), &roles)
         };
         assert!(may(0, &["5"]) && may(0, &["7", "6"]) && may(32, &[]));

@@ -1,7 +1,7 @@
 //! What somebody said: admitted to an instance, or only the newest of its chat.
 
+use super::chats::{IngestError, Spot};
 use super::link::may_hold_code;
-use super::locate::{IngestError, Spot};
 use super::normalize::{self, Writing};
 use super::parse::{Message, Update, read};
 use super::{Discord, NAME, address};
@@ -65,8 +65,8 @@ pub(super) fn sighting(message: &Message, spot: &Spot, addressed: bool) -> Resul
         scopes: scopes.into_iter().flatten().cloned().collect(),
         chat_id: chat.chat_id.clone(),
         thread_id: is_thread.then(|| chat.chat_id.clone()),
-        message_id: message.id.clone(),
-        author: message.author.id.clone(),
+        message_id: message.id.0.clone(),
+        author: message.author.id.0.clone(),
         private: chat.kind == ChatKind::Dm,
         author_is_bot: normalize::is_by_bot(message),
         addressed,
@@ -85,13 +85,13 @@ impl Reader {
         let mut message: Message = read(raw)?;
         let mut heard = Heard::default();
         heard.intake.traffic.push(Traffic {
-            chat_id: message.channel_id.clone(),
-            message_id: message.id.clone(),
+            chat_id: message.channel_id.0.clone(),
+            message_id: message.id.0.clone(),
             // By Discord's clock, so that none here can hold it back.
             at: address::snowflake(&message.id).map_or_else(clock::wall, address::made_at),
         });
         let discord = &*self.discord;
-        if message.author.id == discord.own_id() {
+        if message.author.id.0 == discord.own_id() {
             return Ok(heard);
         }
         if !normalize::is_said(&message) {
@@ -140,7 +140,7 @@ impl Reader {
         }
         let message: Message = read(raw)?;
         let discord = &*self.discord;
-        let is_own = message.author.id == discord.own_id();
+        let is_own = message.author.id.0 == discord.own_id();
         if is_own || !normalize::is_said(&message) || normalize::is_empty(&message) {
             return Ok(nothing);
         }

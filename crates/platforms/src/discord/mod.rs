@@ -4,6 +4,7 @@ mod address;
 mod answer;
 mod api;
 mod api_error;
+mod chats;
 mod check;
 mod commands;
 mod descriptor;
@@ -12,9 +13,7 @@ mod descriptor;
 pub mod fuzzing;
 mod ingest;
 mod interaction;
-mod learn;
 mod link;
-mod locate;
 mod manifest;
 mod message;
 mod normalize;
@@ -36,7 +35,7 @@ use crate::commands::SlashCommand;
 use crate::health::HealthRecord;
 use crate::kit::{Account, SentMessages};
 use crate::minted::Minted;
-use angelia_core::error::{Error, Result};
+use angelia_core::error::Result;
 use angelia_core::inbox::Rendering;
 use angelia_core::ports::Ports;
 use angelia_core::secret::Secret;
@@ -56,7 +55,7 @@ const REMEMBERED: usize = 4_096;
 /// The kind of an interaction's token in the vault, as `follow_up` names it.
 pub const INTERACTION_TOKEN: &str = "discord.interaction_token";
 
-/// A Discord bot, as an operator configures it.
+/// A Discord bot, as an operator configures it; the manifest has checked what is written there.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The bot's user id.
@@ -99,17 +98,6 @@ pub struct Discord {
 impl Discord {
     /// The bot that `config` describes, over what is known of its chats.
     pub fn new(config: Config, ports: Ports) -> Result<Arc<Self>> {
-        if address::snowflake(&config.id).is_none() {
-            return Err(Error::invalid(format!(
-                "{:?} is not a Discord user id: write the bot's id as the developer portal shows it, digits only",
-                config.id
-            )));
-        }
-        if let Some(url) = &config.gateway_url
-            && !shard::is_address(url)
-        {
-            return Err(Error::invalid(format!("gateway_url {url:?} has to begin with ws:// or wss://")));
-        }
         let public_key = config.public_key.as_deref().map(PublicKey::parse).transpose()?;
         let account = Account::new(NAME, &config.id, &config.name, HealthRecord::default(), &ports);
         let api = Api::new(config.api_url.as_deref(), &config.token)?;

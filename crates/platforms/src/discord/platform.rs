@@ -2,8 +2,8 @@
 
 use super::api::{Call, Method};
 use super::api_error::ApiError;
+use super::chats::IngestError;
 use super::descriptor::descriptor;
-use super::locate::IngestError;
 use super::normalize::type_of;
 use super::pieces;
 use super::{Discord, NAME, address, webhook};

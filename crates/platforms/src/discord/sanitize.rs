@@ -39,7 +39,7 @@ pub(super) fn request(body: &Value, interaction: &Interaction, name: &str) -> Re
     let own = Own {
         token: interaction.token.expose(),
         // Where messages of the bot's are posted without its token.
-        webhook: format!("webhooks/{}/", interaction.application_id),
+        webhook: format!("webhooks/{}/", interaction.application_id.0),
     };
     Request {
         method: "POST".into(),

@@ -8,7 +8,7 @@ use super::platform::NONCE_LIFE;
 use super::{Discord, address};
 use crate::ingress::STORE_AGAIN;
 use crate::kit::refused;
-use crate::platform::{Delivery, Outcome, Progress, Reach};
+use crate::platform::{Delivery, Earlier, Outcome, Progress, Reach};
 use angelia_contract::action::Action;
 use angelia_core::clock::{self, Mono};
 use angelia_core::error::{Error, Result};
@@ -49,11 +49,11 @@ impl Discord {
         // still remembers what the old one said.
         let prefix = self.nonce.get(&*self.ports.records, &self.account.key, NONCE, random_hex::<4>);
         let work = match prefix.await {
-            Ok(prefix) => Work { discord: self, channel, prefix, id, progress: &*progress },
+            Ok(prefix) => Work { discord: self, channel, prefix, id, earlier, progress: &*progress },
             Err(error) => return store_failed(&error),
         };
         let done = match (action, &answer) {
-            (Action::Send { content, .. }, Some(answer)) => work.answer(&content, answer, earlier).await,
+            (Action::Send { content, .. }, Some(answer)) => work.answer(&content, answer).await,
             (Action::Send { content, reply_to, .. }, None) => work.send(&content, reply_to.as_deref()).await,
             (Action::Edit { message_id, content, .. }, _) => work.edit(&message_id, &content).await,
             (other, _) => Err(refused(format!("Discord has no {:?} here", other.op()))),
@@ -82,6 +82,7 @@ pub(super) struct Work<'a> {
     pub(super) channel: &'a str,
     prefix: &'a str,
     id: ActionId,
+    pub(super) earlier: Earlier,
     pub(super) progress: &'a dyn Progress,
 }
 

@@ -1,8 +1,8 @@
 //! What an interaction comes to, however it arrived: an entry in an inbox with
 //! what answers it in the vault, or words for the person.
 
+use super::chats::IngestError;
 use super::interaction::{AUTOCOMPLETE, Interaction, PING};
-use super::locate::IngestError;
 use super::message::{Heard, Reader, never, sighting};
 use super::parse::id_of;
 use super::{INTERACTION_TOKEN, address, normalize, sanitize};
@@ -59,11 +59,8 @@ impl Reader {
             Some(AUTOCOMPLETE) => return Considered::at_once(Reply::NoChoices),
             _ => {}
         }
-        let interaction = match Interaction::read(body) {
-            Ok(interaction) => interaction,
-            Err(why) => return self.unreadable(raw, id, why),
-        };
-        match timeout_at(due, self.interaction(&interaction, body, from)).await {
+        let considering = async { self.interaction(&Interaction::read(body)?, body, from).await };
+        match timeout_at(due, considering).await {
             Ok(Ok(considered)) => considered,
             Ok(Err(IngestError::Unreadable(why))) => self.unreadable(raw, id, why),
             Ok(Err(IngestError::NotNow { why, .. })) => self.not_now(&why),
@@ -138,7 +135,7 @@ impl Reader {
     ) -> Result<NewCapability> {
         let chat_id = event.source.chat_id.clone();
         let user_id = event.source.user_id.clone().unwrap_or_default();
-        let interaction_id = interaction.id.clone();
+        let interaction_id = interaction.id.0.clone();
         let whom = [chat_id.as_str(), &user_id, &interaction_id];
         let bound_to = seal::capability(&admitted.tenant, admitted.instance, &self.discord.account.key, whom);
         Ok(NewCapability {

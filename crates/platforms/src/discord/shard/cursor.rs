@@ -65,7 +65,7 @@ pub(super) fn last_heard(cursors: &[Cursor]) -> Option<UnixMillis> {
 }
 
 /// Whether a shard can connect there.
-pub(in crate::discord) fn is_address(url: &str) -> bool {
+fn is_address(url: &str) -> bool {
     url::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "ws" | "wss") && url.has_host())
 }
 

@@ -9,12 +9,10 @@ mod outage;
 mod read_back;
 
 pub(super) use connection::Dial;
-pub(super) use cursor::is_address;
 pub(super) use health::ShardHealth;
 
 use super::address::shard_of;
-use super::learn::{self, Gone};
-use super::locate::IngestError;
+use super::chats::{self, Gone, IngestError};
 use super::message::{Heard, Reader};
 use super::parse::{Envelope, Ready};
 use crate::ingress::{Halted, STORE_AGAIN, Stop};
@@ -194,7 +192,7 @@ impl Shard {
     /// What an event teaches of guilds and channels, if it does.
     async fn lesson(&mut self, event: &str, data: &str, text: &str, what: String) -> Result<Heard, Halted> {
         let discord = &self.reader.discord;
-        let lesson = match learn::lesson(event, data, discord.own_id()) {
+        let lesson = match chats::lesson(event, data, discord.own_id()) {
             Ok(Some(lesson)) => lesson,
             Ok(None) => return Ok(Heard::default()),
             Err(why) => return Ok(self.reader.quarantined(what, why, text)),

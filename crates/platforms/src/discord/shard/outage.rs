@@ -4,7 +4,7 @@
 use super::Shard;
 use super::read_back::{MAX_CHATS, OUT_OF_TIME, Unread};
 use crate::discord::address::{id_before, made_at, snowflake};
-use crate::discord::learn::{self, Gone};
+use crate::discord::chats::{self, Gone};
 use crate::discord::message::Heard;
 use crate::discord::parse::{Channel, Guild, Object};
 use crate::ingress::Halted;
@@ -69,13 +69,18 @@ impl Outage {
     /// that were heard before come first: the bot may see them.
     fn owed(&self, guild: &str, listed: &[Object]) -> Vec<Unread> {
         let since = self.heard.before(SLACK);
-        let unread = listed.iter().filter(|chat| !self.read.contains(&chat.id));
+        let unread = listed.iter().filter(|chat| !self.read.contains(&*chat.id));
         let owed = unread.filter_map(|chat| {
             let newest = chat.last_message_id.as_deref().and_then(snowflake)?;
             let after = self.seen(&chat.id).unwrap_or_default().max(id_before(since));
             snowflake(&chat.id)?;
             let guild = Some(guild.to_owned());
-            (newest > after).then(|| Unread { chat_id: chat.id.clone(), guild, after, since: made_at(after) })
+            (newest > after).then(|| Unread {
+                chat_id: chat.id.0.clone(),
+                guild,
+                after,
+                since: made_at(after),
+            })
         });
         let mut owed: Vec<Unread> = owed.collect();
         owed.sort_by_key(|owed| self.seen(&owed.chat_id).is_none());
@@ -88,7 +93,7 @@ impl Outage {
             // There is no guild without any: they were not told.
             return Vec::new();
         }
-        let named: HashSet<&str> = channels.iter().map(|channel| channel.id.as_str()).collect();
+        let named: HashSet<&str> = channels.iter().map(|channel| &*channel.id).collect();
         let own = self.known.values().map(|known| &known.chat);
         let own = own.filter(|chat| chat.kind == ChatKind::Group && chat.scope.as_deref() == Some(guild));
         own.map(|chat| chat.chat_id.clone()).filter(|id| !named.contains(id.as_str())).collect()
@@ -102,7 +107,7 @@ impl Shard {
         let Some(mut outage) = self.outage.take() else { return Ok(heard) };
         let guild: Option<Guild> = serde_json::from_str(data).ok();
         let guild = guild.filter(|guild| guild.unavailable != Some(true));
-        let Some(guild) = guild.filter(|guild| outage.guilds.remove(&guild.id)) else {
+        let Some(guild) = guild.filter(|guild| outage.guilds.remove(&*guild.id)) else {
             self.outage = Some(outage);
             return Ok(heard);
         };
@@ -155,7 +160,7 @@ impl Shard {
     /// Whether a chat of a guild's list can hold messages that are for anybody here.
     fn is_read(&self, chat: &Value, guild: &str) -> bool {
         let Ok(channel) = serde_json::from_value::<Channel>(chat.clone()) else { return true };
-        let chat = learn::chat(&channel, Some(guild), self.reader.bot());
+        let chat = chats::chat(&channel, Some(guild), self.reader.bot());
         let is_routed = || chat.is_none_or(|chat| self.reader.is_routed(&chat));
         !WITHOUT_MESSAGES.contains(&channel.kind) && is_routed()
     }

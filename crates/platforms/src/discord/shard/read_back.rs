@@ -129,7 +129,7 @@ impl Shard {
         let mut is_cut = chats.len() >= MAX_LISTED && chats.last().is_some_and(is_recent);
         chats.retain(|known| self.hears(&known.chat));
         let guilds: Option<HashSet<String>> =
-            guilds.map(|guilds| guilds.into_iter().map(|guild| guild.id).collect());
+            guilds.map(|guilds| guilds.into_iter().map(|guild| guild.id.0).collect());
         if let Some(guilds) = &guilds {
             self.leave_guilds(&mut chats, guilds).await?;
         }
