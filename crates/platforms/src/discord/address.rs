@@ -63,10 +63,10 @@ pub(super) fn link_place(chat: &Chat) -> Option<String> {
 /// Whether a message addresses the bot: by its name, by its own role, or by
 /// answering it.
 pub(super) fn addresses(message: &Message, own_id: &str, own_roles: &[String]) -> bool {
-    let named = message.mentions.iter().any(|user| user.id == own_id);
-    let by_role = message.mention_roles.iter().any(|role| own_roles.contains(role));
+    let named = message.mentions.iter().any(|user| user.id.0 == own_id);
+    let by_role = message.mention_roles.iter().any(|role| own_roles.contains(&role.0));
     let answered = message.referenced_message.as_ref().and_then(|answered| answered.author.as_ref());
-    named || by_role || answered.is_some_and(|author| author.id == own_id)
+    named || by_role || answered.is_some_and(|author| author.id.0 == own_id)
 }
 
 /// What the agent gets of a text: without the mentions of the bot it begins

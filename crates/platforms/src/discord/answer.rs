@@ -3,11 +3,11 @@
 //! chat like anything else, unless it may have been answered already.
 
 use super::Discord;
+use super::api::{Call, Method};
 use super::api_error::{ApiError, code};
 use super::descriptor::MAX_MESSAGE_CHARS;
 use super::pieces::parts;
 use super::platform::NONCE_LIFE;
-use super::rest::Call;
 use super::send::{PATIENCE, Work, posted};
 use super::take_interaction::EPHEMERAL;
 use crate::kit::refused;
@@ -29,48 +29,38 @@ const PERHAPS_CUT_OFF: &str = "it is not known how much was said before the conn
 
 impl Work<'_> {
     /// Answers; answers the first message's id.
-    pub(super) async fn answer(
-        &self,
-        text: &str,
-        answer: &Answer,
-        earlier: Earlier,
-    ) -> Result<String, Outcome> {
+    pub(super) async fn answer(&self, text: &str, answer: &Answer) -> Result<String, Outcome> {
         let parts = parts(text);
         let (first, rest) = parts.split_first().ok_or_else(|| refused("there is no text to send"))?;
         fail::point("action_sending");
         let until = clock::mono() + PATIENCE;
-        let message_id = match self.answer_first(first, answer, earlier).await? {
+        let message_id = match self.answer_first(first, answer).await? {
             Some(message_id) => message_id,
             // In the chat it would perhaps be a second one.
-            None if earlier != Earlier::Nothing => return Err(open(PERHAPS_ANSWERED)),
+            None if self.earlier != Earlier::Nothing => return Err(open(PERHAPS_ANSWERED)),
             None => self.say_instead(first, until).await?,
         };
         self.discord.sent.note(&*message_id, first);
         self.progress.first_part(&message_id);
-        self.answer_rest(&message_id, rest, answer, earlier).await?;
+        self.answer_rest(&message_id, rest, answer).await?;
         Ok(message_id)
     }
 
     /// Says the beginning; `None` if what answers is of no use any more.
-    async fn answer_first(
-        &self,
-        text: &str,
-        answer: &Answer,
-        earlier: Earlier,
-    ) -> Result<Option<String>, Outcome> {
+    async fn answer_first(&self, text: &str, answer: &Answer) -> Result<Option<String>, Outcome> {
         if is_over(answer) {
             return Ok(None);
         }
         let failure = match self.once_settled(text, answer).await {
-            Ok(body) => return posted(&body).map(|posted| Some(posted.id)),
+            Ok(body) => return Ok(Some(posted(&body)?.id)),
             Err(failure) => failure,
         };
         // Somebody deleted what said that the bot is thinking, or the answer itself.
         let is_deleted = answer.way == Way::Original && failure.is(code::UNKNOWN_MESSAGE);
         match failure.is_over() || is_deleted {
-            true if is_deleted && earlier == Earlier::Nothing => self.answer_behind(text, answer).await,
+            true if is_deleted && self.earlier == Earlier::Nothing => self.answer_behind(text, answer).await,
             true => Ok(None),
-            false => Err(failure.outcome()),
+            false => Err(failure.into()),
         }
     }
 
@@ -92,61 +82,50 @@ impl Work<'_> {
         match self.call(call(answer, Way::Further, said(text))).await {
             Ok(body) => posted(&body).map(|posted| Some(posted.id)).map_err(not_in_doubt),
             Err(gone) if gone.is_over() || gone.is(code::UNKNOWN_MESSAGE) => Ok(None),
-            Err(failure) => Err(not_in_doubt(failure.outcome())),
+            Err(failure) => Err(not_in_doubt(failure)),
         }
     }
 
     /// Says the beginning in the chat. What it answers is no message that could be
     /// referred to.
     async fn say_instead(&self, text: &str, until: Mono) -> Result<String, Outcome> {
-        let said = self.further(self.post_with_own_nonce(text, None), until).await;
-        let said = said.and_then(|said| said.map_err(|failure| failure.outcome()));
+        let said = self.call_patiently(self.post_with_own_nonce(text, None), until).await;
         said.and_then(|body| posted(&body)).map(|posted| posted.id).map_err(not_in_doubt)
     }
 
     /// Says the rest in the chat, where Discord knows each piece by its nonce; where
     /// the bot may not write there, behind the answer, where it knows nothing.
-    async fn answer_rest(
-        &self,
-        message_id: &str,
-        rest: &[String],
-        answer: &Answer,
-        earlier: Earlier,
-    ) -> Result<(), Outcome> {
-        let until = clock::mono() + PATIENCE;
-        let mut pieces = self.pieces_so_far(message_id, rest.len()).await;
+    async fn answer_rest(&self, first: &str, rest: &[String], answer: &Answer) -> Result<(), Outcome> {
+        let mut pieces = self.pieces_so_far(first, rest.len()).await;
         let there = pieces.len();
-        if there < rest.len() && matches!(earlier, Earlier::CutOff(since) if since >= NONCE_LIFE) {
+        if there < rest.len() && matches!(self.earlier, Earlier::CutOff(since) if since >= NONCE_LIFE) {
             return Err(open(PERHAPS_CUT_OFF));
         }
         let (mut is_shut, mut is_noted) = (false, true);
-        for (index, text) in rest.iter().enumerate().skip(there) {
-            let mut piece = None;
-            if !is_shut {
-                match self.post_piece(message_id, index + 1, text, until).await {
-                    Ok(Ok(posted)) => piece = Some(posted),
-                    Ok(Err(shut)) if shut.is_shut() => is_shut = true,
-                    Ok(Err(failure)) => return Err(once(failure.outcome(), is_noted)),
-                    Err(outcome) => return Err(once(outcome, is_noted)),
-                }
-            }
-            let piece = match piece {
-                Some(piece) => piece,
-                None if matches!(earlier, Earlier::CutOff(_)) => return Err(open(PERHAPS_CUT_OFF)),
-                None => self.follow_up(text, answer, until).await.map_err(|outcome| once(outcome, false))?,
+        for text in &rest[there..] {
+            let in_chat = match is_shut {
+                true => None,
+                false => match pieces.post(pieces.len() + 1, text).await {
+                    Err(shut) if shut.is_shut() => None,
+                    posted => Some(posted.map_err(|failure| once(failure, is_noted))?),
+                },
             };
-            pieces.push(piece);
-            is_noted &= self.keep(message_id, &pieces).await;
+            is_shut = in_chat.is_none();
+            let piece = match in_chat {
+                Some(piece) => piece,
+                None if matches!(self.earlier, Earlier::CutOff(_)) => return Err(open(PERHAPS_CUT_OFF)),
+                None => {
+                    // By the same credential.
+                    let said = pieces.call(call(answer, Way::Further, said(text))).await;
+                    let behind =
+                        said.and_then(|body| posted(&body)).map_err(|failure| once(failure, false))?;
+                    self.discord.sent.note(&*behind.id, text);
+                    behind.id
+                }
+            };
+            is_noted &= pieces.push(piece).await;
         }
         Ok(())
-    }
-
-    /// Says what follows by the same credential.
-    async fn follow_up(&self, text: &str, answer: &Answer, until: Mono) -> Result<String, Outcome> {
-        let done = self.further(call(answer, Way::Further, said(text)), until).await?;
-        let posted = posted(&done.map_err(|failure| failure.outcome())?)?;
-        self.discord.sent.note(&*posted.id, text);
-        Ok(posted.id)
     }
 }
 
@@ -159,7 +138,7 @@ impl Discord {
             // What was pressed stays as it is, and the others there do not wait.
             body["flags"] = EPHEMERAL.into();
         }
-        let told = self.rest.call(call(answer, answer.way, body)).await;
+        let told = self.api.call(call(answer, answer.way, body)).await;
         told.map(drop).map_err(|failure| match (&failure, answer.way) {
             // It may have been told: not again.
             (ApiError::Unknown { .. }, Way::Further) => Error::internal(failure.why()),
@@ -179,8 +158,8 @@ fn open(why: &str) -> Outcome {
 
 /// What may have been said otherwise than in its place is not given to us again:
 /// from the beginning it would be said in another way.
-fn not_in_doubt(outcome: Outcome) -> Outcome {
-    match outcome {
+fn not_in_doubt(failure: ApiError) -> Outcome {
+    match failure.into() {
         Outcome::Unknown { why } => Outcome::Open { why },
         known => known,
     }
@@ -188,10 +167,10 @@ fn not_in_doubt(outcome: Outcome) -> Outcome {
 
 /// The end of a text whose beginning is out. Only if all that is there `is_noted`
 /// may the rest be tried later.
-fn once(outcome: Outcome, is_noted: bool) -> Outcome {
-    match outcome {
+fn once(failure: ApiError, is_noted: bool) -> Outcome {
+    match not_in_doubt(failure) {
         Outcome::Later { why, .. } if !is_noted => Outcome::Open { why },
-        other => not_in_doubt(other),
+        other => other,
     }
 }
 
@@ -201,9 +180,9 @@ fn said(text: &str) -> Value {
 }
 
 fn call(answer: &Answer, way: Way, body: Value) -> Call {
-    let (path, credential) = ("webhooks/".to_owned(), answer.credential.clone());
-    match way {
-        Way::Original => Call::patch_lent(path, credential, "/messages/@original", body),
-        Way::Further => Call::post_lent(path, credential, "?wait=true", body),
-    }
+    let (method, then) = match way {
+        Way::Original => (Method::Patch, "/messages/@original"),
+        Way::Further => (Method::Post, "?wait=true"),
+    };
+    Call::new(method, "webhooks/").lent(answer.credential.clone(), then).json(body)
 }

@@ -129,17 +129,19 @@ impl ApiError {
             Self::Unreadable => "Discord's answer cannot be read".into(),
         }
     }
+}
 
+impl From<ApiError> for Outcome {
     /// What it means for an action.
-    pub(super) fn outcome(&self) -> Outcome {
-        let (why, after) = (self.why(), self.pause());
-        match self {
-            Self::Refused { .. } | Self::Withdrawn => Outcome::Refused { why },
-            Self::Unauthorized | Self::Page { .. } => Outcome::Later { after, reach: Reach::Bot, why },
-            Self::Limited { reach, .. } | Self::Unreachable { reach, .. } => {
-                Outcome::Later { after, reach: *reach, why }
+    fn from(error: ApiError) -> Self {
+        let (why, after) = (error.why(), error.pause());
+        match error {
+            ApiError::Refused { .. } | ApiError::Withdrawn => Self::Refused { why },
+            ApiError::Unauthorized | ApiError::Page { .. } => Self::Later { after, reach: Reach::Bot, why },
+            ApiError::Limited { reach, .. } | ApiError::Unreachable { reach, .. } => {
+                Self::Later { after, reach, why }
             }
-            Self::Unknown { .. } | Self::Unreadable => Outcome::Unknown { why },
+            ApiError::Unknown { .. } | ApiError::Unreadable => Self::Unknown { why },
         }
     }
 }
@@ -179,19 +181,14 @@ fn next_step(number: u64) -> Option<&'static str> {
     }
 }
 
-/// Cloudflare's refusals in a row: they are pages for people and name no time.
-#[derive(Debug, Default)]
-pub(super) struct OutageBackoff(Mutex<Gusts>);
-
+/// Cloudflare's refusals in a row, which are pages for people and name no time: how the
+/// pauses grow, and until when the last one is.
 #[derive(Debug)]
-struct Gusts {
-    backoff: Backoff,
-    until: Mono,
-}
+pub(super) struct OutageBackoff(Mutex<(Backoff, Mono)>);
 
-impl Default for Gusts {
+impl Default for OutageBackoff {
     fn default() -> Self {
-        Self { backoff: Backoff::new(FIRST_PAUSE, LONGEST_PAUSE), until: Mono::default() }
+        Self(Mutex::new((Backoff::new(FIRST_PAUSE, LONGEST_PAUSE), Mono::default())))
     }
 }
 
@@ -199,16 +196,16 @@ impl OutageBackoff {
     /// How long to wait now. Calls that were on their way together meet the same
     /// gust: only one that comes after its pause is another.
     fn pause(&self, now: Mono) -> Duration {
-        let mut gusts = self.0.lock();
-        if now >= gusts.until {
-            gusts.until = now + gusts.backoff.pause();
+        let (backoff, until) = &mut *self.0.lock();
+        if now >= *until {
+            *until = now + backoff.pause();
         }
-        gusts.until.since(now)
+        until.since(now)
     }
 
     /// A call succeeded.
     pub(super) fn is_over(&self) {
-        *self.0.lock() = Gusts::default();
+        *self.0.lock() = Self::default().0.into_inner();
     }
 }
 
@@ -296,7 +293,7 @@ mod tests {
         let body = json!({"message": "Missing Permissions", "code": 50013}).to_string();
         let refused = answer(403, &[], &body, &OutageBackoff::default());
         assert_eq!(
-            refused.outcome(),
+            Outcome::from(refused.clone()),
             Outcome::Refused {
                 why: "Discord refused: Missing Permissions (50013); \
                       give the bot Send Messages in this channel"
@@ -369,7 +366,7 @@ mod tests {
         ] {
             let failure = answer(status, &[], body, &backoff);
             assert!(
-                matches!(failure.outcome(), Outcome::Later { reach: Reach::Bot, .. }),
+                matches!(failure.clone().into(), Outcome::Later { reach: Reach::Bot, .. }),
                 "{status} {failure:?}"
             );
             assert_eq!(Error::from(failure).kind(), Kind::Unavailable);
@@ -382,13 +379,10 @@ mod tests {
     fn what_may_have_been_done_is_unknown() {
         let backoff = OutageBackoff::default();
         for status in [503, 521, 522, 523] {
-            assert!(matches!(answer(status, &[], "", &backoff).outcome(), Outcome::Later { .. }), "{status}");
+            assert!(matches!(answer(status, &[], "", &backoff).into(), Outcome::Later { .. }), "{status}");
         }
         for status in [500, 502, 504, 520, 524, 530] {
-            assert!(
-                matches!(answer(status, &[], "", &backoff).outcome(), Outcome::Unknown { .. }),
-                "{status}"
-            );
+            assert!(matches!(answer(status, &[], "", &backoff).into(), Outcome::Unknown { .. }), "{status}");
             let asked = read_error(status, &HeaderMap::new(), b"", false, &backoff);
             assert!(matches!(asked, ApiError::Unreachable { .. }), "a question changes nothing: {status}");
         }

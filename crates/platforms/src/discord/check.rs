@@ -1,10 +1,11 @@
 //! What a credential is good for: asked of Discord, and told with the next step.
 
+use super::api::Call;
 use super::api_error::ApiError;
 use super::ingest::wrong_id;
 use super::parse::{GatewayBot, User};
-use super::rest::Call;
 use super::{Discord, NAME};
+use crate::commands::SlashCommand;
 use crate::health::Checkup;
 use crate::kit::webhook::path;
 use serde::Deserialize;
@@ -43,11 +44,11 @@ impl Discord {
     /// Looks at everything a bot needs. Safe beside a running server: no session is begun.
     pub(super) async fn checkup(&self, public_url: &str) -> Checkup {
         let mut checkup = Checkup::default();
-        match self.rest.read::<User>(Call::get("users/@me")).await {
+        match self.api.read::<User>(Call::get("users/@me")).await {
             Ok(me) => {
                 let name = me.username.as_deref().unwrap_or("?");
-                checkup.identity = Some(format!("{name} ({})", me.id));
-                if me.id != self.own_id() {
+                checkup.identity = Some(format!("{name} ({})", me.id.0));
+                if me.id.0 != self.own_id() {
                     checkup.bad(
                         wrong_id(self.own_id(), &me),
                         "write the id the token belongs to as the bot's id",
@@ -79,7 +80,9 @@ impl Discord {
             Ok(application) => {
                 intents(application.flags, checkup);
                 let set = application.interactions_endpoint_url.as_deref().filter(|url| !url.is_empty());
-                endpoint(set, self.endpoint_path().as_deref(), public_url, checkup);
+                // Without a key none are taken over HTTP.
+                let path = self.public_key.as_ref().map(|_| path(NAME, &self.config.name));
+                endpoint(set, path.as_deref(), public_url, checkup);
             }
             Err(failure) => {
                 checkup.limited(
@@ -88,35 +91,22 @@ impl Discord {
                 );
             }
         }
-        self.check_commands(checkup).await;
-    }
-
-    /// Where interactions are taken, if a key is configured.
-    fn endpoint_path(&self) -> Option<String> {
-        self.public_key.as_ref().map(|_| path(NAME, &self.config.name))
-    }
-
-    async fn check_commands(&self, checkup: &mut Checkup) {
-        let wanted: Vec<&str> = self.config.commands.iter().map(|command| command.name.as_str()).collect();
         match self.registered_commands().await {
-            Ok(shown) => {
-                let shown: Vec<&str> = shown.iter().map(|command| command.name.as_str()).collect();
-                commands(&shown, &wanted, &self.config.name, checkup);
-            }
+            Ok(shown) => commands(&shown, &self.config.commands, &self.config.name, checkup),
             Err(error) => not_looked_at("commands", error, checkup),
         }
     }
 
     async fn check_guilds(&self, checkup: &mut Checkup) {
         let call = Call::get(format!("users/@me/guilds?limit={MAX_GUILDS}"));
-        match self.rest.read::<Vec<Membership>>(call).await {
+        match self.api.read::<Vec<Membership>>(call).await {
             Ok(guilds) => memberships(&guilds, self.own_id(), checkup),
             Err(failure) => not_looked_at("servers", failure.why(), checkup),
         }
     }
 
     async fn check_identifies(&self, checkup: &mut Checkup) {
-        match self.rest.read::<GatewayBot>(Call::get("gateway/bot")).await {
+        match self.api.read::<GatewayBot>(Call::get("gateway/bot")).await {
             Ok(GatewayBot { shards, session_start_limit: limit, .. }) => {
                 let left = format!("{} of {} session starts left today", limit.remaining, limit.total);
                 match limit.remaining {
@@ -181,8 +171,9 @@ fn endpoint(set: Option<&str>, path: Option<&str>, public_url: &str, checkup: &m
 }
 
 /// Whether Discord shows the commands that are configured.
-fn commands(shown: &[&str], wanted: &[&str], name: &str, checkup: &mut Checkup) {
-    let missing: Vec<&str> = wanted.iter().copied().filter(|name| !shown.contains(name)).collect();
+fn commands(shown: &[SlashCommand], wanted: &[SlashCommand], name: &str, checkup: &mut Checkup) {
+    let missing = wanted.iter().filter(|wanted| shown.iter().all(|shown| shown.name != wanted.name));
+    let missing: Vec<&str> = missing.map(|command| command.name.as_str()).collect();
     let next = format!("run: angelia bot commands push {name}");
     match (shown.len(), missing.is_empty()) {
         (0, false) => checkup.limited("no slash commands are registered", next),
@@ -263,7 +254,11 @@ mod tests {
     fn missing_commands_are_named() {
         let found = |shown: &[&str], wanted: &[&str]| {
             let mut checkup = Checkup::default();
-            commands(shown, wanted, "main", &mut checkup);
+            let named = |names: &[&str]| -> Vec<SlashCommand> {
+                let one = |name: &&str| SlashCommand { name: name.to_string(), ..SlashCommand::default() };
+                names.iter().map(one).collect()
+            };
+            commands(&named(shown), &named(wanted), "main", &mut checkup);
             checkup.findings.remove(0)
         };
         assert_eq!(found(&["ask", "x"], &["ask"]).verdict, Verdict::Good);

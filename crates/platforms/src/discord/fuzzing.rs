@@ -4,7 +4,7 @@
 use super::interaction::Interaction;
 use super::parse::{Envelope, Message, Ready, Update};
 use super::verify::PublicKey;
-use super::{address, learn, normalize, sanitize};
+use super::{address, chats, normalize, sanitize};
 use angelia_core::clock::UnixMillis;
 use ed25519_dalek::{Signer, SigningKey};
 use serde_json::Value;
@@ -26,7 +26,7 @@ pub fn interaction(data: &[u8]) {
     let (token, credential) = (interaction.token.expose(), interaction.credential());
     assert!(credential.expose().ends_with(token));
     let _ = (interaction.deferral(), interaction.text(), interaction.prompt_response());
-    let message = interaction.as_message();
+    let message = &interaction.said;
     assert!(address::snowflake(&message.id).is_some() && address::snowflake(&message.author.id).is_some());
     let request = sanitize::request(&body, &interaction, "main");
     let passed: Value = serde_json::from_str(&request.body).expect("what is passed on is JSON");
@@ -64,7 +64,7 @@ pub fn event(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(envelope) = serde_json::from_str::<Envelope<'_>>(text) else { return };
     let (Some(name), Some(data)) = (envelope.t.as_deref(), envelope.d) else { return };
-    let lesson = learn::lesson(name, data, OWN_ID).ok().flatten();
+    let lesson = chats::lesson(name, data.get(), OWN_ID).ok().flatten();
     for chat in lesson.iter().flat_map(|lesson| &lesson.chats) {
         let _ = (address::places(chat), address::link_place(chat));
     }

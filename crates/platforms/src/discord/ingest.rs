@@ -1,14 +1,15 @@
 //! Listening: who the bot is, where to connect, and a task for each shard.
 
+use super::api::Call;
 use super::api_error::{ApiError, LONGEST_WAIT, TOKEN_REFUSED};
 use super::message::Reader;
 use super::parse::{GatewayBot, StartLimit, User};
-use super::rest::Call;
 use super::shard::{Dial, Shard};
 use super::{Discord, NAME};
 use crate::ingress::{Ingress, Stop};
 use angelia_core::limit::Backoff;
-use angelia_core::store::{Cursor, StreamStore};
+use angelia_core::store::StreamStore;
+use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -23,66 +24,47 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 const SHARD_AGAIN: Duration = Duration::from_secs(5);
 /// Most shards one server runs: 2,500 guilds each.
 const MAX_SHARDS: u32 = 256;
-/// What became of a bot that cannot listen.
-enum Ended {
-    /// It is time to stop.
-    Stopped,
-    /// An operator has to do something first.
-    GaveUp(String),
-}
 
 impl Discord {
     /// Listens until the ingress says stop.
     pub(super) async fn run(self: Arc<Self>, ingress: Ingress) {
         let stop = ingress.stop.clone();
-        let ended = tokio::select! {
-            () = stop.wait() => Ended::Stopped,
-            begun = self.begin() => match begun {
-                Ok(gateway) => Listening::new(self.clone(), ingress, gateway).run().await,
-                Err(why) => Ended::GaveUp(why),
-            },
+        let Ok(begun) = stop.unless_halted(self.begin()).await else { return };
+        let ended = match begun {
+            Ok(gateway) => Listening::new(self.clone(), ingress, gateway).run().await,
+            Err(why) => Err(why),
         };
-        if let Ended::GaveUp(why) = ended {
+        if let Err(why) = ended {
             tracing::error!(bot = self.own_id(), platform = NAME, why, "a bot has stopped");
             self.account.health.stopped(why);
             stop.wait().await;
         }
     }
 
-    /// Who the bot is and where to connect, however often that has to be asked.
+    /// Who the bot is and where to connect; or why an operator has to do something first.
     async fn begin(&self) -> Result<GatewayBot, String> {
+        let me: User = self.until_told("users/@me").await?;
+        if me.id.0 != self.own_id() {
+            return Err(wrong_id(self.own_id(), &me));
+        }
+        self.until_told("gateway/bot").await
+    }
+
+    /// What Discord says, however often it has to be asked.
+    async fn until_told<T: DeserializeOwned>(&self, path: &str) -> Result<T, String> {
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         loop {
-            let failure = match self.first_calls().await {
-                Ok(gateway) => return Ok(gateway),
-                Err(Begin::Wrong(why)) => return Err(why),
-                Err(Begin::ApiError(ApiError::Unauthorized)) => return Err(TOKEN_REFUSED.into()),
-                Err(Begin::ApiError(failure)) => failure,
+            let failure = match self.api.read(Call::get(path)).await {
+                Err(ApiError::Unauthorized) => return Err(TOKEN_REFUSED.into()),
+                Err(failure) => failure,
+                Ok(told) => return Ok(told),
             };
-            let why = failure.why();
-            tracing::warn!(
-                bot = self.own_id(),
-                why,
-                "Discord does not tell where to connect; it is asked again"
-            );
+            let (bot, why) = (self.own_id(), failure.why());
+            tracing::warn!(bot, why, "Discord does not tell where to connect; it is asked again");
             self.account.health.down(why);
             sleep(backoff.pause().max(failure.pause())).await;
         }
     }
-
-    async fn first_calls(&self) -> Result<GatewayBot, Begin> {
-        let me: User = self.rest.read(Call::get("users/@me")).await.map_err(Begin::ApiError)?;
-        if me.id != self.own_id() {
-            return Err(Begin::Wrong(wrong_id(self.own_id(), &me)));
-        }
-        self.rest.read(Call::get("gateway/bot")).await.map_err(Begin::ApiError)
-    }
-}
-
-/// Why it did not begin.
-enum Begin {
-    Wrong(String),
-    ApiError(ApiError),
 }
 
 /// What to say of a token that belongs to another bot.
@@ -91,7 +73,7 @@ pub(super) fn wrong_id(own_id: &str, me: &User) -> String {
         "the token is that of {} ({}), and the bot is configured with the id {own_id}: \
          correct one of the two in the configuration",
         me.username.as_deref().unwrap_or("another bot"),
-        me.id
+        me.id.0
     )
 }
 
@@ -100,51 +82,59 @@ struct Listening {
     reader: Reader,
     gateway: GatewayBot,
     queue: InMemoryQueue,
-    shards: u32,
+    /// How long no session can be begun.
+    no_session_for: Option<Duration>,
 }
 
 impl Listening {
-    fn new(discord: Arc<Discord>, ingress: Ingress, gateway: GatewayBot) -> Self {
+    fn new(discord: Arc<Discord>, ingress: Ingress, mut gateway: GatewayBot) -> Self {
         let StartLimit { total, remaining, reset_after, max_concurrency } = gateway.session_start_limit;
         let reset_after = Duration::from_millis(reset_after).min(LONGEST_WAIT);
         // Nobody may identify without a turn: no turns at once would mean as many as one likes.
         let queue = InMemoryQueue::new(max_concurrency.max(1), remaining, reset_after, total.max(remaining));
-        let shards = gateway.shards.clamp(1, MAX_SHARDS);
-        Self { reader: Reader { discord, ingress }, gateway, queue, shards }
+        gateway.shards = gateway.shards.clamp(1, MAX_SHARDS);
+        let no_session_for = (remaining == 0).then_some(reset_after);
+        Self { reader: Reader { discord, ingress }, gateway, queue, no_session_for }
     }
 
-    async fn run(self) -> Ended {
+    /// Listens until it is time to stop; an error is what an operator has to do something about.
+    async fn run(self) -> Result<(), String> {
         loop {
             if let Some(ended) = self.run_shards().await {
                 return ended;
             }
             // All begin again where each of them was.
-            tracing::error!(bot = self.reader.discord.own_id(), "a Discord shard failed; all begin again");
-            self.reader
-                .discord
-                .account
-                .health
-                .down("a shard failed for a defect of this server; it begins again");
+            let Reader { discord, .. } = &self.reader;
+            tracing::error!(bot = discord.own_id(), "a Discord shard failed; all begin again");
+            discord.account.health.down("a shard failed for a defect of this server; it begins again");
             sleep(SHARD_AGAIN).await;
         }
     }
 
     /// Runs all shards; `None` if one of them failed for a defect of ours.
-    async fn run_shards(&self) -> Option<Ended> {
+    async fn run_shards(&self) -> Option<Result<(), String>> {
         let Reader { discord, ingress } = &self.reader;
         let cursors = ingress.stop.until_stored(|| ingress.ports.records.cursors(&discord.account.key)).await;
-        let Ok(cursors) = cursors else { return Some(Ended::Stopped) };
-        discord.shards.begin(self.shards);
+        let Ok(cursors) = cursors else { return Some(Ok(())) };
+        let GatewayBot { url, shards, .. } = &self.gateway;
+        discord.shards.begin(*shards);
         let (halt, halted) = Stop::new();
         let mut tasks = JoinSet::new();
-        for number in 0..self.shards {
-            tasks.spawn(self.shard(number, &cursors, halted.clone()));
+        for number in 0..*shards {
+            let dial = Dial {
+                id: ShardId::new(number, *shards),
+                token: discord.config.token.clone(),
+                gateway_url: discord.config.gateway_url.as_ref().unwrap_or(url).clone(),
+                queue: self.queue.clone(),
+            };
+            let shard = Shard::new(self.reader.clone(), halted.clone(), dial, &cursors);
+            tasks.spawn(shard.run(self.no_session_for));
         }
         let ended = tokio::select! {
-            () = ingress.stop.wait() => Some(Ended::Stopped),
-            () = discord.rest.revoked() => Some(Ended::GaveUp(TOKEN_REFUSED.into())),
+            () = ingress.stop.wait() => Some(Ok(())),
+            () = discord.api.revoked() => Some(Err(TOKEN_REFUSED.into())),
             Some(done) = tasks.join_next() => match done {
-                Ok(Some(why)) => Some(Ended::GaveUp(why)),
+                Ok(Some(why)) => Some(Err(why)),
                 _ => None,
             },
         };
@@ -152,33 +142,4 @@ impl Listening {
         while tasks.join_next().await.is_some() {}
         ended
     }
-
-    /// One shard, as a task: why Discord must not be called again, if so.
-    fn shard(
-        &self,
-        number: u32,
-        cursors: &[Cursor],
-        halt: Stop,
-    ) -> impl Future<Output = Option<String>> + use<> {
-        let Reader { discord, .. } = &self.reader;
-        let dial = Dial {
-            id: ShardId::new(number, self.shards),
-            token: discord.config.token.clone(),
-            gateway_url: discord.config.gateway_url.as_ref().unwrap_or(&self.gateway.url).clone(),
-            queue: self.queue.clone(),
-        };
-        let mut shard = Shard::new(self.reader.clone(), halt, dial, cursors);
-        let StartLimit { remaining, reset_after, .. } = self.gateway.session_start_limit;
-        async move {
-            if shard.is_new() && remaining == 0 {
-                let wait = Duration::from_millis(reset_after).min(LONGEST_WAIT);
-                shard.wait(wait, &no_identifies_left(wait)).await.ok()?;
-            }
-            shard.run().await
-        }
-    }
-}
-
-fn no_identifies_left(wait: Duration) -> String {
-    format!("Discord lets this bot begin no more sessions for {} minutes", wait.as_secs().div_ceil(60))
 }

@@ -1,12 +1,12 @@
 //! A command, a press or a form, as Discord sends it, and what it says.
 
 use super::address;
-use super::parse::{Channel, Member, Message, User, id, opt_id, unreadable};
+use super::parse::{Channel, Id, Member, Message, Object, User, unreadable};
 use crate::kit::Lenient;
 use angelia_contract::event::PromptResponse;
 use angelia_core::secret::Secret;
 use angelia_core::vault::Deferral;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 /// What interactions are, in Discord's numbers.
@@ -39,93 +39,64 @@ const MAX_PROMPT_TOKEN: usize = 64;
 const MAX_PROMPT_ID: usize = 32;
 
 /// An interaction of a person. It holds its credential, and nobody prints it.
-#[derive(Clone)]
+#[derive(Clone, Deserialize)]
 pub(super) struct Interaction {
-    pub(super) id: String,
-    pub(super) kind: u64,
-    pub(super) application_id: String,
-    pub(super) token: Secret,
-    pub(super) channel_id: String,
-    pub(super) guild_id: Option<String>,
-    /// Where it happened, if Discord says so.
-    pub(super) channel: Option<Channel>,
-    author: User,
-    member: Option<Member>,
-    data: Value,
-    /// The message that shows what was pressed.
-    message_id: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Raw {
-    #[serde(deserialize_with = "id")]
-    id: String,
+    pub(super) id: Id,
     #[serde(rename = "type")]
     kind: u64,
-    #[serde(deserialize_with = "id")]
-    application_id: String,
-    token: String,
-    #[serde(default, deserialize_with = "opt_id")]
-    channel_id: Option<String>,
-    channel: Lenient<Channel>,
-    #[serde(default, deserialize_with = "opt_id")]
-    guild_id: Option<String>,
+    pub(super) application_id: Id,
+    #[serde(deserialize_with = "token")]
+    pub(super) token: Secret,
+    channel_id: Lenient<Id>,
+    /// Where it happened, if Discord says so.
+    pub(super) channel: Lenient<Channel>,
+    pub(super) guild_id: Lenient<Id>,
     context: Lenient<u64>,
     member: Lenient<Joined>,
     user: Lenient<User>,
     #[serde(default)]
     data: Value,
-    message: Lenient<Shown>,
+    /// The message that shows what was pressed.
+    message: Lenient<Object>,
+    /// The message it would be, had the person written it.
+    #[serde(skip)]
+    pub(super) said: Message,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 struct Joined {
     user: User,
     #[serde(flatten)]
     member: Member,
 }
 
-#[derive(Deserialize)]
-struct Shown {
-    #[serde(deserialize_with = "id")]
-    id: String,
-}
-
 impl Interaction {
     /// Reads one; an error is why it cannot be read, without any text of it.
     pub(super) fn read(body: &Value) -> Result<Self, String> {
-        let raw = Raw::deserialize(body).map_err(|error| unreadable(&error))?;
-        if ![COMMAND, COMPONENT, FORM].contains(&raw.kind) {
-            return Err(format!("interactions of type {} are not known", raw.kind));
+        let mut read = Self::deserialize(body).map_err(|error| unreadable(&error))?;
+        if ![COMMAND, COMPONENT, FORM].contains(&read.kind) {
+            return Err(format!("interactions of type {} are not known", read.kind));
         }
-        let (author, member) = match (raw.member.0, raw.user.0) {
+        let (author, member) = match (read.member.0.take(), read.user.0.take()) {
             (Some(Joined { user, member }), _) => (user, Some(member)),
             (None, Some(user)) => (user, None),
             (None, None) => return Err("it does not say who did it".into()),
         };
-        let channel_id = raw.channel_id.or_else(|| raw.channel.as_ref().map(|channel| channel.id.clone()));
+        let channel_id = read.channel_id.0.take();
+        let channel_id = channel_id.or_else(|| read.channel.as_ref().map(|channel| channel.id.clone()));
         let channel_id = channel_id.ok_or("it does not say where it happened")?;
-        let ids = [&raw.id, &raw.application_id, &channel_id, &author.id];
+        let ids = [&read.id, &read.application_id, &channel_id, &author.id];
         if ids.into_iter().any(|id| address::snowflake(id).is_none()) {
             return Err("one of its ids is none of Discord's".into());
         }
-        if !is_token(&raw.token) {
+        if !is_token(read.token.expose()) {
             return Err("its credential is none of Discord's".into());
         }
-        let channel = raw.channel.0.filter(|channel| channel.id == channel_id);
-        Ok(Self {
-            id: raw.id,
-            kind: raw.kind,
-            application_id: raw.application_id,
-            token: Secret::new(raw.token),
-            channel_id,
-            guild_id: raw.guild_id,
-            channel: channel.map(|channel| among_others(channel, raw.context.0)),
-            author,
-            member,
-            data: raw.data,
-            message_id: raw.message.0.map(|message| message.id),
-        })
+        let channel = read.channel.0.take().filter(|channel| channel.id == channel_id);
+        read.channel = Lenient(channel.map(|channel| among_others(channel, read.context.0)));
+        let (id, member) = (read.id.clone(), Lenient(member));
+        read.said = Message { id, channel_id, author, member, ..Message::default() };
+        Ok(read)
     }
 
     /// What the person sees until the answer comes.
@@ -140,18 +111,7 @@ impl Interaction {
 
     /// What answers it: in this form it is below `webhooks/` in a URL.
     pub(super) fn credential(&self) -> Secret {
-        Secret::new(format!("{}/{}", self.application_id, self.token.expose()))
-    }
-
-    /// The message it would be, had the person written it.
-    pub(super) fn as_message(&self) -> Message {
-        Message {
-            id: self.id.clone(),
-            channel_id: self.channel_id.clone(),
-            author: self.author.clone(),
-            member: Lenient(self.member.clone()),
-            ..Message::default()
-        }
+        Secret::new(format!("{}/{}", self.application_id.0, self.token.expose()))
     }
 
     /// What it says.
@@ -172,7 +132,7 @@ impl Interaction {
         Some(PromptResponse {
             prompt_id: prompt.to_owned(),
             option_id: option.to_owned(),
-            prompt_message_id: self.message_id.clone(),
+            prompt_message_id: self.message.as_ref().map(|message| message.id.0.clone()),
             ..PromptResponse::default()
         })
     }
@@ -188,6 +148,10 @@ impl Interaction {
         let is_one = custom_id.len() <= MAX_PROMPT_TOKEN && is_id(prompt) && is_id(option);
         is_one.then_some((prompt, option))
     }
+}
+
+fn token<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Secret, D::Error> {
+    String::deserialize(deserializer).map(Secret::new)
 }
 
 /// Whether a text can be a credential, and part of a URL as it stands.

@@ -99,7 +99,7 @@ fn who_where_and_with_what_has_to_be_told() {
     }
     assert!(with("type", json!(9)).is_err());
     let number = with("id", json!(901)).ok().unwrap();
-    assert_eq!(number.id, "901");
+    assert_eq!(number.id.0, "901");
 }
 
 #[test]
@@ -112,8 +112,8 @@ fn a_private_chat_names_its_person_and_others_are_company() {
         });
         Interaction::read(&body).ok().unwrap()
     };
-    assert_eq!(dm(1).channel.unwrap().kind, DM);
-    assert_eq!(dm(2).channel.unwrap().kind, GROUP_DM);
-    assert_eq!((dm(1).channel_id.as_str(), dm(1).as_message().author.id.as_str()), ("555", "42"));
+    assert_eq!(dm(1).channel.0.unwrap().kind, DM);
+    assert_eq!(dm(2).channel.0.unwrap().kind, GROUP_DM);
+    assert_eq!((&*dm(1).said.channel_id, &*dm(1).said.author.id), ("555", "42"));
     assert_eq!(dm(1).credential().expose(), "77/a-token-of-discord");
 }

@@ -1,11 +1,11 @@
 //! A `/link` somebody typed: who they are in their guild, what they are told, and
 //! how often.
 
+use super::api::Call;
 use super::api_error::ApiError;
-use super::locate::Spot;
+use super::chats::Spot;
 use super::message::Reader;
-use super::parse::{Guild, Member, Message};
-use super::rest::Call;
+use super::parse::{Guild, Id, Member, Message};
 use super::{NAME, address};
 use crate::admission::Linking;
 use angelia_core::clock::{self, Mono};
@@ -14,6 +14,7 @@ use angelia_core::error::Kind;
 use angelia_core::limit::{SlidingWindow, SlidingWindowOf, WhenCrowded};
 use angelia_core::secret::Secret;
 use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -47,13 +48,13 @@ impl Reader {
         let administrator = code.is_empty()
             || match timeout(ASKED_WITHIN, self.is_administrator(message, guild)).await {
                 Ok(Ok(administrator)) => administrator,
-                Ok(Err(())) | Err(_) => return self.answer(message, TRY_LATER.into()),
+                Ok(Err(_)) | Err(_) => return self.answer(message, TRY_LATER.into()),
             };
         let typed = Linking {
             platform: NAME,
             bot: Some(self.discord.own_id().to_owned()),
             place,
-            author: author.clone(),
+            author: author.0.clone(),
             private: chat.kind == ChatKind::Dm,
             administrator,
             code: Secret::new(code),
@@ -63,9 +64,8 @@ impl Reader {
         let linked = tokio::spawn(async move { admission.link(typed).await }).await;
         let answer = match linked {
             Ok(Ok(answer)) => answer,
-            Ok(Err(error)) if error.kind() == Kind::Unavailable => TRY_LATER.into(),
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => TRY_LATER.into(),
+            Ok(Err(error)) if error.kind() != Kind::Unavailable => error.to_string(),
+            _ => TRY_LATER.into(),
         };
         self.answer(message, answer);
     }
@@ -74,7 +74,8 @@ impl Reader {
     /// that anybody can cause.
     fn answer(&self, message: &Message, answer: String) {
         let Some(room) = self.discord.pace.room() else { return };
-        let (discord, chat, asked) = (self.discord.clone(), message.channel_id.clone(), message.id.clone());
+        let (discord, chat, asked) =
+            (self.discord.clone(), message.channel_id.0.clone(), message.id.0.clone());
         tokio::spawn(async move {
             if let Err(failure) = discord.say(&chat, &answer, Some(&asked)).await {
                 let (bot, why) = (discord.own_id(), failure.why());
@@ -84,39 +85,32 @@ impl Reader {
         });
     }
 
-    /// Whether somebody administers the guild they write in.
-    async fn is_administrator(&self, message: &Message, guild: Option<&str>) -> Result<bool, ()> {
+    /// Whether somebody administers the guild they write in. Whoever cannot be shown to be
+    /// an administrator is none.
+    async fn is_administrator(&self, message: &Message, guild: Option<&str>) -> Result<bool, ApiError> {
         let Some(guild_id) = guild else { return Ok(false) };
         let author = &message.author.id;
-        let rest = &self.discord.rest;
-        let guild: Guild = match rest.read(Call::get(format!("guilds/{guild_id}"))).await {
-            Ok(guild) => guild,
-            Err(failure) => return not_told(failure),
-        };
+        let Some(guild) = self.ask::<Guild>(format!("guilds/{guild_id}")).await? else { return Ok(false) };
         if guild.owner_id.as_ref() == Some(author) {
             return Ok(true);
         }
-        let roles = match &*message.member {
-            Some(member) => member.roles.clone(),
+        let member = match &*message.member {
+            Some(member) => Some(member.clone()),
             // What is read back from a channel comes without it.
             None if address::snowflake(author).is_some() => {
-                let member = Call::get(format!("guilds/{guild_id}/members/{author}"));
-                match rest.read::<Member>(member).await {
-                    Ok(member) => member.roles,
-                    Err(failure) => return not_told(failure),
-                }
+                self.ask(format!("guilds/{guild_id}/members/{}", author.0)).await?
             }
-            None => return Ok(false),
+            None => None,
         };
-        Ok(administers(&guild, &roles))
+        Ok(member.is_some_and(|member: Member| administers(&guild, &member.roles)))
     }
-}
 
-/// Whoever cannot be shown to be an administrator is none.
-fn not_told(failure: ApiError) -> Result<bool, ()> {
-    match failure {
-        ApiError::Refused { .. } | ApiError::Unreadable => Ok(false),
-        _ => Err(()),
+    /// What Discord says; `None` if it will not say, or nothing that can be read.
+    async fn ask<T: DeserializeOwned>(&self, path: String) -> Result<Option<T>, ApiError> {
+        match self.discord.api.read(Call::get(path)).await {
+            Err(ApiError::Refused { .. } | ApiError::Unreadable) => Ok(None),
+            told => told.map(Some),
+        }
     }
 }
 
@@ -130,10 +124,10 @@ pub(super) fn may_hold_code(raw: &str) -> bool {
 }
 
 /// Whether one of the roles, or the one that everybody has, administers the guild.
-fn administers(guild: &Guild, roles: &[String]) -> bool {
+fn administers(guild: &Guild, roles: &[Id]) -> bool {
     let held = guild.roles.iter().flatten().filter(|role| role.id == guild.id || roles.contains(&role.id));
-    let bits = |permissions: &String| permissions.parse::<u64>().ok();
-    let permissions = held.filter_map(|role| role.permissions.as_ref().and_then(bits));
+    let bits = |permissions: &str| permissions.parse::<u64>().ok();
+    let permissions = held.filter_map(|role| role.permissions.as_deref().and_then(bits));
     permissions.fold(0, |all, one| all | one) & (ADMINISTRATOR | MANAGE_GUILD) != 0
 }
 
@@ -151,32 +145,26 @@ const MAX_ANSWERS: usize = 8;
 /// Who was answered when.
 #[derive(Debug)]
 pub(super) struct Pace {
-    memory: Mutex<Memory>,
+    chats: Mutex<SlidingWindowOf<String>>,
+    people: Mutex<SlidingWindowOf<String>>,
     answers: Arc<Semaphore>,
-}
-
-#[derive(Debug)]
-struct Memory {
-    chats: SlidingWindowOf<String>,
-    people: SlidingWindowOf<String>,
 }
 
 impl Default for Pace {
     fn default() -> Self {
         let each = |most| {
             let of_one = SlidingWindow::new(most, WINDOW);
-            SlidingWindowOf::new(MAX_REMEMBERED, WhenCrowded::TurnAway, of_one)
+            Mutex::new(SlidingWindowOf::new(MAX_REMEMBERED, WhenCrowded::TurnAway, of_one))
         };
-        let memory = Memory { chats: each(MAX_IN_CHAT), people: each(MAX_TO_PERSON) };
-        Self { memory: Mutex::new(memory), answers: Arc::new(Semaphore::new(MAX_ANSWERS)) }
+        let (chats, people) = (each(MAX_IN_CHAT), each(MAX_TO_PERSON));
+        Self { chats, people, answers: Arc::new(Semaphore::new(MAX_ANSWERS)) }
     }
 }
 
 impl Pace {
     /// Whether somebody may be answered in a chat; if so, it counts.
     pub(super) fn may_answer(&self, chat: &str, person: &str, now: Mono) -> bool {
-        let mut memory = self.memory.lock();
-        let Memory { chats, people } = &mut *memory;
+        let (mut chats, mut people) = (self.chats.lock(), self.people.lock());
         let room = chats.check(chat, now).and_then(|()| people.take(person, now));
         room.and_then(|()| chats.take(chat, now)).is_ok()
     }
@@ -213,7 +201,7 @@ mod tests {
             .unwrap()
         };
         let may = |everyone: u64, roles: &[&str]| {
-            let roles: Vec<String> = roles.iter().map(|role| role.to_string()).collect();
+            let roles: Vec<Id> = roles.iter().map(|role| Id(role.to_string())).collect();
             administers(&guild(everyone), &roles)
         };
         assert!(may(0, &["5"]) && may(0, &["7", "6"]) && may(32, &[]));

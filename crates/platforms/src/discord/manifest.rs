@@ -1,12 +1,12 @@
 //! What Discord says of itself to operators: ids, places, the block of a bot.
 
 use super::address::snowflake;
-use super::command_lines::{command, command_line, commands};
-use super::{Command, Config, Discord, NAME, default_commands};
-use crate::Platform;
+use super::commands::{command, command_line, commands, default_commands};
+use super::{Config, Discord, NAME};
 use crate::manifest::{Manifest, Setup};
 use crate::settings::values::{base_url, one_of};
 use crate::settings::{BadValue, Block, Bot, Fetch, Given, Key, Value};
+use crate::{Platform, SlashCommand};
 use angelia_core::admission::{Grammar, direct};
 use angelia_core::error::Result;
 use angelia_core::inbox::Rendering;
@@ -38,8 +38,7 @@ static BLOCK: Block = Block {
         Key::secret("token").required("the provider lets nobody in without one"),
         Key::text("gateway_url", |given| base_url(given, "wss", "ws")).unset("Discord's own address is used"),
         Key::text("public_key", public_key).unset("interactions come over the bot's own connection"),
-        Key::text("interactions", interactions)
-            .default(|| Value::Text(word(Rendering::default()).to_owned())),
+        Key::text("interactions", interactions).default(|| Value::Text(RENDERINGS[0].0.to_owned())),
         Key::texts("commands", |given| commands(given).map(|it| lines(&it)))
             .default(|| Value::Texts(lines(&default_commands()))),
     ],
@@ -70,19 +69,12 @@ fn is_path(path: &str) -> bool {
     }
 }
 
-/// How interactions go to gateways.
-const RENDERINGS: [Rendering; 3] = [Rendering::Auto, Rendering::Passthrough, Rendering::Event];
-
-fn word(rendering: Rendering) -> &'static str {
-    match rendering {
-        Rendering::Auto => "auto",
-        Rendering::Passthrough => "passthrough",
-        Rendering::Event => "event",
-    }
-}
+/// How interactions go to gateways, in a word; the first is the usual.
+const RENDERINGS: [(&str, Rendering); 3] =
+    [("auto", Rendering::Auto), ("passthrough", Rendering::Passthrough), ("event", Rendering::Event)];
 
 fn interactions(given: &Given<'_>) -> Result<String, BadValue> {
-    one_of(given, &RENDERINGS, word).map(|it| word(it).to_owned())
+    one_of(given, &RENDERINGS, |(word, _)| word).map(|(word, _)| word.to_owned())
 }
 
 /// A public key: 64 hexadecimal digits.
@@ -95,18 +87,18 @@ fn public_key(given: &Given<'_>) -> Result<String, BadValue> {
         .bad("must be the application's public key, 64 hexadecimal digits, as the developer portal shows it"))
 }
 
-fn lines(commands: &[Command]) -> Vec<String> {
+fn lines(commands: &[SlashCommand]) -> Vec<String> {
     commands.iter().map(command_line).collect()
 }
 
 /// The commands of a bot; the lines were read before.
-fn configured(bot: &Bot) -> Vec<Command> {
+fn configured(bot: &Bot) -> Vec<SlashCommand> {
     let read = |lines: &[String]| lines.iter().filter_map(|line| command(line).ok()).collect();
     bot.texts("commands").map_or_else(default_commands, read)
 }
 
 fn make(bot: &Bot, fetch: Fetch<'_>, ports: Ports) -> Result<Arc<dyn Platform>> {
-    let interactions = RENDERINGS.into_iter().find(|it| Some(word(*it)) == bot.text("interactions"));
+    let rendering = RENDERINGS.into_iter().find(|(word, _)| Some(*word) == bot.text("interactions"));
     let config = Config {
         id: bot.id.clone(),
         name: bot.name().to_owned(),
@@ -114,7 +106,7 @@ fn make(bot: &Bot, fetch: Fetch<'_>, ports: Ports) -> Result<Arc<dyn Platform>> 
         api_url: bot.api_url.clone(),
         gateway_url: bot.text("gateway_url").map(str::to_owned),
         public_key: bot.text("public_key").map(str::to_owned),
-        interactions: interactions.unwrap_or_default(),
+        interactions: rendering.map(|(_, rendering)| rendering).unwrap_or_default(),
         commands: configured(bot),
     };
     Ok(Discord::new(config, ports)?)

@@ -1,9 +1,9 @@
 //! What somebody said: admitted to an instance, or only the newest of its chat.
 
+use super::chats::{IngestError, Spot};
 use super::link::may_hold_code;
-use super::locate::{IngestError, Spot};
 use super::normalize::{self, Writing};
-use super::parse::{Message, Update, unreadable};
+use super::parse::{Message, Update, read};
 use super::{Discord, NAME, address};
 use crate::inbound;
 use crate::ingress::Ingress;
@@ -13,7 +13,6 @@ use angelia_core::directory::{Chat, ChatKind};
 use angelia_core::seal::{self, Sealed};
 use angelia_core::store::{Intake, NewEntry, NewQuarantined, Taken, Traffic};
 use angelia_core::{clock, error};
-use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
 /// What is kept of something that cannot be read and may hold a link code.
@@ -58,8 +57,7 @@ impl Heard {
 /// A message, as far as admission cares.
 pub(super) fn sighting(message: &Message, spot: &Spot, addressed: bool) -> Result<Sighting, IngestError> {
     let chat = &spot.chat.chat;
-    let places = address::places(chat)
-        .ok_or_else(|| IngestError::Unreadable("nobody knows where it was written".into()))?;
+    let places = address::places(chat).ok_or_else(|| "nobody knows where it was written".to_owned())?;
     let scopes = [Some(&chat.chat_id), chat.parent.as_ref(), chat.scope.as_ref()];
     let is_thread = chat.kind == ChatKind::Thread;
     Ok(Sighting {
@@ -67,8 +65,8 @@ pub(super) fn sighting(message: &Message, spot: &Spot, addressed: bool) -> Resul
         scopes: scopes.into_iter().flatten().cloned().collect(),
         chat_id: chat.chat_id.clone(),
         thread_id: is_thread.then(|| chat.chat_id.clone()),
-        message_id: message.id.clone(),
-        author: message.author.id.clone(),
+        message_id: message.id.0.clone(),
+        author: message.author.id.0.clone(),
         private: chat.kind == ChatKind::Dm,
         author_is_bot: normalize::is_by_bot(message),
         addressed,
@@ -82,24 +80,18 @@ impl Reader {
         self.discord.own_id()
     }
 
-    /// Commits one thing that was received; answers what became of it.
-    pub(super) async fn take_in(&self, intake: Intake) -> error::Result<Taken> {
-        let taken = self.ingress.take_in(&self.discord.account.key, vec![intake]).await?;
-        Ok(taken.first().copied().unwrap_or_default())
-    }
-
     /// What a message comes to.
     pub(super) async fn message(&self, raw: &str) -> Result<Heard, IngestError> {
         let mut message: Message = read(raw)?;
         let mut heard = Heard::default();
         heard.intake.traffic.push(Traffic {
-            chat_id: message.channel_id.clone(),
-            message_id: message.id.clone(),
+            chat_id: message.channel_id.0.clone(),
+            message_id: message.id.0.clone(),
             // By Discord's clock, so that none here can hold it back.
             at: address::snowflake(&message.id).map_or_else(clock::wall, address::made_at),
         });
         let discord = &*self.discord;
-        if message.author.id == discord.own_id() {
+        if message.author.id.0 == discord.own_id() {
             return Ok(heard);
         }
         if !normalize::is_said(&message) {
@@ -148,7 +140,7 @@ impl Reader {
         }
         let message: Message = read(raw)?;
         let discord = &*self.discord;
-        let is_own = message.author.id == discord.own_id();
+        let is_own = message.author.id.0 == discord.own_id();
         if is_own || !normalize::is_said(&message) || normalize::is_empty(&message) {
             return Ok(nothing);
         }
@@ -234,10 +226,6 @@ impl Reader {
     pub(super) fn writing(&self, is_edit: bool) -> Writing<'_> {
         Writing { own_id: self.bot(), source_flags: self.ingress.source_flags, is_edit }
     }
-}
-
-fn read<T: DeserializeOwned>(raw: &str) -> Result<T, IngestError> {
-    serde_json::from_str(raw).map_err(|error| IngestError::Unreadable(unreadable(&error)))
 }
 
 /// An event that cannot be written will not be written later either.

@@ -2,9 +2,10 @@
 
 mod address;
 mod answer;
+mod api;
 mod api_error;
+mod chats;
 mod check;
-mod command_lines;
 mod commands;
 mod descriptor;
 #[cfg(any(test, fuzzing))]
@@ -12,16 +13,13 @@ mod descriptor;
 pub mod fuzzing;
 mod ingest;
 mod interaction;
-mod learn;
 mod link;
-mod locate;
 mod manifest;
 mod message;
 mod normalize;
 mod parse;
 mod pieces;
 mod platform;
-mod rest;
 mod sanitize;
 mod send;
 mod shard;
@@ -33,16 +31,17 @@ pub use commands::default_commands;
 pub use descriptor::descriptor;
 pub use manifest::MANIFEST;
 
+use crate::commands::SlashCommand;
 use crate::health::HealthRecord;
 use crate::kit::{Account, SentMessages};
 use crate::minted::Minted;
-use angelia_core::error::{Error, Result};
+use angelia_core::error::Result;
 use angelia_core::inbox::Rendering;
 use angelia_core::ports::Ports;
 use angelia_core::secret::Secret;
+use api::Api;
 use link::Pace;
 use pieces::GonePieces;
-use rest::Rest;
 use shard::ShardHealth;
 use std::sync::Arc;
 
@@ -56,7 +55,7 @@ const REMEMBERED: usize = 4_096;
 /// The kind of an interaction's token in the vault, as `follow_up` names it.
 pub const INTERACTION_TOKEN: &str = "discord.interaction_token";
 
-/// A Discord bot, as an operator configures it.
+/// A Discord bot, as an operator configures it; the manifest has checked what is written there.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The bot's user id.
@@ -75,19 +74,7 @@ pub struct Config {
     /// How interactions go to gateways.
     pub interactions: Rendering,
     /// Slash commands to register.
-    pub commands: Vec<Command>,
-}
-
-/// A slash command, as an operator configures it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Command {
-    /// What is typed, without the slash.
-    pub name: String,
-    /// What Discord shows beside it.
-    pub description: String,
-    /// The text that may follow: its name, what Discord shows beside it, and
-    /// whether it has to be there.
-    pub option: Option<(String, String, bool)>,
+    pub commands: Vec<SlashCommand>,
 }
 
 /// One Discord bot.
@@ -97,7 +84,7 @@ pub struct Discord {
     /// The key of those interactions that come over HTTP.
     public_key: Option<PublicKey>,
     ports: Ports,
-    rest: Rest,
+    api: Api,
     shards: ShardHealth,
     /// How often people may have the connector itself answer.
     pace: Pace,
@@ -111,24 +98,12 @@ pub struct Discord {
 impl Discord {
     /// The bot that `config` describes, over what is known of its chats.
     pub fn new(config: Config, ports: Ports) -> Result<Arc<Self>> {
-        if address::snowflake(&config.id).is_none() {
-            return Err(Error::invalid(format!(
-                "{:?} is not a Discord user id: write the bot's id as the developer portal shows it, digits only",
-                config.id
-            )));
-        }
-        if let Some(url) = &config.gateway_url
-            && !shard::is_address(url)
-        {
-            return Err(Error::invalid(format!("gateway_url {url:?} has to begin with ws:// or wss://")));
-        }
-        commands::check(&config.commands)?;
         let public_key = config.public_key.as_deref().map(PublicKey::parse).transpose()?;
         let account = Account::new(NAME, &config.id, &config.name, HealthRecord::default(), &ports);
-        let rest = Rest::new(config.api_url.as_deref(), &config.token)?;
+        let api = Api::new(config.api_url.as_deref(), &config.token)?;
         let (shards, pace, nonce, gone) = Default::default();
         let sent = SentMessages::new(REMEMBERED);
-        Ok(Arc::new(Self { config, account, public_key, ports, rest, shards, pace, nonce, sent, gone }))
+        Ok(Arc::new(Self { config, account, public_key, ports, api, shards, pace, nonce, sent, gone }))
     }
 
     /// The bot's own user id.

@@ -1,7 +1,7 @@
 //! A message, as the event a gateway reads.
 
 use super::NAME;
-use super::locate::Spot;
+use super::chats::Spot;
 use super::parse::{Attachment, Message, Referenced, Snapshot, User};
 use angelia_contract::event::{Event, Media, ReplyTo, message_type};
 use angelia_contract::source::{Source, chat_type};
@@ -51,8 +51,8 @@ pub(super) fn spell_out(message: &mut Message) {
         message.sticker_items.iter().map(|sticker| format!("[sticker {}]", sticker.name)).collect();
     if !stickers.is_empty() {
         message.content = Some(stickers.join(" "));
-    } else if let Some(poll) = &*message.poll {
-        message.content = Some(format!("[poll: {}]", poll.question.text));
+    } else if let Some(question) = message.poll["question"]["text"].as_str() {
+        message.content = Some(format!("[poll: {question}]"));
     }
 }
 
@@ -73,8 +73,8 @@ fn answered(message: &Message) -> (Option<String>, Option<&Referenced>) {
         return (None, None);
     }
     let inline = message.referenced_message.as_ref();
-    let id = reference.and_then(|reference| reference.message_id.clone());
-    (id.or_else(|| inline.map(|inline| inline.id.clone())), inline)
+    let id = reference.and_then(|reference| reference.message_id.as_ref());
+    (id.or(inline.map(|inline| &inline.id)).map(|id| id.0.clone()), inline)
 }
 
 /// Whether a person did not write it.
@@ -109,7 +109,7 @@ pub(super) fn event(message: &Message, spot: &Spot, text: &str, writing: Writing
     Event {
         text: text.to_owned(),
         message_type: type_of_message(message, text).into(),
-        message_id: Some(message.id.clone()),
+        message_id: Some(message.id.0.clone()),
         reply_to_message_id,
         reply_to: answered.map(|answered| reply_to(answered, writing.own_id)),
         media_urls: message.attachments.iter().map(|file| file.url.clone()).collect(),
@@ -129,7 +129,7 @@ fn source(message: &Message, spot: &Spot, writing: Writing<'_>) -> Source {
         chat_type: type_of(chat.kind).into(),
         chat_name: chat_name(message, spot),
         chat_topic: chat.topic.clone(),
-        user_id: Some(message.author.id.clone()),
+        user_id: Some(message.author.id.0.clone()),
         user_name: message.author.username.0.clone(),
         user_display_name: nick
             .filter(|nick| !nick.is_empty())
@@ -137,7 +137,7 @@ fn source(message: &Message, spot: &Spot, writing: Writing<'_>) -> Source {
         thread_id: is_thread.then(|| chat.chat_id.clone()),
         parent_chat_id: chat.parent.clone(),
         scope_id: chat.scope.clone(),
-        message_id: Some(message.id.clone()),
+        message_id: Some(message.id.0.clone()),
         is_bot: writing.source_flags.then(|| is_by_bot(message)),
         message_is_edit: writing.source_flags.then_some(writing.is_edit),
         ..Source::default()
@@ -210,7 +210,7 @@ fn reply_to(answered: &Referenced, own_id: &str) -> ReplyTo {
             .is_none()
             .then(|| text.chars().take(MAX_REPLY_CHARS).collect()),
         author: answered.author.as_ref().and_then(User::name).map(str::to_owned),
-        is_own: answered.author.as_ref().is_some_and(|author| author.id == own_id),
+        is_own: answered.author.as_ref().is_some_and(|author| author.id.0 == own_id),
         ..ReplyTo::default()
     }
 }

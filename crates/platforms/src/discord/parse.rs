@@ -9,6 +9,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
+use std::ops::Deref;
 
 /// A gateway message: what it is, and its data untouched.
 #[derive(Deserialize)]
@@ -23,29 +24,25 @@ pub(super) struct Envelope<'a> {
 /// A message. Without an id, a channel and an author there is none.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Message {
-    #[serde(deserialize_with = "id")]
-    pub(super) id: String,
-    #[serde(deserialize_with = "id")]
-    pub(super) channel_id: String,
+    pub(super) id: Id,
+    pub(super) channel_id: Id,
     pub(super) author: User,
     pub(super) member: Lenient<Member>,
     /// The one field that is not forgiven: a text that cannot be read must not
     /// be taken for silence.
-    #[serde(default, deserialize_with = "text_or_none")]
     pub(super) content: Option<String>,
     #[serde(rename = "type")]
     pub(super) kind: Lenient<u64>,
     pub(super) flags: Lenient<u64>,
     pub(super) mentions: List<User>,
-    #[serde(default, deserialize_with = "ids")]
-    pub(super) mention_roles: Vec<String>,
+    pub(super) mention_roles: List<Id>,
     pub(super) attachments: List<Attachment>,
     pub(super) referenced_message: Lenient<Referenced>,
     pub(super) message_reference: Lenient<Reference>,
-    #[serde(default, deserialize_with = "opt_id")]
-    pub(super) webhook_id: Option<String>,
+    pub(super) webhook_id: Lenient<Id>,
     pub(super) sticker_items: List<Sticker>,
-    pub(super) poll: Lenient<Poll>,
+    #[serde(default)]
+    pub(super) poll: Value,
     /// What was forwarded, as it was then.
     pub(super) message_snapshots: List<Snapshot>,
 }
@@ -54,18 +51,6 @@ pub(super) struct Message {
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Sticker {
     pub(super) name: String,
-}
-
-/// A poll, as far as its question.
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct Poll {
-    pub(super) question: Question,
-}
-
-/// What a poll asks.
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct Question {
-    pub(super) text: String,
 }
 
 /// A message that was forwarded.
@@ -94,30 +79,21 @@ pub(super) struct Update {
 #[derive(Default, Deserialize)]
 pub(super) struct Ready {
     #[serde(default, deserialize_with = "optional_list")]
-    pub(super) guilds: Option<Vec<GuildId>>,
+    pub(super) guilds: Option<Vec<Object>>,
 }
 
-/// A guild of which nothing else matters.
-#[derive(Deserialize)]
-pub(super) struct GuildId {
-    #[serde(deserialize_with = "id")]
-    pub(super) id: String,
-}
-
-/// What a guild's list says of a channel before it is known what that is.
-#[derive(Deserialize)]
-pub(super) struct Listed {
-    #[serde(deserialize_with = "id")]
-    pub(super) id: String,
-    #[serde(default, deserialize_with = "opt_id")]
-    pub(super) last_message_id: Option<String>,
+/// Something of which no more matters than which it is; and of a channel, what was last
+/// said there.
+#[derive(Clone, Deserialize)]
+pub(super) struct Object {
+    pub(super) id: Id,
+    pub(super) last_message_id: Lenient<Id>,
 }
 
 /// Somebody.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct User {
-    #[serde(deserialize_with = "id")]
-    pub(super) id: String,
+    pub(super) id: Id,
     pub(super) username: Lenient<String>,
     pub(super) global_name: Lenient<String>,
     pub(super) bot: Lenient<bool>,
@@ -134,8 +110,7 @@ impl User {
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Member {
     pub(super) nick: Lenient<String>,
-    #[serde(default, deserialize_with = "ids")]
-    pub(super) roles: Vec<String>,
+    pub(super) roles: List<Id>,
 }
 
 /// A file.
@@ -150,8 +125,7 @@ pub(super) struct Attachment {
 /// The message that another one answers, as it comes along with it.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Referenced {
-    #[serde(deserialize_with = "id")]
-    pub(super) id: String,
+    pub(super) id: Id,
     pub(super) author: Lenient<User>,
     pub(super) content: Lenient<String>,
 }
@@ -159,10 +133,8 @@ pub(super) struct Referenced {
 /// Which message another one refers to.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Reference {
-    #[serde(default, deserialize_with = "opt_id")]
-    pub(super) message_id: Option<String>,
-    #[serde(default, deserialize_with = "opt_id")]
-    pub(super) channel_id: Option<String>,
+    pub(super) message_id: Lenient<Id>,
+    pub(super) channel_id: Lenient<Id>,
     #[serde(rename = "type")]
     pub(super) kind: Lenient<u64>,
 }
@@ -170,14 +142,11 @@ pub(super) struct Reference {
 /// A channel or thread.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Channel {
-    #[serde(deserialize_with = "id")]
-    pub(super) id: String,
+    pub(super) id: Id,
     #[serde(rename = "type")]
     pub(super) kind: u64,
-    #[serde(default, deserialize_with = "opt_id")]
-    pub(super) guild_id: Option<String>,
-    #[serde(default, deserialize_with = "opt_id")]
-    pub(super) parent_id: Option<String>,
+    pub(super) guild_id: Lenient<Id>,
+    pub(super) parent_id: Lenient<Id>,
     pub(super) name: Lenient<String>,
     pub(super) topic: Lenient<String>,
     pub(super) recipients: List<User>,
@@ -186,11 +155,9 @@ pub(super) struct Channel {
 /// A guild. Its channels stay unread, so that one of them cannot hide the others.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Guild {
-    #[serde(deserialize_with = "id")]
-    pub(super) id: String,
+    pub(super) id: Id,
     pub(super) name: Lenient<String>,
-    #[serde(default, deserialize_with = "opt_id")]
-    pub(super) owner_id: Option<String>,
+    pub(super) owner_id: Lenient<Id>,
     pub(super) unavailable: Lenient<bool>,
     #[serde(default, deserialize_with = "optional_list")]
     pub(super) roles: Option<Vec<Role>>,
@@ -201,35 +168,29 @@ pub(super) struct Guild {
 /// A role of a guild.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Role {
-    #[serde(deserialize_with = "id")]
-    pub(super) id: String,
-    #[serde(default, deserialize_with = "opt_id")]
-    pub(super) permissions: Option<String>,
+    pub(super) id: Id,
+    pub(super) permissions: Lenient<Id>,
     pub(super) tags: Lenient<RoleTags>,
 }
 
 /// What a role is for.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct RoleTags {
-    #[serde(default, deserialize_with = "opt_id")]
-    pub(super) bot_id: Option<String>,
+    pub(super) bot_id: Lenient<Id>,
 }
 
 /// A change of one role.
 #[derive(Deserialize)]
 pub(super) struct RoleChange {
-    #[serde(deserialize_with = "id")]
-    pub(super) guild_id: String,
+    pub(super) guild_id: Id,
     pub(super) role: Lenient<Role>,
-    #[serde(default, deserialize_with = "opt_id")]
-    pub(super) role_id: Option<String>,
+    pub(super) role_id: Lenient<Id>,
 }
 
 /// The threads of a guild that the bot has come to see.
 #[derive(Deserialize)]
 pub(super) struct ThreadList {
-    #[serde(deserialize_with = "id")]
-    pub(super) guild_id: String,
+    pub(super) guild_id: Id,
     pub(super) threads: List<Value>,
 }
 
@@ -251,6 +212,11 @@ pub(super) struct StartLimit {
     pub(super) max_concurrency: u16,
 }
 
+/// Reads something; an error is why it cannot be read, without any text of it.
+pub(super) fn read<T: DeserializeOwned>(raw: &str) -> Result<T, String> {
+    serde_json::from_str(raw).map_err(|error| unreadable(&error))
+}
+
 /// Why something cannot be read, without any text of it: what serde says may quote.
 pub(super) fn unreadable(error: &serde_json::Error) -> String {
     let kind = match error.classify() {
@@ -260,18 +226,23 @@ pub(super) fn unreadable(error: &serde_json::Error) -> String {
     format!("{kind} (line {}, column {})", error.line(), error.column())
 }
 
-/// Discord's ids are strings; some peers write them as numbers.
-pub(super) fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    let value = Value::deserialize(deserializer)?;
-    id_of(&value).ok_or_else(|| D::Error::custom("an id is neither text nor a number"))
+/// An id. Discord's are strings; some peers write them as numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Id(pub(super) String);
+
+impl<'de> Deserialize<'de> for Id {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let id = id_of(&Value::deserialize(deserializer)?);
+        id.map(Self).ok_or_else(|| D::Error::custom("an id is neither text nor a number"))
+    }
 }
 
-pub(super) fn opt_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    Ok(id_of(&Value::deserialize(deserializer)?))
-}
+impl Deref for Id {
+    type Target = str;
 
-fn ids<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    Ok(List::<Value>::deserialize(deserializer)?.iter().filter_map(id_of).collect())
+    fn deref(&self) -> &str {
+        &self.0
+    }
 }
 
 pub(super) fn id_of(value: &Value) -> Option<String> {
@@ -290,10 +261,6 @@ where
 {
     let Value::Array(items) = Value::deserialize(deserializer)? else { return Ok(None) };
     Ok(Some(items.into_iter().filter_map(|item| serde_json::from_value(item).ok()).collect()))
-}
-
-fn text_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    Option::deserialize(deserializer)
 }
 
 #[cfg(test)]

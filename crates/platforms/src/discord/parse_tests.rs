@@ -9,7 +9,7 @@ fn message(value: Value) -> Result<Message, serde_json::Error> {
 fn a_message_needs_only_what_routing_needs() {
     let bare = json!({"id": "1", "channel_id": 2, "author": {"id": "3"}});
     let read = message(bare.clone()).unwrap();
-    assert_eq!((read.id.as_str(), read.channel_id.as_str(), read.author.id.as_str()), ("1", "2", "3"));
+    assert_eq!((&*read.id, &*read.channel_id, &*read.author.id), ("1", "2", "3"));
     for field in ["id", "channel_id", "author"] {
         let mut lacking = bare.clone();
         lacking.as_object_mut().unwrap().remove(field);
@@ -32,7 +32,7 @@ fn odd_fields_are_taken_for_absent() {
     }))
     .unwrap();
     assert_eq!(odd.content.as_deref(), Some("hi"));
-    assert_eq!(odd.mention_roles, ["5", "6"]);
+    assert_eq!(odd.mention_roles.0, ["5", "6"].map(|id| Id(id.into())));
     assert_eq!(odd.attachments.len(), 1);
     assert!(odd.attachments[0].size.is_none() && odd.member.is_none() && odd.kind.is_none());
     assert!(odd.referenced_message.is_none() && odd.mentions.is_empty());

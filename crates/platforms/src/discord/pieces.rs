@@ -1,15 +1,20 @@
-//! A text that takes several messages: what an edit does to each of them, and the
-//! keys by which Discord knows one that it was given before.
+//! A text that takes several messages: those behind its first, and the keys by which
+//! Discord knows one that it was given before.
 
+use super::api::{Call, Method};
+use super::api_error::{ApiError, code};
 use super::descriptor::MAX_MESSAGE_CHARS;
+use super::send::{PATIENCE, Work, post, posted};
 use super::{Discord, address};
 use angelia_contract::length::Unit;
 use angelia_contract::split::split;
-use angelia_core::error::Result;
-use angelia_core::secret::random_hex;
+use angelia_core::clock::{self, Mono};
 use angelia_core::store::ActionId;
 use parking_lot::Mutex;
 use std::collections::HashMap;
+
+/// How often a piece is posted whose nonce Discord knows from one that is gone.
+const MAX_ANEW: u32 = 3;
 
 /// Pieces of which is remembered that they went.
 const MAX_GONE: usize = 4_096;
@@ -20,30 +25,107 @@ pub(super) fn parts(text: &str) -> Vec<String> {
     parts.into_iter().map(|part| part.text).collect()
 }
 
-/// One thing an edit does, in order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    /// The `part`-th message says this now.
-    Edit { part: usize, message_id: String, text: String },
-    /// There is a `part`-th message now.
-    Post { part: usize, text: String },
-    /// There is one less.
-    Delete { part: usize, message_id: String },
+/// A text whose first message is there, and the messages behind it.
+pub(super) struct Pieces<'a> {
+    work: &'a Work<'a>,
+    first: &'a str,
+    /// Those that are there.
+    ids: Vec<String>,
+    /// How long they are tried for.
+    until: Mono,
 }
 
-/// What makes a message and its further pieces show `parts`.
-pub(super) fn plan(message_id: &str, pieces: &[String], parts: Vec<String>) -> Vec<Step> {
-    let messages = [message_id.to_owned()].into_iter().chain(pieces.iter().cloned());
-    let surplus = messages.clone().enumerate().skip(parts.len());
-    let surplus = surplus.map(|(part, message_id)| Step::Delete { part, message_id });
-    let mut there = messages;
-    let shown = parts.into_iter().enumerate().map(|(part, text)| match there.next() {
-        Some(message_id) => Step::Edit { part, message_id, text },
-        None => Step::Post { part, text },
-    });
-    let mut steps: Vec<Step> = shown.collect();
-    steps.extend(surplus);
-    steps
+impl<'a> Pieces<'a> {
+    /// The pieces behind `first`, of which these are there.
+    pub(super) fn new(work: &'a Work<'a>, first: &'a str, ids: Vec<String>) -> Self {
+        Self { work, first, ids, until: clock::mono() + PATIENCE }
+    }
+
+    /// How many are there.
+    pub(super) fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Makes the `part`-th message show a text: what is there is edited, what somebody
+    /// deleted is posted anew.
+    pub(super) async fn show(&mut self, part: usize, text: &str) -> Result<(), ApiError> {
+        let Discord { sent, gone, .. } = self.work.discord;
+        let Some(piece) = self.ids.get(part - 1) else {
+            let piece = self.post(part, text).await?;
+            self.push(piece).await;
+            return Ok(());
+        };
+        if sent.shows(piece, text) {
+            return Ok(());
+        }
+        match self.work.show(piece, text, Some(self.until)).await {
+            Err(lost) if lost.is(code::UNKNOWN_MESSAGE) => {
+                gone.note(self.first, part);
+                self.ids[part - 1] = self.post(part, text).await?;
+                self.keep().await;
+                Ok(())
+            }
+            done => done,
+        }
+    }
+
+    /// Posts the `part`-th piece. One that an earlier attempt posted, of which nobody
+    /// here knows, is found by its nonce and shows this text from then on.
+    pub(super) async fn post(&self, part: usize, text: &str) -> Result<String, ApiError> {
+        let Discord { sent, gone, .. } = self.work.discord;
+        for _ in 0..MAX_ANEW {
+            let nonce = piece_nonce(self.first, part, gone.times(self.first, part));
+            let call = post(self.work.channel, text, Some(nonce), None);
+            let posted = posted(&self.call(call).await?)?;
+            if !posted.shows(text) {
+                match self.work.show(&posted.id, text, Some(self.until)).await {
+                    Err(lost) if lost.is(code::UNKNOWN_MESSAGE) => {
+                        gone.note(self.first, part);
+                        continue;
+                    }
+                    done => done?,
+                }
+            }
+            sent.note(&*posted.id, text);
+            return Ok(posted.id);
+        }
+        Err(ApiError::Unknown { why: "Discord names a message that is not there".into() })
+    }
+
+    /// Makes a call that follows the first one of the text.
+    pub(super) async fn call(&self, call: Call) -> Result<Vec<u8>, ApiError> {
+        self.work.call_patiently(call, self.until).await
+    }
+
+    /// One more is there; answers whether that is noted.
+    pub(super) async fn push(&mut self, piece: String) -> bool {
+        self.ids.push(piece);
+        self.keep().await
+    }
+
+    /// Deletes those behind the first so many.
+    pub(super) async fn truncate(&mut self, shown: usize) -> Result<(), ApiError> {
+        let Discord { sent, gone, .. } = self.work.discord;
+        for (at, piece) in self.ids.clone().iter().enumerate().skip(shown) {
+            sent.forget(piece);
+            match self.call(Call::new(Method::Delete, self.work.message_path(piece))).await {
+                // It is gone, which is all that was wanted.
+                Err(lost) if lost.is(code::UNKNOWN_MESSAGE) => {}
+                done => drop(done?),
+            }
+            gone.note(self.first, at + 1);
+            self.ids.retain(|known| known != piece);
+            self.keep().await;
+        }
+        Ok(())
+    }
+
+    /// Notes the pieces. Should that fail, a later edit finds them by their nonces for as
+    /// long as Discord knows those, and afterwards leaves them behind: `false`.
+    async fn keep(&self) -> bool {
+        let Work { discord: Discord { ports, account, .. }, channel, .. } = self.work;
+        account.keep_pieces(&*ports.records, channel, self.first, &self.ids).await
+    }
 }
 
 /// How often pieces of a text went, by its first message and the part: another in the
@@ -67,18 +149,6 @@ impl GonePieces {
     }
 }
 
-/// Where the store keeps what its nonces begin with, beside the positions of streams.
-const NONCE: &str = "nonce";
-
-impl Discord {
-    /// What nonces begin with: the same for all of a store's life, another for
-    /// every store. One that was made anew counts its actions from the start
-    /// while Discord still remembers what the old one said.
-    pub(super) async fn nonce_prefix(&self) -> Result<&str> {
-        self.nonce.get(&*self.ports.records, &self.account.key, NONCE, random_hex::<4>).await
-    }
-}
-
 /// The key of an action's message, 25 characters at most: the store's prefix, the action.
 pub(super) fn nonce(prefix: &str, id: ActionId) -> String {
     format!("{prefix}{:x}", id.0 & 0xff_ffff_ffff)
@@ -94,27 +164,6 @@ pub(super) fn piece_nonce(first: &str, part: usize, gone: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn steps(pieces: &[&str], parts: &[&str]) -> Vec<String> {
-        let owned = |texts: &[&str]| texts.iter().map(|text| text.to_string()).collect::<Vec<_>>();
-        plan("1", &owned(pieces), owned(parts))
-            .into_iter()
-            .map(|step| match step {
-                Step::Edit { part, message_id, text } => format!("edit {message_id} {part} {text}"),
-                Step::Post { part, text } => format!("post {part} {text}"),
-                Step::Delete { message_id, .. } => format!("delete {message_id}"),
-            })
-            .collect()
-    }
-
-    #[test]
-    fn an_edit_grows_and_shrinks() {
-        assert_eq!(steps(&[], &["a"]), ["edit 1 0 a"]);
-        assert_eq!(steps(&[], &["a", "b", "c"]), ["edit 1 0 a", "post 1 b", "post 2 c"]);
-        assert_eq!(steps(&["2"], &["a", "b", "c"]), ["edit 1 0 a", "edit 2 1 b", "post 2 c"]);
-        assert_eq!(steps(&["2", "3"], &["a"]), ["edit 1 0 a", "delete 2", "delete 3"]);
-        assert_eq!(steps(&["2", "3"], &["a", "b"]), ["edit 1 0 a", "edit 2 1 b", "delete 3"]);
-    }
 
     #[test]
     fn parts_are_counted_in_code_points() {

@@ -1,11 +1,11 @@
 //! Discord as a platform: where targets are, and who does what.
 
+use super::api::{Call, Method};
 use super::api_error::ApiError;
+use super::chats::IngestError;
 use super::descriptor::descriptor;
-use super::locate::IngestError;
 use super::normalize::type_of;
 use super::pieces;
-use super::rest::Call;
 use super::{Discord, NAME, address, webhook};
 use crate::commands::SlashCommand;
 use crate::health::{Checkup, Health};
@@ -15,8 +15,7 @@ use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
 use angelia_core::directory::ChatKind;
 use angelia_core::egress::{Bot, Dedupe, Rate, Target, Whereabouts};
-use angelia_core::error::Error;
-use angelia_core::error::Result;
+use angelia_core::error::{Error, Result};
 use angelia_core::inbox::Rendering;
 use angelia_core::vault::Way;
 use axum::Router;
@@ -43,19 +42,6 @@ impl Discord {
         let are_ids = [&target.chat_id, written].into_iter().all(|id| address::snowflake(id).is_some());
         are_ids.then_some(written)
     }
-
-    /// Where a target is, by what is at hand.
-    fn whereabouts(&self, target: &Target) -> Whereabouts {
-        let Some(channel) = self.channel_of(target) else { return Whereabouts::Nowhere };
-        let Some(known) = self.account.directory.at_hand(channel) else { return Whereabouts::Unknown };
-        let chat = &known.chat;
-        // A thread is where its channel is, not where a frame says.
-        let is_below = chat.kind == ChatKind::Thread && chat.parent.as_ref() == Some(&target.chat_id);
-        if channel != target.chat_id && !is_below {
-            return Whereabouts::Nowhere;
-        }
-        address::places(chat).map_or(Whereabouts::Unknown, Whereabouts::Places)
-    }
 }
 
 impl Bot for Discord {
@@ -68,7 +54,15 @@ impl Bot for Discord {
     }
 
     fn places(&self, target: &Target) -> Whereabouts {
-        self.whereabouts(target)
+        let Some(channel) = self.channel_of(target) else { return Whereabouts::Nowhere };
+        let Some(known) = self.account.directory.at_hand(channel) else { return Whereabouts::Unknown };
+        let chat = &known.chat;
+        // A thread is where its channel is, not where a frame says.
+        let is_below = chat.kind == ChatKind::Thread && chat.parent.as_ref() == Some(&target.chat_id);
+        if channel != target.chat_id && !is_below {
+            return Whereabouts::Nowhere;
+        }
+        address::places(chat).map_or(Whereabouts::Unknown, Whereabouts::Places)
     }
 }
 
@@ -116,7 +110,7 @@ impl Platform for Discord {
             let Some(channel) = self.channel_of(target) else {
                 return Ok(ActionResult::failed("this is not a chat"));
             };
-            match self.rest.call(Call::post(format!("channels/{channel}/typing"), None)).await {
+            match self.api.call(Call::new(Method::Post, format!("channels/{channel}/typing"))).await {
                 Ok(_) => Ok(ActionResult::ok()),
                 Err(failure @ (ApiError::Refused { .. } | ApiError::Withdrawn)) => {
                     Ok(ActionResult::failed(failure.why()))

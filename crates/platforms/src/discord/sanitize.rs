@@ -11,42 +11,24 @@ use super::NAME;
 use super::interaction::Interaction;
 use crate::kit::webhook::path;
 use angelia_core::inbox::Request;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-/// What is let through of an interaction.
-const TOP: &[&str] = &[
-    "app_permissions",
-    "application_id",
-    "authorizing_integration_owners",
-    "channel_id",
-    "context",
-    "data",
-    "entitlements",
-    "guild_id",
-    "guild_locale",
-    "id",
-    "locale",
-    "type",
-    "version",
+/// What is let through of an interaction and of the objects in it, by where they are.
+const KEPT: [(&str, &str); 8] = [
+    (
+        "",
+        "app_permissions application_id authorizing_integration_owners channel_id context data entitlements \
+         guild_id guild_locale id locale type version",
+    ),
+    ("/channel", "guild_id id name nsfw parent_id permissions topic type"),
+    ("/guild", "features id locale name"),
+    ("/member", "joined_at nick permissions roles"),
+    ("/member/user", USER),
+    ("/message", "attachments channel_id components content edited_timestamp embeds flags id timestamp type"),
+    ("/message/author", USER),
+    ("/user", USER),
 ];
-/// What is let through of the objects in it.
-const CHANNEL: &[&str] = &["guild_id", "id", "name", "nsfw", "parent_id", "permissions", "topic", "type"];
-const GUILD: &[&str] = &["features", "id", "locale", "name"];
-const MEMBER: &[&str] = &["joined_at", "nick", "permissions", "roles"];
-const USER: &[&str] =
-    &["avatar", "bot", "discriminator", "global_name", "id", "public_flags", "system", "username"];
-const MESSAGE: &[&str] = &[
-    "attachments",
-    "channel_id",
-    "components",
-    "content",
-    "edited_timestamp",
-    "embeds",
-    "flags",
-    "id",
-    "timestamp",
-    "type",
-];
+const USER: &str = "avatar bot discriminator global_name id public_flags system username";
 
 /// What a key holds whose name has one of these in it is nobody's but the bot's.
 const CREDENTIALS: [&str; 3] = ["token", "secret", "webhook_url"];
@@ -57,13 +39,13 @@ pub(super) fn request(body: &Value, interaction: &Interaction, name: &str) -> Re
     let own = Own {
         token: interaction.token.expose(),
         // Where messages of the bot's are posted without its token.
-        webhook: format!("webhooks/{}/", interaction.application_id),
+        webhook: format!("webhooks/{}/", interaction.application_id.0),
     };
     Request {
         method: "POST".into(),
         path: path(NAME, name),
         headers: vec![("content-type".into(), "application/json".into())],
-        body: Value::Object(sanitized(body, &own)).to_string(),
+        body: sanitized(body, "", &own).unwrap_or_default().to_string(),
     }
 }
 
@@ -73,35 +55,17 @@ struct Own<'a> {
     webhook: String,
 }
 
-fn sanitized(body: &Value, own: &Own<'_>) -> Map<String, Value> {
-    let mut kept = named(body, TOP, own);
-    let mut put = |key: &str, object: Option<Map<String, Value>>| {
-        kept.extend(object.map(|object| (key.to_owned(), Value::Object(object))));
-    };
-    put("channel", object(&body["channel"], CHANNEL, own));
-    put("guild", object(&body["guild"], GUILD, own));
-    put("member", with_user(&body["member"], "user", MEMBER, own));
-    put("message", with_user(&body["message"], "author", MESSAGE, own));
-    put("user", object(&body["user"], USER, own));
-    kept
-}
-
-/// An object with somebody in it.
-fn with_user(value: &Value, key: &str, names: &[&str], own: &Own<'_>) -> Option<Map<String, Value>> {
-    let mut kept = object(value, names, own)?;
-    kept.extend(object(&value[key], USER, own).map(|user| (key.to_owned(), Value::Object(user))));
-    Some(kept)
-}
-
-fn object(value: &Value, names: &[&str], own: &Own<'_>) -> Option<Map<String, Value>> {
-    value.is_object().then(|| named(value, names, own))
-}
-
-/// Of an object what has these names.
-fn named(value: &Value, names: &[&str], own: &Own<'_>) -> Map<String, Value> {
-    let fields = value.as_object().into_iter().flatten();
-    let kept = fields.filter(|(key, _)| names.contains(&key.as_str()));
-    kept.map(|(key, value)| (key.clone(), whole(value, own))).collect()
+/// Of the object at `path` what is let through; `None` if that is nothing.
+fn sanitized(object: &Value, path: &str, own: &Own<'_>) -> Option<Value> {
+    let (_, names) = KEPT.iter().find(|(kept, _)| *kept == path)?;
+    let fields = object.as_object()?.iter().filter_map(|(key, value)| {
+        let kept = match names.split(' ').any(|name| name == key) {
+            true => whole(value, own),
+            false => sanitized(value, &format!("{path}/{key}"), own)?,
+        };
+        Some((key.clone(), kept))
+    });
+    Some(Value::Object(fields.collect()))
 }
 
 /// Something that is taken whole, but for credentials.

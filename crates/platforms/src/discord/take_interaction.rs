@@ -1,8 +1,8 @@
 //! What an interaction comes to, however it arrived: an entry in an inbox with
 //! what answers it in the vault, or words for the person.
 
+use super::chats::IngestError;
 use super::interaction::{AUTOCOMPLETE, Interaction, PING};
-use super::locate::{IngestError, Spot};
 use super::message::{Heard, Reader, never, sighting};
 use super::parse::id_of;
 use super::{INTERACTION_TOKEN, address, normalize, sanitize};
@@ -59,11 +59,8 @@ impl Reader {
             Some(AUTOCOMPLETE) => return Considered::at_once(Reply::NoChoices),
             _ => {}
         }
-        let interaction = match Interaction::read(body) {
-            Ok(interaction) => interaction,
-            Err(why) => return self.unreadable(raw, id, why),
-        };
-        match timeout_at(due, self.interaction(&interaction, body, from)).await {
+        let considering = async { self.interaction(&Interaction::read(body)?, body, from).await };
+        match timeout_at(due, considering).await {
             Ok(Ok(considered)) => considered,
             Ok(Err(IngestError::Unreadable(why))) => self.unreadable(raw, id, why),
             Ok(Err(IngestError::NotNow { why, .. })) => self.not_now(&why),
@@ -89,7 +86,7 @@ impl Reader {
         from: UnixMillis,
     ) -> Result<Considered, IngestError> {
         let (spot, told) = self.discord.spot_of(interaction).await?;
-        let sighting = sighting(&interaction.as_message(), &spot, true)?;
+        let sighting = sighting(&interaction.said, &spot, true)?;
         let text = interaction.text();
         if link_command(&text).is_some() {
             self.dropped(&sighting, DropReason::Consumed);
@@ -99,7 +96,10 @@ impl Reader {
             Ok(admitted) => admitted,
             Err(reason) => return Ok(Considered::at_once(Reply::refusal(reason))),
         };
-        let event = self.interaction_event(interaction, &spot, &text);
+        let event = Event {
+            prompt_response: interaction.prompt_response(),
+            ..normalize::event(&interaction.said, &spot, &text, self.writing(false))
+        };
         let capability = self.capability(interaction, &event, &admitted, from)?;
         let entry = self.interaction_entry(interaction, body, event, admitted).map_err(never)?;
         let mut heard = Heard::default();
@@ -108,13 +108,6 @@ impl Reader {
         heard.intake.patience = Some(CancellableWrite::default());
         heard.is_for(entry, sighting);
         Ok(Considered { heard: Some(heard), reply: Reply::Deferred(interaction.deferral()) })
-    }
-
-    fn interaction_event(&self, interaction: &Interaction, spot: &Spot, text: &str) -> Event {
-        Event {
-            prompt_response: interaction.prompt_response(),
-            ..normalize::event(&interaction.as_message(), spot, text, self.writing(false))
-        }
     }
 
     fn interaction_entry(
@@ -142,7 +135,7 @@ impl Reader {
     ) -> Result<NewCapability> {
         let chat_id = event.source.chat_id.clone();
         let user_id = event.source.user_id.clone().unwrap_or_default();
-        let interaction_id = interaction.id.clone();
+        let interaction_id = interaction.id.0.clone();
         let whom = [chat_id.as_str(), &user_id, &interaction_id];
         let bound_to = seal::capability(&admitted.tenant, admitted.instance, &self.discord.account.key, whom);
         Ok(NewCapability {

@@ -66,17 +66,11 @@ fn read_time(digits: &[u8]) -> Option<UnixMillis> {
 /// Reads hexadecimal digits. Only small letters, as Discord writes them: two
 /// headers must never mean one signature.
 fn unhex<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
-    let value = |digit: u8| match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        _ => None,
-    };
+    let are_digits = digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+    let digits = std::str::from_utf8(digits).ok().filter(|text| are_digits && text.len() == 2 * N)?;
     let mut bytes = [0; N];
-    if digits.len() != 2 * N {
-        return None;
-    }
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = value(pair[0])? << 4 | value(pair[1])?;
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).ok()?;
     }
     Some(bytes)
 }

@@ -42,21 +42,14 @@ async fn receive(State(receiver): State<Arc<Receiver>>, request: Request) -> Res
         Ok(posted) => posted,
         Err(status) => return status.into_response(),
     };
-    let Some(signed_at) = receiver.signed_at(&posted) else {
-        return refuse(&receiver.reader.discord.account.health);
-    };
+    let header = |name: &str| only(&posted.parts.headers, name).map(str::as_bytes);
+    let signed_at = header(SIGNATURE)
+        .zip(header(TIMESTAMP))
+        .and_then(|(signature, time)| receiver.key.signed_at(signature, time, &posted.body, clock::wall()));
+    let Some(signed_at) = signed_at else { return refuse(&receiver.reader.discord.account.health) };
     // The earlier of the two clocks: the other may be ahead.
     let reply = receiver.reader.posted(posted, signed_at.min(came), due).await;
     Json(reply.body()).into_response()
-}
-
-impl Receiver {
-    /// When Discord signed a request, if it did.
-    fn signed_at(&self, posted: &Posted) -> Option<UnixMillis> {
-        let header = |name: &str| only(&posted.parts.headers, name);
-        let (signature, timestamp) = (header(SIGNATURE)?, header(TIMESTAMP)?);
-        self.key.signed_at(signature.as_bytes(), timestamp.as_bytes(), &posted.body, clock::wall())
-    }
 }
 
 impl Reader {
@@ -90,9 +83,10 @@ impl Reader {
     }
 
     async fn keep(self, heard: Heard) -> Result<Taken> {
-        let taken = self.take_in(heard.intake.clone()).await.inspect_err(|error| {
-            tracing::error!(bot = self.bot(), %error, "an interaction was not committed");
-        })?;
+        let taken = self.discord.account.commit(&self.ingress, heard.intake.clone()).await;
+        let taken = taken.inspect_err(
+            |error| tracing::error!(bot = self.bot(), %error, "an interaction was not committed"),
+        )?;
         self.committed(heard, taken);
         Ok(taken)
     }

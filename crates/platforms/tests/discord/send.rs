@@ -49,6 +49,15 @@ async fn a_long_text_is_several_messages_that_grow_and_shrink() {
     let calls = world.fake.requests(0).await.len();
     id(world.deliver(4, at(), edit(&channel, &first, "short")).await);
     assert_eq!(world.fake.requests(0).await.len(), calls, "nothing to change");
+    let parts = |letters: &str| letters.chars().map(|one| one.to_string().repeat(2_000)).collect::<String>();
+    let shown = || async {
+        let answers = world.fake.answers(&channel).await;
+        answers.iter().map(|part| format!("{}{}", &part.content[..1], part.edits)).collect::<Vec<_>>()
+    };
+    id(world.deliver(5, at(), edit(&channel, &first, &parts("abc"))).await);
+    assert_eq!(shown().await, ["a2", "b0", "c0"], "one is edited, two are posted");
+    id(world.deliver(6, at(), edit(&channel, &first, &parts("de"))).await);
+    assert_eq!(shown().await, ["d3", "e1"], "two are edited, the last is deleted");
     assert_eq!(world.fake.count("/rest/limited").await, 0);
 }
 

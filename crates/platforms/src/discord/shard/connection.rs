@@ -284,26 +284,27 @@ fn is_up(socket: &Socket) -> bool {
 
 /// What to tell the operator about a close that is final.
 fn fatal(code: Option<u16>) -> String {
-    match code {
-        Some(4004) => TOKEN_REFUSED.into(),
-        Some(4010) => "Discord says this shard does not exist (4010). Restart; if it stays, report it".into(),
+    let told = match code {
+        Some(4004) => TOKEN_REFUSED,
+        Some(4010) => "Discord says this shard does not exist (4010). Restart; if it stays, report it",
         Some(4011) => {
             "Discord says the bot is in too many servers for its number of shards (4011). \
              Restart: the number is asked for anew"
-                .into()
         }
         Some(4012) => {
-            "Discord does not speak this version of its gateway any more (4012). Update this server".into()
+            "Discord does not speak this version of its gateway any more (4012). Update this server"
         }
-        Some(4013) => "Discord says an intent does not exist (4013). Update this server".into(),
+        Some(4013) => "Discord says an intent does not exist (4013). Update this server",
         Some(4014) => {
             "Discord does not let the bot read messages (4014). Open the developer portal, choose the \
              application, and enable Message Content Intent under Bot, Privileged Gateway Intents; then restart"
-                .into()
         }
-        Some(code) => format!("Discord closed for good ({code}). Look that code up in Discord's documentation"),
-        None => "Discord closed for good and gave no code. Restart".into(),
-    }
+        Some(code) => {
+            return format!("Discord closed for good ({code}). Look that code up in Discord's documentation");
+        }
+        None => "Discord closed for good and gave no code. Restart",
+    };
+    told.to_owned()
 }
 
 /// Whether a close ends the session, so that it cannot be resumed.

@@ -2,7 +2,7 @@
 //! committed together with what the shard took in.
 
 use super::{STORE_AGAIN, Shard};
-use crate::discord::message::Heard;
+use crate::discord::message::{Heard, Reader};
 use crate::ingress::Halted;
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::store::{Cursor, Intake, Taken, Traffic};
@@ -65,7 +65,7 @@ pub(super) fn last_heard(cursors: &[Cursor]) -> Option<UnixMillis> {
 }
 
 /// Whether a shard can connect there.
-pub(in crate::discord) fn is_address(url: &str) -> bool {
+fn is_address(url: &str) -> bool {
     url::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "ws" | "wss") && url.has_host())
 }
 
@@ -98,7 +98,8 @@ impl Progress {
         let mut traffic = self.traffic.clone();
         newest(&mut traffic, std::mem::take(&mut intake.traffic));
         let traffic = traffic.into_values().collect();
-        let cursor = position.and_then(|position| cursor(&self.stream, position));
+        let owing = |position: &Position| Position { owed_since: self.owed_since, ..position.clone() };
+        let cursor = position.and_then(|position| cursor(&self.stream, &owing(position)));
         Intake { traffic, cursor, ..intake }
     }
 
@@ -155,18 +156,18 @@ impl Shard {
         let mut intake = self.progress.with(heard.intake.clone(), position.as_ref());
         let mut given_up = false;
         let taken = loop {
-            match self.reader.take_in(intake.clone()).await {
+            let Reader { discord, ingress } = &self.reader;
+            match discord.account.commit(ingress, intake.clone()).await {
                 Ok(taken) if !taken.given_up => break Taken { given_up, ..taken },
                 Ok(_) => {
                     let Intake { traffic, cursor, .. } = intake;
                     (intake, given_up) = (Intake { traffic, cursor, ..Intake::default() }, true);
                 }
                 Err(error) => {
-                    let bot = self.reader.bot();
+                    let bot = discord.own_id();
                     tracing::warn!(bot, %error, "what Discord sent is not committed; it is tried again");
                     self.status.disconnected("the store does not commit what Discord sends");
-                    let waited = self.halt.pause(STORE_AGAIN).await;
-                    waited.inspect_err(|_| self.reader.discord.account.directory.unlearn(&intake.chats))?;
+                    self.halt.pause(STORE_AGAIN).await?;
                 }
             }
         };
@@ -189,8 +190,8 @@ impl Shard {
         // The socket forgets the address when it cannot be reached; it may be again.
         let earlier = self.progress.processed.as_ref().filter(|earlier| earlier.session_id == session_id);
         let resume_url = resume_url.or_else(|| earlier?.resume_url.clone());
-        let (heard_at, owed_since) = (Some(clock::wall()), self.progress.owed_since);
-        Some(Position { session_id, sequence: sequence?, resume_url, heard_at, owed_since })
+        let heard_at = Some(clock::wall());
+        Some(Position { session_id, sequence: sequence?, resume_url, heard_at, owed_since: None })
     }
 }
 

@@ -2,11 +2,11 @@
 
 use super::Shard;
 use super::cursor::Position;
+use crate::discord::api::{Call, Method};
 use crate::discord::api_error::{ApiError, code};
 use crate::discord::interaction::is_token;
 use crate::discord::message::Heard;
 use crate::discord::parse::id_of;
-use crate::discord::rest::Call;
 use crate::discord::take_interaction::{Considered, KEPT_WITHIN, Reply};
 use crate::discord::{Discord, address};
 use crate::ingress::Halted;
@@ -26,12 +26,6 @@ const CALLED_WITHIN: Duration = Duration::from_secs(3);
 /// How soon a call that failed is made again.
 const CALL_AGAIN: Duration = Duration::from_millis(250);
 
-/// Who waits for a call.
-struct Caller {
-    id: String,
-    token: Secret,
-}
-
 impl Shard {
     /// Takes in an interaction. Its reply is sent in time, whatever the store
     /// does; nothing more is read before it is committed, or given up.
@@ -39,14 +33,14 @@ impl Shard {
         let came = Instant::now();
         let (due, until) = (came + KEPT_WITHIN, came + CALLED_WITHIN);
         let body: Option<Value> = serde_json::from_str(raw).ok();
-        let caller = body.as_ref().and_then(Caller::read);
+        let caller = body.as_ref().and_then(caller);
         let from = body.as_ref().map_or_else(clock::wall, |body| lives_from(body, clock::wall()));
         let considering = self.reader.consider(raw, body.as_ref(), from, due);
         let considered = self.halt.unless_halted(considering).await?;
         let patience = considered.patience();
         let Considered { heard, reply } = considered;
         let (tell, told) = oneshot::channel::<Taken>();
-        if let Some(caller) = caller {
+        if let Some((id, token)) = caller {
             let discord = self.reader.discord.clone();
             tokio::spawn(async move {
                 let reply = match timeout_at(due, told).await {
@@ -54,7 +48,7 @@ impl Shard {
                     // It is late, or the shard ends and leaves it for later.
                     Ok(Err(_)) | Err(_) => reply.late(patience.as_ref()),
                 };
-                discord.call_back(caller, reply, until).await;
+                discord.call_back(id, token, reply, until).await;
             });
         }
         match heard {
@@ -78,22 +72,21 @@ fn lives_from(body: &Value, now: UnixMillis) -> UnixMillis {
     id.map(address::made_at).filter(|at| (now.before(LIVES_FOR)..now).contains(at)).unwrap_or(now)
 }
 
-impl Caller {
-    fn read(body: &Value) -> Option<Self> {
-        // Whatever else it is, somebody waits.
-        let (id, token) = (id_of(&body["id"])?, body["token"].as_str()?);
-        let is_one = address::snowflake(&id).is_some() && is_token(token);
-        is_one.then(|| Self { id, token: Secret::new(token) })
-    }
+/// Who waits for a call, whatever else it is: the interaction's id and its token.
+fn caller(body: &Value) -> Option<(String, Secret)> {
+    let (id, token) = (id_of(&body["id"])?, body["token"].as_str()?);
+    let is_one = address::snowflake(&id).is_some() && is_token(token);
+    is_one.then(|| (id, Secret::new(token)))
 }
 
 impl Discord {
     /// Answers an interaction by a call, if that can still be of use.
-    async fn call_back(self: Arc<Self>, caller: Caller, reply: Reply, until: Instant) {
-        let Caller { id, token } = caller;
-        let call = Call::post_lent(format!("interactions/{id}/"), token, "/callback", reply.body());
+    async fn call_back(self: Arc<Self>, id: String, token: Secret, reply: Reply, until: Instant) {
+        let call = Call::new(Method::Post, format!("interactions/{id}/"))
+            .lent(token, "/callback")
+            .json(reply.body());
         let why = loop {
-            let failure = match timeout_at(until, self.rest.call(call.clone())).await {
+            let failure = match timeout_at(until, self.api.call(call.clone())).await {
                 Ok(Ok(_)) => return,
                 // An earlier call got through, though nobody said so.
                 Ok(Err(failure)) if failure.is(code::ACKNOWLEDGED) => return,
@@ -131,7 +124,7 @@ mod tests {
 
     #[test]
     fn somebody_waits_whatever_it_is() {
-        let caller = |body: Value| Caller::read(&body).map(|caller| caller.id);
+        let caller = |body: Value| super::caller(&body).map(|(id, _)| id);
         let token = "0123456789abcdef";
         assert_eq!(caller(json!({"id": "9", "type": 77, "token": token})).as_deref(), Some("9"));
         assert_eq!(caller(json!({"id": 9, "token": token})).as_deref(), Some("9"));

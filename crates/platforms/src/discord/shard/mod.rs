@@ -9,12 +9,10 @@ mod outage;
 mod read_back;
 
 pub(super) use connection::Dial;
-pub(super) use cursor::is_address;
 pub(super) use health::ShardHealth;
 
 use super::address::shard_of;
-use super::learn::{self, Gone};
-use super::locate::IngestError;
+use super::chats::{self, Gone, IngestError};
 use super::message::{Heard, Reader};
 use super::parse::{Envelope, Ready};
 use crate::ingress::{Halted, STORE_AGAIN, Stop};
@@ -26,7 +24,6 @@ use connection::{Connection, Next};
 use cursor::{Position, Progress};
 use health::ShardStatus;
 use outage::Outage;
-use serde_json::value::RawValue;
 use std::time::Duration;
 use twilight_gateway::error::{ReceiveMessageError, ReceiveMessageErrorType};
 use twilight_gateway::{Message, ShardId};
@@ -71,19 +68,15 @@ impl Shard {
         }
     }
 
-    /// Whether it has no session to go on with, and will ask for one.
-    pub(super) fn is_new(&self) -> bool {
-        self.progress.processed.is_none()
-    }
-
-    /// Waits before it begins, for this reason.
-    pub(super) async fn wait(&mut self, span: Duration, why: &str) -> Result<(), Halted> {
-        self.status.disconnected(why);
-        self.halt.pause(span).await
-    }
-
     /// Reads until it is time to stop. `Some` is why Discord must not be called again.
-    pub(super) async fn run(mut self) -> Option<String> {
+    /// A shard that needs a new session waits for as long as none can be begun.
+    pub(super) async fn run(mut self, no_session_for: Option<Duration>) -> Option<String> {
+        if let Some(wait) = no_session_for.filter(|_| self.progress.processed.is_none()) {
+            let minutes = wait.as_secs().div_ceil(60);
+            self.status
+                .disconnected(&format!("Discord lets this bot begin no more sessions for {minutes} minutes"));
+            self.halt.pause(wait).await.ok()?;
+        }
         let halt = self.halt.clone();
         while let Ok(next) = halt.unless_halted(self.connection.next()).await {
             let went_on = match next {
@@ -156,12 +149,10 @@ impl Shard {
             "MESSAGE_CREATE" | "MESSAGE_UPDATE" => {
                 self.message(event == "MESSAGE_CREATE", data, text, what()).await?
             }
-            _ => match d {
-                Some(data) => self.lesson(event, data, text, what()).await?,
-                None => Heard::default(),
-            },
+            _ if d.is_none() => Heard::default(),
+            _ => self.lesson(event, data, text, what()).await?,
         };
-        self.take(heard, self.owing(position)).await
+        self.take(heard, position).await
     }
 
     /// A message or its update, however often it has to be tried.
@@ -199,15 +190,9 @@ impl Shard {
     }
 
     /// What an event teaches of guilds and channels, if it does.
-    async fn lesson(
-        &mut self,
-        event: &str,
-        data: &RawValue,
-        text: &str,
-        what: String,
-    ) -> Result<Heard, Halted> {
+    async fn lesson(&mut self, event: &str, data: &str, text: &str, what: String) -> Result<Heard, Halted> {
         let discord = &self.reader.discord;
-        let lesson = match learn::lesson(event, data, discord.own_id()) {
+        let lesson = match chats::lesson(event, data, discord.own_id()) {
             Ok(Some(lesson)) => lesson,
             Ok(None) => return Ok(Heard::default()),
             Err(why) => return Ok(self.reader.quarantined(what, why, text)),
@@ -235,12 +220,7 @@ impl Shard {
             self.read_back(ready.guilds).await?;
         }
         self.has_past = true;
-        self.commit(Heard::default(), self.owing(position)).await.map(drop)
-    }
-
-    /// A position with what an outage still owes by now.
-    fn owing(&self, position: Option<Position>) -> Option<Position> {
-        position.map(|position| Position { owed_since: self.progress.owed_since, ..position })
+        self.commit(Heard::default(), position).await.map(drop)
     }
 
     /// Whether this shard hears of a chat.
@@ -285,9 +265,10 @@ impl Shard {
 
     /// Closes so that the session can be resumed, after what was read is committed.
     async fn leave(&mut self) {
-        let bot = self.reader.bot();
+        let Reader { discord, ingress } = &self.reader;
+        let bot = discord.own_id();
         if let Some(intake) = self.progress.last()
-            && let Err(error) = self.reader.take_in(intake).await
+            && let Err(error) = discord.account.commit(ingress, intake).await
         {
             tracing::warn!(bot, %error, "a shard's position is not committed");
         }

@@ -2,18 +2,16 @@
 //! channels in which something was said meanwhile, and those that are gone.
 
 use super::Shard;
-use super::cursor::Position;
 use super::read_back::{MAX_CHATS, OUT_OF_TIME, Unread};
 use crate::discord::address::{id_before, made_at, snowflake};
-use crate::discord::learn::{self, Gone};
+use crate::discord::chats::{self, Gone};
 use crate::discord::message::Heard;
-use crate::discord::parse::{Channel, Guild, Listed};
+use crate::discord::parse::{Channel, Guild, Object};
 use crate::ingress::Halted;
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::directory::{ChatKind, KnownChat};
 use angelia_core::store::Missed;
 use serde_json::Value;
-use serde_json::value::RawValue;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -38,16 +36,10 @@ pub(super) struct Outage {
     guilds: HashSet<String>,
     /// Chats that were read back already, or are noted as a gap.
     read: HashSet<String>,
-    /// The last message that was seen in chats, and which guild's they are.
-    known: HashMap<String, Before>,
+    /// What was known of chats before.
+    known: HashMap<String, KnownChat>,
     until: Instant,
     left: usize,
-}
-
-struct Before {
-    guild: Option<String>,
-    is_channel: bool,
-    last_message: Option<u64>,
 }
 
 impl Outage {
@@ -58,72 +50,75 @@ impl Outage {
         known: Vec<KnownChat>,
         read: Vec<Unread>,
     ) -> Self {
-        let before = |known: KnownChat| Before {
-            guild: known.chat.scope,
-            is_channel: known.chat.kind == ChatKind::Group,
-            last_message: known.last_message.as_deref().and_then(snowflake),
-        };
         Self {
             heard,
             guilds,
             left: MAX_CHATS.saturating_sub(read.len()),
             read: read.into_iter().map(|owed| owed.chat_id).collect(),
-            known: known.into_iter().map(|known| (known.chat.chat_id.clone(), before(known))).collect(),
+            known: known.into_iter().map(|known| (known.chat.chat_id.clone(), known)).collect(),
             until: Instant::now() + ALL_WITHIN,
         }
     }
 
+    /// The last message that was seen in a chat.
+    fn seen(&self, chat_id: &str) -> Option<u64> {
+        self.known.get(chat_id)?.last_message.as_deref().and_then(snowflake)
+    }
+
     /// The chats of a guild in which something was said that nobody heard. Those
     /// that were heard before come first: the bot may see them.
-    fn owed(&self, guild: &str, listed: &[Listed]) -> Vec<Unread> {
+    fn owed(&self, guild: &str, listed: &[Object]) -> Vec<Unread> {
         let since = self.heard.before(SLACK);
-        let unread = listed.iter().filter(|chat| !self.read.contains(&chat.id));
+        let unread = listed.iter().filter(|chat| !self.read.contains(&*chat.id));
         let owed = unread.filter_map(|chat| {
             let newest = chat.last_message_id.as_deref().and_then(snowflake)?;
-            let seen = self.known.get(&chat.id).and_then(|before| before.last_message).unwrap_or_default();
-            let after = seen.max(id_before(since));
+            let after = self.seen(&chat.id).unwrap_or_default().max(id_before(since));
             snowflake(&chat.id)?;
             let guild = Some(guild.to_owned());
-            (newest > after).then(|| Unread { chat_id: chat.id.clone(), guild, after, since: made_at(after) })
+            (newest > after).then(|| Unread {
+                chat_id: chat.id.0.clone(),
+                guild,
+                after,
+                since: made_at(after),
+            })
         });
-        let is_new = |chat: &str| self.known.get(chat).and_then(|before| before.last_message).is_none();
         let mut owed: Vec<Unread> = owed.collect();
-        owed.sort_by_key(|owed| is_new(&owed.chat_id));
+        owed.sort_by_key(|owed| self.seen(&owed.chat_id).is_none());
         owed
     }
 
     /// The channels of a guild that it does not name any more.
-    fn gone(&self, guild: &str, channels: &[Listed]) -> Vec<String> {
+    fn gone(&self, guild: &str, channels: &[Object]) -> Vec<String> {
         if channels.is_empty() {
             // There is no guild without any: they were not told.
             return Vec::new();
         }
-        let named: HashSet<&str> = channels.iter().map(|channel| channel.id.as_str()).collect();
-        let own = self.known.iter().filter(|(_, before)| before.guild.as_deref() == Some(guild));
-        let channels = own.filter(|(_, before)| before.is_channel).map(|(id, _)| id);
-        channels.filter(|id| !named.contains(id.as_str())).cloned().collect()
+        let named: HashSet<&str> = channels.iter().map(|channel| &*channel.id).collect();
+        let own = self.known.values().map(|known| &known.chat);
+        let own = own.filter(|chat| chat.kind == ChatKind::Group && chat.scope.as_deref() == Some(guild));
+        own.map(|chat| chat.chat_id.clone()).filter(|id| !named.contains(id.as_str())).collect()
     }
 }
 
 impl Shard {
     /// A guild reports. After an outage, what was said there is read back, once
     /// what the guild taught is committed.
-    pub(super) async fn catch_up(&mut self, data: &RawValue, heard: Heard) -> Result<Heard, Halted> {
+    pub(super) async fn catch_up(&mut self, data: &str, heard: Heard) -> Result<Heard, Halted> {
         let Some(mut outage) = self.outage.take() else { return Ok(heard) };
-        let guild: Option<Guild> = serde_json::from_str(data.get()).ok();
+        let guild: Option<Guild> = serde_json::from_str(data).ok();
         let guild = guild.filter(|guild| guild.unavailable != Some(true));
-        let Some(guild) = guild.filter(|guild| outage.guilds.remove(&guild.id)) else {
+        let Some(guild) = guild.filter(|guild| outage.guilds.remove(&*guild.id)) else {
             self.outage = Some(outage);
             return Ok(heard);
         };
         self.commit(heard, None).await?;
-        let listed = |value: &Value| -> Option<Listed> { serde_json::from_value(value.clone()).ok() };
-        let channels: Vec<Listed> = guild.channels.iter().filter_map(listed).collect();
+        let listed = |value: &Value| -> Option<Object> { serde_json::from_value(value.clone()).ok() };
+        let channels: Vec<Object> = guild.channels.iter().filter_map(listed).collect();
         for id in outage.gone(&guild.id, &channels) {
             self.forget(Gone::Chat(id)).await?;
         }
         let chats = guild.channels.iter().chain(guild.threads.iter());
-        let read: Vec<Listed> =
+        let read: Vec<Object> =
             chats.filter(|chat| self.is_read(chat, &guild.id)).filter_map(listed).collect();
         let mut owed = outage.owed(&guild.id, &read);
         let rest = owed.split_off(owed.len().min(outage.left));
@@ -159,15 +154,13 @@ impl Shard {
         let (until, why) = (clock::wall(), INTERRUPTED.to_owned());
         self.note(vec![Missed { chat_id: None, after: None, since, until, why }]).await?;
         self.progress.owed_since = None;
-        let position =
-            self.progress.processed.clone().map(|position| Position { owed_since: None, ..position });
-        self.commit(Heard::default(), position).await.map(drop)
+        self.commit(Heard::default(), self.progress.processed.clone()).await.map(drop)
     }
 
     /// Whether a chat of a guild's list can hold messages that are for anybody here.
     fn is_read(&self, chat: &Value, guild: &str) -> bool {
         let Ok(channel) = serde_json::from_value::<Channel>(chat.clone()) else { return true };
-        let chat = learn::chat(&channel, Some(guild), self.reader.bot());
+        let chat = chats::chat(&channel, Some(guild), self.reader.bot());
         let is_routed = || chat.is_none_or(|chat| self.reader.is_routed(&chat));
         !WITHOUT_MESSAGES.contains(&channel.kind) && is_routed()
     }

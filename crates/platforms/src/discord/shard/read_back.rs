@@ -5,9 +5,9 @@ use super::Shard;
 use super::outage::Outage;
 use crate::discord::Discord;
 use crate::discord::address::{made_at, snowflake};
+use crate::discord::api::Call;
 use crate::discord::api_error::ApiError;
-use crate::discord::parse::GuildId;
-use crate::discord::rest::Call;
+use crate::discord::parse::Object;
 use crate::ingress::Halted;
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::directory::KnownChat;
@@ -15,10 +15,8 @@ use angelia_core::store::{DirectoryStore, Missed, StreamStore};
 use futures_util::StreamExt;
 use futures_util::stream;
 use parking_lot::Mutex;
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -49,6 +47,9 @@ const NOT_ASKED: &str = "Discord refused other channels of its server: give the 
 /// What one chat answered, or why it did not.
 type Page = Result<Vec<(u64, Box<RawValue>)>, String>;
 
+/// How often Discord refused to show chats, by guild.
+type Refusals = Mutex<HashMap<String, u32>>;
+
 /// A chat in which something may have been said that nobody here heard.
 pub(super) struct Unread {
     pub(super) chat_id: String,
@@ -63,6 +64,38 @@ impl Unread {
         let after = snowflake(known.last_message.as_deref()?)?;
         let (chat_id, guild) = (known.chat.chat_id.clone(), known.chat.scope.clone());
         snowflake(&chat_id).map(|_| Self { chat_id, guild, after, since: made_at(after) })
+    }
+
+    /// What was said in the chat since it was last heard of.
+    async fn page(&self, discord: &Discord, refusals: &Refusals) -> Page {
+        let refused = |once_more: u32| {
+            let Some(guild) = &self.guild else { return 0 };
+            let mut counts = refusals.lock();
+            let count = counts.entry(guild.clone()).or_default();
+            *count += once_more;
+            *count
+        };
+        if refused(0) >= MAX_REFUSALS {
+            return Err(NOT_ASKED.into());
+        }
+        let Self { chat_id, after, .. } = self;
+        let call = Call::get(format!("channels/{chat_id}/messages?after={after}&limit={MAX_MESSAGES}"));
+        let mut tries = 1;
+        loop {
+            let failure = match discord.api.read(call.clone()).await {
+                Ok(messages) => return Ok(oldest_first(messages)),
+                Err(failure) => failure,
+            };
+            if failure.is_forbidden() {
+                refused(1);
+            }
+            let is_final = matches!(failure, ApiError::Refused { .. } | ApiError::Unauthorized);
+            if is_final || tries == MAX_TRIES {
+                return Err(failure.why());
+            }
+            tries += 1;
+            sleep(failure.pause()).await;
+        }
     }
 
     pub(super) fn gap(&self, why: impl Into<String>) -> Missed {
@@ -80,9 +113,12 @@ impl Shard {
     /// Reads back what was said in this shard's chats since they were last
     /// heard of, and notes what could not be read. `guilds` are those that the
     /// bot is still in; what else it knew is forgotten.
-    pub(super) async fn read_back(&mut self, guilds: Option<Vec<GuildId>>) -> Result<(), Halted> {
+    pub(super) async fn read_back(&mut self, guilds: Option<Vec<Object>>) -> Result<(), Halted> {
         let deadline = Instant::now() + WITHIN;
-        let (now, mut chats) = (clock::wall(), self.known_chats().await?);
+        let (records, key) = (&self.reader.ingress.ports.records, &self.reader.discord.account.key);
+        // Every chat anything was ever said in, the one with the newest message first.
+        let known = self.halt.until_stored(|| records.recent_chats(key, UnixMillis(0), MAX_LISTED));
+        let (now, mut chats) = (clock::wall(), known.await?);
         let session = self.progress.processed.as_ref().and_then(|position| position.heard_at);
         let newest = chats.first().and_then(|newest| newest.last_at);
         let heard = session.or(self.last_heard).or(newest).unwrap_or(now).min(now);
@@ -93,7 +129,7 @@ impl Shard {
         let mut is_cut = chats.len() >= MAX_LISTED && chats.last().is_some_and(is_recent);
         chats.retain(|known| self.hears(&known.chat));
         let guilds: Option<HashSet<String>> =
-            guilds.map(|guilds| guilds.into_iter().map(|guild| guild.id).collect());
+            guilds.map(|guilds| guilds.into_iter().map(|guild| guild.id.0).collect());
         if let Some(guilds) = &guilds {
             self.leave_guilds(&mut chats, guilds).await?;
         }
@@ -108,10 +144,11 @@ impl Shard {
                 if long { "it was longer than a day" } else { "more chats were in use than are read back" };
             missed.push(Missed { chat_id: None, after: None, since: heard, until: now, why: why.into() });
         }
+        self.note(missed).await?;
         let guilds = guilds.filter(|guilds| !guilds.is_empty());
         self.outage = guilds.map(|guilds| Outage::new(heard, guilds, chats, owed));
         self.progress.owed_since = self.outage.as_ref().map(|_| heard);
-        self.note(missed).await
+        Ok(())
     }
 
     /// Reads chats back until the deadline; answers what could not be read.
@@ -120,8 +157,8 @@ impl Shard {
         owed: &[Unread],
         deadline: Instant,
     ) -> Result<Vec<Missed>, Halted> {
-        let (discord, refusals) = (&self.reader.discord, Arc::<Refusals>::default());
-        let pages: Vec<_> = owed.iter().map(|owed| page(discord.clone(), owed, refusals.clone())).collect();
+        let (discord, refusals) = (self.reader.discord.clone(), Refusals::default());
+        let pages: Vec<_> = owed.iter().map(|owed| owed.page(&discord, &refusals)).collect();
         let mut pages = stream::iter(pages).buffered(AT_ONCE);
         let mut missed = Vec::new();
         for (at, one) in owed.iter().enumerate() {
@@ -136,12 +173,6 @@ impl Shard {
             }
         }
         Ok(missed)
-    }
-
-    /// Every chat anything was ever said in, the one with the newest message first.
-    async fn known_chats(&mut self) -> Result<Vec<KnownChat>, Halted> {
-        let (records, key) = (&self.reader.ingress.ports.records, &self.reader.discord.account.key);
-        self.halt.until_stored(|| records.recent_chats(key, UnixMillis(0), MAX_LISTED)).await
     }
 
     /// Takes in what one chat answered; `Some` is why not all of it.
@@ -186,58 +217,10 @@ impl Shard {
     }
 }
 
-/// What was said in a chat since it was last heard of.
-fn page(discord: Arc<Discord>, owed: &Unread, refusals: Arc<Refusals>) -> impl Future<Output = Page> + use<> {
-    let Unread { chat_id, guild, after, .. } = owed;
-    let guild = guild.clone();
-    let call = Call::get(format!("channels/{chat_id}/messages?after={after}&limit={MAX_MESSAGES}"));
-    async move {
-        if refusals.are_enough(guild.as_deref()) {
-            return Err(NOT_ASKED.into());
-        }
-        let mut tries = 1;
-        loop {
-            let failure = match discord.rest.read(call.clone()).await {
-                Ok(messages) => return Ok(oldest_first(messages)),
-                Err(failure) => failure,
-            };
-            if failure.is_forbidden() {
-                refusals.count(guild.as_deref());
-            }
-            let is_final = matches!(failure, ApiError::Refused { .. } | ApiError::Unauthorized);
-            if is_final || tries == MAX_TRIES {
-                return Err(failure.why());
-            }
-            tries += 1;
-            sleep(failure.pause()).await;
-        }
-    }
-}
-
-/// How often Discord refused to show chats, by guild.
-#[derive(Default)]
-struct Refusals(Mutex<HashMap<String, u32>>);
-
-impl Refusals {
-    fn count(&self, guild: Option<&str>) {
-        let Some(guild) = guild else { return };
-        let mut counts = self.0.lock();
-        *counts.entry(guild.to_owned()).or_default() += 1;
-    }
-
-    fn are_enough(&self, guild: Option<&str>) -> bool {
-        let counts = self.0.lock();
-        guild.and_then(|guild| counts.get(guild)).is_some_and(|count| *count >= MAX_REFUSALS)
-    }
-}
-
 /// Discord answers with the newest first.
 fn oldest_first(messages: Vec<Box<RawValue>>) -> Vec<(u64, Box<RawValue>)> {
-    #[derive(Deserialize)]
-    struct Id {
-        id: String,
-    }
-    let id = |raw: &RawValue| serde_json::from_str::<Id>(raw.get()).ok().and_then(|id| snowflake(&id.id));
+    let read = |raw: &RawValue| serde_json::from_str::<Object>(raw.get()).ok();
+    let id = |raw: &RawValue| read(raw).and_then(|message| snowflake(&message.id));
     let mut messages: Vec<_> = messages.into_iter().map(|raw| (id(&raw).unwrap_or(0), raw)).collect();
     messages.sort_by_key(|(id, _)| *id);
     messages

@@ -13,7 +13,8 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
-use twilight_http_ratelimiting::{Endpoint, Method, RateLimitHeaders, RateLimiter};
+pub(super) use twilight_http_ratelimiting::Method;
+use twilight_http_ratelimiting::{Endpoint, RateLimitHeaders, RateLimiter};
 
 const PAGE: &str = "something on the way to Discord answered in its place";
 
@@ -43,7 +44,7 @@ const CALLS_PER_SECOND: u16 = 45;
 const ARRIVALS_PER_SECOND: usize = 48;
 
 /// One bot's calls.
-pub(super) struct Rest {
+pub(super) struct Api {
     client: Client,
     authorization: HeaderValue,
     /// Made with the first call: it runs a task, for which there has to be a runtime.
@@ -68,39 +69,23 @@ pub(super) struct Call {
 }
 
 impl Call {
-    fn own(method: Method, path: impl Into<String>, body: Option<Value>) -> Self {
-        Self { method, path: path.into(), lent: None, body }
+    pub(super) fn new(method: Method, path: impl Into<String>) -> Self {
+        Self { method, path: path.into(), lent: None, body: None }
     }
 
     pub(super) fn get(path: impl Into<String>) -> Self {
-        Self::own(Method::Get, path, None)
+        Self::new(Method::Get, path)
     }
 
-    pub(super) fn post(path: impl Into<String>, body: Option<Value>) -> Self {
-        Self::own(Method::Post, path, body)
-    }
-
-    pub(super) fn put(path: impl Into<String>, body: Value) -> Self {
-        Self::own(Method::Put, path, Some(body))
-    }
-
-    pub(super) fn patch(path: impl Into<String>, body: Value) -> Self {
-        Self::own(Method::Patch, path, Some(body))
-    }
-
-    pub(super) fn delete(path: impl Into<String>) -> Self {
-        Self::own(Method::Delete, path, None)
+    /// With this as its body.
+    pub(super) fn json(self, body: Value) -> Self {
+        Self { body: Some(body), ..self }
     }
 
     /// One that another credential than the bot's own lets through. It is part of the
-    /// path, which therefore nobody prints.
-    pub(super) fn post_lent(path: String, credential: Secret, then: &'static str, body: Value) -> Self {
-        Self { lent: Some((credential, then)), ..Self::post(path, Some(body)) }
-    }
-
-    /// The same to change something.
-    pub(super) fn patch_lent(path: String, credential: Secret, then: &'static str, body: Value) -> Self {
-        Self { lent: Some((credential, then)), ..Self::patch(path, body) }
+    /// path, which therefore nobody prints, and `then` follows it.
+    pub(super) fn lent(self, credential: Secret, then: &'static str) -> Self {
+        Self { lent: Some((credential, then)), ..self }
     }
 
     /// Whether making it twice says a thing twice, because it takes no nonce.
@@ -125,19 +110,9 @@ impl Call {
         let shown = segments.map(|(at, segment)| if at > 1 && is_id(segment) { "id" } else { segment });
         Endpoint { method: self.method, path: shown.collect::<Vec<_>>().join("/") }
     }
-
-    fn method(&self) -> reqwest::Method {
-        match self.method {
-            Method::Delete => reqwest::Method::DELETE,
-            Method::Patch => reqwest::Method::PATCH,
-            Method::Post => reqwest::Method::POST,
-            Method::Put => reqwest::Method::PUT,
-            _ => reqwest::Method::GET,
-        }
-    }
 }
 
-impl Rest {
+impl Api {
     /// The API at `api_url`, or Discord's own.
     pub(super) fn new(api_url: Option<&str>, token: &Secret) -> Result<Self> {
         let client = Client::new(&DISCORD, api_url)?;
@@ -215,7 +190,8 @@ impl Rest {
     }
 
     async fn send(&self, call: &Call) -> Result<Answer, kit::ApiError> {
-        let mut request = self.client.request(call.method(), &call.address())?;
+        let method = reqwest::Method::from_bytes(call.method.name().as_bytes()).unwrap_or_default();
+        let mut request = self.client.request(method, &call.address())?;
         if call.lent.is_none() {
             request = request.header(AUTHORIZATION, self.authorization.clone());
         }
@@ -249,7 +225,7 @@ mod tests {
     #[test]
     fn messages_of_a_channel_share_a_bucket() {
         let path = |call: Call| call.endpoint().path;
-        assert_eq!(path(Call::patch("channels/1/messages/22", Value::Null)), "channels/1/messages/id");
+        assert_eq!(path(Call::new(Method::Patch, "channels/1/messages/22")), "channels/1/messages/id");
         assert_eq!(path(Call::get("channels/1/messages?after=5&limit=100")), "channels/1/messages");
         assert_eq!(path(Call::get("channels/1")), "channels/1");
         assert_eq!(path(Call::get("guilds/9/members/42")), "guilds/9/members/id");
@@ -258,17 +234,14 @@ mod tests {
 
     #[test]
     fn a_lent_credential_is_in_the_url_and_nowhere_else() {
-        let call = Call::patch_lent(
-            "webhooks/".into(),
-            Secret::new("77/s3cret"),
-            "/messages/@original",
-            Value::Null,
-        );
+        let lent =
+            |method, path, credential, then| Call::new(method, path).lent(Secret::new(credential), then);
+        let call = lent(Method::Patch, "webhooks/", "77/s3cret", "/messages/@original");
         assert_eq!(call.address(), "/api/v10/webhooks/77/s3cret/messages/@original");
         let shown = format!("{call:?} {}", call.endpoint().path);
         assert!(!shown.contains("s3cret"), "{shown}");
-        assert!(!call.is_once() && !Call::post("a", None).is_once());
-        assert!(Call::post_lent(String::new(), Secret::new("x"), "", Value::Null).is_once());
+        assert!(!call.is_once() && !Call::new(Method::Post, "a").is_once());
+        assert!(lent(Method::Post, "", "x", "").is_once());
     }
 
     #[test]
