@@ -1,5 +1,6 @@
 //! Styles as Telegram names them.
 
+use angelia_contract::length::Unit;
 use serde::Serialize;
 
 /// What an entity does to its text.
@@ -63,6 +64,18 @@ impl Span {
         FRAME + self.detail.as_ref().map_or(0, String::len)
     }
 
+    /// The entity for it, in UTF-16 units of the message it is in.
+    pub(super) fn entity(self, shown: &str) -> Entity {
+        // A message has 4096 units, so both fit.
+        let units = |text: &str| Unit::Utf16.measure(text) as u32;
+        let (offset, length) = (units(&shown[..self.start]), units(&shown[self.start..self.end]));
+        let (url, language) = match self.kind {
+            Kind::TextLink => (self.detail, None),
+            _ => (None, self.detail),
+        };
+        Entity { kind: self.kind, offset, length, url, language }
+    }
+
     /// What is missed most if it is left out comes first.
     pub(super) fn importance(&self) -> u8 {
         match self.kind {
@@ -75,14 +88,4 @@ impl Span {
             Kind::Italic => 6,
         }
     }
-}
-
-/// The entity for a span, in UTF-16 units of the message it is in.
-pub(super) fn entity(span: Span, offset: usize, length: usize) -> Entity {
-    let (url, language) = match span.kind {
-        Kind::TextLink => (span.detail, None),
-        _ => (None, span.detail),
-    };
-    // A message has 4096 units, so both fit.
-    Entity { kind: span.kind, offset: offset as u32, length: length as u32, url, language }
 }
