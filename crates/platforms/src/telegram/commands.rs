@@ -3,14 +3,13 @@
 
 use super::Telegram;
 use super::address::{self, Me};
-use super::api::Failure;
 use super::parse::{Member, Message};
 use super::replies::Answer;
 use crate::ingress::Ingress;
-use crate::kit::Sighting;
+use crate::kit::{ApiError, ErrorKind, Sighting};
 use angelia_core::admission::link_command;
 use angelia_core::clock;
-use angelia_core::error::{Error, Result};
+use angelia_core::error::Result;
 use angelia_core::secret::Secret;
 use angelia_core::store::DirectoryStore;
 use serde_json::json;
@@ -35,13 +34,8 @@ pub(super) enum Own {
     Greet,
     /// Somebody typed a link code.
     Link(Secret),
-    /// A group has a new id.
-    Moved {
-        /// The old one.
-        from: String,
-        /// The new one.
-        to: String,
-    },
+    /// A group has a new id: from the old one to that.
+    Moved { from: String, to: String },
     /// The bot is not in this chat any more.
     Gone(String),
 }
@@ -72,10 +66,15 @@ pub(super) fn command(me: &Me, message: &Message, said: &str, addressed: bool) -
 }
 
 /// What follows `/start`: nothing, or what a deep link carries.
-pub(super) fn start_command(said: &str) -> Option<&str> {
+fn start_command(said: &str) -> Option<&str> {
     let said = said.trim();
     let (word, rest) = said.split_once(char::is_whitespace).unwrap_or((said, ""));
     word.eq_ignore_ascii_case("/start").then(|| rest.trim())
+}
+
+/// Whether a text may hold a link code: that is for no agent, not even quoted.
+pub(super) fn may_hold_code(said: &str) -> bool {
+    link_command(said).is_some() || start_command(said).is_some()
 }
 
 impl Telegram {
@@ -123,7 +122,7 @@ impl Telegram {
 
     /// Whether somebody administers the chat they wrote in. Whoever writes in
     /// its name does.
-    async fn administers(&self, who: &Sighting) -> Result<bool, Failure> {
+    async fn administers(&self, who: &Sighting) -> Result<bool, ApiError> {
         if who.private || who.author == who.chat_id {
             return Ok(true);
         }
@@ -135,25 +134,11 @@ impl Telegram {
         let asked = json!({ "chat_id": who.chat_id, "user_id": person });
         let found = match self.api.call_within::<Member>("getChatMember", &asked, MEMBER_WITHIN).await {
             Ok(member) => matches!(member.status.as_str(), "creator" | "administrator"),
-            Err(Failure::Refused(_)) => false,
-            Err(failure) => return Err(failure),
+            Err(ApiError { kind: ErrorKind::Refused(_), .. }) => false,
+            Err(error) => return Err(error),
         };
         self.words.found_out(&who.chat_id, person, found, clock::mono());
         Ok(found)
-    }
-
-    /// A group has a new id: its routes and what is known of it move, durably,
-    /// before anything else happens there.
-    pub(super) async fn move_chat(&self, from: &str, to: &str) -> Result<()> {
-        let admission = self
-            .admission
-            .get()
-            .ok_or_else(|| Error::unavailable("the bot has not started to listen yet"))?;
-        let _moving = self.moves.begin(from, to).await;
-        admission.moved(&self.account.key, from, to).await?;
-        self.account.directory.change(from, |known| known.moved_to = Some(to.to_owned()));
-        tracing::info!(bot = %self.config.name, from, to, "a group became a supergroup");
-        Ok(())
     }
 
     async fn leave(&self, chat_id: &str) -> Result<()> {

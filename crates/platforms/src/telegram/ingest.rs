@@ -1,11 +1,12 @@
 //! Listening: who the bot is, and its updates, asked for one batch after the other.
 
 use super::address::Me;
-use super::api::{CALL_WITHIN, Failure};
-use super::parse::{Raw, User};
+use super::api::{CALL_WITHIN, CONFLICT};
+use super::parse::{Raw, Sender};
 use super::{Ingest, STREAM, Telegram};
 use crate::health::BotState;
 use crate::ingress::{Halted, Ingress, STORE_AGAIN};
+use crate::kit::{ApiError, ErrorKind};
 use angelia_core::clock;
 use angelia_core::limit::{Backoff, spread};
 use angelia_core::secret::random_bytes;
@@ -64,28 +65,24 @@ impl Telegram {
         ingress.stop.wait().await;
     }
 
+    /// Asks who the bot is, and listens if it is the one that is configured.
     async fn receive(self: &Arc<Self>, ingress: &Ingress) -> Result<(), Halted> {
-        let Some(me) = self.introduce(ingress).await? else { return Ok(()) };
+        let user: Sender = self.until_answered(ingress, "getMe", &json!({}), ApiError::to_string).await?;
+        if user.id.to_string() != self.config.id {
+            let why = format!(
+                "the token belongs to bot {}, the configuration says {}: correct one of the two and restart",
+                user.id, self.config.id
+            );
+            tracing::error!(bot = %self.config.name, %why, "a Telegram bot gave up");
+            self.account.health.stopped(why);
+            return Ok(());
+        }
+        let me = Me { id: user.id, username: user.username.0.unwrap_or_default() };
+        let me = self.me.get_or_init(|| me);
         match self.config.ingest {
-            Ingest::Poll => self.poll(ingress, &me).await,
+            Ingest::Poll => self.poll(ingress, me).await,
             Ingest::Webhook => self.keep_webhook(ingress).await,
         }
-    }
-
-    /// Asks who the bot is, until it is known; `None` if it is another one.
-    async fn introduce(&self, ingress: &Ingress) -> Result<Option<Me>, Halted> {
-        let user: User = self.until_answered(ingress, "getMe", &json!({}), Failure::to_string).await?;
-        if user.id.to_string() == self.config.id {
-            let me = Me { id: user.id, username: user.username.0.unwrap_or_default() };
-            return Ok(Some(self.me.get_or_init(|| me).clone()));
-        }
-        let why = format!(
-            "the token belongs to bot {}, the configuration says {}: correct one of the two and restart",
-            user.id, self.config.id
-        );
-        tracing::error!(bot = %self.config.name, %why, "a Telegram bot gave up");
-        self.account.health.stopped(why);
-        Ok(None)
     }
 
     /// Calls a method until Telegram does what it says; meanwhile tells of every failure.
@@ -94,15 +91,15 @@ impl Telegram {
         ingress: &Ingress,
         method: &str,
         body: &Value,
-        tell: impl Fn(&Failure) -> String,
+        tell: impl Fn(&ApiError) -> String,
     ) -> Result<T, Halted> {
         let mut backoff = backoff(LONGEST_PAUSE);
         loop {
             match self.api.call(method, body).await {
                 Ok(answer) => return Ok(answer),
-                Err(Failure::Unauthorized) => self.until_known(ingress).await?,
-                Err(failure) => {
-                    self.fell_silent(&tell(&failure));
+                Err(ApiError { kind: ErrorKind::Setup, .. }) => self.until_known(ingress).await?,
+                Err(error) => {
+                    self.fell_silent(&tell(&error));
                     wait(ingress, &mut backoff).await?;
                 }
             }
@@ -117,7 +114,7 @@ impl Telegram {
         let mut backoff = backoff(LONGEST_STOP);
         loop {
             wait(ingress, &mut backoff).await?;
-            if self.api.call::<User>("getMe", &json!({})).await.is_ok() {
+            if self.api.call::<Sender>("getMe", &json!({})).await.is_ok() {
                 tracing::info!(bot = %self.config.name, "Telegram knows the bot again");
                 return Ok(());
             }
@@ -132,8 +129,8 @@ impl Telegram {
             let asked_at = clock::mono();
             let updates = match ingress.stop.unless_halted(self.updates(offset, line.limit)).await? {
                 Ok(updates) => updates,
-                Err(failure) => {
-                    self.failed(ingress, failure, &mut line).await?;
+                Err(error) => {
+                    self.failed(ingress, error, &mut line).await?;
                     continue;
                 }
             };
@@ -157,7 +154,7 @@ impl Telegram {
         }
     }
 
-    async fn updates(&self, offset: Option<i64>, limit: usize) -> Result<Vec<Raw>, Failure> {
+    async fn updates(&self, offset: Option<i64>, limit: usize) -> Result<Vec<Raw>, ApiError> {
         // Whoever has not heard yet asks for an answer at once: it tells that all is well.
         let held_for =
             if self.account.health.health().state == BotState::Up { HELD_FOR } else { Duration::ZERO };
@@ -167,7 +164,7 @@ impl Telegram {
         }
         let within = held_for + CALL_WITHIN;
         let updates: Vec<Box<RawValue>> = self.api.call_within("getUpdates", &question, within).await?;
-        Ok(updates.into_iter().map(Raw::from).collect())
+        Ok(updates.iter().map(|update| Raw::new(update.get())).collect())
     }
 
     /// Takes a batch in, however long the store refuses to commit: nothing is
@@ -188,31 +185,31 @@ impl Telegram {
     }
 
     /// Does what a failed question calls for.
-    async fn failed(&self, ingress: &Ingress, failure: Failure, line: &mut Line) -> Result<(), Halted> {
-        match failure {
-            Failure::Unauthorized => self.until_known(ingress).await,
-            Failure::RetryAfter(pause) => {
-                self.fell_silent(&failure.to_string());
-                ingress.stop.pause(pause).await
+    async fn failed(&self, ingress: &Ingress, error: ApiError, line: &mut Line) -> Result<(), Halted> {
+        match error.kind {
+            ErrorKind::Setup => self.until_known(ingress).await,
+            ErrorKind::Limited { after, .. } => {
+                self.fell_silent(&error.why);
+                ingress.stop.pause(after).await
             }
-            Failure::Conflict(why) if why.contains("webhook") => {
+            CONFLICT if error.why.contains("webhook") => {
                 self.fell_silent(
                     "a webhook was set for this bot, so it cannot be polled: it is taken away again",
                 );
                 wait(ingress, &mut line.conflict).await?;
                 self.without_webhook(ingress).await
             }
-            Failure::Conflict(_) => {
+            CONFLICT => {
                 self.account.health.count("conflicts");
                 self.fell_silent(OTHER_POLLER);
                 wait(ingress, &mut line.conflict).await
             }
-            failure => {
+            kind => {
                 // It may have been too much at once: too large, or too slow on its way.
-                if matches!(failure, Failure::Unknown(_)) {
+                if kind == ErrorKind::Unknown {
                     line.limit = (line.limit / 2).max(1);
                 }
-                self.fell_silent(&failure.to_string());
+                self.fell_silent(&error.why);
                 wait(ingress, &mut line.backoff).await
             }
         }
@@ -232,7 +229,7 @@ impl Telegram {
     /// Makes sure that updates wait to be asked for.
     async fn without_webhook(&self, ingress: &Ingress) -> Result<(), Halted> {
         let body = json!({ "drop_pending_updates": false });
-        self.until_answered::<Value>(ingress, "deleteWebhook", &body, Failure::to_string).await.map(drop)
+        self.until_answered::<Value>(ingress, "deleteWebhook", &body, ApiError::to_string).await.map(drop)
     }
 
     /// Says once what is wrong, as long as it is the same thing.

@@ -1,7 +1,7 @@
 //! What a message tells of the chat it is in.
 
 use super::Telegram;
-use super::parse::{self, ChatType, Message};
+use super::parse::{self, Message};
 use angelia_core::directory::{Chat, ChatKind};
 use angelia_core::error::Result;
 
@@ -12,20 +12,16 @@ pub(super) fn topic_row(chat_id: &str, topic: i64) -> String {
 
 /// What Telegram says of a chat.
 pub(super) fn described(chat: &parse::Chat) -> Chat {
-    let kind = match chat.kind {
-        ChatType::Private => ChatKind::Dm,
-        ChatType::Group | ChatType::Supergroup => ChatKind::Group,
-        ChatType::Channel => ChatKind::Channel,
-    };
     let person = chat.is_private().then(|| chat.id());
-    Chat { name: chat.name(), person, ..Chat::new(chat.id(), kind) }
+    Chat { name: chat.name(), person, ..Chat::new(chat.id(), chat.kind.kind()) }
 }
 
 /// The topic a message is in, with the name it got just now, if it did.
 fn topic(message: &Message) -> Option<Chat> {
     let id = message.topic()?;
-    let named = message.forum_topic_edited.as_ref().or(message.forum_topic_created.as_ref());
-    let name = named.and_then(|topic| topic.name.clone());
+    let edited = message.rest.contains_key("forum_topic_edited");
+    let named = if edited { "forum_topic_edited" } else { "forum_topic_created" };
+    let name = message.text_of(named, "name").map(str::to_owned);
     let chat_id = message.chat.id();
     let row = topic_row(&chat_id, id);
     Some(Chat { parent: Some(chat_id), name, ..Chat::new(row, ChatKind::Topic) })
@@ -33,7 +29,7 @@ fn topic(message: &Message) -> Option<Chat> {
 
 /// The name a topic began with: messages in it show the one that opened it.
 fn first_name(message: &Message) -> Option<String> {
-    message.reply_to_message.as_ref()?.forum_topic_created.as_ref()?.name.clone()
+    message.reply_to_message.as_ref()?.text_of("forum_topic_created", "name").map(str::to_owned)
 }
 
 impl Telegram {

@@ -1,14 +1,14 @@
 //! Updates that Telegram posts, and keeping it at that.
 
-use super::api::Failure;
+use super::api;
 use super::ingest::{KINDS, backoff, wait};
 use super::parse::Raw;
 use super::{Ingest, NAME, Telegram, verify};
 use crate::health::HealthRecord;
 use crate::ingress::{Halted, Ingress};
 use crate::kit::webhook::{Hook, Posted, Receiver, path, receive};
+use crate::kit::{ApiError, ErrorKind};
 use angelia_core::clock;
-use angelia_core::error::{Error, Result};
 use axum::Router;
 use axum::extract::Request;
 use axum::http::StatusCode;
@@ -77,35 +77,31 @@ impl Receiver for Updates {
     }
 
     async fn take(self: Arc<Self>, (): (), posted: Posted) -> Response {
-        match self.bot.take_posted(&self.ingress, &posted.body).await {
-            Ok(()) => StatusCode::OK.into_response(),
-            Err(_) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+        self.take_update(&posted.body).await.into_response()
+    }
+}
+
+impl Updates {
+    /// Takes in one posted update. What cannot be read is kept and counts as
+    /// taken: Telegram would post it for ever.
+    async fn take_update(&self, body: &[u8]) -> StatusCode {
+        let Some(me) = self.bot.me.get() else { return StatusCode::SERVICE_UNAVAILABLE };
+        let raw = Raw::new(String::from_utf8_lossy(body));
+        let (id, mut last) = (raw.id, self.bot.reading.lock().await);
+        if id.is_some() && *last == id {
+            return StatusCode::OK;
         }
+        if let Err(error) = self.bot.take(&self.ingress, me, &mut VecDeque::from([raw])).await {
+            self.bot.account.not_committed("update", &error);
+            return StatusCode::SERVICE_UNAVAILABLE;
+        }
+        *last = id;
+        self.health().heard();
+        StatusCode::OK
     }
 }
 
 impl Telegram {
-    /// Takes in one posted update. What cannot be read is kept and counts as
-    /// taken: Telegram would post it for ever.
-    async fn take_posted(self: &Arc<Self>, ingress: &Ingress, body: &[u8]) -> Result<()> {
-        let me = self.me().ok_or_else(|| Error::unavailable("the bot does not know yet who it is"))?;
-        let raw = Raw::new(String::from_utf8_lossy(body));
-        let mut last = self.reading.lock().await;
-        if raw.id.is_some() && *last == raw.id {
-            return Ok(());
-        }
-        let id = raw.id;
-        let taken = self.take(ingress, &me, &mut VecDeque::from([raw])).await;
-        match &taken {
-            Ok(()) => {
-                *last = id;
-                self.account.health.heard();
-            }
-            Err(error) => self.account.not_committed("update", error),
-        }
-        taken
-    }
-
     /// Has Telegram post here, and looks from time to time whether it does.
     pub(super) async fn keep_webhook(&self, ingress: &Ingress) -> Result<(), Halted> {
         let url = format!("{}{}", ingress.public_url, path(NAME, &self.config.name));
@@ -116,12 +112,12 @@ impl Telegram {
             "allowed_updates": KINDS,
             "drop_pending_updates": false,
         });
-        let tell = |failure: &Failure| match failure {
-            Failure::Refused(why) => format!(
+        let tell = |error: &ApiError| match api::words(error) {
+            Some(why) => format!(
                 "Telegram does not take {url} as a webhook ({why}): server.public_url must be an https address \
                  that Telegram reaches, on port 443, 80, 88 or 8443; or set ingest = \"poll\""
             ),
-            failure => failure.to_string(),
+            None => error.to_string(),
         };
         loop {
             self.until_answered::<Value>(ingress, "setWebhook", &asked, tell).await?;
@@ -149,8 +145,8 @@ impl Telegram {
                     None => self.account.health.heard(),
                 },
                 // Whoever sets it again deals with that.
-                Err(Failure::Unauthorized) => return Ok(()),
-                Err(failure) => self.fell_silent(&failure.to_string()),
+                Err(ApiError { kind: ErrorKind::Setup, .. }) => return Ok(()),
+                Err(error) => self.fell_silent(&error.why),
             }
         }
     }

@@ -3,15 +3,14 @@
 
 use super::address::{self, Me};
 use super::commands::{self, Own};
-use super::normalize::{self, Author, Beside};
 use super::parse::{ChatType, MemberChange, Message, Raw, Update};
 use super::replies::Answer;
 use super::sent_messages::echoes;
-use super::{STREAM, Telegram, learn};
+use super::{STREAM, Telegram, learn, normalize};
 use crate::inbound;
 use crate::ingress::Ingress;
 use crate::kit::Sighting;
-use angelia_core::admission::{DropReason, link_command};
+use angelia_core::admission::DropReason;
 use angelia_core::clock;
 use angelia_core::egress::Target;
 use angelia_core::error::Result;
@@ -21,20 +20,19 @@ use std::sync::Arc;
 
 /// What one update comes to.
 #[derive(Default)]
-pub(super) struct Digest {
+struct Digest {
     /// What is committed.
-    pub(super) intake: Intake,
+    intake: Intake,
     /// What was said, where admission has a say in it.
-    pub(super) sighting: Option<Sighting>,
+    sighting: Option<Sighting>,
     /// Why nobody gets it.
-    pub(super) dropped: Option<DropReason>,
+    dropped: Option<DropReason>,
     /// What the connector itself has to do about it, apart from other updates.
-    pub(super) own: Option<Own>,
+    own: Option<Own>,
 }
 
 /// A message, as far as admission cares.
 fn sighting(message: &Message, me: &Me) -> Sighting {
-    let author = Author::of(message);
     let (chat_id, private) = (message.chat.id(), message.chat.is_private());
     let thread_id = message.topic().map(|topic| topic.to_string());
     let topic = thread_id.as_ref().map(|thread| format!("{chat_id}/{thread}"));
@@ -45,9 +43,9 @@ fn sighting(message: &Message, me: &Me) -> Sighting {
         thread_id,
         message_id: message.message_id.to_string(),
         // A channel post without an author is the channel's own.
-        author: author.id.unwrap_or(message.chat.id).to_string(),
+        author: message.author().map_or(message.chat.id, |author| author.id).to_string(),
         private,
-        author_is_bot: author.is_bot,
+        author_is_bot: message.is_by_bot(),
         addressed: private || address::addresses(me, message),
         engaged: None,
     }
@@ -56,7 +54,7 @@ fn sighting(message: &Message, me: &Me) -> Sighting {
 impl Telegram {
     /// Reads one update. An error means that the store could not be asked, and
     /// that nothing was done.
-    pub(super) async fn digest(&self, ingress: &Ingress, me: &Me, raw: &Raw) -> Result<Digest> {
+    async fn digest(&self, ingress: &Ingress, me: &Me, raw: &Raw) -> Result<Digest> {
         let mut digest = match serde_json::from_str::<Update>(&raw.json) {
             Ok(_) if raw.id.is_none() => self.unreadable(ingress, raw, "it has no number")?,
             Ok(update) => self.read(ingress, me, update).await?,
@@ -109,8 +107,9 @@ impl Telegram {
             digest.sighting = Some(sighting);
             return Ok(digest);
         }
-        let beside = self.beside(ingress, me, message, false);
-        let Some(event) = normalize::event(message, beside) else { return Ok(digest) };
+        let edited = ingress.source_flags.then_some(false);
+        let event = normalize::event(me, message, self.topic_name(message), edited);
+        let Some(event) = event else { return Ok(digest) };
         // In company only somebody who speaks to the bot waits for an answer to what nobody can read.
         if event.text == normalize::UNSUPPORTED && message.words().0.is_empty() && !sighting.addressed {
             return Ok(digest);
@@ -132,15 +131,12 @@ impl Telegram {
     async fn changed(&self, ingress: &Ingress, me: &Me, message: &Message) -> Result<Digest> {
         let mut digest = Digest::default();
         digest.intake.chats = self.learn_from(message).await?;
-        let text = address::said(me, message.words().0);
-        if self.is_own(me, message)
-            || link_command(&text).is_some()
-            || commands::start_command(&text).is_some()
-        {
+        if self.is_own(me, message) || commands::may_hold_code(&address::said(me, message.words().0)) {
             return Ok(digest);
         }
-        let beside = self.beside(ingress, me, message, true);
-        let Some(event) = normalize::event(message, beside) else { return Ok(digest) };
+        let edited = ingress.source_flags.then_some(true);
+        let event = normalize::event(me, message, self.topic_name(message), edited);
+        let Some(event) = event else { return Ok(digest) };
         let sighting = Sighting { addressed: true, ..sighting(message, me) };
         if let Ok(admitted) = sighting.decide(ingress, &self.account.key) {
             digest.intake.revision =
@@ -157,10 +153,7 @@ impl Telegram {
             // The person may come back; until then sends are refused.
             (true, true) => self.account.health.count("blocked"),
             (true, false) => digest.own = Some(Own::Gone(change.chat.id())),
-            (false, _) => {
-                digest.intake.chats =
-                    self.account.directory.learn_all(vec![learn::described(&change.chat)]).await?
-            }
+            (false, _) => digest.intake.chats = self.account.learn(learn::described(&change.chat)).await?,
         }
         Ok(digest)
     }
@@ -168,16 +161,10 @@ impl Telegram {
     /// Whether the bot itself wrote it, or another bot of this server: in a
     /// channel everybody writes in the channel's name.
     fn is_own(&self, me: &Me, message: &Message) -> bool {
-        let wrote =
-            message.sender_chat.is_none() && message.from.as_ref().is_some_and(|user| user.id == me.id);
-        wrote
+        message.author().is_some_and(|author| author.id == me.id)
             || self.sent.knows(&(message.chat.id(), message.message_id.to_string()))
             || message.chat.kind == ChatType::Channel
                 && echoes().knows(&message.chat.id(), message.words().0, clock::mono())
-    }
-
-    fn beside<'a>(&self, ingress: &Ingress, me: &'a Me, message: &Message, edited: bool) -> Beside<'a> {
-        Beside { me, topic_name: self.topic_name(message), edited, source_flags: ingress.source_flags }
     }
 }
 
@@ -191,18 +178,10 @@ impl Telegram {
         line: &mut VecDeque<Raw>,
     ) -> Result<()> {
         while !line.is_empty() {
-            let batch = self.batch(ingress, me, line).await?;
-            // What only the connector can do is alone in its batch.
-            let own = batch.first().and_then(|digest| Some((digest.own.as_ref()?, digest.sighting.as_ref())));
-            let number = line.front().and_then(|raw| raw.id);
-            let answer = match own {
-                Some((own, who)) => {
-                    let settled = self.settle_once(ingress, number, own, who).await;
-                    settled.inspect_err(|_| self.forget_batch(&batch))?
-                }
-                None => None,
-            };
-            self.commit(ingress, &batch).await?;
+            let mut batch = Vec::with_capacity(line.len());
+            let answer = self.take_batch(ingress, me, line, &mut batch).await;
+            let unlearn = |digest: &Digest| self.account.unlearn(&digest.intake.chats);
+            let answer = answer.inspect_err(|_| batch.iter().for_each(unlearn))?;
             line.drain(..batch.len());
             if let (Some(answer), Some(Digest { sighting: Some(who), .. })) = (answer, batch.first()) {
                 let target = Target { chat_id: who.chat_id.clone(), thread_id: who.thread_id.clone() };
@@ -210,6 +189,43 @@ impl Telegram {
             }
         }
         Ok(())
+    }
+
+    /// Commits what can be committed next: updates up to one that the connector has to do
+    /// something about, or that one alone. Answers what to say to it.
+    async fn take_batch(
+        &self,
+        ingress: &Ingress,
+        me: &Me,
+        line: &VecDeque<Raw>,
+        batch: &mut Vec<Digest>,
+    ) -> Result<Option<Answer>> {
+        let mut answer = None;
+        for raw in line {
+            let digest = self.digest(ingress, me, raw).await?;
+            let Some(own) = &digest.own else {
+                batch.push(digest);
+                continue;
+            };
+            if !batch.is_empty() {
+                // It is read again when its turn comes.
+                self.account.unlearn(&digest.intake.chats);
+                break;
+            }
+            let settled = self.settle_once(ingress, raw.id, own, digest.sighting.as_ref()).await;
+            batch.push(digest);
+            answer = settled?;
+            break;
+        }
+        let intakes = batch.iter().map(|digest| digest.intake.clone()).collect();
+        let taken = ingress.take_in(&self.account.key, intakes).await?;
+        for (digest, taken) in batch.iter().zip(taken) {
+            let reason = if taken.no_instance { Some(DropReason::NoInstance) } else { digest.dropped };
+            if let (Some(sighting), Some(reason)) = (&digest.sighting, reason) {
+                sighting.dropped(ingress, &self.account.key, reason);
+            }
+        }
+        Ok(answer)
     }
 
     /// Does what an update calls for, unless that was done and only its commit
@@ -230,42 +246,5 @@ impl Telegram {
         let answer = self.settle(ingress, own, who).await?;
         *settled = number.map(|number| (number, answer.clone()));
         Ok(answer)
-    }
-
-    /// What can be committed next: updates up to one that the connector has to
-    /// do something about, or that one alone.
-    async fn batch(&self, ingress: &Ingress, me: &Me, line: &VecDeque<Raw>) -> Result<Vec<Digest>> {
-        let mut batch: Vec<Digest> = Vec::with_capacity(line.len());
-        for raw in line {
-            let digest = self.digest(ingress, me, raw).await.inspect_err(|_| self.forget_batch(&batch))?;
-            let own = digest.own.is_some();
-            if own && !batch.is_empty() {
-                // It is read again when its turn comes.
-                self.account.directory.unlearn(&digest.intake.chats);
-                break;
-            }
-            batch.push(digest);
-            if own {
-                break;
-            }
-        }
-        Ok(batch)
-    }
-
-    async fn commit(&self, ingress: &Ingress, batch: &[Digest]) -> Result<()> {
-        let intakes: Vec<Intake> = batch.iter().map(|digest| digest.intake.clone()).collect();
-        let taken =
-            ingress.take_in(&self.account.key, intakes).await.inspect_err(|_| self.forget_batch(batch))?;
-        for (digest, taken) in batch.iter().zip(taken) {
-            let reason = if taken.no_instance { Some(DropReason::NoInstance) } else { digest.dropped };
-            if let (Some(sighting), Some(reason)) = (&digest.sighting, reason) {
-                sighting.dropped(ingress, &self.account.key, reason);
-            }
-        }
-        Ok(())
-    }
-
-    fn forget_batch(&self, batch: &[Digest]) {
-        batch.iter().for_each(|digest| self.account.directory.unlearn(&digest.intake.chats));
     }
 }
