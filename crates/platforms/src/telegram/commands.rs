@@ -3,9 +3,9 @@
 
 use super::Telegram;
 use super::address::{self, Me};
+use super::ingest::Listener;
 use super::parse::{Member, Message};
 use super::replies::Answer;
-use crate::ingress::Ingress;
 use crate::kit::{ApiError, ErrorKind, Sighting};
 use angelia_core::admission::link_command;
 use angelia_core::clock;
@@ -77,49 +77,48 @@ pub(super) fn may_hold_code(said: &str) -> bool {
     link_command(said).is_some() || start_command(said).is_some()
 }
 
-impl Telegram {
+impl Listener {
     /// Does it; answers what to tell in the chat. An error means that nothing
     /// was done and nothing is used up, and that it has to be tried again.
-    pub(super) async fn settle(
-        &self,
-        ingress: &Ingress,
-        own: &Own,
-        who: Option<&Sighting>,
-    ) -> Result<Option<Answer>> {
+    pub(super) async fn settle(&self, own: &Own, who: Option<&Sighting>) -> Result<Option<Answer>> {
+        let bot = &self.bot;
         match (own, who) {
-            (Own::Greet, _) => Ok(Some(Answer::now(self.config.greeting.as_deref().unwrap_or(GREETING)))),
-            (Own::Link(code), Some(who)) => self.link(ingress, code, who).await,
+            (Own::Greet, _) => Ok(Some(Answer::now(bot.config.greeting.as_deref().unwrap_or(GREETING)))),
+            (Own::Link(code), Some(who)) => self.link(code, who).await,
             (Own::Link(_), None) => Ok(None),
-            (Own::Moved { from, to }, _) => self.move_chat(from, to).await.map(|()| None),
-            (Own::Gone(chat_id), _) => self.leave(chat_id).await.map(|()| None),
+            (Own::Moved { from, to }, _) => bot.move_chat(from, to).await.map(|()| None),
+            (Own::Gone(chat_id), _) => bot.leave(chat_id).await.map(|()| None),
         }
     }
 
     /// Tries a code, unless its sender tried one just now. Whether the chat has
     /// room for an answer does not matter: others may have used that up.
-    async fn link(&self, ingress: &Ingress, code: &Secret, who: &Sighting) -> Result<Option<Answer>> {
+    async fn link(&self, code: &Secret, who: &Sighting) -> Result<Option<Answer>> {
+        let Self { bot, ingress } = self;
         // Without a code there is nothing that only some may do.
         if code.expose().is_empty() {
-            let text = self.account.use_code(ingress, who, true, "").await?;
+            let text = bot.account.use_code(ingress, who, true, "").await?;
             return Ok(Some(Answer::now(text)));
         }
-        if !self.words.may_try(&who.chat_id, &who.author, clock::mono()) {
-            self.account.health.count("unanswered");
+        if !bot.words.may_try(&who.chat_id, &who.author, clock::mono()) {
+            bot.account.health.count("unanswered");
             return Ok(None);
         }
-        let answer = match self.administers(who).await {
+        let answer = match bot.administers(who).await {
             Ok(administrator) => {
-                let text = self.account.use_code(ingress, who, administrator, code.expose()).await?;
+                let text = bot.account.use_code(ingress, who, administrator, code.expose()).await?;
                 // They wait for it, and are few.
                 Answer { text, patient: administrator }
             }
             Err(_) => Answer::now(ASK_AGAIN),
         };
         // Not before: the same code is tried again after an error.
-        self.words.tried(&who.chat_id, &who.author, clock::mono());
+        bot.words.tried(&who.chat_id, &who.author, clock::mono());
         Ok(Some(answer))
     }
+}
 
+impl Telegram {
     /// Whether somebody administers the chat they wrote in. Whoever writes in
     /// its name does.
     async fn administers(&self, who: &Sighting) -> Result<bool, ApiError> {

@@ -1,5 +1,6 @@
 //! Telegram as a platform.
 
+use super::ingest::Listener;
 use super::locate::{BOT_RATE, chat_rate};
 use super::{Telegram, descriptor, learn, parse, render, webhook};
 use crate::health::{Checkup, Health};
@@ -80,11 +81,11 @@ impl Platform for Telegram {
     }
 
     fn listen(self: Arc<Self>, ingress: Ingress) -> BoxFuture<'static, ()> {
-        Box::pin(async move { self.run(&ingress).await })
+        Box::pin(async move { Listener { bot: self, ingress }.run().await })
     }
 
     fn webhooks(self: Arc<Self>, ingress: Ingress) -> Router {
-        webhook::routes(self, ingress)
+        webhook::routes(Listener { bot: self, ingress })
     }
 
     fn name(&self) -> &str {

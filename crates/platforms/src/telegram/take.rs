@@ -3,12 +3,12 @@
 
 use super::address::{self, Me};
 use super::commands::{self, Own};
+use super::ingest::Listener;
 use super::parse::{ChatType, MemberChange, Message, Raw, Update};
 use super::replies::Answer;
 use super::sent_messages::echoes;
 use super::{STREAM, Telegram, learn, normalize};
 use crate::inbound;
-use crate::ingress::Ingress;
 use crate::kit::Sighting;
 use angelia_core::admission::DropReason;
 use angelia_core::clock;
@@ -16,7 +16,6 @@ use angelia_core::egress::Target;
 use angelia_core::error::Result;
 use angelia_core::store::{Cursor, Intake};
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 /// What one update comes to.
 #[derive(Default)]
@@ -51,17 +50,17 @@ fn sighting(message: &Message, me: &Me) -> Sighting {
     }
 }
 
-impl Telegram {
+impl Listener {
     /// Reads one update. An error means that the store could not be asked, and
     /// that nothing was done.
-    async fn digest(&self, ingress: &Ingress, me: &Me, raw: &Raw) -> Result<Digest> {
+    async fn digest(&self, me: &Me, raw: &Raw) -> Result<Digest> {
         let mut digest = match serde_json::from_str::<Update>(&raw.json) {
-            Ok(_) if raw.id.is_none() => self.unreadable(ingress, raw, "it has no number")?,
-            Ok(update) => self.read(ingress, me, update).await?,
+            Ok(_) if raw.id.is_none() => self.unreadable(raw, "it has no number")?,
+            Ok(update) => self.read(me, update).await?,
             Err(error) => {
                 // The error's own words may quote the message.
                 let why = format!("it is not what an update looks like (at byte {})", error.column());
-                self.unreadable(ingress, raw, &why)?
+                self.unreadable(raw, &why)?
             }
         };
         let position = |id: i64| Cursor { stream: STREAM.into(), position: id.saturating_add(1).to_string() };
@@ -69,18 +68,18 @@ impl Telegram {
         Ok(digest)
     }
 
-    fn unreadable(&self, ingress: &Ingress, raw: &Raw, why: &str) -> Result<Digest> {
+    fn unreadable(&self, raw: &Raw, why: &str) -> Result<Digest> {
         let what = raw.id.map_or_else(|| "update without a number".to_owned(), |id| format!("update {id}"));
-        let intake = self.account.quarantined(ingress, &what, raw.json.as_bytes(), why)?;
+        let intake = self.bot.account.quarantined(&self.ingress, &what, raw.json.as_bytes(), why)?;
         Ok(Digest { intake, ..Digest::default() })
     }
 
-    async fn read(&self, ingress: &Ingress, me: &Me, update: Update) -> Result<Digest> {
+    async fn read(&self, me: &Me, update: Update) -> Result<Digest> {
         if let Some(message) = update.message.or(update.channel_post) {
-            return self.said(ingress, me, &message).await;
+            return self.said(me, &message).await;
         }
         if let Some(message) = update.edited_message.or(update.edited_channel_post) {
-            return self.changed(ingress, me, &message).await;
+            return self.changed(me, &message).await;
         }
         match update.my_chat_member {
             Some(change) => self.membership(change).await,
@@ -89,14 +88,14 @@ impl Telegram {
     }
 
     /// A new message.
-    async fn said(&self, ingress: &Ingress, me: &Me, message: &Message) -> Result<Digest> {
+    async fn said(&self, me: &Me, message: &Message) -> Result<Digest> {
         if let Some(own) = commands::migration(message) {
             // The chat it is in goes, or comes with the move.
             return Ok(Digest { own: Some(own), ..Digest::default() });
         }
         let mut digest = Digest::default();
-        digest.intake.chats = self.learn_from(message).await?;
-        if self.is_own(me, message) {
+        digest.intake.chats = self.bot.learn_from(message).await?;
+        if self.bot.is_own(me, message) {
             return Ok(digest);
         }
         let sighting = sighting(message, me);
@@ -107,17 +106,17 @@ impl Telegram {
             digest.sighting = Some(sighting);
             return Ok(digest);
         }
-        let edited = ingress.source_flags.then_some(false);
-        let event = normalize::event(me, message, self.topic_name(message), edited);
+        let edited = self.ingress.source_flags.then_some(false);
+        let event = normalize::event(me, message, self.bot.topic_name(message), edited);
         let Some(event) = event else { return Ok(digest) };
         // In company only somebody who speaks to the bot waits for an answer to what nobody can read.
         if event.text == normalize::UNSUPPORTED && message.words().0.is_empty() && !sighting.addressed {
             return Ok(digest);
         }
-        match sighting.decide(ingress, &self.account.key) {
+        match sighting.decide(&self.ingress, &self.bot.account.key) {
             Ok(admitted) => {
                 digest.intake.entry =
-                    Some(inbound::entry(&self.account.key, &event, admitted, clock::wall())?);
+                    Some(inbound::entry(&self.bot.account.key, &event, admitted, clock::wall())?);
             }
             Err(reason) => digest.dropped = Some(reason),
         }
@@ -128,19 +127,19 @@ impl Telegram {
     /// A message that its author changed: what waits says the new thing. Who may
     /// speak there is asked anew; that it was meant for the bot is settled, or
     /// it would not wait.
-    async fn changed(&self, ingress: &Ingress, me: &Me, message: &Message) -> Result<Digest> {
+    async fn changed(&self, me: &Me, message: &Message) -> Result<Digest> {
         let mut digest = Digest::default();
-        digest.intake.chats = self.learn_from(message).await?;
-        if self.is_own(me, message) || commands::may_hold_code(&address::said(me, message.words().0)) {
+        digest.intake.chats = self.bot.learn_from(message).await?;
+        if self.bot.is_own(me, message) || commands::may_hold_code(&address::said(me, message.words().0)) {
             return Ok(digest);
         }
-        let edited = ingress.source_flags.then_some(true);
-        let event = normalize::event(me, message, self.topic_name(message), edited);
+        let edited = self.ingress.source_flags.then_some(true);
+        let event = normalize::event(me, message, self.bot.topic_name(message), edited);
         let Some(event) = event else { return Ok(digest) };
         let sighting = Sighting { addressed: true, ..sighting(message, me) };
-        if let Ok(admitted) = sighting.decide(ingress, &self.account.key) {
+        if let Ok(admitted) = sighting.decide(&self.ingress, &self.bot.account.key) {
             digest.intake.revision =
-                Some(inbound::revision(&self.account.key, &event, admitted, clock::wall())?);
+                Some(inbound::revision(&self.bot.account.key, &event, admitted, clock::wall())?);
         }
         Ok(digest)
     }
@@ -151,41 +150,27 @@ impl Telegram {
         let mut digest = Digest::default();
         match (gone, change.chat.is_private()) {
             // The person may come back; until then sends are refused.
-            (true, true) => self.account.health.count("blocked"),
+            (true, true) => self.bot.account.health.count("blocked"),
             (true, false) => digest.own = Some(Own::Gone(change.chat.id())),
-            (false, _) => digest.intake.chats = self.account.learn(learn::described(&change.chat)).await?,
+            (false, _) => {
+                digest.intake.chats = self.bot.account.learn(learn::described(&change.chat)).await?
+            }
         }
         Ok(digest)
     }
 
-    /// Whether the bot itself wrote it, or another bot of this server: in a
-    /// channel everybody writes in the channel's name.
-    fn is_own(&self, me: &Me, message: &Message) -> bool {
-        message.author().is_some_and(|author| author.id == me.id)
-            || self.sent.knows(&(message.chat.id(), message.message_id.to_string()))
-            || message.chat.kind == ChatType::Channel
-                && echoes().knows(&message.chat.id(), message.words().0, clock::mono())
-    }
-}
-
-impl Telegram {
     /// Takes updates in and out of the line. With an error the rest is still in
     /// line: what was not committed has to be taken again.
-    pub(super) async fn take(
-        self: &Arc<Self>,
-        ingress: &Ingress,
-        me: &Me,
-        line: &mut VecDeque<Raw>,
-    ) -> Result<()> {
+    pub(super) async fn take_in(&self, me: &Me, line: &mut VecDeque<Raw>) -> Result<()> {
         while !line.is_empty() {
             let mut batch = Vec::with_capacity(line.len());
-            let answer = self.take_batch(ingress, me, line, &mut batch).await;
-            let unlearn = |digest: &Digest| self.account.unlearn(&digest.intake.chats);
+            let answer = self.take_batch(me, line, &mut batch).await;
+            let unlearn = |digest: &Digest| self.bot.account.unlearn(&digest.intake.chats);
             let answer = answer.inspect_err(|_| batch.iter().for_each(unlearn))?;
             line.drain(..batch.len());
             if let (Some(answer), Some(Digest { sighting: Some(who), .. })) = (answer, batch.first()) {
                 let target = Target { chat_id: who.chat_id.clone(), thread_id: who.thread_id.clone() };
-                self.answer(target, answer);
+                self.bot.answer(target, answer);
             }
         }
         Ok(())
@@ -195,34 +180,33 @@ impl Telegram {
     /// something about, or that one alone. Answers what to say to it.
     async fn take_batch(
         &self,
-        ingress: &Ingress,
         me: &Me,
         line: &VecDeque<Raw>,
         batch: &mut Vec<Digest>,
     ) -> Result<Option<Answer>> {
         let mut answer = None;
         for raw in line {
-            let digest = self.digest(ingress, me, raw).await?;
+            let digest = self.digest(me, raw).await?;
             let Some(own) = &digest.own else {
                 batch.push(digest);
                 continue;
             };
             if !batch.is_empty() {
                 // It is read again when its turn comes.
-                self.account.unlearn(&digest.intake.chats);
+                self.bot.account.unlearn(&digest.intake.chats);
                 break;
             }
-            let settled = self.settle_once(ingress, raw.id, own, digest.sighting.as_ref()).await;
+            let settled = self.settle_once(raw.id, own, digest.sighting.as_ref()).await;
             batch.push(digest);
             answer = settled?;
             break;
         }
         let intakes = batch.iter().map(|digest| digest.intake.clone()).collect();
-        let taken = ingress.take_in(&self.account.key, intakes).await?;
+        let taken = self.ingress.take_in(&self.bot.account.key, intakes).await?;
         for (digest, taken) in batch.iter().zip(taken) {
             let reason = if taken.no_instance { Some(DropReason::NoInstance) } else { digest.dropped };
             if let (Some(sighting), Some(reason)) = (&digest.sighting, reason) {
-                sighting.dropped(ingress, &self.account.key, reason);
+                sighting.dropped(&self.ingress, &self.bot.account.key, reason);
             }
         }
         Ok(answer)
@@ -232,19 +216,29 @@ impl Telegram {
     /// failed: a code that was used would be found used.
     async fn settle_once(
         &self,
-        ingress: &Ingress,
         number: Option<i64>,
         own: &Own,
         who: Option<&Sighting>,
     ) -> Result<Option<Answer>> {
-        let mut settled = self.settled.lock().await;
+        let mut settled = self.bot.settled.lock().await;
         if let Some((last, answer)) = &*settled
             && Some(*last) == number
         {
             return Ok(answer.clone());
         }
-        let answer = self.settle(ingress, own, who).await?;
+        let answer = self.settle(own, who).await?;
         *settled = number.map(|number| (number, answer.clone()));
         Ok(answer)
+    }
+}
+
+impl Telegram {
+    /// Whether the bot itself wrote it, or another bot of this server: in a
+    /// channel everybody writes in the channel's name.
+    fn is_own(&self, me: &Me, message: &Message) -> bool {
+        message.author().is_some_and(|author| author.id == me.id)
+            || self.sent.knows(&(message.chat.id(), message.message_id.to_string()))
+            || message.chat.kind == ChatType::Channel
+                && echoes().knows(&message.chat.id(), message.words().0, clock::mono())
     }
 }

@@ -1,11 +1,11 @@
 //! Updates that Telegram posts, and keeping it at that.
 
 use super::api;
-use super::ingest::{KINDS, backoff, wait};
+use super::ingest::{KINDS, Listener, backoff};
 use super::parse::Raw;
-use super::{Ingest, NAME, Telegram, verify};
+use super::{Ingest, NAME, verify};
 use crate::health::HealthRecord;
-use crate::ingress::{Halted, Ingress};
+use crate::ingress::Halted;
 use crate::kit::webhook::{Hook, Posted, Receiver, path, receive};
 use crate::kit::{ApiError, ErrorKind};
 use angelia_core::clock;
@@ -30,12 +30,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// Connections Telegram posts on. With one, updates come in their order.
 const CONNECTIONS: u32 = 1;
 
-/// A bot at its ingress.
-struct Updates {
-    bot: Arc<Telegram>,
-    ingress: Ingress,
-}
-
 /// What Telegram says of a webhook.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -51,16 +45,16 @@ pub(super) struct WebhookInfo {
 }
 
 /// What a bot is posted to.
-pub(super) fn routes(bot: Arc<Telegram>, ingress: Ingress) -> Router {
-    if bot.config.ingest != Ingest::Webhook {
+pub(super) fn routes(listener: Listener) -> Router {
+    let config = &listener.bot.config;
+    if config.ingest != Ingest::Webhook {
         return Router::new();
     }
-    let path = path(NAME, &bot.config.name);
-    Router::new()
-        .route(&path, receive(Arc::new(Updates { bot, ingress }), Hook::new(MAX_UPDATE, BODY_WITHIN)))
+    let path = path(NAME, &config.name);
+    Router::new().route(&path, receive(Arc::new(listener), Hook::new(MAX_UPDATE, BODY_WITHIN)))
 }
 
-impl Receiver for Updates {
+impl Receiver for Listener {
     type Message = ();
 
     fn health(&self) -> &HealthRecord {
@@ -81,7 +75,7 @@ impl Receiver for Updates {
     }
 }
 
-impl Updates {
+impl Listener {
     /// Takes in one posted update. What cannot be read is kept and counts as
     /// taken: Telegram would post it for ever.
     async fn take_update(&self, body: &[u8]) -> StatusCode {
@@ -91,7 +85,7 @@ impl Updates {
         if id.is_some() && *last == id {
             return StatusCode::OK;
         }
-        if let Err(error) = self.bot.take(&self.ingress, me, &mut VecDeque::from([raw])).await {
+        if let Err(error) = self.take_in(me, &mut VecDeque::from([raw])).await {
             self.bot.account.not_committed("update", &error);
             return StatusCode::SERVICE_UNAVAILABLE;
         }
@@ -99,15 +93,13 @@ impl Updates {
         self.health().heard();
         StatusCode::OK
     }
-}
 
-impl Telegram {
     /// Has Telegram post here, and looks from time to time whether it does.
-    pub(super) async fn keep_webhook(&self, ingress: &Ingress) -> Result<(), Halted> {
-        let url = format!("{}{}", ingress.public_url, path(NAME, &self.config.name));
+    pub(super) async fn keep_webhook(&self) -> Result<(), Halted> {
+        let url = format!("{}{}", self.ingress.public_url, path(NAME, &self.bot.config.name));
         let asked = json!({
             "url": url,
-            "secret_token": self.webhook_secret.expose(),
+            "secret_token": self.bot.webhook_secret.expose(),
             "max_connections": CONNECTIONS,
             "allowed_updates": KINDS,
             "drop_pending_updates": false,
@@ -120,18 +112,18 @@ impl Telegram {
             None => error.to_string(),
         };
         loop {
-            self.until_answered::<Value>(ingress, "setWebhook", &asked, tell).await?;
-            self.account.health.heard();
-            self.watch_webhook(ingress, &url).await?;
-            wait(ingress, &mut backoff(LONGEST_PAUSE)).await?;
+            self.until_answered::<Value>("setWebhook", &asked, tell).await?;
+            self.health().heard();
+            self.watch_webhook(&url).await?;
+            self.wait(&mut backoff(LONGEST_PAUSE)).await?;
         }
     }
 
     /// Looks on while the webhook is ours.
-    async fn watch_webhook(&self, ingress: &Ingress, url: &str) -> Result<(), Halted> {
+    async fn watch_webhook(&self, url: &str) -> Result<(), Halted> {
         loop {
-            ingress.stop.pause(LOOK_AGAIN).await?;
-            match self.api.call::<WebhookInfo>("getWebhookInfo", &json!({})).await {
+            self.ingress.stop.pause(LOOK_AGAIN).await?;
+            match self.bot.api.call::<WebhookInfo>("getWebhookInfo", &json!({})).await {
                 Ok(info) if info.url != url => return Ok(()),
                 Ok(info) => match fresh_error(&info, clock::wall().seconds()) {
                     // Telegram posts with a secret that is not ours: it is told anew.
@@ -142,7 +134,7 @@ impl Telegram {
                     Some(why) => self.fell_silent(&format!(
                         "Telegram could not post updates here ({why}): look whether {url} is reachable from outside"
                     )),
-                    None => self.account.health.heard(),
+                    None => self.health().heard(),
                 },
                 // Whoever sets it again deals with that.
                 Err(ApiError { kind: ErrorKind::Setup, .. }) => return Ok(()),
