@@ -113,10 +113,10 @@ impl Listener {
         if event.text == normalize::UNSUPPORTED && message.words().0.is_empty() && !sighting.addressed {
             return Ok(digest);
         }
-        match sighting.decide(&self.ingress, &self.bot.account.key) {
+        let key = &self.bot.account.key;
+        match sighting.decide(&self.ingress, key) {
             Ok(admitted) => {
-                digest.intake.entry =
-                    Some(inbound::entry(&self.bot.account.key, &event, admitted, clock::wall())?);
+                digest.intake.entry = Some(inbound::entry(key, &event, admitted, clock::wall())?);
             }
             Err(reason) => digest.dropped = Some(reason),
         }
@@ -137,9 +137,9 @@ impl Listener {
         let event = normalize::event(me, message, self.bot.topic_name(message), edited);
         let Some(event) = event else { return Ok(digest) };
         let sighting = Sighting { addressed: true, ..sighting(message, me) };
-        if let Ok(admitted) = sighting.decide(&self.ingress, &self.bot.account.key) {
-            digest.intake.revision =
-                Some(inbound::revision(&self.bot.account.key, &event, admitted, clock::wall())?);
+        let key = &self.bot.account.key;
+        if let Ok(admitted) = sighting.decide(&self.ingress, key) {
+            digest.intake.revision = Some(inbound::revision(key, &event, admitted, clock::wall())?);
         }
         Ok(digest)
     }

@@ -53,10 +53,6 @@ pub(super) struct Span {
 }
 
 impl Span {
-    pub(super) fn new(kind: Kind, start: usize, end: usize) -> Self {
-        Self { kind, start, end, detail: None }
-    }
-
     /// Bytes it takes as JSON at most.
     pub(super) fn weight(&self) -> usize {
         /// `{"type":"strikethrough","offset":4095,"length":4096,"language":""},`

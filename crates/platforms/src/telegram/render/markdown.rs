@@ -5,7 +5,7 @@ use std::ops::Range;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 use super::address;
-use super::entities::{Kind, Span};
+use super::entities::Kind;
 use super::table::Table;
 use super::visible;
 use super::writer::{Styled, Writer};
@@ -197,7 +197,7 @@ impl Reader<'_> {
         let in_table = self.table.cell().is_some();
         let all = self.table.cell().map_or(self.out.written(), |cell| cell.as_str());
         let start = start.unwrap_or(all.len());
-        let (text, end) = (all[start..].trim(), all.len());
+        let text = all[start..].trim();
         let shown = address::readable(&dest);
         let at = range.end..range.end;
         if text == dest || text == shown || dest.is_empty() {
@@ -205,7 +205,7 @@ impl Reader<'_> {
         } else if !visible::any(text) {
             self.words(shown, at);
         } else if let Some(url) = address::linkable(&dest).filter(|_| !in_table) {
-            self.out.span(Span { detail: Some(url), ..Span::new(Kind::TextLink, start, end) });
+            self.out.span(Kind::TextLink, start, Some(url));
         } else {
             self.words(&format!(" ({shown})"), at);
         }

@@ -157,12 +157,14 @@ impl<'s> Writer<'s> {
 
     fn end_style(&mut self, kind: Kind) {
         if let Some(start) = self.styles[kind as usize].start.take() {
-            self.span(Span::new(kind, start, self.done.text.len()));
+            self.span(kind, start, None);
         }
     }
 
-    pub(super) fn span(&mut self, span: Span) {
-        self.done.spans.push(span);
+    /// All that was written from `start` on has a style.
+    pub(super) fn span(&mut self, kind: Kind, start: usize, detail: Option<String>) {
+        let end = self.done.text.len();
+        self.done.spans.push(Span { kind, start, end, detail });
     }
 
     /// Writes what is owed before the next word: line ends, markers, indentation.
@@ -236,7 +238,7 @@ impl<'s> Writer<'s> {
         INLINE.into_iter().for_each(|kind| self.end_style(kind));
         let start = self.done.text.len();
         self.push(code, range);
-        self.span(Span::new(Kind::Code, start, self.done.text.len()));
+        self.span(Kind::Code, start, None);
     }
 
     /// Writes lines of fixed width: each with where it is in the source.
@@ -260,7 +262,7 @@ impl<'s> Writer<'s> {
             self.done.text.push_str(line);
             self.mark(text, *at..self.source.len());
         }
-        self.span(Span { detail: language, ..Span::new(Kind::Pre, start, self.done.text.len()) });
+        self.span(Kind::Pre, start, language);
     }
 
     /// The whole document.
