@@ -115,8 +115,7 @@ impl Telegram {
     /// The id that a target is written to, as far as that is at hand.
     pub(super) fn written_to(&self, target: &Target) -> String {
         let known = self.account.directory.at_hand(&target.chat_id);
-        Spot::of(target)
-            .map_or_else(|| target.chat_id.clone(), |spot| spot.followed(known.as_deref()).chat_id)
+        known.and_then(|known| known.moved_to.clone()).unwrap_or_else(|| target.chat_id.clone())
     }
 
     /// Where a target is written to now; `None` if there cannot be such a one.

@@ -75,15 +75,13 @@ impl Listener {
     }
 
     async fn read(&self, me: &Me, update: Update) -> Result<Digest> {
-        if let Some(message) = update.message.or(update.channel_post) {
-            return self.said(me, &message).await;
-        }
-        if let Some(message) = update.edited_message.or(update.edited_channel_post) {
-            return self.changed(me, &message).await;
-        }
-        match update.my_chat_member {
-            Some(change) => self.membership(change).await,
-            None => Ok(Digest::default()),
+        let said = update.message.or(update.channel_post);
+        let changed = update.edited_message.or(update.edited_channel_post);
+        match (said, changed, update.my_chat_member) {
+            (Some(message), ..) => self.said(me, &message).await,
+            (_, Some(message), _) => self.changed(me, &message).await,
+            (.., Some(change)) => self.membership(change).await,
+            _ => Ok(Digest::default()),
         }
     }
 

@@ -52,13 +52,9 @@ impl Table {
     }
 
     fn widths(&self) -> Vec<usize> {
-        let mut widths = vec![1; self.alignments.len()];
-        for (_, cells) in &self.rows {
-            for (width, cell) in widths.iter_mut().zip(cells) {
-                *width = columns(cell).clamp(*width, MAX_COLUMN.max(*width));
-            }
-        }
-        widths
+        let cells = |column: usize| self.rows.iter().filter_map(move |(_, cells)| cells.get(column));
+        let width = |column| cells(column).map(|cell| columns(cell)).max().unwrap_or(1);
+        (0..self.alignments.len()).map(|column| width(column).clamp(1, MAX_COLUMN)).collect()
     }
 
     fn line(&self, cells: &[String], widths: &[usize], head: bool) -> String {
