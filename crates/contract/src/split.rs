@@ -189,19 +189,8 @@ impl<'t> Window<'_, 't> {
 
     /// After the last sentence, or else after the last word.
     fn after_word(&self) -> Option<usize> {
-        let own = &self.cutter.text[self.start..self.end];
-        let last = |least: usize, good: &dyn Fn(char, &str) -> bool| {
-            own.char_indices()
-                .rev()
-                .take_while(|(at, _)| *at >= least)
-                .filter(|(at, c)| good(*c, &own[..*at]))
-                .map(|(at, c)| self.start + at + c.len_utf8())
-                .find(|cut| *cut > self.content && self.is_good(*cut))
-        };
-        last(own.len() / 2, &|c, before| {
-            matches!(c, '。' | '！' | '？') || c.is_whitespace() && before.ends_with(['.', '!', '?', '…'])
-        })
-        .or_else(|| last(own.len() / 4, &|c, _| c.is_whitespace()))
+        let good = |at: usize| self.start + at > self.content && self.is_good(self.start + at);
+        after_word(&self.cutter.text[self.start..self.end], good).map(|at| self.start + at)
     }
 
     /// As late as possible, between clusters if there are any.
@@ -340,6 +329,23 @@ impl<'t> Window<'_, 't> {
         let text = &self.cutter.text[self.start..];
         (text, GraphemeCursor::new(cut - self.start, text.len(), true))
     }
+}
+
+/// After the last sentence of a text, or else after its last word, where a cut is `good`; but
+/// not so early that much of the text is left.
+pub fn after_word(text: &str, good: impl Fn(usize) -> bool) -> Option<usize> {
+    let last = |least: usize, ends: &dyn Fn(char, &str) -> bool| {
+        text.char_indices()
+            .rev()
+            .take_while(|(at, _)| *at >= least)
+            .filter(|(at, c)| ends(*c, &text[..*at]))
+            .map(|(at, c)| at + c.len_utf8())
+            .find(|cut| good(*cut))
+    };
+    last(text.len() / 2, &|c, before| {
+        matches!(c, '。' | '！' | '？') || c.is_whitespace() && before.ends_with(['.', '!', '?', '…'])
+    })
+    .or_else(|| last(text.len() / 4, &|c, _| c.is_whitespace()))
 }
 
 #[cfg(test)]

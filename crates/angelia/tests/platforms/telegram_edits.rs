@@ -68,6 +68,10 @@ async fn texts_grow_and_shrink_by_pieces() {
     assert_eq!(own().await, [(id, "three".to_owned())]);
     let state = telegram.state().await;
     assert_eq!(state["counts"]["deletemessage"]["200"], 2, "{state}");
+    let log = telegram.log().await;
+    let deleted = log.iter().filter(|call| call["method"] == "deleteMessage");
+    let deleted: Vec<i64> = deleted.filter_map(|call| call["message_id"].as_i64()).collect();
+    assert_eq!(deleted, [grown[2].0, grown[1].0], "from the end");
 
     // Somebody who forgot what stands is told so by Telegram, and that is fine.
     let same = json!({

@@ -33,6 +33,8 @@ pub(crate) enum ErrorKind {
     Token,
     /// The provider will not do it; its number for why, or 0.
     Refused(i64),
+    /// The chat has this id now; it was not done.
+    Moved(i64),
     /// Whoever wanted it may not do it any more; it was not done.
     Withdrawn,
     /// It was certainly not done.
@@ -81,7 +83,9 @@ impl ApiError {
                 Outcome::Later { after: AGAIN, reach: Reach::Action, why }
             }
             ErrorKind::Unknown => Outcome::Unknown { why },
-            ErrorKind::Setup | ErrorKind::Refused(_) | ErrorKind::Withdrawn => Outcome::Refused { why },
+            ErrorKind::Setup | ErrorKind::Refused(_) | ErrorKind::Moved(_) | ErrorKind::Withdrawn => {
+                Outcome::Refused { why }
+            }
         }
     }
 }
@@ -99,7 +103,9 @@ impl From<ApiError> for Error {
             ErrorKind::Limited { .. } | ErrorKind::Token | ErrorKind::Unavailable => {
                 Self::unavailable(error.why)
             }
-            ErrorKind::Refused(_) | ErrorKind::Withdrawn | ErrorKind::Unknown => Self::invalid(error.why),
+            ErrorKind::Refused(_) | ErrorKind::Moved(_) | ErrorKind::Withdrawn | ErrorKind::Unknown => {
+                Self::invalid(error.why)
+            }
         }
     }
 }
@@ -118,7 +124,7 @@ mod tests {
         for not_done in [ErrorKind::Token, ErrorKind::Unavailable] {
             assert!(matches!(outcome(not_done), Outcome::Later { reach: Reach::Action, .. }), "{not_done:?}");
         }
-        for over in [ErrorKind::Setup, ErrorKind::Refused(7), ErrorKind::Withdrawn] {
+        for over in [ErrorKind::Setup, ErrorKind::Refused(7), ErrorKind::Moved(7), ErrorKind::Withdrawn] {
             assert_eq!(outcome(over), Outcome::Refused { why: "why".into() }, "{over:?}");
         }
         assert_eq!(outcome(ErrorKind::Unknown), Outcome::Unknown { why: "why".into() });

@@ -14,24 +14,24 @@ const REST_WITHIN: Duration = Duration::from_secs(600);
 
 /// A text on its way, part by part: whoever writes it asks for the next part, writes that,
 /// and tells how it went, until there is none.
-pub(crate) struct TextInParts<'a> {
+pub(crate) struct TextInParts<'a, P = String> {
     /// What is not written yet.
-    parts: VecDeque<String>,
+    parts: VecDeque<P>,
     progress: &'a dyn Progress,
     /// The id of the first part, and until when the others are tried.
     begun: Option<(String, Mono)>,
     failed: Option<Outcome>,
 }
 
-impl<'a> TextInParts<'a> {
+impl<'a, P: Clone> TextInParts<'a, P> {
     /// A text of these parts.
-    pub(crate) fn new(parts: Vec<String>, progress: &'a dyn Progress) -> Self {
+    pub(crate) fn new(parts: Vec<P>, progress: &'a dyn Progress) -> Self {
         let failed = parts.is_empty().then(|| refused("there is no text to send"));
         Self { parts: parts.into(), progress, begun: None, failed }
     }
 
     /// The part to write now; waits until the bot may call again. `None` if all is over.
-    pub(crate) async fn next(&mut self) -> Option<String> {
+    pub(crate) async fn next(&mut self) -> Option<P> {
         if self.failed.is_some() {
             return None;
         }

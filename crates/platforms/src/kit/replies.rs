@@ -7,10 +7,14 @@ use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::fmt::Display;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Semaphore;
 
 /// Answers on their way at once. What is more than that is not said.
 const UNDER_WAY: usize = 8;
+/// Answers that wait until their chats may be told something more. What is more than that
+/// is not said.
+const WAITING: usize = 64;
 
 /// What somebody is told whose agent has more waiting than is kept for it.
 const FULL: &str = "Your agent has more messages waiting than are kept for it, so this one was not taken. \
@@ -21,6 +25,7 @@ const MAX_TOLD_FULL: usize = 1_000;
 /// What bounds the connector's own words.
 pub(crate) struct Replies {
     under_way: Arc<Semaphore>,
+    waiting: Arc<Semaphore>,
     told_full: Mutex<GcraOf<String>>,
     /// Messages with commands that were done, the newest last.
     pub(super) settled: tokio::sync::Mutex<VecDeque<String>>,
@@ -28,8 +33,9 @@ pub(crate) struct Replies {
 
 impl Default for Replies {
     fn default() -> Self {
+        let [under_way, waiting] = [UNDER_WAY, WAITING].map(|most| Arc::new(Semaphore::new(most)));
         let told_full = Mutex::new(GcraOf::new(MAX_TOLD_FULL));
-        Self { under_way: Arc::new(Semaphore::new(UNDER_WAY)), told_full, settled: Default::default() }
+        Self { under_way, waiting, told_full, settled: Default::default() }
     }
 }
 
@@ -45,13 +51,24 @@ impl Account {
     /// Has something of the connector's own said beside everything else; where that fails, or
     /// too much is on its way already, it is not said.
     pub(crate) fn reply<E: Display>(&self, said: impl Future<Output = Result<(), E>> + Send + 'static) {
-        let Ok(place) = self.replies.under_way.clone().try_acquire_owned() else {
+        self.reply_after(Duration::ZERO, said);
+    }
+
+    /// The same after a while.
+    pub(crate) fn reply_after<E: Display>(
+        &self,
+        wait: Duration,
+        said: impl Future<Output = Result<(), E>> + Send + 'static,
+    ) {
+        let line = if wait.is_zero() { &self.replies.under_way } else { &self.replies.waiting };
+        let Ok(place) = line.clone().try_acquire_owned() else {
             self.health.count("unanswered");
             tracing::warn!(bot = %self.name, "too many answers of the connector are on their way");
             return;
         };
         let name = self.name.clone();
         tokio::spawn(async move {
+            tokio::time::sleep(wait).await;
             if let Err(why) = said.await {
                 tracing::warn!(bot = %name, %why, "an answer of the connector was not sent");
             }

@@ -33,14 +33,15 @@ pub(super) fn addresses(me: &Me, message: &Message) -> bool {
 pub(super) fn is_for_another(me: &Me, message: &Message) -> bool {
     let (text, spans) = message.words();
     let command = spans.iter().find(|span| span.kind == "bot_command" && span.offset == 0);
-    let named = command.and_then(|span| slice(text, span)).and_then(|command| command.split_once('@'));
-    named.is_some_and(|(_, bot)| !me.is_called(bot))
+    let command = command.and_then(|span| slice(text, span)).unwrap_or_default();
+    command.split_once('@').is_some_and(|(_, bot)| !me.is_called(bot))
 }
 
 fn names(me: &Me, text: &str, span: &Span) -> bool {
     match span.kind.as_str() {
         "mention" => {
-            slice(text, span).and_then(|name| name.strip_prefix('@')).is_some_and(|name| me.is_called(name))
+            let name = slice(text, span).unwrap_or_default();
+            name.strip_prefix('@').is_some_and(|name| me.is_called(name))
         }
         "text_mention" => span.user.as_ref().is_some_and(|user| user.id == me.id),
         "bot_command" => span.offset == 0,
@@ -48,23 +49,11 @@ fn names(me: &Me, text: &str, span: &Span) -> bool {
     }
 }
 
-/// The stretch of a text that a span marks, if it is within.
-fn slice<'a>(text: &'a str, span: &Span) -> Option<&'a str> {
-    let start = byte_at(text, span.offset)?;
-    let rest = &text[start..];
-    Some(&rest[..byte_at(rest, span.length)?])
-}
-
-/// Where so many UTF-16 units end; nowhere if that is inside a character.
-fn byte_at(text: &str, units: usize) -> Option<usize> {
-    let mut passed = 0;
-    for (at, c) in text.char_indices() {
-        if passed >= units {
-            return (passed == units).then_some(at);
-        }
-        passed += c.len_utf16();
-    }
-    (passed == units).then_some(text.len())
+/// The stretch of a text that a span marks, if it is within and cuts no character.
+fn slice(text: &str, span: &Span) -> Option<String> {
+    let units: Vec<u16> = text.encode_utf16().collect();
+    let end = span.offset.checked_add(span.length)?;
+    String::from_utf16(units.get(span.offset..end)?).ok()
 }
 
 /// What the agent gets of a text: without the mention it begins with and
@@ -179,8 +168,8 @@ mod tests {
     fn spans_count_utf16_units() {
         let span =
             |offset, length| Span { kind: String::new(), offset, length, user: crate::kit::Lenient(None) };
-        assert_eq!(slice("a😀b", &span(3, 1)), Some("b"));
-        assert_eq!(slice("a😀b", &span(1, 2)), Some("😀"));
+        assert_eq!(slice("a😀b", &span(3, 1)), Some("b".into()));
+        assert_eq!(slice("a😀b", &span(1, 2)), Some("😀".into()));
         assert_eq!(slice("a😀b", &span(2, 1)), None);
         assert_eq!(slice("a😀b", &span(0, 9)), None);
     }

@@ -5,7 +5,7 @@
 
 use crate::arrival_window::ArrivalWindow;
 use crate::kit::{ApiError, Client, ErrorKind, Lenient, Provider};
-use angelia_core::error::{Error, Result};
+use angelia_core::error::Result;
 use angelia_core::secret::Secret;
 use reqwest::Method;
 use serde::Deserialize;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::time::Duration;
 
-static TELEGRAM: Provider = Provider {
+pub(super) static TELEGRAM: Provider = Provider {
     name: "Telegram",
     url: "https://api.telegram.org",
     // A hundred updates, each with a long message and the one it answers, are far below.
@@ -31,59 +31,10 @@ const MESSAGES_PER_SECOND: usize = 29;
 /// Longest description kept of a refusal.
 const MAX_DESCRIPTION: usize = 200;
 
-/// Why a call did not give what it should.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Failure {
-    /// Too many calls: not before this much time has passed.
-    RetryAfter(Duration),
-    /// The group is a supergroup now and has this id.
-    Migrated(String),
-    /// Whoever wanted it may not do it any more; it was not done.
-    Withdrawn,
-    /// Somebody else reads this bot's updates, or they go to a webhook.
-    Conflict(String),
-    /// The token is not one of a bot.
-    Unauthorized,
-    /// Telegram will not do it, for this reason of its own.
-    Refused(String),
-    /// It was certainly not done.
-    Unavailable(String),
-    /// It may have been done.
-    Unknown(String),
-}
-
-impl std::fmt::Display for Failure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::RetryAfter(pause) => write!(f, "Telegram wants a pause of {} s", pause.as_secs()),
-            Self::Migrated(_) => f.write_str("the group has a new id"),
-            Self::Withdrawn => f.write_str("its sender may not write there any more"),
-            Self::Unauthorized => f.write_str("Telegram does not know this token"),
-            Self::Conflict(why) | Self::Refused(why) => write!(f, "Telegram refused: {why}"),
-            Self::Unavailable(why) | Self::Unknown(why) => f.write_str(why),
-        }
-    }
-}
-
-impl From<ApiError> for Failure {
-    fn from(error: ApiError) -> Self {
-        match error.kind {
-            ErrorKind::Limited { after, .. } => Self::RetryAfter(after),
-            ErrorKind::Unknown => Self::Unknown(error.why),
-            _ => Self::Unavailable(error.why),
-        }
-    }
-}
-
-impl From<Failure> for Error {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::RetryAfter(_) | Failure::Unavailable(_) => Self::unavailable(failure.to_string()),
-            Failure::Unauthorized | Failure::Conflict(_) => Self::conflict(failure.to_string()),
-            _ => Self::invalid(failure.to_string()),
-        }
-    }
-}
+/// What every refusal begins with, before Telegram's own words.
+const REFUSED: &str = "Telegram refused: ";
+/// Somebody else reads this bot's updates, or they go to a webhook.
+pub(super) const CONFLICT: ErrorKind = ErrorKind::Refused(409);
 
 /// One bot's line to Telegram.
 pub(super) struct Api {
@@ -125,18 +76,18 @@ impl Api {
         method: &str,
         body: &Value,
         may: impl Fn() -> bool,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, ApiError> {
         let Some(_inside) = self.arrivals.enter().await else {
-            return Err(Failure::Unavailable("Telegram does not answer".into()));
+            return Err(ApiError::unavailable("Telegram does not answer"));
         };
         if !may() {
-            return Err(Failure::Withdrawn);
+            return Err(ApiError::withdrawn());
         }
         self.call(method, body).await
     }
 
     /// Calls a method and reads its result.
-    pub(super) async fn call<T: DeserializeOwned>(&self, method: &str, body: &Value) -> Result<T, Failure> {
+    pub(super) async fn call<T: DeserializeOwned>(&self, method: &str, body: &Value) -> Result<T, ApiError> {
         self.call_within(method, body, CALL_WITHIN).await
     }
 
@@ -146,43 +97,44 @@ impl Api {
         method: &str,
         body: &Value,
         within: Duration,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, ApiError> {
         let path = format!("{}{method}", self.base.expose());
         let request = self.client.request(Method::POST, &path)?.timeout(within).json(body);
         let answer = self.client.call(request).await?;
         let (status, pause) = (answer.status, answer.retry_after());
         match serde_json::from_slice::<Answer<'_>>(&answer.body) {
             Ok(Answer { ok: true, result: Some(result), .. }) => serde_json::from_str(result.get())
-                .map_err(|_| Failure::Unknown(format!("Telegram's answer to {method} cannot be read"))),
+                .map_err(|_| ApiError::unknown(format!("Telegram's answer to {method} cannot be read"))),
             Ok(answer) if !answer.ok => Err(refusal(status, answer, pause)),
-            Ok(_) | Err(_) => Err(TELEGRAM.stranger(status, pause).into()),
+            Ok(_) | Err(_) => Err(TELEGRAM.stranger(status, pause)),
         }
     }
 }
 
 /// What a call comes to that Telegram answered with "no".
-fn refusal(status: u16, answer: Answer<'_>, pause: Option<u64>) -> Failure {
+fn refusal(status: u16, answer: Answer<'_>, pause: Option<u64>) -> ApiError {
     let parameters = answer.parameters.0.unwrap_or_default();
     if let Some(to) = parameters.migrate_to_chat_id.0 {
-        return Failure::Migrated(to.to_string());
+        return ApiError::new(ErrorKind::Moved(to), "the group has a new id");
     }
     let description = || {
         let text = answer.description.0.unwrap_or_else(|| format!("HTTP status {status}"));
-        text.chars().take(MAX_DESCRIPTION).collect()
+        text.chars().take(MAX_DESCRIPTION).collect::<String>()
     };
-    match answer.error_code.0 {
+    match (answer.error_code.0, answer.error_code.unwrap_or(status)) {
         // Nobody else says that of a token: a bot stops for it.
-        Some(401 | 404) => return Failure::Unauthorized,
-        None if matches!(status, 401 | 404) => return TELEGRAM.stranger(status, pause).into(),
-        _ => {}
-    }
-    match answer.error_code.unwrap_or(status) {
-        409 => Failure::Conflict(description()),
-        429 => TELEGRAM.limited(parameters.retry_after.or(pause)).into(),
-        400..=499 => Failure::Refused(description()),
+        (Some(401 | 404), _) => ApiError::setup("Telegram does not know this token"),
+        (None, 401 | 404) => TELEGRAM.stranger(status, pause),
+        (_, 429) => TELEGRAM.limited(parameters.retry_after.or(pause)),
+        (_, code @ 400..=499) => ApiError::refused(code.into(), format!("{REFUSED}{}", description())),
         // A server that failed may have failed after it did its work.
-        _ => Failure::Unknown(format!("Telegram answered with HTTP status {status}")),
+        _ => ApiError::unknown(format!("Telegram answered with HTTP status {status}")),
     }
+}
+
+/// Telegram's own words for a refusal.
+pub(super) fn words(error: &ApiError) -> Option<&str> {
+    error.why.strip_prefix(REFUSED)
 }
 
 /// Whether a refusal is about the text and its styles: then the text goes out
@@ -199,8 +151,9 @@ pub(super) fn is_gone(why: &str) -> bool {
     why.to_ascii_lowercase().contains("message to edit not found")
 }
 
-/// A refusal with what can be done about it.
-pub(super) fn explained(why: &str) -> String {
+/// What a call failed for; a refusal with what can be done about it.
+pub(super) fn explained(failure: String) -> String {
+    let Some(why) = failure.strip_prefix(REFUSED) else { return failure };
     let lower = why.to_ascii_lowercase();
     let next = [
         ("blocked by the user", "the person has blocked the bot and would have to unblock it"),
@@ -222,59 +175,66 @@ pub(super) fn explained(why: &str) -> String {
     .find(|(word, _)| lower.contains(word));
     match next {
         Some((_, next)) => format!("Telegram refused ({why}): {next}"),
-        None => format!("Telegram refused: {why}"),
+        None => failure,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::platform::Reach;
 
     const DEFAULT_PAUSE: Duration = Provider::USUAL.default_pause;
     const LONGEST_PAUSE: Duration = TELEGRAM.longest_pause;
 
-    fn not_telegram(status: u16, pause: Option<u64>) -> Failure {
-        TELEGRAM.stranger(status, pause).into()
+    fn not_telegram(status: u16, pause: Option<u64>) -> ErrorKind {
+        TELEGRAM.stranger(status, pause).kind
     }
 
-    fn read(status: u16, body: &str) -> Failure {
+    fn read(status: u16, body: &str) -> ApiError {
         refusal(status, serde_json::from_str(body).unwrap(), None)
+    }
+
+    fn limited(after: Duration) -> ErrorKind {
+        ErrorKind::Limited { after, reach: Reach::Bot }
     }
 
     #[test]
     fn every_refusal_has_its_meaning() {
         let flood = r#"{"ok":false,"error_code":429,"description":"Too Many Requests: retry after 14","parameters":{"retry_after":14}}"#;
-        assert_eq!(read(429, flood), Failure::RetryAfter(Duration::from_secs(14)));
+        assert_eq!(read(429, flood).kind, limited(Duration::from_secs(14)));
         let moved = r#"{"ok":false,"error_code":400,"description":"Bad Request: group chat was upgraded to a supergroup chat","parameters":{"migrate_to_chat_id":-1001234567890}}"#;
-        assert_eq!(read(400, moved), Failure::Migrated("-1001234567890".into()));
+        assert_eq!(read(400, moved).kind, ErrorKind::Moved(-1001234567890));
         let unknown = r#"{"ok":false,"error_code":401,"description":"Unauthorized"}"#;
-        assert_eq!(read(401, unknown), Failure::Unauthorized);
+        assert_eq!(read(401, unknown).kind, ErrorKind::Setup);
         let unknown = r#"{"ok":false,"error_code":404,"description":"Not Found"}"#;
-        assert_eq!(read(404, unknown), Failure::Unauthorized);
-        let gone = Failure::Refused("Bad Request: chat not found".into());
-        assert_eq!(read(400, r#"{"ok":false,"description":"Bad Request: chat not found"}"#), gone);
-        assert!(matches!(read(502, r#"{"ok":false}"#), Failure::Unknown(_)));
-        assert!(matches!(read(409, r#"{"ok":false,"error_code":409}"#), Failure::Conflict(_)));
+        assert_eq!(read(404, unknown).kind, ErrorKind::Setup);
+        let gone = read(400, r#"{"ok":false,"description":"Bad Request: chat not found"}"#);
+        assert_eq!(gone.kind, ErrorKind::Refused(400));
+        assert_eq!(gone.to_string(), "Telegram refused: Bad Request: chat not found");
+        assert_eq!(words(&gone), Some("Bad Request: chat not found"));
+        assert_eq!(read(502, r#"{"ok":false}"#).kind, ErrorKind::Unknown);
+        assert_eq!(read(409, r#"{"ok":false,"error_code":409}"#).kind, CONFLICT);
     }
 
     #[test]
     fn only_telegram_says_that_a_token_is_void() {
         for status in [400, 401, 403, 404, 407, 409] {
-            assert!(matches!(not_telegram(status, None), Failure::Unavailable(_)), "{status}");
+            assert_eq!(not_telegram(status, None), ErrorKind::Unavailable, "{status}");
         }
         for status in [401, 404] {
-            assert!(matches!(read(status, r#"{"ok":false}"#), Failure::Unavailable(_)), "{status}");
+            assert_eq!(read(status, r#"{"ok":false}"#).kind, ErrorKind::Unavailable, "{status}");
             assert!(serde_json::from_str::<Answer<'_>>(r#"{"error":"no such page"}"#).is_err());
         }
-        assert!(matches!(not_telegram(502, None), Failure::Unknown(_)));
-        assert!(matches!(not_telegram(200, None), Failure::Unknown(_)));
+        assert_eq!(not_telegram(502, None), ErrorKind::Unknown);
+        assert_eq!(not_telegram(200, None), ErrorKind::Unknown);
     }
 
     #[test]
     fn pauses_are_believed_within_reason() {
-        assert_eq!(not_telegram(429, Some(7)), Failure::RetryAfter(Duration::from_secs(7)));
-        assert_eq!(not_telegram(429, None), Failure::RetryAfter(DEFAULT_PAUSE));
-        assert_eq!(not_telegram(429, Some(u64::MAX)), Failure::RetryAfter(LONGEST_PAUSE));
+        assert_eq!(not_telegram(429, Some(7)), limited(Duration::from_secs(7)));
+        assert_eq!(not_telegram(429, None), limited(DEFAULT_PAUSE));
+        assert_eq!(not_telegram(429, Some(u64::MAX)), limited(LONGEST_PAUSE));
         for (absurd, pause) in [
             ("18446744073709551615", LONGEST_PAUSE),
             ("99999999999999999999999", DEFAULT_PAUSE),
@@ -283,12 +243,13 @@ mod tests {
             ("\"soon\"", DEFAULT_PAUSE),
         ] {
             let flood = format!(r#"{{"ok":false,"error_code":429,"parameters":{{"retry_after":{absurd}}}}}"#);
-            assert_eq!(read(429, &flood), Failure::RetryAfter(pause), "{absurd}");
+            assert_eq!(read(429, &flood).kind, limited(pause), "{absurd}");
         }
     }
 
     #[test]
     fn what_is_about_the_text_is_told_from_what_is_about_the_place() {
+        let next = |why: &str| explained(format!("{REFUSED}{why}"));
         for text in [
             "Bad Request: can't parse entities: Unsupported start tag",
             "Bad Request: ENTITY_BOUNDS_INVALID",
@@ -309,11 +270,12 @@ mod tests {
             "Bad Request: not enough rights to send text messages to the chat",
         ] {
             assert!(!is_about_text(place), "{place}");
-            assert!(explained(place).contains("): "), "{place} has a next step");
+            assert!(next(place).contains("): "), "{place} has a next step");
         }
-        assert!(is_gone(&explained("Bad Request: message to edit not found")));
-        assert!(!is_gone(&explained("Forbidden: bot was kicked from the supergroup chat")));
-        assert!(!is_gone(&explained("Bad Request: message can't be edited")));
-        assert_eq!(explained("Bad Request: novelty"), "Telegram refused: Bad Request: novelty");
+        assert!(is_gone(&next("Bad Request: message to edit not found")));
+        assert!(!is_gone(&next("Forbidden: bot was kicked from the supergroup chat")));
+        assert!(!is_gone(&next("Bad Request: message can't be edited")));
+        assert_eq!(next("Bad Request: novelty"), "Telegram refused: Bad Request: novelty");
+        assert_eq!(explained("chat not found".into()), "chat not found", "no refusal of Telegram's");
     }
 }

@@ -1,11 +1,11 @@
 //! What a bot's token is good for. Never reads updates: a second reader would
 //! cut off the first.
 
-use super::api::Failure;
 use super::webhook::WebhookInfo;
 use super::{Ingest, NAME, Telegram};
 use crate::health::Checkup;
 use crate::kit::webhook::path;
+use crate::kit::{ApiError, ErrorKind};
 use angelia_core::error::Result;
 use serde::Deserialize;
 use serde_json::json;
@@ -28,7 +28,7 @@ impl Telegram {
         let mut checkup = Checkup::default();
         let profile = match self.api.call::<Profile>("getMe", &json!({})).await {
             Ok(profile) => profile,
-            Err(Failure::Unauthorized) => {
+            Err(ApiError { kind: ErrorKind::Setup, .. }) => {
                 checkup.bad("Telegram does not know this token", unknown_next(self.config.api_url.is_some()));
                 return Ok(checkup);
             }

@@ -3,14 +3,13 @@
 
 use super::Telegram;
 use super::address::{self, Me};
-use super::api::Failure;
+use super::ingest::Listener;
 use super::parse::{Member, Message};
 use super::replies::Answer;
-use crate::ingress::Ingress;
-use crate::kit::Sighting;
+use crate::kit::{ApiError, ErrorKind, Sighting};
 use angelia_core::admission::link_command;
 use angelia_core::clock;
-use angelia_core::error::{Error, Result};
+use angelia_core::error::Result;
 use angelia_core::secret::Secret;
 use angelia_core::store::DirectoryStore;
 use serde_json::json;
@@ -35,13 +34,8 @@ pub(super) enum Own {
     Greet,
     /// Somebody typed a link code.
     Link(Secret),
-    /// A group has a new id.
-    Moved {
-        /// The old one.
-        from: String,
-        /// The new one.
-        to: String,
-    },
+    /// A group has a new id: from the old one to that.
+    Moved { from: String, to: String },
     /// The bot is not in this chat any more.
     Gone(String),
 }
@@ -72,58 +66,62 @@ pub(super) fn command(me: &Me, message: &Message, said: &str, addressed: bool) -
 }
 
 /// What follows `/start`: nothing, or what a deep link carries.
-pub(super) fn start_command(said: &str) -> Option<&str> {
+fn start_command(said: &str) -> Option<&str> {
     let said = said.trim();
     let (word, rest) = said.split_once(char::is_whitespace).unwrap_or((said, ""));
     word.eq_ignore_ascii_case("/start").then(|| rest.trim())
 }
 
-impl Telegram {
+/// Whether a text may hold a link code: that is for no agent, not even quoted.
+pub(super) fn may_hold_code(said: &str) -> bool {
+    link_command(said).is_some() || start_command(said).is_some()
+}
+
+impl Listener {
     /// Does it; answers what to tell in the chat. An error means that nothing
     /// was done and nothing is used up, and that it has to be tried again.
-    pub(super) async fn settle(
-        &self,
-        ingress: &Ingress,
-        own: &Own,
-        who: Option<&Sighting>,
-    ) -> Result<Option<Answer>> {
+    pub(super) async fn settle(&self, own: &Own, who: Option<&Sighting>) -> Result<Option<Answer>> {
+        let bot = &self.bot;
         match (own, who) {
-            (Own::Greet, _) => Ok(Some(Answer::now(self.config.greeting.as_deref().unwrap_or(GREETING)))),
-            (Own::Link(code), Some(who)) => self.link(ingress, code, who).await,
+            (Own::Greet, _) => Ok(Some(Answer::now(bot.config.greeting.as_deref().unwrap_or(GREETING)))),
+            (Own::Link(code), Some(who)) => self.link(code, who).await,
             (Own::Link(_), None) => Ok(None),
-            (Own::Moved { from, to }, _) => self.move_chat(from, to).await.map(|()| None),
-            (Own::Gone(chat_id), _) => self.leave(chat_id).await.map(|()| None),
+            (Own::Moved { from, to }, _) => bot.move_chat(from, to).await.map(|()| None),
+            (Own::Gone(chat_id), _) => bot.leave(chat_id).await.map(|()| None),
         }
     }
 
     /// Tries a code, unless its sender tried one just now. Whether the chat has
     /// room for an answer does not matter: others may have used that up.
-    async fn link(&self, ingress: &Ingress, code: &Secret, who: &Sighting) -> Result<Option<Answer>> {
+    async fn link(&self, code: &Secret, who: &Sighting) -> Result<Option<Answer>> {
+        let Self { bot, ingress } = self;
         // Without a code there is nothing that only some may do.
         if code.expose().is_empty() {
-            let text = self.account.use_code(ingress, who, true, "").await?;
+            let text = bot.account.use_code(ingress, who, true, "").await?;
             return Ok(Some(Answer::now(text)));
         }
-        if !self.words.may_try(&who.chat_id, &who.author, clock::mono()) {
-            self.account.health.count("unanswered");
+        if !bot.words.may_try(&who.chat_id, &who.author, clock::mono()) {
+            bot.account.health.count("unanswered");
             return Ok(None);
         }
-        let answer = match self.administers(who).await {
+        let answer = match bot.administers(who).await {
             Ok(administrator) => {
-                let text = self.account.use_code(ingress, who, administrator, code.expose()).await?;
+                let text = bot.account.use_code(ingress, who, administrator, code.expose()).await?;
                 // They wait for it, and are few.
                 Answer { text, patient: administrator }
             }
             Err(_) => Answer::now(ASK_AGAIN),
         };
         // Not before: the same code is tried again after an error.
-        self.words.tried(&who.chat_id, &who.author, clock::mono());
+        bot.words.tried(&who.chat_id, &who.author, clock::mono());
         Ok(Some(answer))
     }
+}
 
+impl Telegram {
     /// Whether somebody administers the chat they wrote in. Whoever writes in
     /// its name does.
-    async fn administers(&self, who: &Sighting) -> Result<bool, Failure> {
+    async fn administers(&self, who: &Sighting) -> Result<bool, ApiError> {
         if who.private || who.author == who.chat_id {
             return Ok(true);
         }
@@ -135,25 +133,11 @@ impl Telegram {
         let asked = json!({ "chat_id": who.chat_id, "user_id": person });
         let found = match self.api.call_within::<Member>("getChatMember", &asked, MEMBER_WITHIN).await {
             Ok(member) => matches!(member.status.as_str(), "creator" | "administrator"),
-            Err(Failure::Refused(_)) => false,
-            Err(failure) => return Err(failure),
+            Err(ApiError { kind: ErrorKind::Refused(_), .. }) => false,
+            Err(error) => return Err(error),
         };
         self.words.found_out(&who.chat_id, person, found, clock::mono());
         Ok(found)
-    }
-
-    /// A group has a new id: its routes and what is known of it move, durably,
-    /// before anything else happens there.
-    pub(super) async fn move_chat(&self, from: &str, to: &str) -> Result<()> {
-        let admission = self
-            .admission
-            .get()
-            .ok_or_else(|| Error::unavailable("the bot has not started to listen yet"))?;
-        let _moving = self.moves.begin(from, to).await;
-        admission.moved(&self.account.key, from, to).await?;
-        self.account.directory.change(from, |known| known.moved_to = Some(to.to_owned()));
-        tracing::info!(bot = %self.config.name, from, to, "a group became a supergroup");
-        Ok(())
     }
 
     async fn leave(&self, chat_id: &str) -> Result<()> {

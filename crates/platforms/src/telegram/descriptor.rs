@@ -1,11 +1,9 @@
 //! What gateways are told of Telegram.
 
 use super::NAME;
+use super::render::MAX_UNITS;
 use angelia_contract::descriptor::Descriptor;
 use angelia_contract::length::LenUnit;
-
-/// What Telegram takes in one message, in UTF-16 units. Longer texts are cut here.
-const MAX_UNITS: u32 = 4096;
 
 /// Telegram's descriptor. The dialect is the one gateways know for it; what
 /// they write is read as Markdown and sent as entities.
@@ -13,7 +11,8 @@ pub fn descriptor() -> Descriptor {
     Descriptor {
         platform: NAME.into(),
         label: "Telegram".into(),
-        max_message_length: MAX_UNITS,
+        // Longer texts are cut here.
+        max_message_length: MAX_UNITS as u32,
         supports_edit: true,
         markdown_dialect: "markdown_v2".into(),
         len_unit: LenUnit::Utf16,

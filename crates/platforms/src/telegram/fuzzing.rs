@@ -1,13 +1,11 @@
 //! What Telegram posts, as a target for a fuzzer.
 
 use super::address::{Me, addresses, is_for_another, said};
-use super::normalize::{Author, Beside, event, is_service};
+use super::normalize::{event, is_service};
 use super::parse::{Message, Raw, Update};
 use super::{commands, learn, media, verify};
 use angelia_core::secret::Secret;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-
-const HEADER: &str = "x-telegram-bot-api-secret-token";
 
 /// An update, posted or polled.
 pub fn update(data: &[u8]) {
@@ -27,7 +25,7 @@ fn verified(body: &[u8]) {
     let secret = verify::webhook_secret(&Secret::new("77:token"));
     let Ok(value) = HeaderValue::from_bytes(&body[..body.len().min(64)]) else { return };
     let is_secret = value.as_bytes() == secret.expose().as_bytes();
-    let headers = HeaderMap::from_iter([(HeaderName::from_static(HEADER), value)]);
+    let headers = HeaderMap::from_iter([(HeaderName::from_static(verify::HEADER), value)]);
     assert_eq!(verify::is_authentic(&secret, &headers), is_secret);
 }
 
@@ -37,9 +35,8 @@ fn read(message: &Message) {
     assert!(!(addressed && is_for_another(&me, message)));
     let text = said(&me, message.words().0);
     let _ = (commands::migration(message), commands::command(&me, message, &text, addressed));
-    let _ = (Author::of(message), learn::described(&message.chat), media::carried(message));
-    let beside = Beside { me: &me, topic_name: None, edited: false, source_flags: true };
-    let Some(event) = event(message, beside) else {
+    let _ = (message.author_name(), learn::described(&message.chat), media::carried(message));
+    let Some(event) = event(&me, message, None, Some(false)) else {
         return assert!(is_service(message), "what a person says is never nothing");
     };
     assert!(!event.text.is_empty(), "an agent is given something to read");

@@ -1,11 +1,12 @@
 //! Listening: who the bot is, and its updates, asked for one batch after the other.
 
 use super::address::Me;
-use super::api::{CALL_WITHIN, Failure};
-use super::parse::{Raw, User};
+use super::api::{CALL_WITHIN, CONFLICT};
+use super::parse::{Raw, Sender};
 use super::{Ingest, STREAM, Telegram};
 use crate::health::BotState;
 use crate::ingress::{Halted, Ingress, STORE_AGAIN};
+use crate::kit::{ApiError, ErrorKind};
 use angelia_core::clock;
 use angelia_core::limit::{Backoff, spread};
 use angelia_core::secret::random_bytes;
@@ -49,61 +50,62 @@ pub(super) fn backoff(longest: Duration) -> Backoff {
     Backoff::new(LEAST_PAUSE, longest)
 }
 
-/// Waits, each time longer.
-pub(super) async fn wait(ingress: &Ingress, backoff: &mut Backoff) -> Result<(), Halted> {
-    ingress.stop.pause(spread(backoff.pause(), u64::from_ne_bytes(random_bytes()))).await
+/// A bot at its ingress.
+pub(super) struct Listener {
+    pub(super) bot: Arc<Telegram>,
+    pub(super) ingress: Ingress,
 }
 
-impl Telegram {
+impl Listener {
     /// Listens until the ingress says stop.
-    pub(super) async fn run(self: &Arc<Self>, ingress: &Ingress) {
+    pub(super) async fn run(&self) {
         // Whoever listens first says whom to ask; it is the same for all.
-        let _ = self.admission.set(ingress.admission.clone());
+        let _ = self.bot.admission.set(self.ingress.admission.clone());
         // Whatever ended it, nobody else listens before it is time.
-        let _ = self.receive(ingress).await;
-        ingress.stop.wait().await;
+        let _ = self.receive().await;
+        self.ingress.stop.wait().await;
     }
 
-    async fn receive(self: &Arc<Self>, ingress: &Ingress) -> Result<(), Halted> {
-        let Some(me) = self.introduce(ingress).await? else { return Ok(()) };
-        match self.config.ingest {
-            Ingest::Poll => self.poll(ingress, &me).await,
-            Ingest::Webhook => self.keep_webhook(ingress).await,
-        }
+    /// Waits, each time longer.
+    pub(super) async fn wait(&self, backoff: &mut Backoff) -> Result<(), Halted> {
+        self.ingress.stop.pause(spread(backoff.pause(), u64::from_ne_bytes(random_bytes()))).await
     }
 
-    /// Asks who the bot is, until it is known; `None` if it is another one.
-    async fn introduce(&self, ingress: &Ingress) -> Result<Option<Me>, Halted> {
-        let user: User = self.until_answered(ingress, "getMe", &json!({}), Failure::to_string).await?;
-        if user.id.to_string() == self.config.id {
-            let me = Me { id: user.id, username: user.username.0.unwrap_or_default() };
-            return Ok(Some(self.me.get_or_init(|| me).clone()));
+    /// Asks who the bot is, and listens if it is the one that is configured.
+    async fn receive(&self) -> Result<(), Halted> {
+        let user: Sender = self.until_answered("getMe", &json!({}), ApiError::to_string).await?;
+        if user.id.to_string() != self.bot.config.id {
+            let why = format!(
+                "the token belongs to bot {}, the configuration says {}: correct one of the two and restart",
+                user.id, self.bot.config.id
+            );
+            tracing::error!(bot = %self.bot.config.name, %why, "a Telegram bot gave up");
+            self.bot.account.health.stopped(why);
+            return Ok(());
         }
-        let why = format!(
-            "the token belongs to bot {}, the configuration says {}: correct one of the two and restart",
-            user.id, self.config.id
-        );
-        tracing::error!(bot = %self.config.name, %why, "a Telegram bot gave up");
-        self.account.health.stopped(why);
-        Ok(None)
+        let me = Me { id: user.id, username: user.username.0.unwrap_or_default() };
+        let me = self.bot.me.get_or_init(|| me);
+        match self.bot.config.ingest {
+            Ingest::Poll => self.poll(me).await,
+            Ingest::Webhook => self.keep_webhook().await,
+        }
     }
 
     /// Calls a method until Telegram does what it says; meanwhile tells of every failure.
     pub(super) async fn until_answered<T: DeserializeOwned>(
         &self,
-        ingress: &Ingress,
         method: &str,
         body: &Value,
-        tell: impl Fn(&Failure) -> String,
+        tell: impl Fn(&ApiError) -> String,
     ) -> Result<T, Halted> {
         let mut backoff = backoff(LONGEST_PAUSE);
         loop {
-            match self.api.call(method, body).await {
+            match self.bot.api.call(method, body).await {
                 Ok(answer) => return Ok(answer),
-                Err(Failure::Unauthorized) => self.until_known(ingress).await?,
-                Err(failure) => {
-                    self.fell_silent(&tell(&failure));
-                    wait(ingress, &mut backoff).await?;
+                Err(ApiError { kind: ErrorKind::Setup, .. }) => self.until_known().await?,
+                Err(error) => {
+                    self.fell_silent(&tell(&error));
+                    self.wait(&mut backoff).await?;
                 }
             }
         }
@@ -111,33 +113,33 @@ impl Telegram {
 
     /// Telegram does not know the token: says so, and asks from time to time
     /// whether it does.
-    async fn until_known(&self, ingress: &Ingress) -> Result<(), Halted> {
-        tracing::error!(bot = %self.config.name, why = BAD_TOKEN, "a Telegram bot stopped");
-        self.account.health.stopped(BAD_TOKEN);
+    async fn until_known(&self) -> Result<(), Halted> {
+        tracing::error!(bot = %self.bot.config.name, why = BAD_TOKEN, "a Telegram bot stopped");
+        self.bot.account.health.stopped(BAD_TOKEN);
         let mut backoff = backoff(LONGEST_STOP);
         loop {
-            wait(ingress, &mut backoff).await?;
-            if self.api.call::<User>("getMe", &json!({})).await.is_ok() {
-                tracing::info!(bot = %self.config.name, "Telegram knows the bot again");
+            self.wait(&mut backoff).await?;
+            if self.bot.api.call::<Sender>("getMe", &json!({})).await.is_ok() {
+                tracing::info!(bot = %self.bot.config.name, "Telegram knows the bot again");
                 return Ok(());
             }
         }
     }
 
-    async fn poll(self: &Arc<Self>, ingress: &Ingress, me: &Me) -> Result<(), Halted> {
-        let mut offset = self.position(ingress).await?;
-        self.without_webhook(ingress).await?;
+    async fn poll(&self, me: &Me) -> Result<(), Halted> {
+        let mut offset = self.position().await?;
+        self.without_webhook().await?;
         let mut line = Line::default();
         loop {
             let asked_at = clock::mono();
-            let updates = match ingress.stop.unless_halted(self.updates(offset, line.limit)).await? {
+            let updates = match self.ingress.stop.unless_halted(self.updates(offset, line.limit)).await? {
                 Ok(updates) => updates,
-                Err(failure) => {
-                    self.failed(ingress, failure, &mut line).await?;
+                Err(error) => {
+                    self.failed(error, &mut line).await?;
                     continue;
                 }
             };
-            self.account.health.heard();
+            self.bot.account.health.heard();
             let numbered = updates.iter().any(|update| update.id.is_some());
             let empty = updates.is_empty();
             if numbered || empty {
@@ -146,101 +148,96 @@ impl Telegram {
             // What comes next is what follows the last one, even if that
             // is less: after a week of silence numbers start anywhere.
             let next = next_offset(offset, &updates);
-            self.take_all(ingress, me, updates.into()).await?;
+            self.take_all(me, updates.into()).await?;
             offset = next;
             if empty && clock::mono().since(asked_at) < BREATH {
-                ingress.stop.pause(BREATH).await?;
+                self.ingress.stop.pause(BREATH).await?;
             } else if !empty && !numbered {
                 // Without numbers the same may come again at once, and for ever.
-                wait(ingress, &mut line.backoff).await?;
+                self.wait(&mut line.backoff).await?;
             }
         }
     }
 
-    async fn updates(&self, offset: Option<i64>, limit: usize) -> Result<Vec<Raw>, Failure> {
+    async fn updates(&self, offset: Option<i64>, limit: usize) -> Result<Vec<Raw>, ApiError> {
         // Whoever has not heard yet asks for an answer at once: it tells that all is well.
         let held_for =
-            if self.account.health.health().state == BotState::Up { HELD_FOR } else { Duration::ZERO };
+            if self.bot.account.health.health().state == BotState::Up { HELD_FOR } else { Duration::ZERO };
         let mut question = json!({ "timeout": held_for.as_secs(), "limit": limit, "allowed_updates": KINDS });
         if let Some(offset) = offset {
             question["offset"] = offset.into();
         }
         let within = held_for + CALL_WITHIN;
-        let updates: Vec<Box<RawValue>> = self.api.call_within("getUpdates", &question, within).await?;
-        Ok(updates.into_iter().map(Raw::from).collect())
+        let updates: Vec<Box<RawValue>> = self.bot.api.call_within("getUpdates", &question, within).await?;
+        Ok(updates.iter().map(|update| Raw::new(update.get())).collect())
     }
 
     /// Takes a batch in, however long the store refuses to commit: nothing is
     /// read on before.
-    async fn take_all(
-        self: &Arc<Self>,
-        ingress: &Ingress,
-        me: &Me,
-        mut line: VecDeque<Raw>,
-    ) -> Result<(), Halted> {
-        let _turn = self.reading.lock().await;
-        while let Err(error) = self.take(ingress, me, &mut line).await {
-            tracing::error!(bot = %self.config.name, %error, "updates wait to be committed");
-            self.account.health.down(format!("what was received could not be committed: {error}"));
-            ingress.stop.pause(STORE_AGAIN).await?;
+    async fn take_all(&self, me: &Me, mut line: VecDeque<Raw>) -> Result<(), Halted> {
+        let _turn = self.bot.reading.lock().await;
+        while let Err(error) = self.take_in(me, &mut line).await {
+            tracing::error!(bot = %self.bot.config.name, %error, "updates wait to be committed");
+            self.bot.account.health.down(format!("what was received could not be committed: {error}"));
+            self.ingress.stop.pause(STORE_AGAIN).await?;
         }
         Ok(())
     }
 
     /// Does what a failed question calls for.
-    async fn failed(&self, ingress: &Ingress, failure: Failure, line: &mut Line) -> Result<(), Halted> {
-        match failure {
-            Failure::Unauthorized => self.until_known(ingress).await,
-            Failure::RetryAfter(pause) => {
-                self.fell_silent(&failure.to_string());
-                ingress.stop.pause(pause).await
+    async fn failed(&self, error: ApiError, line: &mut Line) -> Result<(), Halted> {
+        match error.kind {
+            ErrorKind::Setup => self.until_known().await,
+            ErrorKind::Limited { after, .. } => {
+                self.fell_silent(&error.why);
+                self.ingress.stop.pause(after).await
             }
-            Failure::Conflict(why) if why.contains("webhook") => {
+            CONFLICT if error.why.contains("webhook") => {
                 self.fell_silent(
                     "a webhook was set for this bot, so it cannot be polled: it is taken away again",
                 );
-                wait(ingress, &mut line.conflict).await?;
-                self.without_webhook(ingress).await
+                self.wait(&mut line.conflict).await?;
+                self.without_webhook().await
             }
-            Failure::Conflict(_) => {
-                self.account.health.count("conflicts");
+            CONFLICT => {
+                self.bot.account.health.count("conflicts");
                 self.fell_silent(OTHER_POLLER);
-                wait(ingress, &mut line.conflict).await
+                self.wait(&mut line.conflict).await
             }
-            failure => {
+            kind => {
                 // It may have been too much at once: too large, or too slow on its way.
-                if matches!(failure, Failure::Unknown(_)) {
+                if kind == ErrorKind::Unknown {
                     line.limit = (line.limit / 2).max(1);
                 }
-                self.fell_silent(&failure.to_string());
-                wait(ingress, &mut line.backoff).await
+                self.fell_silent(&error.why);
+                self.wait(&mut line.backoff).await
             }
         }
     }
 
     /// How far the updates were read before, as the store has it.
-    async fn position(&self, ingress: &Ingress) -> Result<Option<i64>, Halted> {
+    async fn position(&self) -> Result<Option<i64>, Halted> {
         let cursors = || async {
-            let cursors = ingress.ports.records.cursors(&self.account.key).await;
+            let cursors = self.ingress.ports.records.cursors(&self.bot.account.key).await;
             cursors.inspect_err(|error| self.fell_silent(&error.to_string()))
         };
-        let cursors = ingress.stop.until_stored(cursors).await?;
+        let cursors = self.ingress.stop.until_stored(cursors).await?;
         let cursor = cursors.into_iter().find(|cursor| cursor.stream == STREAM);
         Ok(cursor.and_then(|cursor| cursor.position.parse().ok()))
     }
 
     /// Makes sure that updates wait to be asked for.
-    async fn without_webhook(&self, ingress: &Ingress) -> Result<(), Halted> {
+    async fn without_webhook(&self) -> Result<(), Halted> {
         let body = json!({ "drop_pending_updates": false });
-        self.until_answered::<Value>(ingress, "deleteWebhook", &body, Failure::to_string).await.map(drop)
+        self.until_answered::<Value>("deleteWebhook", &body, ApiError::to_string).await.map(drop)
     }
 
     /// Says once what is wrong, as long as it is the same thing.
     pub(super) fn fell_silent(&self, why: &str) {
-        if self.account.health.is_news(why) {
-            tracing::warn!(bot = %self.config.name, why, "a Telegram bot does not hear");
+        if self.bot.account.health.is_news(why) {
+            tracing::warn!(bot = %self.bot.config.name, why, "a Telegram bot does not hear");
         }
-        self.account.health.down(why);
+        self.bot.account.health.down(why);
     }
 }
 

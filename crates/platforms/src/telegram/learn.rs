@@ -1,7 +1,7 @@
 //! What a message tells of the chat it is in.
 
 use super::Telegram;
-use super::parse::{self, ChatType, Message};
+use super::parse::{self, Message};
 use angelia_core::directory::{Chat, ChatKind};
 use angelia_core::error::Result;
 
@@ -12,28 +12,19 @@ pub(super) fn topic_row(chat_id: &str, topic: i64) -> String {
 
 /// What Telegram says of a chat.
 pub(super) fn described(chat: &parse::Chat) -> Chat {
-    let kind = match chat.kind {
-        ChatType::Private => ChatKind::Dm,
-        ChatType::Group | ChatType::Supergroup => ChatKind::Group,
-        ChatType::Channel => ChatKind::Channel,
-    };
     let person = chat.is_private().then(|| chat.id());
-    Chat { name: chat.name(), person, ..Chat::new(chat.id(), kind) }
+    Chat { name: chat.name(), person, ..Chat::new(chat.id(), chat.kind.kind()) }
 }
 
-/// The topic a message is in, with the name it got just now, if it did.
-fn topic(message: &Message) -> Option<Chat> {
-    let id = message.topic()?;
-    let named = message.forum_topic_edited.as_ref().or(message.forum_topic_created.as_ref());
-    let name = named.and_then(|topic| topic.name.clone());
-    let chat_id = message.chat.id();
-    let row = topic_row(&chat_id, id);
-    Some(Chat { parent: Some(chat_id), name, ..Chat::new(row, ChatKind::Topic) })
+/// The name that a topic got with a message.
+fn new_name(message: &Message) -> Option<&str> {
+    let edited = message.rest.contains_key("forum_topic_edited");
+    message.text_of(if edited { "forum_topic_edited" } else { "forum_topic_created" }, "name")
 }
 
 /// The name a topic began with: messages in it show the one that opened it.
-fn first_name(message: &Message) -> Option<String> {
-    message.reply_to_message.as_ref()?.forum_topic_created.as_ref()?.name.clone()
+fn first_name(message: &Message) -> Option<&str> {
+    message.reply_to_message.as_ref()?.text_of("forum_topic_created", "name")
 }
 
 impl Telegram {
@@ -41,13 +32,16 @@ impl Telegram {
     /// committed.
     pub(super) async fn learn_from(&self, message: &Message) -> Result<Vec<Chat>> {
         let mut chats = vec![described(&message.chat)];
-        if let Some(mut topic) = topic(message) {
-            if topic.name.is_none() {
+        if let Some(topic) = message.topic() {
+            let row = topic_row(&message.chat.id(), topic);
+            let mut name = new_name(message).map(str::to_owned);
+            if name.is_none() {
                 // The name it has now is newer than the one it began with.
-                let known = self.account.directory.find(&topic.chat_id).await?;
-                topic.name = known.and_then(|known| known.chat.name.clone()).or_else(|| first_name(message));
+                let known = self.account.directory.find(&row).await?;
+                let known = known.and_then(|known| known.chat.name.clone());
+                name = known.or_else(|| first_name(message).map(str::to_owned));
             }
-            chats.push(topic);
+            chats.push(Chat { parent: Some(message.chat.id()), name, ..Chat::new(row, ChatKind::Topic) });
         }
         self.account.directory.learn_all(chats).await
     }

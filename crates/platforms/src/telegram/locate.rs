@@ -1,12 +1,13 @@
 //! Where a target is: ids as Telegram writes them, and nothing else.
 
-use super::Telegram;
 use super::parse::GENERAL;
+use super::{NAME, Telegram};
 use angelia_contract::action::ActionResult;
 use angelia_contract::source::chat_type;
 use angelia_core::directory::{ChatKind, KnownChat};
-use angelia_core::egress::{Rate, Target, Whereabouts};
+use angelia_core::egress::{Bot, Rate, Target, Whereabouts};
 use angelia_core::error::Result;
+use serde_json::Value;
 use std::time::Duration;
 
 /// Where a message is written.
@@ -24,21 +25,12 @@ pub(super) struct Spot {
 impl Spot {
     /// Reads a target; `None` if there cannot be such a one.
     pub(super) fn of(target: &Target) -> Option<Self> {
-        let id: i64 = target.chat_id.parse().ok()?;
-        // The same id written otherwise would be another chat to everybody else.
-        if id == 0 || id.to_string() != target.chat_id {
-            return None;
-        }
+        let id = number(&target.chat_id)?;
         let thread = match &target.thread_id {
             None => None,
-            Some(text) => {
-                let thread: i64 = text.parse().ok()?;
-                if thread <= 0 || thread.to_string() != *text {
-                    return None;
-                }
-                Some(thread).filter(|thread| *thread != GENERAL || id > 0)
-            }
+            Some(thread) => Some(number(thread).filter(|thread| *thread > 0)?),
         };
+        let thread = thread.filter(|thread| *thread != GENERAL || id > 0);
         Some(Self { chat_id: target.chat_id.clone(), thread, moved: false })
     }
 
@@ -62,15 +54,24 @@ impl Spot {
         self.chat_id.parse().unwrap_or_default()
     }
 
-    /// Whether the chat is one person: Telegram gives those the positive ids.
-    fn is_private(&self) -> bool {
-        self.chat() > 0
+    /// What is asked of Telegram, with the topic it is about.
+    pub(super) fn in_topic(&self, mut asked: Value) -> Value {
+        if let Some(thread) = self.thread {
+            asked["message_thread_id"] = thread.into();
+        }
+        asked
     }
+}
+
+/// An id, only as Telegram writes it: the same written otherwise would be another place to
+/// everybody else.
+pub(super) fn number(text: &str) -> Option<i64> {
+    text.parse().ok().filter(|id: &i64| *id != 0 && id.to_string() == text)
 }
 
 /// Telegram lets a bot write some 30 messages a second. In any second these
 /// are at most 29: what comes at once after a silence and what is earned in it.
-pub(super) const BOT: Rate = Rate { calls: 26, per: Duration::from_secs(1), burst: 3 };
+pub(super) const BOT_RATE: Rate = Rate { calls: 26, per: Duration::from_secs(1), burst: 3 };
 /// One message a second in a private chat, with small bursts.
 const PRIVATE: Rate = Rate { calls: 1, per: Duration::from_secs(1), burst: 2 };
 /// Twenty messages a minute in a group or channel. In any minute these are at
@@ -80,14 +81,22 @@ const GROUP: Rate = Rate { calls: 15, per: Duration::from_secs(60), burst: 4 };
 /// How often a bot may write to a chat.
 pub(super) fn chat_rate(target: &Target) -> Rate {
     match Spot::of(target) {
-        Some(spot) if spot.is_private() => PRIVATE,
+        // Telegram gives people the positive ids.
+        Some(spot) if spot.chat() > 0 => PRIVATE,
         _ => GROUP,
     }
 }
 
-impl Telegram {
-    /// What covers a target, if that is at hand.
-    pub(super) fn whereabouts(&self, target: &Target) -> Whereabouts {
+impl Bot for Telegram {
+    fn platform(&self) -> &str {
+        NAME
+    }
+
+    fn id(&self) -> &str {
+        &self.config.id
+    }
+
+    fn places(&self, target: &Target) -> Whereabouts {
         let Some(spot) = Spot::of(target) else { return Whereabouts::Nowhere };
         // While it moves its route is at either id, and the new one counts: it may be somebody else's.
         let moving_to = self.moves.of(&spot.chat_id);
@@ -100,12 +109,13 @@ impl Telegram {
             None => Whereabouts::Unknown,
         }
     }
+}
 
+impl Telegram {
     /// The id that a target is written to, as far as that is at hand.
     pub(super) fn written_to(&self, target: &Target) -> String {
         let known = self.account.directory.at_hand(&target.chat_id);
-        Spot::of(target)
-            .map_or_else(|| target.chat_id.clone(), |spot| spot.followed(known.as_deref()).chat_id)
+        known.and_then(|known| known.moved_to.clone()).unwrap_or_else(|| target.chat_id.clone())
     }
 
     /// Where a target is written to now; `None` if there cannot be such a one.
@@ -129,7 +139,8 @@ impl Telegram {
     }
 }
 
-fn type_of(kind: ChatKind, thread: Option<i64>) -> &'static str {
+/// The sort of a conversation, as gateways know it.
+pub(super) fn type_of(kind: ChatKind, thread: Option<i64>) -> &'static str {
     match (kind, thread) {
         (ChatKind::Dm, _) => chat_type::DM,
         (ChatKind::Channel, _) => chat_type::CHANNEL,
@@ -198,7 +209,7 @@ mod tests {
 
     #[test]
     fn the_rates_stay_below_telegrams_in_any_window() {
-        assert!(busiest(BOT, Duration::from_secs(1)) < 30);
+        assert!(busiest(BOT_RATE, Duration::from_secs(1)) < 30);
         assert!(busiest(GROUP, Duration::from_secs(60)) < 20);
         assert!(busiest(PRIVATE, Duration::from_secs(60)) < 63);
         assert_eq!(chat_rate(&target("5", None)), PRIVATE);

@@ -1,5 +1,6 @@
 //! What Telegram says of itself to operators: ids, places, the block of a bot.
 
+use super::locate::number;
 use super::{Config, Ingest, NAME, Telegram};
 use crate::Platform;
 use crate::manifest::{Manifest, Setup};
@@ -12,6 +13,10 @@ use std::sync::Arc;
 
 /// Longest greeting, in characters: an answer to `/start` is a few sentences.
 const MAX_GREETING: usize = 1000;
+
+/// The words for [`Ingest`] in the configuration.
+const POLL: &str = "poll";
+const WEBHOOK: &str = "webhook";
 
 /// See [`Manifest`].
 pub const MANIFEST: Manifest = Manifest {
@@ -36,10 +41,8 @@ static BLOCK: Block = Block {
     id_hint: "for Telegram what stands before the colon of the token, digits only; ",
     keys: &[
         Key::secret("token").required("the provider lets nobody in without one"),
-        Key::text("ingest", |given| {
-            one_of(given, &Ingest::ALL, Ingest::as_str).map(|it| it.as_str().to_owned())
-        })
-        .default(|| Value::Text(Ingest::default().as_str().to_owned())),
+        Key::text("ingest", |given| one_of(given, &[POLL, WEBHOOK], |it| it).map(str::to_owned))
+            .default(|| Value::Text(POLL.to_owned())),
         Key::text("greeting", |given| text_within(given, MAX_GREETING))
             .unset("/start is answered with a default text"),
     ],
@@ -56,26 +59,13 @@ static BLOCK: Block = Block {
     sample: include_str!("block.toml"),
 };
 
-impl Ingest {
-    const ALL: [Self; 2] = [Self::Poll, Self::Webhook];
-
-    /// The word in the configuration.
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Poll => "poll",
-            Self::Webhook => "webhook",
-        }
-    }
-}
-
-/// Whether it is the id of a person or a bot. Only as Telegram writes it: two texts must
-/// never mean one place.
+/// Whether it is the id of a person or a bot.
 pub(super) fn is_person(text: &str) -> bool {
-    text.parse::<i64>().is_ok_and(|id| id > 0 && id.to_string() == text)
+    number(text).is_some_and(|id| id > 0)
 }
 
 fn ingest(bot: &Bot) -> Ingest {
-    Ingest::ALL.into_iter().find(|it| Some(it.as_str()) == bot.text("ingest")).unwrap_or_default()
+    if bot.text("ingest") == Some(WEBHOOK) { Ingest::Webhook } else { Ingest::Poll }
 }
 
 fn make(bot: &Bot, fetch: Fetch<'_>, ports: Ports) -> Result<Arc<dyn Platform>> {

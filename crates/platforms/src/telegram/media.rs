@@ -6,7 +6,7 @@
 //! name, `media_urls` stays empty, and where nothing was written beside it the
 //! text says what came.
 
-use super::parse::{Attachments, File, Message};
+use super::parse::Message;
 use angelia_contract::event::{Media, message_type};
 use serde_json::Value;
 
@@ -20,85 +20,81 @@ pub(super) struct Carried {
     pub(super) media: Option<Media>,
 }
 
+/// Files: Telegram's name for a sort, the message's type, and a word for it. A film without
+/// sound comes as a document too, so that one is asked last.
+const FILES: [(&str, &str, &str); 8] = [
+    ("photo", message_type::PHOTO, "photo"),
+    ("voice", message_type::VOICE, "voice message"),
+    ("audio", message_type::AUDIO, "audio"),
+    ("video", message_type::VIDEO, "video"),
+    ("video_note", message_type::VIDEO, "video message"),
+    ("animation", message_type::VIDEO, "animation"),
+    ("sticker", message_type::STICKER, "sticker"),
+    ("document", message_type::DOCUMENT, "document"),
+];
+
 /// What a message carries beside its words, if anything.
 pub(super) fn carried(message: &Message) -> Option<Carried> {
-    let Attachments { photo, voice, audio, video, video_note, animation, document, sticker, .. } =
-        &message.media;
-    // A film without sound comes as a document too, so that one is asked last.
-    let files = [
-        (photo.last(), "photo", message_type::PHOTO, "photo"),
-        (voice.as_ref(), "voice", message_type::VOICE, "voice message"),
-        (audio.as_ref(), "audio", message_type::AUDIO, "audio"),
-        (video.as_ref(), "video", message_type::VIDEO, "video"),
-        (video_note.as_ref(), "video_note", message_type::VIDEO, "video message"),
-        (animation.as_ref(), "animation", message_type::VIDEO, "animation"),
-        (sticker.as_ref(), "sticker", message_type::STICKER, "sticker"),
-        (document.as_ref(), "document", message_type::DOCUMENT, "document"),
-    ];
-    let file = files.into_iter().find_map(|(file, kind, sort, word)| Some((file?, kind, sort, word)));
-    match file {
-        Some((file, kind, message_type, word)) => {
-            Some(Carried { message_type, placeholder: placeholder(word, file), media: Some(row(kind, file)) })
-        }
-        None => other(&message.media),
-    }
+    let file = FILES.iter().find_map(|(kind, message_type, word)| {
+        let file = match message.rest.get(*kind)? {
+            // A photo comes in several sizes, the largest last.
+            Value::Array(sizes) => sizes.iter().rfind(|size| size.is_object())?,
+            file => Some(file).filter(|file| file.is_object())?,
+        };
+        Some(Carried { message_type, placeholder: placeholder(word, file), media: Some(row(kind, file)) })
+    });
+    file.or_else(|| no_file(message))
 }
 
 /// What is no file: a place, a contact, a poll, a throw of dice.
-fn other(media: &Attachments) -> Option<Carried> {
+fn no_file(message: &Message) -> Option<Carried> {
     let said = |message_type, placeholder| Some(Carried { message_type, placeholder, media: None });
-    if let Some(location) = &*media.location {
-        let position = format!("{}, {}", location.latitude, location.longitude);
-        let placeholder = match &*media.venue {
-            Some(venue) if venue.address.is_empty() => format!("[{}: {position}]", venue.title),
-            Some(venue) => format!("[{}, {}: {position}]", venue.title, venue.address),
-            None => format!("[location: {position}]"),
+    let text = |what, key| message.text_of(what, key);
+    let coordinate = |key| message.rest.get("location")?.get(key)?.as_f64();
+    if let Some((latitude, longitude)) = coordinate("latitude").zip(coordinate("longitude")) {
+        let address = text("venue", "address").filter(|address| !address.is_empty());
+        let place = match (text("venue", "title"), address) {
+            (Some(title), Some(address)) => format!("{title}, {address}"),
+            (title, _) => title.unwrap_or("location").to_owned(),
         };
-        return said(message_type::LOCATION, placeholder);
+        return said(message_type::LOCATION, format!("[{place}: {latitude}, {longitude}]"));
     }
-    if let Some(contact) = &*media.contact {
-        let name = format!("{} {}", contact.first_name, contact.last_name);
-        return said(message_type::TEXT, format!("[contact {}, {}]", name.trim(), contact.phone_number));
+    if let Some(first_name) = text("contact", "first_name") {
+        let name = format!("{first_name} {}", text("contact", "last_name").unwrap_or_default());
+        let number = text("contact", "phone_number").unwrap_or_default();
+        return said(message_type::TEXT, format!("[contact {}, {number}]", name.trim()));
     }
-    if let Some(poll) = &*media.poll {
-        return said(message_type::TEXT, format!("[poll: {}]", poll.question));
+    if let Some(question) = text("poll", "question") {
+        return said(message_type::TEXT, format!("[poll: {question}]"));
     }
-    let dice = media.dice.as_ref()?;
-    said(message_type::TEXT, format!("[{} {}]", dice.emoji, dice.value))
+    let value = message.rest.get("dice")?.get("value")?.as_i64()?;
+    said(message_type::TEXT, format!("[{} {value}]", text("dice", "emoji")?))
 }
 
-fn row(kind: &str, file: &File) -> Media {
-    let mut media =
-        Media { mime: file.mime_type.0.clone(), filename: file.file_name.0.clone(), ..Media::default() };
+fn row(kind: &str, file: &Value) -> Media {
+    let text = |key| file[key].as_str().map(str::to_owned);
+    let mut media = Media { mime: text("mime_type"), filename: text("file_name"), ..Media::default() };
     media.extra.insert("kind".into(), kind.into());
-    if let Some(size) = file.file_size.0 {
-        media.extra.insert("size".into(), Value::from(size));
+    if let Some(size) = file["file_size"].as_u64() {
+        media.extra.insert("size".into(), size.into());
     }
     media
 }
 
 /// Such as `[document report.pdf, 1.2 MB]`.
-fn placeholder(word: &str, file: &File) -> String {
-    let mut text = format!("[{word}");
-    if let Some(name) = file.file_name.as_ref().or(file.title.as_ref()).or(file.emoji.as_ref()) {
-        text.push(' ');
-        text.push_str(name);
-    }
-    let size = file.file_size.filter(|_| file.duration.is_none() && file.width.is_none());
+fn placeholder(word: &str, file: &Value) -> String {
+    let number = |key| file[key].as_u64();
+    let name = ["file_name", "title", "emoji"].iter().find_map(|key| file[key].as_str());
+    let (width, duration) = (number("width"), number("duration"));
+    let extent = width.zip(number("height")).filter(|_| word != "sticker");
+    let size = number("file_size").filter(|_| duration.is_none() && width.is_none());
     let facts = [
-        file.width
-            .zip(*file.height)
-            .filter(|_| word != "sticker")
-            .map(|(width, height)| format!("{width}×{height}")),
-        file.duration.map(|seconds| format!("{seconds} s")),
+        Some(name.map_or_else(|| word.to_owned(), |name| format!("{word} {name}"))),
+        extent.map(|(width, height)| format!("{width}×{height}")),
+        duration.map(|seconds| format!("{seconds} s")),
         size.map(readable),
     ];
-    for fact in facts.into_iter().flatten() {
-        text.push_str(", ");
-        text.push_str(&fact);
-    }
-    text.push(']');
-    text
+    format!("[{}]", facts.into_iter().flatten().collect::<Vec<_>>().join(", "))
 }
 
 fn readable(bytes: u64) -> String {

@@ -16,13 +16,12 @@ mod media;
 mod moves;
 mod normalize;
 mod parse;
-mod pieces;
 mod platform;
 pub mod render;
 mod replies;
 mod send;
 mod sent_messages;
-mod update;
+mod take;
 mod verify;
 mod webhook;
 
@@ -39,7 +38,7 @@ use angelia_core::secret::Secret;
 use api::Api;
 use moves::Moves;
 use replies::{Answer, Words};
-use sent_messages::Floods;
+use send::Floods;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -79,10 +78,9 @@ pub struct Config {
 }
 
 /// How updates come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ingest {
     /// The connector asks for them.
-    #[default]
     Poll,
     /// Telegram posts them to `/webhooks/telegram/{name}`.
     Webhook,
@@ -133,10 +131,6 @@ impl Telegram {
             floods: Floods::default(),
             moves: Moves::default(),
         }))
-    }
-
-    fn me(&self) -> Option<Me> {
-        self.me.get().cloned()
     }
 }
 

@@ -2,19 +2,25 @@
 //! hand of them changes, one after the other; who looks in between finds both
 //! ids. Afterwards agents may go on using the old one for a while.
 
+use super::Telegram;
+use angelia_core::error::{Error, Result};
 use hashlink::LruCache;
 use parking_lot::Mutex as Short;
+use std::sync::{Arc, Weak};
 use tokio::sync::{Mutex, MutexGuard};
 
 /// Messages remembered that were sent by a chat's old id. Agents change what
 /// they have just written, and soon learn the new id.
 const SENT_SINCE: usize = 1_000;
 
+/// From where to where.
+type Move = (String, String);
+
 /// The move under way, if any: there is one at a time.
 pub(super) struct Moves {
     turn: Mutex<()>,
-    /// From where to where.
-    now: Short<Option<(String, String)>>,
+    /// Known for as long as whoever makes it holds it.
+    now: Short<Weak<Move>>,
     /// What was sent since a move by the chat's old id: that id, and the
     /// message's at the new one.
     sent_since: Short<LruCache<(String, String), ()>>,
@@ -27,24 +33,19 @@ impl Default for Moves {
     }
 }
 
-/// A move under way, until this is dropped.
-pub(super) struct Moving<'a> {
-    moves: &'a Moves,
-    _turn: MutexGuard<'a, ()>,
-}
-
 impl Moves {
-    /// A chat begins to move, when no other does.
-    pub(super) async fn begin(&self, from: &str, to: &str) -> Moving<'_> {
+    /// A chat begins to move, when no other does; it moves until this is dropped.
+    async fn begin(&self, from: &str, to: &str) -> (Arc<Move>, MutexGuard<'_, ()>) {
         let turn = self.turn.lock().await;
-        self.set(Some((from.to_owned(), to.to_owned())));
-        Moving { moves: self, _turn: turn }
+        let moving = Arc::new((from.to_owned(), to.to_owned()));
+        *self.now.lock() = Arc::downgrade(&moving);
+        (moving, turn)
     }
 
     /// Where a chat is moving to right now.
     pub(super) fn of(&self, chat_id: &str) -> Option<String> {
-        let now = self.now.lock();
-        now.as_ref().filter(|(from, _)| from == chat_id).map(|(_, to)| to.clone())
+        let now = self.now.lock().upgrade()?;
+        (now.0 == chat_id).then(|| now.1.clone())
     }
 
     /// A message was sent to where a chat has moved, by the id it had before.
@@ -57,15 +58,21 @@ impl Moves {
     pub(super) fn was_sent(&self, from: &str, message_id: &str) -> bool {
         self.sent_since.lock().contains_key(&(from.to_owned(), message_id.to_owned()))
     }
-
-    fn set(&self, now: Option<(String, String)>) {
-        *self.now.lock() = now;
-    }
 }
 
-impl Drop for Moving<'_> {
-    fn drop(&mut self) {
-        self.moves.set(None);
+impl Telegram {
+    /// A group has a new id: its routes and what is known of it move, durably,
+    /// before anything else happens there.
+    pub(super) async fn move_chat(&self, from: &str, to: &str) -> Result<()> {
+        let admission = self
+            .admission
+            .get()
+            .ok_or_else(|| Error::unavailable("the bot has not started to listen yet"))?;
+        let _moving = self.moves.begin(from, to).await;
+        admission.moved(&self.account.key, from, to).await?;
+        self.account.directory.change(from, |known| known.moved_to = Some(to.to_owned()));
+        tracing::info!(bot = %self.config.name, from, to, "a group became a supergroup");
+        Ok(())
     }
 }
 

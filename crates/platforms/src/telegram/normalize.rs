@@ -1,71 +1,28 @@
 //! A Telegram message, as the event a gateway reads.
 
-use super::NAME;
 use super::address::{self, Me};
-use super::commands::start_command;
 use super::media::{self, Carried};
 use super::parse::{ChatType, Message};
+use super::{NAME, commands, locate};
 use angelia_contract::event::{Event, ReplyTo, message_type};
-use angelia_contract::source::{Source, chat_type};
-use angelia_core::admission::link_command;
+use angelia_contract::source::Source;
 
 /// What an agent reads of a message whose sort is not known here.
 pub(super) const UNSUPPORTED: &str = "[unsupported message]";
 /// How much of the message that was answered an agent gets to see.
 const MAX_REPLIED_CHARS: usize = 500;
 
-/// What is known beside the message itself.
-pub(super) struct Beside<'a> {
-    /// Who the bot is.
-    pub(super) me: &'a Me,
-    /// The name of the topic the message is in.
-    pub(super) topic_name: Option<String>,
-    /// Whether the message was changed.
-    pub(super) edited: bool,
-    /// Whether to write `is_bot` and `message_is_edit`, which the contract keeps
-    /// off the wire.
-    pub(super) source_flags: bool,
-}
-
-/// Who wrote a message: the chat in whose name it was said, or the person.
-pub(super) struct Author {
-    /// The id.
-    pub(super) id: Option<i64>,
-    /// What people call them.
-    pub(super) name: Option<String>,
-    /// Their handle, without the `@`.
-    pub(super) handle: Option<String>,
-    /// Whether a bot wrote it. Those who stay anonymous are shown as one by
-    /// Telegram, and are none.
-    pub(super) is_bot: bool,
-}
-
-impl Author {
-    /// The author of a message.
-    pub(super) fn of(message: &Message) -> Self {
-        match (&message.sender_chat, &message.from) {
-            (Some(chat), _) => Self {
-                id: Some(chat.id),
-                name: message.author_signature.0.clone().or_else(|| chat.title.0.clone()),
-                handle: chat.username.0.clone(),
-                is_bot: false,
-            },
-            (None, Some(user)) => Self {
-                id: Some(user.id),
-                name: user.name(),
-                handle: user.username.0.clone(),
-                is_bot: user.is_bot,
-            },
-            (None, None) => Self { id: None, name: None, handle: None, is_bot: false },
-        }
-    }
-}
-
 /// The event a message makes; `None` if nothing was said: somebody joined, a
-/// title changed.
-pub(super) fn event(message: &Message, beside: Beside<'_>) -> Option<Event> {
+/// title changed. `edited` tells whether it was changed, where sources tell that and `is_bot`,
+/// which the contract keeps off the wire.
+pub(super) fn event(
+    me: &Me,
+    message: &Message,
+    topic_name: Option<String>,
+    edited: Option<bool>,
+) -> Option<Event> {
     let carried = media::carried(message);
-    let words = address::said(beside.me, message.words().0);
+    let words = address::said(me, message.words().0);
     let text = match &carried {
         Some(carried) if words.is_empty() => carried.placeholder.clone(),
         None if words.is_empty() && is_service(message) => return None,
@@ -83,38 +40,33 @@ pub(super) fn event(message: &Message, beside: Beside<'_>) -> Option<Event> {
         message_type: message_type.into(),
         message_id: Some(message.message_id.to_string()),
         reply_to_message_id: answered.map(|answered| answered.message_id.to_string()),
-        reply_to: answered.map(|answered| reply_to(answered, beside.me)),
+        reply_to: answered.map(|answered| reply_to(answered, me)),
         media: carried.and_then(|carried| carried.media).into_iter().collect(),
-        source: source(message, beside),
+        source: source(message, topic_name, edited),
         ..Event::default()
     })
 }
 
-fn source(message: &Message, beside: Beside<'_>) -> Source {
+fn source(message: &Message, chat_topic: Option<String>, edited: Option<bool>) -> Source {
     let topic = message.topic();
-    let chat_type = match (message.chat.kind, topic) {
-        (ChatType::Private, _) => chat_type::DM,
-        (ChatType::Group | ChatType::Supergroup, None) => chat_type::GROUP,
-        (ChatType::Group | ChatType::Supergroup, Some(_)) => chat_type::FORUM,
-        (ChatType::Channel, _) => chat_type::CHANNEL,
-    };
-    let author = Author::of(message);
+    let (author, user_name) = (message.author(), message.author_name());
     // A channel speaks for itself: its posts are one conversation, with no person in it.
-    let person = author.id.filter(|id| message.chat.kind != ChatType::Channel || *id != message.chat.id);
+    let person =
+        author.filter(|author| message.chat.kind != ChatType::Channel || author.id != message.chat.id);
     Source {
         platform: NAME.into(),
         chat_id: message.chat.id(),
-        chat_type: chat_type.into(),
+        chat_type: locate::type_of(message.chat.kind.kind(), topic).into(),
         chat_name: message.chat.name(),
-        chat_topic: beside.topic_name,
-        user_id: person.map(|id| id.to_string()),
-        user_name: author.name.clone(),
-        user_display_name: author.name,
-        user_handle: author.handle,
+        chat_topic,
+        user_id: person.map(|person| person.id.to_string()),
+        user_display_name: user_name.clone(),
+        user_name,
+        user_handle: author.and_then(|author| author.username.0.clone()),
         thread_id: topic.map(|topic| topic.to_string()),
         message_id: Some(message.message_id.to_string()),
-        is_bot: beside.source_flags.then_some(author.is_bot),
-        message_is_edit: beside.source_flags.then_some(beside.edited),
+        is_bot: edited.map(|_| message.is_by_bot()),
+        message_is_edit: edited,
         ..Source::default()
     }
 }
@@ -123,100 +75,40 @@ fn reply_to(answered: &Message, me: &Me) -> ReplyTo {
     let words = answered.words().0;
     let text = match media::carried(answered) {
         Some(carried) if words.is_empty() => carried.placeholder,
-        _ if is_command_of_ours(&address::said(me, words)) => String::new(),
+        _ if commands::may_hold_code(&address::said(me, words)) => String::new(),
         _ => words.to_owned(),
     };
     ReplyTo {
         text: (!text.is_empty()).then(|| text.chars().take(MAX_REPLIED_CHARS).collect()),
-        author: Author::of(answered).name,
+        author: answered.author_name(),
         is_own: answered.from.as_ref().is_some_and(|user| user.id == me.id),
         ..ReplyTo::default()
     }
 }
 
-/// Whether a text may hold a link code: that is for no agent, not even quoted.
-fn is_command_of_ours(said: &str) -> bool {
-    link_command(said).is_some() || start_command(said).is_some()
-}
-
-/// What such a message carries instead of words. Telegram adds to these from
-/// time to time; what is new is taken for something said, so that nobody who
-/// wrote is met with silence.
-const HAPPENED: [&str; 52] = [
-    "boost_added",
-    "channel_chat_created",
-    "chat_background_set",
-    "chat_owner_changed",
-    "chat_owner_left",
-    "chat_shared",
-    "checklist_tasks_added",
-    "checklist_tasks_done",
-    "connected_website",
-    "delete_chat_photo",
-    "direct_message_price_changed",
-    "forum_topic_closed",
-    "forum_topic_created",
-    "forum_topic_edited",
-    "forum_topic_reopened",
-    "general_forum_topic_hidden",
-    "general_forum_topic_unhidden",
-    "gift",
-    "gift_upgrade_sent",
-    "giveaway_completed",
-    "giveaway_created",
-    "group_chat_created",
-    "left_chat_member",
-    "left_chat_participant",
-    "message_auto_delete_timer_changed",
-    "migrate_from_chat_id",
-    "migrate_to_chat_id",
-    "new_chat_member",
-    "new_chat_members",
-    "new_chat_participant",
-    "new_chat_photo",
-    "new_chat_title",
-    "paid_message_price_changed",
-    "passport_data",
-    "pinned_message",
-    "proximity_alert_triggered",
-    "refunded_payment",
-    "successful_payment",
-    "suggested_post_approval_failed",
-    "suggested_post_approved",
-    "suggested_post_declined",
-    "suggested_post_paid",
-    "suggested_post_refunded",
-    "supergroup_chat_created",
-    "unique_gift",
-    "users_shared",
-    "video_chat_ended",
-    "video_chat_participants_invited",
-    "video_chat_scheduled",
-    "video_chat_started",
-    "web_app_data",
-    "write_access_allowed",
-];
+/// What a message that tells what happened carries instead of words: Telegram's names, one a
+/// line. It adds to these from time to time; what is new is taken for something said, so that
+/// nobody who wrote is met with silence.
+const SERVICE_MESSAGES: &str = include_str!("service_messages.txt");
 
 /// Whether a message tells what happened.
 pub(super) fn is_service(message: &Message) -> bool {
     // These are read for what they say, so they are not among the rest.
-    message.forum_topic_created.is_some()
-        || message.forum_topic_edited.is_some()
-        || message.migrate_to_chat_id.is_some()
+    message.migrate_to_chat_id.is_some()
         || message.migrate_from_chat_id.is_some()
-        || HAPPENED.iter().any(|name| message.rest.contains_key(*name))
+        || SERVICE_MESSAGES.lines().any(|name| message.rest.contains_key(name))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use angelia_contract::session_key::{KeyOptions, Rules, session_key};
+    use angelia_contract::source::chat_type;
     use serde_json::{Value, json};
 
     fn said(message: Value) -> Event {
         let me = Me { id: 77, username: "angelia_bot".into() };
-        let beside = Beside { me: &me, topic_name: Some("news".into()), edited: false, source_flags: false };
-        event(&serde_json::from_value(message).unwrap(), beside).unwrap()
+        event(&me, &serde_json::from_value(message).unwrap(), Some("news".into()), None).unwrap()
     }
 
     fn key(event: &Event) -> String {
@@ -342,8 +234,7 @@ mod tests {
         assert_eq!((bare.text.as_str(), bare.media.len(), bare.media_urls.len()), ("[photo, 4×3]", 1, 0));
         let joined = json!({"message_id": 9, "chat": {"id": -5, "type": "group"}, "new_chat_members": []});
         let me = Me { id: 77, username: String::new() };
-        let beside = Beside { me: &me, topic_name: None, edited: false, source_flags: true };
-        assert!(event(&serde_json::from_value(joined).unwrap(), beside).is_none());
+        assert!(event(&me, &serde_json::from_value(joined).unwrap(), None, Some(false)).is_none());
     }
 
     #[test]
@@ -353,7 +244,8 @@ mod tests {
             message.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
             super::is_service(&serde_json::from_value(message).unwrap())
         };
-        for happened in HAPPENED {
+        assert_eq!(SERVICE_MESSAGES.lines().count(), 52);
+        for happened in SERVICE_MESSAGES.lines() {
             let value = match happened {
                 "migrate_from_chat_id" | "migrate_to_chat_id" => json!(-5),
                 _ => json!({}),

@@ -6,9 +6,9 @@
 //! makes the bot deaf.
 
 use crate::kit::{Lenient, List};
+use angelia_core::directory::ChatKind;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
-use serde_json::value::RawValue;
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// An update as it came, with the number it has if any can be found.
@@ -27,12 +27,6 @@ impl Raw {
         let json = json.into();
         let id = serde_json::from_str(&json).ok().map(|numbered: Numbered| numbered.update_id);
         Self { id, json }
-    }
-}
-
-impl From<Box<RawValue>> for Raw {
-    fn from(value: Box<RawValue>) -> Self {
-        Self::new(value.get())
     }
 }
 
@@ -64,8 +58,8 @@ pub(super) struct Member {
 pub(super) struct Message {
     pub(super) message_id: i64,
     pub(super) chat: Chat,
-    pub(super) from: Option<User>,
-    pub(super) sender_chat: Option<SenderChat>,
+    pub(super) from: Option<Sender>,
+    pub(super) sender_chat: Option<Sender>,
     pub(super) message_thread_id: Option<i64>,
     #[serde(default)]
     pub(super) is_topic_message: bool,
@@ -77,83 +71,9 @@ pub(super) struct Message {
     pub(super) author_signature: Lenient<String>,
     pub(super) migrate_to_chat_id: Option<i64>,
     pub(super) migrate_from_chat_id: Option<i64>,
-    pub(super) forum_topic_created: Lenient<TopicName>,
-    pub(super) forum_topic_edited: Lenient<TopicName>,
+    /// What else it has, by name.
     #[serde(flatten)]
-    pub(super) media: Attachments,
-    /// The names of what else it has.
-    #[serde(flatten)]
-    pub(super) rest: BTreeMap<String, IgnoredAny>,
-}
-
-/// Everything a message can carry beside words.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct Attachments {
-    pub(super) photo: List<File>,
-    pub(super) voice: Lenient<File>,
-    pub(super) audio: Lenient<File>,
-    pub(super) video: Lenient<File>,
-    pub(super) video_note: Lenient<File>,
-    pub(super) animation: Lenient<File>,
-    pub(super) document: Lenient<File>,
-    pub(super) sticker: Lenient<File>,
-    pub(super) location: Lenient<Location>,
-    pub(super) venue: Lenient<Venue>,
-    pub(super) contact: Lenient<Contact>,
-    pub(super) poll: Lenient<Poll>,
-    pub(super) dice: Lenient<Dice>,
-}
-
-/// A file of any sort; which of these it has depends on the sort.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct File {
-    pub(super) file_name: Lenient<String>,
-    pub(super) mime_type: Lenient<String>,
-    pub(super) file_size: Lenient<u64>,
-    pub(super) width: Lenient<u32>,
-    pub(super) height: Lenient<u32>,
-    pub(super) duration: Lenient<u64>,
-    pub(super) title: Lenient<String>,
-    pub(super) emoji: Lenient<String>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Location {
-    pub(super) latitude: f64,
-    pub(super) longitude: f64,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Venue {
-    pub(super) title: String,
-    #[serde(default)]
-    pub(super) address: String,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Contact {
-    pub(super) first_name: String,
-    #[serde(default)]
-    pub(super) last_name: String,
-    #[serde(default)]
-    pub(super) phone_number: String,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Poll {
-    pub(super) question: String,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Dice {
-    pub(super) emoji: String,
-    pub(super) value: i64,
-}
-
-/// The name of a topic, in the message that made or changed it.
-#[derive(Debug, Deserialize)]
-pub(super) struct TopicName {
-    pub(super) name: Option<String>,
+    pub(super) rest: BTreeMap<String, Value>,
 }
 
 /// A style, mention or command in a text; offsets in UTF-16 units.
@@ -163,7 +83,7 @@ pub(super) struct Span {
     pub(super) kind: String,
     pub(super) offset: usize,
     pub(super) length: usize,
-    pub(super) user: Lenient<User>,
+    pub(super) user: Lenient<Sender>,
 }
 
 /// What a chat is, in Telegram's words. Another word is not guessed at.
@@ -174,6 +94,17 @@ pub(super) enum ChatType {
     Group,
     Supergroup,
     Channel,
+}
+
+impl ChatType {
+    /// What it is to the directory.
+    pub(super) fn kind(self) -> ChatKind {
+        match self {
+            Self::Private => ChatKind::Dm,
+            Self::Group | Self::Supergroup => ChatKind::Group,
+            Self::Channel => ChatKind::Channel,
+        }
+    }
 }
 
 /// Where something was said.
@@ -187,31 +118,24 @@ pub(super) struct Chat {
     pub(super) last_name: Lenient<String>,
 }
 
-/// The chat in whose name something was said: a channel, or a group whose
-/// administrators stay anonymous.
-#[derive(Debug, Deserialize)]
-pub(super) struct SenderChat {
-    pub(super) id: i64,
-    pub(super) title: Lenient<String>,
-    pub(super) username: Lenient<String>,
-}
-
-/// A person or a bot.
+/// A person, a bot, or the chat in whose name something was said: a channel, or a group
+/// whose administrators stay anonymous.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct User {
+pub(super) struct Sender {
     pub(super) id: i64,
     #[serde(default)]
     pub(super) is_bot: bool,
+    pub(super) title: Lenient<String>,
     pub(super) first_name: Lenient<String>,
     pub(super) last_name: Lenient<String>,
     pub(super) username: Lenient<String>,
 }
 
-/// First and last name as people are called.
-pub(super) fn full_name(first: Option<&str>, last: Option<&str>) -> Option<String> {
-    let name =
-        [first, last].into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
-    (!name.is_empty()).then_some(name)
+/// The title of a chat, or first and last name as people are called.
+fn name(title: &Option<String>, first: &Option<String>, last: &Option<String>) -> Option<String> {
+    let parts = [first, last].into_iter().flatten().filter(|part| !part.is_empty());
+    let name = parts.map(String::as_str).collect::<Vec<_>>().join(" ");
+    title.clone().or_else(|| (!name.is_empty()).then_some(name))
 }
 
 impl Chat {
@@ -222,7 +146,7 @@ impl Chat {
 
     /// What people call it.
     pub(super) fn name(&self) -> Option<String> {
-        self.title.0.clone().or_else(|| full_name(self.first_name.as_deref(), self.last_name.as_deref()))
+        name(&self.title, &self.first_name, &self.last_name)
     }
 
     pub(super) fn is_private(&self) -> bool {
@@ -230,9 +154,10 @@ impl Chat {
     }
 }
 
-impl User {
+impl Sender {
+    /// What people call it.
     pub(super) fn name(&self) -> Option<String> {
-        full_name(self.first_name.as_deref(), self.last_name.as_deref()).or_else(|| self.username.0.clone())
+        name(&self.title, &self.first_name, &self.last_name).or_else(|| self.username.0.clone())
     }
 }
 
@@ -241,6 +166,28 @@ impl User {
 pub(super) const GENERAL: i64 = 1;
 
 impl Message {
+    /// A word in something else that it has, such as the name of a topic.
+    pub(super) fn text_of(&self, what: &str, key: &str) -> Option<&str> {
+        self.rest.get(what)?.get(key)?.as_str()
+    }
+
+    /// Who wrote it: the chat in whose name it was said, or the person.
+    pub(super) fn author(&self) -> Option<&Sender> {
+        self.sender_chat.as_ref().or(self.from.as_ref())
+    }
+
+    /// What people call whoever wrote it.
+    pub(super) fn author_name(&self) -> Option<String> {
+        let signed = self.author_signature.as_ref().filter(|_| self.sender_chat.is_some());
+        signed.cloned().or_else(|| self.author()?.name())
+    }
+
+    /// Whether a bot wrote it. Those who stay anonymous are shown as one by
+    /// Telegram, and are none.
+    pub(super) fn is_by_bot(&self) -> bool {
+        self.sender_chat.is_none() && self.from.as_ref().is_some_and(|from| from.is_bot)
+    }
+
     /// The topic it was said in. A thread of replies is not a topic.
     pub(super) fn topic(&self) -> Option<i64> {
         let real = |thread: i64| thread != GENERAL || self.chat.is_private();
@@ -260,7 +207,7 @@ impl Message {
     /// message that opened it: that one does not count.
     pub(super) fn answers(&self) -> Option<&Message> {
         let answered = self.reply_to_message.as_deref()?;
-        let opened_topic = answered.forum_topic_created.is_some()
+        let opened_topic = answered.rest.contains_key("forum_topic_created")
             || self.is_topic_message && self.message_thread_id == Some(answered.message_id);
         (!opened_topic).then_some(answered)
     }
@@ -269,7 +216,7 @@ impl Message {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     fn message(extra: Value) -> Result<Message, serde_json::Error> {
         let mut message = json!({
@@ -289,7 +236,7 @@ mod tests {
         }));
         let read = read.unwrap();
         assert_eq!((read.words().0, read.entities.len()), ("hi", 1));
-        assert!(read.reply_to_message.is_none() && read.media.photo.is_empty() && read.media.voice.is_none());
+        assert!(read.reply_to_message.is_none() && crate::telegram::media::carried(&read).is_none());
     }
 
     #[test]

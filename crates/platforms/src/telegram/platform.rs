@@ -1,35 +1,22 @@
 //! Telegram as a platform.
 
-use super::api::Failure;
-use super::locate::{BOT, chat_rate};
-use super::{NAME, Telegram, descriptor, learn, parse, render, webhook};
+use super::ingest::Listener;
+use super::locate::{BOT_RATE, chat_rate};
+use super::{Telegram, descriptor, learn, parse, render, webhook};
 use crate::health::{Checkup, Health};
 use crate::ingress::Ingress;
+use crate::kit::{ApiError, ErrorKind};
 use crate::platform::{Delivery, Outcome, Platform};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
 use angelia_contract::length::Unit;
-use angelia_core::egress::{Bot, Dedupe, Rate, Target, Whereabouts};
-use angelia_core::error::{Error, Result};
+use angelia_core::egress::{Dedupe, Rate, Target};
+use angelia_core::error::Result;
 use angelia_core::vault::Way;
 use axum::Router;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::sync::Arc;
-
-impl Bot for Telegram {
-    fn platform(&self) -> &str {
-        NAME
-    }
-
-    fn id(&self) -> &str {
-        &self.config.id
-    }
-
-    fn places(&self, target: &Target) -> Whereabouts {
-        self.whereabouts(target)
-    }
-}
 
 impl Platform for Telegram {
     fn descriptor(&self) -> Descriptor {
@@ -46,7 +33,7 @@ impl Platform for Telegram {
     }
 
     fn budget(&self) -> Option<Rate> {
-        Some(BOT)
+        Some(BOT_RATE)
     }
 
     fn chat_budget(&self, target: &Target) -> Option<Rate> {
@@ -66,14 +53,13 @@ impl Platform for Telegram {
             let Some(spot) = self.spot(target).await? else {
                 return Ok(ActionResult::failed("this is not a chat"));
             };
-            let mut asked = json!({ "chat_id": spot.chat(), "action": "typing" });
-            if let Some(thread) = spot.thread {
-                asked["message_thread_id"] = thread.into();
-            }
+            let asked = spot.in_topic(json!({ "chat_id": spot.chat(), "action": "typing" }));
             match self.api.call::<Value>("sendChatAction", &asked).await {
                 // An ornament is not worth a word about a pause.
-                Ok(_) | Err(Failure::RetryAfter(_) | Failure::Unknown(_)) => Ok(ActionResult::ok()),
-                Err(failure) => Err(failure.into()),
+                Ok(_) | Err(ApiError { kind: ErrorKind::Limited { .. } | ErrorKind::Unknown, .. }) => {
+                    Ok(ActionResult::ok())
+                }
+                Err(error) => Err(error.into()),
             }
         })
     }
@@ -91,18 +77,15 @@ impl Platform for Telegram {
     }
 
     fn tell<'a>(&'a self, target: &'a Target, text: &'a str) -> BoxFuture<'a, Result<()>> {
-        Box::pin(async move {
-            let spot = self.spot(target).await?.ok_or_else(|| Error::invalid("this is not a chat"))?;
-            Ok(self.say_own(&spot, text).await?)
-        })
+        Box::pin(self.say_own(target, text))
     }
 
     fn listen(self: Arc<Self>, ingress: Ingress) -> BoxFuture<'static, ()> {
-        Box::pin(async move { self.run(&ingress).await })
+        Box::pin(async move { Listener { bot: self, ingress }.run().await })
     }
 
     fn webhooks(self: Arc<Self>, ingress: Ingress) -> Router {
-        webhook::routes(self, ingress)
+        webhook::routes(Listener { bot: self, ingress })
     }
 
     fn name(&self) -> &str {
@@ -123,16 +106,16 @@ impl Telegram {
     /// know stays unknown.
     async fn ask_for(&self, target: &Target) -> Result<bool> {
         let Some(spot) = self.spot(target).await? else { return Ok(false) };
-        let asked = json!({ "chat_id": spot.chat() });
-        let chat: parse::Chat = match self.api.call("getChat", &asked).await {
+        let asked = self.api.call::<parse::Chat>("getChat", &json!({ "chat_id": spot.chat() })).await;
+        let chat = match asked.map_err(|error| (error.kind, error)) {
             Ok(chat) => chat,
-            Err(Failure::Migrated(to)) => {
-                self.move_chat(&spot.chat_id, &to).await?;
+            Err((ErrorKind::Moved(to), _)) => {
+                self.move_chat(&spot.chat_id, &to.to_string()).await?;
                 // The old id leads to the new one now, for whoever goes on using it.
                 return Ok(self.account.directory.find(&spot.chat_id).await?.is_some());
             }
-            Err(Failure::Refused(_)) => return Ok(false),
-            Err(failure) => return Err(failure.into()),
+            Err((ErrorKind::Refused(_), _)) => return Ok(false),
+            Err((_, error)) => return Err(error.into()),
         };
         // Telegram answers to other names for a chat too; only the one that was asked counts.
         if chat.id != spot.chat() {

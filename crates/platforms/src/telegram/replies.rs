@@ -1,19 +1,19 @@
 //! The connector's own words in chats: few, and never waited for.
 
 use super::Telegram;
-use super::api::Failure;
-use super::locate::Spot;
+use super::api::TELEGRAM;
 use super::send::Written;
 use super::sent_messages::echoes;
+use crate::kit::{ApiError, ErrorKind};
 use angelia_core::clock::{self, Mono};
 use angelia_core::egress::Target;
+use angelia_core::error::{Error, Result};
 use angelia_core::limit::{GcraOf, Rate};
-use parking_lot::{Mutex, MutexGuard};
+use hashlink::LruCache;
+use parking_lot::Mutex;
 use serde_json::json;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Semaphore;
 
 // Commands cost their sender nothing, and what they make the bot say counts
 // against the chat's limits. So there is room for so many after a silence, and
@@ -27,11 +27,6 @@ const GROUP: Rate = Rate::a_minute(1, 1);
 const CHATS: usize = 10_000;
 /// People in chats remembered for the codes they tried; some 100 bytes each.
 const PEOPLE: usize = 10_000;
-/// Answers on their way at once. What is more than that is not said.
-const UNDER_WAY: usize = 8;
-/// Answers that wait for room in their chats, a minute at most. What is more
-/// than that is not said.
-const WAITING: usize = 64;
 /// How long what somebody is in a chat is believed.
 const MEMBER_FOR: Duration = Duration::from_secs(60);
 /// People remembered so.
@@ -58,33 +53,23 @@ fn pace_in(chat_id: &str) -> Rate {
 
 /// What bounds the connector's own words.
 pub(super) struct Words {
-    under_way: Arc<Semaphore>,
-    waiting: Arc<Semaphore>,
-    memory: Mutex<Memory>,
-}
-
-struct Memory {
     /// The answers in each chat.
-    answers: GcraOf<String>,
+    answers: Mutex<GcraOf<String>>,
     /// The codes that somebody tried in a chat.
-    tries: GcraOf<(String, String)>,
+    tries: Mutex<GcraOf<(String, String)>>,
     /// Until when Telegram wants to hear nothing for a chat.
-    hushed_until: HashMap<String, Mono>,
+    hushed_until: Mutex<LruCache<String, Mono>>,
     /// Who administers a chat, and when that was found out.
-    administers: HashMap<(String, i64), (bool, Mono)>,
+    administers: Mutex<LruCache<(String, i64), (bool, Mono)>>,
 }
 
 impl Default for Words {
     fn default() -> Self {
         Self {
-            under_way: Arc::new(Semaphore::new(UNDER_WAY)),
-            waiting: Arc::new(Semaphore::new(WAITING)),
-            memory: Mutex::new(Memory {
-                answers: GcraOf::new(CHATS),
-                tries: GcraOf::new(PEOPLE),
-                hushed_until: HashMap::new(),
-                administers: HashMap::new(),
-            }),
+            answers: Mutex::new(GcraOf::new(CHATS)),
+            tries: Mutex::new(GcraOf::new(PEOPLE)),
+            hushed_until: Mutex::new(LruCache::new(CHATS)),
+            administers: Mutex::new(LruCache::new(MEMBERS)),
         }
     }
 }
@@ -93,68 +78,50 @@ impl Words {
     /// In how long a chat may be answered; if it may, it counts as answered.
     /// The patient get the next room there is, if nobody else waits for it.
     fn room(&self, chat_id: &str, patient: bool, now: Mono) -> Option<Duration> {
-        let (mut memory, pace) = (self.memory(), pace_in(chat_id));
-        if memory.hushed_until.get(chat_id).is_some_and(|until| now < *until) {
+        if self.hushed_for(chat_id, now).is_some() {
             return None;
         }
-        let wait = memory.answers.wait(chat_id, pace, now);
+        let (mut answers, pace) = (self.answers.lock(), pace_in(chat_id));
+        let wait = answers.wait(chat_id, pace, now);
         if wait > if patient { pace.cost(1) } else { Duration::ZERO } {
             return None;
         }
-        memory.answers.note(chat_id, pace, now);
+        answers.note(chat_id, pace, now);
         Some(wait)
     }
 
     /// Whether somebody may try a code in a chat now. What others do there does not count.
     pub(super) fn may_try(&self, chat_id: &str, author: &str, now: Mono) -> bool {
         let who = (chat_id.to_owned(), author.to_owned());
-        self.memory().tries.wait(&who, pace_in(chat_id), now).is_zero()
+        self.tries.lock().wait(&who, pace_in(chat_id), now).is_zero()
     }
 
     /// Somebody tried a code in a chat.
     pub(super) fn tried(&self, chat_id: &str, author: &str, now: Mono) {
         let who = (chat_id.to_owned(), author.to_owned());
-        self.memory().tries.note(&who, pace_in(chat_id), now);
+        self.tries.lock().note(&who, pace_in(chat_id), now);
     }
 
     /// How long Telegram still wants to hear nothing for a chat.
     fn hushed_for(&self, chat_id: &str, now: Mono) -> Option<Duration> {
-        let until = *self.memory().hushed_until.get(chat_id)?;
+        let until = *self.hushed_until.lock().get(chat_id)?;
         Some(until.since(now)).filter(|rest| !rest.is_zero())
     }
 
     /// Telegram wants to hear nothing for a chat for a while.
     fn hush(&self, chat_id: &str, pause: Duration, now: Mono) {
-        let mut memory = self.memory();
-        make_room(&mut memory.hushed_until, CHATS, |until| *until > now);
-        memory.hushed_until.insert(chat_id.to_owned(), now + pause);
+        self.hushed_until.lock().insert(chat_id.to_owned(), now + pause);
     }
 
     /// Whether somebody administers a chat, if that was found out not long ago.
     pub(super) fn administers(&self, chat_id: &str, person: i64, now: Mono) -> Option<bool> {
-        let found = *self.memory().administers.get(&(chat_id.to_owned(), person))?;
-        (now.since(found.1) < MEMBER_FOR).then_some(found.0)
+        let (found, at) = *self.administers.lock().get(&(chat_id.to_owned(), person))?;
+        (now.since(at) < MEMBER_FOR).then_some(found)
     }
 
     /// Whether somebody administers a chat was found out.
     pub(super) fn found_out(&self, chat_id: &str, person: i64, administers: bool, now: Mono) {
-        let mut memory = self.memory();
-        make_room(&mut memory.administers, MEMBERS, |(_, at)| now.since(*at) < MEMBER_FOR);
-        memory.administers.insert((chat_id.to_owned(), person), (administers, now));
-    }
-
-    fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.memory.lock()
-    }
-}
-
-/// Makes room for one more: without what does not count any more, or without anything.
-fn make_room<K, V>(kept: &mut HashMap<K, V>, most: usize, counts: impl Fn(&V) -> bool) {
-    if kept.len() >= most {
-        kept.retain(|_, value| counts(value));
-    }
-    if kept.len() >= most {
-        kept.clear();
+        self.administers.lock().insert((chat_id.to_owned(), person), (administers, now));
     }
 }
 
@@ -167,45 +134,25 @@ impl Telegram {
             self.account.health.count("unanswered");
             return;
         };
-        let line = if wait.is_zero() { &self.words.under_way } else { &self.words.waiting };
-        let Ok(place) = line.clone().try_acquire_owned() else {
-            tracing::warn!(bot = %self.config.name, "too many answers of the connector are on their way");
-            return;
-        };
         let bot = self.clone();
-        tokio::spawn(async move {
-            let _place = place;
-            tokio::time::sleep(wait).await;
-            let said = match bot.spot(&target).await {
-                Ok(Some(spot)) => {
-                    bot.say_own(&spot, &answer.text).await.map_err(|failure| failure.to_string())
-                }
-                Ok(None) => Err("this is not a chat".to_owned()),
-                Err(error) => Err(error.to_string()),
-            };
-            if let Err(why) = said {
-                tracing::warn!(bot = %bot.config.name, why, "an answer of the connector was not sent");
-            }
-        });
+        self.account.reply_after(wait, async move { bot.say_own(&target, &answer.text).await });
     }
 
     /// Says something of the connector's own, once, unless Telegram wants to
     /// hear nothing there for now.
-    pub(super) async fn say_own(&self, spot: &Spot, text: &str) -> Result<(), Failure> {
+    pub(super) async fn say_own(&self, target: &Target, text: &str) -> Result<()> {
+        let spot = self.spot(target).await?.ok_or_else(|| Error::invalid("this is not a chat"))?;
         if let Some(rest) = self.words.hushed_for(&spot.chat_id, clock::mono()) {
-            return Err(Failure::RetryAfter(rest));
+            return Err(TELEGRAM.limited_for(rest).into());
         }
-        let mut asked = json!({ "chat_id": spot.chat(), "text": text });
-        if let Some(thread) = spot.thread {
-            asked["message_thread_id"] = thread.into();
-        }
+        let asked = spot.in_topic(json!({ "chat_id": spot.chat(), "text": text }));
         echoes().note(&spot.chat_id, text, clock::mono());
-        let written: Result<Written, Failure> = self.api.write("sendMessage", &asked, || true).await;
-        if let Err(Failure::RetryAfter(pause)) = &written {
+        let written: Result<Written, ApiError> = self.api.write("sendMessage", &asked, || true).await;
+        if let Err(ApiError { kind: ErrorKind::Limited { after, .. }, .. }) = &written {
             self.account.health.count("floods");
-            self.words.hush(&spot.chat_id, *pause, clock::mono());
+            self.words.hush(&spot.chat_id, *after, clock::mono());
         }
-        written.map(drop)
+        Ok(written.map(drop)?)
     }
 }
 
@@ -269,7 +216,7 @@ mod tests {
         for n in 0..2 * PEOPLE {
             words.tried("-5", &n.to_string(), at(100));
         }
-        assert!(words.memory().tries.remembered() <= PEOPLE);
+        assert!(words.tries.lock().remembered() <= PEOPLE);
     }
 
     #[test]

@@ -1,12 +1,11 @@
 //! An agent's actions, as messages.
 
 use super::Telegram;
-use super::api::{self, Failure};
+use super::api;
 use super::locate::Spot;
-use super::pieces::{self, Step};
 use super::render::{self, Part};
 use super::sent_messages::{echoes, print};
-use crate::kit::refused;
+use crate::kit::{ApiError, ErrorKind, TextInParts, refused};
 use crate::platform::{Delivery, Outcome, Progress, Reach};
 use angelia_contract::action::Action;
 use angelia_core::clock::{self, Mono};
@@ -14,15 +13,17 @@ use angelia_core::egress::Target;
 use angelia_core::error::Error;
 use angelia_core::fail;
 use angelia_core::store::DirectoryStore;
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// How soon something that was certainly not done is tried again.
-const AGAIN: Duration = Duration::from_secs(2);
-/// How long the rest of a text that has begun to appear is tried for: as long
-/// as an action lives. Nobody else can finish it.
-const REST_WITHIN: Duration = Duration::from_secs(600);
+/// Within this time a second chat that has to wait may mean that the bot has to.
+const SAME_FLOOD: Duration = Duration::from_secs(5);
+/// It does if both pauses end at the same moment, give or take the second that
+/// Telegram rounds to and the time the answers took. Two chats in slow mode
+/// have pauses of their own.
+const SAME_END: Duration = Duration::from_secs(2);
 
 const STAYED: &str = "the message stayed in the group that this supergroup was before; send a new one";
 
@@ -41,25 +42,23 @@ struct Job<'a> {
     spot: Spot,
     /// Whether it changes messages, which do not move with their chat.
     edits: bool,
-    /// Whether the call that was granted with the delivery is made.
-    called: bool,
+    /// What the next message answers.
+    reply_to: Option<i64>,
+    /// Whether the next call is granted. The first is, with the delivery.
+    granted: bool,
 }
 
 impl Job<'_> {
-    /// Waits for leave to call. The first call has it already.
+    /// Waits for leave to call.
     async fn turn(&mut self) -> Result<(), Outcome> {
-        if self.called && !self.progress.next_call().await {
-            return Err(refused("its sender may not write there any more"));
+        if !std::mem::take(&mut self.granted) {
+            if !self.progress.next_call().await {
+                return Err(ApiError::withdrawn().outcome());
+            }
+            fail::point("action_sending");
         }
-        self.called = true;
         Ok(())
     }
-}
-
-/// The message that shows a text.
-enum Aim<'a> {
-    New { reply_to: Option<i64> },
-    Old(&'a str),
 }
 
 impl Telegram {
@@ -71,89 +70,91 @@ impl Telegram {
             Ok(None) => return refused("this is not a chat"),
             Err(error) => return store_failed(&error),
         };
-        // By the old id, only what was sent since the move is a message here.
-        if let Action::Edit { message_id, .. } = &action
-            && spot.moved
-            && !self.moves.was_sent(&target.chat_id, message_id)
-        {
-            return refused(STAYED);
-        }
         let edits = matches!(action, Action::Edit { .. });
-        let mut job = Job { progress: &*progress, target: &target, spot, edits, called: false };
-        let done = match action {
-            Action::Send { content, reply_to, .. } => self.say(&mut job, &content, reply_to.as_deref()).await,
-            Action::Edit { message_id, content, .. } => self.rewrite(&mut job, message_id, &content).await,
-            other => Err(refused(format!("Telegram has no {:?} here", other.op()))),
-        };
-        let sent = done.map(|message_id| Outcome::Sent { message_id, recorded: false });
-        sent.unwrap_or_else(|outcome| outcome)
-    }
-
-    async fn say(&self, job: &mut Job<'_>, text: &str, reply_to: Option<&str>) -> Result<String, Outcome> {
-        let parts = render::render(text);
-        let Some((first, rest)) = parts.split_first() else {
-            return Err(refused("there is no text to send"));
-        };
-        // What is no message id of this chat cannot be answered; the text counts more.
-        let reply_to = reply_to.and_then(message_number).filter(|_| !job.spot.moved);
-        let message_id = self.write(job, first, Aim::New { reply_to }).await?;
-        if job.spot.moved {
-            self.moves.sent(&job.target.chat_id, &message_id);
-        }
-        if rest.is_empty() {
-            return Ok(message_id);
-        }
-        // From here on nobody else can finish it.
-        job.progress.first_part(&message_id);
-        let (until, began_in) = (clock::mono() + REST_WITHIN, job.spot.chat_id.clone());
-        let mut pieces = Vec::with_capacity(rest.len());
-        for part in rest {
-            pieces.push(self.write_patiently(job, part, until).await?);
-            // Across a move they do not belong together any more.
-            if job.spot.chat_id == began_in {
-                self.keep_pieces(&job.spot, &message_id, &pieces).await;
+        let mut job =
+            Job { progress: &*progress, target: &target, spot, edits, reply_to: None, granted: true };
+        match action {
+            Action::Send { content, reply_to, .. } => {
+                // What is no message id cannot be answered; the text counts more.
+                job.reply_to = reply_to.as_deref().and_then(message_number);
+                self.say(&mut job, &content).await
             }
+            Action::Edit { message_id, content, .. } => {
+                let done = self.rewrite(&mut job, &message_id, &content).await;
+                done.map_or_else(|outcome| outcome, |()| Outcome::Sent { message_id, recorded: false })
+            }
+            other => refused(format!("Telegram has no {:?} here", other.op())),
         }
-        Ok(message_id)
     }
 
-    /// Changes a message and its further pieces. What is done already is not
-    /// done again, so the whole can be tried again at any point.
-    async fn rewrite(&self, job: &mut Job<'_>, message_id: String, text: &str) -> Result<String, Outcome> {
-        if message_number(&message_id).is_none() {
+    async fn say(&self, job: &mut Job<'_>, text: &str) -> Outcome {
+        let mut text = TextInParts::new(render::render(text), job.progress);
+        let (mut pieces, mut began_in) = (Vec::new(), None);
+        while let Some(part) = text.next().await {
+            job.granted = true;
+            let written = self.write(job, &part, None).await;
+            if let Ok(message_id) = &written {
+                job.reply_to = None;
+                let began_in = began_in.get_or_insert_with(|| job.spot.chat_id.clone());
+                match text.first() {
+                    None if job.spot.moved => self.moves.sent(&job.target.chat_id, message_id),
+                    None => {}
+                    Some(first) => {
+                        pieces.push(message_id.clone());
+                        // Across a move they do not belong together any more.
+                        if job.spot.chat_id == *began_in {
+                            self.keep_pieces(job, first, &pieces).await;
+                        }
+                    }
+                }
+            }
+            text.wrote(written).await;
+        }
+        text.outcome()
+    }
+
+    /// Changes a message and its further pieces: first what is there, then what is missing,
+    /// last what is too much. What is done already is not done again, so the whole can be
+    /// tried again at any point.
+    async fn rewrite(&self, job: &mut Job<'_>, message_id: &str, text: &str) -> Result<(), Outcome> {
+        // By the old id, only what was sent since the move is a message here.
+        if job.spot.moved && !self.moves.was_sent(&job.target.chat_id, message_id) {
+            return Err(refused(STAYED));
+        }
+        if message_number(message_id).is_none() {
             return Err(refused("there is no such message in this chat"));
         }
         let parts = render::render(text);
-        if parts.is_empty() {
+        let Some((first, rest)) = parts.split_first() else {
             return Err(refused("there is no text to show"));
-        }
-        let kept = self.ports.records.pieces(&self.account.key, &job.spot.chat_id, &message_id).await;
+        };
+        let kept = self.ports.records.pieces(&self.account.key, &job.spot.chat_id, message_id).await;
         let mut pieces = kept.map_err(|error| store_failed(&error))?;
-        for step in pieces::plan(&message_id, &pieces, parts.len()) {
-            match step {
-                Step::Rewrite { message, part } => {
-                    match self.change(job, &message, &parts[part]).await {
-                        // Somebody deleted a further piece: what it has to show is said again.
-                        Err(Outcome::Refused { why }) if part > 0 && api::is_gone(&why) => {
-                            pieces[part - 1] =
-                                self.write(job, &parts[part], Aim::New { reply_to: None }).await?;
-                            self.keep_pieces(&job.spot, &message_id, &pieces).await;
-                        }
-                        changed => changed?,
+        fail::point("action_sending");
+        self.change(job, message_id, first).await?;
+        for (at, part) in rest.iter().enumerate() {
+            match pieces.get(at) {
+                Some(piece) => match self.change(job, piece, part).await {
+                    // Somebody deleted it: what it has to show is said again.
+                    Err(Outcome::Refused { why }) if api::is_gone(&why) => {
+                        pieces[at] = self.write(job, part, None).await?;
                     }
-                }
-                Step::Add { part } => {
-                    pieces.push(self.write(job, &parts[part], Aim::New { reply_to: None }).await?);
-                    self.keep_pieces(&job.spot, &message_id, &pieces).await;
-                }
-                Step::Remove { message } => {
-                    self.remove(job, &message).await?;
-                    pieces.retain(|piece| *piece != message);
-                    self.keep_pieces(&job.spot, &message_id, &pieces).await;
-                }
+                    changed => {
+                        changed?;
+                        continue;
+                    }
+                },
+                None => pieces.push(self.write(job, part, None).await?),
             }
+            self.keep_pieces(job, message_id, &pieces).await;
         }
-        Ok(message_id)
+        // From the end, so that what stays is never behind what goes.
+        while let Some(surplus) = pieces.get(rest.len()..).and_then(<[String]>::last) {
+            self.remove(job, surplus).await?;
+            pieces.pop();
+            self.keep_pieces(job, message_id, &pieces).await;
+        }
+        Ok(())
     }
 
     /// Makes a message show a part, unless it does.
@@ -163,24 +164,21 @@ impl Telegram {
             return Ok(());
         }
         self.sent.forget(&message);
-        self.write(job, part, Aim::Old(message_id)).await.map(drop)
+        self.write(job, part, Some(message_id)).await.map(drop)
     }
 
     async fn remove(&self, job: &mut Job<'_>, message_id: &str) -> Result<(), Outcome> {
         job.turn().await?;
         let asked = json!({ "chat_id": job.spot.chat(), "message_id": message_number(message_id) });
-        let may = || self.may_still(job);
-        match self.api.write::<Value>("deleteMessage", &asked, may).await {
+        let removed = self.api.write::<Value>("deleteMessage", &asked, || self.may_still(job)).await;
+        match removed.map_err(|error| (error.kind, error)) {
             // One that is gone or too old to be taken away is let be.
-            Ok(_) | Err(Failure::Refused(_)) => {
+            Ok(_) | Err((ErrorKind::Refused(_), _)) => {
                 self.sent.forget(&(job.spot.chat_id.clone(), message_id.to_owned()));
                 Ok(())
             }
-            Err(Failure::Migrated(to)) => {
-                self.follow(job, &to).await?;
-                Err(refused(STAYED))
-            }
-            Err(failure) => Err(self.outcome(failure, &job.spot)),
+            Err((ErrorKind::Moved(to), _)) => self.follow(job, &to.to_string()).await,
+            Err((_, error)) => Err(self.outcome(error, &job.spot)),
         }
     }
 
@@ -199,48 +197,36 @@ impl Telegram {
         if job.edits { Err(refused(STAYED)) } else { Ok(()) }
     }
 
-    /// Writes a part of a text whose beginning is out already: waits where
-    /// Telegram wants that.
-    async fn write_patiently(&self, job: &mut Job<'_>, part: &Part, until: Mono) -> Result<String, Outcome> {
-        loop {
-            match self.write(job, part, Aim::New { reply_to: None }).await {
-                Err(Outcome::Later { after, reach, .. }) if clock::mono() + after < until => {
-                    job.progress.pause(reach, after);
-                    tokio::time::sleep(after).await;
-                }
-                written => return written,
-            }
-        }
-    }
-
-    /// Writes one message: with its styles, or as it was typed if Telegram does
-    /// not take those; where the chat is, or where it has moved to.
-    async fn write(&self, job: &mut Job<'_>, part: &Part, aim: Aim<'_>) -> Result<String, Outcome> {
+    /// Writes one message, a new one or what `old` shows from now on: with its styles, or as it
+    /// was typed if Telegram does not take those; where the chat is, or where it has moved to.
+    async fn write(&self, job: &mut Job<'_>, part: &Part, old: Option<&str>) -> Result<String, Outcome> {
         let (mut plain, mut moved) = (false, false);
         loop {
             job.turn().await?;
-            fail::point("action_sending");
-            match self.write_once(job, part, &aim, plain).await {
+            let error = match self.write_once(job, part, old, plain).await {
                 Ok(message_id) => {
                     self.sent.note((job.spot.chat_id.clone(), message_id.clone()), &print(part));
                     return Ok(message_id);
                 }
-                Err(Failure::Refused(why)) if !plain && api::is_about_text(&why) => {
+                Err(error) => error,
+            };
+            match (error.kind, api::words(&error)) {
+                (_, Some(why)) if !plain && api::is_about_text(why) => {
                     tracing::warn!(bot = %self.config.name, %why, "a text goes out plain");
                     self.account.health.count("sent_plain");
                     plain = true;
                 }
-                Err(Failure::Migrated(to)) if !moved => {
+                (ErrorKind::Moved(to), _) if !moved => {
                     moved = true;
-                    self.follow(job, &to).await?;
+                    self.follow(job, &to.to_string()).await?;
                 }
                 // The chat moved while the call waited for its turn.
-                Err(Failure::Withdrawn) if !moved && job.progress.still_allowed() => {
+                (ErrorKind::Withdrawn, _) if !moved && job.progress.still_allowed() => {
                     moved = true;
                     let to = self.written_to(job.target);
                     self.follow(job, &to).await?;
                 }
-                Err(failure) => return Err(self.outcome(failure, &job.spot)),
+                _ => return Err(self.outcome(error, &job.spot)),
             }
         }
     }
@@ -249,9 +235,9 @@ impl Telegram {
         &self,
         job: &Job<'_>,
         part: &Part,
-        aim: &Aim<'_>,
+        old: Option<&str>,
         plain: bool,
-    ) -> Result<String, Failure> {
+    ) -> Result<String, ApiError> {
         let (spot, may) = (&job.spot, || self.may_still(job));
         let text = if plain { &part.source } else { &part.text };
         let mut asked = json!({ "chat_id": spot.chat(), "text": text });
@@ -259,60 +245,104 @@ impl Telegram {
         if !plain && !part.entities.is_empty() {
             asked["entities"] = json!(part.entities);
         }
-        let reply_to = match aim {
-            Aim::New { reply_to } => reply_to.filter(|_| !spot.moved),
-            Aim::Old(message_id) => {
-                asked["message_id"] = json!(message_number(message_id));
-                return match self.api.write::<Value>("editMessageText", &asked, may).await {
-                    Err(Failure::Refused(why)) if !why.contains("message is not modified") => {
-                        Err(Failure::Refused(why))
-                    }
-                    Ok(_) | Err(Failure::Refused(_)) => Ok((*message_id).to_owned()),
-                    Err(failure) => Err(failure),
-                };
-            }
-        };
-        if let Some(thread) = spot.thread {
-            asked["message_thread_id"] = thread.into();
+        if let Some(message_id) = old {
+            asked["message_id"] = json!(message_number(message_id));
+            return match self.api.write::<Value>("editMessageText", &asked, may).await {
+                Err(error) if !error.why.contains("message is not modified") => Err(error),
+                _ => Ok(message_id.to_owned()),
+            };
         }
-        if let Some(message_id) = reply_to {
+        // Messages of before a move are not there.
+        if let Some(message_id) = job.reply_to.filter(|_| !spot.moved) {
             // What is answered may be deleted by now.
             asked["reply_parameters"] =
                 json!({ "message_id": message_id, "allow_sending_without_reply": true });
         }
-        let written: Written = self.api.write("sendMessage", &asked, may).await?;
+        let written: Written = self.api.write("sendMessage", &spot.in_topic(asked), may).await?;
         Ok(written.message_id.to_string())
     }
 
-    async fn keep_pieces(&self, spot: &Spot, message_id: &str, pieces: &[String]) {
+    async fn keep_pieces(&self, job: &Job<'_>, message_id: &str, pieces: &[String]) {
         let records = &*self.ports.records;
-        if !self.account.keep_pieces(records, &spot.chat_id, message_id, pieces).await {
+        if !self.account.keep_pieces(records, &job.spot.chat_id, message_id, pieces).await {
             tracing::error!(bot = %self.config.name, "which messages belong together could not be written down");
         }
     }
 
     /// What a failed call means for the delivery.
-    fn outcome(&self, failure: Failure, spot: &Spot) -> Outcome {
-        match failure {
-            Failure::RetryAfter(after) => {
-                self.account.health.count("floods");
-                let (reach, after) = self.floods.reach(&spot.chat_id, after, clock::mono());
-                Outcome::Later { after, reach, why: "Telegram wants a pause".into() }
-            }
-            Failure::Unavailable(why) => Outcome::Later { after: AGAIN, reach: Reach::Action, why },
-            Failure::Unknown(why) => Outcome::Unknown { why },
-            Failure::Refused(why) => refused(api::explained(&why)),
-            failure => refused(failure.to_string()),
+    fn outcome(&self, error: ApiError, spot: &Spot) -> Outcome {
+        let ApiError { mut kind, mut why } = error;
+        if let ErrorKind::Limited { after, .. } = kind {
+            let (reach, after) = self.floods.reach(&spot.chat_id, after, clock::mono());
+            (kind, why) = (ErrorKind::Limited { after, reach }, "Telegram wants a pause".into());
         }
+        self.account.outcome(ApiError::new(kind, api::explained(why)))
     }
 }
 
 /// A message id as Telegram writes them.
-pub(super) fn message_number(message_id: &str) -> Option<i64> {
+fn message_number(message_id: &str) -> Option<i64> {
     message_id.parse().ok().filter(|number| *number > 0)
 }
 
 /// What it means that the store could not be asked: nothing was sent.
 fn store_failed(error: &Error) -> Outcome {
-    Outcome::Later { after: AGAIN, reach: Reach::Action, why: error.to_string() }
+    ApiError::unavailable(error.to_string()).outcome()
+}
+
+/// Whom Telegram asked to wait last. It does not say whether a pause is for
+/// the chat or for the bot: two chats that may go on at the same moment mean
+/// the bot.
+#[derive(Default)]
+pub(super) struct Floods(Mutex<Option<Flood>>);
+
+struct Flood {
+    chat_id: String,
+    at: Mono,
+    until: Mono,
+}
+
+impl Floods {
+    /// What has to wait now that a call for `chat_id` was too many, and how long.
+    pub(super) fn reach(&self, chat_id: &str, after: Duration, now: Mono) -> (Reach, Duration) {
+        let mut last = self.0.lock();
+        let until = now + after;
+        let other = last.as_ref().filter(|flood| {
+            flood.chat_id != chat_id
+                && now.since(flood.at) < SAME_FLOOD
+                && flood.until.since(until).max(until.since(flood.until)) <= SAME_END
+        });
+        let found = match other {
+            Some(flood) => (Reach::Bot, after.min(flood.until.since(now))),
+            None => (Reach::Chat, after),
+        };
+        *last = Some(Flood { chat_id: chat_id.to_owned(), at: now, until });
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Mono {
+        Mono(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn two_chats_that_may_go_on_together_mean_the_bot() {
+        let (floods, seconds) = (Floods::default(), Duration::from_secs);
+        assert_eq!(floods.reach("5", seconds(30), at(0)), (Reach::Chat, seconds(30)));
+        assert_eq!(floods.reach("5", seconds(29), at(1)), (Reach::Chat, seconds(29)));
+        assert_eq!(floods.reach("6", seconds(29), at(2)), (Reach::Bot, seconds(28)), "until 30 and 31");
+        assert_eq!(floods.reach("7", seconds(28), at(60)), (Reach::Chat, seconds(28)), "another flood");
+    }
+
+    #[test]
+    fn two_chats_with_pauses_of_their_own_do_not_stop_the_bot() {
+        let (floods, seconds) = (Floods::default(), Duration::from_secs);
+        assert_eq!(floods.reach("5", seconds(30), at(0)), (Reach::Chat, seconds(30)));
+        assert_eq!(floods.reach("6", seconds(3600), at(1)), (Reach::Chat, seconds(3600)), "slow mode");
+        assert_eq!(floods.reach("5", seconds(27), at(2)), (Reach::Chat, seconds(27)));
+    }
 }

@@ -1,24 +1,18 @@
-//! Small memories of a writing bot: what was posted, whom Telegram asked to wait.
+//! What the bots of this server wrote, as it is recognised when it comes back.
 
 use super::render::Part;
-use crate::platform::Reach;
 use angelia_core::clock::Mono;
 use angelia_core::secret::fingerprint;
+use hashlink::LruCache;
 use parking_lot::Mutex;
-use std::collections::HashMap;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-/// Texts remembered as posted by any bot of this server, some 100 bytes each.
+/// Texts remembered as posted by any bot of this server, some 100 bytes each. More within
+/// [`ECHO_WITHIN`] is beyond what Telegram lets bots write.
 const ECHOES: usize = 10_000;
 /// How long after it was written a text may come back as somebody's post.
 const ECHO_WITHIN: Duration = Duration::from_secs(60);
-/// Within this time a second chat that has to wait may mean that the bot has to.
-const SAME_FLOOD: Duration = Duration::from_secs(5);
-/// It does if both pauses end at the same moment, give or take the second that
-/// Telegram rounds to and the time the answers took. Two chats in slow mode
-/// have pauses of their own.
-const SAME_END: Duration = Duration::from_secs(2);
 
 /// What a part shows, in one text.
 pub(super) fn print(part: &Part) -> String {
@@ -30,8 +24,13 @@ pub(super) fn print(part: &Part) -> String {
 /// What the bots of this server wrote where everybody writes in the chat's
 /// name. Each sees what the others wrote, and must not answer it; it may see it
 /// before they hear that it was written.
-#[derive(Default)]
-pub(super) struct Echoes(Mutex<HashMap<(String, [u8; 32]), Mono>>);
+pub(super) struct Echoes(Mutex<LruCache<(String, [u8; 32]), Mono>>);
+
+impl Default for Echoes {
+    fn default() -> Self {
+        Self(Mutex::new(LruCache::new(ECHOES)))
+    }
+}
 
 /// Those of this process.
 pub(super) fn echoes() -> &'static Echoes {
@@ -43,55 +42,16 @@ impl Echoes {
     /// This text is about to be written.
     pub(super) fn note(&self, chat_id: &str, text: &str, now: Mono) {
         // Channels have such ids, and nobody else but supergroups.
-        if !chat_id.starts_with("-100") {
-            return;
-        }
-        let mut texts = self.0.lock();
-        if texts.len() >= ECHOES {
-            texts.retain(|_, at| now.since(*at) < ECHO_WITHIN);
-        }
-        // More than that within the time is beyond what Telegram lets bots write.
-        if texts.len() < ECHOES {
-            texts.insert((chat_id.to_owned(), fingerprint(text.trim())), now);
+        if chat_id.starts_with("-100") {
+            self.0.lock().insert((chat_id.to_owned(), fingerprint(text.trim())), now);
         }
     }
 
     /// Whether a bot of this server wrote it not long ago.
     pub(super) fn knows(&self, chat_id: &str, text: &str, now: Mono) -> bool {
-        let texts = self.0.lock();
+        let mut texts = self.0.lock();
         let written = texts.get(&(chat_id.to_owned(), fingerprint(text.trim())));
         written.is_some_and(|at| now.since(*at) < ECHO_WITHIN)
-    }
-}
-
-/// Whom Telegram asked to wait last. It does not say whether a pause is for
-/// the chat or for the bot: two chats that may go on at the same moment mean
-/// the bot.
-#[derive(Default)]
-pub(super) struct Floods(Mutex<Option<Flood>>);
-
-struct Flood {
-    chat_id: String,
-    at: Mono,
-    until: Mono,
-}
-
-impl Floods {
-    /// What has to wait now that a call for `chat_id` was too many, and how long.
-    pub(super) fn reach(&self, chat_id: &str, after: Duration, now: Mono) -> (Reach, Duration) {
-        let mut last = self.0.lock();
-        let until = now + after;
-        let other = last.as_ref().filter(|flood| {
-            flood.chat_id != chat_id
-                && now.since(flood.at) < SAME_FLOOD
-                && flood.until.since(until).max(until.since(flood.until)) <= SAME_END
-        });
-        let found = match other {
-            Some(flood) => (Reach::Bot, after.min(flood.until.since(now))),
-            None => (Reach::Chat, after),
-        };
-        *last = Some(Flood { chat_id: chat_id.to_owned(), at: now, until });
-        found
     }
 }
 
@@ -101,23 +61,6 @@ mod tests {
 
     fn at(seconds: u64) -> Mono {
         Mono(Duration::from_secs(seconds))
-    }
-
-    #[test]
-    fn two_chats_that_may_go_on_together_mean_the_bot() {
-        let (floods, seconds) = (Floods::default(), Duration::from_secs);
-        assert_eq!(floods.reach("5", seconds(30), at(0)), (Reach::Chat, seconds(30)));
-        assert_eq!(floods.reach("5", seconds(29), at(1)), (Reach::Chat, seconds(29)));
-        assert_eq!(floods.reach("6", seconds(29), at(2)), (Reach::Bot, seconds(28)), "until 30 and 31");
-        assert_eq!(floods.reach("7", seconds(28), at(60)), (Reach::Chat, seconds(28)), "another flood");
-    }
-
-    #[test]
-    fn two_chats_with_pauses_of_their_own_do_not_stop_the_bot() {
-        let (floods, seconds) = (Floods::default(), Duration::from_secs);
-        assert_eq!(floods.reach("5", seconds(30), at(0)), (Reach::Chat, seconds(30)));
-        assert_eq!(floods.reach("6", seconds(3600), at(1)), (Reach::Chat, seconds(3600)), "slow mode");
-        assert_eq!(floods.reach("5", seconds(27), at(2)), (Reach::Chat, seconds(27)));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
 /// The header that carries it.
-const HEADER: &str = "x-telegram-bot-api-secret-token";
+pub(super) const HEADER: &str = "x-telegram-bot-api-secret-token";
 /// What the secret is made for.
 const PURPOSE: &[u8] = b"angelia webhook secret";
 

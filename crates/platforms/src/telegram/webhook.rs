@@ -1,14 +1,14 @@
 //! Updates that Telegram posts, and keeping it at that.
 
-use super::api::Failure;
-use super::ingest::{KINDS, backoff, wait};
+use super::api;
+use super::ingest::{KINDS, Listener, backoff};
 use super::parse::Raw;
-use super::{Ingest, NAME, Telegram, verify};
+use super::{Ingest, NAME, verify};
 use crate::health::HealthRecord;
-use crate::ingress::{Halted, Ingress};
+use crate::ingress::Halted;
 use crate::kit::webhook::{Hook, Posted, Receiver, path, receive};
+use crate::kit::{ApiError, ErrorKind};
 use angelia_core::clock;
-use angelia_core::error::{Error, Result};
 use axum::Router;
 use axum::extract::Request;
 use axum::http::StatusCode;
@@ -30,12 +30,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// Connections Telegram posts on. With one, updates come in their order.
 const CONNECTIONS: u32 = 1;
 
-/// A bot at its ingress.
-struct Updates {
-    bot: Arc<Telegram>,
-    ingress: Ingress,
-}
-
 /// What Telegram says of a webhook.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -51,16 +45,16 @@ pub(super) struct WebhookInfo {
 }
 
 /// What a bot is posted to.
-pub(super) fn routes(bot: Arc<Telegram>, ingress: Ingress) -> Router {
-    if bot.config.ingest != Ingest::Webhook {
+pub(super) fn routes(listener: Listener) -> Router {
+    let config = &listener.bot.config;
+    if config.ingest != Ingest::Webhook {
         return Router::new();
     }
-    let path = path(NAME, &bot.config.name);
-    Router::new()
-        .route(&path, receive(Arc::new(Updates { bot, ingress }), Hook::new(MAX_UPDATE, BODY_WITHIN)))
+    let path = path(NAME, &config.name);
+    Router::new().route(&path, receive(Arc::new(listener), Hook::new(MAX_UPDATE, BODY_WITHIN)))
 }
 
-impl Receiver for Updates {
+impl Receiver for Listener {
     type Message = ();
 
     fn health(&self) -> &HealthRecord {
@@ -77,65 +71,59 @@ impl Receiver for Updates {
     }
 
     async fn take(self: Arc<Self>, (): (), posted: Posted) -> Response {
-        match self.bot.take_posted(&self.ingress, &posted.body).await {
-            Ok(()) => StatusCode::OK.into_response(),
-            Err(_) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
-        }
+        self.take_update(&posted.body).await.into_response()
     }
 }
 
-impl Telegram {
+impl Listener {
     /// Takes in one posted update. What cannot be read is kept and counts as
     /// taken: Telegram would post it for ever.
-    async fn take_posted(self: &Arc<Self>, ingress: &Ingress, body: &[u8]) -> Result<()> {
-        let me = self.me().ok_or_else(|| Error::unavailable("the bot does not know yet who it is"))?;
+    async fn take_update(&self, body: &[u8]) -> StatusCode {
+        let Some(me) = self.bot.me.get() else { return StatusCode::SERVICE_UNAVAILABLE };
         let raw = Raw::new(String::from_utf8_lossy(body));
-        let mut last = self.reading.lock().await;
-        if raw.id.is_some() && *last == raw.id {
-            return Ok(());
+        let (id, mut last) = (raw.id, self.bot.reading.lock().await);
+        if id.is_some() && *last == id {
+            return StatusCode::OK;
         }
-        let id = raw.id;
-        let taken = self.take(ingress, &me, &mut VecDeque::from([raw])).await;
-        match &taken {
-            Ok(()) => {
-                *last = id;
-                self.account.health.heard();
-            }
-            Err(error) => self.account.not_committed("update", error),
+        if let Err(error) = self.take_in(me, &mut VecDeque::from([raw])).await {
+            self.bot.account.not_committed("update", &error);
+            return StatusCode::SERVICE_UNAVAILABLE;
         }
-        taken
+        *last = id;
+        self.health().heard();
+        StatusCode::OK
     }
 
     /// Has Telegram post here, and looks from time to time whether it does.
-    pub(super) async fn keep_webhook(&self, ingress: &Ingress) -> Result<(), Halted> {
-        let url = format!("{}{}", ingress.public_url, path(NAME, &self.config.name));
+    pub(super) async fn keep_webhook(&self) -> Result<(), Halted> {
+        let url = format!("{}{}", self.ingress.public_url, path(NAME, &self.bot.config.name));
         let asked = json!({
             "url": url,
-            "secret_token": self.webhook_secret.expose(),
+            "secret_token": self.bot.webhook_secret.expose(),
             "max_connections": CONNECTIONS,
             "allowed_updates": KINDS,
             "drop_pending_updates": false,
         });
-        let tell = |failure: &Failure| match failure {
-            Failure::Refused(why) => format!(
+        let tell = |error: &ApiError| match api::words(error) {
+            Some(why) => format!(
                 "Telegram does not take {url} as a webhook ({why}): server.public_url must be an https address \
                  that Telegram reaches, on port 443, 80, 88 or 8443; or set ingest = \"poll\""
             ),
-            failure => failure.to_string(),
+            None => error.to_string(),
         };
         loop {
-            self.until_answered::<Value>(ingress, "setWebhook", &asked, tell).await?;
-            self.account.health.heard();
-            self.watch_webhook(ingress, &url).await?;
-            wait(ingress, &mut backoff(LONGEST_PAUSE)).await?;
+            self.until_answered::<Value>("setWebhook", &asked, tell).await?;
+            self.health().heard();
+            self.watch_webhook(&url).await?;
+            self.wait(&mut backoff(LONGEST_PAUSE)).await?;
         }
     }
 
     /// Looks on while the webhook is ours.
-    async fn watch_webhook(&self, ingress: &Ingress, url: &str) -> Result<(), Halted> {
+    async fn watch_webhook(&self, url: &str) -> Result<(), Halted> {
         loop {
-            ingress.stop.pause(LOOK_AGAIN).await?;
-            match self.api.call::<WebhookInfo>("getWebhookInfo", &json!({})).await {
+            self.ingress.stop.pause(LOOK_AGAIN).await?;
+            match self.bot.api.call::<WebhookInfo>("getWebhookInfo", &json!({})).await {
                 Ok(info) if info.url != url => return Ok(()),
                 Ok(info) => match fresh_error(&info, clock::wall().seconds()) {
                     // Telegram posts with a secret that is not ours: it is told anew.
@@ -146,11 +134,11 @@ impl Telegram {
                     Some(why) => self.fell_silent(&format!(
                         "Telegram could not post updates here ({why}): look whether {url} is reachable from outside"
                     )),
-                    None => self.account.health.heard(),
+                    None => self.health().heard(),
                 },
                 // Whoever sets it again deals with that.
-                Err(Failure::Unauthorized) => return Ok(()),
-                Err(failure) => self.fell_silent(&failure.to_string()),
+                Err(ApiError { kind: ErrorKind::Setup, .. }) => return Ok(()),
+                Err(error) => self.fell_silent(&error.why),
             }
         }
     }

@@ -8,9 +8,10 @@
 use std::cmp::Reverse;
 
 use angelia_contract::length::Unit;
+use angelia_contract::split::after_word;
 use unicode_segmentation::GraphemeCursor;
 
-use super::entities::{Entity, Kind, Span, entity};
+use super::entities::{Entity, Kind, Span};
 use super::writer::Styled;
 use super::{MAX_ENTITIES, MAX_ENTITY_BYTES, MAX_UNITS, Part, visible};
 
@@ -94,16 +95,17 @@ struct Window<'t> {
 impl Window<'_> {
     /// Where the part ends.
     fn cut(&self) -> usize {
-        if let Some(arrivals) = self.crowded() {
-            return self.before_crowd(arrivals);
-        }
-        if self.limit == self.text.len() {
-            return self.limit;
-        }
-        self.after_line(self.limit)
-            .or_else(|| self.after_word())
-            .or_else(|| self.after_cluster())
-            .unwrap_or(self.limit)
+        let whole = self.limit == self.text.len();
+        let after_line = match self.crowded() {
+            Some(arrivals) => self.before_crowd(arrivals),
+            None if whole => None,
+            None => self.after_line(self.limit),
+        };
+        let other = || match whole {
+            true => None,
+            false => self.after_word().or_else(|| self.after_cluster()),
+        };
+        after_line.or_else(other).unwrap_or(self.limit)
     }
 
     /// Where the first span begins that is one too many.
@@ -118,17 +120,10 @@ impl Window<'_> {
 
     /// A line end before the arrivals; or else the end of the line it is in, which
     /// then loses some of its styles.
-    fn before_crowd(&self, arrivals: usize) -> usize {
+    fn before_crowd(&self, arrivals: usize) -> Option<usize> {
         let before = self.after_line(arrivals).or_else(|| self.line_starts(arrivals).next());
-        let line_end = || {
-            let rest = &self.text[arrivals..self.limit];
-            rest.find('\n').map(|at| arrivals + at + 1)
-        };
-        let other = || match self.limit == self.text.len() {
-            true => self.limit,
-            false => self.after_word().or_else(|| self.after_cluster()).unwrap_or(self.limit),
-        };
-        before.or_else(line_end).unwrap_or_else(other)
+        let line_end = || self.text[arrivals..self.limit].find('\n').map(|at| arrivals + at + 1);
+        before.or_else(line_end)
     }
 
     /// Where lines start, from the last one before `end` backwards.
@@ -161,18 +156,7 @@ impl Window<'_> {
     /// After the last sentence, or else after the last word.
     fn after_word(&self) -> Option<usize> {
         let own = &self.text[self.start..self.limit];
-        let last = |least: usize, good: &dyn Fn(char, &str) -> bool| {
-            own.char_indices()
-                .rev()
-                .take_while(|(at, _)| *at >= least)
-                .filter(|(at, c)| good(*c, &own[..*at]))
-                .map(|(at, c)| self.start + at + c.len_utf8())
-                .find(|at| *at > self.start && self.is_boundary(*at))
-        };
-        last(own.len() / 2, &|c, before| {
-            matches!(c, '。' | '！' | '？') || c.is_whitespace() && before.ends_with(['.', '!', '?', '…'])
-        })
-        .or_else(|| last(own.len() / 4, &|c, _| c.is_whitespace()))
+        after_word(own, |at| self.is_boundary(self.start + at)).map(|at| self.start + at)
     }
 
     /// Between the last two clusters, unless one alone is too long.
@@ -197,13 +181,7 @@ fn entities(spans: &[Span], shown: &str, start: usize) -> Vec<Entity> {
     let clipped = spans.iter().filter_map(|span| clip(span, shown, start)).collect();
     let mut kept = most_important(clipped);
     kept.sort_by_key(|span: &Span| (span.start, Reverse(span.end), span.kind as u8));
-    let units = |text: &str| Unit::Utf16.measure(text);
-    kept.into_iter()
-        .map(|span| {
-            let (offset, length) = (units(&shown[..span.start]), units(&shown[span.start..span.end]));
-            entity(span, offset, length)
-        })
-        .collect()
+    kept.into_iter().map(|span| span.entity(shown)).collect()
 }
 
 /// What of a span is in the message, without white space at its ends; only

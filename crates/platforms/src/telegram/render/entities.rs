@@ -1,5 +1,6 @@
 //! Styles as Telegram names them.
 
+use angelia_contract::length::Unit;
 use serde::Serialize;
 
 /// What an entity does to its text.
@@ -52,15 +53,23 @@ pub(super) struct Span {
 }
 
 impl Span {
-    pub(super) fn new(kind: Kind, start: usize, end: usize) -> Self {
-        Self { kind, start, end, detail: None }
-    }
-
     /// Bytes it takes as JSON at most.
     pub(super) fn weight(&self) -> usize {
         /// `{"type":"strikethrough","offset":4095,"length":4096,"language":""},`
         const FRAME: usize = 68;
         FRAME + self.detail.as_ref().map_or(0, String::len)
+    }
+
+    /// The entity for it, in UTF-16 units of the message it is in.
+    pub(super) fn entity(self, shown: &str) -> Entity {
+        // A message has 4096 units, so both fit.
+        let units = |text: &str| Unit::Utf16.measure(text) as u32;
+        let (offset, length) = (units(&shown[..self.start]), units(&shown[self.start..self.end]));
+        let (url, language) = match self.kind {
+            Kind::TextLink => (self.detail, None),
+            _ => (None, self.detail),
+        };
+        Entity { kind: self.kind, offset, length, url, language }
     }
 
     /// What is missed most if it is left out comes first.
@@ -75,14 +84,4 @@ impl Span {
             Kind::Italic => 6,
         }
     }
-}
-
-/// The entity for a span, in UTF-16 units of the message it is in.
-pub(super) fn entity(span: Span, offset: usize, length: usize) -> Entity {
-    let (url, language) = match span.kind {
-        Kind::TextLink => (span.detail, None),
-        _ => (None, span.detail),
-    };
-    // A message has 4096 units, so both fit.
-    Entity { kind: span.kind, offset: offset as u32, length: length as u32, url, language }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 use super::address;
-use super::entities::{Kind, Span};
+use super::entities::Kind;
 use super::table::Table;
 use super::visible;
 use super::writer::{Styled, Writer};
@@ -25,17 +25,7 @@ pub(super) fn read(markdown: &str) -> Styled {
         return as_typed(markdown);
     }
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-    let mut reader = Reader {
-        source: markdown,
-        out: Writer::new(markdown),
-        lists: Vec::new(),
-        items: Vec::new(),
-        strikes: Vec::new(),
-        links: 0,
-        link: None,
-        code: None,
-        table: None,
-    };
+    let mut reader = Reader { source: markdown, out: Writer::new(markdown), ..Reader::default() };
     for (event, range) in Parser::new_ext(markdown, options).into_offset_iter() {
         reader.event(event, range);
     }
@@ -62,20 +52,18 @@ fn depth(line: &str) -> usize {
     opening.filter(opens).count()
 }
 
+#[derive(Default)]
 struct Reader<'s> {
     source: &'s str,
     out: Writer<'s>,
     /// The next number of each open list; bullets have none.
     lists: Vec<Option<u64>>,
-    /// The indentation outside each open item.
-    items: Vec<usize>,
-    /// Which of the open strikethroughs are meant.
-    strikes: Vec<bool>,
     /// How many links and images are open; only the outermost leads anywhere.
     links: usize,
     link: Option<Link>,
     code: Option<Code>,
-    table: Option<Table>,
+    /// Without any cell while none is open.
+    table: Table,
 }
 
 struct Link {
@@ -87,9 +75,8 @@ struct Link {
 #[derive(Default)]
 struct Code {
     language: Option<String>,
-    text: String,
-    /// Where in the text each piece begins, and where that is in the source.
-    pieces: Vec<(usize, Range<usize>)>,
+    /// Each with where it is in the source.
+    lines: Vec<(usize, String)>,
 }
 
 impl Reader<'_> {
@@ -115,79 +102,54 @@ impl Reader<'_> {
     }
 
     fn start(&mut self, tag: Tag<'_>, range: Range<usize>) {
+        if is_block(tag.to_end()) {
+            self.out.start_block(range.start);
+        }
         match tag {
             Tag::Emphasis => self.out.open(Kind::Italic),
-            Tag::Strong => self.out.open(Kind::Bold),
-            Tag::Strikethrough => self.start_strike(range),
+            Tag::Strong | Tag::Heading { .. } => self.out.open(Kind::Bold),
+            Tag::Strikethrough if self.is_struck(&range) => self.out.open(Kind::Strikethrough),
+            Tag::Strikethrough => self.words("~", range),
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => self.start_link(&dest_url),
-            Tag::Heading { .. } => {
-                self.out.start_block(range.start);
-                self.out.open(Kind::Bold);
-            }
-            Tag::BlockQuote(_) => self.out.start_quote(range.start),
+            Tag::BlockQuote(_) => self.out.open(Kind::Blockquote),
             Tag::CodeBlock(kind) => {
-                self.out.start_block(range.start);
                 self.code = Some(Code { language: language(&kind), ..Code::default() });
             }
-            Tag::List(first) => {
-                self.out.start_block(range.start);
-                self.lists.push(first);
-            }
-            Tag::Item => self.start_item(range.start),
-            Tag::Table(alignments) => {
-                self.out.start_block(range.start);
-                self.table = Some(Table::new(alignments));
-            }
-            Tag::TableHead | Tag::TableRow => {
-                if let Some(table) = &mut self.table {
-                    table.start_row(range.start);
-                }
-            }
-            Tag::TableCell => {
-                if let Some(table) = &mut self.table {
-                    table.start_cell();
-                }
-            }
-            _ => self.out.start_block(range.start),
+            Tag::List(first) => self.lists.push(first),
+            Tag::Item => self.start_item(),
+            Tag::Table(alignments) => self.table = Table::new(alignments),
+            Tag::TableHead | Tag::TableRow => self.table.start_row(range.start),
+            Tag::TableCell => self.table.start_cell(),
+            _ => {}
         }
     }
 
     fn end(&mut self, tag: TagEnd, range: Range<usize>) {
         match tag {
             TagEnd::Emphasis => self.out.close(Kind::Italic),
-            TagEnd::Strong => self.out.close(Kind::Bold),
-            TagEnd::Strikethrough => self.end_strike(range),
+            TagEnd::Strong | TagEnd::Heading(_) => self.out.close(Kind::Bold),
+            TagEnd::Strikethrough if self.is_struck(&range) => self.out.close(Kind::Strikethrough),
+            TagEnd::Strikethrough => self.words("~", range.end.saturating_sub(1)..range.end),
             TagEnd::Link | TagEnd::Image => self.end_link(range),
-            TagEnd::Heading(_) => {
-                self.out.close(Kind::Bold);
-                self.out.end_block();
+            TagEnd::BlockQuote(_) => self.out.close(Kind::Blockquote),
+            TagEnd::CodeBlock => {
+                let Code { lines, language } = self.code.take().unwrap_or_default();
+                self.out.block_of_code(&lines, language);
             }
-            TagEnd::BlockQuote(_) => self.out.end_quote(),
-            TagEnd::CodeBlock => self.end_code(),
-            TagEnd::List(_) => {
-                self.lists.pop();
-                self.out.end_block();
-            }
-            TagEnd::Item => {
-                let before = self.items.pop().unwrap_or_default();
-                self.out.end_item(before);
-            }
-            TagEnd::Table => {
-                if let Some(table) = self.table.take() {
-                    self.out.block_of_code(&table.lines(), None);
-                }
-                self.out.end_block();
-            }
-            TagEnd::TableHead | TagEnd::TableRow | TagEnd::TableCell => {}
-            _ => self.out.end_block(),
+            TagEnd::List(_) => drop(self.lists.pop()),
+            TagEnd::Item => self.out.end_item(),
+            TagEnd::Table => self.out.block_of_code(&std::mem::take(&mut self.table).lines(), None),
+            _ => {}
+        }
+        if is_block(tag) {
+            self.out.end_block();
         }
     }
 
     fn words(&mut self, words: &str, range: Range<usize>) {
         if let Some(code) = &mut self.code {
-            code.pieces.push((code.text.len(), range));
-            visible::push_code(&mut code.text, words);
-        } else if let Some(cell) = self.table.as_mut().and_then(Table::cell) {
+            code.push(words, range);
+        } else if let Some(cell) = self.table.cell() {
             visible::push(cell, &words.replace('\n', " "));
         } else {
             let first = self.out.words(words, range);
@@ -198,7 +160,7 @@ impl Reader<'_> {
     }
 
     fn line_break(&mut self) {
-        match self.table.as_mut().and_then(Table::cell) {
+        match self.table.cell() {
             Some(cell) => cell.push(' '),
             None => self.out.new_line(),
         }
@@ -207,33 +169,21 @@ impl Reader<'_> {
     /// Code in a link is written as text: one excludes the other, and an
     /// address is the greater loss.
     fn inline_code(&mut self, code: &str, range: Range<usize>) {
-        match self.links == 0 && self.table.is_none() {
+        match self.links == 0 && self.table.cell().is_none() {
             true => self.out.code(code, range),
             false => self.words(code, range),
         }
     }
 
     /// One tilde means "about" or "to" in what models write, so two are needed.
-    fn start_strike(&mut self, range: Range<usize>) {
-        let meant = self.source[range.start..].starts_with("~~");
-        self.strikes.push(meant);
-        match meant {
-            true => self.out.open(Kind::Strikethrough),
-            false => self.words("~", range),
-        }
-    }
-
-    fn end_strike(&mut self, range: Range<usize>) {
-        match self.strikes.pop() {
-            Some(true) => self.out.close(Kind::Strikethrough),
-            _ => self.words("~", range.end.saturating_sub(1)..range.end),
-        }
+    fn is_struck(&self, range: &Range<usize>) -> bool {
+        self.source[range.start..].starts_with("~~")
     }
 
     fn start_link(&mut self, dest: &str) {
         self.links += 1;
         if self.links == 1 {
-            let start = self.table.as_mut().and_then(Table::cell).map(|cell| cell.len());
+            let start = self.table.cell().map(|cell| cell.len());
             self.link = Some(Link { dest: dest.to_owned(), start });
         }
     }
@@ -244,13 +194,10 @@ impl Reader<'_> {
             return;
         }
         let Some(Link { dest, start }) = self.link.take() else { return };
-        let in_table = self.table.is_some();
-        let all = match self.table.as_mut().and_then(Table::cell) {
-            Some(cell) => cell.as_str(),
-            None => self.out.written(),
-        };
+        let in_table = self.table.cell().is_some();
+        let all = self.table.cell().map_or(self.out.written(), |cell| cell.as_str());
         let start = start.unwrap_or(all.len());
-        let (text, end) = (all[start..].trim(), all.len());
+        let text = all[start..].trim();
         let shown = address::readable(&dest);
         let at = range.end..range.end;
         if text == dest || text == shown || dest.is_empty() {
@@ -258,13 +205,13 @@ impl Reader<'_> {
         } else if !visible::any(text) {
             self.words(shown, at);
         } else if let Some(url) = address::linkable(&dest).filter(|_| !in_table) {
-            self.out.span(Span { detail: Some(url), ..Span::new(Kind::TextLink, start, end) });
+            self.out.span(Kind::TextLink, start, Some(url));
         } else {
             self.words(&format!(" ({shown})"), at);
         }
     }
 
-    fn start_item(&mut self, at: usize) {
+    fn start_item(&mut self) {
         let marker = match self.lists.last_mut() {
             Some(Some(number)) => {
                 let marker = format!("{number}. ");
@@ -273,36 +220,33 @@ impl Reader<'_> {
             }
             _ => "• ".to_owned(),
         };
-        let before = self.out.start_item(&marker, at);
-        self.items.push(before);
-    }
-
-    fn end_code(&mut self) {
-        if let Some(code) = self.code.take() {
-            let language = code.language.clone();
-            self.out.block_of_code(&code.lines(), language);
-        }
-        self.out.end_block();
+        self.out.start_item(&marker);
     }
 }
 
 impl Code {
-    /// Its lines, each with where it is in the source.
-    fn lines(&self) -> Vec<(usize, String)> {
-        let mut at = 0;
-        let mut pieces = self.pieces.iter().peekable();
-        let mut piece = (0, 0..0);
-        let mut lines = Vec::new();
-        for line in self.text.split('\n') {
-            while let Some(next) = pieces.next_if(|(start, _)| *start <= at) {
-                piece = next.clone();
+    /// Adds a stretch of it, which may begin and end within a line.
+    fn push(&mut self, words: &str, range: Range<usize>) {
+        let mut at = range.start;
+        for (number, line) in words.split('\n').enumerate() {
+            if number > 0 || self.lines.is_empty() {
+                self.lines.push((at, String::new()));
             }
-            // Tabs and dropped characters make this a guess, which stays inside the piece.
-            lines.push(((piece.1.start + at - piece.0).min(piece.1.end), line.to_owned()));
+            if let Some((start, text)) = self.lines.last_mut() {
+                if text.is_empty() {
+                    *start = at.min(range.end);
+                }
+                visible::push_code(text, line);
+            }
             at += line.len() + 1;
         }
-        lines
     }
+}
+
+/// Whether it is a block of its own, and not within one.
+fn is_block(tag: TagEnd) -> bool {
+    use TagEnd::{Emphasis, Image, Link, Strikethrough, Strong, TableCell, TableHead, TableRow};
+    !matches!(tag, Emphasis | Strong | Strikethrough | Link | Image | TableHead | TableRow | TableCell)
 }
 
 /// The language of a code block, where its info string begins with a plain word.

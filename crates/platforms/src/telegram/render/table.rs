@@ -13,14 +13,8 @@ const MAX_COLUMN: usize = 48;
 #[derive(Debug, Default)]
 pub(super) struct Table {
     alignments: Vec<Alignment>,
-    rows: Vec<Row>,
-}
-
-#[derive(Debug)]
-struct Row {
-    /// Where it is in the source.
-    at: usize,
-    cells: Vec<String>,
+    /// Where each is in the source, and its cells.
+    rows: Vec<(usize, Vec<String>)>,
 }
 
 impl Table {
@@ -29,50 +23,42 @@ impl Table {
     }
 
     pub(super) fn start_row(&mut self, at: usize) {
-        self.rows.push(Row { at, cells: Vec::new() });
+        self.rows.push((at, Vec::new()));
     }
 
     pub(super) fn start_cell(&mut self) {
-        if let Some(row) = self.rows.last_mut() {
-            row.cells.push(String::new());
+        if let Some((_, cells)) = self.rows.last_mut() {
+            cells.push(String::new());
         }
     }
 
     /// The cell that is being filled.
     pub(super) fn cell(&mut self) -> Option<&mut String> {
-        self.rows.last_mut()?.cells.last_mut()
+        self.rows.last_mut()?.1.last_mut()
     }
 
     /// Its lines, each with where it is in the source.
     pub(super) fn lines(&self) -> Vec<(usize, String)> {
         let widths = self.widths();
         let mut lines = Vec::with_capacity(self.rows.len() + 1);
-        for (number, row) in self.rows.iter().enumerate() {
-            lines.push((row.at, self.line(row, &widths, number == 0)));
+        for (number, (at, cells)) in self.rows.iter().enumerate() {
+            lines.push((*at, self.line(cells, &widths, number == 0)));
             if number == 0 {
                 let dashes: Vec<String> = widths.iter().map(|width| "-".repeat(*width)).collect();
-                lines.push((row.at, dashes.join("-|-")));
+                lines.push((*at, dashes.join("-|-")));
             }
         }
         lines
     }
 
     fn widths(&self) -> Vec<usize> {
-        let mut widths = vec![1; self.alignments.len()];
-        for row in &self.rows {
-            for (width, cell) in widths.iter_mut().zip(&row.cells) {
-                *width = columns(cell).clamp(*width, MAX_COLUMN.max(*width));
-            }
-        }
-        widths
+        let cells = |column: usize| self.rows.iter().filter_map(move |(_, cells)| cells.get(column));
+        let width = |column| cells(column).map(|cell| columns(cell)).max().unwrap_or(1);
+        (0..self.alignments.len()).map(|column| width(column).clamp(1, MAX_COLUMN)).collect()
     }
 
-    fn line(&self, row: &Row, widths: &[usize], head: bool) -> String {
-        let mut line = String::new();
-        for (number, (cell, width)) in row.cells.iter().zip(widths).enumerate() {
-            if number > 0 {
-                line.push_str(" | ");
-            }
+    fn line(&self, cells: &[String], widths: &[usize], head: bool) -> String {
+        let padded = cells.iter().zip(widths).enumerate().map(|(number, (cell, width))| {
             let room = width.saturating_sub(columns(cell));
             let before = match self.alignments.get(number) {
                 // A message loses the white space it begins with.
@@ -81,12 +67,9 @@ impl Table {
                 Some(Alignment::Center) => room / 2,
                 _ => 0,
             };
-            line.push_str(&" ".repeat(before));
-            line.push_str(cell);
-            line.push_str(&" ".repeat(room - before));
-        }
-        line.truncate(line.trim_end().len());
-        line
+            format!("{}{cell}{}", " ".repeat(before), " ".repeat(room - before))
+        });
+        padded.collect::<Vec<_>>().join(" | ").trim_end().to_owned()
     }
 }
 

@@ -43,8 +43,8 @@ impl Styled {
     }
 }
 
-/// Inline styles that may be open at once.
-const STYLES: [Kind; 3] = [Kind::Bold, Kind::Italic, Kind::Strikethrough];
+/// Styles of words, which may be open at once.
+const INLINE: [Kind; 3] = [Kind::Bold, Kind::Italic, Kind::Strikethrough];
 
 /// One style: how often it is open, and since where.
 #[derive(Clone, Copy, Debug, Default)]
@@ -54,7 +54,7 @@ struct Open {
 }
 
 /// Writes a document from front to back.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Writer<'s> {
     source: &'s str,
     done: Styled,
@@ -62,25 +62,17 @@ pub(super) struct Writer<'s> {
     gap: usize,
     /// List markers owed before the next word, with their indentation.
     markers: String,
-    indent: usize,
+    /// How far the lines of each open list item are indented.
+    indents: Vec<usize>,
     /// Where the first block begins that has no word yet.
     opened: Option<usize>,
-    styles: [Open; 3],
-    quote: Open,
+    /// By their kind.
+    styles: [Open; Kind::Pre as usize + 1],
 }
 
 impl<'s> Writer<'s> {
     pub(super) fn new(source: &'s str) -> Self {
-        Self {
-            source,
-            done: Styled::default(),
-            gap: 0,
-            markers: String::new(),
-            indent: 0,
-            opened: None,
-            styles: [Open::default(); 3],
-            quote: Open::default(),
-        }
+        Self { source, ..Self::default() }
     }
 
     /// How much is written.
@@ -113,16 +105,17 @@ impl<'s> Writer<'s> {
         self.gap = (self.gap + 1).min(2);
     }
 
-    /// A list item begins. Gives what to hand to [`Self::end_item`].
-    pub(super) fn start_item(&mut self, marker: &str, at: usize) -> usize {
-        self.start_block(at);
+    fn indent(&self) -> usize {
+        self.indents.last().copied().unwrap_or_default()
+    }
+
+    /// The block that has begun is a list item.
+    pub(super) fn start_item(&mut self, marker: &str) {
         if self.markers.is_empty() {
-            self.markers = " ".repeat(self.indent.min(MAX_INDENT));
+            self.markers = " ".repeat(self.indent().min(MAX_INDENT));
         }
         self.markers.push_str(marker);
-        let before = self.indent;
-        self.indent += marker.chars().count();
-        before
+        self.indents.push(self.indent() + marker.chars().count());
     }
 
     /// Replaces a bullet by a box.
@@ -134,10 +127,9 @@ impl<'s> Writer<'s> {
     }
 
     /// A list item ends; an empty one still shows its marker.
-    pub(super) fn end_item(&mut self, indent_before: usize) {
+    pub(super) fn end_item(&mut self) {
         self.lone_markers();
-        self.indent = indent_before;
-        self.end_block();
+        self.indents.pop();
     }
 
     /// Writes markers that have no word of their own behind them.
@@ -149,44 +141,30 @@ impl<'s> Writer<'s> {
         }
     }
 
-    pub(super) fn start_quote(&mut self, at: usize) {
-        self.start_block(at);
-        self.quote.depth += 1;
-    }
-
-    /// Only the outermost quotation counts: Telegram's do not nest.
-    pub(super) fn end_quote(&mut self) {
-        self.end_block();
-        self.quote.depth = self.quote.depth.saturating_sub(1);
-        if self.quote.depth == 0
-            && let Some(start) = self.quote.start.take()
-        {
-            self.span(Span::new(Kind::Blockquote, start, self.done.text.len()));
-        }
-    }
-
+    /// A style or a quotation begins. Only the outermost of each counts: Telegram's
+    /// quotations do not nest.
     pub(super) fn open(&mut self, kind: Kind) {
-        if let Some(style) = STYLES.iter().position(|style| *style == kind) {
-            self.styles[style].depth += 1;
-        }
+        self.styles[kind as usize].depth += 1;
     }
 
     pub(super) fn close(&mut self, kind: Kind) {
-        let Some(style) = STYLES.iter().position(|style| *style == kind) else { return };
-        self.styles[style].depth = self.styles[style].depth.saturating_sub(1);
-        if self.styles[style].depth == 0 {
-            self.end_style(style);
+        let style = &mut self.styles[kind as usize];
+        style.depth = style.depth.saturating_sub(1);
+        if style.depth == 0 {
+            self.end_style(kind);
         }
     }
 
-    fn end_style(&mut self, style: usize) {
-        if let Some(start) = self.styles[style].start.take() {
-            self.span(Span::new(STYLES[style], start, self.done.text.len()));
+    fn end_style(&mut self, kind: Kind) {
+        if let Some(start) = self.styles[kind as usize].start.take() {
+            self.span(kind, start, None);
         }
     }
 
-    pub(super) fn span(&mut self, span: Span) {
-        self.done.spans.push(span);
+    /// All that was written from `start` on has a style.
+    pub(super) fn span(&mut self, kind: Kind, start: usize, detail: Option<String>) {
+        let end = self.done.text.len();
+        self.done.spans.push(Span { kind, start, end, detail });
     }
 
     /// Writes what is owed before the next word: line ends, markers, indentation.
@@ -194,20 +172,21 @@ impl<'s> Writer<'s> {
         if self.gap == 0 {
             return;
         }
-        let text = &mut self.done.text;
+        let (indent, text) = (self.indent().min(MAX_INDENT), &mut self.done.text);
         if !text.is_empty() {
             text.extend(std::iter::repeat_n('\n', self.gap));
         }
         self.gap = 0;
-        if self.quote.depth > 0 {
+        let quote = &mut self.styles[Kind::Blockquote as usize];
+        if quote.depth > 0 {
             // From the start of the line, with the marker: quotations are blocks.
-            self.quote.start.get_or_insert(text.len());
+            quote.start.get_or_insert(text.len());
         }
         if let Some(source) = self.opened.take() {
             self.done.marks.push(Mark { text: text.len(), source, same: 0 });
         }
         match self.markers.is_empty() {
-            true => text.extend(std::iter::repeat_n(' ', self.indent.min(MAX_INDENT))),
+            true => text.extend(std::iter::repeat_n(' ', indent)),
             false => text.push_str(&std::mem::take(&mut self.markers)),
         }
     }
@@ -232,8 +211,10 @@ impl<'s> Writer<'s> {
     }
 
     fn start_styles(&mut self) {
-        for style in self.styles.iter_mut().filter(|style| style.depth > 0) {
-            style.start.get_or_insert(self.done.text.len());
+        for style in INLINE.map(|kind| kind as usize) {
+            if self.styles[style].depth > 0 {
+                self.styles[style].start.get_or_insert(self.done.text.len());
+            }
         }
     }
 
@@ -254,12 +235,10 @@ impl<'s> Writer<'s> {
     /// Writes code inside a line. No style reaches into it.
     pub(super) fn code(&mut self, code: &str, range: Range<usize>) {
         self.begin();
-        for style in 0..STYLES.len() {
-            self.end_style(style);
-        }
+        INLINE.into_iter().for_each(|kind| self.end_style(kind));
         let start = self.done.text.len();
         self.push(code, range);
-        self.span(Span::new(Kind::Code, start, self.done.text.len()));
+        self.span(Kind::Code, start, None);
     }
 
     /// Writes lines of fixed width: each with where it is in the source.
@@ -270,10 +249,10 @@ impl<'s> Writer<'s> {
         let Some(lines) = lines.get(first..last).filter(|lines| !lines.is_empty()) else { return };
         self.lone_markers();
         // No indentation: it would be copied with the code.
-        let indent = std::mem::take(&mut self.indent);
+        let indents = std::mem::take(&mut self.indents);
         self.gap = self.gap.max(1);
         self.begin();
-        self.indent = indent;
+        self.indents = indents;
         let start = self.done.text.len();
         for (number, (at, line)) in lines.iter().enumerate() {
             if number > 0 {
@@ -283,7 +262,7 @@ impl<'s> Writer<'s> {
             self.done.text.push_str(line);
             self.mark(text, *at..self.source.len());
         }
-        self.span(Span { detail: language, ..Span::new(Kind::Pre, start, self.done.text.len()) });
+        self.span(Kind::Pre, start, language);
     }
 
     /// The whole document.
