@@ -34,8 +34,7 @@ pub use descriptor::descriptor;
 pub use manifest::MANIFEST;
 
 use crate::health::HealthRecord;
-use crate::kit::{Account, SentMessages};
-use crate::minted::Minted;
+use crate::kit::{Account, IdSeed, SentMessages};
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::Rendering;
 use angelia_core::ports::Ports;
@@ -102,7 +101,7 @@ pub struct Discord {
     /// How often people may have the connector itself answer.
     pace: Pace,
     /// What the nonces of this store begin with.
-    nonce: Minted,
+    nonce: IdSeed,
     /// What its messages show.
     sent: SentMessages<String>,
     gone: GonePieces,

@@ -6,7 +6,7 @@
 //! address. Twilio is not consistent about ports, so the address counts with and
 //! without one, as it does for the vendor's own libraries.
 
-use angelia_core::secret::Secret;
+use angelia_core::secret::{Secret, hex};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
@@ -97,8 +97,7 @@ fn signed_fields(request: &Signed<'_>) -> Option<String> {
     }
     match body_hash(request.url) {
         Some(hash) => {
-            let found: String =
-                Sha256::digest(request.body).iter().map(|byte| format!("{byte:02x}")).collect();
+            let found = hex(&Sha256::digest(request.body));
             bool::from(found.as_bytes().ct_eq(hash.as_bytes())).then(String::new)
         }
         // Nothing vouches for a body of another sort.

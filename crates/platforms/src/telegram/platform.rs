@@ -3,8 +3,9 @@
 use super::api::Failure;
 use super::locate::{BOT, chat_rate};
 use super::{NAME, Telegram, descriptor, learn, parse, render, webhook};
-use crate::health::{Checkup, Health};
+use crate::health::Checkup;
 use crate::ingress::Ingress;
+use crate::kit::Account;
 use crate::platform::{Delivery, Outcome, Platform};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
@@ -82,10 +83,6 @@ impl Platform for Telegram {
         Box::pin(self.info(target))
     }
 
-    fn recall<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<()>> {
-        Box::pin(async move { self.account.directory.find(&target.chat_id).await.map(drop) })
-    }
-
     fn look_up<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<bool>> {
         Box::pin(self.ask_for(target))
     }
@@ -105,12 +102,8 @@ impl Platform for Telegram {
         webhook::routes(self, ingress)
     }
 
-    fn name(&self) -> &str {
-        &self.config.name
-    }
-
-    fn health(&self) -> Option<Health> {
-        Some(self.account.health.health())
+    fn account(&self) -> Option<&Account> {
+        Some(&self.account)
     }
 
     fn check<'a>(&'a self, _public_url: &'a str) -> BoxFuture<'a, Result<Checkup>> {
