@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use subtle::ConstantTimeEq;
 use url::form_urlencoded;
 
@@ -114,18 +114,8 @@ fn body_hash(url: &str) -> Option<String> {
 }
 
 fn joined(form: &[u8]) -> String {
-    let mut fields: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for (name, value) in form_urlencoded::parse(form) {
-        fields.entry(name.into_owned()).or_default().insert(value.into_owned());
-    }
-    let mut text = String::with_capacity(form.len());
-    for (name, values) in &fields {
-        for value in values {
-            text.push_str(name);
-            text.push_str(value);
-        }
-    }
-    text
+    let fields: BTreeSet<_> = form_urlencoded::parse(form).collect();
+    fields.into_iter().flat_map(|(name, value)| [name, value]).collect()
 }
 
 /// An address without its port, and with it. A question mark with nothing

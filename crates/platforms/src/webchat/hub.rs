@@ -1,6 +1,6 @@
 //! Live readers of rooms. What they miss they read from the store.
 
-use super::seats::{Most, Seat, Seats};
+use super::seats::{Seat, Seats};
 use angelia_core::connections::{Lasting, MAX_STREAMS, MAX_STREAMS_OF_VISITORS};
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::store::{Line, Person};
@@ -46,8 +46,7 @@ pub struct Hub {
 
 impl Default for Hub {
     fn default() -> Self {
-        let most = Most { all: MAX_STREAMS, of_visitors: MAX_STREAMS_OF_VISITORS };
-        Self { rooms: Mutex::default(), seats: Seats::new(most) }
+        Self { rooms: Mutex::default(), seats: Seats::new(MAX_STREAMS, MAX_STREAMS_OF_VISITORS) }
     }
 }
 
@@ -62,7 +61,7 @@ pub(super) struct Stream {
 impl Hub {
     /// Says how many connections may be streams.
     pub fn bound(&self, lasting: &Lasting) {
-        self.seats.bound(Most { all: lasting.streams, of_visitors: lasting.streams_of_visitors });
+        self.seats.bound(lasting.streams, lasting.streams_of_visitors);
     }
 
     /// Tells the readers of a room about a line.

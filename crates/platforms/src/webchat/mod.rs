@@ -8,6 +8,7 @@ mod hub;
 mod ingest;
 mod manifest;
 mod normalize;
+mod open_rooms;
 mod page;
 mod read;
 mod render;
@@ -17,19 +18,18 @@ mod seats;
 mod send;
 mod story;
 mod verify;
-mod visit;
 
 pub use descriptor::descriptor;
 pub use guide::Guides;
 pub use hub::{Hub, LIMITS as FOLLOW_LIMITS};
 pub use ingest::MAX_POST_CHARS;
 pub use manifest::{MANIFEST, Settings};
+pub use open_rooms::LIMITS as VISIT_LIMITS;
 pub use read::LIMITS as READ_LIMITS;
 pub use room::{chat_id, check_invitation, person_of, place, private_room, room_of};
 pub use routes::{LIMITS as PACE_LIMITS, Setup, routes};
 pub use send::Webchat;
 pub use verify::mint_key;
-pub use visit::LIMITS as VISIT_LIMITS;
 
 /// The platform's name. Gateways do not know it and file it under `relay`.
 pub const NAME: &str = "webchat";

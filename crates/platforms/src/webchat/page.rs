@@ -103,7 +103,6 @@ fn kind(name: &str) -> &'static str {
         Some("css") => "text/css; charset=utf-8",
         Some("js") => "text/javascript; charset=utf-8",
         Some("svg") => "image/svg+xml",
-        Some("webmanifest") => "application/manifest+json",
         _ => "text/plain; charset=utf-8",
     }
 }

@@ -7,7 +7,7 @@
 use super::address;
 use super::render::to_html;
 use super::routes::{Api, Reading, Refusal};
-use super::seats::{Most, Seat, Seats};
+use super::seats::{Seat, Seats};
 use super::verify::{Caller, Fingerprint};
 use angelia_core::admission::DropReason;
 use angelia_core::error::{Error, Kind, Result};
@@ -60,8 +60,8 @@ pub(super) struct Reads {
 
 impl Default for Reads {
     fn default() -> Self {
-        let most = Most { all: MAX_READS, of_visitors: MAX_READS_VISITORS };
-        Self { places: Seats::new(most), making: Semaphore::new(MAX_MADE) }
+        let places = Seats::new(MAX_READS, MAX_READS_VISITORS);
+        Self { places, making: Semaphore::new(MAX_MADE) }
     }
 }
 

@@ -2,9 +2,9 @@
 
 use super::guide::Guides;
 use super::hub::Hub;
+use super::open_rooms::{self, OpenDoors};
 use super::read::Reads;
 use super::room::person_of;
-use super::visit::{self, OpenDoors};
 use super::{BOT, NAME, follow, ingest, page, read, story, verify};
 use crate::admission::Admission;
 use angelia_core::directory::BotKey;
@@ -81,15 +81,15 @@ pub(super) struct Api {
 
 /// The page at `/chat` and the routes below `/chat/api`.
 pub fn routes(setup: Setup) -> Router {
-    let Setup { ports, hub, admission, source_flags, open_rooms, guides, pace } = setup;
+    let Setup { ports, hub, admission, source_flags, open_rooms: open, guides, pace } = setup;
     let posts = parking_lot::Mutex::new(GcraOf::new(MAX_PACED));
-    let (bot, doors) = (BotKey::new(NAME, BOT), OpenDoors::new(open_rooms));
+    let (bot, doors) = (BotKey::new(NAME, BOT), OpenDoors::new(open));
     let (linking, reads) = (Mutex::default(), Reads::default());
     let api = Api { ports, hub, admission, source_flags, bot, linking, doors, guides, reads, pace, posts };
     Router::new()
         .route("/chat/api/me", get(me))
-        .route("/chat/api/open", get(visit::open_rooms))
-        .route("/chat/api/rooms/{room}/enter", post(visit::enter))
+        .route("/chat/api/open", get(open_rooms::list))
+        .route("/chat/api/rooms/{room}/enter", post(open_rooms::enter))
         .route("/chat/api/rooms/{room}/messages", post(ingest::post).get(read::read))
         .route("/chat/api/rooms/{room}/messages/{id}", put(ingest::edit))
         .route("/chat/api/rooms/{room}/messages/{id}/story", get(story::story))

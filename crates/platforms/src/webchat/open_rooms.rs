@@ -52,30 +52,19 @@ const POSTS: Shares =
 #[derive(Debug)]
 pub(super) struct OpenDoors {
     rooms: Vec<String>,
-    lately: Mutex<Lately>,
-}
-
-#[derive(Debug)]
-struct Lately {
-    entries: LimitPerAddress,
+    entries: Mutex<LimitPerAddress>,
     /// By room: only open ones have visitors, so there are few.
-    posts: HashMap<String, LimitPerAddress>,
+    posts: Mutex<HashMap<String, LimitPerAddress>>,
     /// By room and name.
-    by_visitor: SlidingWindowOf<(String, String)>,
+    by_visitor: Mutex<SlidingWindowOf<(String, String)>>,
 }
 
 impl OpenDoors {
     pub(super) fn new(rooms: Vec<String>) -> Self {
-        let lately = Lately {
-            entries: LimitPerAddress::new(ENTRIES),
-            posts: HashMap::new(),
-            by_visitor: SlidingWindowOf::new(
-                MAX_HEARD,
-                WhenCrowded::ForgetOne,
-                SlidingWindow::new(MOST_SAID, WITHIN),
-            ),
-        };
-        Self { rooms, lately: Mutex::new(lately) }
+        let of_one = SlidingWindow::new(MOST_SAID, WITHIN);
+        let by_visitor = SlidingWindowOf::new(MAX_HEARD, WhenCrowded::ForgetOne, of_one);
+        let entries = Mutex::new(LimitPerAddress::new(ENTRIES));
+        Self { rooms, entries, posts: Mutex::default(), by_visitor: Mutex::new(by_visitor) }
     }
 
     /// Whether anybody may enter a room.
@@ -92,11 +81,11 @@ impl OpenDoors {
 
     /// Whether a visitor may say something more in a room.
     pub(super) fn check_pace(&self, room: &str, visitor: &str, from: Address, now: Mono) -> Result<()> {
-        let mut lately = self.lately.lock();
-        let Lately { posts, by_visitor, .. } = &mut *lately;
-        let posts = posts.entry(room.to_owned()).or_insert_with(|| LimitPerAddress::new(POSTS));
+        let mut rooms = self.posts.lock();
+        let posts = rooms.entry(room.to_owned()).or_insert_with(|| LimitPerAddress::new(POSTS));
+        let visitor = (room.to_owned(), visitor.to_owned());
         let heard = posts.check(from, now);
-        let heard = heard.and_then(|()| by_visitor.take(&(room.to_owned(), visitor.to_owned()), now));
+        let heard = heard.and_then(|()| self.by_visitor.lock().take(&visitor, now));
         let heard = heard.and_then(|()| posts.take(from, now));
         let much = "visitors say much here just now; try again in a minute";
         heard.map_err(|at| Error::new(Kind::TooMany, much).retry_in(at.since(now)))
@@ -108,16 +97,15 @@ impl OpenDoors {
         if self.rooms.is_empty() {
             return;
         }
-        let mut lately = self.lately.lock();
-        lately.entries.note_good(from, now);
-        if let Some(posts) = lately.posts.get_mut(room) {
+        self.entries.lock().note_good(from, now);
+        if let Some(posts) = self.posts.lock().get_mut(room) {
             posts.note_good(from, now);
         }
     }
 
     /// Whether one more may come in.
     fn check_entry(&self, from: Address, now: Mono) -> Result<()> {
-        self.lately.lock().entries.take(from, now).map_err(|at| {
+        self.entries.lock().take(from, now).map_err(|at| {
             let many = "many people are coming in just now; try again in a minute";
             Error::new(Kind::TooMany, many).retry_in(at.since(now))
         })
@@ -133,7 +121,7 @@ struct Enter {
 }
 
 /// The rooms that anybody may enter.
-pub(super) async fn open_rooms(State(api): State<Arc<Api>>) -> Answer {
+pub(super) async fn list(State(api): State<Arc<Api>>) -> Answer {
     Answer(StatusCode::OK, json!({ "rooms": api.doors.rooms }))
 }
 
