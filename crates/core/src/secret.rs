@@ -44,9 +44,14 @@ impl fmt::Debug for Secret {
 /// # Panics
 /// When the operating system has no randomness to give: nothing safe can follow.
 pub fn random_hex<const N: usize>() -> String {
+    hex(&random_bytes::<N>())
+}
+
+/// Bytes as lowercase hex.
+pub fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
-    let mut text = String::with_capacity(N * 2);
-    for byte in random_bytes::<N>() {
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
         let _ = write!(text, "{byte:02x}");
     }
     text

@@ -17,11 +17,12 @@ pub mod telegram;
 pub mod webchat;
 pub mod wecom;
 
-pub(crate) use kit::{arrival_window, health, inbound, minted};
+pub(crate) use kit::{arrival_window, health, inbound};
 
 pub use admission::{Admission, Linking, Which};
 pub use commands::{SlashCommand, SlashOption};
 pub use ingress::{HeldLeases, Ingress, Seal, Stop};
+pub use kit::Account;
 pub use kit::health::{BotState, Checkup, Finding, Health, HealthRecord, Verdict};
 pub use manifest::{ALL, Manifest, PLACES, Setup, blocks, section_keys};
 pub use platform::{Answer, Delivery, Earlier, Outcome, Platform, Progress, Reach};

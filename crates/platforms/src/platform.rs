@@ -2,14 +2,14 @@
 
 use crate::commands::SlashCommand;
 use crate::ingress::Ingress;
+use crate::kit::Account;
 use crate::kit::health::{Checkup, Health};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
 use angelia_core::clock::UnixMillis;
 use angelia_core::egress::{Bot, Dedupe, Rate, Target};
 pub use angelia_core::egress::{Earlier, Outcome, Reach};
-use angelia_core::error::Error;
-use angelia_core::error::Result;
+use angelia_core::error::{Error, Result};
 use angelia_core::inbox::Rendering;
 use angelia_core::secret::Secret;
 use angelia_core::store::ActionId;
@@ -119,8 +119,13 @@ pub trait Platform: Bot + Send + Sync {
 
     /// Brings what the store knows of a target to hand, so that
     /// [`Bot::places`](angelia_core::egress::Bot::places) can tell where it is.
-    fn recall<'a>(&'a self, _target: &'a Target) -> BoxFuture<'a, Result<()>> {
-        Box::pin(async { Ok(()) })
+    fn recall<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            match self.account() {
+                Some(account) => account.directory.find(&target.chat_id).await.map(drop),
+                None => Ok(()),
+            }
+        })
     }
 
     /// Asks the provider where a target is that nobody here knows, and keeps
@@ -151,14 +156,19 @@ pub trait Platform: Bot + Send + Sync {
         Router::new()
     }
 
+    /// What it has as every bot at a provider; `None` if the connector itself is the provider.
+    fn account(&self) -> Option<&Account> {
+        None
+    }
+
     /// The name an operator gave it.
     fn name(&self) -> &str {
-        self.platform()
+        self.account().map_or(self.platform(), |account| &account.name)
     }
 
     /// How it is; `None` if it has nobody to listen to.
     fn health(&self) -> Option<Health> {
-        None
+        self.account().map(|account| account.health.health())
     }
 
     /// Has the provider show the configured commands, and no others; answers those it shows.

@@ -8,7 +8,7 @@ use crate::relay::Sessions;
 use crate::server::Parts;
 use crate::supervise::Lifecycle;
 use angelia_core::clock;
-use angelia_core::directory::ChatKind;
+use angelia_core::directory::{BotKey, ChatKind};
 use angelia_core::egress::{Goal, Sender, Target};
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::inbox::{InstanceId, Seq};
@@ -138,7 +138,7 @@ impl Notifier {
 
     async fn tell_losses(&self, told: &mut BTreeSet<InstanceId>) -> Result<()> {
         for untold in self.ports.records.untold(LOSSES).await? {
-            let bot = self.bots.position(&untold.bot);
+            let bot = self.bots.position(&BotKey::new(&untold.platform, &untold.bot));
             if self.tell_once(NoticeKind::Lost, bot, &untold, &self.notices.lost_text).await? {
                 told.insert(untold.instance);
             }
@@ -185,7 +185,7 @@ impl Notifier {
 
     async fn settle(&self, capability: Capability) {
         if let Err(error) = self.tell_one(&capability).await {
-            tracing::debug!(%error, bot = %capability.bot.bot, "somebody who waits could not be told");
+            tracing::debug!(%error, bot = %capability.bot, "somebody who waits could not be told");
         }
     }
 
@@ -199,7 +199,8 @@ impl Notifier {
             Deferral::Update => Way::Further,
         };
         let used = Use { capability: capability.id, way };
-        let (answer, bot) = (self.egress.open(used, |_| true).await?, self.bots.position(&capability.bot));
+        let (answer, bot) =
+            (self.egress.open(used, |_| true).await?, self.bots.position(&capability.bot_key()));
         if let (Some(answer), Some(bot)) = (answer, bot) {
             let call = self.bots[bot].tell_waiting(&answer, &self.notices.unanswered_text);
             let told = match tokio::time::timeout(TOLD_WITHIN, call).await {
@@ -223,10 +224,10 @@ impl Notifier {
     /// Tells a chat something through the bot at a position, on behalf of its instance. Only the
     /// first time: answers whether it was told now.
     async fn tell_once(&self, kind: NoticeKind, at: Option<usize>, of: &Untold, text: &str) -> Result<bool> {
-        let Untold { instance, bot, chat_id, thread_id, message_id } = of;
+        let Untold { instance, platform, bot, chat_id, thread_id, message_id } = of;
         let tenant = self.identities.now().tenant_of(*instance);
         let (Some(tenant), Some(at)) = (tenant, at) else { return Ok(false) };
-        if !self.ports.records.notice(kind, bot, chat_id, Some(*instance)).await? {
+        if !self.ports.records.notice(kind, &BotKey::new(platform, bot), chat_id, Some(*instance)).await? {
             return Ok(false);
         }
         let target = Target { chat_id: chat_id.clone(), thread_id: thread_id.clone() };
@@ -299,7 +300,8 @@ impl Watch<'_> {
         let Overdue { seq, bot, chat_id, thread_id, message_id, kind } = overdue;
         let wanted = notices.away == Away::All || kind == Some(ChatKind::Dm);
         let at = bots.position_of_others(&bot).filter(|_| wanted);
-        let of = Untold { instance, bot, chat_id, thread_id, message_id };
+        let (platform, bot) = (bot.platform.to_string(), bot.bot.to_string());
+        let of = Untold { instance, platform, bot, chat_id, thread_id, message_id };
         if self.notifier.tell_once(NoticeKind::Away, at, &of, &notices.away_text).await? {
             self.told.entry(instance).or_insert(seq);
         }

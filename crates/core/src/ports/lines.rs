@@ -66,7 +66,7 @@ pub struct Unrelayed {
 }
 
 /// A line to be written.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct NewLine {
     /// The room.
     pub room: String,
@@ -92,7 +92,7 @@ pub struct NewLine {
 
 /// A line as it stands. One without text and files is gone: it is told of once more
 /// to whoever saw it.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Line {
     /// Grows by one with every line and every edit of the room; where a reader continues.
     pub id: i64,

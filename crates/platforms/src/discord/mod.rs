@@ -33,8 +33,7 @@ pub use manifest::MANIFEST;
 
 use crate::commands::SlashCommand;
 use crate::health::HealthRecord;
-use crate::kit::{Account, SentMessages};
-use crate::minted::Minted;
+use crate::kit::{Account, IdSeed, SentMessages};
 use angelia_core::error::Result;
 use angelia_core::inbox::Rendering;
 use angelia_core::ports::Ports;
@@ -89,7 +88,7 @@ pub struct Discord {
     /// How often people may have the connector itself answer.
     pace: Pace,
     /// What the nonces of this store begin with.
-    nonce: Minted,
+    nonce: IdSeed,
     /// What its messages show.
     sent: SentMessages<String>,
     gone: GonePieces,

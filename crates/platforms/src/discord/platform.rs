@@ -10,6 +10,7 @@ use super::{Discord, NAME, address, webhook};
 use crate::commands::SlashCommand;
 use crate::health::{Checkup, Health};
 use crate::ingress::Ingress;
+use crate::kit::Account;
 use crate::platform::{Answer, Delivery, Outcome, Platform};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
@@ -181,8 +182,8 @@ impl Platform for Discord {
         Box::pin(self.run(ingress))
     }
 
-    fn name(&self) -> &str {
-        &self.config.name
+    fn account(&self) -> Option<&Account> {
+        Some(&self.account)
     }
 
     fn health(&self) -> Option<Health> {

@@ -18,11 +18,8 @@ const MOST_REFUSED: Duration = Duration::from_secs(300);
 /// Longest life believed.
 const LONGEST: Duration = Duration::from_secs(7200);
 
-/// Who gives tokens.
-pub(crate) trait TokenSource: Sync {
-    /// Fetches a token; answers it with the seconds it is good for.
-    fn fetch(&self) -> impl Future<Output = Result<(Secret, u64), ApiError>> + Send;
-}
+/// What fetching a token gives: it, and the seconds it is good for.
+pub(crate) type Fetched = Result<(Secret, u64), ApiError>;
 
 /// Keeps the token of a bot. Whoever comes while it is fetched waits for that, and
 /// asks nobody.
@@ -41,25 +38,25 @@ struct Held {
 }
 
 impl AccessToken {
-    /// The token as it is now.
-    pub(crate) async fn get(&self, source: &impl TokenSource) -> Result<Secret, ApiError> {
-        self.get_unless(source, None).await
+    /// The token as it is now. `fetch` gives one, and is waited for if there is none at hand.
+    pub(crate) async fn get(&self, fetch: impl Future<Output = Fetched>) -> Result<Secret, ApiError> {
+        self.get_unless(fetch, None).await
     }
 
     /// Another token than `bad`, which was not taken for this reason. Of many who say so of
     /// the same one, the first fetches.
     pub(crate) async fn other_than(
         &self,
-        source: &impl TokenSource,
+        fetch: impl Future<Output = Fetched>,
         bad: &Secret,
         why: ApiError,
     ) -> Result<Secret, ApiError> {
-        self.get_unless(source, Some((bad, why))).await
+        self.get_unless(fetch, Some((bad, why))).await
     }
 
     async fn get_unless(
         &self,
-        source: &impl TokenSource,
+        fetch: impl Future<Output = Fetched>,
         bad: Option<(&Secret, ApiError)>,
     ) -> Result<Secret, ApiError> {
         let mut holding = self.0.lock().await;
@@ -75,7 +72,7 @@ impl AccessToken {
                 return Err(why.clone());
             }
         }
-        let fetched = source.fetch().await;
+        let fetched = fetch.await;
         let now = clock::mono();
         let (token, until) = match fetched {
             Ok((token, seconds)) => (Ok(token), now + life(seconds)),

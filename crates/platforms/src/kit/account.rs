@@ -13,6 +13,7 @@ use angelia_contract::event::Event;
 use angelia_core::admission::DropReason;
 use angelia_core::directory::{BotKey, Chat, ChatKind};
 use angelia_core::error::{Error, Kind, Result};
+use angelia_core::inbox::WhenFull;
 use angelia_core::ports::Ports;
 use angelia_core::records::Records;
 use angelia_core::secret::Secret;
@@ -27,7 +28,7 @@ const TRY_LATER: &str = "Something went wrong here. Please try again later.";
 const KEEP_TRIES: u32 = 4;
 
 /// What every bot has, whatever its provider is.
-pub(crate) struct Account {
+pub struct Account {
     /// The platform's name on the wire.
     pub(crate) platform: &'static str,
     /// What the operator calls the bot.
@@ -56,15 +57,12 @@ impl Account {
         Self { platform, name: name.into(), key, directory, health, replies: Replies::default() }
     }
 
-    /// Takes note of a chat; answers it if that is new and has to be committed.
-    pub(crate) async fn learn(&self, chat: Chat) -> Result<Vec<Chat>> {
-        self.directory.learn_all(vec![chat]).await
-    }
-
-    /// The same of somebody who wrote, where each person is a chat.
+    /// Takes note of somebody who wrote, where each person is a chat; answers that if it is
+    /// new and has to be committed.
     pub(crate) async fn learn_person(&self, person: &str) -> Result<Vec<Chat>> {
         let name = Some(person.to_owned());
-        self.learn(Chat { person: name.clone(), name, ..Chat::new(person, ChatKind::Dm) }).await
+        let chat = Chat { person: name.clone(), name, ..Chat::new(person, ChatKind::Dm) };
+        self.directory.learn_all(vec![chat]).await
     }
 
     /// Takes note of somebody who wrote something that is for no agent: they may be answered.
@@ -76,11 +74,6 @@ impl Account {
         self.commit(ingress, Intake { chats, ..Intake::default() }).await.map(drop)
     }
 
-    /// Forgets at hand what could not be committed, so that it is new again.
-    pub(crate) fn unlearn(&self, chats: &[Chat]) {
-        self.directory.unlearn(chats);
-    }
-
     /// What an event makes for the instance it is admitted to; or why nobody gets it. A full
     /// inbox refuses it: its provider brings it again.
     pub(crate) fn admit(
@@ -89,9 +82,12 @@ impl Account {
         sighting: &Sighting,
         event: &Event,
     ) -> Result<Result<NewEntry, DropReason>> {
-        let decided = sighting.decide(ingress, &self.key);
-        let entry = |admitted| inbound::refusable(&self.key, event, admitted, clock::wall());
-        decided.map_or_else(|reason| Ok(Err(reason)), |admitted| entry(admitted).map(Ok))
+        let admitted = match sighting.decide(ingress, &self.key) {
+            Ok(admitted) => admitted,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let entry = inbound::entry(&self.key, event, admitted, clock::wall())?;
+        Ok(Ok(NewEntry { when_full: WhenFull::Refuse, ..entry }))
     }
 
     /// Commits one thing that was received; what it taught is forgotten if that fails.
@@ -100,7 +96,7 @@ impl Account {
         let taken = ingress.take_in(&self.key, vec![intake]).await;
         let taken = taken.map(|taken| taken.first().copied().unwrap_or_default());
         if taken.as_ref().map_or(true, |taken| taken.full) {
-            self.unlearn(&chats);
+            self.directory.unlearn(&chats);
         }
         taken
     }

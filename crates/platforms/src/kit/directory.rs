@@ -6,7 +6,7 @@ use angelia_core::ports::Ports;
 use angelia_core::records::Records;
 use angelia_core::store::{DirectoryStore, Intake};
 use hashlink::LruCache;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// Chats kept at hand: those that were asked for last. Some 300 bytes each.
@@ -44,7 +44,7 @@ impl Directory {
 
     /// A chat, if it is at hand.
     pub(crate) fn at_hand(&self, chat_id: &str) -> Option<Arc<KnownChat>> {
-        self.memory().known.get(chat_id).cloned()
+        self.memory.lock().known.get(chat_id).cloned()
     }
 
     /// A chat, at hand or from the store.
@@ -53,7 +53,7 @@ impl Directory {
             return Ok(Some(chat));
         }
         let stored = self.records.chat(&self.bot, chat_id).await?.map(Arc::new);
-        let mut memory = self.memory();
+        let mut memory = self.memory.lock();
         // What was learnt while the store was asked is newer.
         if let Some(newer) = memory.known.get(chat_id).cloned() {
             return Ok(Some(newer));
@@ -68,14 +68,14 @@ impl Directory {
     /// Whether the store was asked for a chat and did not have it, and nothing was heard of
     /// it since.
     pub(crate) fn is_absent(&self, chat_id: &str) -> bool {
-        self.memory().absent.get(chat_id).is_some()
+        self.memory.lock().absent.get(chat_id).is_some()
     }
 
     /// Takes note of what a provider said of a chat; answers whether that is new,
     /// and has to be committed. A chat that is not at hand is always new: ask for
     /// it with [`Directory::find`] first where that matters.
     pub(crate) fn learn(&self, chat: &Chat) -> bool {
-        let mut memory = self.memory();
+        let mut memory = self.memory.lock();
         match memory.known.get(&chat.chat_id).cloned() {
             Some(known) if known.chat == *chat => false,
             Some(known) => {
@@ -120,7 +120,7 @@ impl Directory {
 
     /// Changes what is at hand of a chat; what is not at hand is read changed from the store.
     pub(crate) fn change(&self, chat_id: &str, change: impl FnOnce(&mut KnownChat)) {
-        let mut memory = self.memory();
+        let mut memory = self.memory.lock();
         if let Some(known) = memory.known.get(chat_id).cloned() {
             let mut known = (*known).clone();
             change(&mut known);
@@ -130,16 +130,12 @@ impl Directory {
 
     /// Forgets what is at hand of the chats that `gone` names.
     pub(crate) fn forget(&self, gone: impl Fn(&KnownChat) -> bool) {
-        self.memory().known.retain(|_, chat| !gone(chat));
+        self.memory.lock().known.retain(|_, chat| !gone(chat));
     }
 
     /// Forgets what is at hand of one chat.
     pub(crate) fn forget_chat(&self, chat_id: &str) {
-        self.memory().known.remove(chat_id);
-    }
-
-    fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.memory.lock()
+        self.memory.lock().known.remove(chat_id);
     }
 }
 

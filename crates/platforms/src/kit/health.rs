@@ -2,7 +2,7 @@
 
 use super::{ApiError, ErrorKind};
 use angelia_core::clock::{self, Mono, UnixMillis};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -76,8 +76,7 @@ pub struct HealthRecord {
 
 impl Default for HealthRecord {
     fn default() -> Self {
-        let (heard_at, why, counts) = Default::default();
-        let kept = Health { state: BotState::Starting, since: clock::wall(), heard_at, why, counts };
+        let kept = Health { since: clock::wall(), ..Health::default() };
         Self { kept: Mutex::new(kept), heard: Mutex::default(), silence: None, mute: AtomicBool::new(false) }
     }
 }
@@ -94,7 +93,7 @@ impl HealthRecord {
     }
 
     fn health_at(&self, now: Mono) -> Health {
-        let mut health = self.lock().clone();
+        let mut health = self.kept.lock().clone();
         if health.state == BotState::Up
             && let (Some(Silence { after, provider, next }), Some(silent)) = (self.silence, self.silent(now))
             && silent >= after
@@ -115,7 +114,7 @@ impl HealthRecord {
     /// Something was heard.
     pub fn heard(&self) {
         *self.heard.lock() = Some(clock::mono());
-        let mut health = self.lock();
+        let mut health = self.kept.lock();
         let now = clock::wall();
         health.heard_at = Some(now);
         if health.state != BotState::Up {
@@ -125,7 +124,7 @@ impl HealthRecord {
 
     /// Something was heard, though not everything that should be.
     pub fn heard_in_part(&self) {
-        self.lock().heard_at = Some(clock::wall());
+        self.kept.lock().heard_at = Some(clock::wall());
     }
 
     /// Its provider did what it was asked to.
@@ -175,24 +174,20 @@ impl HealthRecord {
 
     /// Whether this is another reason than the one that is known.
     pub(crate) fn is_news(&self, why: &str) -> bool {
-        self.lock().why.as_deref() != Some(why)
+        self.kept.lock().why.as_deref() != Some(why)
     }
 
     /// Counts something.
     pub fn count(&self, what: &'static str) {
-        *self.lock().counts.entry(what.into()).or_default() += 1;
+        *self.kept.lock().counts.entry(what.into()).or_default() += 1;
     }
 
     fn turn(&self, state: BotState, why: String) {
-        let mut health = self.lock();
+        let mut health = self.kept.lock();
         if health.state != state {
             (health.state, health.since) = (state, clock::wall());
         }
         health.why = Some(why);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Health> {
-        self.kept.lock()
     }
 }
 
@@ -231,19 +226,21 @@ pub enum Verdict {
 impl Checkup {
     /// Notes something that is as it should be.
     pub fn good(&mut self, what: impl Into<String>) {
-        self.findings.push(Finding { verdict: Verdict::Good, what: what.into(), next: None });
+        self.note(Verdict::Good, what.into(), None);
     }
 
     /// Notes something that works with less than it could.
     pub fn limited(&mut self, what: impl Into<String>, next: impl Into<String>) {
-        let (what, next) = (what.into(), Some(next.into()));
-        self.findings.push(Finding { verdict: Verdict::Limited, what, next });
+        self.note(Verdict::Limited, what.into(), Some(next.into()));
     }
 
     /// Notes something that does not work.
     pub fn bad(&mut self, what: impl Into<String>, next: impl Into<String>) {
-        let (what, next) = (what.into(), Some(next.into()));
-        self.findings.push(Finding { verdict: Verdict::Bad, what, next });
+        self.note(Verdict::Bad, what.into(), Some(next.into()));
+    }
+
+    fn note(&mut self, verdict: Verdict, what: String, next: Option<String>) {
+        self.findings.push(Finding { verdict, what, next });
     }
 
     /// Whether the bot can work at all.

@@ -29,7 +29,8 @@ pub(crate) fn from_person(platform: &str, person: &str, message_id: &str, source
     }
 }
 
-/// The inbox entry an event makes for the instance it is admitted to.
+/// The inbox entry an event makes for the instance it is admitted to. A platform that
+/// brings each message by itself, and can be refused it, says [`WhenFull::Refuse`] instead.
 pub(crate) fn entry(
     bot: &BotKey,
     event: &Event,
@@ -52,17 +53,6 @@ pub(crate) fn entry(
         when_full: WhenFull::MakeRoom,
         received_at,
     })
-}
-
-/// The same, for a platform that brings each message by itself and can be refused it.
-pub(crate) fn refusable(
-    bot: &BotKey,
-    event: &Event,
-    admitted: Admitted,
-    received_at: UnixMillis,
-) -> Result<NewEntry> {
-    let entry = entry(bot, event, admitted, received_at)?;
-    Ok(NewEntry { when_full: WhenFull::Refuse, ..entry })
 }
 
 /// What an event that its author changed says to the instance it is admitted to now.

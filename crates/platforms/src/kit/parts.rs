@@ -3,6 +3,8 @@
 
 use super::ApiError;
 use crate::platform::{Outcome, Progress};
+use angelia_contract::length::Unit;
+use angelia_contract::split::split;
 use angelia_core::clock::{self, Mono};
 use angelia_core::fail;
 use std::collections::VecDeque;
@@ -80,6 +82,12 @@ impl<'a, P: Clone> TextInParts<'a, P> {
             (None, None) => Outcome::Unknown { why: "nothing is known of the text".into() },
         }
     }
+}
+
+/// A text, cut into messages that a platform takes.
+pub(crate) fn cut(text: &str, limit: usize, unit: Unit) -> Vec<String> {
+    let parts = split(text, limit, unit).unwrap_or_default();
+    parts.into_iter().map(|part| part.text).collect()
 }
 
 /// An outcome that would be the same again.

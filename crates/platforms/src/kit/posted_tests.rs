@@ -160,8 +160,7 @@ impl World {
     }
 
     async fn posts(&self, message_id: &str, text: &str) -> Result<bool> {
-        let places = ["main/ann", "main", "*"].map(String::from);
-        let sighting = Sighting::of_person("ann", message_id, places);
+        let sighting = Sighting::of_person("main", "ann", message_id);
         let source = crate::kit::inbound::from_person("acme", "ann", message_id, false);
         let (text, message_id) = (text.to_owned(), Some(message_id.to_owned()));
         let event = Event { text, message_id, source, ..Event::default() };

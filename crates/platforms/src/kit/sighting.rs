@@ -32,10 +32,10 @@ pub(crate) struct Sighting {
 }
 
 impl Sighting {
-    /// What a person wrote to the bot alone, where each person is a chat.
-    pub(crate) fn of_person(person: &str, message_id: &str, places: [String; 3]) -> Self {
+    /// What a person wrote to the bot alone, where each person is a chat; places call the bot `bot`.
+    pub(crate) fn of_person(bot: &str, person: &str, message_id: &str) -> Self {
         Self {
-            places: places.into(),
+            places: places_of(bot, person),
             scopes: vec![person.to_owned()],
             chat_id: person.to_owned(),
             message_id: message_id.to_owned(),
@@ -74,4 +74,9 @@ impl Sighting {
     pub(crate) fn dropped(&self, ingress: &Ingress, bot: &BotKey, reason: DropReason) {
         self.observe(bot, |observed, which| ingress.admission.dropped(observed, which, reason));
     }
+}
+
+/// The places that cover a person who writes to the bot alone, most specific first.
+pub(crate) fn places_of(bot: &str, person: &str) -> Vec<String> {
+    vec![format!("{bot}/{person}"), bot.to_owned(), "*".to_owned()]
 }

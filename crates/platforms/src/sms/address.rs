@@ -1,10 +1,8 @@
 //! Numbers, and the places that cover the people who have them.
 
-use super::Sms;
-use angelia_contract::action::ActionResult;
-use angelia_contract::source::chat_type;
-use angelia_core::egress::{Rate, Target, Whereabouts};
-use angelia_core::error::Result;
+use super::{NAME, Sms};
+use crate::kit::places_of;
+use angelia_core::egress::{Bot, Rate, Target, Whereabouts};
 use std::time::Duration;
 
 /// Longest number of the telephone network, with its country code.
@@ -43,30 +41,25 @@ fn is_digits(text: &str) -> bool {
     (MIN_DIGITS..=MAX_DIGITS).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The places that cover what a person writes to a number, most specific first.
-pub(super) fn places(own: &str, person: &str) -> [String; 3] {
-    [format!("{own}/{person}"), own.to_owned(), "*".to_owned()]
-}
+impl Bot for Sms {
+    fn platform(&self) -> &str {
+        NAME
+    }
 
-impl Sms {
-    /// What covers a target. Only who wrote before is somewhere: everybody
-    /// else could be written to by whoever has a route for the number.
-    pub(super) fn whereabouts(&self, target: &Target) -> Whereabouts {
+    fn id(&self) -> &str {
+        &self.config.id
+    }
+
+    /// Only who wrote before is somewhere: everybody else could be written to by
+    /// whoever has a route for the number.
+    fn places(&self, target: &Target) -> Whereabouts {
         if target.thread_id.is_some() || !is_reachable(&target.chat_id) {
             return Whereabouts::Nowhere;
         }
         match self.account.directory.at_hand(&target.chat_id) {
-            Some(_) => Whereabouts::Places(places(&self.config.id, &target.chat_id).to_vec()),
+            Some(_) => Whereabouts::Places(places_of(&self.config.id, &target.chat_id)),
             None => Whereabouts::Unknown,
         }
-    }
-
-    /// Name and type of a chat: a person has no name here but the number.
-    pub(super) async fn info(&self, target: &Target) -> Result<ActionResult> {
-        Ok(match self.account.directory.find(&target.chat_id).await? {
-            Some(known) => ActionResult::chat(known.chat.chat_id.clone(), chat_type::DM),
-            None => ActionResult::failed("this chat is not known yet"),
-        })
     }
 }
 

@@ -54,7 +54,7 @@ impl Sms {
         let mut answer = None;
         if self.pace.may_answer(person, clock::mono()) {
             let used = account.use_code(ingress, sighting, true, code).await;
-            answer = Some(used.inspect_err(|_| account.unlearn(&chats))?);
+            answer = Some(used.inspect_err(|_| account.directory.unlearn(&chats))?);
         }
         // Whatever becomes of the commit: a code that was used would be found used.
         position.settle(&sighting.message_id);

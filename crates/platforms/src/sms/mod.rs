@@ -14,7 +14,7 @@ mod manifest;
 mod normalize;
 mod parse;
 mod platform;
-mod readback;
+mod read_back;
 mod receipt;
 mod refusal;
 mod segments;

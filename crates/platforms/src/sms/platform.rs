@@ -1,33 +1,20 @@
 //! SMS as a platform.
 
 use super::address::{NUMBER, PERSON, is_reachable};
-use super::{NAME, Sms, descriptor, webhook};
+use super::{Sms, descriptor, webhook};
 use crate::ingress::Ingress;
-use crate::kit::health::{Checkup, Health};
+use crate::kit::Account;
+use crate::kit::health::Checkup;
 use crate::platform::{Delivery, Outcome, Platform};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
-use angelia_core::egress::{Bot, Dedupe, Rate, Target, Whereabouts};
-use angelia_core::error::Error;
-use angelia_core::error::Result;
+use angelia_contract::source::chat_type;
+use angelia_core::egress::{Dedupe, Rate, Target};
+use angelia_core::error::{Error, Result};
 use angelia_core::vault::Way;
 use axum::Router;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
-
-impl Bot for Sms {
-    fn platform(&self) -> &str {
-        NAME
-    }
-
-    fn id(&self) -> &str {
-        &self.config.id
-    }
-
-    fn places(&self, target: &Target) -> Whereabouts {
-        self.whereabouts(target)
-    }
-}
 
 impl Platform for Sms {
     fn descriptor(&self) -> Descriptor {
@@ -52,11 +39,13 @@ impl Platform for Sms {
     }
 
     fn chat_info<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<ActionResult>> {
-        Box::pin(self.info(target))
-    }
-
-    fn recall<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<()>> {
-        Box::pin(async move { self.account.directory.find(&target.chat_id).await.map(drop) })
+        Box::pin(async move {
+            // A person has no name here but the number.
+            Ok(match self.account.directory.find(&target.chat_id).await? {
+                Some(known) => ActionResult::chat(known.chat.chat_id.clone(), chat_type::DM),
+                None => ActionResult::failed("this chat is not known yet"),
+            })
+        })
     }
 
     fn tell<'a>(&'a self, target: &'a Target, text: &'a str) -> BoxFuture<'a, Result<()>> {
@@ -77,12 +66,8 @@ impl Platform for Sms {
         webhook::routes(self, ingress)
     }
 
-    fn name(&self) -> &str {
-        &self.config.name
-    }
-
-    fn health(&self) -> Option<Health> {
-        Some(self.account.health.health())
+    fn account(&self) -> Option<&Account> {
+        Some(&self.account)
     }
 
     fn check<'a>(&'a self, public_url: &'a str) -> BoxFuture<'a, Result<Checkup>> {

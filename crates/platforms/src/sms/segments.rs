@@ -7,8 +7,8 @@
 //! that limit, so that no message but the last begins a segment it cannot fill;
 //! a cut at the end of a paragraph or a line is still preferred to that.
 
+use crate::kit::cut;
 use angelia_contract::length::Unit;
-use angelia_contract::split::split;
 
 /// What Twilio takes in one message.
 pub(super) const MAX_CHARS: usize = 1_600;
@@ -31,11 +31,7 @@ pub(super) fn parts(text: &str) -> Vec<String> {
         false => (Unit::Utf16, UTF16_PART),
     };
     let limit = if unit.measure(text) <= MAX_CHARS { MAX_CHARS } else { part };
-    match split(text, limit, unit) {
-        Ok(parts) => parts.into_iter().map(|part| part.text).collect(),
-        // Only a limit that holds no character could not be kept.
-        Err(_) => vec![text.to_owned()],
-    }
+    cut(text, limit, unit)
 }
 
 fn is_gsm(c: char) -> bool {

@@ -1,6 +1,6 @@
 //! Taking a message in: the same way, however it came.
 
-use super::address::{is_reachable, places};
+use super::address::is_reachable;
 use super::parse::Received;
 use super::{NAME, Sms, normalize};
 use crate::ingress::Ingress;
@@ -35,7 +35,7 @@ impl Sms {
         if self.knows(ingress, received).await? {
             return Ok(Took::Nothing);
         }
-        let sighting = Sighting::of_person(from, sid, places(&self.config.id, from));
+        let sighting = Sighting::of_person(&self.config.id, from, sid);
         if let Some(keyword) = self.stopped.keyword(from, body, opt_out.as_deref()) {
             // An old word that is looked at again says nothing new.
             if !self.is_known(ingress, received).await? {

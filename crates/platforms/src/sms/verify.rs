@@ -6,13 +6,13 @@
 //! address. Twilio is not consistent about ports, so the address counts with and
 //! without one, as it does for the vendor's own libraries.
 
-use angelia_core::secret::Secret;
+use angelia_core::secret::{Secret, hex};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use subtle::ConstantTimeEq;
 use url::form_urlencoded;
 
@@ -97,8 +97,7 @@ fn signed_fields(request: &Signed<'_>) -> Option<String> {
     }
     match body_hash(request.url) {
         Some(hash) => {
-            let found: String =
-                Sha256::digest(request.body).iter().map(|byte| format!("{byte:02x}")).collect();
+            let found = hex(&Sha256::digest(request.body));
             bool::from(found.as_bytes().ct_eq(hash.as_bytes())).then(String::new)
         }
         // Nothing vouches for a body of another sort.
@@ -115,18 +114,8 @@ fn body_hash(url: &str) -> Option<String> {
 }
 
 fn joined(form: &[u8]) -> String {
-    let mut fields: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for (name, value) in form_urlencoded::parse(form) {
-        fields.entry(name.into_owned()).or_default().insert(value.into_owned());
-    }
-    let mut text = String::with_capacity(form.len());
-    for (name, values) in &fields {
-        for value in values {
-            text.push_str(name);
-            text.push_str(value);
-        }
-    }
-    text
+    let fields: BTreeSet<_> = form_urlencoded::parse(form).collect();
+    fields.into_iter().flat_map(|(name, value)| [name, value]).collect()
 }
 
 /// An address without its port, and with it. A question mark with nothing

@@ -3,9 +3,9 @@
 use super::ingest::Listener;
 use super::locate::{BOT_RATE, chat_rate};
 use super::{Telegram, descriptor, learn, parse, render, webhook};
-use crate::health::{Checkup, Health};
+use crate::health::Checkup;
 use crate::ingress::Ingress;
-use crate::kit::{ApiError, ErrorKind};
+use crate::kit::{Account, ApiError, ErrorKind};
 use crate::platform::{Delivery, Outcome, Platform};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
@@ -68,10 +68,6 @@ impl Platform for Telegram {
         Box::pin(self.info(target))
     }
 
-    fn recall<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<()>> {
-        Box::pin(async move { self.account.directory.find(&target.chat_id).await.map(drop) })
-    }
-
     fn look_up<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<bool>> {
         Box::pin(self.ask_for(target))
     }
@@ -88,12 +84,8 @@ impl Platform for Telegram {
         webhook::routes(Listener { bot: self, ingress })
     }
 
-    fn name(&self) -> &str {
-        &self.config.name
-    }
-
-    fn health(&self) -> Option<Health> {
-        Some(self.account.health.health())
+    fn account(&self) -> Option<&Account> {
+        Some(&self.account)
     }
 
     fn check<'a>(&'a self, _public_url: &'a str) -> BoxFuture<'a, Result<Checkup>> {

@@ -151,7 +151,8 @@ impl Listener {
             (true, true) => self.bot.account.health.count("blocked"),
             (true, false) => digest.own = Some(Own::Gone(change.chat.id())),
             (false, _) => {
-                digest.intake.chats = self.bot.account.learn(learn::described(&change.chat)).await?
+                digest.intake.chats =
+                    self.bot.account.directory.learn_all(vec![learn::described(&change.chat)]).await?
             }
         }
         Ok(digest)
@@ -163,7 +164,7 @@ impl Listener {
         while !line.is_empty() {
             let mut batch = Vec::with_capacity(line.len());
             let answer = self.take_batch(me, line, &mut batch).await;
-            let unlearn = |digest: &Digest| self.bot.account.unlearn(&digest.intake.chats);
+            let unlearn = |digest: &Digest| self.bot.account.directory.unlearn(&digest.intake.chats);
             let answer = answer.inspect_err(|_| batch.iter().for_each(unlearn))?;
             line.drain(..batch.len());
             if let (Some(answer), Some(Digest { sighting: Some(who), .. })) = (answer, batch.first()) {
@@ -191,7 +192,7 @@ impl Listener {
             };
             if !batch.is_empty() {
                 // It is read again when its turn comes.
-                self.bot.account.unlearn(&digest.intake.chats);
+                self.bot.account.directory.unlearn(&digest.intake.chats);
                 break;
             }
             let settled = self.settle_once(raw.id, own, digest.sighting.as_ref()).await;

@@ -1,6 +1,6 @@
 //! What gateways are told of the web chat.
 
-use super::normalize::NAME;
+use super::NAME;
 use angelia_contract::descriptor::Descriptor;
 use angelia_contract::length::LenUnit;
 

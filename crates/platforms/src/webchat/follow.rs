@@ -2,10 +2,13 @@
 
 use super::hub::{Happening, Stream as Happenings};
 use super::read::{STREAM_PAGE, Shown};
-use super::verify::{self, Fingerprint};
-use angelia_core::error::Result;
-use angelia_core::store::{Line, Lines};
-use axum::response::sse;
+use super::routes::{Api, Reading, Refusal};
+use super::verify::{self, Caller, Fingerprint};
+use angelia_core::store::{Guest, Line, Lines};
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::sse::{self, Sse};
+use axum::response::{IntoResponse, Response};
 use futures_util::Stream;
 use serde_json::json;
 use std::collections::VecDeque;
@@ -23,8 +26,10 @@ const LOOK_FOR_AGENT: Duration = Duration::from_secs(1);
 /// it stopped counting, whatever else failed to end their stream.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
 /// One follower of a room.
-pub(super) struct Reader {
+struct Reader {
     lines: Arc<dyn Lines>,
     happenings: Happenings,
     key: Fingerprint,
@@ -38,7 +43,7 @@ pub(super) struct Reader {
 }
 
 /// Tells whether the room's agent is connected; `None` if there is none.
-pub(super) type IsPresent = Box<dyn Fn() -> Option<bool> + Send + Sync>;
+type IsPresent = Box<dyn Fn() -> Option<bool> + Send + Sync>;
 
 /// What a reader was told of the agent.
 struct Agent {
@@ -58,29 +63,44 @@ impl Agent {
     }
 }
 
+/// What happens in a room, for as long as somebody looks.
+pub(super) async fn follow(
+    State(api): State<Arc<Api>>,
+    reading: Reading,
+    caller: Caller,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let Caller { guest: Guest { person, visiting, .. }, key, .. } = caller;
+    let happenings = api.hub.read(&person, visiting)?;
+    // A browser that reconnects says where it was.
+    let resumed = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
+    let (lines, room) = (api.ports.lines.clone(), person.room.clone());
+    let is_present = Box::new(move || api.is_agent_present(&person));
+    let reader = Reader {
+        after: resumed.unwrap_or(reading.after),
+        html: reading.html(),
+        ..Reader::new(lines, happenings, key, room, is_present)
+    };
+    Ok(Sse::new(reader.stream()).keep_alive(sse::KeepAlive::new().interval(KEEP_ALIVE)).into_response())
+}
+
 impl Reader {
-    /// A follower who has seen everything up to `after`.
-    pub(super) fn new(
+    /// A follower who has seen nothing.
+    fn new(
         lines: Arc<dyn Lines>,
         happenings: Happenings,
         key: Fingerprint,
         room: String,
-        after: i64,
         is_present: IsPresent,
     ) -> Self {
         let (look_again, look) = (every(LOOK_AGAIN), every(LOOK_FOR_AGENT));
         let agent = Agent { is_present, look, told: None };
-        let ready = VecDeque::new();
+        let (after, ready) = (0, VecDeque::new());
         Self { lines, happenings, key, look_again, room, after, ready, behind: true, agent, html: false }
     }
 
-    /// The same, shown agents' lines as HTML as well.
-    pub(super) fn with_html(self, html: bool) -> Self {
-        Self { html, ..self }
-    }
-
     /// What they see, for as long as they look.
-    pub(super) fn stream(self) -> impl Stream<Item = Result<sse::Event, Infallible>> {
+    fn stream(self) -> impl Stream<Item = Result<sse::Event, Infallible>> {
         futures_util::stream::unfold(self, |mut reader| async move {
             let event = reader.next().await?;
             Some((Ok(event), reader))
@@ -91,7 +111,8 @@ impl Reader {
         loop {
             if let Some(line) = self.ready.pop_front() {
                 self.after = line.id;
-                return line_event(&line, self.html);
+                let event = sse::Event::default().event(if line.edited { "edit" } else { "message" });
+                return event.id(line.id.to_string()).json_data(Shown::new(&line, self.html)).ok();
             }
             if self.behind {
                 // Also at the beginning: the room may have gone before the seat was taken.
@@ -115,7 +136,7 @@ impl Reader {
                     Some(news) => return Some(news),
                     None => continue,
                 },
-                happening = self.happenings.next() => happening,
+                happening = self.happenings.next.recv() => happening,
             };
             match happening {
                 Ok(Happening::Line(line)) if line.id > self.after => self.ready.push_back(line),
@@ -141,19 +162,14 @@ fn every(period: Duration) -> Interval {
     ticks
 }
 
-fn line_event(line: &Line, html: bool) -> Option<sse::Event> {
-    let kind = if line.edited { "edit" } else { "message" };
-    sse::Event::default().event(kind).id(line.id.to_string()).json_data(Shown::new(line, html)).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::hub::Hub;
     use super::*;
-    use angelia_core::clock::UnixMillis;
+    use angelia_core::error::Result;
     use angelia_core::store::{
-        ActionId, BoxFuture, Earlier, Guest, LineEdit, LineRevision, NewEntry, NewLine, Page, PageSize,
-        Person, Posted, Revised,
+        ActionId, BoxFuture, Earlier, LineEdit, LineRevision, NewEntry, NewLine, Page, PageSize, Person,
+        Posted, Revised,
     };
     use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -221,7 +237,7 @@ mod tests {
         let seat = hub.read(&ann(), false).unwrap();
         let shown = room.clone();
         let is_present = Box::new(move || Some(shown.present.load(Ordering::Relaxed)));
-        let reader = Reader::new(room.clone(), seat, [1; 32], "lab".into(), 0, is_present);
+        let reader = Reader::new(room.clone(), seat, [1; 32], "lab".into(), is_present);
         (room, hub, reader)
     }
 
@@ -246,21 +262,7 @@ mod tests {
         }
         room.closed.store(true, Ordering::Relaxed);
         for id in 0..1_000 {
-            hub.line(&Line {
-                id,
-                place: id,
-                room: "lab".into(),
-                message_id: id.to_string(),
-                author: "agent".into(),
-                from_agent: true,
-                text: String::new(),
-                reply_to: None,
-                client_id: None,
-                files: Vec::new(),
-                undelivered: None,
-                at: UnixMillis(0),
-                edited: false,
-            });
+            hub.line(&Line { id, place: id, room: "lab".into(), from_agent: true, ..Line::default() });
         }
         assert!(next(&mut reader).await.is_none());
     }

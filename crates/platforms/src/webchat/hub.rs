@@ -1,6 +1,6 @@
 //! Live readers of rooms. What they miss they read from the store.
 
-use super::seats::{Most, Seat, Seats};
+use super::seats::{Seat, Seats};
 use angelia_core::connections::{Lasting, MAX_STREAMS, MAX_STREAMS_OF_VISITORS};
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::store::{Line, Person};
@@ -46,22 +46,22 @@ pub struct Hub {
 
 impl Default for Hub {
     fn default() -> Self {
-        let most = Most { all: MAX_STREAMS, of_visitors: MAX_STREAMS_OF_VISITORS };
-        Self { rooms: Mutex::default(), seats: Seats::new(most) }
+        Self { rooms: Mutex::default(), seats: Seats::new(MAX_STREAMS, MAX_STREAMS_OF_VISITORS) }
     }
 }
 
 /// One open stream. Its seat is free again when it is dropped.
 #[derive(Debug)]
 pub(super) struct Stream {
-    happenings: broadcast::Receiver<Happening>,
+    /// What happens next in the room.
+    pub(super) next: broadcast::Receiver<Happening>,
     _seat: Seat<(String, String)>,
 }
 
 impl Hub {
     /// Says how many connections may be streams.
     pub fn bound(&self, lasting: &Lasting) {
-        self.seats.bound(Most { all: lasting.streams, of_visitors: lasting.streams_of_visitors });
+        self.seats.bound(lasting.streams, lasting.streams_of_visitors);
     }
 
     /// Tells the readers of a room about a line.
@@ -91,35 +91,26 @@ impl Hub {
     pub(super) fn read(&self, person: &Person, visiting: bool) -> Result<Stream> {
         let who = (person.room.clone(), person.user.clone());
         let most = if visiting { MAX_STREAMS_VISITOR } else { MAX_STREAMS_EACH };
-        let _seat = self.seats.take(who, visiting, most).map_err(|full| match full.all {
-            true => {
+        let _seat = self.seats.take(who, visiting, most).map_err(|full| {
+            if full.all {
                 let why = "too many people are following rooms; try again later, or read without following";
-                Error::unavailable(why).retry_in(TRY_AGAIN)
+                return Error::unavailable(why).retry_in(TRY_AGAIN);
             }
-            false => Error::new(
-                Kind::TooMany,
-                format!("you follow this room {most} times already; close one of the streams"),
-            ),
+            let why = format!("you follow this room {most} times already; close one of the streams");
+            Error::new(Kind::TooMany, why)
         })?;
         let mut rooms = self.rooms.lock();
         // Rooms nobody reads any more go when somebody starts to read.
         rooms.retain(|_, readers| readers.receiver_count() > 0);
         let room = rooms.entry(person.room.clone());
-        let happenings = room.or_insert_with(|| broadcast::Sender::new(BACKLOG)).subscribe();
-        Ok(Stream { happenings, _seat })
+        let next = room.or_insert_with(|| broadcast::Sender::new(BACKLOG)).subscribe();
+        Ok(Stream { next, _seat })
     }
 
     fn tell(&self, room: &str, happening: impl FnOnce() -> Happening) {
         if let Some(readers) = self.rooms.lock().get(room) {
             let _ = readers.send(happening());
         }
-    }
-}
-
-impl Stream {
-    /// What happens next in the room; may be given up at any time.
-    pub(super) async fn next(&mut self) -> Result<Happening, broadcast::error::RecvError> {
-        self.happenings.recv().await
     }
 }
 
@@ -192,8 +183,8 @@ mod tests {
         let mut later = hub.read(&person("lab", "eve"), false).unwrap();
         hub.typing("lab");
         hub.typing("den");
-        assert_eq!(lab.next().await.unwrap_err(), broadcast::error::RecvError::Closed);
-        assert!(matches!(den.next().await, Ok(Happening::Typing)));
-        assert!(matches!(later.next().await, Ok(Happening::Typing)));
+        assert_eq!(lab.next.recv().await.unwrap_err(), broadcast::error::RecvError::Closed);
+        assert!(matches!(den.next.recv().await, Ok(Happening::Typing)));
+        assert!(matches!(later.next.recv().await, Ok(Happening::Typing)));
     }
 }

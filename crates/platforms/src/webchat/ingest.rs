@@ -1,57 +1,57 @@
-//! The JSON API of the web chat: post, edit, read, follow, interrupt.
+//! What a person says: admitted to an instance, or a line of the room and no more.
 
-use super::follow::Reader;
-use super::guide::Guides;
-use super::hub::Hub;
-use super::normalize::{BOT, NAME};
-use super::page;
-use super::read::{PAGE, Reads};
-use super::room::person_of;
-use super::speak::{Api, Post, Said};
-use super::verify;
-use super::visit::OpenDoors;
-use crate::admission::Admission;
-use angelia_core::directory::BotKey;
-use angelia_core::error::{Error, Result};
-use angelia_core::limit::{GcraOf, Rate};
-use angelia_core::limit_per_address::Address;
-use angelia_core::ports::Ports;
-use angelia_core::store::{Guest, Person, Unrelayed};
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{ConnectInfo, DefaultBodyLimit, FromRequest, Path, Query, Request, State};
-use axum::http::header::{CACHE_CONTROL, RETRY_AFTER};
-use axum::http::{Extensions, HeaderMap, StatusCode};
-use axum::response::sse::{self, Sse};
-use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post, put};
-use axum::{Json, Router};
-use bytes::Bytes;
+use super::room::{self, AGENT, chat_id, person_of};
+use super::routes::{Answer, Answered, Api, Refusal, body};
+use super::verify::Caller;
+use super::{BOT, NAME, address, normalize};
+use crate::admission::{Linking, Which};
+use crate::inbound;
+use angelia_core::admission::{Admitted, DropReason, Observed, link_command};
+use angelia_core::clock;
+use angelia_core::error::{Error, Kind, Result};
+use angelia_core::inbox::WhenFull;
+use angelia_core::secret::{Secret, random_hex};
+use angelia_core::store::{
+    CONNECTOR, Earlier, Guest, LineRevision, NewEntry, NewLine, Person, Posted, Revised, Unrelayed,
+};
+use axum::extract::{Path, Request, State};
+use axum::http::StatusCode;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
-use std::net::SocketAddr;
+use serde_json::json;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::sync::Mutex;
-use tokio::time::timeout;
 
 /// Longest text a person may post.
 pub const MAX_POST_CHARS: usize = 8_000;
-/// Largest request body: the longest text, escaped, with room for its ids.
-const MAX_BODY: usize = 64 * 1024;
 /// Longest id a client may give to a post.
 const MAX_CLIENT_ID: usize = 64;
 /// Files named in one post, and how long their names are: a few lines of a page.
 const MAX_FILES: usize = 8;
 const MAX_FILE_NAME: usize = 200;
-/// How long a body may take to arrive: plenty for 64 KiB, short for whoever
-/// only wants to hold a socket.
-const BODY_WITHIN: Duration = Duration::from_secs(10);
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-angelia_contract::limits! {
-    /// More than write within a minute. Beyond it whoever has rested most begins anew.
-    const MAX_PACED: usize = 10_000, count "people of the web chat whose pace is remembered";
+/// What a room shows of a typed `/link`: its code is nobody else's to read.
+const LINK_SHOWN: &str = "/link …";
+
+/// Entries in an inbox behind which visitors have to wait: far below its quota.
+const VISITORS_WAIT_BEHIND: u64 = 500;
+
+/// Why an edit reaches no agent although its text is admitted.
+const NOT_WAITING: Why =
+    ("not_waiting", "the agent has the old text, or was never sent this message: write a new one");
+const NOT_DELIVERED: Why = ("not_delivered", "it reached nobody when it was said first: say it again");
+const MOVED: Why =
+    ("moved", "the old text waits for another agent than the one of this room now: write a new message");
+
+/// A post, as a client sends it. Who wrote it is not among its fields.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Post {
+    text: String,
+    #[serde(default)]
+    client_id: Option<String>,
+    #[serde(default)]
+    reply_to: Option<String>,
+    #[serde(default)]
+    files: Vec<Unrelayed>,
 }
 
 /// What an edit may change.
@@ -61,245 +61,265 @@ struct Edit {
     text: String,
 }
 
-/// From where on somebody reads, and whether they want agents' lines as HTML.
-#[derive(Clone, Copy, Deserialize)]
-struct Reading {
-    #[serde(default)]
-    after: i64,
-    #[serde(default)]
-    html: u8,
-}
+/// A word for programs, and what a person can do about it.
+type Why = (&'static str, &'static str);
 
-/// Somebody who wants to come into an open room.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Enter {
-    #[serde(default)]
-    name: Option<String>,
-}
-
-/// What the web chat is made of.
-pub struct Setup {
-    /// Where lines, people and inboxes are.
-    pub ports: Ports,
-    /// Whoever reads live.
-    pub hub: Arc<Hub>,
-    /// Who decides whose message it is.
-    pub admission: Arc<dyn Admission>,
-    /// Whether sources carry `is_bot` and `message_is_edit`.
-    pub source_flags: bool,
-    /// Rooms anybody may enter.
-    pub open_rooms: Vec<String>,
-    /// What rooms show to whoever brings an agent.
-    pub guides: Arc<Guides>,
-    /// How fast one person may post, edit and stop.
-    pub pace: Rate,
-}
-
-/// The page at `/chat` and the routes below `/chat/api`.
-pub fn routes(setup: Setup) -> Router {
-    let Setup { ports, hub, admission, source_flags, open_rooms, guides, pace } = setup;
-    let posts = parking_lot::Mutex::new(GcraOf::new(MAX_PACED));
-    let (bot, doors) = (BotKey::new(NAME, BOT), OpenDoors::new(open_rooms));
-    let (linking, reads) = (Mutex::default(), Reads::default());
-    let api = Api { ports, hub, admission, source_flags, bot, linking, doors, guides, reads, pace, posts };
-    Router::new()
-        .route("/chat/api/me", get(me))
-        .route("/chat/api/open", get(open_rooms_there_are))
-        .route("/chat/api/rooms/{room}/enter", post(enter))
-        .route("/chat/api/rooms/{room}/messages", post(post_line).get(read_lines))
-        .route("/chat/api/rooms/{room}/messages/{id}", put(edit_line))
-        .route("/chat/api/rooms/{room}/messages/{id}/story", get(story))
-        .route("/chat/api/rooms/{room}/events", get(follow))
-        .route("/chat/api/rooms/{room}/interrupt", post(stop))
-        .layer(DefaultBodyLimit::max(MAX_BODY))
-        .with_state(Arc::new(api))
-        .merge(page::routes())
-}
-
-/// What is answered as JSON. It holds what people write and the keys they get:
-/// nobody on the way keeps it.
-struct Answer(StatusCode, Value);
-
-impl IntoResponse for Answer {
-    fn into_response(self) -> Response {
-        (self.0, [(CACHE_CONTROL, "no-store")], Json(self.1)).into_response()
+/// Writes what a person says, and gives it to the agent it is for.
+pub(super) async fn post(State(api): State<Arc<Api>>, caller: Caller, request: Request) -> Answered {
+    let Post { text, reply_to, client_id, files } = read_post(request).await?;
+    api.check_pace(&caller)?;
+    let Caller { guest, from, .. } = caller;
+    if let Some(code) = link_command(address::said(&text)) {
+        let code = Secret::new(code);
+        // On its own, so that whoever hangs up and repeats it finds the answer.
+        let linking = tokio::spawn(async move { api.link(guest, code, client_id).await });
+        let broken = |_| Error::internal("the link was cut short; look whether the room is linked");
+        return Ok(linking.await.map_err(broken)??);
     }
-}
-
-/// Why something is not done, and when to try again.
-struct Refusal(StatusCode, Option<Duration>, String);
-
-impl From<Error> for Refusal {
-    fn from(error: Error) -> Self {
-        let status = StatusCode::from_u16(error.kind().http_status());
-        let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        Self(status, error.retry_after(), error.to_string())
+    let Guest { person, alone, visiting, .. } = guest;
+    let mut line = NewLine { files, reply_to, client_id, ..new_line(person, text) };
+    let addressed = alone || api.addresses(&line).await?;
+    let decided = api.decide(&line, addressed);
+    api.hold_back(visiting, &decided).await?;
+    line.undelivered = decided.as_ref().err().copied();
+    // A line that nobody receives is still a line of the room; its writer is told.
+    let entry = decided.clone().ok().map(|admitted| api.entry(&line, admitted)).transpose()?;
+    let posted = match api.ports.lines.post_line(line.clone(), entry).await {
+        // Only a full inbox says when to come back.
+        Err(full) if full.retry_after().is_some() => {
+            api.dropped(&line, addressed, DropReason::InboxFull);
+            return Err(full.into());
+        }
+        posted => posted?,
+    };
+    api.doors.was_good(&line.room, from, clock::mono());
+    if !posted.new {
+        // Whoever lost the first answer must not take this one for a delivery.
+        let undelivered = (!posted.entered).then(|| decided.err().map_or(NOT_DELIVERED, why));
+        return Ok(told(&posted, undelivered, None));
     }
-}
-
-impl From<QueryRejection> for Refusal {
-    fn from(rejection: QueryRejection) -> Self {
-        Self(rejection.status(), None, rejection.body_text())
+    let reason = if posted.no_instance { Some(DropReason::NoInstance) } else { decided.err() };
+    if let Some(reason) = reason {
+        api.dropped(&line, addressed, reason);
     }
+    Ok(told(&posted, reason.map(why), None))
 }
 
-impl IntoResponse for Refusal {
-    fn into_response(self) -> Response {
-        let Self(status, again, why) = self;
-        let again = again.map(|wait| [(RETRY_AFTER, whole_seconds(wait).to_string())]);
-        (status, again, Json(json!({ "error": why }))).into_response()
-    }
-}
-
-type Answered = Result<Answer, Refusal>;
-
-/// Who the holder of a key is, and how their room stands.
-async fn me(State(api): State<Arc<Api>>, headers: HeaderMap) -> Answered {
-    let Guest { person, alone, visiting, .. } =
-        verify::someone(&*api.ports.lines, verify::key(&headers)?).await?;
-    let agent = api.is_agent_present(&person).map(|connected| json!({ "connected": connected }));
-    let guide = api.guides.of(&person.room).map(|lines| json!({ "lines": lines }));
-    let private = person_of(&person.room).is_some();
-    let Person { room, user } = person;
-    let mut me = json!({
-        "room": room, "user": user, "private": private, "guest": visiting, "alone": alone,
-        "agent": agent, "guide": guide,
-    });
-    if let Some(command) = api.guides.explain() {
-        me["explain"] = command.into();
-    }
-    Ok(Answer(StatusCode::OK, me))
-}
-
-async fn open_rooms_there_are(State(api): State<Arc<Api>>) -> Answer {
-    Answer(StatusCode::OK, json!({ "rooms": api.doors.rooms() }))
-}
-
-async fn enter(State(api): State<Arc<Api>>, Path(room): Path<String>, request: Request) -> Answered {
-    // Asked first: for strangers at a closed door nothing is held.
-    api.doors.check_open(&room)?;
-    let from = peer(request.extensions());
-    let Enter { name } = read(&body(request).await?, r#"{"name": "ann"}"#)?;
-    let (key, person) = api.enter(&room, from, name.as_deref()).await?;
-    let entered = json!({ "key": key.expose(), "room": person.room, "user": person.user });
-    Ok(Answer(StatusCode::CREATED, entered))
-}
-
-async fn story(
+/// Changes a line and, if the new text is admitted to the agent that the old
+/// one still waits for, what that agent will get. Otherwise it is told why it
+/// gets the old text, or none.
+pub(super) async fn edit(
     State(api): State<Arc<Api>>,
-    Path((room, id)): Path<(String, String)>,
-    headers: HeaderMap,
-) -> Answered {
-    verify::guest(&*api.ports.lines, &headers, &room).await?;
-    let told = serde_json::to_value(api.story(&room, &id).await?);
-    Ok(Answer(StatusCode::OK, told.map_err(|e| Error::internal(e.to_string()))?))
-}
-
-async fn post_line(State(api): State<Arc<Api>>, Path(room): Path<String>, request: Request) -> Answered {
-    let from = peer(request.extensions());
-    let (guest, body) = received(&api, &room, request).await?;
-    Ok(posted(api.post(guest, from, read_post(&body)?).await?))
-}
-
-async fn edit_line(
-    State(api): State<Arc<Api>>,
-    Path((room, id)): Path<(String, String)>,
+    Path((_, id)): Path<(String, String)>,
+    caller: Caller,
     request: Request,
 ) -> Answered {
-    let from = peer(request.extensions());
-    let (guest, body) = received(&api, &room, request).await?;
-    let Edit { text } = read(&body, r#"{"text": "hello"}"#)?;
+    let Edit { text } = body(request, r#"{"text": "hello"}"#).await?;
     check_text(&text)?;
-    let revised = api.edit(guest, from, &id, text).await?;
-    let mut answer = json!({ "message_id": id, "replaced": revised.is_ok() });
-    if let Err((reason, hint)) = revised {
+    api.check_pace(&caller)?;
+    let person = caller.guest.person;
+    if link_command(address::said(&text)).is_some() {
+        return Err(Error::invalid("send /link as a message of its own, not as an edit").into());
+    }
+    let line = api.line(&person.room, &id).await?;
+    let changed = NewLine {
+        message_id: line.message_id,
+        files: line.files,
+        reply_to: line.reply_to,
+        ..new_line(person, text)
+    };
+    // A route may have moved since: an edit must not carry a text past it.
+    // What waits was meant for the agent when it was written; who may speak to
+    // it there is asked anew.
+    let decided = api.decide(&changed, true);
+    let revision = |admitted| {
+        let event = normalize::event(&changed, api.source_flags);
+        inbound::revision(&api.bot, &event, admitted, changed.at)
+    };
+    let entry = decided.clone().ok().map(revision).transpose()?;
+    let NewLine { room, message_id, author, text, .. } = changed;
+    let revised = api.ports.lines.revise_line(LineRevision { room, message_id, author, text, entry }).await?;
+    let kept = match (decided, revised) {
+        (Err(reason), _) => Some(why(reason)),
+        (Ok(_), Revised::Replaced) => None,
+        (Ok(_), Revised::NotWaiting) => Some(NOT_WAITING),
+        (Ok(_), Revised::Elsewhere) => Some(MOVED),
+    };
+    let mut answer = json!({ "message_id": id, "replaced": kept.is_none() });
+    if let Some((reason, hint)) = kept {
         answer["reason"] = reason.into();
         answer["hint"] = hint.into();
     }
     Ok(Answer(StatusCode::OK, answer))
 }
 
-async fn read_lines(
-    State(api): State<Arc<Api>>,
-    Path(room): Path<String>,
-    reading: Result<Query<Reading>, QueryRejection>,
-    headers: HeaderMap,
-) -> Result<Response, Refusal> {
-    let Query(Reading { after, html }) = reading?;
-    let key = verify::key(&headers)?;
-    let guest = verify::holder(&*api.ports.lines, key, &room).await?;
-    // Held until the answer is gone: it lies in memory for as long.
-    let place = api.reads.begin(key, guest.visiting)?;
-    let lines = api.ports.lines.lines(&room, after, PAGE).await?;
-    Ok(api.reads.answer(lines, html != 0, place).await?)
-}
-
-async fn stop(
-    State(api): State<Arc<Api>>,
-    Path(room): Path<String>,
-    headers: HeaderMap,
-    extensions: Extensions,
-) -> Answered {
-    let guest = verify::guest(&*api.ports.lines, &headers, &room).await?;
-    let message_id = api.stop(guest, peer(&extensions)).await?;
-    Ok(Answer(StatusCode::ACCEPTED, json!({ "message_id": message_id })))
-}
-
-async fn follow(
-    State(api): State<Arc<Api>>,
-    Path(room): Path<String>,
-    reading: Result<Query<Reading>, QueryRejection>,
-    headers: HeaderMap,
-) -> Result<Response, Refusal> {
-    let Query(Reading { after, html }) = reading?;
-    let key = verify::key(&headers)?;
-    let Guest { person, visiting, .. } = verify::holder(&*api.ports.lines, key, &room).await?;
-    let happenings = api.hub.read(&person, visiting)?;
-    // A browser that reconnects says where it was.
-    let resumed = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
-    let lines = api.ports.lines.clone();
-    let is_present = Box::new(move || api.is_agent_present(&person));
-    let reader = Reader::new(lines, happenings, key, room, resumed.unwrap_or(after), is_present);
-    let events = reader.with_html(html != 0).stream();
-    Ok(Sse::new(events).keep_alive(sse::KeepAlive::new().interval(KEEP_ALIVE)).into_response())
-}
-
-/// Where a request came from, if the listener knows that of whoever is there.
-fn peer(extensions: &Extensions) -> Address {
-    Address::of(extensions.get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip()))
-}
-
-/// Who sent a request, and its body. The key comes first: for strangers nothing
-/// is held, however much they send and however slowly.
-async fn received(api: &Api, room: &str, request: Request) -> Result<(Guest, Bytes), Refusal> {
-    let guest = verify::guest(&*api.ports.lines, request.headers(), room).await?;
-    Ok((guest, body(request).await?))
-}
-
-/// A request's body, within bounds of size and time.
-async fn body(request: Request) -> Result<Bytes, Refusal> {
-    let late = "the body took too long to arrive; send it again";
-    match timeout(BODY_WITHIN, Bytes::from_request(request, &())).await {
-        Ok(Ok(body)) => Ok(body),
-        Ok(Err(rejection)) => Err(Refusal(rejection.status(), None, rejection.body_text())),
-        Err(_) => Err(Refusal(StatusCode::REQUEST_TIMEOUT, None, late.into())),
+/// Stops what the agent does for a person; a button is no line of the room.
+pub(super) async fn stop(State(api): State<Arc<Api>>, caller: Caller) -> Answered {
+    api.check_pace(&caller)?;
+    let Guest { person, visiting, .. } = caller.guest;
+    let line = new_line(person, "/stop".into());
+    let refused = |reason: DropReason| {
+        api.dropped(&line, true, reason);
+        Error::new(Kind::Forbidden, format!("{}: {}", reason.as_str(), address::hint(reason)))
+    };
+    let decided = api.decide(&line, true);
+    api.hold_back(visiting, &decided).await?;
+    let admitted = decided.map_err(refused)?;
+    match api.ports.log.append(api.entry(&line, admitted)?).await {
+        Err(gone) if gone.kind() == Kind::NotFound => Err(refused(DropReason::NoInstance).into()),
+        Err(failed) => Err(failed.into()),
+        Ok(_) => Ok(Answer(StatusCode::ACCEPTED, json!({ "message_id": line.message_id }))),
     }
 }
 
-fn read<T: DeserializeOwned>(body: &[u8], example: &str) -> Result<T> {
-    serde_json::from_slice(body).map_err(|error| Error::invalid(format!("send JSON like {example}: {error}")))
+impl Api {
+    /// Uses up a link code. The room sees that it was tried, and how it went.
+    /// Repeated, it is not tried again: the code would be found used.
+    async fn link(&self, guest: Guest, code: Secret, client_id: Option<String>) -> Result<Answer> {
+        let Guest { person, first, .. } = guest;
+        let _turn = self.linking.lock().await;
+        if let Some(client_id) = &client_id
+            && let Some(Earlier { message_id, answer }) = self.ports.lines.earlier(&person, client_id).await?
+        {
+            let posted = Posted { message_id, new: false, no_instance: false, entered: false };
+            return Ok(told(&posted, None, answer));
+        }
+        let typed = Linking {
+            platform: NAME,
+            bot: None,
+            place: room::place(&person.room)?,
+            author: person.user.clone(),
+            private: person_of(&person.room).is_some(),
+            administrator: first,
+            code,
+        };
+        let answer = self.admission.link(typed).await?;
+        let line = NewLine { client_id, ..new_line(person, LINK_SHOWN.into()) };
+        let reply = NewLine {
+            room: line.room.clone(),
+            message_id: format!("wc{}", random_hex::<12>()),
+            author: CONNECTOR.into(),
+            from_agent: true,
+            text: answer.clone(),
+            reply_to: Some(line.message_id.clone()),
+            at: line.at,
+            ..NewLine::default()
+        };
+        let posted = self.ports.lines.post_answered(line.clone(), reply).await?;
+        self.dropped(&line, true, DropReason::Consumed);
+        Ok(told(&posted, None, Some(answer)))
+    }
+
+    /// Whether a line is meant for the agent, where it could be meant for others.
+    async fn addresses(&self, line: &NewLine) -> Result<bool> {
+        if person_of(&line.room).is_some() || address::addresses(&line.text) {
+            return Ok(true);
+        }
+        let Some(reply_to) = &line.reply_to else { return Ok(false) };
+        let answered = self.ports.lines.line(&line.room, reply_to).await?;
+        Ok(answered.is_some_and(|answered| answered.from_agent && answered.author == AGENT))
+    }
+
+    /// Everybody is heard in measure, whatever they do, and strangers less: each
+    /// line costs a commit.
+    fn check_pace(&self, caller: &Caller) -> Result<()> {
+        let Person { room, user } = &caller.guest.person;
+        let now = clock::mono();
+        if caller.guest.visiting {
+            self.doors.check_pace(room, user, caller.from, now)?;
+        }
+        let mut posts = self.posts.lock();
+        posts.take(&(room.clone(), user.clone()), self.pace, now).map_err(|wait| {
+            let why = "you write faster than is taken from one person: nothing was written, try again after a pause";
+            Error::new(Kind::TooMany, why).retry_in(wait)
+        })
+    }
+
+    /// Strangers not at all while much waits: an inbox is bounded, and what they say
+    /// must leave room for the others.
+    async fn hold_back(&self, visiting: bool, decided: &Result<Admitted, DropReason>) -> Result<()> {
+        let Some(admitted) = decided.as_ref().ok().filter(|_| visiting) else { return Ok(()) };
+        if self.ports.log.usage(admitted.instance).await?.entries >= VISITORS_WAIT_BEHIND {
+            return Err(Error::unavailable("much waits for the agent already; try again later"));
+        }
+        Ok(())
+    }
+
+    fn decide(&self, line: &NewLine, addressed: bool) -> Result<Admitted, DropReason> {
+        observe(line, addressed, |observed| self.admission.decide(observed))
+    }
+
+    /// Whether the agent of a person's room is connected; `None` if there is none for them.
+    pub(super) fn is_agent_present(&self, person: &Person) -> Option<bool> {
+        let line = new_line(person.clone(), String::new());
+        observe(&line, true, |observed| self.admission.is_present(observed))
+    }
+
+    fn dropped(&self, line: &NewLine, addressed: bool, reason: DropReason) {
+        let which = Which { chat_id: &chat_id(&line.room), thread_id: None, message_id: &line.message_id };
+        observe(line, addressed, |observed| self.admission.dropped(observed, which, reason));
+    }
+
+    /// The inbox entry a line makes for the instance it is admitted to.
+    fn entry(&self, line: &NewLine, admitted: Admitted) -> Result<NewEntry> {
+        let event = normalize::event(line, self.source_flags);
+        let entry = inbound::entry(&self.bot, &event, admitted, line.at)?;
+        Ok(NewEntry { when_full: WhenFull::Refuse, ..entry })
+    }
 }
 
-fn read_post(body: &[u8]) -> Result<Post> {
-    let post: Post = read(body, r#"{"text": "hello", "client_id": "1"}"#)?;
+/// Why no agent gets a line, and what its writer can do about it.
+pub(super) fn why(reason: DropReason) -> Why {
+    (reason.as_str(), address::hint(reason))
+}
+
+/// What admission gets to see of a line.
+fn observe<T>(line: &NewLine, addressed: bool, ask: impl FnOnce(Observed<'_>) -> T) -> T {
+    ask(Observed {
+        platform: NAME,
+        bot: BOT,
+        places: &[&line.room, "*"],
+        author: &line.author,
+        private: person_of(&line.room).is_some(),
+        author_is_bot: false,
+        addressed,
+        engaged: None,
+        // Gateways know the room by its chat id, people by its name.
+        scopes: &[&chat_id(&line.room), &line.room],
+    })
+}
+
+/// A line that somebody writes now.
+fn new_line(person: Person, text: String) -> NewLine {
+    let message_id = format!("wp{}", random_hex::<12>());
+    let Person { room, user: author } = person;
+    NewLine { room, message_id, author, text, at: clock::wall(), ..NewLine::default() }
+}
+
+/// What a post's writer is told.
+fn told(posted: &Posted, undelivered: Option<Why>, answered: Option<String>) -> Answer {
+    let status = if posted.new { StatusCode::CREATED } else { StatusCode::OK };
+    let mut answer = json!({ "message_id": posted.message_id });
+    if let Some((reason, hint)) = undelivered {
+        answer["undelivered"] = reason.into();
+        answer["hint"] = hint.into();
+    }
+    if let Some(text) = answered {
+        answer["answer"] = text.into();
+    }
+    Answer(status, answer)
+}
+
+async fn read_post(request: Request) -> Result<Post, Refusal> {
+    let post: Post = body(request, r#"{"text": "hello", "client_id": "1"}"#).await?;
     check_files(&post.files)?;
     if post.files.is_empty() || !post.text.is_empty() {
         check_text(&post.text)?;
     }
     let ids = [&post.client_id, &post.reply_to];
     if ids.into_iter().flatten().any(|id| id.is_empty() || id.len() > MAX_CLIENT_ID) {
-        return Err(Error::invalid(format!("client_id and reply_to have 1 to {MAX_CLIENT_ID} bytes")));
+        let why = format!("client_id and reply_to have 1 to {MAX_CLIENT_ID} bytes");
+        return Err(Error::invalid(why).into());
     }
     Ok(post)
 }
@@ -328,23 +348,4 @@ fn check_text(text: &str) -> Result<()> {
         return Err(Error::invalid(format!("the text is longer than {MAX_POST_CHARS} characters")));
     }
     Ok(())
-}
-
-/// What a post's writer is told.
-fn posted(said: Said) -> Answer {
-    let status = if said.posted.new { StatusCode::CREATED } else { StatusCode::OK };
-    let mut answer = json!({ "message_id": said.posted.message_id });
-    if let Some((reason, hint)) = said.undelivered {
-        answer["undelivered"] = reason.into();
-        answer["hint"] = hint.into();
-    }
-    if let Some(text) = said.answer {
-        answer["answer"] = text.into();
-    }
-    Answer(status, answer)
-}
-
-/// A pause in seconds, as the header has it: whoever keeps to it is not too early.
-fn whole_seconds(wait: Duration) -> u64 {
-    wait.as_millis().div_ceil(1_000).max(1) as u64
 }

@@ -8,25 +8,30 @@ mod hub;
 mod ingest;
 mod manifest;
 mod normalize;
+mod open_rooms;
 mod page;
 mod read;
 mod render;
 mod room;
+mod routes;
 mod seats;
 mod send;
-mod speak;
 mod story;
 mod verify;
-mod visit;
 
 pub use descriptor::descriptor;
 pub use guide::Guides;
 pub use hub::{Hub, LIMITS as FOLLOW_LIMITS};
-pub use ingest::{LIMITS as PACE_LIMITS, MAX_POST_CHARS, Setup, routes};
+pub use ingest::MAX_POST_CHARS;
 pub use manifest::{MANIFEST, Settings};
-pub use normalize::{BOT, NAME, chat_id, room_of};
+pub use open_rooms::LIMITS as VISIT_LIMITS;
 pub use read::LIMITS as READ_LIMITS;
-pub use room::{check_invitation, person_of, place, private_room};
+pub use room::{chat_id, check_invitation, person_of, place, private_room, room_of};
+pub use routes::{LIMITS as PACE_LIMITS, Setup, routes};
 pub use send::Webchat;
 pub use verify::mint_key;
-pub use visit::LIMITS as VISIT_LIMITS;
+
+/// The platform's name. Gateways do not know it and file it under `relay`.
+pub const NAME: &str = "webchat";
+/// The one bot of the platform.
+pub const BOT: &str = "webchat";

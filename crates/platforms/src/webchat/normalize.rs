@@ -1,27 +1,10 @@
 //! A posted line, as the event a gateway reads.
 
-use super::address;
-use super::room::person_of;
+use super::room::{chat_id, person_of};
+use super::{NAME, address};
 use angelia_contract::event::{Event, message_type};
 use angelia_contract::source::{Source, chat_type};
 use angelia_core::store::{NewLine, Unrelayed};
-
-/// The platform's name. Gateways do not know it and file it under `relay`.
-pub const NAME: &str = "webchat";
-/// The one bot of the platform.
-pub const BOT: &str = "webchat";
-/// Chat ids carry it, so that they are never mistaken for another platform's.
-const PREFIX: &str = "web-";
-
-/// The chat id of a room.
-pub fn chat_id(room: &str) -> String {
-    format!("{PREFIX}{room}")
-}
-
-/// The room behind a chat id.
-pub fn room_of(chat_id: &str) -> Option<&str> {
-    chat_id.strip_prefix(PREFIX).filter(|room| !room.is_empty())
-}
 
 /// The event a line makes. The contract keeps `is_bot` and `message_is_edit`
 /// off the wire; `source_flags` is the operator's word to write them.
@@ -70,20 +53,14 @@ fn with_files(text: &str, files: &[Unrelayed]) -> String {
 mod tests {
     use super::*;
     use angelia_contract::session_key::{KeyOptions, Rules, session_key};
-    use angelia_core::clock::UnixMillis;
 
     fn said_in(room: &str, text: &str) -> Event {
         let line = NewLine {
             room: room.into(),
             message_id: "wp1".into(),
             author: "ann".into(),
-            from_agent: false,
             text: text.into(),
-            reply_to: None,
-            client_id: None,
-            files: Vec::new(),
-            undelivered: None,
-            at: UnixMillis(0),
+            ..NewLine::default()
         };
         event(&line, false)
     }

@@ -1,6 +1,6 @@
 //! The page people chat on: plain files, held by the binary (docs/decisions/0019).
 
-use angelia_core::secret::fingerprint;
+use angelia_core::secret::{fingerprint, hex};
 use axum::Router;
 use axum::extract::Path;
 use axum::http::header::{
@@ -10,7 +10,6 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
-use std::fmt::Write as _;
 
 /// Nothing but our own files, and nobody may put the page into a frame. Scripts
 /// are files: what is written in a message never runs.
@@ -18,22 +17,15 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
                       connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
 
-/// One file of the page.
-struct File {
-    name: &'static str,
-    text: &'static str,
-}
-
+/// Files of the page: their names, and what is in them.
 macro_rules! files {
-    ($($name:literal),* $(,)?) => {
-        [$(File { name: $name, text: include_str!(concat!("page/", $name)) }),*]
-    };
+    ($($name:literal),* $(,)?) => { [$(($name, include_str!(concat!("page/", $name)))),*] };
 }
 
 /// The page itself.
 const INDEX: &str = "index.html";
 
-const FILES: &[File] = &files![
+const FILES: &[(&str, &str)] = &files![
     "index.html",
     "announce.js",
     "api.js",
@@ -77,10 +69,11 @@ pub(super) fn routes() -> Router {
 }
 
 fn serve(name: &str, headers: &HeaderMap) -> Response {
-    let Some(file) = FILES.iter().find(|file| file.name == name) else {
+    let Some((_, text)) = FILES.iter().find(|(file, _)| *file == name) else {
         return (StatusCode::NOT_FOUND, "there is no such file\n").into_response();
     };
-    let tag = tag(file.text);
+    // It changes with the content.
+    let tag = format!("\"{}\"", hex(&fingerprint(text)[..8]));
     let known = headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
     // Asked for each time, so that page and server are of one release.
     let mut response = [
@@ -100,7 +93,7 @@ fn serve(name: &str, headers: &HeaderMap) -> Response {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
         return response;
     }
-    *response.body_mut() = file.text.into();
+    *response.body_mut() = (*text).into();
     response
 }
 
@@ -110,19 +103,8 @@ fn kind(name: &str) -> &'static str {
         Some("css") => "text/css; charset=utf-8",
         Some("js") => "text/javascript; charset=utf-8",
         Some("svg") => "image/svg+xml",
-        Some("webmanifest") => "application/manifest+json",
         _ => "text/plain; charset=utf-8",
     }
-}
-
-/// What changes with the content.
-fn tag(text: &str) -> String {
-    let mut tag = String::from("\"");
-    for byte in &fingerprint(text)[..8] {
-        let _ = write!(tag, "{byte:02x}");
-    }
-    tag.push('"');
-    tag
 }
 
 #[cfg(test)]
@@ -137,9 +119,9 @@ mod tests {
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
-        let served: BTreeSet<String> = FILES.iter().map(|file| file.name.to_owned()).collect();
+        let served: BTreeSet<String> = FILES.iter().map(|(name, _)| (*name).to_owned()).collect();
         assert_eq!(there, served);
-        assert!(FILES.iter().all(|file| !kind(file.name).starts_with("text/plain")));
+        assert!(FILES.iter().all(|(name, _)| !kind(name).starts_with("text/plain")));
     }
 
     #[test]
@@ -158,9 +140,9 @@ mod tests {
         let response = serve(INDEX, &HeaderMap::new());
         let policy = response.headers()[CONTENT_SECURITY_POLICY].to_str().unwrap();
         assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
-        for file in FILES.iter().filter(|file| file.name.ends_with(".html")) {
+        for (name, text) in FILES.iter().filter(|(name, _)| name.ends_with(".html")) {
             for inline in ["<script>", " style=\"", " onclick=", "<style>"] {
-                assert!(!file.text.contains(inline), "{inline} in {}", file.name);
+                assert!(!text.contains(inline), "{inline} in {name}");
             }
         }
     }

@@ -6,16 +6,19 @@
 
 use super::address;
 use super::render::to_html;
-use super::seats::{Most, Seat, Seats};
-use super::verify::Fingerprint;
+use super::routes::{Api, Reading, Refusal};
+use super::seats::{Seat, Seats};
+use super::verify::{Caller, Fingerprint};
 use angelia_core::admission::DropReason;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::store::{Filling, Line, Page, PageSize};
 use axum::body::Body;
+use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -42,7 +45,7 @@ angelia_contract::limits! {
 }
 
 /// What one answer takes from the store.
-pub(super) const PAGE: PageSize = PageSize { count: PAGE_LINES, bytes: PAGE_BYTES };
+const PAGE: PageSize = PageSize { count: PAGE_LINES, bytes: PAGE_BYTES };
 /// What a stream takes at once.
 pub(super) const STREAM_PAGE: PageSize = PageSize { count: PAGE_LINES, bytes: STREAM_PAGE_BYTES };
 /// When to come back: an answer is read in less.
@@ -57,8 +60,8 @@ pub(super) struct Reads {
 
 impl Default for Reads {
     fn default() -> Self {
-        let most = Most { all: MAX_READS, of_visitors: MAX_READS_VISITORS };
-        Self { places: Seats::new(most), making: Semaphore::new(MAX_MADE) }
+        let places = Seats::new(MAX_READS, MAX_READS_VISITORS);
+        Self { places, making: Semaphore::new(MAX_MADE) }
     }
 }
 
@@ -69,14 +72,14 @@ impl Reads {
     /// Takes a place for one more answer, if there is one.
     pub(super) fn begin(&self, key: Fingerprint, visiting: bool) -> Result<Place> {
         let most = if visiting { MAX_READS_VISITOR } else { MAX_READS_EACH };
-        let place = self.places.take(key, visiting, most).map_err(|full| match full.each {
-            true => Error::new(
-                Kind::TooMany,
-                format!("you read {most} pages at a time already; read one of them to its end first"),
-            ),
-            false => Error::unavailable("many people are reading just now; try again"),
-        });
-        place.map_err(|refused| refused.retry_in(AGAIN))
+        self.places.take(key, visiting, most).map_err(|full| {
+            let own = format!("you read {most} pages at a time already; read one of them to its end first");
+            let refused = match full.each {
+                true => Error::new(Kind::TooMany, own),
+                false => Error::unavailable("many people are reading just now; try again"),
+            };
+            refused.retry_in(AGAIN)
+        })
     }
 
     /// The answer to a reader. Made off the threads that everybody shares: a page of
@@ -91,9 +94,22 @@ impl Reads {
     }
 }
 
+/// Lines of a room, from where its reader is.
+pub(super) async fn read(
+    State(api): State<Arc<Api>>,
+    reading: Reading,
+    caller: Caller,
+) -> Result<Response, Refusal> {
+    let Caller { guest, key, .. } = caller;
+    // Held until the answer is gone: it lies in memory for as long.
+    let place = api.reads.begin(key, guest.visiting)?;
+    let lines = api.ports.lines.lines(&guest.person.room, reading.after, PAGE).await?;
+    Ok(api.reads.answer(lines, reading.html(), place).await?)
+}
+
 /// The bytes of an answer, which keep its place for as long as they are there.
 struct Placed {
-    bytes: Vec<u8>,
+    bytes: Box<[u8]>,
     _place: Place,
 }
 
@@ -103,25 +119,20 @@ impl AsRef<[u8]> for Placed {
     }
 }
 
+/// What a reader gets.
+#[derive(Serialize)]
+struct Written {
+    messages: Vec<Box<RawValue>>,
+    more: bool,
+}
+
 /// As many of the lines as fit, with what was made of them.
-fn written(lines: &Page<Line>, html: bool) -> Vec<u8> {
+fn written(lines: &Page<Line>, html: bool) -> Box<[u8]> {
     let mut filling = Filling::new(PAGE);
-    let (mut text, mut shown) = (Vec::from(br#"{"messages":["#), 0);
-    for line in lines.iter() {
-        let Ok(line) = serde_json::to_vec(&Shown::new(line, html)) else { continue };
-        if !filling.takes(line.len()) {
-            break;
-        }
-        if shown > 0 {
-            text.push(b',');
-        }
-        text.extend(line);
-        shown += 1;
-    }
-    let more = lines.more || shown < lines.len();
-    text.extend(format!(r#"],"more":{more}}}"#).as_bytes());
-    text.shrink_to_fit();
-    text
+    let shown = lines.iter().filter_map(|line| to_raw_value(&Shown::new(line, html)).ok());
+    let messages: Vec<_> = shown.take_while(|line| filling.takes(line.get().len())).collect();
+    let more = lines.more || messages.len() < lines.len();
+    serde_json::to_vec(&Written { messages, more }).unwrap_or_default().into()
 }
 
 /// A line as a reader gets it.
@@ -154,25 +165,11 @@ impl<'a> Shown<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use angelia_core::clock::UnixMillis;
     use serde_json::Value;
 
     fn line(id: i64, text: &str) -> Line {
-        Line {
-            id,
-            place: id,
-            room: "lab".into(),
-            message_id: format!("wa{id}"),
-            author: "agent".into(),
-            from_agent: true,
-            text: text.into(),
-            reply_to: None,
-            client_id: None,
-            files: Vec::new(),
-            undelivered: None,
-            at: UnixMillis(0),
-            edited: false,
-        }
+        let (message_id, author) = (format!("wa{id}"), "agent".into());
+        Line { id, message_id, author, from_agent: true, text: text.into(), ..Line::default() }
     }
 
     fn read(lines: Page<Line>, html: bool) -> (usize, Value, usize) {

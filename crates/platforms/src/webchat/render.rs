@@ -73,12 +73,8 @@ impl Harmless {
                 vec![Event::Start(Tag::Table(vec![Alignment::None; columns.len()]))]
             }
             Event::Start(Tag::Heading { level, .. }) => {
-                vec![Event::Start(Tag::Heading {
-                    level: below(level),
-                    id: None,
-                    classes: vec![],
-                    attrs: vec![],
-                })]
+                let level = below(level);
+                vec![Event::Start(Tag::Heading { level, id: None, classes: vec![], attrs: vec![] })]
             }
             Event::End(TagEnd::Heading(level)) => vec![Event::End(TagEnd::Heading(below(level)))],
             Event::Text(text) if self.links.is_empty() && !self.in_code => linked(&text),
@@ -128,9 +124,7 @@ fn linked(text: &str) -> Vec<Event<'static>> {
     let mut events = Vec::new();
     let mut plain = String::new();
     for word in text.split_inclusive(char::is_whitespace) {
-        match address_in(word)
-            .and_then(|(before, address, after)| Some((before, opened(address)?, address, after)))
-        {
+        match address_in(word) {
             Some((before, open, address, after)) => {
                 plain.push_str(before);
                 events.push(Event::Text(std::mem::take(&mut plain).into()));
@@ -144,12 +138,12 @@ fn linked(text: &str) -> Vec<Event<'static>> {
     events
 }
 
-/// An address in a word, with what stands before and after it.
-fn address_in(word: &str) -> Option<(&str, &str, &str)> {
+/// An address in a word, opened as a link, with what stands before and after it.
+fn address_in(word: &str) -> Option<(&str, Event<'static>, &str, &str)> {
     let start = ["https://", "http://"].iter().filter_map(|scheme| word.find(scheme)).min()?;
     let (before, rest) = word.split_at(start);
     let address = rest.trim_end().trim_end_matches(AFTER_ADDRESS);
-    Some((before, address, &rest[address.len()..]))
+    Some((before, opened(address)?, address, &rest[address.len()..]))
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! Rooms: private or shared, and who can be invited to them.
 
-use super::normalize::NAME;
+use super::NAME;
 use angelia_core::admission::Place;
-use angelia_core::clock;
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::check_name;
-use angelia_core::store::{CONNECTOR, NewLine};
+use angelia_core::store::CONNECTOR;
+
+/// Chat ids carry it, so that they are never mistaken for another platform's.
+const CHAT: &str = "web-";
 
 /// What the names of private rooms begin with, as their places do.
 const PRIVATE: &str = "dm:";
@@ -27,25 +29,19 @@ pub fn person_of(room: &str) -> Option<&str> {
     room.strip_prefix(PRIVATE).filter(|user| !user.is_empty())
 }
 
+/// The chat id of a room.
+pub fn chat_id(room: &str) -> String {
+    format!("{CHAT}{room}")
+}
+
+/// The room behind a chat id.
+pub fn room_of(chat_id: &str) -> Option<&str> {
+    chat_id.strip_prefix(CHAT).filter(|room| !room.is_empty())
+}
+
 /// The place of a room.
 pub fn place(room: &str) -> Result<Place> {
     format!("{NAME}:{room}").parse()
-}
-
-/// A line of a room that says this, and nothing else of it.
-pub(super) fn line(room: String, message_id: String, author: String, text: String) -> NewLine {
-    NewLine {
-        room,
-        message_id,
-        author,
-        from_agent: false,
-        text,
-        reply_to: None,
-        client_id: None,
-        files: Vec::new(),
-        undelivered: None,
-        at: clock::wall(),
-    }
 }
 
 /// Checks that `user` can be invited to `room`.

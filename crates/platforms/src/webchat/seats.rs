@@ -5,13 +5,6 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// How many seats there are.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Most {
-    pub(super) all: usize,
-    pub(super) of_visitors: usize,
-}
-
 /// Which bound leaves no seat.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Full {
@@ -27,7 +20,10 @@ pub(super) struct Seats<K>(Mutex<Taken<K>>);
 
 #[derive(Debug)]
 struct Taken<K> {
-    most: Most,
+    /// How many seats there are.
+    most: usize,
+    /// How many of them visitors may have.
+    most_visiting: usize,
     each: HashMap<K, usize>,
     all: usize,
     visiting: usize,
@@ -42,19 +38,22 @@ pub(super) struct Seat<K: Eq + Hash> {
 }
 
 impl<K: Clone + Eq + Hash> Seats<K> {
-    pub(super) fn new(most: Most) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Taken { most, each: HashMap::new(), all: 0, visiting: 0 })))
+    /// So many seats, of which visitors may have so many.
+    pub(super) fn new(most: usize, most_visiting: usize) -> Arc<Self> {
+        let each = HashMap::new();
+        Arc::new(Self(Mutex::new(Taken { most, most_visiting, each, all: 0, visiting: 0 })))
     }
 
     /// Says how many there are from now on.
-    pub(super) fn bound(&self, most: Most) {
-        self.0.lock().most = most;
+    pub(super) fn bound(&self, most: usize, most_visiting: usize) {
+        let mut taken = self.0.lock();
+        (taken.most, taken.most_visiting) = (most, most_visiting);
     }
 
     /// Takes one more seat for somebody who may have `most`.
     pub(super) fn take(self: &Arc<Self>, who: K, visiting: bool, most: usize) -> Result<Seat<K>, Full> {
         let mut taken = self.0.lock();
-        let all = taken.all >= taken.most.all || visiting && taken.visiting >= taken.most.of_visitors;
+        let all = taken.all >= taken.most || visiting && taken.visiting >= taken.most_visiting;
         let each = taken.each.get(&who).is_some_and(|seats| *seats >= most);
         if all || each {
             return Err(Full { all, each });

@@ -1,16 +1,15 @@
 //! An agent's actions, as lines.
 
 use super::descriptor::MAX_LINE_CHARS;
-use super::normalize::{BOT, NAME, room_of};
-use super::room::{AGENT, line, person_of};
-use super::{Hub, descriptor};
-use crate::minted::Minted;
+use super::room::{AGENT, person_of, room_of};
+use super::{BOT, Hub, NAME, descriptor};
+use crate::ingress::STORE_AGAIN;
+use crate::kit::{IdSeed, cut, refused};
 use crate::platform::{Delivery, Outcome, Platform, Reach};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
 use angelia_contract::length::Unit;
 use angelia_contract::source::chat_type;
-use angelia_contract::split::split;
 use angelia_core::clock::UnixMillis;
 use angelia_core::directory::BotKey;
 use angelia_core::egress::{Bot, Dedupe, Target, Whereabouts};
@@ -18,16 +17,12 @@ use angelia_core::error::{Error, Kind, Result};
 use angelia_core::identity::check_name;
 use angelia_core::ports::Ports;
 use angelia_core::rooms::part_id;
-use angelia_core::secret::{fingerprint, random_hex};
+use angelia_core::secret::{fingerprint, hex, random_hex};
 use angelia_core::store::{ActionId, LineEdit, NewLine};
 use angelia_core::vault::Way;
 use angelia_core::{clock, fail};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// How soon a store that did not commit is tried again.
-const STORE_AGAIN: Duration = Duration::from_secs(1);
 
 /// Under which name the store keeps what the ids of agents' lines are made with.
 const LINE_KEY: &str = "line key";
@@ -38,21 +33,23 @@ pub struct Webchat {
     hub: Arc<Hub>,
     key: BotKey,
     /// What the ids of agents' lines are made with.
-    line_key: Minted,
+    line_key: IdSeed,
 }
 
 impl Webchat {
     /// The web chat over a store and its live readers.
     pub fn new(ports: Ports, hub: Arc<Hub>) -> Self {
-        Self { ports, hub, key: BotKey::new(NAME, BOT), line_key: Minted::default() }
+        Self { ports, hub, key: BotKey::new(NAME, BOT), line_key: IdSeed::default() }
     }
 
-    async fn perform(&self, delivery: Delivery, room: &str) -> Result<Outcome> {
-        let Delivery { id, received_at, action, .. } = delivery;
+    async fn perform(&self, delivery: Delivery) -> Result<Outcome> {
+        let Delivery { id, received_at, target, action, .. } = delivery;
+        let Some(room) = room(&target).map(str::to_owned) else { return Ok(refused("this is not a chat")) };
         match action {
             Action::Send { content, reply_to, .. } => {
-                let first = self.line_id(id, received_at).await?;
-                self.say(id, first, room, &content, reply_to).await
+                let key =
+                    self.line_key.get(&*self.ports.records, &self.key, LINE_KEY, random_hex::<16>).await?;
+                self.say(id, line_id(key, id, received_at), room, &content, reply_to).await
             }
             Action::Edit { message_id, content, .. } => self.edit(id, room, message_id, &content).await,
             other => Ok(refused(format!("the web chat has no {:?}", other.op()))),
@@ -62,51 +59,48 @@ impl Webchat {
     async fn say(
         &self,
         id: ActionId,
-        first: String,
-        room: &str,
+        message_id: String,
+        room: String,
         text: &str,
-        reply_to: Option<String>,
+        mut reply_to: Option<String>,
     ) -> Result<Outcome> {
         let (parts, at) = (parts(text), clock::wall());
         if parts.is_empty() {
             return Ok(refused("there is no text to send"));
         }
         let lines = parts.into_iter().enumerate().map(|(index, text)| NewLine {
+            room: room.clone(),
+            message_id: part_id(&message_id, index),
+            author: AGENT.into(),
             from_agent: true,
-            reply_to: reply_to.clone().filter(|_| index == 0),
+            text,
+            // The first of them answers.
+            reply_to: reply_to.take(),
             at,
-            ..line(room.to_owned(), part_id(&first, index), AGENT.into(), text)
+            ..NewLine::default()
         });
         fail::point("action_sending");
         self.ports.lines.say_lines(lines.collect(), id).await?;
-        Ok(Outcome::Sent { message_id: first, recorded: true })
+        Ok(Outcome::Sent { message_id, recorded: true })
     }
 
-    /// The id of an action's line: the same action makes the same line.
-    async fn line_id(&self, id: ActionId, received_at: UnixMillis) -> Result<String> {
-        let key = self.line_key.get(&*self.ports.records, &self.key, LINE_KEY, random_hex::<16>).await?;
-        Ok(line_id(key, id, received_at))
-    }
-
-    async fn edit(&self, id: ActionId, room: &str, message_id: String, text: &str) -> Result<Outcome> {
+    async fn edit(&self, id: ActionId, room: String, message_id: String, text: &str) -> Result<Outcome> {
         let parts = parts(text);
         if parts.is_empty() {
             return Ok(refused("there is no text to show"));
         }
-        let edit = LineEdit { room: room.to_owned(), message_id: message_id.clone(), parts };
+        let edit = LineEdit { room, message_id: message_id.clone(), parts };
         fail::point("action_sending");
-        if self.ports.lines.edit_line(edit, id).await? {
-            Ok(Outcome::Sent { message_id, recorded: true })
-        } else {
-            Ok(refused("there is no such message of yours in this chat"))
-        }
+        Ok(match self.ports.lines.edit_line(edit, id).await? {
+            true => Outcome::Sent { message_id, recorded: true },
+            false => refused("there is no such message of yours in this chat"),
+        })
     }
 }
 
 /// A text, cut into lines.
 fn parts(text: &str) -> Vec<String> {
-    let parts = split(text, MAX_LINE_CHARS as usize, Unit::Chars).unwrap_or_default();
-    parts.into_iter().map(|part| part.text).collect()
+    cut(text, MAX_LINE_CHARS as usize, Unit::Chars)
 }
 
 /// The id of an action's line, to those who do not have the key as good as any other. The number of an
@@ -115,8 +109,7 @@ fn parts(text: &str) -> Vec<String> {
 /// and not on a page of its own.
 fn line_id(key: &str, id: ActionId, received_at: UnixMillis) -> String {
     let digest = fingerprint(&format!("{key} {}", id.0));
-    let start = format!("wa{:011x}", received_at.0.max(0));
-    digest.iter().take(8).fold(start, |text, byte| text + &format!("{byte:02x}"))
+    format!("wa{:011x}{}", received_at.0.max(0), hex(&digest[..8]))
 }
 
 /// The room of a target. There are no threads, so whoever names one means
@@ -124,10 +117,6 @@ fn line_id(key: &str, id: ActionId, received_at: UnixMillis) -> String {
 fn room(target: &Target) -> Option<&str> {
     let in_chat = target.thread_id.as_ref().is_none_or(|thread| *thread == target.chat_id);
     room_of(&target.chat_id).filter(|room| in_chat && check_name("room", room).is_ok())
-}
-
-fn refused(why: impl Into<String>) -> Outcome {
-    Outcome::Refused { why: why.into() }
 }
 
 /// What a failure of the store means: it has written nothing.
@@ -173,15 +162,7 @@ impl Platform for Webchat {
     }
 
     fn deliver(&self, delivery: Delivery) -> BoxFuture<'_, Outcome> {
-        Box::pin(async move {
-            match room(&delivery.target).map(str::to_owned) {
-                Some(room) => {
-                    let outcome = self.perform(delivery, &room).await;
-                    outcome.unwrap_or_else(|error| failed(&error))
-                }
-                None => refused("this is not a chat"),
-            }
-        })
+        Box::pin(async { self.perform(delivery).await.unwrap_or_else(|error| failed(&error)) })
     }
 
     fn typing<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<ActionResult>> {

@@ -1,111 +1,96 @@
 //! What happened to a line, for the people of its room: the steps of the journal
 //! that `angelia explain` tells, without the names of tenants and gateways.
 
-use super::address;
-use super::normalize::{NAME, chat_id};
-use super::speak::Api;
+use super::NAME;
+use super::ingest::why;
+use super::room::chat_id;
+use super::routes::{Answer, Answered, Api};
+use super::verify::Caller;
 use crate::admission::Which;
-use angelia_core::admission::DropReason;
-use angelia_core::clock::UnixMillis;
 use angelia_core::error::{Error, Result};
-use angelia_core::store::{ActionTrace, Edits, JournalStore, Line, MessageTrace};
-use serde::Serialize;
+use angelia_core::store::{ActionTrace, Edits, JournalStore, Line};
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// Answers told of; more than anybody reads.
 const MOST_ANSWERS: usize = 20;
 
-/// The way of a line, and of what was written in answer to it.
-#[derive(Debug, Default, Serialize)]
-pub(super) struct Told {
-    message_id: String,
-    received_at: Option<UnixMillis>,
-    stored_at: Option<UnixMillis>,
-    pushed_at: Option<UnixMillis>,
-    pushes: u32,
-    settled_at: Option<UnixMillis>,
-    outcome: Option<String>,
-    dropped: Option<Dropped>,
-    answers: Vec<Answer>,
-}
-
-/// Why it reached no agent.
-#[derive(Debug, Serialize)]
-struct Dropped {
-    reason: &'static str,
-    hint: &'static str,
-    at: UnixMillis,
-}
-
-/// Something an agent wrote.
-#[derive(Debug, Serialize)]
-struct Answer {
-    message_id: Option<String>,
-    accepted_at: UnixMillis,
-    written_at: Option<UnixMillis>,
-    state: String,
-    error: Option<String>,
-    edits: u64,
-    last_edit_at: Option<UnixMillis>,
-}
-
-impl Told {
-    /// The steps of what a person said.
-    fn legs_of(&mut self, story: &MessageTrace) {
-        self.received_at = Some(story.received_at);
-        self.stored_at = Some(story.appended_at);
-        self.pushed_at = story.pushed_at;
-        self.pushes = story.pushes;
-        self.settled_at = story.settled_at;
-        self.outcome.clone_from(&story.outcome);
+/// The way of a line of a room, and of what was written in answer to it. An agent's line is
+/// told of with the one it answers.
+pub(super) async fn story(
+    State(api): State<Arc<Api>>,
+    _caller: Caller,
+    Path((room, message_id)): Path<(String, String)>,
+) -> Answered {
+    let chat = chat_id(&room);
+    let line = api.line(&room, &message_id).await?;
+    let own = api.own_action(&line, &chat).await?;
+    let asked = match &own {
+        Some(action) => action.reply_to.as_ref(),
+        None => Some(&line.message_id),
+    };
+    let message_id = asked.unwrap_or(&line.message_id);
+    let mut traces = api.ports.records.explain(message_id).await?;
+    // Ids may be others elsewhere.
+    traces.retain(|trace| trace.platform == NAME && trace.chat_id == chat);
+    let trace = traces.first().filter(|_| asked.is_some());
+    let which = Which { chat_id: &chat, thread_id: None, message_id };
+    let dropped = asked.and_then(|_| api.admission.why_dropped(which)).or_else(|| {
+        // Longer remembered than the drops themselves.
+        line.undelivered.filter(|_| trace.is_none()).map(|reason| (reason, line.at))
+    });
+    let mut told = json!({
+        "message_id": message_id,
+        "received_at": trace.map(|trace| trace.received_at),
+        "stored_at": trace.map(|trace| trace.appended_at),
+        "pushed_at": trace.and_then(|trace| trace.pushed_at),
+        "pushes": trace.map_or(0, |trace| trace.pushes),
+        "settled_at": trace.and_then(|trace| trace.settled_at),
+        "outcome": trace.and_then(|trace| trace.outcome.as_ref()),
+        "dropped": dropped.map(|(reason, at)| {
+            let (reason, hint) = why(reason);
+            json!({ "reason": reason, "hint": hint, "at": at })
+        }),
+    });
+    let is_received = trace.is_some();
+    let mut actions: Vec<_> = traces.into_iter().flat_map(|trace| trace.replies).collect();
+    if let Some(own) = own
+        && !actions.iter().any(|action| action.id == own.id)
+    {
+        actions.insert(0, own);
     }
+    if !is_received && actions.is_empty() && dropped.is_none() {
+        let unknown = "nothing is known of its way: the server wrote it itself, or it is older than the journal's 72 hours";
+        return Err(Error::not_found(unknown).into());
+    }
+    told["answers"] = api.answers(&chat, actions).await?.into();
+    Ok(Answer(StatusCode::OK, told))
 }
 
 impl Api {
-    /// What happened to a line of a room. An agent's line is told of with the one it answers.
-    pub(super) async fn story(&self, room: &str, message_id: &str) -> Result<Told> {
+    /// A line of a room.
+    pub(super) async fn line(&self, room: &str, message_id: &str) -> Result<Line> {
         let line = self.ports.lines.line(room, message_id).await?;
-        let line = line.ok_or_else(|| Error::not_found("there is no such message in this room"))?;
-        let chat = chat_id(room);
-        let own = self.own_action(&line, &chat).await?;
-        let question = match &own {
-            Some(action) => action.reply_to.clone(),
-            None => Some(line.message_id.clone()),
-        };
-        let is_asked = question.is_some();
-        let message_id = question.unwrap_or_else(|| line.message_id.clone());
-        let mut told = Told { message_id, ..Told::default() };
-        let stories = self.ports.records.explain(&told.message_id).await?;
-        let stories = stories.into_iter().filter(|story| is_of(story, &chat)).collect::<Vec<_>>();
-        if is_asked {
-            let which = Which { chat_id: &chat, thread_id: None, message_id: &told.message_id };
-            told.dropped = self.admission.why_dropped(which).map(dropped);
-            if let Some(story) = stories.first() {
-                told.legs_of(story);
-            }
-        }
-        if told.dropped.is_none() && told.received_at.is_none() {
-            // Longer remembered than the drops themselves.
-            told.dropped = line.undelivered.map(|reason| dropped((reason, line.at)));
-        }
-        let mut actions: Vec<_> = stories.into_iter().flat_map(|story| story.replies).collect();
-        if let Some(own) = own
-            && !actions.iter().any(|action| action.id == own.id)
-        {
-            actions.insert(0, own);
-        }
+        line.ok_or_else(|| Error::not_found("there is no such message in this room"))
+    }
+
+    /// What is told of what an agent wrote in a chat.
+    async fn answers(&self, chat: &str, actions: Vec<ActionTrace>) -> Result<Vec<Value>> {
+        let mut answers = Vec::new();
         for action in actions.into_iter().take(MOST_ANSWERS) {
             let edits = match &action.message_id {
-                Some(message_id) => self.ports.records.edits(&chat, message_id).await?,
+                Some(message_id) => self.ports.records.edits(chat, message_id).await?,
                 None => Edits::default(),
             };
-            told.answers.push(answer(action, edits));
+            answers.push(json!({
+                "message_id": action.message_id, "accepted_at": action.accepted_at,
+                "written_at": action.finished_at, "state": action.state, "error": action.error,
+                "edits": edits.count, "last_edit_at": edits.last_at,
+            }));
         }
-        if told.received_at.is_none() && told.answers.is_empty() && told.dropped.is_none() {
-            return Err(Error::not_found(
-                "nothing is known of its way: the server wrote it itself, or it is older than the journal's 72 hours",
-            ));
-        }
-        Ok(told)
+        Ok(answers)
     }
 
     /// What an agent did to write a line.
@@ -117,26 +102,5 @@ impl Api {
         let first = line.message_id.split('.').next().unwrap_or_default();
         let actions = self.ports.records.explain_action(first).await?;
         Ok(actions.into_iter().find(|action| action.chat_id == chat && action.op != "edit"))
-    }
-}
-
-/// Whether a story is of a line of this chat: ids may be others elsewhere.
-fn is_of(story: &MessageTrace, chat: &str) -> bool {
-    story.platform == NAME && story.chat_id == chat
-}
-
-fn dropped((reason, at): (DropReason, UnixMillis)) -> Dropped {
-    Dropped { reason: reason.as_str(), hint: address::hint(reason), at }
-}
-
-fn answer(action: ActionTrace, edits: Edits) -> Answer {
-    Answer {
-        message_id: action.message_id,
-        accepted_at: action.accepted_at,
-        written_at: action.finished_at,
-        state: action.state,
-        error: action.error,
-        edits: edits.count,
-        last_edit_at: edits.last_at,
     }
 }

@@ -1,10 +1,17 @@
 //! Who is posting: the holder of a personal key, never a name in a body.
 
+use super::routes::{Api, Refusal, peer};
 use angelia_core::error::{Error, Kind, Result};
+use angelia_core::limit_per_address::Address;
 use angelia_core::secret::{Secret, fingerprint, random_hex};
 use angelia_core::store::{Guest, Lines};
+use axum::extract::{FromRequestParts, Path};
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use std::sync::Arc;
 
 /// Longest key looked at; ours are far shorter.
 const MAX_KEY: usize = 256;
@@ -18,11 +25,33 @@ pub fn mint_key() -> Secret {
 /// What recognises a key.
 pub(super) type Fingerprint = [u8; 32];
 
-/// The person behind a request for `room`, by their key.
-///
-/// A key of another room and a key of nobody get the same answer.
-pub(super) async fn guest(lines: &dyn Lines, headers: &HeaderMap, room: &str) -> Result<Guest> {
-    holder(lines, key(headers)?, room).await
+/// The person behind a request for a room, by their key. It comes first: for strangers
+/// nothing is held, however much they send and however slowly.
+pub(super) struct Caller {
+    pub(super) guest: Guest,
+    pub(super) key: Fingerprint,
+    pub(super) from: Address,
+}
+
+/// What the path of such a request has.
+#[derive(Deserialize)]
+struct InRoom {
+    room: String,
+}
+
+impl FromRequestParts<Arc<Api>> for Caller {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Response> {
+        let room = Path::from_request_parts(parts, api).await;
+        let Path(InRoom { room }) = room.map_err(IntoResponse::into_response)?;
+        let caller = async {
+            let key = key(&parts.headers)?;
+            let guest = holder(&*api.ports.lines, key, &room).await?;
+            Ok(Self { guest, key, from: peer(&parts.extensions) })
+        };
+        caller.await.map_err(|unknown: Error| Refusal::from(unknown).into_response())
+    }
 }
 
 /// The key of a request.
@@ -37,7 +66,8 @@ pub(super) fn key(headers: &HeaderMap) -> Result<Fingerprint> {
         .ok_or_else(unknown)
 }
 
-/// The person who holds a key of `room` now.
+/// The person who holds a key of `room` now. A key of another room and a key of nobody
+/// get the same answer.
 pub(super) async fn holder(lines: &dyn Lines, key: Fingerprint, room: &str) -> Result<Guest> {
     let guest = someone(lines, key).await?;
     if guest.person.room == room { Ok(guest) } else { Err(unknown()) }

@@ -1,7 +1,8 @@
 //! Where a target is: one member of the company, by the id WeCom gives them.
 
-use super::Wecom;
-use angelia_core::egress::{Target, Whereabouts};
+use super::{NAME, Wecom};
+use crate::kit::places_of;
+use angelia_core::egress::{Bot, Target, Whereabouts};
 
 /// Longest id of a member.
 const MAX_USER: usize = 64;
@@ -20,18 +21,21 @@ pub(super) fn user_of(target: &Target) -> Option<&str> {
     Some(target.chat_id.as_str()).filter(|user| in_chat && is_user(user))
 }
 
-/// The places that cover a member, most specific first.
-pub(super) fn places(name: &str, user: &str) -> [String; 3] {
-    [format!("{name}/{user}"), name.to_owned(), "*".to_owned()]
-}
+impl Bot for Wecom {
+    fn platform(&self) -> &str {
+        NAME
+    }
 
-impl Wecom {
-    /// What covers a target: nothing, unless that person has written to the app. Nobody
+    fn id(&self) -> &str {
+        &self.account.key.bot
+    }
+
+    /// Nothing covers a target, unless that person has written to the app. Nobody
     /// else can be asked for.
-    pub(super) fn whereabouts(&self, target: &Target) -> Whereabouts {
+    fn places(&self, target: &Target) -> Whereabouts {
         let Some(user) = user_of(target) else { return Whereabouts::Nowhere };
         if self.account.directory.at_hand(user).is_some() {
-            Whereabouts::Places(places(&self.config.name, user).into())
+            Whereabouts::Places(places_of(&self.config.name, user))
         } else if self.account.directory.is_absent(user) {
             Whereabouts::Nowhere
         } else {

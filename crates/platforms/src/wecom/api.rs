@@ -1,7 +1,7 @@
 //! Calls to WeCom's API, and what its error codes mean.
 
 use super::Wecom;
-use crate::kit::{ApiError, ErrorKind, Provider, TokenSource};
+use crate::kit::{ApiError, ErrorKind, Fetched, Provider};
 use angelia_core::secret::Secret;
 use reqwest::Method;
 use serde::Deserialize;
@@ -37,21 +37,20 @@ struct Answer {
 }
 
 #[derive(Deserialize)]
-struct Fetched {
+struct Token {
     access_token: String,
     #[serde(default)]
     expires_in: u64,
 }
 
-impl TokenSource for Wecom {
-    async fn fetch(&self) -> Result<(Secret, u64), ApiError> {
+impl Wecom {
+    /// Fetches an access token.
+    pub(super) async fn fetch_token(&self) -> Fetched {
         let query = [("corpid", self.config.corp_id.as_str()), ("corpsecret", self.config.secret.expose())];
-        let Fetched { access_token, expires_in } = self.ask(GET_TOKEN, &query, None).await?;
+        let Token { access_token, expires_in } = self.ask(GET_TOKEN, &query, None).await?;
         Ok((Secret::new(access_token), expires_in))
     }
-}
 
-impl Wecom {
     /// Calls a method with the access token, if it may still be called when that is there; once
     /// more with a new token if WeCom does not take the old one any more, for then nothing
     /// was done.
@@ -62,7 +61,7 @@ impl Wecom {
         body: Option<&Value>,
         may: impl Fn() -> bool,
     ) -> Result<T, ApiError> {
-        let token = self.token.get(self).await?;
+        let token = self.token.get(self.fetch_token()).await?;
         if !may() {
             return Err(ApiError::withdrawn());
         }
@@ -73,7 +72,7 @@ impl Wecom {
         match ask(&token).await {
             Err(error) if error.kind == ErrorKind::Token => {
                 self.account.health.count("tokens_refused");
-                ask(&self.token.other_than(self, &token, error).await?).await
+                ask(&self.token.other_than(self.fetch_token(), &token, error).await?).await
             }
             asked => asked,
         }

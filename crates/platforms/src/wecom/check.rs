@@ -31,7 +31,7 @@ impl Wecom {
     /// Asks WeCom what the app can and cannot do.
     pub(super) async fn look_over(&self, public_url: &str) -> Result<Checkup> {
         let mut checkup = Checkup::default();
-        match self.token.get(self).await {
+        match self.token.get(self.fetch_token()).await {
             Ok(_) => checkup.good("the secret is good"),
             Err(ApiError { kind: ErrorKind::Setup, why }) => {
                 bad(&mut checkup, &why);

@@ -8,8 +8,8 @@ use super::address::is_user;
 use super::xml::{Fields, Unreadable, read};
 use crate::kit::inbound::from_person;
 use angelia_contract::event::{Event, Media, message_type};
+use angelia_core::secret::hex;
 use sha2::{Digest, Sha256};
-use std::fmt::Write;
 
 /// What an agent reads of a message whose sort is not known here.
 const UNSUPPORTED: &str = "[unsupported message]";
@@ -71,10 +71,7 @@ impl Message {
             hash.update((text.len() as u64).to_be_bytes());
             hash.update(text.as_bytes());
         }
-        hash.finalize().iter().take(EVENT_ID).fold("event-".to_owned(), |mut id, byte| {
-            let _ = write!(id, "{byte:02x}");
-            id
-        })
+        format!("event-{}", hex(&hash.finalize()[..EVENT_ID]))
     }
 
     fn is_event(&self) -> bool {

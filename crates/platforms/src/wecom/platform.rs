@@ -2,34 +2,20 @@
 
 use super::address::user_of;
 use super::send::{BOT, PERSON};
-use super::{NAME, Wecom, descriptor, webhook};
+use super::{Wecom, descriptor, webhook};
 use crate::ingress::Ingress;
-use crate::kit::health::{Checkup, Health};
+use crate::kit::Account;
+use crate::kit::health::Checkup;
 use crate::platform::{Delivery, Outcome, Platform};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
 use angelia_contract::source::chat_type;
-use angelia_core::egress::{Bot, Dedupe, Rate, Target, Whereabouts};
-use angelia_core::error::Error;
-use angelia_core::error::Result;
+use angelia_core::egress::{Dedupe, Rate, Target};
+use angelia_core::error::{Error, Result};
 use angelia_core::vault::Way;
 use axum::Router;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
-
-impl Bot for Wecom {
-    fn platform(&self) -> &str {
-        NAME
-    }
-
-    fn id(&self) -> &str {
-        &self.account.key.bot
-    }
-
-    fn places(&self, target: &Target) -> Whereabouts {
-        self.whereabouts(target)
-    }
-}
 
 impl Platform for Wecom {
     fn descriptor(&self) -> Descriptor {
@@ -64,10 +50,6 @@ impl Platform for Wecom {
         })
     }
 
-    fn recall<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<()>> {
-        Box::pin(async move { self.account.directory.find(&target.chat_id).await.map(drop) })
-    }
-
     fn tell<'a>(&'a self, target: &'a Target, text: &'a str) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             let user = user_of(target).ok_or_else(|| Error::invalid("this is not a chat"))?;
@@ -83,12 +65,8 @@ impl Platform for Wecom {
         webhook::routes(self, ingress)
     }
 
-    fn name(&self) -> &str {
-        &self.config.name
-    }
-
-    fn health(&self) -> Option<Health> {
-        Some(self.account.health.health())
+    fn account(&self) -> Option<&Account> {
+        Some(&self.account)
     }
 
     fn check<'a>(&'a self, public_url: &'a str) -> BoxFuture<'a, Result<Checkup>> {

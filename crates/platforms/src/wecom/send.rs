@@ -4,11 +4,10 @@ use super::Wecom;
 use super::address::user_of;
 use super::api::WECOM;
 use super::descriptor::MAX_BYTES;
-use crate::kit::{ApiError, ErrorKind, TextInParts, refused};
+use crate::kit::{ApiError, ErrorKind, TextInParts, cut, refused};
 use crate::platform::{Delivery, Outcome};
 use angelia_contract::action::Action;
 use angelia_contract::length::Unit;
-use angelia_contract::split::split;
 use angelia_core::clock;
 use angelia_core::egress::Rate;
 use serde::Deserialize;
@@ -107,13 +106,9 @@ impl Wecom {
     }
 }
 
-/// A text, cut into messages. WeCom counts bytes.
+/// A text, cut into messages; none if there is nothing to read in it. WeCom counts bytes.
 fn parts(text: &str) -> Vec<String> {
-    if text.trim().is_empty() {
-        return Vec::new();
-    }
-    let parts = split(text, MAX_BYTES, Unit::Bytes).unwrap_or_default();
-    parts.into_iter().map(|part| part.text).collect()
+    if text.trim().is_empty() { Vec::new() } else { cut(text, MAX_BYTES, Unit::Bytes) }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Taking in what WeCom posted: committed before it is acknowledged.
 
 use super::Wecom;
-use super::address::{is_user, places};
+use super::address::is_user;
 use super::normalize::{Meaning, Message};
 use crate::ingress::Ingress;
 use crate::kit::Sighting;
@@ -34,7 +34,7 @@ impl Wecom {
             return Ok(Took::NotOurs);
         }
         let user = message.from();
-        let sighting = Sighting::of_person(user, &message.id(), places(&self.config.name, user));
+        let sighting = Sighting::of_person(&self.config.name, user, &message.id());
         match message.meaning(ingress.source_flags) {
             Meaning::Happened => {
                 if is_user(user) {

@@ -2,9 +2,8 @@
 
 use super::crypto::{Key, decrypt};
 use angelia_core::clock::UnixMillis;
-use angelia_core::secret::Secret;
+use angelia_core::secret::{Secret, hex};
 use sha1::{Digest, Sha1};
-use std::fmt::Write;
 use std::time::Duration;
 use subtle::ConstantTimeEq;
 use url::form_urlencoded;
@@ -72,10 +71,7 @@ impl Keys {
         parts.sort_unstable();
         let mut hash = Sha1::new();
         parts.iter().for_each(|part| hash.update(part.as_bytes()));
-        hash.finalize().iter().fold(String::with_capacity(40), |mut hex, byte| {
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        })
+        hex(&hash.finalize())
     }
 
     /// What something encrypted says, if it was signed with our token not long

@@ -1,6 +1,6 @@
 //! What is known of messages, for longer than the journal is kept.
 
-use super::readback::{listed, page};
+use super::read_back::{listed, page};
 use super::*;
 use crate::sms::parse::Received;
 use angelia_core::clock;

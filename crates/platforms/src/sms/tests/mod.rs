@@ -1,7 +1,7 @@
 //! A number between a store and a Twilio that answers as it is told.
 
 mod memory;
-mod readback;
+mod read_back;
 mod sends;
 
 use super::take::Took;

@@ -1,16 +1,21 @@
 //! Rooms that anybody may enter, because the operator said so (docs/decisions/0020).
 
-use super::room::{self, VISITOR};
-use super::speak::Api;
+use super::room::{VISITOR, check_person};
+use super::routes::{Answer, Answered, Api, body, peer};
 use super::verify::mint_key;
 use angelia_core::clock::{self, Mono, UnixMillis};
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::limit::{SlidingWindow, SlidingWindowOf, WhenCrowded};
 use angelia_core::limit_per_address::{Address, LimitPerAddress, Shares};
-use angelia_core::secret::{Secret, fingerprint, random_hex};
+use angelia_core::secret::{fingerprint, random_hex};
 use angelia_core::store::{Person, RoomStore};
-use parking_lot::{Mutex, MutexGuard};
+use axum::extract::{Path, Request, State};
+use axum::http::StatusCode;
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde_json::json;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long somebody may stay who was not invited; then they come in anew.
@@ -47,38 +52,19 @@ const POSTS: Shares =
 #[derive(Debug)]
 pub(super) struct OpenDoors {
     rooms: Vec<String>,
-    lately: Mutex<Lately>,
-}
-
-#[derive(Debug)]
-struct Lately {
-    entries: LimitPerAddress,
+    entries: Mutex<LimitPerAddress>,
     /// By room: only open ones have visitors, so there are few.
-    posts: HashMap<String, LimitPerAddress>,
+    posts: Mutex<HashMap<String, LimitPerAddress>>,
     /// By room and name.
-    by_visitor: SlidingWindowOf<(String, String)>,
+    by_visitor: Mutex<SlidingWindowOf<(String, String)>>,
 }
 
 impl OpenDoors {
     pub(super) fn new(rooms: Vec<String>) -> Self {
-        let lately = Lately {
-            entries: LimitPerAddress::new(ENTRIES),
-            posts: HashMap::new(),
-            by_visitor: SlidingWindowOf::new(
-                MAX_HEARD,
-                WhenCrowded::ForgetOne,
-                SlidingWindow::new(MOST_SAID, WITHIN),
-            ),
-        };
-        Self { rooms, lately: Mutex::new(lately) }
-    }
-
-    fn lately(&self) -> MutexGuard<'_, Lately> {
-        self.lately.lock()
-    }
-
-    pub(super) fn rooms(&self) -> &[String] {
-        &self.rooms
+        let of_one = SlidingWindow::new(MOST_SAID, WITHIN);
+        let by_visitor = SlidingWindowOf::new(MAX_HEARD, WhenCrowded::ForgetOne, of_one);
+        let entries = Mutex::new(LimitPerAddress::new(ENTRIES));
+        Self { rooms, entries, posts: Mutex::default(), by_visitor: Mutex::new(by_visitor) }
     }
 
     /// Whether anybody may enter a room.
@@ -95,11 +81,11 @@ impl OpenDoors {
 
     /// Whether a visitor may say something more in a room.
     pub(super) fn check_pace(&self, room: &str, visitor: &str, from: Address, now: Mono) -> Result<()> {
-        let mut lately = self.lately();
-        let Lately { posts, by_visitor, .. } = &mut *lately;
-        let posts = posts.entry(room.to_owned()).or_insert_with(|| LimitPerAddress::new(POSTS));
+        let mut rooms = self.posts.lock();
+        let posts = rooms.entry(room.to_owned()).or_insert_with(|| LimitPerAddress::new(POSTS));
+        let visitor = (room.to_owned(), visitor.to_owned());
         let heard = posts.check(from, now);
-        let heard = heard.and_then(|()| by_visitor.take(&(room.to_owned(), visitor.to_owned()), now));
+        let heard = heard.and_then(|()| self.by_visitor.lock().take(&visitor, now));
         let heard = heard.and_then(|()| posts.take(from, now));
         let much = "visitors say much here just now; try again in a minute";
         heard.map_err(|at| Error::new(Kind::TooMany, much).retry_in(at.since(now)))
@@ -111,48 +97,57 @@ impl OpenDoors {
         if self.rooms.is_empty() {
             return;
         }
-        let mut lately = self.lately();
-        lately.entries.note_good(from, now);
-        if let Some(posts) = lately.posts.get_mut(room) {
+        self.entries.lock().note_good(from, now);
+        if let Some(posts) = self.posts.lock().get_mut(room) {
             posts.note_good(from, now);
         }
     }
 
-    fn check(&self, room: &str, from: Address, now: Mono) -> Result<()> {
-        self.check_open(room)?;
-        self.lately().entries.take(from, now).map_err(|at| {
+    /// Whether one more may come in.
+    fn check_entry(&self, from: Address, now: Mono) -> Result<()> {
+        self.entries.lock().take(from, now).map_err(|at| {
             let many = "many people are coming in just now; try again in a minute";
             Error::new(Kind::TooMany, many).retry_in(at.since(now))
         })
     }
 }
 
-impl Api {
-    /// Lets somebody into an open room; answers their key, and who they are there.
-    pub(super) async fn enter(
-        &self,
-        room: &str,
-        from: Address,
-        name: Option<&str>,
-    ) -> Result<(Secret, Person)> {
-        self.doors.check_open(room)?;
-        let chosen = name.map(str::trim).filter(|name| !name.is_empty());
-        if chosen.is_some_and(|name| name.len() > MAX_NAME) {
-            return Err(Error::invalid(format!("a name has up to {MAX_NAME} letters")));
-        }
-        let user = match chosen {
-            Some(name) => format!("{VISITOR}{name}"),
-            None => format!("{VISITOR}{}", random_hex::<3>()),
-        };
-        room::check_person(room, &user)?;
-        // A name that cannot be takes nobody's turn; all else is work for the store.
-        self.doors.check(room, from, clock::mono())?;
-        let key = mint_key();
-        let person = Person { room: room.to_owned(), user };
-        let until = UnixMillis(clock::wall().0 + VISIT_FOR.as_millis() as i64);
-        self.ports.records.visit(person.clone(), fingerprint(key.expose()), until).await?;
-        Ok((key, person))
+/// Somebody who wants to come into an open room.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Enter {
+    #[serde(default)]
+    name: Option<String>,
+}
+
+/// The rooms that anybody may enter.
+pub(super) async fn list(State(api): State<Arc<Api>>) -> Answer {
+    Answer(StatusCode::OK, json!({ "rooms": api.doors.rooms }))
+}
+
+/// Lets somebody into an open room; answers their key, and who they are there.
+pub(super) async fn enter(
+    State(api): State<Arc<Api>>,
+    Path(room): Path<String>,
+    request: Request,
+) -> Answered {
+    // Asked first: for strangers at a closed door nothing is held.
+    api.doors.check_open(&room)?;
+    let from = peer(request.extensions());
+    let Enter { name } = body(request, r#"{"name": "ann"}"#).await?;
+    let chosen = name.as_deref().map(str::trim).filter(|name| !name.is_empty());
+    if chosen.is_some_and(|name| name.len() > MAX_NAME) {
+        return Err(Error::invalid(format!("a name has up to {MAX_NAME} letters")).into());
     }
+    let user = format!("{VISITOR}{}", chosen.map_or_else(random_hex::<3>, str::to_owned));
+    check_person(&room, &user)?;
+    // A name that cannot be takes nobody's turn; all else is work for the store.
+    api.doors.check_entry(from, clock::mono())?;
+    let key = mint_key();
+    let entered = json!({ "key": key.expose(), "room": room, "user": user });
+    let until = UnixMillis(clock::wall().0 + VISIT_FOR.as_millis() as i64);
+    api.ports.records.visit(Person { room, user }, fingerprint(key.expose()), until).await?;
+    Ok(Answer(StatusCode::CREATED, entered))
 }
 
 #[cfg(test)]
@@ -172,14 +167,15 @@ mod tests {
     #[test]
     fn open_rooms_are_open_and_no_others_and_so_many_come_in() {
         let doors = OpenDoors::new(vec!["lobby".into()]);
-        assert_eq!(doors.check("lab", PROXY, at(0)).unwrap_err().kind(), Kind::Forbidden);
+        assert_eq!(doors.check_open("lab").unwrap_err().kind(), Kind::Forbidden);
+        assert!(doors.check_open("lobby").is_ok());
         for _ in 0..MOST_ENTER {
-            doors.check("lobby", PROXY, at(1)).unwrap();
+            doors.check_entry(PROXY, at(1)).unwrap();
         }
-        let refused = doors.check("lobby", PROXY, at(59)).unwrap_err();
+        let refused = doors.check_entry(PROXY, at(59)).unwrap_err();
         assert_eq!((refused.kind(), refused.retry_after()), (Kind::TooMany, Some(Duration::from_secs(2))));
-        assert!(doors.check("lobby", PROXY, at(61)).is_ok(), "those before are a minute ago");
-        assert!(OpenDoors::new(Vec::new()).check("lobby", PROXY, at(0)).is_err(), "none unless configured");
+        assert!(doors.check_entry(PROXY, at(61)).is_ok(), "those before are a minute ago");
+        assert!(OpenDoors::new(Vec::new()).check_open("lobby").is_err(), "none unless configured");
     }
 
     #[test]
@@ -187,7 +183,7 @@ mod tests {
         let doors = OpenDoors::new(vec!["lobby".into()]);
         doors.was_good("lobby", address(99), at(0));
         let come_in =
-            |n: u8, now| (0..100).take_while(|_| doors.check("lobby", address(n), at(now)).is_ok()).count();
+            |n: u8, now| (0..100).take_while(|_| doors.check_entry(address(n), at(now)).is_ok()).count();
         assert_eq!(come_in(1, 100), MOST_ENTER_EACH);
         assert_eq!(come_in(2, 100), MOST_ENTER_EACH, "another address");
         assert_eq!(come_in(3, 100), 0, "the rest is for those who were good before");

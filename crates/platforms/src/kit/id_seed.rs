@@ -7,11 +7,11 @@ use angelia_core::records::Records;
 use angelia_core::store::StreamStore;
 use tokio::sync::OnceCell;
 
-/// What was minted for a bot, once it was asked for.
+/// What the ids of a bot are made with, once it was asked for.
 #[derive(Debug, Default)]
-pub(crate) struct Minted(OnceCell<String>);
+pub(crate) struct IdSeed(OnceCell<String>);
 
-impl Minted {
+impl IdSeed {
     /// What the store has under this name, or keeps from now on. It lies beside the bot's
     /// cursors, as the position of a stream that is none.
     pub(crate) async fn get(
@@ -21,7 +21,7 @@ impl Minted {
         name: &str,
         mint: fn() -> String,
     ) -> Result<&str> {
-        let minted = self.0.get_or_try_init(|| async {
+        let seed = self.0.get_or_try_init(|| async {
             let cursors = records.cursors(bot).await?;
             // Usually there is something, and nothing needs to be written.
             match cursors.into_iter().find(|cursor| cursor.stream == name) {
@@ -29,6 +29,6 @@ impl Minted {
                 None => records.mint(bot, name, mint()).await,
             }
         });
-        minted.await.map(String::as_str)
+        seed.await.map(String::as_str)
     }
 }
