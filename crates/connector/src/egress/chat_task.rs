@@ -5,8 +5,7 @@
 //! [`ChatQueue`]'s to say (docs/decisions/0030).
 
 use super::Egress;
-use super::action::OutboundAction;
-use super::answer::result;
+use super::action::{OutboundAction, result};
 use super::chats::{ChatKey, FirstPart, Inbox, News};
 use super::perform::{self, CallLeave, Done, InFlight};
 use super::{count_declined, resume, typing};
