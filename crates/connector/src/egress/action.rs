@@ -1,12 +1,13 @@
 //! An action on its way: whose it is, where it goes, who waits for its answer. A request gets one,
 //! in words that gateways understand rightly.
 
+use super::Egress;
 use super::capability::Claims;
 use super::chats::ChatKey;
 use super::rate_limit::{Paced, RateLimit};
-use super::{Egress, count_declined};
 use crate::identities::Snapshot;
 use crate::relay::{Answer, Mailbox};
+use crate::telemetry::Counter;
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::frame::ConnectorFrame;
 use angelia_core::clock::{self, UnixMillis};
@@ -263,7 +264,7 @@ impl Reply {
 
     /// Tells that the target is not the sender's, and counts it.
     pub(super) fn decline(&self, egress: &Egress) {
-        count_declined(egress);
+        egress.metrics.count(Counter::OutboundDeclined);
         self.give(ActionResult::declined("relay"));
     }
 }

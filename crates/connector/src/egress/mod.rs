@@ -27,7 +27,7 @@ use crate::ingress::Bots;
 use crate::relay::Mailbox;
 use crate::server::Parts;
 use crate::supervise::Lifecycle;
-use crate::telemetry::{Counter, Metrics};
+use crate::telemetry::Metrics;
 use action::{Origin, OutboundAction, Reply, failed};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::frame::Outbound;
@@ -191,9 +191,4 @@ fn proceed(egress: &Arc<Egress>, waits: Waiting, decided: Result<Goal, Refusal>)
             action.reply.give(ActionResult::failed(why));
         }
     }
-}
-
-/// Counts a target that the sender may not write to.
-fn count_declined(egress: &Egress) {
-    egress.metrics.count(Counter::OutboundDeclined);
 }
