@@ -1,7 +1,7 @@
 //! `angelia backup` and `angelia compact`: done by the command itself, the first whether a server
 //! runs or not, the second while none does.
 
-use super::answer::Answer;
+use super::request::Answer;
 use crate::config::Config;
 use crate::open;
 use crate::presence::{self, Holder};

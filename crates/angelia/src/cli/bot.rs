@@ -1,6 +1,6 @@
 //! `angelia bot`: the identities on chat platforms, how they are and what they can do.
 
-use super::answer::Answer;
+use super::request::Answer;
 use crate::bots;
 use crate::config::{Bot, Config};
 use crate::files::Scratch;

@@ -1,6 +1,6 @@
 //! `angelia client` and `angelia enroll-token`: how agents enroll themselves.
 
-use super::answer::Answer;
+use super::request::Answer;
 use crate::config::{Config, parse_duration};
 use crate::remote::Remote;
 use crate::show;

@@ -1,6 +1,6 @@
 //! `angelia gateway`: agents that may dial in.
 
-use super::answer::Answer;
+use super::request::Answer;
 use crate::remote::Remote;
 use crate::show;
 use angelia_connector::admin::types::{ChangeGateway, CreateGateway, Gateway, Nothing, RotateGateway};

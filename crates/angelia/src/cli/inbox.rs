@@ -1,6 +1,6 @@
 //! `angelia inbox`: what waits for agents.
 
-use super::answer::Answer;
+use super::request::Answer;
 use crate::remote::Remote;
 use crate::show;
 use angelia_connector::admin::api;

@@ -1,6 +1,6 @@
 //! `angelia key`, `angelia admin-token`, `angelia clock` and `angelia audit`: what the rest relies on.
 
-use super::answer::Answer;
+use super::request::Answer;
 use crate::remote::Remote;
 use crate::show;
 use angelia_connector::admin::api;

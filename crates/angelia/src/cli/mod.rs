@@ -1,6 +1,5 @@
 //! The command line.
 
-mod answer;
 mod backup;
 mod bot;
 mod client;

@@ -1,6 +1,5 @@
-//! Commands that ask a server, running or not.
+//! Commands that ask a server, running or not, and what a command has to say.
 
-use super::answer::Answer;
 use super::bot::BotCommand;
 use super::client::ClientCommand;
 use super::gateway::GatewayCommand;
@@ -10,14 +9,49 @@ use super::webchat::WebchatCommand;
 use super::{Command, bot, client, gateway, inbox, key, route, tenant, webchat};
 use crate::config::Config;
 use crate::files::absolute;
-use crate::remote::Remote;
+use crate::remote::{Remote, Reply};
 use crate::{open, show};
-use angelia_connector::admin::api;
 use angelia_connector::admin::types::Nothing;
+use angelia_connector::admin::{Call, api};
 use angelia_core::error::{Error, Result};
-use serde_json::json;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
+
+/// An answer, for scripts and for people.
+#[derive(Debug)]
+pub(super) struct Answer {
+    value: Value,
+    text: String,
+}
+
+impl Answer {
+    /// What a server answers to a question, and how a person reads it.
+    pub(super) async fn of<A: DeserializeOwned>(
+        remote: &Remote,
+        call: Result<Call<A>>,
+        show: impl FnOnce(&A) -> String,
+    ) -> Result<Self> {
+        Ok(Self::new(remote.call(call?).await?, show))
+    }
+
+    /// The server's answer, and how a person reads it.
+    pub(super) fn new<A>(reply: Reply<A>, show: impl FnOnce(&A) -> String) -> Self {
+        Self { text: show(&reply.read), value: reply.value }
+    }
+
+    /// What the command found out itself, and how a person reads it.
+    pub(super) fn own<A: Serialize>(made: &A, show: impl FnOnce(&A) -> String) -> Result<Self> {
+        let value = serde_json::to_value(made).map_err(Error::defect)?;
+        Ok(Self { value, text: show(made) })
+    }
+
+    pub(super) fn show(&self, as_json: bool) -> Result<()> {
+        if as_json { show::text(&format!("{}\n", self.value)) } else { show::text(&self.text) }
+    }
+}
 
 /// Asks, and shows the answer.
 pub(super) async fn ask(config: Config, command: Command, as_json: bool) -> Result<()> {
@@ -114,7 +148,7 @@ mod tests {
         let remote =
             Remote::Opened { router: axum::Router::new().fallback(echo), token: Secret::new("token") };
         let answer = answer(&Config::default(), &remote, cli.command).await.unwrap();
-        let value = answer.value();
+        let value = answer.value;
         (value["asked"].as_str().unwrap().to_owned(), value["body"].clone())
     }
 

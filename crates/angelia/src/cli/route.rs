@@ -1,6 +1,6 @@
 //! `angelia route`: which place belongs to whom.
 
-use super::answer::Answer;
+use super::request::Answer;
 use crate::remote::Remote;
 use crate::show;
 use angelia_connector::admin::api;

@@ -1,6 +1,6 @@
 //! `angelia tenant`: customers, and as whom issuers of tokens know them.
 
-use super::answer::Answer;
+use super::request::Answer;
 use crate::remote::Remote;
 use crate::show;
 use angelia_connector::admin::api;

@@ -1,6 +1,6 @@
 //! `angelia webchat`: people in the built-in web chat.
 
-use super::answer::Answer;
+use super::request::Answer;
 use crate::remote::Remote;
 use crate::show;
 use angelia_connector::admin::api;

@@ -2,7 +2,7 @@
 //! document says is served, and what commands ask are made of its rows.
 
 use super::Admin;
-use super::endpoint::{Change, Endpoint, NAMED, Row, Verb, WHOLE};
+use super::endpoint::{Change, Endpoint, Row, Verb, names_in};
 use super::types::*;
 use super::{bots, clients, gateways, inbox, invites, keys, openapi, routes, status, tenants};
 use angelia_core::store::Client;
@@ -12,10 +12,11 @@ use std::sync::Arc;
 
 /// Makes a constant of each row, for whoever asks, and the table of all of them.
 macro_rules! endpoints {
-    ($(#[doc = $summary:literal] $name:ident: $verb:ident $path:literal, $of:ident, $ask:ty => $answer:ty, $handler:expr;)*) => {
+    ($(#[doc = $summary:literal] $name:ident: $verb:ident $path:literal, $ask:ty => $answer:ty, $handler:expr;)*) => {
         $(
             #[doc = $summary]
-            pub const $name: Endpoint<$of, $ask, $answer> = Endpoint::new(Verb::$verb, $path, $summary);
+            pub const $name: Endpoint<{ names_in($path) }, $ask, $answer> =
+                Endpoint::new(Verb::$verb, $path, $summary);
         )*
 
         /// Every endpoint, with who answers it.
@@ -27,93 +28,93 @@ macro_rules! endpoints {
 
 endpoints! {
     /// How the server is doing.
-    STATUS: Read "/admin/status", WHOLE, Nothing => Status, status::status;
+    STATUS: Read "/admin/status", Nothing => Status, status::status;
     /// This document.
-    OPENAPI: Read "/admin/openapi.json", WHOLE, Nothing => Map<String, Value>, openapi::show;
+    OPENAPI: Read "/admin/openapi.json", Nothing => Map<String, Value>, openapi::show;
     /// Every tenant, and how issuers know it.
-    TENANTS: Read "/admin/tenants", WHOLE, Nothing => Tenants, tenants::list;
+    TENANTS: Read "/admin/tenants", Nothing => Tenants, tenants::list;
     /// Makes a tenant.
-    CREATE_TENANT: Make "/admin/tenants", WHOLE, CreateTenant => CreatedTenant, Change(tenants::create);
+    CREATE_TENANT: Make "/admin/tenants", CreateTenant => CreatedTenant, Change(tenants::create);
     /// What belongs to a tenant, in numbers.
-    TENANT: Read "/admin/tenants/{tenant}", NAMED, Nothing => TenantCounts, tenants::show;
+    TENANT: Read "/admin/tenants/{tenant}", Nothing => TenantCounts, tenants::show;
     /// Lets an issuer's claim prove a tenant.
-    LINK_TENANT: Act "/admin/tenants/{tenant}/link", NAMED, Link => Linked, tenants::link;
+    LINK_TENANT: Act "/admin/tenants/{tenant}/link", Link => Linked, tenants::link;
     /// Takes that back.
-    UNLINK_TENANT: Act "/admin/tenants/{tenant}/unlink", NAMED, Link => Unlinked, Change(tenants::unlink);
+    UNLINK_TENANT: Act "/admin/tenants/{tenant}/unlink", Link => Unlinked, Change(tenants::unlink);
     /// Takes a tenant and everything of it.
-    REMOVE_TENANT: Act "/admin/tenants/{tenant}/remove", NAMED, RemoveTenant => RemovedTenant, tenants::remove;
+    REMOVE_TENANT: Act "/admin/tenants/{tenant}/remove", RemoveTenant => RemovedTenant, tenants::remove;
     /// OAuth clients of the built-in token endpoint.
-    CLIENTS: Read "/admin/clients", WHOLE, OfTenant => Clients, clients::list;
+    CLIENTS: Read "/admin/clients", OfTenant => Clients, clients::list;
     /// Makes a client; its secret is shown once.
-    CREATE_CLIENT: Make "/admin/clients", WHOLE, CreateClient => ClientSecret, clients::create;
+    CREATE_CLIENT: Make "/admin/clients", CreateClient => ClientSecret, clients::create;
     /// Makes a new secret, shown once; the old is void.
-    ROTATE_CLIENT: Act "/admin/clients/{id}/rotate", NAMED, Nothing => ClientSecret, Change(clients::rotate);
+    ROTATE_CLIENT: Act "/admin/clients/{id}/rotate", Nothing => ClientSecret, Change(clients::rotate);
     /// Ends a client and its tokens.
-    REVOKE_CLIENT: Act "/admin/clients/{id}/revoke", NAMED, Nothing => Client, Change(clients::revoke);
+    REVOKE_CLIENT: Act "/admin/clients/{id}/revoke", Nothing => Client, Change(clients::revoke);
     /// Makes a single-use enrolment token.
-    MINT_TOKEN: Make "/admin/enroll-tokens", WHOLE, MintToken => MintedToken, clients::mint_token;
+    MINT_TOKEN: Make "/admin/enroll-tokens", MintToken => MintedToken, clients::mint_token;
     /// Every route.
-    ROUTES: Read "/admin/routes", WHOLE, Nothing => Routes, routes::list;
+    ROUTES: Read "/admin/routes", Nothing => Routes, routes::list;
     /// Gives a place to a tenant or one of its gateways.
-    ADD_ROUTE: Make "/admin/routes", WHOLE, AddRoute => Route, Change(routes::add);
+    ADD_ROUTE: Make "/admin/routes", AddRoute => Route, Change(routes::add);
     /// Takes a place away again.
-    REMOVE_ROUTE: Act "/admin/routes/remove", WHOLE, RemoveRoute => RemovedRoute, Change(routes::remove);
+    REMOVE_ROUTE: Act "/admin/routes/remove", RemoveRoute => RemovedRoute, Change(routes::remove);
     /// The last places that spoke without a route.
-    UNROUTED: Read "/admin/routes/unrouted", WHOLE, Nothing => Unrouted, routes::unrouted;
+    UNROUTED: Read "/admin/routes/unrouted", Nothing => Unrouted, routes::unrouted;
     /// Makes a single-use code for /link.
-    MAKE_CODE: Make "/admin/routes/codes", WHOLE, MakeCode => RouteCode, routes::make_code;
+    MAKE_CODE: Make "/admin/routes/codes", MakeCode => RouteCode, routes::make_code;
     /// Every gateway.
-    GATEWAYS: Read "/admin/gateways", WHOLE, Nothing => Gateways, gateways::list;
+    GATEWAYS: Read "/admin/gateways", Nothing => Gateways, gateways::list;
     /// Makes a gateway; its secret is shown once.
-    CREATE_GATEWAY: Make "/admin/gateways", WHOLE, CreateGateway => GatewaySecret, Change(gateways::create);
+    CREATE_GATEWAY: Make "/admin/gateways", CreateGateway => GatewaySecret, Change(gateways::create);
     /// One gateway.
-    GATEWAY: Act "/admin/gateways/{id}/show", NAMED, ChangeGateway => Gateway, gateways::show;
+    GATEWAY: Act "/admin/gateways/{id}/show", ChangeGateway => Gateway, gateways::show;
     /// Changes what a gateway cannot tell itself.
-    SET_GATEWAY: Act "/admin/gateways/{id}/set", NAMED, ChangeGateway => Gateway, Change(gateways::set);
+    SET_GATEWAY: Act "/admin/gateways/{id}/set", ChangeGateway => Gateway, Change(gateways::set);
     /// Lets it receive what no route assigns.
-    DEFAULT_GATEWAY: Act "/admin/gateways/{id}/default", NAMED, ChangeGateway => Gateway, Change(gateways::make_default);
+    DEFAULT_GATEWAY: Act "/admin/gateways/{id}/default", ChangeGateway => Gateway, Change(gateways::make_default);
     /// Makes a new secret, shown once.
-    ROTATE_GATEWAY: Act "/admin/gateways/{id}/rotate", NAMED, RotateGateway => GatewaySecret, Change(gateways::rotate);
+    ROTATE_GATEWAY: Act "/admin/gateways/{id}/rotate", RotateGateway => GatewaySecret, Change(gateways::rotate);
     /// Shuts a gateway out for good.
-    REVOKE_GATEWAY: Act "/admin/gateways/{id}/revoke", NAMED, ChangeGateway => Gateway, Change(gateways::revoke);
+    REVOKE_GATEWAY: Act "/admin/gateways/{id}/revoke", ChangeGateway => Gateway, Change(gateways::revoke);
     /// Every bot, and how it is.
-    BOTS: Read "/admin/bots", WHOLE, Nothing => Bots, bots::list;
+    BOTS: Read "/admin/bots", Nothing => Bots, bots::list;
     /// What bots could not read, newest first.
-    QUARANTINE: Read "/admin/quarantine", WHOLE, OfBot => Quarantine, bots::quarantine;
+    QUARANTINE: Read "/admin/quarantine", OfBot => Quarantine, bots::quarantine;
     /// Throws all of it away.
-    PURGE_QUARANTINE: Purge "/admin/quarantine", WHOLE, Nothing => Purged, bots::purge;
+    PURGE_QUARANTINE: Purge "/admin/quarantine", Nothing => Purged, bots::purge;
     /// One of them, as the provider sent it; written down.
-    QUARANTINED: Read "/admin/quarantine/{id}", NAMED, Nothing => OpenedUpdate, bots::open;
+    QUARANTINED: Read "/admin/quarantine/{id}", Nothing => OpenedUpdate, bots::open;
     /// Throws one away.
-    PURGE_QUARANTINED: Purge "/admin/quarantine/{id}", NAMED, Nothing => Purged, bots::purge_one;
+    PURGE_QUARANTINED: Purge "/admin/quarantine/{id}", Nothing => Purged, bots::purge_one;
     /// What waits, per instance.
-    INBOXES: Read "/admin/inbox", WHOLE, Selection => Inboxes, inbox::list_inboxes;
+    INBOXES: Read "/admin/inbox", Selection => Inboxes, inbox::list_inboxes;
     /// Entries, without their text.
-    ENTRIES: Read "/admin/inbox/entries", WHOLE, Selection => Entries, inbox::list_entries;
+    ENTRIES: Read "/admin/inbox/entries", Selection => Entries, inbox::list_entries;
     /// Puts dead letters back in line.
-    REDRIVE: Act "/admin/inbox/redrive", WHOLE, Selection => Redriven, inbox::redrive;
+    REDRIVE: Act "/admin/inbox/redrive", Selection => Redriven, inbox::redrive;
     /// Throws entries away.
-    PURGE: Act "/admin/inbox/purge", WHOLE, Selection => Purged, inbox::purge;
+    PURGE: Act "/admin/inbox/purge", Selection => Purged, inbox::purge;
     /// Which way a message took.
-    EXPLAIN: Read "/admin/explain/{message}", NAMED, Nothing => Explained, inbox::explain;
+    EXPLAIN: Read "/admin/explain/{message}", Nothing => Explained, inbox::explain;
     /// Lets somebody into the web chat.
-    INVITE: Make "/admin/webchat/invites", WHOLE, Invite => Invitation, invites::invite;
+    INVITE: Make "/admin/webchat/invites", Invite => Invitation, invites::invite;
     /// Who has keys of rooms.
-    PEOPLE: Read "/admin/webchat/people", WHOLE, OfRoom => People, invites::people;
+    PEOPLE: Read "/admin/webchat/people", OfRoom => People, invites::people;
     /// Makes somebody's keys of a room void.
-    REVOKE_PERSON: Act "/admin/webchat/revoke", WHOLE, RevokePerson => RevokedPerson, invites::revoke;
+    REVOKE_PERSON: Act "/admin/webchat/revoke", RevokePerson => RevokedPerson, invites::revoke;
     /// The master key's name, and whether everything sealed opens.
-    KEY: Read "/admin/key", WHOLE, Nothing => KeyCheck, keys::check;
+    KEY: Read "/admin/key", Nothing => KeyCheck, keys::check;
     /// Changes the master key and wraps everything anew with it.
-    ROTATE_KEY: Act "/admin/key/rotate", WHOLE, RotateKey => RotatedKey, keys::rotate;
+    ROTATE_KEY: Act "/admin/key/rotate", RotateKey => RotatedKey, keys::rotate;
     /// Makes a new admin token; the old one is void.
-    ROTATE_TOKEN: Act "/admin/token/rotate", WHOLE, Nothing => RotatedToken, keys::rotate_token;
+    ROTATE_TOKEN: Act "/admin/token/rotate", Nothing => RotatedToken, keys::rotate_token;
     /// What the clock shows, and whether it leapt.
-    CLOCK: Read "/admin/clock", WHOLE, Nothing => Clock, keys::clock;
+    CLOCK: Read "/admin/clock", Nothing => Clock, keys::clock;
     /// Takes the clock as it is for right.
-    ACCEPT_CLOCK: Act "/admin/clock/accept", WHOLE, Nothing => AcceptedClock, keys::accept_clock;
+    ACCEPT_CLOCK: Act "/admin/clock/accept", Nothing => AcceptedClock, keys::accept_clock;
     /// Who changed what, newest first.
-    AUDIT: Read "/admin/audit", WHOLE, AuditWanted => Audit, keys::audit;
+    AUDIT: Read "/admin/audit", AuditWanted => Audit, keys::audit;
 }
 
 /// The routes of the table.

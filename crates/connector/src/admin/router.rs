@@ -58,6 +58,8 @@ pub(crate) struct Admin {
     pub(super) keys: Arc<Keyring>,
     /// What the admin API asks for.
     pub(super) token: AdminToken,
+    /// How many were turned away lately.
+    wrong_tokens: Mutex<SlidingWindow>,
     /// Who may prove a tenant.
     pub(super) bearers: Arc<Bearers>,
     pub(super) refusal_log: Arc<RefusalLog>,
@@ -89,6 +91,7 @@ impl Admin {
             wake: parts.wake.clone(),
             keys: parts.keys.clone(),
             token,
+            wrong_tokens: Mutex::new(SlidingWindow::new(WRONG_TOKENS, WRONG_TOKENS_IN)),
             bearers,
             refusal_log: parts.refusal_log.clone(),
             memory: parts.memory.clone(),
@@ -102,12 +105,10 @@ impl Admin {
 
 /// The admin routes.
 pub(crate) fn router(admin: Arc<Admin>) -> Router {
-    let door =
-        Door { admin: admin.clone(), wrong: Mutex::new(SlidingWindow::new(WRONG_TOKENS, WRONG_TOKENS_IN)) };
     let guarded = api::router()
         .layer(DefaultBodyLimit::max(COMMAND))
         .layer(middleware::from_fn_with_state(admin.memory.operators().clone(), hold_memory))
-        .layer(middleware::from_fn_with_state(Arc::new(door), authenticate));
+        .layer(middleware::from_fn_with_state(admin.clone(), authenticate));
     let routes = Router::new().route("/metrics", get(metrics)).merge(guarded).with_state(admin);
     routes.layer(middleware::from_fn(no_store))
 }
@@ -119,25 +120,19 @@ pub(crate) async fn no_store(request: Request, next: Next) -> Response {
     response
 }
 
-/// Who decides who may come in, and how many were turned away lately.
-struct Door {
-    admin: Arc<Admin>,
-    wrong: Mutex<SlidingWindow>,
-}
-
-async fn authenticate(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+async fn authenticate(State(admin): State<Arc<Admin>>, request: Request, next: Next) -> Response {
     let header = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     let token = header.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
-    if door.admin.token.matches(token) {
+    if admin.token.matches(token) {
         return next.run(request).await;
     }
-    if door.wrong.lock().take(clock::mono()).is_err() {
-        door.admin.metrics.count(Counter::AccessRefused);
+    if admin.wrong_tokens.lock().take(clock::mono()).is_err() {
+        admin.metrics.count(Counter::AccessRefused);
         return failure(&Error::new(Kind::TooMany, "too many wrong admin tokens; try again in a minute"));
     }
     let error =
         Error::new(Kind::Unauthorized, "wrong admin token; it is in the data directory, file admin-token");
-    door.admin.refusal_log.refused_stranger("admin.enter", request.uri().path(), &error).await;
+    admin.refusal_log.refused_stranger("admin.enter", request.uri().path(), &error).await;
     failure(&error)
 }
 

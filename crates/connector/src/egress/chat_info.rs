@@ -2,8 +2,7 @@
 //! everything else.
 
 use super::Egress;
-use super::action::OutboundAction;
-use super::answer::{failed, never_sent, perhaps_sent};
+use super::action::{OutboundAction, failed, never_sent, perhaps_sent};
 use angelia_contract::action::ActionResult;
 use angelia_core::egress::ANSWER_WITHIN;
 use angelia_core::error::{Kind, Result};

@@ -5,16 +5,15 @@
 //! [`ChatQueue`]'s to say (docs/decisions/0030).
 
 use super::Egress;
-use super::action::OutboundAction;
-use super::answer::result;
+use super::action::{OutboundAction, result};
 use super::chats::{ChatKey, FirstPart, Inbox, News};
 use super::perform::{self, CallPermit, Done, InFlight};
-use super::{count_declined, resume, typing};
+use super::{resume, typing};
 use crate::telemetry::Counter;
 use angelia_contract::action::Action;
 use angelia_core::clock::{self, Mono};
 use angelia_core::egress::delivery::{
-    ActionAnswer, Asked, Begun, ChatQueue, Counted, DeliveryId, Effect, Event, Left, Opened, Permission, Text,
+    Asked, Begun, ChatQueue, Counted, DeliveryId, Effect, Event, Left, Opened, Permission, Text,
 };
 use angelia_core::error::Result;
 use angelia_core::ports::{ActionId, ActionOutcome, StoredAction};
@@ -272,7 +271,7 @@ impl ChatTask {
                 self.start(perform::postpone(self.egress.clone(), id, number), told);
             }
             Effect::Finish(ends) => self.finish(ends),
-            Effect::Answer(id, answer) => self.answer(id, answer),
+            Effect::Answer(id, answer) => self.action(id)?.reply.give(result(answer)),
             Effect::ShowTyping(id) => {
                 let (egress, action) = (self.egress.clone(), self.action(id)?);
                 let shown = async move {
@@ -281,7 +280,12 @@ impl ChatTask {
                 };
                 self.start(shown, Done::Happened(Event::TypingShown(id)));
             }
-            Effect::Count(counted) => self.count(counted),
+            Effect::Count(counted) => self.egress.metrics.count(match counted {
+                Counted::Superseded => Counter::OutboundSuperseded,
+                Counted::Ambiguous => Counter::OutboundAmbiguous,
+                Counted::Expired => Counter::OutboundExpired,
+                Counted::Declined => Counter::OutboundDeclined,
+            }),
             Effect::Ended { id, untold } => self.ended(id, untold),
         }
         None
@@ -324,21 +328,6 @@ impl ChatTask {
         let ends = ends.into_iter().filter_map(|(id, outcome)| Some((id, number(id)?, outcome))).collect();
         let failed = Done::Happened(Event::Finished { ids, durable: false });
         self.start(perform::finish(self.egress.clone(), ends), failed);
-    }
-
-    fn answer(&self, id: DeliveryId, answer: ActionAnswer) {
-        if let Some(action) = self.action(id) {
-            action.reply.give(result(answer));
-        }
-    }
-
-    fn count(&self, counted: Counted) {
-        match counted {
-            Counted::Superseded => self.egress.metrics.count(Counter::OutboundSuperseded),
-            Counted::Ambiguous => self.egress.metrics.count(Counter::OutboundAmbiguous),
-            Counted::Expired => self.egress.metrics.count(Counter::OutboundExpired),
-            Counted::Declined => count_declined(&self.egress),
-        }
     }
 
     fn ended(&mut self, id: DeliveryId, untold: bool) {

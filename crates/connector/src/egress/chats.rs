@@ -1,8 +1,7 @@
 //! The chats that have something to do, and the way to the task of each.
 
 use super::Egress;
-use super::action::OutboundAction;
-use super::answer::never_sent;
+use super::action::{OutboundAction, never_sent};
 use super::chat_task::ChatTask;
 use angelia_core::egress::Target;
 use angelia_core::egress::delivery::{DeliveryId, MAX_WAITING};

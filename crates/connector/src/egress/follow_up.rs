@@ -2,10 +2,10 @@
 //! vault knows where that is; from there on it is a `send` like any other.
 
 use super::Egress;
-use super::action::{Origin, OutboundAction};
+use super::action::{Origin, OutboundAction, failed};
 use super::capability::Claims;
+use super::chats;
 use super::target_lookup::Waiting;
-use super::{answer, chats};
 use angelia_contract::action::Action;
 use angelia_core::clock;
 use angelia_core::egress::{Goal, NO_CAPABILITY, Target, may_write};
@@ -44,7 +44,7 @@ pub(super) fn perform(egress: &Arc<Egress>, waits: Waiting, found: Found) {
     let origin = Origin::of(&record);
     let Action::FollowUp { content, mut metadata, .. } = outbound.action else { return };
     if origin.is_revoked(&egress.identities.now()) {
-        return reply.give(answer::failed(NO_CAPABILITY));
+        return reply.give(failed(NO_CAPABILITY));
     }
     // Where it goes is settled; the ledger must not read another place out of it.
     metadata.remove("thread_id");

@@ -7,7 +7,6 @@
 //! and is performed all the same (docs/decisions/0011, 0030).
 
 mod action;
-mod answer;
 mod capability;
 mod chat_info;
 mod chat_task;
@@ -28,8 +27,8 @@ use crate::keyring::Keyring;
 use crate::relay::Mailbox;
 use crate::server::Parts;
 use crate::supervise::Lifecycle;
-use crate::telemetry::{Counter, Metrics};
-use action::{Origin, OutboundAction};
+use crate::telemetry::Metrics;
+use action::{Origin, OutboundAction, Reply, failed};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::frame::Outbound;
 use angelia_core::egress::{Goal, NO_CAPABILITY, Owner, Refusal, Sender, decide};
@@ -38,7 +37,6 @@ use angelia_core::identity::GatewayRecord;
 use angelia_core::memory::{HeldBytes, Memory};
 use angelia_core::ports::{ActionId, Ledger, Upkeep};
 use angelia_core::records::Records;
-use answer::Reply;
 use capability::Claims;
 use chats::ChatQueues;
 use rate_limit::{RateLimit, RefusalLimit};
@@ -176,7 +174,7 @@ fn proceed(egress: &Arc<Egress>, waits: Waiting, decided: Result<Goal, Refusal>)
     let goal = match decided {
         Ok(goal) => goal,
         Err(Refusal::Declined | Refusal::Unknown(_)) => return reply.decline(egress),
-        Err(Refusal::InVault) => return reply.give(answer::failed(NO_CAPABILITY)),
+        Err(Refusal::InVault) => return reply.give(failed(NO_CAPABILITY)),
         Err(Refusal::Unusable(why)) => return reply.give(ActionResult::failed(why)),
     };
     let origin = Origin::of(&record);
@@ -193,9 +191,4 @@ fn proceed(egress: &Arc<Egress>, waits: Waiting, decided: Result<Goal, Refusal>)
             action.reply.give(ActionResult::failed(why));
         }
     }
-}
-
-/// Counts a target that the sender may not write to.
-fn count_declined(egress: &Egress) {
-    egress.metrics.count(Counter::OutboundDeclined);
 }

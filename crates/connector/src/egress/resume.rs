@@ -5,8 +5,7 @@
 //! by whom, a start costs little and every other tenant goes on.
 
 use super::Egress;
-use super::action::{FOLLOW_UP, Origin, OutboundAction};
-use super::answer::Reply;
+use super::action::{FOLLOW_UP, Origin, OutboundAction, Reply};
 use super::capability::Claims;
 use super::chats::{self, ChatKey, News};
 use super::perform::Done;

@@ -4,7 +4,7 @@
 //! order is kept.
 
 use super::Egress;
-use super::answer::{Reply, never_sent};
+use super::action::{Reply, never_sent};
 use super::follow_up::{self, Found};
 use super::{decide_for, proceed_as_known};
 use angelia_contract::action::Action;
