@@ -46,55 +46,43 @@ impl Webchat {
         let Delivery { id, received_at, target, action, .. } = delivery;
         let Some(room) = room(&target).map(str::to_owned) else { return Ok(refused("this is not a chat")) };
         match action {
-            Action::Send { content, reply_to, .. } => {
+            Action::Send { content, mut reply_to, .. } => {
                 let key =
                     self.line_key.get(&*self.ports.records, &self.key, LINE_KEY, random_hex::<16>).await?;
-                self.say(id, line_id(key, id, received_at), room, &content, reply_to).await
+                let (message_id, parts) = (line_id(key, id, received_at), parts(&content));
+                if parts.is_empty() {
+                    return Ok(refused("there is no text to send"));
+                }
+                let at = clock::wall();
+                let lines = parts.into_iter().enumerate().map(|(index, text)| NewLine {
+                    room: room.clone(),
+                    message_id: part_id(&message_id, index),
+                    author: AGENT.into(),
+                    from_agent: true,
+                    text,
+                    // The first of them answers.
+                    reply_to: reply_to.take(),
+                    at,
+                    ..NewLine::default()
+                });
+                fail::point("action_sending");
+                self.ports.lines.say_lines(lines.collect(), id).await?;
+                Ok(Outcome::Sent { message_id, recorded: true })
             }
-            Action::Edit { message_id, content, .. } => self.edit(id, room, message_id, &content).await,
+            Action::Edit { message_id, content, .. } => {
+                let parts = parts(&content);
+                if parts.is_empty() {
+                    return Ok(refused("there is no text to show"));
+                }
+                fail::point("action_sending");
+                let edit = LineEdit { room, message_id: message_id.clone(), parts };
+                if !self.ports.lines.edit_line(edit, id).await? {
+                    return Ok(refused("there is no such message of yours in this chat"));
+                }
+                Ok(Outcome::Sent { message_id, recorded: true })
+            }
             other => Ok(refused(format!("the web chat has no {:?}", other.op()))),
         }
-    }
-
-    async fn say(
-        &self,
-        id: ActionId,
-        message_id: String,
-        room: String,
-        text: &str,
-        mut reply_to: Option<String>,
-    ) -> Result<Outcome> {
-        let (parts, at) = (parts(text), clock::wall());
-        if parts.is_empty() {
-            return Ok(refused("there is no text to send"));
-        }
-        let lines = parts.into_iter().enumerate().map(|(index, text)| NewLine {
-            room: room.clone(),
-            message_id: part_id(&message_id, index),
-            author: AGENT.into(),
-            from_agent: true,
-            text,
-            // The first of them answers.
-            reply_to: reply_to.take(),
-            at,
-            ..NewLine::default()
-        });
-        fail::point("action_sending");
-        self.ports.lines.say_lines(lines.collect(), id).await?;
-        Ok(Outcome::Sent { message_id, recorded: true })
-    }
-
-    async fn edit(&self, id: ActionId, room: String, message_id: String, text: &str) -> Result<Outcome> {
-        let parts = parts(text);
-        if parts.is_empty() {
-            return Ok(refused("there is no text to show"));
-        }
-        let edit = LineEdit { room, message_id: message_id.clone(), parts };
-        fail::point("action_sending");
-        Ok(match self.ports.lines.edit_line(edit, id).await? {
-            true => Outcome::Sent { message_id, recorded: true },
-            false => refused("there is no such message of yours in this chat"),
-        })
     }
 }
 
