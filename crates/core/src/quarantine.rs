@@ -31,6 +31,9 @@ pub struct Quarantined {
     pub at: UnixMillis,
 }
 
+/// The same, with its sealed bytes.
+pub type QuarantinedUpdate = (Quarantined, Vec<u8>);
+
 /// A stretch of a chat that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -97,7 +100,7 @@ pub trait StreamStore: Records {
     }
 
     /// One thing in quarantine and its sealed bytes.
-    fn quarantined(&self, id: i64) -> BoxFuture<'_, Result<Option<(Quarantined, Vec<u8>)>>> {
+    fn quarantined(&self, id: i64) -> BoxFuture<'_, Result<Option<QuarantinedUpdate>>> {
         look(self, "find what is in quarantine", move |view| {
             Ok(view.get::<QuarantineRow>((id,))?.map(Into::into))
         })
