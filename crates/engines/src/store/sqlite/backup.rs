@@ -4,13 +4,14 @@
 //! comes meanwhile is not, and nobody waits for it. It is read back before it
 //! gets its name, so that a file with that name is a good one.
 
+use super::clock::note;
 use super::space::sizes;
 use super::{DATABASE, open_for_reading, private_file};
 use angelia_core::error::{Error, Result};
 use angelia_core::seal::{self, KEY_CHECK};
 use angelia_core::secret::random_hex;
 use angelia_core::store::DATABASE_ID;
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -39,7 +40,7 @@ pub fn backup(data_dir: &Path, target: &Path, progress: &mut dyn FnMut(u64, u64)
     }
     let database = data_dir.join(DATABASE);
     if !database.exists() {
-        return Err(Error::not_found(format!("{} holds no data; check server.data_dir", data_dir.display())));
+        return Err(no_data(data_dir));
     }
     let partial = Partial::new(target)?;
     let source = open_for_reading(&database)?;
@@ -159,23 +160,23 @@ pub fn identity(data_dir: &Path) -> Result<DatabaseIdentity> {
         if !has_notes {
             return Ok(DatabaseIdentity::default());
         }
-        let named: Option<Vec<u8>> = db
-            .query_row("SELECT value FROM notes WHERE name = ?", [DATABASE_ID], |row| row.get(0))
-            .optional()?;
-        let database_id = named.map(|id| String::from_utf8_lossy(&id).into_owned());
+        let database_id = note(&db, DATABASE_ID)?.map(|id| String::from_utf8_lossy(&id).into_owned());
         Ok(DatabaseIdentity { database_id, key_id: needed_key(&db)? })
     };
     read().map_err(|e| cannot_read(&database, e))
 }
 
 fn needed_key(db: &Connection) -> rusqlite::Result<Option<String>> {
-    let sealed: Option<Vec<u8>> =
-        db.query_row("SELECT value FROM notes WHERE name = ?", [KEY_CHECK], |row| row.get(0)).optional()?;
-    Ok(sealed.as_deref().and_then(seal::key_id).map(|id| id.to_string()))
+    Ok(note(db, KEY_CHECK)?.as_deref().and_then(seal::key_id).map(|id| id.to_string()))
 }
 
 fn cannot_read(path: &Path, error: rusqlite::Error) -> Error {
     Error::internal(format!("{} could not be read: {error}", path.display())).caused_by(error)
+}
+
+/// What to say when there is no database.
+pub(super) fn no_data(data_dir: &Path) -> Error {
+    Error::not_found(format!("{} holds no data; check server.data_dir", data_dir.display()))
 }
 
 fn taken(target: &Path) -> Error {

@@ -157,7 +157,8 @@ fn keep(txn: &mut Txn<'_>) -> rusqlite::Result<()> {
     set_note(txn, CLOCK, &state)
 }
 
-fn note(db: &Connection, name: &str) -> rusqlite::Result<Option<Vec<u8>>> {
+/// What is noted under a name.
+pub(super) fn note(db: &Connection, name: &str) -> rusqlite::Result<Option<Vec<u8>>> {
     db.query_row("SELECT value FROM notes WHERE name = ?", [name], |row| row.get(0)).optional()
 }
 

@@ -106,11 +106,10 @@ fn append_with(
     entry: NewEntry,
     capability: Option<&NewCapability>,
 ) -> rusqlite::Result<Appended> {
-    let (tenant, instance) = (entry.tenant.clone(), entry.instance);
+    let kept = capability.map(|it| (it, entry.tenant.clone(), entry.instance));
     let appended = append(txn, entry)?;
-    match (appended, capability) {
-        (Appended::New(_), Some(capability)) => vault::keep(txn, bot, (&tenant, instance), capability)?,
-        (Appended::New(_) | Appended::Seen(_), _) => {}
+    if let (Appended::New(_), Some((capability, tenant, instance))) = (appended, kept) {
+        vault::keep(txn, bot, (&tenant, instance), capability)?;
     }
     Ok(appended)
 }

@@ -8,7 +8,7 @@ use angelia_core::error::{Error, Result};
 use angelia_core::inbox::InstanceId;
 use angelia_core::space::Class;
 use angelia_core::store::BoxFuture;
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -209,7 +209,7 @@ impl<T> Queue<T> {
                 Err(_) => return false,
             },
         };
-        let mut line = self.line();
+        let mut line = self.line.lock();
         if line.closed {
             return false;
         }
@@ -225,7 +225,7 @@ impl<T> Queue<T> {
 
     /// Waits for the next batch; `None` once the queue is closed and empty.
     pub(super) fn take(&self) -> Option<Vec<T>> {
-        let mut line = self.line();
+        let mut line = self.line.lock();
         while line.is_empty() {
             if line.closed {
                 return None;
@@ -241,18 +241,18 @@ impl<T> Queue<T> {
 
     /// Whether nothing waits.
     pub(super) fn is_empty(&self) -> bool {
-        self.line().is_empty()
+        self.line.lock().is_empty()
     }
 
     /// Takes nothing more; what waits is still taken.
     pub(super) fn close(&self) {
-        self.line().closed = true;
+        self.line.lock().closed = true;
         self.arrived.notify_all();
     }
 
     /// Lets nobody wait any more: whoever took things out is gone.
     pub(super) fn abandon(&self) {
-        let mut line = self.line();
+        let mut line = self.line.lock();
         line.closed = true;
         let left = (std::mem::take(&mut line.operators), std::mem::take(&mut line.waiting));
         drop(line);
@@ -275,10 +275,6 @@ impl<T> Queue<T> {
         let room = Arc::new(Semaphore::new(QUEUED_BY_ONE / UNIT));
         each.insert(owner.clone(), Arc::downgrade(&room));
         room
-    }
-
-    fn line(&self) -> MutexGuard<'_, Line<T>> {
-        self.line.lock()
     }
 }
 

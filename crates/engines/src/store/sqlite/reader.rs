@@ -7,7 +7,7 @@
 use super::{failed, open_for_reading};
 use angelia_core::error::{Error, Result};
 use angelia_core::store::{BoxFuture, Filling, Page, PageSize};
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 use rusqlite::{Connection, Row, Rows};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -87,7 +87,7 @@ impl Drop for Readers {
     /// Closes every connection before the writer's, which is the one that can fold the log.
     fn drop(&mut self) {
         let threads = {
-            let mut state = self.queue.state();
+            let mut state = self.queue.state.lock();
             state.closed = true;
             std::mem::take(&mut state.threads)
         };
@@ -101,7 +101,7 @@ impl Drop for Readers {
 impl ReadQueue {
     /// Hands over a read. If there is nobody to do it, it is dropped, which its caller is told.
     fn give(self: &Arc<Self>, job: Job) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.jobs.push_back(job);
         if state.jobs.len() > state.idle && state.threads.len() < AT_ONCE {
             let queue = self.clone();
@@ -142,17 +142,13 @@ impl ReadQueue {
 
     /// The next read; `None` when the store closes.
     fn next(&self) -> Option<Job> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.idle += 1;
         while state.jobs.is_empty() && !state.closed {
             self.arrived.wait(&mut state);
         }
         state.idle -= 1;
         state.jobs.pop_front()
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
     }
 }
 
@@ -218,7 +214,7 @@ mod tests {
             let used: HashSet<ThreadId> = join_all(all).await.into_iter().collect();
             assert!((1..=AT_ONCE).contains(&used.len()), "{} threads", used.len());
         }
-        assert!(readers.queue.state().threads.len() <= AT_ONCE);
+        assert!(readers.queue.state.lock().threads.len() <= AT_ONCE);
     }
 
     #[tokio::test]
@@ -227,7 +223,7 @@ mod tests {
         let first = where_it_reads(&readers).await;
         for _ in 0..20 {
             // The thread that answered is back at the queue before the next read comes.
-            while readers.queue.state().idle == 0 {
+            while readers.queue.state.lock().idle == 0 {
                 tokio::task::yield_now().await;
             }
             assert_eq!(where_it_reads(&readers).await, first);

@@ -99,7 +99,7 @@ pub(super) async fn finish(store: &Sqlite) -> Result<()> {
                 txn.then_make_room();
                 if more.is_none() {
                     txn.execute("DELETE FROM removals WHERE tenant = ?", [&removal.tenant])?;
-                    txn.recount();
+                    txn.recount = true;
                 }
                 Ok(Ok(Some(more.unwrap_or_default())))
             });

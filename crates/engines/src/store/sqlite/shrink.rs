@@ -1,6 +1,7 @@
 //! Giving space back: a database that can shrink does so in steps, one of an
 //! older release is written anew once.
 
+use super::backup::no_data;
 use super::lock::DataLock;
 use super::queue::Owner;
 use super::space::{Budget, Space, sizes};
@@ -61,10 +62,7 @@ pub fn compact(lock: &DataLock) -> Result<(u64, u64)> {
         |e: std::io::Error| Error::unavailable(format!("cannot write {}: {e}", draft.display())).caused_by(e);
     let length = |path: &Path| fs::metadata(path).map(|file| file.len()).map_err(disk);
     if !path.exists() {
-        return Err(Error::not_found(format!(
-            "{} holds no data; check server.data_dir",
-            lock.data_dir().display()
-        )));
+        return Err(no_data(lock.data_dir()));
     }
     let before = length(&path)?;
     discard_draft(lock.data_dir());

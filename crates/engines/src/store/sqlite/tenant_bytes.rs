@@ -8,7 +8,7 @@ use super::writer::Txn;
 use angelia_core::error::Result;
 use angelia_core::inbox::{InstanceId, refusal};
 use angelia_core::store::{ActionId, NewAction};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -40,12 +40,12 @@ impl Owners {
 
     /// In whose line a write for an action waits.
     pub(super) fn of_action(&self, id: ActionId) -> Owner {
-        self.actions().get(&id.0).map_or(Owner::Server, |(tenant, _)| Owner::Tenant(tenant.clone()))
+        self.actions.lock().get(&id.0).map_or(Owner::Server, |(tenant, _)| Owner::Tenant(tenant.clone()))
     }
 
     /// The same for several actions: the line of their tenant, if they have one in common.
     pub(super) fn of_actions(&self, ids: impl IntoIterator<Item = ActionId>) -> Owner {
-        let actions = self.actions();
+        let actions = self.actions.lock();
         let mut tenants = ids.into_iter().map(|id| actions.get(&id.0).map(|(tenant, _)| tenant));
         match tenants.next().flatten() {
             Some(first) if tenants.all(|other| other == Some(first)) => Owner::Tenant(first.clone()),
@@ -59,19 +59,11 @@ impl Owners {
     }
 
     fn tenant_of(&self, instance: InstanceId) -> Option<Arc<str>> {
-        self.instances().get(&instance).cloned()
+        self.instances.lock().get(&instance).cloned()
     }
 
     fn set_instance(&self, instance: InstanceId, tenant: &Arc<str>) {
-        self.instances().entry(instance).or_insert_with(|| tenant.clone());
-    }
-
-    fn actions(&self) -> MutexGuard<'_, HashMap<i64, (Arc<str>, u64)>> {
-        self.actions.lock()
-    }
-
-    fn instances(&self) -> MutexGuard<'_, HashMap<InstanceId, Arc<str>>> {
-        self.instances.lock()
+        self.instances.lock().entry(instance).or_insert_with(|| tenant.clone());
     }
 }
 
@@ -97,7 +89,7 @@ impl TenantBytes {
             ))?
             .query_map([], |row| Ok((row.get(0)?, (row.get(1)?, footprint::action(row, 2)?))))?
             .collect::<rusqlite::Result<_>>()?;
-        *stored.owners.actions() = unfinished;
+        *stored.owners.actions.lock() = unfinished;
         Ok(stored)
     }
 
@@ -164,12 +156,12 @@ impl TenantBytes {
     pub(super) fn accepted(&mut self, id: i64, tenant: &str, bytes: u64) {
         let tenant: Arc<str> = tenant.into();
         self.add(&tenant, bytes);
-        self.owners.actions().insert(id, (tenant, bytes));
+        self.owners.actions.lock().insert(id, (tenant, bytes));
     }
 
     /// An action is finished, its body gone, and what is remembered of it takes so much.
     pub(super) fn finished(&mut self, id: i64, bytes: u64) {
-        let unfinished = self.owners.actions().remove(&id);
+        let unfinished = self.owners.actions.lock().remove(&id);
         if let Some((tenant, before)) = unfinished {
             self.subtract(&tenant, before);
             self.add(&tenant, bytes);
@@ -178,7 +170,7 @@ impl TenantBytes {
 
     /// An instance is gone.
     pub(super) fn forgot_instance(&mut self, instance: InstanceId) {
-        self.owners.instances().remove(&instance);
+        self.owners.instances.lock().remove(&instance);
     }
 
     fn tenant_of(&self, db: &Connection, instance: InstanceId) -> rusqlite::Result<Option<Arc<str>>> {
@@ -211,7 +203,7 @@ impl TenantBytes {
 
     /// The counts alone, to compare with those of the tables.
     pub(super) fn counts(&self) -> (HashMap<Arc<str>, u64>, usize) {
-        (self.tenants.clone(), self.owners.actions().len())
+        (self.tenants.clone(), self.owners.actions.lock().len())
     }
 }
 

@@ -255,8 +255,8 @@ pub(super) struct Txn<'a> {
     /// Beside it, this transaction included.
     pub(super) counted: &'a mut Counted,
     pub(super) line_ids: &'a mut LineIds,
-    /// Whether so much was taken away at once that it is easier to count anew.
-    recount: bool,
+    /// Whether so much was taken away at once that it is easier to count anew after it.
+    pub(super) recount: bool,
     touched: Vec<InstanceId>,
     news: Vec<News>,
 }
@@ -319,11 +319,6 @@ impl Txn<'_> {
                 .execute(params![mark.tail.0, mark.redrives, usage.entries, usage.bytes, instance.0])?;
         }
         Ok(())
-    }
-
-    /// Has what is kept counted anew after this transaction.
-    pub(super) fn recount(&mut self) {
-        self.recount = true;
     }
 
     /// Tells of something once it is durable.
