@@ -99,10 +99,11 @@ mod unix {
 
     fn directory(data_dir: &Path) -> Option<String> {
         let it = fs::metadata(data_dir).ok()?;
-        let loose = match sqlite::is_own_directory(data_dir) {
-            true => it.mode() & OTHERS != 0,
+        let loose = if sqlite::is_own_directory(data_dir) {
+            it.mode() & OTHERS != 0
+        } else {
             // Somebody made or mounted it as they want it. Its files are protected by their own modes.
-            false => it.mode() & ANYBODY_WRITES != 0 && it.mode() & STICKY == 0,
+            it.mode() & ANYBODY_WRITES != 0 && it.mode() & STICKY == 0
         };
         loose.then(|| command("700", data_dir))
     }
@@ -116,9 +117,10 @@ mod unix {
     fn command(mode: &str, path: &Path) -> String {
         let path = absolute(path).display().to_string();
         let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@,".contains(c);
-        match path.chars().all(plain) {
-            true => format!("chmod {mode} {path}"),
-            false => format!("chmod {mode} '{}'", path.replace('\'', "'\\''")),
+        if path.chars().all(plain) {
+            format!("chmod {mode} {path}")
+        } else {
+            format!("chmod {mode} '{}'", path.replace('\'', "'\\''"))
         }
     }
 

@@ -32,9 +32,12 @@ const NEXT_KEY: &str = "master.key.next";
 /// secret in it. Nobody else may make one meanwhile, hence the lock.
 pub(crate) fn master_key(config: &Config, lock: &DataLock) -> Result<MasterKey> {
     if let Some(reference) = &config.keys.master {
-        let text = reference.resolve().map_err(|e| match has_data(lock.data_dir()) {
-            true => lost(lock.data_dir(), &e.to_string()),
-            false => Error::invalid(e.to_string()).caused_by(e),
+        let text = reference.resolve().map_err(|e| {
+            if has_data(lock.data_dir()) {
+                lost(lock.data_dir(), &e.to_string())
+            } else {
+                Error::invalid(e.to_string()).caused_by(e)
+            }
         })?;
         return MasterKey::from_hex(text.expose());
     }

@@ -131,18 +131,18 @@ impl Remote {
 pub(crate) struct Reply<A> {
     /// To the letter, for scripts.
     pub(crate) value: Value,
-    /// As it is read here.
-    pub(crate) read: A,
+    /// As it is read here. A server of another release may say something else: what it did is
+    /// done, and what it said is still there to be shown.
+    pub(crate) read: Result<A>,
 }
 
 fn read<A: DeserializeOwned>(status: u16, answer: &[u8]) -> Result<Reply<A>> {
     let value: Value = serde_json::from_slice(answer).unwrap_or(Value::Null);
     if (200..300).contains(&status) {
-        let read = A::deserialize(&value);
-        let read = read.map_err(|e| {
+        let read = A::deserialize(&value).map_err(|e| {
             Error::internal(format!("the server's answer cannot be read; is it of another release? {e}"))
                 .caused_by(e)
-        })?;
+        });
         return Ok(Reply { value, read });
     }
     let text = value["error"].as_str().map_or_else(

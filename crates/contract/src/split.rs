@@ -219,10 +219,7 @@ impl<'t> Window<'_, 't> {
 
     /// The last good place at or before `cut`; `cut` itself if there is none.
     fn back_off(&self, cut: usize) -> usize {
-        let whole = match self.is_boundary(cut) {
-            true => Some(cut),
-            false => self.previous(cut),
-        };
+        let whole = if self.is_boundary(cut) { Some(cut) } else { self.previous(cut) };
         let Some(whole) = whole else { return cut };
         let mut candidate = Some(whole);
         for _ in 0..MAX_RETREAT {

@@ -184,10 +184,7 @@ pub fn renews(short: bool, disk: Disk) -> bool {
 /// Whether the database gives back what is free in it: much of it, or anything while
 /// space is short. Below that the next rows need it soon.
 pub fn shrinks(short: bool, slack: u64, database: u64) -> bool {
-    match short {
-        true => slack > 0,
-        false => slack >= RESERVE / 2 && slack >= database / 4,
-    }
+    if short { slack > 0 } else { slack >= RESERVE / 2 && slack >= database / 4 }
 }
 
 #[cfg(test)]

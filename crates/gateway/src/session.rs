@@ -254,10 +254,7 @@ impl Session<'_> {
                             written.store(true, Ordering::Release);
                         }
                         // Flushing once per burst saves system calls.
-                        match queue.is_empty() {
-                            true => sink.send(Message::Text(line)).await,
-                            false => sink.feed(Message::Text(line)).await,
-                        }
+                        if queue.is_empty() { sink.send(Message::Text(line)).await } else { sink.feed(Message::Text(line)).await }
                     }
                     Some(Outgoing::Close) | None => {
                         let close = CloseFrame { code: CloseCode::Normal, reason: "".into() };

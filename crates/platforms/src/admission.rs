@@ -41,16 +41,11 @@ pub struct Linking {
 
 /// Who decides whose message it is.
 pub trait Admission: Send + Sync {
-    /// Decides, and leaves no trace. Most want [`Admission::admit`].
+    /// Decides, and leaves no trace: what is dropped is noted with [`Admission::dropped`].
     fn decide(&self, observed: Observed<'_>) -> Result<Admitted, DropReason>;
 
     /// Takes note of an event that reached nobody.
     fn dropped(&self, observed: Observed<'_>, which: Which<'_>, reason: DropReason);
-
-    /// Admits an event to one instance, or takes note of why it is dropped.
-    fn admit(&self, observed: Observed<'_>, which: Which<'_>) -> Result<Admitted, DropReason> {
-        self.decide(observed).inspect_err(|reason| self.dropped(observed, which, *reason))
-    }
 
     /// Whether the agent that would get this is connected now; `None` if none would.
     fn is_present(&self, observed: Observed<'_>) -> Option<bool>;

@@ -136,7 +136,7 @@ pub(super) async fn quarantine(remote: &Remote, command: Option<QuarantineComman
 pub(super) async fn list(config: &Config, as_json: bool) -> Result<()> {
     let running = Remote::running(config)?;
     let served = match &running {
-        Some(remote) => remote.call(api::BOTS.ask(&Nothing {})?).await?.read.bots,
+        Some(remote) => remote.call(api::BOTS.ask(&Nothing {})?).await?.read?.bots,
         None => Vec::new(),
     };
     let is_served =
@@ -260,9 +260,8 @@ pub(super) async fn commands(config: &Config, command: CommandsCommand, as_json:
     let ports = scratch_store(&scratch)?;
     let mut rows = Vec::new();
     for bot in bots {
-        let has = patiently(bot, &ports, as_json, async |platform: &dyn Platform| match push {
-            true => platform.commands_push().await,
-            false => platform.commands_show().await,
+        let has = patiently(bot, &ports, as_json, async |platform: &dyn Platform| {
+            if push { platform.commands_push().await } else { platform.commands_show().await }
         });
         let has = has.await.map_err(|error| {
             let message = format!("the commands of the bot {}: {error}", bot.name());

@@ -72,8 +72,10 @@ pub(super) async fn key(remote: &Remote, command: KeyCommand) -> Result<Answer> 
     Ok(match command {
         KeyCommand::Check => {
             let check = remote.call(api::KEY.ask(&Nothing {})?).await?;
-            if check.read.unreadable > 0 {
-                return Err(Error::internal(show::unreadable(&check.read)));
+            if let Ok(read) = &check.read
+                && read.unreadable > 0
+            {
+                return Err(Error::internal(show::unreadable(read)));
             }
             Answer::new(check, show::key)
         }

@@ -37,9 +37,14 @@ impl Answer {
         Ok(Self::new(remote.call(call?).await?, show))
     }
 
-    /// The server's answer, and how a person reads it.
+    /// The server's answer, and how a person reads it; as it came, if it is not understood: it
+    /// may have a secret in it that is shown once.
     pub(super) fn new<A>(reply: Reply<A>, show: impl FnOnce(&A) -> String) -> Self {
-        Self { text: show(&reply.read), value: reply.value }
+        let text = match &reply.read {
+            Ok(read) => show(read),
+            Err(error) => format!("{:#}\n{error}\n", reply.value),
+        };
+        Self { text, value: reply.value }
     }
 
     /// What the command found out itself, and how a person reads it.
@@ -301,5 +306,15 @@ mod tests {
             let error = Cli::try_parse_from(format!("angelia {line}").split(' ')).unwrap_err();
             assert_eq!(error.exit_code(), 2, "{line}");
         }
+    }
+
+    #[test]
+    fn an_answer_of_another_release_is_shown_as_it_came() {
+        let value = serde_json::json!({ "secret": "shown once" });
+        let read = Err::<(), _>(Error::internal("is it of another release?"));
+        let answer =
+            Answer::new(Reply { value: value.clone(), read }, |()| unreachable!("it cannot be read"));
+        assert_eq!(answer.value, value);
+        assert!(answer.text.contains("shown once") && answer.text.contains("another release"));
     }
 }

@@ -105,7 +105,7 @@ async fn remove(remote: &Remote, name: &str, confirm: Option<String>) -> Result<
         Some(confirm) => confirm,
         None => {
             let counts = remote.call(api::TENANT.ask(name, &Nothing {})?).await?;
-            type_again(&counts.read, &mut std::io::stdin().lock(), &mut std::io::stderr())?
+            type_again(&counts.read?, &mut std::io::stdin().lock(), &mut std::io::stderr())?
         }
     };
     if confirm != name {

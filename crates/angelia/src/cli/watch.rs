@@ -54,8 +54,9 @@ fn line(status: &Result<Reply<Status>>) -> String {
 }
 
 fn page(status: &Result<Reply<Status>>, in_place: bool) -> String {
-    let body = match status {
-        Ok(status) => show::status(&status.read),
+    let read = status.as_ref().and_then(|reply| reply.read.as_ref());
+    let body = match read {
+        Ok(status) => show::status(status),
         Err(error) => format!("{error}; trying again every {} s\n", EVERY.as_secs()),
     };
     let at = show::moment(clock::wall());

@@ -132,7 +132,7 @@ async fn enrol(remote: &Remote, gateway: &str, kept: &Kept) -> Result<Vec<String
         },
         made => made?,
     };
-    Ok(made.read.env)
+    Ok(made.read?.env)
 }
 
 async fn invite(remote: &Remote, gateway: &str, room: Option<&str>) -> Result<Secret> {
@@ -143,7 +143,7 @@ async fn invite(remote: &Remote, gateway: &str, room: Option<&str>) -> Result<Se
         tenant: Some(TENANT.into()),
     };
     let invited = remote.call(api::INVITE.ask(&invite)?).await?;
-    Ok(Secret::new(invited.read.key))
+    Ok(Secret::new(invited.read?.key))
 }
 
 /// Whether a key from the run before still opens its room: it may be revoked.

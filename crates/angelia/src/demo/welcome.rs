@@ -63,11 +63,10 @@ impl Welcome {
             let _ = writeln!(text, "  {bold}{:<width$}{plain}  {}", room.name, about(room.gateway));
         }
         text.push_str(&self.for_terminals());
-        let trace = match self.kept {
-            true => {
-                format!("The data stays in {}; start it again with the same --keep.", self.data_dir.display())
-            }
-            false => "Nothing is left behind.".to_owned(),
+        let trace = if self.kept {
+            format!("The data stays in {}; start it again with the same --keep.", self.data_dir.display())
+        } else {
+            "Nothing is left behind.".to_owned()
         };
         let _ = writeln!(text, "\nStop with {bold}Ctrl-C{plain}. {trace}");
         text

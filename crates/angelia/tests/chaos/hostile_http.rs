@@ -82,9 +82,10 @@ async fn attack(address: (&'static str, u16), forge: Forge, mut dice: Dice) -> S
         sent += count;
         let mut alive = connection.write(&bytes).await;
         for _ in 0..count {
-            let status = match alive {
-                true => timeout(SOON, connection.status()).await.expect("the server answers or hangs up"),
-                false => None,
+            let status = if alive {
+                timeout(SOON, connection.status()).await.expect("the server answers or hangs up")
+            } else {
+                None
             };
             alive = status.is_some();
             *statuses.entry(status.unwrap_or(0)).or_default() += 1;
@@ -180,9 +181,10 @@ impl Forge {
             "/relay?x=%",
             "/chat/api/rooms/den/interrupt",
         ];
-        match dice.one_in(4) {
-            true => format!("/{}", "a/".repeat(usize::try_from(dice.within(1, 2_000)).unwrap())),
-            false => (*dice.pick(&odd)).to_owned(),
+        if dice.one_in(4) {
+            format!("/{}", "a/".repeat(usize::try_from(dice.within(1, 2_000)).unwrap()))
+        } else {
+            (*dice.pick(&odd)).to_owned()
         }
     }
 

@@ -147,9 +147,10 @@ async fn write(
     for number in 0..count {
         let text = format!("{}-{number}", corner.name);
         let (channel, author) = (&corner.chat, &stage.ann);
-        match corner.mention {
-            true => stage.discord.mention(channel, author, &text).await,
-            false => stage.discord.say(channel, author, &text).await,
+        if corner.mention {
+            stage.discord.mention(channel, author, &text).await
+        } else {
+            stage.discord.say(channel, author, &text).await
         };
         texts.push(text);
         written.fetch_add(1, Ordering::Relaxed);

@@ -241,9 +241,10 @@ impl Bot for Scripted {
             return Whereabouts::Unknown;
         }
         let mine = |thread: &String| thread.starts_with(&format!("{}/", target.chat_id));
-        match target.thread_id.as_ref().is_none_or(mine) {
-            true => Whereabouts::Places(vec![room.to_owned(), "*".to_owned()]),
-            false => Whereabouts::Nowhere,
+        if target.thread_id.as_ref().is_none_or(mine) {
+            Whereabouts::Places(vec![room.to_owned(), "*".to_owned()])
+        } else {
+            Whereabouts::Nowhere
         }
     }
 }

@@ -52,9 +52,10 @@ impl<'de> FromAny<'de> for Hints {
                 entries.next_value::<IgnoredAny>()?;
                 continue;
             }
-            let read = match NESTED_HINTS.contains(&&*key) {
-                true => entries.next_value_seed(Any(NestedHint))?,
-                false => hint(entries.next_value_seed(Any(UpTo(MAX_ID)))?),
+            let read = if NESTED_HINTS.contains(&&*key) {
+                entries.next_value_seed(Any(NestedHint))?
+            } else {
+                hint(entries.next_value_seed(Any(UpTo(MAX_ID)))?)
             };
             match read {
                 Ok(value) => drop(hints.insert(key.into_owned(), value)),

@@ -257,10 +257,10 @@ fn nothing_in_this_crate_asks_a_clock() {
     fn sources(folder: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
-            match path.is_dir() {
-                true if path.ends_with("clock") => {}
-                true => sources(&path, found),
-                false => found.push(path),
+            if !path.is_dir() {
+                found.push(path);
+            } else if !path.ends_with("clock") {
+                sources(&path, found);
             }
         }
     }

@@ -70,9 +70,12 @@ impl World {
 
     fn hint(&mut self, hint: Hint, seq: i64, ahead: bool, redriven: bool) {
         let mark = self.mark;
-        let mut tell = |gift| match redriven {
-            true => self.backlog.redriven(mark, gift),
-            false => self.backlog.appended(mark, gift, ahead),
+        let mut tell = |gift| {
+            if redriven {
+                self.backlog.redriven(mark, gift)
+            } else {
+                self.backlog.appended(mark, gift, ahead)
+            }
         };
         match hint {
             Hint::Now => tell(Some(entry(seq))),
@@ -127,9 +130,10 @@ impl World {
             }
             Step::Deliver(n) if !self.delayed.is_empty() => {
                 let (mark, seq, ahead, redriven) = self.delayed.remove(usize::from(n) % self.delayed.len());
-                match redriven {
-                    true => self.backlog.redriven(mark, Some(entry(seq))),
-                    false => self.backlog.appended(mark, Some(entry(seq)), ahead),
+                if redriven {
+                    self.backlog.redriven(mark, Some(entry(seq)))
+                } else {
+                    self.backlog.appended(mark, Some(entry(seq)), ahead)
                 }
             }
             Step::Poll => self.backlog.told(self.mark),

@@ -75,12 +75,13 @@ impl Filling {
     pub fn takes(&mut self, bytes: usize) -> bool {
         let fits = !self.begun || (self.left.count > 0 && bytes <= self.left.bytes);
         self.begun = true;
-        self.left = match fits {
-            true => PageSize {
+        self.left = if fits {
+            PageSize {
                 count: self.left.count.saturating_sub(1),
                 bytes: self.left.bytes.saturating_sub(bytes),
-            },
-            false => PageSize { count: 0, bytes: 0 },
+            }
+        } else {
+            PageSize { count: 0, bytes: 0 }
         };
         fits
     }

@@ -57,10 +57,12 @@ impl Work<'_> {
         };
         // Somebody deleted what said that the bot is thinking, or the answer itself.
         let is_deleted = answer.way == Way::Original && failure.is(code::UNKNOWN_MESSAGE);
-        match failure.is_over() || is_deleted {
-            true if is_deleted && self.earlier == Earlier::Nothing => self.answer_behind(text, answer).await,
-            true => Ok(None),
-            false => Err(failure.into()),
+        if is_deleted && self.earlier == Earlier::Nothing {
+            self.answer_behind(text, answer).await
+        } else if is_deleted || failure.is_over() {
+            Ok(None)
+        } else {
+            Err(failure.into())
         }
     }
 
@@ -103,12 +105,13 @@ impl Work<'_> {
         }
         let (mut is_shut, mut is_noted) = (false, true);
         for text in &rest[there..] {
-            let in_chat = match is_shut {
-                true => None,
-                false => match pieces.post(pieces.len() + 1, text).await {
+            let in_chat = if is_shut {
+                None
+            } else {
+                match pieces.post(pieces.len() + 1, text).await {
                     Err(shut) if shut.is_shut() => None,
                     posted => Some(posted.map_err(|failure| once(failure, is_noted))?),
-                },
+                }
             };
             is_shut = in_chat.is_none();
             let piece = match in_chat {

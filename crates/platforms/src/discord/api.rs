@@ -145,9 +145,10 @@ impl Api {
     pub(super) async fn call_if(&self, call: Call, may: impl Fn() -> bool) -> Result<Vec<u8>, ApiError> {
         if call.lent.is_some() {
             // Discord counts these by their credential, and for nobody else.
-            return match may() {
-                true => self.make(&call).await.1.map_err(ApiError::of_lent),
-                false => Err(ApiError::Withdrawn),
+            return if may() {
+                self.make(&call).await.1.map_err(ApiError::of_lent)
+            } else {
+                Err(ApiError::Withdrawn)
             };
         }
         if *self.revoked.borrow() {

@@ -200,10 +200,7 @@ fn component(data: &Value) -> String {
 
 fn form(data: &Value) -> String {
     let lines = form_lines(&data["components"]);
-    match lines.is_empty() {
-        true => component(data),
-        false => lines.join("\n"),
-    }
+    if lines.is_empty() { component(data) } else { lines.join("\n") }
 }
 
 /// The fields of a form, however they are nested.

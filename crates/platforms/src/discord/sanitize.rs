@@ -59,9 +59,10 @@ struct Own<'a> {
 fn sanitized(object: &Value, path: &str, own: &Own<'_>) -> Option<Value> {
     let (_, names) = KEPT.iter().find(|(kept, _)| *kept == path)?;
     let fields = object.as_object()?.iter().filter_map(|(key, value)| {
-        let kept = match names.split(' ').any(|name| name == key) {
-            true => whole(value, own),
-            false => sanitized(value, &format!("{path}/{key}"), own)?,
+        let kept = if names.split(' ').any(|name| name == key) {
+            whole(value, own)
+        } else {
+            sanitized(value, &format!("{path}/{key}"), own)?
         };
         Some((key.clone(), kept))
     });

@@ -26,10 +26,8 @@ pub(super) fn parts(text: &str) -> Vec<String> {
     if text.trim_start().is_empty() {
         return Vec::new();
     }
-    let (unit, part) = match text.chars().all(is_gsm) {
-        true => (Unit::Chars, GSM_PART),
-        false => (Unit::Utf16, UTF16_PART),
-    };
+    let (unit, part) =
+        if text.chars().all(is_gsm) { (Unit::Chars, GSM_PART) } else { (Unit::Utf16, UTF16_PART) };
     let limit = if unit.measure(text) <= MAX_CHARS { MAX_CHARS } else { part };
     cut(text, limit, unit)
 }

@@ -80,12 +80,11 @@ fn profile_findings(checkup: &mut Checkup, profile: &Profile, configured: &str) 
 
 /// What to do about a token that is not known.
 fn unknown_next(elsewhere: bool) -> &'static str {
-    match elsewhere {
-        false => "ask @BotFather for it (/mybots, the bot, API Token) and put it into the configuration",
-        true => {
-            "see that api_url is a Bot API server's; if it is, ask @BotFather for the token (/mybots, the bot, \
+    if elsewhere {
+        "see that api_url is a Bot API server's; if it is, ask @BotFather for the token (/mybots, the bot, \
              API Token) and put it into the configuration"
-        }
+    } else {
+        "ask @BotFather for it (/mybots, the bot, API Token) and put it into the configuration"
     }
 }
 

@@ -74,9 +74,10 @@ impl Reads {
         let most = if visiting { MAX_READS_VISITOR } else { MAX_READS_EACH };
         self.places.take(key, visiting, most).map_err(|full| {
             let own = format!("you read {most} pages at a time already; read one of them to its end first");
-            let refused = match full.each {
-                true => Error::new(Kind::TooMany, own),
-                false => Error::unavailable("many people are reading just now; try again"),
+            let refused = if full.each {
+                Error::new(Kind::TooMany, own)
+            } else {
+                Error::unavailable("many people are reading just now; try again")
             };
             refused.retry_in(AGAIN)
         })

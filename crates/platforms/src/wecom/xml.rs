@@ -104,10 +104,7 @@ impl Walk {
     }
 
     fn end(self) -> Result<Fields, Unreadable> {
-        match self.began && self.depth == 0 {
-            true => Ok(self.fields),
-            false => Err(Unreadable("it ends too early")),
-        }
+        if self.began && self.depth == 0 { Ok(self.fields) } else { Err(Unreadable("it ends too early")) }
     }
 }
 

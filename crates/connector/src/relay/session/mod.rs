@@ -211,9 +211,10 @@ impl Session {
     ) -> Self {
         let now = clock::mono();
         // Our own half acknowledges, however long its first turn takes.
-        let habit = match profile.parks {
-            true => relay.sessions.standing(record.instance).habit,
-            false => AckHabit::Acknowledges,
+        let habit = if profile.parks {
+            relay.sessions.standing(record.instance).habit
+        } else {
+            AckHabit::Acknowledges
         };
         let held = relay.memory.socket(&record.tenant, record.instance).nothing();
         let rate = relay.memory.rate(&record.tenant, record.instance, now);

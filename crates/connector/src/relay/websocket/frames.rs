@@ -54,10 +54,7 @@ impl FrameReader {
     pub(in crate::relay) fn next(&mut self, arrived: &mut BytesMut) -> Result<Option<Piece>, Broken> {
         loop {
             let Some(current) = &mut self.current else {
-                match self.header(arrived)? {
-                    true => continue,
-                    false => return Ok(None),
-                }
+                if self.header(arrived)? { continue } else { return Ok(None) }
             };
             if let OpCode::Control(control) = current.opcode {
                 return Ok(self.control(control, arrived));

@@ -297,9 +297,10 @@ fn an_answer_whose_time_is_over_is_a_message_unless_it_may_be_there() {
         }
         chat.on(Event::Permission(n(1), Permission::Granted));
         let effects = chat.on(Event::Opened(n(1), Opened::Over));
-        match may_be_there {
-            true => assert_eq!(states(&effects), [ActionState::Ambiguous]),
-            false => assert_eq!(effects, [Effect::Release(n(1)), asks_leave(1)]),
+        if may_be_there {
+            assert_eq!(states(&effects), [ActionState::Ambiguous])
+        } else {
+            assert_eq!(effects, [Effect::Release(n(1)), asks_leave(1)])
         }
     }
 }

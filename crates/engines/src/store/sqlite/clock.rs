@@ -204,9 +204,12 @@ async fn quick_check(path: PathBuf, within: Duration) -> Result<Checked> {
     };
     let given_up = Arc::new(AtomicBool::new(false));
     let interrupt = Interrupt { handle: connection.get_interrupt_handle(), given_up: given_up.clone() };
-    let mut check = tokio::task::spawn_blocking(move || match given_up.load(Ordering::Acquire) {
-        true => Ok(None),
-        false => connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0)).map(Some),
+    let mut check = tokio::task::spawn_blocking(move || {
+        if given_up.load(Ordering::Acquire) {
+            Ok(None)
+        } else {
+            connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0)).map(Some)
+        }
     });
     let found = match tokio::time::timeout(within, &mut check).await {
         Ok(found) => found,

@@ -81,9 +81,10 @@ fn take_in(txn: &mut Txn<'_>, bot: &BotKey, intake: Intake) -> rusqlite::Result<
         taken.revised = Some(revise(txn, revision)?);
     }
     if let Some(entry) = entry.filter(|_| !given_up) {
-        match takes_messages(txn, entry.instance)? {
-            true => taken.appended = Some(append_with(txn, bot, entry, capability.as_ref())?),
-            false => taken.no_instance = true,
+        if takes_messages(txn, entry.instance)? {
+            taken.appended = Some(append_with(txn, bot, entry, capability.as_ref())?)
+        } else {
+            taken.no_instance = true
         }
     }
     if let Some(cursor) = &cursor {

@@ -53,8 +53,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tenant_bytes::Owners;
 use writer::Thread;
-// `webchat` knows it by this name.
-use writer as txn;
 
 /// The database file in a data directory.
 pub const DATABASE: &str = "angelia.db";

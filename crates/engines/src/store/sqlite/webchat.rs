@@ -10,7 +10,7 @@ pub(super) use room_size::RoomSizes;
 
 use super::queue::Owner;
 use super::reader::page;
-use super::txn::{Txn, now};
+use super::writer::{Txn, now};
 use super::{Sqlite, inbox, ledger};
 use angelia_core::admission::DropReason;
 use angelia_core::clock::UnixMillis;

@@ -153,9 +153,10 @@ impl Connection {
                 }
             }
         });
-        match self.state.greeted {
-            true => next.await,
-            false => timeout(GREETED_WITHIN, next).await.unwrap_or(Next::Lost),
+        if self.state.greeted {
+            next.await
+        } else {
+            timeout(GREETED_WITHIN, next).await.unwrap_or(Next::Lost)
         }
     }
 

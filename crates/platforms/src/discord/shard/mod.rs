@@ -160,10 +160,7 @@ impl Shard {
         let mut held_up = false;
         loop {
             let reading = async {
-                match is_new {
-                    true => self.reader.message(data).await,
-                    false => self.reader.update(data).await,
-                }
+                if is_new { self.reader.message(data).await } else { self.reader.update(data).await }
             };
             let heard = self.halt.unless_halted(reading).await?;
             if held_up && !matches!(heard, Err(IngestError::NotNow { .. })) {
@@ -201,9 +198,10 @@ impl Shard {
         if let Some(Gone::Guild(left)) = &lesson.gone {
             self.owes_nothing(left);
         }
-        let heard = match chats.is_empty() {
-            true => Heard::default(),
-            false => Heard::at_once(Intake { chats, ..Intake::default() }),
+        let heard = if chats.is_empty() {
+            Heard::default()
+        } else {
+            Heard::at_once(Intake { chats, ..Intake::default() })
         };
         match event {
             "GUILD_CREATE" => self.catch_up(data, heard).await,
@@ -252,10 +250,7 @@ impl Shard {
 
     /// The connection is of no use any more.
     async fn give_up(&mut self, why: &str) -> Result<(), Halted> {
-        match self.connection.give_up() {
-            true => self.disconnected(why).await,
-            false => Ok(()),
-        }
+        if self.connection.give_up() { self.disconnected(why).await } else { Ok(()) }
     }
 
     async fn disconnected(&mut self, why: &str) -> Result<(), Halted> {

@@ -133,10 +133,7 @@ impl Shard {
 
     /// An outage is over when the last of its guilds has reported.
     fn goes_on(&mut self, outage: Outage) {
-        match outage.guilds.is_empty() {
-            true => self.progress.owed_since = None,
-            false => self.outage = Some(outage),
-        }
+        if outage.guilds.is_empty() { self.progress.owed_since = None } else { self.outage = Some(outage) }
     }
 
     /// The bot is not in a guild any more, which will not report.

@@ -192,9 +192,10 @@ impl Shard {
                 Err(_) => return Ok(Some(OUT_OF_TIME.into())),
             };
             // Where the new session stands is committed when all of this is.
-            match heard.at_once {
-                true => self.commit(heard, None).await.map(drop)?,
-                false => self.progress.remember(heard.intake.traffic),
+            if heard.at_once {
+                self.commit(heard, None).await.map(drop)?
+            } else {
+                self.progress.remember(heard.intake.traffic)
             }
         }
         Ok(is_full.then(|| format!("more than {MAX_MESSAGES} messages came meanwhile")))

@@ -228,9 +228,10 @@ impl Admission for Door {
     fn decide(&self, observed: Observed<'_>) -> Result<Admitted, DropReason> {
         assert_eq!((observed.platform, observed.bot, observed.private), (NAME, OWN, true));
         assert_eq!(observed.places, [&format!("{OWN}/{}", observed.author), OWN, "*"]);
-        match *self.open.lock() {
-            true => Ok(Admitted { tenant: "acme".into(), instance: self.instance }),
-            false => Err(DropReason::NoRoute),
+        if *self.open.lock() {
+            Ok(Admitted { tenant: "acme".into(), instance: self.instance })
+        } else {
+            Err(DropReason::NoRoute)
         }
     }
 

@@ -101,10 +101,7 @@ impl Window<'_> {
             None if whole => None,
             None => self.after_line(self.limit),
         };
-        let other = || match whole {
-            true => None,
-            false => self.after_word().or_else(|| self.after_cluster()),
-        };
+        let other = || if whole { None } else { self.after_word().or_else(|| self.after_cluster()) };
         after_line.or_else(other).unwrap_or(self.limit)
     }
 

@@ -169,9 +169,10 @@ impl Reader<'_> {
     /// Code in a link is written as text: one excludes the other, and an
     /// address is the greater loss.
     fn inline_code(&mut self, code: &str, range: Range<usize>) {
-        match self.links == 0 && self.table.cell().is_none() {
-            true => self.out.code(code, range),
-            false => self.words(code, range),
+        if self.links == 0 && self.table.cell().is_none() {
+            self.out.code(code, range)
+        } else {
+            self.words(code, range)
         }
     }
 

@@ -185,9 +185,10 @@ impl<'s> Writer<'s> {
         if let Some(source) = self.opened.take() {
             self.done.marks.push(Mark { text: text.len(), source, same: 0 });
         }
-        match self.markers.is_empty() {
-            true => text.extend(std::iter::repeat_n(' ', indent)),
-            false => text.push_str(&std::mem::take(&mut self.markers)),
+        if self.markers.is_empty() {
+            text.extend(std::iter::repeat_n(' ', indent))
+        } else {
+            text.push_str(&std::mem::take(&mut self.markers))
         }
     }
 
