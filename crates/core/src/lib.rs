@@ -42,7 +42,6 @@ pub mod rooms;
 pub mod seal;
 pub mod secret;
 pub mod space;
-pub mod stop_command;
 pub mod store;
 pub mod vault;
 pub mod visible;

@@ -4,15 +4,13 @@
 //! [`admit`] is a pure function of the routes, of what is [`Known`] of the
 //! tenants' instances, and of what was [`Observed`].
 
-mod link;
+mod own_commands;
 mod place;
-mod policy;
 mod reason;
 mod route;
 
-pub use link::link_command;
+pub use own_commands::{is_stop, link_command};
 pub use place::{Grammar, Place, Places, direct};
-pub use policy::Policy;
 pub use reason::DropReason;
 pub use route::{Allow, Route, Routes, fronts};
 
@@ -40,6 +38,31 @@ pub struct Observed<'a> {
     pub engaged: Option<InstanceId>,
     /// The ids under which a policy may name the chat: chat, thread, parent, guild.
     pub scopes: &'a [&'a str],
+}
+
+/// A gateway's policy for one platform, as `POST /relay/policy` declares it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// Whether messages in groups must address the bot.
+    pub require_address: bool,
+    /// Chats, channels or guilds where they need not.
+    pub free_scopes: Vec<String>,
+    /// Whether messages of other bots are delivered.
+    pub allow_other_bots: bool,
+}
+
+impl Policy {
+    /// Whether it names one of a chat's ids as free.
+    pub fn is_free_in(&self, scopes: &[&str]) -> bool {
+        self.free_scopes.iter().any(|free| scopes.contains(&free.as_str()))
+    }
+}
+
+impl Default for Policy {
+    /// What holds where nothing was declared.
+    fn default() -> Self {
+        Self { require_address: true, free_scopes: Vec::new(), allow_other_bots: false }
+    }
 }
 
 /// The receiver of an admitted event.

@@ -1,6 +1,6 @@
 //! Tokens that let one gateway enrol, once.
 
-use super::{defaults, gateways, tenants};
+use super::{gateways, instances, tenants};
 use crate::audit::{Actor, AuditEntry};
 use crate::clock::UnixMillis;
 use crate::error::{Error, Result};
@@ -95,6 +95,6 @@ fn replace(
         view.put(&instance);
     }
     view.audit(&AuditEntry::done(by, "gateway.enroll", &row.tenant, &row.gateway_id).with("replaced"));
-    defaults::settle(view, &row.tenant)?;
+    instances::settle_default(view, &row.tenant)?;
     gateways::whole(view, row)
 }

@@ -1,7 +1,7 @@
 //! Gateways and their secrets: made, rotated, moved, revoked, forgotten.
 
 use super::new_gateway_limits::MAX_GATEWAYS_PER_TENANT;
-use super::{declared, defaults, instances, tenants};
+use super::{declared, instances, tenants};
 use crate::audit::{Actor, AuditEntry};
 use crate::clock::UnixMillis;
 use crate::error::{Error, Result};
@@ -111,7 +111,7 @@ pub fn create(
         // It was the default before it had a name.
         view.audit(&AuditEntry::done(&Actor::server(), "gateway.default", &new.tenant, name));
     }
-    defaults::settle(view, &new.tenant)?;
+    instances::settle_default(view, &new.tenant)?;
     whole(view, row)
 }
 
@@ -187,7 +187,7 @@ pub fn revoke(view: &mut View<'_>, tenant: &str, gateway_id: &str, by: &Actor) -
     row.revoked_at = row.revoked_at.or(Some(view.now()));
     view.put(&row);
     view.audit(&AuditEntry::done(by, "gateway.revoke", tenant, gateway_id));
-    defaults::settle(view, tenant)?;
+    instances::settle_default(view, tenant)?;
     whole(view, row)
 }
 
@@ -222,7 +222,7 @@ pub fn change(
     }
     view.put(&row);
     view.audit(&AuditEntry::done(by, "gateway.set", tenant, gateway_id).with(set.join(", ")));
-    defaults::settle(view, tenant)?;
+    instances::settle_default(view, tenant)?;
     whole(view, row)
 }
 
@@ -278,5 +278,5 @@ pub fn forget(view: &mut View<'_>, tenant: &str, gateway_id: &str) -> Result<()>
         view.also(Write::Forget(row.instance));
         view.delete(&instance);
     }
-    defaults::settle(view, tenant)
+    instances::settle_default(view, tenant)
 }

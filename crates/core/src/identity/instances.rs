@@ -1,14 +1,16 @@
-//! Instances: who may have which.
+//! Instances: who may have which, and which one gets what no route of its tenant assigns: the default.
 //!
 //! A tenant has one from its beginning. It has no name and is nobody's yet: what people
 //! write waits in it for the tenant's first gateway, which takes it over with everything
 //! in it (docs/decisions/0034).
 
 use super::{Subject, judge_instance};
+use crate::audit::{Actor, AuditEntry};
+use crate::clock::UnixMillis;
 use crate::error::{Error, Result};
 use crate::inbox::{AckHabit, InstanceId};
 use crate::records::View;
-use crate::records::rows::{GatewayRow, InstanceRow};
+use crate::records::rows::{GatewayRow, InstanceRow, TenantRow};
 
 /// What is shown of an instance without a name where a name is expected. No name looks
 /// like this: see [`check_name`](super::check_name).
@@ -104,4 +106,56 @@ pub fn may_join(view: &mut View<'_>, tenant: &str, name: &str, subject: Option<&
     let gateways = view.find::<GatewayRow>(&["instance"], (found.instance,))?;
     let revoked = !gateways.is_empty() && gateways.iter().all(|gateway| gateway.revoked_at.is_some());
     judge_instance(found.subject.as_ref(), revoked, subject)
+}
+
+/// Makes an instance the default of its tenant.
+pub fn set_default(view: &mut View<'_>, tenant: &str, instance: InstanceId, by: &Actor) -> Result<()> {
+    if let Some(mut row) = view.get::<TenantRow>((tenant,))? {
+        row.default_instance = Some(instance);
+        view.put(&row);
+    }
+    let name = view.get::<InstanceRow>((instance,))?.map(|row| row.name).unwrap_or_default();
+    view.audit(&AuditEntry::done(by, "gateway.default", tenant, &name));
+    Ok(())
+}
+
+/// Sees to it that a tenant's default is an instance that somebody serves, or that waits for
+/// its first gateway: the only one there is, if it was not. Between several the operator chooses.
+pub fn settle_default(view: &mut View<'_>, tenant: &str) -> Result<()> {
+    let Some(mut row) = view.get::<TenantRow>((tenant,))? else { return Ok(()) };
+    if let Some(now) = row.default_instance
+        && takes_messages(view, now)?
+    {
+        return Ok(());
+    }
+    let mut served: Vec<InstanceId> = view
+        .find::<GatewayRow>(&["tenant", "revoked_at"], (tenant, None::<UnixMillis>))?
+        .into_iter()
+        .map(|gateway| gateway.instance)
+        .collect();
+    served.sort_unstable();
+    served.dedup();
+    let next = if let [only] = served[..] { Some(only) } else { None };
+    if next == row.default_instance {
+        return Ok(());
+    }
+    row.default_instance = next;
+    view.put(&row);
+    let name = match next {
+        Some(next) => view.get::<InstanceRow>((next,))?.map(|row| row.name).unwrap_or_default(),
+        None => String::new(),
+    };
+    view.audit(&AuditEntry::done(&Actor::server(), "gateway.default", tenant, &name));
+    Ok(())
+}
+
+/// Whether what is for an instance may wait there: a gateway that was not revoked serves it,
+/// or it waits for its first one.
+fn takes_messages(view: &mut View<'_>, instance: InstanceId) -> Result<bool> {
+    let known = view.get::<InstanceRow>((instance,))?;
+    if known.is_some_and(|row| waits_for_first(&row.name)) {
+        return Ok(true);
+    }
+    let serving = view.find::<GatewayRow>(&["instance"], (instance,))?;
+    Ok(serving.iter().any(|gateway| gateway.revoked_at.is_none()))
 }

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | Which gateway is dialling, and whether it may? | `upgrade.rs` |
 //! | What becomes of an enrolment, a self-provisioning? | `enroll.rs`, `enroll_tokens.rs`, `new_gateway_limits.rs` |
-//! | Who is a tenant's gateway, its instance, its default? | `gateways.rs`, `instances.rs`, `defaults.rs` |
+//! | Who is a tenant's gateway, its instance, its default? | `gateways.rs`, `instances.rs` |
 //! | Whose place is it? | `routes.rs`, `codes.rs` |
 //! | Who proves a tenant? | `clients.rs`, `sign_in.rs`, `subject.rs` |
 //! | What changed, for whoever follows? | `feed.rs` |
@@ -13,7 +13,6 @@
 pub mod clients;
 pub mod codes;
 pub mod declared;
-pub mod defaults;
 mod enroll;
 pub mod enroll_tokens;
 pub mod feed;

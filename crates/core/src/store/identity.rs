@@ -8,7 +8,7 @@ use crate::admission::{Place, Route};
 use crate::audit::Actor;
 use crate::clock::UnixMillis;
 use crate::error::Result;
-use crate::identity::{Subject, defaults, gateways, routes, tenants};
+use crate::identity::{Subject, gateways, instances, routes, tenants};
 use crate::inbox::{AckHabit, InstanceId};
 use crate::records::rows::{InstanceRow, NoteRow, RouteRow, SecretRow, TenantRow};
 use crate::records::{Change, Records, change, look};
@@ -282,7 +282,9 @@ pub trait IdentityStore: Records {
         by: &Actor,
     ) -> BoxFuture<'_, Result<()>> {
         let (tenant, by) = (tenant.to_owned(), by.clone());
-        change(self, Change::to("set a default"), move |view| defaults::set(view, &tenant, instance, &by))
+        change(self, Change::to("set a default"), move |view| {
+            instances::set_default(view, &tenant, instance, &by)
+        })
     }
 
     /// The instance that receives what no route of its tenant assigns. Changes that

@@ -3,12 +3,11 @@
 use angelia_contract::event::Event;
 use angelia_contract::session_key::{KeyOptions, Rules, session_key};
 use angelia_contract::source::{Source, chat_type};
-use angelia_core::admission::Admitted;
+use angelia_core::admission::{Admitted, is_stop};
 use angelia_core::clock::UnixMillis;
 use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{EntryKind, WhenFull};
-use angelia_core::stop_command;
 use angelia_core::store::{NewEntry, Revision};
 
 /// The source of what a person wrote to the bot alone, where people have no name but their
@@ -37,7 +36,7 @@ pub(crate) fn entry(
     admitted: Admitted,
     received_at: UnixMillis,
 ) -> Result<NewEntry> {
-    let kind = if stop_command::is_stop(&event.text) { EntryKind::Stop } else { EntryKind::Message };
+    let kind = if is_stop(&event.text) { EntryKind::Stop } else { EntryKind::Message };
     let body = serde_json::to_vec(event).map_err(|_| Error::internal("the event could not be written"))?;
     Ok(NewEntry {
         tenant: admitted.tenant,

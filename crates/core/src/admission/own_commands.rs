@@ -1,4 +1,4 @@
-//! The command that is for the connector itself: `/link CODE`.
+//! Commands that are for the connector itself: `/link CODE`, and `/stop`, which stops a running turn.
 
 /// What follows `/link` in a text whose first word it is; empty if nothing does.
 ///
@@ -9,6 +9,15 @@ pub fn link_command(text: &str) -> Option<&str> {
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let command = word.split_once('@').map_or(word, |(command, _bot)| command);
     command.eq_ignore_ascii_case("/link").then(|| rest.trim())
+}
+
+/// Whether a person's text is the command that stops a turn.
+///
+/// Only the bare command counts: `/stop the presses` is for the agent to read.
+pub fn is_stop(text: &str) -> bool {
+    let word = text.trim();
+    let command = word.split_once('@').map_or(word, |(command, _bot)| command);
+    command.eq_ignore_ascii_case("/stop") && !word.contains(char::is_whitespace)
 }
 
 #[cfg(test)]
@@ -28,6 +37,16 @@ mod tests {
         }
         for text in ["link abc", "/links abc", "please /link abc", "/linkabc", ""] {
             assert_eq!(link_command(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn only_the_bare_command_stops() {
+        for yes in ["/stop", " /stop\n", "/STOP", "/stop@angelia_bot"] {
+            assert!(is_stop(yes), "{yes}");
+        }
+        for no in ["stop", "/stopp", "/stop now", "/sto", "please /stop", "", "/stop@bot now"] {
+            assert!(!is_stop(no), "{no}");
         }
     }
 }
