@@ -1,4 +1,4 @@
-//! What a platform asks before what people say goes anywhere.
+//! The `Admission` trait: whose message it is, and `/link`. Decided in core, implemented by the connector.
 
 use angelia_core::admission::{Admitted, DropReason, Observed, Place};
 use angelia_core::clock::UnixMillis;

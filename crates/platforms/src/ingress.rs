@@ -1,4 +1,4 @@
-//! What a bot that listens works with.
+//! `Ingress`: what a bot that listens is given by the server: the ports, the seal, admission, when to stop.
 
 use crate::admission::Admission;
 use angelia_core::directory::BotKey;

@@ -1,5 +1,6 @@
-//! The chat platforms, one folder each, always with the same files: `verify`,
-//! `ingest`, `normalize`, `send`, `descriptor`; and `kit`, what they share.
+//! The chat platforms, one folder each, and `kit`, what they share. The same question has the
+//! same file in every folder that has an answer to it: `verify`, `normalize`, `address`, `take`, `send`,
+//! `descriptor`, `manifest`; `webhook` where a provider posts, `ingest` where it is listened to.
 
 mod admission;
 mod commands;

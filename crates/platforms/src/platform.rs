@@ -1,4 +1,4 @@
-//! What every platform can do.
+//! The `Platform` trait: send, edit, typing, chat info, answers to capabilities, listening.
 
 use crate::commands::SlashCommand;
 use crate::ingress::Ingress;

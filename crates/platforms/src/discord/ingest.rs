@@ -2,9 +2,9 @@
 
 use super::api::Call;
 use super::api_error::{ApiError, LONGEST_WAIT, TOKEN_REFUSED};
-use super::message::Reader;
 use super::parse::{GatewayBot, StartLimit, User};
 use super::shard::{Dial, Shard};
+use super::take::Reader;
 use super::{Discord, NAME};
 use crate::ingress::{Ingress, Stop};
 use angelia_core::limit::Backoff;

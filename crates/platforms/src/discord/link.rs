@@ -4,8 +4,8 @@
 use super::api::Call;
 use super::api_error::ApiError;
 use super::chats::Spot;
-use super::message::Reader;
 use super::parse::{Guild, Id, Member, Message};
+use super::take::Reader;
 use super::{NAME, address};
 use crate::admission::Linking;
 use angelia_core::clock::{self, Mono};

@@ -1,4 +1,4 @@
-//! Discord as a platform: where targets are, and who does what.
+//! The `Platform` trait for Discord: where targets are, `typing`, limits, and who does the rest.
 
 use super::api::{Call, Method};
 use super::api_error::ApiError;

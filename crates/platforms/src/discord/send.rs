@@ -1,4 +1,4 @@
-//! An agent's actions, as calls.
+//! An agent's `send` and `edit`, as calls of Discord's API.
 
 use super::api::{Call, Method};
 use super::api_error::{ApiError, code};

@@ -1,10 +1,10 @@
-//! What an interaction comes to, however it arrived: an entry in an inbox with
-//! what answers it in the vault, or words for the person.
+//! What an interaction comes to, however it arrived: deferred, with an entry in an inbox and
+//! the capability that answers it in the vault, or words for the person.
 
 use super::chats::IngestError;
 use super::interaction::{AUTOCOMPLETE, Interaction, PING};
-use super::message::{Heard, Reader, never, sighting};
 use super::parse::id_of;
+use super::take::{Heard, Reader, never, sighting};
 use super::{INTERACTION_TOKEN, address, normalize, sanitize};
 use crate::inbound;
 use angelia_contract::event::Event;

@@ -1,6 +1,7 @@
-//! Interactions that Discord posts.
+//! The endpoint that Discord posts interactions to: verified, committed, and answered (mostly:
+//! deferred) within its three seconds.
 
-use super::message::{Heard, Reader};
+use super::take::{Heard, Reader};
 use super::take_interaction::{Considered, KEPT_WITHIN, Reply, TRY_AGAIN};
 use super::verify::{PublicKey, SIGNATURE, TIMESTAMP};
 use super::{Discord, NAME};

@@ -1,4 +1,4 @@
-//! Something that was said, as far as admission cares.
+//! A sighting: a message that a bot saw, as far as admission cares.
 
 use crate::admission::Which;
 use crate::ingress::Ingress;

@@ -1,4 +1,4 @@
-//! SMS as a platform.
+//! The `Platform` trait for SMS: who does what.
 
 use super::address::{NUMBER, PERSON, is_reachable};
 use super::{Sms, descriptor, webhook};

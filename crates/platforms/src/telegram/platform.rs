@@ -1,4 +1,4 @@
-//! Telegram as a platform.
+//! The `Platform` trait for Telegram: `typing`, chat info, limits, and who does the rest.
 
 use super::ingest::Listener;
 use super::locate::{BOT_RATE, chat_rate};

@@ -1,4 +1,4 @@
-//! An agent's actions, as messages.
+//! An agent's `send` and `edit`, as messages.
 
 use super::Telegram;
 use super::api;

@@ -12,13 +12,13 @@ mod descriptor;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
-mod ingest;
 mod manifest;
 mod normalize;
 mod platform;
 mod send;
 mod take;
 pub mod verify;
+mod watch;
 mod webhook;
 mod xml;
 

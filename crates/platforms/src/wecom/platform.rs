@@ -1,4 +1,4 @@
-//! WeCom as a platform.
+//! The `Platform` trait for WeCom: who does what.
 
 use super::address::user_of;
 use super::send::{BOT, PERSON};

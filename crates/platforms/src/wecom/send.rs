@@ -1,4 +1,4 @@
-//! An agent's actions, as messages.
+//! An agent's `send`, as messages.
 
 use super::Wecom;
 use super::address::user_of;

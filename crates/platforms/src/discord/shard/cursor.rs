@@ -2,7 +2,7 @@
 //! committed together with what the shard took in.
 
 use super::{STORE_AGAIN, Shard};
-use crate::discord::message::{Heard, Reader};
+use crate::discord::take::{Heard, Reader};
 use crate::ingress::Halted;
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::store::{Cursor, Intake, Taken, Traffic};

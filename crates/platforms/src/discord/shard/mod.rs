@@ -13,8 +13,8 @@ pub(super) use health::ShardHealth;
 
 use super::address::shard_of;
 use super::chats::{self, Gone, IngestError};
-use super::message::{Heard, Reader};
 use super::parse::{Envelope, Ready};
+use super::take::{Heard, Reader};
 use crate::ingress::{Halted, STORE_AGAIN, Stop};
 use angelia_core::clock::UnixMillis;
 use angelia_core::directory::Chat;
