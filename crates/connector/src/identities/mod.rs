@@ -114,8 +114,8 @@ impl Identities {
         for _ in 0..FAR_BEHIND {
             let lines = self.records.changed(*read_to, PAGE).await?;
             let Some(last) = lines.last().map(|line| line.id) else { return Ok(()) };
-            if lines[0].id > *read_to + 1 {
-                // What came in between was dropped from the feed, or is to come yet.
+            if last != *read_to + lines.len() as i64 {
+                // Something in between was dropped from the feed, or is to come yet.
                 return self.read_anew(&mut read_to).await;
             }
             let is_all = lines.len() < PAGE;
@@ -237,7 +237,8 @@ impl Identities {
         let opened =
             |route: &Route| Fact::Route(route.place.to_string(), route.bot.clone(), Some(route.clone()));
         let removed = removal.await.inspect_err(|_| self.learn(routes().map(opened)))?;
-        // They go whatever else can be read.
+        // They go whatever else can be read; held, so that nobody learns of them as they were before.
+        let _reading = self.read_to.lock().await;
         let gone = before.of_tenant(tenant);
         self.learn(gone.iter().map(|it| Fact::Gateway(it.tenant.clone(), it.gateway_id.clone(), None)));
         Ok(removed)

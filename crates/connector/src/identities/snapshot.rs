@@ -9,7 +9,7 @@ use angelia_core::identity::{GatewayRecord, GatewaySecret};
 use angelia_core::inbox::InstanceId;
 use angelia_core::seal::{self, Keys};
 use angelia_core::store::StoredGateway;
-use rpds::{HashTrieMapSync, RedBlackTreeMapSync};
+use rpds::{HashTrieMapSync, RedBlackTreeMapSync, RedBlackTreeSetSync};
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hash;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(crate) struct Snapshot {
     by_instance: Several<InstanceId, GatewayRecord>,
     instances: HashTrieMapSync<InstanceId, KnownInstance>,
     /// The instances of each tenant: every message asks for them.
-    by_tenant: HashTrieMapSync<String, BTreeSet<InstanceId>>,
+    by_tenant: HashTrieMapSync<String, RedBlackTreeSetSync<InstanceId>>,
     routes: Routes,
     defaults: HashTrieMapSync<String, InstanceId>,
     policies: HashTrieMapSync<InstanceId, BTreeMap<String, Policy>>,
@@ -179,12 +179,12 @@ impl Snapshot {
     fn learn_instance(&mut self, instance: InstanceId, now: Option<KnownInstance>) {
         if let Some(before) = self.instances.get(&instance).cloned() {
             let mut others = self.instances_of(&before.tenant);
-            others.remove(&instance);
+            others.remove_mut(&instance);
             set(&mut self.by_tenant, before.tenant, Some(others).filter(|others| !others.is_empty()));
         }
         if let Some(known) = &now {
             let mut all = self.instances_of(&known.tenant);
-            all.insert(instance);
+            all.insert_mut(instance);
             self.by_tenant.insert_mut(known.tenant.clone(), all);
         } else {
             // What it declared goes with it.
@@ -194,7 +194,7 @@ impl Snapshot {
         set(&mut self.instances, instance, now);
     }
 
-    fn instances_of(&self, tenant: &str) -> BTreeSet<InstanceId> {
+    fn instances_of(&self, tenant: &str) -> RedBlackTreeSetSync<InstanceId> {
         self.by_tenant.get(tenant).cloned().unwrap_or_default()
     }
 

@@ -157,7 +157,10 @@ impl Shard {
         let mut given_up = false;
         let taken = loop {
             let Reader { discord, ingress } = &self.reader;
-            match discord.account.commit(ingress, intake.clone()).await {
+            let account = &discord.account;
+            // What it taught stays at hand while it is tried: nobody would learn it again.
+            let taken = ingress.take_in(&account.key, vec![intake.clone()]).await;
+            match taken.map(|taken| taken.first().copied().unwrap_or_default()) {
                 Ok(taken) if !taken.given_up => break Taken { given_up, ..taken },
                 Ok(_) => {
                     let Intake { traffic, cursor, .. } = intake;
@@ -167,7 +170,8 @@ impl Shard {
                     let bot = discord.own_id();
                     tracing::warn!(bot, %error, "what Discord sent is not committed; it is tried again");
                     self.status.disconnected("the store does not commit what Discord sends");
-                    self.halt.pause(STORE_AGAIN).await?;
+                    let paused = self.halt.pause(STORE_AGAIN).await;
+                    paused.inspect_err(|_| account.directory.unlearn(&intake.chats))?;
                 }
             }
         };

@@ -213,12 +213,18 @@ impl Shard {
     /// anything of this one is, and before the old one is forgotten.
     async fn identified(&mut self, data: &str, position: Option<Position>) -> Result<(), Halted> {
         self.status.count("identifies");
+        let owed_before = self.progress.owed_since;
         if self.has_past {
             let ready: Ready = serde_json::from_str(data).unwrap_or_default();
             self.read_back(ready.guilds).await?;
         }
         self.has_past = true;
-        self.commit(Heard::default(), position).await.map(drop)
+        let committed = self.commit(Heard::default(), position).await;
+        if committed.is_err() {
+            // The position that is left behind is that of the session before.
+            self.progress.owed_since = owed_before;
+        }
+        committed.map(drop)
     }
 
     /// Whether this shard hears of a chat.
