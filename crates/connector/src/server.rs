@@ -216,6 +216,7 @@ impl Server {
         // What they have received is durable, and they say how far that is.
         self.listeners.stop().await;
         let gone = async {
+            life.ended().await;
             while sessions.open() > 0 || self.egress.is_calling() {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }

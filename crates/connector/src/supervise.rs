@@ -5,12 +5,14 @@ use crate::telemetry::{Counter, Metrics};
 use angelia_core::clock;
 use angelia_core::limit::Backoff;
 use futures_util::FutureExt;
+use parking_lot::Mutex;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
+use tokio::task::JoinSet;
 
 /// The pauses before a loop that panicked begins again.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -23,11 +25,17 @@ pub(crate) struct Lifecycle {
     metrics: Arc<Metrics>,
     stopping: AtomicBool,
     stopped: Notify,
+    loops: Mutex<JoinSet<()>>,
 }
 
 impl Lifecycle {
     pub(crate) fn new(metrics: Arc<Metrics>) -> Arc<Self> {
-        Arc::new(Self { metrics, stopping: AtomicBool::new(false), stopped: Notify::new() })
+        Arc::new(Self {
+            metrics,
+            stopping: AtomicBool::new(false),
+            stopped: Notify::new(),
+            loops: Mutex::default(),
+        })
     }
 
     /// Lets everything know that the server stops.
@@ -43,16 +51,22 @@ impl Lifecycle {
     /// Waits for a while: what a loop does between its rounds, and where it ends. `false`
     /// if the server stops.
     pub(crate) async fn pause(&self, span: Duration) -> bool {
-        self.unless_stopped(tokio::time::sleep(span)).await
+        self.unless_stopped(tokio::time::sleep(span)).await.is_some()
     }
 
-    /// Waits for something; `false` if the server stops before.
-    pub(crate) async fn unless_stopped(&self, something: impl Future<Output = ()>) -> bool {
+    /// Waits for something that may be left half done; `None` if the server stops before.
+    pub(crate) async fn unless_stopped<T>(&self, something: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
-            () = self.stopped() => false,
-            () = something => true,
+            () = self.stopped() => None,
+            done = something => Some(done),
         }
+    }
+
+    /// Resolves when every loop has ended. Those that do not are cut off with the future.
+    pub(crate) async fn ended(&self) {
+        let mut loops = std::mem::take(&mut *self.loops.lock());
+        while loops.join_next().await.is_some() {}
     }
 
     /// Resolves when the server stops.
@@ -75,7 +89,7 @@ impl Lifecycle {
         F: Future<Output = ()> + Send + 'static,
     {
         let (life, service) = (self.clone(), service.clone());
-        tokio::spawn(async move {
+        self.loops.lock().spawn(async move {
             let panicked = |pause: Duration| {
                 life.metrics.count(Counter::TaskPanics);
                 tracing::error!(task = name, ?pause, "a background task panicked; it begins again");
@@ -150,7 +164,7 @@ mod tests {
         tokio::time::sleep(FIRST_PAUSE * 3 / 2).await;
         assert_eq!(steps.load(Ordering::Acquire), 1, "in the middle of a round");
         life.stop();
-        tokio::time::sleep(FIRST_PAUSE * 5).await;
+        life.ended().await;
         assert_eq!((steps.load(Ordering::Acquire), Arc::strong_count(&steps)), (2, 1));
     }
 }

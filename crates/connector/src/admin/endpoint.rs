@@ -222,7 +222,7 @@ where
 /// asked hangs up, and counting here before they are answered. What it does after the
 /// commit, and needs it to be known for, comes after
 /// [`follow`](crate::identities::Identities::follow) or
-/// [`take_in`](crate::identities::Identities::know).
+/// [`know`](crate::identities::Identities::know).
 #[derive(Clone)]
 pub(super) struct Change<H>(pub(super) H);
 

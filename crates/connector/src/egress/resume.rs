@@ -36,9 +36,8 @@ impl Egress {
         if self.owner().await.is_ok() {
             return take_up(self).await;
         }
-        self.life.supervise("resume", self, |egress, _| async move {
-            loop {
-                tokio::time::sleep(egress.timings.again).await;
+        self.life.supervise("resume", self, |egress, life| async move {
+            while life.pause(egress.timings.again).await {
                 if egress.owner().await.is_ok() && take_up(&egress).await.is_ok() {
                     return;
                 }

@@ -169,11 +169,11 @@ impl Identities {
             last = line.id;
         }
         let facts = look(&*self.records, "read who is known", feed::all).await?;
-        let _making = self.making.lock();
+        let making = self.making.lock();
         let keys = self.keys.keys();
         let mut next = Snapshot::default();
         facts.into_iter().for_each(|fact| next.learn(fact, &keys));
-        self.publish(next, self.now().all());
+        self.publish(making, next, self.now().all());
         *read_to = last;
         Ok(())
     }
@@ -184,7 +184,7 @@ impl Identities {
         if facts.peek().is_none() {
             return;
         }
-        let _making = self.making.lock();
+        let making = self.making.lock();
         let keys = self.keys.keys();
         let before = self.snapshot();
         let mut next = Snapshot::clone(&before);
@@ -195,14 +195,21 @@ impl Identities {
             }
             next.learn(fact, &keys);
         }
-        self.publish(next, touched);
+        self.publish(making, next, touched);
     }
 
     /// The one place where what is known changes. A gateway that is not what it was when it
     /// connected loses its sockets, whoever changed it.
-    fn publish(&self, next: Snapshot, touched: Vec<Arc<GatewayRecord>>) {
+    fn publish(
+        &self,
+        making: parking_lot::MutexGuard<'_, ()>,
+        next: Snapshot,
+        touched: Vec<Arc<GatewayRecord>>,
+    ) {
         let next = Arc::new(next);
         self.now.store(next.clone());
+        // Who says hello meanwhile need not wait for this.
+        drop(making);
         for before in touched {
             let now = next.find(&before.tenant, &before.gateway_id);
             if let Some(ending) = ending(&before, now.as_deref()) {

@@ -23,7 +23,7 @@ use tokio::sync::Semaphore;
 const REMEMBERED: usize = 1_024;
 /// Places without a route that are remembered; more than anybody reads through.
 const PLACES: usize = 256;
-/// NoRouteNotices being given at the same time; more are left for the next occasion.
+/// Notices being given at the same time; more are left for the next occasion.
 const AT_ONCE: usize = 4;
 
 /// An event that reached nobody.

@@ -103,7 +103,9 @@ impl Upkeep {
             let now = clock::mono();
             if now >= prune_at {
                 prune_at = now + PRUNE_EVERY;
-                if let Err(error) = self.prune().await {
+                // Each of its steps is a commit.
+                let Some(pruned) = life.unless_stopped(self.prune()).await else { return };
+                if let Err(error) = pruned {
                     tracing::warn!(%error, "what is past its time could not be dropped");
                 }
             }
@@ -117,7 +119,8 @@ impl Upkeep {
     pub(crate) async fn tend(self: Arc<Self>, life: Arc<Lifecycle>) {
         let mut was_well = true;
         loop {
-            let tended = self.store.tend().await;
+            // Each of its steps is a commit.
+            let Some(tended) = life.unless_stopped(self.store.tend()).await else { return };
             if let Err(error) = &tended
                 && was_well
             {
@@ -172,9 +175,10 @@ impl Upkeep {
     }
 
     /// Looks through the database beside everything else.
-    pub(crate) async fn check(self: Arc<Self>, _: Arc<Lifecycle>) {
+    pub(crate) async fn check(self: Arc<Self>, life: Arc<Lifecycle>) {
         tracing::info!("the server before this one did not end by itself; looking through the database");
-        match self.store.quick_check(CHECK_WITHIN).await {
+        let Some(checked) = life.unless_stopped(self.store.quick_check(CHECK_WITHIN)).await else { return };
+        match checked {
             Ok(Checked::Sound) => tracing::info!("the database is sound"),
             Ok(Checked::Unfinished) => {
                 tracing::warn!(

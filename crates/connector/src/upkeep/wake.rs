@@ -92,7 +92,7 @@ impl Waker {
             };
             // Something changed, or it is time.
             let due = async { drop(tokio::time::timeout(rest, self.changed.notified()).await) };
-            if !life.unless_stopped(due).await {
+            if life.unless_stopped(due).await.is_none() {
                 return;
             }
         }

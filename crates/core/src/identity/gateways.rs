@@ -35,10 +35,11 @@ pub fn all(view: &mut View<'_>) -> Result<Vec<StoredGateway>> {
     }
     let mut rows = view.all::<GatewayRow>()?;
     rows.sort_by_key(|row| (row.created_at, row.instance));
-    let whole = rows.into_iter().filter_map(|row| {
+    let whole = rows.into_iter().map(|row| {
         let of = secrets.remove(&(row.tenant.clone(), row.gateway_id.clone())).unwrap_or_default();
-        let name = names.get(&row.instance)?.clone();
-        Some(together(row, name, of))
+        // Whoever is left out here counts as gone, and is told so for good.
+        let name = names.get(&row.instance).cloned().unwrap_or_default();
+        together(row, name, of)
     });
     Ok(whole.collect())
 }
