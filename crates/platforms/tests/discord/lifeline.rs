@@ -1,6 +1,7 @@
 //! What the connection goes through, and that nothing is lost or doubled by it.
 
 use super::world::{World, texts};
+use angelia_core::egress::Target;
 use angelia_core::secret::Secret;
 use angelia_core::store::{DirectoryStore, StreamStore};
 use angelia_platforms::discord::Config;
@@ -144,6 +145,26 @@ async fn nothing_is_read_past_what_is_not_committed() {
     world.start();
     assert_eq!(texts(&world.until_events(4).await), ["one", "two 0", "two 1", "two 2"]);
     assert_eq!(world.fake.count("/gateway/identifies").await, 1);
+}
+
+/// A store that does not commit may still be read, and has what was there before.
+#[tokio::test]
+async fn what_a_commit_teaches_stays_at_hand_while_it_is_tried() {
+    let world = World::started(json!({"heartbeat_interval": 200})).await;
+    let (ann, guild) = (world.fake.user("ann").await, world.fake.guild("ops").await);
+    let channel = world.fake.channel(&guild.id, "general").await;
+    world.fake.mention(&channel, &ann, "one").await;
+    world.until_events(1).await;
+    let stuck = world.disk().refuse_cursors();
+    world.fake.order("rename", json!({"channel": channel, "name": "renamed"})).await;
+    let is_down = |world: &World| world.bot().health().unwrap().state == BotState::Down;
+    world.until("it says that the store does not commit", is_down).await;
+    // Somebody writes there meanwhile, and has the chat looked up.
+    world.bot().recall(&Target::chat(&channel)).await.unwrap();
+    drop(stuck);
+    world.fake.mention(&channel, &ann, "two").await;
+    let events = world.until_events(2).await;
+    assert_eq!(events[1].source.chat_name.as_deref(), Some("ops / #renamed"));
 }
 
 #[tokio::test]
