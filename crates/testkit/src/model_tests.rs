@@ -55,6 +55,24 @@ async fn only_the_new_part_of_a_carried_message_counts() {
     assert_eq!(model.order_of(&["b1", "a2", "a1", "zz"]), ["a1", "a2", "b1"]);
 }
 
+#[tokio::test]
+async fn an_agent_that_asks_once_more_in_the_same_words_is_not_a_second_arrival() {
+    let model = Model::start().await;
+    let ask = async |key: &str, users: &[&str]| {
+        let url = format!("{}/chat/completions", model.url());
+        let request = crate::webchat::http_client().post(url).bearer_auth(key).json(&turn_body(users));
+        request.send().await.unwrap().text().await.unwrap()
+    };
+    for _ in 0..2 {
+        assert!(ask("ann's", &["a1"]).await.contains("echo: a1"));
+    }
+    assert_eq!(model.texts(), ["a1"]);
+    // Another agent that is given the same text is one, and so is the same agent later on.
+    ask("bob's", &["a1"]).await;
+    ask("ann's", &["a1", "a1"]).await;
+    assert_eq!(model.arrivals("a1"), 3);
+}
+
 #[test]
 fn system_notes_are_left_out() {
     assert_eq!(without_notes("hi\n\n[System note: a [b] c.]"), "hi");

@@ -149,7 +149,7 @@ impl Setup {
 
     fn config_file(&self) -> String {
         format!(
-            "model:\n  provider: custom\n  base_url: {}\n  api_key: none\n  default: {MODEL_NAME}\n  \
+            "model:\n  provider: custom\n  base_url: {}\n  api_key: {:?}\n  default: {MODEL_NAME}\n  \
              context_length: 131072\n\
              security:\n  tirith_enabled: false\n  allow_lazy_installs: false\n\
              auxiliary:\n  title_generation:\n    enabled: false\n\
@@ -157,7 +157,11 @@ impl Setup {
              platform_toolsets:\n  relay: [todo]\n\
              kanban:\n  dispatch_in_gateway: false\n\
              display:\n  busy_ack_enabled: {}\n{}",
-            self.model_url, self.busy_ack, self.config
+            self.model_url,
+            // Each gateway has its own, by which the model tells them apart.
+            self.home.display().to_string(),
+            self.busy_ack,
+            self.config
         )
     }
 
