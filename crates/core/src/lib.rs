@@ -8,6 +8,7 @@
 //! |---|---|
 //! | Whose message is it, and may its author speak? | [`admission`] |
 //! | What is buffered, pushed, acknowledged, pushed again, given up? | [`inbox`] |
+//! | Does an agent work on something, and what waits for its end? | [`turns`] |
 //! | Was an action sent, and is it tried again? | [`egress`] |
 //! | Who is known: tenants, gateways, routes, tokens; may this one dial? | [`identity`] |
 //! | What answers an interaction, and until when? | [`vault`] |
@@ -43,6 +44,7 @@ pub mod seal;
 pub mod secret;
 pub mod space;
 pub mod store;
+pub mod turns;
 pub mod vault;
 pub mod visible;
 mod words;
@@ -57,6 +59,7 @@ pub const LIMITS: &[angelia_contract::limit::Group] = &[
     ("Gateways and who signs in", identity::sign_in::LIMITS),
     ("Gateways and who signs in", limit_per_address::LIMITS),
     ("Relay sockets", inbox::BACKLOG_LIMITS),
+    ("Relay sockets", turns::LIMITS),
     ("What agents send", egress::delivery::LIMITS),
     ("Disk", space::LIMITS),
     ("Disk", inbox::LIMITS),

@@ -64,9 +64,22 @@ impl Backlog {
         self.known = Mark { tail: self.known.tail.max(mark.tail), ..mark };
     }
 
+    /// An entry was appended and the log goes to `mark` with it, to be passed over. It is read
+    /// with its conversation.
+    pub fn passed_over(&mut self, mark: Mark) {
+        let caught_up = self.follows(mark) && self.read_to == self.known.tail && !self.loading;
+        self.told(mark);
+        self.read_to = if caught_up { mark.tail } else { self.read_to };
+    }
+
+    /// Whether nothing was appended between what is known and `mark`.
+    fn follows(&self, mark: Mark) -> bool {
+        mark.tail.0 == self.known.tail.0 + 1 && mark.redrives == self.known.redrives
+    }
+
     /// An entry was appended and the log goes to `mark` with it; it may have come along.
     pub fn appended(&mut self, mark: Mark, gift: Option<Entry>, ahead: bool) {
-        let follows = mark.tail.0 == self.known.tail.0 + 1 && mark.redrives == self.known.redrives;
+        let follows = self.follows(mark);
         let caught_up = follows && self.read_to == self.known.tail && !self.loading;
         if follows {
             self.known = mark;
@@ -134,6 +147,12 @@ impl Backlog {
         self.ready.iter().map(|entry| entry.body.len()).sum()
     }
 
+    /// Leaves entries in line to the log, from where they are read with their conversation.
+    pub fn leave(&mut self, passed_over: impl Fn(&Entry) -> bool) {
+        self.ready.retain(|entry| !passed_over(entry));
+        self.held = self.ready.iter().chain(&self.ahead).map(size).sum();
+    }
+
     /// Forgets an entry that is done or gone.
     pub fn remove(&mut self, seq: Seq) {
         let mut held = self.held;
@@ -158,6 +177,11 @@ impl Backlog {
         let wants = self.is_behind() && !self.loading && low;
         self.loading |= wants;
         wants.then_some(self.read_to)
+    }
+
+    /// Whether a page is being read.
+    pub fn is_loading(&self) -> bool {
+        self.loading
     }
 
     /// Takes a page; a failed read is tried again.

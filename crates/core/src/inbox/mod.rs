@@ -27,7 +27,7 @@ pub use backlog::{Backlog, LIMITS as BACKLOG_LIMITS, PAGE, PAGE_MEMORY, size};
 pub use cancellable_write::CancellableWrite;
 pub use interaction::{Interaction, Rendering, Request};
 pub use quota::{Held, LIMITS, Quota, TENANT_DISK, Usage, WhenFull};
-pub use retention::{CONVERSATION_REFRESH, CONVERSATIONS_FOR, GAPS_FOR, SEEN_FOR, is_dead};
+pub use retention::{CONVERSATION_REFRESH, CONVERSATIONS_FOR, GAPS_FOR, SEEN_FOR, TURNS_FOR, is_dead};
 pub use revisions::Revisions;
 pub use wake::{WAKE_FIRST_DELAY, WAKE_GIVE_UP, WAKE_LONGEST_DELAY, WakeSchedule};
 pub use window::{
@@ -115,6 +115,16 @@ pub struct Entry {
     pub body: Bytes,
     /// How often it was changed: of two copies the one with the higher number counts.
     pub revision: u32,
+}
+
+impl Entry {
+    /// The revision of an entry that took up others: it goes as it is, whatever its author changes.
+    pub const FINAL: u32 = u32::MAX;
+
+    /// Whether it does not change any more.
+    pub fn is_final(&self) -> bool {
+        self.revision == Self::FINAL
+    }
 }
 
 #[cfg(test)]

@@ -10,6 +10,8 @@ pub const CONVERSATIONS_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Where a conversation was last is written anew at most this often; it only has to be
 /// roughly recent.
 pub const CONVERSATION_REFRESH: Duration = Duration::from_secs(3600);
+/// Turns that nobody ended are forgotten: no gateway comes back to one so late.
+pub const TURNS_FOR: Duration = Duration::from_secs(24 * 3600);
 /// Gaps are shown for as long as somebody may wonder about them.
 pub const GAPS_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Sockets in a row that may end on an entry without any acknowledgement

@@ -50,6 +50,8 @@ words! {
         LaterAck = "acknowledged by a later frame",
         /// A pong and a socket that stayed up.
         Pong = "settled by pong",
+        /// Nothing: its text went with a later line of the same author.
+        Joined = "joined with a later line",
         /// Nothing: it could not be read, and nobody was given it.
         Unreadable = "dropped: the connector could not read it",
     }

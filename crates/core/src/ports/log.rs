@@ -12,6 +12,7 @@ use crate::clock::UnixMillis;
 use crate::error::Result;
 use crate::inbox::{AckHabit, Entry, EntryKind, Epoch, InstanceId, Mark, Seq, SettledBy, Usage, WhenFull};
 use crate::store::{BoxFuture, Page, PageSize};
+use crate::turns::ConversationKey;
 use bytes::Bytes;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -152,6 +153,43 @@ pub struct Claimed {
     pub usage: Usage,
 }
 
+/// A turn that a gateway works on, as far as it has to outlive its socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenTurn {
+    /// Its conversation.
+    pub conversation: ConversationKey,
+    /// The platform it is on.
+    pub platform: Arc<str>,
+    /// The bot it is behind.
+    pub bot: Arc<str>,
+    /// The thread or topic of its chat.
+    pub thread_id: Option<String>,
+    /// The entry that began it.
+    pub seq: Seq,
+    /// The message that began it.
+    pub message_id: String,
+    /// Who wrote that.
+    pub author: Option<String>,
+}
+
+/// What became of a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TurnNote {
+    /// It began.
+    Opened(OpenTurn),
+    /// It is over, or nobody waits for it any more.
+    Closed(ConversationKey),
+}
+
+/// Lines that go together: the last of them takes the text of all.
+#[derive(Clone, Debug)]
+pub struct Joined {
+    /// The lines as they were read, in order, each with its revision: the last one stays.
+    pub lines: Vec<(Seq, u32)>,
+    /// What it says then.
+    pub body: Bytes,
+}
+
 /// Whether an instance is still drained by whoever wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ownership {
@@ -190,9 +228,38 @@ pub trait Log: Send + Sync {
         &self,
         instance: InstanceId,
         after: Seq,
-        pass_over: &[Arc<str>],
+        pass_over: &[ConversationKey],
         size: PageSize,
     ) -> BoxFuture<'_, Result<Stretch>>;
+
+    /// The first waiting entries of one conversation, those that go ahead among them.
+    fn load_conversation(
+        &self,
+        instance: InstanceId,
+        conversation: &ConversationKey,
+        size: PageSize,
+    ) -> BoxFuture<'_, Result<Stretch>>;
+
+    /// Has one entry take the text of others, which are gone with it; it does not change any
+    /// more. `None`, and nothing is written, if one of them does not wait as it was read,
+    /// or the instance was lost.
+    fn join(
+        &self,
+        instance: InstanceId,
+        epoch: Epoch,
+        joined: Joined,
+    ) -> BoxFuture<'_, Result<Option<Entry>>>;
+
+    /// Notes what became of turns, in order; unless the instance was lost.
+    fn note_turns(
+        &self,
+        instance: InstanceId,
+        epoch: Epoch,
+        notes: Vec<TurnNote>,
+    ) -> BoxFuture<'_, Result<Ownership>>;
+
+    /// The turns that are open, oldest first.
+    fn open_turns(&self, instance: InstanceId) -> BoxFuture<'_, Result<Vec<OpenTurn>>>;
 
     /// The first waiting entries that go ahead of the queue.
     fn load_ahead(&self, instance: InstanceId, size: PageSize) -> BoxFuture<'_, Result<Stretch>>;

@@ -6,10 +6,12 @@ use angelia_core::inbox::{
     AckHabit, Entry, EntryKind, Epoch, Held, InstanceId, Mark, Quota, Seq, Usage, WhenFull, is_dead, refusal,
 };
 use angelia_core::ports::log::{
-    Appended, Claimed, Log, NewEntry, Ownership, Returned, Revised, Revision, Settlement, Stretch,
+    Appended, Claimed, Joined, Log, NewEntry, OpenTurn, Ownership, Returned, Revised, Revision, Settlement,
+    Stretch, TurnNote,
 };
 use angelia_core::ports::{Bus, Hint, HintKind};
 use angelia_core::store::{BoxFuture, Filling, Page, PageSize};
+use angelia_core::turns::ConversationKey;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -41,6 +43,7 @@ struct Instance {
     waiting: BTreeMap<Seq, Waiting>,
     /// Pushed, and gone for the quota since.
     lost: HashSet<Seq>,
+    turns: BTreeMap<ConversationKey, OpenTurn>,
     /// Whether those that served it were all revoked.
     revoked: bool,
 }
@@ -143,7 +146,8 @@ impl MemoryLog {
         let seen = [EntryKind::Message, EntryKind::Stop].into_iter().find_map(|kind| seen.get(&key(kind)));
         let Some((instance, seq)) = seen.copied() else { return Ok(Revised::NotWaiting) };
         let Some(of) = instances.get_mut(&instance) else { return Ok(Revised::NotWaiting) };
-        let Some(waiting) = of.waiting.get_mut(&seq) else { return Ok(Revised::NotWaiting) };
+        let waiting = of.waiting.get_mut(&seq).filter(|it| !it.entry.is_final());
+        let Some(waiting) = waiting else { return Ok(Revised::NotWaiting) };
         let revised = Revised::of(Some(instance), new.instance);
         if revised != Revised::Replaced {
             return Ok(revised);
@@ -180,6 +184,29 @@ impl Instance {
             self.remove(seq);
             self.lost.insert(seq);
             tell(&[seq]);
+        }
+    }
+
+    fn join(&mut self, epoch: Epoch, joined: Joined) -> Option<Entry> {
+        let waits = |(seq, revision): &(Seq, u32)| {
+            self.waiting.get(seq).is_some_and(|it| !it.dead && it.entry.revision == *revision)
+        };
+        if self.ownership(epoch) == Ownership::Lost || !joined.lines.iter().all(waits) {
+            return None;
+        }
+        let ((last, _), earlier) = joined.lines.split_last()?;
+        earlier.iter().for_each(|(seq, _)| drop(self.remove(*seq)));
+        let taker = &mut self.waiting.get_mut(last)?.entry;
+        self.held.remove(&taker.chat_id, taker.body.len());
+        (taker.body, taker.revision) = (joined.body, Entry::FINAL);
+        self.held.add(&taker.chat_id, taker.body.len());
+        Some(taker.clone())
+    }
+
+    fn note(&mut self, note: TurnNote) {
+        match note {
+            TurnNote::Opened(turn) => drop(self.turns.insert(turn.conversation.clone(), turn)),
+            TurnNote::Closed(key) => drop(self.turns.remove(&key)),
         }
     }
 
@@ -240,12 +267,54 @@ impl Log for MemoryLog {
         &self,
         instance: InstanceId,
         after: Seq,
-        pass_over: &[Arc<str>],
+        pass_over: &[ConversationKey],
         size: PageSize,
     ) -> BoxFuture<'_, Result<Stretch>> {
-        let wanted =
-            |it: &Waiting| it.entry.seq > after && !it.ahead && !pass_over.contains(&it.entry.session_key);
+        let passed = |it: &Waiting| pass_over.iter().any(|key| key.holds(&it.entry));
+        let wanted = |it: &Waiting| it.entry.seq > after && !it.ahead && !passed(it);
         now(Ok(self.with(instance, |of| of.stretch(wanted, size)).unwrap_or_default()))
+    }
+
+    fn load_conversation(
+        &self,
+        instance: InstanceId,
+        conversation: &ConversationKey,
+        size: PageSize,
+    ) -> BoxFuture<'_, Result<Stretch>> {
+        let wanted = |it: &Waiting| conversation.holds(&it.entry);
+        now(Ok(self.with(instance, |of| of.stretch(wanted, size)).unwrap_or_default()))
+    }
+
+    fn join(
+        &self,
+        instance: InstanceId,
+        epoch: Epoch,
+        joined: Joined,
+    ) -> BoxFuture<'_, Result<Option<Entry>>> {
+        now(Ok(self.with(instance, |of| of.join(epoch, joined)).ok().flatten()))
+    }
+
+    fn note_turns(
+        &self,
+        instance: InstanceId,
+        epoch: Epoch,
+        notes: Vec<TurnNote>,
+    ) -> BoxFuture<'_, Result<Ownership>> {
+        let note = |of: &mut Instance| {
+            let ownership = of.ownership(epoch);
+            if ownership == Ownership::Ours {
+                notes.into_iter().for_each(|note| of.note(note));
+            }
+            ownership
+        };
+        now(Ok(self.with(instance, note).unwrap_or(Ownership::Lost)))
+    }
+
+    fn open_turns(&self, instance: InstanceId) -> BoxFuture<'_, Result<Vec<OpenTurn>>> {
+        let mut open: Vec<OpenTurn> =
+            self.with(instance, |of| of.turns.values().cloned().collect()).unwrap_or_default();
+        open.sort_by_key(|turn| turn.seq);
+        now(Ok(open))
     }
 
     fn load_ahead(&self, instance: InstanceId, size: PageSize) -> BoxFuture<'_, Result<Stretch>> {

@@ -8,8 +8,11 @@ use angelia_core::clock;
 use angelia_core::inbox::{
     AckHabit, EntryKind, Epoch, InstanceId, Mark, Quota, Seq, SettledBy, Usage, WhenFull,
 };
-use angelia_core::ports::log::{Appended, Log, NewEntry, Ownership, Returned, Revised, Revision, Settlement};
+use angelia_core::ports::log::{
+    Appended, Joined, Log, NewEntry, OpenTurn, Ownership, Returned, Revised, Revision, Settlement, TurnNote,
+};
 use angelia_core::store::{IdentityStore, PageSize};
+use angelia_core::turns::ConversationKey;
 use angelia_engines::memory::MemoryLog;
 use std::sync::Arc;
 
@@ -127,6 +130,9 @@ on_every_engine! {
     numbers_are_dense_and_say_nothing_of_others;
     whoever_claims_last_drains_and_the_one_before_learns_it;
     conversations_can_be_passed_over;
+    a_conversation_is_read_by_itself;
+    lines_go_together_in_the_last_of_them;
+    open_turns_outlive_a_socket;
     pages_have_an_end_by_number_and_by_bytes;
     what_goes_ahead_is_read_by_itself;
     what_was_never_pushed_is_not_settled_late;
@@ -226,13 +232,109 @@ async fn conversations_can_be_passed_over(engine: impl Engine) {
         append(&engine, NewEntry { session_key: key.into(), ..entry(a, &format!("m{n}")) }).await;
     }
     let without = async |held: &[&str]| -> Vec<i64> {
-        let held: Vec<_> = held.iter().map(|key| Arc::from(*key)).collect();
+        let held: Vec<_> = held.iter().map(|key| conversation(key)).collect();
         let read = engine.log().load(a, Seq(0), &held, PageSize::of(9)).await.unwrap();
         read.iter().map(|entry| entry.seq.0).collect()
     };
     assert_eq!(without(&[]).await, [1, 2, 3, 4, 5]);
     assert_eq!(without(&["k1"]).await, [2, 4, 5]);
     assert_eq!(without(&["k1", "k3"]).await, [2, 5]);
+    let whole_chat = ConversationKey { session_key: None, ..conversation("k1") };
+    assert!(engine.log().load(a, Seq(0), &[whole_chat], PageSize::of(9)).await.unwrap().is_empty());
+}
+
+async fn a_conversation_is_read_by_itself(engine: impl Engine) {
+    let a = engine.instance("a").await;
+    for (n, key) in ["k1", "k2", "k1", "k1"].into_iter().enumerate() {
+        append(&engine, NewEntry { session_key: key.into(), ..entry(a, &format!("m{n}")) }).await;
+    }
+    let ahead = NewEntry { session_key: "k1".into(), ahead: true, ..entry(a, "m9") };
+    append(&engine, ahead).await;
+    let of = async |key: ConversationKey, count: usize| -> Vec<i64> {
+        let read = engine.log().load_conversation(a, &key, PageSize::of(count)).await.unwrap();
+        read.iter().map(|entry| entry.seq.0).collect()
+    };
+    assert_eq!(of(conversation("k1"), 9).await, [1, 3, 4, 5]);
+    assert_eq!(of(conversation("k1"), 2).await, [1, 3]);
+    let whole_chat = ConversationKey { session_key: None, ..conversation("k1") };
+    assert_eq!(of(whole_chat, 9).await, [1, 2, 3, 4, 5]);
+}
+
+async fn lines_go_together_in_the_last_of_them(engine: impl Engine) {
+    let a = engine.instance("a").await;
+    let log = engine.log();
+    for name in ["m1", "m2", "m3"] {
+        append(&engine, entry(a, name)).await;
+    }
+    let claimed = log.claim(a, "one").await.unwrap();
+    let joined = |lines: &[(i64, u32)]| Joined {
+        lines: lines.iter().map(|(seq, revision)| (Seq(*seq), *revision)).collect(),
+        body: "all".into(),
+    };
+    let changed = log.join(a, claimed.epoch, joined(&[(1, 0), (2, 7)])).await.unwrap();
+    assert!(changed.is_none(), "one was changed since it was read");
+    let gone = log.join(a, claimed.epoch, joined(&[(1, 0), (9, 0)])).await.unwrap();
+    assert!(gone.is_none(), "one does not wait");
+    assert_eq!(seqs(&engine, a).await, [1, 2, 3], "nothing was written");
+    let taker = log.join(a, claimed.epoch, joined(&[(1, 0), (2, 0)])).await.unwrap().expect("joined");
+    assert_eq!((taker.seq, &*taker.body, taker.is_final()), (Seq(2), &b"all"[..], true));
+    assert_eq!(seqs(&engine, a).await, [2, 3]);
+    let usage = log.usage(a).await.unwrap();
+    let third = entry(a, "m3").body.len() as u64;
+    assert_eq!(usage, Usage { entries: 2, bytes: 3 + third });
+
+    let NewEntry { platform, bot, chat_id, message_id, kind, .. } = entry(a, "m2");
+    let edit = Revision { platform, bot, chat_id, message_id, instance: a, kind, body: "edited".into() };
+    assert_eq!(log.revise(edit).await.unwrap(), Revised::NotWaiting, "it goes as it is");
+    let read = log.load(a, Seq(0), &[], PageSize::of(9)).await.unwrap();
+    assert_eq!(&*read[0].body, b"all");
+
+    log.claim(a, "two").await.unwrap();
+    let late = log.join(a, claimed.epoch, joined(&[(2, u32::MAX), (3, 0)])).await.unwrap();
+    assert!(late.is_none(), "another socket drains it by now");
+}
+
+async fn open_turns_outlive_a_socket(engine: impl Engine) {
+    let a = engine.instance("a").await;
+    let log = engine.log();
+    let first = log.claim(a, "one").await.unwrap();
+    let turn = |key: &str, seq: i64| OpenTurn {
+        conversation: conversation(key),
+        platform: "telegram".into(),
+        bot: "1".into(),
+        thread_id: Some("7".into()),
+        seq: Seq(seq),
+        message_id: format!("m{seq}"),
+        author: None,
+    };
+    let shared = OpenTurn {
+        conversation: ConversationKey { session_key: None, ..conversation("k") },
+        author: Some("ann".into()),
+        ..turn("k", 3)
+    };
+    let notes = vec![
+        TurnNote::Opened(turn("k2", 4)),
+        TurnNote::Opened(turn("k1", 1)),
+        TurnNote::Opened(shared.clone()),
+        TurnNote::Opened(turn("k1", 2)),
+        TurnNote::Closed(conversation("k2")),
+    ];
+    assert_eq!(log.note_turns(a, first.epoch, notes).await.unwrap(), Ownership::Ours);
+    assert_eq!(log.open_turns(a).await.unwrap(), [turn("k1", 2), shared.clone()]);
+    assert!(log.open_turns(InstanceId(999)).await.unwrap().is_empty());
+
+    let second = log.claim(a, "two").await.unwrap();
+    let late = log.note_turns(a, first.epoch, vec![TurnNote::Closed(conversation("k1"))]).await.unwrap();
+    assert_eq!((late, log.open_turns(a).await.unwrap().len()), (Ownership::Lost, 2));
+    let closed = vec![TurnNote::Closed(conversation("k1")), TurnNote::Closed(shared.conversation)];
+    log.note_turns(a, second.epoch, closed).await.unwrap();
+    assert!(log.open_turns(a).await.unwrap().is_empty());
+}
+
+/// A conversation in the chat of [`entry`].
+fn conversation(session_key: &str) -> ConversationKey {
+    let chat_id = entry(InstanceId(1), "m").chat_id;
+    ConversationKey { chat_id, session_key: Some(session_key.into()) }
 }
 
 async fn pages_have_an_end_by_number_and_by_bytes(engine: impl Engine) {

@@ -11,7 +11,7 @@ use angelia_core::audit::{self as log, Sort};
 use angelia_core::directory::pieces::PIECES_FOR;
 use angelia_core::error::Result;
 use angelia_core::identity::{TOMBSTONE_FOR, gateways};
-use angelia_core::inbox::{CONVERSATIONS_FOR, GAPS_FOR, InstanceId, SEEN_FOR, Seq, outcome};
+use angelia_core::inbox::{CONVERSATIONS_FOR, GAPS_FOR, InstanceId, SEEN_FOR, Seq, TURNS_FOR, outcome};
 use angelia_core::notices::NOTICES_FOR;
 use angelia_core::quarantine::QUARANTINE_FOR;
 use angelia_core::records::{FEED_FOR, FEED_KEPT, View};
@@ -107,6 +107,7 @@ fn prune_small(txn: &mut Txn<'_>) -> rusqlite::Result<()> {
         ("pieces", "at", PIECES_FOR),
         ("notices", "at", NOTICES_FOR),
         ("gaps", "lost_at", GAPS_FOR),
+        ("turns", "opened_at", TURNS_FOR),
     ] {
         let Some(old) = old(txn, stamp, kept_for) else { return Ok(()) };
         txn.execute(&format!("DELETE FROM {table} WHERE {old}"), [])?;

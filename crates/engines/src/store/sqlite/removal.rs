@@ -72,7 +72,9 @@ pub(super) fn forget_instance(txn: &mut Txn<'_>, instance: InstanceId) -> rusqli
         .collect::<rusqlite::Result<_>>()?;
     txn.counted.stored.removed(txn.connection, instance, waiting.iter().map(|(_, bytes)| bytes).sum())?;
     txn.counted.stored.forgot_instance(instance);
-    for table in ["gaps", "untold_gaps", "fronts", "policies", "conversations", "notices", "capabilities"] {
+    for table in
+        ["gaps", "untold_gaps", "fronts", "policies", "conversations", "notices", "capabilities", "turns"]
+    {
         txn.execute(&format!("DELETE FROM {table} WHERE instance = ?"), [instance.0])?;
     }
     txn.count(instance, |held| *held = Held::default());

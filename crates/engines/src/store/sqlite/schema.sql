@@ -1,4 +1,4 @@
--- What the connector keeps. Version 6; migrations/ brings older databases here.
+-- What the connector keeps. Version 7; migrations/ brings older databases here.
 
 -- Small facts about the database itself.
 CREATE TABLE notes (
@@ -216,6 +216,23 @@ CREATE INDEX inbox_ahead ON inbox (instance, seq) WHERE ahead = 1;
 
 -- Who has to give way when an inbox is full, found without a scan.
 CREATE INDEX inbox_by_chat ON inbox (instance, chat_id, seq);
+
+-- Turns that gateways work on, as far as they outlive a socket: one for each conversation.
+CREATE TABLE turns (
+    instance    INTEGER NOT NULL,
+    chat_id     TEXT NOT NULL,
+    -- '' if everybody in the chat shares one conversation.
+    session_key TEXT NOT NULL,
+    platform    TEXT NOT NULL,
+    bot         TEXT NOT NULL,
+    thread_id   TEXT,
+    -- The entry that began it, and its message and author.
+    seq         INTEGER NOT NULL,
+    message_id  TEXT NOT NULL,
+    author      TEXT,
+    opened_at   INTEGER NOT NULL,
+    PRIMARY KEY (instance, chat_id, session_key)
+) WITHOUT ROWID;
 
 -- Entries that went because an inbox was over its quota: one row per chat.
 CREATE TABLE gaps (

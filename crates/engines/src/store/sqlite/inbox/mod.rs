@@ -5,6 +5,7 @@ mod dead;
 mod evict;
 mod list;
 mod revise;
+mod turns;
 
 pub(super) use super::intake::{append, has_room, takes_messages};
 pub(super) use evict::{drop_as_gap, enforce_disk, enforce_quota};
@@ -22,14 +23,18 @@ use angelia_core::inbox::{
     AckHabit, Entry, EntryKind, Epoch, InstanceId, Mark, Seq, SettledBy, Usage, refusal,
 };
 use angelia_core::ports::log::{
-    Appended, Claimed, Log, NewEntry, Ownership, Returned, Revised, Revision, Settlement, Stretch,
+    Appended, Claimed, Joined, Log, NewEntry, OpenTurn, Ownership, Returned, Revised, Revision, Settlement,
+    Stretch, TurnNote,
 };
 use angelia_core::store::{BoxFuture, PageSize};
+use angelia_core::turns::ConversationKey;
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 const ENTRY_COLUMNS: &str = "seq, kind, platform, bot, chat_id, session_key, body, revision";
+/// How many they are.
+const ENTRY_WIDTH: usize = 8;
 
 impl Log for Sqlite {
     fn append(&self, entry: NewEntry) -> BoxFuture<'_, Result<Appended>> {
@@ -71,19 +76,59 @@ impl Log for Sqlite {
         &self,
         instance: InstanceId,
         after: Seq,
-        pass_over: &[Arc<str>],
+        pass_over: &[ConversationKey],
         size: PageSize,
     ) -> BoxFuture<'_, Result<Stretch>> {
         let pass_over = pass_over.to_vec();
         self.readers.read("read an inbox", move |db| {
-            let held = match pass_over.len() {
-                0 => String::new(),
-                many => format!("AND session_key NOT IN ({})", vec!["?"; many].join(", ")),
-            };
+            let (without, mut passed) = turns::without(&pass_over);
             let mut of: Vec<&dyn ToSql> = vec![&instance.0, &after.0];
-            of.extend(pass_over.iter().map(|key| key as &dyn ToSql));
-            stretch(db, instance, &format!("seq > ? AND ahead = 0 {held}"), &of, size)
+            of.append(&mut passed);
+            stretch(db, instance, &format!("seq > ? AND ahead = 0 {without}"), &of, size)
         })
+    }
+
+    fn load_conversation(
+        &self,
+        instance: InstanceId,
+        conversation: &ConversationKey,
+        size: PageSize,
+    ) -> BoxFuture<'_, Result<Stretch>> {
+        let ConversationKey { chat_id, session_key } = conversation.clone();
+        self.readers.read("read a conversation", move |db| {
+            let such = "chat_id = ? AND (?3 IS NULL OR session_key = ?3)";
+            stretch(db, instance, such, &[&instance.0, &chat_id, &session_key], size)
+        })
+    }
+
+    fn join(
+        &self,
+        instance: InstanceId,
+        epoch: Epoch,
+        joined: Joined,
+    ) -> BoxFuture<'_, Result<Option<Entry>>> {
+        let (owner, bytes) = (self.owners.of_instance(instance), joined.body.len());
+        self.writer
+            .write_for(owner, bytes, "join lines", move |txn| turns::join(txn, instance, epoch, &joined))
+    }
+
+    fn note_turns(
+        &self,
+        instance: InstanceId,
+        epoch: Epoch,
+        notes: Vec<TurnNote>,
+    ) -> BoxFuture<'_, Result<Ownership>> {
+        self.writer.write_for(self.owners.of_instance(instance), 0, "note turns", move |txn| {
+            let ownership = ownership(txn, instance, epoch)?;
+            if ownership == Ownership::Ours {
+                notes.iter().try_for_each(|note| turns::note(txn, instance, note))?;
+            }
+            Ok(ownership)
+        })
+    }
+
+    fn open_turns(&self, instance: InstanceId) -> BoxFuture<'_, Result<Vec<OpenTurn>>> {
+        self.readers.read("read open turns", move |db| turns::open(db, instance))
     }
 
     fn load_ahead(&self, instance: InstanceId, size: PageSize) -> BoxFuture<'_, Result<Stretch>> {

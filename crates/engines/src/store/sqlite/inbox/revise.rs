@@ -4,9 +4,9 @@ use super::super::footprint::{self, ENTRY_LENGTHS};
 use super::super::tenant_bytes;
 use super::super::writer::Txn;
 use super::evict::enforce_quota;
-use super::{ENTRY_COLUMNS, entry};
+use super::{ENTRY_COLUMNS, ENTRY_WIDTH, entry};
 use angelia_core::error::Result;
-use angelia_core::inbox::{InstanceId, refusal};
+use angelia_core::inbox::{Entry, InstanceId, refusal};
 use angelia_core::ports::Hint;
 use angelia_core::store::{Revised, Revision};
 use rusqlite::{OptionalExtension, params};
@@ -17,6 +17,7 @@ struct Waiting {
     seq: i64,
     bytes: usize,
     dead: bool,
+    is_final: bool,
     tenant: String,
     /// What it takes on the disk.
     footprint: u64,
@@ -25,7 +26,8 @@ struct Waiting {
 /// Replaces what a waiting entry says, at its place in line. A dead letter is
 /// changed too: it may be put back in line.
 pub(in super::super) fn revise(txn: &mut Txn<'_>, new: &Revision) -> rusqlite::Result<Revised> {
-    let old = waiting(txn, new)?;
+    // What took up other lines stays as it is.
+    let old = waiting(txn, new)?.filter(|old| !old.is_final);
     let revised = Revised::of(old.as_ref().map(|old| old.instance), new.instance);
     let Some(old) = old.filter(|_| revised == Revised::Replaced) else { return Ok(revised) };
     let (entry, footprint) = txn
@@ -34,7 +36,7 @@ pub(in super::super) fn revise(txn: &mut Txn<'_>, new: &Revision) -> rusqlite::R
              RETURNING {ENTRY_COLUMNS}, {ENTRY_LENGTHS}"
         ))?
         .query_row(params![new.kind.as_str(), new.body.as_ref(), old.instance.0, old.seq], |row| {
-            Ok((entry(row)?, footprint::entry(row, 8)?))
+            Ok((entry(row)?, footprint::entry(row, ENTRY_WIDTH)?))
         })?;
     txn.counted.stored.revised(txn.connection, old.instance, old.footprint, footprint)?;
     if !old.dead {
@@ -63,8 +65,9 @@ pub(in super::super) fn has_room(txn: &mut Txn<'_>, new: &Revision) -> rusqlite:
 /// The entry an event made, by the key under which it is seen once.
 fn waiting(txn: &Txn<'_>, new: &Revision) -> rusqlite::Result<Option<Waiting>> {
     txn.prepare_cached(&format!(
-        "SELECT w.instance, w.seq, w.bytes, w.dead, j.tenant, w.* FROM journal j JOIN (
-             SELECT {ENTRY_LENGTHS}, instance, seq, length(body) AS bytes, dead_at IS NOT NULL AS dead FROM inbox
+        "SELECT w.instance, w.seq, w.bytes, w.dead, j.tenant, w.revision, w.* FROM journal j JOIN (
+             SELECT {ENTRY_LENGTHS}, instance, seq, length(body) AS bytes, dead_at IS NOT NULL AS dead,
+             revision FROM inbox
          ) w ON w.instance = j.instance AND w.seq = j.seq
          WHERE j.message_id = ? AND j.chat_id = ? AND j.platform = ? AND j.bot = ?
          AND j.kind IN ('message', 'stop')"
@@ -76,7 +79,8 @@ fn waiting(txn: &Txn<'_>, new: &Revision) -> rusqlite::Result<Option<Waiting>> {
             bytes: row.get(2)?,
             dead: row.get(3)?,
             tenant: row.get(4)?,
-            footprint: footprint::entry(row, 5)?,
+            is_final: row.get::<_, u32>(5)? == Entry::FINAL,
+            footprint: footprint::entry(row, 6)?,
         })
     })
     .optional()

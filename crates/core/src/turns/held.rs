@@ -1,0 +1,233 @@
+//! Conversations whose lines wait for the end of a turn: in the log, passed over by whoever reads
+//! it, and read by themselves when their turn is over.
+
+use super::join::{JOINED_BYTES, JOINED_LINES};
+use super::{ConversationKey, Line, Turns, Verdict, WhileBusy};
+use crate::clock::Mono;
+use crate::inbox::Seq;
+use std::collections::HashMap;
+use std::time::Duration;
+
+angelia_contract::limits! {
+    /// What comes for further ones waits at its place in line, and lets fewer others by.
+    const MAX_HELD: usize = 1_024, count "conversations of one gateway whose lines wait for the end of a turn";
+}
+
+/// Somebody who writes in several lines is waited for so long after the last of them.
+const TOGETHER: Duration = Duration::from_millis(500);
+/// And no longer than this in all.
+const TOGETHER_AT_MOST: Duration = Duration::from_secs(3);
+/// Whoever's line waits so long is told.
+const TELL_AFTER: Duration = Duration::from_secs(20);
+
+/// A conversation that is held.
+#[derive(Debug)]
+struct Waits {
+    /// Since when, and for which line.
+    since: Mono,
+    message_id: String,
+    /// When the last line came that is known of.
+    heard_at: Mono,
+    /// When its turn ended.
+    freed_at: Mono,
+    /// Whether its lines are being read, joined or pushed.
+    reading: bool,
+    /// Whether lines came that were not read.
+    unread: bool,
+}
+
+/// What is held.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    conversations: HashMap<ConversationKey, Waits>,
+}
+
+/// What to do with the lines of a conversation whose turn is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Plan {
+    /// Nothing waits there any more.
+    Free,
+    /// They wait on.
+    Wait,
+    /// The first one goes as it is.
+    Push,
+    /// So many of them go together.
+    Join(usize),
+}
+
+/// Somebody whose line waits for long.
+#[derive(Clone, Debug)]
+pub struct WaitsLong {
+    /// The conversation.
+    pub conversation: ConversationKey,
+    /// The line that waits.
+    pub message_id: String,
+}
+
+impl Held {
+    /// Holds a line's conversation; `false` if too many are held.
+    pub(super) fn hold(&mut self, line: &Line, now: Mono) -> bool {
+        if let Some(waits) = self.conversations.get_mut(&line.conversation) {
+            waits.unread = true;
+            return true;
+        }
+        if self.conversations.len() >= MAX_HELD {
+            return false;
+        }
+        let message_id = line.message_id.clone();
+        let waits =
+            Waits { since: now, message_id, heard_at: now, freed_at: now, reading: false, unread: true };
+        self.conversations.insert(line.conversation.clone(), waits);
+        true
+    }
+
+    pub(super) fn heard(&mut self, conversation: &ConversationKey, now: Mono) {
+        if let Some(waits) = self.conversations.get_mut(conversation) {
+            (waits.heard_at, waits.unread) = (now, true);
+        }
+    }
+
+    pub(super) fn freed(&mut self, conversation: &ConversationKey, now: Mono) {
+        if let Some(waits) = self.conversations.get_mut(conversation) {
+            waits.freed_at = now;
+        }
+    }
+}
+
+impl Waits {
+    /// When its lines are read, from the moment it is free on.
+    fn due_at(&self, free_at: Mono) -> Mono {
+        let at_most = free_at.max(self.since) + TOGETHER_AT_MOST;
+        free_at.max(self.heard_at + TOGETHER).min(at_most)
+    }
+}
+
+impl Turns {
+    /// Whether lines of a conversation wait in the log.
+    pub fn is_held(&self, conversation: &ConversationKey) -> bool {
+        self.held.conversations.contains_key(conversation)
+    }
+
+    /// Whether anything is held.
+    pub fn holds_any(&self) -> bool {
+        !self.held.conversations.is_empty()
+    }
+
+    /// The conversations that whoever reads the log passes over.
+    pub fn pass_over(&self) -> Vec<ConversationKey> {
+        self.held.conversations.keys().cloned().collect()
+    }
+
+    /// Lines came that nobody has at hand: some may be of any conversation.
+    pub fn heard_of_some(&mut self) {
+        self.held.conversations.values_mut().for_each(|waits| waits.unread = true);
+    }
+
+    /// A conversation whose lines are to be read now. It is not named again before [`read`](Self::read).
+    pub fn next_to_read(&mut self, now: Mono) -> Option<ConversationKey> {
+        let due = self
+            .held
+            .conversations
+            .iter()
+            .filter(|(_, waits)| !waits.reading)
+            .find(|(key, waits)| self.free_at(key, waits).is_some_and(|free| waits.due_at(free) <= now));
+        let key = due.map(|(key, _)| key.clone())?;
+        if let Some(waits) = self.held.conversations.get_mut(&key) {
+            (waits.reading, waits.unread) = (true, false);
+        }
+        Some(key)
+    }
+
+    /// When the lines of a held conversation may go; `None` if that is not known yet.
+    fn free_at(&self, key: &ConversationKey, waits: &Waits) -> Option<Mono> {
+        match self.open.get(key) {
+            None => Some(waits.freed_at),
+            Some(turn) => turn.hears_at(self.signs_on(&turn.row.platform)),
+        }
+    }
+
+    /// The first lines of a conversation were read, and `more` of them may wait: what becomes of them.
+    /// Without them it is free again, unless `reads` says that a reader of the log passes it over just now.
+    pub fn read(
+        &mut self,
+        conversation: &ConversationKey,
+        lines: &[Line],
+        relayed: bool,
+        reads: bool,
+        now: Mono,
+    ) -> Plan {
+        let Some(first) = lines.first() else {
+            let stays = reads || self.held.conversations.get(conversation).is_some_and(|waits| waits.unread);
+            if stays {
+                self.look_again(conversation, now);
+                return Plan::Wait;
+            }
+            self.held.conversations.remove(conversation);
+            return Plan::Free;
+        };
+        if self.judge(first, relayed, now) != Verdict::Push {
+            self.put_back(conversation);
+            return Plan::Wait;
+        }
+        match self.together(lines) {
+            0 | 1 => Plan::Push,
+            many => Plan::Join(many),
+        }
+    }
+
+    /// How many of these lines go together, from the first one on.
+    fn together(&self, lines: &[Line]) -> usize {
+        let Some(first) = lines.first() else { return 0 };
+        let mut bytes = 0;
+        let fits = |line: &&Line| {
+            bytes += line.length + 1;
+            let alike = line.author == first.author && line.while_busy == first.while_busy;
+            let whole = line.joins && line.while_busy != WhileBusy::Followup && !self.was_pushed(line.seq);
+            bytes <= JOINED_BYTES && alike && whole
+        };
+        lines.iter().take(JOINED_LINES).take_while(fits).count()
+    }
+
+    fn was_pushed(&self, seq: Seq) -> bool {
+        self.pushed_before.contains(&seq)
+    }
+
+    /// The same, a little later.
+    pub fn look_again(&mut self, conversation: &ConversationKey, now: Mono) {
+        self.put_back(conversation);
+        if let Some(waits) = self.held.conversations.get_mut(conversation) {
+            (waits.freed_at, waits.heard_at) = (now, now);
+        }
+    }
+
+    /// What was read of a conversation is done with: it is looked at again when it may go on.
+    pub fn put_back(&mut self, conversation: &ConversationKey) {
+        if let Some(waits) = self.held.conversations.get_mut(conversation) {
+            waits.reading = false;
+        }
+    }
+
+    /// Those whose lines wait for long, each turn's once.
+    pub fn wait_long(&mut self, now: Mono) -> Vec<WaitsLong> {
+        let mut told = Vec::new();
+        for (key, waits) in &self.held.conversations {
+            if let Some(turn) = self.open.get_mut(key)
+                && !turn.told
+                && now.since(waits.since) >= TELL_AFTER
+            {
+                turn.told = true;
+                told.push(WaitsLong { conversation: key.clone(), message_id: waits.message_id.clone() });
+            }
+        }
+        told
+    }
+
+    pub(super) fn held_deadlines(&self) -> impl Iterator<Item = Mono> {
+        self.held.conversations.iter().filter_map(|(key, waits)| {
+            let read = self.free_at(key, waits).filter(|_| !waits.reading).map(|free| waits.due_at(free));
+            let untold = self.open.get(key).is_some_and(|turn| !turn.told);
+            let tell = untold.then(|| waits.since + TELL_AFTER);
+            read.into_iter().chain(tell).min()
+        })
+    }
+}

@@ -1,0 +1,382 @@
+//! Turns: an agent works on one message of a conversation at a time, and what comes meanwhile waits.
+//!
+//! A turn opens with a push and closes by the strongest sign that its gateway has shown on that
+//! platform. While it is open, the lines of its conversation wait in the log; other conversations
+//! go on. What is open belongs to one socket; what has to outlive it are rows
+//! ([`OpenTurn`]).
+//!
+//! | Question | File |
+//! |---|---|
+//! | What is known of a line that waits? | `line.rs` |
+//! | What does a gateway's action say of its turn? | `signs.rs` |
+//! | When is a turn over? | `turn.rs` |
+//! | Does a line pass, wait, or end the turn? | `busy.rs`, `while_busy.rs` |
+//! | What waits, and when is it looked at again? | `held.rs` |
+//! | Which lines go together, and how? | `join.rs` |
+
+mod busy;
+mod held;
+mod join;
+mod line;
+mod signs;
+mod turn;
+mod while_busy;
+
+pub use busy::{Generation, Peer, Verdict};
+pub use held::{LIMITS, Plan, WaitsLong};
+pub use join::{JOINED_BYTES, JOINED_LINES, join};
+pub use line::{ConversationKey, Line, Sort, sort_of_text};
+pub use signs::{Asked, Signs};
+pub use turn::Turn;
+pub use while_busy::WhileBusy;
+
+use crate::clock::Mono;
+use crate::inbox::Seq;
+use crate::ports::log::{OpenTurn, TurnNote};
+use angelia_contract::action::Action;
+use held::Held;
+use signs::{Act, Where};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The longest turn, unless configured otherwise.
+pub const TURN_LIMIT: Duration = Duration::from_secs(3_600);
+/// How long a conversation waits for a sign of life of a turn that an earlier socket left.
+const LIFE_WITHIN: Duration = Duration::from_secs(5);
+/// How long its answer may take from then on, until the person is told.
+const ANSWER_WITHIN: Duration = Duration::from_secs(120);
+
+/// The turns of one socket, and the lines that wait for their end.
+#[derive(Debug)]
+pub struct Turns {
+    peer: Peer,
+    limit: Duration,
+    open: HashMap<ConversationKey, Turn>,
+    /// Open or not: what was last interrupted, and when.
+    interrupted: HashMap<ConversationKey, Mono>,
+    held: Held,
+    signs: Vec<(Arc<str>, Signs)>,
+    /// Turns that an earlier socket left without an answer, and until when one is awaited.
+    owed: Vec<(Turn, Mono)>,
+    /// Entries that an earlier socket pushed: they are pushed again as they are.
+    pushed_before: HashSet<Seq>,
+    /// Prompts whose result is not written yet.
+    asking: Vec<(u64, ConversationKey, Asked)>,
+    /// Since when the socket is read without a pause.
+    reading_since: Mono,
+    /// What the log has to know of turns.
+    notes: Vec<TurnNote>,
+}
+
+/// What became of turns as time passed.
+#[derive(Debug, Default)]
+pub struct Passed {
+    /// They are over.
+    pub over: Vec<Turn>,
+    /// No answer came of them, and none will.
+    pub lost: Vec<Turn>,
+}
+
+impl Turns {
+    /// No turn yet, of a gateway that showed these signs on earlier sockets.
+    pub fn new(peer: Peer, limit: Duration, signs: Vec<(Arc<str>, Signs)>) -> Self {
+        Self {
+            peer,
+            limit,
+            open: HashMap::new(),
+            interrupted: HashMap::new(),
+            held: Held::default(),
+            signs,
+            owed: Vec::new(),
+            pushed_before: HashSet::new(),
+            asking: Vec::new(),
+            reading_since: Mono::default(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// What its hello told of the gateway. Signs of another generation are forgotten.
+    pub fn met(&mut self, peer: Peer) {
+        if peer.generation != self.peer.generation && peer.generation != Generation::Newer {
+            self.signs.clear();
+        }
+        self.peer = peer;
+    }
+
+    /// What the gateway has shown, platform by platform.
+    pub fn signs(&self) -> &[(Arc<str>, Signs)] {
+        &self.signs
+    }
+
+    /// What it has shown on a platform.
+    pub fn signs_on(&self, platform: &str) -> Signs {
+        self.signs.iter().find(|(on, _)| **on == *platform).map(|(_, signs)| *signs).unwrap_or_default()
+    }
+
+    /// Whether a turn is open.
+    pub fn is_any_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// How many are open.
+    pub fn count(&self) -> usize {
+        self.open.len()
+    }
+
+    /// The open turn of a conversation.
+    pub fn turn(&self, conversation: &ConversationKey) -> Option<&Turn> {
+        self.open.get(conversation)
+    }
+
+    fn peer_for(&self, platform: &str, as_newer: bool) -> Peer {
+        let newer = self.signs_on(platform).reacts
+            || self.peer.generation == Generation::Newer
+            || as_newer && self.peer.generation == Generation::Older;
+        if newer {
+            let interrupts = self.peer.interrupts || as_newer;
+            Peer { generation: Generation::Newer, interrupts }
+        } else {
+            self.peer
+        }
+    }
+
+    /// Whether lines like this never wait, so that nothing needs to be known of them. `relayed`
+    /// says that the gateway files the platform under `relay`.
+    pub fn never_waits(&self, platform: &str, relayed: bool, while_busy: WhileBusy) -> bool {
+        busy::never_waits(while_busy, self.peer_for(platform, relayed).generation)
+    }
+
+    /// What becomes of a line that is next; it is held from here on if it has to wait.
+    pub fn consider(&mut self, line: &Line, relayed: bool, now: Mono) -> Verdict {
+        let verdict = self.judge(line, relayed, now);
+        self.apply(line, verdict, now)
+    }
+
+    /// A line came for a conversation that is held: whether it asks for an interrupt.
+    pub fn heard(&mut self, line: &Line, relayed: bool, now: Mono) -> Verdict {
+        self.held.heard(&line.conversation, now);
+        let verdict = self.judge(line, relayed, now);
+        if verdict == Verdict::Interrupt { self.apply(line, verdict, now) } else { Verdict::Hold }
+    }
+
+    fn judge(&self, line: &Line, relayed: bool, now: Mono) -> Verdict {
+        let Some(turn) = self.open.get(&line.conversation) else { return Verdict::Push };
+        if turn.row.seq == line.seq {
+            // The same line once more: whoever works on it knows it.
+            return Verdict::Push;
+        }
+        let peer = self.peer_for(&line.platform, relayed);
+        let interrupted = self.interrupted.get(&line.conversation).copied();
+        busy::decide(line, turn, peer, self.signs_on(&line.platform), interrupted, now)
+    }
+
+    fn apply(&mut self, line: &Line, verdict: Verdict, now: Mono) -> Verdict {
+        match verdict {
+            Verdict::Push => {}
+            // More conversations than can be passed over: its place in line is all it has.
+            Verdict::Hold | Verdict::Interrupt if !self.held.hold(line, now) => return Verdict::Hold,
+            Verdict::Hold => {}
+            Verdict::Interrupt => self.interrupts(&line.conversation, now),
+        }
+        verdict
+    }
+
+    /// An interrupt is sent into a conversation.
+    pub fn interrupts(&mut self, conversation: &ConversationKey, now: Mono) {
+        if let Some(turn) = self.open.get_mut(conversation) {
+            turn.interrupted_at = Some(now);
+            self.interrupted.insert(conversation.clone(), now);
+        }
+    }
+
+    /// A line was pushed: it opens a turn, unless it goes into one.
+    pub fn pushed(&mut self, line: &Line, now: Mono) {
+        if let Some(turn) = self.open.get_mut(&line.conversation).filter(|turn| turn.row.seq != line.seq) {
+            if busy::answers(line) {
+                turn.was_told(now);
+            }
+            return;
+        }
+        if matches!(line.sort, Sort::Press | Sort::Stop | Sort::Decision) {
+            return;
+        }
+        self.owed.retain(|(turn, _)| turn.row.conversation != line.conversation);
+        let turn = Turn::open(line, now);
+        self.notes.push(TurnNote::Opened(turn.row.clone()));
+        self.open.insert(line.conversation.clone(), turn);
+    }
+
+    /// What the log has to know of turns since the last time, in order.
+    pub fn take_notes(&mut self) -> Vec<TurnNote> {
+        std::mem::take(&mut self.notes)
+    }
+
+    /// Notes the end of turns that are neither open nor owed any more.
+    fn note_ends(&mut self, turns: &[Turn]) {
+        for turn in turns {
+            let key = &turn.row.conversation;
+            let owed = self.owed.iter().any(|(turn, _)| turn.row.conversation == *key);
+            if !owed && !self.open.contains_key(key) {
+                self.notes.push(TurnNote::Closed(key.clone()));
+            }
+        }
+    }
+
+    /// The entry that began a turn was acknowledged.
+    pub fn acknowledged(&mut self, seq: Seq, now: Mono) {
+        if let Some(turn) = self.open.values_mut().find(|turn| turn.row.seq == seq) {
+            turn.acknowledged(now);
+        }
+    }
+
+    /// The gateway does something, under the ticket of its request.
+    pub fn acts(&mut self, action: &Action, ticket: u64, now: Mono) {
+        if self.open.is_empty() && self.owed.is_empty() {
+            return;
+        }
+        let Some((place, act)) = signs::act(action) else { return };
+        if matches!(act, Act::Says { .. }) {
+            let answered: Vec<Turn> =
+                self.owed.extract_if(.., |(turn, _)| is_in(turn, place)).map(|(turn, _)| turn).collect();
+            self.note_ends(&answered);
+        }
+        let mut here: Vec<&mut Turn> = self.open.values_mut().filter(|turn| is_in(turn, place)).collect();
+        let Some(platform) = here.first().map(|turn| turn.row.platform.clone()) else { return };
+        here.sort_by_key(|turn| turn.row.seq);
+        let signs = shown(&mut self.signs, &platform, &act);
+        for turn in &mut here {
+            match act {
+                Act::Typing => turn.types(now),
+                Act::Says { asks, .. } => turn.says(now, asks),
+                _ => turn.lives(now),
+            }
+        }
+        let count = here.len();
+        let of = |turn: &&mut &mut Turn, message: &str| turn.row.message_id == message;
+        match act {
+            Act::Seen(message) => {
+                here.iter_mut().find(|turn| of(turn, message)).into_iter().for_each(|turn| turn.seen());
+            }
+            Act::Done(message) => {
+                here.iter_mut().find(|turn| of(turn, message)).into_iter().for_each(|turn| turn.ends(ticket));
+            }
+            Act::LetGo(message) => {
+                let turn = here.iter_mut().find(|turn| of(turn, message));
+                turn.into_iter().for_each(|turn| turn.may_end(ticket));
+            }
+            Act::Says { reply_to, last, asks, .. } => {
+                let ends = last || !signs.notifies && !asks;
+                let mine = |turn: &Turn| match reply_to {
+                    Some(message) => turn.row.message_id == message || !signs.notifies && count == 1,
+                    None => count == 1 || !signs.notifies,
+                };
+                // Of a gateway that reacts only its reactions count, unless it took nothing up.
+                let turn = here.iter_mut().find(|turn| mine(turn));
+                let turn = turn.filter(|turn| ends && !(signs.reacts && turn.is_seen()));
+                turn.into_iter().for_each(|turn| turn.ends(ticket));
+            }
+            Act::Asks(asked) => {
+                let asks = here.last().map(|turn| (ticket, turn.row.conversation.clone(), asked));
+                self.asking.extend(asks);
+            }
+            Act::Typing | Act::Lives => {}
+        }
+    }
+
+    /// The answer to a request was written; `ok` if what it asked for was done.
+    pub fn answered(&mut self, ticket: u64, ok: bool, now: Mono) {
+        self.open.values_mut().for_each(|turn| turn.answered(ticket, now));
+        if let Some(at) = self.asking.iter().position(|(asked, ..)| *asked == ticket) {
+            let (_, conversation, asked) = self.asking.remove(at);
+            if let Some(turn) = self.open.get_mut(&conversation).filter(|_| ok) {
+                turn.asked = Some(asked);
+            }
+        }
+    }
+
+    /// The socket is not being read: silence says nothing.
+    pub fn not_reading(&mut self, now: Mono) {
+        self.reading_since = now;
+    }
+
+    /// The gateway goes to sleep: it works on nothing.
+    pub fn close_all(&mut self, now: Mono) {
+        let over: Vec<Turn> = self.open.drain().map(|(_, turn)| turn).collect();
+        for turn in &over {
+            self.held.freed(&turn.row.conversation, now);
+        }
+        self.note_ends(&over);
+    }
+
+    /// Takes up what earlier sockets left open.
+    pub fn restore(&mut self, rows: Vec<OpenTurn>, now: Mono) {
+        for row in rows {
+            let mut turn = Turn::left(row, now);
+            self.pushed_before.insert(turn.row.seq);
+            if self.open.contains_key(&turn.row.conversation) {
+                continue;
+            }
+            self.owed.push((turn.clone(), now + ANSWER_WITHIN));
+            turn.wait_for_life(now + LIFE_WITHIN);
+            self.open.insert(turn.row.conversation.clone(), turn);
+        }
+    }
+
+    /// Lets time pass.
+    pub fn tick(&mut self, now: Mono) -> Passed {
+        let mut passed = Passed::default();
+        let (signs, since, limit) = (&self.signs, self.reading_since, self.limit);
+        let is_over = |turn: &Turn| {
+            turn.over_at(of_platform(signs, &turn.row.platform), since, limit).is_some_and(|at| at <= now)
+        };
+        passed.over.extend(self.open.extract_if(|_, turn| is_over(turn)).map(|(_, turn)| turn));
+        for turn in &passed.over {
+            self.held.freed(&turn.row.conversation, now);
+        }
+        passed.lost.extend(self.owed.extract_if(.., |(_, until)| *until <= now).map(|(turn, _)| turn));
+        self.note_ends(&passed.over);
+        self.note_ends(&passed.lost);
+        self.interrupted.retain(|key, at| self.open.contains_key(key) || now.since(*at) < LIFE_WITHIN * 2);
+        passed
+    }
+
+    /// When to look again if nothing else happens.
+    pub fn next_deadline(&self) -> Option<Mono> {
+        let over = self.open.values().filter_map(|turn| {
+            turn.over_at(self.signs_on(&turn.row.platform), self.reading_since, self.limit)
+        });
+        let owed = self.owed.iter().map(|(_, until)| *until);
+        over.chain(owed).chain(self.held_deadlines()).min()
+    }
+}
+
+fn is_in(turn: &Turn, place: Where<'_>) -> bool {
+    match place {
+        Where::Chat(chat) => *turn.row.conversation.chat_id == *chat,
+        Where::Session(key) => turn.row.conversation.session_key.as_deref() == Some(key),
+    }
+}
+
+fn of_platform(signs: &[(Arc<str>, Signs)], platform: &str) -> Signs {
+    signs.iter().find(|(on, _)| **on == *platform).map(|(_, signs)| *signs).unwrap_or_default()
+}
+
+/// Keeps what an action shows of its gateway; answers what is known with it.
+fn shown(signs: &mut Vec<(Arc<str>, Signs)>, platform: &Arc<str>, act: &Act<'_>) -> Signs {
+    let at = signs.iter().position(|(on, _)| on == platform).unwrap_or_else(|| {
+        signs.push((platform.clone(), Signs::default()));
+        signs.len() - 1
+    });
+    let known = &mut signs[at].1;
+    match act {
+        Act::Seen(_) | Act::LetGo(_) | Act::Done(_) => known.reacts = true,
+        Act::Says { notifies, .. } => known.notifies |= *notifies,
+        Act::Typing => known.types = true,
+        Act::Asks(_) | Act::Lives => {}
+    }
+    *known
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+//! One turn: an agent works on a message. What is seen of it, and when it is over.
+
+use super::Line;
+use super::signs::{Asked, Signs};
+use crate::clock::Mono;
+use crate::ports::log::OpenTurn;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the next line is held back behind the result of a turn's last sign: gateways free a
+/// conversation a little after they have read it (docs/decisions/0007).
+pub(super) const REST: Duration = Duration::from_millis(250);
+/// The most that a slow line makes of it.
+const LONGEST_REST: Duration = Duration::from_secs(1);
+/// A gateway that reacts does so right behind its acknowledgement; if not by then, there was no turn.
+const SEEN_WITHIN: Duration = Duration::from_secs(5);
+/// Silence that ends a turn of a gateway that types while it works.
+const SILENCE_TYPING: Duration = Duration::from_secs(10);
+/// Silence that ends a turn of one that does not.
+const SILENCE: Duration = Duration::from_secs(60);
+/// A gateway types every two seconds; one that said something and types no more waits for an answer.
+const ASKED_SILENCE: Duration = Duration::from_millis(2_500);
+/// One that stopped typing without having said anything may hang; what is written now may help.
+const STRANGE_SILENCE: Duration = Duration::from_secs(30);
+/// While it types: it does so every 2 s, and every 3.5 s while it does not read.
+const TYPES: Duration = Duration::from_secs(4);
+/// So long somebody is still typing the question, and little is lost by beginning again.
+const YOUNG: Duration = Duration::from_secs(20);
+/// How far a turn is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// It runs, as far as is known.
+    Running,
+    /// Its last sign came; the answer to that request is not written yet.
+    Ending { ticket: u64, rest: Duration },
+    /// That was written; it is over from then on.
+    Over(Mono),
+}
+
+/// One open turn.
+#[derive(Clone, Debug)]
+pub struct Turn {
+    /// What the log keeps of it.
+    pub row: OpenTurn,
+    /// The key a gateway builds for it; empty if that is not known.
+    pub session_key: Arc<str>,
+    opened_at: Mono,
+    acked_at: Option<Mono>,
+    /// How long its acknowledgement took: the line and back.
+    round: Duration,
+    seen: bool,
+    stage: Stage,
+    acted_at: Mono,
+    typed_at: Option<Mono>,
+    /// Whether the last it did was to say something.
+    said_last: bool,
+    pub(super) asked: Option<Asked>,
+    pub(super) interrupted_at: Option<Mono>,
+    /// Of a turn that an earlier socket left: until when a sign of life is awaited.
+    lives_until: Option<Mono>,
+    /// Whether somebody was told that their line waits for it.
+    pub(super) told: bool,
+}
+
+impl Turn {
+    pub(super) fn open(line: &Line, now: Mono) -> Self {
+        let row = OpenTurn {
+            conversation: line.conversation.clone(),
+            platform: line.platform.clone(),
+            bot: line.bot.clone(),
+            thread_id: line.thread_id.clone(),
+            seq: line.seq,
+            message_id: line.message_id.clone(),
+            author: line.author.clone(),
+        };
+        Self { session_key: line.session_key.clone(), ..Self::left(row, now) }
+    }
+
+    /// A turn that the log tells of, as if it began now.
+    pub fn left(row: OpenTurn, now: Mono) -> Self {
+        Self {
+            session_key: row.conversation.session_key.clone().unwrap_or_default(),
+            row,
+            opened_at: now,
+            acked_at: None,
+            round: Duration::ZERO,
+            seen: false,
+            stage: Stage::Running,
+            acted_at: now,
+            typed_at: None,
+            said_last: false,
+            asked: None,
+            interrupted_at: None,
+            lives_until: None,
+            told: false,
+        }
+    }
+
+    /// Has it wait for a sign of life, on a new socket.
+    pub(super) fn wait_for_life(&mut self, until: Mono) {
+        self.lives_until = Some(until);
+    }
+
+    pub(super) fn acknowledged(&mut self, now: Mono) {
+        self.acked_at.get_or_insert(now);
+        self.round = now.since(self.opened_at);
+        self.acted_at = self.acted_at.max(now);
+    }
+
+    /// The gateway did something in its chat.
+    pub(super) fn lives(&mut self, now: Mono) {
+        self.acted_at = now;
+        self.lives_until = None;
+        self.said_last = false;
+    }
+
+    pub(super) fn types(&mut self, now: Mono) {
+        self.lives(now);
+        self.typed_at = Some(now);
+        // It goes on as soon as it was answered.
+        self.asked = None;
+    }
+
+    pub(super) fn says(&mut self, now: Mono, asks: bool) {
+        self.lives(now);
+        self.said_last = true;
+        if asks {
+            self.asked = Some(Asked::Approval);
+        }
+    }
+
+    /// Somebody's words reached it while it runs.
+    pub(super) fn was_told(&mut self, now: Mono) {
+        self.acted_at = now;
+        self.said_last = false;
+        self.asked = None;
+    }
+
+    pub(super) fn seen(&mut self) {
+        self.seen = true;
+        self.stage = Stage::Running;
+    }
+
+    /// Whether the gateway marked that it took the message up.
+    pub(super) fn is_seen(&self) -> bool {
+        self.seen
+    }
+
+    /// The request under `ticket` says that it is over, and nothing more comes of it.
+    pub(super) fn ends(&mut self, ticket: u64) {
+        self.stage = Stage::Ending { ticket, rest: REST };
+    }
+
+    /// The request under `ticket` may be the last: another mark may follow, a round later.
+    pub(super) fn may_end(&mut self, ticket: u64) {
+        let rest = (2 * self.round).clamp(REST, LONGEST_REST);
+        self.stage = Stage::Ending { ticket, rest };
+    }
+
+    /// The answer to a request was written.
+    pub(super) fn answered(&mut self, ticket: u64, now: Mono) {
+        if let Stage::Ending { ticket: last, rest } = self.stage
+            && last == ticket
+        {
+            self.stage = Stage::Over(now + rest);
+        }
+    }
+
+    /// When it is over if nothing else happens; `None` while its last sign is being answered.
+    pub(super) fn over_at(&self, signs: Signs, reading_since: Mono, limit: Duration) -> Option<Mono> {
+        let limit = self.opened_at + limit;
+        let quiet = match self.stage {
+            Stage::Over(at) => return Some(at.min(limit)),
+            Stage::Ending { .. } => return Some(limit),
+            Stage::Running if self.lives_until.is_some() => self.lives_until,
+            Stage::Running if signs.reacts && self.seen => None,
+            Stage::Running if signs.reacts => self.acked_at.map(|at| at + SEEN_WITHIN),
+            Stage::Running if self.asked.is_some() => None,
+            Stage::Running => {
+                let silence = if signs.types { SILENCE_TYPING } else { SILENCE };
+                Some(self.acted_at.max(reading_since) + silence)
+            }
+        };
+        Some(quiet.map_or(limit, |at| at.min(limit)))
+    }
+
+    /// Whether somebody is still typing the question it works on.
+    pub(super) fn is_young(&self, now: Mono) -> bool {
+        now.since(self.opened_at) < YOUNG
+    }
+
+    /// Whether it shows that it works.
+    pub(super) fn is_typing(&self, now: Mono) -> bool {
+        self.typed_at.is_some_and(|at| now.since(at) < TYPES)
+    }
+
+    /// From when on words reach it instead of waiting for its end; `None` if they do not.
+    pub(super) fn hears_at(&self, signs: Signs) -> Option<Mono> {
+        match self.asked {
+            Some(Asked::Clarify) => Some(self.acted_at),
+            Some(Asked::Approval) => None,
+            None if self.stage != Stage::Running || !signs.types || self.typed_at.is_none() => None,
+            None if self.said_last => Some(self.acted_at + ASKED_SILENCE),
+            None => Some(self.acted_at + STRANGE_SILENCE),
+        }
+    }
+}
