@@ -39,7 +39,7 @@ fn unless_made<T>(made: Result<T>) -> Result<()> {
 pub(crate) async fn recall_standing(records: &dyn Records, sessions: &Sessions) -> Result<()> {
     for instance in records.instances().await? {
         if !waits_for_first(&instance.name) {
-            let standing = Standing { habit: instance.habit, idle: instance.idle };
+            let standing = Standing { habit: instance.habit, idle: instance.idle, ..Standing::default() };
             sessions.remember(instance.instance, standing);
         }
     }

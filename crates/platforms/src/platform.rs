@@ -114,6 +114,18 @@ pub trait Platform: Bot + Send + Sync {
         Box::pin(async { Ok(ActionResult::ok()) })
     }
 
+    /// Puts a reaction on a message, or takes it away. Never recorded. `None` where the
+    /// platform has nothing of the sort.
+    fn react<'a>(
+        &'a self,
+        _target: &'a Target,
+        _message_id: &'a str,
+        _emoji: &'a str,
+        _remove: bool,
+    ) -> Option<BoxFuture<'a, Result<ActionResult>>> {
+        None
+    }
+
     /// Tells a chat's name and type.
     fn chat_info<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<ActionResult>>;
 

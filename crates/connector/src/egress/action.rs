@@ -257,8 +257,9 @@ impl Reply {
     pub(super) fn give(&self, result: ActionResult) {
         let addressee = self.0.lock().take();
         if let Some(Addressee { mailbox, ticket, request_id }) = addressee {
+            let ok = result.success;
             let line = ConnectorFrame::OutboundResult { request_id, result }.to_line();
-            mailbox.answer(Answer { ticket, line });
+            mailbox.answer(Answer { ticket, line, ok });
         }
     }
 

@@ -14,6 +14,7 @@ mod chats;
 mod follow_up;
 mod perform;
 mod rate_limit;
+mod react;
 mod resume;
 mod target_lookup;
 mod typing;
@@ -183,7 +184,16 @@ fn proceed(egress: &Arc<Egress>, waits: Waiting, decided: Result<Goal, Refusal>)
     }
     let action = OutboundAction::new(origin, goal, outbound.action, Claims::Fitting, reply, Some(held));
     match action.action {
-        Action::Send { .. } | Action::Edit { .. } | Action::Typing { .. } => chats::enter(egress, action),
+        Action::Send { .. } | Action::Edit { .. } => chats::enter(egress, action),
+        Action::Typing { .. } => {
+            // Ornaments: a gateway that waits for one does not work meanwhile.
+            action.reply.give(ActionResult::ok());
+            chats::enter(egress, action);
+        }
+        Action::React { .. } => {
+            action.reply.give(ActionResult::ok());
+            react::show(egress, action);
+        }
         Action::GetChatInfo { .. } => chat_info::chat_info(egress, action),
         ref other => {
             let platform = egress.bots[action.bot].platform();

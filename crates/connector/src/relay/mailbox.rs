@@ -38,6 +38,8 @@ pub(crate) struct Answer {
     pub(crate) ticket: u64,
     /// The `outbound_result` line.
     pub(crate) line: String,
+    /// Whether what was asked for was done.
+    pub(crate) ok: bool,
 }
 
 /// How far the log is, and the entry that made it so.

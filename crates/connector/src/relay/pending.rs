@@ -59,18 +59,18 @@ impl Pending {
 
     /// Gives up on the oldest request; its line says that the outcome is unknown.
     pub(super) fn abandon(&mut self) -> Option<String> {
-        self.give_up("the connection is closing; it may still be sent")
+        self.give_up("the connection is closing; it may still be sent").map(|(_, line)| line)
     }
 
-    /// The line that tells the oldest request its time is over.
-    pub(super) fn expire(&mut self, now: Mono) -> Option<String> {
+    /// The line that tells the oldest request its time is over, and the request's ticket.
+    pub(super) fn expire(&mut self, now: Mono) -> Option<(u64, String)> {
         self.next_deadline().filter(|deadline| *deadline <= now)?;
         self.give_up("the platform did not answer in time; it may still be sent")
     }
 
-    fn give_up(&mut self, why: &str) -> Option<String> {
+    fn give_up(&mut self, why: &str) -> Option<(u64, String)> {
         let request = self.requests.pop_front()?;
-        Some(result_line(request.id, ActionResult::timed_out(why)))
+        Some((request.ticket, result_line(request.id, ActionResult::timed_out(why))))
     }
 }
 
@@ -92,7 +92,7 @@ mod tests {
         assert!(pending.close(first).is_some());
         assert!(pending.close(first).is_none());
         assert!(pending.expire(start + Duration::from_secs(24)).is_none());
-        let line = pending.expire(start + Duration::from_secs(25)).unwrap();
+        let (_, line) = pending.expire(start + Duration::from_secs(25)).unwrap();
         assert!(line.contains("timed out"), "{line}");
         assert!(pending.close(second).is_none(), "a late answer is not written");
     }

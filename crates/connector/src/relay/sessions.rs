@@ -1,10 +1,11 @@
 //! Which socket serves which instance on this node: at most one.
 
 use super::mailbox::{Ending, Hint, Mailbox};
-use angelia_core::clock::Mono;
+use angelia_core::clock::{self, Mono};
 use angelia_core::connections::Takeovers;
 use angelia_core::identity::GatewayRecord;
 use angelia_core::inbox::{AckHabit, Entry, InstanceId, Mark, Seq};
+use angelia_core::turns::Signs;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,10 +13,14 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 /// What is known of the gateway behind an instance.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Standing {
     pub(crate) habit: AckHabit,
     pub(crate) idle: bool,
+    /// How it marks its turns, platform by platform.
+    pub(crate) signs: Vec<(Arc<str>, Signs)>,
+    /// When its last socket ended, if one did.
+    pub(crate) left_at: Option<Mono>,
 }
 
 /// The live socket of an instance.
@@ -99,7 +104,7 @@ impl Sessions {
     }
 
     pub(crate) fn standing(&self, instance: InstanceId) -> Standing {
-        self.slots.lock().get(&instance).map(|slot| slot.standing).unwrap_or_default()
+        self.slots.lock().get(&instance).map(|slot| slot.standing.clone()).unwrap_or_default()
     }
 
     /// How much longer sockets of this instance are turned away.
@@ -171,6 +176,7 @@ impl Sessions {
         let Some(slot) = slots.get_mut(&instance) else { return };
         if slot.live.as_ref().is_some_and(|live| Arc::ptr_eq(&live.mailbox, mailbox)) {
             slot.live = None;
+            slot.standing.left_at = Some(clock::mono());
             if slot.gone {
                 slots.remove(&instance);
             }

@@ -122,8 +122,9 @@ fn admit(relay: Arc<Relay>, record: Arc<GatewayRecord>, headers: &HeaderMap, soc
     relay.metrics.count(Counter::Upgrades);
     let agent = headers.get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let rust_half = agent.starts_with(RUST_HALF);
-    let loses_forwards = is_published(agent);
-    let profile = PeerProfile { interrupts: rust_half, parks: !rust_half, loses_forwards };
+    let published = is_published(agent);
+    let profile =
+        PeerProfile { interrupts: rust_half, parks: !rust_half, loses_forwards: published, published };
     let session = Session::new(relay, record, profile, mailbox, seat);
     socket.serve(move |socket| async move {
         session.run(socket).await;

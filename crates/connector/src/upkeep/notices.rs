@@ -269,11 +269,18 @@ impl Watch<'_> {
             }
         }
         for instance in waiting {
-            if !sessions.is_live(instance) {
+            if !sessions.is_live(instance) && self.is_away(instance) {
                 self.look_at(instance).await?;
             }
         }
         Ok(())
+    }
+
+    /// Whether its agent is gone for so long that people are told: a line may have waited for
+    /// the end of a turn before.
+    fn is_away(&self, instance: InstanceId) -> bool {
+        let left_at = self.notifier.sessions.standing(instance).left_at;
+        left_at.is_none_or(|at| clock::mono().since(at) >= self.notifier.notices.away_after)
     }
 
     /// Whether an agent took what was told of: then the next outage is another

@@ -14,7 +14,8 @@ use angelia_core::inbox::{
     Settled, SettledBy, size,
 };
 use angelia_core::ports::HintKind;
-use angelia_core::ports::log::{Claimed, Ownership, Settlement};
+use angelia_core::ports::log::{Claimed, OpenTurn, Ownership, Settlement};
+use angelia_core::turns::Line;
 use angelia_platforms::webchat;
 
 /// Entries remembered as done on this socket: a few times what is read at once.
@@ -22,7 +23,7 @@ const REMEMBERED: usize = 4 * PAGE.count;
 
 /// How an entry goes over the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+pub(super) enum Form {
     /// As a message.
     Inbound,
     /// As an interrupt.
@@ -35,7 +36,7 @@ enum Form {
 
 impl Form {
     /// Whether peers acknowledge it.
-    fn kind(self) -> FrameKind {
+    pub(super) fn kind(self) -> FrameKind {
         match self {
             Self::Inbound | Self::Event => FrameKind::Acknowledged,
             // Our own half does acknowledge a request, and that settles it too.
@@ -50,6 +51,8 @@ struct Next {
     place: Option<usize>,
     form: Form,
     bytes: usize,
+    /// What its turn has to know of it; nothing of a gateway that is given what comes.
+    line: Option<Line>,
 }
 
 impl Session {
@@ -63,6 +66,7 @@ impl Session {
             self.load_pages();
         }
         self.push_ready(now);
+        self.read_conversations(now);
     }
 
     /// Whether there is memory for what is about to be read; asked again a little later if not.
@@ -81,6 +85,10 @@ impl Session {
         let bytes: usize = mail.hints.iter().map(|hint| size(&hint.entry)).sum();
         let fits = bytes == 0 || self.held.resize(self.held.bytes() + bytes);
         for Hint { mark, entry, kind } in mail.hints.drain(..) {
+            if kind == HintKind::Appended && self.heard_of_held(&entry) {
+                self.backlog.passed_over(mark);
+                continue;
+            }
             let gift = fits.then_some(entry);
             match kind {
                 HintKind::Redriven => self.backlog.redriven(mark, gift),
@@ -90,6 +98,7 @@ impl Session {
         }
         if let Some(mark) = mail.told {
             self.backlog.told(mark);
+            self.turns.heard_of_some();
         }
         self.backlog.revise(&mut mail.revised);
         for seq in mail.removed.drain(..) {
@@ -104,14 +113,19 @@ impl Session {
         }
         let (relay, instance) = (self.relay.clone(), self.record.instance);
         self.jobs.push(Box::pin(async move {
-            Done::Claimed(or_later(relay.ports.log.claim(instance, &relay.node).await).await)
+            let claimed = async {
+                let claimed = relay.ports.log.claim(instance, &relay.node).await?;
+                Ok((claimed, relay.ports.log.open_turns(instance).await?))
+            };
+            Done::Claimed(or_later(claimed.await).await)
         }));
     }
 
-    pub(super) fn claimed(&mut self, outcome: Result<Claimed>) {
+    pub(super) fn claimed(&mut self, outcome: Result<(Claimed, Vec<OpenTurn>)>) {
         self.claiming = false;
-        if let Ok(Claimed { epoch, mark, usage }) = outcome {
+        if let Ok((Claimed { epoch, mark, usage }, turns)) = outcome {
             self.epoch = Some(epoch);
+            self.turns.restore(turns, clock::mono());
             self.backlog.claimed(mark, usage.entries);
         }
         // Asked again if it failed, unless the socket is on its way out.
@@ -133,8 +147,9 @@ impl Session {
     fn load_pages(&mut self) {
         if let Some(after) = self.backlog.wants_page() {
             let (ports, instance) = (self.relay.ports.clone(), self.record.instance);
+            let held = self.turns.pass_over();
             self.jobs.push(Box::pin(async move {
-                Done::Page(or_later(ports.log.load(instance, after, &[], PAGE).await).await)
+                Done::Page(or_later(ports.log.load(instance, after, &held, PAGE).await).await)
             }));
         }
         if self.backlog.wants_ahead() {
@@ -147,7 +162,7 @@ impl Session {
 
     fn push_ready(&mut self, now: Mono) {
         while self.outgoing.has_room() && self.backlog.knows_ahead() {
-            let Some(next) = self.next_entry() else { break };
+            let Some(next) = self.next_entry(now) else { break };
             // An interrupt is no message: it overtakes the window as well.
             let kind = next.form.kind();
             let free = next.place.is_none() && kind == FrameKind::Unacknowledged;
@@ -165,7 +180,7 @@ impl Session {
             if next.place.is_none() {
                 self.remember_not_again(entry.seq);
             }
-            self.push(&entry, next.form, now);
+            self.push(&entry, next.form, next.line.as_ref(), now);
         }
         if let Some(number) = self.window.ping_due() {
             self.ping(number, now);
@@ -173,15 +188,36 @@ impl Session {
     }
 
     /// What to push next: what goes ahead, else the first entry of a chat that
-    /// is not being left alone.
-    fn next_entry(&self) -> Option<Next> {
-        let too_soon = |entry: &Entry| self.settled_in_at.is_some() && &*entry.platform != webchat::NAME;
-        let answered = |entry: &Entry| self.breathers.iter().any(|(chat, _)| **chat == *entry.chat_id);
-        let held = |entry: &Entry| too_soon(entry) || answered(entry);
-        let ahead = self.backlog.front_ahead().filter(|entry| !too_soon(entry)).map(|entry| (None, entry));
-        let (place, entry) =
-            ahead.or_else(|| self.backlog.first(held).map(|(place, entry)| (Some(place), entry)))?;
-        Some(Next { place, form: self.form(entry), bytes: entry.body.len() })
+    /// is not being left alone and of a conversation in which no turn is open.
+    fn next_entry(&mut self, now: Mono) -> Option<Next> {
+        let mut stuck: Vec<Seq> = Vec::new();
+        loop {
+            let ahead = self.backlog.front_ahead().filter(|entry| !self.is_too_soon(entry));
+            let held = |entry: &Entry| self.is_left_alone(entry) || stuck.contains(&entry.seq);
+            let ahead = ahead.filter(|entry| !stuck.contains(&entry.seq)).map(|entry| (None, entry));
+            let first = || self.backlog.first(held).map(|(place, entry)| (Some(place), entry));
+            let (place, entry) = ahead.or_else(first)?;
+            let (form, bytes, seq) = (self.form(entry), entry.body.len(), entry.seq);
+            let line = self.line_of(entry);
+            if line.as_ref().is_none_or(|line| self.may_go(line, now)) {
+                return Some(Next { place, form, bytes, line });
+            }
+            let held = line.is_some_and(|line| self.turns.is_held(&line.conversation));
+            if place.is_none() && held {
+                // It is read with its conversation.
+                self.backlog.remove(seq);
+            }
+            stuck.push(seq);
+        }
+    }
+
+    fn is_too_soon(&self, entry: &Entry) -> bool {
+        self.settled_in_at.is_some() && &*entry.platform != webchat::NAME
+    }
+
+    pub(super) fn is_left_alone(&self, entry: &Entry) -> bool {
+        let answered = self.breathers.iter().any(|(chat, _)| **chat == *entry.chat_id);
+        self.is_too_soon(entry) || answered
     }
 
     /// Keeps an entry from being pushed on this socket. What goes ahead is read
@@ -194,16 +230,19 @@ impl Session {
         self.not_again.push_back(seq);
     }
 
-    fn push(&mut self, entry: &Entry, form: Form, now: Mono) {
-        let Some(line) = self.render(entry, form) else { return self.drop_unreadable(entry) };
-        self.outgoing.line(&line);
+    pub(super) fn push(&mut self, entry: &Entry, form: Form, line: Option<&Line>, now: Mono) {
+        let Some(text) = self.render(entry, form) else { return self.drop_unreadable(entry) };
+        self.outgoing.line(&text);
+        if let Some(line) = line {
+            self.turns.pushed(line, now);
+        }
         self.pushes_unwritten = true;
         self.window.pushed(entry.seq, form.kind(), entry.body.len(), now);
         self.relay.metrics.count(Counter::Pushed);
     }
 
     /// The form in which this peer is given an entry.
-    fn form(&self, entry: &Entry) -> Form {
+    pub(super) fn form(&self, entry: &Entry) -> Form {
         match entry.kind {
             EntryKind::Stop if self.profile.interrupts => Form::Interrupt,
             EntryKind::Message | EntryKind::Stop => Form::Inbound,
@@ -245,7 +284,7 @@ impl Session {
     }
 
     /// Takes an entry out that nobody can be given: what waits behind it goes on.
-    fn drop_unreadable(&mut self, entry: &Entry) {
+    pub(super) fn drop_unreadable(&mut self, entry: &Entry) {
         tracing::error!(
             gateway = %self.record.gateway_id, entry = %entry.seq.buffer_id(), kind = entry.kind.as_str(),
             "an entry could not be read and was dropped"
@@ -255,6 +294,9 @@ impl Session {
     }
 
     pub(super) fn settle(&mut self, settled: Vec<Settled>, now: Mono) {
+        for done in &settled {
+            self.turns.acknowledged(done.seq, now);
+        }
         let wall = clock::wall();
         self.relay.metrics.add(Counter::Settled, settled.len() as u64);
         self.to_settle.extend(settled.into_iter().map(|done| Settlement {
@@ -355,7 +397,7 @@ impl Session {
 }
 
 /// Holds a failure back a little: the store may be full or locked, and asking at once helps nobody.
-async fn or_later<T>(outcome: Result<T>) -> Result<T> {
+pub(super) async fn or_later<T>(outcome: Result<T>) -> Result<T> {
     if outcome.is_err() {
         tokio::time::sleep(RETRY).await;
     }

@@ -5,7 +5,7 @@ use super::super::handshake::descriptor_for;
 use super::super::mailbox::Ending;
 use super::super::pending::result_line;
 use super::super::websocket::{Broken, FrameReader, Piece};
-use super::{Done, Phase, SETTLING_IN, Session};
+use super::{Done, Phase, SETTLING_IN, Session, turns};
 use crate::telemetry::Counter;
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::frame::{FrameError, GatewayFrame, Glimpse, Hello, Outbound, glimpse};
@@ -205,6 +205,7 @@ impl Session {
         // Only gateways since 0.19.1 send a manifest; those act on interrupts and read forwards.
         self.profile.interrupts |= hello.command_manifest.is_some();
         self.profile.loses_forwards &= hello.command_manifest.is_none();
+        self.turns.met(turns::peer(self.profile, hello.command_manifest.is_some()));
         self.handshake.fronts(hello);
         let ours = self.relay.bots.descriptors();
         if let Some(line) = self.handshake.hello(descriptor_for(hello, &ours), now) {
@@ -274,6 +275,7 @@ impl Session {
         };
         let final_in = final_in(&outbound.action);
         let ticket = self.pending.open(outbound.request_id.clone(), final_in, now);
+        self.turns.acts(&outbound.action, ticket, now);
         self.relay.egress.submit(&self.record, &self.mailbox, ticket, outbound, held);
     }
 

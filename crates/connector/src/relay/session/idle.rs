@@ -19,6 +19,7 @@ impl Session {
             Phase::Draining | Phase::Joining if self.flips < MAX_FLIPS => {
                 self.flips += 1;
                 self.handshake.renew();
+                self.turns.close_all(now);
                 self.phase = Phase::GoingIdle(now + IDLE_PATIENCE);
             }
             Phase::Idle if self.flipped => self.outgoing.line(&ConnectorFrame::GoingIdleAck.to_line()),

@@ -9,6 +9,7 @@ mod closing;
 mod deliver;
 mod gateway_frames;
 mod idle;
+mod turns;
 
 pub(crate) use gateway_frames::LIMITS as ACK_LIMITS;
 
@@ -26,9 +27,10 @@ use angelia_core::clock::{self, Mono};
 use angelia_core::error::Result;
 use angelia_core::fail;
 use angelia_core::identity::GatewayRecord;
-use angelia_core::inbox::{AckHabit, Backlog, Epoch, Seq, Window};
+use angelia_core::inbox::{AckHabit, Backlog, Entry, Epoch, Seq, Window};
 use angelia_core::memory::{ByteRate, HeldBytes};
-use angelia_core::ports::log::{Claimed, Ownership, Settlement, Stretch};
+use angelia_core::ports::log::{Claimed, OpenTurn, Ownership, Settlement, Stretch, TurnNote};
+use angelia_core::turns::{ConversationKey, Turns};
 use bytes::BytesMut;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -74,6 +76,8 @@ pub(in crate::relay) struct PeerProfile {
     /// options are gone, or all of it is. So it is the published client, and no
     /// hello of it told yet that it is of a generation that reads them.
     pub(in crate::relay) loses_forwards: bool,
+    /// It is the published client.
+    pub(in crate::relay) published: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +103,10 @@ enum Phase {
 /// Work that ran beside the loop.
 enum Done {
     OldEnded,
-    Claimed(Result<Claimed>),
+    Claimed(Result<(Claimed, Vec<OpenTurn>)>),
+    Conversation(ConversationKey, Result<Stretch>),
+    Joined(ConversationKey, Result<Option<Entry>>),
+    TurnsNoted(Result<Ownership>, Vec<TurnNote>),
     Page(Result<Stretch>),
     Ahead(Result<Stretch>),
     Settled(Result<Ownership>, Vec<Settlement>),
@@ -187,6 +194,11 @@ pub(in crate::relay) struct Session {
     breathers: VecDeque<(String, Mono)>,
     /// Until when the peer is left to settle in.
     settled_in_at: Option<Mono>,
+    /// What the gateway works on, and what waits for it.
+    turns: Turns,
+    /// What the log has to know of that, and whether it is being told.
+    turn_notes: Vec<TurnNote>,
+    noting_turns: bool,
     claim: Option<Claim>,
     /// Under which this socket drains its instance, once it does.
     epoch: Option<Epoch>,
@@ -218,6 +230,7 @@ impl Session {
         };
         let held = relay.memory.socket(&record.tenant, record.instance).nothing();
         let rate = relay.memory.rate(&record.tenant, record.instance, now);
+        let turns = turns::at_first(&relay, &record, profile);
         Self {
             relay,
             record,
@@ -249,6 +262,9 @@ impl Session {
             flipped: false,
             breathers: VecDeque::new(),
             settled_in_at: None,
+            turns,
+            turn_notes: Vec::new(),
+            noting_turns: false,
             claim: None,
             epoch: None,
             claiming: false,
@@ -275,6 +291,9 @@ impl Session {
             }
             // Asked once: others share the rate, and whoever does not read has to know until when.
             let rests_until = self.rate.ready_at(now);
+            if rests_until.is_some() || !self.may_hear() {
+                self.turns.not_reading(now);
+            }
             let nap = self.next_deadline(rests_until).since(now);
             let (may_hear, has_more) = (rests_until.is_none() && self.may_hear(), !self.unheard.is_empty());
             let (writes, reads) = (self.outgoing.is_pending(), may_hear && !has_more);
@@ -323,6 +342,7 @@ impl Session {
             self.drain(now);
         }
         self.commit_settled();
+        self.note_turns();
         self.look_at_late();
         self.count_held();
     }
@@ -338,6 +358,7 @@ impl Session {
         for answer in mail.answers.drain(..) {
             if let Some(final_in) = self.pending.close(answer.ticket) {
                 self.outgoing.line(&answer.line);
+                self.turns.answered(answer.ticket, answer.ok, now);
                 if let Some(chat) = final_in.filter(|_| self.profile.parks) {
                     self.breathers.retain(|(answered, _)| *answered != chat);
                     self.breathers.push_back((chat, now + BREATHER));
@@ -357,10 +378,12 @@ impl Session {
     }
 
     fn pass_time(&mut self, now: Mono) {
-        while let Some(line) = self.pending.expire(now) {
+        while let Some((ticket, line)) = self.pending.expire(now) {
             self.relay.metrics.count(Counter::OutboundTimedOut);
             self.outgoing.line(&line);
+            self.turns.answered(ticket, false, now);
         }
+        self.pass_turns(now);
         while self.breathers.front().is_some_and(|(_, until)| *until <= now) {
             self.breathers.pop_front();
         }
@@ -409,6 +432,7 @@ impl Session {
         let line = self.line_began.map(|began| began + LINE_WITHIN);
         let own = [phase, breather, self.settled_in_at, line, rests_until, self.page_again];
         let others = [self.handshake.due(), self.window.next_tick(), self.pending.next_deadline()];
+        let others = others.into_iter().chain([self.turns.next_deadline()]);
         own.into_iter().chain(others).flatten().fold(silence, Mono::min)
     }
 
@@ -431,7 +455,13 @@ impl Session {
                 self.join();
             }
             Done::Claimed(outcome) => self.claimed(outcome),
-            Done::Page(page) => self.backlog.loaded(page.ok()),
+            Done::Conversation(conversation, page) => self.conversation_read(&conversation, page.ok()),
+            Done::Joined(conversation, entry) => self.joined(&conversation, entry.ok().flatten()),
+            Done::TurnsNoted(outcome, notes) => self.turns_noted(outcome, notes),
+            Done::Page(page) => {
+                self.backlog.loaded(page.ok());
+                self.leave_held();
+            }
             Done::Ahead(page) => {
                 let known = &self.not_again;
                 self.backlog.loaded_ahead(page.ok(), |seq| known.contains(&seq));

@@ -1,0 +1,234 @@
+//! Turns on one socket: which lines wait, what is read of their conversations when a turn is
+//! over, what goes together, and what the log and people are told of it
+//! ([`angelia_core::turns`] decides).
+
+use super::deliver::or_later;
+use super::{Done, PeerProfile, Phase, Session};
+use crate::relay::Relay;
+use crate::telemetry::Counter;
+use angelia_contract::frame::ConnectorFrame;
+use angelia_core::clock::{self, Mono};
+use angelia_core::error::Result;
+use angelia_core::identity::GatewayRecord;
+use angelia_core::inbox::{Entry, PAGE_MEMORY, Permit};
+use angelia_core::ports::log::{Joined, Ownership, Stretch, TurnNote};
+use angelia_core::store::PageSize;
+use angelia_core::turns::{
+    ConversationKey, Generation, JOINED_BYTES, JOINED_LINES, Line, Peer, Plan, Turns, Verdict, join,
+};
+use angelia_platforms::webchat;
+
+const MERGE_WHILE_BUSY: angelia_core::turns::WhileBusy = angelia_core::turns::WhileBusy::Auto;
+const MERGE_SHARED: bool = false;
+
+/// What is read of a conversation at once: as much as may go together.
+const CONVERSATION: PageSize = PageSize { count: JOINED_LINES, bytes: 4 * JOINED_BYTES };
+
+/// The turns of a gateway that has not said hello.
+pub(super) fn at_first(relay: &Relay, record: &GatewayRecord, profile: PeerProfile) -> Turns {
+    let signs = relay.sessions.standing(record.instance).signs;
+    Turns::new(peer(profile, false), relay.turn_limit, signs)
+}
+
+/// What is known of a gateway that sent a manifest of its commands, or none.
+pub(super) fn peer(profile: PeerProfile, manifest: bool) -> Peer {
+    let generation = if manifest {
+        Generation::Newer
+    } else if profile.published {
+        Generation::Older
+    } else {
+        Generation::Other
+    };
+    Peer { generation, interrupts: profile.interrupts }
+}
+
+/// Whether gateways file what comes from a platform under `relay`, where older ones act as newer do.
+fn is_relayed(platform: &str) -> bool {
+    platform == webchat::NAME
+}
+
+impl Session {
+    /// What a turn has to know of an entry; `None` if it goes at once whatever runs.
+    pub(super) fn line_of(&self, entry: &Entry) -> Option<Line> {
+        let while_busy = MERGE_WHILE_BUSY;
+        if self.turns.never_waits(&entry.platform, is_relayed(&entry.platform), while_busy) {
+            return None;
+        }
+        Line::read(entry, MERGE_SHARED, while_busy)
+    }
+
+    /// Whether a line is pushed now. If not, its conversation waits in the log from here on.
+    pub(super) fn may_go(&mut self, line: &Line, now: Mono) -> bool {
+        let verdict = self.turns.consider(line, is_relayed(&line.platform), now);
+        if verdict == Verdict::Push {
+            return true;
+        }
+        if self.turns.is_held(&line.conversation) {
+            self.backlog.leave(|entry| line.conversation.holds(entry));
+        }
+        if verdict == Verdict::Interrupt {
+            self.interrupt_turn(&line.conversation);
+        }
+        false
+    }
+
+    /// Whether an entry that was just appended is of a conversation that is held.
+    pub(super) fn heard_of_held(&mut self, entry: &Entry) -> bool {
+        let conversation = ConversationKey::of(entry, MERGE_SHARED);
+        if !self.turns.is_held(&conversation) {
+            return false;
+        }
+        let now = clock::mono();
+        match self.line_of(entry) {
+            None => self.turns.heard_of_some(),
+            Some(line) => {
+                if self.turns.heard(&line, is_relayed(&line.platform), now) == Verdict::Interrupt {
+                    self.interrupt_turn(&conversation);
+                }
+            }
+        }
+        true
+    }
+
+    fn interrupt_turn(&mut self, conversation: &ConversationKey) {
+        let Some(turn) = self.turns.turn(conversation) else { return };
+        let session_key = turn.session_key.to_string();
+        let chat_id = conversation.chat_id.to_string();
+        self.relay.metrics.count(Counter::Interrupts);
+        self.outgoing.line(&ConnectorFrame::InterruptInbound { session_key, chat_id }.to_line());
+    }
+
+    /// Leaves what is held to the log.
+    pub(super) fn leave_held(&mut self) {
+        if self.turns.holds_any() {
+            let (turns, shared) = (&self.turns, MERGE_SHARED);
+            self.backlog.leave(|entry| turns.is_held(&ConversationKey::of(entry, shared)));
+        }
+    }
+
+    /// Reads the conversations whose turn is over.
+    pub(super) fn read_conversations(&mut self, now: Mono) {
+        while self.outgoing.has_room()
+            && self.held.resize(self.held.bytes() + PAGE_MEMORY)
+            && let Some(conversation) = self.turns.next_to_read(now)
+        {
+            let (ports, instance) = (self.relay.ports.clone(), self.record.instance);
+            self.jobs.push(Box::pin(async move {
+                let read = ports.log.load_conversation(instance, &conversation, CONVERSATION).await;
+                Done::Conversation(conversation, or_later(read).await)
+            }));
+        }
+    }
+
+    /// Pushes what may go of a conversation, or has it go together first.
+    pub(super) fn conversation_read(&mut self, conversation: &ConversationKey, read: Option<Stretch>) {
+        let now = clock::mono();
+        let Some(read) = read.filter(|_| self.phase == Phase::Draining) else {
+            return self.turns.look_again(conversation, now);
+        };
+        let new = |entry: &Entry| !self.window.contains(entry.seq) && !self.not_again.contains(&entry.seq);
+        let entries: Vec<Entry> = read.into_iter().filter(new).collect();
+        if entries.first().is_some_and(|entry| self.is_left_alone(entry)) {
+            return self.turns.look_again(conversation, now);
+        }
+        let lines: Vec<Line> = entries.iter().map_while(|entry| self.line_of(entry)).collect();
+        if let Some(first) = entries.first().filter(|_| lines.is_empty()) {
+            return self.push_held(conversation, first, now);
+        }
+        let relayed = entries.first().is_some_and(|entry| is_relayed(&entry.platform));
+        let reading = self.backlog.is_loading();
+        match self.turns.read(conversation, &lines, relayed, reading, now) {
+            Plan::Free | Plan::Wait => {}
+            Plan::Push => self.push_held(conversation, &entries[0], now),
+            Plan::Join(many) => self.join_lines(conversation, &entries[..many], now),
+        }
+    }
+
+    /// Pushes the first entry of a held conversation, if there is room for it.
+    fn push_held(&mut self, conversation: &ConversationKey, entry: &Entry, now: Mono) {
+        let form = self.form(entry);
+        let permit = self.window.permit(form.kind(), entry.body.len(), now);
+        if self.phase != Phase::Draining || !self.may_push() || permit == Permit::Wait {
+            return self.turns.look_again(conversation, now);
+        }
+        self.remember_not_again(entry.seq);
+        let line = self.line_of(entry);
+        self.push(entry, form, line.as_ref(), now);
+        self.turns.put_back(conversation);
+    }
+
+    fn join_lines(&mut self, conversation: &ConversationKey, entries: &[Entry], now: Mono) {
+        let bodies: Vec<_> = entries.iter().map(|entry| entry.body.clone()).collect();
+        let Some(body) = join(&bodies) else { return self.push_held(conversation, &entries[0], now) };
+        let lines = entries.iter().map(|entry| (entry.seq, entry.revision)).collect();
+        let (ports, instance, epoch) = (self.relay.ports.clone(), self.record.instance, self.epoch());
+        let conversation = conversation.clone();
+        self.jobs.push(Box::pin(async move {
+            let joined = ports.log.join(instance, epoch, Joined { lines, body }).await;
+            Done::Joined(conversation, or_later(joined).await)
+        }));
+    }
+
+    /// Lines went together: what took them up is pushed. If not now, it is read again.
+    pub(super) fn joined(&mut self, conversation: &ConversationKey, entry: Option<Entry>) {
+        let now = clock::mono();
+        match entry {
+            Some(entry) => self.push_held(conversation, &entry, now),
+            None => self.turns.look_again(conversation, now),
+        }
+    }
+
+    /// Lets turns end, and tells of those that brought nothing.
+    pub(super) fn pass_turns(&mut self, now: Mono) {
+        let passed = self.turns.tick(now);
+        if !passed.over.is_empty() {
+            self.note_signs();
+        }
+        for turn in passed.lost {
+            self.relay.turn_lost(&self.record, &turn.row);
+        }
+        for waits in self.turns.wait_long(now) {
+            if let Some(turn) = self.turns.turn(&waits.conversation) {
+                self.relay.line_waits(&self.record, &turn.row, &waits.message_id);
+            }
+        }
+    }
+
+    /// Remembers what the gateway has shown, for its next socket and for operators.
+    fn note_signs(&mut self) {
+        let signs = self.turns.signs();
+        self.relay.sessions.update(self.record.instance, |standing| {
+            if standing.signs != signs {
+                standing.signs = signs.to_vec();
+            }
+        });
+    }
+
+    /// Writes down what opened and closed; one commit at a time.
+    pub(super) fn note_turns(&mut self) {
+        self.turn_notes.append(&mut self.turns.take_notes());
+        if self.noting_turns || self.turn_notes.is_empty() || self.epoch.is_none() {
+            return;
+        }
+        self.noting_turns = true;
+        let notes = std::mem::take(&mut self.turn_notes);
+        let (ports, instance, epoch) = (self.relay.ports.clone(), self.record.instance, self.epoch());
+        self.jobs.push(Box::pin(async move {
+            let noted = ports.log.note_turns(instance, epoch, notes.clone()).await;
+            Done::TurnsNoted(or_later(noted).await, notes)
+        }));
+    }
+
+    pub(super) fn turns_noted(&mut self, outcome: Result<Ownership>, notes: Vec<TurnNote>) {
+        self.noting_turns = false;
+        match outcome {
+            Ok(ownership) => self.heed(ownership),
+            Err(_) => drop(self.turn_notes.splice(0..0, notes)),
+        }
+    }
+
+    /// Whether the gateway works on something.
+    pub(super) fn has_open_turn(&self) -> bool {
+        self.turns.is_any_open()
+    }
+}
