@@ -122,18 +122,17 @@ pub(super) fn event(message: &Message, spot: &Spot, text: &str, writing: Writing
 fn source(message: &Message, spot: &Spot, writing: Writing<'_>) -> Source {
     let chat = &spot.chat.chat;
     let is_thread = chat.kind == ChatKind::Thread;
-    let nick = message.member.as_ref().and_then(|member| member.nick.0.clone());
+    let user_name = shown_name(message);
     Source {
         platform: NAME.into(),
         chat_id: chat.chat_id.clone(),
         chat_type: type_of(chat.kind).into(),
         chat_name: chat_name(message, spot),
-        chat_topic: chat.topic.clone(),
+        chat_topic: topic(spot),
         user_id: Some(message.author.id.0.clone()),
-        user_name: message.author.username.0.clone(),
-        user_display_name: nick
-            .filter(|nick| !nick.is_empty())
-            .or_else(|| message.author.name().map(str::to_owned)),
+        user_display_name: user_name.clone(),
+        user_name,
+        user_handle: message.author.username.0.clone(),
         thread_id: is_thread.then(|| chat.chat_id.clone()),
         parent_chat_id: chat.parent.clone(),
         scope_id: chat.scope.clone(),
@@ -145,6 +144,19 @@ fn source(message: &Message, spot: &Spot, writing: Writing<'_>) -> Source {
 }
 
 /// How people call a chat: `guild / #channel / thread`, or the person's name.
+/// How the others there see the author. The handle is not for people to be called by.
+fn shown_name(message: &Message) -> Option<String> {
+    let nick = message.member.as_ref().and_then(|member| member.nick.as_deref());
+    nick.filter(|nick| !nick.is_empty()).or_else(|| message.author.name()).map(str::to_owned)
+}
+
+/// What a chat is about. A post has no topic of its own, and is about what its forum is.
+fn topic(spot: &Spot) -> Option<String> {
+    let forum = spot.parent.as_ref().filter(|parent| parent.chat.kind == ChatKind::Forum);
+    let inherited = || forum.and_then(|forum| forum.chat.topic.clone());
+    spot.chat.chat.topic.clone().or_else(inherited)
+}
+
 fn chat_name(message: &Message, spot: &Spot) -> Option<String> {
     let chat = &spot.chat.chat;
     if chat.kind == ChatKind::Dm {
