@@ -177,7 +177,7 @@ async fn files_come_along_and_an_edit_changes_what_still_waits() {
     stage.until_waiting(4).await;
 
     let mut agent = stage.agent().await;
-    let event = agent.takes("").await;
+    let event = agent.takes("[photo map.png] [document log.txt]").await;
     assert_eq!(event["message_type"], "photo", "{event:#}");
     let media = &event["media"];
     assert_eq!(

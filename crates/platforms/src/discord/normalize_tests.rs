@@ -131,6 +131,13 @@ fn an_answer_comes_with_what_it_answers() {
         }));
         assert_eq!(event_of(&answer, &channel("900")).reply_to.unwrap().text, None, "{quoted}");
     }
+    let picture = json!({"url": "https://cdn/x", "filename": "x.png", "content_type": "image/png"});
+    let answer = message(json!({
+        "type": 19, "message_reference": {"message_id": "990"},
+        "referenced_message": {"id": "990", "content": "look", "author": {"id": "5"}, "attachments": [picture]},
+    }));
+    let quoted = event_of(&answer, &channel("900")).reply_to.unwrap().text;
+    assert_eq!(quoted.as_deref(), Some("look\n[photo x.png]"));
     let gone =
         message(json!({"type": 19, "message_reference": {"message_id": "990"}, "referenced_message": null}));
     let event = event_of(&gone, &channel("900"));
@@ -153,7 +160,11 @@ fn files_are_named_by_kind() {
     ] {
         assert_eq!(with("", flags, mime).message_type, kind, "{mime}");
     }
+    assert_eq!(with("", IS_VOICE, "audio/ogg").text, "[voice message]");
+    assert_eq!(with("", 0, "image/png").text, "[photo x]");
+    assert_eq!(with("/stop", 0, "image/png").text, "/stop", "a bare command stays one");
     let event = with("look", 0, "image/png");
+    assert_eq!(event.text, "look\n[photo x]");
     assert_eq!(event.media_urls, ["https://cdn/x"]);
     let media = serde_json::to_value(&event.media[0]).unwrap();
     assert_eq!(
@@ -192,7 +203,7 @@ fn what_is_said_without_words_is_put_into_words() {
     let picture = json!({"url": "https://cdn/x", "content_type": "image/png"});
     let forwarded =
         json!({"message_snapshots": [{"message": {"content": "look", "attachments": [picture]}}]});
-    assert_eq!(said(forwarded), ("look".into(), "photo".into(), 1));
+    assert_eq!(said(forwarded), ("look\n[photo]".into(), "photo".into(), 1));
     let own_words = json!({"content": "hi", "sticker_items": [{"name": "wave"}]});
     assert_eq!(said(own_words), ("hi".into(), "text".into(), 0));
     let mut embed = message(json!({"content": "", "embeds": [{"title": "x"}]}));

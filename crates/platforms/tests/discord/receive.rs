@@ -84,7 +84,7 @@ async fn what_addresses_the_bot_and_what_does_not() {
     let reply_to = events[1].reply_to.as_ref().unwrap();
     assert_eq!((reply_to.text.as_deref(), reply_to.is_own), (Some("my own words"), true));
     assert_eq!(events[1].reply_to_message_id.as_deref(), Some(own.as_str()));
-    assert_eq!((events[2].message_type.as_str(), events[2].text.as_str()), ("photo", ""));
+    assert_eq!((events[2].message_type.as_str(), events[2].text.as_str()), ("photo", "[photo a.png]"));
     assert_eq!(events[2].media[0].filename.as_deref(), Some("a.png"));
     let dropped = world.door.dropped.lock().unwrap();
     assert_eq!(dropped.iter().map(|(_, reason)| *reason).collect::<Vec<_>>(), [DropReason::BotNotAllowed]);
