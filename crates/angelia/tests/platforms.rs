@@ -23,6 +23,7 @@ mod platforms {
     mod interactions_loss;
     mod interactions_rotation;
     mod interactions_stage;
+    mod relay_hello;
     mod shared_stage;
     mod sms;
     mod sms_stage;

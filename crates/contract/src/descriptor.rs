@@ -12,6 +12,10 @@ use crate::lenient;
 pub const DEFAULT_MAX_MESSAGE_LENGTH: u32 = 4096;
 /// The display emoji of a platform that announces none.
 pub const DEFAULT_EMOJI: &str = "🔌";
+/// The dialect of a platform that shows texts as they were typed.
+pub const PLAIN: &str = "plain";
+/// The dialect where several are read, none of them plain.
+const MARKDOWN: &str = "markdown";
 /// Operations a gateway assumes when `supported_ops` is empty.
 pub const ASSUMED_OPS: [&str; 4] = ["send", "edit", "typing", "follow_up"];
 
@@ -93,7 +97,7 @@ impl Default for Descriptor {
             supports_draft_streaming: false,
             supports_edit: false,
             supports_threads: false,
-            markdown_dialect: "plain".to_owned(),
+            markdown_dialect: PLAIN.to_owned(),
             len_unit: LenUnit::Chars,
             emoji: emoji(),
             platform_hint: String::new(),
@@ -133,6 +137,51 @@ impl Descriptor {
         serde_json::from_value(Value::Object(map)).map_err(|e| DescriptorError::Malformed(e.to_string()))
     }
 
+    /// What is true of all platforms at once, for whoever is told of one and serves several;
+    /// of one alone, its own. `None` if there is none.
+    pub fn common<'a>(platforms: impl IntoIterator<Item = &'a Self>) -> Option<Self> {
+        let mut seen = Vec::new();
+        platforms.into_iter().fold(None, |common: Option<Self>, next| {
+            if seen.contains(&&next.platform) {
+                return common;
+            }
+            seen.push(&next.platform);
+            Some(common.map_or_else(|| next.clone(), |common| common.and(next)))
+        })
+    }
+
+    /// What holds for both: whatever fits the one with less fits the other.
+    fn and(self, other: &Self) -> Self {
+        Self {
+            contract_version: self.contract_version.min(other.contract_version),
+            platform: crate::source::RELAY.to_owned(),
+            label: format!("{}, {}", self.label, other.label),
+            max_message_length: self.max_message_length.min(other.max_message_length),
+            supports_draft_streaming: self.supports_draft_streaming && other.supports_draft_streaming,
+            supports_edit: self.supports_edit && other.supports_edit,
+            supports_threads: self.supports_threads && other.supports_threads,
+            markdown_dialect: common_dialect(&self.markdown_dialect, &other.markdown_dialect).to_owned(),
+            // No text has fewer UTF-16 units than characters.
+            len_unit: if self.len_unit == other.len_unit { self.len_unit } else { LenUnit::Utf16 },
+            emoji: emoji(),
+            platform_hint: format!("{} {}", self.platform_hint, other.platform_hint).trim().to_owned(),
+            pii_safe: self.pii_safe && other.pii_safe,
+            supports_context: self.supports_context && other.supports_context,
+            supported_ops: self.common_ops(other),
+            supports_inchannel_continuable: self.supports_inchannel_continuable
+                && other.supports_inchannel_continuable,
+            supports_block_formatting: self.supports_block_formatting && other.supports_block_formatting,
+        }
+    }
+
+    fn common_ops(&self, other: &Self) -> Vec<String> {
+        let assumed = || ASSUMED_OPS.map(str::to_owned).to_vec();
+        let mut ops = if self.supported_ops.is_empty() { assumed() } else { self.supported_ops.clone() };
+        ops.retain(|op| other.offers(op));
+        // An empty list would mean the assumed ones.
+        if ops.is_empty() { vec![ASSUMED_OPS[0].to_owned()] } else { ops }
+    }
+
     /// Whether a gateway may send `op` to this platform.
     pub fn offers(&self, op: &str) -> bool {
         if self.supported_ops.is_empty() {
@@ -140,6 +189,14 @@ impl Descriptor {
         } else {
             self.supported_ops.iter().any(|offered| offered == op)
         }
+    }
+}
+
+fn common_dialect<'a>(one: &'a str, other: &'a str) -> &'a str {
+    match (one, other) {
+        (same, other) if same == other => same,
+        (PLAIN, _) | (_, PLAIN) => PLAIN,
+        _ => MARKDOWN,
     }
 }
 
@@ -202,6 +259,55 @@ mod tests {
         assert!(read.offers("edit") && !read.offers("prompt"));
         let written = serde_json::to_value(&read).unwrap();
         assert_eq!(written.as_object().unwrap().len(), 16);
+    }
+
+    #[test]
+    fn what_is_common_to_several_fits_each_of_them() {
+        let of = |platform: &str, length: u32, len_unit, dialect: &str, ops: &[&str]| Descriptor {
+            platform: platform.into(),
+            label: platform.to_uppercase(),
+            max_message_length: length,
+            len_unit,
+            markdown_dialect: dialect.into(),
+            supports_edit: ops.contains(&"edit"),
+            pii_safe: platform != "discord",
+            emoji: "🎮".into(),
+            platform_hint: format!("{platform}."),
+            supported_ops: ops.iter().map(|op| (*op).to_owned()).collect(),
+            ..Descriptor::default()
+        };
+        let discord =
+            of("discord", 2000, LenUnit::Chars, "discord", &["send", "edit", "typing", "follow_up"]);
+        let telegram = of("telegram", 4096, LenUnit::Utf16, "markdown_v2", &["send", "edit", "typing"]);
+        let sms = of("sms", 1600, LenUnit::Chars, "plain", &["send"]);
+
+        assert_eq!(Descriptor::common([]), None);
+        assert_eq!(Descriptor::common([&discord, &discord]).as_ref(), Some(&discord), "two bots of one");
+        let both = Descriptor::common([&discord, &telegram]).unwrap();
+        let expected = Descriptor {
+            platform: "relay".into(),
+            emoji: DEFAULT_EMOJI.into(),
+            pii_safe: false,
+            ..of("", 2000, LenUnit::Utf16, "markdown", &["send", "edit", "typing"])
+        };
+        let labels = Descriptor {
+            label: "DISCORD, TELEGRAM".into(),
+            platform_hint: "discord. telegram.".into(),
+            ..expected
+        };
+        assert_eq!(both, labels);
+        let all = Descriptor::common([&discord, &telegram, &sms, &telegram]).unwrap();
+        assert_eq!((all.max_message_length, all.markdown_dialect.as_str()), (1600, "plain"));
+        assert_eq!(
+            (all.supports_edit, all.supported_ops, all.label.as_str()),
+            (false, vec!["send".to_owned()], "DISCORD, TELEGRAM, SMS")
+        );
+        assert!(Descriptor::common([&telegram, &sms]).unwrap().pii_safe);
+        let odd = of("odd", 5, LenUnit::Chars, "plain", &["draft"]);
+        assert!(
+            !Descriptor::common([&sms, &odd]).unwrap().offers("edit"),
+            "nothing in common is not everything"
+        );
     }
 
     #[test]

@@ -62,13 +62,17 @@ fn source(body: &Value) -> Option<Source> {
         (Some(_), false) => chat_type::GROUP,
     };
     let in_thread = kind == chat_type::THREAD;
+    let user_handle = text(&user["username"]);
+    let shown = text(&member["nick"]).or_else(|| text(&user["global_name"]));
+    let user_name = shown.or_else(|| user_handle.clone());
     Some(Source {
         platform: "discord".to_owned(),
         chat_type: kind.to_owned(),
         chat_name: text(&channel["name"]),
         user_id: text(&user["id"]),
-        user_name: text(&user["username"]),
-        user_display_name: text(&member["nick"]).or_else(|| text(&user["global_name"])),
+        user_display_name: user_name.clone(),
+        user_name,
+        user_handle,
         thread_id: Some(chat_id.clone()).filter(|_| in_thread),
         parent_chat_id: text(&channel["parent_id"]).filter(|_| in_thread),
         chat_id,

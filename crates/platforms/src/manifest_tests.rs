@@ -203,3 +203,12 @@ fn what_stands_in_for_a_secret_makes_a_bot() {
         assert_eq!((made.platform(), made.id()), (block.platform, bot.id.as_str()));
     }
 }
+
+/// As hermes' own adapters say it: where people are mentioned by their ids a model needs these.
+#[test]
+fn ids_of_people_are_kept_from_a_model_where_nobody_is_mentioned_by_them() {
+    let safe = |descriptor: angelia_contract::descriptor::Descriptor| descriptor.pii_safe;
+    assert!(safe(crate::telegram::descriptor()) && safe(crate::sms::descriptor()));
+    assert!(!safe(crate::discord::descriptor()) && !safe(crate::wecom::descriptor()));
+    assert!(!safe(crate::webchat::descriptor()));
+}

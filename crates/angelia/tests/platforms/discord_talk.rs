@@ -27,7 +27,8 @@ async fn guild_thread_and_person_reach_the_agent_as_what_they_are() {
         ("chat_name", "Harbour / #quay"),
         ("chat_topic", "ships"),
         ("user_id", ann.as_str()),
-        ("user_name", "ann"),
+        ("user_name", "Ann"),
+        ("user_handle", "ann"),
         ("user_display_name", "Ann"),
         ("scope_id", guild.id.as_str()),
         ("guild_id", guild.id.as_str()),
@@ -176,7 +177,7 @@ async fn files_come_along_and_an_edit_changes_what_still_waits() {
     stage.until_waiting(4).await;
 
     let mut agent = stage.agent().await;
-    let event = agent.takes("").await;
+    let event = agent.takes("[photo map.png] [document log.txt]").await;
     assert_eq!(event["message_type"], "photo", "{event:#}");
     let media = &event["media"];
     assert_eq!(

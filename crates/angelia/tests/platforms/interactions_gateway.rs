@@ -52,7 +52,7 @@ fn refused(called: Result<ActionResult, CallError>) -> ActionResult {
 async fn the_gateway_half_answers_what_is_passed_on() {
     let stage = Stage::posted_to(at_ease(), "", "", &[]).await;
     let Stage { discord, quay, ann, .. } = &stage;
-    let (_handle, mut turns) = agent(&stage, &stage.acme);
+    let (handle, mut turns) = agent(&stage, &stage.acme);
     let beta = stage.connector.gateway("beta", "gw-beta").await;
     let (other, mut none) = agent(&stage, &beta);
     let dm = discord.dm(ann).await;
@@ -75,6 +75,7 @@ async fn the_gateway_half_answers_what_is_passed_on() {
         assert_eq!(foreign.error.as_deref(), Some("there is no capability for this session"));
         assert_eq!(discord.interaction(&asked.id).await.followups, []);
     }
+    assert!(handle.descriptors()["discord"].offers("follow_up"), "what works is offered");
     // A press: its answer is a message of its own, and its event says what was chosen.
     let shown = stage.button(quay, "May I?", "hp1:tide7:once").await;
     let pressed = discord.press(quay, ann, &shown, "hp1:tide7:once").await;

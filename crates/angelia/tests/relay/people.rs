@@ -160,7 +160,7 @@ async fn files_are_named_and_not_relayed() {
     let with = |text: &str, files: Value| Some(json!({ "text": text, "files": files }));
     let (status, _) = world.chat(&world.key, "rooms/lab/messages", with("look", json!([file]))).await;
     assert_eq!(status, 201);
-    assert_eq!(socket.take_text().await, "look\n\n[Attached, but not relayed: plan.pdf (2048 bytes)]");
+    assert_eq!(socket.take_text().await, "look\n[Attached, but not relayed: plan.pdf (2048 bytes)]");
     let (status, _) = world.chat(&world.key, "rooms/lab/messages", with("", json!([file]))).await;
     assert_eq!(status, 201, "a file is something to say");
     assert_eq!(socket.take_text().await, "[Attached, but not relayed: plan.pdf (2048 bytes)]");

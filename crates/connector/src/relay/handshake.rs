@@ -3,6 +3,7 @@
 use crate::identities::Front;
 use angelia_contract::descriptor::Descriptor;
 use angelia_contract::frame::{ConnectorFrame, Hello};
+use angelia_contract::source::RELAY;
 use angelia_core::clock::Mono;
 use angelia_core::identity::MAX_NAME;
 use std::collections::BTreeSet;
@@ -47,7 +48,7 @@ impl Handshake {
     /// Notes which bot a hello is for; `relay` is none in particular.
     pub(super) fn fronts(&mut self, hello: &Hello) {
         let (platform, bot) = (hello.platform.as_str(), hello.bot_id.as_str());
-        let named = !platform.is_empty() && platform != "relay";
+        let named = !platform.is_empty() && platform != RELAY;
         if named && platform.len().max(bot.len()) <= MAX_NAME && self.fronts.len() < MAX_HELLOS {
             self.fronts.insert((platform.to_lowercase(), bot.to_owned()));
         }
@@ -86,17 +87,22 @@ impl Handshake {
     }
 }
 
-/// What a gateway that fronts `hello` is told. `ours` are the descriptors of
-/// the platforms here. Silence would hang it for 30 s, so even a platform
-/// we do not have gets an answer, a cautious one.
-pub(super) fn descriptor_for(hello: &Hello, ours: &[Descriptor]) -> Descriptor {
+/// What a gateway that fronts `hello` is told. `ours` are the descriptors of the bots
+/// here, `routed` the platforms from which somebody can reach it. Silence would hang it
+/// for 30 s, so even a platform we do not have gets an answer, a cautious one.
+///
+/// One that says `relay` fronts whatever leads to it. Where nothing does yet it is told what
+/// fits every platform here: it learns of no change before it starts again, and the first
+/// route often comes after the first hello.
+pub(super) fn descriptor_for(hello: &Hello, ours: &[Descriptor], routed: &BTreeSet<&str>) -> Descriptor {
     if let Some(descriptor) = ours.iter().find(|d| d.platform.eq_ignore_ascii_case(&hello.platform)) {
         return descriptor.clone();
     }
-    if hello.platform == "relay"
-        && let Some(smallest) = ours.iter().min_by_key(|d| d.max_message_length)
+    let leading_to_it = || ours.iter().filter(|known| routed.contains(known.platform.as_str()));
+    if hello.platform == RELAY
+        && let Some(common) = Descriptor::common(leading_to_it()).or_else(|| Descriptor::common(ours))
     {
-        return smallest.clone();
+        return common;
     }
     Descriptor {
         platform: hello.platform.clone(),
@@ -110,6 +116,11 @@ pub(super) fn descriptor_for(hello: &Hello, ours: &[Descriptor]) -> Descriptor {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn told(platform: &str, ours: &[Descriptor], routed: &[&str]) -> Descriptor {
+        let hello = Hello { platform: platform.into(), ..Hello::default() };
+        descriptor_for(&hello, ours, &routed.iter().copied().collect())
+    }
 
     fn at(ms: u64) -> Mono {
         Mono(Duration::from_millis(ms))
@@ -146,12 +157,30 @@ mod tests {
             Descriptor { platform: "webchat".into(), max_message_length: 8_000, ..Descriptor::default() },
             Descriptor { platform: "sms".into(), max_message_length: 1_600, ..Descriptor::default() },
         ];
-        let hello = |platform: &str| Hello { platform: platform.into(), ..Hello::default() };
-        assert_eq!(descriptor_for(&hello("webchat"), &ours).platform, "webchat");
-        assert_eq!(descriptor_for(&hello("relay"), &ours).platform, "sms", "the smallest");
-        let unknown = descriptor_for(&hello("discord"), &ours);
+        assert_eq!(told("webchat", &ours, &["sms"]).platform, "webchat");
+        let unknown = told("discord", &ours, &[]);
         assert_eq!((unknown.platform.as_str(), unknown.supports_edit), ("discord", false));
         assert!(unknown.max_message_length > 0);
-        assert_eq!(descriptor_for(&hello("relay"), &[]).platform, "relay");
+        assert_eq!(told("relay", &[], &[]).platform, "relay");
+    }
+
+    #[test]
+    fn a_relay_is_told_of_what_leads_to_it() {
+        let bot = |platform: &str, max_message_length| Descriptor {
+            platform: platform.into(),
+            max_message_length,
+            ..Descriptor::default()
+        };
+        let ours = [bot("webchat", 8_000), bot("discord", 2_000), bot("sms", 1_600), bot("sms", 1_600)];
+        let told = |routed: &[&str]| {
+            let told = told("relay", &ours, routed);
+            (told.platform, told.max_message_length)
+        };
+        assert_eq!(told(&["webchat"]), ("webchat".into(), 8_000), "others' bots are none of its business");
+        assert_eq!(told(&["discord", "webchat"]), ("relay".into(), 2_000));
+        assert_eq!(told(&["discord", "matrix"]), ("discord".into(), 2_000), "nobody is there");
+        for nothing_yet in [&[][..], &["matrix"]] {
+            assert_eq!(told(nothing_yet), ("relay".into(), 1_600), "whichever comes");
+        }
     }
 }

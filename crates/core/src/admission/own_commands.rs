@@ -13,7 +13,8 @@ pub fn link_command(text: &str) -> Option<&str> {
 
 /// Whether a person's text is the command that stops a turn.
 ///
-/// Only the bare command counts: `/stop the presses` is for the agent to read.
+/// Only the bare command counts: `/stop the presses` is for the agent to read
+/// (docs/decisions/0040).
 pub fn is_stop(text: &str) -> bool {
     let word = text.trim();
     let command = word.split_once('@').map_or(word, |(command, _bot)| command);

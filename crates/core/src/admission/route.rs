@@ -3,6 +3,7 @@
 use super::Place;
 use crate::inbox::InstanceId;
 use rpds::HashTrieMapSync;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Who may speak in a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +54,12 @@ pub fn fronts(front: (&str, &str), platform: &str, bot: &str) -> bool {
 #[derive(Clone, Debug, Default)]
 pub struct Routes {
     by_place: HashTrieMapSync<String, Vec<Route>>,
+    /// How many lead from each platform to whom: every hello may ask, and must not walk all.
+    platforms: HashTrieMapSync<Receiver, BTreeMap<String, usize>>,
 }
+
+/// Whom routes lead to: a tenant, and the instance if they name one.
+type Receiver = (String, Option<InstanceId>);
 
 impl Routes {
     /// An index over `routes`.
@@ -66,9 +72,13 @@ impl Routes {
     /// Adds a route, in the place of the one for the same bot and place.
     pub fn put(&mut self, route: Route) {
         let place = route.place.to_string();
+        self.count(&route, |routes| routes + 1);
         let mut there = self.at(&place).to_vec();
         match there.iter_mut().find(|known| known.bot == route.bot) {
-            Some(known) => *known = route,
+            Some(known) => {
+                let before = std::mem::replace(known, route);
+                self.count(&before, |routes| routes.saturating_sub(1));
+            }
             None => there.push(route),
         }
         self.by_place.insert_mut(place, there);
@@ -77,12 +87,34 @@ impl Routes {
     /// Takes the route for a bot at a place away, if there is one.
     pub fn remove(&mut self, place: &str, bot: Option<&str>) {
         let mut there = self.at(place).to_vec();
-        there.retain(|route| route.bot.as_deref() != bot);
+        let gone = there.extract_if(.., |route| route.bot.as_deref() == bot);
+        gone.for_each(|route| self.count(&route, |routes| routes.saturating_sub(1)));
         if there.is_empty() {
             self.by_place.remove_mut(place);
         } else {
             self.by_place.insert_mut(place.to_owned(), there);
         }
+    }
+
+    fn count(&mut self, route: &Route, change: impl Fn(usize) -> usize) {
+        let receiver = (route.tenant.clone(), route.instance);
+        let mut platforms = self.platforms.get(&receiver).cloned().unwrap_or_default();
+        let routes = platforms.entry(route.place.platform().to_owned()).or_default();
+        *routes = change(*routes);
+        platforms.retain(|_, routes| *routes > 0);
+        if platforms.is_empty() {
+            self.platforms.remove_mut(&receiver);
+        } else {
+            self.platforms.insert_mut(receiver, platforms);
+        }
+    }
+
+    /// The platforms from which a route leads to an instance: one that names it, or one of
+    /// its tenant's that names none.
+    pub fn platforms(&self, tenant: &str, instance: InstanceId) -> BTreeSet<&str> {
+        let leading_to = |instance| self.platforms.get(&(tenant.to_owned(), instance));
+        let counted = [None, Some(instance)].into_iter().filter_map(leading_to);
+        counted.flat_map(BTreeMap::keys).map(String::as_str).collect()
     }
 
     /// The routes of exactly this place, of whichever bots.
@@ -136,6 +168,36 @@ mod tests {
         }
         assert_eq!(copied, 2, "all but the changed places are the same memory");
         assert_eq!([before.iter().count(), after.iter().count()], [MANY, MANY + 1]);
+    }
+
+    #[test]
+    fn an_instance_is_on_the_platforms_that_lead_to_it() {
+        let on = |place: &str, tenant: &str, instance: Option<i64>| Route {
+            place: place.parse().unwrap(),
+            tenant: tenant.into(),
+            instance: instance.map(InstanceId),
+            ..route(0, None)
+        };
+        let mut routes = Routes::new(vec![
+            on("discord:1", "acme", None),
+            on("discord:2", "acme", None),
+            on("sms:main", "acme", Some(7)),
+            on("telegram:*", "other", None),
+        ]);
+        let platforms = |routes: &Routes, tenant: &str, instance: i64| {
+            routes.platforms(tenant, InstanceId(instance)).into_iter().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(platforms(&routes, "acme", 7), ["discord", "sms"]);
+        assert_eq!(platforms(&routes, "acme", 8), ["discord"], "another's are not its own");
+        assert_eq!(platforms(&routes, "other", 7), ["telegram"]);
+        routes.remove("discord:1", None);
+        assert_eq!(platforms(&routes, "acme", 8), ["discord"], "one is left");
+        routes.put(on("discord:2", "other", None));
+        assert!(platforms(&routes, "acme", 8).is_empty());
+        assert_eq!(platforms(&routes, "other", 9), ["discord", "telegram"]);
+        routes.put(on("discord:2", "other", None));
+        routes.remove("discord:2", None);
+        assert_eq!(platforms(&routes, "other", 9), ["telegram"], "the same again counts once");
     }
 
     #[test]

@@ -42,6 +42,8 @@ words! {
         Group = "group",
         /// Where some write and many read.
         Channel = "channel",
+        /// Where every conversation is a thread below: nobody writes in it itself.
+        Forum = "forum",
         /// A conversation beside its parent, with an id of its own.
         Thread = "thread",
         /// A topic of a group, found by the group's id and its own.

@@ -158,7 +158,7 @@ fn an_interaction_comes_from_where_a_message_would() {
     assert_eq!(key(&room), "agent:main:discord:group:111:42");
     let source = converted(&room).unwrap().source;
     assert_eq!(source.scope_id.as_deref(), Some("900"));
-    assert_eq!(source.user_name.as_deref(), Some("ann"));
+    assert_eq!((source.user_name.as_deref(), source.user_handle.as_deref()), (Some("Annie"), Some("ann")));
     assert_eq!(source.user_display_name.as_deref(), Some("Annie"));
     assert_eq!(source.chat_name.as_deref(), Some("general"));
     assert_eq!((source.thread_id, source.parent_chat_id), (None, None));
@@ -167,7 +167,7 @@ fn an_interaction_comes_from_where_a_message_would() {
         "user": ann, "data": data});
     assert_eq!(key(&dm), "agent:main:discord:dm:555");
     let source = converted(&dm).unwrap().source;
-    assert_eq!(source.user_display_name.as_deref(), Some("Ann"));
+    assert_eq!(source.user_name.as_deref(), Some("Ann"));
 
     let thread = json!({"type": 2, "id": "1", "channel_id": "222", "guild_id": "900",
         "channel": {"type": 11, "parent_id": "111"}, "member": {"user": ann}, "data": data});

@@ -44,7 +44,7 @@ pub(super) fn places(chat: &Chat) -> Option<Vec<String>> {
         (ChatKind::Thread, Some(guild), Some(parent), _) => {
             vec![format!("{guild}/{own}"), format!("{guild}/{parent}"), guild.clone()]
         }
-        (ChatKind::Group, Some(guild), ..) => vec![format!("{guild}/{own}"), guild.clone()],
+        (ChatKind::Group | ChatKind::Forum, Some(guild), ..) => vec![format!("{guild}/{own}"), guild.clone()],
         (ChatKind::Group, None, ..) => Vec::new(),
         _ => return None,
     };
@@ -131,6 +131,8 @@ mod tests {
         let thread = chat(ChatKind::Thread, Some("4"), Some("9"), None);
         assert_eq!(places(&thread).unwrap(), ["9/5", "9/4", "9", "*"]);
         assert_eq!(link_place(&thread).unwrap(), "9/4");
+        let forum = chat(ChatKind::Forum, None, Some("9"), None);
+        assert_eq!(places(&forum), places(&chat(ChatKind::Group, None, Some("9"), None)));
         let channel = chat(ChatKind::Group, None, Some("9"), None);
         assert_eq!(places(&channel).unwrap(), ["9/5", "9", "*"]);
         assert_eq!(link_place(&channel).unwrap(), "9/5");

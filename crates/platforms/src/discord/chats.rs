@@ -178,8 +178,10 @@ pub(super) fn chat(channel: &Channel, guild: Option<&str>, own_id: &str) -> Opti
     let scope = channel.guild_id.as_deref().or(guild).map(str::to_owned);
     let person = channel.recipients.iter().find(|person| person.id.0 != own_id);
     let (kind, parent, scope) = match channel.kind {
-        // Text, voice, announcements, stages, forums, media: people write there or below.
-        0 | 2 | 5 | 13 | 15 | 16 => (ChatKind::Group, None, Some(scope?)),
+        // Text, voice, announcements, stages.
+        0 | 2 | 5 | 13 => (ChatKind::Group, None, Some(scope?)),
+        // Forums, and those of media.
+        15 | 16 => (ChatKind::Forum, None, Some(scope?)),
         // The parent of a channel is its category, which is no chat.
         10..=12 => (ChatKind::Thread, Some(channel.parent_id.as_ref()?.0.clone()), Some(scope?)),
         1 => (ChatKind::Dm, None, None),

@@ -20,6 +20,8 @@ fn a_guild_teaches_its_channels_threads_and_own_roles() {
                 {"id": "900", "type": 0, "name": "general", "topic": "", "parent_id": "300"},
                 {"id": "300", "type": 4, "name": "Text"},
                 {"id": "112", "type": 99, "name": "new"},
+                {"id": "400", "type": 15, "name": "help", "topic": "how to ask"},
+                {"id": "401", "type": 16, "name": "pictures"},
                 {"type": 0}, null,
             ],
             "threads": [{"id": "222", "type": 11, "name": "plan", "parent_id": "900"}, {"id": "223", "type": 11}],
@@ -34,7 +36,10 @@ fn a_guild_teaches_its_channels_threads_and_own_roles() {
     assert_eq!((general.scope.as_deref(), general.topic.as_deref()), (Some("900"), None));
     let thread = find(&lesson, "222").unwrap();
     assert_eq!((thread.kind, thread.parent.as_deref()), (ChatKind::Thread, Some("900")));
-    assert_eq!(lesson.chats.len(), 3, "what is not understood is not guessed: {:?}", lesson.chats);
+    let forum = find(&lesson, "400").unwrap();
+    assert_eq!((forum.kind, forum.topic.as_deref()), (ChatKind::Forum, Some("how to ask")));
+    assert_eq!(find(&lesson, "401").unwrap().kind, ChatKind::Forum);
+    assert_eq!(lesson.chats.len(), 5, "what is not understood is not guessed: {:?}", lesson.chats);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::NAME;
 use super::chats::Spot;
 use super::parse::{Attachment, Message, Referenced, Snapshot, User};
+use crate::kit::attached;
 use angelia_contract::event::{Event, Media, ReplyTo, message_type};
 use angelia_contract::source::{Source, chat_type};
 use angelia_core::admission::link_command;
@@ -103,17 +104,17 @@ pub(super) struct Writing<'a> {
     pub(super) is_edit: bool,
 }
 
-/// The event a message makes of which the agent gets `text`.
+/// The event a message makes that says `text`.
 pub(super) fn event(message: &Message, spot: &Spot, text: &str, writing: Writing<'_>) -> Event {
     let (reply_to_message_id, answered) = answered(message);
     Event {
-        text: text.to_owned(),
+        text: attached::below(text, &note(&message.attachments, message.flags.0)),
         message_type: type_of_message(message, text).into(),
         message_id: Some(message.id.0.clone()),
         reply_to_message_id,
         reply_to: answered.map(|answered| reply_to(answered, writing.own_id)),
         media_urls: message.attachments.iter().map(|file| file.url.clone()).collect(),
-        media: message.attachments.iter().map(|file| media(file, message)).collect(),
+        media: message.attachments.iter().map(|file| media(file, message.flags.0)).collect(),
         source: source(message, spot, writing),
         ..Event::default()
     }
@@ -122,18 +123,17 @@ pub(super) fn event(message: &Message, spot: &Spot, text: &str, writing: Writing
 fn source(message: &Message, spot: &Spot, writing: Writing<'_>) -> Source {
     let chat = &spot.chat.chat;
     let is_thread = chat.kind == ChatKind::Thread;
-    let nick = message.member.as_ref().and_then(|member| member.nick.0.clone());
+    let user_name = shown_name(message);
     Source {
         platform: NAME.into(),
         chat_id: chat.chat_id.clone(),
         chat_type: type_of(chat.kind).into(),
         chat_name: chat_name(message, spot),
-        chat_topic: chat.topic.clone(),
+        chat_topic: topic(spot),
         user_id: Some(message.author.id.0.clone()),
-        user_name: message.author.username.0.clone(),
-        user_display_name: nick
-            .filter(|nick| !nick.is_empty())
-            .or_else(|| message.author.name().map(str::to_owned)),
+        user_display_name: user_name.clone(),
+        user_name,
+        user_handle: message.author.username.0.clone(),
         thread_id: is_thread.then(|| chat.chat_id.clone()),
         parent_chat_id: chat.parent.clone(),
         scope_id: chat.scope.clone(),
@@ -142,6 +142,19 @@ fn source(message: &Message, spot: &Spot, writing: Writing<'_>) -> Source {
         message_is_edit: writing.source_flags.then_some(writing.is_edit),
         ..Source::default()
     }
+}
+
+/// How the others there see the author. The handle is not for people to be called by.
+fn shown_name(message: &Message) -> Option<String> {
+    let nick = message.member.as_ref().and_then(|member| member.nick.as_deref());
+    nick.filter(|nick| !nick.is_empty()).or_else(|| message.author.name()).map(str::to_owned)
+}
+
+/// What a chat is about. A post has no topic of its own, and is about what its forum is.
+fn topic(spot: &Spot) -> Option<String> {
+    let forum = spot.parent.as_ref().filter(|parent| parent.chat.kind == ChatKind::Forum);
+    let inherited = || forum.and_then(|forum| forum.chat.topic.clone());
+    spot.chat.chat.topic.clone().or_else(inherited)
 }
 
 /// How people call a chat: `guild / #channel / thread`, or the person's name.
@@ -165,26 +178,36 @@ fn chat_name(message: &Message, spot: &Spot) -> Option<String> {
 fn type_of_message(message: &Message, text: &str) -> &'static str {
     match message.attachments.first() {
         _ if text.starts_with('/') => message_type::COMMAND,
-        Some(file) => type_of_file(file, message),
+        Some(file) => type_of_file(file, message.flags.0),
         None if !message.sticker_items.is_empty() => message_type::STICKER,
         None => message_type::TEXT,
     }
 }
 
-fn type_of_file(file: &Attachment, message: &Message) -> &'static str {
+/// What a file is, by the flags of its message.
+fn type_of_file(file: &Attachment, flags: Option<u64>) -> &'static str {
     let mime = file.content_type.as_deref().unwrap_or_default();
     match mime.split('/').next().unwrap_or_default() {
         "image" => message_type::PHOTO,
         "video" => message_type::VIDEO,
-        "audio" if message.flags.unwrap_or_default() & IS_VOICE != 0 => message_type::VOICE,
+        "audio" if flags.unwrap_or_default() & IS_VOICE != 0 => message_type::VOICE,
         "audio" => message_type::AUDIO,
         _ => message_type::DOCUMENT,
     }
 }
 
-fn media(file: &Attachment, message: &Message) -> Media {
+/// What an agent reads of the files of a message.
+fn note(files: &[Attachment], flags: Option<u64>) -> String {
+    attached::note(files.iter().map(|file| match type_of_file(file, flags) {
+        // Discord names every recording alike.
+        message_type::VOICE => attached::named("voice message", None),
+        kind => attached::named(kind, file.filename.as_deref()),
+    }))
+}
+
+fn media(file: &Attachment, flags: Option<u64>) -> Media {
     let mut extra = Map::new();
-    extra.insert("kind".into(), type_of_file(file, message).into());
+    extra.insert("kind".into(), type_of_file(file, flags).into());
     if let Some(size) = file.size.0 {
         extra.insert("size".into(), size.into());
     }
@@ -203,12 +226,13 @@ fn behind_mention(text: &str) -> &str {
 }
 
 fn reply_to(answered: &Referenced, own_id: &str) -> ReplyTo {
-    let text = answered.content.as_deref().unwrap_or_default();
+    let said = answered.content.as_deref().unwrap_or_default();
+    let text = || attached::below(said, &note(&answered.attachments, answered.flags.0));
     ReplyTo {
         // A link code is for no agent, not even quoted.
-        text: link_command(behind_mention(text))
+        text: link_command(behind_mention(said))
             .is_none()
-            .then(|| text.chars().take(MAX_REPLY_CHARS).collect()),
+            .then(|| text().chars().take(MAX_REPLY_CHARS).collect()),
         author: answered.author.as_ref().and_then(User::name).map(str::to_owned),
         is_own: answered.author.as_ref().is_some_and(|author| author.id.0 == own_id),
         ..ReplyTo::default()

@@ -75,18 +75,34 @@ fn the_source_says_where_and_who() {
         source,
         json!({
             "platform": "discord", "chat_id": "111", "chat_type": "group", "chat_name": "ops / #general",
-            "chat_topic": "all of it", "user_id": "42", "user_name": "ann", "user_display_name": "Annie",
-            "thread_id": null, "scope_id": "900", "guild_id": "900", "message_id": "1001",
+            "chat_topic": "all of it", "user_id": "42", "user_name": "Annie", "user_display_name": "Annie",
+            "user_handle": "ann", "thread_id": null, "scope_id": "900", "guild_id": "900", "message_id": "1001",
         })
     );
     let source = event_of(&message(json!({})), &thread()).source;
     assert_eq!((source.chat_id.as_str(), source.thread_id.as_deref()), ("222", Some("222")));
     assert_eq!(source.parent_chat_id.as_deref(), Some("111"));
     assert_eq!(source.chat_name.as_deref(), Some("ops / #general / plan"));
-    assert_eq!(source.user_display_name.as_deref(), Some("Ann"));
+    assert_eq!((source.user_name.as_deref(), source.user_handle.as_deref()), (Some("Ann"), Some("ann")));
+    let nameless = message(json!({"author": {"id": "42", "username": "ann"}, "member": {"nick": ""}}));
+    let source = event_of(&nameless, &channel("900")).source;
+    assert_eq!((source.user_name.as_deref(), source.user_handle.as_deref()), (Some("ann"), Some("ann")));
     let source = event_of(&message(json!({})), &dm()).source;
     assert_eq!((source.chat_type.as_str(), source.chat_name.as_deref()), ("dm", Some("Ann")));
     assert_eq!((source.scope_id, source.is_bot), (None, None));
+}
+
+#[test]
+fn a_post_is_about_what_its_forum_is() {
+    let below = |kind: ChatKind, own: Option<&str>| {
+        let parent = Chat { topic: Some("how to ask".into()), ..named("111", kind, "help", Some("900")) };
+        let post = Chat { topic: own.map(str::to_owned), ..thread().chat.chat.clone() };
+        let spot = Spot { chat: known(post), parent: Some(known(parent)), guild: guild("900") };
+        event_of(&message(json!({})), &spot).source.chat_topic
+    };
+    assert_eq!(below(ChatKind::Forum, None).as_deref(), Some("how to ask"));
+    assert_eq!(below(ChatKind::Forum, Some("own")).as_deref(), Some("own"));
+    assert_eq!(below(ChatKind::Group, None), None, "beside a channel there is talk of other things");
 }
 
 #[test]
@@ -115,6 +131,13 @@ fn an_answer_comes_with_what_it_answers() {
         }));
         assert_eq!(event_of(&answer, &channel("900")).reply_to.unwrap().text, None, "{quoted}");
     }
+    let picture = json!({"url": "https://cdn/x", "filename": "x.png", "content_type": "image/png"});
+    let answer = message(json!({
+        "type": 19, "message_reference": {"message_id": "990"},
+        "referenced_message": {"id": "990", "content": "look", "author": {"id": "5"}, "attachments": [picture]},
+    }));
+    let quoted = event_of(&answer, &channel("900")).reply_to.unwrap().text;
+    assert_eq!(quoted.as_deref(), Some("look\n[photo x.png]"));
     let gone =
         message(json!({"type": 19, "message_reference": {"message_id": "990"}, "referenced_message": null}));
     let event = event_of(&gone, &channel("900"));
@@ -137,7 +160,11 @@ fn files_are_named_by_kind() {
     ] {
         assert_eq!(with("", flags, mime).message_type, kind, "{mime}");
     }
+    assert_eq!(with("", IS_VOICE, "audio/ogg").text, "[voice message]");
+    assert_eq!(with("", 0, "image/png").text, "[photo x]");
+    assert_eq!(with("/stop", 0, "image/png").text, "/stop", "a bare command stays one");
     let event = with("look", 0, "image/png");
+    assert_eq!(event.text, "look\n[photo x]");
     assert_eq!(event.media_urls, ["https://cdn/x"]);
     let media = serde_json::to_value(&event.media[0]).unwrap();
     assert_eq!(
@@ -176,7 +203,7 @@ fn what_is_said_without_words_is_put_into_words() {
     let picture = json!({"url": "https://cdn/x", "content_type": "image/png"});
     let forwarded =
         json!({"message_snapshots": [{"message": {"content": "look", "attachments": [picture]}}]});
-    assert_eq!(said(forwarded), ("look".into(), "photo".into(), 1));
+    assert_eq!(said(forwarded), ("look\n[photo]".into(), "photo".into(), 1));
     let own_words = json!({"content": "hi", "sticker_items": [{"name": "wave"}]});
     assert_eq!(said(own_words), ("hi".into(), "text".into(), 0));
     let mut embed = message(json!({"content": "", "embeds": [{"title": "x"}]}));

@@ -128,6 +128,8 @@ pub(super) struct Referenced {
     pub(super) id: Id,
     pub(super) author: Lenient<User>,
     pub(super) content: Lenient<String>,
+    pub(super) attachments: List<Attachment>,
+    pub(super) flags: Lenient<u64>,
 }
 
 /// Which message another one refers to.

@@ -9,6 +9,7 @@ mod access_token;
 mod account;
 mod api_error;
 pub(crate) mod arrival_window;
+pub(crate) mod attached;
 pub(crate) mod directory;
 pub(crate) mod health;
 mod http;

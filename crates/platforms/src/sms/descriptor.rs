@@ -16,6 +16,7 @@ pub fn descriptor() -> Descriptor {
             "Text messages to a phone. They are shown as they were typed: no Markdown. They cost money \
                         by length, so be brief."
                 .into(),
+        pii_safe: true,
         supported_ops: ["send", "get_chat_info"].map(String::from).to_vec(),
         ..Descriptor::default()
     }

@@ -2,6 +2,7 @@
 
 use super::NAME;
 use super::parse::{Attachment, Received};
+use crate::kit::attached;
 use crate::kit::inbound::from_person;
 use angelia_contract::event::{Event, Media, message_type};
 
@@ -12,8 +13,7 @@ const EMPTY: &str = "[empty message]";
 pub(super) fn event(received: &Received, source_flags: bool) -> Event {
     let text = match (received.body.trim(), received.media.as_slice()) {
         ("", []) => EMPTY.to_owned(),
-        ("", files) => placeholder(files),
-        _ => received.body.clone(),
+        (_, files) => attached::below(&received.body, &note(files)),
     };
     let message_type = match received.media.first() {
         Some(file) => kind(file).0,
@@ -53,8 +53,8 @@ fn row(file: &Attachment) -> Media {
 }
 
 /// Such as `[photo] [photo]`.
-fn placeholder(files: &[Attachment]) -> String {
-    files.iter().map(|file| format!("[{}]", kind(file).1)).collect::<Vec<_>>().join(" ")
+fn note(files: &[Attachment]) -> String {
+    attached::note(files.iter().map(|file| attached::named(kind(file).1, None)))
 }
 
 #[cfg(test)]
@@ -113,7 +113,10 @@ mod tests {
             );
         }
         let two = event(&received("look", &["image/png", "image/png"]), true);
-        assert_eq!((two.text.as_str(), two.media.len(), two.source.is_bot), ("look", 2, Some(false)));
+        assert_eq!(
+            (two.text.as_str(), two.media.len(), two.source.is_bot),
+            ("look\n[photo] [photo]", 2, Some(false))
+        );
         assert_eq!(event(&received("", &["image/png", "video/mp4"]), false).text, "[photo] [video]");
     }
 }

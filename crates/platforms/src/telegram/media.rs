@@ -3,8 +3,7 @@
 //! A link to a file at Telegram contains the bot's token, and the id of a file
 //! is good for whoever holds a token; neither is handed out. So an attachment
 //! is described and has no address: `media` tells its kind, type, size and
-//! name, `media_urls` stays empty, and where nothing was written beside it the
-//! text says what came.
+//! name, `media_urls` stays empty, and the text says what came.
 
 use super::parse::Message;
 use angelia_contract::event::{Media, message_type};
@@ -14,7 +13,7 @@ use serde_json::Value;
 pub(super) struct Carried {
     /// The message's type.
     pub(super) message_type: &'static str,
-    /// What an agent reads if there is no caption.
+    /// What an agent reads of it, below the caption if there is one.
     pub(super) placeholder: String,
     /// Its row, if it is a file.
     pub(super) media: Option<Media>,

@@ -4,6 +4,7 @@ use super::address::{self, Me};
 use super::media::{self, Carried};
 use super::parse::{ChatType, Message};
 use super::{NAME, commands, locate};
+use crate::kit::attached;
 use angelia_contract::event::{Event, ReplyTo, message_type};
 use angelia_contract::source::Source;
 
@@ -24,10 +25,10 @@ pub(super) fn event(
     let carried = media::carried(message);
     let words = address::said(me, message.words().0);
     let text = match &carried {
-        Some(carried) if words.is_empty() => carried.placeholder.clone(),
+        Some(carried) => attached::below(&words, &carried.placeholder),
         None if words.is_empty() && is_service(message) => return None,
         None if words.is_empty() => UNSUPPORTED.to_owned(),
-        _ => words,
+        None => words,
     };
     let message_type = match &carried {
         Some(Carried { message_type, .. }) => message_type,
@@ -74,9 +75,9 @@ fn source(message: &Message, chat_topic: Option<String>, edited: Option<bool>) -
 fn reply_to(answered: &Message, me: &Me) -> ReplyTo {
     let words = answered.words().0;
     let text = match media::carried(answered) {
-        Some(carried) if words.is_empty() => carried.placeholder,
         _ if commands::may_hold_code(&address::said(me, words)) => String::new(),
-        _ => words.to_owned(),
+        Some(carried) => attached::below(words, &carried.placeholder),
+        None => words.to_owned(),
     };
     ReplyTo {
         text: (!text.is_empty()).then(|| text.chars().take(MAX_REPLIED_CHARS).collect()),
@@ -223,13 +224,17 @@ mod tests {
     }
 
     #[test]
-    fn a_file_comes_with_its_caption_or_a_word_for_it() {
+    fn a_file_comes_with_its_caption_and_a_word_for_it() {
         let file = |caption: Value| {
             said(json!({"message_id": 9, "chat": {"id": 1001, "type": "private"}, "from": {"id": 1001},
                 "photo": [{"file_id": "x", "width": 4, "height": 3}], "caption": caption}))
         };
         let captioned = file(json!("look"));
-        assert_eq!((captioned.text.as_str(), captioned.message_type.as_str()), ("look", "photo"));
+        assert_eq!(
+            (captioned.text.as_str(), captioned.message_type.as_str()),
+            ("look\n[photo, 4×3]", "photo")
+        );
+        assert_eq!(file(json!("/stop")).text, "/stop", "a bare command stays one");
         let bare = file(json!(null));
         assert_eq!((bare.text.as_str(), bare.media.len(), bare.media_urls.len()), ("[photo, 4×3]", 1, 0));
         let joined = json!({"message_id": 9, "chat": {"id": -5, "type": "group"}, "new_chat_members": []});

@@ -2,6 +2,7 @@
 
 use super::room::{chat_id, person_of};
 use super::{NAME, address};
+use crate::kit::attached;
 use angelia_contract::event::{Event, message_type};
 use angelia_contract::source::{Source, chat_type};
 use angelia_core::store::{NewLine, Unrelayed};
@@ -11,7 +12,7 @@ use angelia_core::store::{NewLine, Unrelayed};
 pub(super) fn event(line: &NewLine, source_flags: bool) -> Event {
     let said = address::said(&line.text);
     let is_command = said.starts_with('/');
-    let text = with_files(said, &line.files);
+    let text = attached::below(said, &note(&line.files));
     let (chat_type, chat_name) = match person_of(&line.room) {
         Some(person) => (chat_type::DM, person),
         None => (chat_type::GROUP, line.room.as_str()),
@@ -38,15 +39,14 @@ pub(super) fn event(line: &NewLine, source_flags: bool) -> Event {
     }
 }
 
-/// A text, and what should have come with it: the agent is to know that something is missing.
-fn with_files(text: &str, files: &[Unrelayed]) -> String {
+/// What should have come with a line: the agent is to know that something is missing.
+fn note(files: &[Unrelayed]) -> String {
     if files.is_empty() {
-        return text.to_owned();
+        return String::new();
     }
     let names: Vec<String> =
         files.iter().map(|file| format!("{} ({} bytes)", file.name, file.size)).collect();
-    let note = format!("[Attached, but not relayed: {}]", names.join(", "));
-    if text.is_empty() { note } else { format!("{text}\n\n{note}") }
+    format!("[Attached, but not relayed: {}]", names.join(", "))
 }
 
 #[cfg(test)]
@@ -82,12 +82,15 @@ mod tests {
     #[test]
     fn an_agent_is_told_of_files_that_do_not_come() {
         let file = |name: &str| Unrelayed { name: name.into(), size: 7, mime: String::new() };
-        assert_eq!(with_files("look", &[]), "look");
+        let with = |text: &str, files: &[Unrelayed]| {
+            event(&NewLine { text: text.into(), files: files.to_vec(), ..NewLine::default() }, false).text
+        };
+        assert_eq!(with("look", &[]), "look");
         assert_eq!(
-            with_files("look", &[file("a.png"), file("b.pdf")]),
-            "look\n\n[Attached, but not relayed: a.png (7 bytes), b.pdf (7 bytes)]"
+            with("look", &[file("a.png"), file("b.pdf")]),
+            "look\n[Attached, but not relayed: a.png (7 bytes), b.pdf (7 bytes)]"
         );
-        assert_eq!(with_files("", &[file("a.png")]), "[Attached, but not relayed: a.png (7 bytes)]");
+        assert_eq!(with("", &[file("a.png")]), "[Attached, but not relayed: a.png (7 bytes)]");
     }
 
     #[test]

@@ -44,6 +44,23 @@ async fn guild_thread_and_dm_reach_the_inbox_under_their_keys() {
 }
 
 #[tokio::test]
+async fn a_post_inherits_what_its_forum_is_about() {
+    let world = World::started(json!({})).await;
+    let fake = &world.fake;
+    let (ann, guild) = (fake.user("ann").await, fake.guild("ops").await);
+    let topics = ["forum", "text"]
+        .map(|kind| json!({"guild": guild.id, "name": kind, "kind": kind, "topic": "how to ask"}));
+    for (number, channel) in topics.into_iter().enumerate() {
+        let parent = fake.make("channel", channel).await;
+        let below = fake.thread(&parent, "a question", &ann, None).await;
+        fake.mention(&below, &ann, "why?").await;
+        let source = world.until_events(number + 1).await.pop().unwrap().source;
+        assert_eq!((source.chat_type.as_str(), source.parent_chat_id.as_deref()), ("thread", Some(&*parent)));
+        assert_eq!(source.chat_topic.as_deref(), (number == 0).then_some("how to ask"));
+    }
+}
+
+#[tokio::test]
 async fn what_addresses_the_bot_and_what_does_not() {
     let world = World::started(json!({})).await;
     let fake = &world.fake;
@@ -67,7 +84,7 @@ async fn what_addresses_the_bot_and_what_does_not() {
     let reply_to = events[1].reply_to.as_ref().unwrap();
     assert_eq!((reply_to.text.as_deref(), reply_to.is_own), (Some("my own words"), true));
     assert_eq!(events[1].reply_to_message_id.as_deref(), Some(own.as_str()));
-    assert_eq!((events[2].message_type.as_str(), events[2].text.as_str()), ("photo", ""));
+    assert_eq!((events[2].message_type.as_str(), events[2].text.as_str()), ("photo", "[photo a.png]"));
     assert_eq!(events[2].media[0].filename.as_deref(), Some("a.png"));
     let dropped = world.door.dropped.lock().unwrap();
     assert_eq!(dropped.iter().map(|(_, reason)| *reason).collect::<Vec<_>>(), [DropReason::BotNotAllowed]);

@@ -244,6 +244,7 @@ impl Session {
     /// The form in which this peer is given an entry.
     pub(super) fn form(&self, entry: &Entry) -> Form {
         match entry.kind {
+            // Others act on the text `/stop` and not on the frame (docs/decisions/0040).
             EntryKind::Stop if self.profile.interrupts => Form::Interrupt,
             EntryKind::Message | EntryKind::Stop => Form::Inbound,
             EntryKind::Interaction => match self.rendering(entry) {

@@ -207,8 +207,9 @@ impl Session {
         self.profile.loses_forwards &= hello.command_manifest.is_none();
         self.turns.met(turns::peer(self.profile, hello.command_manifest.is_some()));
         self.handshake.fronts(hello);
-        let ours = self.relay.bots.descriptors();
-        if let Some(line) = self.handshake.hello(descriptor_for(hello, &ours), now) {
+        let (ours, known) = (self.relay.bots.descriptors(), self.relay.identities.now());
+        let routed = known.routes().platforms(&self.record.tenant, self.record.instance);
+        if let Some(line) = self.handshake.hello(descriptor_for(hello, &ours, &routed), now) {
             self.outgoing.line(&line);
             self.greeted(now);
         }

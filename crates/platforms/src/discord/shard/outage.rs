@@ -9,7 +9,7 @@ use crate::discord::parse::{Channel, Guild, Object};
 use crate::discord::take::Heard;
 use crate::ingress::Halted;
 use angelia_core::clock::{self, UnixMillis};
-use angelia_core::directory::{ChatKind, KnownChat};
+use angelia_core::directory::{Chat, ChatKind, KnownChat};
 use angelia_core::store::Missed;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
@@ -95,7 +95,8 @@ impl Outage {
         }
         let named: HashSet<&str> = channels.iter().map(|channel| &*channel.id).collect();
         let own = self.known.values().map(|known| &known.chat);
-        let own = own.filter(|chat| chat.kind == ChatKind::Group && chat.scope.as_deref() == Some(guild));
+        let is_channel = |chat: &&Chat| matches!(chat.kind, ChatKind::Group | ChatKind::Forum);
+        let own = own.filter(is_channel).filter(|chat| chat.scope.as_deref() == Some(guild));
         own.map(|chat| chat.chat_id.clone()).filter(|id| !named.contains(id.as_str())).collect()
     }
 }
