@@ -77,10 +77,15 @@ impl Directory {
     pub(crate) fn learn(&self, chat: &Chat) -> bool {
         let mut memory = self.memory.lock();
         match memory.known.get(&chat.chat_id).cloned() {
-            Some(known) if known.chat == *chat => false,
             Some(known) => {
-                memory.put(Arc::new(KnownChat { chat: chat.clone(), ..(*known).clone() }));
-                true
+                // Who says nothing of the language changes none.
+                let language = chat.language.or(known.chat.language);
+                let chat = Chat { language, ..chat.clone() };
+                let new = known.chat != chat;
+                if new {
+                    memory.put(Arc::new(KnownChat { chat, ..(*known).clone() }));
+                }
+                new
             }
             None => {
                 memory.put(Arc::new(chat.clone().into()));

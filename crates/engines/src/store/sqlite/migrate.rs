@@ -21,7 +21,11 @@ const STEPS: [&str; 5] = [
         include_str!("migrations/5-lines.sql"),
         include_str!("migrations/5-owners.sql")
     ),
-    concat!(include_str!("migrations/6-leases.sql"), include_str!("migrations/6-first.sql")),
+    concat!(
+        include_str!("migrations/6-leases.sql"),
+        include_str!("migrations/6-first.sql"),
+        include_str!("migrations/6-language.sql")
+    ),
 ];
 
 /// Brings a database to the current schema; refuses one from the future.
