@@ -1,14 +1,16 @@
 //! A world around one chat, for tests: a ledger, a provider that judges every
 //! call, and processes that crash or are believed dead and go on.
 
+mod judge;
+mod ledger;
+
 use super::queue_tests::{TIMINGS, edit, send};
 use super::{
-    ActionAnswer, Asked, Begun, ChatQueue, Claimed, DeliveryId, Effect, Event, Left, Opened, Outcome,
-    Permission, Reach, Repeats, Text,
+    Asked, Begun, ChatQueue, Claimed, DeliveryId, Effect, Event, Left, Opened, Outcome, Permission, Reach,
+    Repeats, Text,
 };
 use crate::clock::{Mono, UnixMillis};
 use crate::egress::{ActionRow, ActionState, Dedupe, Owner, Remark, is_suspect};
-use crate::ports::ActionOutcome;
 use crate::vault::{CapabilityId, Use, Way};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -168,94 +170,6 @@ impl World {
         UnixMillis(self.now.0.as_millis() as i64)
     }
 
-    /// Does to the ledger what a process wants done; whether it is its to do.
-    fn store(&mut self, at: usize, effect: &Effect) -> bool {
-        let (wall, owner) = (self.wall(), self.processes[at].owner);
-        let numbers = self.processes[at].actions.clone();
-        let (ledger, fenced) = (&mut self.ledger, self.variant != Variant::NoFence);
-        let mut change = |id: &DeliveryId, change: &dyn Fn(ActionRow) -> Option<ActionRow>| -> bool {
-            let Some(known) = numbers.get(id).and_then(|number| ledger.get_mut(number)) else { return false };
-            let changed = change(known.row);
-            known.row = changed.unwrap_or(known.row);
-            changed.is_some()
-        };
-        match effect {
-            Effect::Begin(id) => change(id, &|row| row.begin(if fenced { owner } else { row.owner }, wall)),
-            Effect::Postpone(id) => change(id, &|row| row.postpone(owner)),
-            Effect::Finish(ends) => {
-                for (id, end) in ends {
-                    change(id, &|row| row.finish(owner, end.state));
-                }
-                true
-            }
-            Effect::LeaveOpen { id, outcome, .. } => self.leave_open(at, *id, outcome),
-            Effect::Accept(ids) => self.accept(at, ids),
-            _ => true,
-        }
-    }
-
-    fn accept(&mut self, at: usize, ids: &[DeliveryId]) -> bool {
-        for id in ids {
-            let (asked, claimed) = self.processes[at].arrived[id].clone();
-            let number = self.keep(at, asked, claimed, None);
-            self.processes[at].actions.insert(*id, number);
-        }
-        true
-    }
-
-    fn keep(&mut self, at: usize, asked: Asked, claimed: Claimed, remark_on: Option<u64>) -> u64 {
-        let number = self.ledger.last_key_value().map_or(1, |(last, _)| last + 1);
-        let (row, received) = (ActionRow::accepted(self.processes[at].owner), self.now);
-        let (forbidden, told_never, out) = (false, false, None);
-        let known = Known { row, asked, claimed, received, remark_on, forbidden, out, told_never };
-        self.ledger.insert(number, known);
-        number
-    }
-
-    /// Nobody knows whether a message arrived: it ends, and something is said of it, in one
-    /// commit. Whether it was its owner's to end.
-    fn leave_open(&mut self, at: usize, id: DeliveryId, outcome: &ActionOutcome) -> bool {
-        let (owner, number) = (self.processes[at].owner, self.processes[at].actions[&id]);
-        let known = self.ledger.get_mut(&number).unwrap();
-        let Some(ended) = known.row.finish(owner, outcome.state) else { return false };
-        if self.variant != Variant::RemarksFirst {
-            known.row = ended;
-        }
-        let repeats = Repeats::always(known.asked.repeats.message);
-        if self.variant != Variant::EndsFirst {
-            let asked = Asked { edits: None, follow_up: false, repeats, in_doubt: None };
-            self.keep(at, asked, Claimed::default(), Some(number));
-        }
-        true
-    }
-
-    /// The same, as its process hears of it.
-    fn left_open(&mut self, at: usize, id: DeliveryId, outcome: &ActionOutcome) -> Event {
-        let number = self.processes[at].actions[&id];
-        if !self.leave_open(at, id, outcome) {
-            let ours = self.ledger[&number].row.owner == self.processes[at].owner;
-            return if ours {
-                Event::Finished { ids: vec![id], durable: true }
-            } else {
-                Event::Disowned(vec![id])
-            };
-        }
-        // The broken ones make up for it, unless a crash comes first.
-        let known = self.ledger.get_mut(&number).unwrap();
-        known.row.state = outcome.state;
-        let repeats = Repeats::always(known.asked.repeats.message);
-        let asked = Asked { edits: None, follow_up: false, repeats, in_doubt: None };
-        if self.variant == Variant::EndsFirst {
-            self.keep(at, asked.clone(), Claimed::default(), Some(number));
-        }
-        let said = *self.ledger.last_key_value().unwrap().0;
-        let process = &mut self.processes[at];
-        process.numbers += 1;
-        let remark = DeliveryId(process.numbers);
-        process.actions.insert(remark, said);
-        Event::Remarked { id, remark, asked }
-    }
-
     fn tell(&mut self, at: usize, event: Event) {
         let mut effects = Vec::new();
         if event == Event::Stopping {
@@ -293,65 +207,6 @@ impl World {
             }
             Effect::Count(_) | Effect::Pause { .. } => {}
             _ => self.processes[at].open.push(effect),
-        }
-    }
-
-    fn judge_answer(&mut self, at: usize, id: DeliveryId, answer: &ActionAnswer) {
-        let process = &mut self.processes[at];
-        assert!(process.answered.insert(id), "{id:?} was answered twice");
-        assert!(!process.ended.contains(&id), "{id:?} was answered after its end");
-        let Some(number) = process.actions.get(&id) else { return };
-        let known = self.ledger.get_mut(number).unwrap();
-        if matches!(answer, ActionAnswer::NeverSent(_)) {
-            assert!(known.out.is_none(), "{number} may be there");
-            let ended = known.row.state.is_over() && known.row.owner == process.owner;
-            assert!(ended, "{number} may be sent after all");
-            known.told_never = true;
-        }
-    }
-
-    fn judge_call(&mut self, at: usize, id: DeliveryId, way: Option<Way>) {
-        self.calls += 1;
-        let process = &self.processes[at];
-        assert!(!process.stopping, "{id:?} was begun while the server stops");
-        assert!(self.allowed, "{id:?} was called where it may not be written");
-        let number = process.actions[&id];
-        let known = self.ledger.get_mut(&number).unwrap();
-        let dedupe = known.asked.repeats.by(way);
-        if let Some((since, before)) = known.out {
-            assert_eq!(before, way, "{number} may be there in another way");
-            assert!(dedupe.holds(self.now.since(since)), "{number} may be said twice: {dedupe:?}");
-        }
-        // What is not noted is not fenced: it cannot double, but one believed dead may still send it.
-        let fenced = at + 1 == self.processes.len() || known.claimed.uses.is_some() || dedupe != Dedupe::Yes;
-        assert!(!known.told_never || !fenced, "{number} is sent although it was told that it never was");
-        self.judge_order(number);
-        let known = self.ledger.get_mut(&number).unwrap();
-        // From now on it may be there, until its outcome says that it is not.
-        if known.out.is_none() {
-            known.out = Some((self.now, way));
-            self.processes[at].first_calls.insert(id);
-        }
-    }
-
-    /// What is said of a message has its place in the order.
-    fn judge_order(&mut self, number: u64) {
-        let place = self.ledger[&number].remark_on.unwrap_or(number);
-        let takes_place = self.ledger[&place].claimed.uses.is_some_and(|it| it.way == Way::Original);
-        if self.in_order && !takes_place {
-            assert!(place >= self.reached, "{number} is called after {}", self.reached);
-            self.reached = place;
-        }
-    }
-
-    /// Whoever reads the chat knows of every message in doubt, and hears of it once.
-    fn judge_remarks(&self) {
-        for (number, known) in &self.ledger {
-            let remarks = self.ledger.values().filter(|it| it.remark_on == Some(*number)).count();
-            assert!(remarks <= 1, "{number} is remarked upon {remarks} times");
-            let in_doubt = known.row.state == ActionState::Ambiguous && known.asked.in_doubt.is_some();
-            assert!(!in_doubt || known.forbidden || remarks == 1, "{number} is passed over in silence");
-            assert!(in_doubt || remarks == 0, "{number} is not in doubt");
         }
     }
 
