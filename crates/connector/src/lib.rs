@@ -10,6 +10,7 @@
 //! | Who is known here? | `identities` |
 //! | What may operators ask? And gateways: `/relay/enroll`, `/relay/provision`, `/relay/policy`? | [`admin`] |
 //! | What happens without being asked: wakes, notices, pruning? | `upkeep` |
+//! | What is said by the connector itself, as operators want it? | `notices` |
 //! | What may a URL of others point to? | [`ssrf_guard`] |
 //!
 //! Webhooks of providers are read in `angelia_platforms`: its `kit::webhook`, and the
@@ -21,6 +22,7 @@ mod egress;
 mod identities;
 mod ingress;
 mod keyring;
+mod notices;
 mod refusal_log;
 mod relay;
 mod server;
@@ -32,9 +34,9 @@ mod upkeep;
 pub use admin::{IdentityOptions, OidcIssuer};
 pub use egress::EgressTimings;
 pub use keyring::{AdminToken, KeyKeeper, Keyring};
+pub use notices::{Away, Notices};
 pub use relay::Subscriber;
 pub use server::{Limits, Options, Server};
-pub use upkeep::{Away, Notices};
 
 /// The limits of this crate that operators are told of, by what they are about.
 pub const LIMITS: &[angelia_contract::limit::Group] = &[

@@ -6,12 +6,13 @@ use crate::egress::{Egress, EgressTimings};
 use crate::identities::Identities;
 use crate::ingress::{Bots, Drops, Listeners, RoutedAdmission};
 use crate::keyring::{AdminToken, Keyring};
+use crate::notices::Notices;
 use crate::refusal_log::RefusalLog;
 use crate::relay::{self, Relay, Sessions, Subscriber};
 use crate::ssrf_guard::{Guard, no_client};
 use crate::supervise::Lifecycle;
 use crate::telemetry::{Counter, Metrics};
-use crate::upkeep::{Integrity, Notices, Notifier, Upkeep, Waker};
+use crate::upkeep::{Integrity, Notifier, Upkeep, Waker};
 use angelia_core::connections::Lasting;
 use angelia_core::error::Result;
 use angelia_core::identity::new_gateway_limits::GatewayLimits;
@@ -132,7 +133,7 @@ impl Server {
         let (drops, integrity) = (Arc::<Drops>::default(), Arc::<Integrity>::default());
         let guides = Arc::<Guides>::default();
         let admission = RoutedAdmission::new(&parts, drops.clone(), options.notices.hint.clone());
-        let egress = Egress::new(&parts, options.egress);
+        let egress = Egress::new(&parts, options.egress, options.notices.clone());
         Ok(Arc::new(Self {
             relay: Relay::new(&parts, egress.clone(), &options.limits),
             self_service: SelfService::new(&parts, bearers.clone(), options.gateways),

@@ -13,6 +13,7 @@
 //! | Who is known: tenants, gateways, routes, tokens; may this one dial? | [`identity`] |
 //! | What answers an interaction, and until when? | [`vault`] |
 //! | What is kept of chats? | [`directory`] |
+//! | What are people told, and in which language? | [`notices`], [`own_words`] |
 //! | How often may something happen? | [`limit`], [`limit_per_address`] |
 //! | What may others make the server hold? | [`memory`], [`connections`], [`space`] |
 //! | What does a database have to do? | [`ports`], [`records`] |
@@ -36,6 +37,7 @@ pub mod limit;
 pub mod limit_per_address;
 pub mod memory;
 pub mod notices;
+pub mod own_words;
 pub mod ports;
 pub mod quarantine;
 pub mod records;

@@ -4,6 +4,7 @@ use angelia_core::admission::{Admitted, DropReason, Observed, Place};
 use angelia_core::clock::UnixMillis;
 use angelia_core::directory::BotKey;
 use angelia_core::error::Result;
+use angelia_core::own_words::Language;
 use angelia_core::secret::Secret;
 use angelia_core::store::BoxFuture;
 
@@ -16,6 +17,17 @@ pub struct Which<'a> {
     pub thread_id: Option<&'a str>,
     /// The provider's id.
     pub message_id: &'a str,
+}
+
+/// Whether the agent that would get something is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// It is connected.
+    Here,
+    /// It is not, and what is written waits for it.
+    Away,
+    /// There is none yet, and what is written waits for the first.
+    Awaited,
 }
 
 /// A `/link` somebody typed, found with [`link_command`](angelia_core::admission::link_command).
@@ -37,6 +49,8 @@ pub struct Linking {
     pub administrator: bool,
     /// What followed the command.
     pub code: Secret,
+    /// In which language they are answered.
+    pub language: Language,
 }
 
 /// Who decides whose message it is.
@@ -47,8 +61,8 @@ pub trait Admission: Send + Sync {
     /// Takes note of an event that reached nobody.
     fn dropped(&self, observed: Observed<'_>, which: Which<'_>, reason: DropReason);
 
-    /// Whether the agent that would get this is connected now; `None` if none would.
-    fn is_present(&self, observed: Observed<'_>) -> Option<bool>;
+    /// Whether the agent that would get this is there now; `None` if none would.
+    fn presence(&self, observed: Observed<'_>) -> Option<Presence>;
 
     /// Why a message reached nobody, and when, for as long as that is remembered.
     fn why_dropped(&self, which: Which<'_>) -> Option<(DropReason, UnixMillis)>;

@@ -20,7 +20,7 @@ pub mod wecom;
 
 pub(crate) use kit::{arrival_window, health, inbound};
 
-pub use admission::{Admission, Linking, Which};
+pub use admission::{Admission, Linking, Presence, Which};
 pub use commands::{SlashCommand, SlashOption};
 pub use ingress::{HeldLeases, Ingress, Seal, Stop};
 pub use kit::Account;

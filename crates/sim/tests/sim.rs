@@ -98,6 +98,11 @@ mod what_agents_send {
     }
 
     #[test]
+    fn a_remark_that_is_a_commit_of_its_own_is_caught() {
+        assert!(caught(Variant::RemarkApart, |it| matches!(it, Violation::PassedOver(_))));
+    }
+
+    #[test]
     fn a_seed_tells_the_same_story_again() {
         let story = |seed| replay(seed, STEPS, Variant::Sound);
         assert_eq!(story(7), story(7));

@@ -122,6 +122,12 @@ impl FakeTelegram {
         self.made("private", &json!({ "user": user })).await
     }
 
+    /// The same with somebody whose Telegram speaks a language.
+    pub async fn person_speaking(&self, name: &str, language: &str) -> i64 {
+        let user = self.made("user", &json!({ "first_name": name, "language_code": language })).await;
+        self.made("private", &json!({ "user": user })).await
+    }
+
     /// A small group of which the first member is the owner.
     pub async fn group(&self, title: &str, members: &[i64]) -> i64 {
         self.made("group", &json!({ "title": title, "members": members })).await

@@ -1,7 +1,7 @@
 //! Every setting there is: how it is read, how it is shown.
 
 use super::human::{format_duration, format_size};
-use super::notices::{away, hint, notice_text, shown_away, shown_hint};
+use super::notices::{ambiguous, away, hint, notice_text, shown_ambiguous, shown_away, shown_hint};
 use super::values::{
     address, at_least_one, connections, directory, duration, endpoint, file, gateways, hosts, inbox_bytes,
     log_level, loopback, memory, only, pace, public_url, ranges,
@@ -136,9 +136,13 @@ const KEYS: &[OwnKey] = &[
         "no portal is asked whose token a caller holds"),
     setting!("notices", "away", notices.away, away, shown_away),
     setting!("notices", "away_after", notices.away_after, duration, time),
-    setting!("notices", "away_text", notices.away_text, notice_text, Shown::quoted),
-    setting!("notices", "unanswered_text", notices.unanswered_text, notice_text, Shown::quoted),
-    setting!("notices", "lost_text", notices.lost_text, notice_text, Shown::quoted),
+    setting!("notices", "away_text", notices.away_text, notice_text, Shown::quoted, or "it is said in the reader's language"),
+    setting!("notices", "no_agent_text", notices.no_agent_text, notice_text, Shown::quoted, or "it is said in the reader's language"),
+    setting!("notices", "unanswered_text", notices.unanswered_text, notice_text, Shown::quoted, or "it is said in the reader's language"),
+    setting!("notices", "lost_text", notices.lost_text, notice_text, Shown::quoted, or "it is said in the reader's language"),
+    setting!("notices", "ambiguous", notices.ambiguous, ambiguous, shown_ambiguous),
+    setting!("notices", "ambiguous_text", notices.ambiguous_text, notice_text, Shown::quoted, or "it is said in the reader's language"),
+    setting!("notices", "repeat_mark", notices.repeat_mark, notice_text, Shown::quoted, or "it is said in the reader's language"),
     setting!("notices", "hint", notices.hint, hint, shown_hint),
     setting!("inbox", "max_age", inbox.age, duration, time),
     setting!("inbox", "max_entries", inbox.entries, at_least_one, Shown::bare),

@@ -1,6 +1,7 @@
 //! `[notices]`: what people are told by the server itself.
 
 use angelia_connector::Away;
+use angelia_core::egress::Remark;
 use angelia_platforms::settings::values::{one_of, text_within};
 use angelia_platforms::settings::{BadValue, Given, Shown};
 
@@ -23,6 +24,15 @@ pub(super) fn away(given: &Given<'_>) -> Result<Away, BadValue> {
 
 pub(super) fn shown_away(away: &Away) -> Shown {
     Shown::quoted(away_word(*away))
+}
+
+/// What a chat hears of a message of which nobody knows whether it arrived.
+pub(super) fn ambiguous(given: &Given<'_>) -> Result<Remark, BadValue> {
+    one_of(given, &Remark::ALL, Remark::as_str)
+}
+
+pub(super) fn shown_ambiguous(remark: &Remark) -> Shown {
+    Shown::quoted(remark.as_str())
 }
 
 /// What somebody is told.

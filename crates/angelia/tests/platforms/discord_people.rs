@@ -1,6 +1,7 @@
 //! Codes that people type, checks that operators make, and what the connector says itself.
 
 use super::discord_stage::{SOON, Stage, bot};
+use angelia_core::own_words::{Language, OwnWords};
 use angelia_testkit::discord::Message;
 use serde_json::{Value, json};
 
@@ -136,4 +137,28 @@ async fn people_are_told_once_why_nothing_answers() {
     let twice = |all: &[Message]| all.iter().filter(|one| away(one)).count() == 2;
     discord.until_messages(&dm, SOON, twice).await;
     assert!(discord.answers(quay).await.is_empty(), "channels are not told by default");
+}
+
+#[tokio::test]
+async fn who_writes_before_there_is_an_agent_is_told_so() {
+    let options = json!({ "identify_seconds": 0 });
+    let stage = Stage::with(options, "[notices]\naway_after = \"1s\"\n").await;
+    stage.until_session().await;
+    let Stage { discord, ann, .. } = &stage;
+    stage.connector.command(&["tenant", "create", "new"]).await;
+    let guild = discord.guild("New").await;
+    let lobby = discord.channel(&guild.id, "lobby").await;
+    stage.route("new", &["--allow", "any"], &format!("discord:{}", guild.id)).await;
+    let bob = discord.user("bob").await;
+    stage.route("new", &[], &format!("discord:dm:{bob}")).await;
+    let none_yet = OwnWords::NoAgentYet.text(Language::English);
+    let asked = discord.mention(&lobby, ann, "anybody?").await;
+    assert_eq!(stage.answer_to(&lobby, &asked).await, none_yet, "also in company, where it was meant");
+    let dm = discord.dm(&bob).await;
+    let asked = discord.say(&dm, &bob, "and for me?").await;
+    assert_eq!(stage.answer_to(&dm, &asked).await, none_yet);
+    let first = stage.connector.gateway("new", "first").await;
+    let mut agent = stage.agent_of(&first).await;
+    agent.takes("anybody?").await;
+    agent.takes("and for me?").await;
 }

@@ -1,6 +1,7 @@
 //! Text messages, with a Twilio that others wrote.
 
 use super::sms_stage::{QUIET, SOON, Stage, answer, heard};
+use angelia_core::own_words::{Language, OwnWords};
 use angelia_testkit::socket::Next;
 use angelia_testkit::twilio::{NUMBER, form_urlencoded, post_signed, post_with};
 use serde_json::json;
@@ -187,4 +188,17 @@ async fn eventually(what: &str, is_so: impl AsyncFn() -> bool) {
         assert!(Instant::now() < deadline, "{what}: not within {SOON:?}");
         sleep(Duration::from_millis(50)).await;
     }
+}
+
+#[tokio::test]
+async fn who_writes_before_there_is_an_agent_is_told_so() {
+    let stage = Stage::with("first", "[notices]\naway_after = \"1s\"\n").await;
+    stage.connector.command(&["tenant", "create", "new"]).await;
+    let place = format!("sms:{NUMBER}");
+    stage.connector.command(&["route", "add", "--tenant", "new", "--allow", "any", &place]).await;
+    stage.twilio.text(ANN, "anybody?").await;
+    stage.twilio.wait_for_text(ANN, OwnWords::NoAgentYet.text(Language::English), SOON).await;
+    let first = stage.connector.gateway("new", "first").await;
+    assert_eq!(heard(&mut stage.join_as(&first).await).await["text"], "anybody?", "kept, as was said");
+    stage.close();
 }

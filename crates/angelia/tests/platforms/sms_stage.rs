@@ -25,21 +25,26 @@ pub(super) struct Stage {
 impl Stage {
     /// With a number and no route.
     pub(super) async fn new(story: &str) -> Self {
+        Self::with(story, "").await
+    }
+
+    /// The same with more lines of the connector's configuration.
+    pub(super) async fn with(story: &str, lines: &str) -> Self {
         angelia_connector::ssrf_guard::install_tls_provider();
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("sms-stage-{story}"));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();
         let port = free_port();
         let twilio = Emulate::start(&folder, &format!("http://127.0.0.1:{port}/webhooks/sms/main")).await;
-        Self::around(twilio, folder, port).await
+        Self::around(twilio, folder, port, lines).await
     }
 
-    async fn around(twilio: Emulate, folder: PathBuf, port: u16) -> Self {
+    async fn around(twilio: Emulate, folder: PathBuf, port: u16, more: &str) -> Self {
         let token = folder.join("token");
         std::fs::write(&token, AUTH_TOKEN).unwrap();
         // At the chattiest level, so that nothing can be in the log at any.
         let lines = format!(
-            "[log]\nlevel = \"trace\"\n[[bots]]\nplatform = \"sms\"\nid = {NUMBER:?}\nname = \"main\"\naccount_sid = {ACCOUNT:?}\n\
+            "{more}[log]\nlevel = \"trace\"\n[[bots]]\nplatform = \"sms\"\nid = {NUMBER:?}\nname = \"main\"\naccount_sid = {ACCOUNT:?}\n\
              auth_token = {{ file = {token:?} }}\napi_url = {:?}\n",
             twilio.url()
         );

@@ -1,6 +1,7 @@
 //! What people and operators are told: hints, that an agent is away, `bot check`.
 
 use super::telegram_stage::{POLL, SOON, Stage, bot, folder, heard, run, unlimited, whence};
+use angelia_core::own_words::{Language, OwnWords};
 use angelia_core::store::NoticeKind;
 use angelia_engines::inspect::Inspect;
 use angelia_testkit::process::eventually;
@@ -64,13 +65,14 @@ async fn who_writes_before_there_is_an_agent_is_told_that_it_is_kept() {
     let lines = format!("[inbox]\nmax_entries = 3\n{NOTICES}lost_text = \"Too much.\"\n");
     let stage = Stage::with("first", &unlimited(), "", &lines).await;
     let telegram = &stage.telegram;
-    let ann = telegram.person("Ann").await;
+    let ann = telegram.person_speaking("Ann", "de-AT").await;
     stage.connector.command(&["tenant", "create", "new"]).await;
     stage.route("new", ann, &[]).await;
     for text in ["one", "two"] {
         telegram.say(ann, ann, text).await;
     }
-    telegram.wait_for_text(ann, "Away.", SOON).await;
+    let none_yet = OwnWords::NoAgentYet.text(Language::German);
+    telegram.wait_for_text(ann, none_yet, SOON).await;
     for text in ["three", "four"] {
         telegram.say(ann, ann, text).await;
     }
@@ -80,7 +82,29 @@ async fn who_writes_before_there_is_an_agent_is_told_that_it_is_kept() {
     for text in ["two", "three", "four"] {
         assert_eq!(whence(&heard(&mut socket).await).0, text, "kept, as was said");
     }
-    assert_eq!(telegram.bot_texts(ann).await, ["Away.", "Too much."], "once each");
+    assert_eq!(telegram.bot_texts(ann).await, [none_yet, "Too much."], "once each");
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn a_group_is_told_that_there_is_no_agent_yet_in_the_language_of_who_asked() {
+    let stage = Stage::with("first-group", &unlimited(), "", "[notices]\naway_after = \"1s\"\n").await;
+    let telegram = &stage.telegram;
+    let (ann, bob) =
+        (telegram.person_speaking("Ann", "de").await, telegram.person_speaking("Bob", "fr").await);
+    let group = telegram.group("Team", &[ann, bob]).await;
+    stage.connector.command(&["tenant", "create", "new"]).await;
+    stage.route("new", group, &["--allow", "any"]).await;
+    telegram.say(group, ann, &stage.to_bot("jemand da?")).await;
+    telegram.say(group, bob, "chatter").await;
+    telegram.wait_for_text(group, OwnWords::NoAgentYet.text(Language::German), SOON).await;
+    telegram.say(group, ann, &stage.to_bot("hallo?")).await;
+    stage.until_heard().await;
+    telegram.say(bob, bob, "/start").await;
+    telegram.wait_for_text(bob, OwnWords::Greeting.text(Language::English), SOON).await;
+    telegram.say(ann, ann, "/start").await;
+    telegram.wait_for_text(ann, OwnWords::Greeting.text(Language::German), SOON).await;
+    assert_eq!(telegram.bot_texts(group).await.len(), 1, "once");
     stage.close().await;
 }
 

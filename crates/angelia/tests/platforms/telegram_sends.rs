@@ -1,6 +1,7 @@
 //! What agents send: styles, length, refusals, pauses, answers that got lost.
 
 use super::telegram_stage::{SOON, Stage, answer, heard, sent, too_many, whence};
+use angelia_core::own_words::{Language, OwnWords};
 use angelia_testkit::socket::Socket;
 use serde_json::{Value, json};
 
@@ -110,12 +111,14 @@ async fn a_lost_answer_is_not_repeated_and_refusals_say_why() {
     let result = socket.ask(send(ann, "perhaps")).await;
     assert_eq!(result["success"], false, "{result}");
     assert!(result["error"].as_str().is_some_and(|why| why.contains("timed out")), "{result}");
+    let told = OwnWords::InDoubt.text(Language::English);
+    stage.telegram.wait_for_text(ann, told, SOON).await;
     // A server that fails may have done its work before.
     stage.telegram.answer_next("sendMessage", 1, 502, &json!("<html>Bad Gateway</html>")).await;
     assert_eq!(socket.ask(send(ann, "perhaps not")).await["success"], false);
     sent(&socket.ask(send(ann, "certainly")).await);
-    assert_eq!(stage.telegram.bot_texts(ann).await, ["perhaps", "certainly"]);
-    assert_eq!(calls(&stage, "sendMessage", ann).await.len(), 3, "each was tried once");
+    assert_eq!(stage.telegram.bot_texts(ann).await, ["perhaps", told, told, "certainly"]);
+    assert_eq!(calls(&stage, "sendMessage", ann).await.len(), 5, "each was tried once");
     let ambiguous = stage.connector.command(&["status"]).await["ambiguous"].clone();
     assert_eq!(ambiguous.as_array().map(Vec::len), Some(2), "{ambiguous}");
     assert!(ambiguous.to_string().contains(&ann.to_string()), "{ambiguous}");

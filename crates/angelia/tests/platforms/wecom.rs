@@ -1,6 +1,7 @@
 //! Members of a company and an agent, through an app on WeCom.
 
 use super::wecom_stage::{SOON, Stage, heard, heard_text, quiet, send};
+use angelia_core::own_words::{Language, OwnWords};
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -201,5 +202,17 @@ async fn what_a_full_inbox_cannot_take_is_refused_and_whoever_wrote_is_told() {
     }
     stage.wecom.say_with(&json!({ "from": "bob", "text": "three", "id": "77003" })).await;
     assert_eq!(heard_text(&mut socket).await, "three");
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn who_writes_before_there_is_an_agent_is_told_so() {
+    let stage = Stage::with("first", "[notices]\naway_after = \"1s\"\n").await;
+    stage.connector.command(&["tenant", "create", "new"]).await;
+    stage.route("new", "wecom:main", &["--allow", "any"]).await;
+    stage.wecom.say("Ann", "anybody?").await;
+    stage.wecom.wait_for_text("Ann", OwnWords::NoAgentYet.text(Language::English), SOON).await;
+    let first = stage.connector.gateway("new", "first").await;
+    assert_eq!(heard_text(&mut stage.join(&first).await).await, "anybody?", "kept, as was said");
     stage.close().await;
 }

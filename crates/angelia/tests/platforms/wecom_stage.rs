@@ -25,12 +25,18 @@ pub(crate) struct Stage {
 impl Stage {
     /// With an app called `main` that Ann and Bob see, and no route.
     pub(crate) async fn new(story: &str) -> Self {
+        Self::with(story, "").await
+    }
+
+    /// The same with more lines of the connector's configuration.
+    pub(crate) async fn with(story: &str, lines: &str) -> Self {
         angelia_connector::ssrf_guard::install_tls_provider();
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("wecom-stage-{story}"));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();
         let wecom = FakeWecom::start(&folder, &["--secret", SECRET, "--token", TOKEN]).await;
-        let connector = Connector::start_with(binary(), &folder, &bot(&wecom, &folder)).await;
+        let lines = format!("{lines}{}", bot(&wecom, &folder));
+        let connector = Connector::start_with(binary(), &folder, &lines).await;
         let gateway = connector.gateway("acme", "gw-acme").await;
         let stage = Self { wecom, connector, gateway, folder };
         let tried = stage.wecom.callback(&stage.hook()).await;

@@ -39,11 +39,12 @@ impl World {
 async fn what_is_written_before_the_first_gateway_waits_for_it() {
     let mut world = World::new().await;
     let zoe = world.newcomer().await;
-    assert_eq!(world.agent_of(&zoe).await, json!({ "connected": false }), "away, as any absent agent");
+    let awaited = json!({ "connected": false, "awaited": true });
+    assert_eq!(world.agent_of(&zoe).await, awaited, "there is none yet, and that is said");
     let first = world.kept(&zoe, "one").await;
     world.kept(&zoe, "two").await;
     world.restart_with("").await;
-    assert_eq!(world.agent_of(&zoe).await, json!({ "connected": false }));
+    assert_eq!(world.agent_of(&zoe).await, awaited);
     world.kept(&zoe, "two").await;
     world.kept(&zoe, "three").await;
     assert_eq!((world.waiting().await, world.dropped("no_instance").await), (3, 0));

@@ -1,6 +1,7 @@
 //! `/link`: a place is given away by a code that somebody types there.
 
 use super::world::World;
+use angelia_core::own_words::{Language, OwnWords};
 use angelia_engines::inspect::Inspect;
 use angelia_testkit::socket::{Next, Socket};
 use serde_json::{Value, json};
@@ -24,6 +25,30 @@ impl World {
         let routes = self.connector.command(&["route", "list"]).await;
         routes["routes"].as_array().unwrap().iter().find(|route| route["place"] == place).cloned()
     }
+}
+
+#[tokio::test]
+async fn a_browser_is_told_in_the_language_it_asks_for() {
+    let world = World::new().await;
+    let url = format!("{}/chat/api/rooms/lab/messages", world.connector.url());
+    world.invite("lab", "bob").await;
+    let post = async |text: &str, language: &str| -> Value {
+        let post = world.http.post(&url).bearer_auth(&world.key).header("accept-language", language);
+        post.json(&json!({ "text": text })).send().await.unwrap().json().await.unwrap()
+    };
+    let german = "de-DE,de;q=0.9,en;q=0.8";
+    assert_eq!(post("/link", german).await["answer"], OwnWords::HowToLink.text(Language::German));
+    assert_eq!(post("/link", "fr").await["answer"], OwnWords::HowToLink.text(Language::English));
+    world.connector.command(&["route", "remove", "webchat:*"]).await;
+    let told = post("hallo", german).await;
+    assert_eq!(
+        (&told["undelivered"], &told["hint"]),
+        (&json!("no_route"), &json!(OwnWords::RoomOfNobody.text(Language::German)))
+    );
+    let read = world.http.get(&url).bearer_auth(&world.key).header("accept-language", german);
+    let lines = read.send().await.unwrap().json::<Value>().await.unwrap();
+    let last = lines["messages"].as_array().unwrap().last().unwrap().clone();
+    assert_eq!(last["hint"], OwnWords::RoomOfNobody.text(Language::German), "{last}");
 }
 
 #[tokio::test]

@@ -12,7 +12,9 @@ use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::frame::ConnectorFrame;
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::egress::delivery::{ActionAnswer, Asked, Edited, Repeats};
-use angelia_core::egress::{Goal, Sender, Target, Urgency, Whereabouts, may_write};
+use angelia_core::egress::{
+    FOLLOW_UP, Goal, REMARK, Remark, Sender, Target, Urgency, Whereabouts, may_write, remark_on,
+};
 use angelia_core::error::Result;
 use angelia_core::identity::GatewayRecord;
 use angelia_core::inbox::InstanceId;
@@ -26,9 +28,6 @@ use std::time::Duration;
 
 /// What gateways write behind a text that is not complete yet.
 const GROWS_ON: char = '▉';
-
-/// How the ledger names what was asked for as a `follow_up`; its body is a `send`.
-pub(super) const FOLLOW_UP: &str = "follow_up";
 
 /// Longest time for which everything a bot does is held back at once: what one
 /// chat brought about must not silence the others for hours. Then it is tried.
@@ -94,6 +93,8 @@ pub(super) struct OutboundAction {
     pub(super) action: Action,
     /// What it may answer with.
     pub(super) claims: Claims,
+    /// Whether it is said of a message in doubt.
+    pub(super) remark: bool,
     pub(super) reply: Reply,
     pub(super) received_at: UnixMillis,
     /// What it makes the server hold; given back with it.
@@ -111,7 +112,8 @@ impl OutboundAction {
         held: Option<HeldBytes>,
     ) -> Arc<Self> {
         let (Goal { bot, target }, received_at) = (goal, clock::wall());
-        Arc::new(Self { origin, bot, target, action, claims, reply, received_at, _held: held })
+        let remark = false;
+        Arc::new(Self { origin, bot, target, action, claims, remark, reply, received_at, _held: held })
     }
 
     /// The chat as this instance writes to it: what others do there is not waited for.
@@ -183,6 +185,21 @@ impl OutboundAction {
             edits: self.edits().map(edited),
             follow_up: self.is_follow_up(),
             repeats: self.repeats(egress),
+            in_doubt: self.in_doubt(egress),
+        }
+    }
+
+    /// What its chat hears if nobody knows whether it arrived.
+    fn in_doubt(&self, egress: &Egress) -> Option<Remark> {
+        remark_on(self.op(), self.origin.gateway_id.is_some(), egress.notices.ambiguous)
+    }
+
+    /// How the ledger names it.
+    fn op(&self) -> &str {
+        match self.claims {
+            _ if self.remark => REMARK,
+            Claims::Named(_) => FOLLOW_UP,
+            Claims::Nothing | Claims::Fitting => self.action.op(),
         }
     }
 
@@ -216,7 +233,6 @@ impl OutboundAction {
             Action::Send { reply_to, .. } => reply_to.clone(),
             _ => None,
         };
-        let op = if self.is_follow_up() { FOLLOW_UP } else { self.action.op() };
         // The connector's own chats keep nobody waiting behind a capability.
         let claims = if platform.is_own() { Claims::Nothing } else { self.claims };
         NewAction {
@@ -227,7 +243,7 @@ impl OutboundAction {
             bot: platform.id().to_owned(),
             chat_id: self.target.chat_id.clone(),
             thread_id: self.target.thread_id.clone(),
-            op: op.to_owned(),
+            op: self.op().to_owned(),
             edits: self.edits().map(str::to_owned),
             reply_to,
             // Made of strings and maps of strings: it can always be written.

@@ -8,10 +8,12 @@ use super::Egress;
 use super::action::{OutboundAction, result};
 use super::chats::{ChatKey, FirstPart, Inbox, News};
 use super::perform::{self, CallPermit, Done, InFlight};
+use super::remark::{self, InDoubt};
 use super::{resume, typing};
 use crate::telemetry::Counter;
 use angelia_contract::action::Action;
 use angelia_core::clock::{self, Mono};
+use angelia_core::egress::Remark;
 use angelia_core::egress::delivery::{
     Asked, Begun, ChatQueue, Counted, DeliveryId, Effect, Event, Left, Opened, Permission, Text,
 };
@@ -196,6 +198,12 @@ impl ChatTask {
                 self.with(id, |it| it.answer = answer);
                 Event::Opened(id, told)
             }
+            Done::Remarked(id, said, number) => {
+                let asked = said.asked(&self.egress);
+                let number = Some(number);
+                let remark = self.put(InHand { number, ..InHand::of(said) });
+                Event::Remarked { id, remark, asked }
+            }
             Done::Finished(event, lost) => {
                 self.at_once.extend(lost);
                 event
@@ -271,6 +279,7 @@ impl ChatTask {
                 self.start(perform::postpone(self.egress.clone(), id, number), told);
             }
             Effect::Finish(ends) => self.finish(ends),
+            Effect::LeaveOpen { id, outcome, remark } => self.leave_open(id, outcome, remark),
             Effect::Answer(id, answer) => self.action(id)?.reply.give(result(answer)),
             Effect::ShowTyping(id) => {
                 let (egress, action) = (self.egress.clone(), self.action(id)?);
@@ -328,6 +337,26 @@ impl ChatTask {
         let ends = ends.into_iter().filter_map(|(id, outcome)| Some((id, number(id)?, outcome))).collect();
         let failed = Done::Happened(Event::Finished { ids, durable: false });
         self.start(perform::finish(self.egress.clone(), ends), failed);
+    }
+
+    /// Something is said of a message in doubt; nothing can be of one that is not at hand.
+    fn leave_open(&mut self, id: DeliveryId, outcome: ActionOutcome, remark: Remark) {
+        let Some((number, in_doubt)) = self.in_doubt(id) else {
+            return self.finish(vec![(id, outcome)]);
+        };
+        self.with(id, InHand::give_leave_back);
+        let leaving = remark::leave_open(self.egress.clone(), (id, number), outcome, (remark, in_doubt));
+        self.start(leaving, Done::Happened(Event::Finished { ids: vec![id], durable: false }));
+    }
+
+    fn in_doubt(&self, id: DeliveryId) -> Option<(ActionId, InDoubt)> {
+        let InHand { action, stored, number, .. } = self.in_hand.get(&id)?;
+        let unread = |stored: &StoredAction| InDoubt::unread(stored, self.key.bot, resume::target(stored));
+        let in_doubt = match action {
+            Some(action) => Some(InDoubt::of(action)),
+            None => stored.as_deref().map(unread),
+        };
+        number.zip(in_doubt)
     }
 
     fn ended(&mut self, id: DeliveryId, untold: bool) {

@@ -15,6 +15,7 @@ mod follow_up;
 mod perform;
 mod rate_limit;
 mod react;
+mod remark;
 mod resume;
 mod target_lookup;
 mod typing;
@@ -25,6 +26,7 @@ pub(crate) use target_lookup::LIMITS;
 use crate::identities::Identities;
 use crate::ingress::Bots;
 use crate::keyring::Keyring;
+use crate::notices::Notices;
 use crate::relay::Mailbox;
 use crate::server::Parts;
 use crate::supervise::Lifecycle;
@@ -69,12 +71,13 @@ pub(crate) struct Egress {
     refusals: Arc<RefusalLimit>,
     target_lookup: TargetLookup,
     timings: EgressTimings,
+    notices: Notices,
     /// Provider calls whose outcome is not written down yet.
     in_flight: AtomicUsize,
 }
 
 impl Egress {
-    pub(crate) fn new(parts: &Parts, timings: EgressTimings) -> Arc<Self> {
+    pub(crate) fn new(parts: &Parts, timings: EgressTimings, notices: Notices) -> Arc<Self> {
         let rate_limits = parts.bots.all().iter().map(|bot| RateLimit::new(bot.budget())).collect();
         Arc::new(Self {
             ledger: parts.ports.ledger.clone(),
@@ -92,6 +95,7 @@ impl Egress {
             refusals: Arc::default(),
             target_lookup: TargetLookup::default(),
             timings,
+            notices,
             in_flight: AtomicUsize::new(0),
         })
     }
@@ -143,14 +147,7 @@ impl Egress {
     /// on its behalf and within its rights: in the ledger, in the chat's order, in
     /// answer to a message.
     pub(crate) fn say(self: &Arc<Self>, owner: Sender<'_>, goal: Goal, content: String, reply_to: String) {
-        let target = &goal.target;
-        let thread = target.thread_id.clone().map(|thread| ("thread_id".to_owned(), thread.into()));
-        let action = Action::Send {
-            chat_id: target.chat_id.clone(),
-            content,
-            reply_to: Some(reply_to),
-            metadata: thread.into_iter().collect(),
-        };
+        let action = remark::own_send(&goal.target, content, Some(reply_to));
         // A gateway may come, or be replaced, before this is sent; the instance remains.
         let origin = Origin { tenant: owner.tenant.to_owned(), instance: owner.instance, gateway_id: None };
         // Whoever waits for the agent is not answered by this.

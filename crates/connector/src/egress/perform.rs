@@ -35,6 +35,8 @@ pub(super) enum Done {
     Read(DeliveryId, Option<Arc<OutboundAction>>, Text),
     Permission(DeliveryId, Permission, Option<CallPermit>),
     Opened(DeliveryId, Opened, Option<Answer>),
+    /// The ledger has what is said of a message in doubt.
+    Remarked(DeliveryId, Arc<OutboundAction>, ActionId),
     /// What the ledger knows now, and what it does not want to hear of us.
     Finished(Event, Option<Event>),
 }

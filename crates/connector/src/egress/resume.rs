@@ -5,7 +5,7 @@
 //! by whom, a start costs little and every other tenant goes on.
 
 use super::Egress;
-use super::action::{FOLLOW_UP, Origin, OutboundAction, Reply};
+use super::action::{Origin, OutboundAction, Reply};
 use super::capability::Claims;
 use super::chats::{self, ChatKey, News};
 use super::perform::Done;
@@ -13,7 +13,7 @@ use angelia_contract::action::Action;
 use angelia_core::clock;
 use angelia_core::directory::BotKey;
 use angelia_core::egress::delivery::{Claimed, DeliveryId, Edited, Left, Text};
-use angelia_core::egress::{ActionState, NO_CAPABILITY, Target, is_suspect};
+use angelia_core::egress::{ActionState, FOLLOW_UP, NO_CAPABILITY, REMARK, Target, is_suspect, remark_on};
 use angelia_core::error::Result;
 use angelia_core::memory::HeldBytes;
 use angelia_core::ports::{ActionId, ActionOutcome, StoredAction};
@@ -25,7 +25,6 @@ use std::time::Duration;
 const PAGE: usize = 256;
 
 const STOPPED_WHILE_SENDING: &str = "the connector stopped while it was sending";
-const SET_ASIDE: &str = "set aside: it was under way at two crashes";
 const GONE_BOT: &str = "its bot is not configured any more";
 const TOO_OLD: &str = "it could not be sent in the time it is kept for: the connector was stopped";
 
@@ -96,7 +95,7 @@ async fn sort(
     }
 }
 
-fn target(stored: &StoredAction) -> Target {
+pub(super) fn target(stored: &StoredAction) -> Target {
     Target { chat_id: stored.chat_id.clone(), thread_id: stored.thread_id.clone() }
 }
 
@@ -114,17 +113,23 @@ fn judge(egress: &Egress, stored: &StoredAction) -> Result<usize, (ActionState, 
     }
     if is_suspect(stored.state, stored.crashes) {
         let (tenant, gateway) = (&stored.tenant, stored.gateway_id.as_deref().unwrap_or("unknown"));
-        tracing::warn!(%tenant, gateway, action = stored.id.0, bytes = stored.bytes, "{SET_ASIDE}");
-        return Err((ActionState::Ambiguous, SET_ASIDE));
+        let (action, bytes) = (stored.id.0, stored.bytes);
+        tracing::warn!(%tenant, gateway, action, bytes, "set aside: it was under way at two crashes");
     }
-    let old = egress.upkeep.age(stored.received_at).at_least > egress.timings.queued_for;
     match stored.state {
         // It was not begun, and nobody wants it any more: not even its text is read.
-        ActionState::Accepted if old && stored.uses.is_none() && !egress.bots[bot].is_own() => {
+        ActionState::Accepted if is_outdated(egress, stored) && !egress.bots[bot].is_own() => {
             Err((ActionState::Failed, TOO_OLD))
         }
         _ => Ok(bot),
     }
+}
+
+/// Whether nobody waits for it any more. That something may be missing is worth knowing
+/// however long the server was stopped.
+fn is_outdated(egress: &Egress, stored: &StoredAction) -> bool {
+    let old = egress.upkeep.age(stored.received_at).at_least > egress.timings.queued_for;
+    old && stored.uses.is_none() && stored.op != REMARK
 }
 
 /// What is known of an action before its text is read.
@@ -133,11 +138,15 @@ pub(super) fn left(egress: &Egress, stored: &StoredAction) -> Left {
     let lasts = stored.uses_until.and_then(|end| u64::try_from(end.0 - clock::wall().0).ok());
     // Where the clock leapt, the worst is assumed: what may be too long ago is not relied on.
     let begun = stored.begun_at.map(|at| egress.upkeep.age(at).at_most);
-    let age = egress.upkeep.age(stored.received_at).at_least;
+    let remark = stored.op == REMARK;
+    let age = if remark { Duration::ZERO } else { egress.upkeep.age(stored.received_at).at_least };
     Left {
         edits: stored.edits.as_ref().map(edited),
         follow_up: stored.op == FOLLOW_UP,
         claimed: Claimed { uses: stored.uses, lasts: lasts.map(Duration::from_millis) },
+        in_doubt: remark_on(&stored.op, stored.gateway_id.is_some(), egress.notices.ambiguous),
+        remark,
+        suspect: is_suspect(stored.state, stored.crashes),
         sending: stored.state == ActionState::Sending,
         begun,
         left: egress.timings.queued_for.saturating_sub(age),
@@ -160,9 +169,9 @@ pub(super) async fn read(egress: Arc<Egress>, bot: usize, id: DeliveryId, stored
         _ => Claims::Nothing,
     };
     let origin = Origin { tenant: stored.tenant, instance: stored.instance, gateway_id: stored.gateway_id };
-    let (reply, received_at) = (Reply::default(), stored.received_at);
-    let action =
-        OutboundAction { origin, bot, target, action, claims, reply, received_at, _held: Some(held) };
+    let (remark, reply, received_at) = (stored.op == REMARK, Reply::default(), stored.received_at);
+    let _held = Some(held);
+    let action = OutboundAction { origin, bot, target, action, claims, remark, reply, received_at, _held };
     let repeats = action.repeats(&egress);
     Done::Read(id, Some(Arc::new(action)), Text::Read(repeats))
 }

@@ -12,10 +12,11 @@ use angelia_core::clock::{self, Mono, UnixMillis};
 use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::limit::{SlidingWindow, SlidingWindowOf, WhenCrowded};
+use angelia_core::own_words::{OwnWords, linked};
 use angelia_core::records::Records;
 use angelia_core::secret::fingerprint;
 use angelia_core::store::{AccessStore, BoxFuture, DirectoryStore};
-use angelia_platforms::{Admission, Linking, Which};
+use angelia_platforms::{Admission, Linking, Presence, Which};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,12 +28,6 @@ const TRIES_IN: Duration = Duration::from_secs(600);
 /// People whose tries are remembered. Beyond it whoever tried longest ago is
 /// forgotten: guessing needs far more tries than all of them together have.
 const PEOPLE: usize = 4_096;
-
-const HOW: &str = "Type /link and the code you were given, in one message.";
-const NOT_YOURS: &str = "Only an administrator can link this chat.";
-/// The same for every reason: a code is not to be guessed by what is said of it.
-const NOT_GOOD: &str = "This did not work: the code is wrong, used or too old, or this chat is linked already. \
-                        Ask for a new code and try again later.";
 
 /// Decides for the platforms.
 pub(crate) struct RoutedAdmission {
@@ -90,8 +85,13 @@ impl Admission for RoutedAdmission {
         self.hints.give(observed, which, reason);
     }
 
-    fn is_present(&self, observed: Observed<'_>) -> Option<bool> {
-        self.decide(observed).ok().map(|admitted| self.sessions.is_live(admitted.instance))
+    fn presence(&self, observed: Observed<'_>) -> Option<Presence> {
+        let instance = self.decide(observed).ok()?.instance;
+        Some(match self.sessions.is_live(instance) {
+            true => Presence::Here,
+            false if self.identities.now().awaits_first(instance) => Presence::Awaited,
+            false => Presence::Away,
+        })
     }
 
     fn why_dropped(&self, which: Which<'_>) -> Option<(DropReason, UnixMillis)> {
@@ -114,15 +114,16 @@ impl Admission for RoutedAdmission {
 
     fn link(&self, typed: Linking) -> BoxFuture<'_, Result<String>> {
         Box::pin(async move {
+            let say = |words: OwnWords| words.text(typed.language).to_owned();
             if !typed.private && !typed.administrator {
-                return Ok(NOT_YOURS.to_owned());
+                return Ok(say(OwnWords::NotYoursToLink));
             }
             if typed.code.expose().is_empty() {
-                return Ok(HOW.to_owned());
+                return Ok(say(OwnWords::HowToLink));
             }
             // Noted before it is tried, so that many at once are not one.
             let Some(a_try) = self.tries.begin(typed.platform, &typed.author, clock::mono()) else {
-                return Ok(NOT_GOOD.to_owned());
+                return Ok(say(OwnWords::CodeNotGood));
             };
             let by = Actor::person(typed.platform, &typed.author);
             let outcome = self.use_code(&typed, &by).await;
@@ -131,14 +132,14 @@ impl Admission for RoutedAdmission {
                     self.tries.forgive(typed.platform, &typed.author, a_try);
                     // The audit log has the place: it may be somebody's phone number.
                     tracing::info!(%tenant, platform = typed.platform, "a place was linked by a code");
-                    Ok(format!("Linked: this chat belongs to {tenant} now."))
+                    Ok(linked(&tenant, typed.language))
                 }
                 Err(error) if error.kind() == Kind::Conflict => {
                     self.refusal_log.refused(&by, "route.link", "", &typed.place.to_string(), &error).await;
-                    Ok(NOT_GOOD.to_owned())
+                    Ok(say(OwnWords::CodeNotGood))
                 }
                 // The store wrote that down itself.
-                Err(error) if error.kind() == Kind::Forbidden => Ok(NOT_GOOD.to_owned()),
+                Err(error) if error.kind() == Kind::Forbidden => Ok(say(OwnWords::CodeNotGood)),
                 Err(error) => {
                     self.tries.forgive(typed.platform, &typed.author, a_try);
                     Err(error)

@@ -5,7 +5,6 @@ mod notices;
 mod wake;
 
 pub(crate) use notices::Notifier;
-pub use notices::{Away, Notices};
 pub(crate) use wake::Waker;
 
 use crate::identities::Identities;

@@ -4,6 +4,7 @@
 use crate::egress::Egress;
 use crate::identities::Identities;
 use crate::ingress::Bots;
+use crate::notices::{Away, Notices};
 use crate::relay::Sessions;
 use crate::server::Parts;
 use crate::supervise::Lifecycle;
@@ -12,6 +13,7 @@ use angelia_core::directory::{BotKey, ChatKind};
 use angelia_core::egress::{Goal, Sender, Target};
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::inbox::{InstanceId, Seq};
+use angelia_core::own_words::OwnWords;
 use angelia_core::ports::Ports;
 use angelia_core::store::{NoticeKind, NoticeStore, Overdue, Untold, VaultStore};
 use angelia_core::vault::{Capability, CapabilityId, Deferral, NOTICE_BEFORE, Use, Way};
@@ -20,8 +22,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a message waits before its writer is told that the agent is away.
-const AWAY_AFTER: Duration = Duration::from_secs(60);
 /// How often it is looked for such messages.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// Messages of one inbox that are looked at in one go.
@@ -38,55 +38,6 @@ const UNANSWERED: usize = 256;
 const AT_ONCE: usize = 64;
 /// How long a provider gets. Others wait behind it.
 const TOLD_WITHIN: Duration = Duration::from_secs(5);
-
-/// Whom to tell that their agent is away.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Away {
-    /// Nobody.
-    Never,
-    /// People in private chats.
-    #[default]
-    Dms,
-    /// Everybody.
-    All,
-}
-
-/// What the connector says of its own.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notices {
-    /// Whom to tell that their agent is away.
-    pub away: Away,
-    /// How.
-    pub away_text: String,
-    /// What somebody is told whose command or press nobody has answered, shortly
-    /// before it can be answered in its place no more.
-    pub unanswered_text: String,
-    /// What a chat is told, once, of which messages were dropped because too much waited.
-    pub lost_text: String,
-    /// What a place is told once where the bot answers nobody; `None`: nothing.
-    pub hint: Option<String>,
-    /// How long a message waits before its writer is told. Tests have less time.
-    pub away_after: Duration,
-}
-
-impl Default for Notices {
-    fn default() -> Self {
-        Self {
-            away: Away::default(),
-            away_text: "Your agent is away at the moment. Your message is kept and will be answered \
-                        when it is back."
-                .into(),
-            unanswered_text: "Your agent has not answered yet. If it does, the answer comes here as a new \
-                              message."
-                .into(),
-            lost_text: "More messages waited for your agent than are kept, and the oldest from this chat \
-                        were dropped. Please send again what still matters."
-                .into(),
-            hint: None,
-            away_after: AWAY_AFTER,
-        }
-    }
-}
 
 /// Tells people. Its loops run until the server stops.
 pub(crate) struct Notifier {
@@ -139,7 +90,7 @@ impl Notifier {
     async fn tell_losses(&self, told: &mut BTreeSet<InstanceId>) -> Result<()> {
         for untold in self.ports.records.untold(LOSSES).await? {
             let bot = self.bots.position(&BotKey::new(&untold.platform, &untold.bot));
-            if self.tell_once(NoticeKind::Lost, bot, &untold, &self.notices.lost_text).await? {
+            if self.tell_once(NoticeKind::Lost, bot, &untold, OwnWords::Lost).await? {
                 told.insert(untold.instance);
             }
             self.ports.records.told(&untold).await?;
@@ -202,7 +153,11 @@ impl Notifier {
         let (answer, bot) =
             (self.egress.open(used, |_| true).await?, self.bots.position(&capability.bot_key()));
         if let (Some(answer), Some(bot)) = (answer, bot) {
-            let call = self.bots[bot].tell_waiting(&answer, &self.notices.unanswered_text);
+            let language = self.egress.language(bot, &Target::chat(&*capability.chat_id)).await;
+            let awaits_first = self.identities.now().awaits_first(capability.instance);
+            let words = if awaits_first { OwnWords::NoAgentYet } else { OwnWords::Unanswered };
+            let text = self.notices.text(words, language);
+            let call = self.bots[bot].tell_waiting(&answer, text);
             let told = match tokio::time::timeout(TOLD_WITHIN, call).await {
                 Ok(told) => told,
                 // The same words in the same place do no harm; as messages they would come twice.
@@ -223,7 +178,13 @@ impl Notifier {
 
     /// Tells a chat something through the bot at a position, on behalf of its instance. Only the
     /// first time: answers whether it was told now.
-    async fn tell_once(&self, kind: NoticeKind, at: Option<usize>, of: &Untold, text: &str) -> Result<bool> {
+    async fn tell_once(
+        &self,
+        kind: NoticeKind,
+        at: Option<usize>,
+        of: &Untold,
+        words: OwnWords,
+    ) -> Result<bool> {
         let Untold { instance, platform, bot, chat_id, thread_id, message_id } = of;
         let tenant = self.identities.now().tenant_of(*instance);
         let (Some(tenant), Some(at)) = (tenant, at) else { return Ok(false) };
@@ -232,7 +193,9 @@ impl Notifier {
         }
         let target = Target { chat_id: chat_id.clone(), thread_id: thread_id.clone() };
         let owner = Sender { tenant: &tenant, instance: *instance };
-        self.egress.say(owner, Goal { bot: at, target }, text.to_owned(), message_id.clone());
+        let language = self.egress.language(at, &target).await;
+        let text = self.notices.text(words, language).to_owned();
+        self.egress.say(owner, Goal { bot: at, target }, text, message_id.clone());
         Ok(true)
     }
 
@@ -305,11 +268,14 @@ impl Watch<'_> {
     async fn tell(&mut self, instance: InstanceId, overdue: Overdue) -> Result<()> {
         let Notifier { bots, notices, .. } = self.notifier;
         let Overdue { seq, bot, chat_id, thread_id, message_id, kind } = overdue;
-        let wanted = notices.away == Away::All || kind == Some(ChatKind::Dm);
+        // Whoever may come back soon is not announced to everybody; what was never there is.
+        let awaits_first = self.notifier.identities.now().awaits_first(instance);
+        let wanted = awaits_first || notices.away == Away::All || kind == Some(ChatKind::Dm);
         let at = bots.position_of_others(&bot).filter(|_| wanted);
         let (platform, bot) = (bot.platform.to_string(), bot.bot.to_string());
         let of = Untold { instance, platform, bot, chat_id, thread_id, message_id };
-        if self.notifier.tell_once(NoticeKind::Away, at, &of, &notices.away_text).await? {
+        let words = if awaits_first { OwnWords::NoAgentYet } else { OwnWords::Away };
+        if self.notifier.tell_once(NoticeKind::Away, at, &of, words).await? {
             self.told.entry(instance).or_insert(seq);
         }
         Ok(())

@@ -213,15 +213,15 @@ async fn what_takes_a_place_is_tried_until_the_place_is_gone() {
     platform.give([unknown(), open()]);
     let answer = agent.asked(reply("x-lab", "three", "i3")).await;
     assert!(error(&answer).contains("timed out"), "{answer}");
-    world.until_states(&["sent", "sent", "ambiguous"]).await;
+    world.until_states(&["sent", "sent", "ambiguous", "sent"]).await;
     let texts = platform.texts();
     assert_eq!(texts.iter().filter(|text| *text == "three").count(), 2);
     // Its beginning is there.
     let rest = platform.hold_after("m-first");
     assert_eq!(agent.asked(reply("x-lab", "four", "i4")).await["success"], true);
     rest.send(open()).unwrap();
-    world.until_states(&["sent", "sent", "ambiguous", "ambiguous"]).await;
-    assert!(world.ledger()[3].error.as_deref().unwrap().starts_with("only a part was sent"));
+    world.until_states(&["sent", "sent", "ambiguous", "sent", "ambiguous", "sent"]).await;
+    assert!(world.ledger()[4].error.as_deref().unwrap().starts_with("only a part was sent"));
     assert_eq!(
         platform.texts().iter().filter(|text| *text == "four").count(),
         1,
@@ -371,11 +371,12 @@ fn a_crash_between_claim_and_call_chooses_nothing_else() {
         let again = Crashing::start(folder.path(), platform.clone(), QUICK);
         let (states, expected) = if dies_before_its_end {
             // The first may be there; the second is certainly not, and goes as a message.
-            (["ambiguous", "sent"], vec![original("i1"), None])
+            // Of the first its chat is told so.
+            (&["ambiguous", "sent", "sent"] as &[&str], vec![original("i1"), None, None])
         } else {
-            (["sent", "sent"], vec![original("i1"), original("i1"), original("i2")])
+            (&["sent", "sent"] as &[&str], vec![original("i1"), original("i1"), original("i2")])
         };
-        again.client.block_on(again.world.until_states(&states));
+        again.client.block_on(again.world.until_states(states));
         assert_eq!(answers(&platform), expected);
     }
 }

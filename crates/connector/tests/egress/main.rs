@@ -13,6 +13,7 @@ mod key_change;
 mod ledger;
 mod paces;
 mod platform;
+mod remarks;
 mod rendering;
 mod rights;
 mod shares;

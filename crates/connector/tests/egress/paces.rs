@@ -128,8 +128,9 @@ async fn what_waited_for_longer_than_it_is_recognised_is_not_repeated() {
     let answer = agent.answer("a").await;
     assert!(super::world::error(&answer).contains("timed out"), "{answer}");
     assert_eq!(agent.answer("b").await["success"], true);
-    world.until_states(&["ambiguous", "sent"]).await;
-    assert_eq!(platform.texts(), ["lab", "den", "den"], "the first was not said again");
+    world.until_states(&["ambiguous", "sent", "sent"]).await;
+    let labs = platform.texts().into_iter().filter(|text| text == "lab").count();
+    assert_eq!(labs, 1, "the first was not said again");
 }
 
 #[tokio::test]
@@ -140,8 +141,8 @@ async fn what_is_recognised_for_a_while_is_repeated_for_that_while() {
     let mut agent = world.agent().await;
     let answer = agent.asked(send("x-lab", "one")).await;
     assert!(super::world::error(&answer).contains("timed out"), "{answer}");
-    world.until_states(&["ambiguous"]).await;
-    let calls = platform.calls();
+    world.until_states(&["ambiguous", "ambiguous"]).await;
+    let calls: Vec<_> = platform.calls().into_iter().filter(|call| call.text == "one").collect();
     assert!((2..=6).contains(&calls.len()), "repeated, and then not any more: {}", calls.len());
     assert!(calls.iter().all(|call| call.state == "sending"), "{calls:?}");
 }

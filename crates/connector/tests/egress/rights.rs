@@ -88,7 +88,8 @@ async fn the_rest_of_a_long_message_is_not_sent_where_it_may_not_go_any_more() {
     assert_eq!(agent.asked(send("x-lab", "long")).await["message_id"], "m-first");
     world.admin("routes/remove", json!({ "place": "fake:*" })).await;
     rest.send(sent("m-first")).unwrap();
-    world.until_states(&["ambiguous"]).await;
+    world.until_states(&["ambiguous", "failed"]).await;
+    assert_eq!(platform.texts(), ["long"], "nor is anything said of it there");
     assert_eq!(world.ledger()[0].message_id.as_deref(), Some("m-first"));
 }
 

@@ -65,6 +65,16 @@ impl World {
 
     /// A server over what is in `folder`; the place `fake:*` is the tenant `acme`'s.
     pub(crate) async fn open(folder: &Path, platform: Arc<Scripted>, timings: EgressTimings) -> Self {
+        Self::open_with(folder, platform, timings, Notices::default()).await
+    }
+
+    /// The same, where an operator wants this said.
+    pub(crate) async fn open_with(
+        folder: &Path,
+        platform: Arc<Scripted>,
+        timings: EgressTimings,
+        notices: Notices,
+    ) -> Self {
         ssrf_guard::install_tls_provider();
         let bus = Arc::new(LocalBus::default());
         let subscriber = Subscriber::on(&*bus);
@@ -98,7 +108,7 @@ impl World {
             source_flags: false,
             identity: IdentityOptions::default(),
             public_url: "http://127.0.0.1".into(),
-            notices: Notices::default(),
+            notices,
             limits: Limits::default(),
             gateways: GatewayLimits::default(),
         };

@@ -9,6 +9,7 @@ use crate::audit::Actor;
 use crate::clock::UnixMillis;
 use crate::error::{Error, Result};
 use crate::inbox::InstanceId;
+use crate::own_words::Language;
 use crate::ports::BoxFuture;
 use crate::records::{Change, Records, change, look};
 use crate::words::words;
@@ -70,13 +71,17 @@ pub struct Chat {
     pub person: Option<String>,
     /// The bot's own roles in a scope: a mention of one means the bot.
     pub roles: Vec<String>,
+    /// The language of whoever an agent was last addressed by there; `None` if nobody said
+    /// which, or not this time.
+    pub language: Option<Language>,
 }
 
 impl Chat {
     /// A chat of which nothing but its kind is known.
     pub fn new(chat_id: impl Into<String>, kind: ChatKind) -> Self {
-        let (parent, scope, name, topic, person) = Default::default();
-        Self { chat_id: chat_id.into(), kind, parent, scope, name, topic, person, roles: Vec::new() }
+        let (parent, scope, name, topic, person, language) = Default::default();
+        let (chat_id, roles) = (chat_id.into(), Vec::new());
+        Self { chat_id, kind, parent, scope, name, topic, person, roles, language }
     }
 }
 

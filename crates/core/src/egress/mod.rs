@@ -7,6 +7,7 @@ mod ledger;
 mod lookups;
 mod pace;
 mod refusals;
+mod remark;
 mod target;
 
 pub use crate::limit::Rate;
@@ -16,6 +17,7 @@ pub use ledger::{ActionRow, ActionState, Dedupe, Owner, Resume, after_crash, is_
 pub use lookups::{ASK_AGAIN, ASKED_IN, Lookups, MAX_ASKED, UNANSWERED_AGAIN};
 pub use pace::{Paces, Urgency};
 pub use refusals::{Decision, MAX_REFUSED, REFUSED_WINDOW, RefusalCounts};
+pub use remark::{FOLLOW_UP, REMARK, Remark, SEND, remark_on};
 pub use target::{
     Bot, Goal, MAX_CONTENT, NO_CAPABILITY, Refusal, Target, Whereabouts, could_know, decide, is_named,
     may_write,

@@ -113,6 +113,17 @@ pub struct ActionOutcome {
     pub error: Option<String>,
 }
 
+/// What came of leaving an action open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeftOpen {
+    /// It has ended, and what is said of it is accepted under this number.
+    Remarked(ActionId),
+    /// It had ended before; nothing changed.
+    Before,
+    /// It is not its owner's any more; nothing changed, and whoever works on it may still send it.
+    NotOurs,
+}
+
 /// What an owner is told that was replaced; nothing was changed.
 pub fn owner_replaced() -> Error {
     Error::conflict("another process took over what this one worked on")
@@ -155,6 +166,18 @@ pub trait Ledger: Send + Sync {
     /// which nothing was noted: whoever works on them may still send them.
     fn finish(&self, by: Owner, ends: Vec<(ActionId, ActionOutcome)>)
     -> BoxFuture<'_, Result<Vec<ActionId>>>;
+
+    /// Notes that nobody knows whether an action arrived, as [`Ledger::finish`] does, and
+    /// accepts in the same commit what is said of that: a crash neither loses nor doubles it.
+    /// It claims no capability and asks for no room: the text that ends makes some. An error
+    /// says that nothing was written, as for [`Ledger::accept`].
+    fn leave_open(
+        &self,
+        by: Owner,
+        id: ActionId,
+        outcome: ActionOutcome,
+        remark: NewAction,
+    ) -> BoxFuture<'_, Result<LeftOpen>>;
 
     /// Some of what is unfinished and `by`'s, oldest first, after `after`.
     fn unfinished(

@@ -16,7 +16,9 @@ pub use crate::lease::{Lease, LeaseToken, Leases, Term, lease_lost};
 pub use bus::{Bus, Hint, HintKind, Listener};
 pub use inboxes::{Conversation, Gap, Inboxes, Listed, ListedInbox, Overdue};
 pub use ingest::{Cursor, Ingest, Intake, NewQuarantined, Taken, Traffic};
-pub use ledger::{Accepted, ActionId, ActionOutcome, Ledger, NewAction, StoredAction, owner_replaced};
+pub use ledger::{
+    Accepted, ActionId, ActionOutcome, Ledger, LeftOpen, NewAction, StoredAction, owner_replaced,
+};
 pub use lines::{
     CONNECTOR, Earlier, Guest, Invited, Line, LineEdit, LineRevision, Lines, NewLine, Person, Posted,
     Unrelayed,

@@ -5,7 +5,7 @@ use angelia_core::directory::BotKey;
 use angelia_core::egress::{ActionRow, Owner};
 use angelia_core::error::Result;
 use angelia_core::ports::{
-    Accepted, ActionId, ActionOutcome, BoxFuture, Ledger, NewAction, StoredAction, owner_replaced,
+    Accepted, ActionId, ActionOutcome, BoxFuture, Ledger, LeftOpen, NewAction, StoredAction, owner_replaced,
 };
 use angelia_core::vault::{Capability, CapabilityId, Use, choose_for_send};
 use parking_lot::{Mutex, MutexGuard};
@@ -120,6 +120,26 @@ impl Ledger for MemoryLedger {
                 .partition(|(id, _)| tables.actions.get(id).is_none_or(|kept| kept.row.owner == by));
             mine.into_iter().for_each(|(id, outcome)| tables.finish(by, id, outcome));
             others.into_iter().map(|(id, _)| id).collect()
+        })
+    }
+
+    fn leave_open(
+        &self,
+        by: Owner,
+        id: ActionId,
+        outcome: ActionOutcome,
+        remark: NewAction,
+    ) -> BoxFuture<'_, Result<LeftOpen>> {
+        now(move || {
+            let mut tables = self.tables();
+            match tables.actions.get(&id).map(|kept| kept.row) {
+                Some(row) if row.owner != by => LeftOpen::NotOurs,
+                Some(row) if row.finish(by, outcome.state).is_some() => {
+                    tables.finish(by, id, outcome);
+                    LeftOpen::Remarked(tables.accept(by, remark, (self.now)()).id)
+                }
+                _ => LeftOpen::Before,
+            }
         })
     }
 

@@ -8,7 +8,7 @@ use angelia_core::clock;
 use angelia_core::egress::{ActionState, Owner};
 use angelia_core::error::Kind;
 use angelia_core::inbox::InstanceId;
-use angelia_core::ports::{Accepted, ActionId, ActionOutcome, Ledger, NewAction, StoredAction};
+use angelia_core::ports::{Accepted, ActionId, ActionOutcome, Ledger, LeftOpen, NewAction, StoredAction};
 use angelia_core::store::VaultStore;
 use angelia_core::vault::{Answering, Capability, CapabilityId, Stage, Use, Way};
 use angelia_engines::memory::MemoryLedger;
@@ -121,6 +121,7 @@ on_every_engine!(
     what_is_adopted_is_told_from_what_comes_after,
     one_who_is_replaced_accepts_and_adopts_nothing,
     many_end_in_one_commit,
+    what_is_said_of_a_message_in_doubt_comes_with_its_end,
     each_interaction_is_claimed_once,
     what_failed_leaves_somebody_waiting,
     what_another_claimed_is_answered_too_if_that_failed,
@@ -198,6 +199,38 @@ async fn an_action_goes_to_and_fro_until_it_has_ended(engine: impl Engine) {
     assert_eq!(engine.ledger().body(id).await.unwrap(), None, "the text goes with the end");
     assert!(is_known(&engine, "m9").await && !is_known(&engine, "m10").await, "an end does not change");
     assert!(!engine.ledger().begin(me, ActionId(id.0 + 1)).await.unwrap(), "there is no such action");
+}
+
+/// In one commit, once, and by its owner alone.
+async fn what_is_said_of_a_message_in_doubt_comes_with_its_end(engine: impl Engine) {
+    let ledger = engine.ledger();
+    let (me, heir) = (ledger.new_owner().await.unwrap(), ledger.new_owner().await.unwrap());
+    let [first, second] = [0, 1].map(|n| remark(&engine, &format!("c{n}")));
+    let first = accept(&engine, me, first).await.id;
+    let second = accept(&engine, me, second).await.id;
+    assert!(ledger.begin(me, first).await.unwrap());
+    let said =
+        || NewAction { op: "remark".into(), body: b"{\"perhaps\":1}".to_vec(), ..remark(&engine, "c0") };
+    let leave_open = |by, id| ledger.leave_open(by, id, ended(ActionState::Ambiguous, "m1"), said());
+    assert_eq!(leave_open(heir, first).await.unwrap(), LeftOpen::NotOurs);
+    assert_eq!(states(&engine, me).await, [ActionState::Sending, ActionState::Accepted], "nothing changed");
+    let LeftOpen::Remarked(number) = leave_open(me, first).await.unwrap() else { panic!("it is ours") };
+    assert!(number > second && is_known(&engine, "m1").await);
+    assert_eq!(ledger.body(first).await.unwrap(), None);
+    assert_eq!(leave_open(me, first).await.unwrap(), LeftOpen::Before, "it is not said twice");
+    assert_eq!(
+        leave_open(me, ActionId(number.0 + 1)).await.unwrap(),
+        LeftOpen::Before,
+        "there is no such action"
+    );
+    ledger.adopt(heir, None).await.unwrap();
+    let found = unfinished(&engine, heir).await;
+    assert_eq!(
+        found.iter().map(|it| it.id).collect::<Vec<_>>(),
+        [second, number],
+        "the next process says it"
+    );
+    assert_eq!((found[1].op.as_str(), found[1].bytes), ("remark", 13));
 }
 
 async fn owners_are_never_the_same(engine: impl Engine) {

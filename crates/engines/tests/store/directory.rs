@@ -4,6 +4,7 @@ use super::open::Opened;
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::directory::{BotKey, Chat, ChatKind, KnownChat};
 use angelia_core::inbox::InstanceId;
+use angelia_core::own_words::Language;
 use angelia_core::store::{DirectoryStore, Intake, Traffic};
 use std::time::Duration;
 
@@ -76,6 +77,20 @@ async fn new_facts_leave_what_was_seen() {
         last_at: Some(UnixMillis(50)),
     };
     assert_eq!(opened.known(&bot(), "lab").await, Some(expected));
+}
+
+#[tokio::test]
+async fn a_language_stays_until_another_one_is_told() {
+    let opened = Opened::new();
+    let said = |language, name: &str| Chat { language, name: Some(name.into()), ..chat("lab") };
+    let spoken = async || opened.known(&bot(), "lab").await.unwrap().chat.language;
+    opened.learn(&bot(), &[said(None, "lab")]).await;
+    assert_eq!(spoken().await, None);
+    opened.learn(&bot(), &[said(Some(Language::German), "lab")]).await;
+    opened.learn(&bot(), &[said(None, "renamed")]).await;
+    assert_eq!(spoken().await, Some(Language::German), "who says nothing of it changes nothing");
+    opened.learn(&bot(), &[said(Some(Language::English), "renamed")]).await;
+    assert_eq!(spoken().await, Some(Language::English));
 }
 
 #[tokio::test]

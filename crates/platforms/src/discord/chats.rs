@@ -226,6 +226,14 @@ impl Discord {
         Ok((self.spot_at(chat, false).await?, told))
     }
 
+    /// A chat with the language of whoever interacts there, if that is new and has to be
+    /// committed. Messages do not tell it.
+    pub(super) fn language_of(&self, interaction: &Interaction, chat: &Chat) -> Option<Chat> {
+        let language = Some(interaction.language()?);
+        let chat = Chat { language, ..chat.clone() };
+        self.account.directory.learn(&chat).then_some(chat)
+    }
+
     /// A chat and what it belongs to: from the directory or, if `asking`, from Discord.
     async fn spot_at(&self, chat: Arc<KnownChat>, asking: bool) -> Result<Spot, IngestError> {
         let parent = match &chat.chat.parent {

@@ -4,6 +4,7 @@ use super::address;
 use super::parse::{Channel, Id, Member, Message, Object, User, unreadable};
 use crate::kit::Lenient;
 use angelia_contract::event::PromptResponse;
+use angelia_core::own_words::Language;
 use angelia_core::secret::Secret;
 use angelia_core::vault::Deferral;
 use serde::{Deserialize, Deserializer};
@@ -38,6 +39,12 @@ const MAX_PROMPT_TOKEN: usize = 64;
 /// Longest id in a callback token.
 const MAX_PROMPT_ID: usize = 32;
 
+/// The language of whoever is told something of an interaction, whatever else it is.
+pub(super) fn language(body: Option<&Value>) -> Language {
+    let locale = body.and_then(|body| body["locale"].as_str());
+    locale.map(Language::of_tag).unwrap_or_default()
+}
+
 /// An interaction of a person. It holds its credential, and nobody prints it.
 #[derive(Clone, Deserialize)]
 pub(super) struct Interaction {
@@ -52,6 +59,7 @@ pub(super) struct Interaction {
     pub(super) channel: Lenient<Channel>,
     pub(super) guild_id: Lenient<Id>,
     context: Lenient<u64>,
+    locale: Lenient<String>,
     member: Lenient<Joined>,
     user: Lenient<User>,
     #[serde(default)]
@@ -97,6 +105,11 @@ impl Interaction {
         let (id, member) = (read.id.clone(), Lenient(member));
         read.said = Message { id, channel_id, author, member, ..Message::default() };
         Ok(read)
+    }
+
+    /// The language that the person has set, where Discord tells.
+    pub(super) fn language(&self) -> Option<Language> {
+        self.locale.as_deref().map(Language::of_tag)
     }
 
     /// What the person sees until the answer comes.

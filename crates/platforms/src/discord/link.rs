@@ -10,8 +10,8 @@ use super::{NAME, address};
 use crate::admission::Linking;
 use angelia_core::clock::{self, Mono};
 use angelia_core::directory::ChatKind;
-use angelia_core::error::Kind;
 use angelia_core::limit::{SlidingWindow, SlidingWindowOf, WhenCrowded};
+use angelia_core::own_words::OwnWords;
 use angelia_core::secret::Secret;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
@@ -29,8 +29,6 @@ const COMMAND: &str = "/link";
 /// How long it may take to find out who somebody is. The shard is not read meanwhile.
 const ASKED_WITHIN: Duration = Duration::from_secs(5);
 
-const TRY_LATER: &str = "I could not find that out just now. Try again in a minute.";
-
 impl Reader {
     /// Uses up a code and tells the person how it went. Anybody can type this:
     /// beyond a few in a while nothing is tried, and nothing said.
@@ -43,12 +41,13 @@ impl Reader {
             self.discord.account.health.count("links_unanswered");
             return;
         }
-        let guild = chat.scope.as_deref();
+        let (guild, language) = (chat.scope.as_deref(), chat.language.unwrap_or_default());
+        let unknown = || OwnWords::AdministratorUnknown.text(language).to_owned();
         // Without a code nothing is linked: everybody may be told how it is done.
         let administrator = code.is_empty()
             || match timeout(ASKED_WITHIN, self.is_administrator(message, guild)).await {
                 Ok(Ok(administrator)) => administrator,
-                Ok(Err(_)) | Err(_) => return self.answer(message, TRY_LATER.into()),
+                Ok(Err(_)) | Err(_) => return self.answer(message, unknown()),
             };
         let typed = Linking {
             platform: NAME,
@@ -58,14 +57,19 @@ impl Reader {
             private: chat.kind == ChatKind::Dm,
             administrator,
             code: Secret::new(code),
+            language,
         };
         let admission = self.ingress.admission.clone();
         // A task of its own: a code is used up and told about, or neither.
         let linked = tokio::spawn(async move { admission.link(typed).await }).await;
         let answer = match linked {
             Ok(Ok(answer)) => answer,
-            Ok(Err(error)) if error.kind() != Kind::Unavailable => error.to_string(),
-            _ => TRY_LATER.into(),
+            failed => {
+                let why =
+                    failed.map_or_else(|_| "it broke off".to_owned(), |linked| format!("{:?}", linked.err()));
+                tracing::error!(bot = self.discord.own_id(), why, "a code could not be tried");
+                OwnWords::WentWrong.text(language).to_owned()
+            }
         };
         self.answer(message, answer);
     }

@@ -71,6 +71,7 @@ pub(super) fn sighting(message: &Message, spot: &Spot, addressed: bool) -> Resul
         author_is_bot: normalize::is_by_bot(message),
         addressed,
         engaged: spot.chat.engaged.filter(|_| is_thread),
+        language: chat.language.unwrap_or_default(),
     })
 }
 

@@ -12,6 +12,7 @@ use angelia_core::admission::{Admitted, DropReason, link_command};
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{self, CancellableWrite, EntryKind};
+use angelia_core::own_words::{Language, OwnWords};
 use angelia_core::seal;
 use angelia_core::store::{NewEntry, Taken};
 use angelia_core::vault::{self, Deferral, NewCapability};
@@ -71,12 +72,12 @@ impl Reader {
     fn unreadable(&self, raw: &str, id: Option<String>, why: String) -> Considered {
         let id = id.filter(|id| address::snowflake(id).is_some()).unwrap_or_default();
         let heard = self.quarantined(format!("interaction {id}").trim_end().to_owned(), why, raw);
-        Considered { heard: Some(heard), reply: Reply::Words(NOT_UNDERSTOOD) }
+        Considered { heard: Some(heard), reply: Reply::Words(OwnWords::NotUnderstood) }
     }
 
     fn not_now(&self, why: &str) -> Considered {
         tracing::warn!(bot = self.discord.own_id(), why, "an interaction could not be taken");
-        Considered::at_once(Reply::Words(TRY_AGAIN))
+        Considered::at_once(Reply::Words(OwnWords::TryAgain))
     }
 
     async fn interaction(
@@ -90,7 +91,7 @@ impl Reader {
         let text = interaction.text();
         if link_command(&text).is_some() {
             self.dropped(&sighting, DropReason::Consumed);
-            return Ok(Considered::at_once(Reply::Words(LINK_IN_WRITING)));
+            return Ok(Considered::at_once(Reply::Words(OwnWords::LinkInWriting)));
         }
         let admitted = match self.admit(&sighting) {
             Ok(admitted) => admitted,
@@ -104,6 +105,7 @@ impl Reader {
         let entry = self.interaction_entry(interaction, body, event, admitted).map_err(never)?;
         let mut heard = Heard::default();
         heard.intake.chats.extend(told);
+        heard.intake.chats.extend(self.discord.language_of(interaction, &spot.chat.chat));
         heard.intake.capability = Some(capability);
         heard.intake.patience = Some(CancellableWrite::default());
         heard.is_for(entry, sighting);
@@ -153,13 +155,6 @@ impl Reader {
 /// The flag of a message that only the person who asked sees.
 pub(super) const EPHEMERAL: u64 = 1 << 6;
 
-pub(super) const TRY_AGAIN: &str = "I could not take this just now. Please try again in a moment.";
-const MAY_HAVE_ARRIVED: &str = "This took too long to be sure: it may have arrived. \
-                                If no answer comes within a minute, please ask again.";
-pub(super) const NOT_UNDERSTOOD: &str = "I do not understand this kind of request.";
-pub(super) const LINK_IN_WRITING: &str =
-    "A link code has to be written as a message: mention me, followed by /link and the code.";
-
 /// What Discord is told within its three seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reply {
@@ -170,26 +165,26 @@ pub(super) enum Reply {
     /// The answer follows.
     Deferred(Deferral),
     /// This is the answer, for the person's eyes only.
-    Words(&'static str),
+    Words(OwnWords),
 }
 
 impl Reply {
     /// What to say to somebody whose interaction reaches nobody. Names nobody.
     pub(super) fn refusal(reason: DropReason) -> Self {
         Self::Words(match reason {
-            DropReason::NoRoute => "Nobody answers here: no agent is connected to this place.",
-            DropReason::AuthorNotAllowed => "You are not among those who may talk to the agent here.",
-            DropReason::NoInstance => "The agent of this place is not set up at the moment.",
-            DropReason::InboxFull => TRY_AGAIN,
-            DropReason::BotNotAllowed => "The agent here does not listen to bots.",
-            DropReason::NotAddressed | DropReason::Keyword | DropReason::Consumed => NOT_UNDERSTOOD,
+            DropReason::NoRoute => OwnWords::NobodyAnswersHere,
+            DropReason::AuthorNotAllowed => OwnWords::YouMayNot,
+            DropReason::NoInstance => OwnWords::AgentNotSetUp,
+            DropReason::InboxFull => OwnWords::TryAgain,
+            DropReason::BotNotAllowed => OwnWords::NoBots,
+            DropReason::NotAddressed | DropReason::Keyword | DropReason::Consumed => OwnWords::NotUnderstood,
         })
     }
 
     /// What it is once the store has told what became of what was taken in.
     pub(super) fn after(self, taken: Taken) -> Self {
         match self {
-            Self::Deferred(_) if taken.given_up => Self::Words(TRY_AGAIN),
+            Self::Deferred(_) if taken.given_up => Self::Words(OwnWords::TryAgain),
             Self::Deferred(_) if taken.no_instance => Self::refusal(DropReason::NoInstance),
             other => other,
         }
@@ -199,19 +194,21 @@ impl Reply {
     /// nobody keeps.
     pub(super) fn late(self, patience: Option<&CancellableWrite>) -> Self {
         match (self, patience) {
-            (Self::Deferred(_), Some(patience)) if !patience.give_up() => Self::Words(MAY_HAVE_ARRIVED),
-            (Self::Deferred(_), _) => Self::Words(TRY_AGAIN),
+            (Self::Deferred(_), Some(patience)) if !patience.give_up() => {
+                Self::Words(OwnWords::MayHaveArrived)
+            }
+            (Self::Deferred(_), _) => Self::Words(OwnWords::TryAgain),
             (other, _) => other,
         }
     }
 
-    /// What Discord reads.
-    pub(super) fn body(self) -> Value {
+    /// What Discord reads; words come in the person's language.
+    pub(super) fn body(self, language: Language) -> Value {
         match self {
             Self::Pong => json!({ "type": 1 }),
             Self::Words(words) => json!({
                 "type": 4,
-                "data": { "content": words, "flags": EPHEMERAL, "allowed_mentions": { "parse": [] } },
+                "data": { "content": words.text(language), "flags": EPHEMERAL, "allowed_mentions": { "parse": [] } },
             }),
             Self::Deferred(Deferral::Message) => json!({ "type": 5 }),
             Self::Deferred(Deferral::Update) => json!({ "type": 6 }),
@@ -229,32 +226,33 @@ mod tests {
         let deferred = Reply::Deferred(Deferral::Message);
         assert_eq!(deferred.after(Taken::default()), deferred);
         let given_up = Taken { given_up: true, ..Taken::default() };
-        assert_eq!(deferred.after(given_up), Reply::Words(TRY_AGAIN));
+        assert_eq!(deferred.after(given_up), Reply::Words(OwnWords::TryAgain));
         let gone = Taken { no_instance: true, ..Taken::default() };
         assert_eq!(deferred.after(gone), Reply::refusal(DropReason::NoInstance));
-        assert_eq!(Reply::Words(NOT_UNDERSTOOD).after(gone), Reply::Words(NOT_UNDERSTOOD));
+        assert_eq!(Reply::Words(OwnWords::NotUnderstood).after(gone), Reply::Words(OwnWords::NotUnderstood));
         let (waits, begun) = (CancellableWrite::default(), CancellableWrite::default());
         begun.begin();
-        assert_eq!(deferred.late(Some(&waits)), Reply::Words(TRY_AGAIN));
+        assert_eq!(deferred.late(Some(&waits)), Reply::Words(OwnWords::TryAgain));
         assert!(!waits.begin(), "and it is not written later");
-        assert_eq!(deferred.late(Some(&begun)), Reply::Words(MAY_HAVE_ARRIVED));
-        assert_eq!(Reply::Words(NOT_UNDERSTOOD).late(None), Reply::Words(NOT_UNDERSTOOD));
+        assert_eq!(deferred.late(Some(&begun)), Reply::Words(OwnWords::MayHaveArrived));
+        assert_eq!(Reply::Words(OwnWords::NotUnderstood).late(None), Reply::Words(OwnWords::NotUnderstood));
     }
 
     #[test]
     fn replies_have_discords_numbers() {
         for (reply, kind) in [
             (Reply::Pong, 1),
-            (Reply::Words("x"), 4),
+            (Reply::Words(OwnWords::TryAgain), 4),
             (Reply::Deferred(Deferral::Message), 5),
             (Reply::Deferred(Deferral::Update), 6),
             (Reply::NoChoices, 8),
         ] {
-            assert_eq!(reply.body()["type"], kind);
+            assert_eq!(reply.body(Language::English)["type"], kind);
         }
-        assert_eq!(Reply::NoChoices.body()["data"]["choices"], json!([]));
-        assert_eq!(Reply::Words("x").body()["data"]["flags"], 64);
-        let words = DropReason::ALL.map(|reason| Reply::refusal(reason).body()["data"]["content"].clone());
+        assert_eq!(Reply::NoChoices.body(Language::English)["data"]["choices"], json!([]));
+        assert_eq!(Reply::Words(OwnWords::TryAgain).body(Language::English)["data"]["flags"], 64);
+        let words = DropReason::ALL
+            .map(|reason| Reply::refusal(reason).body(Language::English)["data"]["content"].clone());
         assert!(words.iter().all(|words| words.as_str().is_some_and(|words| words.len() < 100)));
     }
 }

@@ -1,8 +1,9 @@
 //! The endpoint that Discord posts interactions to: verified, committed, and answered (mostly:
 //! deferred) within its three seconds.
 
+use super::interaction::language;
 use super::take::{Heard, Reader};
-use super::take_interaction::{Considered, KEPT_WITHIN, Reply, TRY_AGAIN};
+use super::take_interaction::{Considered, KEPT_WITHIN, Reply};
 use super::verify::{PublicKey, SIGNATURE, TIMESTAMP};
 use super::{Discord, NAME};
 use crate::ingress::Ingress;
@@ -10,11 +11,13 @@ use crate::kit::webhook::{Hook, Posted, only, path, refuse};
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::error::Result;
 use angelia_core::inbox::CancellableWrite;
+use angelia_core::own_words::OwnWords;
 use angelia_core::store::Taken;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
+use serde_json::Value;
 use std::sync::Arc;
 use tokio::time::{Instant, timeout_at};
 
@@ -49,14 +52,15 @@ async fn receive(State(receiver): State<Arc<Receiver>>, request: Request) -> Res
         .and_then(|(signature, time)| receiver.key.signed_at(signature, time, &posted.body, clock::wall()));
     let Some(signed_at) = signed_at else { return refuse(&receiver.reader.discord.account.health) };
     // The earlier of the two clocks: the other may be ahead.
-    let reply = receiver.reader.posted(posted, signed_at.min(came), due).await;
-    Json(reply.body()).into_response()
+    let body: Option<Value> = serde_json::from_slice(&posted.body).ok();
+    let language = language(body.as_ref());
+    let reply = receiver.reader.posted(posted, body, signed_at.min(came), due).await;
+    Json(reply.body(language)).into_response()
 }
 
 impl Reader {
     /// What an authentic request is answered with.
-    async fn posted(&self, posted: Posted, from: UnixMillis, due: Instant) -> Reply {
-        let body = serde_json::from_slice(&posted.body).ok();
+    async fn posted(&self, posted: Posted, body: Option<Value>, from: UnixMillis, due: Instant) -> Reply {
         let raw = String::from_utf8_lossy(&posted.body);
         let considered = self.consider(&raw, body.as_ref(), from, due).await;
         let patience = considered.patience();
@@ -79,7 +83,7 @@ impl Reader {
         };
         match kept {
             Ok(Ok(taken)) => reply.after(taken),
-            Ok(Err(_)) | Err(_) => Reply::Words(TRY_AGAIN),
+            Ok(Err(_)) | Err(_) => Reply::Words(OwnWords::TryAgain),
         }
     }
 

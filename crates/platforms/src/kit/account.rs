@@ -14,15 +14,13 @@ use angelia_core::admission::DropReason;
 use angelia_core::directory::{BotKey, Chat, ChatKind};
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::inbox::WhenFull;
+use angelia_core::own_words::OwnWords;
 use angelia_core::ports::Ports;
 use angelia_core::records::Records;
 use angelia_core::secret::Secret;
 use angelia_core::store::{DirectoryStore, Intake, NewEntry, NewQuarantined, Taken};
 use angelia_core::{clock, seal};
 use std::sync::Arc;
-
-/// What whoever typed a code is told if it is our fault that it could not be tried.
-const TRY_LATER: &str = "Something went wrong here. Please try again later.";
 
 /// How often the store is asked to note which messages a text takes.
 const KEEP_TRIES: u32 = 4;
@@ -152,12 +150,13 @@ impl Account {
             private: sighting.private,
             administrator,
             code: Secret::new(code),
+            language: sighting.language,
         };
         match ingress.admission.link(typed).await {
             // Trying again would not help.
             Err(error) if error.kind() != Kind::Unavailable => {
                 tracing::error!(bot = %self.name, %error, "a code could not be tried");
-                Ok(TRY_LATER.to_owned())
+                Ok(OwnWords::WentWrong.text(sighting.language).to_owned())
             }
             linked => linked,
         }

@@ -33,6 +33,23 @@ impl Memory {
         self.absent.remove(chat_id);
         self.known.insert(chat_id.clone(), chat);
     }
+
+    /// Takes note of what a provider said of a chat; whether that is new. Who says nothing of
+    /// its language changes none.
+    fn learn(&mut self, chat: &Chat) -> bool {
+        let new = match self.known.get(&chat.chat_id) {
+            Some(known) => {
+                let language = chat.language.or(known.chat.language);
+                KnownChat { chat: Chat { language, ..chat.clone() }, ..(**known).clone() }
+            }
+            None => chat.clone().into(),
+        };
+        let differs = self.known.get(&chat.chat_id).is_none_or(|known| **known != new);
+        if differs {
+            self.put(Arc::new(new));
+        }
+        differs
+    }
 }
 
 impl Directory {
@@ -75,18 +92,7 @@ impl Directory {
     /// and has to be committed. A chat that is not at hand is always new: ask for
     /// it with [`Directory::find`] first where that matters.
     pub(crate) fn learn(&self, chat: &Chat) -> bool {
-        let mut memory = self.memory.lock();
-        match memory.known.get(&chat.chat_id).cloned() {
-            Some(known) if known.chat == *chat => false,
-            Some(known) => {
-                memory.put(Arc::new(KnownChat { chat: chat.clone(), ..(*known).clone() }));
-                true
-            }
-            None => {
-                memory.put(Arc::new(chat.clone().into()));
-                true
-            }
-        }
+        self.memory.lock().learn(chat)
     }
 
     /// Takes note of chats; answers those that are new. Whoever does not commit them
@@ -143,6 +149,18 @@ impl Directory {
 mod tests {
     use super::*;
     use angelia_core::directory::ChatKind;
+    use angelia_core::own_words::Language;
+
+    #[test]
+    fn a_language_stays_until_another_one_is_told() {
+        let mut memory = Memory { known: LruCache::new(9), absent: LruCache::new(9) };
+        let said = |language| Chat { language, ..Chat::new("ann", ChatKind::Dm) };
+        assert!(memory.learn(&said(Some(Language::German))));
+        assert!(!memory.learn(&said(None)), "that is nothing new");
+        assert_eq!(memory.known.get("ann").unwrap().chat.language, Some(Language::German));
+        assert!(memory.learn(&said(Some(Language::English))));
+        assert_eq!(memory.known.get("ann").unwrap().chat.language, Some(Language::English));
+    }
 
     #[test]
     fn whoever_has_written_is_absent_no_more() {

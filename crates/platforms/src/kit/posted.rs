@@ -8,6 +8,7 @@ use angelia_contract::event::Event;
 use angelia_core::admission::{DropReason, link_command};
 use angelia_core::egress::Target;
 use angelia_core::error::Result;
+use angelia_core::own_words::OwnWords;
 use angelia_core::store::Intake;
 use std::sync::Arc;
 
@@ -43,8 +44,8 @@ impl Account {
         let intake = Intake { chats, entry: Some(entry), ..Intake::default() };
         let full = self.commit_said(ingress, sighting, intake).await?.full;
         // It is posted again, but not for long: whoever wrote is told.
-        if full && let Some(text) = self.replies.inbox_full(&sighting.author) {
-            self.tell(bot, &sighting.chat_id, text.to_owned());
+        if full && self.replies.may_tell_full(&sighting.author) {
+            self.tell(bot, &sighting.chat_id, OwnWords::InboxFull.text(sighting.language).to_owned());
         }
         Ok(!full)
     }

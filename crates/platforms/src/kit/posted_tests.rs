@@ -1,7 +1,7 @@
 //! Posted messages between a store and an admission that does as it is told.
 
 use super::*;
-use crate::admission::{Admission, Linking, Which};
+use crate::admission::{Admission, Linking, Presence, Which};
 use crate::ingress::{Seal, Stop};
 use crate::kit::health::HealthRecord;
 use crate::platform::{Delivery, Outcome};
@@ -85,7 +85,7 @@ impl Admission for Door {
         self.dropped.lock().push((which.message_id.to_owned(), reason));
     }
 
-    fn is_present(&self, _observed: Observed<'_>) -> Option<bool> {
+    fn presence(&self, _observed: Observed<'_>) -> Option<Presence> {
         None
     }
 

@@ -16,9 +16,6 @@ const UNDER_WAY: usize = 8;
 /// is not said.
 const WAITING: usize = 64;
 
-/// What somebody is told whose agent has more waiting than is kept for it.
-const FULL: &str = "Your agent has more messages waiting than are kept for it, so this one was not taken. \
-                    Please send it again later.";
 /// People remembered as told: each is told once a minute, however often it is posted.
 const MAX_TOLD_FULL: usize = 1_000;
 
@@ -40,10 +37,9 @@ impl Default for Replies {
 }
 
 impl Replies {
-    /// What to tell somebody whose agent's inbox is full, unless they were told just now.
-    pub(crate) fn inbox_full(&self, person: &str) -> Option<&'static str> {
-        let room = self.told_full.lock().take(person, Rate::a_minute(1, 1), clock::mono());
-        room.is_ok().then_some(FULL)
+    /// Whether to tell somebody that their agent's inbox is full: not if they were told just now.
+    pub(crate) fn may_tell_full(&self, person: &str) -> bool {
+        self.told_full.lock().take(person, Rate::a_minute(1, 1), clock::mono()).is_ok()
     }
 }
 

@@ -5,6 +5,7 @@ use crate::ingress::Ingress;
 use angelia_core::admission::{Admitted, DropReason, Observed};
 use angelia_core::directory::BotKey;
 use angelia_core::inbox::InstanceId;
+use angelia_core::own_words::Language;
 
 /// A message as it was seen: where, by whom, and whether it is meant for the bot.
 #[derive(Clone, Debug, Default)]
@@ -29,6 +30,8 @@ pub(crate) struct Sighting {
     pub(crate) addressed: bool,
     /// Whom the thread was begun with.
     pub(crate) engaged: Option<InstanceId>,
+    /// In which language its author is answered.
+    pub(crate) language: Language,
 }
 
 impl Sighting {

@@ -10,6 +10,7 @@ use crate::kit::{ApiError, ErrorKind, Sighting};
 use angelia_core::admission::link_command;
 use angelia_core::clock;
 use angelia_core::error::Result;
+use angelia_core::own_words::OwnWords;
 use angelia_core::secret::Secret;
 use angelia_core::store::DirectoryStore;
 use serde_json::json;
@@ -17,15 +18,6 @@ use std::time::Duration;
 
 /// How long finding out who administers a chat may hold up what is read next.
 const MEMBER_WITHIN: Duration = Duration::from_secs(5);
-
-/// What `/start` is answered with unless an operator wrote something else.
-const GREETING: &str = "Hello! This bot passes messages between this chat and an AI agent. \
-If the chat is linked to an agent, just write: the agent answers here. \
-If it is not, ask whoever runs the agent for a code and send /link CODE.";
-
-/// What whoever links a group is told while Telegram does not answer.
-const ASK_AGAIN: &str =
-    "Telegram did not tell whether you administer this chat. Please try again in a minute.";
 
 /// Something only the connector can do about an update. It happens between
 /// commits: after everything before it, before everything after it.
@@ -83,7 +75,11 @@ impl Listener {
     pub(super) async fn settle(&self, own: &Own, who: Option<&Sighting>) -> Result<Option<Answer>> {
         let bot = &self.bot;
         match (own, who) {
-            (Own::Greet, _) => Ok(Some(Answer::now(bot.config.greeting.as_deref().unwrap_or(GREETING)))),
+            (Own::Greet, who) => {
+                let language = who.map(|who| who.language).unwrap_or_default();
+                let greeting = bot.config.greeting.as_deref();
+                Ok(Some(Answer::now(greeting.unwrap_or(OwnWords::Greeting.text(language)))))
+            }
             (Own::Link(code), Some(who)) => self.link(code, who).await,
             (Own::Link(_), None) => Ok(None),
             (Own::Moved { from, to }, _) => bot.move_chat(from, to).await.map(|()| None),
@@ -110,7 +106,7 @@ impl Listener {
                 // They wait for it, and are few.
                 Answer { text, patient: administrator }
             }
-            Err(_) => Answer::now(ASK_AGAIN),
+            Err(_) => Answer::now(OwnWords::AdministratorUnknown.text(who.language)),
         };
         // Not before: the same code is tried again after an error.
         bot.words.tried(&who.chat_id, &who.author, clock::mono());

@@ -46,6 +46,14 @@ impl Telegram {
         self.account.directory.learn_all(chats).await
     }
 
+    /// Takes note of the language of somebody whom an agent answers; answers what is new and
+    /// has to be committed. Of others it is not noted: a crowd would change it with every line.
+    pub(super) async fn learn_language(&self, message: &Message) -> Result<Vec<Chat>> {
+        let Some(language) = message.language() else { return Ok(Vec::new()) };
+        let chat = Chat { language: Some(language), ..described(&message.chat) };
+        self.account.directory.learn_all(vec![chat]).await
+    }
+
     /// The name of a topic, as far as it is at hand.
     pub(super) fn topic_name(&self, message: &Message) -> Option<String> {
         let row = topic_row(&message.chat.id(), message.topic()?);

@@ -7,6 +7,7 @@
 
 use crate::kit::{Lenient, List};
 use angelia_core::directory::ChatKind;
+use angelia_core::own_words::Language;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -129,6 +130,7 @@ pub(super) struct Sender {
     pub(super) first_name: Lenient<String>,
     pub(super) last_name: Lenient<String>,
     pub(super) username: Lenient<String>,
+    pub(super) language_code: Lenient<String>,
 }
 
 /// The title of a chat, or first and last name as people are called.
@@ -180,6 +182,11 @@ impl Message {
     pub(super) fn author_name(&self) -> Option<String> {
         let signed = self.author_signature.as_ref().filter(|_| self.sender_chat.is_some());
         signed.cloned().or_else(|| self.author()?.name())
+    }
+
+    /// The language that whoever wrote it has set, where Telegram tells.
+    pub(super) fn language(&self) -> Option<Language> {
+        self.from.as_ref()?.language_code.as_deref().map(Language::of_tag)
     }
 
     /// Whether a bot wrote it. Those who stay anonymous are shown as one by

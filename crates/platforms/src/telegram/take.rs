@@ -47,6 +47,7 @@ fn sighting(message: &Message, me: &Me) -> Sighting {
         author_is_bot: message.is_by_bot(),
         addressed: private || address::addresses(me, message),
         engaged: None,
+        language: message.language().unwrap_or_default(),
     }
 }
 
@@ -114,6 +115,7 @@ impl Listener {
         let key = &self.bot.account.key;
         match sighting.decide(&self.ingress, key) {
             Ok(admitted) => {
+                digest.intake.chats.extend(self.bot.learn_language(message).await?);
                 digest.intake.entry = Some(inbound::entry(key, &event, admitted, clock::wall())?);
             }
             Err(reason) => digest.dropped = Some(reason),

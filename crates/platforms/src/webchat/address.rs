@@ -2,6 +2,7 @@
 //! (docs/decisions/0009).
 
 use angelia_core::admission::DropReason;
+use angelia_core::own_words::{Language, OwnWords};
 
 /// How a line names the agent.
 const MENTION: &str = "@agent";
@@ -25,25 +26,18 @@ pub(super) fn said(text: &str) -> &str {
 }
 
 /// What the writer of a line can do about it.
-pub(super) fn hint(reason: DropReason) -> &'static str {
-    match reason {
-        DropReason::NoRoute => {
-            "this room belongs to nobody: the operator can give it to an agent (angelia route add)"
-        }
-        DropReason::AuthorNotAllowed => {
-            "the agent does not listen to you here: the operator can change that (angelia route add --allow)"
-        }
-        DropReason::NoInstance => {
-            "no agent is set up for this room: the operator can make one (angelia gateway create)"
-        }
-        DropReason::BotNotAllowed => "the agent does not listen to bots",
-        DropReason::NotAddressed => {
-            "others are in this room: write @agent to be heard, or answer one of the agent's messages"
-        }
-        DropReason::Consumed => "this was for the server itself; it has answered",
-        DropReason::Keyword => "this was for the network that carries it",
-        DropReason::InboxFull => "more waits for the agent than is kept: try again when it has read some",
-    }
+pub(super) fn hint(reason: DropReason, language: Language) -> &'static str {
+    let words = match reason {
+        DropReason::NoRoute => OwnWords::RoomOfNobody,
+        DropReason::AuthorNotAllowed => OwnWords::RoomNotForYou,
+        DropReason::NoInstance => OwnWords::RoomWithoutAgent,
+        DropReason::BotNotAllowed => OwnWords::RoomNotForBots,
+        DropReason::NotAddressed => OwnWords::RoomNotAddressed,
+        DropReason::Consumed => OwnWords::RoomConsumed,
+        DropReason::Keyword => OwnWords::RoomKeyword,
+        DropReason::InboxFull => OwnWords::RoomFull,
+    };
+    words.text(language)
 }
 
 fn mentions(text: &str) -> bool {

@@ -1,9 +1,10 @@
 //! Following a room: first what the store has, then what happens.
 
 use super::hub::{Happening, Stream as Happenings};
-use super::read::{STREAM_PAGE, Shown};
-use super::routes::{Api, Reading, Refusal};
+use super::read::{Look, STREAM_PAGE, Shown};
+use super::routes::{Api, Reading, Refusal, told_of_agent};
 use super::verify::{self, Caller, Fingerprint};
+use crate::admission::Presence;
 use angelia_core::store::{Guest, Line, Lines};
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -39,17 +40,17 @@ struct Reader {
     ready: VecDeque<Line>,
     behind: bool,
     agent: Agent,
-    html: bool,
+    look: Look,
 }
 
-/// Tells whether the room's agent is connected; `None` if there is none.
-type IsPresent = Box<dyn Fn() -> Option<bool> + Send + Sync>;
+/// Tells whether the room's agent is there; `None` if there is none.
+type IsPresent = Box<dyn Fn() -> Option<Presence> + Send + Sync>;
 
 /// What a reader was told of the agent.
 struct Agent {
     is_present: IsPresent,
     look: Interval,
-    told: Option<Option<bool>>,
+    told: Option<Option<Presence>>,
 }
 
 impl Agent {
@@ -59,7 +60,8 @@ impl Agent {
         if self.told.replace(now) == Some(now) {
             return None;
         }
-        sse::Event::default().event("agent").json_data(json!({ "connected": now })).ok()
+        let told = now.map_or_else(|| json!({ "connected": null }), told_of_agent);
+        sse::Event::default().event("agent").json_data(told).ok()
     }
 }
 
@@ -75,10 +77,10 @@ pub(super) async fn follow(
     // A browser that reconnects says where it was.
     let resumed = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
     let (lines, room) = (api.ports.lines.clone(), person.room.clone());
-    let is_present = Box::new(move || api.is_agent_present(&person));
+    let is_present = Box::new(move || api.agent(&person));
     let reader = Reader {
         after: resumed.unwrap_or(reading.after),
-        html: reading.html(),
+        look: reading.look(),
         ..Reader::new(lines, happenings, key, room, is_present)
     };
     Ok(Sse::new(reader.stream()).keep_alive(sse::KeepAlive::new().interval(KEEP_ALIVE)).into_response())
@@ -96,7 +98,18 @@ impl Reader {
         let (look_again, look) = (every(LOOK_AGAIN), every(LOOK_FOR_AGENT));
         let agent = Agent { is_present, look, told: None };
         let (after, ready) = (0, VecDeque::new());
-        Self { lines, happenings, key, look_again, room, after, ready, behind: true, agent, html: false }
+        Self {
+            lines,
+            happenings,
+            key,
+            look_again,
+            room,
+            after,
+            ready,
+            behind: true,
+            agent,
+            look: Look::default(),
+        }
     }
 
     /// What they see, for as long as they look.
@@ -112,7 +125,7 @@ impl Reader {
             if let Some(line) = self.ready.pop_front() {
                 self.after = line.id;
                 let event = sse::Event::default().event(if line.edited { "edit" } else { "message" });
-                return event.id(line.id.to_string()).json_data(Shown::new(&line, self.html)).ok();
+                return event.id(line.id.to_string()).json_data(Shown::new(&line, self.look)).ok();
             }
             if self.behind {
                 // Also at the beginning: the room may have gone before the seat was taken.
@@ -236,7 +249,10 @@ mod tests {
         let (room, hub) = (Arc::new(Room::default()), Arc::new(Hub::default()));
         let seat = hub.read(&ann(), false).unwrap();
         let shown = room.clone();
-        let is_present = Box::new(move || Some(shown.present.load(Ordering::Relaxed)));
+        let is_present = Box::new(move || {
+            let here = shown.present.load(Ordering::Relaxed);
+            Some(if here { Presence::Here } else { Presence::Away })
+        });
         let reader = Reader::new(room.clone(), seat, [1; 32], "lab".into(), is_present);
         (room, hub, reader)
     }

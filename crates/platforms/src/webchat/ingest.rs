@@ -4,12 +4,13 @@ use super::room::{self, AGENT, chat_id, person_of};
 use super::routes::{Answer, Answered, Api, Refusal, body};
 use super::verify::Caller;
 use super::{BOT, NAME, address, normalize};
-use crate::admission::{Linking, Which};
+use crate::admission::{Linking, Presence, Which};
 use crate::inbound;
 use angelia_core::admission::{Admitted, DropReason, Observed, link_command};
 use angelia_core::clock;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::inbox::WhenFull;
+use angelia_core::own_words::{Language, OwnWords};
 use angelia_core::secret::{Secret, random_hex};
 use angelia_core::store::{
     CONNECTOR, Earlier, Guest, LineRevision, NewEntry, NewLine, Person, Posted, Revised, Unrelayed,
@@ -33,13 +34,6 @@ const LINK_SHOWN: &str = "/link …";
 
 /// Entries in an inbox behind which visitors have to wait: far below its quota.
 const VISITORS_WAIT_BEHIND: u64 = 500;
-
-/// Why an edit reaches no agent although its text is admitted.
-const NOT_WAITING: Why =
-    ("not_waiting", "the agent has the old text, or was never sent this message: write a new one");
-const NOT_DELIVERED: Why = ("not_delivered", "it reached nobody when it was said first: say it again");
-const MOVED: Why =
-    ("moved", "the old text waits for another agent than the one of this room now: write a new message");
 
 /// A post, as a client sends it. Who wrote it is not among its fields.
 #[derive(Deserialize)]
@@ -68,11 +62,11 @@ type Why = (&'static str, &'static str);
 pub(super) async fn post(State(api): State<Arc<Api>>, caller: Caller, request: Request) -> Answered {
     let Post { text, reply_to, client_id, files } = read_post(request).await?;
     api.check_pace(&caller)?;
-    let Caller { guest, from, .. } = caller;
+    let Caller { guest, from, language, .. } = caller;
     if let Some(code) = link_command(address::said(&text)) {
         let code = Secret::new(code);
         // On its own, so that whoever hangs up and repeats it finds the answer.
-        let linking = tokio::spawn(async move { api.link(guest, code, client_id).await });
+        let linking = tokio::spawn(async move { api.link(guest, language, code, client_id).await });
         let broken = |_| Error::internal("the link was cut short; look whether the room is linked");
         return Ok(linking.await.map_err(broken)??);
     }
@@ -80,7 +74,7 @@ pub(super) async fn post(State(api): State<Arc<Api>>, caller: Caller, request: R
     let mut line = NewLine { files, reply_to, client_id, ..new_line(person, text) };
     let addressed = alone || api.addresses(&line).await?;
     let decided = api.decide(&line, addressed);
-    api.hold_back(visiting, &decided).await?;
+    api.hold_back(visiting, &decided, language).await?;
     line.undelivered = decided.as_ref().err().copied();
     // A line that nobody receives is still a line of the room; its writer is told.
     let entry = decided.clone().ok().map(|admitted| api.entry(&line, admitted)).transpose()?;
@@ -95,14 +89,17 @@ pub(super) async fn post(State(api): State<Arc<Api>>, caller: Caller, request: R
     api.doors.was_good(&line.room, from, clock::mono());
     if !posted.new {
         // Whoever lost the first answer must not take this one for a delivery.
-        let undelivered = (!posted.entered).then(|| decided.err().map_or(NOT_DELIVERED, why));
+        let undelivered = (!posted.entered).then(|| match decided {
+            Err(reason) => why(reason, language),
+            Ok(_) => ("not_delivered", OwnWords::EditNotDelivered.text(language)),
+        });
         return Ok(told(&posted, undelivered, None));
     }
     let reason = if posted.no_instance { Some(DropReason::NoInstance) } else { decided.err() };
     if let Some(reason) = reason {
         api.dropped(&line, addressed, reason);
     }
-    Ok(told(&posted, reason.map(why), None))
+    Ok(told(&posted, reason.map(|reason| why(reason, language)), None))
 }
 
 /// Changes a line and, if the new text is admitted to the agent that the old
@@ -117,7 +114,7 @@ pub(super) async fn edit(
     let Edit { text } = body(request, r#"{"text": "hello"}"#).await?;
     check_text(&text)?;
     api.check_pace(&caller)?;
-    let person = caller.guest.person;
+    let (person, language) = (caller.guest.person, caller.language);
     if link_command(address::said(&text)).is_some() {
         return Err(Error::invalid("send /link as a message of its own, not as an edit").into());
     }
@@ -140,10 +137,10 @@ pub(super) async fn edit(
     let NewLine { room, message_id, author, text, .. } = changed;
     let revised = api.ports.lines.revise_line(LineRevision { room, message_id, author, text, entry }).await?;
     let kept = match (decided, revised) {
-        (Err(reason), _) => Some(why(reason)),
+        (Err(reason), _) => Some(why(reason, language)),
         (Ok(_), Revised::Replaced) => None,
-        (Ok(_), Revised::NotWaiting) => Some(NOT_WAITING),
-        (Ok(_), Revised::Elsewhere) => Some(MOVED),
+        (Ok(_), Revised::NotWaiting) => Some(("not_waiting", OwnWords::EditNotWaiting.text(language))),
+        (Ok(_), Revised::Elsewhere) => Some(("moved", OwnWords::EditMoved.text(language))),
     };
     let mut answer = json!({ "message_id": id, "replaced": kept.is_none() });
     if let Some((reason, hint)) = kept {
@@ -156,14 +153,14 @@ pub(super) async fn edit(
 /// Stops what the agent does for a person; a button is no line of the room.
 pub(super) async fn stop(State(api): State<Arc<Api>>, caller: Caller) -> Answered {
     api.check_pace(&caller)?;
-    let Guest { person, visiting, .. } = caller.guest;
+    let (Guest { person, visiting, .. }, language) = (caller.guest, caller.language);
     let line = new_line(person, "/stop".into());
     let refused = |reason: DropReason| {
         api.dropped(&line, true, reason);
-        Error::new(Kind::Forbidden, format!("{}: {}", reason.as_str(), address::hint(reason)))
+        Error::new(Kind::Forbidden, format!("{}: {}", reason.as_str(), address::hint(reason, language)))
     };
     let decided = api.decide(&line, true);
-    api.hold_back(visiting, &decided).await?;
+    api.hold_back(visiting, &decided, language).await?;
     let admitted = decided.map_err(refused)?;
     match api.ports.log.append(api.entry(&line, admitted)?).await {
         Err(gone) if gone.kind() == Kind::NotFound => Err(refused(DropReason::NoInstance).into()),
@@ -175,7 +172,13 @@ pub(super) async fn stop(State(api): State<Arc<Api>>, caller: Caller) -> Answere
 impl Api {
     /// Uses up a link code. The room sees that it was tried, and how it went.
     /// Repeated, it is not tried again: the code would be found used.
-    async fn link(&self, guest: Guest, code: Secret, client_id: Option<String>) -> Result<Answer> {
+    async fn link(
+        &self,
+        guest: Guest,
+        language: Language,
+        code: Secret,
+        client_id: Option<String>,
+    ) -> Result<Answer> {
         let Guest { person, first, .. } = guest;
         let _turn = self.linking.lock().await;
         if let Some(client_id) = &client_id
@@ -192,6 +195,7 @@ impl Api {
             private: person_of(&person.room).is_some(),
             administrator: first,
             code,
+            language,
         };
         let answer = self.admission.link(typed).await?;
         let line = NewLine { client_id, ..new_line(person, LINK_SHOWN.into()) };
@@ -230,17 +234,21 @@ impl Api {
         }
         let mut posts = self.posts.lock();
         posts.take(&(room.clone(), user.clone()), self.pace, now).map_err(|wait| {
-            let why = "you write faster than is taken from one person: nothing was written, try again after a pause";
-            Error::new(Kind::TooMany, why).retry_in(wait)
+            Error::new(Kind::TooMany, OwnWords::RoomTooFast.text(caller.language)).retry_in(wait)
         })
     }
 
     /// Strangers not at all while much waits: an inbox is bounded, and what they say
     /// must leave room for the others.
-    async fn hold_back(&self, visiting: bool, decided: &Result<Admitted, DropReason>) -> Result<()> {
+    async fn hold_back(
+        &self,
+        visiting: bool,
+        decided: &Result<Admitted, DropReason>,
+        language: Language,
+    ) -> Result<()> {
         let Some(admitted) = decided.as_ref().ok().filter(|_| visiting) else { return Ok(()) };
         if self.ports.log.usage(admitted.instance).await?.entries >= VISITORS_WAIT_BEHIND {
-            return Err(Error::unavailable("much waits for the agent already; try again later"));
+            return Err(Error::unavailable(OwnWords::RoomMuchWaits.text(language)));
         }
         Ok(())
     }
@@ -249,10 +257,10 @@ impl Api {
         observe(line, addressed, |observed| self.admission.decide(observed))
     }
 
-    /// Whether the agent of a person's room is connected; `None` if there is none for them.
-    pub(super) fn is_agent_present(&self, person: &Person) -> Option<bool> {
+    /// Whether the agent of a person's room is there; `None` if there is none for them.
+    pub(super) fn agent(&self, person: &Person) -> Option<Presence> {
         let line = new_line(person.clone(), String::new());
-        observe(&line, true, |observed| self.admission.is_present(observed))
+        observe(&line, true, |observed| self.admission.presence(observed))
     }
 
     fn dropped(&self, line: &NewLine, addressed: bool, reason: DropReason) {
@@ -269,8 +277,8 @@ impl Api {
 }
 
 /// Why no agent gets a line, and what its writer can do about it.
-pub(super) fn why(reason: DropReason) -> Why {
-    (reason.as_str(), address::hint(reason))
+pub(super) fn why(reason: DropReason, language: Language) -> Why {
+    (reason.as_str(), address::hint(reason, language))
 }
 
 /// What admission gets to see of a line.

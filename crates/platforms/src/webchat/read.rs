@@ -11,6 +11,7 @@ use super::seats::{Seat, Seats};
 use super::verify::{Caller, Fingerprint};
 use angelia_core::admission::DropReason;
 use angelia_core::error::{Error, Kind, Result};
+use angelia_core::own_words::Language;
 use angelia_core::store::{Filling, Line, Page, PageSize};
 use axum::body::Body;
 use axum::extract::State;
@@ -85,9 +86,9 @@ impl Reads {
 
     /// The answer to a reader. Made off the threads that everybody shares: a page of
     /// Markdown takes a while.
-    pub(super) async fn answer(&self, lines: Page<Line>, html: bool, place: Place) -> Result<Response> {
+    pub(super) async fn answer(&self, lines: Page<Line>, look: Look, place: Place) -> Result<Response> {
         let _turn = self.making.acquire().await;
-        let made = move || Placed { bytes: written(&lines, html), _place: place };
+        let made = move || Placed { bytes: written(&lines, look), _place: place };
         let made = tokio::task::spawn_blocking(made).await;
         let placed = made.map_err(|_| Error::internal("the page could not be made"))?;
         let body = Body::from(Bytes::from_owner(placed));
@@ -105,7 +106,7 @@ pub(super) async fn read(
     // Held until the answer is gone: it lies in memory for as long.
     let place = api.reads.begin(key, guest.visiting)?;
     let lines = api.ports.lines.lines(&guest.person.room, reading.after, PAGE).await?;
-    Ok(api.reads.answer(lines, reading.html(), place).await?)
+    Ok(api.reads.answer(lines, reading.look(), place).await?)
 }
 
 /// The bytes of an answer, which keep its place for as long as they are there.
@@ -128,12 +129,21 @@ struct Written {
 }
 
 /// As many of the lines as fit, with what was made of them.
-fn written(lines: &Page<Line>, html: bool) -> Box<[u8]> {
+fn written(lines: &Page<Line>, look: Look) -> Box<[u8]> {
     let mut filling = Filling::new(PAGE);
-    let shown = lines.iter().filter_map(|line| to_raw_value(&Shown::new(line, html)).ok());
+    let shown = lines.iter().filter_map(|line| to_raw_value(&Shown::new(line, look)).ok());
     let messages: Vec<_> = shown.take_while(|line| filling.takes(line.get().len())).collect();
     let more = lines.more || messages.len() < lines.len();
     serde_json::to_vec(&Written { messages, more }).unwrap_or_default().into()
+}
+
+/// How a reader gets lines.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Look {
+    /// An agent's Markdown also as HTML.
+    pub(super) html: bool,
+    /// In which language they are told something of them.
+    pub(super) language: Language,
 }
 
 /// A line as a reader gets it.
@@ -151,14 +161,13 @@ pub(super) struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    /// The line; an agent's Markdown also as HTML, if that is wanted.
-    pub(super) fn new(line: &'a Line, html: bool) -> Self {
-        let rendered = html && line.from_agent;
+    pub(super) fn new(line: &'a Line, look: Look) -> Self {
+        let rendered = look.html && line.from_agent;
         Self {
             line,
             html: rendered.then(|| to_html(&line.text)),
             undelivered: line.undelivered.map(DropReason::as_str),
-            hint: line.undelivered.map(address::hint),
+            hint: line.undelivered.map(|reason| address::hint(reason, look.language)),
         }
     }
 }
@@ -174,7 +183,7 @@ mod tests {
     }
 
     fn read(lines: Page<Line>, html: bool) -> (usize, Value, usize) {
-        let text = written(&lines, html);
+        let text = written(&lines, Look { html, ..Look::default() });
         let answer: Value = serde_json::from_slice(&text).unwrap();
         (answer["messages"].as_array().unwrap().len(), answer["more"].clone(), text.len())
     }
@@ -203,7 +212,7 @@ mod tests {
         let mut answers = Vec::new();
         for _ in 0..MAX_READS_EACH {
             let page = Page::last(vec![line(1, "x")]);
-            answers.push(reads.answer(page, false, begin(1).unwrap()).await.unwrap());
+            answers.push(reads.answer(page, Look::default(), begin(1).unwrap()).await.unwrap());
         }
         let refused = begin(1).unwrap_err();
         assert_eq!((refused.kind(), refused.retry_after()), (Kind::TooMany, Some(AGAIN)));

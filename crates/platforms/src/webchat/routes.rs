@@ -3,18 +3,19 @@
 use super::guide::Guides;
 use super::hub::Hub;
 use super::open_rooms::{self, OpenDoors};
-use super::read::Reads;
+use super::read::{Look, Reads};
 use super::room::person_of;
 use super::{BOT, NAME, follow, ingest, page, read, story, verify};
-use crate::admission::Admission;
+use crate::admission::{Admission, Presence};
 use angelia_core::directory::BotKey;
 use angelia_core::error::Error;
 use angelia_core::limit::{GcraOf, Rate};
 use angelia_core::limit_per_address::Address;
+use angelia_core::own_words::Language;
 use angelia_core::ports::Ports;
 use angelia_core::store::Guest;
 use axum::extract::{ConnectInfo, DefaultBodyLimit, FromRequest, FromRequestParts, Query, Request, State};
-use axum::http::header::{CACHE_CONTROL, RETRY_AFTER};
+use axum::http::header::{ACCEPT_LANGUAGE, CACHE_CONTROL, RETRY_AFTER};
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -140,11 +141,13 @@ pub(super) struct Reading {
     pub(super) after: i64,
     #[serde(default)]
     html: u8,
+    #[serde(skip)]
+    language: Language,
 }
 
 impl Reading {
-    pub(super) fn html(&self) -> bool {
-        self.html != 0
+    pub(super) fn look(&self) -> Look {
+        Look { html: self.html != 0, language: self.language }
     }
 }
 
@@ -153,15 +156,26 @@ impl<S: Send + Sync> FromRequestParts<S> for Reading {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
         let read = Query::from_request_parts(parts, state).await;
-        read.map(|Query(reading)| reading).map_err(|bad| Refusal(bad.status(), None, bad.body_text()))
+        let language = language(&parts.headers);
+        read.map(|Query(reading)| Self { language, ..reading })
+            .map_err(|bad| Refusal(bad.status(), None, bad.body_text()))
     }
+}
+
+/// What people are told of the agent of their room.
+pub(super) fn told_of_agent(presence: Presence) -> Value {
+    let mut told = json!({ "connected": presence == Presence::Here });
+    if presence == Presence::Awaited {
+        told["awaited"] = true.into();
+    }
+    told
 }
 
 /// Who the holder of a key is, and how their room stands.
 async fn me(State(api): State<Arc<Api>>, headers: HeaderMap) -> Answered {
     let Guest { person, alone, visiting, .. } =
         verify::someone(&*api.ports.lines, verify::key(&headers)?).await?;
-    let agent = api.is_agent_present(&person).map(|connected| json!({ "connected": connected }));
+    let agent = api.agent(&person).map(told_of_agent);
     let guide = api.guides.of(&person.room).map(|lines| json!({ "lines": lines }));
     let private = person_of(&person.room).is_some();
     let mut me = json!({
@@ -172,6 +186,12 @@ async fn me(State(api): State<Arc<Api>>, headers: HeaderMap) -> Answered {
         me["explain"] = command.into();
     }
     Ok(Answer(StatusCode::OK, me))
+}
+
+/// In which language the sender of a request is told something.
+pub(super) fn language(headers: &HeaderMap) -> Language {
+    let wanted = headers.get(ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
+    wanted.map(Language::of_accept).unwrap_or_default()
 }
 
 /// Where a request came from, if the listener knows that of whoever is there.

@@ -21,7 +21,7 @@ const MOST_ANSWERS: usize = 20;
 /// told of with the one it answers.
 pub(super) async fn story(
     State(api): State<Arc<Api>>,
-    _caller: Caller,
+    caller: Caller,
     Path((room, message_id)): Path<(String, String)>,
 ) -> Answered {
     let chat = chat_id(&room);
@@ -50,7 +50,7 @@ pub(super) async fn story(
         "settled_at": trace.and_then(|trace| trace.settled_at),
         "outcome": trace.and_then(|trace| trace.outcome.as_ref()),
         "dropped": dropped.map(|(reason, at)| {
-            let (reason, hint) = why(reason);
+            let (reason, hint) = why(reason, caller.language);
             json!({ "reason": reason, "hint": hint, "at": at })
         }),
     });

@@ -1,8 +1,9 @@
 //! Who is posting: the holder of a personal key, never a name in a body.
 
-use super::routes::{Api, Refusal, peer};
+use super::routes::{Api, Refusal, language, peer};
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::limit_per_address::Address;
+use angelia_core::own_words::Language;
 use angelia_core::secret::{Secret, fingerprint, random_hex};
 use angelia_core::store::{Guest, Lines};
 use axum::extract::{FromRequestParts, Path};
@@ -31,6 +32,8 @@ pub(super) struct Caller {
     pub(super) guest: Guest,
     pub(super) key: Fingerprint,
     pub(super) from: Address,
+    /// In which language they are told something.
+    pub(super) language: Language,
 }
 
 /// What the path of such a request has.
@@ -48,7 +51,8 @@ impl FromRequestParts<Arc<Api>> for Caller {
         let caller = async {
             let key = key(&parts.headers)?;
             let guest = holder(&*api.ports.lines, key, &room).await?;
-            Ok(Self { guest, key, from: peer(&parts.extensions) })
+            let (from, language) = (peer(&parts.extensions), language(&parts.headers));
+            Ok(Self { guest, key, from, language })
         };
         caller.await.map_err(|unknown: Error| Refusal::from(unknown).into_response())
     }

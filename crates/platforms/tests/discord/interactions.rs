@@ -164,6 +164,9 @@ async fn whoever_reaches_nobody_is_told_at_once() {
     let edge = Edge::new().await;
     *edge.door.place.lock().unwrap() = "discord:901".into();
     assert!(words(&edge.post(&new("901")).await).starts_with("Nobody answers here"));
+    let mut german = new("904");
+    german["locale"] = "de".into();
+    assert!(words(&edge.post(&german).await).starts_with("Hier antwortet niemand"), "in their own language");
     *edge.door.place.lock().unwrap() = "discord:*".into();
     let mut by_bot = new("902");
     by_bot["member"]["user"]["bot"] = true.into();
@@ -172,7 +175,10 @@ async fn whoever_reaches_nobody_is_told_at_once() {
     assert!(words(&edge.post(&command("903", code)).await).contains("/link"));
     let reasons: Vec<DropReason> =
         edge.door.dropped.lock().unwrap().iter().map(|(_, reason)| *reason).collect();
-    assert_eq!(reasons, [DropReason::NoRoute, DropReason::BotNotAllowed, DropReason::Consumed]);
+    assert_eq!(
+        reasons,
+        [DropReason::NoRoute, DropReason::NoRoute, DropReason::BotNotAllowed, DropReason::Consumed]
+    );
     assert!(edge.entries().await.is_empty() && edge.capabilities().await.is_empty());
     assert!(!String::from_utf8_lossy(&edge.bytes()).contains("c0de"), "a code is kept nowhere");
 }

@@ -19,7 +19,8 @@ use angelia_engines::local_bus::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
 use angelia_platforms::discord::{Config, Discord, default_commands};
 use angelia_platforms::{
-    Admission, Delivery, Earlier, Ingress, Linking, Outcome, Platform, Progress, Reach, Seal, Stop, Which,
+    Admission, Delivery, Earlier, Ingress, Linking, Outcome, Platform, Presence, Progress, Reach, Seal, Stop,
+    Which,
 };
 use angelia_testkit::discord::FakeDiscord;
 use futures_util::future::BoxFuture;
@@ -375,7 +376,7 @@ impl Admission for Door {
         self.dropped.lock().unwrap().push((which.message_id.to_owned(), reason));
     }
 
-    fn is_present(&self, _observed: Observed<'_>) -> Option<bool> {
+    fn presence(&self, _observed: Observed<'_>) -> Option<Presence> {
         None
     }
 

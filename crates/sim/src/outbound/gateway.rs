@@ -12,7 +12,7 @@ const REPEATED: u32 = 2;
 
 /// What it has to say.
 #[derive(Clone, Copy)]
-struct Remark {
+struct Saying {
     text: u64,
     bot: usize,
     edits: Option<ActionId>,
@@ -27,8 +27,8 @@ pub(super) struct Gateway {
     /// How many of this instance were revoked before it.
     pub(super) generation: u32,
     /// What it waits for.
-    waiting: Vec<(u64, Remark)>,
-    again: Vec<Remark>,
+    waiting: Vec<(u64, Saying)>,
+    again: Vec<Saying>,
     /// Messages it knows of, by the actions that sent them.
     messages: [Vec<ActionId>; BOTS],
 }
@@ -42,40 +42,41 @@ impl Gateway {
         dice: &mut Dice,
         anew: bool,
     ) -> Option<Asked> {
-        let remark = match dice.take(&mut self.again) {
+        let saying = match dice.take(&mut self.again) {
             Some(again) => again,
-            None if anew => self.remark(numbers, dice),
+            None if anew => self.saying(numbers, dice),
             None => return None,
         };
         *numbers += 1;
         let request = *numbers;
-        self.waiting.push((request, remark));
-        let Remark { text, bot, edits, .. } = remark;
-        Some(Asked { request, text, instance, generation: self.generation, bot, edits })
+        self.waiting.push((request, saying));
+        let Saying { text, bot, edits, .. } = saying;
+        let (generation, remark_on) = (self.generation, None);
+        Some(Asked { request, text, instance, generation, bot, edits, remark_on })
     }
 
-    fn remark(&self, numbers: &mut u64, dice: &mut Dice) -> Remark {
+    fn saying(&self, numbers: &mut u64, dice: &mut Dice) -> Saying {
         *numbers += 1;
         let (text, bot) = (*numbers, dice.below(BOTS));
         // Mostly the last message is changed, as one that grows is.
         let known = &self.messages[bot];
         let edits = (dice.percent(40) && !known.is_empty())
             .then(|| known[known.len() - 1 - dice.below(known.len().min(2))]);
-        Remark { text, bot, edits, tries: 0 }
+        Saying { text, bot, edits, tries: 0 }
     }
 
     /// An answer arrives, if it still waits for it.
     pub(super) fn hears(&mut self, request: u64, answer: &ActionAnswer) {
         let Some(at) = self.waiting.iter().position(|(waits, _)| *waits == request) else { return };
-        let (_, mut remark) = self.waiting.swap_remove(at);
+        let (_, mut saying) = self.waiting.swap_remove(at);
         match answer {
-            ActionAnswer::NeverSent(_) if remark.tries < REPEATED => {
-                remark.tries += 1;
-                self.again.push(remark);
+            ActionAnswer::NeverSent(_) if saying.tries < REPEATED => {
+                saying.tries += 1;
+                self.again.push(saying);
             }
-            ActionAnswer::Sent { message_id } if remark.edits.is_none() => {
+            ActionAnswer::Sent { message_id } if saying.edits.is_none() => {
                 let sent = message_id.strip_prefix('m').and_then(|it| it.parse().ok()).map(ActionId);
-                self.messages[remark.bot].extend(sent);
+                self.messages[saying.bot].extend(sent);
             }
             _ => {}
         }

@@ -5,7 +5,7 @@ use super::process::ChatKey;
 use super::provider::Caller;
 use super::store::Store;
 use angelia_core::clock::Mono;
-use angelia_core::egress::{ActionState, Owner};
+use angelia_core::egress::{ActionState, Owner, REMARK, Remark, SEND, remark_on};
 use angelia_core::ports::ActionId;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,6 +22,23 @@ pub(super) struct Asked {
     pub(super) bot: usize,
     /// The action whose message it changes.
     pub(super) edits: Option<ActionId>,
+    /// The message in doubt of which the connector says this.
+    pub(super) remark_on: Option<ActionId>,
+}
+
+impl Asked {
+    /// What its chat hears if nobody knows whether it arrived: some operators want the one,
+    /// some the other.
+    pub(super) fn in_doubt(self) -> Option<Remark> {
+        let op = if self.remark_on.is_some() {
+            REMARK
+        } else if self.edits.is_some() {
+            "edit"
+        } else {
+            SEND
+        };
+        remark_on(op, true, Remark::ALL[self.instance % Remark::ALL.len()])
+    }
 }
 
 /// An action, as the database and the provider have it.
@@ -48,6 +65,8 @@ pub(super) struct Judge {
     reached: BTreeMap<ChatKey, ActionId>,
     /// By which action each text was said.
     said: BTreeMap<u64, ActionId>,
+    /// What was said of messages in doubt.
+    remarks: BTreeMap<ActionId, ActionId>,
     /// What each message shows: the action that changed it last.
     shown: BTreeMap<(ChatKey, ActionId), ActionId>,
     /// How many gateways of each instance were revoked.
@@ -71,6 +90,11 @@ impl Judge {
 
     /// The ledger has it.
     pub(super) fn accepted(&mut self, id: ActionId, asked: Asked, chat: ChatKey, owner: Owner) {
+        if let Some(message) = asked.remark_on
+            && self.remarks.insert(message, id).is_some()
+        {
+            self.found(Violation::RemarkedTwice(message));
+        }
         let known = Known { asked, chat, owner, written: None, told_never: false, late: false };
         self.known.insert(id, known);
         self.open.insert(id);
@@ -125,10 +149,12 @@ impl Judge {
         if known.owner != caller.owner {
             return;
         }
-        let reached = self.reached.entry(caller.chat).or_insert(caller.action);
+        // What is said of a message has its place.
+        let place = known.asked.remark_on.unwrap_or(caller.action);
+        let reached = self.reached.entry(caller.chat).or_insert(place);
         let before = *reached;
-        *reached = before.max(caller.action);
-        if before > caller.action {
+        *reached = before.max(place);
+        if before > place {
             self.found(Violation::OutOfOrder(before, caller.action));
         }
     }
@@ -151,7 +177,7 @@ impl Judge {
             // Late ones are not held back by anything.
             let shown = self.shown.entry((chat, message)).or_insert(id);
             *shown = if late { (*shown).max(id) } else { id };
-        } else if again || *self.said.entry(asked.text).or_insert(id) != id {
+        } else if again || (asked.remark_on.is_none() && *self.said.entry(asked.text).or_insert(id) != id) {
             return self.found(Violation::SaidTwice(id));
         }
         if told_never {
@@ -197,6 +223,11 @@ impl Judge {
             };
             if untrue {
                 return Err(Violation::Untrue(*id));
+            }
+            let may_write = !self.is_revoked(known.asked.instance, known.asked.generation);
+            let in_doubt = outcome.state == ActionState::Ambiguous && known.asked.in_doubt().is_some();
+            if in_doubt && may_write && !self.remarks.contains_key(id) {
+                return Err(Violation::PassedOver(*id));
             }
             if let (Some(message), ActionState::Sent) = (known.asked.edits, outcome.state) {
                 last.insert((known.chat, message), *id);

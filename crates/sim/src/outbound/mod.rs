@@ -28,6 +28,8 @@ pub enum Variant {
     /// A node that starts takes up everything that is unfinished, also what others
     /// work on, and nobody asks whose it is.
     ResumeEverything,
+    /// What is said of a message in doubt is written down by a commit of its own.
+    RemarkApart,
 }
 
 /// What must never be.
@@ -49,6 +51,10 @@ pub enum Violation {
     PastTheFence(ActionId),
     /// It was called for a gateway that had been revoked.
     Revoked(ActionId),
+    /// Nobody in its chat heard that it may be missing.
+    PassedOver(ActionId),
+    /// Its chat heard that twice, or it was repeated twice.
+    RemarkedTwice(ActionId),
     /// A request was answered twice.
     AnsweredTwice(u64),
     /// A request was taken and never answered, by a node that went on.
@@ -68,6 +74,8 @@ impl fmt::Display for Violation {
             Self::OldText(id) => write!(f, "what action {} changed shows an older text", id.0),
             Self::PastTheFence(id) => write!(f, "action {} was changed by one that had lost it", id.0),
             Self::Revoked(id) => write!(f, "action {} was called for a revoked gateway", id.0),
+            Self::PassedOver(id) => write!(f, "action {} is in doubt, and its chat heard nothing", id.0),
+            Self::RemarkedTwice(id) => write!(f, "action {} was remarked upon twice", id.0),
             Self::AnsweredTwice(request) => write!(f, "request {request} was answered twice"),
             Self::Silent(request) => write!(f, "request {request} was never answered"),
         }

@@ -12,9 +12,9 @@ use angelia_core::egress::delivery::{
     self, ActionAnswer, Begun, ChatQueue, Claimed, DeliveryId, Edited, Effect, EgressTimings, Event,
     Permission, Text,
 };
-use angelia_core::egress::{Owner, Target};
+use angelia_core::egress::{Owner, REMARK, SEND, Target};
 use angelia_core::inbox::InstanceId;
-use angelia_core::ports::{ActionId, ActionOutcome, NewAction};
+use angelia_core::ports::{ActionId, ActionOutcome, LeftOpen, NewAction};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -29,6 +29,8 @@ pub(super) struct ChatKey {
 pub(super) enum Job {
     Do(ChatKey, Effect),
     Accepted(ChatKey, Vec<(DeliveryId, ActionId)>),
+    /// Something is said of a message in doubt, under this number.
+    Remarked(ChatKey, DeliveryId, ActionId),
     Told(ChatKey, Vec<Event>),
     /// About itself and what others left.
     Member(Step),
@@ -95,6 +97,7 @@ impl Process {
             edits: asked.edits.map(|message| edited(asked, message)),
             follow_up: false,
             repeats: repeats(asked.bot, asked.edits.is_some()),
+            in_doubt: asked.in_doubt(),
         };
         self.happened(chat(asked), Event::Arrived(vec![(id, new)]), outside);
     }
@@ -240,6 +243,11 @@ impl Process {
                 }
                 self.happened(key, Event::Accepted(claimed), outside);
             }
+            Job::Remarked(key, id, number) => {
+                if let Some(event) = self.remarked(id, number) {
+                    self.happened(key, event, outside);
+                }
+            }
             Job::Told(key, events) => events.into_iter().for_each(|it| self.happened(key, it, outside)),
             Job::Member(step) => self.take(step, outside),
         }
@@ -291,6 +299,7 @@ impl Process {
                 Event::Postponed(id)
             }
             Effect::Finish(ends) => return Some(self.finish(key, ends, outside)),
+            Effect::LeaveOpen { id, outcome, .. } => return self.leave_open(key, (id, outcome), outside),
             Effect::ShowTyping(id) => Event::TypingShown(id),
             _ => return None,
         };
@@ -300,8 +309,10 @@ impl Process {
     /// As whom it acts on an action; the broken variants say what the ledger wants to hear.
     fn fence(&self, id: DeliveryId, outside: &Outside) -> Option<(Owner, ActionId)> {
         let (owner, number) = self.in_hand.get(&id).map(|it| (it.owner, it.number))?;
-        let heard =
-            if outside.variant == Variant::Sound { Some(owner) } else { outside.judge.owner(number?) };
+        let heard = match outside.variant {
+            Variant::Sound | Variant::RemarkApart => Some(owner),
+            Variant::NoFence | Variant::ResumeEverything => outside.judge.owner(number?),
+        };
         Some((heard?, number?))
     }
 
@@ -318,6 +329,38 @@ impl Process {
             outside.judge.accepted(accepted.id, *asked, key, own);
         }
         Job::Accepted(key, ids.into_iter().zip(accepted.iter().map(|it| it.id)).collect())
+    }
+
+    /// Ends a message in doubt, and writes down what is said of it.
+    fn leave_open(
+        &self,
+        key: ChatKey,
+        (id, outcome): (DeliveryId, ActionOutcome),
+        outside: &mut Outside,
+    ) -> Option<Job> {
+        let (owner, number) = self.fence(id, outside)?;
+        let told = |durable| Job::Told(key, vec![Event::Finished { ids: vec![id], durable }]);
+        let asked = Asked { remark_on: Some(number), ..self.in_hand.get(&id)?.asked };
+        Some(match outside.leave_open(owner, (number, outcome), (asked, key)) {
+            Some(LeftOpen::Remarked(remark)) => Job::Remarked(key, id, remark),
+            Some(LeftOpen::NotOurs) => Job::Told(key, vec![Event::Disowned(vec![id])]),
+            Some(LeftOpen::Before) => told(true),
+            None => told(false),
+        })
+    }
+
+    /// Takes what is said of a message in doubt into its hands.
+    fn remarked(&mut self, id: DeliveryId, number: ActionId) -> Option<Event> {
+        let InHand { asked, owner, number: message, .. } = self.in_hand.get(&id)?;
+        let (asked, owner) = (Asked { remark_on: *message, edits: None, ..*asked }, *owner);
+        let new = delivery::Asked {
+            edits: None,
+            follow_up: false,
+            repeats: repeats(asked.bot, false),
+            in_doubt: asked.in_doubt(),
+        };
+        let remark = self.put(asked, false, owner, Some(number));
+        Some(Event::Remarked { id, remark, asked: new })
     }
 
     /// In one commit what is one owner's, as it mostly is.
@@ -357,7 +400,7 @@ pub(super) fn edited(asked: Asked, message: ActionId) -> Edited {
 }
 
 /// What the ledger keeps.
-fn entry(asked: Asked, received_at: angelia_core::clock::UnixMillis) -> NewAction {
+pub(super) fn entry(asked: Asked, received_at: angelia_core::clock::UnixMillis) -> NewAction {
     NewAction {
         tenant: asked.instance.to_string(),
         instance: InstanceId(asked.instance as i64),
@@ -366,7 +409,7 @@ fn entry(asked: Asked, received_at: angelia_core::clock::UnixMillis) -> NewActio
         bot: asked.bot.to_string(),
         chat_id: asked.bot.to_string(),
         thread_id: None,
-        op: "send".into(),
+        op: if asked.remark_on.is_some() { REMARK } else { SEND }.into(),
         edits: asked.edits.map(|message| message.0.to_string()),
         reply_to: None,
         body: Vec::new(),

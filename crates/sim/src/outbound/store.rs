@@ -5,7 +5,7 @@ use super::members::{MemberId, Members};
 use crate::dice::Dice;
 use angelia_core::clock::{Age, ClockState, Mono, UnixMillis};
 use angelia_core::egress::Owner;
-use angelia_core::ports::{Accepted, ActionId, ActionOutcome, Ledger, NewAction, StoredAction};
+use angelia_core::ports::{Accepted, ActionId, ActionOutcome, Ledger, LeftOpen, NewAction, StoredAction};
 use angelia_engines::memory::MemoryLedger;
 use futures_util::FutureExt;
 use std::sync::Arc;
@@ -104,6 +104,19 @@ impl Store {
         ends: Vec<(ActionId, ActionOutcome)>,
     ) -> Option<Vec<ActionId>> {
         self.commit(|it| it.ledger.finish(by, ends).now_or_never()?.ok())
+    }
+
+    /// As for what is accepted, a commit that nobody learns of is no error.
+    pub(super) fn leave_open(
+        &mut self,
+        by: Owner,
+        (id, outcome): (ActionId, ActionOutcome),
+        remark: NewAction,
+    ) -> Option<LeftOpen> {
+        if self.dice.percent(self.faults) {
+            return None;
+        }
+        self.ledger.leave_open(by, id, outcome, remark).now_or_never()?.ok()
     }
 
     pub(super) fn unfinished(

@@ -9,8 +9,8 @@ use super::judge::Asked;
 use super::process::{ChatKey, Job, Process, chat, edited};
 use super::world::Outside;
 use angelia_core::egress::delivery::{Claimed, DeliveryId, EgressTimings, Event, Left};
-use angelia_core::egress::{ActionState, Owner, is_suspect};
-use angelia_core::ports::{ActionId, ActionOutcome, StoredAction};
+use angelia_core::egress::{ActionState, Owner, REMARK, is_suspect};
+use angelia_core::ports::{ActionId, StoredAction};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -45,11 +45,6 @@ pub(super) enum Step {
         by: Owner,
         found: Vec<StoredAction>,
         estates: Vec<Owner>,
-    },
-    /// What ended two processes is not tried a third time.
-    SetAside {
-        by: Owner,
-        id: ActionId,
     },
     /// Everything of these is adopted.
     Settle(Vec<Owner>),
@@ -88,7 +83,6 @@ impl Process {
                 self.take_up(by, found, outside);
                 Some(Step::Settle(estates))
             }
-            Step::SetAside { by, id } => set_aside(by, id, outside),
             Step::Settle(estates) => match outside.store.settled(self.member, &estates) {
                 Some(()) => {
                     self.inherits = false;
@@ -146,10 +140,6 @@ impl Process {
     fn take_up(&mut self, by: Owner, found: Vec<StoredAction>, outside: &mut Outside) {
         let mut chats = BTreeMap::<ChatKey, Vec<(DeliveryId, Left)>>::new();
         for stored in found {
-            if is_suspect(stored.state, stored.crashes) {
-                self.jobs.push(Job::Member(Step::SetAside { by, id: stored.id }));
-                continue;
-            }
             let asked = asked(&stored);
             let left = left(&stored, asked, outside);
             let id = self.put(asked, false, by, Some(stored.id));
@@ -172,13 +162,6 @@ fn load(by: Owner, mut found: Vec<StoredAction>, estates: Vec<Owner>, outside: &
     }
 }
 
-/// As long as it takes.
-fn set_aside(by: Owner, id: ActionId, outside: &mut Outside) -> Option<Step> {
-    let error = Some("it was under way at two crashes".to_owned());
-    let end = ActionOutcome { state: ActionState::Ambiguous, message_id: None, error };
-    outside.finish(by, vec![(id, end)]).is_none().then_some(Step::SetAside { by, id })
-}
-
 /// What a gateway asked for, as the ledger has it.
 fn asked(stored: &StoredAction) -> Asked {
     let number = |word: &str| word.parse().unwrap_or_default();
@@ -189,6 +172,8 @@ fn asked(stored: &StoredAction) -> Asked {
         generation: stored.gateway_id.as_deref().and_then(|id| id.parse().ok()).unwrap_or_default(),
         bot: number(&stored.bot),
         edits: stored.edits.as_deref().and_then(|id| id.parse().ok()).map(ActionId),
+        // On which message is the judge's to know.
+        remark_on: (stored.op == REMARK).then_some(ActionId(0)),
     }
 }
 
@@ -199,6 +184,9 @@ fn left(stored: &StoredAction, asked: Asked, outside: &Outside) -> Left {
         edits: asked.edits.map(|message| edited(asked, message)),
         follow_up: false,
         claimed: Claimed::default(),
+        in_doubt: asked.in_doubt(),
+        remark: asked.remark_on.is_some(),
+        suspect: is_suspect(stored.state, stored.crashes),
         sending: stored.state == ActionState::Sending,
         begun: stored.begun_at.map(|at| outside.store.age(at).at_most),
         left: EgressTimings::default().queued_for.saturating_sub(age),

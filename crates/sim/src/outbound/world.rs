@@ -2,7 +2,7 @@
 
 use super::gateway::Gateway;
 use super::judge::{Asked, Judge};
-use super::process::{Process, permission};
+use super::process::{ChatKey, Process, entry, permission};
 use super::provider::{CORRECTED_BY, Provider};
 use super::store::Store;
 use super::{Variant, Violation};
@@ -11,7 +11,7 @@ use crate::trace::Trace;
 use angelia_core::clock::Mono;
 use angelia_core::egress::Owner;
 use angelia_core::egress::delivery::{ActionAnswer, Permission};
-use angelia_core::ports::{ActionId, ActionOutcome};
+use angelia_core::ports::{ActionId, ActionOutcome, LeftOpen};
 use std::time::Duration;
 
 const NODES: usize = 3;
@@ -60,6 +60,31 @@ impl Outside {
             }
         }
         others
+    }
+
+    /// Has the ledger told that nobody knows whether a message arrived, and what is said of it.
+    pub(super) fn leave_open(
+        &mut self,
+        by: Owner,
+        (id, outcome): (ActionId, ActionOutcome),
+        (remark, chat): (Asked, ChatKey),
+    ) -> Option<LeftOpen> {
+        let new = entry(remark, self.store.wall());
+        let left = if self.variant == Variant::RemarkApart {
+            let others = self.store.finish(by, vec![(id, outcome)])?;
+            let said = others.is_empty().then(|| self.store.accept(by, vec![new]));
+            said.map_or(Some(LeftOpen::NotOurs), |said| said.map(|said| LeftOpen::Remarked(said[0].id)))
+        } else {
+            self.store.leave_open(by, (id, outcome), new)
+        };
+        if self.store.outcome(id).is_some() {
+            self.judge.finished(by, id);
+        }
+        if let Some(LeftOpen::Remarked(said)) = left {
+            self.judge.accepted(said, remark, chat, by);
+            self.trace(|| format!("action {} is in doubt, and action {} says so", id.0, said.0));
+        }
+        left
     }
 
     /// A request that goes no further.

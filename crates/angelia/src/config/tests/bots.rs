@@ -2,6 +2,8 @@
 
 use super::*;
 use angelia_connector::Away;
+use angelia_core::egress::Remark;
+use angelia_core::own_words::{Language, OwnWords};
 
 const DISCORD: &str = "[[bots]]\nplatform = \"discord\"\nid = \"123\"\ntoken = { env = \"D\" }\n";
 const SMS: &str = "[[bots]]\nplatform = \"sms\"\nid = \"+15550100\"\naccount_sid = \"AC1\"\n\
@@ -242,21 +244,30 @@ fn a_list_is_written_as_a_list() {
 
 #[test]
 fn notices_are_set_and_bounded() {
-    let Notices { away, away_after, away_text, unanswered_text, lost_text, hint } = Config::default().notices;
-    assert_eq!(away_after.as_secs(), 60);
-    assert_eq!((away, hint), (Away::Dms, None));
-    assert!(away_text.contains("kept"), "{away_text}");
-    assert!(unanswered_text.contains("new message"), "{unanswered_text}");
-    assert!(lost_text.contains("send again"), "{lost_text}");
-    let text = "[notices]\naway = \"all\"\naway_text = \"Back soon.\"\nhint = \"Ask Ann to let you in.\"";
+    assert_eq!(Config::default().notices, Notices::default());
+    for (name, words) in [
+        ("away_text", OwnWords::Away),
+        ("no_agent_text", OwnWords::NoAgentYet),
+        ("unanswered_text", OwnWords::Unanswered),
+        ("lost_text", OwnWords::Lost),
+        ("ambiguous_text", OwnWords::InDoubt),
+        ("repeat_mark", OwnWords::RepeatMark),
+    ] {
+        let documented = format!("# {name} = {:?}\n", words.text(Language::English));
+        assert!(default_file().contains(&documented), "{documented}");
+    }
+    let text = "[notices]\naway = \"all\"\naway_text = \"Back soon.\"\nambiguous = \"repeat\"\n\
+                hint = \"Ask Ann to let you in.\"";
     let env = [("ANGELIA_NOTICES__AWAY", "never"), ("ANGELIA_NOTICES__HINT", "")];
     let config = load("notices", text, &[]).unwrap();
     assert_eq!(
         (config.notices.away, config.notices.hint.as_deref()),
         (Away::All, Some("Ask Ann to let you in."))
     );
+    assert_eq!(config.notices.ambiguous, Remark::Repeat);
     assert!(config.print().contains(
-        "[notices]\naway = \"all\"\naway_after = \"1m\"\naway_text = \"Back soon.\"\nunanswered_text = "
+        "[notices]\naway = \"all\"\naway_after = \"1m\"\naway_text = \"Back soon.\"\n# no_agent_text is not set: \
+         it is said in the reader's language\n"
     ));
     let config = load("notices-env", text, &env).unwrap();
     assert_eq!((config.notices.away, config.notices.hint), (Away::Never, None));
@@ -268,6 +279,9 @@ fn notices_are_set_and_bounded() {
         (&format!("away_text = \"{long}\""), "`notices.away_text` must be at most 500 characters long"),
         ("unanswered_text = \"\"", "`notices.unanswered_text` must not be empty"),
         ("lost_text = \"\"", "`notices.lost_text` must not be empty"),
+        ("repeat_mark = \"\"", "`notices.repeat_mark` must not be empty"),
+        ("ambiguous = \"twice\"", "`notices.ambiguous` can be \"tell\" or \"repeat\", not \"twice\""),
+        ("ambigous = \"tell\"", "there is no setting `notices.ambigous`; did you mean `notices.ambiguous`?"),
         (&format!("hint = \"{long}\""), "`notices.hint` must be at most 500 characters long"),
     ] {
         let told = faults(load("notices-bad", &format!("[notices]\n{line}"), &[])).join("\n");

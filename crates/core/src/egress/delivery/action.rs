@@ -5,7 +5,7 @@ use super::{
     ActionAnswer, Asked, Claimed, Counted, DeliveryId, Earlier, Edited, Effect, EgressTimings, Left, Repeats,
 };
 use crate::clock::Mono;
-use crate::egress::{ANSWER_WITHIN, Dedupe};
+use crate::egress::{ANSWER_WITHIN, Dedupe, Remark};
 use crate::ports::ActionOutcome;
 use crate::vault::{LIVES_FOR, Use, Way};
 use std::time::Duration;
@@ -49,12 +49,25 @@ pub(super) enum State {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Recording {
     pub(super) outcome: ActionOutcome,
+    /// What its chat hears of it.
+    pub(super) remark: Option<Remark>,
     /// What is told once it is there.
     pub(super) answer: Option<ActionAnswer>,
     /// How long that is tried.
     pub(super) until: Mono,
     /// When it is tried again; `None` while it is being tried.
     pub(super) again_at: Option<Mono>,
+}
+
+impl Recording {
+    /// What tells the ledger.
+    pub(super) fn effect(&self, id: DeliveryId) -> Effect {
+        let outcome = self.outcome.clone();
+        match self.remark {
+            Some(remark) => Effect::LeaveOpen { id, outcome, remark },
+            None => Effect::Finish(vec![(id, outcome)]),
+        }
+    }
 }
 
 /// When a provider was first called, also by a process whose clock is gone.
@@ -79,6 +92,8 @@ pub(super) struct Delivery {
     pub(super) state: State,
     pub(super) edits: Option<Edited>,
     pub(super) follow_up: bool,
+    /// What its chat hears if nobody knows whether it arrived.
+    pub(super) in_doubt: Option<Remark>,
     /// Not known of an adopted one before its text is read.
     pub(super) repeats: Option<Repeats>,
     /// What it answers with.
@@ -91,6 +106,8 @@ pub(super) struct Delivery {
     pub(super) adopted: bool,
     /// Whether an earlier process ended in the middle of calling.
     pub(super) cut_off: bool,
+    /// Whether it may be what ended earlier processes.
+    pub(super) suspect: bool,
     /// Whether an earlier call may have written it.
     pub(super) perhaps_sent: bool,
     /// The first part, if the provider has it.
@@ -113,18 +130,20 @@ pub(super) struct Delivery {
 
 impl Delivery {
     pub(super) fn arrived(id: DeliveryId, asked: Asked) -> Self {
-        let Asked { edits, follow_up, repeats } = asked;
+        let Asked { edits, follow_up, repeats, in_doubt } = asked;
         Self {
             id,
             state: State::Arrived,
             edits,
             follow_up,
+            in_doubt,
             repeats: Some(repeats),
             uses: None,
             way: None,
             until: Mono::default(),
             adopted: false,
             cut_off: false,
+            suspect: false,
             perhaps_sent: false,
             first_part: None,
             first_call: None,
@@ -139,12 +158,17 @@ impl Delivery {
     }
 
     pub(super) fn adopted(id: DeliveryId, left: Left, now: Mono) -> Self {
-        let asked =
-            Asked { edits: left.edits, follow_up: left.follow_up, repeats: Repeats::always(Dedupe::No) };
+        let asked = Asked {
+            edits: left.edits,
+            follow_up: left.follow_up,
+            repeats: Repeats::always(Dedupe::No),
+            in_doubt: left.in_doubt,
+        };
         let mut delivery = Self {
             repeats: None,
             adopted: true,
             cut_off: left.sending,
+            suspect: left.suspect,
             perhaps_sent: left.sending,
             noted: left.sending,
             first_call: left.begun.map(|before| FirstCall { at: now, before }),
@@ -190,6 +214,7 @@ impl Delivery {
             edits: self.edits.as_ref().map(|it| it.message_id.clone()),
             first_part: self.first_part.clone(),
             why: self.why.clone(),
+            in_doubt: self.in_doubt,
         }
     }
 
@@ -264,15 +289,12 @@ impl Delivery {
         match closing.outcome {
             None => self.state = State::Over { untold: false },
             Some(outcome) => {
-                at.effects.push(Effect::Finish(vec![(self.id, outcome.clone())]));
-                self.record(outcome, answer, at);
+                let until = at.now + at.timings.queued_for;
+                let recording = Recording { outcome, remark: closing.remark, answer, until, again_at: None };
+                at.effects.push(recording.effect(self.id));
+                self.state = State::Recording(recording);
             }
         }
-    }
-
-    fn record(&mut self, outcome: ActionOutcome, answer: Option<ActionAnswer>, at: &Moment<'_>) {
-        let until = at.now + at.timings.queued_for;
-        self.state = State::Recording(Recording { outcome, answer, until, again_at: None });
     }
 
     /// A newer edit took its place before its turn came; what the ledger is to
@@ -288,7 +310,10 @@ impl Delivery {
             self.answer(answer, at);
         }
         let outcome = closing.outcome?;
-        self.record(outcome.clone(), None, at);
+        let until = at.now + at.timings.queued_for;
+        let (remark, answer, again_at) = (None, None, None);
+        self.state =
+            State::Recording(Recording { outcome: outcome.clone(), remark, answer, until, again_at });
         Some((self.id, outcome))
     }
 

@@ -4,7 +4,7 @@ use super::action::{Delivery, FirstCall, Moment, State};
 use super::law::{self, Call, End, Step};
 use super::{ActionAnswer, Begun, Effect, Opened, Outcome, Permission, Text};
 use crate::clock::Mono;
-use crate::egress::{ANSWER_WITHIN, ActionState, NO_CAPABILITY, Resume, after_crash};
+use crate::egress::{ANSWER_WITHIN, ActionState, NO_CAPABILITY, Remark, Resume, after_crash};
 use crate::limit::doubled;
 use crate::vault::Way;
 use std::time::Duration;
@@ -18,6 +18,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 const DENIED_AGAIN: Duration = Duration::from_secs(5);
 
 const STORE_FAILS: &str = "the connector's store does not answer";
+const SET_ASIDE: &str = "set aside: it was under way at two crashes";
 const STOPPED_WHILE_SENDING: &str = "the connector stopped while it was sending";
 const ENDED_IN_PART: &str = "only a part was sent: its interaction ended";
 const ENDED_UNKNOWN: &str = "its interaction ended before it was known whether it was answered";
@@ -27,6 +28,10 @@ impl Delivery {
     pub(super) fn start(&mut self, at: &mut Moment<'_>) {
         if at.stopping {
             self.close(End::Parked, at);
+        } else if self.suspect {
+            // Its text is not looked at, so it is not said again either.
+            self.in_doubt = self.in_doubt.map(|_| Remark::Tell);
+            self.close(End::Ambiguous(SET_ASIDE.into()), at);
         } else if self.repeats.is_some() {
             self.attempt(at);
         } else if self.overtaken {
@@ -266,7 +271,7 @@ impl Delivery {
             State::Reading if at.stopping => self.close(End::Parked, at),
             State::Recording(recording) if recording.again_at.is_some_and(|then| then <= at.now) => {
                 recording.again_at = None;
-                at.effects.push(Effect::Finish(vec![(self.id, recording.outcome.clone())]));
+                at.effects.push(recording.effect(self.id));
             }
             _ => {}
         }

@@ -1,7 +1,7 @@
 //! The delivery machine's input and output: what a chat's queue is told, and what it wants done.
 
 use super::{Earlier, Outcome, Reach};
-use crate::egress::{Dedupe, Target};
+use crate::egress::{Dedupe, Remark, Target};
 use crate::ports::ActionOutcome;
 use crate::vault::{Use, Way};
 use std::time::Duration;
@@ -19,6 +19,8 @@ pub struct Asked {
     pub follow_up: bool,
     /// Whether its provider recognises it, given twice.
     pub repeats: Repeats,
+    /// What its chat hears if nobody knows whether it arrived; `None`: nothing.
+    pub in_doubt: Option<Remark>,
 }
 
 /// A message that is changed.
@@ -75,6 +77,12 @@ pub struct Left {
     pub follow_up: bool,
     /// What it answers with.
     pub claimed: Claimed,
+    /// What its chat hears if nobody knows whether it arrived.
+    pub in_doubt: Option<Remark>,
+    /// Whether it is what is said of a message in doubt.
+    pub remark: bool,
+    /// Whether it may be what ended earlier processes: not even its text is read.
+    pub suspect: bool,
     /// Whether the ledger says that its provider was being called.
     pub sending: bool,
     /// How long ago its provider was first called, at most; `None` if that is not written down.
@@ -174,6 +182,15 @@ pub enum Event {
     },
     /// The ledger was told how these ended, and does not listen: somebody else works on them.
     Disowned(Vec<DeliveryId>),
+    /// The ledger was told that nobody knows whether one arrived, and has what is said of that.
+    Remarked {
+        /// The one in doubt.
+        id: DeliveryId,
+        /// What is said of it.
+        remark: DeliveryId,
+        /// What has to be known of that.
+        asked: Asked,
+    },
     /// Time passed.
     Time,
     /// The server stops: nothing is begun any more.
@@ -266,6 +283,17 @@ pub enum Effect {
     /// Tell the ledger how these ended: [`Event::Finished`](super::Event::Finished),
     /// [`Event::Disowned`](super::Event::Disowned), or some the one and some the other.
     Finish(Vec<(DeliveryId, ActionOutcome)>),
+    /// Tell the ledger that nobody knows whether one arrived and, in the same commit, write
+    /// down what is said of that: [`Event::Remarked`](super::Event::Remarked), or as for
+    /// [`Effect::Finish`] if there is nothing to say any more.
+    LeaveOpen {
+        /// Which.
+        id: DeliveryId,
+        /// How it ended.
+        outcome: ActionOutcome,
+        /// What is said of it.
+        remark: Remark,
+    },
     /// Answer whoever asked, if anybody still waits.
     Answer(DeliveryId, ActionAnswer),
     /// Show that the agent writes: [`Event::TypingShown`](super::Event::TypingShown).

@@ -2,7 +2,7 @@
 //! call's outcome means, and how an action ends.
 
 use super::{ActionAnswer, Counted, Outcome, Reach};
-use crate::egress::{ActionState, NO_CAPABILITY};
+use crate::egress::{ActionState, NO_CAPABILITY, Remark};
 use crate::ports::ActionOutcome;
 use crate::vault::Way;
 use std::time::Duration;
@@ -134,6 +134,8 @@ pub(super) struct Ending {
     pub(super) first_part: Option<String>,
     /// What the last call came to.
     pub(super) why: String,
+    /// What its chat hears if nobody knows whether it arrived.
+    pub(super) in_doubt: Option<Remark>,
 }
 
 /// What an end comes to.
@@ -148,6 +150,8 @@ pub(super) struct Closing {
     pub(super) once_durable: bool,
     /// What operators see counted.
     pub(super) counted: Option<Counted>,
+    /// What its chat hears of it. Nothing where its sender may not write any more.
+    pub(super) remark: Option<Remark>,
 }
 
 /// How an action ends that is not [`End::Parked`].
@@ -165,8 +169,8 @@ pub(super) fn closing(end: End, of: Ending) -> Closing {
             Closing {
                 outcome: Some(ended(ActionState::Superseded, Some(message_id.clone()), None)),
                 answer: Some(ActionAnswer::Sent { message_id }),
-                once_durable: false,
                 counted: Some(Counted::Superseded),
+                ..Closing::default()
             }
         }
         End::Ambiguous(why) => left_open(why, of),
@@ -193,13 +197,14 @@ fn left_open(why: String, of: Ending) -> Closing {
         outcome: Some(ended(ActionState::Ambiguous, of.first_part, Some(why))),
         once_durable: false,
         counted: Some(Counted::Ambiguous),
+        remark: of.in_doubt,
     }
 }
 
 /// It is not there and will not be.
 fn failed(why: String, answer: ActionAnswer, counted: Option<Counted>) -> Closing {
     let outcome = Some(ended(ActionState::Failed, None, Some(why)));
-    Closing { outcome, answer: Some(answer), once_durable: true, counted }
+    Closing { outcome, answer: Some(answer), once_durable: true, counted, remark: None }
 }
 
 fn never_sent(why: String, counted: Option<Counted>) -> Closing {
@@ -214,11 +219,11 @@ fn declined(of: Ending) -> Closing {
     if of.unsure {
         let why = format!("{NOT_ALLOWED}; it may have been sent before a restart");
         let outcome = Some(ended(ActionState::Ambiguous, None, Some(why)));
-        return Closing { outcome, answer: Some(answer), once_durable: false, counted };
+        return Closing { outcome, answer: Some(answer), once_durable: false, counted, remark: None };
     }
     let state = if of.may_be_out { ActionState::Ambiguous } else { ActionState::Failed };
     let outcome = Some(ended(state, of.first_part, Some(NOT_ALLOWED.to_owned())));
-    Closing { outcome, answer: Some(answer), once_durable: true, counted }
+    Closing { outcome, answer: Some(answer), once_durable: true, counted, remark: None }
 }
 
 fn ended(state: ActionState, message_id: Option<String>, error: Option<String>) -> ActionOutcome {

@@ -2,7 +2,7 @@
 
 use super::law::{Before, Call, Closing, End, Ending, Step, after_call, before_call, closing};
 use super::{ActionAnswer, Counted, Outcome, Reach};
-use crate::egress::{ActionState, NO_CAPABILITY};
+use crate::egress::{ActionState, NO_CAPABILITY, Remark};
 use crate::vault::Way;
 use std::time::Duration;
 
@@ -107,10 +107,13 @@ fn an_end_says_no_more_than_is_known() {
             edits: Some("e".into()),
             first_part: first_part.clone(),
             why: String::new(),
+            in_doubt: Some(Remark::Repeat),
         };
         for end in ends() {
-            let Closing { outcome, answer, once_durable, counted } = closing(end.clone(), of.clone());
+            let Closing { outcome, answer, once_durable, counted, remark } = closing(end.clone(), of.clone());
             let state = outcome.as_ref().map(|it| it.state);
+            let in_doubt = state == Some(ActionState::Ambiguous) && end != End::Declined;
+            assert_eq!(remark, in_doubt.then_some(Remark::Repeat), "{end:?} {of:?}");
             let answer = answer.unwrap();
             let failed = state == Some(ActionState::Failed);
             assert!(!failed || !may_be_out, "{end:?} {of:?}: it may be there");

@@ -21,6 +21,8 @@ mod property_tests;
 #[cfg(test)]
 mod queue_tests;
 #[cfg(test)]
+mod remark_tests;
+#[cfg(test)]
 mod simulated_tests;
 
 pub use event::{ActionAnswer, Asked, Begun, Claimed, Counted, DeliveryId, Edited, Effect, Event};

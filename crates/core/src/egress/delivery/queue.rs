@@ -80,6 +80,7 @@ impl ChatQueue {
             }
             Event::Postponed(id) => self.with(id, now, effects, |it, at| it.postponed(at)),
             Event::Finished { ids, durable } => self.finished(&ids, durable, now, effects),
+            Event::Remarked { id, remark, asked } => self.remarked(id, (remark, asked), now, effects),
             Event::Disowned(ids) => {
                 ids.iter().for_each(|id| self.with(*id, now, effects, Delivery::disowned));
                 self.deliveries.retain(|it| !ended(it, effects));
@@ -128,7 +129,9 @@ impl ChatQueue {
         effects.push(Effect::Ended { id, untold: false });
     }
 
-    fn adopted(&mut self, left: Vec<(DeliveryId, Left)>, now: Mono, effects: &mut Vec<Effect>) {
+    fn adopted(&mut self, mut left: Vec<(DeliveryId, Left)>, now: Mono, effects: &mut Vec<Effect>) {
+        // What waits behind a message waits behind what is said of it.
+        left.sort_by_key(|(_, left)| !left.remark);
         let from = self.first(&State::Accepting);
         let came_since = self.deliveries.split_off(from);
         self.deliveries.extend(left.into_iter().map(|(id, left)| Delivery::adopted(id, left, now)));
@@ -186,6 +189,23 @@ impl ChatQueue {
         }
         // Overtaken ones end before their turn comes.
         self.deliveries.retain(|it| !ended(it, effects));
+    }
+
+    /// What is said of a message comes right behind it: whatever else waits was meant to
+    /// come after that message.
+    fn remarked(
+        &mut self,
+        id: DeliveryId,
+        (remark, asked): (DeliveryId, Asked),
+        now: Mono,
+        effects: &mut Vec<Effect>,
+    ) {
+        let mut said = Delivery::arrived(remark, asked);
+        said.accepted(Claimed::default(), self.timings.queued_for, now);
+        // Its chat may have gone on without it.
+        let under_way = self.deliveries.front().is_some_and(is_under_way);
+        self.deliveries.insert(usize::from(under_way), said);
+        self.finished(&[id], true, now, effects);
     }
 
     /// What only waits looks whether it still should.

@@ -5,7 +5,7 @@ use super::{
     Event, Left, MAX_WAITING, Opened, Outcome, Permission, Reach, Repeats, Text,
 };
 use crate::clock::Mono;
-use crate::egress::{ActionState, Dedupe, Target};
+use crate::egress::{ActionState, Dedupe, Remark, Target};
 use crate::vault::{CapabilityId, Use, Way};
 use std::time::Duration;
 
@@ -16,12 +16,13 @@ pub(super) const TIMINGS: EgressTimings = EgressTimings {
 };
 
 pub(super) fn send(dedupe: Dedupe) -> Asked {
-    Asked { edits: None, follow_up: false, repeats: Repeats::always(dedupe) }
+    let (repeats, in_doubt) = (Repeats::always(dedupe), Some(Remark::Tell));
+    Asked { edits: None, follow_up: false, repeats, in_doubt }
 }
 
 pub(super) fn edit(message_id: &str, dedupe: Dedupe) -> Asked {
     let edited = Edited { message_id: message_id.into(), target: Target::chat("lab") };
-    Asked { edits: Some(edited), ..send(dedupe) }
+    Asked { edits: Some(edited), in_doubt: None, ..send(dedupe) }
 }
 
 /// A queue, and the time.
@@ -63,7 +64,7 @@ impl Chat {
         self.on(Event::Authorized(n(id), true))
     }
 
-    fn called(&mut self, id: u64, outcome: Outcome) -> Vec<Effect> {
+    pub(super) fn called(&mut self, id: u64, outcome: Outcome) -> Vec<Effect> {
         self.on(Event::Called { id: n(id), outcome, withdrawn: false })
     }
 }
@@ -80,18 +81,19 @@ pub(super) fn ended(id: u64) -> Effect {
     Effect::Ended { id: n(id), untold: false }
 }
 
-fn sent(message_id: &str) -> Outcome {
+pub(super) fn sent(message_id: &str) -> Outcome {
     Outcome::Sent { message_id: message_id.into(), recorded: true }
 }
 
-fn unknown() -> Outcome {
+pub(super) fn unknown() -> Outcome {
     Outcome::Unknown { why: "no answer came".into() }
 }
 
-fn states(effects: &[Effect]) -> Vec<ActionState> {
-    let ends = effects.iter().filter_map(|effect| match effect {
-        Effect::Finish(ends) => Some(ends.iter().map(|(_, outcome)| outcome.state)),
-        _ => None,
+pub(super) fn states(effects: &[Effect]) -> Vec<ActionState> {
+    let ends = effects.iter().map(|effect| match effect {
+        Effect::Finish(ends) => ends.iter().map(|(_, outcome)| outcome.state).collect(),
+        Effect::LeaveOpen { outcome, .. } => vec![outcome.state],
+        _ => Vec::new(),
     });
     ends.flatten().collect()
 }
@@ -341,11 +343,14 @@ fn what_was_noted_and_not_called_when_the_server_stops_is_as_if_not_begun() {
     assert_eq!(chat.on(Event::Postponed(n(1))), [ended(1)]);
 }
 
-fn left(sending: bool) -> Left {
+pub(super) fn left(sending: bool) -> Left {
     Left {
         edits: None,
         follow_up: false,
         claimed: Claimed::default(),
+        in_doubt: Some(Remark::Tell),
+        remark: false,
+        suspect: false,
         sending,
         begun: sending.then_some(Duration::from_secs(60)),
         left: Duration::from_secs(300),

@@ -1,20 +1,36 @@
 //! A world around one chat, for tests: a ledger, a provider that judges every
 //! call, and processes that crash or are believed dead and go on.
 
+mod judge;
+mod ledger;
+
 use super::queue_tests::{TIMINGS, edit, send};
 use super::{
-    ActionAnswer, Asked, Begun, ChatQueue, Claimed, DeliveryId, Effect, Event, Left, Opened, Outcome,
-    Permission, Reach, Repeats, Text,
+    Asked, Begun, ChatQueue, Claimed, DeliveryId, Effect, Event, Left, Opened, Outcome, Permission, Reach,
+    Repeats, Text,
 };
 use crate::clock::{Mono, UnixMillis};
-use crate::egress::{ActionRow, Dedupe, Owner};
+use crate::egress::{ActionRow, ActionState, Dedupe, Owner, Remark, is_suspect};
 use crate::vault::{CapabilityId, Use, Way};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Dice by which permission is granted, capabilities are live, calls are sent and ends are durable.
 const LUCK: u64 = 23;
+const IN_DOUBT: [Option<Remark>; 3] = [None, Some(Remark::Tell), Some(Remark::Repeat)];
 const DEDUPES: [Dedupe; 3] = [Dedupe::No, Dedupe::For(Duration::from_secs(8)), Dedupe::Yes];
+
+/// The ledger as it is, or one that is known to be broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Variant {
+    Sound,
+    /// It listens to everybody.
+    NoFence,
+    /// What is said of a message in doubt is written down after the message has ended.
+    EndsFirst,
+    /// And before it has.
+    RemarksFirst,
+}
 
 /// An action as the ledger and the provider know it.
 struct Known {
@@ -22,6 +38,10 @@ struct Known {
     asked: Asked,
     claimed: Claimed,
     received: Mono,
+    /// The message in doubt of which this is said.
+    remark_on: Option<u64>,
+    /// Its sender could not write there when it ended.
+    forbidden: bool,
     /// Calls after which it may be there: when the first of them was made, and how.
     out: Option<(Mono, Option<Way>)>,
     /// That it was certainly never sent was told.
@@ -52,7 +72,7 @@ pub(super) struct World {
     processes: Vec<Process>,
     owners: i64,
     allowed: bool,
-    fenced: bool,
+    variant: Variant,
     /// What has ended stays so.
     over: BTreeSet<CapabilityId>,
     /// The last action that was called and waits for its turn in the chat.
@@ -63,15 +83,14 @@ pub(super) struct World {
 }
 
 impl World {
-    /// `fenced`: the ledger listens to an action's owner alone.
-    pub(super) fn new(fenced: bool) -> Self {
+    pub(super) fn new(variant: Variant) -> Self {
         let mut world = Self {
             now: Mono(Duration::from_secs(1_000)),
             ledger: BTreeMap::new(),
             processes: Vec::new(),
             owners: 0,
             allowed: true,
-            fenced,
+            variant,
             over: BTreeSet::new(),
             reached: 0,
             in_order: true,
@@ -111,7 +130,10 @@ impl World {
                     edits: known.asked.edits.clone(),
                     follow_up: known.asked.follow_up,
                     claimed: known.claimed,
-                    sending: row.state == crate::egress::ActionState::Sending,
+                    in_doubt: known.asked.in_doubt,
+                    remark: known.remark_on.is_some(),
+                    suspect: is_suspect(row.state, row.crashes),
+                    sending: row.state == ActionState::Sending,
                     begun: row.begun_at.map(|at| self.now.since(Mono(Duration::from_millis(at.0 as u64)))),
                     left: TIMINGS.queued_for.saturating_sub(age),
                 },
@@ -148,44 +170,6 @@ impl World {
         UnixMillis(self.now.0.as_millis() as i64)
     }
 
-    /// Does to the ledger what a process wants done; whether it is its to do.
-    fn store(&mut self, at: usize, effect: &Effect) -> bool {
-        let (wall, owner) = (self.wall(), self.processes[at].owner);
-        let numbers = self.processes[at].actions.clone();
-        let (ledger, fenced) = (&mut self.ledger, self.fenced);
-        let mut change = |id: &DeliveryId, change: &dyn Fn(ActionRow) -> Option<ActionRow>| -> bool {
-            let Some(known) = numbers.get(id).and_then(|number| ledger.get_mut(number)) else { return false };
-            let changed = change(known.row);
-            known.row = changed.unwrap_or(known.row);
-            changed.is_some()
-        };
-        match effect {
-            Effect::Begin(id) => change(id, &|row| row.begin(if fenced { owner } else { row.owner }, wall)),
-            Effect::Postpone(id) => change(id, &|row| row.postpone(owner)),
-            Effect::Finish(ends) => {
-                for (id, end) in ends {
-                    change(id, &|row| row.finish(owner, end.state));
-                }
-                true
-            }
-            Effect::Accept(ids) => self.accept(at, ids),
-            _ => true,
-        }
-    }
-
-    fn accept(&mut self, at: usize, ids: &[DeliveryId]) -> bool {
-        let process = &mut self.processes[at];
-        for id in ids {
-            let number = self.ledger.last_key_value().map_or(1, |(last, _)| last + 1);
-            let (asked, claimed) = process.arrived[id].clone();
-            let row = ActionRow::accepted(process.owner);
-            let (received, out) = (self.now, None);
-            self.ledger.insert(number, Known { row, asked, claimed, received, out, told_never: false });
-            process.actions.insert(*id, number);
-        }
-        true
-    }
-
     fn tell(&mut self, at: usize, event: Event) {
         let mut effects = Vec::new();
         if event == Event::Stopping {
@@ -214,49 +198,15 @@ impl World {
                 self.judge_call(at, id, way);
                 self.processes[at].open.push(effect);
             }
+            Effect::Finish(ref ends) => {
+                for (id, _) in ends.iter().filter(|(_, end)| end.state == ActionState::Ambiguous) {
+                    let number = self.processes[at].actions[id];
+                    self.ledger.get_mut(&number).unwrap().forbidden |= !self.allowed;
+                }
+                self.processes[at].open.push(effect);
+            }
             Effect::Count(_) | Effect::Pause { .. } => {}
             _ => self.processes[at].open.push(effect),
-        }
-    }
-
-    fn judge_answer(&mut self, at: usize, id: DeliveryId, answer: &ActionAnswer) {
-        let process = &mut self.processes[at];
-        assert!(process.answered.insert(id), "{id:?} was answered twice");
-        assert!(!process.ended.contains(&id), "{id:?} was answered after its end");
-        let Some(number) = process.actions.get(&id) else { return };
-        let known = self.ledger.get_mut(number).unwrap();
-        if matches!(answer, ActionAnswer::NeverSent(_)) {
-            assert!(known.out.is_none(), "{number} may be there");
-            let ended = known.row.state.is_over() && known.row.owner == process.owner;
-            assert!(ended, "{number} may be sent after all");
-            known.told_never = true;
-        }
-    }
-
-    fn judge_call(&mut self, at: usize, id: DeliveryId, way: Option<Way>) {
-        self.calls += 1;
-        let process = &self.processes[at];
-        assert!(!process.stopping, "{id:?} was begun while the server stops");
-        assert!(self.allowed, "{id:?} was called where it may not be written");
-        let number = process.actions[&id];
-        let known = self.ledger.get_mut(&number).unwrap();
-        let dedupe = known.asked.repeats.by(way);
-        if let Some((since, before)) = known.out {
-            assert_eq!(before, way, "{number} may be there in another way");
-            assert!(dedupe.holds(self.now.since(since)), "{number} may be said twice: {dedupe:?}");
-        }
-        // What is not noted is not fenced: it cannot double, but one believed dead may still send it.
-        let fenced = at + 1 == self.processes.len() || known.claimed.uses.is_some() || dedupe != Dedupe::Yes;
-        assert!(!known.told_never || !fenced, "{number} is sent although it was told that it never was");
-        let takes_place = known.claimed.uses.is_some_and(|it| it.way == Way::Original);
-        if self.in_order && !takes_place {
-            assert!(number >= self.reached, "{number} is called after {}", self.reached);
-            self.reached = number;
-        }
-        // From now on it may be there, until its outcome says that it is not.
-        if known.out.is_none() {
-            known.out = Some((self.now, way));
-            self.processes[at].first_calls.insert(id);
         }
     }
 
@@ -334,6 +284,8 @@ impl World {
                 self.tell(at, Event::Disowned(lost));
                 Event::Finished { ids, durable: true }
             }
+            Effect::LeaveOpen { id, .. } if fails => Event::Finished { ids: vec![*id], durable: false },
+            Effect::LeaveOpen { id, outcome, .. } => self.left_open(at, *id, outcome),
             Effect::Call { id, .. } => self.outcome(at, *id, dice),
             Effect::ShowTyping(id) => Event::TypingShown(*id),
             other => panic!("nobody waits for {other:?}"),
@@ -377,14 +329,17 @@ impl World {
         let last = self.processes.len() - 1;
         let dedupe = DEDUPES[dice as usize % 3];
         match kind {
-            0..5 => self.arrive(send(dedupe), Claimed::default()),
+            0..5 => {
+                let in_doubt = IN_DOUBT[dice as usize / 3 % 3];
+                self.arrive(Asked { in_doubt, ..send(dedupe) }, Claimed::default());
+            }
             5..11 => self.arrive(edit(["a", "b"][dice as usize / 3 % 2], dedupe), Claimed::default()),
             11..16 => {
                 let way = if dice.is_multiple_of(2) { Way::Original } else { Way::Further };
                 let uses = Some(Use { capability: CapabilityId((dice / 2 % 6) as i64), way });
                 let repeats = Repeats { message: dedupe, original: Dedupe::Yes, further: Dedupe::No };
                 let follow_up = dice.is_multiple_of(5);
-                let asked = Asked { edits: None, follow_up, repeats };
+                let asked = Asked { edits: None, follow_up, repeats, in_doubt: Some(Remark::Tell) };
                 self.arrive(asked, Claimed { uses, lasts: Some(Duration::from_secs(60)) });
             }
             16 => {
@@ -432,5 +387,6 @@ impl World {
         assert!(process.queue.is_idle(), "something never ends: {:?}", process.queue);
         assert_eq!(process.ended.len(), process.actions.len(), "each ends once");
         assert!(self.ledger.values().all(|known| known.row.state.is_over()), "and the ledger knows");
+        self.judge_remarks();
     }
 }

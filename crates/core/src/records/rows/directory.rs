@@ -5,6 +5,7 @@ use crate::clock::UnixMillis;
 use crate::directory::{BotKey, Chat, ChatKind, KnownChat};
 use crate::error::Result;
 use crate::inbox::InstanceId;
+use crate::own_words::Language;
 use crate::records::Record as _;
 use crate::records::table::{record, unreadable};
 use crate::store::{Cursor, Missed, Quarantined, Untold};
@@ -41,6 +42,8 @@ record! {
         last_message: Option<String>,
         /// When that was.
         last_at: Option<UnixMillis>,
+        /// The language that is spoken there, by [`Language::as_str`].
+        language: Option<String>,
     }
 }
 
@@ -182,7 +185,7 @@ impl ChatRow {
     /// A chat of which a bot knows this and nothing else.
     pub fn of(bot: &BotKey, known: &KnownChat) -> Self {
         let KnownChat { chat, moved_to, engaged, last_message, last_at } = known.clone();
-        let Chat { chat_id, kind, parent, scope, name, topic, person, roles } = chat;
+        let Chat { chat_id, kind, parent, scope, name, topic, person, roles, language } = chat;
         Self {
             platform: bot.platform.as_ref().to_owned(),
             bot: bot.bot.as_ref().to_owned(),
@@ -198,6 +201,7 @@ impl ChatRow {
             engaged,
             last_message,
             last_at,
+            language: language.map(|it| it.as_str().to_owned()),
         }
     }
 
@@ -213,6 +217,7 @@ impl ChatRow {
             topic: self.topic,
             person: self.person,
             roles: list_of(&self.roles).ok_or_else(unreadable)?,
+            language: self.language.as_deref().and_then(Language::parse),
         };
         let Self { moved_to, engaged, last_message, last_at, .. } = self;
         Ok(KnownChat { chat, moved_to, engaged, last_message, last_at })

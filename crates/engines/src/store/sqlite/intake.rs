@@ -239,18 +239,19 @@ fn remember_conversation(txn: &Txn<'_>, new: &NewEntry, at: i64) -> rusqlite::Re
     Ok(())
 }
 
-/// Keeps what a provider says of a chat now. What was seen there stays, and
-/// nothing is written where nothing differs.
+/// Keeps what a provider says of a chat now. What was seen there stays, and so does its
+/// language where nothing is said of that; nothing is written where nothing differs.
 fn learn(txn: &Txn<'_>, bot: &BotKey, chat: &Chat) -> rusqlite::Result<()> {
     txn.prepare_cached(
-        "INSERT INTO chats (platform, bot, chat_id, kind, parent, scope, name, topic, person, roles)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        "INSERT INTO chats (platform, bot, chat_id, kind, parent, scope, name, topic, person, roles, language)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
          ON CONFLICT (platform, bot, chat_id) DO UPDATE
          SET kind = excluded.kind, parent = excluded.parent, scope = excluded.scope, name = excluded.name,
-             topic = excluded.topic, person = excluded.person, roles = excluded.roles
-         WHERE (kind, parent, scope, name, topic, person, roles) IS NOT
+             topic = excluded.topic, person = excluded.person, roles = excluded.roles,
+             language = coalesce(excluded.language, language)
+         WHERE (kind, parent, scope, name, topic, person, roles, language) IS NOT
                (excluded.kind, excluded.parent, excluded.scope, excluded.name, excluded.topic,
-                excluded.person, excluded.roles)",
+                excluded.person, excluded.roles, coalesce(excluded.language, language))",
     )?
     .execute(params![
         bot.platform,
@@ -262,7 +263,8 @@ fn learn(txn: &Txn<'_>, bot: &BotKey, chat: &Chat) -> rusqlite::Result<()> {
         chat.name,
         chat.topic,
         chat.person,
-        serde_json::json!(chat.roles).to_string()
+        serde_json::json!(chat.roles).to_string(),
+        chat.language.map(|it| it.as_str())
     ])?;
     Ok(())
 }

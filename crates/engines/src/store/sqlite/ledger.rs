@@ -11,7 +11,7 @@ use angelia_core::egress::{ActionRow, ActionState, Owner};
 use angelia_core::error::Result;
 use angelia_core::inbox::InstanceId;
 use angelia_core::ports::{
-    Accepted, ActionId, ActionOutcome, BoxFuture, Ledger, NewAction, StoredAction, owner_replaced,
+    Accepted, ActionId, ActionOutcome, BoxFuture, Ledger, LeftOpen, NewAction, StoredAction, owner_replaced,
 };
 use angelia_core::vault::{CapabilityId, Use, Way};
 use rusqlite::{OptionalExtension, Row, params};
@@ -96,6 +96,24 @@ impl Ledger for Sqlite {
                 }
             }
             Ok(others)
+        })
+    }
+
+    fn leave_open(
+        &self,
+        by: Owner,
+        id: ActionId,
+        outcome: ActionOutcome,
+        remark: NewAction,
+    ) -> BoxFuture<'_, Result<LeftOpen>> {
+        let (owner, bytes) = (self.owners.of_action(id), remark.body.len());
+        self.writer.write_for(owner, bytes, "leave an action open", move |txn| match ending(txn, id)? {
+            Some(ending) if ending.row.owner != by => Ok(LeftOpen::NotOurs),
+            Some(ending) if ending.row.finish(by, outcome.state).is_some() => {
+                end(txn, id, &ending, &outcome)?;
+                accept(txn, by, remark).map(|accepted| LeftOpen::Remarked(accepted.id))
+            }
+            _ => Ok(LeftOpen::Before),
         })
     }
 

@@ -347,6 +347,8 @@ CREATE TABLE chats (
     engaged  INTEGER,
     last_message TEXT,
     last_at  INTEGER,
+    -- In which language people are spoken to there.
+    language TEXT,
     PRIMARY KEY (platform, bot, chat_id)
 ) WITHOUT ROWID;
 CREATE INDEX chats_recent ON chats (platform, bot, last_at) WHERE last_at IS NOT NULL;

@@ -4,10 +4,10 @@ use super::Shard;
 use super::cursor::Position;
 use crate::discord::api::{Call, Method};
 use crate::discord::api_error::{ApiError, code};
-use crate::discord::interaction::is_token;
+use crate::discord::interaction::{is_token, language};
 use crate::discord::parse::id_of;
 use crate::discord::take::Heard;
-use crate::discord::take_interaction::{Considered, KEPT_WITHIN, Reply};
+use crate::discord::take_interaction::{Considered, KEPT_WITHIN};
 use crate::discord::{Discord, address};
 use crate::ingress::Halted;
 use angelia_core::clock::{self, UnixMillis};
@@ -33,7 +33,7 @@ impl Shard {
         let came = Instant::now();
         let (due, until) = (came + KEPT_WITHIN, came + CALLED_WITHIN);
         let body: Option<Value> = serde_json::from_str(raw).ok();
-        let caller = body.as_ref().and_then(caller);
+        let (caller, language) = (body.as_ref().and_then(caller), language(body.as_ref()));
         let from = body.as_ref().map_or_else(clock::wall, |body| lives_from(body, clock::wall()));
         let considering = self.reader.consider(raw, body.as_ref(), from, due);
         let considered = self.halt.unless_halted(considering).await?;
@@ -48,7 +48,7 @@ impl Shard {
                     // It is late, or the shard ends and leaves it for later.
                     Ok(Err(_)) | Err(_) => reply.late(patience.as_ref()),
                 };
-                discord.call_back(id, token, reply, until).await;
+                discord.call_back(id, token, reply.body(language), until).await;
             });
         }
         match heard {
@@ -81,10 +81,9 @@ fn caller(body: &Value) -> Option<(String, Secret)> {
 
 impl Discord {
     /// Answers an interaction by a call, if that can still be of use.
-    async fn call_back(self: Arc<Self>, id: String, token: Secret, reply: Reply, until: Instant) {
-        let call = Call::new(Method::Post, format!("interactions/{id}/"))
-            .lent(token, "/callback")
-            .json(reply.body());
+    async fn call_back(self: Arc<Self>, id: String, token: Secret, reply: Value, until: Instant) {
+        let call =
+            Call::new(Method::Post, format!("interactions/{id}/")).lent(token, "/callback").json(reply);
         let why = loop {
             let failure = match timeout_at(until, self.api.call(call.clone())).await {
                 Ok(Ok(_)) => return,

@@ -6,7 +6,7 @@ mod sends;
 
 use super::take::Took;
 use super::{Config, NAME, Sms};
-use crate::admission::{Admission, Linking, Which};
+use crate::admission::{Admission, Linking, Presence, Which};
 use crate::ingress::{Ingress, Seal, Stop};
 use crate::platform::{Delivery, Outcome, Platform, Progress, Reach};
 use angelia_contract::action::Action;
@@ -239,7 +239,7 @@ impl Admission for Door {
         self.dropped.lock().push((which.message_id.to_owned(), reason));
     }
 
-    fn is_present(&self, _observed: Observed<'_>) -> Option<bool> {
+    fn presence(&self, _observed: Observed<'_>) -> Option<Presence> {
         None
     }
 

@@ -17,6 +17,7 @@ export class Room extends EventTarget {
   revoked = false;
   connection = "idle";
   agent = undefined;
+  awaited = false;
   guide = null;
   explain = null;
 
@@ -64,7 +65,7 @@ export class Room extends EventTarget {
     this.met = true;
     this.revoked = false;
     if (news) learn(this.key, me);
-    this.#agentIs(me.agent ? me.agent.connected : null);
+    this.#agentIs(me.agent ?? { connected: null });
     this.#tell("about");
     this.outbox.send();
   }
@@ -182,7 +183,7 @@ export class Room extends EventTarget {
   isMine = (line) => !line.from_agent && line.author === this.user;
 
   #happens(event, data) {
-    if (event === "agent") this.#agentIs(data.connected);
+    if (event === "agent") this.#agentIs(data);
     else if (event === "typing") this.#tell("typing");
     else if (event === "message" || event === "edit") this.#apply(data, true);
   }
@@ -227,9 +228,11 @@ export class Room extends EventTarget {
     this.#tell("taken", this.line(message_id) ?? taken);
   }
 
-  #agentIs(connected) {
-    if (connected === this.agent) return;
+  /** `awaited`: there is none yet, and what is written waits for the first. */
+  #agentIs({ connected, awaited = false }) {
+    if (connected === this.agent && awaited === this.awaited) return;
     this.agent = connected;
+    this.awaited = awaited;
     this.#tell("agent");
   }
 

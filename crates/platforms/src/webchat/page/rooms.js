@@ -6,6 +6,7 @@ import { make } from "./words.js";
 /** Whether a room's agent is there, in words. */
 export const agentWords = (room) => {
   if (room.revoked) return room.name ? "closed to you" : "opens nothing here";
+  if (room.awaited) return "no agent yet: messages are kept for the first";
   return (
     { true: "agent connected", false: "agent away: messages are kept", null: "no agent" }[room.agent] ?? ""
   );
