@@ -76,6 +76,7 @@ impl World {
             instance: None,
             allow: Allow::Any,
             free: true,
+            while_busy: None,
         };
         // Made by the first start only: a test may have taken it away.
         if store.gateways().await.unwrap().is_empty() {
@@ -95,6 +96,8 @@ impl World {
             webchat: true,
             platforms: vec![platform.clone()],
             egress: timings,
+            turn_limit: Duration::from_secs(3_600),
+            drain: Duration::ZERO,
             source_flags: false,
             identity: IdentityOptions::default(),
             public_url: "http://127.0.0.1".into(),

@@ -77,7 +77,7 @@ struct Door {
 
 impl Admission for Door {
     fn decide(&self, _observed: Observed<'_>) -> Result<Admitted, DropReason> {
-        let admitted = Admitted { tenant: "acme".into(), instance: self.instance };
+        let admitted = Admitted { tenant: "acme".into(), instance: self.instance, while_busy: None };
         if *self.open.lock() { Ok(admitted) } else { Err(DropReason::NoRoute) }
     }
 
@@ -139,6 +139,8 @@ impl World {
             sealed_secret: vec![7],
             wake_url: None,
             display_name: None,
+            while_busy: None,
+            shared_groups: false,
             subject: None,
             most: 10,
         };
