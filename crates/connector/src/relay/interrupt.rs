@@ -1,8 +1,8 @@
 //! Interrupts: one finds the socket on which its turn runs.
 
 use super::Relay;
+use super::mailbox::Interrupt;
 use crate::telemetry::Counter;
-use angelia_contract::frame::ConnectorFrame;
 use angelia_contract::session_key::{may_belong_to, parse_key};
 use angelia_core::ports::Conversation;
 
@@ -17,13 +17,11 @@ impl Relay {
             _ => self.by_structure(tenant, session_key).await,
         };
         let sent = found.is_some_and(|conversation| {
-            let line = ConnectorFrame::InterruptInbound {
-                // The sender's own spelling of the key: its gateway built it.
-                session_key: session_key.to_owned(),
-                chat_id: conversation.chat_id,
-            };
+            // The sender's own spelling of the key: its gateway built it.
+            let session_key = session_key.to_owned();
             let mailbox = self.sessions.mailbox(conversation.instance);
-            mailbox.is_some_and(|mailbox| mailbox.interrupt(line.to_line()))
+            let interrupt = Interrupt { session_key, chat_id: conversation.chat_id };
+            mailbox.is_some_and(|mailbox| mailbox.interrupt(interrupt))
         });
         if !sent {
             self.metrics.count(Counter::InterruptsUnresolved);

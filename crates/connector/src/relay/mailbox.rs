@@ -20,15 +20,26 @@ const MAX_REMOVED: usize = 1_024;
 /// Interrupts waiting to be written; a reader that stalls so long has no turn to stop.
 const MAX_INTERRUPTS: usize = 64;
 
-/// Why the server ends a socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Why the server ends a socket; of two reasons the one further down counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Ending {
+    /// The server is about to stop: the socket ends as soon as no turn is open on it.
+    WhenDone,
     /// A newer socket of the same instance took over.
     Replaced,
-    /// The server is stopping.
+    /// The server is stopping, or the gateway has to dial again.
     Shutdown,
     /// The gateway was revoked.
     Revoked,
+}
+
+/// The end of what runs in a session is asked for.
+#[derive(Debug)]
+pub(crate) struct Interrupt {
+    /// The key, as whoever asks spells it.
+    pub(crate) session_key: String,
+    /// The chat.
+    pub(crate) chat_id: String,
 }
 
 /// An answer for a gateway's request.
@@ -53,8 +64,8 @@ pub(crate) struct Hint {
 /// Everything that waits for a socket's task.
 #[derive(Debug, Default)]
 pub(crate) struct Mail {
-    /// Lines that overtake everything.
-    pub(crate) interrupts: VecDeque<String>,
+    /// What is to end, ahead of everything.
+    pub(crate) interrupts: VecDeque<Interrupt>,
     /// Answers to requests.
     pub(crate) answers: VecDeque<Answer>,
     /// Entries just appended, in order.
@@ -127,24 +138,19 @@ impl Mailbox {
     }
 
     /// `false` if too many wait already.
-    pub(crate) fn interrupt(&self, line: String) -> bool {
+    pub(crate) fn interrupt(&self, interrupt: Interrupt) -> bool {
         let mut mail = self.mail.lock();
         if mail.interrupts.len() >= MAX_INTERRUPTS {
             return false;
         }
-        mail.interrupts.push_back(line);
+        mail.interrupts.push_back(interrupt);
         drop(mail);
         self.notify.notify_one();
         true
     }
 
     pub(crate) fn end(&self, ending: Ending) {
-        self.put(|mail| {
-            // A revocation is the last word, whatever else was about to happen.
-            if mail.ending.is_none() || ending == Ending::Revoked {
-                mail.ending = Some(ending);
-            }
-        });
+        self.put(|mail| mail.ending = mail.ending.max(Some(ending)));
     }
 
     fn put(&self, change: impl FnOnce(&mut Mail)) {

@@ -22,7 +22,7 @@ use crate::egress::Egress;
 use crate::identities::Identities;
 use crate::ingress::Bots;
 use crate::refusal_log::RefusalLog;
-use crate::server::{Limits, Parts};
+use crate::server::{Options, Parts};
 use crate::supervise::Lifecycle;
 use crate::telemetry::Metrics;
 use crate::upkeep::Waker;
@@ -34,7 +34,6 @@ use angelia_core::limit::LogThrottle;
 use angelia_core::memory::Memory;
 use angelia_core::ports::Ports;
 use angelia_core::ports::log::OpenTurn;
-use angelia_core::turns::TURN_LIMIT;
 use axum::Router;
 use axum::routing::get;
 use parking_lot::Mutex;
@@ -63,8 +62,6 @@ pub(crate) struct Relay {
     sessions: Arc<Sessions>,
     places: Arc<Places>,
     sockets_per_gateway: usize,
-    /// The longest turn.
-    turn_limit: Duration,
     identities: Arc<Identities>,
     bots: Arc<Bots>,
     /// Where actions go.
@@ -75,17 +72,21 @@ pub(crate) struct Relay {
     refusal_log: Arc<RefusalLog>,
     metrics: Arc<Metrics>,
     life: Arc<Lifecycle>,
+    /// The longest turn: one that takes longer counts as over.
+    turn_limit: Duration,
+    /// How long turns may go on once the server is about to stop.
+    drain: Duration,
 }
 
 impl Relay {
-    pub(crate) fn new(parts: &Parts, egress: Arc<Egress>, limits: &Limits) -> Arc<Self> {
+    pub(crate) fn new(parts: &Parts, egress: Arc<Egress>, options: &Options) -> Arc<Self> {
+        let limits = &options.limits;
         Arc::new(Self {
             ports: parts.ports.clone(),
             node: parts.node.clone(),
             sessions: parts.sessions.clone(),
             places: Places::new(limits.lasting),
             sockets_per_gateway: limits.sockets_per_gateway,
-            turn_limit: TURN_LIMIT,
             identities: parts.identities.clone(),
             bots: parts.bots.clone(),
             egress,
@@ -95,6 +96,8 @@ impl Relay {
             refusal_log: parts.refusal_log.clone(),
             metrics: parts.metrics.clone(),
             life: parts.life.clone(),
+            turn_limit: options.turn_limit,
+            drain: options.drain,
         })
     }
 

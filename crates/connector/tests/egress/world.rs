@@ -63,6 +63,14 @@ impl World {
         world
     }
 
+    /// One in which agents have so long to finish when it is asked to stop.
+    pub(crate) async fn draining(platform: Arc<Scripted>, drain: Duration) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut world = Self::open_as(folder.path(), platform, QUICK, Notices::default(), drain).await;
+        world._folder = Some(folder);
+        world
+    }
+
     /// A server over what is in `folder`; the place `fake:*` is the tenant `acme`'s.
     pub(crate) async fn open(folder: &Path, platform: Arc<Scripted>, timings: EgressTimings) -> Self {
         Self::open_with(folder, platform, timings, Notices::default()).await
@@ -75,6 +83,16 @@ impl World {
         timings: EgressTimings,
         notices: Notices,
     ) -> Self {
+        Self::open_as(folder, platform, timings, notices, Duration::ZERO).await
+    }
+
+    async fn open_as(
+        folder: &Path,
+        platform: Arc<Scripted>,
+        timings: EgressTimings,
+        notices: Notices,
+        drain: Duration,
+    ) -> Self {
         ssrf_guard::install_tls_provider();
         let bus = Arc::new(LocalBus::default());
         let subscriber = Subscriber::on(&*bus);
@@ -86,6 +104,7 @@ impl World {
             instance: None,
             allow: Allow::Any,
             free: true,
+            while_busy: None,
         };
         // Made by the first start only: a test may have taken it away.
         if store.gateways().await.unwrap().is_empty() {
@@ -105,6 +124,8 @@ impl World {
             webchat: true,
             platforms: vec![platform.clone()],
             egress: timings,
+            turn_limit: Duration::from_secs(3_600),
+            drain,
             source_flags: false,
             identity: IdentityOptions::default(),
             public_url: "http://127.0.0.1".into(),
@@ -157,6 +178,20 @@ impl World {
             socket: Socket::join(&self.url, credentials).await,
             answers: HashMap::new(),
             pushed: Vec::new(),
+        }
+    }
+
+    /// Waits until the server says so of itself.
+    pub(crate) async fn until_ready_says(&self, expected: &str) {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let answer = self.http.get(format!("{}/readyz", self.url)).send().await.unwrap();
+            let said = answer.text().await.unwrap();
+            if said == expected {
+                return;
+            }
+            assert!(tokio::time::Instant::now() < deadline, "it says {said:?}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
 
@@ -267,6 +302,11 @@ impl Agent {
             self.take(frame);
         }
         !self.answers.contains_key(id)
+    }
+
+    /// What comes next on its socket.
+    pub(crate) async fn next(&mut self) -> Next {
+        self.socket.next(PATIENCE).await
     }
 
     pub(crate) async fn close(self) {

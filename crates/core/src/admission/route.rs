@@ -2,6 +2,7 @@
 
 use super::Place;
 use crate::inbox::InstanceId;
+use crate::turns::WhileBusy;
 use rpds::HashTrieMapSync;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,6 +40,8 @@ pub struct Route {
     pub allow: Allow,
     /// Whether messages that do not address the bot are delivered too.
     pub free: bool,
+    /// What becomes of a message while the agent is busy; `None` if its gateway says so.
+    pub while_busy: Option<WhileBusy>,
 }
 
 /// Whether an instance that declared `front` as (platform, bot) fronts this
@@ -150,6 +153,7 @@ mod tests {
             instance: None,
             allow: Allow::Any,
             free: false,
+            while_busy: None,
         }
     }
 

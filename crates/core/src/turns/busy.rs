@@ -67,7 +67,11 @@ pub(super) fn decide(
         WhileBusy::Interrupt => Verdict::Hold,
         WhileBusy::Auto => match peer.generation {
             Generation::Other => Verdict::Push,
-            Generation::Older if line.sort == Sort::Text => Verdict::Push,
+            Generation::Older
+                if line.sort == Sort::Text && turn.is_known_at(signs).is_some_and(|at| at <= now) =>
+            {
+                Verdict::Push
+            }
             Generation::Older => Verdict::Hold,
             Generation::Newer => {
                 let own = line.author.is_some() && line.author == turn.row.author;
@@ -86,9 +90,4 @@ pub(super) fn never_waits(while_busy: WhileBusy, generation: Generation) -> bool
         WhileBusy::Auto => generation == Generation::Other,
         WhileBusy::Collect | WhileBusy::Followup | WhileBusy::Interrupt => false,
     }
-}
-
-/// Whether a line that passes may be the answer to what the turn asked.
-pub(super) fn answers(line: &Line) -> bool {
-    matches!(line.sort, Sort::Press | Sort::Decision | Sort::Text)
 }

@@ -2,7 +2,7 @@
 //! it, and read by themselves when their turn is over.
 
 use super::join::{JOINED_BYTES, JOINED_LINES};
-use super::{ConversationKey, Line, Turns, Verdict, WhileBusy};
+use super::{ConversationKey, Generation, Line, Sort, Turns, Verdict, WhileBusy};
 use crate::clock::Mono;
 use crate::inbox::Seq;
 use std::collections::HashMap;
@@ -30,6 +30,9 @@ struct Waits {
     heard_at: Mono,
     /// When its turn ended.
     freed_at: Mono,
+    /// Whether its first line is words, and of a platform that gateways file under `relay`.
+    text: bool,
+    relayed: bool,
     /// Whether its lines are being read, joined or pushed.
     reading: bool,
     /// Whether lines came that were not read.
@@ -66,7 +69,7 @@ pub struct WaitsLong {
 
 impl Held {
     /// Holds a line's conversation; `false` if too many are held.
-    pub(super) fn hold(&mut self, line: &Line, now: Mono) -> bool {
+    pub(super) fn hold(&mut self, line: &Line, relayed: bool, now: Mono) -> bool {
         if let Some(waits) = self.conversations.get_mut(&line.conversation) {
             waits.unread = true;
             return true;
@@ -75,8 +78,16 @@ impl Held {
             return false;
         }
         let message_id = line.message_id.clone();
-        let waits =
-            Waits { since: now, message_id, heard_at: now, freed_at: now, reading: false, unread: true };
+        let waits = Waits {
+            since: now,
+            message_id,
+            heard_at: now,
+            freed_at: now,
+            text: line.sort == Sort::Text,
+            relayed,
+            reading: false,
+            unread: true,
+        };
         self.conversations.insert(line.conversation.clone(), waits);
         true
     }
@@ -142,7 +153,12 @@ impl Turns {
     fn free_at(&self, key: &ConversationKey, waits: &Waits) -> Option<Mono> {
         match self.open.get(key) {
             None => Some(waits.freed_at),
-            Some(turn) => turn.hears_at(self.signs_on(&turn.row.platform)),
+            Some(turn) => {
+                let (signs, relayed) = (self.signs_on(&turn.row.platform), waits.relayed);
+                let older = self.peer_for(&turn.row.platform, relayed).generation == Generation::Older;
+                let passes = turn.is_known_at(signs).filter(|_| older && waits.text);
+                turn.hears_at(signs).into_iter().chain(passes).min()
+            }
         }
     }
 

@@ -36,7 +36,7 @@ use crate::ports::log::{OpenTurn, TurnNote};
 use angelia_contract::action::Action;
 use held::Held;
 use signs::{Act, Where};
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,6 +46,11 @@ pub const TURN_LIMIT: Duration = Duration::from_secs(3_600);
 const LIFE_WITHIN: Duration = Duration::from_secs(5);
 /// How long its answer may take from then on, until the person is told.
 const ANSWER_WITHIN: Duration = Duration::from_secs(120);
+
+/// A turn that is taken up again within this time was not over.
+const AGAIN_WITHIN: Duration = Duration::from_secs(10);
+/// Turns that are remembered for it.
+const MAX_ENDED: usize = 64;
 
 /// The turns of one socket, and the lines that wait for their end.
 #[derive(Debug)]
@@ -61,6 +66,8 @@ pub struct Turns {
     owed: Vec<(Turn, Mono)>,
     /// Entries that an earlier socket pushed: they are pushed again as they are.
     pushed_before: HashSet<Seq>,
+    /// Turns that ended a moment ago: one that is taken up again was not over.
+    ended: VecDeque<(Turn, Mono)>,
     /// Prompts whose result is not written yet.
     asking: Vec<(u64, ConversationKey, Asked)>,
     /// Since when the socket is read without a pause.
@@ -90,6 +97,7 @@ impl Turns {
             signs,
             owed: Vec::new(),
             pushed_before: HashSet::new(),
+            ended: VecDeque::new(),
             asking: Vec::new(),
             reading_since: Mono::default(),
             notes: Vec::new(),
@@ -130,15 +138,19 @@ impl Turns {
     }
 
     fn peer_for(&self, platform: &str, as_newer: bool) -> Peer {
-        let newer = self.signs_on(platform).reacts
-            || self.peer.generation == Generation::Newer
-            || as_newer && self.peer.generation == Generation::Older;
-        if newer {
-            let interrupts = self.peer.interrupts || as_newer;
+        let reacts = self.signs_on(platform).reacts;
+        let relayed = as_newer && self.peer.generation == Generation::Older;
+        if reacts || relayed || self.peer.generation == Generation::Newer {
+            let interrupts = self.peer.interrupts || relayed || reacts;
             Peer { generation: Generation::Newer, interrupts }
         } else {
             self.peer
         }
+    }
+
+    /// Whether the gateway acts on an interrupt there.
+    pub fn acts_on_interrupts(&self, platform: &str) -> bool {
+        self.peer.interrupts || self.signs_on(platform).reacts
     }
 
     /// Whether lines like this never wait, so that nothing needs to be known of them. `relayed`
@@ -150,14 +162,14 @@ impl Turns {
     /// What becomes of a line that is next; it is held from here on if it has to wait.
     pub fn consider(&mut self, line: &Line, relayed: bool, now: Mono) -> Verdict {
         let verdict = self.judge(line, relayed, now);
-        self.apply(line, verdict, now)
+        self.apply(line, verdict, relayed, now)
     }
 
     /// A line came for a conversation that is held: whether it asks for an interrupt.
     pub fn heard(&mut self, line: &Line, relayed: bool, now: Mono) -> Verdict {
         self.held.heard(&line.conversation, now);
         let verdict = self.judge(line, relayed, now);
-        if verdict == Verdict::Interrupt { self.apply(line, verdict, now) } else { Verdict::Hold }
+        if verdict == Verdict::Interrupt { self.apply(line, verdict, relayed, now) } else { Verdict::Hold }
     }
 
     fn judge(&self, line: &Line, relayed: bool, now: Mono) -> Verdict {
@@ -171,30 +183,42 @@ impl Turns {
         busy::decide(line, turn, peer, self.signs_on(&line.platform), interrupted, now)
     }
 
-    fn apply(&mut self, line: &Line, verdict: Verdict, now: Mono) -> Verdict {
+    fn apply(&mut self, line: &Line, verdict: Verdict, relayed: bool, now: Mono) -> Verdict {
         match verdict {
             Verdict::Push => {}
             // More conversations than can be passed over: its place in line is all it has.
-            Verdict::Hold | Verdict::Interrupt if !self.held.hold(line, now) => return Verdict::Hold,
+            Verdict::Hold | Verdict::Interrupt if !self.held.hold(line, relayed, now) => {
+                return Verdict::Hold;
+            }
             Verdict::Hold => {}
             Verdict::Interrupt => self.interrupts(&line.conversation, now),
         }
         verdict
     }
 
-    /// An interrupt is sent into a conversation.
-    pub fn interrupts(&mut self, conversation: &ConversationKey, now: Mono) {
+    /// An interrupt is sent into a conversation: whatever its turn asked is over.
+    fn interrupts(&mut self, conversation: &ConversationKey, now: Mono) {
         if let Some(turn) = self.open.get_mut(conversation) {
-            turn.interrupted_at = Some(now);
+            turn.interrupt(now);
             self.interrupted.insert(conversation.clone(), now);
+        }
+    }
+
+    /// Somebody asked for the end of what runs in a session.
+    pub fn stopped(&mut self, session_key: &str, now: Mono) {
+        let stopped = self.open.values().find(|turn| *turn.session_key == *session_key);
+        if let Some(conversation) = stopped.map(|turn| turn.row.conversation.clone()) {
+            self.interrupts(&conversation, now);
         }
     }
 
     /// A line was pushed: it opens a turn, unless it goes into one.
     pub fn pushed(&mut self, line: &Line, now: Mono) {
         if let Some(turn) = self.open.get_mut(&line.conversation).filter(|turn| turn.row.seq != line.seq) {
-            if busy::answers(line) {
-                turn.was_told(now);
+            match line.sort {
+                Sort::Stop => turn.interrupt(now),
+                Sort::Press | Sort::Decision | Sort::Text => turn.was_told(now),
+                Sort::Command | Sort::Reset => {}
             }
             return;
         }
@@ -232,10 +256,13 @@ impl Turns {
 
     /// The gateway does something, under the ticket of its request.
     pub fn acts(&mut self, action: &Action, ticket: u64, now: Mono) {
-        if self.open.is_empty() && self.owed.is_empty() {
+        if self.open.is_empty() && self.owed.is_empty() && self.ended.is_empty() {
             return;
         }
         let Some((place, act)) = signs::act(action) else { return };
+        if let Act::Seen(message) = act {
+            self.reopen(place, message);
+        }
         if matches!(act, Act::Says { .. }) {
             let answered: Vec<Turn> =
                 self.owed.extract_if(.., |(turn, _)| is_in(turn, place)).map(|(turn, _)| turn).collect();
@@ -281,6 +308,18 @@ impl Turns {
                 self.asking.extend(asks);
             }
             Act::Typing | Act::Lives => {}
+        }
+    }
+
+    /// A gateway that just started may mark a turn as over before it has begun.
+    fn reopen(&mut self, place: Where<'_>, message: &str) {
+        let again = |(turn, _): &(Turn, Mono)| is_in(turn, place) && turn.row.message_id == message;
+        let Some((turn, _)) = self.ended.iter().position(again).and_then(|at| self.ended.remove(at)) else {
+            return;
+        };
+        if !self.open.contains_key(&turn.row.conversation) {
+            self.notes.push(TurnNote::Opened(turn.row.clone()));
+            self.open.insert(turn.row.conversation.clone(), turn);
         }
     }
 
@@ -331,9 +370,14 @@ impl Turns {
             turn.over_at(of_platform(signs, &turn.row.platform), since, limit).is_some_and(|at| at <= now)
         };
         passed.over.extend(self.open.extract_if(|_, turn| is_over(turn)).map(|(_, turn)| turn));
+        while self.ended.front().is_some_and(|(_, at)| now.since(*at) >= AGAIN_WITHIN) {
+            self.ended.pop_front();
+        }
         for turn in &passed.over {
             self.held.freed(&turn.row.conversation, now);
+            self.ended.push_back((turn.clone(), now));
         }
+        self.ended.drain(..self.ended.len().saturating_sub(MAX_ENDED));
         passed.lost.extend(self.owed.extract_if(.., |(_, until)| *until <= now).map(|(turn, _)| turn));
         self.note_ends(&passed.over);
         self.note_ends(&passed.lost);

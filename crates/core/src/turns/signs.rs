@@ -90,7 +90,7 @@ pub(super) fn act(action: &Action) -> Option<(Where<'_>, Act<'_>)> {
             let notifies = is("notify");
             let last = notifies && !is("expect_edits");
             // A gateway that was not offered buttons names the commands that answer.
-            let asks = !notifies && content.contains("/approve") && content.contains("/deny");
+            let asks = !notifies && content.contains("/approve");
             (chat_id, Act::Says { reply_to: reply_to.as_deref(), last, notifies, asks })
         }
         Action::Prompt { chat_id, prompt_kind, .. } => {

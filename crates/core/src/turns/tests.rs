@@ -26,6 +26,7 @@ fn entry(seq: i64, author: &str, text: &str) -> Entry {
         session_key: format!("k:{author}").into(),
         body: serde_json::to_vec(&event).unwrap().into(),
         revision: 0,
+        while_busy: None,
     }
 }
 

@@ -14,6 +14,8 @@ pub(super) const REST: Duration = Duration::from_millis(250);
 const LONGEST_REST: Duration = Duration::from_secs(1);
 /// A gateway that reacts does so right behind its acknowledgement; if not by then, there was no turn.
 const SEEN_WITHIN: Duration = Duration::from_secs(5);
+/// A gateway of which nothing is known yet has shown by then whether it reacts.
+const REACTS_WITHIN: Duration = Duration::from_millis(1_500);
 /// Silence that ends a turn of a gateway that types while it works.
 const SILENCE_TYPING: Duration = Duration::from_secs(10);
 /// Silence that ends a turn of one that does not.
@@ -129,6 +131,12 @@ impl Turn {
         }
     }
 
+    /// It is asked to end.
+    pub(super) fn interrupt(&mut self, now: Mono) {
+        self.interrupted_at = Some(now);
+        self.asked = None;
+    }
+
     /// Somebody's words reached it while it runs.
     pub(super) fn was_told(&mut self, now: Mono) {
         self.acted_at = now;
@@ -192,6 +200,12 @@ impl Turn {
     /// Whether it shows that it works.
     pub(super) fn is_typing(&self, now: Mono) -> bool {
         self.typed_at.is_some_and(|at| now.since(at) < TYPES)
+    }
+
+    /// From when on it is known whether its gateway reacts: one that does shows it right behind
+    /// its acknowledgement.
+    pub(super) fn is_known_at(&self, signs: Signs) -> Option<Mono> {
+        if signs.notifies { Some(self.opened_at) } else { self.acked_at.map(|at| at + REACTS_WITHIN) }
     }
 
     /// From when on words reach it instead of waiting for its end; `None` if they do not.

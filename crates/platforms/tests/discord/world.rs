@@ -62,6 +62,8 @@ pub(crate) async fn store_in(folder: &Path, bus: Arc<LocalBus>) -> (Ports, Insta
         sealed_secret: vec![7],
         wake_url: None,
         display_name: None,
+        while_busy: None,
+        shared_groups: false,
         subject: None,
         most: 10,
     };
@@ -368,6 +370,7 @@ impl Admission for Door {
             instance: None,
             allow: Allow::Any,
             free: false,
+            while_busy: None,
         };
         admit(&Routes::new(vec![route]), &self, observed)
     }

@@ -15,13 +15,13 @@ pub(crate) use gateway_frames::LIMITS as ACK_LIMITS;
 
 use super::Relay;
 use super::handshake::Handshake;
-use super::mailbox::{Ending, Mailbox};
+use super::mailbox::{Ending, Interrupt, Mailbox};
 use super::outgoing::Outgoing;
 use super::pending::Pending;
 use super::sessions::{Claim, Seat};
 use super::websocket::{Message, WebSocket};
 use crate::telemetry::Counter;
-use angelia_contract::frame::MAX_HELLO;
+use angelia_contract::frame::{ConnectorFrame, MAX_HELLO};
 use angelia_contract::line::LineBuffer;
 use angelia_core::clock::{self, Mono};
 use angelia_core::error::Result;
@@ -92,7 +92,7 @@ enum Phase {
     GoingIdle(Mono),
     /// The flip is durable, or being made so.
     Idle,
-    /// Told to end; open requests may be answered until then.
+    /// Told to end; what is open may be finished until then.
     Parting(Mono),
     /// The close frame is written; last words are heard until then.
     Closing(Mono),
@@ -280,8 +280,8 @@ impl Session {
     /// Serves the socket until it ends.
     pub(in crate::relay) async fn run(mut self, mut socket: WebSocket) {
         let mailbox = self.mailbox.clone();
-        if self.relay.life.is_stopping() {
-            mailbox.end(Ending::Shutdown);
+        if self.relay.life.is_leaving() {
+            mailbox.end(Ending::WhenDone);
         }
         loop {
             let now = clock::mono();
@@ -365,14 +365,13 @@ impl Session {
                 }
             }
         }
-        for line in mail.interrupts.drain(..) {
+        for Interrupt { session_key, chat_id } in mail.interrupts.drain(..) {
             self.relay.metrics.count(Counter::Interrupts);
-            self.outgoing.line(&line);
+            self.turns.stopped(&session_key, now);
+            self.outgoing.line(&ConnectorFrame::InterruptInbound { session_key, chat_id }.to_line());
         }
         self.keep_mail(&mut mail);
-        if let Some(ending) = mail.ending
-            && self.ending.is_none()
-        {
+        if let Some(ending) = mail.ending {
             self.close(ending, now);
         }
     }
@@ -404,7 +403,7 @@ impl Session {
         match self.phase {
             Phase::Greeting if now.since(self.opened_at) >= HELLO_WITHIN => self.phase = Phase::Over,
             Phase::GoingIdle(until) if self.is_quiet() || now >= until => self.flip(),
-            Phase::Parting(until) if self.pending.is_empty() || now >= until => self.say_goodbye(now),
+            Phase::Parting(until) if self.has_finished() || now >= until => self.say_goodbye(now),
             Phase::Closing(until) if now >= until => self.phase = Phase::Over,
             _ => {}
         }

@@ -18,9 +18,6 @@ use angelia_core::turns::{
 };
 use angelia_platforms::webchat;
 
-const MERGE_WHILE_BUSY: angelia_core::turns::WhileBusy = angelia_core::turns::WhileBusy::Auto;
-const MERGE_SHARED: bool = false;
-
 /// What is read of a conversation at once: as much as may go together.
 const CONVERSATION: PageSize = PageSize { count: JOINED_LINES, bytes: 4 * JOINED_BYTES };
 
@@ -50,11 +47,16 @@ fn is_relayed(platform: &str) -> bool {
 impl Session {
     /// What a turn has to know of an entry; `None` if it goes at once whatever runs.
     pub(super) fn line_of(&self, entry: &Entry) -> Option<Line> {
-        let while_busy = MERGE_WHILE_BUSY;
+        let while_busy = entry.while_busy.or(self.record.while_busy).unwrap_or_default();
         if self.turns.never_waits(&entry.platform, is_relayed(&entry.platform), while_busy) {
             return None;
         }
-        Line::read(entry, MERGE_SHARED, while_busy)
+        Line::read(entry, self.record.shared_groups, while_busy)
+    }
+
+    /// Whether the gateway acts on an interrupt there.
+    pub(super) fn acts_on_interrupts(&self, platform: &str) -> bool {
+        self.profile.interrupts || self.turns.acts_on_interrupts(platform)
     }
 
     /// Whether a line is pushed now. If not, its conversation waits in the log from here on.
@@ -74,7 +76,7 @@ impl Session {
 
     /// Whether an entry that was just appended is of a conversation that is held.
     pub(super) fn heard_of_held(&mut self, entry: &Entry) -> bool {
-        let conversation = ConversationKey::of(entry, MERGE_SHARED);
+        let conversation = ConversationKey::of(entry, self.record.shared_groups);
         if !self.turns.is_held(&conversation) {
             return false;
         }
@@ -101,7 +103,7 @@ impl Session {
     /// Leaves what is held to the log.
     pub(super) fn leave_held(&mut self) {
         if self.turns.holds_any() {
-            let (turns, shared) = (&self.turns, MERGE_SHARED);
+            let (turns, shared) = (&self.turns, self.record.shared_groups);
             self.backlog.leave(|entry| turns.is_held(&ConversationKey::of(entry, shared)));
         }
     }
@@ -225,10 +227,5 @@ impl Session {
             Ok(ownership) => self.heed(ownership),
             Err(_) => drop(self.turn_notes.splice(0..0, notes)),
         }
-    }
-
-    /// Whether the gateway works on something.
-    pub(super) fn has_open_turn(&self) -> bool {
-        self.turns.is_any_open()
     }
 }

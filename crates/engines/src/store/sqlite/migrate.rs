@@ -22,7 +22,11 @@ const STEPS: [&str; 6] = [
         include_str!("migrations/5-owners.sql")
     ),
     concat!(include_str!("migrations/6-leases.sql"), include_str!("migrations/6-first.sql")),
-    concat!(include_str!("migrations/7-turns.sql"), include_str!("migrations/7-language.sql")),
+    concat!(
+        include_str!("migrations/7-turns.sql"),
+        include_str!("migrations/7-language.sql"),
+        include_str!("migrations/7-while-busy.sql")
+    ),
 ];
 
 /// Brings a database to the current schema; refuses one from the future.

@@ -27,14 +27,14 @@ use angelia_core::ports::log::{
     Stretch, TurnNote,
 };
 use angelia_core::store::{BoxFuture, PageSize};
-use angelia_core::turns::ConversationKey;
+use angelia_core::turns::{ConversationKey, WhileBusy};
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 use std::sync::LazyLock;
 
-const ENTRY_COLUMNS: &str = "seq, kind, platform, bot, chat_id, session_key, body, revision";
-/// How many they are.
-const ENTRY_WIDTH: usize = 8;
+const ENTRY_COLUMNS: &str = "seq, kind, platform, bot, chat_id, session_key, body, revision, while_busy";
+/// How many columns those are: what follows them in a row begins here.
+const ENTRY_WIDTH: usize = 9;
 
 impl Log for Sqlite {
     fn append(&self, entry: NewEntry) -> BoxFuture<'_, Result<Appended>> {
@@ -404,6 +404,7 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
         session_key: row.get(5)?,
         body: Bytes::from(row.get::<_, Vec<u8>>(6)?),
         revision: row.get(7)?,
+        while_busy: row.get::<_, Option<String>>(8)?.and_then(|word| WhileBusy::parse(&word)),
     })
 }
 
