@@ -38,6 +38,7 @@ mod platforms {
     mod telegram_sends;
     mod telegram_stage;
     mod telegram_trouble;
+    mod telegram_turns;
     mod telegram_webhook;
     mod telegram_world;
     mod wecom;
