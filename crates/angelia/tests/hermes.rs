@@ -47,6 +47,7 @@ macro_rules! stories_of_every_version {
             nothing_is_lost_in_a_crash: restart(true);
             typed_stop_ends_a_turn: stop(Stop::Typed);
             stop_button_ends_a_turn: stop(Stop::Button);
+            help_in_mid_turn_is_answered_without_a_stall: help_in_mid_turn();
             enrolls_by_command: enroll();
             provisions_itself: provision(&[("webchat", "webchat")]);
             slow_clock_does_not_disable: wrong_clock(Clock::Slow);

@@ -40,6 +40,7 @@ mod platforms {
     mod telegram_stage;
     mod telegram_stop;
     mod telegram_trouble;
+    mod telegram_turns;
     mod telegram_webhook;
     mod telegram_world;
     mod wecom;

@@ -29,6 +29,7 @@ mod relay {
     mod takeover;
     mod tls;
     mod tree;
+    mod turns;
     mod upgrade;
     mod without_server;
     pub(crate) mod world;

@@ -1,6 +1,7 @@
 //! What Angelia's tests run against: real gateways, a model, processes.
 //!
 //! - [`hermes`] starts published hermes-agent gateways in a home of their own;
+//! - [`newer_gateway`] stands in for later ones, which are not published as packages;
 //! - [`model`] is the OpenAI-compatible model they talk to, and the witness of
 //!   which texts reached an agent;
 //! - [`connector`] runs an `angelia` binary, [`webchat`] is a person in one of
@@ -35,6 +36,7 @@ pub mod gauge;
 pub mod hermes;
 pub mod issuer;
 pub mod model;
+pub mod newer_gateway;
 pub mod portal;
 pub mod process;
 pub mod scenarios;

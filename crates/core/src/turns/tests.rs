@@ -264,8 +264,12 @@ fn what_passes_passes() {
     assert_eq!(one_seen().consider(&line(2, "ann", "/new"), false, at(30_000)), Verdict::Interrupt);
     assert_eq!(one_seen().consider(&line(2, "ann", "/status"), false, at(30_000)), Verdict::Hold);
     let mut turns = one_open(OLDER);
-    assert_eq!(turns.consider(&line(2, "ann", "text"), false, at(100)), Verdict::Push, "its next turn");
-    assert_eq!(turns.consider(&line(3, "ann", "/help"), false, at(100)), Verdict::Hold);
+    assert_eq!(turns.consider(&line(2, "ann", "text"), false, at(100)), Verdict::Hold, "is it a newer one?");
+    assert_eq!(turns.next_to_read(at(1_504)), None);
+    assert_eq!(turns.next_to_read(at(1_505)), Some(line(2, "ann", "").conversation), "its next turn");
+    let mut turns = one_open(OLDER);
+    assert_eq!(turns.consider(&line(2, "ann", "text"), false, at(1_505)), Verdict::Push);
+    assert_eq!(turns.consider(&line(3, "ann", "/help"), false, at(1_505)), Verdict::Hold);
     // What older ones file under `relay` goes as with newer ones.
     assert_eq!(one_open(OLDER).consider(&line(2, "ann", "text"), true, at(100)), Verdict::Hold);
 }
@@ -439,6 +443,41 @@ fn whoever_waits_for_long_is_named_once_in_a_turn() {
     let told = turns.wait_long(at(21_000));
     assert_eq!(told.iter().map(|it| it.message_id.as_str()).collect::<Vec<_>>(), ["m2"]);
     assert!(turns.wait_long(at(60_000)).is_empty());
+}
+
+#[test]
+fn a_turn_that_is_taken_up_again_was_not_over() {
+    let mut turns = one_seen();
+    act(&mut turns, &react("m1", "👀", true), 3, at(60));
+    act(&mut turns, &react("m1", "✅", false), 4, at(70));
+    assert!(!is_open_at(&mut turns, at(320)));
+    act(&mut turns, &react("m1", "👀", false), 5, at(700));
+    assert!(is_open_at(&mut turns, at(60_000)));
+    let opened = turns.take_notes().into_iter().filter(|note| matches!(note, TurnNote::Opened(_))).count();
+    assert_eq!(opened, 2);
+}
+
+#[test]
+fn one_that_reacts_acts_on_interrupts_whatever_its_hello_said() {
+    let mut turns = one_open(OLDER);
+    assert!(!turns.acts_on_interrupts("telegram"));
+    act(&mut turns, &react("m1", "👀", false), 1, at(10));
+    turns.acts(&typing(), 2, at(20));
+    assert!(turns.acts_on_interrupts("telegram"));
+    assert_eq!(turns.consider(&line(2, "ann", "and"), false, at(1_000)), Verdict::Interrupt);
+}
+
+#[test]
+fn a_stop_ends_what_was_asked() {
+    let mut turns = one_open(OLDER);
+    turns.acts(&typing(), 1, at(1_000));
+    let Action::Send { chat_id, reply_to, metadata, .. } = send(None, false) else { unreachable!("a send") };
+    let content = "Reply /approve".into();
+    turns.acts(&Action::Send { chat_id, content, reply_to, metadata }, 2, at(2_000));
+    let mut stop = line(2, "ann", "/stop");
+    stop.sort = Sort::Stop;
+    turns.pushed(&stop, at(30_000));
+    assert!(!is_open_at(&mut turns, at(30_001)), "silence counts again");
 }
 
 #[test]

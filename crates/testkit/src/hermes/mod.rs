@@ -37,9 +37,10 @@
 //!   source's platform is one the process runs an adapter for. `webchat`, being
 //!   unknown, counts as `relay` and is; texts from `discord` are **dropped**, in
 //!   all three versions (seen up to 0.9 s, no longer at 1.5 s).
-//! - A text for a chat whose turn still runs cuts that turn. With the default
-//!   [`Options::busy_ack`] it also makes the reader wait 30 s for the result of
-//!   its own notice, because `webchat` is served by the relay adapter itself.
+//! - A text for a chat whose turn still runs cuts that turn. It also makes the
+//!   reader wait 30 s for the result of its own notice, because `webchat` is
+//!   served by the relay adapter itself. `display.busy_ack_enabled: false` would
+//!   spare it that, but hardly anybody has it.
 //! - 0.19.0: a text that arrives within milliseconds of the end of a turn is
 //!   acknowledged, but parked until the next text of the chat, and then handled
 //!   after that one.

@@ -75,10 +75,6 @@ pub struct Setup {
     pub relay: Relay,
     /// How it proves whose it is, where it must.
     pub login: Option<Login>,
-    /// Whether the gateway announces that a new text interrupts the running
-    /// turn; hermes' default is on. Off spares a test the 30 s stall that the
-    /// announcement causes.
-    pub busy_ack: bool,
     /// Platforms and bot ids to say hello for. None: `relay` and an empty id,
     /// as a gateway does that was given only a URL, an id and a secret. 0.17.0
     /// can name only one.
@@ -92,7 +88,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// The usual gateway, without the announcement that stalls it.
+    /// The usual gateway.
     pub fn new(version: Version, home: impl Into<PathBuf>, model_url: &str, relay: Relay) -> Self {
         Self {
             version,
@@ -100,7 +96,6 @@ impl Setup {
             model_url: model_url.to_owned(),
             relay,
             login: None,
-            busy_ack: false,
             identities: Vec::new(),
             config: String::new(),
             env: Vec::new(),
@@ -155,12 +150,10 @@ impl Setup {
              auxiliary:\n  title_generation:\n    enabled: false\n\
              onboarding:\n  profile_build: \"off\"\n\
              platform_toolsets:\n  relay: [todo]\n\
-             kanban:\n  dispatch_in_gateway: false\n\
-             display:\n  busy_ack_enabled: {}\n{}",
+             kanban:\n  dispatch_in_gateway: false\n{}",
             self.model_url,
             // Each gateway has its own, by which the model tells them apart.
             self.home.display().to_string(),
-            self.busy_ack,
             self.config
         )
     }

@@ -8,6 +8,7 @@
 
 mod bots;
 mod clock;
+mod command;
 mod enroll;
 mod interactions;
 mod join;
@@ -21,6 +22,7 @@ mod talk;
 
 pub use bots::{discord, telegram};
 pub use clock::{Clock, clock_jumps, wrong_clock};
+pub use command::help_in_mid_turn;
 pub use enroll::{enroll, provision};
 pub use interactions::{slash_commands, slash_commands_forwarded};
 pub use join::join;
