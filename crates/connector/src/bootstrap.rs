@@ -56,6 +56,7 @@ fn web_chat_for_everybody() -> Result<Route> {
         instance: None,
         allow: Allow::Any,
         free: true,
+        while_busy: None,
     })
 }
 

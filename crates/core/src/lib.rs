@@ -8,6 +8,7 @@
 //! |---|---|
 //! | Whose message is it, and may its author speak? | [`admission`] |
 //! | What is buffered, pushed, acknowledged, pushed again, given up? | [`inbox`] |
+//! | What becomes of what is said while an agent is at work? | [`turns`] |
 //! | Was an action sent, and is it tried again? | [`egress`] |
 //! | Who is known: tenants, gateways, routes, tokens; may this one dial? | [`identity`] |
 //! | What answers an interaction, and until when? | [`vault`] |
@@ -43,6 +44,7 @@ pub mod seal;
 pub mod secret;
 pub mod space;
 pub mod store;
+pub mod turns;
 pub mod vault;
 pub mod visible;
 mod words;

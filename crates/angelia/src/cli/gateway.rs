@@ -6,6 +6,8 @@ use crate::show;
 use angelia_connector::admin::types::{ChangeGateway, CreateGateway, Gateway, Nothing, RotateGateway};
 use angelia_connector::admin::{Endpoint, NAMED, api};
 use angelia_core::error::Result;
+use angelia_core::turns::WhileBusy;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
@@ -21,6 +23,12 @@ pub(super) enum GatewayCommand {
         /// Where to poke it when it sleeps and something waits.
         #[arg(long, value_name = "URL")]
         wake_url: Option<String>,
+        /// What becomes of messages while it is busy, where their route says nothing.
+        #[arg(long, value_name = "MODE", value_parser = while_busy())]
+        while_busy: Option<WhileBusy>,
+        /// Says that it is set to share sessions in groups: all people of a group are one conversation with it.
+        #[arg(long)]
+        shared_groups: bool,
     },
     /// Lists the gateways.
     #[command(after_help = "Example:\n  angelia gateway list")]
@@ -31,7 +39,8 @@ pub(super) enum GatewayCommand {
     /// Changes what a gateway cannot tell us itself.
     #[command(
         after_help = "Examples:\n  angelia gateway set gw-office --wake-url https://wake.example/gw\n  \
-        angelia gateway set gw-office --wake-url ''    (takes it away)"
+        angelia gateway set gw-office --wake-url ''    (takes it away)\n  \
+        angelia gateway set gw-office --while-busy collect --shared-groups"
     )]
     Set {
         #[command(flatten)]
@@ -80,6 +89,17 @@ pub(super) struct Change {
     /// The inbox it serves; of several gateways with one inbox, the last that dialled receives.
     #[arg(long, value_name = "NAME")]
     instance: Option<String>,
+    /// What becomes of messages while it is busy, where their route says nothing.
+    #[arg(long, value_name = "MODE", value_parser = while_busy())]
+    while_busy: Option<WhileBusy>,
+    /// Whether it is set to share sessions in groups: all people of a group are one conversation with it.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    shared_groups: Option<bool>,
+}
+
+/// Reads what becomes of messages while an agent is busy.
+pub(super) fn while_busy() -> impl TypedValueParser<Value = WhileBusy> {
+    PossibleValuesParser::new(WhileBusy::ALL.map(WhileBusy::as_str)).try_map(|word| word.parse())
 }
 
 pub(super) async fn ask(remote: &Remote, command: GatewayCommand) -> Result<Answer> {
@@ -87,16 +107,18 @@ pub(super) async fn ask(remote: &Remote, command: GatewayCommand) -> Result<Answ
         endpoint.ask(&id, &ChangeGateway { tenant, ..ChangeGateway::default() })
     };
     match command {
-        GatewayCommand::Create { id, tenant, wake_url } => {
+        GatewayCommand::Create { id: gateway_id, tenant, wake_url, while_busy, shared_groups } => {
+            let (tenant, display_name) = (Some(tenant), None);
             let gateway =
-                CreateGateway { tenant: Some(tenant), gateway_id: id, wake_url, display_name: None };
+                CreateGateway { tenant, gateway_id, wake_url, display_name, while_busy, shared_groups };
             Answer::of(remote, api::CREATE_GATEWAY.ask(&gateway), show::created_gateway).await
         }
         GatewayCommand::List => Answer::of(remote, api::GATEWAYS.ask(&Nothing {}), show::gateways).await,
         GatewayCommand::Show(named) => Answer::of(remote, act(api::GATEWAY, named), show::gateway).await,
         GatewayCommand::Set { gateway: Named { id, tenant }, change } => {
-            let Change { wake_url, display_name, instance } = change;
-            let change = ChangeGateway { tenant, wake_url, display_name, instance };
+            let Change { wake_url, display_name, instance, while_busy, shared_groups } = change;
+            let change =
+                ChangeGateway { tenant, wake_url, display_name, instance, while_busy, shared_groups };
             Answer::of(remote, api::SET_GATEWAY.ask(&id, &change), show::gateway).await
         }
         GatewayCommand::Default(named) => {

@@ -1,11 +1,13 @@
 //! `angelia route`: which place belongs to whom.
 
+use super::gateway::while_busy;
 use super::request::Answer;
 use crate::remote::Remote;
 use crate::show;
 use angelia_connector::admin::api;
 use angelia_connector::admin::types::{AddRoute, MakeCode, Nothing, RemoveRoute};
 use angelia_core::error::Result;
+use angelia_core::turns::WhileBusy;
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
@@ -38,6 +40,9 @@ pub(super) enum RouteCommand {
         /// Only messages to this bot; without it those to any.
         #[arg(long, value_name = "ID")]
         bot: Option<String>,
+        /// What becomes of messages while the agent is busy; without it, what its gateway says.
+        #[arg(long, value_name = "MODE", value_parser = while_busy())]
+        while_busy: Option<WhileBusy>,
     },
     /// Lists the routes.
     #[command(after_help = "Examples:\n  angelia route list\n  angelia route list --unrouted")]
@@ -89,10 +94,10 @@ impl Terms {
 
 pub(super) async fn ask(remote: &Remote, command: RouteCommand) -> Result<Answer> {
     match command {
-        RouteCommand::Add { place, terms, bot } => {
+        RouteCommand::Add { place, terms, bot, while_busy } => {
             let allow = terms.allow();
             let Terms { tenant, gateway, free, .. } = terms;
-            let route = AddRoute { place, tenant, bot, gateway, allow, free };
+            let route = AddRoute { place, tenant, bot, gateway, allow, free, while_busy };
             Answer::of(remote, api::ADD_ROUTE.ask(&route), show::added_route).await
         }
         RouteCommand::List { unrouted: false } => {

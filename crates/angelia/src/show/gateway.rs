@@ -22,10 +22,11 @@ pub(crate) fn gateways(answer: &Gateways) -> String {
         return "There is no gateway yet. Make one with: angelia gateway create\n".into();
     }
     let cells = answer.gateways.iter().map(|gateway| {
-        let state = state(gateway.connected, gateway.idle);
-        vec![harmless(&gateway.tenant), harmless(&gateway.gateway_id), state, perhaps(&gateway.wake_url)]
+        let (state, busy) = (state(gateway.connected, gateway.idle), gateway.while_busy.as_str().to_owned());
+        let who = [harmless(&gateway.tenant), harmless(&gateway.gateway_id)];
+        [who.to_vec(), vec![state, busy, perhaps(&gateway.wake_url)]].concat()
     });
-    table(&["TENANT", "GATEWAY", "STATE", "WAKE URL"], cells)
+    table(&["TENANT", "GATEWAY", "STATE", "WHILE BUSY", "WAKE URL"], cells)
 }
 
 pub(crate) fn gateway(answer: &Gateway) -> String {
@@ -38,6 +39,8 @@ pub(crate) fn gateway(answer: &Gateway) -> String {
         ("instance", harmless(&answer.instance)),
         ("fronts", fronts.collect::<Vec<_>>().join(", ")),
         ("wake_url", perhaps(&answer.wake_url)),
+        ("while_busy", answer.while_busy.as_str().to_owned()),
+        ("shared_groups", answer.shared_groups.to_string()),
         ("enrolled by", perhaps(&answer.subject)),
         ("state", state(answer.connected, answer.idle)),
         ("default", answer.default.to_string()),
@@ -180,7 +183,7 @@ mod tests {
     fn a_gateway_is_shown_with_what_it_fronts_and_without_control_characters() {
         let text = gateway(&read(json!({
             "tenant": "acme", "gateway_id": "gw", "display_name": "Gus\u{1b}[2J", "instance": "gw",
-            "subject": "https://id/ abc", "connected": true, "default": false, "wake_url": null,
+            "subject": "https://id/ abc", "connected": true, "default": false, "wake_url": null, "while_busy": "collect",
             "fronts": [{ "platform": "webchat", "bot": "webchat" }, { "platform": "sms", "bot": "+1" }],
         })));
         for line in [
@@ -188,6 +191,8 @@ mod tests {
             "fronts        webchat:webchat, sms:+1\n",
             "state         connected\n",
             "wake_url\n",
+            "while_busy    collect\n",
+            "shared_groups false\n",
         ] {
             assert!(text.contains(line), "{line:?} in {text}");
         }

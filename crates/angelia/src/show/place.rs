@@ -4,6 +4,7 @@ use super::{harmless, moment, perhaps, table};
 use angelia_connector::admin::types::{
     Invitation, People, RemovedRoute, RevokedPerson, Route, RouteCode, Routes, Unrouted,
 };
+use angelia_core::turns::WhileBusy;
 use std::fmt::Write as _;
 
 pub(crate) fn added_route(answer: &Route) -> String {
@@ -18,9 +19,11 @@ pub(crate) fn routes(answer: &Routes) -> String {
     let cells = answer.routes.iter().map(|route| {
         let free = if route.free { "free" } else { "" };
         let whose = [perhaps(&route.bot), harmless(&route.tenant), perhaps(&route.gateway)];
-        [vec![harmless(&route.place)], whose.to_vec(), vec![allowed(route, ","), free.into()]].concat()
+        let busy = route.while_busy.map(WhileBusy::as_str).unwrap_or_default();
+        let terms = vec![allowed(route, ","), busy.into(), free.into()];
+        [vec![harmless(&route.place)], whose.to_vec(), terms].concat()
     });
-    table(&["PLACE", "BOT", "TENANT", "GATEWAY", "ALLOW", ""], cells)
+    table(&["PLACE", "BOT", "TENANT", "GATEWAY", "ALLOW", "WHILE BUSY", ""], cells)
 }
 
 fn allowed(route: &Route, between: &str) -> String {

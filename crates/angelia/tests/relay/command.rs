@@ -3,6 +3,7 @@
 use super::world::{World, binary, credentials};
 use angelia_engines::inspect::Inspect;
 use angelia_testkit::socket::Socket;
+use serde_json::{Value, json};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -72,6 +73,46 @@ fn commands_work_without_a_server_and_exit_codes_tell() {
     assert!(angelia(&config, &["route", "remove", "webchat:lab"]).status.success());
     assert_eq!(angelia(&config, &["route", "remove", "webchat:lab"]).status.code(), Some(3));
     assert!(angelia(&config, &["config", "check"]).status.success());
+}
+
+#[test]
+fn what_becomes_of_messages_while_an_agent_is_busy_is_set_and_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = config(folder.path());
+    let answer = |args: &[&str]| -> Value {
+        let output = angelia(&config, &[&["--json"], args].concat());
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    answer(&["tenant", "create", "acme"]);
+    answer(&["gateway", "create", "--tenant", "acme", "plain"]);
+    answer(&["gateway", "create", "--tenant", "acme", "--while-busy", "followup", "--shared-groups", "gw"]);
+    let conduct = |shown: Value| (shown["while_busy"].clone(), shown["shared_groups"].clone());
+    assert_eq!(conduct(answer(&["gateway", "show", "plain"])), (json!("auto"), json!(false)));
+    assert_eq!(conduct(answer(&["gateway", "show", "gw"])), (json!("followup"), json!(true)));
+    let set = answer(&["gateway", "set", "gw", "--while-busy", "collect"]);
+    assert_eq!(conduct(set), (json!("collect"), json!(true)), "the rest stays");
+    let set = answer(&["gateway", "set", "gw", "--shared-groups=false"]);
+    assert_eq!(conduct(set), (json!("collect"), json!(false)));
+    assert_eq!(conduct(answer(&["gateway", "set", "--shared-groups", "gw"])).1, true);
+    let route =
+        |more: &[&str]| answer(&[&["route", "add", "--tenant", "acme", "--allow", "any"], more].concat());
+    assert_eq!(route(&["--while-busy", "interrupt", "webchat:lab"])["while_busy"], "interrupt");
+    assert_eq!(route(&["webchat:den"])["while_busy"], Value::Null, "its gateway says so");
+    for (args, shown) in
+        [(["gateway", "list"], ["WHILE BUSY", "collect"]), (["route", "list"], ["WHILE BUSY", "interrupt"])]
+    {
+        let text = String::from_utf8(angelia(&config, &args).stdout).unwrap();
+        assert!(shown.iter().all(|word| text.contains(word)), "{text}");
+    }
+    for slip in [
+        &["gateway", "set", "gw", "--while-busy", "colect"] as &[&str],
+        &["route", "add", "--tenant", "acme", "--allow", "any", "--while-busy", "colect", "webchat:x"],
+    ] {
+        let refused = angelia(&config, slip);
+        let error = String::from_utf8(refused.stderr).unwrap();
+        assert!(refused.status.code() == Some(2) && error.contains("'collect'"), "{error}");
+    }
 }
 
 #[test]

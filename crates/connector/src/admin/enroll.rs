@@ -170,6 +170,8 @@ impl<Q: Ask> Proven<Q> {
             sealed_secret: sealed_secret.to_vec(),
             wake_url: None,
             display_name: None,
+            while_busy: None,
+            shared_groups: false,
             subject: Some(self.proof.subject.clone()),
             most: self.service.per_tenant,
         }
@@ -259,6 +261,7 @@ impl Proven<Provisioning> {
             display_name: name.map(|name| Some(name.clone())),
             instance: instance.cloned(),
             subject: Some(proof.subject.clone()),
+            ..GatewayChange::default()
         };
         let id = &record.gateway_id;
         if let Err(error) = service.pace.may_change(record) {

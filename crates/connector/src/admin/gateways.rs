@@ -12,6 +12,7 @@ use angelia_core::identity::{GatewayRecord, ROTATION_WINDOW, check_name};
 use angelia_core::seal;
 use angelia_core::secret::{Secret, random_hex};
 use angelia_core::store::{GatewayChange, IdentityStore, NewGateway};
+use angelia_core::turns::WhileBusy;
 use std::sync::Arc;
 
 asked! {
@@ -25,6 +26,11 @@ asked! {
         pub wake_url: Option<String>,
         /// What people see it called.
         pub display_name: Option<String>,
+        /// What becomes of messages while it is busy, where their route says nothing; `auto` if not said.
+        pub while_busy: Option<WhileBusy>,
+        /// Whether it is set to share sessions in groups: all people of a group are one conversation with it.
+        #[serde(default)]
+        pub shared_groups: bool,
     }
 
     /// Which of several gateways with one id, and what is to become of it.
@@ -37,6 +43,10 @@ asked! {
         pub display_name: Option<String>,
         /// The inbox it serves.
         pub instance: Option<String>,
+        /// What becomes of messages while it is busy, where their route says nothing.
+        pub while_busy: Option<WhileBusy>,
+        /// Whether all people of a group are one conversation with it.
+        pub shared_groups: Option<bool>,
     }
 
     /// Which of several gateways with one id, and what becomes of its old secrets.
@@ -88,6 +98,10 @@ answered! {
         pub display_name: Option<String>,
         /// Who enrolled it; `null` for the operator.
         pub subject: Option<String>,
+        /// What becomes of messages while it is busy, where their route says nothing.
+        pub while_busy: WhileBusy,
+        /// Whether all people of a group are one conversation with it.
+        pub shared_groups: bool,
         /// The bots it says it answers for.
         pub fronts: Vec<Front>,
         /// When it was revoked.
@@ -122,6 +136,8 @@ pub(super) async fn create(admin: Arc<Admin>, body: CreateGateway) -> Result<Gat
         sealed_secret: sealed.to_vec(),
         wake_url: body.wake_url,
         display_name: body.display_name,
+        while_busy: body.while_busy,
+        shared_groups: body.shared_groups,
         subject: None,
         most: MAX_GATEWAYS_PER_TENANT,
     };
@@ -179,10 +195,12 @@ pub(super) async fn list(admin: Arc<Admin>, _: Nothing) -> Result<Gateways> {
 
 impl ChangeGateway {
     fn read(self, admin: &Admin) -> Result<GatewayChange> {
-        let Self { wake_url, display_name, instance, .. } = self;
-        if wake_url.is_none() && display_name.is_none() && instance.is_none() {
+        let Self { tenant: _, wake_url, display_name, instance, while_busy, shared_groups } = self;
+        let texts = [&wake_url, &display_name, &instance];
+        if texts.iter().all(|text| text.is_none()) && while_busy.is_none() && shared_groups.is_none() {
             return Err(Error::invalid(
-                "say what to set: --wake-url URL, --display-name NAME or --instance NAME",
+                "say what to set: --wake-url URL, --display-name NAME, --instance NAME, --while-busy MODE or \
+                 --shared-groups",
             ));
         }
         let wake_url = wake_url.map(|url| Some(url).filter(|url| !url.is_empty()));
@@ -190,7 +208,7 @@ impl ChangeGateway {
         wake_url.iter().flatten().try_for_each(|url| check_wake_url(&admin.wake, url))?;
         display_name.iter().flatten().try_for_each(|name| check_display_name(name))?;
         instance.iter().try_for_each(|name| check_name("instance", name))?;
-        Ok(GatewayChange { wake_url, display_name, instance, subject: None })
+        Ok(GatewayChange { wake_url, display_name, instance, while_busy, shared_groups, subject: None })
     }
 }
 
@@ -258,6 +276,8 @@ fn describe(admin: &Admin, record: &GatewayRecord) -> Gateway {
         default: known.is_default(&record.tenant, record.instance),
         wake_url: record.wake_url.clone(),
         display_name: record.display_name.clone(),
+        while_busy: record.while_busy.unwrap_or_default(),
+        shared_groups: record.shared_groups,
         subject: record.subject.as_ref().map(|subject| subject.as_str().to_owned()),
         fronts: fronts.map(|(platform, bot)| Front { platform, bot }).collect(),
         revoked_at: record.revoked_at,

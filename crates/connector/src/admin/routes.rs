@@ -13,6 +13,7 @@ use angelia_core::error::{Error, Result};
 use angelia_core::identity::check_name;
 use angelia_core::secret::{fingerprint, random_hex};
 use angelia_core::store::{AccessStore, CodeAllow, IdentityStore, LinkCode};
+use angelia_core::turns::WhileBusy;
 use angelia_platforms::PLACES;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +34,8 @@ asked! {
         /// Whether messages that do not address the bot are delivered too.
         #[serde(default)]
         pub free: bool,
+        /// What becomes of messages while the agent is busy; if not said, what its gateway says.
+        pub while_busy: Option<WhileBusy>,
     }
 
     /// A route to be taken away.
@@ -84,6 +87,8 @@ answered! {
         pub allow: Vec<String>,
         /// Whether messages that do not address the bot are delivered too.
         pub free: bool,
+        /// What becomes of messages while the agent is busy; `null` for what its gateway says.
+        pub while_busy: Option<WhileBusy>,
     }
 
     /// The last places that spoke without a route.
@@ -138,6 +143,7 @@ pub(super) async fn add(admin: Arc<Admin>, body: AddRoute) -> Result<Route> {
     })?;
     let mut route = route(&admin, place, Some(&body.tenant), body.gateway.as_deref(), allow, body.free)?;
     route.bot = body.bot.filter(|bot| !bot.is_empty());
+    route.while_busy = body.while_busy;
     let shown = show(&admin, &route);
     store_route(&admin, route).await?;
     Ok(shown)
@@ -220,6 +226,7 @@ pub(super) fn route(
         instance: record.map(|record| record.instance),
         allow,
         free,
+        while_busy: None,
     })
 }
 
@@ -243,6 +250,7 @@ pub(super) fn show(admin: &Admin, route: &admission::Route) -> Route {
         gateway: gateway.map(|record| record.gateway_id.clone()),
         allow,
         free: route.free,
+        while_busy: route.while_busy,
     }
 }
 

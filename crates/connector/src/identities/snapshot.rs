@@ -225,6 +225,8 @@ impl Snapshot {
             revoked_at: stored.revoked_at,
             wake_url: stored.wake_url,
             display_name: stored.display_name,
+            while_busy: stored.while_busy,
+            shared_groups: stored.shared_groups,
             subject: stored.subject,
         })
     }
@@ -292,6 +294,8 @@ mod tests {
             revoked_at: revoked.then_some(UnixMillis(1)),
             wake_url: None,
             display_name: None,
+            while_busy: None,
+            shared_groups: false,
             subject: None,
         }
     }

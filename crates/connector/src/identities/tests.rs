@@ -30,6 +30,7 @@ fn route(number: usize) -> Route {
         instance: None,
         allow: Allow::Any,
         free: false,
+        while_busy: None,
     }
 }
 
@@ -179,6 +180,8 @@ impl Connected {
             sealed_secret: Self::secret(&keys),
             wake_url: None,
             display_name: None,
+            while_busy: None,
+            shared_groups: false,
             subject: None,
             most: 1,
         };

@@ -280,6 +280,8 @@ mod tests {
             revoked_at: None,
             wake_url: None,
             display_name: None,
+            while_busy: None,
+            shared_groups: false,
             subject: None,
         })
     }

@@ -323,6 +323,7 @@ fn routes(list: &List) -> Routes {
         instance: owner.instance.map(InstanceId),
         allow: Allow::Any,
         free: false,
+        while_busy: None,
     };
     Routes::new(list.iter().map(route).collect())
 }

@@ -123,6 +123,7 @@ impl World {
             session_key: format!("agent:main:fake:group:{}:{}", asks.chat, asks.user).into(),
             body: body.into(),
             ahead: asks.ahead,
+            while_busy: None,
             when_full: angelia_core::inbox::WhenFull::MakeRoom,
             received_at: now,
         };

@@ -76,6 +76,7 @@ impl World {
             instance: None,
             allow: Allow::Any,
             free: true,
+            while_busy: None,
         };
         // Made by the first start only: a test may have taken it away.
         if store.gateways().await.unwrap().is_empty() {

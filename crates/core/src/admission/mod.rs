@@ -15,6 +15,7 @@ pub use reason::DropReason;
 pub use route::{Allow, Route, Routes, fronts};
 
 use crate::inbox::InstanceId;
+use crate::turns::WhileBusy;
 
 /// What was observed of an event, as far as admission cares.
 #[derive(Clone, Copy, Debug)]
@@ -72,6 +73,8 @@ pub struct Admitted {
     pub tenant: String,
     /// The one instance that gets it.
     pub instance: InstanceId,
+    /// What its route says becomes of it while the agent is busy.
+    pub while_busy: Option<WhileBusy>,
 }
 
 /// What admission has to know of a tenant's instances.
@@ -99,7 +102,7 @@ pub fn admit(routes: &Routes, known: &impl Known, observed: Observed<'_>) -> Res
     }
     let instance = receiver(route, known, observed).ok_or(DropReason::NoInstance)?;
     is_wanted(route, known, instance, observed)?;
-    Ok(Admitted { tenant: route.tenant.clone(), instance })
+    Ok(Admitted { tenant: route.tenant.clone(), instance, while_busy: route.while_busy })
 }
 
 /// The one instance an event is for. A rule that binds a person to an instance

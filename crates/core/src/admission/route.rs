@@ -2,6 +2,7 @@
 
 use super::Place;
 use crate::inbox::InstanceId;
+use crate::turns::WhileBusy;
 use rpds::HashTrieMapSync;
 
 /// Who may speak in a place.
@@ -38,6 +39,8 @@ pub struct Route {
     pub allow: Allow,
     /// Whether messages that do not address the bot are delivered too.
     pub free: bool,
+    /// What becomes of a message while the agent is busy; `None` if its gateway says so.
+    pub while_busy: Option<WhileBusy>,
 }
 
 /// Whether an instance that declared `front` as (platform, bot) fronts this
@@ -118,6 +121,7 @@ mod tests {
             instance: None,
             allow: Allow::Any,
             free: false,
+            while_busy: None,
         }
     }
 

@@ -42,6 +42,7 @@ fn route(place: &str) -> Route {
         instance: None,
         allow: Allow::Any,
         free: false,
+        while_busy: None,
     }
 }
 
@@ -164,6 +165,17 @@ fn who_is_heard_follows_the_route_and_the_policy() {
         let route = Route { free: *free, ..route("discord:10") };
         assert_eq!(&decide(route, &world, *observed), expected, "{observed:?} free {free} {policy:?}");
     }
+}
+
+#[test]
+fn what_becomes_of_a_message_while_the_agent_is_busy_is_said_by_the_route_that_admits_it() {
+    let world = World { default: Some(1), ..World::default() };
+    let says = |place: &str, while_busy| Route { while_busy, ..route(place) };
+    let routes =
+        |closer| Routes::new(vec![says("discord:10", Some(WhileBusy::Pass)), says("discord:10/20", closer)]);
+    let said = |closer| admit(&routes(closer), &world, ADDRESSED).unwrap().while_busy;
+    assert_eq!(said(Some(WhileBusy::Collect)), Some(WhileBusy::Collect));
+    assert_eq!(said(None), None, "a route around it has no say");
 }
 
 #[test]

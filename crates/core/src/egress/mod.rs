@@ -64,6 +64,7 @@ mod tests {
             instance: instance.map(InstanceId),
             allow: Allow::Any,
             free: true,
+            while_busy: None,
         };
         let routes =
             Routes::new(vec![route("webchat:*", "default", None), route("webchat:lab", "acme", Some(7))]);

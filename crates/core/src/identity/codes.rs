@@ -42,6 +42,7 @@ pub fn use_up(
         instance: code.instance,
         allow,
         free: code.free,
+        while_busy: None,
     };
     routes::add(view, &route, "route.link", by)?;
     view.delete(&code);

@@ -88,6 +88,8 @@ mod tests {
             wake_url: None,
             display_name: None,
             subject: subject.cloned(),
+            while_busy: None,
+            shared_groups: false,
         }
     }
 

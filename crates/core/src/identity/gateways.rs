@@ -46,19 +46,19 @@ pub fn all(view: &mut View<'_>) -> Result<Vec<StoredGateway>> {
 
 fn together(row: GatewayRow, instance_name: String, mut secrets: Vec<SecretRow>) -> StoredGateway {
     secrets.sort_by_key(|secret| std::cmp::Reverse(secret.id));
-    let GatewayRow { tenant, gateway_id, instance, wake_url, created_at, revoked_at, subject, display_name } =
-        row;
     StoredGateway {
-        tenant,
-        gateway_id,
-        instance,
+        tenant: row.tenant,
+        gateway_id: row.gateway_id,
+        instance: row.instance,
         instance_name,
         secrets,
-        created_at,
-        revoked_at,
-        wake_url,
-        display_name,
-        subject,
+        created_at: row.created_at,
+        revoked_at: row.revoked_at,
+        wake_url: row.wake_url,
+        display_name: row.display_name,
+        while_busy: row.while_busy,
+        shared_groups: row.shared_groups,
+        subject: row.subject,
     }
 }
 
@@ -104,6 +104,8 @@ pub fn create(
         revoked_at: None,
         subject: new.subject.clone(),
         display_name: new.display_name.clone(),
+        while_busy: new.while_busy,
+        shared_groups: new.shared_groups,
     };
     view.put(&row);
     add_secret(view, &row, &new.sealed_secret)?;
@@ -213,6 +215,14 @@ pub fn change(
     if let Some(name) = &change.display_name {
         row.display_name = name.clone();
         set.push("display_name".to_owned());
+    }
+    if let Some(mode) = change.while_busy {
+        row.while_busy = Some(mode);
+        set.push(format!("while_busy {}", mode.as_str()));
+    }
+    if let Some(shared) = change.shared_groups {
+        row.shared_groups = shared;
+        set.push(format!("shared_groups {shared}"));
     }
     if let Some(name) = &change.instance {
         let to = instances::named_or_new(view, tenant, name, change.subject.as_ref())?;

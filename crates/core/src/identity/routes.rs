@@ -20,8 +20,10 @@ pub fn add(view: &mut View<'_>, route: &Route, action: &'static str, by: &Actor)
         Allow::Any => "allow any".to_owned(),
         Allow::People(people) => format!("allow {}", people.join(",")),
     };
+    let busy = row.while_busy.map(|mode| format!(", while_busy {}", mode.as_str()));
+    let terms = allowed + busy.as_deref().unwrap_or_default();
     view.put(&row);
-    view.audit(&AuditEntry::done(by, action, &row.tenant, &place.to_string()).with(allowed));
+    view.audit(&AuditEntry::done(by, action, &row.tenant, &place.to_string()).with(terms));
     Ok(())
 }
 

@@ -4,6 +4,7 @@ use super::Subject;
 use crate::clock::UnixMillis;
 use crate::inbox::InstanceId;
 use crate::secret::Secret;
+use crate::turns::WhileBusy;
 use angelia_contract::token::Token;
 
 /// One secret of a gateway's rotation list.
@@ -38,6 +39,11 @@ pub struct GatewayRecord {
     pub display_name: Option<String>,
     /// Who enrolled it; `None` for the operator.
     pub subject: Option<Subject>,
+    /// What becomes of messages while it is busy, where their route says nothing.
+    pub while_busy: Option<WhileBusy>,
+    /// Whether it is set to share sessions in groups: all people of a group are one
+    /// conversation with it.
+    pub shared_groups: bool,
 }
 
 impl GatewayRecord {
@@ -115,6 +121,8 @@ mod tests {
             wake_url: None,
             display_name: None,
             subject: None,
+            while_busy: None,
+            shared_groups: false,
         })
     }
 

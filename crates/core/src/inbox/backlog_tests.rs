@@ -14,6 +14,7 @@ fn entry(seq: i64) -> Entry {
         session_key: "k".into(),
         body: bytes::Bytes::new(),
         revision: 0,
+        while_busy: None,
     }
 }
 

@@ -35,6 +35,7 @@ pub use window::{
     WindowEnd,
 };
 
+use crate::turns::WhileBusy;
 use crate::words::words;
 use bytes::Bytes;
 use schemars::JsonSchema;
@@ -115,6 +116,8 @@ pub struct Entry {
     pub body: Bytes,
     /// How often it was changed: of two copies the one with the higher number counts.
     pub revision: u32,
+    /// What its route said, when it was received, becomes of it while the agent is busy.
+    pub while_busy: Option<WhileBusy>,
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::clock::UnixMillis;
 use crate::error::Result;
 use crate::inbox::{AckHabit, Entry, EntryKind, Epoch, InstanceId, Mark, Seq, SettledBy, Usage, WhenFull};
 use crate::store::{BoxFuture, Page, PageSize};
+use crate::turns::WhileBusy;
 use bytes::Bytes;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -39,6 +40,8 @@ pub struct NewEntry {
     pub body: Bytes,
     /// Whether it overtakes what waits.
     pub ahead: bool,
+    /// What its route says becomes of it while the agent is busy.
+    pub while_busy: Option<WhileBusy>,
     /// What becomes of it if the inbox is full.
     pub when_full: WhenFull,
     /// When it reached us.

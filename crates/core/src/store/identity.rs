@@ -13,6 +13,7 @@ use crate::inbox::{AckHabit, InstanceId};
 use crate::records::rows::{InstanceRow, NoteRow, RouteRow, SecretRow, TenantRow};
 use crate::records::{Change, Records, change, look};
 use crate::space::Class;
+use crate::turns::WhileBusy;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -48,6 +49,11 @@ pub struct NewGateway {
     pub wake_url: Option<String>,
     /// What people see it called.
     pub display_name: Option<String>,
+    /// What becomes of messages while it is busy, where their route says nothing.
+    pub while_busy: Option<WhileBusy>,
+    /// Whether it is set to share sessions in groups: all people of a group are one
+    /// conversation with it.
+    pub shared_groups: bool,
     /// Who enrols it; `None` for the operator.
     pub subject: Option<Subject>,
     /// Most living gateways its tenant may have for it to be made.
@@ -64,6 +70,10 @@ pub struct GatewayChange {
     /// The instance it serves, made if the tenant has none of that name. A
     /// conflict if messages wait in the one it serves now and nobody else does.
     pub instance: Option<String>,
+    /// What becomes of messages while it is busy.
+    pub while_busy: Option<WhileBusy>,
+    /// Whether all people of a group are one conversation with it.
+    pub shared_groups: Option<bool>,
     /// Who asks; `None` for the operator. Others may not join an instance that is not theirs.
     pub subject: Option<Subject>,
 }
@@ -89,6 +99,11 @@ pub struct StoredGateway {
     pub wake_url: Option<String>,
     /// What people see it called.
     pub display_name: Option<String>,
+    /// What becomes of messages while it is busy, where their route says nothing.
+    pub while_busy: Option<WhileBusy>,
+    /// Whether it is set to share sessions in groups: all people of a group are one
+    /// conversation with it.
+    pub shared_groups: bool,
     /// Who enrolled it; `None` for the operator.
     pub subject: Option<Subject>,
 }

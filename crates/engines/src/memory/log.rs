@@ -122,6 +122,7 @@ impl MemoryLog {
             session_key: new.session_key,
             body: new.body,
             revision: 0,
+            while_busy: new.while_busy,
         };
         seen.insert(key, (new.instance, entry.seq));
         of.held.add(&entry.chat_id, entry.body.len());

@@ -10,6 +10,7 @@ use angelia_core::inbox::{
 };
 use angelia_core::ports::log::{Appended, Log, NewEntry, Ownership, Returned, Revised, Revision, Settlement};
 use angelia_core::store::{IdentityStore, PageSize};
+use angelia_core::turns::WhileBusy;
 use angelia_engines::memory::MemoryLog;
 use std::sync::Arc;
 
@@ -31,6 +32,9 @@ trait Engine {
 
     /// What was announced as gone.
     fn removed(&self) -> Vec<Seq>;
+
+    /// What the routes of entries said that were announced as appended.
+    fn hinted(&self) -> Vec<Option<WhileBusy>>;
 }
 
 struct OnDisk(Opened);
@@ -58,6 +62,10 @@ impl Engine for OnDisk {
 
     fn removed(&self) -> Vec<Seq> {
         self.0.witness.removed.lock().unwrap().clone()
+    }
+
+    fn hinted(&self) -> Vec<Option<WhileBusy>> {
+        self.0.witness.while_busy.lock().unwrap().clone()
     }
 }
 
@@ -92,6 +100,10 @@ impl Engine for InMemory {
 
     fn removed(&self) -> Vec<Seq> {
         self.1.removed.lock().unwrap().clone()
+    }
+
+    fn hinted(&self) -> Vec<Option<WhileBusy>> {
+        self.1.while_busy.lock().unwrap().clone()
     }
 }
 
@@ -129,6 +141,7 @@ on_every_engine! {
     conversations_can_be_passed_over;
     pages_have_an_end_by_number_and_by_bytes;
     what_goes_ahead_is_read_by_itself;
+    what_a_route_says_goes_with_its_entry;
     what_was_never_pushed_is_not_settled_late;
     three_sockets_in_a_row_make_a_dead_letter;
     what_waits_is_revised_in_its_place_and_what_settled_is_not;
@@ -262,6 +275,24 @@ async fn what_goes_ahead_is_read_by_itself(engine: impl Engine) {
     assert_eq!((ahead[0].seq, ahead.page.more, ahead.mark.tail), (Seq(2), true, Seq(4)));
     engine.log().settle(a, Epoch(0), vec![settled(2)]).await.unwrap();
     assert_eq!(engine.log().load_ahead(a, PageSize::of(9)).await.unwrap()[0].seq, Seq(4));
+}
+
+async fn what_a_route_says_goes_with_its_entry(engine: impl Engine) {
+    let (a, log) = (engine.instance("a").await, engine.log());
+    let said = [None].into_iter().chain(WhileBusy::ALL.map(Some));
+    for (n, while_busy) in said.clone().enumerate() {
+        append(&engine, NewEntry { while_busy, ..entry(a, &format!("m{n}")) }).await;
+    }
+    append(&engine, NewEntry { while_busy: Some(WhileBusy::Pass), ahead: true, ..entry(a, "stop") }).await;
+    let NewEntry { platform, bot, chat_id, message_id, kind, .. } = entry(a, "m1");
+    let revision = Revision { platform, bot, chat_id, message_id, instance: a, kind, body: "new".into() };
+    assert_eq!(log.revise(revision).await.unwrap(), Revised::Replaced);
+    let waiting = log.load(a, Seq(0), &[], PageSize::of(9)).await.unwrap();
+    assert!(waiting.iter().map(|entry| entry.while_busy).eq(said.clone()), "{waiting:?}");
+    let ahead = log.load_ahead(a, PageSize::of(9)).await.unwrap();
+    assert_eq!(ahead[0].while_busy, Some(WhileBusy::Pass));
+    let hinted = said.chain([Some(WhileBusy::Pass)]).collect::<Vec<_>>();
+    assert_eq!(engine.hinted(), hinted);
 }
 
 async fn what_was_never_pushed_is_not_settled_late(engine: impl Engine) {

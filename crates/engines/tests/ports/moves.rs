@@ -40,6 +40,7 @@ pub(crate) async fn routed(records: &(impl Records + ?Sized), routes: &[(&str, O
             instance: None,
             allow: Allow::People(vec!["ann".into()]),
             free: true,
+            while_busy: None,
         };
         records.add_route(route, &by()).await.unwrap();
     }

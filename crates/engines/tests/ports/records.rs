@@ -16,6 +16,7 @@ use angelia_core::store::{
     AccessStore, AuditStore, Client, CodeAllow, EnrollToken, GatewayChange, IdentityStore, LinkCode,
     NewGateway, TenantIdentity, VaultStore,
 };
+use angelia_core::turns::WhileBusy;
 use angelia_core::vault::{Capability, CapabilityId, Stage};
 use futures_util::future::join_all;
 
@@ -31,6 +32,8 @@ fn gateway(id: &str) -> NewGateway {
         sealed_secret: vec![1],
         wake_url: None,
         display_name: None,
+        while_busy: None,
+        shared_groups: false,
         subject: None,
         most: 100,
     }
@@ -160,7 +163,15 @@ async fn every_change_is_fed(records: &(impl Records + ?Sized)) {
     assert_eq!(records.policies().await.unwrap(), [(made.instance, "x".to_owned(), policy)]);
     let place = "discord:1".parse().unwrap();
     let allow = Allow::People(vec!["ann".into()]);
-    let route = Route { place, bot: None, tenant: "acme".into(), instance: None, allow, free: true };
+    let route = Route {
+        place,
+        bot: None,
+        tenant: "acme".into(),
+        instance: None,
+        allow,
+        free: true,
+        while_busy: Some(WhileBusy::Collect),
+    };
     records.add_route(route.clone(), &by()).await.unwrap();
     fed("a route", &[("routes", r#"["discord:1",""]"#)]).await;
     assert_eq!(records.routes().await.unwrap(), std::slice::from_ref(&route));
@@ -175,8 +186,15 @@ async fn every_change_is_fed(records: &(impl Records + ?Sized)) {
 async fn what_is_kept_is_read_back(records: &(impl Records + ?Sized)) {
     records.create_tenant("acme", None, &by()).await.unwrap();
     let ann = Subject::new("i", "ann");
-    let new = NewGateway { subject: Some(ann.clone()), wake_url: Some("https://w".into()), ..gateway("one") };
+    let new = NewGateway {
+        subject: Some(ann.clone()),
+        wake_url: Some("https://w".into()),
+        while_busy: Some(WhileBusy::Followup),
+        shared_groups: true,
+        ..gateway("one")
+    };
     let made = records.create_gateway(new, &by()).await.unwrap();
+    assert_eq!((made.while_busy, made.shared_groups), (Some(WhileBusy::Followup), true));
     let (again, instances) = (records.gateways().await.unwrap(), records.instances().await.unwrap());
     assert_eq!(format!("{again:?}"), format!("{:?}", [made]));
     assert_eq!((instances[0].subject.as_ref(), instances[0].is_default), (Some(&ann), true));
@@ -199,6 +217,12 @@ async fn what_is_kept_is_read_back(records: &(impl Records + ?Sized)) {
         assert_eq!(records.routes().await.unwrap()[0].allow, expected);
         records.remove_route(&place, Some("bot"), &by()).await.unwrap();
     }
+    let to = GatewayChange { while_busy: Some(WhileBusy::Pass), ..GatewayChange::default() };
+    let changed = records.change_gateway("acme", "one", to, &by()).await.unwrap();
+    assert_eq!((changed.while_busy, changed.shared_groups), (Some(WhileBusy::Pass), true), "the rest stays");
+    let to = GatewayChange { shared_groups: Some(false), ..GatewayChange::default() };
+    let changed = records.change_gateway("acme", "one", to, &by()).await.unwrap();
+    assert_eq!((changed.while_busy, changed.shared_groups), (Some(WhileBusy::Pass), false));
     records.set_note("n", vec![1, 2]).await.unwrap();
     assert_eq!(records.note("n").await.unwrap(), Some(vec![1, 2]));
     assert_eq!(records.note("m").await.unwrap(), None);

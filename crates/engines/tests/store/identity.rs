@@ -22,6 +22,8 @@ pub(crate) fn gateway(tenant: &str, id: &str) -> NewGateway {
         sealed_secret: vec![7],
         wake_url: None,
         display_name: None,
+        while_busy: None,
+        shared_groups: false,
         subject: None,
         most: 1_000,
     }
@@ -269,6 +271,7 @@ async fn a_tombstone_is_kept_for_ninety_days() {
         instance: Some(old),
         allow: Allow::Any,
         free: false,
+        while_busy: None,
     };
     opened.store.add_route(route, &by()).await.unwrap();
     assert_eq!(opened.store.prune().await.unwrap().forgotten, [("acme".to_owned(), "old".to_owned())]);

@@ -8,6 +8,7 @@ use angelia_core::ports::Ledger;
 use angelia_core::ports::{Hint, HintKind};
 use angelia_core::records::Records;
 use angelia_core::store::{IdentityStore, Inboxes, Ingest, Line, Lines, Log, NewEntry, PageSize, Upkeep};
+use angelia_core::turns::WhileBusy;
 use angelia_engines::local_bus::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
 use std::path::Path;
@@ -20,6 +21,8 @@ pub(crate) const ME: Owner = Owner(1);
 #[derive(Default)]
 pub(crate) struct Witness {
     pub(crate) appended: Mutex<Vec<(InstanceId, Seq)>>,
+    /// What the routes of those said.
+    pub(crate) while_busy: Mutex<Vec<Option<WhileBusy>>>,
     pub(crate) removed: Mutex<Vec<Seq>>,
     pub(crate) revised: Mutex<Vec<Entry>>,
     pub(crate) lines: Mutex<Vec<Line>>,
@@ -34,6 +37,7 @@ impl Witness {
                     _ => assert_eq!(mark.tail, entry.seq, "a hint tells how far the log is with its entry"),
                 }
                 self.appended.lock().unwrap().push((instance, entry.seq));
+                self.while_busy.lock().unwrap().push(entry.while_busy);
             }
             Hint::Removed { seqs, .. } => self.removed.lock().unwrap().extend(seqs),
             Hint::Revised { entry, .. } => self.revised.lock().unwrap().push(entry),
@@ -132,6 +136,7 @@ pub(crate) fn entry(instance: InstanceId, message_id: &str) -> NewEntry {
         body: format!("{{\"text\":\"{message_id}\"}}").into(),
         ahead: false,
         when_full: WhenFull::MakeRoom,
+        while_busy: None,
         received_at: clock::wall(),
     }
 }

@@ -33,6 +33,7 @@ async fn a_place_has_one_route() {
         instance: None,
         allow,
         free: true,
+        while_busy: None,
     };
     let mine = route("acme", Allow::People(vec!["ann".into(), "bob".into()]));
     opened.store.add_route(mine.clone(), &by()).await.unwrap();

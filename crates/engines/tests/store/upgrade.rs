@@ -193,6 +193,17 @@ fn release_5_is_brought_here() {
     numbers_go_on(&upgraded, 8, 7);
 }
 
+#[test]
+fn release_6_is_brought_here() {
+    let (_folder, upgraded) = upgrade(include_str!("release-6.sql"));
+    let silent = "SELECT (SELECT count(*) FROM inbox WHERE while_busy IS NULL)
+        + (SELECT count(*) FROM routes WHERE while_busy IS NULL)
+        + (SELECT count(*) FROM gateways WHERE while_busy IS NULL AND NOT shared_groups)";
+    let silent: i64 = upgraded.query_row(silent, [], |row| row.get(0)).unwrap();
+    assert_eq!(silent, 16, "nobody has said what becomes of messages while an agent is busy");
+    numbers_go_on(&upgraded, 8, 7);
+}
+
 /// Those who never had a gateway, and not those whose gateways were taken from them.
 #[test]
 fn tenants_of_release_5_wait_for_their_first_gateway() {

@@ -49,6 +49,7 @@ pub(crate) fn entry(
         session_key: session_key(&event.source, &KeyOptions::default(), Rules::Published).into(),
         body: body.into(),
         ahead: kind == EntryKind::Stop,
+        while_busy: admitted.while_busy,
         when_full: WhenFull::MakeRoom,
         received_at,
     })

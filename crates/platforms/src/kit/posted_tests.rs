@@ -14,10 +14,11 @@ use angelia_core::directory::BotKey;
 use angelia_core::egress::{Bot, Dedupe, Whereabouts};
 use angelia_core::error::Error;
 use angelia_core::error::Result;
-use angelia_core::inbox::{InstanceId, Quota};
+use angelia_core::inbox::{InstanceId, Quota, Seq};
 use angelia_core::ports::Ports;
 use angelia_core::seal::Sealed;
-use angelia_core::store::{IdentityStore, NewGateway};
+use angelia_core::store::{IdentityStore, NewGateway, PageSize};
+use angelia_core::turns::WhileBusy;
 use angelia_core::vault::Way;
 use angelia_engines::local_bus::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
@@ -77,7 +78,8 @@ struct Door {
 
 impl Admission for Door {
     fn decide(&self, _observed: Observed<'_>) -> Result<Admitted, DropReason> {
-        let admitted = Admitted { tenant: "acme".into(), instance: self.instance };
+        let admitted =
+            Admitted { tenant: "acme".into(), instance: self.instance, while_busy: Some(WhileBusy::Collect) };
         if *self.open.lock() { Ok(admitted) } else { Err(DropReason::NoRoute) }
     }
 
@@ -139,6 +141,8 @@ impl World {
             sealed_secret: vec![7],
             wake_url: None,
             display_name: None,
+            while_busy: None,
+            shared_groups: false,
             subject: None,
             most: 10,
         };
@@ -177,6 +181,15 @@ async fn what_is_for_nobody_is_noted_and_whoever_wrote_may_be_answered() {
     assert!(world.posts("1", "hello").await.unwrap());
     assert_eq!(*world.door.dropped.lock(), [("1".to_owned(), DropReason::NoRoute)]);
     assert!(world.account.directory.at_hand("ann").is_some() && !world.account.directory.is_absent("ann"));
+}
+
+#[tokio::test]
+async fn what_its_route_says_goes_into_the_log_with_a_message() {
+    let world = World::new(10).await;
+    assert!(world.posts("1", "hello").await.unwrap());
+    let log = &world.ingress.ports.log;
+    let waiting = log.load(world.door.instance, Seq(0), &[], PageSize::of(9)).await.unwrap();
+    assert_eq!(waiting[0].while_busy, Some(WhileBusy::Collect));
 }
 
 #[tokio::test]

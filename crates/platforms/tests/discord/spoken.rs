@@ -191,6 +191,7 @@ fn other_entry(world: &World) -> NewEntry {
         session_key: "agent:main:discord:dm:1".into(),
         body: "{}".into(),
         ahead: false,
+        while_busy: None,
         when_full: angelia_core::inbox::WhenFull::MakeRoom,
         received_at: clock::wall(),
     }

@@ -61,6 +61,8 @@ pub(crate) async fn store_in(folder: &Path, bus: Arc<LocalBus>) -> (Ports, Insta
         sealed_secret: vec![7],
         wake_url: None,
         display_name: None,
+        while_busy: None,
+        shared_groups: false,
         subject: None,
         most: 10,
     };
@@ -367,6 +369,7 @@ impl Admission for Door {
             instance: None,
             allow: Allow::Any,
             free: false,
+            while_busy: None,
         };
         admit(&Routes::new(vec![route]), &self, observed)
     }

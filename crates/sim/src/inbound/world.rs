@@ -134,6 +134,7 @@ impl World {
                     body: format!("{}:{ahead}", instance.0).into(),
                     ahead,
                     when_full: WhenFull::MakeRoom,
+                    while_busy: None,
                     received_at: UnixMillis(0),
                 }
             }

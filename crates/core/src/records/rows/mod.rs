@@ -19,6 +19,7 @@ use crate::inbox::{AckHabit, InstanceId};
 use crate::records::Record as _;
 use crate::records::table::{Table, field, record};
 use crate::store::{Client, CodeAllow, Fingerprint, LinkCode, Quarantined, TenantIdentity, Untold};
+use crate::turns::WhileBusy;
 use crate::vault::Capability;
 
 /// Every table of records. What engines write and search is made of these.
@@ -65,6 +66,10 @@ field!(Subject as String, |subject| subject.as_str().to_owned(), |text| Some(Sub
 field!(Place as String, Place::to_string, |text| text.parse().ok());
 field!(AckHabit as String, |habit| habit.as_str().to_owned(), |text| Some(
     AckHabit::parse(&text).unwrap_or_default()
+));
+// A word of a later release must not make the whole record unreadable.
+field!(WhileBusy as String, |mode| mode.as_str().to_owned(), |text| Some(
+    WhileBusy::parse(&text).unwrap_or_default()
 ));
 field!(Allow as Option<String>, stored_allow, |text| match text {
     None => Some(Allow::Any),
@@ -225,6 +230,10 @@ record! {
         subject: Option<Subject>,
         /// What people see it called.
         display_name: Option<String>,
+        /// What becomes of messages while it is busy, where their route says nothing.
+        while_busy: Option<WhileBusy>,
+        /// Whether all people of a group are one conversation with it.
+        shared_groups: bool,
     }
 }
 
@@ -261,6 +270,8 @@ record! {
         allow: Allow,
         /// Whether messages that do not address the bot are delivered too.
         free: bool,
+        /// What becomes of messages while the agent is busy.
+        while_busy: Option<WhileBusy>,
     }
 }
 
@@ -374,14 +385,14 @@ impl AuditRow {
 }
 
 impl From<Route> for RouteRow {
-    fn from(Route { place, bot, tenant, instance, allow, free }: Route) -> Self {
-        Self { place, bot: bot.unwrap_or_default(), tenant, instance, allow, free }
+    fn from(Route { place, bot, tenant, instance, allow, free, while_busy }: Route) -> Self {
+        Self { place, bot: bot.unwrap_or_default(), tenant, instance, allow, free, while_busy }
     }
 }
 
 impl From<RouteRow> for Route {
-    fn from(RouteRow { place, bot, tenant, instance, allow, free }: RouteRow) -> Self {
-        Self { place, bot: (!bot.is_empty()).then_some(bot), tenant, instance, allow, free }
+    fn from(RouteRow { place, bot, tenant, instance, allow, free, while_busy }: RouteRow) -> Self {
+        Self { place, bot: (!bot.is_empty()).then_some(bot), tenant, instance, allow, free, while_busy }
     }
 }
 

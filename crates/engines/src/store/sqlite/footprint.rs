@@ -24,8 +24,8 @@ const CELL: u64 = 8;
 const ACTION: u64 = 55;
 /// The same of the journal, the outcome included.
 const JOURNAL: u64 = 60;
-/// The same of what waits.
-const ENTRY: u64 = 35;
+/// The same of what waits, with the word of its route.
+const ENTRY: u64 = 45;
 /// A number in an index.
 const KEY: u64 = 7;
 

@@ -18,6 +18,7 @@ use angelia_core::quarantine;
 use angelia_core::store::{
     Appended, BoxFuture, Cursor, Ingest, Intake, NewEntry, NewQuarantined, Taken, Traffic,
 };
+use angelia_core::turns::WhileBusy;
 use angelia_core::vault::NewCapability;
 use rusqlite::{OptionalExtension, params};
 
@@ -196,6 +197,7 @@ pub(super) fn append(txn: &mut Txn<'_>, new: NewEntry) -> rusqlite::Result<Appen
         session_key: new.session_key,
         body: new.body,
         revision: 0,
+        while_busy: new.while_busy,
     };
     let kind = if new.ahead { HintKind::Ahead } else { HintKind::Appended };
     txn.tell(Hint::Log { instance: new.instance, mark, entry, kind });
@@ -207,8 +209,8 @@ pub(super) fn append(txn: &mut Txn<'_>, new: NewEntry) -> rusqlite::Result<Appen
 fn insert_waiting(txn: &Txn<'_>, seq: Seq, journal: i64, new: &NewEntry) -> rusqlite::Result<()> {
     txn.prepare_cached(
         "INSERT INTO inbox (instance, seq, kind, platform, bot, chat_id, message_id, session_key, ahead,
-                            received_at, body, journal)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                            received_at, body, journal, while_busy)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     )?
     .execute(params![
         new.instance.0,
@@ -222,7 +224,8 @@ fn insert_waiting(txn: &Txn<'_>, seq: Seq, journal: i64, new: &NewEntry) -> rusq
         new.ahead,
         new.received_at.0,
         new.body.as_ref(),
-        journal
+        journal,
+        new.while_busy.map(WhileBusy::as_str)
     ])?;
     Ok(())
 }

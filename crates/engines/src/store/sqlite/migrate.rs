@@ -6,10 +6,10 @@ use rusqlite::Connection;
 use std::path::Path;
 
 /// The version of `schema.sql`; a database from a newer release is refused.
-const SCHEMA_VERSION: i64 = 6;
+const SCHEMA_VERSION: i64 = 7;
 
 /// What leads from each older version to the next, the first from 1 to 2.
-const STEPS: [&str; 5] = [
+const STEPS: [&str; 6] = [
     include_str!("migrations/2.sql"),
     include_str!("migrations/3.sql"),
     include_str!("migrations/4.sql"),
@@ -22,6 +22,7 @@ const STEPS: [&str; 5] = [
         include_str!("migrations/5-owners.sql")
     ),
     concat!(include_str!("migrations/6-leases.sql"), include_str!("migrations/6-first.sql")),
+    include_str!("migrations/7-while-busy.sql"),
 ];
 
 /// Brings a database to the current schema; refuses one from the future.

@@ -1,4 +1,4 @@
--- What the connector keeps. Version 6; migrations/ brings older databases here.
+-- What the connector keeps. Version 7; migrations/ brings older databases here.
 
 -- Small facts about the database itself.
 CREATE TABLE notes (
@@ -105,6 +105,10 @@ CREATE TABLE gateways (
     -- Who enrolled it; NULL: the operator.
     subject    TEXT,
     display_name TEXT,
+    -- What becomes of messages while it is busy; NULL: what suits it.
+    while_busy TEXT,
+    -- Whether all people of a group are one conversation with it.
+    shared_groups INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (tenant, gateway_id)
 );
 
@@ -149,6 +153,8 @@ CREATE TABLE routes (
     -- NULL: anybody; else a JSON array of user ids.
     allow    TEXT,
     free     INTEGER NOT NULL DEFAULT 0,
+    -- What becomes of messages while the agent is busy; NULL: what its gateway says.
+    while_busy TEXT,
     PRIMARY KEY (place, bot)
 ) WITHOUT ROWID;
 CREATE INDEX routes_by_instance ON routes (instance) WHERE instance IS NOT NULL;
@@ -208,6 +214,8 @@ CREATE TABLE inbox (
     revision    INTEGER NOT NULL DEFAULT 0,
     -- Its row of the journal.
     journal     INTEGER NOT NULL DEFAULT 0,
+    -- What its route said becomes of it while the agent is busy.
+    while_busy  TEXT,
     PRIMARY KEY (instance, seq)
 ) WITHOUT ROWID;
 

@@ -129,6 +129,8 @@ impl World {
             sealed_secret: vec![7],
             wake_url: None,
             display_name: None,
+            while_busy: None,
+            shared_groups: false,
             subject: None,
             most: 10,
         };
@@ -229,7 +231,7 @@ impl Admission for Door {
         assert_eq!((observed.platform, observed.bot, observed.private), (NAME, OWN, true));
         assert_eq!(observed.places, [&format!("{OWN}/{}", observed.author), OWN, "*"]);
         if *self.open.lock() {
-            Ok(Admitted { tenant: "acme".into(), instance: self.instance })
+            Ok(Admitted { tenant: "acme".into(), instance: self.instance, while_busy: None })
         } else {
             Err(DropReason::NoRoute)
         }

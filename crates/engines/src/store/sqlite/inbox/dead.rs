@@ -3,7 +3,7 @@
 use super::super::records::audit;
 use super::super::space::Budget;
 use super::super::writer::{Txn, now};
-use super::{ENTRY_COLUMNS, close_journal, entry, remove};
+use super::{ENTRY_COLUMNS, ENTRY_WIDTH, close_journal, entry, remove};
 use angelia_core::audit::Actor;
 use angelia_core::inbox::{Entry, InstanceId, Mark, Seq, is_dead, outcome};
 use angelia_core::ports::{Hint, HintKind};
@@ -44,7 +44,7 @@ pub(super) fn redrive(
              RETURNING {ENTRY_COLUMNS}, instance, journal"
         ))?
         .query_map(params![instance.map(|i| i.0), seq.map(|s| s.0)], |row| {
-            Ok((InstanceId(row.get(8)?), entry(row)?, row.get(9)?))
+            Ok((InstanceId(row.get(ENTRY_WIDTH)?), entry(row)?, row.get(ENTRY_WIDTH + 1)?))
         })?
         .collect::<rusqlite::Result<_>>()?;
     let count = rows.len() as u64;

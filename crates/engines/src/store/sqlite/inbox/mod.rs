@@ -25,11 +25,14 @@ use angelia_core::ports::log::{
     Appended, Claimed, Log, NewEntry, Ownership, Returned, Revised, Revision, Settlement, Stretch,
 };
 use angelia_core::store::{BoxFuture, PageSize};
+use angelia_core::turns::WhileBusy;
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 use std::sync::{Arc, LazyLock};
 
-const ENTRY_COLUMNS: &str = "seq, kind, platform, bot, chat_id, session_key, body, revision";
+const ENTRY_COLUMNS: &str = "seq, kind, platform, bot, chat_id, session_key, body, revision, while_busy";
+/// How many columns those are: what follows them in a row begins here.
+const ENTRY_WIDTH: usize = 9;
 
 impl Log for Sqlite {
     fn append(&self, entry: NewEntry) -> BoxFuture<'_, Result<Appended>> {
@@ -359,6 +362,7 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
         session_key: row.get(5)?,
         body: Bytes::from(row.get::<_, Vec<u8>>(6)?),
         revision: row.get(7)?,
+        while_busy: row.get::<_, Option<String>>(8)?.and_then(|word| WhileBusy::parse(&word)),
     })
 }
 

@@ -4,7 +4,7 @@ use super::super::footprint::{self, ENTRY_LENGTHS};
 use super::super::tenant_bytes;
 use super::super::writer::Txn;
 use super::evict::enforce_quota;
-use super::{ENTRY_COLUMNS, entry};
+use super::{ENTRY_COLUMNS, ENTRY_WIDTH, entry};
 use angelia_core::error::Result;
 use angelia_core::inbox::{InstanceId, refusal};
 use angelia_core::ports::Hint;
@@ -34,7 +34,7 @@ pub(in super::super) fn revise(txn: &mut Txn<'_>, new: &Revision) -> rusqlite::R
              RETURNING {ENTRY_COLUMNS}, {ENTRY_LENGTHS}"
         ))?
         .query_row(params![new.kind.as_str(), new.body.as_ref(), old.instance.0, old.seq], |row| {
-            Ok((entry(row)?, footprint::entry(row, 8)?))
+            Ok((entry(row)?, footprint::entry(row, ENTRY_WIDTH)?))
         })?;
     txn.counted.stored.revised(txn.connection, old.instance, old.footprint, footprint)?;
     if !old.dead {

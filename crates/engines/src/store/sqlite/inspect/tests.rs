@@ -97,6 +97,8 @@ fn gateway_of(tenant: &str) -> NewGateway {
         sealed_secret: vec![7],
         wake_url: None,
         display_name: None,
+        while_busy: None,
+        shared_groups: false,
         subject: None,
         most: 10,
     }
