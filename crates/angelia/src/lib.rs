@@ -19,5 +19,6 @@ mod remote;
 mod sealed_mark;
 mod serve;
 mod show;
+mod stop_signals;
 mod supervisor;
 mod tls;

@@ -56,6 +56,8 @@ pub(crate) async fn open(
         webchat_pace: config.built_in.webchat.pace,
         platforms: make_bots(config, &ports)?,
         egress: EgressTimings::default(),
+        turn_limit: config.relay.turn_limit,
+        drain: config.server.drain,
         source_flags: config.relay.source_flags,
         identity: config.identity.clone(),
         public_url,

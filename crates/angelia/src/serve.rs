@@ -4,6 +4,7 @@ use crate::config::Config;
 use crate::listen::{Door, Misdirected};
 use crate::log::{Visible, colours};
 use crate::presence::{self, Holder};
+use crate::stop_signals::StopSignals;
 use crate::tls::Certificate;
 use crate::{bots, file_permissions, listen, open, open_files_limit, supervisor};
 use angelia_connector::Server;
@@ -39,19 +40,30 @@ pub(crate) async fn serve(config: Config, insecure: bool) -> Result<()> {
     if let Some(warning) = config.warning() {
         tracing::warn!("{warning}");
     }
-    let mut stop = std::pin::pin!(stop_signal());
+    // Heard from the first moment: as the first process of a container we would not even end
+    // by a signal that nobody waits for.
+    let mut signals = StopSignals::listen()?;
     let running = tokio::select! {
-        // Heard from the first moment: as the first process of a container we
-        // would not even end by a signal that nobody waits for.
         biased;
-        stopped = &mut stop => return stopped,
+        stopped = signals.next() => return stopped,
         running = listen_and_start(&config) => running?,
     };
     tracing::info!(listen = %running.public, admin = %running.admin, "ready");
     supervisor::ready(&running.public);
-    stop.await?;
-    supervisor::stopping();
-    tracing::info!("stopping: closing sockets so that gateways dial again");
+    signals.next().await?;
+    let drain = config.server.drain;
+    supervisor::stopping(drain);
+    tracing::info!(
+        ?drain,
+        "stopping: each socket is closed once its agent has finished, so that gateways dial again"
+    );
+    tokio::select! {
+        () = running.server.finish_turns() => {}
+        again = signals.next() => {
+            again?;
+            tracing::info!("stopping at once: told so a second time");
+        }
+    }
     running.stop().await;
     Ok(())
 }
@@ -167,20 +179,4 @@ pub(crate) fn log(config: &Config) -> Result<()> {
     let log = tracing_subscriber::fmt().with_ansi(colours());
     let _ = log.with_env_filter(filter).with_writer(Visible::stderr).try_init();
     Ok(())
-}
-
-/// Resolves when the process is asked to stop.
-pub(crate) async fn stop_signal() -> Result<()> {
-    let failed = |e: std::io::Error| Error::internal(format!("signals cannot be heard: {e}")).caused_by(e);
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
-        tokio::select! {
-            _ = terminate.recv() => Ok(()),
-            interrupted = tokio::signal::ctrl_c() => interrupted.map_err(failed),
-        }
-    }
-    #[cfg(not(unix))]
-    tokio::signal::ctrl_c().await.map_err(failed)
 }

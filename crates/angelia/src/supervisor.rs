@@ -5,14 +5,28 @@
 //! as started once `READY=1` came, so that what depends on it finds a server
 //! that listens. Without the variable nobody asked, and nothing is said.
 
+use std::time::Duration;
+
 /// Says that the server listens, and where.
 pub(crate) fn ready(listen: &dyn std::fmt::Display) {
     tell(&format!("READY=1\nSTATUS=Serving on {listen}"));
 }
 
-/// Says that the server is on its way down.
-pub(crate) fn stopping() {
-    tell("STOPPING=1\nSTATUS=Closing sockets so that gateways dial again");
+/// What a stop takes beyond the time that agents get: sockets say goodbye, calls end.
+const GOODBYE: Duration = Duration::from_secs(15);
+
+/// How long a stop takes at the most.
+pub(crate) fn stop_takes(drain: Duration) -> Duration {
+    drain + GOODBYE
+}
+
+/// Says that the server is on its way down, and how long that may take.
+pub(crate) fn stopping(drain: Duration) {
+    let within = stop_takes(drain).as_micros();
+    tell(&format!(
+        "STOPPING=1\nEXTEND_TIMEOUT_USEC={within}\n\
+         STATUS=Closing sockets as agents finish, so that gateways dial again"
+    ));
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -37,6 +37,7 @@ mod platforms {
     mod telegram_notices;
     mod telegram_sends;
     mod telegram_stage;
+    mod telegram_stop;
     mod telegram_trouble;
     mod telegram_webhook;
     mod telegram_world;

@@ -7,7 +7,7 @@ use crate::identities::Identities;
 use crate::ingress::{Bots, Drops, Listeners, RoutedAdmission};
 use crate::keyring::{AdminToken, Keyring};
 use crate::refusal_log::RefusalLog;
-use crate::relay::{self, Relay, Sessions, Subscriber};
+use crate::relay::{self, Ending, Relay, Sessions, Subscriber};
 use crate::ssrf_guard::{Guard, no_client};
 use crate::supervise::Lifecycle;
 use crate::telemetry::{Counter, Metrics};
@@ -31,6 +31,8 @@ use std::time::Duration;
 
 /// How long sockets get to say goodbye when the server stops.
 const GOODBYE: Duration = Duration::from_secs(4);
+/// How often a server that stops looks whether calls have ended.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// What an operator can set.
 pub struct Options {
@@ -52,6 +54,10 @@ pub struct Options {
     pub platforms: Vec<Arc<dyn Platform>>,
     /// How long and how often actions are tried.
     pub egress: EgressTimings,
+    /// The longest turn of an agent: one that takes longer counts as over.
+    pub turn_limit: Duration,
+    /// How long agents may finish their turns when the server is about to stop.
+    pub drain: Duration,
     /// Whether sources carry `is_bot` and `message_is_edit`.
     pub source_flags: bool,
     /// Who may prove a tenant.
@@ -117,6 +123,8 @@ pub struct Server {
     /// The web chat, if it is offered.
     webchat: Option<Router>,
     guides: Arc<Guides>,
+    /// How long agents may finish their turns.
+    drain: Duration,
 }
 
 impl Server {
@@ -134,7 +142,7 @@ impl Server {
         let admission = RoutedAdmission::new(&parts, drops.clone(), options.notices.hint.clone());
         let egress = Egress::new(&parts, options.egress);
         Ok(Arc::new(Self {
-            relay: Relay::new(&parts, egress.clone(), &options.limits),
+            relay: Relay::new(&parts, egress.clone(), &options),
             self_service: SelfService::new(&parts, bearers.clone(), options.gateways),
             upkeep: Upkeep::new(&parts, integrity.clone()),
             notifier: Notifier::new(&parts, egress.clone(), options.notices.clone()),
@@ -143,6 +151,7 @@ impl Server {
             admin: Admin::new(&parts, options.admin_token, bearers, drops, integrity, options.public_url),
             egress,
             guides,
+            drain: options.drain,
             parts,
         }))
     }
@@ -208,17 +217,32 @@ impl Server {
         self.parts.metrics.count(Counter::Misdirected);
     }
 
+    /// Lets agents finish what they are at before the server stops: every socket is closed
+    /// with 1001 as soon as no turn is open on it, and none is let in or gets anything new. What
+    /// agents send goes out as ever. Resolves when all sockets are gone, or time is over.
+    ///
+    /// Bots listen on and webhooks are answered: what comes now is in the log, for the next
+    /// start. Refused it would be lost, or people told so: few providers post a second time, and
+    /// a command of Discord has three seconds.
+    pub async fn finish_turns(&self) {
+        let Parts { life, sessions, .. } = &self.parts;
+        life.leave();
+        sessions.end_all(Ending::WhenDone);
+        let _ = tokio::time::timeout(self.drain, sessions.gone()).await;
+    }
+
     /// Closes every socket with 1001 and waits until they are gone.
     pub async fn stop(&self) {
         let Parts { life, sessions, refusal_log, .. } = &self.parts;
         life.stop();
-        sessions.shut_down();
+        sessions.end_all(Ending::Shutdown);
         // What they have received is durable, and they say how far that is.
         self.listeners.stop().await;
         let gone = async {
             life.ended().await;
-            while sessions.open() > 0 || self.egress.is_calling() {
-                tokio::time::sleep(Duration::from_millis(10)).await;
+            sessions.gone().await;
+            while self.egress.is_calling() {
+                tokio::time::sleep(LOOK_EVERY).await;
             }
         };
         let _ = tokio::time::timeout(GOODBYE, gone).await;
@@ -276,7 +300,7 @@ fn node_name() -> String {
 }
 
 async fn readyz(State(server): State<Arc<Server>>) -> impl IntoResponse {
-    if server.parts.life.is_stopping() {
+    if server.parts.life.is_leaving() {
         (StatusCode::SERVICE_UNAVAILABLE, "stopping\n")
     } else if server.parts.ports.upkeep.healthy() {
         (StatusCode::OK, "ready\n")

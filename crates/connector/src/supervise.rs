@@ -9,9 +9,8 @@ use parking_lot::Mutex;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 /// The pauses before a loop that panicked begins again.
@@ -20,32 +19,51 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// A loop that lived for so long has not failed in a row.
 const LIVED: Duration = Duration::from_secs(300);
 
-/// Whether the server stops, and what runs beside everything else until it does.
+/// How far the server is on its way down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    /// It serves.
+    Serving,
+    /// It finishes what agents have begun, and lets them begin nothing new.
+    Leaving,
+    /// It stops.
+    Stopping,
+}
+
+/// Whether the server leaves or stops, and what runs beside everything else until it does.
 pub(crate) struct Lifecycle {
     metrics: Arc<Metrics>,
-    stopping: AtomicBool,
-    stopped: Notify,
+    stage: watch::Sender<Stage>,
     loops: Mutex<JoinSet<()>>,
 }
 
 impl Lifecycle {
     pub(crate) fn new(metrics: Arc<Metrics>) -> Arc<Self> {
-        Arc::new(Self {
-            metrics,
-            stopping: AtomicBool::new(false),
-            stopped: Notify::new(),
-            loops: Mutex::default(),
-        })
+        Arc::new(Self { metrics, stage: watch::Sender::new(Stage::Serving), loops: Mutex::default() })
+    }
+
+    /// Lets everything know that the server is about to stop: whoever is not here yet may
+    /// not come in, and nobody is called for.
+    pub(crate) fn leave(&self) {
+        self.reach(Stage::Leaving);
     }
 
     /// Lets everything know that the server stops.
     pub(crate) fn stop(&self) {
-        self.stopping.store(true, Ordering::Release);
-        self.stopped.notify_waiters();
+        self.reach(Stage::Stopping);
+    }
+
+    fn reach(&self, stage: Stage) {
+        self.stage.send_if_modified(|now| std::mem::replace(now, stage.max(*now)) < stage);
+    }
+
+    /// Whether the server is about to stop, or stops.
+    pub(crate) fn is_leaving(&self) -> bool {
+        *self.stage.borrow() >= Stage::Leaving
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Acquire)
+        *self.stage.borrow() >= Stage::Stopping
     }
 
     /// Waits for a while: what a loop does between its rounds, and where it ends. `false`
@@ -56,9 +74,18 @@ impl Lifecycle {
 
     /// Waits for something that may be left half done; `None` if the server stops before.
     pub(crate) async fn unless_stopped<T>(&self, something: impl Future<Output = T>) -> Option<T> {
+        self.unless(Stage::Stopping, something).await
+    }
+
+    /// The same; `None` if the server is about to stop before.
+    pub(crate) async fn unless_leaving<T>(&self, something: impl Future<Output = T>) -> Option<T> {
+        self.unless(Stage::Leaving, something).await
+    }
+
+    async fn unless<T>(&self, stage: Stage, something: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
-            () = self.stopped() => None,
+            () = self.reached(stage) => None,
             done = something => Some(done),
         }
     }
@@ -71,10 +98,12 @@ impl Lifecycle {
 
     /// Resolves when the server stops.
     pub(crate) async fn stopped(&self) {
-        let told = self.stopped.notified();
-        if !self.is_stopping() {
-            told.await;
-        }
+        self.reached(Stage::Stopping).await;
+    }
+
+    async fn reached(&self, stage: Stage) {
+        // It cannot fail: the sender is here.
+        let _ = self.stage.subscribe().wait_for(|now| *now >= stage).await;
     }
 
     /// Runs `work` of a service until it ends; again if it panics. A loop ends in one of its
@@ -122,7 +151,7 @@ async fn again<F: Future<Output = ()>>(life: &Lifecycle, work: impl Fn() -> F, p
 mod tests {
     use super::*;
     use std::cell::{Cell, RefCell};
-    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[tokio::test(start_paused = true)]
     async fn what_panics_begins_again_with_growing_pauses_and_what_ends_has_ended() {
@@ -149,6 +178,20 @@ mod tests {
         life.stop();
         tokio::time::sleep(FIRST_PAUSE).await;
         assert_eq!(Arc::strong_count(&runs), 1, "the loop is gone");
+    }
+
+    #[tokio::test]
+    async fn who_leaves_has_not_stopped_and_who_stopped_does_not_come_back() {
+        let life = Lifecycle::new(Arc::default());
+        assert!(!life.is_leaving() && !life.is_stopping());
+        life.leave();
+        assert!(life.is_leaving() && !life.is_stopping());
+        assert_eq!(life.unless_leaving(std::future::pending::<()>()).await, None);
+        assert_eq!(life.unless_stopped(async { 7 }).await, Some(7), "loops go on");
+        life.stop();
+        life.leave();
+        assert!(life.is_leaving() && life.is_stopping());
+        assert_eq!(life.unless_stopped(std::future::pending::<()>()).await, None);
     }
 
     #[tokio::test(start_paused = true)]

@@ -118,6 +118,16 @@ impl Process {
         Some(status.expect("wait for a child of this process"))
     }
 
+    /// Sends SIGTERM, and waits for nothing.
+    pub fn ask_to_stop(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    /// Sends SIGINT, as Ctrl-C in its terminal does.
+    pub fn interrupt(&self) {
+        self.signal(Signal::INT);
+    }
+
     /// Sends SIGTERM, waits for the end and prints how long it took.
     ///
     /// # Panics

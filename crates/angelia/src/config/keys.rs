@@ -3,8 +3,8 @@
 use super::human::{format_duration, format_size};
 use super::notices::{away, hint, notice_text, shown_away, shown_hint};
 use super::values::{
-    address, at_least_one, connections, directory, duration, endpoint, file, gateways, hosts, inbox_bytes,
-    log_level, loopback, memory, only, pace, public_url, ranges,
+    address, at_least_one, connections, directory, drain, duration, endpoint, file, gateways, hosts,
+    inbox_bytes, log_level, loopback, memory, only, pace, public_url, ranges, turn_limit,
 };
 use super::{Config, Tls};
 use angelia_platforms::section_keys;
@@ -105,6 +105,7 @@ const KEYS: &[OwnKey] = &[
     setting!("server", "admin_listen", server.admin_listen, loopback, Shown::quoted),
     setting!("server", "data_dir", server.data_dir, directory, path),
     setting!("server", "behind_proxy", server.behind_proxy, Given::flag, Shown::bare),
+    setting!("server", "drain", server.drain, drain, time),
     OwnKey {
         section: "server",
         name: "tls.cert",
@@ -119,6 +120,7 @@ const KEYS: &[OwnKey] = &[
     },
     setting!("keys", "master", keys.master, Given::secret, Shown::bare, or "the key file in data_dir is used"),
     setting!("relay", "source_flags", relay.source_flags, Given::flag, Shown::bare),
+    setting!("relay", "turn_limit", relay.turn_limit, turn_limit, time),
     OwnKey {
         section: "store",
         name: "url",

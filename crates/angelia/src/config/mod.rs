@@ -35,6 +35,7 @@ use keys::{Key, keys};
 use lists::LISTS;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The commented default file: what every key means and what it is if not set. It is put
 /// together from `template.toml` and what each platform says; `default.toml` is the whole.
@@ -57,7 +58,7 @@ pub struct Config {
     pub server: Server,
     /// Keys that seal what is stored.
     pub keys: Keys,
-    /// What the relay says.
+    /// What the relay says, and how long it waits.
     pub relay: Relay,
     /// Who may enroll and provision, and for which tenant.
     pub identity: IdentityOptions,
@@ -92,6 +93,8 @@ pub struct Server {
     pub data_dir: PathBuf,
     /// Whether a proxy in front does TLS.
     pub behind_proxy: bool,
+    /// How long agents may finish their turns when the server is asked to stop.
+    pub drain: Duration,
     /// The certificate with which the server does TLS itself.
     pub tls: Option<Tls>,
 }
@@ -133,6 +136,7 @@ impl Default for Server {
             admin_listen: (Ipv4Addr::LOCALHOST, 8788).into(),
             data_dir: "angelia-data".into(),
             behind_proxy: false,
+            drain: Duration::from_secs(30),
             tls: None,
         }
     }
@@ -145,11 +149,19 @@ pub struct Keys {
     pub master: Option<SecretRef>,
 }
 
-/// What the relay says.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// What the relay says, and how long it waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Relay {
     /// Whether sources carry `is_bot` and `message_is_edit`.
     pub source_flags: bool,
+    /// The longest turn: one that takes longer counts as over.
+    pub turn_limit: Duration,
+}
+
+impl Default for Relay {
+    fn default() -> Self {
+        Self { source_flags: false, turn_limit: Duration::from_secs(3600) }
+    }
 }
 
 /// How much others may make the server hold.

@@ -18,6 +18,12 @@ const MEMORY_FLOOR: u64 = 16 * 1024 * 1024;
 const MAX_SLUG: usize = 32;
 /// A pace beyond this is none.
 const MAX_PACE: u32 = 100_000;
+/// Longer than the longest turn nobody has to be waited for, and service managers lose patience.
+const LONGEST_DRAIN: Duration = Duration::from_secs(3600);
+/// Hardly an agent answers in less: its turn would count as over before it was.
+const SHORTEST_TURN: Duration = Duration::from_secs(1);
+/// What an agent is still at after a day is not the answer to a message.
+const LONGEST_TURN: Duration = Duration::from_secs(24 * 3600);
 /// Ten years: longer is a slip, and moments before it stay representable.
 const LONGEST: Duration = Duration::from_secs(3650 * 24 * 3600);
 
@@ -134,13 +140,31 @@ pub(super) fn directory(given: &Given<'_>) -> Result<PathBuf, BadValue> {
 }
 
 pub(super) fn duration(given: &Given<'_>) -> Result<Duration, BadValue> {
+    match time(given, LONGEST)? {
+        Duration::ZERO => Err(given.bad("must be longer than nothing")),
+        duration => Ok(duration),
+    }
+}
+
+/// How long a stop may wait; not at all is a choice.
+pub(super) fn drain(given: &Given<'_>) -> Result<Duration, BadValue> {
+    time(given, LONGEST_DRAIN)
+}
+
+pub(super) fn turn_limit(given: &Given<'_>) -> Result<Duration, BadValue> {
+    match time(given, LONGEST_TURN)? {
+        limit if limit >= SHORTEST_TURN => Ok(limit),
+        _ => Err(given.bad(format!("must be at least {}", format_duration(SHORTEST_TURN)))),
+    }
+}
+
+fn time(given: &Given<'_>, longest: Duration) -> Result<Duration, BadValue> {
     let text = given.text()?;
     match parse_duration(text) {
-        Some(duration) if duration.is_zero() => Err(given.bad("must be longer than nothing")),
-        Some(duration) if duration > LONGEST => {
-            Err(given.bad(format!("must be at most {}", format_duration(LONGEST))))
+        Some(time) if time > longest => {
+            Err(given.bad(format!("must be at most {}", format_duration(longest))))
         }
-        Some(duration) => Ok(duration),
+        Some(time) => Ok(time),
         None => Err(given.bad(format!(
             "is not a time: {text:?}; write something like \"90s\", \"12h\", \"7d\" or \"1d12h\""
         ))),

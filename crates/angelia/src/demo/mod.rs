@@ -17,6 +17,7 @@ use crate::config::{Config, Log, Server};
 use crate::files::Scratch;
 use crate::remote::Remote;
 use crate::serve::{self, Running};
+use crate::stop_signals::{self, StopSignals};
 use crate::{listen, show};
 use agents::Agents;
 use angelia_core::error::{Error, Result};
@@ -115,16 +116,16 @@ impl Demo {
 
 /// Resolves when somebody stops the demo, or closes the window it runs in.
 async fn stop_signal() -> Result<()> {
+    let mut signals = StopSignals::listen()?;
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
-        let mut hangup = signal(SignalKind::hangup())
-            .map_err(|e| Error::internal(format!("signals cannot be heard: {e}")).caused_by(e))?;
+        let mut hangup = signal(SignalKind::hangup()).map_err(stop_signals::unheard)?;
         tokio::select! {
             _ = hangup.recv() => Ok(()),
-            heard = serve::stop_signal() => heard,
+            heard = signals.next() => heard,
         }
     }
     #[cfg(not(unix))]
-    serve::stop_signal().await
+    signals.next().await
 }

@@ -134,7 +134,7 @@ pub(super) async fn status(admin: Arc<Admin>, _: Nothing) -> Result<Status> {
         clock: describe_clock(&admin),
         database_damage: admin.integrity.damage(),
         disk,
-        ready: admin.ports.upkeep.healthy() && !admin.life.is_stopping(),
+        ready: admin.ports.upkeep.healthy() && !admin.life.is_leaving(),
         sockets: admin.sessions.open() as u64,
         pushed: admin.metrics.get(Counter::Pushed),
         settled: admin.metrics.get(Counter::Settled),

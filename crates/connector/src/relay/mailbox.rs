@@ -20,12 +20,14 @@ const MAX_REMOVED: usize = 1_024;
 /// Interrupts waiting to be written; a reader that stalls so long has no turn to stop.
 const MAX_INTERRUPTS: usize = 64;
 
-/// Why the server ends a socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Why the server ends a socket; of two reasons the one further down counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Ending {
+    /// The server is about to stop: the socket ends as soon as no turn is open on it.
+    WhenDone,
     /// A newer socket of the same instance took over.
     Replaced,
-    /// The server is stopping.
+    /// The server is stopping, or the gateway has to dial again.
     Shutdown,
     /// The gateway was revoked.
     Revoked,
@@ -137,12 +139,7 @@ impl Mailbox {
     }
 
     pub(crate) fn end(&self, ending: Ending) {
-        self.put(|mail| {
-            // A revocation is the last word, whatever else was about to happen.
-            if mail.ending.is_none() || ending == Ending::Revoked {
-                mail.ending = Some(ending);
-            }
-        });
+        self.put(|mail| mail.ending = mail.ending.max(Some(ending)));
     }
 
     fn put(&self, change: impl FnOnce(&mut Mail)) {

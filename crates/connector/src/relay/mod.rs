@@ -22,7 +22,7 @@ use crate::egress::Egress;
 use crate::identities::Identities;
 use crate::ingress::Bots;
 use crate::refusal_log::RefusalLog;
-use crate::server::{Limits, Parts};
+use crate::server::{Options, Parts};
 use crate::supervise::Lifecycle;
 use crate::telemetry::Metrics;
 use crate::upkeep::Waker;
@@ -62,10 +62,16 @@ pub(crate) struct Relay {
     refusal_log: Arc<RefusalLog>,
     metrics: Arc<Metrics>,
     life: Arc<Lifecycle>,
+    /// The longest turn: one that takes longer counts as over.
+    #[expect(dead_code, reason = "turns are to read it")]
+    turn_limit: Duration,
+    /// How long turns may go on once the server is about to stop.
+    drain: Duration,
 }
 
 impl Relay {
-    pub(crate) fn new(parts: &Parts, egress: Arc<Egress>, limits: &Limits) -> Arc<Self> {
+    pub(crate) fn new(parts: &Parts, egress: Arc<Egress>, options: &Options) -> Arc<Self> {
+        let limits = &options.limits;
         Arc::new(Self {
             ports: parts.ports.clone(),
             node: parts.node.clone(),
@@ -81,6 +87,8 @@ impl Relay {
             refusal_log: parts.refusal_log.clone(),
             metrics: parts.metrics.clone(),
             life: parts.life.clone(),
+            turn_limit: options.turn_limit,
+            drain: options.drain,
         })
     }
 

@@ -11,6 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
+/// How often a server that stops looks whether sockets are left.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
 /// What is known of the gateway behind an instance.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Standing {
@@ -144,6 +147,13 @@ impl Sessions {
         self.sockets.lock().open.len()
     }
 
+    /// Resolves when no socket is open.
+    pub(crate) async fn gone(&self) {
+        while self.open() > 0 {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
     /// Makes `mailbox` the live socket; answers what closes with the one it replaces.
     pub(crate) fn claim(
         self: &Arc<Self>,
@@ -259,9 +269,9 @@ impl Sessions {
     }
 
     /// Asks every socket to end.
-    pub(crate) fn shut_down(&self) {
+    pub(crate) fn end_all(&self, why: Ending) {
         for sitting in self.sockets.lock().open.values() {
-            sitting.mailbox.end(Ending::Shutdown);
+            sitting.mailbox.end(why);
         }
     }
 }
@@ -330,8 +340,9 @@ mod tests {
         let sessions = Arc::new(Sessions::default());
         let mailbox = Arc::new(Mailbox::default());
         let seat = sessions.enter(record("gw"), mailbox.clone(), 4).unwrap();
-        sessions.shut_down();
-        assert_eq!(mailbox.take().ending, Some(Ending::Shutdown));
+        sessions.end_all(Ending::Shutdown);
+        sessions.end_all(Ending::WhenDone);
+        assert_eq!(mailbox.take().ending, Some(Ending::Shutdown), "the sterner word counts");
         drop(seat);
         assert_eq!(sessions.open(), 0);
     }

@@ -44,7 +44,7 @@ pub(crate) async fn upgrade(State(relay): State<Arc<Relay>>, mut request: Reques
         Err(refusal) => return refusal,
     };
     let headers = request.headers();
-    if relay.life.is_stopping() {
+    if relay.life.is_leaving() {
         return unavailable("the connector is restarting", 1);
     }
     let caller = identify(&relay.identities.now(), headers);

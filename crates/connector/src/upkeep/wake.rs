@@ -78,7 +78,7 @@ impl Waker {
         Ok(())
     }
 
-    /// Pokes whoever is due, for as long as the server lives.
+    /// Pokes whoever is due, until the server is about to stop: it would let nobody in.
     pub(crate) async fn run(self: Arc<Self>, life: Arc<Lifecycle>) {
         loop {
             let nobody_sleeps = self.sleepers.lock().is_empty();
@@ -92,7 +92,7 @@ impl Waker {
             };
             // Something changed, or it is time.
             let due = async { drop(tokio::time::timeout(rest, self.changed.notified()).await) };
-            if life.unless_stopped(due).await.is_none() {
+            if life.unless_leaving(due).await.is_none() {
                 return;
             }
         }

@@ -63,8 +63,25 @@ impl World {
         world
     }
 
+    /// One in which agents have so long to finish when it is asked to stop.
+    pub(crate) async fn draining(platform: Arc<Scripted>, drain: Duration) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut world = Self::open_draining(folder.path(), platform, QUICK, drain).await;
+        world._folder = Some(folder);
+        world
+    }
+
     /// A server over what is in `folder`; the place `fake:*` is the tenant `acme`'s.
     pub(crate) async fn open(folder: &Path, platform: Arc<Scripted>, timings: EgressTimings) -> Self {
+        Self::open_draining(folder, platform, timings, Duration::ZERO).await
+    }
+
+    async fn open_draining(
+        folder: &Path,
+        platform: Arc<Scripted>,
+        timings: EgressTimings,
+        drain: Duration,
+    ) -> Self {
         ssrf_guard::install_tls_provider();
         let bus = Arc::new(LocalBus::default());
         let subscriber = Subscriber::on(&*bus);
@@ -96,6 +113,8 @@ impl World {
             webchat: true,
             platforms: vec![platform.clone()],
             egress: timings,
+            turn_limit: Duration::from_secs(3_600),
+            drain,
             source_flags: false,
             identity: IdentityOptions::default(),
             public_url: "http://127.0.0.1".into(),
@@ -148,6 +167,20 @@ impl World {
             socket: Socket::join(&self.url, credentials).await,
             answers: HashMap::new(),
             pushed: Vec::new(),
+        }
+    }
+
+    /// Waits until the server says so of itself.
+    pub(crate) async fn until_ready_says(&self, expected: &str) {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let answer = self.http.get(format!("{}/readyz", self.url)).send().await.unwrap();
+            let said = answer.text().await.unwrap();
+            if said == expected {
+                return;
+            }
+            assert!(tokio::time::Instant::now() < deadline, "it says {said:?}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
 
@@ -258,6 +291,11 @@ impl Agent {
             self.take(frame);
         }
         !self.answers.contains_key(id)
+    }
+
+    /// What comes next on its socket.
+    pub(crate) async fn next(&mut self) -> Next {
+        self.socket.next(PATIENCE).await
     }
 
     pub(crate) async fn close(self) {

@@ -95,6 +95,9 @@ fn a_file_sets_what_it_names() {
         public_url = "https://relay.example.org/x/"
         hosts = ["relay.internal", "192.0.2.7", "2001:db8::7"]
         data_dir = "/var/lib/angelia"
+        drain = "0s"
+        [relay]
+        turn_limit = "90m"
         [keys]
         master = { file = "/run/key" }
         [inbox]
@@ -131,12 +134,39 @@ fn a_file_sets_what_it_names() {
     assert_eq!((config.limits.tenant_disk, config.limits.sockets_per_gateway), (Some(2 << 30), 2));
     assert_eq!(config.wake.allow[1].to_string(), "192.0.2.7/32");
     assert!(!config.built_in.webchat.enabled);
-    assert_eq!(config.relay, Relay::default());
+    assert_eq!(config.server.drain, Duration::ZERO, "to wait for nobody is a choice");
+    assert_eq!(config.relay, Relay { turn_limit: Duration::from_secs(90 * 60), ..Relay::default() });
     let GatewayLimits { per_tenant, pace } = config.limits.gateways;
     assert_eq!((per_tenant, pace.burst, pace.calls), (7, 20, 3));
     let one = |text: &str| faults(load("limits", text, &[])).join("\n");
     assert!(one("[limits]\ngateways_per_tenant = 10001").contains("must be at most 10000"));
     assert!(one("[limits]\nnew_gateways_at_once = 0").contains("must be between 1 and"));
+}
+
+#[test]
+fn how_long_agents_are_waited_for_is_bounded() {
+    let config = load("waits", "", &[]).unwrap();
+    assert_eq!((config.server.drain.as_secs(), config.relay.turn_limit.as_secs()), (30, 3600));
+    for (line, fault) in [
+        ("[server]\ndrain = \"61m\"", "`server.drain` must be at most 1h"),
+        ("[server]\ndrain = 30", "`server.drain`"),
+        ("[relay]\nturn_limit = \"0s\"", "`relay.turn_limit` must be at least 1s"),
+        ("[relay]\nturn_limit = \"25h\"", "`relay.turn_limit` must be at most 1d"),
+        ("[relay]\nturn_limit = \"long\"", "`relay.turn_limit` is not a time"),
+    ] {
+        let told = faults(load("waits", line, &[])).join("\n");
+        assert!(told.contains(fault), "{line}: {told}");
+    }
+}
+
+/// What the unit says has to hold where nothing else is set.
+#[test]
+fn the_unit_gives_a_stop_the_time_it_takes() {
+    let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../contrib/systemd/angelia.service");
+    let unit = std::fs::read_to_string(unit).unwrap();
+    let timeout = unit.lines().find_map(|line| line.strip_prefix("TimeoutStopSec=")).unwrap();
+    let timeout = crate::config::parse_duration(timeout).unwrap();
+    assert!(timeout >= crate::supervisor::stop_takes(Config::default().server.drain), "{timeout:?}");
 }
 
 #[test]

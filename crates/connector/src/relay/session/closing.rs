@@ -18,13 +18,41 @@ const PARTING: Duration = Duration::from_secs(1);
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 impl Session {
-    /// Starts to end the socket: nothing new is begun, open requests get a
-    /// moment to be answered.
+    /// Starts to end the socket, unless it is ending for a reason as good: nothing new is
+    /// pushed, and what is open gets some time to be finished.
     pub(super) fn close(&mut self, ending: Ending, now: Mono) {
+        if self.ending >= Some(ending) || matches!(self.phase, Phase::Closing(_) | Phase::Over) {
+            return;
+        }
         self.ending = Some(ending);
-        // Whoever is revoked is not waited for.
-        let patience = if ending == Ending::Revoked { Duration::ZERO } else { PARTING };
+        let patience = match ending {
+            Ending::WhenDone => self.relay.drain,
+            Ending::Replaced | Ending::Shutdown => PARTING,
+            // Whoever is revoked is not waited for.
+            Ending::Revoked => Duration::ZERO,
+        };
         self.phase = Phase::Parting(now + patience);
+    }
+
+    /// Whether what the gateway asks for is done. One that may finish its turns has to be
+    /// able to send what they come to.
+    pub(super) fn serves(&self) -> bool {
+        match self.ending {
+            None => true,
+            Some(Ending::WhenDone) => matches!(self.phase, Phase::Parting(_)),
+            Some(_) => false,
+        }
+    }
+
+    /// Whether a socket that has to end would cut nothing off.
+    pub(super) fn has_finished(&self) -> bool {
+        let may_go_on = self.ending == Some(Ending::WhenDone) && self.has_open_turn();
+        self.pending.is_empty() && !may_go_on
+    }
+
+    /// Whether the agent is at work on something it was given here.
+    fn has_open_turn(&self) -> bool {
+        !self.pending.is_empty()
     }
 
     /// Says goodbye; acknowledgements on their way are still heard.
@@ -36,7 +64,7 @@ impl Session {
         let (code, reason) = match self.ending {
             Some(Ending::Revoked) => (close::UNAUTHORIZED, close::REASON_UNAUTHORIZED),
             Some(Ending::Replaced) => (close::GOING_AWAY, close::REASON_REPLACED),
-            Some(Ending::Shutdown) | None => (close::GOING_AWAY, close::REASON_RESTART),
+            Some(Ending::WhenDone | Ending::Shutdown) | None => (close::GOING_AWAY, close::REASON_RESTART),
         };
         self.outgoing.message(Message::Close(code, reason));
     }
@@ -82,7 +110,8 @@ impl Session {
         let (now, wall) = (clock::mono(), clock::wall());
         let entries = ended.returned.iter().map(|(seq, at)| (*seq, wall_time(*at, now, wall))).collect();
         // A socket that we ended, or that was put to sleep, says nothing about the entry it ended on.
-        let orderly = self.flipped || matches!(self.ending, Some(Ending::Shutdown | Ending::Revoked));
+        let orderly = self.flipped
+            || matches!(self.ending, Some(Ending::WhenDone | Ending::Shutdown | Ending::Revoked));
         let returned = Returned { entries, strike: ended.strike.filter(|_| !orderly) };
         if let Ok(Some(seq)) =
             self.relay.ports.log.returned(self.record.instance, self.epoch(), returned).await

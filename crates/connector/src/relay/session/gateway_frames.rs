@@ -257,7 +257,7 @@ impl Session {
 
     fn asked(&mut self, outbound: Outbound, now: Mono) {
         self.relay.metrics.count(Counter::Outbound);
-        if self.ending.is_some() {
+        if !self.serves() {
             let result = ActionResult::network("the connector is closing this connection; try again");
             self.outgoing.line(&result_line(outbound.request_id, result));
             return;

@@ -88,7 +88,7 @@ enum Phase {
     GoingIdle(Mono),
     /// The flip is durable, or being made so.
     Idle,
-    /// Told to end; open requests may be answered until then.
+    /// Told to end; what is open may be finished until then.
     Parting(Mono),
     /// The close frame is written; last words are heard until then.
     Closing(Mono),
@@ -264,8 +264,8 @@ impl Session {
     /// Serves the socket until it ends.
     pub(in crate::relay) async fn run(mut self, mut socket: WebSocket) {
         let mailbox = self.mailbox.clone();
-        if self.relay.life.is_stopping() {
-            mailbox.end(Ending::Shutdown);
+        if self.relay.life.is_leaving() {
+            mailbox.end(Ending::WhenDone);
         }
         loop {
             let now = clock::mono();
@@ -349,9 +349,7 @@ impl Session {
             self.outgoing.line(&line);
         }
         self.keep_mail(&mut mail);
-        if let Some(ending) = mail.ending
-            && self.ending.is_none()
-        {
+        if let Some(ending) = mail.ending {
             self.close(ending, now);
         }
     }
@@ -381,7 +379,7 @@ impl Session {
         match self.phase {
             Phase::Greeting if now.since(self.opened_at) >= HELLO_WITHIN => self.phase = Phase::Over,
             Phase::GoingIdle(until) if self.is_quiet() || now >= until => self.flip(),
-            Phase::Parting(until) if self.pending.is_empty() || now >= until => self.say_goodbye(now),
+            Phase::Parting(until) if self.has_finished() || now >= until => self.say_goodbye(now),
             Phase::Closing(until) if now >= until => self.phase = Phase::Over,
             _ => {}
         }
