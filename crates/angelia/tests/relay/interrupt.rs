@@ -43,6 +43,9 @@ async fn a_typed_stop_goes_ahead_of_the_queue_for_the_others() {
     let mut socket = join_as(&world, "Python/3.11 websockets/15.0.1").await;
     assert_eq!(socket.take_text().await, "/stop");
     assert_eq!(socket.take_text().await, "one");
+    // The next one waits for the end of its turn.
+    let answer = json!({"op": "send", "chat_id": "web-lab", "content": "yes", "metadata": {"notify": true}});
+    assert_eq!(socket.ask(answer).await["success"], true);
     assert_eq!(socket.take_text().await, "two");
     world.until_waiting(0).await;
 }
