@@ -1,6 +1,7 @@
 //! One Telegram bot on a bad day: nothing is lost, nothing is doubled.
 
 use super::telegram_world::{QUIET, SOON, World, send, take, unlimited};
+use angelia_core::own_words::{Language, OwnWords};
 use angelia_testkit::socket::Next;
 use angelia_testkit::telegram::Options;
 use serde_json::{Value, json};
@@ -91,7 +92,7 @@ async fn outages_floods_and_nonsense_pass() {
     world.telegram.say(ann, ann, "after the outage").await;
     assert_eq!(take(&mut socket).await["text"], "after the outage");
 
-    // Sends: a pause is waited out, a lost answer is not repeated.
+    // Sends: a pause is waited out, a lost answer is not repeated, but told of.
     world.telegram.answer_next("sendMessage", 1, 429, &flood).await;
     send(&mut socket, ann, "after a pause", json!({})).await;
     world.telegram.perform_and_drop_next("sendMessage", 1).await;
@@ -100,11 +101,13 @@ async fn outages_floods_and_nonsense_pass() {
         .await;
     assert_eq!(lost["success"], false, "{lost}");
     assert!(lost["error"].as_str().unwrap().contains("timed out"), "{lost}");
+    let told = OwnWords::InDoubt.text(Language::English);
+    world.telegram.wait_for_text(ann, told, SOON).await;
     let bad =
         json!({"ok": false, "error_code": 400, "description": "Bad Request: can't parse entities: nonsense"});
     world.telegram.answer_next("sendMessage", 1, 400, &bad).await;
     send(&mut socket, ann, "**as typed**", json!({})).await;
-    assert_eq!(world.telegram.bot_texts(ann).await, ["after a pause", "perhaps", "**as typed**"]);
+    assert_eq!(world.telegram.bot_texts(ann).await, ["after a pause", "perhaps", told, "**as typed**"]);
 
     // An edit whose answer is lost is repeated until it is known.
     let message = send(&mut socket, ann, "draft", json!({})).await;

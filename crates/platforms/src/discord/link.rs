@@ -43,6 +43,7 @@ impl Reader {
         }
         let (guild, language) = (chat.scope.as_deref(), chat.language.unwrap_or_default());
         let unknown = || OwnWords::AdministratorUnknown.text(language).to_owned();
+        let went_wrong = || OwnWords::WentWrong.text(language).to_owned();
         // Without a code nothing is linked: everybody may be told how it is done.
         let administrator = code.is_empty()
             || match timeout(ASKED_WITHIN, self.is_administrator(message, guild)).await {
@@ -64,12 +65,11 @@ impl Reader {
         let linked = tokio::spawn(async move { admission.link(typed).await }).await;
         let answer = match linked {
             Ok(Ok(answer)) => answer,
-            failed => {
-                let why =
-                    failed.map_or_else(|_| "it broke off".to_owned(), |linked| format!("{:?}", linked.err()));
-                tracing::error!(bot = self.discord.own_id(), why, "a code could not be tried");
-                OwnWords::WentWrong.text(language).to_owned()
+            Ok(Err(error)) => {
+                tracing::error!(bot = self.discord.own_id(), %error, "a code could not be tried");
+                went_wrong()
             }
+            Err(_) => went_wrong(),
         };
         self.answer(message, answer);
     }

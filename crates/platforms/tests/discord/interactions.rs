@@ -7,6 +7,7 @@ use angelia_core::admission::DropReason;
 use angelia_core::clock;
 use angelia_core::directory::{BotKey, ChatKind};
 use angelia_core::inbox::Rendering;
+use angelia_core::own_words::Language;
 use angelia_core::store::{DirectoryStore, StreamStore};
 use angelia_core::vault::{Deferral, LIVES_FOR};
 use angelia_platforms::Platform;
@@ -123,6 +124,7 @@ async fn a_chat_is_what_discord_says_it_is() {
         new("902"),
         json!({
             "channel_id": "555", "channel": {"id": "555", "type": 1}, "context": 1, "user": {"id": "42", "username": "ann"},
+            "locale": "de",
         }),
     );
     for key in ["member", "guild_id"] {
@@ -155,6 +157,7 @@ async fn a_chat_is_what_discord_says_it_is() {
     assert_eq!((known.chat.kind, known.chat.parent.as_deref()), (ChatKind::Thread, Some("111")));
     assert!(known.engaged.is_some(), "who was asked in a thread is meant from then on");
     assert_eq!((private.kind, private.person.as_deref()), (ChatKind::Dm, Some("42")));
+    assert_eq!(private.language, Some(Language::German), "what is told there later is told in it");
     let chats: Vec<String> = edge.capabilities().await.into_iter().map(|kept| kept.chat_id).collect();
     assert_eq!(chats, ["222", "555", "556", "111"]);
 }

@@ -64,7 +64,7 @@ async fn a_shard_does_not_wait_for_an_answer() {
     let other = fake.channel(&guild.id, "other").await;
     fake.mention(&other, &bob, "/link c0de").await;
     let told = fake.until_messages(&other, SOON, |messages| messages.iter().any(|message| message.own)).await;
-    assert!(told.iter().any(|message| message.own && message.content.contains("Try again")), "{told:?}");
+    assert!(told.iter().any(|message| message.own && message.content.contains("try again")), "{told:?}");
     assert_eq!(world.door.linked.lock().unwrap().len(), 1, "the code was not tried");
 }
 

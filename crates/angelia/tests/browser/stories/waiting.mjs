@@ -137,8 +137,8 @@ story('what is written before there is an agent is kept for the first one', asyn
   await server.command('tenant', 'create', 'new');
   await server.command('route', 'add', '--tenant', 'new', '--allow', 'any', 'webchat:porch');
   const chat = await (await stage.open((await server.invite('zoe', undefined, 'porch')).link)).ready();
-  await until('the header to say that it is away', async () =>
-    /away: messages are kept/i.test(await chat.find('agent-state').innerText()),
+  await until('the header to say that there is none yet', async () =>
+    /no agent yet: messages are kept/i.test(await chat.find('agent-state').innerText()),
   );
   await chat.say('is anybody there yet?');
   await are(chat, 'stored', 'is anybody there yet?');
