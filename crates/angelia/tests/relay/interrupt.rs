@@ -40,14 +40,26 @@ async fn a_typed_stop_goes_ahead_of_the_queue_for_the_others() {
     for text in ["one", "two", "/stop"] {
         world.post(text).await;
     }
-    let mut socket = join_as(&world, "Python/3.11 websockets/15.0.1").await;
+    let mut socket = join_as(&world, "test").await;
     assert_eq!(socket.take_text().await, "/stop");
     assert_eq!(socket.take_text().await, "one");
-    // The next one waits for the end of its turn.
-    let answer = json!({"op": "send", "chat_id": "web-lab", "content": "yes", "metadata": {"notify": true}});
-    assert_eq!(socket.ask(answer).await["success"], true);
     assert_eq!(socket.take_text().await, "two");
     world.until_waiting(0).await;
+}
+
+/// What published gateways file under `relay` they interrupt, and a text would make them deaf.
+#[tokio::test]
+async fn a_typed_stop_in_the_web_chat_is_an_interrupt_for_published_gateways() {
+    let world = World::new().await;
+    let mut socket = join_as(&world, "Python/3.11 websockets/15.0.1").await;
+    world.post("one").await;
+    assert_eq!(socket.take_text().await, "one");
+    world.post("two").await;
+    world.post("/stop").await;
+    assert_eq!(socket.frame().await["type"], "interrupt_inbound");
+    let answer = json!({"op": "send", "chat_id": "web-lab", "content": "yes", "metadata": {"notify": true}});
+    assert_eq!(socket.ask(answer).await["success"], true);
+    assert_eq!(socket.take_text().await, "two", "it waited for the end of the turn");
 }
 
 #[tokio::test]

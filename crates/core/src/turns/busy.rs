@@ -74,7 +74,7 @@ pub(super) fn decide(
             }
             Generation::Older => Verdict::Hold,
             Generation::Newer => {
-                let own = line.author.is_some() && line.author == turn.row.author;
+                let own = line.sort == Sort::Text && line.author.is_some() && line.author == turn.row.author;
                 let calm = interrupted.is_none_or(|at| now.since(at) >= BETWEEN_INTERRUPTS);
                 let early = turn.is_young(now) && turn.is_typing(now) && turn.asked.is_none();
                 if own && calm && early && may_interrupt { Verdict::Interrupt } else { Verdict::Hold }

@@ -149,8 +149,8 @@ impl Turns {
     }
 
     /// Whether the gateway acts on an interrupt there.
-    pub fn acts_on_interrupts(&self, platform: &str) -> bool {
-        self.peer.interrupts || self.signs_on(platform).reacts
+    pub fn acts_on_interrupts(&self, platform: &str, relayed: bool) -> bool {
+        self.peer_for(platform, relayed).interrupts
     }
 
     /// Whether lines like this never wait, so that nothing needs to be known of them. `relayed`
@@ -271,7 +271,12 @@ impl Turns {
         let mut here: Vec<&mut Turn> = self.open.values_mut().filter(|turn| is_in(turn, place)).collect();
         let Some(platform) = here.first().map(|turn| turn.row.platform.clone()) else { return };
         here.sort_by_key(|turn| turn.row.seq);
-        let signs = shown(&mut self.signs, &platform, &act);
+        let signs = shown(&mut self.signs, &platform, |known| match act {
+            Act::Seen(_) | Act::LetGo(_) | Act::Done(_) => known.reacts = true,
+            Act::Says { notifies, .. } => known.notifies |= notifies,
+            Act::Typing => known.types = true,
+            Act::Asks(_) | Act::Lives => {}
+        });
         for turn in &mut here {
             match act {
                 Act::Typing => turn.types(now),
@@ -293,10 +298,11 @@ impl Turns {
                 turn.into_iter().for_each(|turn| turn.may_end(ticket));
             }
             Act::Says { reply_to, last, asks, .. } => {
-                let ends = last || !signs.notifies && !asks;
+                let any = signs.only_says && !signs.notifies;
+                let ends = last || any && !asks;
                 let mine = |turn: &Turn| match reply_to {
-                    Some(message) => turn.row.message_id == message || !signs.notifies && count == 1,
-                    None => count == 1 || !signs.notifies,
+                    Some(message) => turn.row.message_id == message || any && count == 1,
+                    None => count == 1 || any,
                 };
                 // Of a gateway that reacts only its reactions count, unless it took nothing up.
                 let turn = here.iter_mut().find(|turn| mine(turn));
@@ -329,7 +335,7 @@ impl Turns {
         if let Some(at) = self.asking.iter().position(|(asked, ..)| *asked == ticket) {
             let (_, conversation, asked) = self.asking.remove(at);
             if let Some(turn) = self.open.get_mut(&conversation).filter(|_| ok) {
-                turn.asked = Some(asked);
+                turn.asks(asked);
             }
         }
     }
@@ -374,6 +380,9 @@ impl Turns {
             self.ended.pop_front();
         }
         for turn in &passed.over {
+            if turn.ended_with_words() {
+                shown(&mut self.signs, &turn.row.platform, |known| known.only_says = true);
+            }
             self.held.freed(&turn.row.conversation, now);
             self.ended.push_back((turn.clone(), now));
         }
@@ -406,19 +415,14 @@ fn of_platform(signs: &[(Arc<str>, Signs)], platform: &str) -> Signs {
     signs.iter().find(|(on, _)| **on == *platform).map(|(_, signs)| *signs).unwrap_or_default()
 }
 
-/// Keeps what an action shows of its gateway; answers what is known with it.
-fn shown(signs: &mut Vec<(Arc<str>, Signs)>, platform: &Arc<str>, act: &Act<'_>) -> Signs {
+/// Keeps what a gateway shows on a platform; answers what is known with it.
+fn shown(signs: &mut Vec<(Arc<str>, Signs)>, platform: &Arc<str>, show: impl FnOnce(&mut Signs)) -> Signs {
     let at = signs.iter().position(|(on, _)| on == platform).unwrap_or_else(|| {
         signs.push((platform.clone(), Signs::default()));
         signs.len() - 1
     });
     let known = &mut signs[at].1;
-    match act {
-        Act::Seen(_) | Act::LetGo(_) | Act::Done(_) => known.reacts = true,
-        Act::Says { notifies, .. } => known.notifies |= *notifies,
-        Act::Typing => known.types = true,
-        Act::Asks(_) | Act::Lives => {}
-    }
+    show(known);
     *known
 }
 

@@ -16,6 +16,8 @@ pub struct Signs {
     pub reacts: bool,
     /// It says which message ends a turn (`notify`).
     pub notifies: bool,
+    /// It ended a turn with words that did not say so: any of its words may be the last.
+    pub only_says: bool,
     /// It shows that it types.
     pub types: bool,
 }

@@ -171,6 +171,24 @@ fn one_that_notifies_ends_its_turn_by_the_answer_that_does() {
 }
 
 #[test]
+fn one_that_never_notifies_ends_its_turn_by_any_words_once_that_is_known() {
+    let mut turns = one_open(OLDER);
+    act(&mut turns, &send(None, false), 1, at(1_000));
+    assert!(is_open_at(&mut turns, at(60_000)), "it may be a word in between");
+    assert!(!is_open_at(&mut turns, at(61_000)));
+    turns.pushed(&line(2, "ann", "more"), at(70_000));
+    act(&mut turns, &send(None, false), 2, at(71_000));
+    assert!(!is_open_at(&mut turns, at(71_250)));
+    // One that notifies after all is believed.
+    turns.pushed(&line(3, "ann", "more"), at(80_000));
+    act(&mut turns, &send(None, true), 3, at(81_000));
+    assert!(!is_open_at(&mut turns, at(81_250)));
+    turns.pushed(&line(4, "ann", "more"), at(90_000));
+    act(&mut turns, &send(None, false), 4, at(91_000));
+    assert!(is_open_at(&mut turns, at(91_250)));
+}
+
+#[test]
 fn a_stream_is_not_over_with_its_first_words() {
     let mut turns = one_open(OLDER);
     let Action::Send { chat_id, content, reply_to, mut metadata } = send(Some("m1"), true) else {
@@ -205,7 +223,9 @@ fn whoever_says_nothing_for_long_has_ended_unless_it_asks_or_is_not_read() {
     turns.acts(&asks, 2, at(2_000));
     assert!(is_open_at(&mut turns, at(600_000)), "it waits for an answer");
     turns.acts(&typing(), 3, at(600_000));
-    assert!(!is_open_at(&mut turns, at(610_000)));
+    assert!(is_open_at(&mut turns, at(610_000)), "that one may have been on its way");
+    turns.acts(&typing(), 4, at(610_000));
+    assert!(!is_open_at(&mut turns, at(620_000)));
 }
 
 #[test]
@@ -262,7 +282,7 @@ fn what_passes_passes() {
         assert_eq!(one_seen().consider(&line(2, "ann", text), false, at(2_000)), Verdict::Push, "{text}");
     }
     assert_eq!(one_seen().consider(&line(2, "ann", "/new"), false, at(30_000)), Verdict::Interrupt);
-    assert_eq!(one_seen().consider(&line(2, "ann", "/status"), false, at(30_000)), Verdict::Hold);
+    assert_eq!(one_seen().consider(&line(2, "ann", "/status"), false, at(2_000)), Verdict::Hold);
     let mut turns = one_open(OLDER);
     assert_eq!(turns.consider(&line(2, "ann", "text"), false, at(100)), Verdict::Hold, "is it a newer one?");
     assert_eq!(turns.next_to_read(at(1_504)), None);
@@ -460,10 +480,10 @@ fn a_turn_that_is_taken_up_again_was_not_over() {
 #[test]
 fn one_that_reacts_acts_on_interrupts_whatever_its_hello_said() {
     let mut turns = one_open(OLDER);
-    assert!(!turns.acts_on_interrupts("telegram"));
+    assert!(!turns.acts_on_interrupts("telegram", false));
     act(&mut turns, &react("m1", "👀", false), 1, at(10));
     turns.acts(&typing(), 2, at(20));
-    assert!(turns.acts_on_interrupts("telegram"));
+    assert!(turns.acts_on_interrupts("telegram", false));
     assert_eq!(turns.consider(&line(2, "ann", "and"), false, at(1_000)), Verdict::Interrupt);
 }
 
@@ -477,7 +497,13 @@ fn a_stop_ends_what_was_asked() {
     let mut stop = line(2, "ann", "/stop");
     stop.sort = Sort::Stop;
     turns.pushed(&stop, at(30_000));
-    assert!(!is_open_at(&mut turns, at(30_001)), "silence counts again");
+    assert_eq!(
+        turns.consider(&line(3, "ann", "hm"), true, at(30_001)),
+        Verdict::Hold,
+        "it is to end, not to go on"
+    );
+    assert!(is_open_at(&mut turns, at(39_999)));
+    assert!(!is_open_at(&mut turns, at(40_000)), "silence counts again");
 }
 
 #[test]

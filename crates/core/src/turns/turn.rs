@@ -57,6 +57,7 @@ pub struct Turn {
     /// Whether the last it did was to say something.
     said_last: bool,
     pub(super) asked: Option<Asked>,
+    typed_since_asked: u32,
     pub(super) interrupted_at: Option<Mono>,
     /// Of a turn that an earlier socket left: until when a sign of life is awaited.
     lives_until: Option<Mono>,
@@ -92,6 +93,7 @@ impl Turn {
             typed_at: None,
             said_last: false,
             asked: None,
+            typed_since_asked: 0,
             interrupted_at: None,
             lives_until: None,
             told: false,
@@ -119,15 +121,23 @@ impl Turn {
     pub(super) fn types(&mut self, now: Mono) {
         self.lives(now);
         self.typed_at = Some(now);
-        // It goes on as soon as it was answered.
-        self.asked = None;
+        // It goes on as soon as it was answered; one may have been on its way.
+        self.typed_since_asked += 1;
+        if self.typed_since_asked > 1 {
+            self.asked = None;
+        }
+    }
+
+    pub(super) fn asks(&mut self, asked: Asked) {
+        self.asked = Some(asked);
+        self.typed_since_asked = 0;
     }
 
     pub(super) fn says(&mut self, now: Mono, asks: bool) {
         self.lives(now);
         self.said_last = true;
         if asks {
-            self.asked = Some(Asked::Approval);
+            self.asks(Asked::Approval);
         }
     }
 
@@ -186,10 +196,20 @@ impl Turn {
             Stage::Running if self.asked.is_some() => None,
             Stage::Running => {
                 let silence = if signs.types { SILENCE_TYPING } else { SILENCE };
-                Some(self.acted_at.max(reading_since) + silence)
+                Some(self.active_at().max(reading_since) + silence)
             }
         };
         Some(quiet.map_or(limit, |at| at.min(limit)))
+    }
+
+    /// When something last happened in it: one that is to end may be about to.
+    fn active_at(&self) -> Mono {
+        self.acted_at.max(self.interrupted_at.unwrap_or_default())
+    }
+
+    /// Whether the last of it were words, and nothing marked them as such.
+    pub(super) fn ended_with_words(&self) -> bool {
+        self.stage == Stage::Running && self.said_last
     }
 
     /// Whether somebody is still typing the question it works on.
@@ -214,8 +234,9 @@ impl Turn {
             Some(Asked::Clarify) => Some(self.acted_at),
             Some(Asked::Approval) => None,
             None if self.stage != Stage::Running || !signs.types || self.typed_at.is_none() => None,
-            None if self.said_last => Some(self.acted_at + ASKED_SILENCE),
-            None => Some(self.acted_at + STRANGE_SILENCE),
+            None if self.said_last && self.interrupted_at.is_none() => Some(self.acted_at + ASKED_SILENCE),
+            // It was asked to end: only one that hangs is written to all the same.
+            None => Some(self.active_at() + STRANGE_SILENCE),
         }
     }
 }

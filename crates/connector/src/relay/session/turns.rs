@@ -56,7 +56,7 @@ impl Session {
 
     /// Whether the gateway acts on an interrupt there.
     pub(super) fn acts_on_interrupts(&self, platform: &str) -> bool {
-        self.profile.interrupts || self.turns.acts_on_interrupts(platform)
+        self.turns.acts_on_interrupts(platform, is_relayed(platform))
     }
 
     /// Whether a line is pushed now. If not, its conversation waits in the log from here on.
