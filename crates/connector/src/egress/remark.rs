@@ -114,4 +114,9 @@ impl Egress {
         let known = self.records.chat(&key, &target.chat_id).await.ok().flatten();
         known.and_then(|known| known.chat.language).unwrap_or_default()
     }
+
+    /// Something of the connector's own, in the words for whoever reads it in a chat.
+    pub(crate) async fn own_words(&self, bot: usize, target: &Target, words: OwnWords) -> String {
+        self.notices.text(words, self.language(bot, target).await).to_owned()
+    }
 }

@@ -7,6 +7,7 @@ mod outgoing;
 mod pending;
 mod session;
 mod sessions;
+mod told;
 mod upgrade;
 mod websocket;
 
@@ -27,13 +28,10 @@ use crate::supervise::Lifecycle;
 use crate::telemetry::Metrics;
 use crate::upkeep::Waker;
 use angelia_core::clock;
-use angelia_core::directory::BotKey;
-use angelia_core::egress::{Goal, Sender, Target};
 use angelia_core::identity::GatewayRecord;
 use angelia_core::limit::LogThrottle;
 use angelia_core::memory::Memory;
 use angelia_core::ports::Ports;
-use angelia_core::ports::log::OpenTurn;
 use axum::Router;
 use axum::routing::get;
 use parking_lot::Mutex;
@@ -46,13 +44,6 @@ use upgrade::Places;
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 /// Logs looked at in one read.
 const AT_ONCE: usize = 500;
-
-/// Said to somebody whose line waits for the end of a turn.
-const LINE_WAITS: &str = "Your agent is still working. Your message is kept and goes to it as soon as it has \
-                          finished. Send /stop to stop it now.";
-/// Said to somebody whose turn was cut off.
-const TURN_LOST: &str = "Your agent was cut off while it worked on this, and has not answered since. Please ask \
-                         again.";
 
 /// What sockets work with.
 pub(crate) struct Relay {
@@ -117,33 +108,6 @@ impl Relay {
                 }
             }
         }
-    }
-
-    /// Tells somebody, once, that the agent was cut off while it worked and has not answered.
-    fn turn_lost(self: &Arc<Self>, record: &GatewayRecord, turn: &OpenTurn) {
-        let bot = self.bots.position(&BotKey::new(&turn.platform, &turn.bot));
-        self.say(record, bot, turn, &turn.message_id, TURN_LOST);
-    }
-
-    /// Tells somebody that their line waits for the end of a turn. The web chat shows it.
-    fn line_waits(self: &Arc<Self>, record: &GatewayRecord, turn: &OpenTurn, message_id: &str) {
-        let bot = self.bots.position_of_others(&BotKey::new(&turn.platform, &turn.bot));
-        self.say(record, bot, turn, message_id, LINE_WAITS);
-    }
-
-    fn say(
-        self: &Arc<Self>,
-        record: &GatewayRecord,
-        bot: Option<usize>,
-        turn: &OpenTurn,
-        reply_to: &str,
-        words: &str,
-    ) {
-        let Some(bot) = bot else { return };
-        let chat_id = turn.conversation.chat_id.to_string();
-        let target = Target { chat_id, thread_id: turn.thread_id.clone() };
-        let owner = Sender { tenant: &record.tenant, instance: record.instance };
-        self.egress.say(owner, Goal { bot, target }, words.to_owned(), reply_to.to_owned());
     }
 
     /// Tells whose gateway is refused for want of memory; the log, now and then.

@@ -22,6 +22,8 @@ pub(crate) struct Standing {
     pub(crate) idle: bool,
     /// How it marks its turns, platform by platform.
     pub(crate) signs: Vec<(Arc<str>, Signs)>,
+    /// It was seen to stall on two people of one chat.
+    pub(crate) one_per_chat: bool,
     /// When its last socket ended, if one did.
     pub(crate) left_at: Option<Mono>,
 }

@@ -329,6 +329,18 @@ impl Turns {
         }
     }
 
+    /// Whether a gateway does not read what began a turn, since another one was open in that
+    /// chat: it has one conversation for everybody there.
+    pub fn is_stalled_by_others(&self, now: Mono) -> bool {
+        let stalled = self.open.values().filter(|turn| turn.is_unread(now));
+        let beside = |turn: &Turn| {
+            self.open.values().any(|it| {
+                it.row.seq < turn.row.seq && it.row.conversation.chat_id == turn.row.conversation.chat_id
+            })
+        };
+        stalled.into_iter().any(beside)
+    }
+
     /// The answer to a request was written; `ok` if what it asked for was done.
     pub fn answered(&mut self, ticket: u64, ok: bool, now: Mono) {
         self.open.values_mut().for_each(|turn| turn.answered(ticket, now));

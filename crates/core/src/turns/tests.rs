@@ -488,6 +488,17 @@ fn one_that_reacts_acts_on_interrupts_whatever_its_hello_said() {
 }
 
 #[test]
+fn one_that_stalls_on_two_people_of_a_chat_is_found_out() {
+    let mut turns = one_seen();
+    turns.pushed(&line(2, "bob", "hi"), at(1_000));
+    turns.acts(&typing(), 3, at(4_500));
+    assert!(!turns.is_stalled_by_others(at(5_999)));
+    assert!(turns.is_stalled_by_others(at(6_000)));
+    turns.acknowledged(Seq(2), at(6_000));
+    assert!(!turns.is_stalled_by_others(at(9_000)));
+}
+
+#[test]
 fn a_stop_ends_what_was_asked() {
     let mut turns = one_open(OLDER);
     turns.acts(&typing(), 1, at(1_000));

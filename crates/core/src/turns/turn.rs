@@ -16,6 +16,8 @@ const LONGEST_REST: Duration = Duration::from_secs(1);
 const SEEN_WITHIN: Duration = Duration::from_secs(5);
 /// A gateway of which nothing is known yet has shown by then whether it reacts.
 const REACTS_WITHIN: Duration = Duration::from_millis(1_500);
+/// A gateway that acts, and has not acknowledged what it was given by then, does not read.
+const UNREAD: Duration = Duration::from_secs(5);
 /// Silence that ends a turn of a gateway that types while it works.
 const SILENCE_TYPING: Duration = Duration::from_secs(10);
 /// Silence that ends a turn of one that does not.
@@ -109,6 +111,12 @@ impl Turn {
         self.acked_at.get_or_insert(now);
         self.round = now.since(self.opened_at);
         self.acted_at = self.acted_at.max(now);
+    }
+
+    /// Whether the gateway works, but has not acknowledged this for long.
+    pub(super) fn is_unread(&self, now: Mono) -> bool {
+        let acts = self.acted_at > self.opened_at;
+        acts && self.acked_at.is_none() && now.since(self.opened_at) >= UNREAD
     }
 
     /// The gateway did something in its chat.

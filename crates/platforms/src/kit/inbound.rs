@@ -9,6 +9,7 @@ use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{EntryKind, WhenFull};
 use angelia_core::store::{NewEntry, Revision};
+use angelia_core::turns::{Sort, sort_of_text};
 
 /// The source of what a person wrote to the bot alone, where people have no name but their
 /// id and each is a chat.
@@ -48,11 +49,17 @@ pub(crate) fn entry(
         message_id: event.message_id.clone().unwrap_or_default(),
         session_key: session_key(&event.source, &KeyOptions::default(), Rules::Published).into(),
         body: body.into(),
-        ahead: kind == EntryKind::Stop,
+        ahead: goes_ahead(event, kind),
         while_busy: admitted.while_busy,
         when_full: WhenFull::MakeRoom,
         received_at,
     })
+}
+
+/// Whether an event overtakes what waits: a stop, and what answers a question of the agent.
+fn goes_ahead(event: &Event, kind: EntryKind) -> bool {
+    let answers = event.prompt_response.is_some() || sort_of_text(&event.text) == Sort::Decision;
+    kind == EntryKind::Stop || answers
 }
 
 /// What an event that its author changed says to the instance it is admitted to now.

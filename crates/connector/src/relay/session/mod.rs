@@ -196,6 +196,8 @@ pub(in crate::relay) struct Session {
     settled_in_at: Option<Mono>,
     /// What the gateway works on, and what waits for it.
     turns: Turns,
+    /// Whether everybody in a chat shares one conversation with it.
+    one_per_chat: bool,
     /// What the log has to know of that, and whether it is being told.
     turn_notes: Vec<TurnNote>,
     noting_turns: bool,
@@ -231,6 +233,7 @@ impl Session {
         let held = relay.memory.socket(&record.tenant, record.instance).nothing();
         let rate = relay.memory.rate(&record.tenant, record.instance, now);
         let turns = turns::at_first(&relay, &record, profile);
+        let one_per_chat = record.shared_groups || relay.sessions.standing(record.instance).one_per_chat;
         Self {
             relay,
             record,
@@ -263,6 +266,7 @@ impl Session {
             breathers: VecDeque::new(),
             settled_in_at: None,
             turns,
+            one_per_chat,
             turn_notes: Vec::new(),
             noting_turns: false,
             claim: None,

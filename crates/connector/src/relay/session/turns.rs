@@ -14,7 +14,8 @@ use angelia_core::inbox::{Entry, PAGE_MEMORY, Permit};
 use angelia_core::ports::log::{Joined, Ownership, Stretch, TurnNote};
 use angelia_core::store::PageSize;
 use angelia_core::turns::{
-    ConversationKey, Generation, JOINED_BYTES, JOINED_LINES, Line, Peer, Plan, Turns, Verdict, join,
+    ConversationKey, Generation, JOINED_BYTES, JOINED_LINES, Line, Peer, Plan, Turns, Verdict, WhileBusy,
+    join,
 };
 use angelia_platforms::webchat;
 
@@ -47,11 +48,17 @@ fn is_relayed(platform: &str) -> bool {
 impl Session {
     /// What a turn has to know of an entry; `None` if it goes at once whatever runs.
     pub(super) fn line_of(&self, entry: &Entry) -> Option<Line> {
-        let while_busy = entry.while_busy.or(self.record.while_busy).unwrap_or_default();
+        let while_busy = entry.while_busy.or(self.while_busy()).unwrap_or_default();
         if self.turns.never_waits(&entry.platform, is_relayed(&entry.platform), while_busy) {
             return None;
         }
-        Line::read(entry, self.record.shared_groups, while_busy)
+        Line::read(entry, self.one_per_chat, while_busy)
+    }
+
+    /// What an operator wants of the gateway by now.
+    fn while_busy(&self) -> Option<WhileBusy> {
+        let now = self.relay.identities.now().find(&self.record.tenant, &self.record.gateway_id);
+        now.map_or(self.record.while_busy, |record| record.while_busy)
     }
 
     /// Whether the gateway acts on an interrupt there.
@@ -76,7 +83,7 @@ impl Session {
 
     /// Whether an entry that was just appended is of a conversation that is held.
     pub(super) fn heard_of_held(&mut self, entry: &Entry) -> bool {
-        let conversation = ConversationKey::of(entry, self.record.shared_groups);
+        let conversation = ConversationKey::of(entry, self.one_per_chat);
         if !self.turns.is_held(&conversation) {
             return false;
         }
@@ -103,7 +110,7 @@ impl Session {
     /// Leaves what is held to the log.
     pub(super) fn leave_held(&mut self) {
         if self.turns.holds_any() {
-            let (turns, shared) = (&self.turns, self.record.shared_groups);
+            let (turns, shared) = (&self.turns, self.one_per_chat);
             self.backlog.leave(|entry| turns.is_held(&ConversationKey::of(entry, shared)));
         }
     }
@@ -187,11 +194,15 @@ impl Session {
             self.note_signs();
         }
         for turn in passed.lost {
-            self.relay.turn_lost(&self.record, &turn.row);
+            self.relay.tell_turn_lost(&self.record, &turn.row);
+        }
+        if !self.one_per_chat && self.turns.is_stalled_by_others(now) {
+            // From its next socket on; on this one turns are told apart as they were.
+            self.relay.sessions.update(self.record.instance, |standing| standing.one_per_chat = true);
         }
         for waits in self.turns.wait_long(now) {
             if let Some(turn) = self.turns.turn(&waits.conversation) {
-                self.relay.line_waits(&self.record, &turn.row, &waits.message_id);
+                self.relay.tell_held(&self.record, &turn.row, waits.message_id);
             }
         }
     }
