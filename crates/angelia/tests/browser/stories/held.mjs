@@ -40,8 +40,12 @@ story('a line that is held says so, after a reload too, and goes when the agent 
   await isHeld(chat, 'Please water the plants', false);
   await chat.page.reload();
   await isHeld(chat, 'And the cactus');
-  const story = await room.api.story((await chat.lines()).at(-1).id);
-  assert.equal(story.pushed_at, null);
+  await until('its story to say why', async () =>
+    /held.*\n?.*it goes as soon as the agent has finished/is.test(await chat.find('story').innerText()),
+  );
+  const held = (await chat.lines()).at(-1).id;
+  const story = await room.api.story(held);
+  assert.ok(story.held_at && !story.pushed_at, JSON.stringify(story));
   await agent.finish(event, 'Watered.');
   const next = await agent.begin();
   assert.equal(next.text, 'And the cactus');
@@ -49,10 +53,13 @@ story('a line that is held says so, after a reload too, and goes when the agent 
   await agent.finish(next, 'That one too.');
   await chat.shows('Please water the plants', 'And the cactus', 'Watered.', 'That one too.');
   assert.equal(agent.interrupts, 0, 'nobody was in a hurry');
+  const { messages } = await room.server.command('explain', held);
+  assert.ok(messages[0].held_at < messages[0].pushed_at, JSON.stringify(messages));
+  assert.equal((await room.api.story(event.message_id)).interrupted_at, null);
 });
 
 story('Send now stops the agent, and the line goes', async (stage) => {
-  const { agent, chat, event } = await busy(stage);
+  const { room, agent, chat, event } = await busy(stage);
   await chat.say('Stop, not the cactus!');
   await sendNow(chat, 'Stop, not the cactus!').click();
   await until('the agent to be told', () => agent.interrupts === 1);
@@ -65,6 +72,11 @@ story('Send now stops the agent, and the line goes', async (stage) => {
   assert.equal(await chat.find('stop').innerText(), 'Stop', 'this one can be stopped as well');
   await agent.finish(next, 'The cactus is dry.');
   await chat.saying('The cactus is dry.').waitFor();
+  const [first, second] = [await room.api.story(event.message_id), await room.api.story(next.message_id)];
+  assert.ok(first.interrupted_at && !first.held_at, JSON.stringify(first));
+  assert.ok(second.held_at && !second.interrupted_at, JSON.stringify(second));
+  await chat.saying('Please water the plants').click();
+  await until('its story', async () => /asked to stop/i.test(await chat.find('story').innerText()));
 });
 
 story('two lines that are held go together, and both are told of', async (stage) => {
