@@ -38,10 +38,14 @@ pub struct MessageTrace {
     pub received_at: UnixMillis,
     /// When it was durable.
     pub appended_at: UnixMillis,
+    /// When it had to wait for the end of a turn.
+    pub held_at: Option<UnixMillis>,
     /// When it was first pushed.
     pub pushed_at: Option<UnixMillis>,
     /// On how many sockets it was pushed.
     pub pushes: u32,
+    /// When the turn it began was asked to end.
+    pub interrupted_at: Option<UnixMillis>,
     /// When it left the inbox.
     pub settled_at: Option<UnixMillis>,
     /// How it left the inbox, in words.
@@ -175,6 +179,8 @@ fn story(
         instance_name,
         received_at: row.received_at,
         appended_at: row.appended_at,
+        held_at: row.held_at,
+        interrupted_at: row.interrupted_at,
         pushed_at: row.pushed_at,
         pushes: u32::try_from(row.pushes).unwrap_or(u32::MAX),
         settled_at: row.settled_at,

@@ -48,6 +48,7 @@ fn received(text: &mut String, explained: &ExplainedMessage) {
     );
     leg(text, "received", message.received_at, start, "");
     leg(text, "appended", message.appended_at, start, "");
+    leg(text, "held", message.held_at, start, "until the agent had finished what it was at");
     let sockets = format!("on {}", plural(message.pushes.max(1).into(), "socket"));
     leg(text, "pushed", message.pushed_at, start, &sockets);
     match perhaps(&message.outcome) {
@@ -57,6 +58,7 @@ fn received(text: &mut String, explained: &ExplainedMessage) {
         outcome if outcome.is_empty() => text.push_str("  waits for its acknowledgement\n"),
         outcome => leg(text, "settled", message.settled_at, start, &outcome),
     }
+    leg(text, "interrupted", message.interrupted_at, start, "the agent was asked to stop");
     explained.replies.iter().for_each(|reply| written(text, reply, start));
 }
 
@@ -105,15 +107,17 @@ mod tests {
         let story = story(&read(json!({ "messages": [{
             "seq": 7, "kind": "message", "platform": "webchat", "chat_id": "web-a", "message_id": "wp1",
             "instance_name": "gw", "tenant": "default", "received_at": 1000, "appended_at": 1002,
-            "pushed_at": 1003, "pushes": 1, "settled_at": 1010, "outcome": "acknowledged",
+            "held_at": 1002, "pushed_at": 1003, "pushes": 1, "settled_at": 1010, "interrupted_at": 1015, "outcome": "acknowledged",
             "replies": [{ "op": "send", "state": "sent", "accepted_at": 1020, "finished_at": 1025, "message_id": "wa1",
                           "receipt": "delivered", "edits": 2, "last_edit_at": 4100 }],
         }]})));
         for leg in [
             "received",
             "appended",
+            "held  ",
             "pushed",
             "settled",
+            "interrupted",
             "send accepted",
             "send sent",
             "+25 ms",

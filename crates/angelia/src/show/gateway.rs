@@ -41,6 +41,7 @@ pub(crate) fn gateway(answer: &Gateway) -> String {
         ("wake_url", perhaps(&answer.wake_url)),
         ("while_busy", answer.while_busy.as_str().to_owned()),
         ("shared_groups", answer.shared_groups.to_string()),
+        ("turns", harmless(&answer.turns)),
         ("enrolled by", perhaps(&answer.subject)),
         ("state", state(answer.connected, answer.idle)),
         ("default", answer.default.to_string()),
@@ -68,9 +69,9 @@ pub(crate) fn status(answer: &Status) -> String {
     let cells = answer.gateways.iter().map(|row| {
         let counts = [row.waiting, row.dead, row.lost].map(|count| count.to_string());
         let who = vec![harmless(&row.tenant), harmless(&row.gateway_id), state(row.connected, row.idle)];
-        [who, counts.to_vec()].concat()
+        [who, counts.to_vec(), vec![harmless(&row.turns)]].concat()
     });
-    text.push_str(&table(&["TENANT", "GATEWAY", "STATE", "WAITING", "DEAD", "LOST"], cells));
+    text.push_str(&table(&["TENANT", "GATEWAY", "STATE", "WAITING", "DEAD", "LOST", "TURNS"], cells));
     concerns_of_tenants(&mut text, answer);
     text.push_str(&leap(&answer.clock).unwrap_or_default());
     if let Some(what) = &answer.database_damage {
@@ -184,6 +185,7 @@ mod tests {
         let text = gateway(&read(json!({
             "tenant": "acme", "gateway_id": "gw", "display_name": "Gus\u{1b}[2J", "instance": "gw",
             "subject": "https://id/ abc", "connected": true, "default": false, "wake_url": null, "while_busy": "collect",
+            "turns": "marks its turns",
             "fronts": [{ "platform": "webchat", "bot": "webchat" }, { "platform": "sms", "bot": "+1" }],
         })));
         for line in [
@@ -193,6 +195,7 @@ mod tests {
             "wake_url\n",
             "while_busy    collect\n",
             "shared_groups false\n",
+            "turns         marks its turns\n",
         ] {
             assert!(text.contains(line), "{line:?} in {text}");
         }

@@ -102,6 +102,8 @@ answered! {
         pub while_busy: WhileBusy,
         /// Whether all people of a group are one conversation with it.
         pub shared_groups: bool,
+        /// How it tells that it has finished with a message, as far as was seen since the server started.
+        pub turns: String,
         /// The bots it says it answers for.
         pub fronts: Vec<Front>,
         /// When it was revoked.
@@ -266,18 +268,20 @@ pub(super) async fn revoke(admin: Arc<Admin>, id: String, body: ChangeGateway) -
 
 fn describe(admin: &Admin, record: &GatewayRecord) -> Gateway {
     let known = admin.identities.now();
+    let standing = admin.sessions.standing(record.instance);
     let fronts = known.fronts(record.instance).into_iter();
     Gateway {
         tenant: record.tenant.clone(),
         gateway_id: record.gateway_id.clone(),
         instance: record.instance_name.clone(),
         connected: admin.sessions.is_connected(record),
-        idle: admin.sessions.standing(record.instance).idle,
+        idle: standing.idle,
         default: known.is_default(&record.tenant, record.instance),
         wake_url: record.wake_url.clone(),
         display_name: record.display_name.clone(),
         while_busy: record.while_busy.unwrap_or_default(),
         shared_groups: record.shared_groups,
+        turns: standing.marks_turns().to_owned(),
         subject: record.subject.as_ref().map(|subject| subject.as_str().to_owned()),
         fronts: fronts.map(|(platform, bot)| Front { platform, bot }).collect(),
         revoked_at: record.revoked_at,

@@ -92,6 +92,8 @@ answered! {
         pub not_served: Vec<String>,
         /// What is known of its habit of acknowledging.
         pub acknowledges: String,
+        /// How it tells that it has finished with a message, as far as was seen since the server started.
+        pub turns: String,
         /// Entries that wait for it.
         pub waiting: u64,
         /// Its dead letters.
@@ -174,6 +176,7 @@ fn gateways(admin: &Admin, known: &Snapshot, listed: &[ListedInbox]) -> Vec<Gate
             idle: standing.idle,
             not_served,
             acknowledges: standing.habit.as_str().to_owned(),
+            turns: standing.marks_turns().to_owned(),
             waiting: inbox.map_or(0, |inbox| inbox.waiting),
             dead: inbox.map_or(0, |inbox| inbox.dead),
             lost: inbox.map_or(0, |inbox| lost(inbox)),

@@ -32,6 +32,7 @@ use angelia_core::identity::GatewayRecord;
 use angelia_core::limit::LogThrottle;
 use angelia_core::memory::Memory;
 use angelia_core::ports::Ports;
+use angelia_platforms::webchat::Hub;
 use axum::Router;
 use axum::routing::get;
 use parking_lot::Mutex;
@@ -51,6 +52,8 @@ pub(crate) struct Relay {
     /// What this process is called among those that drain instances.
     node: String,
     sessions: Arc<Sessions>,
+    /// Who reads the web chat just now.
+    hub: Arc<Hub>,
     places: Arc<Places>,
     sockets_per_gateway: usize,
     identities: Arc<Identities>,
@@ -76,6 +79,7 @@ impl Relay {
             ports: parts.ports.clone(),
             node: parts.node.clone(),
             sessions: parts.sessions.clone(),
+            hub: parts.hub.clone(),
             places: Places::new(limits.lasting),
             sockets_per_gateway: limits.sockets_per_gateway,
             identities: parts.identities.clone(),

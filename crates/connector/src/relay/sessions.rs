@@ -28,6 +28,20 @@ pub(crate) struct Standing {
     pub(crate) left_at: Option<Mono>,
 }
 
+impl Standing {
+    /// How it marks the end of its turns: the surest way it has shown on any platform.
+    pub(crate) fn marks_turns(&self) -> &'static str {
+        let shows = |sign: fn(&Signs) -> bool| self.signs.iter().any(|(_, signs)| sign(signs));
+        if shows(|signs| signs.reacts) {
+            "marks its turns"
+        } else if shows(|signs| signs.notifies) {
+            "says which answer is the last"
+        } else {
+            "not seen yet"
+        }
+    }
+}
+
 /// The live socket of an instance.
 struct Live {
     record: Arc<GatewayRecord>,
@@ -310,6 +324,20 @@ mod tests {
         assert!((0..10).any(|second| sessions.took_over(InstanceId(1), at(second))));
         assert!(sessions.barred(InstanceId(1), at(10)).is_some());
         assert!(sessions.barred(InstanceId(2), at(10)).is_none());
+    }
+
+    #[test]
+    fn the_surest_sign_of_any_platform_is_told() {
+        let told = |signs: &[Signs]| {
+            let signs = signs.iter().map(|signs| ("webchat".into(), *signs)).collect();
+            Standing { signs, ..Standing::default() }.marks_turns()
+        };
+        let (reacts, notifies) =
+            (Signs { reacts: true, ..Signs::default() }, Signs { notifies: true, ..Signs::default() });
+        assert_eq!(told(&[]), "not seen yet");
+        assert_eq!(told(&[Signs { types: true, ..Signs::default() }]), "not seen yet");
+        assert_eq!(told(&[Signs::default(), notifies]), "says which answer is the last");
+        assert_eq!(told(&[notifies, reacts]), "marks its turns");
     }
 
     #[tokio::test]

@@ -147,8 +147,10 @@ impl Backlog {
         self.ready.iter().map(|entry| entry.body.len()).sum()
     }
 
-    /// Leaves entries in line to the log, from where they are read with their conversation.
-    pub fn leave(&mut self, passed_over: impl Fn(&Entry) -> bool) {
+    /// Leaves entries in line to the log, from where they are read with their conversation; `left`
+    /// hears of each.
+    pub fn leave(&mut self, passed_over: impl Fn(&Entry) -> bool, left: impl FnMut(&Entry)) {
+        self.ready.iter().filter(|entry| passed_over(entry)).for_each(left);
         self.ready.retain(|entry| !passed_over(entry));
         self.held = self.ready.iter().chain(&self.ahead).map(size).sum();
     }

@@ -181,6 +181,10 @@ pub enum TurnNote {
     Opened(OpenTurn),
     /// It is over, or nobody waits for it any more.
     Closed(ConversationKey),
+    /// It was asked to end.
+    Interrupted(OpenTurn),
+    /// An entry waits for its end.
+    Held(Seq),
 }
 
 /// Lines that go together: the last of them takes the text of all.

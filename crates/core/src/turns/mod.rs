@@ -168,6 +168,7 @@ impl Turns {
     /// A line came for a conversation that is held: whether it asks for an interrupt.
     pub fn heard(&mut self, line: &Line, relayed: bool, now: Mono) -> Verdict {
         self.held.heard(&line.conversation, now);
+        self.notes.push(TurnNote::Held(line.seq));
         let verdict = self.judge(line, relayed, now);
         if verdict == Verdict::Interrupt { self.apply(line, verdict, relayed, now) } else { Verdict::Hold }
     }
@@ -184,14 +185,16 @@ impl Turns {
     }
 
     fn apply(&mut self, line: &Line, verdict: Verdict, relayed: bool, now: Mono) -> Verdict {
-        match verdict {
-            Verdict::Push => {}
+        if verdict == Verdict::Push {
+            return verdict;
+        }
+        if !self.held.hold(line, relayed, now) {
             // More conversations than can be passed over: its place in line is all it has.
-            Verdict::Hold | Verdict::Interrupt if !self.held.hold(line, relayed, now) => {
-                return Verdict::Hold;
-            }
-            Verdict::Hold => {}
-            Verdict::Interrupt => self.interrupts(&line.conversation, now),
+            return Verdict::Hold;
+        }
+        self.notes.push(TurnNote::Held(line.seq));
+        if verdict == Verdict::Interrupt {
+            self.interrupts(&line.conversation, now);
         }
         verdict
     }
@@ -200,6 +203,7 @@ impl Turns {
     fn interrupts(&mut self, conversation: &ConversationKey, now: Mono) {
         if let Some(turn) = self.open.get_mut(conversation) {
             turn.interrupt(now);
+            self.notes.push(TurnNote::Interrupted(turn.row.clone()));
             self.interrupted.insert(conversation.clone(), now);
         }
     }
@@ -216,7 +220,10 @@ impl Turns {
     pub fn pushed(&mut self, line: &Line, now: Mono) {
         if let Some(turn) = self.open.get_mut(&line.conversation).filter(|turn| turn.row.seq != line.seq) {
             match line.sort {
-                Sort::Stop => turn.interrupt(now),
+                Sort::Stop => {
+                    turn.interrupt(now);
+                    self.notes.push(TurnNote::Interrupted(turn.row.clone()));
+                }
                 Sort::Press | Sort::Decision | Sort::Text => turn.was_told(now),
                 Sort::Command | Sort::Reset => {}
             }

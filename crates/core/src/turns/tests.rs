@@ -410,7 +410,7 @@ fn what_an_earlier_socket_left_open_is_waited_for_and_told_of() {
     let row = |turns: &mut Turns| {
         turns.take_notes().into_iter().find_map(|note| match note {
             TurnNote::Opened(row) => Some(row),
-            TurnNote::Closed(_) => None,
+            _ => None,
         })
     };
     let left = row(&mut one_seen()).unwrap();
@@ -423,7 +423,7 @@ fn what_an_earlier_socket_left_open_is_waited_for_and_told_of() {
         "itself once more"
     );
     assert!(!is_open_at(&mut after, at(15_000)), "it shows no life");
-    assert!(after.take_notes().is_empty(), "its answer is still owed");
+    assert_eq!(after.take_notes(), [TurnNote::Held(Seq(2))], "its answer is still owed");
     let lost = after.tick(at(130_000)).lost;
     assert_eq!(lost.iter().map(|turn| turn.row.seq).collect::<Vec<_>>(), [Seq(1)]);
     assert_eq!(after.take_notes(), [TurnNote::Closed(left.conversation.clone())]);
@@ -437,13 +437,27 @@ fn what_an_earlier_socket_left_open_is_waited_for_and_told_of() {
 }
 
 #[test]
+fn what_is_held_and_what_is_interrupted_is_noted() {
+    let mut turns = one_seen();
+    let opened = turns.take_notes();
+    let Some(TurnNote::Opened(row)) = opened.first() else { panic!("{opened:?}") };
+    turns.acts(&typing(), 2, at(900));
+    assert_eq!(turns.consider(&line(2, "ann", "and"), false, at(1_000)), Verdict::Interrupt);
+    assert_eq!(turns.heard(&line(3, "ann", "then"), false, at(1_100)), Verdict::Hold);
+    let noted = [TurnNote::Held(Seq(2)), TurnNote::Interrupted(row.clone()), TurnNote::Held(Seq(3))];
+    assert_eq!(turns.take_notes(), noted);
+    turns.stopped("k:ann", at(1_200));
+    assert_eq!(turns.take_notes(), [TurnNote::Interrupted(row.clone())], "by hand");
+}
+
+#[test]
 fn a_line_that_was_pushed_once_is_not_joined() {
     let left = line(1, "ann", "hello");
     let mut turns = turns(NEWER);
     let mut before = one_seen();
     let rows = before.take_notes().into_iter().filter_map(|note| match note {
         TurnNote::Opened(row) => Some(row),
-        TurnNote::Closed(_) => None,
+        _ => None,
     });
     turns.restore(rows.collect(), at(0));
     turns.consider(&line(2, "ann", "and"), false, at(1));

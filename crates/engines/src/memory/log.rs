@@ -208,6 +208,8 @@ impl Instance {
         match note {
             TurnNote::Opened(turn) => drop(self.turns.insert(turn.conversation.clone(), turn)),
             TurnNote::Closed(key) => drop(self.turns.remove(&key)),
+            // For a journal, which is not kept here.
+            TurnNote::Interrupted(_) | TurnNote::Held(_) => {}
         }
     }
 

@@ -2,9 +2,13 @@ use super::open::{ME, Opened, entry};
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::directory::BotKey;
 use angelia_core::egress::ActionState;
+use angelia_core::inbox::{Seq, SettledBy};
+use angelia_core::ports::log::{OpenTurn, Ownership, TurnNote};
 use angelia_core::store::{
     ActionId, ActionOutcome, IdentityStore, JournalStore, LineEdit, NewAction, NewEntry, NewLine, PageSize,
+    Settlement,
 };
+use angelia_core::turns::ConversationKey;
 
 async fn action(opened: &Opened, op: &str) -> NewAction {
     let instance = match opened.store.gateways().await.unwrap().first() {
@@ -246,4 +250,36 @@ async fn a_message_is_told_by_its_chat_where_ids_repeat() {
     assert_eq!(opened.store.explain_action("wa1").await.unwrap().len(), 2);
     let told = opened.store.explain_action("web-den/wa1").await.unwrap();
     assert_eq!(told.iter().map(|action| action.chat_id.as_str()).collect::<Vec<_>>(), ["web-den"]);
+}
+
+#[tokio::test]
+async fn a_story_tells_what_was_held_and_what_was_interrupted() {
+    let opened = Opened::new();
+    let a = opened.instance("a").await;
+    for message in ["m1", "m2", "m3"] {
+        opened.store.append(entry(a, message)).await.unwrap();
+    }
+    let epoch = opened.store.claim(a, "one").await.unwrap().epoch;
+    let (first, second) = (Seq(1), Seq(2));
+    let turn = OpenTurn {
+        conversation: ConversationKey { chat_id: "web-lab".into(), session_key: None },
+        platform: "webchat".into(),
+        bot: "webchat".into(),
+        thread_id: None,
+        seq: first,
+        message_id: "m1".into(),
+        author: None,
+    };
+    // As a rule what began a turn is settled by the time it is interrupted.
+    let settled = Settlement { seq: first, by: SettledBy::Ack, pushed_at: None };
+    opened.store.settle(a, epoch, vec![settled]).await.unwrap();
+    let notes = vec![TurnNote::Held(second), TurnNote::Interrupted(turn)];
+    assert_eq!(opened.store.note_turns(a, epoch, notes).await.unwrap(), Ownership::Ours);
+    let told = async |message: &str| {
+        let story = opened.store.explain(message).await.unwrap().remove(0);
+        (story.held_at.is_some(), story.interrupted_at.is_some())
+    };
+    assert_eq!(told("m1").await, (false, true));
+    assert_eq!(told("m2").await, (true, false));
+    assert_eq!(told("m3").await, (false, false));
 }

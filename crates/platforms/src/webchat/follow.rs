@@ -1,6 +1,6 @@
 //! Following a room: first what the store has, then what happens.
 
-use super::hub::{Happening, Stream as Happenings};
+use super::hub::{Happening, Hub, Stream as Happenings};
 use super::read::{Look, STREAM_PAGE, Shown};
 use super::routes::{Api, Reading, Refusal, told_of_agent};
 use super::verify::{self, Caller, Fingerprint};
@@ -39,6 +39,7 @@ struct Reader {
     after: i64,
     ready: VecDeque<Line>,
     behind: bool,
+    held: Held,
     agent: Agent,
     look: Look,
 }
@@ -65,6 +66,30 @@ impl Agent {
     }
 }
 
+/// What a reader was told of the lines that wait until the agent has finished.
+struct Held {
+    hub: Arc<Hub>,
+    told: Vec<String>,
+    /// Whether it may be otherwise by now.
+    look: bool,
+}
+
+impl Held {
+    /// The event to tell, if there is something new: all that is held now.
+    fn news(&mut self, room: &str) -> Option<sse::Event> {
+        if !std::mem::take(&mut self.look) {
+            return None;
+        }
+        let now = self.hub.held(room);
+        if now == self.told {
+            return None;
+        }
+        let event = sse::Event::default().event("held").json_data(json!({ "message_ids": now })).ok();
+        self.told = now;
+        event
+    }
+}
+
 /// What happens in a room, for as long as somebody looks.
 pub(super) async fn follow(
     State(api): State<Arc<Api>>,
@@ -76,12 +101,12 @@ pub(super) async fn follow(
     let happenings = api.hub.read(&person, visiting)?;
     // A browser that reconnects says where it was.
     let resumed = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
-    let (lines, room) = (api.ports.lines.clone(), person.room.clone());
+    let (lines, hub, room) = (api.ports.lines.clone(), api.hub.clone(), person.room.clone());
     let is_present = Box::new(move || api.agent(&person));
     let reader = Reader {
         after: resumed.unwrap_or(reading.after),
         look: reading.look(),
-        ..Reader::new(lines, happenings, key, room, is_present)
+        ..Reader::new(lines, hub, happenings, key, room, is_present)
     };
     Ok(Sse::new(reader.stream()).keep_alive(sse::KeepAlive::new().interval(KEEP_ALIVE)).into_response())
 }
@@ -90,6 +115,7 @@ impl Reader {
     /// A follower who has seen nothing.
     fn new(
         lines: Arc<dyn Lines>,
+        hub: Arc<Hub>,
         happenings: Happenings,
         key: Fingerprint,
         room: String,
@@ -97,6 +123,7 @@ impl Reader {
     ) -> Self {
         let (look_again, look) = (every(LOOK_AGAIN), every(LOOK_FOR_AGENT));
         let agent = Agent { is_present, look, told: None };
+        let held = Held { hub, told: Vec::new(), look: true };
         let (after, ready) = (0, VecDeque::new());
         Self {
             lines,
@@ -107,6 +134,7 @@ impl Reader {
             after,
             ready,
             behind: true,
+            held,
             agent,
             look: Look::default(),
         }
@@ -134,6 +162,10 @@ impl Reader {
                 (self.ready, self.behind) = (page.items.into(), page.more);
                 continue;
             }
+            // Before the first word of the agent, so that whoever comes back knows what is over.
+            if let Some(news) = self.held.news(&self.room) {
+                return Some(news);
+            }
             if self.agent.told.is_none()
                 && let Some(news) = self.agent.news()
             {
@@ -156,7 +188,8 @@ impl Reader {
                 Ok(Happening::Line(_)) => {}
                 Ok(Happening::LongLine) => self.behind = true,
                 Ok(Happening::Typing) => return Some(sse::Event::default().event("typing").data("{}")),
-                Err(broadcast::error::RecvError::Lagged(_)) => self.behind = true,
+                Ok(Happening::Held) => self.held.look = true,
+                Err(broadcast::error::RecvError::Lagged(_)) => (self.behind, self.held.look) = (true, true),
                 Err(broadcast::error::RecvError::Closed) => return None,
             }
         }
@@ -177,7 +210,6 @@ fn every(period: Duration) -> Interval {
 
 #[cfg(test)]
 mod tests {
-    use super::super::hub::Hub;
     use super::*;
     use angelia_core::error::Result;
     use angelia_core::store::{
@@ -253,7 +285,7 @@ mod tests {
             let here = shown.present.load(Ordering::Relaxed);
             Some(if here { Presence::Here } else { Presence::Away })
         });
-        let reader = Reader::new(room.clone(), seat, [1; 32], "lab".into(), is_present);
+        let reader = Reader::new(room.clone(), hub.clone(), seat, [1; 32], "lab".into(), is_present);
         (room, hub, reader)
     }
 
@@ -294,6 +326,24 @@ mod tests {
         }
         let silent = tokio::time::timeout(Duration::from_millis(50), reader.next()).await;
         assert!(silent.is_err(), "nothing changed: {silent:?}");
+    }
+
+    #[tokio::test]
+    async fn a_reader_is_told_what_is_held_at_the_beginning_and_when_it_changes() {
+        let (_room, hub, mut reader) = reader();
+        hub.hold("lab", "wp1");
+        let told = format!("{:?}", next(&mut reader).await.unwrap());
+        assert!(told.contains("held") && told.contains("wp1"), "{told}");
+        let told = format!("{:?}", next(&mut reader).await.unwrap());
+        assert!(told.contains("agent"), "{told}");
+        hub.hold("den", "wp8");
+        hub.hold("lab", "wp2");
+        let told = format!("{:?}", next(&mut reader).await.unwrap());
+        assert!(told.contains("wp1") && told.contains("wp2") && !told.contains("wp8"), "{told}");
+        hub.release("lab", "wp1");
+        hub.release("lab", "wp2");
+        let told = format!("{:?}", next(&mut reader).await.unwrap());
+        assert!(told.contains("held") && !told.contains("wp"), "{told}");
     }
 
     #[tokio::test]

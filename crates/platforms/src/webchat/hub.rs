@@ -34,19 +34,25 @@ pub(super) enum Happening {
     LongLine,
     /// The agent is writing.
     Typing,
+    /// Other lines are held than before.
+    Held,
 }
 
 /// Rooms somebody is reading now, and who does.
 #[derive(Debug)]
 pub struct Hub {
     rooms: Mutex<HashMap<String, broadcast::Sender<Happening>>>,
+    /// By room: the messages that wait until the agent has finished. One is there twice while its
+    /// agent's new socket holds it and the old one is not gone yet.
+    held: Mutex<HashMap<String, Vec<String>>>,
     /// By room and user.
     seats: Arc<Seats<(String, String)>>,
 }
 
 impl Default for Hub {
     fn default() -> Self {
-        Self { rooms: Mutex::default(), seats: Seats::new(MAX_STREAMS, MAX_STREAMS_OF_VISITORS) }
+        let seats = Seats::new(MAX_STREAMS, MAX_STREAMS_OF_VISITORS);
+        Self { rooms: Mutex::default(), held: Mutex::default(), seats }
     }
 }
 
@@ -85,6 +91,32 @@ impl Hub {
     /// Tells the readers of a room that the agent is writing.
     pub(super) fn typing(&self, room: &str) {
         self.tell(room, || Happening::Typing);
+    }
+
+    /// A message of a room waits until the agent has finished. Whoever says so says
+    /// [`release`](Self::release) as well, or it waits for ever.
+    pub fn hold(&self, room: &str, message_id: &str) {
+        self.held.lock().entry(room.to_owned()).or_default().push(message_id.to_owned());
+        self.tell(room, || Happening::Held);
+    }
+
+    /// It waits no more.
+    pub fn release(&self, room: &str, message_id: &str) {
+        let mut held = self.held.lock();
+        let Some(messages) = held.get_mut(room) else { return };
+        if let Some(at) = messages.iter().position(|held| held == message_id) {
+            messages.remove(at);
+        }
+        if messages.is_empty() {
+            held.remove(room);
+        }
+        drop(held);
+        self.tell(room, || Happening::Held);
+    }
+
+    /// The messages of a room that wait until the agent has finished.
+    pub(super) fn held(&self, room: &str) -> Vec<String> {
+        self.held.lock().get(room).cloned().unwrap_or_default()
     }
 
     /// Starts reading a person's room, if there is a seat left for them.
@@ -169,6 +201,20 @@ mod tests {
         assert!(hub.read(&person("lab", "trudy"), true).is_err(), "half of four");
         let _seats = [hub.read(&ann, false).unwrap(), hub.read(&ann, false).unwrap()];
         assert_eq!(hub.read(&ann, false).unwrap_err().kind(), Kind::Unavailable);
+    }
+
+    #[test]
+    fn what_is_held_is_of_its_room_and_nothing_is_kept_of_what_went() {
+        let hub = Hub::default();
+        hub.hold("lab", "wp1");
+        hub.hold("lab", "wp2");
+        hub.hold("den", "wp3");
+        hub.release("lab", "wp1");
+        hub.release("lab", "wp9");
+        assert_eq!((hub.held("lab"), hub.held("den")), (vec!["wp2".to_owned()], vec!["wp3".to_owned()]));
+        hub.release("lab", "wp2");
+        hub.release("den", "wp3");
+        assert!(hub.held.lock().is_empty());
     }
 
     #[tokio::test]

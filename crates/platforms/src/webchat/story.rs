@@ -45,8 +45,10 @@ pub(super) async fn story(
         "message_id": message_id,
         "received_at": trace.map(|trace| trace.received_at),
         "stored_at": trace.map(|trace| trace.appended_at),
+        "held_at": trace.and_then(|trace| trace.held_at),
         "pushed_at": trace.and_then(|trace| trace.pushed_at),
         "pushes": trace.map_or(0, |trace| trace.pushes),
+        "interrupted_at": trace.and_then(|trace| trace.interrupted_at),
         "settled_at": trace.and_then(|trace| trace.settled_at),
         "outcome": trace.and_then(|trace| trace.outcome.as_ref()),
         "dropped": dropped.map(|(reason, at)| {

@@ -75,6 +75,27 @@ export class Agent {
     return this.#act({ op: 'typing', chat_id: event.source.chat_id, metadata: {} });
   }
 
+  /** Marks the message of `event`: 👀 while it works on it, ✅ when it is done. */
+  react(event, emoji) {
+    const { message_id, source } = event;
+    return this.#act({ op: 'react', chat_id: source.chat_id, message_id, emoji, metadata: {} });
+  }
+
+  /** Takes the next message up, as gateways do that mark their turns. */
+  async begin() {
+    const event = await this.next();
+    await this.react(event, '👀');
+    await this.type(event);
+    return event;
+  }
+
+  /** Answers a message, and is done with it. */
+  async finish(event, content) {
+    const id = await this.send(event, content);
+    await this.react(event, '✅');
+    return id;
+  }
+
   hangUp() {
     this.socket.close();
   }

@@ -1,18 +1,17 @@
 // The pictures the README shows, made of the demo as it is.
 
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, statSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { DESKTOP, PHONE } from '../stage/browser.mjs';
 import { until } from '../stage/patience.mjs';
+import { shoot } from '../stage/pictures.mjs';
 import { story } from '../stage/story.mjs';
 
 const ROOT = fileURLToPath(new URL('../../../../../', import.meta.url));
-/** A README with heavier pictures opens slowly. */
-const LARGEST = 200_000;
 const STILL = 1_500;
-const PICTURES = ['demo.png', 'demo-dark.png', 'phone.png'];
+const PICTURES = ['demo.png', 'demo-dark.png', 'phone.png', 'held.png', 'held-dark.png'];
 
 story('the README has its pictures', async () => {
   for (const name of PICTURES) {
@@ -61,12 +60,3 @@ story('the demo has its picture taken', async (stage) => {
   await hand.find('lines').evaluate((lines) => (lines.parentElement.scrollTop = 0));
   await shoot(hand, 'phone.png');
 });
-
-async function shoot(chat, name) {
-  const folder = process.env.ANGELIA_PICTURES;
-  mkdirSync(folder, { recursive: true });
-  const file = path.join(folder, name);
-  await chat.page.screenshot({ path: file, caret: 'hide', animations: 'disabled' });
-  const { size } = statSync(file);
-  assert.ok(size < LARGEST, `${name} has ${size} bytes: too many for a README`);
-}

@@ -103,6 +103,7 @@ impl Session {
         self.backlog.revise(&mut mail.revised);
         for seq in mail.removed.drain(..) {
             self.backlog.remove(seq);
+            self.held_lines.release(seq);
         }
     }
 
@@ -237,6 +238,7 @@ impl Session {
             self.turns.pushed(line, now);
         }
         self.pushes_unwritten = true;
+        self.held_lines.release(entry.seq);
         self.window.pushed(entry.seq, form.kind(), entry.body.len(), now);
         self.relay.metrics.count(Counter::Pushed);
     }

@@ -8,6 +8,7 @@
 mod closing;
 mod deliver;
 mod gateway_frames;
+mod held_lines;
 mod idle;
 mod turns;
 
@@ -35,6 +36,7 @@ use bytes::BytesMut;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use gateway_frames::Unheard;
+use held_lines::HeldLines;
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -105,7 +107,7 @@ enum Done {
     OldEnded,
     Claimed(Result<(Claimed, Vec<OpenTurn>)>),
     Conversation(ConversationKey, Result<Stretch>),
-    Joined(ConversationKey, Result<Option<Entry>>),
+    Joined(ConversationKey, Vec<Seq>, Result<Option<Entry>>),
     TurnsNoted(Result<Ownership>, Vec<TurnNote>),
     Page(Result<Stretch>),
     Ahead(Result<Stretch>),
@@ -201,6 +203,8 @@ pub(in crate::relay) struct Session {
     /// What the log has to know of that, and whether it is being told.
     turn_notes: Vec<TurnNote>,
     noting_turns: bool,
+    /// What people see of that.
+    held_lines: HeldLines,
     claim: Option<Claim>,
     /// Under which this socket drains its instance, once it does.
     epoch: Option<Epoch>,
@@ -234,6 +238,7 @@ impl Session {
         let rate = relay.memory.rate(&record.tenant, record.instance, now);
         let turns = turns::at_first(&relay, &record, profile);
         let one_per_chat = record.shared_groups || relay.sessions.standing(record.instance).one_per_chat;
+        let held_lines = HeldLines::new(relay.hub.clone());
         Self {
             relay,
             record,
@@ -269,6 +274,7 @@ impl Session {
             one_per_chat,
             turn_notes: Vec::new(),
             noting_turns: false,
+            held_lines,
             claim: None,
             epoch: None,
             claiming: false,
@@ -459,7 +465,9 @@ impl Session {
             }
             Done::Claimed(outcome) => self.claimed(outcome),
             Done::Conversation(conversation, page) => self.conversation_read(&conversation, page.ok()),
-            Done::Joined(conversation, entry) => self.joined(&conversation, entry.ok().flatten()),
+            Done::Joined(conversation, lines, entry) => {
+                self.joined(&conversation, &lines, entry.ok().flatten());
+            }
             Done::TurnsNoted(outcome, notes) => self.turns_noted(outcome, notes),
             Done::Page(page) => {
                 self.backlog.loaded(page.ok());

@@ -10,7 +10,7 @@ use angelia_contract::frame::ConnectorFrame;
 use angelia_core::clock::{self, Mono};
 use angelia_core::error::Result;
 use angelia_core::identity::GatewayRecord;
-use angelia_core::inbox::{Entry, PAGE_MEMORY, Permit};
+use angelia_core::inbox::{Entry, PAGE_MEMORY, Permit, Seq};
 use angelia_core::ports::log::{Joined, Ownership, Stretch, TurnNote};
 use angelia_core::store::PageSize;
 use angelia_core::turns::{
@@ -73,7 +73,8 @@ impl Session {
             return true;
         }
         if self.turns.is_held(&line.conversation) {
-            self.backlog.leave(|entry| line.conversation.holds(entry));
+            let shown = &mut self.held_lines;
+            self.backlog.leave(|entry| line.conversation.holds(entry), |entry| shown.hold(entry));
         }
         if verdict == Verdict::Interrupt {
             self.interrupt_turn(&line.conversation);
@@ -87,6 +88,7 @@ impl Session {
         if !self.turns.is_held(&conversation) {
             return false;
         }
+        self.held_lines.hold(entry);
         let now = clock::mono();
         match self.line_of(entry) {
             None => self.turns.heard_of_some(),
@@ -110,8 +112,9 @@ impl Session {
     /// Leaves what is held to the log.
     pub(super) fn leave_held(&mut self) {
         if self.turns.holds_any() {
-            let (turns, shared) = (&self.turns, self.one_per_chat);
-            self.backlog.leave(|entry| turns.is_held(&ConversationKey::of(entry, shared)));
+            let (turns, shared, shown) = (&self.turns, self.one_per_chat, &mut self.held_lines);
+            let held = |entry: &Entry| turns.is_held(&ConversationKey::of(entry, shared));
+            self.backlog.leave(held, |entry| shown.hold(entry));
         }
     }
 
@@ -169,20 +172,24 @@ impl Session {
     fn join_lines(&mut self, conversation: &ConversationKey, entries: &[Entry], now: Mono) {
         let bodies: Vec<_> = entries.iter().map(|entry| entry.body.clone()).collect();
         let Some(body) = join(&bodies) else { return self.push_held(conversation, &entries[0], now) };
-        let lines = entries.iter().map(|entry| (entry.seq, entry.revision)).collect();
+        let lines: Vec<(Seq, u32)> = entries.iter().map(|entry| (entry.seq, entry.revision)).collect();
+        let seqs = lines.iter().map(|(seq, _)| *seq).collect();
         let (ports, instance, epoch) = (self.relay.ports.clone(), self.record.instance, self.epoch());
         let conversation = conversation.clone();
         self.jobs.push(Box::pin(async move {
             let joined = ports.log.join(instance, epoch, Joined { lines, body }).await;
-            Done::Joined(conversation, or_later(joined).await)
+            Done::Joined(conversation, seqs, or_later(joined).await)
         }));
     }
 
     /// Lines went together: what took them up is pushed. If not now, it is read again.
-    pub(super) fn joined(&mut self, conversation: &ConversationKey, entry: Option<Entry>) {
+    pub(super) fn joined(&mut self, conversation: &ConversationKey, lines: &[Seq], entry: Option<Entry>) {
         let now = clock::mono();
         match entry {
-            Some(entry) => self.push_held(conversation, &entry, now),
+            Some(entry) => {
+                lines.iter().for_each(|seq| self.held_lines.release(*seq));
+                self.push_held(conversation, &entry, now);
+            }
             None => self.turns.look_again(conversation, now),
         }
     }

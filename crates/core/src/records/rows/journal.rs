@@ -39,6 +39,10 @@ record! {
         appended_at: UnixMillis,
         /// When it was first pushed.
         pushed_at: Option<UnixMillis>,
+        /// When it had to wait for the end of a turn.
+        held_at: Option<UnixMillis>,
+        /// When the turn it began was asked to end.
+        interrupted_at: Option<UnixMillis>,
         /// On how many sockets it was pushed.
         pushes: i64,
         /// When it left the inbox.

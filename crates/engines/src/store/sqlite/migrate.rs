@@ -24,6 +24,7 @@ const STEPS: [&str; 6] = [
     concat!(include_str!("migrations/6-leases.sql"), include_str!("migrations/6-first.sql")),
     concat!(
         include_str!("migrations/7-turns.sql"),
+        include_str!("migrations/7-journal.sql"),
         include_str!("migrations/7-language.sql"),
         include_str!("migrations/7-while-busy.sql")
     ),

@@ -188,6 +188,9 @@ CREATE TABLE journal (
     outcome     TEXT,
     -- Its number in the log of its instance.
     seq         INTEGER NOT NULL DEFAULT 0,
+    -- When it had to wait for the end of a turn, and when the turn it began was asked to end.
+    held_at     INTEGER,
+    interrupted_at INTEGER,
     -- A provider's ids may count within each chat.
     UNIQUE (message_id, chat_id, platform, bot, kind)
 );

@@ -14,6 +14,8 @@ const REMEMBERED = 100;
 export class Announcer {
   #waiting = new Map();
   #spoken = new Map();
+  /** Lines that are held, each with what is about to be said of it. */
+  #held = new Map();
 
   constructor(region) {
     this.region = region;
@@ -33,6 +35,20 @@ export class Announcer {
     this.#waiting.set(item.message_id, setTimeout(speak, STILL));
   }
 
+  /** A line of ours is held: said once, if it is so for longer than a moment. */
+  waits(item) {
+    const speak = () => this.say("Your message waits until the agent has finished");
+    this.waitsNoMore(item);
+    if (this.#held.size === 0) this.#held.set(item.message_id, setTimeout(speak, STILL));
+    else this.#held.set(item.message_id, 0);
+  }
+
+  /** It is not any more. */
+  waitsNoMore({ message_id }) {
+    clearTimeout(this.#held.get(message_id));
+    this.#held.delete(message_id);
+  }
+
   #remember(id, words) {
     this.#spoken.delete(id);
     this.#spoken.set(id, words);
@@ -42,7 +58,9 @@ export class Announcer {
   /** Another room is open. */
   reset() {
     for (const timer of this.#waiting.values()) clearTimeout(timer);
+    for (const timer of this.#held.values()) clearTimeout(timer);
     this.#waiting.clear();
+    this.#held.clear();
     this.#spoken.clear();
     this.region.replaceChildren();
   }

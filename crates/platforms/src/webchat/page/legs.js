@@ -13,17 +13,22 @@ const REACHED_NOBODY = {
   consumed: "It was for the server itself",
 };
 
+/** It left the inbox with a later line, whose story goes on. */
+const JOINED = "joined with a later line";
+
 /** How an entry left the inbox, other than by the agent's own word. */
 const LEFT = {
   acknowledged: "The agent has it",
   "acknowledged late": "The agent has it",
   "acknowledged by a later frame": "The agent has it",
   "settled by pong": "The agent has it",
+  [JOINED]: "Went with the next line",
 };
 const HOW = {
   "acknowledged late": "it said so after it had connected again",
   "acknowledged by a later frame": "it confirmed a later message",
   "settled by pong": "it does not confirm messages, but was listening",
+  [JOINED]: "the agent got both as one message",
 };
 
 /** The legs of a story, whether more are to come, and the whole in a few words. */
@@ -46,15 +51,19 @@ function dropped({ dropped: { reason, hint, at } }, leg) {
   return { finished: true, outcome: served ? "Done" : "It reached nobody" };
 }
 
-function delivered({ pushed_at, pushes, settled_at, outcome, received_at, answers }, agent, leg) {
+function delivered(story, agent, leg) {
+  const { held_at, pushed_at, pushes, interrupted_at, settled_at, outcome, received_at, answers } = story;
   // An agent's own line whose question is not known.
   if (!received_at) return { finished: true, outcome: "Written by the agent" };
+  if (held_at) leg(held_at, "Held", { detail: "the agent was at work on an earlier message" });
+  if (interrupted_at) leg(interrupted_at, "The agent was asked to stop");
   if (pushed_at)
     leg(pushed_at, "Sent to the agent", {
       detail: pushes > 1 ? `on ${pushes} connections` : "on 1 connection",
     });
   else if (!settled_at) {
-    const detail = agent ? "its turn comes" : "it is kept until the agent connects";
+    const turn = held_at ? "it goes as soon as the agent has finished" : "its turn comes";
+    const detail = agent ? turn : "it is kept until the agent connects";
     leg(null, "Waiting for the agent", { detail, tone: "open" });
   }
   if (settled_at) {
@@ -64,6 +73,7 @@ function delivered({ pushed_at, pushes, settled_at, outcome, received_at, answer
       tone: known ? "good" : "bad",
     });
     if (!known) return { finished: true, outcome: `It left the inbox: ${outcome}` };
+    if (outcome === JOINED) return { finished: true, outcome: known };
   } else if (pushed_at) leg(null, "Waiting for the agent to confirm it", { tone: "open" });
   if (settled_at && !answers?.length) leg(null, "No answer yet", { tone: "open" });
   if (answers?.length) return { finished: !!settled_at, outcome: "Answered" };
@@ -81,9 +91,9 @@ function answered({ accepted_at, written_at, state, error, edits, last_edit_at }
 }
 
 /** Whether the last answer stands still. */
-function quiet({ answers, dropped: gone }, now) {
+function quiet({ answers, outcome, dropped: gone }, now) {
   const last = answers?.at(-1);
-  if (!last) return !!gone;
+  if (!last) return !!gone || outcome === JOINED;
   return now - Math.max(last.last_edit_at ?? 0, last.written_at ?? 0) > STILL;
 }
 

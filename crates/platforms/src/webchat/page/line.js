@@ -106,8 +106,8 @@ export function fillLine(element, item, room) {
   if (before.text !== item.text || before.html !== item.html) words(part.text, item);
   if (before.files?.length !== item.files?.length) files(part.files, item.files ?? []);
   quote(element, room);
-  if (before.state !== item.state || before.why !== item.why || before.edited !== item.edited)
-    state(part, item, room);
+  const same = ["state", "why", "edited", "held"].every((key) => before[key] === item[key]);
+  if (!same) state(element, item, room);
   // What has no id yet cannot be answered.
   part.acts.hidden = !item.message_id;
 }
@@ -140,8 +140,20 @@ function quote({ parts: { quote: button }, item, above }, room) {
   button.setAttribute("aria-label", `In answer to ${button.textContent}`);
 }
 
-function state({ state: place }, item, room) {
+function state(element, item, room) {
+  const place = element.parts.state;
+  const focused = place.contains(document.activeElement);
+  fill(place, stateWords(item, room));
+  // Whoever was at a button that is gone is still at its line.
+  if (focused) element.focus({ preventScroll: true });
+}
+
+/** What is told of a line, and what its writer can do about it. */
+function stateWords(item, room) {
   const again = (name, label) => make("button.link", { type: "button", "data-act": name }, label);
+  const mine = room.isMine(item);
+  if (item.held)
+    return [make("span", {}, "Waits until the agent has finished"), mine ? again("hurry", "Send now") : ""];
   const said = {
     sending: ["Sending…"],
     kept: [item.note ? `Kept, and tried again: ${item.note}` : "Kept until the connection is back"],
@@ -149,8 +161,8 @@ function state({ state: place }, item, room) {
     undelivered: [`Reached no agent: ${item.why}`],
     stored: [tick(), item.edited ? "Edited" : ""],
   }[item.state];
-  if (!said && item.edited && !item.from_agent) return fill(place, ["Edited"]);
-  fill(place, room.isMine(item) ? (said ?? []) : []);
+  if (!said && item.edited && !item.from_agent) return ["Edited"];
+  return mine ? (said ?? []) : [];
 }
 
 function fill(place, parts) {

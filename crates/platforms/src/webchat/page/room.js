@@ -12,6 +12,9 @@ export class Room extends EventTarget {
   #taken = new Map();
   #stream = null;
   #after = 0;
+  /** The ids of lines that wait until the agent has finished, and whether this connection told of them. */
+  #held = new Set();
+  #heldTold = false;
   met = false;
   loaded = false;
   revoked = false;
@@ -163,7 +166,9 @@ export class Room extends EventTarget {
   get shown() {
     const waiting = this.outbox.items.map((item) => this.#pending(item));
     // Taken, but not yet seen in the stream.
-    const taken = [...this.#taken.values()].filter((item) => !this.#lines.has(item.message_id));
+    const taken = [...this.#taken.values()]
+      .filter((item) => !this.#lines.has(item.message_id))
+      .map((item) => ({ ...item, held: this.#held.has(item.message_id) }));
     return [...this.lines.map((line) => this.#asShown(line)), ...taken, ...waiting];
   }
 
@@ -183,9 +188,24 @@ export class Room extends EventTarget {
   isMine = (line) => !line.from_agent && line.author === this.user;
 
   #happens(event, data) {
-    if (event === "agent") this.#agentIs(data);
+    if (event === "held") this.#holds(data.message_ids);
+    else if (event === "agent") {
+      // What is held is told before it. What an earlier connection told of is over.
+      if (!this.#heldTold) this.#holds([]);
+      this.#agentIs(data);
+    }
     else if (event === "typing") this.#tell("typing");
     else if (event === "message" || event === "edit") this.#apply(data, true);
+  }
+
+  #holds(ids) {
+    this.#heldTold = true;
+    const before = this.#held;
+    this.#held = new Set(ids);
+    for (const item of this.shown) {
+      const held = this.#held.has(item.message_id);
+      if (held !== before.has(item.message_id)) this.#tell("held", { ...item, held });
+    }
   }
 
   #apply(line, live) {
@@ -208,7 +228,8 @@ export class Room extends EventTarget {
   }
 
   #asShown(line) {
-    return { ...line, ...(this.isMine(line) ? became(line) : { state: "there" }) };
+    const held = this.#held.has(line.message_id);
+    return { ...line, held, ...(this.isMine(line) ? became(line) : { state: "there" }) };
   }
 
   #pending(item) {
@@ -223,7 +244,8 @@ export class Room extends EventTarget {
 
   #wasTaken(item, answer) {
     const { message_id } = answer;
-    const taken = { ...this.#pending(item), message_id, ...became(answer) };
+    const held = this.#held.has(message_id);
+    const taken = { ...this.#pending(item), message_id, held, ...became(answer) };
     if (!this.#lines.has(message_id)) this.#taken.set(item.client_id, taken);
     this.#tell("taken", this.line(message_id) ?? taken);
   }
@@ -239,6 +261,7 @@ export class Room extends EventTarget {
   #connectionIs(state, why) {
     this.connection = state;
     if (state === "connected") {
+      this.#heldTold = false;
       this.revoked = false;
       this.outbox.hurry();
     }

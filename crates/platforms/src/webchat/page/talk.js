@@ -50,6 +50,8 @@ export class Talk {
         reply: (item) => this.reply(item),
         retry: ({ client_id }) => this.#room.outbox.retry(client_id),
         discard: ({ client_id }) => this.#room.outbox.discard(client_id),
+        // What is held goes by itself as soon as the agent has stopped.
+        hurry: () => by("stop").disabled || this.#stop(),
         seen: () => this.look(),
         lost: () => this.composer.focus(),
         empty: (empty) => this.#empty(empty),
@@ -94,6 +96,7 @@ export class Talk {
     on("gone", ({ line }) => this.lines.remove(line));
     on("waits", (item) => this.#waits(item));
     on("taken", (item) => this.#taken(item));
+    on("held", (item) => this.#held(item));
     on("typing", () => this.work.typed());
     on("loaded", () => this.#fresh());
     for (const type of ["about", "agent", "revoked"]) on(type, () => this.#about());
@@ -154,6 +157,16 @@ export class Talk {
     const answered = this.#room.lines.some(({ reply_to }) => reply_to === item.message_id);
     if (item.state === "stored" && !answered) this.work.asked();
     this.#follow(item);
+  }
+
+  #held(item) {
+    if (!this.#room.loaded) return;
+    this.lines.put(item);
+    this.#follow(item);
+    if (!this.#room.isMine(item)) return;
+    if (item.held) return this.announcer.waits(item);
+    this.announcer.waitsNoMore(item);
+    this.work.wentOn();
   }
 
   #say(line) {

@@ -79,6 +79,12 @@ export class Work {
     return this.room.private || this.room.alone;
   }
 
+  /** A line of ours that was held goes to the agent: what it worked on before is over. */
+  wentOn() {
+    this.#stopping = 0;
+    this.asked();
+  }
+
   /** A line of ours waits for an answer. */
   asked() {
     this.#thinking = Date.now() + THINKING;

@@ -100,6 +100,27 @@ pub(super) fn note(txn: &Txn<'_>, instance: InstanceId, note: &TurnNote) -> rusq
             txn.prepare_cached("DELETE FROM turns WHERE instance = ? AND chat_id = ? AND session_key = ?")?
                 .execute(params![instance.0, key.chat_id, session_key])?;
         }
+        TurnNote::Interrupted(turn) => {
+            // By its message: its entry has left the inbox, as a rule.
+            txn.prepare_cached(
+                "UPDATE journal SET interrupted_at = coalesce(interrupted_at, ?)
+                 WHERE message_id = ? AND chat_id = ? AND platform = ? AND bot = ?",
+            )?
+            .execute(params![
+                now(),
+                turn.message_id,
+                turn.conversation.chat_id,
+                turn.platform,
+                turn.bot
+            ])?;
+        }
+        TurnNote::Held(seq) => {
+            txn.prepare_cached(
+                "UPDATE journal SET held_at = coalesce(held_at, ?)
+                 WHERE id = (SELECT journal FROM inbox WHERE instance = ? AND seq = ?)",
+            )?
+            .execute(params![now(), instance.0, seq.0])?;
+        }
     }
     Ok(())
 }
