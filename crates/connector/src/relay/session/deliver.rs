@@ -103,6 +103,7 @@ impl Session {
         self.backlog.revise(&mut mail.revised);
         for seq in mail.removed.drain(..) {
             self.backlog.remove(seq);
+            self.turns.removed(seq);
         }
     }
 
