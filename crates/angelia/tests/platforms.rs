@@ -13,6 +13,7 @@ mod platforms {
     mod discord_send;
     mod discord_stage;
     mod discord_talk;
+    mod discord_turns;
     mod egress;
     mod egress_moves;
     mod egress_world;

@@ -306,7 +306,7 @@ impl FakeTelegram {
     }
 
     /// The messages of a chat as they stand: `message_id`, `by_bot`, `text`,
-    /// `entities`, `sent_entities`, `edits`, `reply_to`, `thread`, `raw`.
+    /// `entities`, `sent_entities`, `edits`, `reactions` (the bot's), `reply_to`, `thread`, `raw`.
     pub async fn messages(&self, chat: i64) -> Vec<Value> {
         list(self.read(&format!("messages?chat={chat}")).await)
     }

@@ -5,10 +5,46 @@ use super::telegram_world::{QUIET, SOON, World, send, take, unlimited};
 use angelia_testkit::socket::Next;
 use angelia_testkit::telegram::Options;
 use serde_json::{Value, json};
-use tokio::time::Instant;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
 
 fn id(chat: i64) -> Value {
     json!(chat.to_string())
+}
+
+#[tokio::test]
+async fn marks_are_shown_in_words_that_telegram_has() {
+    let world = World::new("marks", &unlimited()).await;
+    let telegram = &world.telegram;
+    let ann = telegram.person("Ann").await;
+    world.route(ann, &[]).await;
+    let mut socket = world.join().await;
+    let said = telegram.say(ann, ann, "hello").await;
+    take(&mut socket).await;
+    let mut mark = async |emoji: &str, remove: bool, shown: Value| {
+        let (chat, message) = (id(ann), id(said.message));
+        let react =
+            json!({"op": "react", "chat_id": chat, "message_id": message, "emoji": emoji, "remove": remove});
+        let deadline = Instant::now() + SOON;
+        loop {
+            // An ornament is left out while calls are short, so it is asked for until it is there.
+            assert_eq!(socket.ask(react.clone()).await["success"], true);
+            sleep(Duration::from_millis(100)).await;
+            if telegram.messages(ann).await[0]["reactions"] == shown {
+                break;
+            }
+            assert!(Instant::now() < deadline, "{emoji} is not shown");
+        }
+    };
+    mark("👀", false, json!(["👀"])).await;
+    mark("👀", true, json!([])).await;
+    mark("✅", false, json!(["👍"])).await;
+    mark("⏳", false, json!(["👍"])).await;
+    mark("❌", false, json!(["👎"])).await;
+    let log = telegram.log().await;
+    let made: Vec<_> = log.iter().filter(|call| call["method"] == "setMessageReaction").collect();
+    let is_done = |call: &&Value| call["status"] == 200;
+    assert!(made.len() >= 4 && made.iter().all(is_done), "only what Telegram knows is sent: {made:?}");
 }
 
 #[tokio::test]

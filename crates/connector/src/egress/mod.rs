@@ -43,6 +43,7 @@ use angelia_core::records::Records;
 use capability::Claims;
 use chats::ChatQueues;
 use rate_limit::{RateLimit, RefusalLimit};
+use react::Marks;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use target_lookup::{TargetLookup, Waiting};
@@ -69,6 +70,7 @@ pub(crate) struct Egress {
     /// One for each bot, in their order.
     rate_limits: Vec<RateLimit>,
     refusals: Arc<RefusalLimit>,
+    marks: Marks,
     target_lookup: TargetLookup,
     timings: EgressTimings,
     notices: Notices,
@@ -93,6 +95,7 @@ impl Egress {
             chats: ChatQueues::default(),
             rate_limits,
             refusals: Arc::default(),
+            marks: Marks::default(),
             target_lookup: TargetLookup::default(),
             timings,
             notices,

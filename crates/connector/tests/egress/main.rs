@@ -12,6 +12,7 @@ mod follow_up;
 mod interleaved;
 mod key_change;
 mod ledger;
+mod marks;
 mod paces;
 mod platform;
 mod remarks;

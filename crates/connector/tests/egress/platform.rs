@@ -74,6 +74,8 @@ pub(crate) struct Scripted {
     /// What it does when the script is over.
     pub(crate) always: Mutex<Option<Outcome>>,
     calls: Mutex<Vec<Call>>,
+    /// What becomes of the next marks; without a word they are shown.
+    marks: Mutex<VecDeque<oneshot::Receiver<ActionResult>>>,
     pub(crate) rendering: Mutex<Rendering>,
     /// How the next attempts to tell somebody who waits fail.
     pub(crate) tell_fails: Mutex<VecDeque<Error>>,
@@ -124,6 +126,7 @@ impl Scripted {
             script: Mutex::default(),
             always: Mutex::default(),
             calls: Mutex::default(),
+            marks: Mutex::default(),
             rendering: Mutex::default(),
             tell_fails: Mutex::default(),
             told: Mutex::default(),
@@ -149,6 +152,13 @@ impl Scripted {
     pub(crate) fn hold_after(&self, first: &'static str) -> oneshot::Sender<Outcome> {
         let (end, held) = oneshot::channel();
         self.script.lock().unwrap().push_back(Reaction::Parts(first, held));
+        end
+    }
+
+    /// Holds the next mark until it is told how it ends.
+    pub(crate) fn hold_mark(&self) -> oneshot::Sender<ActionResult> {
+        let (end, held) = oneshot::channel();
+        self.marks.lock().unwrap().push_back(held);
         end
     }
 
@@ -191,7 +201,7 @@ impl Scripted {
         calls.len() - 1
     }
 
-    async fn react(&self, delivery: Delivery) -> Outcome {
+    async fn respond(&self, delivery: Delivery) -> Outcome {
         let (text, made) = match &delivery.action {
             Action::Send { content, .. } => (content.clone(), format!("m{}", delivery.id.0)),
             Action::Edit { content, message_id, .. } => (content.clone(), message_id.clone()),
@@ -312,12 +322,29 @@ impl Platform for Scripted {
     }
 
     fn deliver(&self, delivery: Delivery) -> BoxFuture<'_, Outcome> {
-        Box::pin(self.react(delivery))
+        Box::pin(self.respond(delivery))
     }
 
     fn typing<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<ActionResult>> {
         self.called(&target.chat_id, "(typing)");
         Box::pin(async { Ok(ActionResult::ok()) })
+    }
+
+    fn react<'a>(
+        &'a self,
+        target: &'a Target,
+        message_id: &'a str,
+        emoji: &'a str,
+        remove: bool,
+    ) -> Option<BoxFuture<'a, Result<ActionResult>>> {
+        Some(Box::pin(async move {
+            self.called(&target.chat_id, &format!("({}{emoji} {message_id})", if remove { "-" } else { "" }));
+            let held = self.marks.lock().unwrap().pop_front();
+            Ok(match held {
+                Some(held) => held.await.unwrap_or_else(|_| ActionResult::failed("no")),
+                None => ActionResult::ok(),
+            })
+        }))
     }
 
     fn chat_info<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<ActionResult>> {

@@ -11,6 +11,9 @@ pub const OVER_QUOTA: &str = "lost: the inbox was over its quota";
 pub const ACKNOWLEDGED_LATE: &str = "acknowledged late";
 /// An operator threw it away.
 pub const PURGED: &str = "purged by the operator";
+/// It was deleted where it was written, before anybody was given it. Platforms do not say by
+/// whom: its author, or somebody who keeps order there.
+pub const WITHDRAWN: &str = "withdrawn: it was deleted where it was written";
 /// It was taken out of the way of those behind it.
 pub const DEAD_LETTER: &str = "dead letter: three sockets ended on it without an acknowledgement";
 

@@ -1,7 +1,7 @@
 //! What a bot received, committed together with how far it has read.
 
 use super::BoxFuture;
-use super::log::{Appended, NewEntry, Revised, Revision};
+use super::log::{Appended, NewEntry, Revised, Revision, Withdrawal};
 use crate::clock::UnixMillis;
 use crate::directory::{BotKey, Chat};
 use crate::error::Result;
@@ -61,6 +61,8 @@ pub struct Intake {
     pub patience: Option<CancellableWrite>,
     /// What a message that may still wait says now.
     pub revision: Option<Revision>,
+    /// Messages that were deleted; those that still wait are taken out.
+    pub withdrawals: Vec<Withdrawal>,
     /// A chat in which an instance was addressed, so that it is meant from now on. A chat that
     /// is not known stays so.
     pub engaged: Option<(String, InstanceId)>,

@@ -89,6 +89,19 @@ impl Revised {
     }
 }
 
+/// A message that was deleted where it was written.
+#[derive(Clone, Debug)]
+pub struct Withdrawal {
+    /// The platform of the bot that received it.
+    pub platform: Arc<str>,
+    /// The bot that received it.
+    pub bot: Arc<str>,
+    /// The chat it came from.
+    pub chat_id: Arc<str>,
+    /// The provider's id.
+    pub message_id: String,
+}
+
 /// What became of an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Appended {
@@ -223,6 +236,10 @@ pub trait Log: Send + Sync {
     /// Replaces what a waiting entry says, at its place in line, if it waits for
     /// the instance that the change is admitted to.
     fn revise(&self, revision: Revision) -> BoxFuture<'_, Result<Revised>>;
+
+    /// Takes a waiting entry out because its message was deleted; `false` if it stays. What a
+    /// socket is known to have pushed stays, and so does what took up other lines.
+    fn withdraw(&self, withdrawal: Withdrawal) -> BoxFuture<'_, Result<bool>>;
 
     /// Makes `node` the one that drains an instance, and raises its epoch; its
     /// gateway is awake. Not found if the instance is gone.

@@ -16,7 +16,7 @@ pub use crate::audit::AuditStore;
 pub use crate::directory::DirectoryStore;
 pub use crate::journal::{ActionTrace, Edits, JournalStore, MessageTrace};
 pub use crate::notices::{NoticeKind, NoticeStore, Untold};
-pub use crate::ports::log::{Appended, Log, NewEntry, Returned, Revised, Revision, Settlement};
+pub use crate::ports::log::{Appended, Log, NewEntry, Returned, Revised, Revision, Settlement, Withdrawal};
 pub use crate::ports::{
     Accepted, ActionId, ActionOutcome, BoxFuture, CONNECTOR, Checked, ClockStore, Cursor, Earlier,
     ForgottenGateway, Gap, Guest, Inboxes, Ingest, Intake, Invited, Line, LineEdit, LineRevision, Lines,

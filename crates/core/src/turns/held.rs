@@ -23,9 +23,9 @@ const TELL_AFTER: Duration = Duration::from_secs(20);
 /// A conversation that is held.
 #[derive(Debug)]
 struct Waits {
-    /// Since when, and for which line.
+    /// Since when, and for which line; for none that is known if that was taken out.
     since: Mono,
-    message_id: String,
+    line: Option<(Seq, String)>,
     /// When the last line came that is known of.
     heard_at: Mono,
     /// When its turn ended.
@@ -77,10 +77,9 @@ impl Held {
         if self.conversations.len() >= MAX_HELD {
             return false;
         }
-        let message_id = line.message_id.clone();
         let waits = Waits {
             since: now,
-            message_id,
+            line: Some((line.seq, line.message_id.clone())),
             heard_at: now,
             freed_at: now,
             text: line.sort == Sort::Text,
@@ -92,9 +91,12 @@ impl Held {
         true
     }
 
-    pub(super) fn heard(&mut self, conversation: &ConversationKey, now: Mono) {
-        if let Some(waits) = self.conversations.get_mut(conversation) {
+    pub(super) fn heard(&mut self, line: &Line, now: Mono) {
+        if let Some(waits) = self.conversations.get_mut(&line.conversation) {
             (waits.heard_at, waits.unread) = (now, true);
+            if waits.line.is_none() {
+                (waits.since, waits.line) = (now, Some((line.seq, line.message_id.clone())));
+            }
         }
     }
 
@@ -127,6 +129,13 @@ impl Turns {
     /// The conversations that whoever reads the log passes over.
     pub fn pass_over(&self) -> Vec<ConversationKey> {
         self.held.conversations.keys().cloned().collect()
+    }
+
+    /// An entry left the inbox: nobody is told that it waits.
+    pub fn removed(&mut self, seq: Seq) {
+        let waiting = self.held.conversations.values_mut();
+        let of = |waits: &&mut Waits| waits.line.as_ref().is_some_and(|(first, _)| *first == seq);
+        waiting.filter(of).for_each(|waits| waits.line = None);
     }
 
     /// Lines came that nobody has at hand: some may be of any conversation.
@@ -228,11 +237,12 @@ impl Turns {
         let mut told = Vec::new();
         for (key, waits) in &self.held.conversations {
             if let Some(turn) = self.open.get_mut(key)
+                && let Some((_, message_id)) = &waits.line
                 && !turn.told
                 && now.since(waits.since) >= TELL_AFTER
             {
                 turn.told = true;
-                told.push(WaitsLong { conversation: key.clone(), message_id: waits.message_id.clone() });
+                told.push(WaitsLong { conversation: key.clone(), message_id: message_id.clone() });
             }
         }
         told
@@ -241,7 +251,7 @@ impl Turns {
     pub(super) fn held_deadlines(&self) -> impl Iterator<Item = Mono> {
         self.held.conversations.iter().filter_map(|(key, waits)| {
             let read = self.free_at(key, waits).filter(|_| !waits.reading).map(|free| waits.due_at(free));
-            let untold = self.open.get(key).is_some_and(|turn| !turn.told);
+            let untold = waits.line.is_some() && self.open.get(key).is_some_and(|turn| !turn.told);
             let tell = untold.then(|| waits.since + TELL_AFTER);
             read.into_iter().chain(tell).min()
         })

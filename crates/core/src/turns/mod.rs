@@ -3,7 +3,7 @@
 //! A turn opens with a push and closes by the strongest sign that its gateway has shown on that
 //! platform. While it is open, the lines of its conversation wait in the log; other conversations
 //! go on. What is open belongs to one socket; what has to outlive it are rows
-//! ([`OpenTurn`]).
+//! ([`OpenTurn`]). Why it is so: docs/decisions/0043.
 //!
 //! | Question | File |
 //! |---|---|
@@ -167,7 +167,7 @@ impl Turns {
 
     /// A line came for a conversation that is held: whether it asks for an interrupt.
     pub fn heard(&mut self, line: &Line, relayed: bool, now: Mono) -> Verdict {
-        self.held.heard(&line.conversation, now);
+        self.held.heard(line, now);
         self.notes.push(TurnNote::Held(line.seq));
         let verdict = self.judge(line, relayed, now);
         if verdict == Verdict::Interrupt { self.apply(line, verdict, relayed, now) } else { Verdict::Hold }

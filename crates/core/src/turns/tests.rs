@@ -480,6 +480,18 @@ fn whoever_waits_for_long_is_named_once_in_a_turn() {
 }
 
 #[test]
+fn nobody_is_told_of_a_line_that_was_taken_out() {
+    let mut turns = one_seen();
+    turns.consider(&line(2, "ann", "/help"), false, at(1_000));
+    turns.removed(Seq(2));
+    assert!(turns.wait_long(at(21_000)).is_empty());
+    turns.heard(&line(3, "ann", "/status"), false, at(22_000));
+    assert!(turns.wait_long(at(41_999)).is_empty());
+    let told = turns.wait_long(at(42_000));
+    assert_eq!(told.iter().map(|it| it.message_id.as_str()).collect::<Vec<_>>(), ["m3"]);
+}
+
+#[test]
 fn a_turn_that_is_taken_up_again_was_not_over() {
     let mut turns = one_seen();
     act(&mut turns, &react("m1", "👀", true), 3, at(60));

@@ -7,7 +7,7 @@ use angelia_core::inbox::{
 };
 use angelia_core::ports::log::{
     Appended, Claimed, Joined, Log, NewEntry, OpenTurn, Ownership, Returned, Revised, Revision, Settlement,
-    Stretch, TurnNote,
+    Stretch, TurnNote, Withdrawal,
 };
 use angelia_core::ports::{Bus, Hint, HintKind};
 use angelia_core::store::{BoxFuture, Filling, Page, PageSize};
@@ -141,12 +141,8 @@ impl MemoryLog {
 
     fn change(&self, new: Revision) -> Result<Revised> {
         let mut state = self.state();
-        let State { instances, seen } = &mut *state;
-        let key =
-            |kind| (new.message_id.clone(), new.chat_id.clone(), new.platform.clone(), new.bot.clone(), kind);
-        let seen = [EntryKind::Message, EntryKind::Stop].into_iter().find_map(|kind| seen.get(&key(kind)));
-        let Some((instance, seq)) = seen.copied() else { return Ok(Revised::NotWaiting) };
-        let Some(of) = instances.get_mut(&instance) else { return Ok(Revised::NotWaiting) };
+        let seen = state.find(&new.platform, &new.bot, &new.chat_id, &new.message_id);
+        let Some((instance, seq, of)) = seen else { return Ok(Revised::NotWaiting) };
         let waiting = of.waiting.get_mut(&seq).filter(|it| !it.entry.is_final());
         let Some(waiting) = waiting else { return Ok(Revised::NotWaiting) };
         let revised = Revised::of(Some(instance), new.instance);
@@ -168,7 +164,31 @@ impl MemoryLog {
     }
 }
 
+impl State {
+    /// The entry that a message made, and the instance it is for.
+    fn find(
+        &mut self,
+        platform: &Arc<str>,
+        bot: &Arc<str>,
+        chat_id: &Arc<str>,
+        message_id: &str,
+    ) -> Option<(InstanceId, Seq, &mut Instance)> {
+        let key = |kind| (message_id.to_owned(), chat_id.clone(), platform.clone(), bot.clone(), kind);
+        let kinds = [EntryKind::Message, EntryKind::Stop];
+        let (instance, seq) = kinds.into_iter().find_map(|kind| self.seen.get(&key(kind)).copied())?;
+        Some((instance, seq, self.instances.get_mut(&instance)?))
+    }
+}
+
 impl Instance {
+    /// Takes an entry out that nobody was given; `false` if there is none.
+    fn withdraw(&mut self, seq: Seq) -> bool {
+        let unseen = |it: &Waiting| !it.pushed && !it.entry.is_final();
+        let withdraws =
+            self.waiting.get(&seq).is_some_and(unseen) && self.turns.values().all(|turn| turn.seq != seq);
+        withdraws && self.remove(seq).is_some()
+    }
+
     fn remove(&mut self, seq: Seq) -> Option<Waiting> {
         let gone = self.waiting.remove(&seq)?;
         if !gone.dead {
@@ -256,6 +276,18 @@ impl Log for MemoryLog {
 
     fn revise(&self, revision: Revision) -> BoxFuture<'_, Result<Revised>> {
         now(self.change(revision))
+    }
+
+    fn withdraw(&self, withdrawal: Withdrawal) -> BoxFuture<'_, Result<bool>> {
+        let Withdrawal { platform, bot, chat_id, message_id } = withdrawal;
+        let mut state = self.state();
+        let gone = state
+            .find(&platform, &bot, &chat_id, &message_id)
+            .and_then(|(instance, seq, of)| of.withdraw(seq).then_some((instance, seq)));
+        if let Some((instance, seq)) = gone {
+            self.removed(instance, &[seq]);
+        }
+        now(Ok(gone.is_some()))
     }
 
     fn claim(&self, instance: InstanceId, _node: &str) -> BoxFuture<'_, Result<Claimed>> {

@@ -10,6 +10,7 @@ use angelia_core::inbox::{
 };
 use angelia_core::ports::log::{
     Appended, Joined, Log, NewEntry, OpenTurn, Ownership, Returned, Revised, Revision, Settlement, TurnNote,
+    Withdrawal,
 };
 use angelia_core::store::{IdentityStore, PageSize};
 use angelia_core::turns::{ConversationKey, WhileBusy};
@@ -150,6 +151,7 @@ on_every_engine! {
     what_was_never_pushed_is_not_settled_late;
     three_sockets_in_a_row_make_a_dead_letter;
     what_waits_is_revised_in_its_place_and_what_settled_is_not;
+    what_nobody_was_given_can_be_withdrawn;
     whoever_is_refused_by_a_full_inbox_left_no_trace(Quota { entries: 2, ..Quota::default() });
     the_largest_chat_makes_room(Quota { entries: 4, ..Quota::default() });
     what_was_appended_before_the_first_gateway_is_its_own_in_order_and_once;
@@ -444,6 +446,47 @@ async fn what_waits_is_revised_in_its_place_and_what_settled_is_not(engine: impl
     log.settle(a, Epoch(0), vec![settled(1)]).await.unwrap();
     assert_eq!(log.revise(revision("m1", a)).await.unwrap(), Revised::NotWaiting);
     assert_eq!(log.revise(revision("m9", a)).await.unwrap(), Revised::NotWaiting);
+}
+
+async fn what_nobody_was_given_can_be_withdrawn(engine: impl Engine) {
+    let (a, log) = (engine.instance("a").await, engine.log());
+    for id in ["m1", "m2", "m3", "m4", "m5", "m6"] {
+        append(&engine, entry(a, id)).await;
+    }
+    let claimed = log.claim(a, "one").await.unwrap();
+    let withdraw = |id: &str| {
+        let NewEntry { platform, bot, chat_id, message_id, .. } = entry(a, id);
+        log.withdraw(Withdrawal { platform, bot, chat_id, message_id })
+    };
+    let before = log.usage(a).await.unwrap();
+    assert!(withdraw("m1").await.unwrap());
+    assert_eq!((seqs(&engine, a).await, engine.removed()), (vec![2, 3, 4, 5, 6], vec![Seq(1)]));
+    let size = entry(a, "m1").body.len() as u64;
+    let left = Usage { entries: before.entries - 1, bytes: before.bytes - size };
+    assert_eq!(log.usage(a).await.unwrap(), left);
+    assert!(!withdraw("m1").await.unwrap(), "it is gone");
+    assert!(!withdraw("m9").await.unwrap(), "nobody knows it");
+    assert_eq!(log.append(entry(a, "m1")).await.unwrap(), Appended::Seen(Seq(1)), "nor does it come again");
+
+    log.note_pushed(a, vec![(Seq(2), clock::wall())]).await.unwrap();
+    assert!(!withdraw("m2").await.unwrap(), "a socket pushed it");
+    let row = OpenTurn {
+        conversation: conversation("k"),
+        platform: "p".into(),
+        bot: "b".into(),
+        thread_id: None,
+        seq: Seq(3),
+        message_id: "m3".into(),
+        author: None,
+    };
+    log.note_turns(a, claimed.epoch, vec![TurnNote::Opened(row)]).await.unwrap();
+    assert!(!withdraw("m3").await.unwrap(), "an agent works on it");
+    let joined = Joined { lines: vec![(Seq(4), 0), (Seq(5), 0)], body: "both".into() };
+    log.join(a, claimed.epoch, joined).await.unwrap().expect("joined");
+    assert!(!withdraw("m4").await.unwrap() && !withdraw("m5").await.unwrap(), "they went together");
+    assert!(withdraw("m6").await.unwrap());
+    log.settle(a, claimed.epoch, vec![settled(6)]).await.unwrap();
+    assert_eq!(seqs(&engine, a).await, [2, 3, 5]);
 }
 
 async fn whoever_is_refused_by_a_full_inbox_left_no_trace(engine: impl Engine) {

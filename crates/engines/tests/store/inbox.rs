@@ -3,11 +3,11 @@ use super::open::{Opened, entry};
 use angelia_core::Kind;
 use angelia_core::clock;
 use angelia_core::inbox::{
-    AckHabit, Entry, EntryKind, Epoch, InstanceId, Quota, Seq, SettledBy, Usage, WhenFull,
+    AckHabit, Entry, EntryKind, Epoch, InstanceId, Quota, Seq, SettledBy, Usage, WhenFull, outcome,
 };
 use angelia_core::store::{
     Appended, IdentityStore, JournalStore, NewEntry, NoticeStore, Page, PageSize, Returned, Revised,
-    Revision, Settlement,
+    Revision, Settlement, Withdrawal,
 };
 use std::time::Duration;
 
@@ -211,6 +211,23 @@ async fn a_late_acknowledgement_settles_what_was_pushed_and_nothing_else() {
     assert_eq!(opened.store.settle_late(a, all).await.unwrap(), seqs[..2]);
     assert_eq!((opened.seqs(a).await, opened.seqs(b).await), (vec![seqs[2]], theirs));
     assert_eq!(opened.store.explain("m0").await.unwrap()[0].outcome.as_deref(), Some("acknowledged late"));
+}
+
+#[tokio::test]
+async fn what_was_in_flight_when_it_was_deleted_was_received_after_all() {
+    let opened = Opened::new();
+    let a = opened.instance("a").await;
+    for id in ["m0", "m1"] {
+        opened.store.append(entry(a, id)).await.unwrap();
+        let NewEntry { platform, bot, chat_id, message_id, .. } = entry(a, id);
+        assert!(opened.store.withdraw(Withdrawal { platform, bot, chat_id, message_id }).await.unwrap());
+    }
+    opened.store.settle(a, Epoch(0), vec![settled(Seq(1))]).await.unwrap();
+    let told = async |id| opened.store.explain(id).await.unwrap().remove(0);
+    let (received, withdrawn) = (told("m0").await, told("m1").await);
+    assert_eq!((received.outcome.as_deref(), received.pushes), (Some(SettledBy::Ack.as_str()), 1));
+    assert!(received.pushed_at.is_some());
+    assert_eq!((withdrawn.outcome.as_deref(), withdrawn.pushes), (Some(outcome::WITHDRAWN), 0));
 }
 
 #[tokio::test]

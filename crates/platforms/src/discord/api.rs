@@ -101,11 +101,11 @@ impl Call {
         }
     }
 
-    /// What Discord counts this call with. Messages of one channel share a
-    /// bucket, so their ids are left out: each would look like a bucket of its own.
+    /// What Discord counts this call with. Messages of one channel share a bucket, and so do
+    /// its reactions: ids and emojis are left out, or each would look like a bucket of its own.
     fn endpoint(&self) -> Endpoint {
         let path = self.path.split_once('?').map_or(self.path.as_str(), |(path, _)| path);
-        let is_id = |segment: &str| segment.bytes().all(|byte| byte.is_ascii_digit());
+        let is_id = |part: &str| part.starts_with('%') || part.bytes().all(|byte| byte.is_ascii_digit());
         let segments = path.split('/').enumerate();
         let shown = segments.map(|(at, segment)| if at > 1 && is_id(segment) { "id" } else { segment });
         Endpoint { method: self.method, path: shown.collect::<Vec<_>>().join("/") }
@@ -228,6 +228,8 @@ mod tests {
         let path = |call: Call| call.endpoint().path;
         assert_eq!(path(Call::new(Method::Patch, "channels/1/messages/22")), "channels/1/messages/id");
         assert_eq!(path(Call::get("channels/1/messages?after=5&limit=100")), "channels/1/messages");
+        let reaction = Call::new(Method::Put, "channels/1/messages/22/reactions/%E2%9C%85/@me");
+        assert_eq!(path(reaction), "channels/1/messages/id/reactions/id/@me");
         assert_eq!(path(Call::get("channels/1")), "channels/1");
         assert_eq!(path(Call::get("guilds/9/members/42")), "guilds/9/members/id");
         assert_eq!(path(Call::get("users/@me")), "users/@me");

@@ -23,6 +23,8 @@ const NEEDED: [(u64, &str); 4] = [
     (1 << 38, "Send Messages in Threads"),
     (1 << 16, "Read Message History"),
 ];
+/// What it can do without, and shows marks with.
+const ADD_REACTIONS: u64 = 1 << 6;
 const ADMINISTRATOR: u64 = 1 << 3;
 
 /// Guilds that are looked at: what one call gives.
@@ -187,7 +189,7 @@ fn memberships(guilds: &[Membership], own_id: &str, checkup: &mut Checkup) {
     if guilds.is_empty() {
         let invite = format!(
             "invite it: https://discord.com/oauth2/authorize?client_id={own_id}&scope=bot&permissions={}",
-            NEEDED.iter().map(|(bit, _)| bit).sum::<u64>()
+            NEEDED.iter().map(|(bit, _)| bit).sum::<u64>() | ADD_REACTIONS
         );
         return checkup
             .limited("the bot is in no server; people can only write to it if they share one", invite);
@@ -290,7 +292,7 @@ mod tests {
                 .next
                 .as_ref()
                 .unwrap()
-                .contains("client_id=77&scope=bot&permissions=274877975552")
+                .contains("client_id=77&scope=bot&permissions=274877975616")
         );
     }
 }

@@ -19,6 +19,7 @@ mod normalize;
 mod parse;
 mod pieces;
 mod platform;
+mod react;
 mod sanitize;
 mod send;
 mod shard;

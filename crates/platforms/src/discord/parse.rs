@@ -75,6 +75,14 @@ pub(super) struct Update {
     pub(super) edited_timestamp: Lenient<String>,
 }
 
+/// Messages that were deleted, one or many at once.
+#[derive(Deserialize)]
+pub(super) struct Deleted {
+    pub(super) channel_id: Id,
+    pub(super) id: Lenient<Id>,
+    pub(super) ids: List<Id>,
+}
+
 /// A new session: the guilds that the bot is in, as far as it says.
 #[derive(Default, Deserialize)]
 pub(super) struct Ready {

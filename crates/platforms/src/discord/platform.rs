@@ -6,7 +6,7 @@ use super::chats::IngestError;
 use super::descriptor::descriptor;
 use super::normalize::type_of;
 use super::pieces;
-use super::{Discord, NAME, address, webhook};
+use super::{Discord, NAME, address, react, webhook};
 use crate::commands::SlashCommand;
 use crate::health::{Checkup, Health};
 use crate::ingress::Ingress;
@@ -119,6 +119,17 @@ impl Platform for Discord {
                 Err(failure) => Err(Error::unavailable(failure.why())),
             }
         })
+    }
+
+    fn react<'a>(
+        &'a self,
+        target: &'a Target,
+        message_id: &'a str,
+        emoji: &'a str,
+        remove: bool,
+    ) -> Option<BoxFuture<'a, Result<ActionResult>>> {
+        let call = react::call(self.channel_of(target)?, message_id, emoji, remove)?;
+        Some(Box::pin(self.mark(call)))
     }
 
     fn chat_info<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<ActionResult>> {

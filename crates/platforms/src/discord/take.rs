@@ -3,7 +3,7 @@
 use super::chats::{IngestError, Spot};
 use super::link::may_hold_code;
 use super::normalize::{self, Writing};
-use super::parse::{Message, Update, read};
+use super::parse::{Deleted, Id, Message, Update, read};
 use super::{Discord, NAME, address};
 use crate::inbound;
 use crate::ingress::Ingress;
@@ -11,7 +11,7 @@ use crate::kit::Sighting;
 use angelia_core::admission::{Admitted, DropReason, link_command};
 use angelia_core::directory::{Chat, ChatKind};
 use angelia_core::seal::{self, Sealed};
-use angelia_core::store::{Intake, NewEntry, NewQuarantined, Taken, Traffic};
+use angelia_core::store::{Intake, NewEntry, NewQuarantined, Taken, Traffic, Withdrawal};
 use angelia_core::{clock, error};
 use std::sync::Arc;
 
@@ -158,6 +158,20 @@ impl Reader {
         let revision =
             inbound::revision(&discord.account.key, &event, admitted, clock::wall()).map_err(never)?;
         Ok(Heard::at_once(Intake { revision: Some(revision), ..Intake::default() }))
+    }
+
+    /// What the end of messages comes to: those that still wait are not for anybody any more.
+    pub(super) fn deleted(&self, raw: &str) -> Result<Heard, String> {
+        let Deleted { channel_id, id, ids } = read(raw)?;
+        let key = &self.discord.account.key;
+        let withdrawn = |message: Id| Withdrawal {
+            platform: key.platform.clone(),
+            bot: key.bot.clone(),
+            chat_id: channel_id.0.as_str().into(),
+            message_id: message.0,
+        };
+        let withdrawals = id.0.into_iter().chain(ids.0).map(withdrawn).collect();
+        Ok(Heard::at_once(Intake { withdrawals, ..Intake::default() }))
     }
 
     /// Whether a route covers a chat: elsewhere nothing that is said is for anybody here.

@@ -17,6 +17,7 @@ mod moves;
 mod normalize;
 mod parse;
 mod platform;
+mod react;
 pub mod render;
 mod replies;
 mod send;

@@ -2,7 +2,7 @@
 
 use super::ingest::Listener;
 use super::locate::{BOT_RATE, chat_rate};
-use super::{Telegram, descriptor, learn, parse, render, webhook};
+use super::{Telegram, descriptor, learn, parse, react, render, webhook};
 use crate::health::Checkup;
 use crate::ingress::Ingress;
 use crate::kit::{Account, ApiError, ErrorKind};
@@ -62,6 +62,17 @@ impl Platform for Telegram {
                 Err(error) => Err(error.into()),
             }
         })
+    }
+
+    fn react<'a>(
+        &'a self,
+        target: &'a Target,
+        message_id: &'a str,
+        emoji: &'a str,
+        remove: bool,
+    ) -> Option<BoxFuture<'a, Result<ActionResult>>> {
+        let asked = react::asked(message_id, emoji, remove)?;
+        Some(Box::pin(self.mark(target, asked)))
     }
 
     fn chat_info<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<ActionResult>> {

@@ -4,7 +4,7 @@ use super::world::{SOON, World, texts};
 use angelia_contract::session_key::{KeyOptions, Rules, session_key};
 use angelia_core::admission::DropReason;
 use angelia_core::egress::{Bot, Target, Whereabouts};
-use angelia_core::store::{DirectoryStore, StreamStore};
+use angelia_core::store::{DirectoryStore, JournalStore, StreamStore};
 use angelia_platforms::Platform;
 use serde_json::json;
 
@@ -101,6 +101,29 @@ async fn an_edit_changes_what_waits_and_brings_nothing_new() {
     fake.order("edit", json!({"channel": dm, "message": message, "content": "first"})).await;
     fake.say(&dm, &ann, "second").await;
     assert_eq!(texts(&world.until_events(2).await), ["first", "second"]);
+}
+
+#[tokio::test]
+async fn what_was_deleted_is_not_for_anybody_any_more() {
+    let world = World::started(json!({})).await;
+    let fake = &world.fake;
+    let (ann, guild) = (fake.user("ann").await, fake.guild("ops").await);
+    let channel = fake.channel(&guild.id, "general").await;
+    let thread = fake.thread(&channel, "plan", &ann, None).await;
+    let mut said = Vec::new();
+    for text in ["one", "two", "three", "four"] {
+        said.push(fake.mention(&thread, &ann, text).await);
+    }
+    world.until_events(4).await;
+    fake.delete(&thread, &said[0]).await;
+    let many = json!({"ids": [said[1], said[3], "5"], "channel_id": thread, "guild_id": guild.id});
+    fake.order("emit", json!({"event": "MESSAGE_DELETE_BULK", "payload": many, "guild": guild.id})).await;
+    let odd = json!({"ids": 7});
+    fake.order("emit", json!({"event": "MESSAGE_DELETE", "payload": odd, "guild": guild.id})).await;
+    world.until("the odd one is in quarantine", |world| world.count("quarantined") == 1).await;
+    assert_eq!(texts(&world.until_events(1).await), ["three"]);
+    let traces = world.ports.records.explain(&said[0]).await.unwrap();
+    assert_eq!(traces[0].outcome.as_deref(), Some("withdrawn: it was deleted where it was written"));
 }
 
 #[tokio::test]

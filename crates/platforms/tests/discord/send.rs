@@ -144,6 +144,27 @@ async fn a_thread_is_written_to_and_typed_in() {
 }
 
 #[tokio::test]
+async fn a_mark_is_put_on_a_message_and_taken_away() {
+    let (world, ann, channel) = world(json!({})).await;
+    let thread = world.fake.thread(&channel, "plan", &ann, None).await;
+    let message = world.fake.say(&thread, &ann, "what is up").await;
+    let at = Target { chat_id: channel.clone(), thread_id: Some(thread.clone()) };
+    let bot = world.bot();
+    let mark = async |message: &str, emoji: &str, remove| {
+        let done = bot.react(&at, message, emoji, remove).unwrap().await.unwrap();
+        let messages = world.fake.messages(&thread).await;
+        let marked = messages.into_iter().find(|one| one.content == "what is up").unwrap();
+        (done.success, marked.reactions)
+    };
+    let shown = |emojis: &[&str]| (true, emojis.iter().map(|emoji| (*emoji).to_owned()).collect::<Vec<_>>());
+    assert_eq!(mark(&message, "👀", false).await, shown(&["👀"]));
+    assert_eq!(mark(&message, "✅", false).await, shown(&["👀", "✅"]));
+    assert_eq!(mark(&message, "👀", true).await, shown(&["✅"]));
+    assert_eq!(mark("175928847299117063", "👀", false).await, shown(&["✅"]), "an interaction is no message");
+    assert_eq!(world.fake.count("/rest/limited").await, 0, "Discord never had to refuse");
+}
+
+#[tokio::test]
 async fn pieces_that_were_not_noted_are_found_again() {
     let (world, _ann, channel) = world(json!({})).await;
     let at = || Target::chat(&channel);

@@ -44,8 +44,8 @@ Faults (POST)
   /_fake/fault/clear {}
 
 Reading (GET)
-  /_fake/messages?channel=   [{id, author, own, type, content, edits, nonce, allowed_mentions, reference, attachments,
-                               loading, ephemeral, interaction}]
+  /_fake/messages?channel=   [{id, author, own, type, content, edits, reactions: the bot's, nonce, allowed_mentions,
+                               reference, attachments, loading, ephemeral, interaction}]
   /_fake/log?since=          [{n, at, method, path, query, status, fault, channel, parent, guild, person, ids,
                                content, user_agent}]: every request, the places it names in `ids`
   /_fake/state               counters of the gateway and the API, sessions with their highest reported sequence

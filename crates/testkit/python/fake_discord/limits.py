@@ -77,6 +77,8 @@ class Limits:
             size, seconds = self.options.limit_post
         elif (method, template) == ("PATCH", "/channels/:id/messages/:id"):
             size, seconds = self.options.limit_patch
+        elif template.endswith("/reactions/:emoji/@me"):
+            size, seconds = self.options.limit_reaction
         elif template.startswith("/webhooks/"):
             size, seconds = self.options.limit_webhook
         key = (method, template, major)
@@ -109,5 +111,7 @@ def shape(path):
         # The token is as good as an id, and no part of the pattern.
         major = "/".join(parts[1:3])
         parts[2] = ":token"
+    if parts[4:5] == ["reactions"] and len(parts) > 5:
+        parts[5] = ":emoji"
     pattern = [":id" if re.fullmatch(r"\d{5,}", part) else part for part in parts]
     return "/" + "/".join(pattern), major

@@ -39,6 +39,7 @@ class Options:
     #: [requests, seconds] per channel.
     limit_post: list[float] = dataclasses.field(default_factory=lambda: [5, 5])
     limit_patch: list[float] = dataclasses.field(default_factory=lambda: [5, 5])
+    limit_reaction: list[float] = dataclasses.field(default_factory=lambda: [1, 0.25])
     #: [requests, seconds] per method and interaction.
     limit_webhook: list[float] = dataclasses.field(default_factory=lambda: [5, 2])
     #: [requests, seconds] of each other route.

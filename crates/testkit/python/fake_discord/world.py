@@ -297,6 +297,7 @@ class World:
                 "type": message.type,
                 "content": message.content,
                 "edits": note.edits,
+                "reactions": [one.emoji for one in message.reactions if self.bot.id in one.user_ids],
                 "nonce": None if note.nonce is None else str(note.nonce),
                 "allowed_mentions": note.allowed_mentions,
                 "reference": (message.reference or {}).get("message_id"),

@@ -32,7 +32,7 @@ not while that is down). POST unless said otherwise; what is refused is a 400 wi
   outage         {seconds}: accepts nothing and breaks what is open
   foreign_poller {on}: somebody else polls, every getUpdates is a 409
   GET state      confirmed offset, pending, polls, counts by method and status, 429s, 409s, violations
-  GET messages?chat=[&all=1]   as they stand: id, text, entities, edits, reply_to, thread, raw
+  GET messages?chat=[&all=1]   as they stand: id, text, entities, edits, reactions, reply_to, thread, raw
   GET actions?chat=            what "typing…" was shown
   GET log[?after=]             every API request: method, chat_id, chats (all it names), thread, status
 """

@@ -17,6 +17,8 @@ ACTIONS = {
     for verb in ("upload", "record")
     for thing in ("photo", "video", "voice", "document", "video_note")
 } | {"typing", "choose_sticker", "find_location"}
+# Some of those that bots may use; ✅ and ❌ are not among them.
+REACTIONS = {"👍", "👎", "❤", "🔥", "👏", "🎉", "🤔", "👀", "💯", "🙏"}
 NOT_MODIFIED = (
     "message is not modified: specified new message content and reply markup are exactly "
     "the same as a current content and reply markup of the message"
@@ -270,6 +272,20 @@ class Calls:
         if not (chat.raw.get("is_forum") and integer(given, "message_thread_id") == 1):
             self.thread(chat, given)
         chat.actions.append({"action": given["action"], "thread": integer(given, "message_thread_id")})
+        return True
+
+    async def do_setmessagereaction(self, given):
+        chat = self.world.reachable(given.get("chat_id"))
+        stored = chat.standing(integer(given, "message_id", 0))
+        if stored is None:
+            raise bad("message to react not found")
+        reactions = structured(given, "reaction") or []
+        if len(reactions) > 1:
+            raise bad("REACTIONS_TOO_MANY")
+        for reaction in reactions:
+            if reaction.get("type") != "emoji" or reaction.get("emoji") not in REACTIONS:
+                raise bad("REACTION_INVALID")
+        stored.reactions = [reaction["emoji"] for reaction in reactions]
         return True
 
     # --- chats ---

@@ -260,6 +260,7 @@ def shown(stored: Stored):
     raw = stored.raw
     return {
         "message_id": raw["message_id"],
+        "reactions": stored.reactions,
         "by_bot": stored.by_bot,
         "text": raw.get("text", raw.get("caption")),
         "entities": raw.get("entities", raw.get("caption_entities", [])),

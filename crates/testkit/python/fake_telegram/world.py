@@ -32,6 +32,8 @@ class Stored:
     deleted: bool = False
     # What the bot sent, before Telegram added what it finds itself.
     sent_entities: list = field(default_factory=list)
+    # The bot's own.
+    reactions: list = field(default_factory=list)
 
 
 @dataclass

@@ -26,6 +26,8 @@ pub struct Message {
     pub content: String,
     /// How often it was edited.
     pub edits: u64,
+    /// What the bot marked it with.
+    pub reactions: Vec<String>,
     /// The nonce it was sent with.
     pub nonce: Option<String>,
     /// The message it answers.
@@ -77,6 +79,7 @@ pub(super) fn message(shown: &Value) -> Message {
         kind: shown["type"].as_u64().unwrap_or_default(),
         content: text(shown, "content"),
         edits: shown["edits"].as_u64().unwrap_or_default(),
+        reactions: texts(&shown["reactions"]),
         nonce: optional(shown, "nonce"),
         reference: optional(shown, "reference"),
         allowed_mentions: shown["allowed_mentions"].clone(),
@@ -87,7 +90,6 @@ pub(super) fn message(shown: &Value) -> Message {
 }
 
 pub(super) fn request(shown: &Value) -> Request {
-    let ids = shown["ids"].as_array().into_iter().flatten();
     Request {
         n: shown["n"].as_u64().unwrap_or_default(),
         at: shown["at"].as_f64().unwrap_or_default(),
@@ -99,9 +101,13 @@ pub(super) fn request(shown: &Value) -> Request {
         parent: optional(shown, "parent"),
         guild: optional(shown, "guild"),
         person: optional(shown, "person"),
-        ids: ids.filter_map(|id| id.as_str().map(str::to_owned)).collect(),
+        ids: texts(&shown["ids"]),
         content: optional(shown, "content"),
     }
+}
+
+fn texts(shown: &Value) -> Vec<String> {
+    shown.as_array().into_iter().flatten().filter_map(|text| text.as_str().map(str::to_owned)).collect()
 }
 
 pub(super) fn text(shown: &Value, name: &str) -> String {

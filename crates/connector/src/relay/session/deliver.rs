@@ -104,6 +104,7 @@ impl Session {
         for seq in mail.removed.drain(..) {
             self.backlog.remove(seq);
             self.held_lines.release(seq);
+            self.turns.removed(seq);
         }
     }
 

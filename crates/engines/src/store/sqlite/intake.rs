@@ -3,7 +3,7 @@
 //! mean is said where [`Intake`] is.
 
 use super::footprint;
-use super::inbox::{enforce_disk, enforce_quota, revise};
+use super::inbox::{enforce_disk, enforce_quota, revise, withdraw};
 use super::queue::Owner;
 use super::writer::{Txn, now};
 use super::{Sqlite, records, tenant_bytes, vault};
@@ -62,8 +62,18 @@ fn take_in(txn: &mut Txn<'_>, bot: &BotKey, intake: Intake) -> rusqlite::Result<
     {
         return Ok(Taken { full: true, ..Taken::default() });
     }
-    let Intake { chats, traffic, entry, capability, patience, revision, engaged, quarantined, cursor } =
-        intake;
+    let Intake {
+        chats,
+        traffic,
+        entry,
+        capability,
+        patience,
+        revision,
+        withdrawals,
+        engaged,
+        quarantined,
+        cursor,
+    } = intake;
     for chat in &chats {
         learn(txn, bot, chat)?;
     }
@@ -80,6 +90,9 @@ fn take_in(txn: &mut Txn<'_>, bot: &BotKey, intake: Intake) -> rusqlite::Result<
     let mut taken = Taken { given_up, ..Taken::default() };
     if let Some(revision) = &revision {
         taken.revised = Some(revise(txn, revision)?);
+    }
+    for withdrawal in &withdrawals {
+        withdraw(txn, withdrawal)?;
     }
     if let Some(entry) = entry.filter(|_| !given_up) {
         if takes_messages(txn, entry.instance)? {

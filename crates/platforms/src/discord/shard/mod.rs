@@ -149,6 +149,10 @@ impl Shard {
             "MESSAGE_CREATE" | "MESSAGE_UPDATE" => {
                 self.message(event == "MESSAGE_CREATE", data, text, what()).await?
             }
+            "MESSAGE_DELETE" | "MESSAGE_DELETE_BULK" => {
+                let reader = &self.reader;
+                reader.deleted(data).unwrap_or_else(|why| reader.quarantined(what(), why, text))
+            }
             _ if d.is_none() => Heard::default(),
             _ => self.lesson(event, data, text, what()).await?,
         };

@@ -6,10 +6,12 @@ mod evict;
 mod list;
 mod revise;
 mod turns;
+mod withdraw;
 
 pub(super) use super::intake::{append, has_room, takes_messages};
 pub(super) use evict::{drop_as_gap, enforce_disk, enforce_quota};
 pub(super) use revise::{has_room as has_room_for_revision, revise};
+pub(super) use withdraw::withdraw;
 
 use super::Sqlite;
 use super::footprint::{self, ENTRY_LENGTHS};
@@ -17,6 +19,7 @@ use super::queue::Owner;
 use super::reader::page;
 use super::writer::{Txn, now};
 use angelia_core::clock::UnixMillis;
+use angelia_core::directory::BotKey;
 use angelia_core::error::Result;
 use angelia_core::inbox::outcome::{ACKNOWLEDGED_LATE, OVER_QUOTA};
 use angelia_core::inbox::{
@@ -24,7 +27,7 @@ use angelia_core::inbox::{
 };
 use angelia_core::ports::log::{
     Appended, Claimed, Joined, Log, NewEntry, OpenTurn, Ownership, Returned, Revised, Revision, Settlement,
-    Stretch, TurnNote,
+    Stretch, TurnNote, Withdrawal,
 };
 use angelia_core::store::{BoxFuture, PageSize};
 use angelia_core::turns::{ConversationKey, WhileBusy};
@@ -54,6 +57,11 @@ impl Log for Sqlite {
     fn revise(&self, revision: Revision) -> BoxFuture<'_, Result<Revised>> {
         let (owner, bytes) = (self.owners.of_instance(revision.instance), revision.body.len());
         self.writer.write_for(owner, bytes, "revise an entry", move |txn| revise(txn, &revision))
+    }
+
+    fn withdraw(&self, withdrawal: Withdrawal) -> BoxFuture<'_, Result<bool>> {
+        let owner = Owner::bot(&BotKey::new(&withdrawal.platform, &withdrawal.bot));
+        self.writer.write_for(owner, 0, "withdraw an entry", move |txn| withdraw(txn, &withdrawal))
     }
 
     fn claim(&self, instance: InstanceId, node: &str) -> BoxFuture<'_, Result<Claimed>> {
@@ -323,6 +331,7 @@ fn ownership(txn: &Txn<'_>, instance: InstanceId, epoch: Epoch) -> rusqlite::Res
 
 fn settle(txn: &mut Txn<'_>, instance: InstanceId, settlement: &Settlement) -> rusqlite::Result<()> {
     let Some(journal) = remove(txn, instance, settlement.seq)? else {
+        withdraw::was_too_late(txn, instance, settlement)?;
         return restore_gap(txn, instance, settlement.seq, "");
     };
     let outcome = settlement.by.as_str();
