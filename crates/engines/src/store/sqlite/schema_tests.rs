@@ -115,8 +115,17 @@ fn long_tables_are_searched_by_an_index() {
 const MOVES: [&str; 3] = ["chats", "notices", "pieces"];
 /// What tells of the past, or works only where it came from: a capability
 /// answers in the chat it was given for, under the id it had there.
-const STAYS: [&str; 8] =
-    ["actions", "capabilities", "conversations", "gaps", "inbox", "journal", "missed", "untold_gaps"];
+const STAYS: [&str; 9] = [
+    "actions",
+    "capabilities",
+    "conversations",
+    "gaps",
+    "inbox",
+    "journal",
+    "missed",
+    "untold_gaps",
+    "turns",
+];
 
 #[test]
 fn every_table_that_names_a_chat_is_known_to_move_or_to_stay() {
