@@ -28,6 +28,7 @@ use angelia_core::connections::MAX_PER_ADDRESS;
 use angelia_core::identity::new_gateway_limits::GatewayLimits;
 use angelia_core::inbox::Quota;
 use angelia_core::memory::MemoryLimits;
+use angelia_core::turns::TURN_LIMIT;
 use angelia_platforms::settings::{BuiltIn, Shown};
 use angelia_platforms::{ALL, Setup, blocks};
 use ipnet::IpNet;
@@ -160,7 +161,7 @@ pub struct Relay {
 
 impl Default for Relay {
     fn default() -> Self {
-        Self { source_flags: false, turn_limit: Duration::from_secs(3600) }
+        Self { source_flags: false, turn_limit: TURN_LIMIT }
     }
 }
 

@@ -8,12 +8,13 @@
 //! | Question | File |
 //! |---|---|
 //! | What is known of a line that waits? | `line.rs` |
-//! | What does a gateway's action say of its turn? | `signs.rs` |
+//! | What does a gateway's action say of its turn? | `signs.rs`, `acts.rs` |
 //! | When is a turn over? | `turn.rs` |
 //! | Does a line pass, wait, or end the turn? | `busy.rs`, `while_busy.rs` |
 //! | What waits, and when is it looked at again? | `held.rs` |
 //! | Which lines go together, and how? | `join.rs` |
 
+mod acts;
 mod busy;
 mod held;
 mod join;
@@ -33,9 +34,8 @@ pub use while_busy::WhileBusy;
 use crate::clock::Mono;
 use crate::inbox::Seq;
 use crate::ports::log::{OpenTurn, TurnNote};
-use angelia_contract::action::Action;
 use held::Held;
-use signs::{Act, Where};
+use signs::{shown, shown_on};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -119,7 +119,7 @@ impl Turns {
 
     /// What it has shown on a platform.
     pub fn signs_on(&self, platform: &str) -> Signs {
-        self.signs.iter().find(|(on, _)| **on == *platform).map(|(_, signs)| *signs).unwrap_or_default()
+        shown_on(&self.signs, platform)
     }
 
     /// Whether a turn is open.
@@ -261,104 +261,6 @@ impl Turns {
         }
     }
 
-    /// The gateway does something, under the ticket of its request.
-    pub fn acts(&mut self, action: &Action, ticket: u64, now: Mono) {
-        if self.open.is_empty() && self.owed.is_empty() && self.ended.is_empty() {
-            return;
-        }
-        let Some((place, act)) = signs::act(action) else { return };
-        if let Act::Seen(message) = act {
-            self.reopen(place, message);
-        }
-        if matches!(act, Act::Says { .. }) {
-            let answered: Vec<Turn> =
-                self.owed.extract_if(.., |(turn, _)| is_in(turn, place)).map(|(turn, _)| turn).collect();
-            self.note_ends(&answered);
-        }
-        let mut here: Vec<&mut Turn> = self.open.values_mut().filter(|turn| is_in(turn, place)).collect();
-        let Some(platform) = here.first().map(|turn| turn.row.platform.clone()) else { return };
-        here.sort_by_key(|turn| turn.row.seq);
-        let signs = shown(&mut self.signs, &platform, |known| match act {
-            Act::Seen(_) | Act::LetGo(_) | Act::Done(_) => known.reacts = true,
-            Act::Says { notifies, .. } => known.notifies |= notifies,
-            Act::Typing => known.types = true,
-            Act::Asks(_) | Act::Lives => {}
-        });
-        for turn in &mut here {
-            match act {
-                Act::Typing => turn.types(now),
-                Act::Says { asks, .. } => turn.says(now, asks),
-                _ => turn.lives(now),
-            }
-        }
-        let count = here.len();
-        let of = |turn: &&mut &mut Turn, message: &str| turn.row.message_id == message;
-        match act {
-            Act::Seen(message) => {
-                here.iter_mut().find(|turn| of(turn, message)).into_iter().for_each(|turn| turn.seen());
-            }
-            Act::Done(message) => {
-                here.iter_mut().find(|turn| of(turn, message)).into_iter().for_each(|turn| turn.ends(ticket));
-            }
-            Act::LetGo(message) => {
-                let turn = here.iter_mut().find(|turn| of(turn, message));
-                turn.into_iter().for_each(|turn| turn.may_end(ticket));
-            }
-            Act::Says { reply_to, last, asks, .. } => {
-                let any = signs.only_says && !signs.notifies;
-                let ends = last || any && !asks;
-                let mine = |turn: &Turn| match reply_to {
-                    Some(message) => turn.row.message_id == message || any && count == 1,
-                    None => count == 1 || any,
-                };
-                // Of a gateway that reacts only its reactions count, unless it took nothing up.
-                let turn = here.iter_mut().find(|turn| mine(turn));
-                let turn = turn.filter(|turn| ends && !(signs.reacts && turn.is_seen()));
-                turn.into_iter().for_each(|turn| turn.ends(ticket));
-            }
-            Act::Asks(asked) => {
-                let asks = here.last().map(|turn| (ticket, turn.row.conversation.clone(), asked));
-                self.asking.extend(asks);
-            }
-            Act::Typing | Act::Lives => {}
-        }
-    }
-
-    /// A gateway that just started may mark a turn as over before it has begun.
-    fn reopen(&mut self, place: Where<'_>, message: &str) {
-        let again = |(turn, _): &(Turn, Mono)| is_in(turn, place) && turn.row.message_id == message;
-        let Some((turn, _)) = self.ended.iter().position(again).and_then(|at| self.ended.remove(at)) else {
-            return;
-        };
-        if !self.open.contains_key(&turn.row.conversation) {
-            self.notes.push(TurnNote::Opened(turn.row.clone()));
-            self.open.insert(turn.row.conversation.clone(), turn);
-        }
-    }
-
-    /// Whether a gateway does not read what began a turn, since another one was open in that
-    /// chat: it has one conversation for everybody there.
-    pub fn is_stalled_by_others(&self, now: Mono) -> bool {
-        let stalled = self.open.values().filter(|turn| turn.is_unread(now));
-        let beside = |turn: &Turn| {
-            self.open.values().any(|it| {
-                it.row.seq < turn.row.seq && it.row.conversation.chat_id == turn.row.conversation.chat_id
-            })
-        };
-        stalled.into_iter().any(beside)
-    }
-
-    /// The answer to a request was written; `ok` if what it asked for was done.
-    pub fn answered(&mut self, ticket: u64, ok: bool, now: Mono) {
-        self.open.values_mut().for_each(|turn| turn.answered(ticket, now));
-        if let Some(at) = self.asking.iter().position(|(asked, ..)| *asked == ticket) {
-            let (_, conversation, asked) = self.asking.remove(at);
-            if let Some(turn) = self.open.get_mut(&conversation).filter(|_| ok) {
-                turn.asks(asked);
-            }
-        }
-    }
-
     /// The socket is not being read: silence says nothing.
     pub fn not_reading(&mut self, now: Mono) {
         self.reading_since = now;
@@ -392,7 +294,7 @@ impl Turns {
         let mut passed = Passed::default();
         let (signs, since, limit) = (&self.signs, self.reading_since, self.limit);
         let is_over = |turn: &Turn| {
-            turn.over_at(of_platform(signs, &turn.row.platform), since, limit).is_some_and(|at| at <= now)
+            turn.over_at(shown_on(signs, &turn.row.platform), since, limit).is_some_and(|at| at <= now)
         };
         passed.over.extend(self.open.extract_if(|_, turn| is_over(turn)).map(|(_, turn)| turn));
         while self.ended.front().is_some_and(|(_, at)| now.since(*at) >= AGAIN_WITHIN) {
@@ -421,28 +323,6 @@ impl Turns {
         let owed = self.owed.iter().map(|(_, until)| *until);
         over.chain(owed).chain(self.held_deadlines()).min()
     }
-}
-
-fn is_in(turn: &Turn, place: Where<'_>) -> bool {
-    match place {
-        Where::Chat(chat) => *turn.row.conversation.chat_id == *chat,
-        Where::Session(key) => turn.row.conversation.session_key.as_deref() == Some(key),
-    }
-}
-
-fn of_platform(signs: &[(Arc<str>, Signs)], platform: &str) -> Signs {
-    signs.iter().find(|(on, _)| **on == *platform).map(|(_, signs)| *signs).unwrap_or_default()
-}
-
-/// Keeps what a gateway shows on a platform; answers what is known with it.
-fn shown(signs: &mut Vec<(Arc<str>, Signs)>, platform: &Arc<str>, show: impl FnOnce(&mut Signs)) -> Signs {
-    let at = signs.iter().position(|(on, _)| on == platform).unwrap_or_else(|| {
-        signs.push((platform.clone(), Signs::default()));
-        signs.len() - 1
-    });
-    let known = &mut signs[at].1;
-    show(known);
-    *known
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use angelia_contract::action::Action;
 use serde_json::Value;
+use std::sync::Arc;
 
 /// The reaction that says that a message is being worked on.
 const SEEN: &str = "👀";
@@ -102,4 +103,24 @@ pub(super) fn act(action: &Action) -> Option<(Where<'_>, Act<'_>)> {
         other => (other.chat_id()?, Act::Lives),
     };
     Some((Where::Chat(chat_id), act))
+}
+
+/// What a gateway has shown on a platform.
+pub(super) fn shown_on(signs: &[(Arc<str>, Signs)], platform: &str) -> Signs {
+    signs.iter().find(|(on, _)| **on == *platform).map(|(_, signs)| *signs).unwrap_or_default()
+}
+
+/// Keeps what it shows there; answers what is known with it.
+pub(super) fn shown(
+    signs: &mut Vec<(Arc<str>, Signs)>,
+    platform: &Arc<str>,
+    show: impl FnOnce(&mut Signs),
+) -> Signs {
+    let at = signs.iter().position(|(on, _)| on == platform).unwrap_or_else(|| {
+        signs.push((platform.clone(), Signs::default()));
+        signs.len() - 1
+    });
+    let known = &mut signs[at].1;
+    show(known);
+    *known
 }

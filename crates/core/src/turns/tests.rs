@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::inbox::{Entry, EntryKind};
-use angelia_contract::action::Metadata;
+use angelia_contract::action::{Action, Metadata};
 use angelia_contract::event::Event;
 use angelia_contract::source::Source;
 use serde_json::json;

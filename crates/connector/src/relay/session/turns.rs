@@ -84,6 +84,9 @@ impl Session {
 
     /// Whether an entry that was just appended is of a conversation that is held.
     pub(super) fn heard_of_held(&mut self, entry: &Entry) -> bool {
+        if !self.turns.holds_any() {
+            return false;
+        }
         let conversation = ConversationKey::of(entry, self.one_per_chat);
         if !self.turns.is_held(&conversation) {
             return false;

@@ -1,0 +1,110 @@
+//! What a gateway does, and what it makes of the turns of its chat.
+
+use super::signs::{self, Act, Where, shown};
+use super::{Turn, Turns};
+use crate::clock::Mono;
+use crate::ports::log::TurnNote;
+use angelia_contract::action::Action;
+
+impl Turns {
+    /// The gateway does something, under the ticket of its request.
+    pub fn acts(&mut self, action: &Action, ticket: u64, now: Mono) {
+        if self.open.is_empty() && self.owed.is_empty() && self.ended.is_empty() {
+            return;
+        }
+        let Some((place, act)) = signs::act(action) else { return };
+        match act {
+            Act::Seen(message) => self.reopen(place, message),
+            Act::Says { .. } => self.bring_owed(place),
+            _ => {}
+        }
+        let mut here: Vec<&mut Turn> = self.open.values_mut().filter(|turn| is_in(turn, place)).collect();
+        let Some(platform) = here.first().map(|turn| turn.row.platform.clone()) else { return };
+        here.sort_by_key(|turn| turn.row.seq);
+        let signs = shown(&mut self.signs, &platform, |known| match act {
+            Act::Seen(_) | Act::LetGo(_) | Act::Done(_) => known.reacts = true,
+            Act::Says { notifies, .. } => known.notifies |= notifies,
+            Act::Typing => known.types = true,
+            Act::Asks(_) | Act::Lives => {}
+        });
+        for turn in &mut here {
+            match act {
+                Act::Typing => turn.types(now),
+                Act::Says { asks, .. } => turn.says(now, asks),
+                _ => turn.lives(now),
+            }
+        }
+        let count = here.len();
+        let mut mark = |message: &str, how: &dyn Fn(&mut Turn)| {
+            here.iter_mut().filter(|turn| turn.row.message_id == message).for_each(|turn| how(turn));
+        };
+        match act {
+            Act::Seen(message) => mark(message, &Turn::seen),
+            Act::Done(message) => mark(message, &|turn| turn.ends(ticket)),
+            Act::LetGo(message) => mark(message, &|turn| turn.may_end(ticket)),
+            Act::Says { reply_to, last, asks, .. } => {
+                let any = signs.only_says && !signs.notifies;
+                let ends = last || any && !asks;
+                let mine = |turn: &Turn| match reply_to {
+                    Some(message) => turn.row.message_id == message || any && count == 1,
+                    None => count == 1 || any,
+                };
+                // Of a gateway that reacts only its reactions count, unless it took nothing up.
+                let turn = here.iter_mut().find(|turn| mine(turn));
+                let turn = turn.filter(|turn| ends && !(signs.reacts && turn.is_seen()));
+                turn.into_iter().for_each(|turn| turn.ends(ticket));
+            }
+            Act::Asks(asked) => {
+                let asks = here.last().map(|turn| (ticket, turn.row.conversation.clone(), asked));
+                self.asking.extend(asks);
+            }
+            Act::Typing | Act::Lives => {}
+        }
+    }
+
+    /// Words came where an answer was owed.
+    fn bring_owed(&mut self, place: Where<'_>) {
+        let brought = self.owed.extract_if(.., |(turn, _)| is_in(turn, place));
+        let brought: Vec<Turn> = brought.map(|(turn, _)| turn).collect();
+        self.note_ends(&brought);
+    }
+
+    /// A gateway that just started may mark a turn as over before it has begun.
+    fn reopen(&mut self, place: Where<'_>, message: &str) {
+        let again = |(turn, _): &(Turn, Mono)| is_in(turn, place) && turn.row.message_id == message;
+        let Some((turn, _)) = self.ended.iter().position(again).and_then(|at| self.ended.remove(at)) else {
+            return;
+        };
+        if !self.open.contains_key(&turn.row.conversation) {
+            self.notes.push(TurnNote::Opened(turn.row.clone()));
+            self.open.insert(turn.row.conversation.clone(), turn);
+        }
+    }
+
+    /// The answer to a request was written; `ok` if what it asked for was done.
+    pub fn answered(&mut self, ticket: u64, ok: bool, now: Mono) {
+        self.open.values_mut().for_each(|turn| turn.answered(ticket, now));
+        if let Some(at) = self.asking.iter().position(|(asked, ..)| *asked == ticket) {
+            let (_, conversation, asked) = self.asking.remove(at);
+            if let Some(turn) = self.open.get_mut(&conversation).filter(|_| ok) {
+                turn.asks(asked);
+            }
+        }
+    }
+
+    /// Whether a gateway does not read what began a turn, since another one was open in that
+    /// chat: it has one conversation for everybody there.
+    pub fn is_stalled_by_others(&self, now: Mono) -> bool {
+        let chat = |turn: &Turn| turn.row.conversation.chat_id.clone();
+        let earlier = |it: &Turn, turn: &Turn| it.row.seq < turn.row.seq && chat(it) == chat(turn);
+        let mut unread = self.open.values().filter(|turn| turn.is_unread(now));
+        unread.any(|turn| self.open.values().any(|it| earlier(it, turn)))
+    }
+}
+
+fn is_in(turn: &Turn, place: Where<'_>) -> bool {
+    match place {
+        Where::Chat(chat) => *turn.row.conversation.chat_id == *chat,
+        Where::Session(key) => turn.row.conversation.session_key.as_deref() == Some(key),
+    }
+}
