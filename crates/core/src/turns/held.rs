@@ -13,6 +13,8 @@ angelia_contract::limits! {
     const MAX_HELD: usize = 1_024, count "conversations of one gateway whose lines wait for the end of a turn";
 }
 
+/// Conversations that are read at the same time: what is read of them is in memory.
+const MAX_READING: usize = 8;
 /// Somebody who writes in several lines is waited for so long after the last of them.
 const TOGETHER: Duration = Duration::from_millis(500);
 /// And no longer than this in all.
@@ -145,6 +147,9 @@ impl Turns {
 
     /// A conversation whose lines are to be read now. It is not named again before [`read`](Self::read).
     pub fn next_to_read(&mut self, now: Mono) -> Option<ConversationKey> {
+        if self.reading() >= MAX_READING {
+            return None;
+        }
         let due = self
             .held
             .conversations
@@ -156,6 +161,11 @@ impl Turns {
             (waits.reading, waits.unread) = (true, false);
         }
         Some(key)
+    }
+
+    /// How many conversations are being read.
+    pub fn reading(&self) -> usize {
+        self.held.conversations.values().filter(|waits| waits.reading).count()
     }
 
     /// When the lines of a held conversation may go; `None` if that is not known yet.
@@ -248,9 +258,12 @@ impl Turns {
         told
     }
 
-    pub(super) fn held_deadlines(&self) -> impl Iterator<Item = Mono> {
-        self.held.conversations.iter().filter_map(|(key, waits)| {
-            let read = self.free_at(key, waits).filter(|_| !waits.reading).map(|free| waits.due_at(free));
+    /// When something is to be done about what is held; reading it only where that is possible.
+    pub(super) fn held_deadlines(&self, may_read: bool) -> impl Iterator<Item = Mono> {
+        let may_read = may_read && self.reading() < MAX_READING;
+        self.held.conversations.iter().filter_map(move |(key, waits)| {
+            let free = self.free_at(key, waits).filter(|_| may_read && !waits.reading);
+            let read = free.map(|free| waits.due_at(free));
             let untold = waits.line.is_some() && self.open.get(key).is_some_and(|turn| !turn.told);
             let tell = untold.then(|| waits.since + TELL_AFTER);
             read.into_iter().chain(tell).min()

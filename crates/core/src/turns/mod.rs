@@ -315,13 +315,14 @@ impl Turns {
         passed
     }
 
-    /// When to look again if nothing else happens.
-    pub fn next_deadline(&self) -> Option<Mono> {
+    /// When to look again if nothing else happens. What could be read counts only if it may be:
+    /// otherwise whatever is in the way tells of its end.
+    pub fn next_deadline(&self, may_read: bool) -> Option<Mono> {
         let over = self.open.values().filter_map(|turn| {
             turn.over_at(self.signs_on(&turn.row.platform), self.reading_since, self.limit)
         });
         let owed = self.owed.iter().map(|(_, until)| *until);
-        over.chain(owed).chain(self.held_deadlines()).min()
+        over.chain(owed).chain(self.held_deadlines(may_read)).min()
     }
 }
 

@@ -406,6 +406,17 @@ fn a_conversation_is_free_when_nothing_of_it_waits_and_nobody_passes_it_over() {
 }
 
 #[test]
+fn whoever_cannot_read_just_now_is_not_woken_for_it() {
+    let mut turns = one_seen();
+    turns.consider(&line(2, "ann", "/help"), false, at(100));
+    turns.close_all(at(200));
+    assert_eq!(turns.next_deadline(true), Some(at(600)));
+    assert_eq!(turns.next_deadline(false), None);
+    turns.next_to_read(at(600)).unwrap();
+    assert_eq!((turns.reading(), turns.next_deadline(true)), (1, None));
+}
+
+#[test]
 fn what_an_earlier_socket_left_open_is_waited_for_and_told_of() {
     let row = |turns: &mut Turns| {
         turns.take_notes().into_iter().find_map(|note| match note {
@@ -473,7 +484,7 @@ fn whoever_waits_for_long_is_named_once_in_a_turn() {
     let mut turns = one_seen();
     turns.consider(&line(2, "ann", "/help"), false, at(1_000));
     assert!(turns.wait_long(at(20_999)).is_empty());
-    assert_eq!(turns.next_deadline(), Some(at(21_000)));
+    assert_eq!(turns.next_deadline(true), Some(at(21_000)));
     let told = turns.wait_long(at(21_000));
     assert_eq!(told.iter().map(|it| it.message_id.as_str()).collect::<Vec<_>>(), ["m2"]);
     assert!(turns.wait_long(at(60_000)).is_empty());

@@ -142,7 +142,8 @@ impl Session {
     /// Counts what this socket makes the server hold; `false` if that is too much.
     pub(super) fn count_held(&mut self) -> bool {
         let own = self.lines.held() + self.unheard.held() + self.outgoing.waiting();
-        self.held.resize(own + self.backlog.held() + self.backlog.reserved())
+        let read = self.backlog.held() + self.backlog.reserved() + self.reserved_for_conversations();
+        self.held.resize(own + read)
     }
 
     /// Frees what the unfinished line holds: there is no memory left for it.

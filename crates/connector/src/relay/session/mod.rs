@@ -441,7 +441,7 @@ impl Session {
         let line = self.line_began.map(|began| began + LINE_WITHIN);
         let own = [phase, breather, self.settled_in_at, line, rests_until, self.page_again];
         let others = [self.handshake.due(), self.window.next_tick(), self.pending.next_deadline()];
-        let others = others.into_iter().chain([self.turns.next_deadline()]);
+        let others = others.into_iter().chain([self.turns.next_deadline(self.may_read_conversations())]);
         own.into_iter().chain(others).flatten().fold(silence, Mono::min)
     }
 

@@ -3,14 +3,14 @@
 //! ([`angelia_core::turns`] decides).
 
 use super::deliver::or_later;
-use super::{Done, PeerProfile, Phase, Session};
+use super::{Done, PeerProfile, Phase, RETRY, Session};
 use crate::relay::Relay;
 use crate::telemetry::Counter;
 use angelia_contract::frame::ConnectorFrame;
 use angelia_core::clock::{self, Mono};
 use angelia_core::error::Result;
 use angelia_core::identity::GatewayRecord;
-use angelia_core::inbox::{Entry, PAGE_MEMORY, Permit, Seq};
+use angelia_core::inbox::{Entry, Permit, Seq};
 use angelia_core::ports::log::{Joined, Ownership, Stretch, TurnNote};
 use angelia_core::store::PageSize;
 use angelia_core::turns::{
@@ -121,12 +121,28 @@ impl Session {
         }
     }
 
+    /// Whether conversations can be read and pushed now.
+    pub(super) fn may_read_conversations(&self) -> bool {
+        let settled = !self.looking_at_late && self.late.is_empty();
+        let room = self.outgoing.has_room() && self.page_again.is_none();
+        self.phase == Phase::Draining && self.may_push() && settled && room
+    }
+
+    /// Memory that is set aside for what is being read of them.
+    pub(super) fn reserved_for_conversations(&self) -> usize {
+        self.turns.reading() * CONVERSATION.bytes
+    }
+
     /// Reads the conversations whose turn is over.
     pub(super) fn read_conversations(&mut self, now: Mono) {
-        while self.outgoing.has_room()
-            && self.held.resize(self.held.bytes() + PAGE_MEMORY)
+        while self.turns.holds_any()
+            && self.may_read_conversations()
             && let Some(conversation) = self.turns.next_to_read(now)
         {
+            if !self.count_held() {
+                self.page_again = Some(now + RETRY);
+                return self.turns.put_back(&conversation);
+            }
             let (ports, instance) = (self.relay.ports.clone(), self.record.instance);
             self.jobs.push(Box::pin(async move {
                 let read = ports.log.load_conversation(instance, &conversation, CONVERSATION).await;
