@@ -23,7 +23,7 @@ mod turn;
 mod while_busy;
 
 pub use busy::{Generation, Peer, Verdict};
-pub use held::{LIMITS, Plan, WaitsLong};
+pub use held::{LIMITS, MAX_HELD, Plan, WaitsLong};
 pub use join::{JOINED_BYTES, JOINED_LINES, join};
 pub use line::{ConversationKey, Line, Sort, sort_of_text};
 pub use signs::{Asked, Signs};
@@ -36,7 +36,7 @@ use crate::ports::log::{OpenTurn, TurnNote};
 use angelia_contract::action::Action;
 use held::Held;
 use signs::{Act, Where};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,9 +57,9 @@ const MAX_ENDED: usize = 64;
 pub struct Turns {
     peer: Peer,
     limit: Duration,
-    open: HashMap<ConversationKey, Turn>,
+    open: BTreeMap<ConversationKey, Turn>,
     /// Open or not: what was last interrupted, and when.
-    interrupted: HashMap<ConversationKey, Mono>,
+    interrupted: BTreeMap<ConversationKey, Mono>,
     held: Held,
     signs: Vec<(Arc<str>, Signs)>,
     /// Turns that an earlier socket left without an answer, and until when one is awaited.
@@ -91,8 +91,8 @@ impl Turns {
         Self {
             peer,
             limit,
-            open: HashMap::new(),
-            interrupted: HashMap::new(),
+            open: BTreeMap::new(),
+            interrupted: BTreeMap::new(),
             held: Held::default(),
             signs,
             owed: Vec::new(),
@@ -167,7 +167,7 @@ impl Turns {
 
     /// A line came for a conversation that is held: whether it asks for an interrupt.
     pub fn heard(&mut self, line: &Line, relayed: bool, now: Mono) -> Verdict {
-        self.held.heard(&line.conversation, now);
+        self.held.heard(line, now);
         let verdict = self.judge(line, relayed, now);
         if verdict == Verdict::Interrupt { self.apply(line, verdict, relayed, now) } else { Verdict::Hold }
     }
@@ -217,8 +217,9 @@ impl Turns {
         if let Some(turn) = self.open.get_mut(&line.conversation).filter(|turn| turn.row.seq != line.seq) {
             match line.sort {
                 Sort::Stop => turn.interrupt(now),
-                Sort::Press | Sort::Decision | Sort::Text => turn.was_told(now),
-                Sort::Command | Sort::Reset => {}
+                Sort::Text => turn.was_told(now),
+                // It may be the answer to an earlier question: whoever got theirs types again.
+                Sort::Press | Sort::Decision | Sort::Command | Sort::Reset => {}
             }
             return;
         }
@@ -226,6 +227,10 @@ impl Turns {
             return;
         }
         self.owed.retain(|(turn, _)| turn.row.conversation != line.conversation);
+        if let Some(turn) = self.open.get_mut(&line.conversation).filter(|turn| turn.is_left()) {
+            // A gateway that knows the message works on, and does not mark it again.
+            return turn.wait_for_life(now + LIFE_WITHIN);
+        }
         let turn = Turn::open(line, now);
         self.notes.push(TurnNote::Opened(turn.row.clone()));
         self.open.insert(line.conversation.clone(), turn);
@@ -293,15 +298,16 @@ impl Turns {
                 turn.into_iter().for_each(|turn| turn.may_end(ticket));
             }
             Act::Says { reply_to, last, asks, .. } => {
-                let ends = last || !signs.notifies && !asks;
+                // What is known of a gateway may have been lost with the socket that knew it.
+                let ends = |turn: &Turn| last || !signs.notifies && !asks && !turn.is_left();
                 let mine = |turn: &Turn| match reply_to {
                     Some(message) => turn.row.message_id == message || !signs.notifies && count == 1,
                     None => count == 1 || !signs.notifies,
                 };
                 // Of a gateway that reacts only its reactions count, unless it took nothing up.
                 let turn = here.iter_mut().find(|turn| mine(turn));
-                let turn = turn.filter(|turn| ends && !(signs.reacts && turn.is_seen()));
-                turn.into_iter().for_each(|turn| turn.ends(ticket));
+                let turn = turn.filter(|turn| ends(turn) && !(signs.reacts && turn.is_seen()));
+                turn.into_iter().for_each(|turn| turn.says_last(ticket));
             }
             Act::Asks(asked) => {
                 let asks = here.last().map(|turn| (ticket, turn.row.conversation.clone(), asked));
@@ -341,7 +347,7 @@ impl Turns {
 
     /// The gateway goes to sleep: it works on nothing.
     pub fn close_all(&mut self, now: Mono) {
-        let over: Vec<Turn> = self.open.drain().map(|(_, turn)| turn).collect();
+        let over: Vec<Turn> = std::mem::take(&mut self.open).into_values().collect();
         for turn in &over {
             self.held.freed(&turn.row.conversation, now);
         }
@@ -369,7 +375,9 @@ impl Turns {
         let is_over = |turn: &Turn| {
             turn.over_at(of_platform(signs, &turn.row.platform), since, limit).is_some_and(|at| at <= now)
         };
-        passed.over.extend(self.open.extract_if(|_, turn| is_over(turn)).map(|(_, turn)| turn));
+        let over = self.open.values().filter(|turn| is_over(turn)).map(|turn| turn.row.conversation.clone());
+        let over: Vec<ConversationKey> = over.collect();
+        passed.over.extend(over.iter().filter_map(|key| self.open.remove(key)));
         while self.ended.front().is_some_and(|(_, at)| now.since(*at) >= AGAIN_WITHIN) {
             self.ended.pop_front();
         }
