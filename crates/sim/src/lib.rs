@@ -3,9 +3,10 @@
 //! and lets them stand still, sets clocks, and makes gateways and providers stall.
 //!
 //! What is driven are core's own machines: [`inbound`] what people write,
-//! [`outbound`] what agents send. A seed that fails fails again.
+//! [`outbound`] what agents send, [`turns`] what waits while they work. A seed that fails fails again.
 
 mod dice;
 pub mod inbound;
 pub mod outbound;
 mod trace;
+pub mod turns;

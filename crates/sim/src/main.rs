@@ -6,7 +6,7 @@
 #![allow(clippy::print_stdout, reason = "it is a program that tells")]
 
 use angelia_core::clock;
-use angelia_sim::{inbound, outbound};
+use angelia_sim::{inbound, outbound, turns};
 use std::fmt::Display;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,7 +30,11 @@ fn main() -> ExitCode {
         let run = outbound::run(seed, STEPS, outbound::Variant::Sound);
         explained(run, seeds == 1, || outbound::replay(seed, STEPS, outbound::Variant::Sound).1)
     });
-    if inbound && outbound { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let turns = half("what waits for a turn", seeds, first, &|seed| {
+        let run = turns::run(seed, STEPS, turns::Variant::Sound);
+        explained(run, seeds == 1, || turns::replay(seed, STEPS, turns::Variant::Sound).1)
+    });
+    if inbound && outbound && turns { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn explained(run: Result<u64, impl Display>, alone: bool, story: impl FnOnce() -> Vec<String>) -> Run {

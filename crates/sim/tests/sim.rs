@@ -1,6 +1,6 @@
 //! A short run of the simulation, and what it must catch.
 
-use angelia_sim::{inbound, outbound};
+use angelia_sim::{inbound, outbound, turns};
 use std::fmt::Debug;
 
 /// Things that happen in each seed.
@@ -107,6 +107,73 @@ mod what_agents_send {
         let story = |seed| replay(seed, STEPS, Variant::Sound);
         assert_eq!(story(7), story(7));
         assert!(story(7).1.iter().any(|line| line.contains("calls for action")));
+        assert_ne!(story(7).1, story(8).1);
+    }
+}
+
+mod what_waits_for_a_turn {
+    use super::*;
+    use turns::{Variant, Violation, replay, run};
+
+    /// Things that happen in each seed; a second of it is hundreds of conversations.
+    const STEPS: usize = 600;
+
+    /// Seeds that failed once, with their steps.
+    const FAILED_ONCE: [(u64, usize); 6] = [
+        // The answer to a question waited behind a command, which was read again and again.
+        (6, 300),
+        // What an earlier socket left was over with its answer, before its marks.
+        (2, 1_500),
+        // A question that nobody can answer while the first line is to begin anew.
+        (8, 1_500),
+        (20, 1_500),
+        (41, 1_500),
+        // The press of an old button passed for the answer to a new question.
+        (92, 1_000),
+    ];
+
+    #[test]
+    fn nothing_goes_into_a_turn_or_twice_or_out_of_order_or_waits_for_others() {
+        let seeds = (0..200).map(|seed| (seed, STEPS)).chain(FAILED_ONCE);
+        let (run, replay) = (
+            |seed, steps| run(seed, steps, Variant::Sound),
+            |seed, steps| replay(seed, steps, Variant::Sound),
+        );
+        all_go_well(seeds, run, replay);
+    }
+
+    /// Whether some of these seeds show what is wrong with a variant.
+    fn caught(variant: Variant, is_it: impl Fn(&Violation) -> bool) -> bool {
+        (0..200).any(|seed| run(seed, STEPS, variant).is_err_and(|violation| is_it(&violation)))
+    }
+
+    #[test]
+    fn a_turn_that_ends_with_its_last_sign_is_caught() {
+        assert!(caught(Variant::EndsAtTheSign, |it| matches!(it, Violation::IntoATurn(_))));
+    }
+
+    #[test]
+    fn lines_that_go_together_before_that_is_committed_are_caught() {
+        let changed = |it: &Violation| matches!(it, Violation::Twice(_) | Violation::Changed(_));
+        assert!(caught(Variant::JoinsUncommitted, changed));
+    }
+
+    #[test]
+    fn a_line_that_is_passed_over_and_not_looked_for_is_caught() {
+        let missed = |it: &Violation| matches!(it, Violation::Lost(_) | Violation::OutOfOrder(_));
+        assert!(caught(Variant::NoSecondLook, missed));
+    }
+
+    #[test]
+    fn a_conversation_that_waits_for_another_is_caught() {
+        assert!(caught(Variant::HeadOfLine, |it| matches!(it, Violation::Waited(_))));
+    }
+
+    #[test]
+    fn a_seed_tells_the_same_story_again() {
+        let story = |seed| replay(seed, STEPS, Variant::Sound);
+        assert_eq!(story(7), story(7));
+        assert!(story(7).1.iter().any(|line| line.contains("the gateway reads")));
         assert_ne!(story(7).1, story(8).1);
     }
 }

@@ -67,8 +67,13 @@ impl Backlog {
     /// An entry was appended and the log goes to `mark` with it, to be passed over. It is read
     /// with its conversation.
     pub fn passed_over(&mut self, mark: Mark) {
-        let caught_up = self.follows(mark) && self.read_to == self.known.tail && !self.loading;
-        self.told(mark);
+        let follows = self.follows(mark);
+        let caught_up = follows && self.read_to == self.known.tail && !self.loading;
+        if follows {
+            self.known = mark;
+        } else {
+            self.told(mark);
+        }
         self.read_to = if caught_up { mark.tail } else { self.read_to };
     }
 

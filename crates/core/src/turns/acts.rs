@@ -44,15 +44,16 @@ impl Turns {
             Act::LetGo(message) => mark(message, &|turn| turn.may_end(ticket)),
             Act::Says { reply_to, last, asks, .. } => {
                 let any = signs.only_says && !signs.notifies;
-                let ends = last || any && !asks;
+                // What is known of a gateway may have been lost with the socket that knew it.
+                let ends = |turn: &Turn| last || any && !asks && !turn.is_left();
                 let mine = |turn: &Turn| match reply_to {
                     Some(message) => turn.row.message_id == message || any && count == 1,
                     None => count == 1 || any,
                 };
                 // Of a gateway that reacts only its reactions count, unless it took nothing up.
                 let turn = here.iter_mut().find(|turn| mine(turn));
-                let turn = turn.filter(|turn| ends && !(signs.reacts && turn.is_seen()));
-                turn.into_iter().for_each(|turn| turn.ends(ticket));
+                let turn = turn.filter(|turn| ends(turn) && !(signs.reacts && turn.is_seen()));
+                turn.into_iter().for_each(|turn| turn.says_last(ticket));
             }
             Act::Asks(asked) => {
                 let asks = here.last().map(|turn| (ticket, turn.row.conversation.clone(), asked));

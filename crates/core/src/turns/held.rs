@@ -5,12 +5,13 @@ use super::join::{JOINED_BYTES, JOINED_LINES};
 use super::{ConversationKey, Generation, Line, Sort, Turns, Verdict, WhileBusy};
 use crate::clock::Mono;
 use crate::inbox::Seq;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::Duration;
 
 angelia_contract::limits! {
     /// What comes for further ones waits at its place in line, and lets fewer others by.
-    const MAX_HELD: usize = 1_024, count "conversations of one gateway whose lines wait for the end of a turn";
+    pub const MAX_HELD: usize = 1_024, count "conversations of one gateway whose lines wait for the end of a turn";
 }
 
 /// Conversations that are read at the same time: what is read of them is in memory.
@@ -32,8 +33,9 @@ struct Waits {
     heard_at: Mono,
     /// When its turn ended.
     freed_at: Mono,
-    /// Whether its first line is words, and of a platform that gateways file under `relay`.
+    /// Whether there may be words among its lines, which a turn that listens is given.
     text: bool,
+    /// Whether it is of a platform that gateways file under `relay`.
     relayed: bool,
     /// Whether its lines are being read, joined or pushed.
     reading: bool,
@@ -44,7 +46,7 @@ struct Waits {
 /// What is held.
 #[derive(Debug, Default)]
 pub(super) struct Held {
-    conversations: HashMap<ConversationKey, Waits>,
+    conversations: BTreeMap<ConversationKey, Waits>,
 }
 
 /// What to do with the lines of a conversation whose turn is over.
@@ -54,10 +56,10 @@ pub enum Plan {
     Free,
     /// They wait on.
     Wait,
-    /// The first one goes as it is.
-    Push,
-    /// So many of them go together.
-    Join(usize),
+    /// They wait on, and the turn is asked to end.
+    Interrupt,
+    /// These go: together, if they are several.
+    Push(Range<usize>),
 }
 
 /// Somebody whose line waits for long.
@@ -73,7 +75,7 @@ impl Held {
     /// Holds a line's conversation; `false` if too many are held.
     pub(super) fn hold(&mut self, line: &Line, relayed: bool, now: Mono) -> bool {
         if let Some(waits) = self.conversations.get_mut(&line.conversation) {
-            waits.unread = true;
+            (waits.unread, waits.text) = (true, waits.text || line.sort == Sort::Text);
             return true;
         }
         if self.conversations.len() >= MAX_HELD {
@@ -96,6 +98,7 @@ impl Held {
     pub(super) fn heard(&mut self, line: &Line, now: Mono) {
         if let Some(waits) = self.conversations.get_mut(&line.conversation) {
             (waits.heard_at, waits.unread) = (now, true);
+            waits.text |= line.sort == Sort::Text;
             if waits.line.is_none() {
                 (waits.since, waits.line) = (now, Some((line.seq, line.message_id.clone())));
             }
@@ -142,7 +145,7 @@ impl Turns {
 
     /// Lines came that nobody has at hand: some may be of any conversation.
     pub fn heard_of_some(&mut self) {
-        self.held.conversations.values_mut().for_each(|waits| waits.unread = true);
+        self.held.conversations.values_mut().for_each(|waits| (waits.unread, waits.text) = (true, true));
     }
 
     /// A conversation whose lines are to be read now. It is not named again before [`read`](Self::read).
@@ -175,8 +178,8 @@ impl Turns {
             Some(turn) => {
                 let (signs, relayed) = (self.signs_on(&turn.row.platform), waits.relayed);
                 let older = self.peer_for(&turn.row.platform, relayed).generation == Generation::Older;
-                let passes = turn.is_known_at(signs).filter(|_| older && waits.text);
-                turn.hears_at(signs).into_iter().chain(passes).min()
+                let passes = turn.is_known_at(signs).filter(|_| older);
+                turn.hears_at(signs).into_iter().chain(passes).min().filter(|_| waits.text)
             }
         }
     }
@@ -191,7 +194,7 @@ impl Turns {
         reads: bool,
         now: Mono,
     ) -> Plan {
-        let Some(first) = lines.first() else {
+        if lines.is_empty() {
             let stays = reads || self.held.conversations.get(conversation).is_some_and(|waits| waits.unread);
             if stays {
                 self.look_again(conversation, now);
@@ -199,14 +202,31 @@ impl Turns {
             }
             self.held.conversations.remove(conversation);
             return Plan::Free;
-        };
-        if self.judge(first, relayed, now) != Verdict::Push {
-            self.put_back(conversation);
-            return Plan::Wait;
         }
-        match self.together(lines) {
-            0 | 1 => Plan::Push,
-            many => Plan::Join(many),
+        // An agent that listens hears no command, and its answer may wait behind one.
+        let waits =
+            |line: &Line| self.judge(line, relayed, now) == Verdict::Hold && line.sort == Sort::Command;
+        let place = lines.iter().take_while(|line| waits(line)).count();
+        match lines.get(place).map(|line| self.judge(line, relayed, now)) {
+            Some(Verdict::Push) => {}
+            verdict => {
+                self.nothing_goes(conversation);
+                if verdict != Some(Verdict::Interrupt) {
+                    return Plan::Wait;
+                }
+                self.interrupts(conversation, now);
+                return Plan::Interrupt;
+            }
+        }
+        let together = self.together(&lines[place..]).max(1);
+        Plan::Push(place..place + together)
+    }
+
+    /// Nothing of a conversation goes as long as its turn is open and no other words come.
+    fn nothing_goes(&mut self, conversation: &ConversationKey) {
+        self.put_back(conversation);
+        if let Some(waits) = self.held.conversations.get_mut(conversation).filter(|it| !it.unread) {
+            waits.text = false;
         }
     }
 

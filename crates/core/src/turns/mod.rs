@@ -24,7 +24,7 @@ mod turn;
 mod while_busy;
 
 pub use busy::{Generation, Peer, Verdict};
-pub use held::{LIMITS, Plan, WaitsLong};
+pub use held::{LIMITS, MAX_HELD, Plan, WaitsLong};
 pub use join::{JOINED_BYTES, JOINED_LINES, join};
 pub use line::{ConversationKey, Line, Sort, sort_of_text};
 pub use signs::{Asked, Signs};
@@ -36,7 +36,7 @@ use crate::inbox::Seq;
 use crate::ports::log::{OpenTurn, TurnNote};
 use held::Held;
 use signs::{shown, shown_on};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,9 +57,9 @@ const MAX_ENDED: usize = 64;
 pub struct Turns {
     peer: Peer,
     limit: Duration,
-    open: HashMap<ConversationKey, Turn>,
+    open: BTreeMap<ConversationKey, Turn>,
     /// Open or not: what was last interrupted, and when.
-    interrupted: HashMap<ConversationKey, Mono>,
+    interrupted: BTreeMap<ConversationKey, Mono>,
     held: Held,
     signs: Vec<(Arc<str>, Signs)>,
     /// Turns that an earlier socket left without an answer, and until when one is awaited.
@@ -91,8 +91,8 @@ impl Turns {
         Self {
             peer,
             limit,
-            open: HashMap::new(),
-            interrupted: HashMap::new(),
+            open: BTreeMap::new(),
+            interrupted: BTreeMap::new(),
             held: Held::default(),
             signs,
             owed: Vec::new(),
@@ -224,8 +224,9 @@ impl Turns {
                     turn.interrupt(now);
                     self.notes.push(TurnNote::Interrupted(turn.row.clone()));
                 }
-                Sort::Press | Sort::Decision | Sort::Text => turn.was_told(now),
-                Sort::Command | Sort::Reset => {}
+                Sort::Text => turn.was_told(now),
+                // It may be the answer to an earlier question: whoever got theirs types again.
+                Sort::Press | Sort::Decision | Sort::Command | Sort::Reset => {}
             }
             return;
         }
@@ -233,6 +234,10 @@ impl Turns {
             return;
         }
         self.owed.retain(|(turn, _)| turn.row.conversation != line.conversation);
+        if let Some(turn) = self.open.get_mut(&line.conversation).filter(|turn| turn.is_left()) {
+            // A gateway that knows the message works on, and does not mark it again.
+            return turn.wait_for_life(now + LIFE_WITHIN);
+        }
         let turn = Turn::open(line, now);
         self.notes.push(TurnNote::Opened(turn.row.clone()));
         self.open.insert(line.conversation.clone(), turn);
@@ -268,7 +273,7 @@ impl Turns {
 
     /// The gateway goes to sleep: it works on nothing.
     pub fn close_all(&mut self, now: Mono) {
-        let over: Vec<Turn> = self.open.drain().map(|(_, turn)| turn).collect();
+        let over: Vec<Turn> = std::mem::take(&mut self.open).into_values().collect();
         for turn in &over {
             self.held.freed(&turn.row.conversation, now);
         }
@@ -296,7 +301,9 @@ impl Turns {
         let is_over = |turn: &Turn| {
             turn.over_at(shown_on(signs, &turn.row.platform), since, limit).is_some_and(|at| at <= now)
         };
-        passed.over.extend(self.open.extract_if(|_, turn| is_over(turn)).map(|(_, turn)| turn));
+        let over = self.open.values().filter(|turn| is_over(turn)).map(|turn| turn.row.conversation.clone());
+        let over: Vec<ConversationKey> = over.collect();
+        passed.over.extend(over.iter().filter_map(|key| self.open.remove(key)));
         while self.ended.front().is_some_and(|(_, at)| now.since(*at) >= AGAIN_WITHIN) {
             self.ended.pop_front();
         }

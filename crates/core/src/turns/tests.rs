@@ -253,7 +253,7 @@ fn second_thoughts_interrupt_a_young_turn_once_and_wait() {
     assert_eq!(turns.next_to_read(at(3_000)), Some(second.conversation.clone()));
     assert_eq!(turns.next_to_read(at(3_000)), None, "it is being read");
     let lines = [second.clone(), line(3, "ann", "and")];
-    assert_eq!(turns.read(&second.conversation, &lines, false, false, at(3_010)), Plan::Join(2));
+    assert_eq!(turns.read(&second.conversation, &lines, false, false, at(3_010)), Plan::Push(0..2));
     turns.pushed(&lines[1], at(3_020));
     turns.put_back(&second.conversation);
     act(&mut turns, &react("m3", "👀", false), 4, at(3_030));
@@ -324,7 +324,7 @@ fn a_question_in_words_is_answered_into_the_turn() {
     assert_eq!(turns.next_to_read(at(25_499)), None);
     assert_eq!(turns.next_to_read(at(25_500)), Some(answer.conversation.clone()));
     let plan = turns.read(&answer.conversation, std::slice::from_ref(&answer), false, false, at(25_510));
-    assert_eq!(plan, Plan::Push);
+    assert_eq!(plan, Plan::Push(0..1));
     turns.pushed(&answer, at(25_510));
     assert_eq!(
         turns.consider(&line(3, "ann", "or red"), false, at(26_000)),
@@ -368,15 +368,15 @@ fn lines_of_one_author_go_together_within_bounds() {
         turns.read(&lines[0].conversation, lines, false, false, at(40_000))
     };
     let many: Vec<Line> = (2..60).map(|seq| line(seq, "ann", "a line")).collect();
-    assert_eq!(turns_of(&many), Plan::Join(32));
+    assert_eq!(turns_of(&many), Plan::Push(0..32));
     let long: Vec<Line> = (2..10).map(|seq| line(seq, "ann", &"x".repeat(5_000))).collect();
-    assert_eq!(turns_of(&long), Plan::Join(3));
-    assert_eq!(turns_of(&[line(2, "ann", "/help"), line(3, "ann", "b")]), Plan::Push);
-    assert_eq!(turns_of(&[line(2, "ann", "a"), line(3, "ann", "/help")]), Plan::Push);
+    assert_eq!(turns_of(&long), Plan::Push(0..3));
+    assert_eq!(turns_of(&[line(2, "ann", "/help"), line(3, "ann", "b")]), Plan::Push(0..1));
+    assert_eq!(turns_of(&[line(2, "ann", "a"), line(3, "ann", "/help")]), Plan::Push(0..1));
     let one_by_one = |seq| Line { while_busy: WhileBusy::Followup, ..line(seq, "ann", "a") };
-    assert_eq!(turns_of(&[one_by_one(2), one_by_one(3)]), Plan::Push);
+    assert_eq!(turns_of(&[one_by_one(2), one_by_one(3)]), Plan::Push(0..1));
     let reply = Line { joins: false, ..line(3, "ann", "b") };
-    assert_eq!(turns_of(&[line(2, "ann", "a"), reply, line(4, "ann", "c")]), Plan::Push);
+    assert_eq!(turns_of(&[line(2, "ann", "a"), reply, line(4, "ann", "c")]), Plan::Push(0..1));
 }
 
 #[test]
@@ -476,7 +476,7 @@ fn a_line_that_was_pushed_once_is_not_joined() {
     turns.next_to_read(at(6_000)).unwrap();
     let plan =
         turns.read(&left.conversation, &[left.clone(), line(2, "ann", "and")], false, false, at(6_000));
-    assert_eq!(plan, Plan::Push);
+    assert_eq!(plan, Plan::Push(0..1));
 }
 
 #[test]

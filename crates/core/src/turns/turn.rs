@@ -26,6 +26,8 @@ const SILENCE: Duration = Duration::from_secs(60);
 const ASKED_SILENCE: Duration = Duration::from_millis(2_500);
 /// One that stopped typing without having said anything may hang; what is written now may help.
 const STRANGE_SILENCE: Duration = Duration::from_secs(30);
+/// An interrupt has shown by then whether it ends anything.
+const ENDS_WITHIN: Duration = Duration::from_secs(5);
 /// While it types: it does so every 2 s, and every 3.5 s while it does not read.
 const TYPES: Duration = Duration::from_secs(4);
 /// So long somebody is still typing the question, and little is lost by beginning again.
@@ -61,7 +63,9 @@ pub struct Turn {
     pub(super) asked: Option<Asked>,
     typed_since_asked: u32,
     pub(super) interrupted_at: Option<Mono>,
-    /// Of a turn that an earlier socket left: until when a sign of life is awaited.
+    /// Whether an earlier socket left it.
+    left: bool,
+    /// Of such a turn: until when a sign of life is awaited.
     lives_until: Option<Mono>,
     /// Whether somebody was told that their line waits for it.
     pub(super) told: bool,
@@ -88,7 +92,8 @@ impl Turn {
             row,
             opened_at: now,
             acked_at: None,
-            round: Duration::ZERO,
+            // Nobody measured it here.
+            round: LONGEST_REST,
             seen: false,
             stage: Stage::Running,
             acted_at: now,
@@ -97,6 +102,7 @@ impl Turn {
             asked: None,
             typed_since_asked: 0,
             interrupted_at: None,
+            left: false,
             lives_until: None,
             told: false,
         }
@@ -104,7 +110,12 @@ impl Turn {
 
     /// Has it wait for a sign of life, on a new socket.
     pub(super) fn wait_for_life(&mut self, until: Mono) {
-        self.lives_until = Some(until);
+        (self.left, self.lives_until) = (true, Some(until));
+    }
+
+    /// Whether an earlier socket left it, so that its message may be one that the gateway knows.
+    pub(super) fn is_left(&self) -> bool {
+        self.left
     }
 
     pub(super) fn acknowledged(&mut self, now: Mono) {
@@ -177,6 +188,12 @@ impl Turn {
         self.stage = Stage::Ending { ticket, rest: REST };
     }
 
+    /// The request under `ticket` is its last message. On the socket where a turn began it is known
+    /// whether marks follow; one that was left may still be marked.
+    pub(super) fn says_last(&mut self, ticket: u64) {
+        if self.left { self.may_end(ticket) } else { self.ends(ticket) }
+    }
+
     /// The request under `ticket` may be the last: another mark may follow, a round later.
     pub(super) fn may_end(&mut self, ticket: u64) {
         let rest = (2 * self.round).clamp(REST, LONGEST_REST);
@@ -200,7 +217,7 @@ impl Turn {
             Stage::Ending { .. } => return Some(limit),
             Stage::Running if self.lives_until.is_some() => self.lives_until,
             Stage::Running if signs.reacts && self.seen => None,
-            Stage::Running if signs.reacts => self.acked_at.map(|at| at + SEEN_WITHIN),
+            Stage::Running if signs.reacts && !self.left => self.acked_at.map(|at| at + SEEN_WITHIN),
             Stage::Running if self.asked.is_some() => None,
             Stage::Running => {
                 let silence = if signs.types { SILENCE_TYPING } else { SILENCE };
@@ -238,6 +255,13 @@ impl Turn {
 
     /// From when on words reach it instead of waiting for its end; `None` if they do not.
     pub(super) fn hears_at(&self, signs: Signs) -> Option<Mono> {
+        // Whoever was asked to end has no ears for more, as long as that may still come.
+        let not_before = self.interrupted_at.map_or(self.opened_at, |at| at + ENDS_WITHIN);
+        let hears = self.hears(signs)?;
+        Some(hears.max(not_before))
+    }
+
+    fn hears(&self, signs: Signs) -> Option<Mono> {
         match self.asked {
             Some(Asked::Clarify) => Some(self.acted_at),
             Some(Asked::Approval) => None,

@@ -73,11 +73,12 @@ impl Session {
     /// the inbox, and only then may the next socket begin.
     pub(super) async fn finish(mut self) {
         self.note_takeover();
-        self.work_while(|it| !it.settling.is_empty() || it.looking_at_late).await;
+        self.work_while(|it| !it.settling.is_empty() || it.looking_at_late || it.noting_turns).await;
         let settled = std::mem::take(&mut self.to_settle);
         if !settled.is_empty() {
             let _ = self.relay.ports.log.settle(self.record.instance, self.epoch(), settled).await;
         }
+        self.note_last_turns().await;
         self.return_unsettled().await;
         // Whoever replaces this one waits for the one before as well.
         self.work_while(|it| it.waits_for_old).await;

@@ -179,7 +179,7 @@ impl Session {
             if self.not_again.contains(&entry.seq) {
                 continue;
             }
-            if next.place.is_none() {
+            if next.place.is_none() || next.line.is_some() {
                 self.remember_not_again(entry.seq);
             }
             self.push(&entry, next.form, next.line.as_ref(), now);
@@ -222,8 +222,8 @@ impl Session {
         self.is_too_soon(entry) || answered
     }
 
-    /// Keeps an entry from being pushed on this socket. What goes ahead is read
-    /// without a place to go on from, so it may be read again; what was
+    /// Keeps an entry from being pushed on this socket. What goes ahead, and what is read with its
+    /// conversation, is read without a place to go on from, so it may be read again; what was
     /// acknowledged late may be in a page that is just being read.
     pub(super) fn remember_not_again(&mut self, seq: Seq) {
         if self.not_again.len() >= REMEMBERED {

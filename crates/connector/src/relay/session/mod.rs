@@ -471,6 +471,8 @@ impl Session {
             Done::TurnsNoted(outcome, notes) => self.turns_noted(outcome, notes),
             Done::Page(page) => {
                 self.backlog.loaded(page.ok());
+                // It passed over lines that may have come after their conversation was read.
+                self.turns.heard_of_some();
                 self.leave_held();
             }
             Done::Ahead(page) => {

@@ -170,8 +170,11 @@ impl Session {
         let reading = self.backlog.is_loading();
         match self.turns.read(conversation, &lines, relayed, reading, now) {
             Plan::Free | Plan::Wait => {}
-            Plan::Push => self.push_held(conversation, &entries[0], now),
-            Plan::Join(many) => self.join_lines(conversation, &entries[..many], now),
+            Plan::Interrupt => self.interrupt_turn(conversation),
+            Plan::Push(lines) => match &entries[lines] {
+                [one] => self.push_held(conversation, one, now),
+                several => self.join_lines(conversation, several, now),
+            },
         }
     }
 
@@ -204,10 +207,17 @@ impl Session {
     /// Lines went together: what took them up is pushed. If not now, it is read again.
     pub(super) fn joined(&mut self, conversation: &ConversationKey, lines: &[Seq], entry: Option<Entry>) {
         let now = clock::mono();
+        // Meanwhile something that goes ahead may have begun a turn.
+        let may_go =
+            |it: &mut Self, entry: &Entry| it.line_of(entry).is_none_or(|line| it.may_go(&line, now));
         match entry {
             Some(entry) => {
                 lines.iter().for_each(|seq| self.held_lines.release(*seq));
-                self.push_held(conversation, &entry, now);
+                if may_go(self, &entry) {
+                    self.push_held(conversation, &entry, now);
+                } else {
+                    self.turns.put_back(conversation);
+                }
             }
             None => self.turns.look_again(conversation, now),
         }
@@ -256,6 +266,15 @@ impl Session {
             let noted = ports.log.note_turns(instance, epoch, notes.clone()).await;
             Done::TurnsNoted(or_later(noted).await, notes)
         }));
+    }
+
+    /// Writes down what the next socket has to know of this one's turns.
+    pub(super) async fn note_last_turns(&mut self) {
+        self.turn_notes.append(&mut self.turns.take_notes());
+        let notes = std::mem::take(&mut self.turn_notes);
+        if let Some(epoch) = self.epoch.filter(|_| !notes.is_empty()) {
+            let _ = self.relay.ports.log.note_turns(self.record.instance, epoch, notes).await;
+        }
     }
 
     pub(super) fn turns_noted(&mut self, outcome: Result<Ownership>, notes: Vec<TurnNote>) {
