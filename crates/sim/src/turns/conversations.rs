@@ -42,7 +42,7 @@ impl Session {
         }
         if self.turns.holds_any() {
             let turns = &self.turns;
-            self.backlog.leave(|entry| turns.is_held(&ConversationKey::of(entry, false)));
+            self.backlog.leave(|entry| turns.is_held(&ConversationKey::of(entry, false)), |_| {});
         }
     }
 

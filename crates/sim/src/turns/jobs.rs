@@ -123,6 +123,8 @@ fn note(note: &TurnNote) -> String {
     match note {
         TurnNote::Opened(turn) => format!("+{} ", turn.seq.buffer_id()),
         TurnNote::Closed(key) => format!("-{} ", key.session_key.as_deref().unwrap_or_default()),
+        TurnNote::Interrupted(turn) => format!("!{} ", turn.seq.buffer_id()),
+        TurnNote::Held(seq) => format!("~{} ", seq.buffer_id()),
     }
 }
 

@@ -80,7 +80,7 @@ impl Session {
 
     /// When it has to look again.
     pub(crate) fn next_deadline(&self) -> Option<Mono> {
-        self.turns.next_deadline().into_iter().chain(self.window.next_tick()).min()
+        self.turns.next_deadline(true).into_iter().chain(self.window.next_tick()).min()
     }
 
     pub(super) fn line_of(&self, entry: &Entry) -> Option<Line> {
@@ -236,7 +236,7 @@ impl Session {
             return true;
         }
         if self.turns.is_held(&line.conversation) {
-            self.backlog.leave(|entry| line.conversation.holds(entry));
+            self.backlog.leave(|entry| line.conversation.holds(entry), |_| {});
         }
         if verdict == Verdict::Interrupt {
             self.interrupt_turn(&line.conversation);
