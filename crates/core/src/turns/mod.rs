@@ -225,8 +225,8 @@ impl Turns {
                     self.notes.push(TurnNote::Interrupted(turn.row.clone()));
                 }
                 Sort::Text => turn.was_told(now),
-                // It may be the answer to an earlier question: whoever got theirs types again.
-                Sort::Press | Sort::Decision | Sort::Command | Sort::Reset => {}
+                Sort::Press | Sort::Decision => turn.may_be_answered(),
+                Sort::Command | Sort::Reset => {}
             }
             return;
         }

@@ -152,6 +152,11 @@ impl Turn {
         self.typed_since_asked = 0;
     }
 
+    /// A decision reached it. It may be about an earlier question: whoever got theirs types again.
+    pub(super) fn may_be_answered(&mut self) {
+        self.typed_since_asked = self.typed_since_asked.max(1);
+    }
+
     pub(super) fn says(&mut self, now: Mono, asks: bool) {
         self.lives(now);
         self.said_last = true;
