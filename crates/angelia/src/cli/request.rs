@@ -242,7 +242,7 @@ mod tests {
             (
                 "gateway create --tenant a gw",
                 "POST /admin/gateways",
-                json!({ "tenant": "a", "gateway_id": "gw" }),
+                json!({ "tenant": "a", "gateway_id": "gw", "shared_groups": false }),
             ),
             ("gateway list", "GET /admin/gateways", none.clone()),
             ("gateway default g", "POST /admin/gateways/g/default", json!({})),
