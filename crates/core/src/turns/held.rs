@@ -33,6 +33,8 @@ struct Waits {
     heard_at: Mono,
     /// When its turn ended.
     freed_at: Mono,
+    /// Until when it is left alone: it was looked at in vain.
+    not_before: Mono,
     /// Whether there may be words among its lines, which a turn that listens is given.
     text: bool,
     /// Whether it is of a platform that gateways file under `relay`.
@@ -86,6 +88,7 @@ impl Held {
             line: Some((line.seq, line.message_id.clone())),
             heard_at: now,
             freed_at: now,
+            not_before: now,
             text: line.sort == Sort::Text,
             relayed,
             reading: false,
@@ -116,7 +119,7 @@ impl Waits {
     /// When its lines are read, from the moment it is free on.
     fn due_at(&self, free_at: Mono) -> Mono {
         let at_most = free_at.max(self.since) + TOGETHER_AT_MOST;
-        free_at.max(self.heard_at + TOGETHER).min(at_most)
+        free_at.max(self.heard_at + TOGETHER).min(at_most).max(self.not_before)
     }
 }
 
@@ -184,7 +187,7 @@ impl Turns {
         }
     }
 
-    /// The first lines of a conversation were read, and `more` of them may wait: what becomes of them.
+    /// The first lines of a conversation were read: what becomes of them.
     /// Without them it is free again, unless `reads` says that a reader of the log passes it over just now.
     pub fn read(
         &mut self,
@@ -218,8 +221,13 @@ impl Turns {
                 return Plan::Interrupt;
             }
         }
-        let together = self.together(&lines[place..]).max(1);
-        Plan::Push(place..place + together)
+        let going = place..place + self.together(&lines[place..]).max(1);
+        if let Some(waits) = self.held.conversations.get_mut(conversation) {
+            // From here on it is the first of the others that waits.
+            let first = lines.iter().take(place).chain(lines.iter().skip(going.end)).next();
+            (waits.since, waits.line) = (now, first.map(|line| (line.seq, line.message_id.clone())));
+        }
+        Plan::Push(going)
     }
 
     /// Nothing of a conversation goes as long as its turn is open and no other words come.
@@ -236,7 +244,9 @@ impl Turns {
         let mut bytes = 0;
         let fits = |line: &&Line| {
             bytes += line.length + 1;
+            let place = |line: &Line| (line.session_key.clone(), line.bot.clone(), line.thread_id.clone());
             let alike = line.author == first.author && line.while_busy == first.while_busy;
+            let alike = alike && place(line) == place(first);
             let whole = line.joins && line.while_busy != WhileBusy::Followup && !self.was_pushed(line.seq);
             bytes <= JOINED_BYTES && alike && whole
         };
@@ -251,7 +261,7 @@ impl Turns {
     pub fn look_again(&mut self, conversation: &ConversationKey, now: Mono) {
         self.put_back(conversation);
         if let Some(waits) = self.held.conversations.get_mut(conversation) {
-            (waits.freed_at, waits.heard_at) = (now, now);
+            waits.not_before = now + TOGETHER;
         }
     }
 

@@ -555,6 +555,60 @@ fn a_stop_ends_what_was_asked() {
 }
 
 #[test]
+fn whoever_s_line_went_is_not_told_that_it_waits() {
+    let mut turns = one_seen();
+    let (second, third) = (line(2, "ann", "/help"), line(3, "ann", "/usage"));
+    turns.consider(&second, false, at(1_000));
+    turns.close_all(at(2_000));
+    turns.next_to_read(at(2_500)).unwrap();
+    let lines = [second.clone(), third.clone()];
+    assert_eq!(turns.read(&second.conversation, &lines, false, false, at(2_500)), Plan::Push(0..1));
+    turns.pushed(&second, at(2_500));
+    turns.put_back(&second.conversation);
+    assert!(turns.wait_long(at(22_499)).is_empty(), "it is what the agent works on");
+    let told = turns.wait_long(at(22_500));
+    assert_eq!(told.iter().map(|it| it.message_id.as_str()).collect::<Vec<_>>(), ["m3"]);
+}
+
+#[test]
+fn what_was_looked_at_in_vain_is_left_alone_for_a_while_although_a_turn_listens() {
+    let mut turns = one_seen();
+    turns.acts(&send(None, false), 3, at(23_000));
+    let answer = line(2, "ann", "blue");
+    assert_eq!(turns.consider(&answer, false, at(24_000)), Verdict::Hold);
+    turns.next_to_read(at(60_000)).unwrap();
+    turns.look_again(&answer.conversation, at(60_000));
+    turns.wait_long(at(60_000));
+    assert_eq!(turns.next_to_read(at(60_499)), None);
+    assert_eq!(turns.next_deadline(true), Some(at(60_500)));
+    assert!(turns.next_to_read(at(60_500)).is_some());
+}
+
+#[test]
+fn one_that_reacts_no_more_is_believed_while_it_types() {
+    let mut turns = one_seen();
+    act(&mut turns, &react("m1", "✅", false), 3, at(1_000));
+    assert!(!is_open_at(&mut turns, at(1_250)));
+    turns.pushed(&line(2, "ann", "more"), at(2_000));
+    turns.acknowledged(Seq(2), at(2_005));
+    for (ticket, now) in [(4, 4_000), (5, 6_000), (6, 8_000)] {
+        turns.acts(&typing(), ticket, at(now));
+    }
+    assert!(is_open_at(&mut turns, at(17_999)));
+    assert!(!is_open_at(&mut turns, at(18_000)));
+}
+
+#[test]
+fn lines_of_two_topics_do_not_go_together() {
+    let mut turns = one_seen();
+    let lines = [line(2, "ann", "a"), Line { thread_id: Some("7".into()), ..line(3, "ann", "b") }];
+    turns.consider(&lines[0], false, at(30_000));
+    turns.close_all(at(30_000));
+    turns.next_to_read(at(40_000)).unwrap();
+    assert_eq!(turns.read(&lines[0].conversation, &lines, false, false, at(40_000)), Plan::Push(0..1));
+}
+
+#[test]
 fn a_gateway_that_comes_back_older_is_found_out() {
     let mut turns = one_seen();
     turns.met(OLDER);

@@ -222,7 +222,9 @@ impl Turn {
             Stage::Ending { .. } => return Some(limit),
             Stage::Running if self.lives_until.is_some() => self.lives_until,
             Stage::Running if signs.reacts && self.seen => None,
-            Stage::Running if signs.reacts && !self.left => self.acked_at.map(|at| at + SEEN_WITHIN),
+            Stage::Running if signs.reacts && !self.left && self.typed_at.is_none() => {
+                self.acked_at.map(|at| at + SEEN_WITHIN)
+            }
             Stage::Running if self.asked.is_some() => None,
             Stage::Running => {
                 let silence = if signs.types { SILENCE_TYPING } else { SILENCE };

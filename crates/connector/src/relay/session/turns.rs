@@ -106,6 +106,9 @@ impl Session {
 
     fn interrupt_turn(&mut self, conversation: &ConversationKey) {
         let Some(turn) = self.turns.turn(conversation) else { return };
+        if turn.session_key.is_empty() {
+            return;
+        }
         let session_key = turn.session_key.to_string();
         let chat_id = conversation.chat_id.to_string();
         self.relay.metrics.count(Counter::Interrupts);
@@ -158,8 +161,11 @@ impl Session {
             return self.turns.look_again(conversation, now);
         };
         let new = |entry: &Entry| !self.window.contains(entry.seq) && !self.not_again.contains(&entry.seq);
+        let more = read.page.more;
         let entries: Vec<Entry> = read.into_iter().filter(new).collect();
-        if entries.first().is_some_and(|entry| self.is_left_alone(entry)) {
+        // All that was read is under way, and there are others behind it.
+        let hidden = entries.is_empty() && more;
+        if hidden || entries.first().is_some_and(|entry| self.is_left_alone(entry)) {
             return self.turns.look_again(conversation, now);
         }
         let lines: Vec<Line> = entries.iter().map_while(|entry| self.line_of(entry)).collect();
