@@ -40,6 +40,12 @@ impl Stage {
             format!("name = \"main\"\npublic_key = \"{}\"\n{of_bot}\n", discord.public_key())
         };
         let stage = Self::built(options, lines, key, variables).await;
+        // Its gateways end no turn, and what they are given is not to wait for one.
+        let gateway = stage.acme.gateway_id.clone();
+        stage
+            .connector
+            .command(&["gateway", "set", "--tenant", "acme", &gateway, "--while-busy", "pass"])
+            .await;
         stage.discord.set_interactions_url(Some(&stage.endpoint())).await;
         stage
     }
