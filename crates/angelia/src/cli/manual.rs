@@ -82,7 +82,10 @@ fn render(man: &Man, command: &clap::Command, above: Option<&str>) -> io::Result
     let version = env!("CARGO_PKG_VERSION");
     writeln!(text, r#".TH "{name}" "1" "" "Angelia {version}" "Angelia Manual""#)?;
     man.render_name_section(&mut text)?;
+    // A choice of many options is one word, too long for lines of even length.
+    writeln!(text, ".ad l")?;
     man.render_synopsis_section(&mut text)?;
+    writeln!(text, ".ad b")?;
     describe(command).to_writer(&mut text)?;
     man.render_options_section(&mut text)?;
     if command.has_subcommands() {
