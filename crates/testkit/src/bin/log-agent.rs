@@ -70,7 +70,8 @@ struct Agent {
 impl Agent {
     fn from_args(mut args: impl Iterator<Item = String>) -> Self {
         let (mut url, mut id, mut secret, mut log) = (None, None, None, None);
-        let mut user_agent = "Python/3.11 websockets/15.0.1".to_owned();
+        // It ends no turn, and is not to be taken for a gateway that does.
+        let mut user_agent = "log-agent".to_owned();
         let mut reply = false;
         while let Some(arg) = args.next() {
             let mut value = || args.next().unwrap_or_else(|| panic!("{arg} needs a value"));
