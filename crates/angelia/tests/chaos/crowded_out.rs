@@ -2,7 +2,7 @@
 //! thousands of others do with theirs.
 
 use crate::crowd::{Crowd, Kind, sink};
-use crate::peer::{PYTHON, Peer};
+use crate::peer::{PLAIN, Peer};
 use crate::room::Room;
 use crate::server::{Server, fresh_folder, keep_alive_client};
 use crate::stage::{Others, alone, quantile, report};
@@ -121,7 +121,7 @@ fn by_those_who_stay() {
         let (files, mut sockets, mut refused) = (stage.files(), Vec::new(), 0);
         for number in 0..PLACES * 11 / 16 {
             let credentials = stage.server.gateway("rogue", &format!("rogue-{number}")).await;
-            match Peer::dial(&stage.server, &credentials, PYTHON, None).await {
+            match Peer::dial(&stage.server, &credentials, PLAIN, None).await {
                 Ok(mut peer) => {
                     peer.send(&GatewayFrame::Hello(Hello::default())).await;
                     sockets.push(peer);
@@ -146,7 +146,7 @@ fn by_those_who_stay() {
             assert!(worst < AN_ANSWER, "{what} took {worst:?}");
         }
         let other = stage.server.gateway("other", "gw-other").await;
-        drop(Peer::greet(&stage.server, &other, PYTHON).await);
+        drop(Peer::greet(&stage.server, &other, PLAIN).await);
         stage.relay_is_alive().await;
         report(TEST, &format!("{} sockets and {} streams stayed", sockets.len(), streams.len()));
         drop((sockets, streams));
@@ -173,7 +173,7 @@ impl Stage {
         let credentials = server.gateway("default", "gw-calm").await;
         let room = Room::enter(&server, "den", "gw-calm").await;
         let received = Arc::new(AtomicUsize::new(0));
-        let peer = Peer::greet(&server, &credentials, PYTHON).await;
+        let peer = Peer::greet(&server, &credentials, PLAIN).await;
         tokio::spawn(read(peer, received.clone()));
         let stage = Self { server, room, posted: AtomicUsize::new(0), received };
         // Everything is there once before anything is measured.

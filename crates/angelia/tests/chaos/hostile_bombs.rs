@@ -1,6 +1,6 @@
 //! Single messages, as large as the server takes them, made of the smallest frames.
 
-use crate::peer::{PYTHON, Peer};
+use crate::peer::{PLAIN, Peer};
 use crate::room::Room;
 use crate::server::Server;
 use crate::stage::{alone, milliseconds, report};
@@ -33,7 +33,7 @@ fn a_hundred_thousand_frames_in_one_message() {
         let server = Server::start(TEST).await;
         let good = server.gateway("good", "gw-good").await;
         let room = Room::enter(&server, "den", "gw-good").await;
-        let mut peer = Peer::greet(&server, &good, PYTHON).await;
+        let mut peer = Peer::greet(&server, &good, PLAIN).await;
         let bombs = [
             ("objects", "{}\n"),
             (
@@ -51,7 +51,7 @@ fn a_hundred_thousand_frames_in_one_message() {
             let credentials = server.gateway("evil", &format!("gw-{kind}")).await;
             for attempt in 1..=ATTEMPTS {
                 let name = format!("{kind}-{attempt}");
-                let evil = Peer::greet(&server, &credentials, PYTHON).await;
+                let evil = Peer::greet(&server, &credentials, PLAIN).await;
                 let (longest, growth) = throw(&server, evil, frame, &room, &mut peer, &name).await;
                 report(
                     TEST,
@@ -113,8 +113,8 @@ fn floods_of_requests_for_somebody_elses_chat() {
         let good = server.gateway("good", "gw-good").await;
         let evil = server.gateway("evil", "gw-evil").await;
         let room = Room::enter(&server, "den", "gw-good").await;
-        let mut peer = Peer::greet(&server, &good, PYTHON).await;
-        let (mut sink, mut stream) = Peer::greet(&server, &evil, PYTHON).await.socket.split();
+        let mut peer = Peer::greet(&server, &good, PLAIN).await;
+        let (mut sink, mut stream) = Peer::greet(&server, &evil, PLAIN).await.socket.split();
         let reader = tokio::spawn(async move { while let Some(Ok(_)) = stream.next().await {} });
         let flood = tokio::spawn(async move {
             let batch = send("r", "let me in").repeat(5_000);

@@ -1,7 +1,7 @@
 //! A quarter of a million frames of a gateway that means no good.
 
 use crate::dice::Dice;
-use crate::peer::{PYTHON, Peer};
+use crate::peer::{PLAIN, Peer};
 use crate::room::Room;
 use crate::server::{Credentials, Server};
 use crate::stage::{alone, milliseconds, quantile, report};
@@ -31,7 +31,7 @@ fn a_quarter_million_hostile_frames() {
         let server = Arc::new(Server::start(TEST).await);
         let good = server.gateway("good", "gw-good").await;
         let room = Room::enter(&server, "den", "gw-good").await;
-        let mut peer = Peer::greet(&server, &good, PYTHON).await;
+        let mut peer = Peer::greet(&server, &good, PLAIN).await;
         let mut calm = Vec::new();
         for number in 0..200 {
             calm.push(echo(&room, &mut peer, &format!("calm-{number}")).await);
@@ -103,7 +103,7 @@ async fn echo(room: &Room, peer: &mut Peer, text: &str) -> Duration {
 async fn attack(server: Arc<Server>, credentials: Credentials, mut dice: Dice) -> (usize, usize) {
     let (mut sent, mut sockets) = (0, 0);
     while sent < FRAMES / ATTACKERS {
-        let Ok(peer) = Peer::dial(&server, &credentials, PYTHON, None).await else {
+        let Ok(peer) = Peer::dial(&server, &credentials, PLAIN, None).await else {
             sleep(Duration::from_millis(50)).await;
             continue;
         };

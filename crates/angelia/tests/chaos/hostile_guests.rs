@@ -2,7 +2,7 @@
 //! and by writing without end.
 
 use crate::crowd::sink;
-use crate::peer::{PYTHON, Peer};
+use crate::peer::{PLAIN, Peer};
 use crate::raw_http::RawHttp;
 use crate::room::Room;
 use crate::server::{Server, client, fresh_folder};
@@ -316,7 +316,7 @@ async fn pour(room: &Room, name: &'static str, posts: usize, seconds: u64) -> Fl
 
 /// The agent comes: it gets exactly what was taken, and nothing is missing.
 async fn assert_drains(server: &Server, gateway: &crate::server::Credentials, taken: BTreeSet<String>) {
-    let mut peer = Peer::greet(server, gateway, PYTHON).await;
+    let mut peer = Peer::greet(server, gateway, PLAIN).await;
     let mut given = BTreeSet::new();
     while given.len() < taken.len() {
         match peer.next().await {

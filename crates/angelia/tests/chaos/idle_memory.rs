@@ -1,6 +1,6 @@
 //! What an idle gateway costs.
 
-use crate::peer::{PYTHON, Peer};
+use crate::peer::{PLAIN, Peer};
 use crate::server::{Credentials, Server};
 use crate::stage::{alone, report};
 use angelia_contract::frame::{ConnectorFrame, GatewayFrame, Hello};
@@ -92,7 +92,7 @@ async fn connect(server: &Arc<Server>, gateways: &[Credentials], idle: &mut Join
 }
 
 async fn greet_small(server: &Server, credentials: &Credentials) -> Peer {
-    let mut peer = Peer::dial(server, credentials, PYTHON, None).await.expect("the dial succeeds");
+    let mut peer = Peer::dial(server, credentials, PLAIN, None).await.expect("the dial succeeds");
     peer.send(&GatewayFrame::Hello(Hello::default())).await;
     let answer = peer.next().await;
     assert!(matches!(answer, ConnectorFrame::Descriptor { .. }), "{answer:?}");

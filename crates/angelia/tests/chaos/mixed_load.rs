@@ -11,8 +11,8 @@ const TEST: &str = "mixed_load";
 /// More than the hour's pace, because there is only a minute.
 const POSTS_PER_SECOND: f64 = 10.0;
 /// Threads besides those of the runtime: the first, the writer, four that read, and some to look
-/// up names.
-const OTHER_THREADS: usize = 8;
+/// up names, to make pages and to see how full the disk is.
+const OTHER_THREADS: usize = 10;
 /// What half a minute may add: caches fill in it, by a few MiB.
 const MAX_GROWTH_KIB: f64 = 24.0 * 1024.0;
 

@@ -17,8 +17,8 @@ use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 /// The Rust half of the contract, which acts on interrupts.
 pub(crate) const RUST_HALF: &str = "angelia-gateway/0.1.0";
-/// A published gateway.
-pub(crate) const PYTHON: &str = "Python/3.11 websockets/15.0.1";
+/// A gateway of which nothing is known, so that it is given what comes.
+pub(crate) const PLAIN: &str = "peer";
 
 /// Largest line taken from a connector.
 const MAX_LINE: usize = 16 * 1024 * 1024;

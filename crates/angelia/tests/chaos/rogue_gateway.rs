@@ -3,7 +3,7 @@
 //! else may notice, and a restart must work.
 
 use crate::full_disk::Disk;
-use crate::peer::{PYTHON, Peer};
+use crate::peer::{PLAIN, Peer};
 use crate::room::Room;
 use crate::server::{Credentials, Server, fresh_folder};
 use crate::stage::{Others, alone, busy, report};
@@ -54,7 +54,7 @@ impl Stage {
         let good = server.gateway("good", "gw-good").await;
         let evil = server.gateway("evil", "gw-evil").await;
         let room = Room::enter(&server, "den", "gw-good").await;
-        let good = Peer::greet(&server, &good, PYTHON).await;
+        let good = Peer::greet(&server, &good, PLAIN).await;
         let rss = server.rss_kib();
         Self { server, good, room, evil, rss }
     }
@@ -135,7 +135,7 @@ fn oversized(size: usize) -> Vec<Value> {
 fn fields_without_measure() {
     busy(async {
         let mut stage = Stage::set("rogue_fields").await;
-        let mut evil = Peer::greet(&stage.server, &stage.evil, PYTHON).await;
+        let mut evil = Peer::greet(&stage.server, &stage.evil, PLAIN).await;
         let _lair = Room::enter(&stage.server, "lair", &stage.evil.id).await;
         let mut frames = 0;
         for size in [700, 64 * 1024, 300 * 1024, 7 << 20] {
@@ -180,7 +180,7 @@ fn a_disk_to_itself() {
             || rustix::fs::statvfs(path).map(|it| it.f_bavail * it.f_frsize).expect("look at the disk");
         let mut stage = Stage::over(Server::start_in(folder, disk.data(), &ONE_GIB).await).await;
         let _lair = Room::enter(&stage.server, "lair", &stage.evil.id).await;
-        let evil = Peer::greet(&stage.server, &stage.evil, PYTHON).await;
+        let evil = Peer::greet(&stage.server, &stage.evil, PLAIN).await;
         let before = free();
         let (mut sink, mut stream) = evil.socket.split();
         let reads = tokio::spawn(async move { while let Some(Ok(_)) = stream.next().await {} });
@@ -216,7 +216,7 @@ fn a_share_of_the_disk_is_all_it_gets() {
         let database = path.join("data").join(DATABASE);
         let mut stage = Stage::over(Server::start_in(folder, disk.data(), &ONE_GIB).await).await;
         let lair = Room::enter(&stage.server, "lair", &stage.evil.id).await;
-        let mut evil = Peer::greet(&stage.server, &stage.evil, PYTHON).await;
+        let mut evil = Peer::greet(&stage.server, &stage.evil, PLAIN).await;
         for round in 0..SENDS / 500 {
             for number in 0..500 {
                 let reply_to = format!("{:0>512}", round * 500 + number);
@@ -279,7 +279,7 @@ fn a_hello_without_measure_is_answered() {
         for (platform, bot) in
             [("x".repeat(7 << 20), "b".to_owned()), ("webchat".to_owned(), "y".repeat(7 << 20))]
         {
-            let mut evil = Peer::dial(&stage.server, &stage.evil, PYTHON, None).await.expect("let in");
+            let mut evil = Peer::dial(&stage.server, &stage.evil, PLAIN, None).await.expect("let in");
             let hello = format!("{}\n", json!({"type": "hello", "botId": bot, "platform": platform}));
             evil.socket.send(Message::Text(hello.into())).await.expect("the socket takes it");
             match evil.next().await {
@@ -298,7 +298,7 @@ fn sockets_without_end() {
         let mut stage = Stage::set("rogue_sockets").await;
         let (mut open, mut refused) = (Vec::new(), 0);
         for _ in 0..40 {
-            match Peer::dial(&stage.server, &stage.evil, PYTHON, None).await {
+            match Peer::dial(&stage.server, &stage.evil, PLAIN, None).await {
                 Ok(peer) => open.push(peer),
                 Err(_) => refused += 1,
             }
@@ -307,7 +307,7 @@ fn sockets_without_end() {
         let mut others = Vec::new();
         for number in 0..36 {
             let one = stage.server.gateway("evil", &format!("gw-evil-{number}")).await;
-            others.push(Peer::dial(&stage.server, &one, PYTHON, None).await.expect("a gateway of its own"));
+            others.push(Peer::dial(&stage.server, &one, PLAIN, None).await.expect("a gateway of its own"));
         }
         // Each begins a line of two megabytes and does not end it: before a hello, and after one.
         for (number, peer) in open.iter_mut().chain(&mut others).enumerate() {
@@ -389,7 +389,7 @@ fn a_flood_is_not_felt() {
             let flood = tokio::spawn(flood_sink(sink.port));
             others.beside_sink.extend(measure(&mut stage, &format!("quiet-{round}")).await);
             flood.abort();
-            let evil = Peer::greet(&stage.server, &stage.evil, PYTHON).await;
+            let evil = Peer::greet(&stage.server, &stage.evil, PLAIN).await;
             let flood = tokio::spawn(flood_server(evil));
             others.beside_flood.extend(measure(&mut stage, &format!("loud-{round}")).await);
             flood.abort();

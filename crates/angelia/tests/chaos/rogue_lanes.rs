@@ -2,7 +2,7 @@
 //! it: what waits for the bot's turn is bounded in memory, over reconnects and over a
 //! restart, and nobody else notices.
 
-use crate::peer::{PYTHON, Peer};
+use crate::peer::{PLAIN, Peer};
 use crate::rogue_gateway::{ONE_GIB, Stage};
 use crate::server::{Server, fresh_folder};
 use crate::stage::busy;
@@ -44,7 +44,7 @@ fn a_platform_that_does_not_answer() {
         telegram.hang_next("sendMessage", 10 * SOCKETS * SENDS).await;
 
         for socket in 0..SOCKETS {
-            let evil = Peer::greet(&stage.server, &stage.evil, PYTHON).await;
+            let evil = Peer::greet(&stage.server, &stage.evil, PLAIN).await;
             let (mut sink, mut stream) = evil.socket.split();
             let reads = tokio::spawn(async move { while let Some(Ok(_)) = stream.next().await {} });
             for number in 0..SENDS {

@@ -1,6 +1,6 @@
 //! One gateway that never reads is nobody else's problem.
 
-use crate::peer::{PYTHON, Peer};
+use crate::peer::{PLAIN, Peer};
 use crate::room::Room;
 use crate::server::{Credentials, Server};
 use crate::stage::{alone, milliseconds, quantile, report};
@@ -50,7 +50,7 @@ fn others_do_not_feel_it() {
             let id = format!("gw-{number}");
             let credentials = server.gateway("default", &id).await;
             rooms.push(Room::enter(&server, &format!("room{number}"), &id).await);
-            let peer = Peer::greet(&server, &credentials, PYTHON).await;
+            let peer = Peer::greet(&server, &credentials, PLAIN).await;
             readers.spawn(read_and_acknowledge(peer, clock, samples.clone()));
         }
         let stuck = server.gateway("default", "gw-stuck").await;
@@ -164,7 +164,7 @@ async fn fill_up(room: &Room) {
 /// the server stops taking requests from it. The task holds it open and goes on
 /// trying.
 async fn get_stuck(server: &Server, credentials: &Credentials) -> JoinHandle<()> {
-    let mut peer = Peer::dial(server, credentials, PYTHON, Some(4 * 1024)).await.expect("the dial succeeds");
+    let mut peer = Peer::dial(server, credentials, PLAIN, Some(4 * 1024)).await.expect("the dial succeeds");
     peer.send(&GatewayFrame::Hello(Hello::default())).await;
     let mut sent = 0;
     loop {

@@ -125,7 +125,7 @@ fn admit(relay: Arc<Relay>, record: Arc<GatewayRecord>, headers: &HeaderMap, soc
     let published = is_published(agent);
     let profile =
         PeerProfile { interrupts: rust_half, parks: !rust_half, loses_forwards: published, published };
-    let session = Session::new(relay, record, profile, mailbox, seat);
+    let session = Box::new(Session::new(relay, record, profile, mailbox, seat));
     socket.serve(move |socket| async move {
         session.run(socket).await;
         drop(place);

@@ -240,8 +240,8 @@ impl Backlog {
     }
 
     /// Takes the entries that go ahead, as found in the log, but for those
-    /// that are `known` to be under way.
-    pub fn loaded_ahead(&mut self, read: Option<Stretch>, known: impl Fn(Seq) -> bool) {
+    /// that are `known` to be under way, or to be read with their conversation.
+    pub fn loaded_ahead(&mut self, read: Option<Stretch>, known: impl Fn(&Entry) -> bool) {
         self.ahead_loading = false;
         let Some(Stretch { mut page, mark }) = read else {
             self.ahead_behind = true;
@@ -250,8 +250,9 @@ impl Backlog {
         self.freshen(&mut page.items);
         self.known.redrives = self.known.redrives.max(mark.redrives);
         let full = page.more;
-        let at_hand = |seq| known(seq) || self.ahead.binary_search_by_key(&seq, |it| it.seq).is_ok();
-        let new: Vec<Entry> = page.into_iter().filter(|entry| !at_hand(entry.seq)).collect();
+        let at_hand =
+            |entry: &Entry| known(entry) || self.ahead.binary_search_by_key(&entry.seq, |it| it.seq).is_ok();
+        let new: Vec<Entry> = page.into_iter().filter(|entry| !at_hand(entry)).collect();
         // A full page that brought nothing hides what is behind it until some of it settled.
         let again = std::mem::take(&mut self.ahead_stale) || !new.is_empty();
         self.ahead_behind |= full && again;

@@ -125,7 +125,7 @@ impl World {
             Step::EndAhead => {
                 if let Some(page) = self.ahead.take() {
                     let given = self.given_ahead.clone();
-                    self.backlog.loaded_ahead(Some(page), |seq| given.contains(&seq.0));
+                    self.backlog.loaded_ahead(Some(page), |entry| given.contains(&entry.seq.0));
                 }
             }
             Step::Deliver(n) if !self.delayed.is_empty() => {

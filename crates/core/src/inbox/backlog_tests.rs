@@ -149,7 +149,7 @@ fn what_is_at_hand_that_goes_ahead_does_not_keep_the_log_from_being_asked() {
     backlog.appended(mark(5), Some(entry(5)), true);
     assert!(backlog.wants_ahead(), "earlier ones may wait in the log");
     assert!(!backlog.knows_ahead());
-    backlog.loaded_ahead(page([3, 4, 5], false, 5), |seq| seq == Seq(3));
+    backlog.loaded_ahead(page([3, 4, 5], false, 5), |entry| entry.seq == Seq(3));
     assert!(backlog.knows_ahead());
     let ahead: Vec<i64> = std::iter::from_fn(|| backlog.pop_ahead()).map(|e| e.seq.0).collect();
     assert_eq!(ahead, [4, 5], "each once, in order");
@@ -178,7 +178,7 @@ fn large_ones_that_go_ahead_are_not_read_over_and_over() {
     backlog.look_ahead_again();
     assert!(backlog.wants_ahead());
     backlog.look_ahead_again();
-    backlog.loaded_ahead(page([1, 2], true, 4), |seq| seq == Seq(1));
+    backlog.loaded_ahead(page([1, 2], true, 4), |entry| entry.seq == Seq(1));
     assert!(backlog.wants_ahead(), "something settled while it was read");
 }
 

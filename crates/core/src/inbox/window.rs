@@ -135,6 +135,11 @@ impl Window {
         self.flights.is_empty()
     }
 
+    /// The first entry that waits for its acknowledgement.
+    pub fn oldest(&self) -> Option<Seq> {
+        self.flights.iter().find(|flight| flight.kind == FrameKind::Acknowledged).map(|flight| flight.seq)
+    }
+
     /// Whether any acknowledgement came on this socket.
     pub fn acked_here(&self) -> bool {
         self.acked_here

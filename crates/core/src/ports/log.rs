@@ -200,6 +200,16 @@ pub enum TurnNote {
     Held(Seq),
 }
 
+impl TurnNote {
+    /// The entry that began a turn, if it says so.
+    pub fn opens(&self) -> Option<Seq> {
+        match self {
+            Self::Opened(turn) => Some(turn.seq),
+            Self::Closed(_) | Self::Interrupted(_) | Self::Held(_) => None,
+        }
+    }
+}
+
 /// Lines that go together: the last of them takes the text of all.
 #[derive(Clone, Debug)]
 pub struct Joined {

@@ -3,6 +3,7 @@
 use super::signs::{self, Act, Where, shown};
 use super::{Turn, Turns};
 use crate::clock::Mono;
+use crate::inbox::Seq;
 use crate::ports::log::TurnNote;
 use angelia_contract::action::Action;
 
@@ -27,14 +28,16 @@ impl Turns {
             Act::Typing => known.types = true,
             Act::Asks(_) | Act::Lives => {}
         });
-        for turn in &mut here {
+        let count = here.len();
+        // What names the message of one turn says nothing of the others in its chat.
+        let named = act.message().filter(|message| here.iter().any(|turn| turn.answers(message)));
+        for turn in here.iter_mut().filter(|turn| named.is_none_or(|message| turn.answers(message))) {
             match act {
                 Act::Typing => turn.types(now),
-                Act::Says { asks, .. } => turn.says(now, asks),
+                Act::Says { asks, .. } if count == 1 || named.is_some() => turn.says(now, asks),
                 _ => turn.lives(now),
             }
         }
-        let count = here.len();
         let mut mark = |message: &str, how: &dyn Fn(&mut Turn)| {
             here.iter_mut().filter(|turn| turn.row.message_id == message).for_each(|turn| how(turn));
         };
@@ -47,13 +50,13 @@ impl Turns {
                 // What is known of a gateway may have been lost with the socket that knew it.
                 let ends = |turn: &Turn| last || any && !asks && !turn.is_left();
                 let mine = |turn: &Turn| match reply_to {
-                    Some(message) => turn.row.message_id == message || any && count == 1,
+                    Some(message) => turn.answers(message) || any && count == 1,
                     None => count == 1 || any,
                 };
                 // Of a gateway that reacts only its reactions count, unless it took nothing up.
                 let turn = here.iter_mut().find(|turn| mine(turn));
                 let turn = turn.filter(|turn| ends(turn) && !(signs.reacts && turn.is_seen()));
-                turn.into_iter().for_each(|turn| turn.says_last(ticket));
+                turn.into_iter().for_each(|turn| turn.says_last(reply_to, ticket));
             }
             Act::Asks(asked) => {
                 let asks = here.last().map(|turn| (ticket, turn.row.conversation.clone(), asked));
@@ -94,11 +97,13 @@ impl Turns {
     }
 
     /// Whether a gateway does not read what began a turn, since another one was open in that
-    /// chat: it has one conversation for everybody there.
-    pub fn is_stalled_by_others(&self, now: Mono) -> bool {
+    /// chat: it has one conversation for everybody there. What waits for its acknowledgement
+    /// behind `oldest` was not looked at yet.
+    pub fn is_stalled_by_others(&self, oldest: Option<Seq>, now: Mono) -> bool {
         let chat = |turn: &Turn| turn.row.conversation.chat_id.clone();
         let earlier = |it: &Turn, turn: &Turn| it.row.seq < turn.row.seq && chat(it) == chat(turn);
-        let mut unread = self.open.values().filter(|turn| turn.is_unread(now));
+        let unread = |turn: &&Turn| turn.is_unread(now) && Some(turn.row.seq) == oldest;
+        let mut unread = self.open.values().filter(unread);
         unread.any(|turn| self.open.values().any(|it| earlier(it, turn)))
     }
 }

@@ -54,11 +54,11 @@ pub(super) fn decide(
 ) -> Verdict {
     let may_interrupt = peer.interrupts && turn.interrupted_at.is_none();
     match line.sort {
-        Sort::Press | Sort::Stop | Sort::Decision => return Verdict::Push,
+        sort if sort.goes_ahead() => return Verdict::Push,
         Sort::Reset if may_interrupt => return Verdict::Interrupt,
         Sort::Reset if peer.interrupts => return Verdict::Hold,
         Sort::Text if turn.hears_at(signs).is_some_and(|at| at <= now) => return Verdict::Push,
-        Sort::Text | Sort::Command | Sort::Reset => {}
+        _ => {}
     }
     match line.while_busy {
         WhileBusy::Pass => Verdict::Push,

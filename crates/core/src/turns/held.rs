@@ -37,6 +37,8 @@ struct Waits {
     not_before: Mono,
     /// Whether there may be words among its lines, which a turn that listens is given.
     text: bool,
+    /// Whether there may be some that pass wherever the gateway bears it.
+    passes: bool,
     /// Whether it is of a platform that gateways file under `relay`.
     relayed: bool,
     /// Whether its lines are being read, joined or pushed.
@@ -77,7 +79,7 @@ impl Held {
     /// Holds a line's conversation; `false` if too many are held.
     pub(super) fn hold(&mut self, line: &Line, relayed: bool, now: Mono) -> bool {
         if let Some(waits) = self.conversations.get_mut(&line.conversation) {
-            (waits.unread, waits.text) = (true, waits.text || line.sort == Sort::Text);
+            waits.may_bring(line);
             return true;
         }
         if self.conversations.len() >= MAX_HELD {
@@ -90,6 +92,7 @@ impl Held {
             freed_at: now,
             not_before: now,
             text: line.sort == Sort::Text,
+            passes: passes(line),
             relayed,
             reading: false,
             unread: true,
@@ -100,8 +103,8 @@ impl Held {
 
     pub(super) fn heard(&mut self, line: &Line, now: Mono) {
         if let Some(waits) = self.conversations.get_mut(&line.conversation) {
-            (waits.heard_at, waits.unread) = (now, true);
-            waits.text |= line.sort == Sort::Text;
+            waits.heard_at = now;
+            waits.may_bring(line);
             if waits.line.is_none() {
                 (waits.since, waits.line) = (now, Some((line.seq, line.message_id.clone())));
             }
@@ -115,7 +118,19 @@ impl Held {
     }
 }
 
+/// Whether a line is of words that go to a busy gateway which bears it.
+fn passes(line: &Line) -> bool {
+    line.sort == Sort::Text && line.while_busy == WhileBusy::Auto
+}
+
 impl Waits {
+    /// A line came that was not read.
+    fn may_bring(&mut self, line: &Line) {
+        self.unread = true;
+        self.text |= line.sort == Sort::Text;
+        self.passes |= passes(line);
+    }
+
     /// When its lines are read, from the moment it is free on.
     fn due_at(&self, free_at: Mono) -> Mono {
         let at_most = free_at.max(self.since) + TOGETHER_AT_MOST;
@@ -148,7 +163,9 @@ impl Turns {
 
     /// Lines came that nobody has at hand: some may be of any conversation.
     pub fn heard_of_some(&mut self) {
-        self.held.conversations.values_mut().for_each(|waits| (waits.unread, waits.text) = (true, true));
+        for waits in self.held.conversations.values_mut() {
+            (waits.unread, waits.text, waits.passes) = (true, true, true);
+        }
     }
 
     /// A conversation whose lines are to be read now. It is not named again before [`read`](Self::read).
@@ -181,8 +198,8 @@ impl Turns {
             Some(turn) => {
                 let (signs, relayed) = (self.signs_on(&turn.row.platform), waits.relayed);
                 let older = self.peer_for(&turn.row.platform, relayed).generation == Generation::Older;
-                let passes = turn.is_known_at(signs).filter(|_| older);
-                turn.hears_at(signs).into_iter().chain(passes).min().filter(|_| waits.text)
+                let passes = turn.is_known_at(signs).filter(|_| older && waits.passes);
+                turn.hears_at(signs).filter(|_| waits.text).into_iter().chain(passes).min()
             }
         }
     }
@@ -213,7 +230,7 @@ impl Turns {
         match lines.get(place).map(|line| self.judge(line, relayed, now)) {
             Some(Verdict::Push) => {}
             verdict => {
-                self.nothing_goes(conversation);
+                self.nothing_goes(conversation, lines.get(place));
                 if verdict != Some(Verdict::Interrupt) {
                     return Plan::Wait;
                 }
@@ -230,16 +247,23 @@ impl Turns {
         Plan::Push(going)
     }
 
-    /// Nothing of a conversation goes as long as its turn is open and no other words come.
-    fn nothing_goes(&mut self, conversation: &ConversationKey) {
+    /// Nothing of a conversation goes now. `next` is the first of it that might; without one it
+    /// waits until its turn is over or others come.
+    fn nothing_goes(&mut self, conversation: &ConversationKey, next: Option<&Line>) {
         self.put_back(conversation);
         if let Some(waits) = self.held.conversations.get_mut(conversation).filter(|it| !it.unread) {
-            waits.text = false;
+            waits.text = next.is_some_and(|line| line.sort == Sort::Text);
+            waits.passes = next.is_some_and(passes);
         }
     }
 
+    /// Whether the lines of a conversation are being read, joined or pushed.
+    pub(super) fn is_read(&self, conversation: &ConversationKey) -> bool {
+        self.held.conversations.get(conversation).is_some_and(|waits| waits.reading)
+    }
+
     /// How many of these lines go together, from the first one on.
-    fn together(&self, lines: &[Line]) -> usize {
+    pub(super) fn together(&self, lines: &[Line]) -> usize {
         let Some(first) = lines.first() else { return 0 };
         let mut bytes = 0;
         let fits = |line: &&Line| {
@@ -247,14 +271,16 @@ impl Turns {
             let place = |line: &Line| (line.session_key.clone(), line.bot.clone(), line.thread_id.clone());
             let alike = line.author == first.author && line.while_busy == first.while_busy;
             let alike = alike && place(line) == place(first);
-            let whole = line.joins && line.while_busy != WhileBusy::Followup && !self.was_pushed(line.seq);
+            let whole = line.joins && line.while_busy != WhileBusy::Followup && !self.was_pushed(line);
             bytes <= JOINED_BYTES && alike && whole
         };
         lines.iter().take(JOINED_LINES).take_while(fits).count()
     }
 
-    fn was_pushed(&self, seq: Seq) -> bool {
-        self.pushed_before.contains(&seq)
+    /// Whether an earlier socket pushed a line, or may have: it was the first of its conversation.
+    fn was_pushed(&self, line: &Line) -> bool {
+        let first = line.seq <= self.waited_to && !self.begun.contains(&line.conversation);
+        first || self.pushed_before.contains(&line.seq)
     }
 
     /// The same, a little later.

@@ -46,6 +46,13 @@ pub enum Sort {
     Stop,
 }
 
+impl Sort {
+    /// Whether it goes to an agent at work, whatever that does.
+    pub fn goes_ahead(self) -> bool {
+        matches!(self, Self::Press | Self::Stop | Self::Decision)
+    }
+}
+
 /// A line that waits.
 #[derive(Clone, Debug)]
 pub struct Line {

@@ -66,6 +66,10 @@ pub struct Turns {
     owed: Vec<(Turn, Mono)>,
     /// Entries that an earlier socket pushed: they are pushed again as they are.
     pushed_before: HashSet<Seq>,
+    /// Up to here the log went when this socket came: what waited may have been pushed as well.
+    waited_to: Seq,
+    /// The conversations of which such an entry was pushed here.
+    begun: HashSet<ConversationKey>,
     /// Turns that ended a moment ago: one that is taken up again was not over.
     ended: VecDeque<(Turn, Mono)>,
     /// Prompts whose result is not written yet.
@@ -97,6 +101,8 @@ impl Turns {
             signs,
             owed: Vec::new(),
             pushed_before: HashSet::new(),
+            waited_to: Seq::default(),
+            begun: HashSet::new(),
             ended: VecDeque::new(),
             asking: Vec::new(),
             reading_since: Mono::default(),
@@ -162,7 +168,14 @@ impl Turns {
     /// What becomes of a line that is next; it is held from here on if it has to wait.
     pub fn consider(&mut self, line: &Line, relayed: bool, now: Mono) -> Verdict {
         let verdict = self.judge(line, relayed, now);
-        self.apply(line, verdict, relayed, now)
+        // Lines of a conversation that is being read may be about to go together.
+        let waits = verdict == Verdict::Push && !line.sort.goes_ahead() && self.is_read(&line.conversation);
+        self.apply(line, if waits { Verdict::Hold } else { verdict }, relayed, now)
+    }
+
+    /// Whether a line that was read with its conversation may still go.
+    pub fn may_go(&self, line: &Line, relayed: bool, now: Mono) -> bool {
+        self.judge(line, relayed, now) == Verdict::Push
     }
 
     /// A line came for a conversation that is held: whether it asks for an interrupt.
@@ -218,27 +231,32 @@ impl Turns {
 
     /// A line was pushed: it opens a turn, unless it goes into one.
     pub fn pushed(&mut self, line: &Line, now: Mono) {
+        if line.seq <= self.waited_to {
+            self.begun.insert(line.conversation.clone());
+        }
+        let signs = self.signs_on(&line.platform);
         if let Some(turn) = self.open.get_mut(&line.conversation).filter(|turn| turn.row.seq != line.seq) {
+            let hears = turn.hears_at(signs).is_some_and(|at| at <= now);
             match line.sort {
                 Sort::Stop => {
                     turn.interrupt(now);
                     self.notes.push(TurnNote::Interrupted(turn.row.clone()));
                 }
-                Sort::Text => turn.was_told(now),
+                Sort::Text if hears => turn.was_told(now),
+                Sort::Text => turn.is_followed_by(line),
                 Sort::Press | Sort::Decision => turn.may_be_answered(),
                 Sort::Command | Sort::Reset => {}
             }
             return;
         }
-        if matches!(line.sort, Sort::Press | Sort::Stop | Sort::Decision) {
+        if line.sort.goes_ahead() {
             return;
         }
         self.owed.retain(|(turn, _)| turn.row.conversation != line.conversation);
-        if let Some(turn) = self.open.get_mut(&line.conversation).filter(|turn| turn.is_left()) {
-            // A gateway that knows the message works on, and does not mark it again.
-            return turn.wait_for_life(now + LIFE_WITHIN);
+        let mut turn = Turn::open(line, now);
+        if line.seq <= self.waited_to {
+            turn.may_be_known();
         }
-        let turn = Turn::open(line, now);
         self.notes.push(TurnNote::Opened(turn.row.clone()));
         self.open.insert(line.conversation.clone(), turn);
     }
@@ -280,8 +298,16 @@ impl Turns {
         self.note_ends(&over);
     }
 
-    /// Takes up what earlier sockets left open.
-    pub fn restore(&mut self, rows: Vec<OpenTurn>, now: Mono) {
+    /// The socket ends: of turns that said their last nothing is owed.
+    pub fn socket_ends(&mut self) {
+        let over: Vec<Turn> =
+            self.open.extract_if(.., |_, turn| turn.has_ended()).map(|(_, it)| it).collect();
+        self.note_ends(&over);
+    }
+
+    /// Takes up what earlier sockets left open, in a log that goes to `tail`.
+    pub fn restore(&mut self, rows: Vec<OpenTurn>, tail: Seq, now: Mono) {
+        self.waited_to = tail;
         for row in rows {
             let mut turn = Turn::left(row, now);
             self.pushed_before.insert(turn.row.seq);
@@ -310,6 +336,11 @@ impl Turns {
         for turn in &passed.over {
             if turn.ended_with_words() {
                 shown(&mut self.signs, &turn.row.platform, |known| known.only_says = true);
+            }
+            if let Some(next) = turn.next(now) {
+                self.notes.push(TurnNote::Opened(next.row.clone()));
+                self.open.insert(next.row.conversation.clone(), next);
+                continue;
             }
             self.held.freed(&turn.row.conversation, now);
             self.ended.push_back((turn.clone(), now));

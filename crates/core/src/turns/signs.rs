@@ -51,6 +51,17 @@ pub(super) enum Act<'a> {
     Lives,
 }
 
+impl<'a> Act<'a> {
+    /// The message it is about.
+    pub(super) fn message(&self) -> Option<&'a str> {
+        match self {
+            Self::Seen(message) | Self::Done(message) | Self::LetGo(message) => Some(message),
+            Self::Says { reply_to, .. } => *reply_to,
+            Self::Typing | Self::Asks(_) | Self::Lives => None,
+        }
+    }
+}
+
 /// What a gateway asks in mid-turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {

@@ -26,6 +26,8 @@ const SILENCE: Duration = Duration::from_secs(60);
 const ASKED_SILENCE: Duration = Duration::from_millis(2_500);
 /// One that stopped typing without having said anything may hang; what is written now may help.
 const STRANGE_SILENCE: Duration = Duration::from_secs(30);
+/// A gateway that asks gives up by then.
+const ASKS: Duration = Duration::from_secs(300);
 /// An interrupt has shown by then whether it ends anything.
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
 /// While it types: it does so every 2 s, and every 3.5 s while it does not read.
@@ -63,10 +65,14 @@ pub struct Turn {
     pub(super) asked: Option<Asked>,
     typed_since_asked: u32,
     pub(super) interrupted_at: Option<Mono>,
-    /// Whether an earlier socket left it.
+    /// Whether an earlier socket left it, and this one pushed nothing of it.
     left: bool,
-    /// Of such a turn: until when a sign of life is awaited.
+    /// Whether its gateway may know it from an earlier socket, and not mark it again.
+    known: bool,
+    /// Of a turn that was left: until when a sign of life is awaited.
     lives_until: Option<Mono>,
+    /// What was pushed into it, and is worked on when it is over.
+    next: Option<Box<Line>>,
     /// Whether somebody was told that their line waits for it.
     pub(super) told: bool,
 }
@@ -103,17 +109,24 @@ impl Turn {
             typed_since_asked: 0,
             interrupted_at: None,
             left: false,
+            known: false,
             lives_until: None,
+            next: None,
             told: false,
         }
     }
 
     /// Has it wait for a sign of life, on a new socket.
     pub(super) fn wait_for_life(&mut self, until: Mono) {
-        (self.left, self.lives_until) = (true, Some(until));
+        (self.left, self.known, self.lives_until) = (true, true, Some(until));
     }
 
-    /// Whether an earlier socket left it, so that its message may be one that the gateway knows.
+    /// Its message waited when this socket came: an earlier one may have pushed it.
+    pub(super) fn may_be_known(&mut self) {
+        self.known = true;
+    }
+
+    /// Whether an earlier socket left it, and this one pushed nothing of it.
     pub(super) fn is_left(&self) -> bool {
         self.left
     }
@@ -178,6 +191,31 @@ impl Turn {
         self.asked = None;
     }
 
+    /// Somebody's words were pushed that its gateway keeps for afterwards.
+    pub(super) fn is_followed_by(&mut self, line: &Line) {
+        self.next = Some(Box::new(line.clone()));
+    }
+
+    /// Whether words in answer to a message are of this turn.
+    pub(super) fn answers(&self, message: &str) -> bool {
+        self.row.message_id == message || self.is_next(message)
+    }
+
+    fn is_next(&self, message: &str) -> bool {
+        self.next.as_ref().is_some_and(|line| line.message_id == message)
+    }
+
+    /// The turn that its gateway goes on with, if a sign said that this one is over.
+    pub(super) fn next(&self, now: Mono) -> Option<Self> {
+        let line = self.next.as_ref().filter(|_| self.has_ended())?;
+        Some(Self { acked_at: Some(now), round: self.round, ..Self::open(line, now) })
+    }
+
+    /// Whether a sign said that it is over.
+    pub(super) fn has_ended(&self) -> bool {
+        self.stage != Stage::Running
+    }
+
     pub(super) fn seen(&mut self) {
         self.seen = true;
         self.stage = Stage::Running;
@@ -193,10 +231,14 @@ impl Turn {
         self.stage = Stage::Ending { ticket, rest: REST };
     }
 
-    /// The request under `ticket` is its last message. On the socket where a turn began it is known
-    /// whether marks follow; one that was left may still be marked.
-    pub(super) fn says_last(&mut self, ticket: u64) {
-        if self.left { self.may_end(ticket) } else { self.ends(ticket) }
+    /// The request under `ticket` is its last message. Of one that began on this socket it is known
+    /// whether marks follow; another may still be marked.
+    pub(super) fn says_last(&mut self, reply_to: Option<&str>, ticket: u64) {
+        if reply_to.is_some_and(|message| self.is_next(message)) {
+            // It began anew with what came last, so nothing follows.
+            self.next = None;
+        }
+        if self.known { self.may_end(ticket) } else { self.ends(ticket) }
     }
 
     /// The request under `ticket` may be the last: another mark may follow, a round later.
@@ -222,10 +264,14 @@ impl Turn {
             Stage::Ending { .. } => return Some(limit),
             Stage::Running if self.lives_until.is_some() => self.lives_until,
             Stage::Running if signs.reacts && self.seen => None,
-            Stage::Running if signs.reacts && !self.left && self.typed_at.is_none() => {
+            Stage::Running if signs.reacts && !self.known && self.typed_at.is_none() => {
                 self.acked_at.map(|at| at + SEEN_WITHIN)
             }
             Stage::Running if self.asked.is_some() => None,
+            // Its first mark went elsewhere. It marks its end as well, so it asks something.
+            Stage::Running if signs.reacts && self.known && self.said_last && self.typed_at.is_some() => {
+                Some(self.active_at() + ASKS)
+            }
             Stage::Running => {
                 let silence = if signs.types { SILENCE_TYPING } else { SILENCE };
                 Some(self.active_at().max(reading_since) + silence)

@@ -204,7 +204,7 @@ impl Session {
             Answer::Page(page) => self.backlog.loaded(page),
             Answer::Ahead(page) => {
                 let known = &self.not_again;
-                self.backlog.loaded_ahead(page, |seq| known.contains(&seq));
+                self.backlog.loaded_ahead(page, |entry| known.contains(&entry.seq));
             }
             Answer::Settled(Some(ownership), settled) => {
                 self.settling = false;

@@ -6,7 +6,7 @@ use super::gateway::Down;
 use super::jobs::Job;
 use super::session::Session;
 use angelia_core::clock::Mono;
-use angelia_core::inbox::{Entry, Epoch, FrameKind, Permit};
+use angelia_core::inbox::{Entry, Epoch, FrameKind, Permit, Seq};
 use angelia_core::ports::log::{Joined, Ownership, Stretch, TurnNote};
 use angelia_core::turns::{ConversationKey, Line, Plan, Verdict, join};
 
@@ -99,7 +99,7 @@ impl Session {
     pub(super) fn joined(&mut self, key: &ConversationKey, entry: Option<Entry>, now: Mono) {
         match entry {
             _ if self.variant == Variant::JoinsUncommitted => {}
-            Some(entry) if self.line_of(&entry).is_some_and(|line| self.may_go(&line, now)) => {
+            Some(entry) if self.line_of(&entry).is_some_and(|line| self.turns.may_go(&line, false, now)) => {
                 self.push_held(key, &entry, now);
             }
             Some(_) => self.turns.put_back(key),
@@ -115,6 +115,18 @@ impl Session {
         }
         self.noting = std::mem::take(&mut self.turn_notes);
         self.jobs.push(Job::Notes(epoch, self.noting.clone()));
+    }
+
+    /// Whether the row of an entry's turn is not written yet.
+    pub(super) fn is_unnoted(&self, seq: Seq) -> bool {
+        self.noting.iter().chain(&self.turn_notes).any(|note| note.opens() == Some(seq))
+    }
+
+    /// Which of these entries, that would go ahead, are read with their conversation instead.
+    pub(super) fn read_with_conversations(&self, page: Option<&Stretch>) -> Vec<Seq> {
+        let waits = |line: Line| !line.sort.goes_ahead() && self.turns.is_held(&line.conversation);
+        let entries = page.into_iter().flat_map(|read| read.page.items.iter());
+        entries.filter(|it| self.line_of(it).is_some_and(waits)).map(|entry| entry.seq).collect()
     }
 
     pub(super) fn turns_noted(&mut self, outcome: Option<Ownership>, notes: Vec<TurnNote>) {

@@ -83,6 +83,8 @@ struct Turn {
     cut: bool,
     /// Whether it asked on a socket that has ended: the next one does not know of it.
     unknown: bool,
+    /// Whether it typed on this socket.
+    typed: bool,
 }
 
 impl Turn {
@@ -149,7 +151,16 @@ impl Gateway {
         }
         for turn in self.turns.values_mut() {
             turn.unknown |= matches!(turn.stage, Stage::Asking | Stage::Approval(_));
+            turn.typed = false;
             self.timers.extend(turn.awaits().map(|ticket| (Duration::ZERO, Timer::Fails(ticket))));
+        }
+    }
+
+    /// It did something before its socket knew of its turns.
+    pub(crate) fn was_not_understood(&mut self, action: &Action) {
+        if matches!(action, Action::Prompt { .. } | Action::Send { .. } | Action::Typing { .. }) {
+            let here = |turn: &&mut Turn| Some(turn.chat_id.as_str()) == action.chat_id();
+            self.turns.values_mut().filter(here).for_each(|turn| turn.unknown = true);
         }
     }
 
@@ -232,6 +243,7 @@ impl Gateway {
             shift: 0,
             cut: false,
             unknown: false,
+            typed: false,
         };
         if self.kind == Kind::Reacts {
             turn.stage = Stage::Marking(self.ask(mark(&turn, "👀", false)));
@@ -290,6 +302,8 @@ impl Gateway {
             return;
         };
         if types {
+            let heard = self.socket.is_some();
+            self.turn(number).into_iter().for_each(|turn| turn.typed |= heard);
             self.ask(Action::Typing { chat_id, content: None, metadata: Metadata::new() });
             self.timers.push((Duration::from_secs(2), Timer::Types(number, shift)));
         }
@@ -304,6 +318,8 @@ impl Gateway {
         let (chat_id, message_id) = (turn.chat_id.clone(), turn.message_id.clone());
         if turn.questions > 0 && asks {
             turn.questions -= 1;
+            // Words of one that shows nothing else may be anybody's.
+            turn.unknown |= in_words && !turn.typed;
             let stage = if in_words {
                 Stage::Saying(self.ask(said(&chat_id, None, false)))
             } else {

@@ -78,6 +78,11 @@ impl Session {
         &self.turns
     }
 
+    /// Whether it drains its instance, and so knows what earlier sockets left.
+    pub(crate) fn drains(&self) -> bool {
+        self.epoch.is_some()
+    }
+
     /// When it has to look again.
     pub(crate) fn next_deadline(&self) -> Option<Mono> {
         self.turns.next_deadline(true).into_iter().chain(self.window.next_tick()).min()
@@ -173,11 +178,15 @@ impl Session {
 
     fn commit(&mut self) {
         let Some(epoch) = self.epoch else { return };
-        if self.settling.is_empty() && !self.to_settle.is_empty() {
-            self.settling = std::mem::take(&mut self.to_settle);
-            self.jobs.push(Job::Settle(epoch, self.settling.clone()));
-        }
         self.note_turns(epoch);
+        if self.settling.is_empty() {
+            let (later, now): (Vec<_>, Vec<_>) =
+                std::mem::take(&mut self.to_settle).into_iter().partition(|done| self.is_unnoted(done.seq));
+            (self.to_settle, self.settling) = (later, now);
+            if !self.settling.is_empty() {
+                self.jobs.push(Job::Settle(epoch, self.settling.clone()));
+            }
+        }
         if !self.looking_at_late && !self.late.is_empty() {
             self.looking_at_late = true;
             self.jobs.push(Job::Late(std::mem::take(&mut self.late)));
@@ -264,14 +273,15 @@ impl Session {
                 self.claiming = false;
                 if let Some((claimed, turns)) = claimed {
                     self.epoch = Some(claimed.epoch);
-                    self.turns.restore(turns, now);
+                    self.turns.restore(turns, claimed.mark.tail, now);
                     self.backlog.claimed(claimed.mark, claimed.usage.entries);
                 }
             }
             Answer::Page(page) => self.page_read(page),
             Answer::Ahead(page) => {
-                let known = &self.not_again;
-                self.backlog.loaded_ahead(page, |seq| known.contains(&seq));
+                let waits = self.read_with_conversations(page.as_ref());
+                let known = |entry: &Entry| self.not_again.contains(&entry.seq) || waits.contains(&entry.seq);
+                self.backlog.loaded_ahead(page, known);
             }
             Answer::Conversation(key, read) => self.conversation_read(&key, read, now),
             Answer::Joined(key, entry) => self.joined(&key, entry.flatten(), now),
@@ -304,11 +314,14 @@ impl Session {
     /// Ends in order: what settled is committed, the rest returns to the log.
     pub(crate) fn finish(mut self, store: &mut Store) {
         let Some(epoch) = self.epoch else { return };
-        let settled = self.settling.drain(..).chain(self.to_settle.drain(..)).collect();
-        store.ask(|log| log.settle(INSTANCE, epoch, settled));
+        self.turns.socket_ends();
         self.turn_notes.append(&mut self.turns.take_notes());
-        let notes = self.noting.drain(..).chain(self.turn_notes.drain(..)).collect();
-        store.ask(|log| log.note_turns(INSTANCE, epoch, notes));
+        let notes: Vec<TurnNote> = self.noting.drain(..).chain(self.turn_notes.drain(..)).collect();
+        let noted = store.ask(|log| log.note_turns(INSTANCE, epoch, notes.clone())).is_some();
+        let settled = self.settling.drain(..).chain(self.to_settle.drain(..));
+        let settled =
+            settled.filter(|done| noted || notes.iter().all(|it| it.opens() != Some(done.seq))).collect();
+        store.ask(|log| log.settle(INSTANCE, epoch, settled));
         let entries = self.window.end().returned.iter().map(|(seq, _)| (*seq, UnixMillis(0))).collect();
         // Sockets end by chance here, which says nothing of the entries they end on.
         store.ask(|log| log.returned(INSTANCE, epoch, Returned { entries, strike: None }));

@@ -314,6 +314,9 @@ impl World {
             Up::Ack(seq) => session.acknowledged(seq, now),
             Up::Ask(ticket, action) => {
                 session.acts(&action, ticket, now);
+                if !session.drains() {
+                    self.gateway.was_not_understood(&action);
+                }
                 let quick = matches!(action, Action::React { .. } | Action::Typing { .. });
                 let span = if quick { self.dice.below(20) } else { 20 + self.dice.below(500) };
                 let ok = self.calm || !self.dice.percent(self.faults);

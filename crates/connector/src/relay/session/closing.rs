@@ -71,14 +71,16 @@ impl Session {
 
     /// Leaves nothing behind: what settled is committed, the rest returns to
     /// the inbox, and only then may the next socket begin.
-    pub(super) async fn finish(mut self) {
+    pub(super) async fn finish(mut self: Box<Self>) {
         self.note_takeover();
-        self.work_while(|it| !it.settling.is_empty() || it.looking_at_late || it.noting_turns).await;
-        let settled = std::mem::take(&mut self.to_settle);
+        self.work_while(|it| !it.settling.is_empty() || it.looking_at_late || it.noting_turns.is_some())
+            .await;
+        self.note_last_turns().await;
+        let mut settled = std::mem::take(&mut self.to_settle);
+        settled.retain(|done| !self.is_unnoted(done.seq));
         if !settled.is_empty() {
             let _ = self.relay.ports.log.settle(self.record.instance, self.epoch(), settled).await;
         }
-        self.note_last_turns().await;
         self.return_unsettled().await;
         // Whoever replaces this one waits for the one before as well.
         self.work_while(|it| it.waits_for_old).await;

@@ -127,7 +127,7 @@ impl Session {
         self.claiming = false;
         if let Ok((Claimed { epoch, mark, usage }, turns)) = outcome {
             self.epoch = Some(epoch);
-            self.turns.restore(turns, clock::mono());
+            self.turns.restore(turns, mark.tail, clock::mono());
             self.backlog.claimed(mark, usage.entries);
         }
         // Asked again if it failed, unless the socket is on its way out.
@@ -327,10 +327,15 @@ impl Session {
 
     /// One commit at a time: what settles meanwhile shares the next.
     pub(super) fn commit_settled(&mut self) {
-        if !self.settling.is_empty() || self.to_settle.is_empty() {
+        if !self.settling.is_empty() {
             return;
         }
-        let settled = std::mem::take(&mut self.to_settle);
+        let (later, settled): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.to_settle).into_iter().partition(|done| self.is_unnoted(done.seq));
+        self.to_settle = later;
+        if settled.is_empty() {
+            return;
+        }
         self.settling = settled.iter().map(|settlement| settlement.seq).collect();
         let (ports, instance, epoch) = (self.relay.ports.clone(), self.record.instance, self.epoch());
         self.jobs.push(Box::pin(async move {

@@ -202,7 +202,7 @@ pub(in crate::relay) struct Session {
     one_per_chat: bool,
     /// What the log has to know of that, and whether it is being told.
     turn_notes: Vec<TurnNote>,
-    noting_turns: bool,
+    noting_turns: Option<Vec<Seq>>,
     /// What people see of that.
     held_lines: HeldLines,
     claim: Option<Claim>,
@@ -273,7 +273,7 @@ impl Session {
             turns,
             one_per_chat,
             turn_notes: Vec::new(),
-            noting_turns: false,
+            noting_turns: None,
             held_lines,
             claim: None,
             epoch: None,
@@ -287,8 +287,9 @@ impl Session {
         }
     }
 
-    /// Serves the socket until it ends.
-    pub(in crate::relay) async fn run(mut self, mut socket: WebSocket) {
+    /// Serves the socket until it ends. Boxed, because a future keeps a place for whatever moves
+    /// into it and on from it.
+    pub(in crate::relay) async fn run(mut self: Box<Self>, mut socket: WebSocket) {
         let mailbox = self.mailbox.clone();
         if self.relay.life.is_leaving() {
             mailbox.end(Ending::WhenDone);
@@ -351,8 +352,8 @@ impl Session {
         if self.phase == Phase::Draining && self.may_push() {
             self.drain(now);
         }
-        self.commit_settled();
         self.note_turns();
+        self.commit_settled();
         self.look_at_late();
         self.count_held();
     }
@@ -476,8 +477,10 @@ impl Session {
                 self.leave_held();
             }
             Done::Ahead(page) => {
-                let known = &self.not_again;
-                self.backlog.loaded_ahead(page.ok(), |seq| known.contains(&seq));
+                let page = page.ok();
+                let waits = self.read_with_conversations(page.as_ref());
+                let known = |entry: &Entry| self.not_again.contains(&entry.seq) || waits.contains(&entry.seq);
+                self.backlog.loaded_ahead(page, known);
             }
             Done::Settled(Ok(ownership), settled) => {
                 self.settling.clear();

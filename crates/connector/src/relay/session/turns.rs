@@ -115,6 +115,16 @@ impl Session {
         self.outgoing.line(&ConnectorFrame::InterruptInbound { session_key, chat_id }.to_line());
     }
 
+    /// Which of these entries, that would go ahead, are read with their conversation instead.
+    pub(super) fn read_with_conversations(&self, page: Option<&Stretch>) -> Vec<Seq> {
+        let waits = |entry: &&Entry| {
+            let waits = |line: Line| !line.sort.goes_ahead() && self.turns.is_held(&line.conversation);
+            self.turns.holds_any() && self.line_of(entry).is_some_and(waits)
+        };
+        let entries = page.into_iter().flat_map(|read| read.page.items.iter());
+        entries.filter(waits).map(|entry| entry.seq).collect()
+    }
+
     /// Leaves what is held to the log.
     pub(super) fn leave_held(&mut self) {
         if self.turns.holds_any() {
@@ -214,8 +224,9 @@ impl Session {
     pub(super) fn joined(&mut self, conversation: &ConversationKey, lines: &[Seq], entry: Option<Entry>) {
         let now = clock::mono();
         // Meanwhile something that goes ahead may have begun a turn.
-        let may_go =
-            |it: &mut Self, entry: &Entry| it.line_of(entry).is_none_or(|line| it.may_go(&line, now));
+        let may_go = |it: &Self, entry: &Entry| {
+            it.line_of(entry).is_none_or(|line| it.turns.may_go(&line, is_relayed(&line.platform), now))
+        };
         match entry {
             Some(entry) => {
                 lines.iter().for_each(|seq| self.held_lines.release(*seq));
@@ -238,7 +249,7 @@ impl Session {
         for turn in passed.lost {
             self.relay.tell_turn_lost(&self.record, &turn.row);
         }
-        if !self.one_per_chat && self.turns.is_stalled_by_others(now) {
+        if !self.one_per_chat && self.turns.is_stalled_by_others(self.window.oldest(), now) {
             // From its next socket on; on this one turns are told apart as they were.
             self.relay.sessions.update(self.record.instance, |standing| standing.one_per_chat = true);
         }
@@ -262,11 +273,11 @@ impl Session {
     /// Writes down what opened and closed; one commit at a time.
     pub(super) fn note_turns(&mut self) {
         self.turn_notes.append(&mut self.turns.take_notes());
-        if self.noting_turns || self.turn_notes.is_empty() || self.epoch.is_none() {
+        if self.noting_turns.is_some() || self.turn_notes.is_empty() || self.epoch.is_none() {
             return;
         }
-        self.noting_turns = true;
         let notes = std::mem::take(&mut self.turn_notes);
+        self.noting_turns = Some(notes.iter().filter_map(TurnNote::opens).collect());
         let (ports, instance, epoch) = (self.relay.ports.clone(), self.record.instance, self.epoch());
         self.jobs.push(Box::pin(async move {
             let noted = ports.log.note_turns(instance, epoch, notes.clone()).await;
@@ -274,17 +285,27 @@ impl Session {
         }));
     }
 
+    /// Whether the row of an entry's turn is not written yet. Only that tells the next socket of
+    /// the turn once the entry is settled.
+    pub(super) fn is_unnoted(&self, seq: Seq) -> bool {
+        let noting = self.noting_turns.as_ref().is_some_and(|opened| opened.contains(&seq));
+        noting || self.turn_notes.iter().any(|note| note.opens() == Some(seq))
+    }
+
     /// Writes down what the next socket has to know of this one's turns.
     pub(super) async fn note_last_turns(&mut self) {
+        self.turns.socket_ends();
         self.turn_notes.append(&mut self.turns.take_notes());
         let notes = std::mem::take(&mut self.turn_notes);
         if let Some(epoch) = self.epoch.filter(|_| !notes.is_empty()) {
-            let _ = self.relay.ports.log.note_turns(self.record.instance, epoch, notes).await;
+            if self.relay.ports.log.note_turns(self.record.instance, epoch, notes.clone()).await.is_err() {
+                self.turn_notes = notes;
+            }
         }
     }
 
     pub(super) fn turns_noted(&mut self, outcome: Result<Ownership>, notes: Vec<TurnNote>) {
-        self.noting_turns = false;
+        self.noting_turns = None;
         match outcome {
             Ok(ownership) => self.heed(ownership),
             Err(_) => drop(self.turn_notes.splice(0..0, notes)),

@@ -1,0 +1,75 @@
+//! What an earlier socket left.
+
+use super::*;
+
+#[test]
+fn what_an_earlier_socket_left_open_is_waited_for_and_told_of() {
+    let row = |turns: &mut Turns| {
+        turns.take_notes().into_iter().find_map(|note| match note {
+            TurnNote::Opened(row) => Some(row),
+            _ => None,
+        })
+    };
+    let left = row(&mut one_seen()).unwrap();
+    let mut after = turns(NEWER);
+    after.restore(vec![left.clone()], Seq(1), at(10_000));
+    assert_eq!(after.consider(&line(2, "ann", "hm"), false, at(11_000)), Verdict::Hold);
+    assert_eq!(
+        after.consider(&line(1, "ann", "hello"), false, at(11_000)),
+        Verdict::Push,
+        "itself once more"
+    );
+    assert!(!is_open_at(&mut after, at(15_000)), "it shows no life");
+    assert_eq!(after.take_notes(), [TurnNote::Held(Seq(2))], "its answer is still owed");
+    let lost = after.tick(at(130_000)).lost;
+    assert_eq!(lost.iter().map(|turn| turn.row.seq).collect::<Vec<_>>(), [Seq(1)]);
+    assert_eq!(after.take_notes(), [TurnNote::Closed(left.conversation.clone())]);
+
+    let mut answered = turns(NEWER);
+    answered.restore(vec![left.clone()], Seq(1), at(10_000));
+    answered.acts(&typing(), 1, at(12_000));
+    assert!(is_open_at(&mut answered, at(20_000)), "the process works on");
+    act(&mut answered, &send(Some("m1"), true), 2, at(21_000));
+    assert!(answered.tick(at(200_000)).lost.is_empty());
+}
+
+#[test]
+fn a_line_that_was_pushed_once_is_not_joined() {
+    let left = line(1, "ann", "hello");
+    let mut turns = turns(NEWER);
+    let mut before = one_seen();
+    let rows = before.take_notes().into_iter().filter_map(|note| match note {
+        TurnNote::Opened(row) => Some(row),
+        _ => None,
+    });
+    turns.restore(rows.collect(), Seq(1), at(0));
+    turns.consider(&line(2, "ann", "and"), false, at(1));
+    turns.tick(at(5_000));
+    turns.next_to_read(at(6_000)).unwrap();
+    let plan =
+        turns.read(&left.conversation, &[left.clone(), line(2, "ann", "and")], false, false, at(6_000));
+    assert_eq!(plan, Plan::Push(0..1));
+}
+
+#[test]
+fn what_waited_before_may_have_been_pushed_although_no_row_says_so() {
+    let mut turns = turns(NEWER);
+    turns.restore(Vec::new(), Seq(2), at(0));
+    let lines = [line(1, "ann", "one"), line(2, "ann", "two"), line(3, "ann", "three")];
+    assert_eq!(turns.together(&lines), 0, "the first of them goes alone, as it was");
+    turns.pushed(&lines[0], at(1));
+    assert_eq!(turns.together(&lines[1..]), 2, "there was one turn at a time");
+}
+
+#[test]
+fn a_turn_that_said_its_last_is_owed_nothing_when_its_socket_ends() {
+    let mut turns = one_seen();
+    turns.acts(&react("m1", "👀", true), 3, at(1_000));
+    turns.take_notes();
+    turns.socket_ends();
+    assert!(matches!(turns.take_notes()[..], [TurnNote::Closed(_)]));
+    let mut runs = one_seen();
+    runs.take_notes();
+    runs.socket_ends();
+    assert!(runs.take_notes().is_empty(), "what runs may still be lost");
+}
