@@ -185,6 +185,8 @@ pub struct OpenTurn {
     pub message_id: String,
     /// Who wrote that.
     pub author: Option<String>,
+    /// Whether it waits for an answer to what it asked.
+    pub asks: bool,
 }
 
 /// What became of a turn.

@@ -9,20 +9,27 @@ use angelia_contract::action::Action;
 
 impl Turns {
     /// The gateway does something, under the ticket of its request.
-    pub fn acts(&mut self, action: &Action, ticket: u64, now: Mono) {
-        if self.open.is_empty() && self.owed.is_empty() && self.ended.is_empty() {
-            return;
-        }
+    /// On the platform that it names, if it does.
+    pub fn acts(&mut self, action: &Action, platform: Option<&str>, ticket: u64, now: Mono) {
         let Some((place, act)) = signs::act(action) else { return };
-        match act {
-            Act::Seen(message) => self.reopen(place, message),
-            Act::Says { .. } => self.bring_owed(place),
+        match (place, &act) {
+            (Where::Chat(chat_id), Act::Seen(message)) => {
+                self.reopen(place, message);
+                self.takes_up(chat_id, message, platform, now);
+            }
+            (_, Act::Says { .. }) => self.bring_owed(place),
             _ => {}
         }
+        self.acts_unasked(place, &act, ticket, now);
+        self.acts_in(place, &act, ticket, now);
+        self.note_asks();
+    }
+
+    fn acts_in(&mut self, place: Where<'_>, act: &Act<'_>, ticket: u64, now: Mono) {
         let mut here: Vec<&mut Turn> = self.open.values_mut().filter(|turn| is_in(turn, place)).collect();
         let Some(platform) = here.first().map(|turn| turn.row.platform.clone()) else { return };
         here.sort_by_key(|turn| turn.row.seq);
-        let signs = shown(&mut self.signs, &platform, |known| match act {
+        let signs = shown(&mut self.signs, &platform, |known| match *act {
             Act::Seen(_) | Act::LetGo(_) | Act::Done(_) => known.reacts = true,
             Act::Says { notifies, .. } => known.notifies |= notifies,
             Act::Typing => known.types = true,
@@ -32,7 +39,7 @@ impl Turns {
         // What names the message of one turn says nothing of the others in its chat.
         let named = act.message().filter(|message| here.iter().any(|turn| turn.answers(message)));
         for turn in here.iter_mut().filter(|turn| named.is_none_or(|message| turn.answers(message))) {
-            match act {
+            match *act {
                 Act::Typing => turn.types(now),
                 Act::Says { asks, .. } if count == 1 || named.is_some() => turn.says(now, asks),
                 _ => turn.lives(now),
@@ -41,7 +48,7 @@ impl Turns {
         let mut mark = |message: &str, how: &dyn Fn(&mut Turn)| {
             here.iter_mut().filter(|turn| turn.row.message_id == message).for_each(|turn| how(turn));
         };
-        match act {
+        match *act {
             Act::Seen(message) => mark(message, &Turn::seen),
             Act::Done(message) => mark(message, &|turn| turn.ends(ticket)),
             Act::LetGo(message) => mark(message, &|turn| turn.may_end(ticket)),
@@ -87,12 +94,14 @@ impl Turns {
 
     /// The answer to a request was written; `ok` if what it asked for was done.
     pub fn answered(&mut self, ticket: u64, ok: bool, now: Mono) {
-        self.open.values_mut().for_each(|turn| turn.answered(ticket, now));
+        let turns = self.open.values_mut().chain(self.unasked.values_mut());
+        turns.for_each(|turn| turn.answered(ticket, now));
         if let Some(at) = self.asking.iter().position(|(asked, ..)| *asked == ticket) {
             let (_, conversation, asked) = self.asking.remove(at);
             if let Some(turn) = self.open.get_mut(&conversation).filter(|_| ok) {
                 turn.asks(asked);
             }
+            self.note_asks();
         }
     }
 

@@ -55,6 +55,7 @@ pub(super) fn decide(
     let may_interrupt = peer.interrupts && turn.interrupted_at.is_none();
     match line.sort {
         sort if sort.goes_ahead() => return Verdict::Push,
+        Sort::Reset if turn.unmoved_at(signs).is_some_and(|at| at <= now) => return Verdict::Push,
         Sort::Reset if may_interrupt => return Verdict::Interrupt,
         Sort::Reset if peer.interrupts => return Verdict::Hold,
         Sort::Text if turn.hears_at(signs).is_some_and(|at| at <= now) => return Verdict::Push,
@@ -76,7 +77,7 @@ pub(super) fn decide(
             Generation::Newer => {
                 let own = line.sort == Sort::Text && line.author.is_some() && line.author == turn.row.author;
                 let calm = interrupted.is_none_or(|at| now.since(at) >= BETWEEN_INTERRUPTS);
-                let early = turn.is_young(now) && turn.is_typing(now) && turn.asked.is_none();
+                let early = turn.is_young(now) && turn.is_typing(now) && !turn.may_ask();
                 if own && calm && early && may_interrupt { Verdict::Interrupt } else { Verdict::Hold }
             }
         },

@@ -39,6 +39,8 @@ struct Waits {
     text: bool,
     /// Whether there may be some that pass wherever the gateway bears it.
     passes: bool,
+    /// Whether a reset may be among them, which goes in if no interrupt ends the turn.
+    reset: bool,
     /// Whether it is of a platform that gateways file under `relay`.
     relayed: bool,
     /// Whether its lines are being read, joined or pushed.
@@ -93,6 +95,7 @@ impl Held {
             not_before: now,
             text: line.sort == Sort::Text,
             passes: passes(line),
+            reset: line.sort == Sort::Reset,
             relayed,
             reading: false,
             unread: true,
@@ -109,6 +112,12 @@ impl Held {
                 (waits.since, waits.line) = (now, Some((line.seq, line.message_id.clone())));
             }
         }
+    }
+
+    /// Everything of a chat is free.
+    pub(super) fn freed_in(&mut self, chat_id: &str, now: Mono) {
+        let here = self.conversations.iter_mut().filter(|(key, _)| *key.chat_id == *chat_id);
+        here.for_each(|(_, waits)| waits.freed_at = now);
     }
 
     pub(super) fn freed(&mut self, conversation: &ConversationKey, now: Mono) {
@@ -129,6 +138,7 @@ impl Waits {
         self.unread = true;
         self.text |= line.sort == Sort::Text;
         self.passes |= passes(line);
+        self.reset |= line.sort == Sort::Reset;
     }
 
     /// When its lines are read, from the moment it is free on.
@@ -164,7 +174,7 @@ impl Turns {
     /// Lines came that nobody has at hand: some may be of any conversation.
     pub fn heard_of_some(&mut self) {
         for waits in self.held.conversations.values_mut() {
-            (waits.unread, waits.text, waits.passes) = (true, true, true);
+            (waits.unread, waits.text, waits.passes, waits.reset) = (true, true, true, true);
         }
     }
 
@@ -193,13 +203,15 @@ impl Turns {
 
     /// When the lines of a held conversation may go; `None` if that is not known yet.
     fn free_at(&self, key: &ConversationKey, waits: &Waits) -> Option<Mono> {
-        match self.open.get(key) {
+        match self.turn_before(key) {
             None => Some(waits.freed_at),
             Some(turn) => {
                 let (signs, relayed) = (self.signs_on(&turn.row.platform), waits.relayed);
                 let older = self.peer_for(&turn.row.platform, relayed).generation == Generation::Older;
                 let passes = turn.is_known_at(signs).filter(|_| older && waits.passes);
-                turn.hears_at(signs).filter(|_| waits.text).into_iter().chain(passes).min()
+                let hears = turn.hears_at(signs).filter(|_| waits.text);
+                let unmoved = turn.unmoved_at(signs).filter(|_| waits.reset);
+                hears.into_iter().chain(passes).chain(unmoved).min()
             }
         }
     }
@@ -254,6 +266,7 @@ impl Turns {
         if let Some(waits) = self.held.conversations.get_mut(conversation).filter(|it| !it.unread) {
             waits.text = next.is_some_and(|line| line.sort == Sort::Text);
             waits.passes = next.is_some_and(passes);
+            waits.reset = next.is_some_and(|line| line.sort == Sort::Reset);
         }
     }
 
@@ -277,7 +290,7 @@ impl Turns {
         lines.iter().take(JOINED_LINES).take_while(fits).count()
     }
 
-    /// Whether an earlier socket pushed a line, or may have: it was the first of its conversation.
+    /// Whether an earlier socket pushed a line, or may have: they were the first words of its conversation.
     fn was_pushed(&self, line: &Line) -> bool {
         let first = line.seq <= self.waited_to && !self.begun.contains(&line.conversation);
         first || self.pushed_before.contains(&line.seq)

@@ -10,6 +10,7 @@
 //! | What is known of a line that waits? | `line.rs` |
 //! | What does a gateway's action say of its turn? | `signs.rs`, `acts.rs` |
 //! | When is a turn over? | `turn.rs` |
+//! | What if nobody's line began it? | `unasked.rs` |
 //! | Does a line pass, wait, or end the turn? | `busy.rs`, `while_busy.rs` |
 //! | What waits, and when is it looked at again? | `held.rs` |
 //! | Which lines go together, and how? | `join.rs` |
@@ -21,6 +22,7 @@ mod join;
 mod line;
 mod signs;
 mod turn;
+mod unasked;
 mod while_busy;
 
 pub use busy::{Generation, Peer, Verdict};
@@ -44,6 +46,8 @@ use std::time::Duration;
 pub const TURN_LIMIT: Duration = Duration::from_secs(3_600);
 /// How long a conversation waits for a sign of life of a turn that an earlier socket left.
 const LIFE_WITHIN: Duration = Duration::from_secs(5);
+/// The same for one that asked something: it shows none before it is answered.
+const ASKS_ON: Duration = Duration::from_secs(60);
 /// How long its answer may take from then on, until the person is told.
 const ANSWER_WITHIN: Duration = Duration::from_secs(120);
 
@@ -58,6 +62,8 @@ pub struct Turns {
     peer: Peer,
     limit: Duration,
     open: BTreeMap<ConversationKey, Turn>,
+    /// Those that nobody's line began, by their chats.
+    unasked: BTreeMap<Arc<str>, Turn>,
     /// Open or not: what was last interrupted, and when.
     interrupted: BTreeMap<ConversationKey, Mono>,
     held: Held,
@@ -68,7 +74,7 @@ pub struct Turns {
     pushed_before: HashSet<Seq>,
     /// Up to here the log went when this socket came: what waited may have been pushed as well.
     waited_to: Seq,
-    /// The conversations of which such an entry was pushed here.
+    /// The conversations of which such words were pushed here.
     begun: HashSet<ConversationKey>,
     /// Turns that ended a moment ago: one that is taken up again was not over.
     ended: VecDeque<(Turn, Mono)>,
@@ -96,6 +102,7 @@ impl Turns {
             peer,
             limit,
             open: BTreeMap::new(),
+            unasked: BTreeMap::new(),
             interrupted: BTreeMap::new(),
             held: Held::default(),
             signs,
@@ -130,7 +137,7 @@ impl Turns {
 
     /// Whether a turn is open.
     pub fn is_any_open(&self) -> bool {
-        !self.open.is_empty()
+        !self.open.is_empty() || !self.unasked.is_empty()
     }
 
     /// How many are open.
@@ -157,6 +164,12 @@ impl Turns {
     /// Whether the gateway acts on an interrupt there.
     pub fn acts_on_interrupts(&self, platform: &str, relayed: bool) -> bool {
         self.peer_for(platform, relayed).interrupts
+    }
+
+    /// Whether interrupts are known not to end what runs in a conversation.
+    pub fn is_unmoved(&self, conversation: &ConversationKey, now: Mono) -> bool {
+        let unmoved = |turn: &Turn| turn.unmoved_at(self.signs_on(&turn.row.platform));
+        self.open.get(conversation).and_then(unmoved).is_some_and(|at| at <= now)
     }
 
     /// Whether lines like this never wait, so that nothing needs to be known of them. `relayed`
@@ -187,14 +200,17 @@ impl Turns {
     }
 
     fn judge(&self, line: &Line, relayed: bool, now: Mono) -> Verdict {
-        let Some(turn) = self.open.get(&line.conversation) else { return Verdict::Push };
+        let Some(turn) = self.turn_before(&line.conversation) else { return Verdict::Push };
         if turn.row.seq == line.seq {
             // The same line once more: whoever works on it knows it.
             return Verdict::Push;
         }
         let peer = self.peer_for(&line.platform, relayed);
         let interrupted = self.interrupted.get(&line.conversation).copied();
-        busy::decide(line, turn, peer, self.signs_on(&line.platform), interrupted, now)
+        let verdict = busy::decide(line, turn, peer, self.signs_on(&line.platform), interrupted, now);
+        let own = self.open.contains_key(&line.conversation);
+        // What nobody asked for has no key to interrupt it by.
+        if verdict == Verdict::Interrupt && !own { Verdict::Hold } else { verdict }
     }
 
     fn apply(&mut self, line: &Line, verdict: Verdict, relayed: bool, now: Mono) -> Verdict {
@@ -219,6 +235,7 @@ impl Turns {
             self.notes.push(TurnNote::Interrupted(turn.row.clone()));
             self.interrupted.insert(conversation.clone(), now);
         }
+        self.note_asks();
     }
 
     /// Somebody asked for the end of what runs in a session.
@@ -231,23 +248,29 @@ impl Turns {
 
     /// A line was pushed: it opens a turn, unless it goes into one.
     pub fn pushed(&mut self, line: &Line, now: Mono) {
-        if line.seq <= self.waited_to {
+        // Words may have been pushed before commands that wait in front of them.
+        if line.seq <= self.waited_to && line.sort == Sort::Text {
             self.begun.insert(line.conversation.clone());
         }
         let signs = self.signs_on(&line.platform);
         if let Some(turn) = self.open.get_mut(&line.conversation).filter(|turn| turn.row.seq != line.seq) {
             let hears = turn.hears_at(signs).is_some_and(|at| at <= now);
+            let in_words = line.sort == Sort::Reset || turn.unmoved_at(signs).is_some_and(|at| at <= now);
             match line.sort {
-                Sort::Stop => {
-                    turn.interrupt(now);
+                Sort::Stop | Sort::Reset => {
+                    if in_words {
+                        turn.is_told_to_end(now)
+                    } else {
+                        turn.interrupt(now)
+                    }
                     self.notes.push(TurnNote::Interrupted(turn.row.clone()));
                 }
                 Sort::Text if hears => turn.was_told(now),
                 Sort::Text => turn.is_followed_by(line),
                 Sort::Press | Sort::Decision => turn.may_be_answered(),
-                Sort::Command | Sort::Reset => {}
+                Sort::Command => {}
             }
-            return;
+            return self.note_asks();
         }
         if line.sort.goes_ahead() {
             return;
@@ -291,6 +314,9 @@ impl Turns {
 
     /// The gateway goes to sleep: it works on nothing.
     pub fn close_all(&mut self, now: Mono) {
+        for chat_id in std::mem::take(&mut self.unasked).into_keys() {
+            self.held.freed_in(&chat_id, now);
+        }
         let over: Vec<Turn> = std::mem::take(&mut self.open).into_values().collect();
         for turn in &over {
             self.held.freed(&turn.row.conversation, now);
@@ -298,10 +324,16 @@ impl Turns {
         self.note_ends(&over);
     }
 
+    /// Notes which turns ask something by now, and which no more.
+    pub(super) fn note_asks(&mut self) {
+        let asks = self.open.values_mut().filter_map(Turn::note_asks);
+        self.notes.extend(asks.map(TurnNote::Opened));
+    }
+
     /// The socket ends: of turns that said their last nothing is owed.
     pub fn socket_ends(&mut self) {
-        let over: Vec<Turn> =
-            self.open.extract_if(.., |_, turn| turn.has_ended()).map(|(_, it)| it).collect();
+        let over: Vec<Turn> = self.open.values().filter(|turn| turn.has_ended()).cloned().collect();
+        self.open.retain(|_, turn| !turn.has_ended());
         self.note_ends(&over);
     }
 
@@ -315,7 +347,8 @@ impl Turns {
                 continue;
             }
             self.owed.push((turn.clone(), now + ANSWER_WITHIN));
-            turn.wait_for_life(now + LIFE_WITHIN);
+            let asks = turn.row.asks;
+            turn.wait_for_life(now + if asks { ASKS_ON } else { LIFE_WITHIN });
             self.open.insert(turn.row.conversation.clone(), turn);
         }
     }
@@ -323,6 +356,7 @@ impl Turns {
     /// Lets time pass.
     pub fn tick(&mut self, now: Mono) -> Passed {
         let mut passed = Passed::default();
+        self.pass_unasked(now);
         let (signs, since, limit) = (&self.signs, self.reading_since, self.limit);
         let is_over = |turn: &Turn| {
             turn.over_at(shown_on(signs, &turn.row.platform), since, limit).is_some_and(|at| at <= now)
@@ -356,7 +390,7 @@ impl Turns {
     /// When to look again if nothing else happens. What could be read counts only if it may be:
     /// otherwise whatever is in the way tells of its end.
     pub fn next_deadline(&self, may_read: bool) -> Option<Mono> {
-        let over = self.open.values().filter_map(|turn| {
+        let over = self.open.values().chain(self.unasked.values()).filter_map(|turn| {
             turn.over_at(self.signs_on(&turn.row.platform), self.reading_since, self.limit)
         });
         let owed = self.owed.iter().map(|(_, until)| *until);

@@ -22,8 +22,9 @@ const UNREAD: Duration = Duration::from_secs(5);
 const SILENCE_TYPING: Duration = Duration::from_secs(10);
 /// Silence that ends a turn of one that does not.
 const SILENCE: Duration = Duration::from_secs(60);
-/// A gateway types every two seconds; one that said something and types no more waits for an answer.
-const ASKED_SILENCE: Duration = Duration::from_millis(2_500);
+/// A gateway types every two seconds, at times every three and a half; one that said something and
+/// types no more waits for an answer.
+const ASKED_SILENCE: Duration = Duration::from_secs(4);
 /// One that stopped typing without having said anything may hang; what is written now may help.
 const STRANGE_SILENCE: Duration = Duration::from_secs(30);
 /// A gateway that asks gives up by then.
@@ -87,12 +88,14 @@ impl Turn {
             seq: line.seq,
             message_id: line.message_id.clone(),
             author: line.author.clone(),
+            asks: false,
         };
         Self { session_key: line.session_key.clone(), ..Self::left(row, now) }
     }
 
     /// A turn that the log tells of, as if it began now.
     pub fn left(row: OpenTurn, now: Mono) -> Self {
+        let asked = row.asks.then_some(Asked::Approval);
         Self {
             session_key: row.conversation.session_key.clone().unwrap_or_default(),
             row,
@@ -105,7 +108,7 @@ impl Turn {
             acted_at: now,
             typed_at: None,
             said_last: false,
-            asked: None,
+            asked,
             typed_since_asked: 0,
             interrupted_at: None,
             left: false,
@@ -165,6 +168,17 @@ impl Turn {
         self.typed_since_asked = 0;
     }
 
+    /// Its row, if that does not say yet whether it asks something.
+    pub(super) fn note_asks(&mut self) -> Option<OpenTurn> {
+        let asks = self.asked.is_some();
+        (std::mem::replace(&mut self.row.asks, asks) != asks).then(|| self.row.clone())
+    }
+
+    /// Whether it asks something, or just said what may be a question.
+    pub(super) fn may_ask(&self) -> bool {
+        self.asked.is_some() || self.said_last
+    }
+
     /// A decision reached it. It may be about an earlier question: whoever got theirs types again.
     pub(super) fn may_be_answered(&mut self) {
         self.typed_since_asked = self.typed_since_asked.max(1);
@@ -182,6 +196,12 @@ impl Turn {
     pub(super) fn interrupt(&mut self, now: Mono) {
         self.interrupted_at = Some(now);
         self.asked = None;
+    }
+
+    /// It is asked to end, in words that may clear it away without another mark.
+    pub(super) fn is_told_to_end(&mut self, now: Mono) {
+        self.interrupt(now);
+        (self.seen, self.known, self.said_last) = (false, true, false);
     }
 
     /// Somebody's words reached it while it runs.
@@ -263,10 +283,12 @@ impl Turn {
             Stage::Over(at) => return Some(at.min(limit)),
             Stage::Ending { .. } => return Some(limit),
             Stage::Running if self.lives_until.is_some() => self.lives_until,
-            Stage::Running if signs.reacts && self.seen => None,
+            Stage::Running if self.seen => None,
             Stage::Running if signs.reacts && !self.known && self.typed_at.is_none() => {
                 self.acked_at.map(|at| at + SEEN_WITHIN)
             }
+            // Whoever asked on another socket may have forgotten it since.
+            Stage::Running if self.asked.is_some() && self.left => Some(self.active_at() + ASKS),
             Stage::Running if self.asked.is_some() => None,
             // Its first mark went elsewhere. It marks its end as well, so it asks something.
             Stage::Running if signs.reacts && self.known && self.said_last && self.typed_at.is_some() => {
@@ -312,6 +334,16 @@ impl Turn {
         let not_before = self.interrupted_at.map_or(self.opened_at, |at| at + ENDS_WITHIN);
         let hears = self.hears(signs)?;
         Some(hears.max(not_before))
+    }
+
+    /// From when on it is known that an interrupt does not end it: one was tried, or it asks in
+    /// words, which gateways wait for whatever happens.
+    pub(super) fn unmoved_at(&self, signs: Signs) -> Option<Mono> {
+        if let Some(at) = self.interrupted_at {
+            return Some(at + ENDS_WITHIN);
+        }
+        let asks = self.stage == Stage::Running && self.asked.is_none() && self.said_last;
+        (asks && signs.types && self.typed_at.is_some()).then(|| self.acted_at + ASKED_SILENCE)
     }
 
     fn hears(&self, signs: Signs) -> Option<Mono> {

@@ -320,6 +320,7 @@ async fn open_turns_outlive_a_socket(engine: impl Engine) {
         seq: Seq(seq),
         message_id: format!("m{seq}"),
         author: None,
+        asks: seq == 2,
     };
     let shared = OpenTurn {
         conversation: ConversationKey { session_key: None, ..conversation("k") },
@@ -478,6 +479,7 @@ async fn what_nobody_was_given_can_be_withdrawn(engine: impl Engine) {
         seq: Seq(3),
         message_id: "m3".into(),
         author: None,
+        asks: false,
     };
     log.note_turns(a, claimed.epoch, vec![TurnNote::Opened(row)]).await.unwrap();
     assert!(!withdraw("m3").await.unwrap(), "an agent works on it");

@@ -269,6 +269,7 @@ async fn a_story_tells_what_was_held_and_what_was_interrupted() {
         seq: first,
         message_id: "m1".into(),
         author: None,
+        asks: false,
     };
     // As a rule what began a turn is settled by the time it is interrupted.
     let settled = Settlement { seq: first, by: SettledBy::Ack, pushed_at: None };

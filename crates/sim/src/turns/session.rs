@@ -136,7 +136,7 @@ impl Session {
 
     /// The gateway asks for something.
     pub(crate) fn acts(&mut self, action: &Action, ticket: u64, now: Mono) {
-        self.turns.acts(action, ticket, now);
+        self.turns.acts(action, None, ticket, now);
         if self.variant == Variant::EndsAtTheSign {
             self.turns.answered(ticket, true, now.before(ANY_REST));
         }

@@ -248,7 +248,7 @@ impl Session {
     pub(super) fn form(&self, entry: &Entry) -> Form {
         match entry.kind {
             // Others act on the text `/stop` and not on the frame (docs/decisions/0040).
-            EntryKind::Stop if self.acts_on_interrupts(&entry.platform) => Form::Interrupt,
+            EntryKind::Stop if self.may_interrupt(entry) => Form::Interrupt,
             EntryKind::Message | EntryKind::Stop => Form::Inbound,
             EntryKind::Interaction => match self.rendering(entry) {
                 Rendering::Event => Form::Event,

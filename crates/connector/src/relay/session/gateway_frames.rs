@@ -277,7 +277,7 @@ impl Session {
         };
         let final_in = final_in(&outbound.action);
         let ticket = self.pending.open(outbound.request_id.clone(), final_in, now);
-        self.turns.acts(&outbound.action, ticket, now);
+        self.turns.acts(&outbound.action, outbound.platform.as_deref(), ticket, now);
         self.relay.egress.submit(&self.record, &self.mailbox, ticket, outbound, held);
     }
 

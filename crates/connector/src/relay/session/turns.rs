@@ -66,6 +66,13 @@ impl Session {
         self.turns.acts_on_interrupts(platform, is_relayed(platform))
     }
 
+    /// Whether an interrupt is how an entry's conversation is stopped. Where one was in vain, the
+    /// text is.
+    pub(super) fn may_interrupt(&self, entry: &Entry) -> bool {
+        let conversation = ConversationKey::of(entry, self.one_per_chat);
+        self.acts_on_interrupts(&entry.platform) && !self.turns.is_unmoved(&conversation, clock::mono())
+    }
+
     /// Whether a line is pushed now. If not, its conversation waits in the log from here on.
     pub(super) fn may_go(&mut self, line: &Line, now: Mono) -> bool {
         let verdict = self.turns.consider(line, is_relayed(&line.platform), now);
@@ -297,10 +304,10 @@ impl Session {
         self.turns.socket_ends();
         self.turn_notes.append(&mut self.turns.take_notes());
         let notes = std::mem::take(&mut self.turn_notes);
-        if let Some(epoch) = self.epoch.filter(|_| !notes.is_empty()) {
-            if self.relay.ports.log.note_turns(self.record.instance, epoch, notes.clone()).await.is_err() {
-                self.turn_notes = notes;
-            }
+        if let Some(epoch) = self.epoch.filter(|_| !notes.is_empty())
+            && self.relay.ports.log.note_turns(self.record.instance, epoch, notes.clone()).await.is_err()
+        {
+            self.turn_notes = notes;
         }
     }
 

@@ -20,7 +20,7 @@ fn second_thoughts_interrupt_a_young_turn_once_and_wait() {
     turns.pushed(&lines[1], at(3_020));
     turns.put_back(&second.conversation);
     act(&mut turns, &react("m3", "👀", false), 4, at(3_030));
-    turns.acts(&typing(), 5, at(3_040));
+    turns.acts(&typing(), None, 5, at(3_040));
     assert_eq!(turns.heard(&line(4, "ann", "oh"), false, at(4_000)), Verdict::Hold, "not every ten seconds");
 }
 
@@ -31,7 +31,7 @@ fn others_late_lines_and_commands_do_not_interrupt() {
         (line(2, "ann", "how is it going?"), 25_000),
     ] {
         let mut turns = one_seen();
-        turns.acts(&typing(), 3, at(now - 100));
+        turns.acts(&typing(), None, 3, at(now - 100));
         assert_eq!(turns.consider(&line, false, at(now)), Verdict::Hold, "{line:?}");
     }
     // Nor does anything of one whose work is not seen.
@@ -61,7 +61,7 @@ fn what_passes_passes() {
 fn an_operator_may_want_it_otherwise() {
     let says = |mode, now| {
         let mut turns = one_seen();
-        turns.acts(&typing(), 3, at(now));
+        turns.acts(&typing(), None, 3, at(now));
         let line = Line { while_busy: mode, ..line(2, "ann", "and") };
         turns.consider(&line, false, at(now))
     };
@@ -77,20 +77,16 @@ fn an_operator_may_want_it_otherwise() {
 #[test]
 fn a_question_in_words_is_answered_into_the_turn() {
     let mut turns = one_seen();
-    turns.acts(&send(None, false), 3, at(3_000));
+    turns.acts(&send(None, false), None, 3, at(3_000));
     let answer = line(2, "ann", "blue");
-    // It may go on typing; nobody knows yet that it asks.
-    assert_eq!(turns.consider(&answer, false, at(4_000)), Verdict::Interrupt);
-    let mut turns = one_seen();
-    turns.acts(&send(None, false), 3, at(23_000));
-    assert_eq!(turns.consider(&answer, false, at(24_000)), Verdict::Hold);
-    assert_eq!(turns.next_to_read(at(25_499)), None);
-    assert_eq!(turns.next_to_read(at(25_500)), Some(answer.conversation.clone()));
-    let plan = turns.read(&answer.conversation, std::slice::from_ref(&answer), false, false, at(25_510));
+    assert_eq!(turns.consider(&answer, false, at(3_700)), Verdict::Hold, "no interrupt: it may have asked");
+    assert_eq!(turns.next_to_read(at(6_999)), None);
+    assert_eq!(turns.next_to_read(at(7_000)), Some(answer.conversation.clone()));
+    let plan = turns.read(&answer.conversation, std::slice::from_ref(&answer), false, false, at(7_010));
     assert_eq!(plan, Plan::Push(0..1));
-    turns.pushed(&answer, at(25_510));
+    turns.pushed(&answer, at(7_010));
     assert_eq!(
-        turns.consider(&line(3, "ann", "or red"), false, at(26_000)),
+        turns.consider(&line(3, "ann", "or red"), false, at(8_000)),
         Verdict::Hold,
         "it has its answer"
     );
@@ -109,14 +105,14 @@ fn while_it_asks_for_leave_nothing_passes_but_the_answer() {
         reply_to: None,
         metadata: Metadata::new(),
     };
-    turns.acts(&asks, 3, at(3_000));
+    turns.acts(&asks, None, 3, at(3_000));
     turns.answered(3, true, at(3_000));
     assert_eq!(turns.consider(&line(2, "ann", "hm"), false, at(4_000)), Verdict::Hold);
     assert_eq!(turns.next_to_read(at(120_000)), None);
     assert!(is_open_at(&mut turns, at(600_000)));
     // One that the platform did not show is none.
     let mut turns = one_seen();
-    turns.acts(&asks, 3, at(3_000));
+    turns.acts(&asks, None, 3, at(3_000));
     turns.answered(3, false, at(3_000));
     assert_eq!(turns.consider(&line(2, "ann", "hm"), false, at(40_000)), Verdict::Push);
 }
@@ -124,10 +120,10 @@ fn while_it_asks_for_leave_nothing_passes_but_the_answer() {
 #[test]
 fn a_stop_ends_what_was_asked() {
     let mut turns = one_open(OLDER);
-    turns.acts(&typing(), 1, at(1_000));
+    turns.acts(&typing(), None, 1, at(1_000));
     let Action::Send { chat_id, reply_to, metadata, .. } = send(None, false) else { unreachable!("a send") };
     let content = "Reply /approve".into();
-    turns.acts(&Action::Send { chat_id, content, reply_to, metadata }, 2, at(2_000));
+    turns.acts(&Action::Send { chat_id, content, reply_to, metadata }, None, 2, at(2_000));
     let mut stop = line(2, "ann", "/stop");
     stop.sort = Sort::Stop;
     turns.pushed(&stop, at(30_000));
@@ -145,7 +141,43 @@ fn one_that_reacts_acts_on_interrupts_whatever_its_hello_said() {
     let mut turns = one_open(OLDER);
     assert!(!turns.acts_on_interrupts("telegram", false));
     act(&mut turns, &react("m1", "👀", false), 1, at(10));
-    turns.acts(&typing(), 2, at(20));
+    turns.acts(&typing(), None, 2, at(20));
     assert!(turns.acts_on_interrupts("telegram", false));
     assert_eq!(turns.consider(&line(2, "ann", "and"), false, at(1_000)), Verdict::Interrupt);
+}
+
+#[test]
+fn a_reset_that_ends_nothing_goes_in() {
+    let mut turns = one_seen();
+    let reset = line(2, "ann", "/new");
+    assert_eq!(turns.consider(&reset, false, at(1_000)), Verdict::Interrupt);
+    assert_eq!(turns.next_to_read(at(5_999)), None);
+    assert!(turns.next_to_read(at(6_000)).is_some(), "the turn had its time to end");
+    let plan = turns.read(&reset.conversation, std::slice::from_ref(&reset), false, false, at(6_000));
+    assert_eq!(plan, Plan::Push(0..1));
+}
+
+#[test]
+fn whoever_asks_in_words_is_not_interrupted_but_told() {
+    let mut turns = one_seen();
+    turns.acts(&send(None, false), None, 3, at(3_000));
+    let reset = line(2, "ann", "/new");
+    assert!(!turns.is_unmoved(&reset.conversation, at(6_999)));
+    assert!(turns.is_unmoved(&reset.conversation, at(7_000)));
+    assert_eq!(turns.consider(&reset, false, at(7_000)), Verdict::Push);
+    let mut stopped = one_seen();
+    stopped.stopped("k:ann", at(1_000));
+    assert!(!stopped.is_unmoved(&reset.conversation, at(5_999)));
+    assert!(stopped.is_unmoved(&reset.conversation, at(6_000)), "a second stop is said in words");
+}
+
+#[test]
+fn what_was_told_to_end_in_words_may_be_gone_without_a_mark() {
+    let mut turns = one_seen();
+    turns.stopped("k:ann", at(1_000));
+    let mut stop = line(2, "ann", "/stop");
+    stop.sort = Sort::Stop;
+    turns.pushed(&stop, at(9_000));
+    assert!(is_open_at(&mut turns, at(18_999)));
+    assert!(!is_open_at(&mut turns, at(19_000)));
 }

@@ -16,7 +16,7 @@ fn a_gateway_that_reacts_ends_its_turn_by_its_marks() {
 #[test]
 fn the_moment_counts_from_the_result_not_from_the_request() {
     let mut turns = one_seen();
-    turns.acts(&react("m1", "✅", false), 3, at(1_000));
+    turns.acts(&react("m1", "✅", false), None, 3, at(1_000));
     assert!(is_open_at(&mut turns, at(9_000)), "nobody has answered it yet");
     turns.answered(3, true, at(9_000));
     assert!(!is_open_at(&mut turns, at(9_250)));
@@ -117,25 +117,25 @@ fn whoever_says_nothing_for_long_has_ended_unless_it_asks_or_is_not_read() {
     assert!(!is_open_at(&mut turns, at(60_005)));
 
     let mut turns = one_open(OLDER);
-    turns.acts(&typing(), 1, at(1_000));
+    turns.acts(&typing(), None, 1, at(1_000));
     assert!(is_open_at(&mut turns, at(10_999)));
     turns.not_reading(at(10_999));
     assert!(is_open_at(&mut turns, at(20_998)));
     assert!(!is_open_at(&mut turns, at(20_999)));
 
     let mut turns = one_open(OLDER);
-    turns.acts(&typing(), 1, at(1_000));
+    turns.acts(&typing(), None, 1, at(1_000));
     let asks = Action::Send {
         chat_id: "c".into(),
         content: "Run it? Say /approve or /deny.".into(),
         reply_to: None,
         metadata: json!({"notify": false}).as_object().unwrap().clone(),
     };
-    turns.acts(&asks, 2, at(2_000));
+    turns.acts(&asks, None, 2, at(2_000));
     assert!(is_open_at(&mut turns, at(600_000)), "it waits for an answer");
-    turns.acts(&typing(), 3, at(600_000));
+    turns.acts(&typing(), None, 3, at(600_000));
     assert!(is_open_at(&mut turns, at(610_000)), "that one may have been on its way");
-    turns.acts(&typing(), 4, at(610_000));
+    turns.acts(&typing(), None, 4, at(610_000));
     assert!(!is_open_at(&mut turns, at(620_000)));
 }
 
@@ -166,7 +166,7 @@ fn a_turn_that_is_taken_up_again_was_not_over() {
 fn one_that_stalls_on_two_people_of_a_chat_is_found_out() {
     let mut turns = one_seen();
     turns.pushed(&line(2, "bob", "hi"), at(1_000));
-    turns.acts(&typing(), 3, at(4_500));
+    turns.acts(&typing(), None, 3, at(4_500));
     assert!(!turns.is_stalled_by_others(Some(Seq(2)), at(5_999)));
     assert!(!turns.is_stalled_by_others(Some(Seq(9)), at(6_000)), "it is stuck on something else");
     assert!(turns.is_stalled_by_others(Some(Seq(2)), at(6_000)));
@@ -182,7 +182,7 @@ fn one_that_reacts_no_more_is_believed_while_it_types() {
     turns.pushed(&line(2, "ann", "more"), at(2_000));
     turns.acknowledged(Seq(2), at(2_005));
     for (ticket, now) in [(4, 4_000), (5, 6_000), (6, 8_000)] {
-        turns.acts(&typing(), ticket, at(now));
+        turns.acts(&typing(), None, ticket, at(now));
     }
     assert!(is_open_at(&mut turns, at(17_999)));
     assert!(!is_open_at(&mut turns, at(18_000)));
@@ -200,7 +200,7 @@ fn a_gateway_that_comes_back_older_is_found_out() {
 #[test]
 fn what_an_older_gateway_kept_for_afterwards_is_its_next_turn() {
     let mut turns = one_open(OLDER);
-    turns.acts(&typing(), 1, at(1_000));
+    turns.acts(&typing(), None, 1, at(1_000));
     let more = line(2, "ann", "and this");
     assert_eq!(turns.consider(&more, false, at(3_000)), Verdict::Push);
     turns.pushed(&more, at(3_000));
@@ -216,7 +216,7 @@ fn what_an_older_gateway_kept_for_afterwards_is_its_next_turn() {
 #[test]
 fn an_older_gateway_that_begins_anew_with_the_second_line_answers_once() {
     let mut turns = one_open(OLDER);
-    turns.acts(&typing(), 1, at(1_000));
+    turns.acts(&typing(), None, 1, at(1_000));
     turns.pushed(&line(2, "ann", "no, this"), at(3_000));
     act(&mut turns, &send(Some("m2"), true), 2, at(9_000));
     assert!(!is_open_at(&mut turns, at(9_250)));

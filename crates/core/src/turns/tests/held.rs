@@ -65,7 +65,7 @@ fn what_is_held_and_what_is_interrupted_is_noted() {
     let mut turns = one_seen();
     let opened = turns.take_notes();
     let Some(TurnNote::Opened(row)) = opened.first() else { panic!("{opened:?}") };
-    turns.acts(&typing(), 2, at(900));
+    turns.acts(&typing(), None, 2, at(900));
     assert_eq!(turns.consider(&line(2, "ann", "and"), false, at(1_000)), Verdict::Interrupt);
     assert_eq!(turns.heard(&line(3, "ann", "then"), false, at(1_100)), Verdict::Hold);
     let noted = [TurnNote::Held(Seq(2)), TurnNote::Interrupted(row.clone()), TurnNote::Held(Seq(3))];
@@ -116,7 +116,7 @@ fn whoever_s_line_went_is_not_told_that_it_waits() {
 #[test]
 fn what_was_looked_at_in_vain_is_left_alone_for_a_while_although_a_turn_listens() {
     let mut turns = one_seen();
-    turns.acts(&send(None, false), 3, at(23_000));
+    turns.acts(&send(None, false), None, 3, at(23_000));
     let answer = line(2, "ann", "blue");
     assert_eq!(turns.consider(&answer, false, at(24_000)), Verdict::Hold);
     turns.next_to_read(at(60_000)).unwrap();
@@ -142,13 +142,13 @@ fn words_that_wait_are_given_to_a_turn_that_begins_to_listen() {
     let mut turns = one_seen();
     let answer = line(2, "ann", "blue");
     assert_eq!(turns.consider(&answer, false, at(30_000)), Verdict::Hold);
-    turns.acts(&send(None, false), 3, at(31_000));
-    assert!(turns.next_to_read(at(33_500)).is_some());
-    turns.acts(&typing(), 4, at(33_510));
-    let read = turns.read(&answer.conversation, std::slice::from_ref(&answer), false, false, at(33_520));
+    turns.acts(&send(None, false), None, 3, at(31_000));
+    assert!(turns.next_to_read(at(35_000)).is_some());
+    turns.acts(&typing(), None, 4, at(35_010));
+    let read = turns.read(&answer.conversation, std::slice::from_ref(&answer), false, false, at(35_020));
     assert_eq!(read, Plan::Wait, "it works again");
-    turns.acts(&send(None, false), 5, at(40_000));
-    assert!(turns.next_to_read(at(42_500)).is_some(), "it is asked again, and they still wait");
+    turns.acts(&send(None, false), None, 5, at(40_000));
+    assert!(turns.next_to_read(at(44_000)).is_some(), "it is asked again, and they still wait");
 }
 
 #[test]

@@ -81,13 +81,13 @@ fn one_open(peer: Peer) -> Turns {
 fn one_seen() -> Turns {
     let mut turns = one_open(NEWER);
     act(&mut turns, &react("m1", "👀", false), 1, at(10));
-    turns.acts(&typing(), 2, at(20));
+    turns.acts(&typing(), None, 2, at(20));
     turns
 }
 
 /// An action that is answered at once.
 fn act(turns: &mut Turns, action: &Action, ticket: u64, now: Mono) {
-    turns.acts(action, ticket, now);
+    turns.acts(action, None, ticket, now);
     turns.answered(ticket, true, now);
 }
 

@@ -241,6 +241,8 @@ CREATE TABLE turns (
     seq         INTEGER NOT NULL,
     message_id  TEXT NOT NULL,
     author      TEXT,
+    -- Whether it waits for an answer to what it asked.
+    asks        INTEGER NOT NULL,
     opened_at   INTEGER NOT NULL,
     PRIMARY KEY (instance, chat_id, session_key)
 ) WITHOUT ROWID;

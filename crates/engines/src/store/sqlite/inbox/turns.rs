@@ -80,7 +80,7 @@ pub(super) fn note(txn: &Txn<'_>, instance: InstanceId, note: &TurnNote) -> rusq
             let key = &turn.conversation;
             txn.prepare_cached(
                 "INSERT OR REPLACE INTO turns (instance, chat_id, session_key, platform, bot, thread_id,
-                 seq, message_id, author, opened_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                 seq, message_id, author, asks, opened_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             )?
             .execute(params![
                 instance.0,
@@ -92,6 +92,7 @@ pub(super) fn note(txn: &Txn<'_>, instance: InstanceId, note: &TurnNote) -> rusq
                 turn.seq.0,
                 turn.message_id,
                 turn.author,
+                turn.asks,
                 now()
             ])?;
         }
@@ -127,7 +128,7 @@ pub(super) fn note(txn: &Txn<'_>, instance: InstanceId, note: &TurnNote) -> rusq
 
 pub(super) fn open(db: &Connection, instance: InstanceId) -> rusqlite::Result<Vec<OpenTurn>> {
     db.prepare_cached(
-        "SELECT chat_id, session_key, platform, bot, thread_id, seq, message_id, author
+        "SELECT chat_id, session_key, platform, bot, thread_id, seq, message_id, author, asks
          FROM turns WHERE instance = ? ORDER BY seq",
     )?
     .query_map([instance.0], |row| {
@@ -140,6 +141,7 @@ pub(super) fn open(db: &Connection, instance: InstanceId) -> rusqlite::Result<Ve
             seq: Seq(row.get(5)?),
             message_id: row.get(6)?,
             author: row.get(7)?,
+            asks: row.get(8)?,
         })
     })?
     .collect()
