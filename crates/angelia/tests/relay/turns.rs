@@ -4,7 +4,8 @@
 //! never does. Pushed into a running turn, both would hear nothing for half a
 //! minute; here nobody ever notices.
 
-use super::world::binary;
+use super::interrupt::join_as;
+use super::world::{World, binary};
 use angelia_testkit::connector::Connector;
 use angelia_testkit::newer_gateway::{ASKS_BACK, NEEDS_APPROVAL, NewerGateway, Settings};
 use angelia_testkit::webchat::Person;
@@ -198,4 +199,29 @@ stories! {
     an_open_approval_holds_up_its_own_chat_only,
     an_answer_to_a_question_reaches_the_agent,
     a_reconnect_in_mid_turn_loses_nothing,
+}
+
+/// A gateway is gone in mid-turn, and what comes back knows nothing of it.
+#[tokio::test]
+#[ignore = "takes more than two minutes; docs/reliability.md has the command"]
+async fn a_turn_that_was_cut_off_is_told_of_once() {
+    const PUBLISHED: &str = "Python/3.11 websockets/15.0.1";
+    let world = World::new().await;
+    let mut socket = join_as(&world, PUBLISHED).await;
+    world.post("one").await;
+    assert_eq!(socket.take_text().await, "one");
+    drop(socket);
+    let mut socket = join_as(&world, PUBLISHED).await;
+    let back = Instant::now();
+    let told = async |world: &World| {
+        let lines = world.lines().await;
+        lines.iter().filter(|line| line.to_string().contains("has not answered since")).count()
+    };
+    while told(&world).await == 0 {
+        assert!(back.elapsed() < Duration::from_secs(130), "nobody was told");
+        socket.next(Duration::from_secs(1)).await;
+    }
+    assert!(back.elapsed() > Duration::from_secs(115), "told after {:?}", back.elapsed());
+    socket.next(Duration::from_secs(5)).await;
+    assert_eq!(told(&world).await, 1);
 }
