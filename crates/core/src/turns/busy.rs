@@ -55,7 +55,7 @@ pub(super) fn decide(
     let may_interrupt = peer.interrupts && turn.interrupted_at.is_none();
     match line.sort {
         sort if sort.goes_ahead() => return Verdict::Push,
-        Sort::Reset if turn.unmoved_at(signs).is_some_and(|at| at <= now) => return Verdict::Push,
+        Sort::Reset if turn.unmoved_at().is_some_and(|at| at <= now) => return Verdict::Push,
         Sort::Reset if may_interrupt => return Verdict::Interrupt,
         Sort::Reset if peer.interrupts => return Verdict::Hold,
         Sort::Text if turn.hears_at(signs).is_some_and(|at| at <= now) => return Verdict::Push,

@@ -210,7 +210,7 @@ impl Turns {
                 let older = self.peer_for(&turn.row.platform, relayed).generation == Generation::Older;
                 let passes = turn.is_known_at(signs).filter(|_| older && waits.passes);
                 let hears = turn.hears_at(signs).filter(|_| waits.text);
-                let unmoved = turn.unmoved_at(signs).filter(|_| waits.reset);
+                let unmoved = turn.unmoved_at().filter(|_| waits.reset);
                 hears.into_iter().chain(passes).chain(unmoved).min()
             }
         }

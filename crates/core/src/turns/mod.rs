@@ -168,8 +168,12 @@ impl Turns {
 
     /// Whether interrupts are known not to end what runs in a conversation.
     pub fn is_unmoved(&self, conversation: &ConversationKey, now: Mono) -> bool {
-        let unmoved = |turn: &Turn| turn.unmoved_at(self.signs_on(&turn.row.platform));
-        self.open.get(conversation).and_then(unmoved).is_some_and(|at| at <= now)
+        self.open.get(conversation).and_then(Turn::unmoved_at).is_some_and(|at| at <= now)
+    }
+
+    /// Whether an interrupt has left an agent waiting for an answer, as far as can be seen.
+    pub fn is_unanswered(&self, conversation: &ConversationKey) -> bool {
+        self.open.get(conversation).is_some_and(Turn::is_unanswered)
     }
 
     /// Whether lines like this never wait, so that nothing needs to be known of them. `relayed`
@@ -255,7 +259,7 @@ impl Turns {
         let signs = self.signs_on(&line.platform);
         if let Some(turn) = self.open.get_mut(&line.conversation).filter(|turn| turn.row.seq != line.seq) {
             let hears = turn.hears_at(signs).is_some_and(|at| at <= now);
-            let in_words = line.sort == Sort::Reset || turn.unmoved_at(signs).is_some_and(|at| at <= now);
+            let in_words = line.sort == Sort::Reset || turn.unmoved_at().is_some_and(|at| at <= now);
             match line.sort {
                 Sort::Stop | Sort::Reset => {
                     if in_words {

@@ -66,6 +66,8 @@ pub struct Turn {
     pub(super) asked: Option<Asked>,
     typed_since_asked: u32,
     pub(super) interrupted_at: Option<Mono>,
+    /// Whether the last it did before it was interrupted was to say something.
+    pub(super) unanswered: bool,
     /// Whether an earlier socket left it, and this one pushed nothing of it.
     left: bool,
     /// Whether its gateway may know it from an earlier socket, and not mark it again.
@@ -111,6 +113,7 @@ impl Turn {
             asked,
             typed_since_asked: 0,
             interrupted_at: None,
+            unanswered: false,
             left: false,
             known: false,
             lives_until: None,
@@ -150,7 +153,7 @@ impl Turn {
     pub(super) fn lives(&mut self, now: Mono) {
         self.acted_at = now;
         self.lives_until = None;
-        self.said_last = false;
+        (self.said_last, self.unanswered) = (false, false);
     }
 
     pub(super) fn types(&mut self, now: Mono) {
@@ -194,6 +197,7 @@ impl Turn {
 
     /// It is asked to end.
     pub(super) fn interrupt(&mut self, now: Mono) {
+        self.unanswered = self.said_last && self.asked.is_none();
         self.interrupted_at = Some(now);
         self.asked = None;
     }
@@ -201,6 +205,7 @@ impl Turn {
     /// It is asked to end, in words that may clear it away without another mark.
     pub(super) fn is_told_to_end(&mut self, now: Mono) {
         self.interrupt(now);
+        self.unanswered = false;
         (self.seen, self.known, self.said_last) = (false, true, false);
     }
 
@@ -336,14 +341,15 @@ impl Turn {
         Some(hears.max(not_before))
     }
 
-    /// From when on it is known that an interrupt does not end it: one was tried, or it asks in
-    /// words, which gateways wait for whatever happens.
-    pub(super) fn unmoved_at(&self, signs: Signs) -> Option<Mono> {
-        if let Some(at) = self.interrupted_at {
-            return Some(at + ENDS_WITHIN);
-        }
-        let asks = self.stage == Stage::Running && self.asked.is_none() && self.said_last;
-        (asks && signs.types && self.typed_at.is_some()).then(|| self.acted_at + ASKED_SILENCE)
+    /// From when on it is known that an interrupt did not end it.
+    pub(super) fn unmoved_at(&self) -> Option<Mono> {
+        self.interrupted_at.map(|at| at + ENDS_WITHIN)
+    }
+
+    /// Whether an interrupt reached it while it may have asked something in words, and it has done
+    /// nothing since. It goes on waiting for the answer then, and would drop it.
+    pub(super) fn is_unanswered(&self) -> bool {
+        self.unanswered && self.stage == Stage::Running
     }
 
     fn hears(&self, signs: Signs) -> Option<Mono> {

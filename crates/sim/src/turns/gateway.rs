@@ -209,11 +209,6 @@ impl Gateway {
         if let Some(turn) = self.turns.get(&key) {
             let number = turn.number;
             let asks = matches!(turn.stage, Stage::Asking) && !turn.cut;
-            if asks && event.text.starts_with("/new") {
-                // It costs it a while, but no interrupt would end a question.
-                self.lets_go(number);
-                return judge.reached(entry);
-            }
             let answers = asks && !event.text.starts_with('/');
             if !answers && !turn.unknown {
                 return Err(Violation::IntoATurn(entry.seq));

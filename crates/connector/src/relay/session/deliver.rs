@@ -201,7 +201,10 @@ impl Session {
             let (place, entry) = ahead.or_else(first)?;
             let (form, bytes, seq) = (self.form(entry), entry.body.len(), entry.seq);
             let line = self.line_of(entry);
-            if line.as_ref().is_none_or(|line| self.may_go(line, now)) {
+            // Cloned, because what waits leaves the backlog.
+            let entry = line.as_ref().map(|_| entry.clone());
+            let may_go = line.as_ref().zip(entry).is_none_or(|(line, entry)| self.may_go(line, &entry, now));
+            if may_go {
                 return Some(Next { place, form, bytes, line });
             }
             let held = line.is_some_and(|line| self.turns.is_held(&line.conversation));
@@ -237,6 +240,7 @@ impl Session {
         self.outgoing.line(&text);
         if let Some(line) = line {
             self.turns.pushed(line, now);
+            self.may_be_unanswered(&line.conversation, entry, now);
         }
         self.pushes_unwritten = true;
         self.held_lines.release(entry.seq);

@@ -203,6 +203,8 @@ pub(in crate::relay) struct Session {
     /// What the log has to know of that, and whether it is being told.
     turn_notes: Vec<TurnNote>,
     noting_turns: Option<Vec<Seq>>,
+    /// Turns that were asked to end while they may have asked something, and when to look again.
+    unanswered: Vec<(Mono, ConversationKey, Entry)>,
     /// What people see of that.
     held_lines: HeldLines,
     claim: Option<Claim>,
@@ -274,6 +276,7 @@ impl Session {
             one_per_chat,
             turn_notes: Vec::new(),
             noting_turns: None,
+            unanswered: Vec::new(),
             held_lines,
             claim: None,
             epoch: None,
@@ -440,7 +443,8 @@ impl Session {
         };
         let breather = self.breathers.front().map(|(_, until)| *until);
         let line = self.line_began.map(|began| began + LINE_WITHIN);
-        let own = [phase, breather, self.settled_in_at, line, rests_until, self.page_again];
+        let unanswered = self.unanswered.iter().map(|(at, ..)| *at).min();
+        let own = [phase, breather, self.settled_in_at, line, rests_until, self.page_again, unanswered];
         let others = [self.handshake.due(), self.window.next_tick(), self.pending.next_deadline()];
         let others = others.into_iter().chain([self.turns.next_deadline(self.may_read_conversations())]);
         own.into_iter().chain(others).flatten().fold(silence, Mono::min)

@@ -6,7 +6,8 @@ use super::deliver::or_later;
 use super::{Done, PeerProfile, Phase, RETRY, Session};
 use crate::relay::Relay;
 use crate::telemetry::Counter;
-use angelia_contract::frame::ConnectorFrame;
+use angelia_contract::event::Event;
+use angelia_contract::frame::{ConnectorFrame, Inbound};
 use angelia_core::clock::{self, Mono};
 use angelia_core::error::Result;
 use angelia_core::identity::GatewayRecord;
@@ -18,7 +19,14 @@ use angelia_core::turns::{
     join,
 };
 use angelia_platforms::webchat;
+use std::time::Duration;
 
+/// What an agent is told that waits for an answer and is to end.
+const ENOUGH: &str = "stop";
+/// An interrupt that ends a turn does so within this time.
+const ENDS: Duration = Duration::from_millis(1_500);
+/// Those that are looked at again.
+const MAX_UNANSWERED: usize = 16;
 /// What is read of a conversation at once: as much as may go together.
 const CONVERSATION: PageSize = PageSize { count: JOINED_LINES, bytes: 4 * JOINED_BYTES };
 
@@ -74,7 +82,7 @@ impl Session {
     }
 
     /// Whether a line is pushed now. If not, its conversation waits in the log from here on.
-    pub(super) fn may_go(&mut self, line: &Line, now: Mono) -> bool {
+    pub(super) fn may_go(&mut self, line: &Line, entry: &Entry, now: Mono) -> bool {
         let verdict = self.turns.consider(line, is_relayed(&line.platform), now);
         if verdict == Verdict::Push {
             return true;
@@ -84,7 +92,7 @@ impl Session {
             self.backlog.leave(|entry| line.conversation.holds(entry), |entry| shown.hold(entry));
         }
         if verdict == Verdict::Interrupt {
-            self.interrupt_turn(&line.conversation);
+            self.interrupt_turn(&line.conversation, entry);
         }
         false
     }
@@ -104,14 +112,15 @@ impl Session {
             None => self.turns.heard_of_some(),
             Some(line) => {
                 if self.turns.heard(&line, is_relayed(&line.platform), now) == Verdict::Interrupt {
-                    self.interrupt_turn(&conversation);
+                    self.interrupt_turn(&conversation, entry);
                 }
             }
         }
         true
     }
 
-    fn interrupt_turn(&mut self, conversation: &ConversationKey) {
+    /// Asks the turn of a conversation to end, for the sake of `entry`.
+    fn interrupt_turn(&mut self, conversation: &ConversationKey, entry: &Entry) {
         let Some(turn) = self.turns.turn(conversation) else { return };
         if turn.session_key.is_empty() {
             return;
@@ -120,6 +129,35 @@ impl Session {
         let chat_id = conversation.chat_id.to_string();
         self.relay.metrics.count(Counter::Interrupts);
         self.outgoing.line(&ConnectorFrame::InterruptInbound { session_key, chat_id }.to_line());
+        self.may_be_unanswered(conversation, entry, clock::mono());
+    }
+
+    /// An interrupt was sent, for the sake of `entry`.
+    pub(super) fn may_be_unanswered(&mut self, conversation: &ConversationKey, entry: &Entry, now: Mono) {
+        let listed = self.unanswered.iter().any(|(_, known, _)| known == conversation);
+        if self.turns.is_unanswered(conversation) && !listed && self.unanswered.len() < MAX_UNANSWERED {
+            self.unanswered.push((now + ENDS, conversation.clone(), entry.clone()));
+        }
+    }
+
+    /// Answers agents that asked something in words, and that no interrupt has ended.
+    fn answer_unanswered(&mut self, now: Mono) {
+        let due: Vec<_> = self.unanswered.extract_if(.., |(at, ..)| *at <= now).collect();
+        for (_, conversation, entry) in due {
+            if self.turns.is_unanswered(&conversation) {
+                self.answer_for(&entry);
+            }
+        }
+    }
+
+    /// Answers for somebody what an interrupted agent asked, so that the interrupt counts. It is no
+    /// entry: it says what `entry` means, which has its own way.
+    fn answer_for(&mut self, entry: &Entry) {
+        let Ok(event) = serde_json::from_slice::<Event>(&entry.body) else { return };
+        let event = Event { text: ENOUGH.into(), message_id: None, ..event };
+        let (platform, bot_id) = (Some(entry.platform.to_string()), Some(entry.bot.to_string()));
+        let frame = Inbound { event, buffer_id: None, platform, bot_id };
+        self.outgoing.line(&ConnectorFrame::Inbound(frame).to_line());
     }
 
     /// Which of these entries, that would go ahead, are read with their conversation instead.
@@ -193,7 +231,7 @@ impl Session {
         let reading = self.backlog.is_loading();
         match self.turns.read(conversation, &lines, relayed, reading, now) {
             Plan::Free | Plan::Wait => {}
-            Plan::Interrupt => self.interrupt_turn(conversation),
+            Plan::Interrupt => self.interrupt_turn(conversation, &entries[0]),
             Plan::Push(lines) => match &entries[lines] {
                 [one] => self.push_held(conversation, one, now),
                 several => self.join_lines(conversation, several, now),
@@ -249,6 +287,7 @@ impl Session {
 
     /// Lets turns end, and tells of those that brought nothing.
     pub(super) fn pass_turns(&mut self, now: Mono) {
+        self.answer_unanswered(now);
         let passed = self.turns.tick(now);
         if !passed.over.is_empty() {
             self.note_signs();

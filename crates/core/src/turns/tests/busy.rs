@@ -158,15 +158,17 @@ fn a_reset_that_ends_nothing_goes_in() {
 }
 
 #[test]
-fn whoever_asks_in_words_is_not_interrupted_but_told() {
+fn whoever_asks_in_words_is_known_and_an_interrupt_in_vain_too() {
     let mut turns = one_seen();
     turns.acts(&send(None, false), None, 3, at(3_000));
     let reset = line(2, "ann", "/new");
-    assert!(!turns.is_unmoved(&reset.conversation, at(6_999)));
-    assert!(turns.is_unmoved(&reset.conversation, at(7_000)));
-    assert_eq!(turns.consider(&reset, false, at(7_000)), Verdict::Push);
+    assert_eq!(turns.consider(&reset, false, at(7_000)), Verdict::Interrupt);
+    assert!(turns.is_unanswered(&reset.conversation), "it may wait on for its answer");
+    turns.acts(&typing(), None, 4, at(7_500));
+    assert!(!turns.is_unanswered(&reset.conversation), "it did not");
     let mut stopped = one_seen();
     stopped.stopped("k:ann", at(1_000));
+    assert!(!stopped.is_unanswered(&reset.conversation), "it works");
     assert!(!stopped.is_unmoved(&reset.conversation, at(5_999)));
     assert!(stopped.is_unmoved(&reset.conversation, at(6_000)), "a second stop is said in words");
 }
