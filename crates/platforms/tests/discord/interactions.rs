@@ -220,7 +220,8 @@ async fn while_the_key_is_changed_people_are_told_to_try_again() {
 async fn whoever_hangs_up_still_has_a_place() {
     let edge = Edge::new().await;
     edge.gate.shut(true);
-    let deadline = Instant::now() + SOON;
+    // Reading what a crowd sends takes a busy machine a while.
+    let deadline = Instant::now() + 4 * SOON;
     let (mut crowds, mut is_full) = (0, false);
     while !is_full && Instant::now() < deadline {
         // Places are counted in bytes.
@@ -237,7 +238,7 @@ async fn whoever_hangs_up_still_has_a_place() {
             false
         };
         // All of them hang up.
-        is_full = tokio::time::timeout(Duration::from_secs(1), turned_away).await.unwrap_or(false);
+        is_full = tokio::time::timeout(Duration::from_secs(3), turned_away).await.unwrap_or(false);
         crowds += 1;
     }
     edge.gate.shut(false);
