@@ -120,7 +120,7 @@ impl World {
         /// And than anybody looks for what is over.
         const QUIET: Duration = Duration::from_secs(400);
         /// And steps that are far more than enough for it.
-        const MOST: u64 = 50_000;
+        const MOST: u64 = 200_000;
         let mut happened = 0;
         while happened < steps as u64 && self.step()? {
             happened += 1;
