@@ -11,6 +11,8 @@ use std::sync::Arc;
 
 /// Chats that may wait for such a turn; a gateway names them as it likes.
 const MAX_UNASKED: usize = 64;
+/// No id of a chat or a message is longer.
+const MAX_NAME: usize = 512;
 
 impl Turns {
     /// The gateway took a message up that began no turn here. `platform` is what it says of it.
@@ -18,7 +20,8 @@ impl Turns {
         let is_it = |turn: &Turn| *turn.row.conversation.chat_id == *chat_id && turn.answers(message);
         let known = self.open.values().any(is_it);
         let reads = self.peer.generation != Generation::Other;
-        if known || !reads || self.unasked.len() >= MAX_UNASKED {
+        let named = chat_id.len().max(message.len()) <= MAX_NAME;
+        if known || !reads || !named || self.unasked.len() >= MAX_UNASKED {
             return;
         }
         // Most gateways have one.
@@ -26,8 +29,13 @@ impl Turns {
             [(platform, _)] => Some(platform.clone()),
             _ => None,
         };
-        let platform = platform.map(Arc::from).or_else(only).unwrap_or_default();
-        shown(&mut self.signs, &platform, |known| known.reacts = true);
+        // One of which nothing was seen yet is not learnt of here: it is only a word.
+        let seen_on = |name: &str| self.signs.iter().find(|(on, _)| **on == *name).map(|(on, _)| on.clone());
+        let platform = platform.and_then(seen_on).or_else(only);
+        if let Some(platform) = &platform {
+            shown(&mut self.signs, platform, |known| known.reacts = true);
+        }
+        let platform = platform.unwrap_or_default();
         let row = OpenTurn {
             conversation: ConversationKey { chat_id: chat_id.into(), session_key: None },
             platform,

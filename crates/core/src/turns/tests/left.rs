@@ -119,3 +119,22 @@ fn marks_of_a_gateway_that_never_waits_begin_nothing() {
     act(&mut turns, &react("m0", "👀", false), 1, at(0));
     assert!(!turns.is_any_open());
 }
+
+#[test]
+fn what_a_gateway_makes_up_takes_no_memory() {
+    let mut turns = turns(NEWER);
+    for number in 0..1_000 {
+        let chat_id = format!("c{number}");
+        let mark = Action::React {
+            chat_id,
+            message_id: "m".into(),
+            emoji: "👀".into(),
+            remove: false,
+            metadata: Metadata::new(),
+        };
+        turns.acts(&mark, Some(&format!("platform {number}")), number, at(number));
+    }
+    assert_eq!((turns.unasked.len(), turns.signs().len()), (64, 0));
+    act(&mut turns, &react(&"m".repeat(10_000), "👀", false), 2_000, at(2_000));
+    assert!(turns.unasked.values().all(|turn| turn.row.message_id.len() < 10));
+}
