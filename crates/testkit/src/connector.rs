@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -9,6 +10,7 @@ use tokio::process::Command;
 use tokio::time::{Instant, sleep};
 
 use crate::process::{Process, free_port, run};
+use crate::two_nodes::{self, OtherNode};
 use crate::webchat::{Person, http_client};
 
 /// How long one command of the binary may take.
@@ -31,6 +33,8 @@ pub struct Connector {
     port: u16,
     admin: u16,
     process: Process,
+    /// The node that reads the bots, where this one is to be part of a cluster.
+    other: Option<OtherNode>,
 }
 
 /// A gateway's credentials.
@@ -82,19 +86,38 @@ impl Connector {
         lines: &str,
         variables: &[(&str, &str)],
     ) -> Self {
-        fs::create_dir_all(folder).expect("create the server's folder");
-        let admin = free_port();
-        let config = format!(
-            "[server]\nlisten = \"127.0.0.1:{port}\"\npublic_url = \"http://127.0.0.1:{port}\"\n\
-             admin_listen = \"127.0.0.1:{admin}\"\ndata_dir = {:?}\n{lines}",
-            folder.join("data").display().to_string()
-        );
-        fs::write(folder.join("angelia.toml"), config).expect("write angelia.toml");
-        let process = serve(binary, folder, variables);
-        let mut connector =
-            Self { binary: binary.to_owned(), folder: folder.to_owned(), port, admin, process };
+        let mut connector = Self::spawn(binary, folder, port, lines, variables);
         connector.wait_ready().await;
         connector
+    }
+
+    /// The same, without waiting until it is ready.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be started.
+    pub fn spawn(binary: &Path, folder: &Path, port: u16, lines: &str, variables: &[(&str, &str)]) -> Self {
+        match two_nodes::asked(folder, lines) {
+            Some(lines) => {
+                let this = Self::alone(binary, folder, port, &lines, variables);
+                let other = OtherNode::start(binary, folder, variables);
+                Self { other: Some(other), ..this }
+            }
+            None => Self::alone(binary, folder, port, lines, variables),
+        }
+    }
+
+    /// The same, whatever [`two_nodes`](crate::two_nodes) would make of it.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be started.
+    pub fn alone(binary: &Path, folder: &Path, port: u16, lines: &str, variables: &[(&str, &str)]) -> Self {
+        fs::create_dir_all(folder).expect("create the server's folder");
+        let admin = free_port();
+        configure(folder, port, port, admin, lines);
+        let process = serve(binary, folder, variables);
+        Self { binary: binary.to_owned(), folder: folder.to_owned(), port, admin, process, other: None }
     }
 
     /// Starts it again with the same data; the one before must have ended.
@@ -112,9 +135,72 @@ impl Connector {
     ///
     /// When the server does not become ready.
     pub async fn restart_with(&mut self, variables: &[(&str, &str)]) {
+        self.respawn(variables);
+        self.wait_ready().await;
+    }
+
+    /// The same, without waiting until it is ready.
+    ///
+    /// # Panics
+    ///
+    /// When the one before still runs.
+    pub fn respawn(&mut self, variables: &[(&str, &str)]) {
         assert!(!self.process.is_running(), "restart of a server that still runs");
         self.process = serve(&self.binary, &self.folder, variables);
-        self.wait_ready().await;
+        if let Some(other) = &mut self.other
+            && !other.process.is_running()
+        {
+            *other = OtherNode::start(&self.binary, &self.folder, variables);
+        }
+    }
+
+    /// Stops it, and the node that reads the bots.
+    ///
+    /// # Panics
+    ///
+    /// When it is still there after `limit`.
+    pub async fn stop(&mut self, limit: Duration) -> ExitStatus {
+        if let Some(other) = &self.other {
+            other.process.ask_to_stop();
+        }
+        let (status, _) = self.process.terminate(limit).await;
+        if let Some(other) = &mut self.other {
+            other.process.terminate(limit).await;
+        }
+        status
+    }
+
+    /// Kills it, and the node that reads the bots.
+    pub async fn kill(&mut self) {
+        if let Some(other) = &mut self.other {
+            other.process.kill().await;
+        }
+        self.process.kill().await;
+    }
+
+    /// What it and the node that reads the bots wrote in this run.
+    pub fn log_text(&self) -> String {
+        let other = self.other.as_ref().map(|other| other.process.log_text());
+        self.process.log_text() + &other.unwrap_or_default()
+    }
+
+    /// The same, of all runs.
+    pub fn whole_log(&self) -> String {
+        let other = self.other.as_ref().map(|other| other.process.log_path());
+        let logs = [self.process.log_path()].into_iter().chain(other);
+        logs.map(|log| fs::read_to_string(log).unwrap_or_default()).collect()
+    }
+
+    /// Waits until it ends by itself; `None` when it still runs after `limit`. Where one of two
+    /// nodes does, the other is killed.
+    pub async fn died(&mut self, limit: Duration) -> Option<ExitStatus> {
+        let Some(other) = &mut self.other else { return self.process.wait(limit).await };
+        let ended = tokio::select! {
+            ended = self.process.wait(limit) => ended,
+            ended = other.process.wait(limit) => ended,
+        };
+        self.kill().await;
+        ended
     }
 
     /// The server's address as gateways and browsers see it.
@@ -122,7 +208,7 @@ impl Connector {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// The process and the file with its output.
+    /// The process and the file with its output; of two nodes, the one that gateways dial.
     pub fn process(&mut self) -> &mut Process {
         &mut self.process
     }
@@ -237,29 +323,43 @@ impl Connector {
             .collect()
     }
 
-    /// The value of a counter.
+    /// The value of a counter; of two nodes, what they have together.
     ///
     /// # Panics
     ///
     /// When the server does not tell, or has no such counter.
     pub async fn counter(&self, name: &str) -> u64 {
         let text = self.metrics().await;
-        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
-        value.unwrap_or_else(|| panic!("no {name} in {text}"))
+        let value = |line: &str| line.strip_prefix(name)?.strip_prefix(' ')?.parse::<u64>().ok();
+        let values: Vec<u64> = text.lines().filter_map(value).collect();
+        assert!(!values.is_empty(), "no {name} in {text}");
+        values.iter().sum()
     }
 
-    /// All metrics, as Prometheus reads them.
+    /// All metrics, as Prometheus reads them; of two nodes, one after the other.
     ///
     /// # Panics
     ///
     /// When the server does not tell.
     pub async fn metrics(&self) -> String {
-        let url = format!("http://127.0.0.1:{}/metrics", self.admin);
-        let answer = http_client().get(&url).send().await.expect("ask for metrics");
-        answer.text().await.expect("read metrics")
+        let mut text = String::new();
+        for admin in [self.admin].into_iter().chain(self.other.as_ref().map(OtherNode::admin)) {
+            let url = format!("http://127.0.0.1:{admin}/metrics");
+            let answer = http_client().get(&url).send().await.expect("ask for metrics");
+            text.push_str(&answer.text().await.expect("read metrics"));
+        }
+        text
     }
 
-    async fn wait_ready(&mut self) {
+    /// Waits until it is ready.
+    ///
+    /// # Panics
+    ///
+    /// When it does not become so.
+    pub async fn wait_ready(&mut self) {
+        if let Some(other) = &mut self.other {
+            other.wait_ready().await;
+        }
         let url = format!("{}/readyz", self.url());
         let client = http_client();
         let (sender, ready) = tokio::sync::watch::channel(false);
@@ -282,7 +382,17 @@ impl Connector {
 pub const WIDE_PACE: [(&str, &str); 2] =
     [("ANGELIA_WEBCHAT__POSTS_BURST", "1000000"), ("ANGELIA_WEBCHAT__POSTS_PER_MINUTE", "1000000")];
 
-fn serve(binary: &Path, folder: &Path, variables: &[(&str, &str)]) -> Process {
+/// Writes the configuration of a server that others know by `public`.
+fn configure(folder: &Path, port: u16, public: u16, admin: u16, lines: &str) {
+    let config = format!(
+        "[server]\nlisten = \"127.0.0.1:{port}\"\npublic_url = \"http://127.0.0.1:{public}\"\n\
+         admin_listen = \"127.0.0.1:{admin}\"\ndata_dir = {:?}\n{lines}",
+        folder.join("data").display().to_string()
+    );
+    fs::write(folder.join("angelia.toml"), config).expect("write angelia.toml");
+}
+
+pub(crate) fn serve(binary: &Path, folder: &Path, variables: &[(&str, &str)]) -> Process {
     let mut command = Command::new(binary);
     command.arg("--config").arg(folder.join("angelia.toml")).arg("serve");
     command.envs(WIDE_PACE).envs(variables.iter().copied());

@@ -6,6 +6,9 @@
 //!   which texts reached an agent;
 //! - [`connector`] runs an `angelia` binary, [`webchat`] is a person in one of
 //!   its rooms;
+//! - [`cluster`] is several of them on one PostgreSQL and one Redis, [`proxy`] what may
+//!   break between, [`balancer`] what stands in front, [`small_disk`] a disk that can be filled;
+//! - [`two_nodes`] makes two nodes of one server, for tests that know of one;
 //! - [`portal`] tells whose token somebody holds, as an identity provider would;
 //! - [`discord`] is a stand-in for Discord that discord.py accepts;
 //! - [`scenarios`] are whole stories told with those five;
@@ -28,8 +31,10 @@
     reason = "test support: a failed expectation is a panic, timings go to stderr"
 )]
 
+pub mod balancer;
 pub mod canary;
 pub mod clock;
+pub mod cluster;
 pub mod connector;
 pub mod discord;
 pub mod gauge;
@@ -39,10 +44,13 @@ pub mod model;
 pub mod newer_gateway;
 pub mod portal;
 pub mod process;
+pub mod proxy;
 pub mod scenarios;
+pub mod small_disk;
 pub mod soak;
 pub mod socket;
 pub mod telegram;
 pub mod twilio;
+pub mod two_nodes;
 pub mod webchat;
 pub mod wecom;

@@ -323,6 +323,20 @@ impl FakeTelegram {
         list(self.read(&format!("actions?chat={chat}")).await)
     }
 
+    /// The same, as soon as there are any: what shows that a bot writes is asked for beside
+    /// everything else.
+    pub async fn first_actions(&self, chat: i64, limit: Duration) -> Vec<Value> {
+        let deadline = Instant::now() + limit;
+        loop {
+            let actions = self.actions(chat).await;
+            if !actions.is_empty() {
+                return actions;
+            }
+            assert!(Instant::now() < deadline, "nothing was shown in {chat} within {limit:?}");
+            sleep(POLL).await;
+        }
+    }
+
     /// Every request to the API: `method`, `chat_id`, `chats` (all it names),
     /// `thread`, `text`, `at` (seconds since 1970), `status`, `error`.
     pub async fn log(&self) -> Vec<Value> {

@@ -114,7 +114,7 @@ class Rest:
                 named += [str(source[name]) for name in BODY_IDS if source.get(name)]
         self.logged += 1
         entry = {
-            "n": self.logged, "at": time.time(), "method": request.method, "path": path,
+            "n": self.logged, "at": time.time(), "method": request.method, "path": path, "from": request.remote,
             "query": dict(request.query), "status": None, "fault": None,
             "channel": None if channel_id is None else str(channel_id),
             "parent": str(channel.parent_id) if channel and channel.parent_id else None,

@@ -56,7 +56,7 @@ class Front:
         parsed = METHOD.fullmatch(request.path)
         if not parsed or not TOKEN.fullmatch(parsed[1]):
             return answer(Refusal(404, "Not Found"))
-        entry = {"n": len(self.log), "at": time.time(), "method": parsed[2]}
+        entry = {"n": len(self.log), "at": time.time(), "method": parsed[2], "from": request.remote}
         entry |= {"chat_id": None, "chats": [], "thread": None, "status": None}
         self.log.append(entry)
         try:

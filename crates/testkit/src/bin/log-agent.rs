@@ -8,8 +8,11 @@
 //! a message, and handling here means: the line is in the log.
 //!
 //! ```text
-//! log-agent --url URL --id ID --secret SECRET --log FILE [--reply] [--user-agent TEXT]
+//! log-agent --url URL… --id ID --secret SECRET --log FILE [--reply | --reply-when-asked] [--user-agent TEXT]
 //! ```
+//!
+//! With several URLs, the nodes of a cluster, it dials them in turn. Asked is it by a message whose
+//! first word ends with a question mark.
 
 #![allow(clippy::print_stderr, reason = "its standard error is a log file of the test")]
 
@@ -55,11 +58,12 @@ async fn main() {
 }
 
 struct Agent {
-    url: String,
+    /// Where it dials, in turn.
+    urls: Vec<String>,
     id: String,
     secret: String,
     user_agent: String,
-    reply: bool,
+    reply: Reply,
     log: File,
     socket: u64,
     sends: u64,
@@ -67,28 +71,48 @@ struct Agent {
     answered: HashSet<String>,
 }
 
+/// Which messages get an answer.
+#[derive(Clone, Copy)]
+enum Reply {
+    Never,
+    WhenAsked,
+    Always,
+}
+
+impl Reply {
+    fn to(self, word: &str) -> bool {
+        match self {
+            Self::Never => false,
+            Self::WhenAsked => word.ends_with('?'),
+            Self::Always => true,
+        }
+    }
+}
+
 impl Agent {
     fn from_args(mut args: impl Iterator<Item = String>) -> Self {
-        let (mut url, mut id, mut secret, mut log) = (None, None, None, None);
+        let (mut urls, mut id, mut secret, mut log) = (Vec::new(), None, None, None);
         // It ends no turn, and is not to be taken for a gateway that does.
         let mut user_agent = "log-agent".to_owned();
-        let mut reply = false;
+        let mut reply = Reply::Never;
         while let Some(arg) = args.next() {
             let mut value = || args.next().unwrap_or_else(|| panic!("{arg} needs a value"));
             match arg.as_str() {
-                "--url" => url = Some(value()),
+                "--url" => urls.push(value()),
                 "--id" => id = Some(value()),
                 "--secret" => secret = Some(value()),
                 "--log" => log = Some(value()),
                 "--user-agent" => user_agent = value(),
-                "--reply" => reply = true,
+                "--reply" => reply = Reply::Always,
+                "--reply-when-asked" => reply = Reply::WhenAsked,
                 other => panic!("unknown argument {other}"),
             }
         }
+        assert!(!urls.is_empty(), "--url is needed");
         let path = log.expect("--log is needed");
         let log = OpenOptions::new().create(true).append(true).open(&path);
         Self {
-            url: url.expect("--url is needed"),
+            urls,
             id: id.expect("--id is needed"),
             secret: secret.expect("--secret is needed"),
             user_agent,
@@ -101,7 +125,8 @@ impl Agent {
     }
 
     async fn dial(&self) -> Result<Socket, Error> {
-        let target = format!("{}/relay", self.url.replacen("http", "ws", 1));
+        let turn = usize::try_from(self.socket).unwrap_or_default() % self.urls.len();
+        let target = format!("{}/relay", self.urls[turn].replacen("http", "ws", 1));
         let mut request = target.into_client_request()?;
         let token = token::mint(&self.id, &self.secret, unix_seconds(), token::DEFAULT_TTL_SECONDS);
         let headers = request.headers_mut();
@@ -149,7 +174,7 @@ impl Agent {
         let ack = GatewayFrame::InboundAck { buffer_id };
         socket.send(text(ack.to_line())).await?;
         self.note("ack", what.clone());
-        if self.reply && self.answered.insert(message_id.clone()) {
+        if self.reply.to(word) && self.answered.insert(message_id.clone()) {
             self.sends += 1;
             let request = format!("{}-{}", std::process::id(), self.sends);
             let action = json!({ "op": "send", "chat_id": event.source.chat_id, "content": format!("re:{word}"), "reply_to": message_id });

@@ -49,6 +49,8 @@ pub struct Request {
     pub n: u64,
     /// When it came, in seconds since 1970.
     pub at: f64,
+    /// The address it came from.
+    pub from: String,
     /// HTTP method.
     pub method: String,
     /// Path below `/api/v10`.
@@ -93,6 +95,7 @@ pub(super) fn request(shown: &Value) -> Request {
     Request {
         n: shown["n"].as_u64().unwrap_or_default(),
         at: shown["at"].as_f64().unwrap_or_default(),
+        from: optional(shown, "from").unwrap_or_default(),
         method: text(shown, "method"),
         path: text(shown, "path"),
         status: shown["status"].as_u64(),
