@@ -30,6 +30,22 @@ pub struct Lease {
     pub until: Option<UnixMillis>,
 }
 
+/// Under which lease something is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Under {
+    /// What the lease is for.
+    pub lease: String,
+    /// Which holder writes.
+    pub token: LeaseToken,
+}
+
+impl Under {
+    /// The lease of whoever reads a bot.
+    pub fn bot(bot: &BotKey, token: LeaseToken) -> Self {
+        Self { lease: of_bot(bot), token }
+    }
+}
+
 /// For how long a lease is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Term {
@@ -74,26 +90,34 @@ pub trait Leases: Records {
 
 impl<R: Records + ?Sized> Leases for R {}
 
-/// The lease of whoever reads the streams of a bot.
+/// The lease of whoever reads the streams of a bot, and makes its calls.
 pub fn of_bot(bot: &BotKey) -> String {
     format!("bot {}/{}", bot.platform, bot.bot)
 }
 
+/// The lease of whoever reads one shard of a bot, where its shards are spread over nodes. Of
+/// another number of shards each is another one.
+pub fn of_shard(bot: &BotKey, shard: u32, count: u32) -> String {
+    format!("shard {}/{}/{shard}/{count}", bot.platform, bot.bot)
+}
+
 /// Takes a lease that nobody holds. A new holder has a new token, also the node that had
 /// it before: of what it did then something may still be on its way.
-fn acquire(view: &mut View<'_>, name: &str, node: &str, term: Term) -> Result<Option<Lease>> {
+pub(crate) fn acquire(view: &mut View<'_>, name: &str, node: &str, term: Term) -> Result<Option<Lease>> {
     let former = view.get::<LeaseRow>((name,))?;
     if term != Term::Alone && former.as_ref().is_some_and(|row| row.is_held(view)) {
         return Ok(None);
     }
-    let token = former.map_or(1, |row| row.token + 1);
+    // Whoever worked on what waits does so until the new holder has taken that up.
+    let (token, owner) = former.map_or((1, 0), |row| (row.token + 1, row.owner));
     let until = end(view, term);
-    view.put(&LeaseRow { name: name.to_owned(), node: node.to_owned(), token, until, released: false });
-    Ok(Some(Lease { name: name.to_owned(), node: node.to_owned(), token: LeaseToken(token), until }))
+    let (name, node) = (name.to_owned(), node.to_owned());
+    view.put(&LeaseRow { name: name.clone(), node: node.clone(), token, until, released: false, owner });
+    Ok(Some(Lease { name, node, token: LeaseToken(token), until }))
 }
 
 /// Holds a lease for longer. Late is no matter as long as nobody else took it.
-fn renew(view: &mut View<'_>, lease: &Lease, term: Term) -> Result<Option<Lease>> {
+pub(crate) fn renew(view: &mut View<'_>, lease: &Lease, term: Term) -> Result<Option<Lease>> {
     let Some(row) = ours(view, lease)? else { return Ok(None) };
     let until = end(view, term);
     view.put(&LeaseRow { until, ..row });
@@ -103,7 +127,8 @@ fn renew(view: &mut View<'_>, lease: &Lease, term: Term) -> Result<Option<Lease>
 /// Gives a lease back. Its row stays: the next token is to be larger.
 fn release(view: &mut View<'_>, lease: &Lease) -> Result<bool> {
     let Some(row) = ours(view, lease)? else { return Ok(false) };
-    view.put(&LeaseRow { released: true, ..row });
+    let until = Some(view.now());
+    view.put(&LeaseRow { released: true, until, ..row });
     Ok(true)
 }
 
@@ -118,10 +143,10 @@ fn holder(view: &mut View<'_>, name: &str) -> Result<Option<Lease>> {
     }))
 }
 
-/// Whether somebody may note how far a bot was read: whoever holds its lease, or anybody
+/// Whether somebody may note how far a bot was read: whoever holds the lease of that, or anybody
 /// if there never was one.
-pub fn may_advance(under: Option<LeaseToken>, current: Option<LeaseToken>) -> Result<()> {
-    if under == current { Ok(()) } else { Err(lease_lost()) }
+pub fn may_advance(under: Option<&Under>, current: Option<LeaseToken>) -> Result<()> {
+    if under.map(|under| under.token) == current { Ok(()) } else { Err(lease_lost()) }
 }
 
 fn ours(view: &mut View<'_>, lease: &Lease) -> Result<Option<LeaseRow>> {

@@ -16,6 +16,8 @@
 //! | What are people told, and in which language? | [`notices`], [`own_words`] |
 //! | How often may something happen? | [`limit`], [`limit_per_address`] |
 //! | What may others make the server hold? | [`memory`], [`connections`], [`space`] |
+//! | Which nodes are there, and which of them does what? | [`cluster`], [`lease`] |
+//! | Does what a node says count, or was it said before? | [`once`] |
 //! | What does a database have to do? | [`ports`], [`records`] |
 //! | How do secrets rest? | [`seal`] |
 
@@ -23,6 +25,7 @@ pub mod admission;
 pub mod allowed_hosts;
 pub mod audit;
 pub mod clock;
+pub mod cluster;
 pub mod connections;
 pub mod did_you_mean;
 pub mod directory;
@@ -37,6 +40,7 @@ pub mod limit;
 pub mod limit_per_address;
 pub mod memory;
 pub mod notices;
+pub mod once;
 pub mod own_words;
 pub mod ports;
 pub mod quarantine;

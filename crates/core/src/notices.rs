@@ -21,6 +21,8 @@ words! {
         /// Messages of the chat were dropped because too much waited; once per chat until
         /// the inbox was empty.
         Lost = "lost",
+        /// Somebody told the network that they want no messages of this bot, until they want them again.
+        Stopped = "stopped",
     }
 }
 
@@ -56,6 +58,12 @@ pub trait NoticeStore: Records {
         change(self, Change::to("note what a chat is told"), move |view| {
             note(view, kind, &bot, &chat_id, instance)
         })
+    }
+
+    /// Whether that was noted, and not forgotten since.
+    fn was_noticed(&self, kind: NoticeKind, bot: &BotKey, chat_id: &str) -> BoxFuture<'_, Result<bool>> {
+        let (bot, chat_id) = (bot.clone(), chat_id.to_owned());
+        look(self, "find what a chat was told", move |view| Ok(find(view, kind, &bot, &chat_id)?.is_some()))
     }
 
     /// Forgets that a chat was told something, because it could not be.

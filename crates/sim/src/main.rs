@@ -1,12 +1,12 @@
 //! `cargo run --release -p angelia-sim -- [SEEDS] [FIRST]`: so many seeds of each
-//! half, each with ten thousand things that happen, and how fast that went.
+//! part, each with ten thousand things that happen, and how fast that went.
 //!
 //! A seed that fails is named. Alone (`1 SEED`) its story is told, too.
 
 #![allow(clippy::print_stdout, reason = "it is a program that tells")]
 
 use angelia_core::clock;
-use angelia_sim::{inbound, outbound, turns};
+use angelia_sim::{duties, inbound, outbound, turns};
 use std::fmt::Display;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,7 +34,11 @@ fn main() -> ExitCode {
         let run = turns::run(seed, STEPS, turns::Variant::Sound);
         explained(run, seeds == 1, || turns::replay(seed, STEPS, turns::Variant::Sound).1)
     });
-    if inbound && outbound && turns { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let duties = half("what one node does", seeds, first, &|seed| {
+        let run = duties::run(seed, STEPS, duties::Variant::Sound);
+        explained(run, seeds == 1, || duties::replay(seed, STEPS, duties::Variant::Sound).1)
+    });
+    if inbound && outbound && turns && duties { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn explained(run: Result<u64, impl Display>, alone: bool, story: impl FnOnce() -> Vec<String>) -> Run {

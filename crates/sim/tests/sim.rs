@@ -1,6 +1,6 @@
 //! A short run of the simulation, and what it must catch.
 
-use angelia_sim::{inbound, outbound, turns};
+use angelia_sim::{duties, inbound, outbound, turns};
 use std::fmt::Debug;
 
 /// Things that happen in each seed.
@@ -175,5 +175,40 @@ mod what_waits_for_a_turn {
         assert_eq!(story(7), story(7));
         assert!(story(7).1.iter().any(|line| line.contains("the gateway reads")));
         assert_ne!(story(7).1, story(8).1);
+    }
+}
+
+mod what_one_node_does {
+    use super::*;
+    use duties::{Variant, Violation, replay, run};
+
+    #[test]
+    fn nobody_does_it_twice_or_leaves_it_undone() {
+        let seeds = (0..60).map(|seed| (seed, STEPS));
+        let (run, replay) = (
+            |seed, steps| run(seed, steps, Variant::Sound),
+            |seed, steps| replay(seed, steps, Variant::Sound),
+        );
+        all_go_well(seeds, run, replay);
+    }
+
+    /// Whether some of these seeds show what is wrong with a variant.
+    fn caught(variant: Variant, is_it: impl Fn(&Violation) -> bool) -> bool {
+        (0..200).any(|seed| run(seed, STEPS, variant).is_err_and(|violation| is_it(&violation)))
+    }
+
+    #[test]
+    fn a_fence_left_out_is_caught() {
+        assert!(caught(Variant::NoFence, |it| matches!(it, Violation::Doubled(..) | Violation::Lost(..))));
+    }
+
+    #[test]
+    fn a_node_that_does_not_look_at_its_clock_is_caught() {
+        assert!(caught(Variant::NoClock, |it| matches!(it, Violation::TwoHolders(_))));
+    }
+
+    #[test]
+    fn a_term_that_is_counted_from_the_answer_is_caught() {
+        assert!(caught(Variant::LateTerm, |it| matches!(it, Violation::TwoHolders(_))));
     }
 }

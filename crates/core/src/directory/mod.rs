@@ -13,10 +13,11 @@ use crate::own_words::Language;
 use crate::ports::BoxFuture;
 use crate::records::{Change, Records, change, look};
 use crate::words::words;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// One shared identity: the platform and the bot's id on it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct BotKey {
     /// The platform's name on the wire.
     pub platform: Arc<str>,

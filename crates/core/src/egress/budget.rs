@@ -64,6 +64,12 @@ impl Budget {
         }
     }
 
+    /// Another node made the calls until now: as many as there may have been.
+    pub fn take_over(&mut self, now: Mono) {
+        self.calls = Gcra::default();
+        self.calls.note(self.rate, self.rate.burst, now);
+    }
+
     /// Gets in line for one call.
     pub fn join(&mut self, tenant: &str) -> Ticket {
         self.tickets += 1;

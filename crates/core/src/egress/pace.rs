@@ -21,6 +21,9 @@ pub enum Urgency {
 #[derive(Debug, Default)]
 pub struct Paces {
     chats: HashMap<String, Pace>,
+    /// When calls were taken over from another node, if they were: until then it may have made as
+    /// many to any chat as there may be.
+    taken_over_at: Option<Mono>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,7 +36,10 @@ struct Pace {
 impl Paces {
     /// When there may be a call to a chat; not later than `now` if there may be one now.
     pub fn next_at(&self, chat: &str, rate: Rate, urgency: Urgency, now: Mono) -> Mono {
-        let Some(pace) = self.chats.get(chat) else { return now };
+        let pace = match self.chats.get(chat) {
+            Some(pace) => *pace,
+            None => self.unknown(rate),
+        };
         let spare = u32::from(urgency == Urgency::Interim && rate.burst > 1);
         let rate = Rate { burst: rate.burst - spare, ..rate };
         pace.calls.ready_at(rate, 1, now).max(pace.paused_until)
@@ -45,21 +51,37 @@ impl Paces {
         if next > now {
             return Err(next);
         }
-        self.pace(chat, now).calls.note(rate, 1, now);
+        let unknown = self.unknown(rate);
+        self.pace(chat, unknown, now).calls.note(rate, 1, now);
         Ok(())
     }
 
     /// The provider wants no call to a chat before `until`.
     pub fn pause(&mut self, chat: &str, until: Mono, now: Mono) {
-        let pace = self.pace(chat, now);
+        let pace = self.pace(chat, Pace::default(), now);
         pace.paused_until = pace.paused_until.max(until);
     }
 
-    fn pace(&mut self, chat: &str, now: Mono) -> &mut Pace {
+    /// Another node made the calls until now: nothing is known of them, so they are taken for as
+    /// many as there may have been.
+    pub fn take_over(&mut self, now: Mono) {
+        *self = Self { chats: HashMap::new(), taken_over_at: Some(now) };
+    }
+
+    /// The pace of a chat to which no call was made here.
+    fn unknown(&self, rate: Rate) -> Pace {
+        let mut pace = Pace::default();
+        if let Some(at) = self.taken_over_at {
+            pace.calls.note(rate, rate.burst, at);
+        }
+        pace
+    }
+
+    fn pace(&mut self, chat: &str, unknown: Pace, now: Mono) -> &mut Pace {
         if self.chats.len() >= MAX_CHATS && !self.chats.contains_key(chat) {
             self.chats.retain(|_, pace| !pace.calls.is_rested(now) || pace.paused_until > now);
         }
-        self.chats.entry(chat.to_owned()).or_default()
+        self.chats.entry(chat.to_owned()).or_insert(unknown)
     }
 }
 
@@ -93,7 +115,7 @@ mod tests {
         for now in 0..600 {
             interim += u32::from(paces.take("c", RATE, Urgency::Interim, at(now)).is_ok());
             // Whenever the final text comes, it goes at once.
-            let mut now_final = Paces { chats: paces.chats.clone() };
+            let mut now_final = Paces { chats: paces.chats.clone(), taken_over_at: None };
             assert_eq!(now_final.take("c", RATE, Urgency::Whole, at(now)), Ok(()), "at {now}");
         }
         assert_eq!(interim, 201, "one every three seconds, and one more at first");
@@ -103,6 +125,23 @@ mod tests {
             Ok(()),
             "without a burst nothing is left over"
         );
+    }
+
+    #[test]
+    fn what_another_node_may_have_called_counts() {
+        let mut paces = Paces::default();
+        assert_eq!(paces.take("old", RATE, Urgency::Whole, at(0)), Ok(()));
+        paces.take_over(at(100));
+        for chat in ["c", "old"] {
+            assert_eq!(
+                paces.take(chat, RATE, Urgency::Whole, at(100)),
+                Err(at(103)),
+                "it may have been a burst"
+            );
+            assert_eq!(paces.take(chat, RATE, Urgency::Whole, at(103)), Ok(()));
+            assert_eq!(paces.take(chat, RATE, Urgency::Whole, at(103)), Err(at(106)));
+        }
+        assert_eq!(paces.take("later", RATE, Urgency::Whole, at(200)), Ok(()), "by then it has rested");
     }
 
     #[test]

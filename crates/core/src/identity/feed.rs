@@ -8,7 +8,9 @@ use super::{gateways, instances};
 use crate::admission::{Policy, Route};
 use crate::error::{Error, Kind, Result};
 use crate::inbox::InstanceId;
-use crate::records::rows::{FrontRow, GatewayRow, InstanceRow, PolicyRow, RouteRow, SecretRow, TenantRow};
+use crate::records::rows::{
+    FrontRow, GatewayRow, InstanceRow, PersonRow, PolicyRow, RouteRow, SecretRow, TenantRow,
+};
 use crate::records::{Changed, Record, View};
 use crate::store::StoredGateway;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +33,9 @@ pub enum Fact {
     Fronts(InstanceId, BTreeSet<Front>),
     /// What an instance declared for a platform.
     Policy(InstanceId, String, Option<Policy>),
+    /// Nobody of that name has a key of a web-chat room any more: room and name. Those who have
+    /// one are not remembered.
+    Uninvited(String, String),
 }
 
 /// What is remembered of an instance.
@@ -124,6 +129,12 @@ fn read_one(view: &mut View<'_>, records: &str, key: &str) -> Result<Option<Fact
         let instance = InstanceId(number);
         let row = view.get::<PolicyRow>((instance, &platform))?;
         Fact::Policy(instance, platform, row.map(Policy::from))
+    } else if records == PersonRow::TABLE.name {
+        let Some([room, user]) = named(key) else { return Ok(None) };
+        if !view.find::<PersonRow>(&["room", "user"], (&room, &user))?.is_empty() {
+            return Ok(None);
+        }
+        Fact::Uninvited(room, user)
     } else {
         return Ok(None);
     };
@@ -182,7 +193,7 @@ mod tests {
             None
         }
 
-        fn next_number(&mut self, _: &'static Table) -> Result<i64> {
+        fn next_number(&mut self, _: &'static Table, _: i64) -> Result<i64> {
             Ok(1)
         }
 

@@ -6,7 +6,7 @@
 //! | Which gateway is dialling, and whether it may? | `upgrade.rs` |
 //! | What becomes of an enrolment, a self-provisioning? | `enroll.rs`, `enroll_tokens.rs`, `new_gateway_limits.rs` |
 //! | Who is a tenant's gateway, its instance, its default? | `gateways.rs`, `instances.rs` |
-//! | Whose place is it? | `routes.rs`, `codes.rs` |
+//! | Whose place is it? | `routes.rs`, `codes.rs`, `link_tries.rs` |
 //! | Who proves a tenant? | `clients.rs`, `sign_in.rs`, `subject.rs` |
 //! | What changed, for whoever follows? | `feed.rs` |
 
@@ -18,6 +18,7 @@ pub mod enroll_tokens;
 pub mod feed;
 pub mod gateways;
 pub mod instances;
+pub mod link_tries;
 pub mod new_gateway_limits;
 pub mod routes;
 pub mod sign_in;

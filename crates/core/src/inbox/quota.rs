@@ -154,6 +154,12 @@ pub struct Held {
 }
 
 impl Held {
+    /// So much in all, of which one chat holds so much; of the others nothing is told.
+    pub fn with(all: Usage, chat: &str, own: Usage) -> Self {
+        let chats = if own.entries > 0 { HashMap::from([(chat.into(), own)]) } else { HashMap::new() };
+        Self { all, chats }
+    }
+
     /// What waits in all.
     pub fn all(&self) -> Usage {
         self.all

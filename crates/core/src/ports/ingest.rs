@@ -6,7 +6,7 @@ use crate::clock::UnixMillis;
 use crate::directory::{BotKey, Chat};
 use crate::error::Result;
 use crate::inbox::{CancellableWrite, InstanceId};
-use crate::ports::LeaseToken;
+use crate::lease::Under;
 use crate::seal::Sealed;
 use crate::vault::NewCapability;
 
@@ -90,11 +90,12 @@ pub struct Taken {
 /// Taking in what bots receive.
 pub trait Ingest: Send + Sync {
     /// Commits everything, all or none, in order. Whoever says how far it has read says under
-    /// which token of the bot's lease; unavailable if another node has that by now.
+    /// which lease: the bot's, or that of the one stream. Unavailable if another node has that by
+    /// now. Without one nothing is noted of streams of a bot whose lease was ever taken.
     fn take_in(
         &self,
         bot: &BotKey,
-        under: Option<LeaseToken>,
+        under: Option<Under>,
         intakes: Vec<Intake>,
     ) -> BoxFuture<'_, Result<Vec<Taken>>>;
 }

@@ -1,7 +1,7 @@
 //! The ledger of outbound actions. What may be done to one, and by whom, is
 //! decided in [`ActionRow`](crate::egress::ActionRow).
 
-use super::BoxFuture;
+use super::{BoxFuture, LeaseToken};
 use crate::clock::UnixMillis;
 use crate::directory::BotKey;
 use crate::egress::{ActionState, Owner};
@@ -129,6 +129,9 @@ pub fn owner_replaced() -> Error {
     Error::conflict("another process took over what this one worked on")
 }
 
+/// Actions of which somebody asks in one read how they ended.
+pub const MAX_OUTCOMES: usize = 500;
+
 /// The ledger: what agents want done, written down before a provider is called.
 ///
 /// An action has an [`Owner`], the process that works on it. Whoever is not its
@@ -142,6 +145,22 @@ pub trait Ledger: Send + Sync {
     /// the last action there is, so that what is accepted from now on is told from it.
     /// Whoever left it is [replaced](Owner::is_replaced). An error if `by` itself is.
     fn adopt(&self, by: Owner, whose: Option<Owner>) -> BoxFuture<'_, Result<ActionId>>;
+
+    /// Makes everything that is unfinished of a bot a new owner's, whoever had it, and notes with
+    /// the bot's lease that it is; whoever was noted there before is [replaced](Owner::is_replaced).
+    /// All in one commit, under the lease: [`lease_lost`](crate::lease::lease_lost) if that is
+    /// somebody else's by now, and nothing changes.
+    fn take_over(&self, bot: &BotKey, under: LeaseToken) -> BoxFuture<'_, Result<Owner>>;
+
+    /// Who is noted with a bot's lease: what others accept under this owner the node that holds
+    /// the bot performs.
+    fn outbox(&self, bot: &BotKey) -> BoxFuture<'_, Result<Option<Owner>>>;
+
+    /// Who has something of a bot that is unfinished.
+    fn owners(&self, bot: &BotKey) -> BoxFuture<'_, Result<Vec<Owner>>>;
+
+    /// How these ended, as far as they have. At most [`MAX_OUTCOMES`] are asked for at once.
+    fn outcomes(&self, ids: Vec<ActionId>) -> BoxFuture<'_, Result<Vec<(ActionId, ActionOutcome)>>>;
 
     /// Makes actions durable, all or none, before the provider is called.
     /// Their numbers grow in the order given. Each that answers something claims
@@ -191,6 +210,13 @@ pub trait Ledger: Send + Sync {
     fn body(&self, id: ActionId) -> BoxFuture<'_, Result<Option<Vec<u8>>>>;
 
     /// Notes what the provider says became of a message that was sent, such as
-    /// `delivered`; `false` if no action is known that sent it.
-    fn note_receipt(&self, bot: &BotKey, message_id: &str, receipt: &str) -> BoxFuture<'_, Result<bool>>;
+    /// `delivered`, in the place of what was noted before; `false` if that is something else by
+    /// now, or no action is known that sent it.
+    fn note_receipt(
+        &self,
+        bot: &BotKey,
+        message_id: &str,
+        before: Option<&str>,
+        receipt: &str,
+    ) -> BoxFuture<'_, Result<bool>>;
 }

@@ -207,6 +207,10 @@ pub trait Lines: Send + Sync {
     /// Lines and edits after `after`, oldest first.
     fn lines(&self, room: &str, after: i64, size: PageSize) -> BoxFuture<'_, Result<Page<Line>>>;
 
+    /// How far rooms are, in their order: the number of the newest line or edit, zero where there
+    /// is none. What finds a line that nobody told of.
+    fn reached(&self, rooms: Vec<String>) -> BoxFuture<'_, Result<Vec<i64>>>;
+
     /// Every room with people or lines in it.
     fn rooms(&self) -> BoxFuture<'_, Result<Vec<String>>>;
 

@@ -158,7 +158,7 @@ impl IntoIterator for Stretch {
 }
 
 /// An instance that was claimed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claimed {
     /// Under which it is drained from now on.
     pub epoch: Epoch,
@@ -166,6 +166,22 @@ pub struct Claimed {
     pub mark: Mark,
     /// What waits.
     pub usage: Usage,
+    /// The node whose socket drained it until now, if that had not left.
+    pub former: Option<String>,
+}
+
+/// Where the log of an instance is, and who drains it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogState {
+    /// The instance.
+    pub instance: InstanceId,
+    /// Where its log is.
+    pub mark: Mark,
+    /// Under which it was last claimed.
+    pub epoch: Epoch,
+    /// The node whose socket drains it; `None` once that has left. One that was killed leaves
+    /// nothing: whether it is there is known of nodes.
+    pub node: Option<String>,
 }
 
 /// A turn that a gateway works on, as far as it has to outlive its socket.
@@ -257,6 +273,9 @@ pub trait Log: Send + Sync {
     /// gateway is awake. Not found if the instance is gone.
     fn claim(&self, instance: InstanceId, node: &str) -> BoxFuture<'_, Result<Claimed>>;
 
+    /// Notes that no socket drains an instance any more; unless it was lost.
+    fn leave(&self, instance: InstanceId, epoch: Epoch) -> BoxFuture<'_, Result<Ownership>>;
+
     /// Waiting entries after `after` in order, without those that go ahead and
     /// without the conversations to pass over.
     fn load(
@@ -336,9 +355,9 @@ pub trait Log: Send + Sync {
         habit: AckHabit,
     ) -> BoxFuture<'_, Result<Ownership>>;
 
-    /// Where the logs of instances are: what finds a hint that never came. Of
-    /// those that are gone nothing is answered.
-    fn marks(&self, instances: Vec<InstanceId>) -> BoxFuture<'_, Result<Vec<(InstanceId, Mark)>>>;
+    /// Where the logs of instances are, and who drains them: what finds a hint that never came.
+    /// Of those that are gone nothing is answered.
+    fn states(&self, instances: Vec<InstanceId>) -> BoxFuture<'_, Result<Vec<LogState>>>;
 
     /// What waits for an instance now.
     fn usage(&self, instance: InstanceId) -> BoxFuture<'_, Result<Usage>>;

@@ -12,12 +12,13 @@ mod lines;
 pub mod log;
 mod upkeep;
 
-pub use crate::lease::{Lease, LeaseToken, Leases, Term, lease_lost};
-pub use bus::{Bus, Hint, HintKind, Listener};
+pub use crate::lease::{Lease, LeaseToken, Leases, Term, Under, lease_lost};
+pub use bus::{Bus, BusStats, Control, Following, Hint, HintKind, Listener, Said, Topic};
 pub use inboxes::{Conversation, Gap, Inboxes, Listed, ListedInbox, Overdue};
 pub use ingest::{Cursor, Ingest, Intake, NewQuarantined, Taken, Traffic};
 pub use ledger::{
-    Accepted, ActionId, ActionOutcome, Ledger, LeftOpen, NewAction, StoredAction, owner_replaced,
+    Accepted, ActionId, ActionOutcome, Ledger, LeftOpen, MAX_OUTCOMES, NewAction, StoredAction,
+    owner_replaced,
 };
 pub use lines::{
     CONNECTOR, Earlier, Guest, Invited, Line, LineEdit, LineRevision, Lines, NewLine, Person, Posted,
@@ -51,6 +52,8 @@ pub struct Ports {
     pub lines: Arc<dyn Lines>,
     /// The store itself.
     pub upkeep: Arc<dyn Upkeep>,
+    /// Whether other nodes may write to it as well: what was read then counts for a moment.
+    pub shared: bool,
 }
 
 impl Ports {
@@ -67,6 +70,12 @@ impl Ports {
             records: engine.clone(),
             lines: engine.clone(),
             upkeep: engine.clone(),
+            shared: false,
         }
+    }
+
+    /// The same of a store that other nodes may use as well.
+    pub fn shared(self) -> Self {
+        Self { shared: true, ..self }
     }
 }

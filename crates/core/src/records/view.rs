@@ -121,7 +121,7 @@ pub trait Source {
     fn older_than(&mut self, span: Duration) -> Option<Old>;
 
     /// A number above every one that is, or is known to have been, a key of the table.
-    fn next_number(&mut self, table: &'static Table) -> Result<i64>;
+    fn next_number(&mut self, table: &'static Table, given: i64) -> Result<i64>;
 
     /// Whether this change may delete one more row, of so many bytes. See [`View::fits`].
     fn fits(&mut self, bytes: u64) -> bool;
@@ -205,7 +205,7 @@ impl<'a> View<'a> {
     }
 
     /// Runs a rule; answers what it says and what is to be written. A rule that
-    /// refuses changes nothing: only the audit log may tell of it.
+    /// refuses changes nothing: only the audit log may tell of it, and it may be counted.
     pub fn run(mut self, rule: &mut dyn FnMut(&mut View<'_>) -> Result<()>) -> (Result<()>, Vec<Write>) {
         let outcome = rule(&mut self);
         let writes = if outcome.is_ok() { self.writes } else { self.refusals };
@@ -423,11 +423,9 @@ impl<'a> View<'a> {
     /// A number that no record of this kind has as its key, and that none had where the
     /// table remembers the last one it gave.
     pub fn number<R: Record>(&mut self) -> Result<i64> {
-        let next = match self.numbers.get(R::TABLE.name) {
-            Some(last) => last + 1,
-            None => self.source.next_number(R::TABLE)?,
-        };
-        self.numbers.insert(R::TABLE.name, next);
+        let given = self.numbers.entry(R::TABLE.name).or_default();
+        let next = self.source.next_number(R::TABLE, *given)?;
+        *given += 1;
         Ok(next)
     }
 
@@ -441,6 +439,11 @@ impl<'a> View<'a> {
     pub fn audit_refusal(&mut self, entry: &AuditEntry) {
         let line = super::rows::AuditRow::of(entry, self.now);
         self.refusals.push(Write::Append(super::rows::AuditRow::TABLE, line.to_row()));
+    }
+
+    /// Writes a record that stays although the rule refuses: what counts refusals.
+    pub fn put_refusal<R: Record>(&mut self, record: &R) {
+        self.refusals.push(Write::Put(R::TABLE, record.to_row()));
     }
 
     /// Has something done that is no record's, in the same commit.

@@ -8,22 +8,29 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// The key that seals, and the one before it while something may need it. Both open.
+/// The key that seals, the one before it while something may need it, and the one after it
+/// while nodes wait for each other to have it. All of them open.
 #[derive(Clone, Debug)]
 pub struct Keys {
     current: Arc<MasterKey>,
     former: Option<Arc<MasterKey>>,
+    next: Option<Arc<MasterKey>>,
 }
 
 impl Keys {
     /// One key for everything.
     pub fn new(current: MasterKey) -> Self {
-        Self { current: Arc::new(current), former: None }
+        Self { current: Arc::new(current), former: None, next: None }
     }
 
     /// The same, and a key that opens what was sealed before.
     pub fn with_former(self, former: MasterKey) -> Self {
         Self { former: Some(Arc::new(former)), ..self }
+    }
+
+    /// The same, and a key that is to seal soon: another node may seal with it already.
+    pub fn with_next(self, next: MasterKey) -> Self {
+        Self { next: Some(Arc::new(next)), ..self }
     }
 
     /// The key that seals.
@@ -34,6 +41,11 @@ impl Keys {
     /// The key before it.
     pub fn former(&self) -> Option<&MasterKey> {
         self.former.as_deref()
+    }
+
+    /// The key after it.
+    pub fn next(&self) -> Option<&MasterKey> {
+        self.next.as_deref()
     }
 
     /// Seals `secret` for exactly the row that `bound_to` describes.
@@ -58,12 +70,12 @@ impl Keys {
         envelope::rewrap(self.for_value(sealed), &self.current, sealed, bound_to)
     }
 
-    /// The key to try a value with. Of one that neither of them opens the current key
+    /// The key to try a value with. Of one that none of them opens the current key
     /// says which it needs.
     fn for_value(&self, sealed: &[u8]) -> &MasterKey {
         let needed: Option<KeyId> = key_id(sealed);
-        let former = self.former.as_deref().filter(|former| Some(former.id()) == needed);
-        former.unwrap_or(&self.current)
+        let mut others = self.former.iter().chain(&self.next);
+        others.find(|other| Some(other.id()) == needed).unwrap_or(&self.current)
     }
 }
 

@@ -25,6 +25,10 @@ use crate::inbox::InstanceId;
 pub const KEY_CHECK: &str = "key_check";
 /// The note that holds the key of the built-in token endpoint.
 pub const OAUTH_KEY: &str = "oauth_key";
+/// The note with what proves to nodes of a cluster that one of them speaks.
+pub const BUS_KEY: &str = "bus_key";
+/// The note with what the admin API asks for, where several nodes answer it.
+pub const ADMIN_TOKEN: &str = "admin_token";
 /// The note that holds the master key before the current one, sealed with the current
 /// one, for as long as something in the store may need it.
 pub const FORMER_KEY: &str = "former_key";

@@ -2,7 +2,7 @@
 //! new kind is one more line of [`KINDS`]; one that is missing there would be lost with the
 //! next change of the key.
 
-use super::{FORMER_KEY, Head, KEY_CHECK, KeyId, OAUTH_KEY, may_retire};
+use super::{ADMIN_TOKEN, BUS_KEY, FORMER_KEY, Head, KEY_CHECK, KeyId, OAUTH_KEY, may_retire};
 use crate::audit::{Actor, AuditEntry};
 use crate::directory::BotKey;
 use crate::error::{Error, Result};
@@ -107,9 +107,11 @@ impl<R: Records + ?Sized> SealStore for R {}
 const ROWS: usize = 16;
 
 /// Every kind, in words for people, and where it rests.
-const KINDS: [(&str, Rests); 6] = [
+const KINDS: [(&str, Rests); 8] = [
     ("key check", Rests::Note(KEY_CHECK)),
     ("key of the token endpoint", Rests::Note(OAUTH_KEY)),
+    ("key of the bus", Rests::Note(BUS_KEY)),
+    ("admin token", Rests::Note(ADMIN_TOKEN)),
     ("delivery key of a tenant", Rests::rows::<SealedTenantRow>()),
     ("secret of a gateway", Rests::rows::<SealedSecretRow>()),
     ("unreadable update", Rests::rows::<SealedUpdateRow>()),

@@ -153,8 +153,9 @@ pub trait AccessStore: Records {
 
     /// Uses up a code and, in the same commit, makes the route of `place` for
     /// every bot or the one named; answers its tenant. Forbidden if the code is
-    /// unknown, used or expired; a conflict, with the code still good, if the
-    /// place is taken.
+    /// unknown, used or expired; too many if that happened too often to this person; a
+    /// conflict, with the code still good, if the place is taken. Used by them at this
+    /// place the last time, it is answered as it was then.
     fn use_link_code(
         &self,
         code: Fingerprint,
@@ -167,6 +168,20 @@ pub trait AccessStore: Records {
         let by = by.clone();
         change(self, Change::to("use a code"), move |view| {
             codes::use_up(view, &code, &place, bot.as_deref(), &typist, &by)
+        })
+    }
+
+    /// The tenant of `place` if this person linked it by this code, the last time they did.
+    fn linked_before(
+        &self,
+        code: Fingerprint,
+        place: &Place,
+        bot: Option<&str>,
+        by: &Actor,
+    ) -> BoxFuture<'_, Result<Option<String>>> {
+        let (place, bot, by) = (place.clone(), bot.map(str::to_owned), by.clone());
+        look(self, "find a code that was used", move |view| {
+            codes::used_before(view, &code, &place, bot.as_deref(), &by)
         })
     }
 

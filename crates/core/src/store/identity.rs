@@ -156,6 +156,29 @@ pub trait IdentityStore: Records {
         })
     }
 
+    /// Keeps a value under `name` unless there is one; answers the one that counts. Of several
+    /// nodes that make one at the same time all get the same.
+    fn note_once(&self, name: &'static str, value: Vec<u8>) -> BoxFuture<'_, Result<Vec<u8>>> {
+        change(self, Change::to("keep a note"), move |view| {
+            if let Some(kept) = view.get::<NoteRow>((name,))? {
+                return Ok(kept.value);
+            }
+            view.put(&NoteRow { name: name.to_owned(), value: value.clone() });
+            Ok(value.clone())
+        })
+    }
+
+    /// Keeps a value under `name` if `old` is there still; answers whether it was.
+    fn replace_note(&self, name: &'static str, old: Vec<u8>, value: Vec<u8>) -> BoxFuture<'_, Result<bool>> {
+        change(self, Change::to("replace a note"), move |view| {
+            let is_there = view.get::<NoteRow>((name,))?.is_some_and(|note| note.value == old);
+            if is_there {
+                view.put(&NoteRow { name: name.to_owned(), value: value.clone() });
+            }
+            Ok(is_there)
+        })
+    }
+
     /// Makes a tenant; a conflict if it, or its identity, exists. Answers the instance in
     /// which messages wait for its first gateway.
     fn create_tenant(

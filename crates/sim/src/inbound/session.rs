@@ -195,7 +195,7 @@ impl Session {
         match answer {
             Answer::Claimed(claimed) => {
                 self.claiming = false;
-                if let Some(Claimed { epoch, mark, usage }) = claimed {
+                if let Some(Claimed { epoch, mark, usage, .. }) = claimed {
                     self.epoch = Some(epoch);
                     self.heard = self.heard.max(mark.tail);
                     self.backlog.claimed(mark, usage.entries);

@@ -126,7 +126,7 @@ impl Store {
     }
 
     pub(crate) fn mark(&self, instance: InstanceId) -> Option<Mark> {
-        self.log.marks(vec![instance]).now_or_never()?.ok()?.first().map(|(_, mark)| *mark)
+        self.log.states(vec![instance]).now_or_never()?.ok()?.first().map(|of| of.mark)
     }
 
     /// Whether the instance counts as asleep.

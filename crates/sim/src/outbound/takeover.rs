@@ -190,5 +190,6 @@ fn left(stored: &StoredAction, asked: Asked, outside: &Outside) -> Left {
         sending: stored.state == ActionState::Sending,
         begun: stored.begun_at.map(|at| outside.store.age(at).at_most),
         left: EgressTimings::default().queued_for.saturating_sub(age),
+        untouched: false,
     }
 }

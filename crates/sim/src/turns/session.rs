@@ -111,7 +111,8 @@ impl Session {
                 self.backlog.revise(&mut revised);
             }
             Hint::Removed { seqs, .. } => seqs.into_iter().for_each(|seq| self.backlog.remove(seq)),
-            Hint::Line(_) => {}
+            Hint::Reached { mark, .. } => self.backlog.told(mark),
+            Hint::Line(_) | Hint::Room { .. } | Hint::Control(_) | Hint::Missed(_) => {}
         }
     }
 

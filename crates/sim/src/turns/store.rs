@@ -64,7 +64,7 @@ impl Store {
 
     /// How far the log is.
     pub(crate) fn mark(&self) -> Option<Mark> {
-        self.log.marks(vec![INSTANCE]).now_or_never()?.ok()?.first().map(|(_, mark)| *mark)
+        self.log.states(vec![INSTANCE]).now_or_never()?.ok()?.first().map(|of| of.mark)
     }
 
     /// Whether nothing waits.

@@ -166,7 +166,7 @@ impl Delivery {
         };
         let mut delivery = Self {
             repeats: None,
-            adopted: true,
+            adopted: !left.untouched,
             cut_off: left.sending,
             suspect: left.suspect,
             perhaps_sent: left.sending,
@@ -340,6 +340,11 @@ impl Delivery {
         if matches!(self.state, State::Recording(_)) {
             self.close(End::NotOurs, at);
         }
+    }
+
+    /// Another node goes on with it, and answers.
+    pub(super) fn given_up(&mut self) {
+        self.state = State::Over { untold: false };
     }
 
     /// Only the first answer counts.

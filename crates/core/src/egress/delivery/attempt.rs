@@ -18,6 +18,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 const DENIED_AGAIN: Duration = Duration::from_secs(5);
 
 const STORE_FAILS: &str = "the connector's store does not answer";
+const NOT_NOW: &str = "this node did not know whether the bot is its own";
 const SET_ASIDE: &str = "set aside: it was under way at two crashes";
 const STOPPED_WHILE_SENDING: &str = "the connector stopped while it was sending";
 const ENDED_IN_PART: &str = "only a part was sent: its interaction ended";
@@ -180,6 +181,19 @@ impl Delivery {
         let within = self.until.max(at.now + ANSWER_WITHIN).since(at.now);
         let earlier = self.earlier(at.now);
         at.effects.push(Effect::Call { id: self.id, way: self.way, earlier, within });
+    }
+
+    /// It is tried again, unless it is another node's by then.
+    pub(super) fn not_now(&mut self, at: &mut Moment<'_>) {
+        if self.state != State::Authorizing {
+            return;
+        }
+        self.why = NOT_NOW.into();
+        if self.noted && !self.may_be_out() {
+            self.postpone(Some(at.timings.again), at);
+        } else {
+            self.rest(at.timings.again, at);
+        }
     }
 
     pub(super) fn first_part(&mut self, message_id: String, at: &mut Moment<'_>) {

@@ -68,7 +68,8 @@ pub struct Claimed {
     pub lasts: Option<Duration>,
 }
 
-/// What is known of an action that an earlier process left, before its text is read.
+/// What is known of an action that an earlier process left, or another node accepted for this one,
+/// before its text is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Left {
     /// What it changes, if it is an edit.
@@ -89,6 +90,8 @@ pub struct Left {
     pub begun: Option<Duration>,
     /// How much is left of the time it is tried for.
     pub left: Duration,
+    /// Whether nobody worked on it before: another node accepted it for this one.
+    pub untouched: bool,
 }
 
 /// The text of an action that an earlier process left.
@@ -144,7 +147,7 @@ pub enum Event {
     TypingAsked(DeliveryId),
     /// That is over.
     TypingShown(DeliveryId),
-    /// An earlier process left these, oldest first.
+    /// An earlier process left these, or another node accepted them for this one, oldest first.
     Adopted(Vec<(DeliveryId, Left)>),
     /// The ledger has all of the last [`Effect::Accept`](super::Effect::Accept), in its order.
     Accepted(Vec<Claimed>),
@@ -160,6 +163,8 @@ pub enum Event {
     Begun(DeliveryId, Begun),
     /// Whether its sender may write there, as things stand now.
     Authorized(DeliveryId, bool),
+    /// Nothing may be called just now, whoever asks: this node does not know whether the bot is its own.
+    NotNow(DeliveryId),
     /// The provider has the first part.
     FirstPart(DeliveryId, String),
     /// The call is over.
@@ -182,6 +187,8 @@ pub enum Event {
     },
     /// The ledger was told how these ended, and does not listen: somebody else works on them.
     Disowned(Vec<DeliveryId>),
+    /// Another node goes on with these, and answers whoever asked.
+    GivenUp(Vec<DeliveryId>),
     /// The ledger was told that nobody knows whether one arrived, and has what is said of that.
     Remarked {
         /// The one in doubt.
@@ -255,7 +262,8 @@ pub enum Effect {
     /// [`Event::Begun`](super::Event::Begun).
     Begin(DeliveryId),
     /// Find out whether the sender may write there at this moment:
-    /// [`Event::Authorized`](super::Event::Authorized), with nothing in between.
+    /// [`Event::Authorized`](super::Event::Authorized) or
+    /// [`Event::NotNow`](super::Event::NotNow), with nothing in between.
     Authorize(DeliveryId),
     /// Call the provider: [`Event::Called`](super::Event::Called).
     Call {

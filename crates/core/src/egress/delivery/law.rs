@@ -9,6 +9,8 @@ use std::time::Duration;
 
 const TOO_MANY_REFUSED: &str = "the platform refused too many messages of this tenant in the last minute";
 const NOT_ALLOWED: &str = "its sender may not write there any more";
+/// How the reason begins of what could not be sent in time.
+pub const OUT_OF_TIME: &str = "it could not be sent in the time it is kept for";
 const TAKEN_OVER: &str = "another process works on it";
 
 /// How an action ends.
@@ -180,7 +182,7 @@ pub(super) fn closing(end: End, of: Ending) -> Closing {
         End::Denied => never_sent(format!("{TOO_MANY_REFUSED}; nothing was sent"), None),
         End::Expired => {
             let reason = if of.why.is_empty() { "its turn did not come" } else { &of.why };
-            let why = format!("it could not be sent in the time it is kept for: {reason}");
+            let why = format!("{OUT_OF_TIME}: {reason}");
             if of.may_be_out || of.unsure {
                 return left_open(why, of);
             }
@@ -188,6 +190,34 @@ pub(super) fn closing(end: End, of: Ending) -> Closing {
         }
         End::Declined => declined(of),
     }
+}
+
+/// What whoever asked is told of an action that ended elsewhere, by what the ledger says of it: the
+/// same as [`closing`] tells. `None` if it has not ended.
+pub fn answer_of(outcome: ActionOutcome, follow_up: bool) -> Option<ActionAnswer> {
+    let ActionOutcome { state, message_id, error } = outcome;
+    let why = error.unwrap_or_default();
+    Some(match state {
+        ActionState::Accepted | ActionState::Sending => return None,
+        ActionState::Sent | ActionState::Superseded => {
+            ActionAnswer::Sent { message_id: message_id.unwrap_or_default() }
+        }
+        // Of what was sent in part the first part was the answer.
+        ActionState::Ambiguous => match message_id {
+            Some(message_id) => ActionAnswer::Sent { message_id },
+            None if why.starts_with(NOT_ALLOWED) => not_allowed(follow_up),
+            None => ActionAnswer::PerhapsSent(why),
+        },
+        ActionState::Failed if why.starts_with(NOT_ALLOWED) => not_allowed(follow_up),
+        ActionState::Failed if why.starts_with(TOO_MANY_REFUSED) || why.starts_with(OUT_OF_TIME) => {
+            ActionAnswer::NeverSent(why)
+        }
+        ActionState::Failed => ActionAnswer::Failed(why),
+    })
+}
+
+fn not_allowed(follow_up: bool) -> ActionAnswer {
+    if follow_up { ActionAnswer::Failed(NO_CAPABILITY.to_owned()) } else { ActionAnswer::Declined }
 }
 
 /// Nobody knows whether it is there.
@@ -213,8 +243,7 @@ fn never_sent(why: String, counted: Option<Counted>) -> Closing {
 
 /// Whoever asked is told the same, whatever the ledger can say of it.
 fn declined(of: Ending) -> Closing {
-    let answer =
-        if of.follow_up { ActionAnswer::Failed(NO_CAPABILITY.to_owned()) } else { ActionAnswer::Declined };
+    let answer = not_allowed(of.follow_up);
     let counted = Some(Counted::Declined);
     if of.unsure {
         let why = format!("{NOT_ALLOWED}; it may have been sent before a restart");

@@ -1,8 +1,9 @@
 //! The tables, row by row: every combination there is.
 
-use super::law::{Before, Call, Closing, End, Ending, Step, after_call, before_call, closing};
+use super::law::{Before, Call, Closing, End, Ending, Step, after_call, answer_of, before_call, closing};
 use super::{ActionAnswer, Counted, Outcome, Reach};
 use crate::egress::{ActionState, NO_CAPABILITY, Remark};
+use crate::ports::ActionOutcome;
 use crate::vault::Way;
 use std::time::Duration;
 
@@ -146,6 +147,30 @@ fn an_end_says_no_more_than_is_known() {
             assert_eq!(answer, words, "{end:?} {of:?}");
         }
     }
+}
+
+/// Whoever asked hears the same, whether the hint arrives or the ledger is asked.
+#[test]
+fn what_ended_elsewhere_is_told_in_the_same_words() {
+    for [may_be_out, unsure, follow_up] in all::<3>() {
+        for (end, first) in ends().into_iter().flat_map(|end| [(end.clone(), false), (end, true)]) {
+            let first_part = (may_be_out && first).then(|| "first".to_owned());
+            let edits = Some("e".to_owned());
+            let of = Ending { may_be_out, unsure, follow_up, edits, first_part, ..Ending::default() };
+            let Closing { outcome, answer, .. } = closing(end.clone(), of.clone());
+            let Some(outcome) = outcome else { continue };
+            // Of what was sent in part the first part was the answer, before it ended.
+            let told = match &outcome.message_id {
+                Some(first) if outcome.state == ActionState::Ambiguous => {
+                    Some(ActionAnswer::Sent { message_id: first.clone() })
+                }
+                _ => answer,
+            };
+            assert_eq!(answer_of(outcome, follow_up), told, "{end:?} {of:?}");
+        }
+    }
+    let open = ActionOutcome { state: ActionState::Sending, message_id: None, error: None };
+    assert_eq!(answer_of(open, false), None);
 }
 
 #[test]

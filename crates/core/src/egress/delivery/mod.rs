@@ -27,6 +27,7 @@ mod simulated_tests;
 
 pub use event::{ActionAnswer, Asked, Begun, Claimed, Counted, DeliveryId, Edited, Effect, Event};
 pub use event::{Left, Opened, Permission, Repeats, Text};
+pub use law::{OUT_OF_TIME, answer_of};
 pub use queue::{ChatQueue, LIMITS, MAX_WAITING};
 
 use super::QUEUED_FOR;

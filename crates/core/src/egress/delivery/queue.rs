@@ -72,6 +72,7 @@ impl ChatQueue {
             Event::Authorized(id, allowed) => {
                 self.with(id, now, effects, |it, at| it.authorized(allowed, at));
             }
+            Event::NotNow(id) => self.with(id, now, effects, |it, at| it.not_now(at)),
             Event::FirstPart(id, message_id) => {
                 self.with(id, now, effects, |it, at| it.first_part(message_id, at));
             }
@@ -83,6 +84,10 @@ impl ChatQueue {
             Event::Remarked { id, remark, asked } => self.remarked(id, (remark, asked), now, effects),
             Event::Disowned(ids) => {
                 ids.iter().for_each(|id| self.with(*id, now, effects, Delivery::disowned));
+                self.deliveries.retain(|it| !ended(it, effects));
+            }
+            Event::GivenUp(ids) => {
+                ids.iter().for_each(|id| self.with(*id, now, effects, |it, _| it.given_up()));
                 self.deliveries.retain(|it| !ended(it, effects));
             }
             Event::Time => self.look(now, effects),

@@ -354,6 +354,7 @@ pub(super) fn left(sending: bool) -> Left {
         sending,
         begun: sending.then_some(Duration::from_secs(60)),
         left: Duration::from_secs(300),
+        untouched: false,
     }
 }
 

@@ -136,6 +136,7 @@ impl World {
                     sending: row.state == ActionState::Sending,
                     begun: row.begun_at.map(|at| self.now.since(Mono(Duration::from_millis(at.0 as u64)))),
                     left: TIMINGS.queued_for.saturating_sub(age),
+                    untouched: false,
                 },
             ));
         }

@@ -4,12 +4,14 @@ mod directory;
 mod journal;
 mod lease;
 mod seals;
+mod tries;
 mod vault;
 
 pub use directory::{ChatRow, CursorRow, MintedRow, MissedRow, NoticeRow, PieceRow, QuarantineRow};
 pub use journal::{JournalRow, LedgerRow};
-pub use lease::LeaseRow;
+pub use lease::{LeaseRow, NodeRow};
 pub use seals::{SealedCapabilityRow, SealedSecretRow, SealedTenantRow, SealedUpdateRow};
+pub use tries::{LinkTriesRow, Times};
 
 use crate::admission::{Allow, Place, Policy, Route};
 use crate::audit::{AuditEntry, AuditLine, Sort};
@@ -23,7 +25,7 @@ use crate::turns::WhileBusy;
 use crate::vault::Capability;
 
 /// Every table of records. What engines write and search is made of these.
-pub const TABLES: [&Table; 34] = [
+pub const TABLES: [&Table; 36] = [
     NoteRow::TABLE,
     TenantRow::TABLE,
     RemovalRow::TABLE,
@@ -31,6 +33,7 @@ pub const TABLES: [&Table; 34] = [
     Client::TABLE,
     EnrollTokenRow::TABLE,
     LinkCode::TABLE,
+    LinkTriesRow::TABLE,
     InstanceRow::TABLE,
     GatewayRow::TABLE,
     SecretRow::TABLE,
@@ -42,6 +45,7 @@ pub const TABLES: [&Table; 34] = [
     PersonRow::TABLE,
     LineRow::TABLE,
     LeaseRow::TABLE,
+    NodeRow::TABLE,
     ChatRow::TABLE,
     PieceRow::TABLE,
     NoticeRow::TABLE,
@@ -341,7 +345,7 @@ record! {
 
 record! {
     /// A key of a room of the web chat.
-    pub struct PersonRow in "webchat_people", key 1, finds [["room"], ["room", "user"]] {
+    pub struct PersonRow in "webchat_people", key 1, fed ["room", "user"], finds [["room"], ["room", "user"]] {
         /// What recognises it.
         key_fingerprint: Fingerprint,
         /// The room.
