@@ -1,7 +1,10 @@
 //! What implements the ports that core declares.
 
+pub mod deaf_bus;
+pub mod late_bus;
 pub mod local_bus;
 pub mod memory;
+pub mod redis_bus;
 pub mod sql;
 pub mod store;
 
@@ -9,4 +12,4 @@ pub mod store;
 pub use store::sqlite::inspect;
 
 /// The limits of this crate that operators are told of, by what they are about.
-pub const LIMITS: &[angelia_contract::limit::Group] = store::sqlite::LIMITS;
+pub const LIMITS: &[angelia_contract::limit::Group] = store::LIMITS;

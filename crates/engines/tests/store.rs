@@ -7,10 +7,12 @@ mod store {
     mod actions;
     mod bench;
     mod clock;
+    pub(crate) mod common;
     pub(crate) mod directory;
+    mod footprint;
     mod full_disk;
     pub(crate) mod identity;
-    mod inbox;
+    pub(crate) mod inbox;
     mod intake;
     mod lines;
     mod moves;
@@ -19,7 +21,8 @@ mod store {
     mod people;
     mod seals;
     mod space;
-    mod tenant_disk;
+    mod sqlite_only;
+    pub(crate) mod tenant_disk;
     mod turns;
     mod upgrade;
     pub(crate) mod vault;

@@ -4,8 +4,10 @@ use angelia_core::clock::UnixMillis;
 use angelia_core::directory::BotKey;
 use angelia_core::egress::{ActionRow, Owner};
 use angelia_core::error::Result;
+use angelia_core::lease;
 use angelia_core::ports::{
-    Accepted, ActionId, ActionOutcome, BoxFuture, Ledger, LeftOpen, NewAction, StoredAction, owner_replaced,
+    Accepted, ActionId, ActionOutcome, BoxFuture, LeaseToken, Ledger, LeftOpen, NewAction, StoredAction,
+    owner_replaced,
 };
 use angelia_core::vault::{Capability, CapabilityId, Use, choose_for_send};
 use parking_lot::{Mutex, MutexGuard};
@@ -23,6 +25,8 @@ struct Tables {
     capabilities: BTreeMap<CapabilityId, KeptCapability>,
     owners: i64,
     replaced: BTreeSet<Owner>,
+    /// Who works for each bot, and since which holder of its lease.
+    outboxes: BTreeMap<BotKey, (LeaseToken, Owner)>,
 }
 
 struct KeptAction {
@@ -69,11 +73,7 @@ impl MemoryLedger {
 
 impl Ledger for MemoryLedger {
     fn new_owner(&self) -> BoxFuture<'_, Result<Owner>> {
-        now(|| {
-            let mut tables = self.tables();
-            tables.owners += 1;
-            Owner(tables.owners)
-        })
+        now(|| self.tables().new_owner())
     }
 
     fn adopt(&self, by: Owner, whose: Option<Owner>) -> BoxFuture<'_, Result<ActionId>> {
@@ -87,6 +87,44 @@ impl Ledger for MemoryLedger {
             }
             Ok(tables.actions.last_key_value().map_or(ActionId(0), |(id, _)| *id))
         })
+    }
+
+    /// Leases are kept elsewhere: of two that come with one, the larger token is the later holder.
+    fn take_over(&self, bot: &BotKey, under: LeaseToken) -> BoxFuture<'_, Result<Owner>> {
+        let bot = bot.clone();
+        as_owner(move || {
+            let mut tables = self.tables();
+            let last = tables.outboxes.get(&bot).copied();
+            if last.is_some_and(|(token, _)| token > under) {
+                return Err(lease::lease_lost());
+            }
+            let by = tables.new_owner();
+            tables.replaced.extend(last.map(|(_, former)| former));
+            for kept in tables.actions.values_mut().filter(|kept| kept.is_of(&bot)) {
+                kept.row = kept.row.adopt(by, None).unwrap_or(kept.row);
+            }
+            tables.outboxes.insert(bot, (under, by));
+            Ok(by)
+        })
+    }
+
+    fn outbox(&self, bot: &BotKey) -> BoxFuture<'_, Result<Option<Owner>>> {
+        let bot = bot.clone();
+        now(move || self.tables().outboxes.get(&bot).map(|(_, owner)| *owner))
+    }
+
+    fn owners(&self, bot: &BotKey) -> BoxFuture<'_, Result<Vec<Owner>>> {
+        let bot = bot.clone();
+        now(move || {
+            let tables = self.tables();
+            let open = tables.actions.values().filter(|kept| kept.is_of(&bot) && !kept.row.state.is_over());
+            let owners: BTreeSet<Owner> = open.map(|kept| kept.row.owner).collect();
+            owners.into_iter().collect()
+        })
+    }
+
+    fn outcomes(&self, ids: Vec<ActionId>) -> BoxFuture<'_, Result<Vec<(ActionId, ActionOutcome)>>> {
+        now(move || ids.into_iter().filter_map(|id| Some((id, self.outcome(id)?))).collect())
     }
 
     fn accept(&self, by: Owner, actions: Vec<NewAction>) -> BoxFuture<'_, Result<Vec<Accepted>>> {
@@ -165,14 +203,21 @@ impl Ledger for MemoryLedger {
         })
     }
 
-    fn note_receipt(&self, bot: &BotKey, message_id: &str, receipt: &str) -> BoxFuture<'_, Result<bool>> {
+    fn note_receipt(
+        &self,
+        bot: &BotKey,
+        message_id: &str,
+        before: Option<&str>,
+        receipt: &str,
+    ) -> BoxFuture<'_, Result<bool>> {
         let (bot, message_id, receipt) = (bot.clone(), message_id.to_owned(), receipt.to_owned());
+        let before = before.map(str::to_owned);
         now(move || {
             let mut tables = self.tables();
             let sent = |kept: &&mut KeptAction| {
                 let of_bot = *kept.action.platform == *bot.platform && *kept.action.bot == *bot.bot;
                 let told = kept.outcome.as_ref().and_then(|it| it.message_id.as_ref());
-                of_bot && told == Some(&message_id)
+                of_bot && told == Some(&message_id) && kept.receipt == before
             };
             let found: Vec<_> = tables.actions.values_mut().filter(sent).collect();
             let noted = !found.is_empty();
@@ -182,7 +227,18 @@ impl Ledger for MemoryLedger {
     }
 }
 
+impl KeptAction {
+    fn is_of(&self, bot: &BotKey) -> bool {
+        *self.action.platform == *bot.platform && *self.action.bot == *bot.bot
+    }
+}
+
 impl Tables {
+    fn new_owner(&mut self) -> Owner {
+        self.owners += 1;
+        Owner(self.owners)
+    }
+
     /// One who is replaced takes nothing up and accepts nothing.
     fn check(&self, owner: Owner) -> Result<()> {
         if self.replaced.contains(&owner) { Err(owner_replaced()) } else { Ok(()) }

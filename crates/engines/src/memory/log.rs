@@ -6,8 +6,8 @@ use angelia_core::inbox::{
     AckHabit, Entry, EntryKind, Epoch, Held, InstanceId, Mark, Quota, Seq, Usage, WhenFull, is_dead, refusal,
 };
 use angelia_core::ports::log::{
-    Appended, Claimed, Joined, Log, NewEntry, OpenTurn, Ownership, Returned, Revised, Revision, Settlement,
-    Stretch, TurnNote, Withdrawal,
+    Appended, Claimed, Joined, Log, LogState, NewEntry, OpenTurn, Ownership, Returned, Revised, Revision,
+    Settlement, Stretch, TurnNote, Withdrawal,
 };
 use angelia_core::ports::{Bus, Hint, HintKind};
 use angelia_core::store::{BoxFuture, Filling, Page, PageSize};
@@ -37,6 +37,8 @@ struct State {
 struct Instance {
     mark: Mark,
     epoch: Epoch,
+    /// The node whose socket drains it.
+    node: Option<String>,
     idle: bool,
     habit: AckHabit,
     held: Held,
@@ -290,12 +292,22 @@ impl Log for MemoryLog {
         now(Ok(gone.is_some()))
     }
 
-    fn claim(&self, instance: InstanceId, _node: &str) -> BoxFuture<'_, Result<Claimed>> {
+    fn claim(&self, instance: InstanceId, node: &str) -> BoxFuture<'_, Result<Claimed>> {
         now(self.with(instance, |of| {
             of.epoch.0 += 1;
             of.idle = false;
-            Claimed { epoch: of.epoch, mark: of.mark, usage: of.held.all() }
+            let former = of.node.replace(node.to_owned());
+            Claimed { epoch: of.epoch, mark: of.mark, usage: of.held.all(), former }
         }))
+    }
+
+    fn leave(&self, instance: InstanceId, epoch: Epoch) -> BoxFuture<'_, Result<Ownership>> {
+        let left = |of: &mut Instance| {
+            let ours = of.epoch == epoch;
+            of.node = of.node.take().filter(|_| !ours);
+            if ours { Ownership::Ours } else { Ownership::Lost }
+        };
+        now(Ok(self.with(instance, left).unwrap_or(Ownership::Lost)))
     }
 
     fn load(
@@ -439,9 +451,12 @@ impl Log for MemoryLog {
         now(Ok(self.with(instance, learn).unwrap_or(Ownership::Lost)))
     }
 
-    fn marks(&self, instances: Vec<InstanceId>) -> BoxFuture<'_, Result<Vec<(InstanceId, Mark)>>> {
+    fn states(&self, instances: Vec<InstanceId>) -> BoxFuture<'_, Result<Vec<LogState>>> {
         let state = self.state();
-        let of = |id: InstanceId| state.instances.get(&id).map(|of| (id, of.mark));
+        let of = |instance: InstanceId| {
+            let of = state.instances.get(&instance)?;
+            Some(LogState { instance, mark: of.mark, epoch: of.epoch, node: of.node.clone() })
+        };
         now(Ok(instances.into_iter().filter_map(of).collect()))
     }
 

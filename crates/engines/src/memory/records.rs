@@ -222,8 +222,8 @@ impl Source for State {
         Some(Old { before: self.now.0.saturating_sub(span), except: Vec::new() })
     }
 
-    fn next_number(&mut self, table: &'static Table) -> Result<i64> {
-        Ok(self.numbers.get(table.name).copied().unwrap_or_default() + 1)
+    fn next_number(&mut self, table: &'static Table, given: i64) -> Result<i64> {
+        Ok(self.numbers.get(table.name).copied().unwrap_or_default() + given + 1)
     }
 
     fn fits(&mut self, bytes: u64) -> bool {

@@ -8,7 +8,10 @@ use angelia_core::clock;
 use angelia_core::egress::{ActionState, Owner};
 use angelia_core::error::Kind;
 use angelia_core::inbox::InstanceId;
-use angelia_core::ports::{Accepted, ActionId, ActionOutcome, Ledger, LeftOpen, NewAction, StoredAction};
+use angelia_core::lease;
+use angelia_core::ports::{
+    Accepted, ActionId, ActionOutcome, LeaseToken, Leases, Ledger, LeftOpen, NewAction, StoredAction, Term,
+};
 use angelia_core::store::VaultStore;
 use angelia_core::vault::{Answering, Capability, CapabilityId, Stage, Use, Way};
 use angelia_engines::memory::MemoryLedger;
@@ -23,6 +26,9 @@ trait Engine {
     async fn ask(&self, n: i64);
 
     async fn stage(&self, n: i64) -> Stage;
+
+    /// Makes somebody new the holder of the bot's lease.
+    async fn next_holder(&self, before: Option<LeaseToken>) -> LeaseToken;
 }
 
 struct OnDisk(Opened, InstanceId);
@@ -50,6 +56,11 @@ impl Engine for OnDisk {
 
     async fn stage(&self, n: i64) -> Stage {
         self.0.store.capability(CapabilityId(n)).await.unwrap().unwrap().stage
+    }
+
+    async fn next_holder(&self, _before: Option<LeaseToken>) -> LeaseToken {
+        let taken = self.0.store.acquire(&lease::of_bot(&bot()), "node", Term::Alone).await;
+        taken.unwrap().unwrap().token
     }
 }
 
@@ -93,6 +104,10 @@ impl Engine for InMemory {
     async fn stage(&self, n: i64) -> Stage {
         self.0.capability(CapabilityId(n)).unwrap().stage
     }
+
+    async fn next_holder(&self, before: Option<LeaseToken>) -> LeaseToken {
+        LeaseToken(before.map_or(1, |token| token.0 + 1))
+    }
 }
 
 macro_rules! on_every_engine {
@@ -128,6 +143,9 @@ on_every_engine!(
     nobody_claims_what_is_not_theirs,
     crashes_are_counted,
     receipts_go_to_what_was_sent,
+    who_holds_a_bot_takes_over_what_it_has_to_do,
+    a_holder_that_was_replaced_takes_over_nothing,
+    how_actions_ended_is_told,
 );
 
 fn remark(engine: &impl Engine, chat: &str) -> NewAction {
@@ -159,7 +177,8 @@ async fn finish(engine: &impl Engine, by: Owner, id: ActionId, outcome: ActionOu
 
 /// Whether a message is known to have been sent.
 async fn is_known(engine: &impl Engine, message_id: &str) -> bool {
-    engine.ledger().note_receipt(&bot(), message_id, "read").await.unwrap()
+    let note = async |before| engine.ledger().note_receipt(&bot(), message_id, before, "read").await.unwrap();
+    note(None).await || note(Some("read")).await
 }
 
 async fn actions_are_numbered_in_the_order_they_are_given(engine: impl Engine) {
@@ -436,5 +455,83 @@ async fn receipts_go_to_what_was_sent(engine: impl Engine) {
     assert!(finish(&engine, me, id, ended(ActionState::Sent, "m1")).await);
     assert!(is_known(&engine, "m1").await && !is_known(&engine, "m2").await);
     let stranger = angelia_core::directory::BotKey::new("discord", "second");
-    assert!(!engine.ledger().note_receipt(&stranger, "m1", "read").await.unwrap());
+    let ledger = engine.ledger();
+    assert!(!ledger.note_receipt(&stranger, "m1", Some("read"), "failed").await.unwrap());
+    // Of two who read the same before, one is late.
+    assert!(ledger.note_receipt(&bot(), "m1", Some("read"), "failed").await.unwrap());
+    assert!(!ledger.note_receipt(&bot(), "m1", Some("read"), "sent").await.unwrap());
+    assert!(!ledger.note_receipt(&bot(), "m1", None, "sent").await.unwrap());
+}
+
+async fn who_holds_a_bot_takes_over_what_it_has_to_do(engine: impl Engine) {
+    let ledger = engine.ledger();
+    let of_another = |action: NewAction| NewAction { bot: "second".into(), ..action };
+    // A server that was alone had everything under one owner.
+    let alone = ledger.new_owner().await.unwrap();
+    let left = accept(&engine, alone, remark(&engine, "lab")).await.id;
+    let others = accept(&engine, alone, of_another(remark(&engine, "lab"))).await.id;
+    assert!(ledger.begin(alone, left).await.unwrap());
+    assert_eq!(ledger.outbox(&bot()).await.unwrap(), None, "nobody held it");
+    assert_eq!(ledger.owners(&bot()).await.unwrap(), [alone]);
+    let token = engine.next_holder(None).await;
+    let first = ledger.take_over(&bot(), token).await.unwrap();
+    assert!(first > alone);
+    assert_eq!(ledger.outbox(&bot()).await.unwrap(), Some(first));
+    assert_eq!(ledger.owners(&bot()).await.unwrap(), [first]);
+    let found = unfinished(&engine, first).await;
+    assert_eq!(found.iter().map(|it| (it.id, it.crashes)).collect::<Vec<_>>(), [(left, 1)]);
+    assert!(!ledger.begin(alone, left).await.unwrap() && ledger.begin(alone, others).await.unwrap());
+    // Whoever has a gateway accepts for whoever has the bot.
+    let waits = accept(&engine, first, remark(&engine, "lab")).await.id;
+    let second = ledger.take_over(&bot(), engine.next_holder(Some(token)).await).await.unwrap();
+    assert_eq!(ledger.outbox(&bot()).await.unwrap(), Some(second));
+    let refused = ledger.accept(first, vec![remark(&engine, "lab")]).await;
+    assert_eq!(refused.unwrap_err().kind(), Kind::Conflict, "nobody would look for it");
+    assert!(!ledger.begin(first, waits).await.unwrap());
+    assert!(!finish(&engine, first, left, ended(ActionState::Sent, "m1")).await);
+    let found = unfinished(&engine, second).await;
+    assert_eq!(
+        found.iter().map(|it| (it.id, it.crashes)).collect::<Vec<_>>(),
+        [(left, 1), (waits, 0)],
+        "the first did not call for either"
+    );
+    assert!(ledger.begin(second, waits).await.unwrap());
+    assert_eq!(states(&engine, alone).await, [ActionState::Sending], "another bot is not concerned");
+}
+
+async fn a_holder_that_was_replaced_takes_over_nothing(engine: impl Engine) {
+    let ledger = engine.ledger();
+    let slow = engine.next_holder(None).await;
+    let next = engine.next_holder(Some(slow)).await;
+    let owner = ledger.take_over(&bot(), next).await.unwrap();
+    let id = accept(&engine, owner, remark(&engine, "lab")).await.id;
+    assert_eq!(ledger.take_over(&bot(), slow).await.unwrap_err().kind(), Kind::Unavailable);
+    assert_eq!(ledger.outbox(&bot()).await.unwrap(), Some(owner));
+    assert!(ledger.begin(owner, id).await.unwrap(), "nothing changed");
+    accept(&engine, owner, remark(&engine, "lab")).await;
+    let again = ledger.take_over(&bot(), next).await.unwrap();
+    assert!(again > owner && !ledger.begin(owner, id).await.unwrap(), "the same holder may begin anew");
+    assert_eq!(unfinished(&engine, again).await.len(), 2);
+}
+
+async fn how_actions_ended_is_told(engine: impl Engine) {
+    let ledger = engine.ledger();
+    let me = ledger.new_owner().await.unwrap();
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.push(accept(&engine, me, remark(&engine, "lab")).await.id);
+    }
+    assert!(ledger.outcomes(Vec::new()).await.unwrap().is_empty());
+    assert!(ledger.outcomes(ids.clone()).await.unwrap().is_empty(), "nothing has ended");
+    let failed =
+        ActionOutcome { state: ActionState::Failed, message_id: None, error: Some("no such chat".into()) };
+    assert!(finish(&engine, me, ids[0], ended(ActionState::Sent, "m1")).await);
+    assert!(finish(&engine, me, ids[2], failed.clone()).await);
+    let asked = vec![ids[2], ids[1], ids[0], ActionId(ids[2].0 + 1)];
+    let mut told = ledger.outcomes(asked).await.unwrap();
+    told.sort_by_key(|(id, _)| *id);
+    assert_eq!(told, [(ids[0], ended(ActionState::Sent, "m1")), (ids[2], failed)]);
+    assert_eq!(ledger.owners(&bot()).await.unwrap(), [me]);
+    assert!(finish(&engine, me, ids[1], ended(ActionState::Sent, "m2")).await);
+    assert!(ledger.owners(&bot()).await.unwrap().is_empty());
 }

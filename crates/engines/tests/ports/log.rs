@@ -141,6 +141,7 @@ on_every_engine! {
     an_event_is_seen_once_per_chat_bot_and_kind;
     numbers_are_dense_and_say_nothing_of_others;
     whoever_claims_last_drains_and_the_one_before_learns_it;
+    it_is_known_who_drains_until_they_leave;
     conversations_can_be_passed_over;
     a_conversation_is_read_by_itself;
     lines_go_together_in_the_last_of_them;
@@ -208,7 +209,8 @@ async fn numbers_are_dense_and_say_nothing_of_others(engine: impl Engine) {
     let stretch = engine.log().load(a, Seq(3), &[], PageSize::of(9)).await.unwrap();
     assert_eq!((stretch[0].seq, stretch.mark), (Seq(5), Mark { tail: Seq(5), redrives: 0 }));
     let at = |tail| Mark { tail: Seq(tail), redrives: 0 };
-    let marks = engine.log().marks(vec![a, InstanceId(999), b]).await.unwrap();
+    let states = engine.log().states(vec![a, InstanceId(999), b]).await.unwrap();
+    let marks: Vec<_> = states.iter().map(|of| (of.instance, of.mark)).collect();
     assert_eq!(marks, [(a, at(5)), (b, at(1))]);
     assert_eq!(engine.log().waiting().await.unwrap(), [a, b]);
     let bytes = 4 * entry(a, "a0").body.len() as u64;
@@ -238,6 +240,24 @@ async fn whoever_claims_last_drains_and_the_one_before_learns_it(engine: impl En
     assert_eq!((late, seqs(&engine, a).await.len()), (Ownership::Lost, 0), "what was acknowledged is done");
     assert_eq!(log.settle(a, second.epoch, Vec::new()).await.unwrap(), Ownership::Ours);
     assert!(log.claim(InstanceId(999), "two").await.is_err());
+}
+
+async fn it_is_known_who_drains_until_they_leave(engine: impl Engine) {
+    let (a, log) = (engine.instance("a").await, engine.log());
+    let drains = async || {
+        let state = log.states(vec![a]).await.unwrap().remove(0);
+        (state.node, state.epoch)
+    };
+    assert_eq!(drains().await, (None, Epoch(0)));
+    let first = log.claim(a, "one").await.unwrap();
+    assert_eq!((first.former, drains().await), (None, (Some("one".into()), first.epoch)));
+    let second = log.claim(a, "two").await.unwrap();
+    assert_eq!(second.former.as_deref(), Some("one"));
+    assert_eq!(log.leave(a, first.epoch).await.unwrap(), Ownership::Lost, "another one drains it");
+    assert_eq!(drains().await.0.as_deref(), Some("two"));
+    assert_eq!(log.leave(a, second.epoch).await.unwrap(), Ownership::Ours);
+    assert_eq!(drains().await, (None, second.epoch));
+    assert_eq!(log.claim(a, "one").await.unwrap().former, None, "nobody has to be waited for");
 }
 
 async fn conversations_can_be_passed_over(engine: impl Engine) {

@@ -21,12 +21,12 @@ macro_rules! on_every_engine {
     };
 }
 
-mod bus;
 mod directory;
 mod leases;
 mod ledger;
 mod log;
 pub(crate) mod moves;
+mod nodes;
 mod notices;
 mod quarantine;
 mod records;

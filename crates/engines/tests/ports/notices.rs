@@ -25,7 +25,10 @@ async fn a_chat_is_told_once_until_the_outage_is_over(records: &(impl Records + 
     assert!(!away("den", b).await, "another instance's goes on");
     assert!(!records.notice(NoticeKind::Hint, &bot(), "lab", None).await.unwrap(), "once per place");
     records.clear_notice(NoticeKind::Hint, &bot(), "lab").await.unwrap();
+    assert!(!records.was_noticed(NoticeKind::Hint, &bot(), "lab").await.unwrap());
     assert!(records.notice(NoticeKind::Hint, &bot(), "lab", None).await.unwrap());
+    assert!(records.was_noticed(NoticeKind::Hint, &bot(), "lab").await.unwrap());
+    assert!(!records.was_noticed(NoticeKind::Stopped, &bot(), "lab").await.unwrap());
     assert!(!away("lab", a).await, "only what could not be told is forgotten");
 }
 

@@ -7,6 +7,7 @@ use angelia_core::audit::{Actor, AuditEntry, AuditLine};
 use angelia_core::clock::UnixMillis;
 use angelia_core::error::{Error, Kind};
 use angelia_core::identity::Subject;
+use angelia_core::identity::link_tries::WRONG;
 use angelia_core::inbox::InstanceId;
 use angelia_core::records::rows::{
     FrontRow, GatewayRow, InstanceRow, SealedCapabilityRow, SecretRow, TenantRow,
@@ -14,7 +15,7 @@ use angelia_core::records::rows::{
 use angelia_core::records::{Change, Direction, Records, change, look};
 use angelia_core::store::{
     AccessStore, AuditStore, Client, CodeAllow, EnrollToken, GatewayChange, IdentityStore, LinkCode,
-    NewGateway, TenantIdentity, VaultStore,
+    NewGateway, Person, RoomStore, TenantIdentity, VaultStore,
 };
 use angelia_core::turns::WhileBusy;
 use angelia_core::vault::{Capability, CapabilityId, Stage};
@@ -177,6 +178,11 @@ async fn every_change_is_fed(records: &(impl Records + ?Sized)) {
     assert_eq!(records.routes().await.unwrap(), std::slice::from_ref(&route));
     assert!(records.remove_route(&route.place, None, &by()).await.unwrap());
     fed("a removed route", &[("routes", r#"["discord:1",""]"#)]).await;
+    let ann = Person { room: "lab".into(), user: "ann".into() };
+    records.invite(ann.clone(), [1; 32], &by()).await.unwrap();
+    fed("an invitation", &[("webchat_people", r#"["lab","ann"]"#)]).await;
+    records.uninvite(ann, &by()).await.unwrap();
+    fed("one that is void", &[("webchat_people", r#"["lab","ann"]"#)]).await;
     records.revoke_gateway("acme", "one", &by()).await.unwrap();
     fed("a revocation", &of_gateway[..1]).await;
     records.remove_tenant("acme", Vec::new(), &by()).await.unwrap();
@@ -375,6 +381,43 @@ async fn who_enrols_first_owns_what_waited(records: &(impl Records + ?Sized)) {
     assert_eq!(records.instances().await.unwrap()[0].subject, Some(ann));
 }
 
+async fn wrong_codes_are_counted_for_everybody_who_asks(records: &(impl Records + ?Sized)) {
+    records.create_tenant("acme", None, &by()).await.unwrap();
+    let (place, other) = ("discord:1".parse().unwrap(), "discord:2".parse().unwrap());
+    let good = LinkCode {
+        fingerprint: [9; 32],
+        tenant: "acme".into(),
+        instance: None,
+        allow: CodeAllow::Typist,
+        free: false,
+        expires_at: UnixMillis(i64::MAX),
+    };
+    records.mint_link_code(good, &by()).await.unwrap();
+    let (ann, bob) = (Actor::person("discord", "ann"), Actor::person("discord", "bob"));
+    let link = async |code: u8, who: &Actor| {
+        let linked = records.use_link_code([code; 32], &place, Some("bot"), "x", who).await;
+        linked.map_err(|error| error.kind())
+    };
+    // All at once, as if each came by a node of its own.
+    let tried = join_all((0..WRONG as u8 + 5).map(|_| link(1, &ann))).await;
+    let counted = |kind| tried.iter().filter(|tried| tried.as_ref().err() == Some(&kind)).count();
+    assert_eq!((counted(Kind::Forbidden), counted(Kind::TooMany)), (WRONG, 5));
+    assert_eq!(link(9, &ann).await, Err(Kind::TooMany), "not even a good one");
+    let told = records.audit_lines(None, 100).await.unwrap();
+    let refused = told.iter().filter(|line| line.action == "route.link").count();
+    assert_eq!(refused, WRONG, "nobody fills the log with it");
+    assert_eq!(link(9, &bob).await, Ok("acme".into()), "somebody else");
+
+    // The message comes again, to whoever reads the bot by now.
+    assert_eq!(link(9, &bob).await, Ok("acme".into()));
+    let before = async |place, who| records.linked_before([9; 32], place, Some("bot"), who).await.unwrap();
+    assert_eq!(before(&place, &bob).await.as_deref(), Some("acme"));
+    assert_eq!((before(&place, &ann).await, before(&other, &bob).await), (None, None));
+    assert_eq!(records.routes().await.unwrap().len(), 1);
+    records.remove_route(&place, Some("bot"), &by()).await.unwrap();
+    assert_eq!(link(9, &bob).await, Err(Kind::Forbidden), "what was taken away stays so");
+}
+
 async fn what_a_revoked_gateway_left_is_nobodys(records: &(impl Records + ?Sized)) {
     let first = records.create_tenant("acme", None, &by()).await.unwrap();
     records.create_gateway(gateway("one"), &by()).await.unwrap();
@@ -403,4 +446,5 @@ on_every_engine!(
     of_many_at_once_one_is_the_first,
     who_enrols_first_owns_what_waited,
     what_a_revoked_gateway_left_is_nobodys,
+    wrong_codes_are_counted_for_everybody_who_asks,
 );

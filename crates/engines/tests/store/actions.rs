@@ -158,8 +158,7 @@ async fn an_action_goes_to_and_fro_until_it_has_ended() {
     assert_eq!(state(&opened).await, Some(ActionState::Sending));
     let begun = begun_at(&opened).await;
     assert!(begun.is_some_and(|at| before <= at && at <= clock::wall()), "{begun:?}");
-    let db = rusqlite::Connection::open(opened.folder.path().join("angelia.db")).unwrap();
-    db.execute("UPDATE actions SET begun_at = 7", []).unwrap();
+    opened.sql("UPDATE actions SET begun_at = 7");
     opened.store.begin(ME, id).await.unwrap();
     assert_eq!(begun_at(&opened).await, Some(UnixMillis(7)), "the first time counts");
     opened.store.postpone(ME, id).await.unwrap();
@@ -200,14 +199,15 @@ async fn what_became_of_a_message_is_noted_with_what_sent_it() {
     opened.store.finish(ME, vec![(sent, end("wa1"))]).await.unwrap();
     opened.store.finish(ME, vec![(other, end("wa2"))]).await.unwrap();
     let webchat = BotKey::new("webchat", "webchat");
-    let note = async |bot: &BotKey, message: &str, receipt: &str| {
-        opened.store.note_receipt(bot, message, receipt).await.unwrap()
+    let note = async |bot: &BotKey, message: &str, before: Option<&str>, receipt: &str| {
+        opened.store.note_receipt(bot, message, before, receipt).await.unwrap()
     };
-    assert!(note(&webchat, "wa1", "sent").await);
-    assert!(note(&webchat, "wa1", "delivered").await);
-    assert!(!note(&webchat, "wa3", "failed").await, "nobody sent that");
+    assert!(note(&webchat, "wa1", None, "sent").await);
+    assert!(note(&webchat, "wa1", Some("sent"), "delivered").await);
+    assert!(!note(&webchat, "wa1", Some("sent"), "queued").await, "it is something else by now");
+    assert!(!note(&webchat, "wa3", None, "failed").await, "nobody sent that");
     for stranger in [BotKey::new("webchat", "second"), BotKey::new("sms", "webchat")] {
-        assert!(!note(&stranger, "wa1", "failed").await);
+        assert!(!note(&stranger, "wa1", Some("delivered"), "failed").await);
     }
     let receipt = async |id: &str| opened.store.explain_action(id).await.unwrap().remove(0).receipt;
     assert_eq!(receipt("wa1").await.as_deref(), Some("delivered"), "the latest counts");

@@ -40,6 +40,7 @@ impl Opened {
              INSERT INTO missed (platform, bot, since, until, why) VALUES ('p', 'b', {at}, {at}, 'w');
              INSERT INTO pieces VALUES ('p', 'b', 'c', 'm', '[]', {at});
              INSERT INTO notices VALUES ('hint', 'p', 'b', 'c', NULL, {at});
+             INSERT INTO link_tries VALUES ('w', '[]', NULL, {at});
              INSERT INTO audit (at, actor, action, outcome) VALUES ({at}, 'a', 'b', 'done');
              INSERT INTO gateways (tenant, gateway_id, instance, created_at, revoked_at) VALUES ('t', 'old', 1, {at}, {at});
              INSERT INTO enroll_tokens VALUES (x'01', 't', NULL, 0, {at});
@@ -66,7 +67,7 @@ impl Opened {
     }
 }
 
-const AGED: [&str; 11] = [
+const AGED: [&str; 12] = [
     "journal",
     "inbox",
     "actions",
@@ -78,6 +79,7 @@ const AGED: [&str; 11] = [
     "notices",
     "audit",
     "gateways",
+    "link_tries",
 ];
 const EXPIRING: [&str; 4] = ["enroll_tokens", "link_codes", "webchat_people", "capabilities"];
 

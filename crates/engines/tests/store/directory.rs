@@ -35,10 +35,6 @@ impl Opened {
     pub(crate) async fn known(&self, bot: &BotKey, chat_id: &str) -> Option<KnownChat> {
         self.store.chat(bot, chat_id).await.unwrap()
     }
-
-    pub(crate) fn raw(&self) -> rusqlite::Connection {
-        rusqlite::Connection::open(self.folder.path().join("angelia.db")).unwrap()
-    }
 }
 
 #[tokio::test]
@@ -102,12 +98,7 @@ async fn what_does_not_differ_is_not_written() {
         ..Intake::default()
     };
     opened.store.take_in(&bot(), None, vec![everything.clone()]).await.unwrap();
-    opened
-        .raw()
-        .execute_batch(
-            "CREATE TRIGGER still BEFORE UPDATE ON chats BEGIN SELECT raise(ABORT, 'written'); END",
-        )
-        .unwrap();
+    opened.refuse("UPDATE", "chats", "1 = 1");
     opened.store.take_in(&bot(), None, vec![everything]).await.unwrap();
     let renamed = Intake { chats: vec![Chat { name: None, ..chat("lab") }], ..Intake::default() };
     assert!(opened.store.take_in(&bot(), None, vec![renamed]).await.is_err(), "the trigger sees a change");
@@ -143,7 +134,7 @@ async fn the_pieces_of_a_message_are_kept_for_a_month() {
         opened.store.keep_pieces(&bot(), chat, message, vec!["m6".into()]).await.unwrap();
     }
     let long_ago = clock::wall().before(Duration::from_secs(31 * 24 * 3600)).0;
-    opened.raw().execute("UPDATE pieces SET at = ? WHERE chat_id = 'den'", [long_ago]).unwrap();
+    opened.sql(&format!("UPDATE pieces SET at = {long_ago} WHERE chat_id = 'den'"));
     opened.store.prune().await.unwrap();
     assert!(opened.store.pieces(&bot(), "den", "m1").await.unwrap().is_empty());
     assert_eq!(opened.store.pieces(&bot(), "lab", "m5").await.unwrap(), ["m6"]);

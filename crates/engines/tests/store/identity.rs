@@ -244,12 +244,10 @@ async fn the_audit_log_only_grows() {
     let opened = Opened::new();
     let deed = AuditEntry::refused(&Actor::stranger(), "gateway.provision", "acme", "gw", "not proven");
     opened.store.audit(deed).await.unwrap();
-    let path = opened.folder.path().join("angelia.db");
     let line = opened.store.audit_lines(None, 1).await.unwrap().remove(0);
     assert_eq!((line.actor.as_str(), line.outcome.as_str()), ("stranger", "refused: not proven"));
-    let db = rusqlite::Connection::open(path).unwrap();
-    assert!(db.execute("UPDATE audit SET actor = 'nobody'", []).is_err());
-    assert!(db.execute("DELETE FROM audit", []).is_err());
+    assert!(opened.try_sql("UPDATE audit SET actor = 'nobody'").is_err());
+    assert!(opened.try_sql("DELETE FROM audit").is_err());
 }
 
 #[tokio::test]
@@ -259,9 +257,8 @@ async fn a_tombstone_is_kept_for_ninety_days() {
         opened.instance(id).await;
         opened.store.revoke_gateway("acme", id, &by()).await.unwrap();
     }
-    let db = rusqlite::Connection::open(opened.folder.path().join("angelia.db")).unwrap();
     let long_ago = clock::wall().before(TOMBSTONE_FOR).0 - 1_000;
-    db.execute("UPDATE gateways SET revoked_at = ? WHERE gateway_id = 'old'", [long_ago]).unwrap();
+    opened.sql(&format!("UPDATE gateways SET revoked_at = {long_ago} WHERE gateway_id = 'old'"));
     let place: Place = "webchat:lab".parse().unwrap();
     let old = opened.store.gateways().await.unwrap()[1].instance;
     let route = Route {
@@ -290,9 +287,8 @@ async fn what_a_forgotten_instance_held_is_counted_out() {
         opened.store.append(entry(kept, &format!("k{n}"))).await.unwrap();
     }
     opened.store.revoke_gateway("acme", "gone", &by()).await.unwrap();
-    let db = opened.raw();
     let long_ago = clock::wall().before(TOMBSTONE_FOR).0 - 1_000;
-    db.execute("UPDATE gateways SET revoked_at = ? WHERE gateway_id = 'gone'", [long_ago]).unwrap();
+    opened.sql(&format!("UPDATE gateways SET revoked_at = {long_ago} WHERE gateway_id = 'gone'"));
     assert_eq!(opened.store.prune().await.unwrap().forgotten.len(), 1);
     assert_eq!(
         (opened.store.usage(gone).await.unwrap().entries, opened.store.usage(kept).await.unwrap().entries),
@@ -419,11 +415,10 @@ async fn a_message_for_an_instance_that_nobody_serves_is_not_taken() {
 }
 
 /// A gateway that was revoked longer ago than it is remembered.
-async fn long_revoked(opened: &Opened, id: &str) {
+pub(crate) async fn long_revoked(opened: &Opened, id: &str) {
     opened.store.revoke_gateway("acme", id, &by()).await.unwrap();
     let long_ago = clock::wall().before(TOMBSTONE_FOR).0 - 1_000;
-    let revoke = "UPDATE gateways SET revoked_at = ? WHERE gateway_id = ?";
-    opened.raw().execute(revoke, rusqlite::params![long_ago, id]).unwrap();
+    opened.sql(&format!("UPDATE gateways SET revoked_at = {long_ago} WHERE gateway_id = '{id}'"));
 }
 
 #[tokio::test]
@@ -433,42 +428,11 @@ async fn what_a_forgotten_instance_held_is_counted_out_although_the_first_try_fa
     opened.instance("kept").await;
     opened.store.append(entry(gone, "g1")).await.unwrap();
     long_revoked(&opened, "gone").await;
-    let refuse = "CREATE TRIGGER refuse BEFORE DELETE ON instances BEGIN SELECT raise(ABORT, 'a test'); END";
-    opened.raw().execute_batch(refuse).unwrap();
+    opened.refuse("DELETE", "instances", "1 = 1");
     assert!(opened.store.prune().await.is_err());
-    opened.raw().execute_batch("DROP TRIGGER refuse").unwrap();
+    opened.allow("instances");
     assert_eq!(opened.store.prune().await.unwrap().forgotten.len(), 1);
     // Closing compares what is counted with what the tables hold.
     let opened = opened.reopen();
     assert_eq!(opened.store.instances().await.unwrap().len(), 1);
-}
-
-#[tokio::test]
-async fn a_gateway_that_cannot_be_read_is_not_pruned_for_ever() {
-    let opened = Opened::new();
-    opened.instance("damaged").await;
-    long_revoked(&opened, "damaged").await;
-    opened.raw().execute_batch("UPDATE gateways SET wake_url = x'00'").unwrap();
-    let pruned = tokio::time::timeout(Duration::from_secs(20), opened.store.prune()).await;
-    let error = pruned.expect("it ends").expect_err("nothing was forgotten").to_string();
-    assert!(error.contains("a row of gateways cannot be read"), "{error}");
-}
-
-#[tokio::test]
-async fn a_tenant_goes_whatever_its_rows_say() {
-    let opened = Opened::new();
-    opened.instance("a").await;
-    opened
-        .raw()
-        .execute_batch(
-            "INSERT INTO link_codes VALUES (x'00', 'acme', NULL, 'no json', 0, 1);
-             INSERT INTO routes (place, bot, tenant) VALUES ('no place', '', 'acme');
-             UPDATE gateways SET wake_url = x'00';",
-        )
-        .unwrap();
-    let removed = opened.store.remove_tenant("acme", Vec::new(), &by()).await.unwrap();
-    assert_eq!((removed.gateways, removed.routes), (1, 1));
-    assert!(
-        opened.store.gateways().await.unwrap().is_empty() && opened.store.routes().await.unwrap().is_empty()
-    );
 }

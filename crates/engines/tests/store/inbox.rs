@@ -11,7 +11,7 @@ use angelia_core::store::{
 };
 use std::time::Duration;
 
-fn settled(seq: Seq) -> Settlement {
+pub(crate) fn settled(seq: Seq) -> Settlement {
     Settlement { seq, by: SettledBy::Ack, pushed_at: Some(clock::wall()) }
 }
 
@@ -366,43 +366,4 @@ async fn habits_and_flips_are_remembered() {
     let opened = opened.reopen();
     let instance = opened.store.instances().await.unwrap().remove(0);
     assert_eq!((instance.habit, instance.idle, instance.is_default), (AckHabit::Silent, true, true));
-}
-
-#[tokio::test]
-async fn a_data_directory_is_used_by_one_store_only() {
-    let opened = Opened::new();
-    let second = angelia_engines::store::sqlite::Sqlite::open(
-        opened.folder.path(),
-        Quota::default(),
-        opened.witness.bus(),
-    );
-    assert_eq!(second.err().unwrap().kind(), Kind::Conflict);
-    assert!(angelia_engines::store::sqlite::is_locked(opened.folder.path()));
-    let Opened { store, folder, .. } = opened;
-    drop(store);
-    // Those who only look do not take each other for a holder.
-    let looking = std::fs::File::open(folder.path().join("lock")).unwrap();
-    looking.try_lock_shared().unwrap();
-    assert!(!angelia_engines::store::sqlite::is_locked(folder.path()));
-}
-
-#[tokio::test]
-async fn settled_text_is_overwritten_on_disk() {
-    let opened = Opened::new();
-    let a = opened.instance("a").await;
-    let canary = "canary-4c7e-on-disk";
-    let body = format!("{{\"text\":\"{}\"}}", canary.repeat(50));
-    opened.store.append(NewEntry { body: body.into(), ..entry(a, "m") }).await.unwrap();
-    let on_disk = |opened: &Opened| {
-        let files = ["angelia.db", "angelia.db-wal"].map(|name| opened.folder.path().join(name));
-        files.iter().any(|file| {
-            let bytes = std::fs::read(file).unwrap_or_default();
-            bytes.windows(canary.len()).any(|window| window == canary.as_bytes())
-        })
-    };
-    assert!(on_disk(&opened), "the search finds what waits");
-    let seqs = opened.seqs(a).await;
-    opened.store.settle(a, Epoch(0), vec![settled(seqs[0])]).await.unwrap();
-    let opened = opened.reopen();
-    assert!(!on_disk(&opened), "and nothing after it settled and the log was folded in");
 }

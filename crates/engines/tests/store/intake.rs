@@ -9,7 +9,7 @@ use angelia_core::directory::BotKey;
 use angelia_core::error::Kind;
 use angelia_core::inbox::{InstanceId, Quota, Seq, WhenFull};
 use angelia_core::lease;
-use angelia_core::ports::{Leases, Term};
+use angelia_core::ports::{Leases, Term, Under};
 use angelia_core::store::{
     Appended, Cursor, IdentityStore, Intake, JournalStore, Missed, NewEntry, NewQuarantined, PageSize,
     Revised, Revision, SealStore, StreamStore, Taken,
@@ -83,13 +83,14 @@ async fn who_lost_the_lease_of_a_bot_writes_nothing() {
     let (a, store) = (opened.instance("a").await, &opened.store);
     let name = lease::of_bot(&bot());
     let stale = store.acquire(&name, "one", Term::Alone).await.unwrap().unwrap().token;
-    store.take_in(&bot(), Some(stale), vec![message(a, 1)]).await.unwrap();
+    let stale = Under::bot(&bot(), stale);
+    store.take_in(&bot(), Some(stale.clone()), vec![message(a, 1)]).await.unwrap();
     let current = store.acquire(&name, "other", Term::Alone).await.unwrap().unwrap().token;
-    store.take_in(&bot(), Some(current), vec![message(a, 5)]).await.unwrap();
+    store.take_in(&bot(), Some(Under::bot(&bot(), current)), vec![message(a, 5)]).await.unwrap();
 
     let unread = Intake { cursor: None, ..message(a, 2) };
     for (under, intake) in
-        [(Some(stale), message(a, 2)), (None, message(a, 2)), (Some(stale), unread.clone())]
+        [(Some(stale.clone()), message(a, 2)), (None, message(a, 2)), (Some(stale), unread.clone())]
     {
         let refused = store.take_in(&bot(), under, vec![intake]).await.unwrap_err();
         assert_eq!(refused.kind(), Kind::Unavailable, "{refused}");
@@ -103,13 +104,40 @@ async fn who_lost_the_lease_of_a_bot_writes_nothing() {
 }
 
 #[tokio::test]
+async fn a_shard_is_read_under_its_own_lease() {
+    let opened = Opened::new();
+    let (a, store) = (opened.instance("a").await, &opened.store);
+    let take = async |lease: &str, node: &str| {
+        let token = store.acquire(lease, node, Term::Alone).await.unwrap().unwrap().token;
+        Under { lease: lease.to_owned(), token }
+    };
+    // Somebody else has the bot, and makes its calls.
+    take(&lease::of_bot(&bot()), "one").await;
+    let first = take(&lease::of_shard(&bot(), 0, 2), "other").await;
+    let second = take(&lease::of_shard(&bot(), 1, 2), "third").await;
+    let read = |shard: &str, number: usize| {
+        let intake = message(a, number);
+        vec![Intake { cursor: Some(cursor(shard, &number.to_string())), ..intake }]
+    };
+    store.take_in(&bot(), Some(first.clone()), read("shard:0/2", 1)).await.unwrap();
+    store.take_in(&bot(), Some(second.clone()), read("shard:1/2", 2)).await.unwrap();
+    let next = take(&lease::of_shard(&bot(), 0, 2), "third").await;
+    let refused = store.take_in(&bot(), Some(first), read("shard:0/2", 3)).await.unwrap_err();
+    assert_eq!(refused.kind(), Kind::Unavailable, "{refused}");
+    store.take_in(&bot(), Some(next), read("shard:0/2", 4)).await.unwrap();
+    store.take_in(&bot(), Some(second), read("shard:1/2", 5)).await.unwrap();
+    let mut cursors = store.cursors(&bot()).await.unwrap();
+    cursors.sort_by(|a, b| a.stream.cmp(&b.stream));
+    assert_eq!(cursors, [cursor("shard:0/2", "4"), cursor("shard:1/2", "5")]);
+    assert_eq!(opened.seqs(a).await.len(), 4);
+}
+
+#[tokio::test]
 async fn an_intake_that_fails_changes_nothing() {
     let opened = Opened::new();
     let a = opened.instance("a").await;
     opened.store.take_in(&bot(), None, vec![message(a, 1)]).await.unwrap();
-    let stuck = "CREATE TRIGGER stuck BEFORE UPDATE ON cursors WHEN NEW.position = '3'
-                 BEGIN SELECT raise(ABORT, 'no'); END";
-    opened.raw().execute_batch(stuck).unwrap();
+    opened.refuse("UPDATE", "cursors", "NEW.position = '3'");
     let fallen = Intake { quarantined: Some(unreadable(1)), ..message(a, 3) };
     assert!(opened.store.take_in(&bot(), None, vec![message(a, 2), fallen.clone()]).await.is_err());
     assert_eq!(opened.seqs(a).await, [Seq(1)]);
@@ -118,7 +146,7 @@ async fn an_intake_that_fails_changes_nothing() {
     assert_eq!(opened.store.cursors(&bot()).await.unwrap(), [cursor("shard 0", "1")]);
     assert!(opened.store.quarantine(None, 10).await.unwrap().is_empty());
     assert_eq!(opened.known(&bot(), "lab").await.unwrap().last_message.as_deref(), Some("m1"));
-    opened.raw().execute_batch("DROP TRIGGER stuck").unwrap();
+    opened.allow("cursors");
     let taken = opened.store.take_in(&bot(), None, vec![message(a, 2), fallen]).await.unwrap();
     assert!(taken.iter().all(|taken| matches!(taken.appended, Some(Appended::New(_)))), "{taken:?}");
     assert_eq!(opened.store.usage(a).await.unwrap().entries, 3);
@@ -189,7 +217,7 @@ async fn quarantine_is_bounded_for_each_bot_and_by_age() {
     assert_eq!((kept[0].what.as_str(), kept[999].what.as_str()), ("update 349", "update 50"));
     assert_eq!(opened.store.quarantine(Some(&second), 10).await.unwrap().len(), 1, "nobody else is touched");
     let long_ago = clock::wall().before(Duration::from_secs(31 * 24 * 3600)).0;
-    opened.raw().execute("UPDATE quarantine SET at = ? WHERE id < 1000", [long_ago]).unwrap();
+    opened.sql(&format!("UPDATE quarantine SET at = {long_ago} WHERE id < 1000"));
     opened.store.prune().await.unwrap();
     assert_eq!(opened.store.quarantine(None, 5_000).await.unwrap().len(), 52);
 }

@@ -53,6 +53,9 @@ async fn a_room_learns_nothing_of_how_much_is_said_in_others() {
     opened.post("lab", "m3").await;
     assert_eq!(opened.numbers("lab", 0).await, shown(&[("m1", 1), ("m2", 2), ("m3", 3)]));
     assert_eq!(opened.numbers("den", 4).await, shown(&[("n4", 5), ("n0", 6)]));
+    let reached = |rooms: &[&str]| opened.store.reached(rooms.iter().map(|room| (*room).into()).collect());
+    assert_eq!(reached(&["den", "none", "lab"]).await.unwrap(), [6, 0, 3], "how far they are, in order");
+    assert!(reached(&[]).await.unwrap().is_empty());
     let told: Vec<_> = opened.witness.lines.lock().unwrap().iter().map(|it| (it.id, it.place)).collect();
     assert_eq!(
         told,

@@ -42,13 +42,7 @@ async fn what_is_said_of_the_old_id_later_does_not_bring_it_back() {
 async fn a_move_that_fails_moves_nothing() {
     let opened = with_routes(&[("telegram:-42", Some("7"), "acme")]).await;
     opened.learn(&bot(), &[Chat::new(OLD, ChatKind::Group)]).await;
-    opened
-        .raw()
-        .execute_batch(
-            "CREATE TRIGGER stuck BEFORE INSERT ON audit WHEN NEW.action = 'route.move'
-             BEGIN SELECT raise(ABORT, 'no'); END",
-        )
-        .unwrap();
+    opened.refuse("INSERT", "audit", "NEW.action = 'route.move'");
     assert!(opened.store.move_chat(&bot(), OLD, NEW, &by()).await.is_err());
     assert_eq!(places(&*opened.store).await, [at("telegram:-42", Some("7"), "acme")]);
     assert_eq!(opened.known(&bot(), OLD).await.unwrap().moved_to, None);
@@ -60,10 +54,10 @@ async fn a_route_that_cannot_be_read_holds_up_no_other() {
     let opened = with_routes(&[("telegram:-42", None, "acme")]).await;
     let broken =
         "INSERT INTO routes (place, bot, tenant, allow) VALUES ('telegram:-43', '', 'umbra', 'no json')";
-    opened.raw().execute_batch(broken).unwrap();
+    opened.sql(broken);
     let held_back = opened.store.move_chat(&bot(), OLD, NEW, &by()).await.unwrap();
     assert!(held_back.is_none(), "{held_back:?}");
-    opened.raw().execute_batch("DELETE FROM routes WHERE tenant = 'umbra'").unwrap();
+    opened.sql("DELETE FROM routes WHERE tenant = 'umbra'");
     assert_eq!(places(&*opened.store).await, [at("telegram:-100900", None, "acme")]);
 }
 
@@ -73,11 +67,11 @@ async fn a_route_of_the_chat_that_cannot_be_read_holds_up_the_routes_alone_and_i
     opened.learn(&bot(), &[Chat::new(OLD, ChatKind::Group)]).await;
     let broken = "INSERT INTO routes (place, bot, tenant, allow)
                   VALUES ('telegram:-100900/3', '', 'umbra', 'no json')";
-    opened.raw().execute_batch(broken).unwrap();
+    opened.sql(broken);
     let held_back = opened.store.move_chat(&bot(), OLD, NEW, &by()).await.unwrap().unwrap();
     assert_eq!((held_back.kind(), held_back.to_string().contains("routes")), (Kind::Internal, true));
     assert_eq!(opened.known(&bot(), OLD).await.unwrap().moved_to.as_deref(), Some(NEW));
-    opened.raw().execute_batch("DELETE FROM routes WHERE tenant = 'umbra'").unwrap();
+    opened.sql("DELETE FROM routes WHERE tenant = 'umbra'");
     let stayed = [at("telegram:-42", None, "acme"), at("telegram:-42/3", None, "acme")];
     assert_eq!(places(&*opened.store).await, stayed, "none of them is half moved");
 }
@@ -89,12 +83,10 @@ async fn what_cannot_be_read_of_a_chat_holds_up_neither_its_move_nor_its_end() {
     opened.store.keep_pieces(&bot(), "-42/3", "1", vec!["2".into()]).await.unwrap();
     let broken = "UPDATE chats SET kind = 'of another release', roles = 'no json', scope = 's';
                   UPDATE pieces SET pieces = 'no json'";
-    opened.raw().execute_batch(broken).unwrap();
+    opened.sql(broken);
     assert_eq!(opened.store.chat(&bot(), OLD).await.unwrap_err().kind(), Kind::Internal);
     opened.store.move_chat(&bot(), OLD, NEW, &by()).await.unwrap();
-    let count = |of: &str| -> i64 {
-        opened.raw().query_row(&format!("SELECT count(*) FROM {of}"), [], |row| row.get(0)).unwrap()
-    };
+    let count = |of: &str| opened.number(&format!("SELECT count(*) FROM {of}"));
     assert_eq!((count("chats WHERE moved_to IS NULL"), count("chats"), count("pieces")), (2, 4, 0));
     opened.store.forget_chat(&bot(), OLD).await.unwrap();
     opened.store.forget_scope(&bot(), "s").await.unwrap();

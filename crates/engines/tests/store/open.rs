@@ -1,61 +1,12 @@
-//! A store of its own for each test, and a witness of what it announces.
+//! A store of its own for each test, in SQLite.
 
-use super::identity::{by, gateway};
-use angelia_core::clock;
-use angelia_core::egress::Owner;
-use angelia_core::inbox::{Entry, EntryKind, InstanceId, Quota, Seq, WhenFull};
-use angelia_core::ports::Ledger;
-use angelia_core::ports::{Hint, HintKind};
-use angelia_core::records::Records;
-use angelia_core::store::{IdentityStore, Inboxes, Ingest, Line, Lines, Log, NewEntry, PageSize, Upkeep};
-use angelia_core::turns::WhileBusy;
-use angelia_engines::local_bus::LocalBus;
+pub(crate) use super::common::*;
+
+use angelia_core::inbox::Quota;
 use angelia_engines::store::sqlite::Sqlite;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use tempfile::TempDir;
-
-/// Who works on actions.
-pub(crate) const ME: Owner = Owner(1);
-
-#[derive(Default)]
-pub(crate) struct Witness {
-    pub(crate) appended: Mutex<Vec<(InstanceId, Seq)>>,
-    /// What the routes of those said.
-    pub(crate) while_busy: Mutex<Vec<Option<WhileBusy>>>,
-    pub(crate) removed: Mutex<Vec<Seq>>,
-    pub(crate) revised: Mutex<Vec<Entry>>,
-    pub(crate) lines: Mutex<Vec<Line>>,
-}
-
-impl Witness {
-    fn hear(&self, hint: Hint) {
-        match hint {
-            Hint::Log { instance, mark, entry, kind } => {
-                match kind {
-                    HintKind::Redriven => assert!(entry.seq <= mark.tail && mark.redrives > 0),
-                    _ => assert_eq!(mark.tail, entry.seq, "a hint tells how far the log is with its entry"),
-                }
-                self.appended.lock().unwrap().push((instance, entry.seq));
-                self.while_busy.lock().unwrap().push(entry.while_busy);
-            }
-            Hint::Removed { seqs, .. } => self.removed.lock().unwrap().extend(seqs),
-            Hint::Revised { entry, .. } => self.revised.lock().unwrap().push(entry),
-            Hint::Line(line) => self.lines.lock().unwrap().push(line),
-        }
-    }
-
-    /// A bus on which it listens.
-    pub(crate) fn bus(self: &Arc<Self>) -> Arc<LocalBus> {
-        let witness = self.clone();
-        LocalBus::to(move |hint| witness.hear(hint))
-    }
-}
-
-/// All ports of an engine.
-pub(crate) trait Engine: Log + Ingest + Inboxes + Ledger + Records + Lines + Upkeep {}
-
-impl<E: Log + Ingest + Inboxes + Ledger + Records + Lines + Upkeep> Engine for E {}
 
 pub(crate) struct Opened {
     pub(crate) store: Arc<dyn Engine>,
@@ -65,18 +16,8 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    pub(crate) fn new() -> Self {
-        Self::with(Quota::default())
-    }
-
-    /// A store that knows these tenants.
-    pub(crate) async fn with_tenants(tenants: &[&str]) -> Self {
-        let opened = Self::new();
-        for tenant in tenants {
-            opened.store.create_tenant(tenant, None, &by()).await.unwrap();
-        }
-        opened
-    }
+    /// Whether what is replaced can be made to go from the disk.
+    pub(crate) const ERASES: bool = true;
 
     pub(crate) fn with(quota: Quota) -> Self {
         Self::in_folder(tempfile::tempdir().unwrap(), quota)
@@ -107,36 +48,37 @@ impl Opened {
         Self { store, witness, folder, quota }
     }
 
-    pub(crate) async fn instance(&self, name: &str) -> InstanceId {
-        let _ = self.store.create_tenant("acme", None, &by()).await;
-        self.store.create_gateway(gateway("acme", name), &by()).await.unwrap().instance
+    pub(crate) fn raw(&self) -> rusqlite::Connection {
+        rusqlite::Connection::open(self.folder.path().join("angelia.db")).unwrap()
     }
 
-    pub(crate) async fn seqs(&self, instance: InstanceId) -> Vec<Seq> {
-        self.store
-            .load(instance, Seq(0), &[], PageSize::of(1_000))
-            .await
-            .unwrap()
-            .iter()
-            .map(|entry| entry.seq)
-            .collect()
+    /// Runs statements past the store; answers the first column of what the last one finds.
+    pub(crate) fn try_sql(&self, statements: &str) -> Result<Vec<String>, String> {
+        let db = self.raw();
+        if !statements.starts_with("SELECT") {
+            return db.execute_batch(statements).map(|()| Vec::new()).map_err(|e| e.to_string());
+        }
+        let text = |row: &rusqlite::Row<'_>| {
+            row.get::<_, rusqlite::types::Value>(0).map(|value| match value {
+                rusqlite::types::Value::Integer(number) => number.to_string(),
+                rusqlite::types::Value::Text(text) => text,
+                other => format!("{other:?}"),
+            })
+        };
+        let mut statement = db.prepare(statements).map_err(|e| e.to_string())?;
+        statement.query_map([], text).and_then(Iterator::collect).map_err(|e| e.to_string())
     }
-}
 
-pub(crate) fn entry(instance: InstanceId, message_id: &str) -> NewEntry {
-    NewEntry {
-        tenant: "acme".into(),
-        instance,
-        kind: EntryKind::Message,
-        platform: "webchat".into(),
-        bot: "webchat".into(),
-        chat_id: "web-lab".into(),
-        message_id: message_id.into(),
-        session_key: "agent:main:relay:group:web-lab:ann".into(),
-        body: format!("{{\"text\":\"{message_id}\"}}").into(),
-        ahead: false,
-        when_full: WhenFull::MakeRoom,
-        while_busy: None,
-        received_at: clock::wall(),
+    /// Has every row refused that an event would touch while a condition holds.
+    pub(crate) fn refuse(&self, event: &str, table: &str, when: &str) {
+        self.sql(&format!(
+            "CREATE TRIGGER refuse_{table} BEFORE {event} ON {table} WHEN {when}
+             BEGIN SELECT raise(ABORT, 'a test'); END"
+        ));
+    }
+
+    /// Has nothing refused any more.
+    pub(crate) fn allow(&self, table: &str) {
+        self.sql(&format!("DROP TRIGGER refuse_{table}"));
     }
 }

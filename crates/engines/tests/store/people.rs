@@ -132,7 +132,7 @@ async fn a_room_takes_so_many_visitors() {
         let mut key = [0; 32];
         key[..8].copy_from_slice(&n.to_le_bytes());
         let person = Person { room: "lab".into(), user: format!("guest-{n}") };
-        opened.store.visit(person, key, UnixMillis(clock::wall().0 + 60_000))
+        opened.store.visit(person, key, UnixMillis(clock::wall().0 + 3_600_000))
     };
     for n in 0..500 {
         visit(n).await.unwrap();
@@ -315,13 +315,9 @@ async fn an_earlier_post_is_found_with_its_answer() {
 
 /// Everything that holds something of a message.
 fn rows(opened: &Opened) -> Vec<(&'static str, i64)> {
-    let db = rusqlite::Connection::open(opened.folder.path().join("angelia.db")).unwrap();
     ["inbox", "journal", "conversations", "webchat_lines"]
         .into_iter()
-        .map(|table| {
-            let count = db.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0));
-            (table, count.unwrap())
-        })
+        .map(|table| (table, opened.number(&format!("SELECT count(*) FROM {table}"))))
         .filter(|(_, count)| *count > 0)
         .collect()
 }

@@ -113,7 +113,7 @@ impl Opened {
     /// Ends a capability now.
     fn expire(&self, n: i64) {
         let now = clock::wall().0;
-        self.raw().execute("UPDATE capabilities SET expires_at = ? WHERE id = ?", [now, n]).unwrap();
+        self.sql(&format!("UPDATE capabilities SET expires_at = {now} WHERE id = {n}"));
     }
 }
 
@@ -332,7 +332,7 @@ async fn what_has_ended_is_not_used() {
     let (opened, a) = Opened::with_interactions(4).await;
     opened.expire(1);
     assert!(opened.store.begin_notice(CapabilityId(2)).await.unwrap());
-    opened.raw().execute("DELETE FROM capabilities WHERE id = 3", []).unwrap();
+    opened.sql("DELETE FROM capabilities WHERE id = 3");
     for n in 1..=3 {
         for answering in [named(n), reply(n)] {
             assert_eq!(opened.accept(send(a, answering)).await.uses, None, "{n}");
@@ -414,12 +414,7 @@ async fn what_is_over_goes() {
     let many = (3..=1_203).map(|n| changed(interaction(a, n), |it| it.expires_at = UnixMillis(n))).collect();
     opened.store.take_in(&bot(), None, many).await.unwrap();
     opened.store.prune().await.unwrap();
-    let left: Vec<i64> = {
-        let db = opened.raw();
-        let mut ids = db.prepare("SELECT id FROM capabilities").unwrap();
-        ids.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
-    };
-    assert_eq!(left, [2]);
+    assert_eq!(opened.sql("SELECT id FROM capabilities"), ["2"]);
     let unfinished = opened.store.unfinished(ME, ActionId(0), 1_000).await.unwrap();
     assert_eq!(unfinished[0].uses, uses(1, Way::Original), "whoever used it finds that it is gone");
     opened.finish(claimed, ActionState::Failed).await;

@@ -4,14 +4,13 @@
 //! comes meanwhile is not, and nobody waits for it. It is read back before it
 //! gets its name, so that a file with that name is a good one.
 
-use super::clock::note;
 use super::space::sizes;
 use super::{DATABASE, open_for_reading, private_file};
 use angelia_core::error::{Error, Result};
 use angelia_core::seal::{self, KEY_CHECK};
 use angelia_core::secret::random_hex;
 use angelia_core::store::DATABASE_ID;
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -164,6 +163,11 @@ pub fn identity(data_dir: &Path) -> Result<DatabaseIdentity> {
         Ok(DatabaseIdentity { database_id, key_id: needed_key(&db)? })
     };
     read().map_err(|e| cannot_read(&database, e))
+}
+
+/// What is noted under a name.
+fn note(db: &Connection, name: &str) -> rusqlite::Result<Option<Vec<u8>>> {
+    db.query_row("SELECT value FROM notes WHERE name = ?", [name], |row| row.get(0)).optional()
 }
 
 fn needed_key(db: &Connection) -> rusqlite::Result<Option<String>> {

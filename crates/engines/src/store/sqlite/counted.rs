@@ -1,11 +1,13 @@
 //! What is counted in memory beside the tables, by the one thread that writes. It is read
 //! from them at every start, and anew after every transaction that failed.
 
-use super::inbox;
+use super::connection::Plain;
 use super::tenant_bytes::{Owners, TenantBytes};
-use super::webchat::RoomSizes;
+use crate::store::db::{Ask, Db, Failure, Sql, values};
+use crate::store::inbox;
 use angelia_core::inbox::{Held, InstanceId, Mark, Usage};
-use rusqlite::{Connection, params};
+use angelia_core::rooms::RoomSize;
+use rusqlite::Connection;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -17,12 +19,12 @@ pub(super) struct Counted {
     pub(super) marks: HashMap<InstanceId, Mark>,
     /// What is kept of each tenant.
     pub(super) stored: TenantBytes,
-    /// What rooms of the web chat hold.
-    pub(super) rooms: RoomSizes,
+    /// What rooms of the web chat hold, never less than they really do.
+    pub(super) rooms: HashMap<String, RoomSize>,
 }
 
 /// What could not be done, and why.
-type Failed = (&'static str, rusqlite::Error);
+type Failed = (&'static str, Failure);
 
 impl Counted {
     /// Counts everything.
@@ -31,21 +33,21 @@ impl Counted {
             held: held(db).map_err(|e| ("read the inboxes", e))?,
             marks: HashMap::new(),
             stored: TenantBytes::read(db, owners.clone()).map_err(|e| ("count what is kept", e))?,
-            rooms: RoomSizes::read(db).map_err(|e| ("look at the rooms", e))?,
+            rooms: rooms(db).map_err(|e| ("look at the rooms", e))?,
         })
     }
 
     /// Brings what the rows of instances say in line with what was counted, should
     /// somebody have changed the tables by hand.
-    pub(super) fn set_right(&self, db: &Connection) -> rusqlite::Result<()> {
-        let said: HashMap<InstanceId, Usage> = inbox::usages(db)?.into_iter().collect();
+    pub(super) fn set_right(&self, db: &Connection) -> Sql<()> {
+        let said: HashMap<InstanceId, Usage> = inbox::usages(&mut Plain(db))?.into_iter().collect();
         let all: HashSet<InstanceId> = said.keys().chain(self.held.keys()).copied().collect();
         for instance in all {
             let counted = self.held.get(&instance).map(Held::all).unwrap_or_default();
             if said.get(&instance).copied().unwrap_or_default() != counted {
-                db.execute(
-                    "UPDATE instances SET waiting = ?, bytes = ? WHERE instance = ?",
-                    params![counted.entries, counted.bytes, instance.0],
+                Plain(db).execute(
+                    "UPDATE instances SET waiting = $1, bytes = $2 WHERE instance = $3",
+                    values![counted.entries, counted.bytes, instance],
                 )?;
             }
         }
@@ -64,7 +66,7 @@ impl Counted {
         let Ok(anew) = Self::read(db, owners) else { return };
         let waiting = anew.waiting();
         assert_eq!(self.waiting(), waiting, "what is counted is not what waits");
-        let rows = inbox::usages(db).unwrap_or_default();
+        let rows = inbox::usages(&mut Plain(db)).unwrap_or_default();
         assert_eq!(rows, waiting, "what the rows of instances say is not what waits");
         assert_eq!(stored, anew.stored.counts(), "what is counted is not what is kept");
     }
@@ -78,16 +80,22 @@ impl Counted {
     }
 }
 
-fn held(db: &Connection) -> rusqlite::Result<HashMap<InstanceId, Held>> {
+fn held(db: &Connection) -> Sql<HashMap<InstanceId, Held>> {
     let mut held = HashMap::<InstanceId, Held>::new();
-    let mut statement = db.prepare(
-        "SELECT instance, chat_id, count(*), sum(length(body)) FROM inbox WHERE dead_at IS NULL
-         GROUP BY instance, chat_id",
-    )?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
+    let waiting = "SELECT instance, chat_id, count(*), sum(length(body)) FROM inbox WHERE dead_at IS NULL
+         GROUP BY instance, chat_id";
+    Plain(db).each(waiting, &[], &mut |row| {
         let of_chat = Usage { entries: row.get(2)?, bytes: row.get(3)? };
         held.entry(InstanceId(row.get(0)?)).or_default().put(row.get(1)?, of_chat);
-    }
+        Ok(true)
+    })?;
     Ok(held)
+}
+
+fn rooms(db: &Connection) -> Sql<HashMap<String, RoomSize>> {
+    let sizes =
+        "SELECT room, count(*), coalesce(sum(octet_length(text)), 0) FROM webchat_lines GROUP BY room";
+    let rooms = Plain(db)
+        .all(sizes, &[], |row| Ok((row.get(0)?, RoomSize { lines: row.get(1)?, bytes: row.get(2)? })))?;
+    Ok(rooms.into_iter().collect())
 }

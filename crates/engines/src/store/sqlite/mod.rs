@@ -5,52 +5,56 @@
 //! by all who arrived meanwhile, and nobody waits for a timer.
 
 mod backup;
-mod clock;
+mod check;
+mod connection;
 mod counted;
-mod footprint;
-mod inbox;
 #[cfg(any(test, feature = "inspect"))]
 pub mod inspect;
-mod intake;
-mod ledger;
+mod line_ids;
 mod lock;
 mod migrate;
-mod prune;
+mod moved;
 mod queue;
 mod reader;
-mod records;
-mod removal;
 #[cfg(test)]
 mod schema_tests;
 mod shrink;
 mod space;
 mod tenant_bytes;
-mod vault;
-mod webchat;
 mod writer;
+
+#[cfg(test)]
+pub(super) use connection::Bound;
 
 pub use backup::{Backup, DatabaseIdentity, backup, identity, key_id};
 pub use lock::{DataLock, is_locked, is_own_directory, taken};
+pub use moved::{MOVED, is_moved, shelve};
 pub use shrink::compact;
 pub use space::{make_room, tenant_disk};
 
-/// What bounds the store.
-pub(crate) const LIMITS: &[Group] = &[("Disk", queue::LIMITS), ("Disk", reader::LIMITS)];
+pub(super) use migrate::SCHEMA_VERSION;
+pub(super) use queue::LIMITS as COMMIT_LIMITS;
+pub(super) use reader::LIMITS as READ_LIMITS;
 
-use angelia_contract::limit::Group;
+use super::clock::Clock;
+use super::db::{Db, Sql};
+use super::engine::{Engine, Owner, Store};
+use super::txn::Txn;
+use super::{prune, removal};
 use angelia_core::error::{Error, Result};
-use angelia_core::inbox::Quota;
-use angelia_core::ports::Bus;
+use angelia_core::inbox::{InstanceId, Quota};
+use angelia_core::ports::{ActionId, Bus, Checked};
 use angelia_core::space::{Disk, Report};
 use angelia_core::store::{BoxFuture, Pruned, Upkeep};
-use clock::Clock;
-use queue::{Owner, Writer};
+use connection::Plain;
+use queue::Writer;
 use reader::Readers;
 use rusqlite::{Connection, OpenFlags};
 use space::Space;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tenant_bytes::Owners;
 use writer::Thread;
 
@@ -60,7 +64,10 @@ pub const DATABASE: &str = "angelia.db";
 pub const DATABASE_FILES: [&str; 3] = [DATABASE, "angelia.db-wal", "angelia.db-shm"];
 
 /// The embedded store.
-pub struct Sqlite {
+pub type Sqlite = Store<SqliteEngine>;
+
+/// SQLite, as one server uses it.
+pub struct SqliteEngine {
     // Dropped in this order: the last connection to close folds the log into
     // the database, and a reader's cannot.
     readers: Readers,
@@ -86,11 +93,12 @@ impl Sqlite {
         let space = Arc::new(Space::open(lock.data_dir()));
         shrink::rewrite_if_small(&lock, &space);
         let connection = open_for_writing(&path)?;
-        let clock = Arc::new(Clock::open(&connection)?);
-        let owners = Arc::new(Owners::read(&connection).map_err(|e| failed("read whose what is", e))?);
+        let clock = Clock::open(&mut Plain(&connection), None).map_err(|e| e.told("read the clock"))?;
+        let clock = Arc::new(clock);
+        let owners = Arc::new(Owners::read(&connection).map_err(|e| e.told("read whose what is"))?);
         let thread = Thread::new(connection, quota, bus, clock.clone(), space.clone(), owners.clone())?;
         let writer = Writer::start(thread)?;
-        Ok(Self {
+        Ok(Store(SqliteEngine {
             readers: Readers::new(path),
             writer,
             clock,
@@ -98,29 +106,64 @@ impl Sqlite {
             owners,
             removing: tokio::sync::Mutex::default(),
             _lock: lock,
-        })
+        }))
+    }
+}
+
+impl Engine for SqliteEngine {
+    const IS_OWN: bool = true;
+
+    fn write<T: Send + 'static>(
+        &self,
+        owner: Owner,
+        bytes: usize,
+        what: &'static str,
+        mut change: impl FnMut(&mut dyn Txn) -> Sql<Result<T>> + Send + 'static,
+    ) -> BoxFuture<'_, Result<T>> {
+        self.writer.write(owner, bytes, what, move |txn| change(txn))
+    }
+
+    fn read<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        query: impl FnMut(&mut dyn Db) -> Sql<T> + Send + 'static,
+    ) -> BoxFuture<'_, Result<T>> {
+        self.readers.read(what, query)
+    }
+
+    fn clock(&self) -> &Arc<Clock> {
+        &self.clock
+    }
+
+    fn line_of(&self, instance: InstanceId) -> Owner {
+        self.owners.of_instance(instance)
+    }
+
+    fn line_of_actions(&self, actions: &[ActionId]) -> Owner {
+        self.owners.of_actions(actions)
+    }
+
+    fn quick_check(&self, within: Duration) -> BoxFuture<'_, Result<Checked>> {
+        Box::pin(check::quick_check(self.readers.path().to_owned(), within))
     }
 }
 
 impl Upkeep for Sqlite {
     fn healthy(&self) -> bool {
-        self.writer.healthy()
+        self.0.writer.healthy()
     }
 
     fn probe(&self) -> BoxFuture<'_, Result<()>> {
-        self.writer.write_for(Owner::Server, 0, "probe", |txn| {
-            txn.execute(
-                "INSERT INTO notes VALUES ('probe', randomblob(64))
-                 ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-                [],
-            )?;
-            Ok(())
+        self.0.write_all(Owner::Server, 0, "probe", |txn| {
+            let probe = "INSERT INTO notes VALUES ('probe', randomblob(64))
+                         ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+            txn.execute(probe, &[]).map(drop)
         })
     }
 
     fn disk(&self) -> BoxFuture<'_, Result<Report>> {
-        let space = self.space.clone();
-        self.readers.read("look at the disk", move |db| {
+        let space = self.0.space.clone();
+        self.0.readers.look("look at the disk", move |db| {
             let (database, slack) = space::sizes(db)?;
             let disk = Disk { slack, ..space.measure() };
             let (short, shrinks) = (space.is_short(), shrink::can_shrink(db)?);
@@ -131,15 +174,19 @@ impl Upkeep for Sqlite {
     fn tend(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             self.finish_removals().await?;
-            shrink::shrink(self).await?;
-            let space = self.space.clone();
+            shrink::shrink(&self.0).await?;
+            let space = self.0.space.clone();
             let renewed = tokio::task::spawn_blocking(move || space.renew()).await;
             renewed.map_err(|_| Error::unavailable("the store is shutting down"))
         })
     }
 
     fn finish_removals(&self) -> BoxFuture<'_, Result<()>> {
-        Box::pin(removal::finish(self))
+        Box::pin(async move {
+            // Two at once would only look at the same rows.
+            let _turn = self.0.removing.lock().await;
+            removal::finish(self).await
+        })
     }
 
     fn prune(&self) -> BoxFuture<'_, Result<Pruned>> {

@@ -2,64 +2,24 @@
 //! owner and in all, in number and in bytes, and taken from one owner after the other.
 
 use super::space::Space;
-use super::writer::{Thread, Txn};
-use angelia_core::directory::BotKey;
+use super::writer::{OpenTxn, Thread};
+use crate::store::db::Sql;
+use crate::store::engine::Owner;
+use crate::store::room::{Place, Room};
 use angelia_core::error::{Error, Result};
-use angelia_core::inbox::InstanceId;
 use angelia_core::space::Class;
 use angelia_core::store::BoxFuture;
 use parking_lot::{Condvar, Mutex};
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::oneshot;
 
 angelia_contract::limits! {
     /// Enough to share the fsync, few enough to answer soon.
     const BATCH: usize = 512, count "writes in one commit";
     /// A commit of this size takes some milliseconds; whoever comes next waits for no more than one of them.
     const BATCH_BYTES: usize = 1024 * 1024, bytes "in one commit, but for a single write that is larger";
-    /// What waits for the disk in memory; callers beyond it wait to get in line.
-    const QUEUED: usize = 32 * 1024 * 1024, bytes "in writes that wait for the disk";
-    /// A quarter of it: one tenant's writes wait behind its own.
-    const QUEUED_BY_ONE: usize = 8 * 1024 * 1024, bytes "in writes of one tenant or instance that wait for the disk";
-}
-
-/// What a write takes besides its bytes: so small ones are bounded in number too.
-const EACH: usize = 4 * 1024;
-/// Semaphores count in these.
-const UNIT: usize = 1024;
-
-/// Whose write it is, and with that whether it is written when space is short.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Owner {
-    /// An operator's: taken before everybody else's, and never behind what they wait for.
-    Operator,
-    /// The server's own that frees space.
-    Upkeep,
-    /// The server's own, or nobody's in particular.
-    Server,
-    /// A tenant's.
-    Tenant(Arc<str>),
-    /// An instance's.
-    Instance(InstanceId),
-    /// What a bot received for all its tenants, or a room of the web chat.
-    Bot(Arc<str>),
-}
-
-impl Owner {
-    /// A bot, for what is everybody's who has it.
-    pub(super) fn bot(bot: &BotKey) -> Self {
-        Self::Bot(format!("{}/{}", bot.platform, bot.bot).into())
-    }
-
-    fn class(&self) -> Class {
-        match self {
-            Self::Operator => Class::Operator,
-            Self::Upkeep => Class::Upkeep,
-            Self::Server | Self::Tenant(_) | Self::Instance(_) | Self::Bot(_) => Class::Ordinary,
-        }
-    }
 }
 
 /// The way to the writing thread.
@@ -78,7 +38,7 @@ pub(super) struct Job {
 }
 
 /// Changes what it has to, and says what to answer once that is committed, or is not.
-type Change = Box<dyn FnOnce(&mut Txn<'_>) -> rusqlite::Result<Answer> + Send>;
+type Change = Box<dyn FnOnce(&mut OpenTxn<'_>) -> Sql<Answer> + Send>;
 pub(super) type Answer = Box<dyn FnOnce(Result<()>) + Send>;
 
 impl Writer {
@@ -100,25 +60,14 @@ impl Writer {
     }
 
     /// Runs `change`, of so many bytes, in the next transaction in which it is its owner's
-    /// turn; answers after the commit. An SQL error fails the whole transaction.
-    pub(super) fn write_for<T: Send + 'static>(
+    /// turn; answers after the commit. A failure fails the whole transaction. It must refuse
+    /// before it writes anything: the transaction is shared.
+    pub(super) fn write<T: Send + 'static>(
         &self,
         owner: Owner,
         bytes: usize,
         what: &'static str,
-        change: impl FnOnce(&mut Txn<'_>) -> rusqlite::Result<T> + Send + 'static,
-    ) -> BoxFuture<'_, Result<T>> {
-        self.try_write_for(owner, bytes, what, |txn| change(txn).map(Ok))
-    }
-
-    /// The same for changes that may refuse. They must do so before they write anything:
-    /// the transaction is shared.
-    pub(super) fn try_write_for<T: Send + 'static>(
-        &self,
-        owner: Owner,
-        bytes: usize,
-        what: &'static str,
-        change: impl FnOnce(&mut Txn<'_>) -> rusqlite::Result<Result<T>> + Send + 'static,
+        mut change: impl FnMut(&mut OpenTxn<'_>) -> Sql<Result<T>> + Send + 'static,
     ) -> BoxFuture<'_, Result<T>> {
         let (answer, answered) = oneshot::channel();
         let change: Change = Box::new(move |txn| {
@@ -158,8 +107,7 @@ impl Drop for Writer {
 pub(super) struct Queue<T> {
     line: Mutex<Line<T>>,
     arrived: Condvar,
-    all: Arc<Semaphore>,
-    each: Mutex<HashMap<Owner, Weak<Semaphore>>>,
+    room: Room,
 }
 
 struct Line<T> {
@@ -177,9 +125,7 @@ impl<T> Line<T> {
 /// Something in line; its room is free again when it is taken.
 struct Queued<T> {
     item: T,
-    _own: OwnedSemaphorePermit,
-    /// What it takes of what all have; an operator has nothing of it.
-    _all: Option<OwnedSemaphorePermit>,
+    _place: Place,
 }
 
 impl<T> Default for Queue<T> {
@@ -191,8 +137,7 @@ impl<T> Default for Queue<T> {
                 closed: false,
             }),
             arrived: Condvar::new(),
-            all: Arc::new(Semaphore::new(QUEUED / UNIT)),
-            each: Mutex::default(),
+            room: Room::default(),
         }
     }
 }
@@ -200,20 +145,12 @@ impl<T> Default for Queue<T> {
 impl<T> Queue<T> {
     /// Puts a write in line once there is room for it; `false` if nobody takes any more.
     pub(super) async fn push(&self, owner: Owner, bytes: usize, item: T) -> bool {
-        let units = u32::try_from((bytes + EACH).min(QUEUED_BY_ONE) / UNIT).unwrap_or(u32::MAX);
-        let Ok(own) = self.room_of(&owner).acquire_many_owned(units).await else { return false };
-        let all = match owner {
-            Owner::Operator => None,
-            _ => match self.all.clone().acquire_many_owned(units).await {
-                Ok(all) => Some(all),
-                Err(_) => return false,
-            },
-        };
+        let Some(place) = self.room.enter(&owner, bytes).await else { return false };
         let mut line = self.line.lock();
         if line.closed {
             return false;
         }
-        let queued = Queued { item, _own: own, _all: all };
+        let queued = Queued { item, _place: place };
         match owner {
             Owner::Operator => line.operators.push_back(queued),
             _ => line.waiting.push(owner, bytes, queued),
@@ -256,25 +193,9 @@ impl<T> Queue<T> {
         line.closed = true;
         let left = (std::mem::take(&mut line.operators), std::mem::take(&mut line.waiting));
         drop(line);
-        self.all.close();
-        let each = self.each.lock();
-        each.values().filter_map(Weak::upgrade).for_each(|room| room.close());
-        drop(each);
+        self.room.close();
         // Whoever waits for one of these learns it now.
         drop(left);
-    }
-
-    fn room_of(&self, owner: &Owner) -> Arc<Semaphore> {
-        let mut each = self.each.lock();
-        if let Some(known) = each.get(owner).and_then(Weak::upgrade) {
-            return known;
-        }
-        if each.len() == each.capacity() {
-            each.retain(|_, room| room.strong_count() > 0);
-        }
-        let room = Arc::new(Semaphore::new(QUEUED_BY_ONE / UNIT));
-        each.insert(owner.clone(), Arc::downgrade(&room));
-        room
     }
 }
 

@@ -4,11 +4,13 @@
 //! has read keeps what its page cache and its part of the allocator grew to, so there must be few
 //! of them, and always the same: docs/decisions/0027.
 
-use super::{failed, open_for_reading};
+use super::connection::Plain;
+use super::open_for_reading;
+use crate::store::db::{Db, Sql};
 use angelia_core::error::{Error, Result};
-use angelia_core::store::{BoxFuture, Filling, Page, PageSize};
+use angelia_core::store::BoxFuture;
 use parking_lot::{Condvar, Mutex};
-use rusqlite::{Connection, Row, Rows};
+use rusqlite::Connection;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -59,11 +61,20 @@ impl Readers {
         &self.queue.path
     }
 
-    /// Runs one read off the async threads.
+    /// Runs one read off the async threads, at one moment.
     pub(super) fn read<T: Send + 'static>(
         &self,
         what: &'static str,
-        query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+        query: impl FnOnce(&mut dyn Db) -> Sql<T> + Send + 'static,
+    ) -> BoxFuture<'_, Result<T>> {
+        self.look(what, |connection| at_one_moment(connection, query))
+    }
+
+    /// The same, for what is SQLite's own.
+    pub(super) fn look<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        query: impl FnOnce(&Connection) -> Sql<T> + Send + 'static,
     ) -> BoxFuture<'_, Result<T>> {
         let (queue, turns) = (self.queue.clone(), self.turns.clone());
         Box::pin(async move {
@@ -73,7 +84,7 @@ impl Readers {
                 let _turn = turn;
                 // Whoever gave up waiting needs no answer.
                 if !answer.is_closed() {
-                    let read = connection.and_then(|it| query(it).map_err(|e| failed(what, e)));
+                    let read = connection.and_then(|it| query(it).map_err(|e| e.told(what)));
                     let _ = answer.send(read);
                 }
             }));
@@ -152,27 +163,16 @@ impl ReadQueue {
     }
 }
 
-/// Reads rows until the page is full. `weigh` tells what a row holds before that is copied.
-pub(super) fn page<T>(
-    mut rows: Rows<'_>,
-    size: PageSize,
-    weigh: impl Fn(&Row<'_>) -> rusqlite::Result<usize>,
-    read: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
-) -> rusqlite::Result<Page<T>> {
-    let (mut filling, mut page) = (Filling::new(size), Page::default());
-    while let Some(row) = rows.next()? {
-        if !filling.takes(weigh(row)?) {
-            page.more = true;
-            break;
-        }
-        page.items.push(read(row)?);
-    }
-    Ok(page)
+/// However many statements it takes.
+fn at_one_moment<T>(connection: &Connection, query: impl FnOnce(&mut dyn Db) -> Sql<T>) -> Sql<T> {
+    let snapshot = connection.unchecked_transaction()?;
+    query(&mut Plain(&snapshot))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::db::Ask;
     use angelia_core::error::Kind;
     use futures_util::FutureExt;
     use futures_util::future::join_all;
@@ -190,7 +190,7 @@ mod tests {
     /// Reads, and tells on which thread.
     async fn where_it_reads(readers: &Readers) -> ThreadId {
         let read = readers.read("count", |db| {
-            db.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0))?;
+            db.says::<i64>("SELECT count(*) FROM t", &[])?;
             Ok(current().id())
         });
         read.await.unwrap()
@@ -248,7 +248,7 @@ mod tests {
     async fn a_read_that_panics_is_an_error_and_the_next_one_works() {
         let (_folder, readers) = readers();
         for _ in 0..2 * AT_ONCE {
-            let broken = readers.read("break", |_| -> rusqlite::Result<()> { panic!("as it should") }).await;
+            let broken = readers.read("break", |_| -> Sql<()> { panic!("as it should") }).await;
             assert_eq!(broken.unwrap_err().kind(), Kind::Unavailable);
         }
         where_it_reads(&readers).await;

@@ -66,6 +66,16 @@ CREATE TABLE link_codes (
     expires_at  INTEGER NOT NULL
 ) WITHOUT ROWID;
 
+-- Who typed codes that were wrong, and which was good the last time. A row for each person, for a day.
+CREATE TABLE link_tries (
+    who   TEXT PRIMARY KEY,
+    -- When codes were wrong, as a JSON array of times.
+    wrong TEXT NOT NULL,
+    -- What recognises the last good one, with its place.
+    used  TEXT,
+    at    INTEGER NOT NULL
+) WITHOUT ROWID;
+
 -- A delivery destination: owns one inbox. Its number is never given again.
 CREATE TABLE instances (
     instance  INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -381,10 +391,26 @@ CREATE TABLE leases (
     name     TEXT PRIMARY KEY,
     node     TEXT NOT NULL,
     token    INTEGER NOT NULL,
-    -- When it ends; NULL for one without an end.
+    -- When it ends; NULL for one without an end. Of one that was given back, when it was.
     until    INTEGER,
     -- Whether it was given back.
-    released INTEGER NOT NULL
+    released INTEGER NOT NULL,
+    -- As whom the ledger knows whoever works on what waits for this bot; 0 for nobody.
+    owner    INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+
+-- Which nodes are there.
+CREATE TABLE nodes (
+    node       TEXT PRIMARY KEY,
+    -- As whom the ledger knows it.
+    owner      INTEGER NOT NULL,
+    started_at INTEGER NOT NULL,
+    -- Until when it is believed to be there without another sign of it.
+    until      INTEGER NOT NULL,
+    -- Whether it takes leases: one that leaves does not.
+    takes      INTEGER NOT NULL,
+    -- What it tells of itself, as JSON text.
+    facts      TEXT NOT NULL
 ) WITHOUT ROWID;
 
 -- What providers sent that could not be read.

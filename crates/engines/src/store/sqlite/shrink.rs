@@ -3,10 +3,12 @@
 
 use super::backup::no_data;
 use super::lock::DataLock;
-use super::queue::Owner;
-use super::space::{Budget, Space, sizes};
-use super::writer::Txn;
-use super::{DATABASE, Sqlite, failed};
+use super::space::{Space, budget, sizes};
+use super::writer::OpenTxn;
+use super::{DATABASE, SqliteEngine, failed};
+use crate::store::db::Sql;
+use crate::store::engine::Owner;
+use crate::store::txn::Txn;
 use angelia_core::error::{Error, Result};
 use angelia_core::space;
 use rusqlite::Connection;
@@ -23,8 +25,8 @@ pub(super) fn can_shrink(db: &Connection) -> rusqlite::Result<bool> {
 }
 
 /// Gives back what is free in the database, if that is worth it.
-pub(super) async fn shrink(store: &Sqlite) -> Result<()> {
-    let worth_it = store.readers.read("look at the database", |db| {
+pub(super) async fn shrink(store: &SqliteEngine) -> Result<()> {
+    let worth_it = store.readers.look("look at the database", |db| {
         let (database, slack) = sizes(db)?;
         Ok(can_shrink(db)?.then_some((database, slack)))
     });
@@ -32,25 +34,25 @@ pub(super) async fn shrink(store: &Sqlite) -> Result<()> {
     if !space::shrinks(store.space.is_short(), slack, database) {
         return Ok(());
     }
-    while store.writer.write_for(Owner::Upkeep, 0, "shrink the database", step).await? {}
+    while store.writer.write(Owner::Upkeep, 0, "shrink the database", |txn| step(txn).map(Ok)).await? {}
     Ok(())
 }
 
 /// One step; `false` once it is not worth it any more.
-fn step(txn: &mut Txn<'_>) -> rusqlite::Result<bool> {
-    let (database, slack) = sizes(txn)?;
+fn step(txn: &mut OpenTxn<'_>) -> Sql<bool> {
+    let (database, slack) = sizes(txn.connection)?;
     if !space::shrinks(txn.space.is_short(), slack, database) {
         return Ok(false);
     }
-    let pages = Budget::of(txn.space).pages();
+    let pages = budget(txn.space).pages();
     // One page per row of the answer.
-    let mut statement = txn.prepare(&format!("PRAGMA incremental_vacuum({pages})"))?;
+    let mut statement = txn.connection.prepare(&format!("PRAGMA incremental_vacuum({pages})"))?;
     let mut rows = statement.query([])?;
     while rows.next()?.is_some() {}
     drop(rows);
     drop(statement);
     // The file is cut when the log is folded into it.
-    txn.then_empty_log(angelia_core::records::Erased::default());
+    txn.then_erase(angelia_core::records::Erased::default());
     Ok(true)
 }
 

@@ -3,6 +3,8 @@
 //! What to do is decided in [`angelia_core::space`]; here it is measured and done.
 
 use super::{DATABASE, private_file};
+use crate::store::budget::Budget;
+use crate::store::db::Failure;
 use angelia_core::clock::{self, Mono};
 use angelia_core::inbox::TENANT_DISK;
 use angelia_core::space::{self, Class, Disk, SpaceState, SpaceVerdict};
@@ -16,11 +18,6 @@ use std::time::Duration;
 /// The file that keeps space back.
 const RESERVE: &str = "reserve";
 
-/// The pages of the database.
-const PAGE: u64 = 4096;
-/// What deleting a row costs beside its body: it may touch a page of its table and
-/// of each index, and no two rows need to share one.
-const ROW: u64 = 5 * PAGE;
 /// A step on a disk whose size is not known.
 const UNKNOWN_STEP: u64 = 1 << 20;
 /// How often a log in the way of a full disk is emptied.
@@ -145,8 +142,8 @@ impl Space {
     }
 
     /// Notes a failed commit; from one for want of space on, space is short.
-    pub(super) fn note_failure(&self, error: &rusqlite::Error) {
-        if is_for_want_of_space(error) {
+    pub(super) fn note_failure(&self, failure: &Failure) {
+        if matches!(failure, Failure::Sqlite(error) if is_for_want_of_space(error)) {
             self.set(SpaceState::Failed);
         }
     }
@@ -186,47 +183,17 @@ impl Space {
     }
 }
 
-/// What one step of a long deletion may still change.
-pub(super) struct Budget {
-    whole: u64,
-    left: u64,
+/// What one step of a long deletion may change.
+pub(super) fn budget(space: &Space) -> Budget {
+    let disk = space.measure();
+    Budget::new(if disk.total > 0 { disk.step() } else { UNKNOWN_STEP })
 }
 
-impl Budget {
-    pub(super) fn of(space: &Space) -> Self {
-        let disk = space.measure();
-        let whole = if disk.total > 0 { disk.step() } else { UNKNOWN_STEP };
-        Self { whole, left: whole }
-    }
-
-    /// The same for the server's own, which has what there is and nothing of the reserve.
-    pub(super) fn of_upkeep(space: &Space) -> Self {
-        let (disk, budget) = (space.measure(), Self::of(space));
-        // What is deleted is in the log first, and again in the database.
-        let whole = if disk.total > 0 { budget.whole.min(disk.free / 2) } else { budget.whole };
-        Self { whole, left: whole }
-    }
-
-    /// How many small rows that is.
-    pub(super) fn rows(&self) -> i64 {
-        i64::try_from((self.left / ROW).max(1)).unwrap_or(i64::MAX)
-    }
-
-    /// Takes what a row with a body of this many bytes costs. One row always fits: it
-    /// has to go somehow.
-    pub(super) fn allows(&mut self, body: u64) -> bool {
-        let cost = body + ROW;
-        if cost > self.left && self.left < self.whole {
-            return false;
-        }
-        self.left = self.left.saturating_sub(cost);
-        true
-    }
-
-    /// How many pages that is.
-    pub(super) fn pages(&self) -> u64 {
-        (self.left / PAGE).max(1)
-    }
+/// The same for the server's own, which has what there is and nothing of the reserve.
+pub(super) fn upkeep_budget(space: &Space) -> Budget {
+    let (disk, budget) = (space.measure(), budget(space));
+    // What is deleted is in the log first, and again in the database.
+    Budget::new(if disk.total > 0 { budget.whole.min(disk.free / 2) } else { budget.whole })
 }
 
 /// What is free inside the database.

@@ -1,23 +1,27 @@
 //! Group commit: one thread, and one transaction for everybody who waits. The open
-//! transaction, as changes see it, is a [`Txn`].
+//! transaction, as changes see it, is an [`OpenTxn`].
 
-use super::clock::Clock;
+use super::connection::Plain;
 use super::counted::Counted;
+use super::line_ids::LineIds;
 use super::queue::{Answer, Job, Queue};
-use super::space::Space;
+use super::space::{self, Space};
 use super::tenant_bytes::Owners;
-use super::webchat::LineIds;
-use super::{failed, inbox};
+use crate::sql;
+use crate::store::budget::Budget;
+use crate::store::clock::Clock;
+use crate::store::db::{Ask, Db, EachRow, Param, Sql, values};
+use crate::store::inbox;
+use crate::store::txn::Txn;
 use angelia_core::clock::Mono;
 use angelia_core::error::Result;
-use angelia_core::inbox::{Held, InstanceId, Mark, Quota, Seq};
-use angelia_core::ports::{Bus, Hint, HintKind};
+use angelia_core::inbox::{Held, InstanceId, Mark, Quota, Usage};
+use angelia_core::ports::{ActionId, Bus, Hint, HintKind};
 use angelia_core::records::Erased;
+use angelia_core::rooms::RoomSize;
 use angelia_core::space::Class;
-use angelia_core::store::Line;
 use angelia_core::{clock, fail};
-use rusqlite::{Connection, params};
-use std::ops::Deref;
+use rusqlite::Connection;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -54,7 +58,7 @@ impl Thread {
         space: Arc<Space>,
         owners: Arc<Owners>,
     ) -> Result<Self> {
-        let counted = Counted::read(&connection, &owners).map_err(|(what, e)| failed(what, e))?;
+        let counted = Counted::read(&connection, &owners).map_err(|(what, e)| e.told(what))?;
         if let Err(error) = counted.set_right(&connection) {
             tracing::warn!(%error, "what waits for instances could not be noted; the next write does");
         }
@@ -146,7 +150,7 @@ impl Thread {
                 answers.into_iter().for_each(|answer| answer(Ok(())));
             }
             Err(error) => {
-                let error = failed("commit", error);
+                let error = error.told("commit");
                 if was_healthy {
                     tracing::error!(%error, "nothing is acknowledged until the store commits again");
                 }
@@ -156,16 +160,12 @@ impl Thread {
     }
 
     /// One transaction; on any error it is rolled back and what is counted is counted anew.
-    fn transact(
-        &mut self,
-        jobs: impl Iterator<Item = Job>,
-        answers: &mut Vec<Answer>,
-    ) -> rusqlite::Result<Vec<News>> {
+    fn transact(&mut self, jobs: impl Iterator<Item = Job>, answers: &mut Vec<Answer>) -> Sql<Vec<News>> {
         if self.stale {
             self.count_anew()?;
         }
         let transaction = self.connection.unchecked_transaction()?;
-        let mut txn = Txn {
+        let mut txn = OpenTxn {
             connection: &self.connection,
             quota: &self.quota,
             clock: &self.clock,
@@ -183,8 +183,9 @@ impl Thread {
         if carries_message(&news) {
             fail::point("before_commit");
         }
-        let ran = ran.and_then(|()| if fail::commit() { Ok(()) } else { Err(rusqlite::Error::InvalidQuery) });
-        match ran.and_then(|()| transaction.commit()) {
+        let ran = ran
+            .and_then(|()| if fail::commit() { Ok(()) } else { Err(rusqlite::Error::InvalidQuery.into()) });
+        match ran.and_then(|()| Ok(transaction.commit()?)) {
             Ok(()) => {
                 self.stale = recount;
                 Ok(news)
@@ -203,7 +204,7 @@ impl Thread {
         self.stale = self.count_anew().is_err();
     }
 
-    fn count_anew(&mut self) -> rusqlite::Result<()> {
+    fn count_anew(&mut self) -> Sql<()> {
         self.line_ids = LineIds::default();
         self.counted = Counted::read(&self.connection, &self.owners).map_err(|(_, error)| error)?;
         self.stale = false;
@@ -245,18 +246,18 @@ fn carries_message(news: &[News]) -> bool {
 
 /// The open transaction: the database, what is counted beside it, and what is to be told
 /// once it is durable.
-pub(super) struct Txn<'a> {
+pub(super) struct OpenTxn<'a> {
     pub(super) connection: &'a Connection,
-    pub(super) quota: &'a Quota,
+    quota: &'a Quota,
     /// By which rows grow old.
-    pub(super) clock: &'a Clock,
+    clock: &'a Arc<Clock>,
     /// The disk this is written to.
     pub(super) space: &'a Space,
     /// Beside it, this transaction included.
-    pub(super) counted: &'a mut Counted,
-    pub(super) line_ids: &'a mut LineIds,
+    counted: &'a mut Counted,
+    line_ids: &'a mut LineIds,
     /// Whether so much was taken away at once that it is easier to count anew after it.
-    pub(super) recount: bool,
+    recount: bool,
     touched: Vec<InstanceId>,
     news: Vec<News>,
 }
@@ -268,94 +269,228 @@ enum News {
     EmptyLog(Erased),
 }
 
-impl Deref for Txn<'_> {
-    type Target = Connection;
+impl Db for OpenTxn<'_> {
+    fn execute(&mut self, statement: &str, given: &[Param<'_>]) -> Sql<usize> {
+        Plain(self.connection).execute(statement, given)
+    }
 
-    fn deref(&self) -> &Connection {
-        self.connection
+    fn each(&mut self, statement: &str, given: &[Param<'_>], row: EachRow<'_>) -> Sql<()> {
+        Plain(self.connection).each(statement, given, row)
+    }
+
+    fn insert(&mut self, statement: &str, given: &[Param<'_>]) -> Sql<Option<i64>> {
+        Plain(self.connection).insert(statement, given)
+    }
+
+    fn next_number(&mut self, table: &str, key: &str, given: i64) -> Sql<i64> {
+        Plain(self.connection).next_number(table, key, given)
     }
 }
 
-impl Txn<'_> {
-    /// What waits for an instance, this transaction included.
-    pub(super) fn held(&mut self, instance: InstanceId) -> &Held {
+impl OpenTxn<'_> {
+    fn held_mut(&mut self, instance: InstanceId) -> &mut Held {
+        self.touched.push(instance);
         self.counted.held.entry(instance).or_default()
     }
+}
 
-    /// Counts an entry in or out of what waits for an instance.
-    pub(super) fn count(&mut self, instance: InstanceId, change: impl FnOnce(&mut Held)) {
-        change(self.counted.held.entry(instance).or_default());
-        self.touched.push(instance);
+/// There is one writer, so nothing has to be locked.
+impl Txn for OpenTxn<'_> {
+    fn now(&self) -> i64 {
+        clock::wall().0
     }
 
-    /// Where the log of an instance is, this transaction included.
-    pub(super) fn mark(&mut self, instance: InstanceId) -> rusqlite::Result<Mark> {
-        if let Some(mark) = self.counted.marks.get(&instance) {
-            return Ok(*mark);
-        }
-        let mark = inbox::mark(self.connection, instance)?.unwrap_or_default();
-        self.counted.marks.insert(instance, mark);
-        Ok(mark)
+    fn quota(&self) -> Quota {
+        *self.quota
     }
 
-    /// Moves the log of an instance on.
-    pub(super) fn set_mark(&mut self, instance: InstanceId, mark: Mark) {
-        self.counted.marks.insert(instance, mark);
-        self.touched.push(instance);
+    fn clock(&self) -> &Arc<Clock> {
+        self.clock
     }
 
-    /// Writes where the logs are that this transaction touched, and what waits there:
-    /// once for each, however much of it there was. And the last id of a line.
-    pub(super) fn write_counters(&mut self) -> rusqlite::Result<()> {
-        self.line_ids.write(self.connection)?;
-        self.touched.sort_unstable();
-        self.touched.dedup();
-        for instance in std::mem::take(&mut self.touched) {
-            let (mark, usage) = (self.mark(instance)?, self.held(instance).all());
-            self.connection
-                .prepare_cached(
-                    "UPDATE instances SET tail = ?, redrives = ?, waiting = ?, bytes = ? WHERE instance = ?",
-                )?
-                .execute(params![mark.tail.0, mark.redrives, usage.entries, usage.bytes, instance.0])?;
+    fn by_index(&self, index: &str) -> String {
+        format!(" INDEXED BY {index}")
+    }
+
+    fn lock(&mut self, _instance: InstanceId) -> Sql<()> {
+        Ok(())
+    }
+
+    fn usage(&mut self, instance: InstanceId) -> Sql<Usage> {
+        Ok(self.counted.held.get(&instance).map(Held::all).unwrap_or_default())
+    }
+
+    fn with_held(&mut self, instance: InstanceId, look: &mut dyn FnMut(&Held)) -> Sql<()> {
+        match self.counted.held.get(&instance) {
+            Some(held) => look(held),
+            None => look(&Held::default()),
         }
         Ok(())
     }
 
-    /// Tells of something once it is durable.
-    pub(super) fn tell(&mut self, hint: Hint) {
+    fn held_with(&mut self, instance: InstanceId, chat: &str) -> Sql<Held> {
+        let held = self.counted.held.get(&instance);
+        Ok(held.map(|held| Held::with(held.all(), chat, held.of(chat))).unwrap_or_default())
+    }
+
+    fn count_in(&mut self, instance: InstanceId, chat: &Arc<str>, bytes: usize) -> Sql<()> {
+        self.held_mut(instance).add(chat, bytes);
+        Ok(())
+    }
+
+    fn count_out(&mut self, instance: InstanceId, chat: &str, bytes: usize) -> Sql<()> {
+        self.held_mut(instance).remove(chat, bytes);
+        Ok(())
+    }
+
+    fn count_none(&mut self, instance: InstanceId) -> Sql<()> {
+        *self.held_mut(instance) = Held::default();
+        Ok(())
+    }
+
+    fn mark(&mut self, instance: InstanceId) -> Sql<Mark> {
+        if let Some(mark) = self.counted.marks.get(&instance) {
+            return Ok(*mark);
+        }
+        let mark = inbox::mark(self, instance)?.unwrap_or_default();
+        self.counted.marks.insert(instance, mark);
+        Ok(mark)
+    }
+
+    fn set_mark(&mut self, instance: InstanceId, mark: Mark) -> Sql<()> {
+        self.counted.marks.insert(instance, mark);
+        self.touched.push(instance);
+        Ok(())
+    }
+
+    fn tenant_of(&mut self, instance: InstanceId) -> Sql<Option<Arc<str>>> {
+        self.counted.stored.tenant_of(self.connection, instance)
+    }
+
+    fn stored(&mut self, tenant: &str) -> Sql<u64> {
+        Ok(self.counted.stored.of(tenant))
+    }
+
+    fn store(&mut self, tenant: &str, more: u64, less: u64) {
+        self.counted.stored.add(tenant, more);
+        self.counted.stored.subtract(tenant, less);
+    }
+
+    fn accepted(&mut self, action: ActionId, tenant: &str) {
+        self.counted.stored.accepted(action, tenant);
+    }
+
+    fn finished(&mut self, action: ActionId) {
+        self.counted.stored.finished(action);
+    }
+
+    fn forgot_instance(&mut self, instance: InstanceId) {
+        self.counted.stored.forgot_instance(instance);
+    }
+
+    fn serves(&mut self, instance: InstanceId, tenant: &str) {
+        self.counted.stored.serves(instance, tenant);
+    }
+
+    /// Writes where the logs are that this transaction touched, and what waits there:
+    /// once for each, however much of it there was. And the last id of a line.
+    fn write_counters(&mut self) -> Sql<()> {
+        self.line_ids.write(self.connection)?;
+        self.touched.sort_unstable();
+        self.touched.dedup();
+        for instance in std::mem::take(&mut self.touched) {
+            let (mark, usage) = (self.mark(instance)?, self.usage(instance)?);
+            self.execute(
+                "UPDATE instances SET tail = $1, redrives = $2, waiting = $3, bytes = $4 WHERE instance = $5",
+                values![mark.tail, mark.redrives, usage.entries, usage.bytes, instance],
+            )?;
+        }
+        Ok(())
+    }
+
+    fn recount(&mut self, _tenant: &str) -> Sql<()> {
+        self.recount = true;
+        Ok(())
+    }
+
+    fn room_grows(&mut self, room: &str, lines: u64, bytes: usize) -> Sql<RoomSize> {
+        let size = self.counted.rooms.entry(room.to_owned()).or_default();
+        size.grow(lines, bytes);
+        Ok(*size)
+    }
+
+    fn set_room_size(&mut self, room: &str, size: RoomSize) -> Sql<()> {
+        if size.lines == 0 {
+            self.counted.rooms.remove(room);
+        } else {
+            self.counted.rooms.insert(room.to_owned(), size);
+        }
+        Ok(())
+    }
+
+    /// Each room counts for itself: its people see these numbers, and are to learn nothing of
+    /// other rooms from them. The newest line of a room goes only with all of it, so no number
+    /// is given twice.
+    fn next_line_number(&mut self, room: &str) -> Sql<i64> {
+        self.says("SELECT coalesce(max(seq), 0) + 1 FROM webchat_lines WHERE room = $1", values![room])
+    }
+
+    fn next_line_id(&mut self) -> Sql<i64> {
+        Ok(self.line_ids.next(self.connection)?)
+    }
+
+    fn count_up(&mut self, counter: &str) -> Sql<i64> {
+        self.says(
+            "INSERT INTO notes VALUES ($1, 1)
+             ON CONFLICT (name) DO UPDATE SET value = value + 1 RETURNING value",
+            values![counter],
+        )
+    }
+
+    fn raise(&mut self, counter: &str, to: i64) -> Sql<()> {
+        self.execute(
+            "INSERT INTO notes VALUES ($1, $2)
+             ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)",
+            values![counter, to],
+        )
+        .map(drop)
+    }
+
+    fn counter(&mut self, counter: &str) -> Sql<i64> {
+        self.says("SELECT coalesce((SELECT value FROM notes WHERE name = $1), 0)", values![counter])
+    }
+
+    fn feed(&mut self, records: &str, key: &str) -> Sql<()> {
+        let now = self.now();
+        self.execute(sql::FEED, values![records, key, now]).map(drop)
+    }
+
+    fn tell(&mut self, hint: Hint) {
         self.news.push(News::Hint(hint));
     }
 
-    /// Tells of removed entries once that is durable.
-    pub(super) fn removed(&mut self, instance: InstanceId, seqs: Vec<Seq>) {
-        self.tell(Hint::Removed { instance, seqs });
-    }
-
-    /// Tells of a web-chat line once it is durable.
-    pub(super) fn line(&mut self, line: Line) {
-        self.tell(Hint::Line(line));
-    }
-
-    /// Marks the transaction as one that moves a bot's place in what it reads.
-    pub(super) fn taken_in(&mut self) {
+    fn taken_in(&mut self) {
         self.news.push(News::TakenIn);
     }
 
+    fn budget(&self) -> Budget {
+        space::budget(self.space)
+    }
+
+    fn upkeep_budget(&self) -> Option<Budget> {
+        self.space.is_tight().then(|| space::upkeep_budget(self.space))
+    }
+
     /// Empties the log after the commit while space is short, so that the next step has room.
-    pub(super) fn then_make_room(&mut self) {
+    fn then_make_room(&mut self) {
         if self.space.is_short() {
-            self.then_empty_log(Erased::default());
+            self.then_erase(Erased::default());
         }
     }
 
     /// Empties the log after the commit, so that what this transaction replaced
     /// is gone from the disk; tells whether that went through.
-    pub(super) fn then_empty_log(&mut self, erased: Erased) {
+    fn then_erase(&mut self, erased: Erased) {
         self.news.push(News::EmptyLog(erased));
     }
-}
-
-/// The time written into rows of this transaction.
-pub(super) fn now() -> i64 {
-    clock::wall().0
 }

@@ -2,7 +2,9 @@
 
 use super::Inspect;
 use crate::sql;
-use crate::store::sqlite::records;
+use crate::store::db::{Db, Param, ToParam};
+use crate::store::records;
+use crate::store::sqlite::connection::Plain;
 use angelia_core::clock::{self, Old};
 use angelia_core::error::{Error, Result};
 use angelia_core::records::{
@@ -77,12 +79,13 @@ impl Inspect {
 
     fn rows(&self, table: &'static Table) -> Vec<Row> {
         let every = Query::all(By::Columns(&[]), Vec::new());
-        let found = records::find(&self.open(), table, &every);
+        let found = records::find(&mut Plain(&self.open()), table, &every);
         found.unwrap_or_else(|error| panic!("{}: {error}", table.name))
     }
 
     fn write(&self, statement: &str, values: &[Value]) {
-        let written = records::execute(&self.open(), statement, values);
+        let params: Vec<Param<'_>> = values.iter().map(ToParam::param).collect();
+        let written = Plain(&self.open()).execute(statement, &params);
         written.unwrap_or_else(|error| panic!("{statement}: {error}"));
     }
 }
@@ -109,7 +112,8 @@ struct Rows<'a>(&'a Connection);
 
 impl Source for Rows<'_> {
     fn find(&mut self, table: &'static Table, query: &Query) -> Result<Vec<Row>> {
-        records::find(self.0, table, query).map_err(Error::defect)
+        records::find(&mut Plain(self.0), table, query)
+            .map_err(|failure| Error::internal(failure.to_string()))
     }
 
     fn count(&mut self, table: &'static Table, query: &Query) -> Result<u64> {
@@ -128,7 +132,7 @@ impl Source for Rows<'_> {
         false
     }
 
-    fn next_number(&mut self, table: &'static Table) -> Result<i64> {
+    fn next_number(&mut self, table: &'static Table, _: i64) -> Result<i64> {
         panic!("a number of {} is given by a store", table.name)
     }
 }
