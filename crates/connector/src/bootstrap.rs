@@ -7,8 +7,8 @@ use angelia_core::audit::Actor;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::identity::instances::waits_for_first;
 use angelia_core::records::Records;
-use angelia_core::seal::{FORMER_KEY, KEY_CHECK, Keys, OAUTH_KEY};
-use angelia_core::secret::Secret;
+use angelia_core::seal::{BUS_KEY, FORMER_KEY, KEY_CHECK, Keys, OAUTH_KEY};
+use angelia_core::secret::{Secret, fingerprint};
 use angelia_core::store::IdentityStore;
 
 /// The tenant of whoever runs angelia for themselves; exists from the start.
@@ -65,8 +65,10 @@ fn web_chat_for_everybody() -> Result<Route> {
 pub(crate) async fn check_key(records: &dyn Records, ring: &Keyring) -> Result<()> {
     let keys = ring.keys();
     let key = keys.current();
-    let Some(sealed) = records.note(KEY_CHECK).await? else {
-        return records.set_note(KEY_CHECK, key.seal(&Secret::new(KEY_CHECK), KEY_CHECK)?).await;
+    let sealed = match records.note(KEY_CHECK).await? {
+        Some(sealed) => sealed,
+        // Of several nodes that begin with an empty store one is first, and its key counts.
+        None => records.note_once(KEY_CHECK, key.seal(&Secret::new(KEY_CHECK), KEY_CHECK)?).await?,
     };
     key.open(&sealed, KEY_CHECK)
         .map_err(|error| Error::internal(format!("the check of the master key failed: {error}")))?;
@@ -81,16 +83,124 @@ pub(crate) async fn check_key(records: &dyn Records, ring: &Keyring) -> Result<(
     Ok(())
 }
 
-/// The key that signs tokens of the built-in endpoint, made once.
+/// The key that signs tokens of the built-in endpoint, made once, for all nodes.
 pub(crate) async fn oauth_key(records: &dyn Records, keys: &Keys) -> Result<Secret> {
-    if let Some(sealed) = records.note(OAUTH_KEY).await? {
-        match keys.open(&sealed, OAUTH_KEY) {
-            Ok(known) => return Ok(known),
-            // It signs what is good for an hour: a new one costs less than no server.
-            Err(error) => tracing::error!(%error, "the key of the token endpoint does not open; made anew"),
-        }
-    }
     let made = Secret::mint();
-    records.set_note(OAUTH_KEY, keys.seal(&made, OAUTH_KEY)?.into()).await?;
-    Ok(made)
+    let own = keys.seal(&made, OAUTH_KEY)?;
+    let sealed = match records.note(OAUTH_KEY).await? {
+        Some(sealed) => sealed,
+        None => records.note_once(OAUTH_KEY, own.to_vec()).await?,
+    };
+    let error = match keys.open(&sealed, OAUTH_KEY) {
+        Ok(known) => return Ok(known),
+        Err(error) => error,
+    };
+    // It signs what is good for an hour: a new one costs less than no server.
+    tracing::error!(%error, "the key of the token endpoint does not open; made anew");
+    records.replace_note(OAUTH_KEY, sealed, own.to_vec()).await?;
+    // Another node may have been first with that too.
+    let sealed = records.note(OAUTH_KEY).await?.unwrap_or_default();
+    Ok(keys.open(&sealed, OAUTH_KEY)?)
+}
+
+/// By what the nodes of a cluster know each other.
+pub struct ClusterKey {
+    /// What the cluster is called, where several share a bus.
+    pub id: String,
+    /// What proves that one of its nodes speaks.
+    pub secret: [u8; 32],
+}
+
+/// What the cluster is called.
+const CLUSTER_ID: &str = "cluster_id";
+
+/// Reads by what nodes know each other; the first one makes it.
+pub async fn cluster_key(records: &dyn Records, keys: &Keyring) -> Result<ClusterKey> {
+    let name =
+        Secret::mint().expose().chars().filter(char::is_ascii_alphanumeric).take(12).collect::<String>();
+    let id = records.note_once(CLUSTER_ID, name.into_bytes()).await?;
+    let sealed = match records.note(BUS_KEY).await? {
+        Some(sealed) => sealed,
+        None => records.note_once(BUS_KEY, keys.seal(&Secret::mint(), BUS_KEY)?.to_vec()).await?,
+    };
+    let secret = fingerprint(keys.open(&sealed, BUS_KEY)?.expose());
+    Ok(ClusterKey { id: String::from_utf8_lossy(&id).into_owned(), secret })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admin_token::AdminToken;
+    use angelia_core::inbox::Quota;
+    use angelia_core::seal::{ADMIN_TOKEN, MasterKey};
+    use angelia_engines::local_bus::LocalBus;
+    use angelia_engines::store::sqlite::Sqlite;
+    use parking_lot::Mutex;
+    use std::sync::Arc;
+
+    const KEY: &str = "0707070707070707070707070707070707070707070707070707070707070707";
+
+    fn store() -> (tempfile::TempDir, Arc<Sqlite>) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Sqlite::open(folder.path(), Quota::default(), Arc::new(LocalBus::default())).unwrap();
+        (folder, Arc::new(store))
+    }
+
+    fn ring(hex: &str) -> Arc<Keyring> {
+        Keyring::kept_nowhere(MasterKey::from_hex(hex).unwrap())
+    }
+
+    #[tokio::test]
+    async fn nodes_that_begin_at_once_agree() {
+        let (_folder, store) = store();
+        let nodes = [ring(KEY), ring(KEY), ring(KEY)];
+        let begin = async |ring: &Keyring| {
+            check_key(&*store, ring).await.unwrap();
+            furnish(&*store).await.unwrap();
+            oauth_key(&*store, &ring.keys()).await.unwrap()
+        };
+        let made = tokio::join!(begin(&nodes[0]), begin(&nodes[1]), begin(&nodes[2]));
+        assert!(made.0.matches(made.1.expose()) && made.0.matches(made.2.expose()), "one signing key");
+        let other = ring(&KEY.replace('7', "8"));
+        let refused = check_key(&*store, &other).await.unwrap_err().to_string();
+        assert!(refused.contains(&other.keys().current().id().to_string()), "{refused}");
+    }
+
+    #[tokio::test]
+    async fn a_signing_key_that_does_not_open_is_made_anew_once() {
+        let (_folder, store) = store();
+        store.set_note(OAUTH_KEY, b"damaged".to_vec()).await.unwrap();
+        let keys = ring(KEY).keys();
+        let (one, two) = tokio::join!(oauth_key(&*store, &keys), oauth_key(&*store, &keys));
+        assert!(one.unwrap().matches(two.unwrap().expose()));
+    }
+
+    #[tokio::test]
+    async fn the_admin_token_of_all_nodes_is_the_first_ones_and_follows() {
+        let (_folder, store) = store();
+        let (ring, written) = (ring(KEY), Arc::<Mutex<Vec<String>>>::default());
+        let token = |own: &str| {
+            let written = written.clone();
+            let keep = move |token: &Secret| {
+                written.lock().push(token.expose().to_owned());
+                Ok(())
+            };
+            AdminToken::new(Secret::new(own), keep)
+        };
+        let [first, second] = [token("one"), token("two")];
+        first.share(&*store, &ring).await.unwrap();
+        second.share(&*store, &ring).await.unwrap();
+        assert!(second.matches("one") && !second.matches("two"));
+        assert_eq!(*written.lock(), ["one"], "only where it is news");
+
+        second.rotate_shared(&*store, &ring).await.unwrap();
+        let kept = store.note(ADMIN_TOKEN).await.unwrap();
+        assert!(first.matches("one"), "until it has looked");
+        first.follow(kept.clone(), &ring).unwrap();
+        let new = written.lock().last().cloned().unwrap();
+        assert!(first.matches(&new) && second.matches(&new) && !first.matches("one"));
+        assert_eq!(written.lock().len(), 3);
+        first.follow(kept, &ring).unwrap();
+        assert_eq!(written.lock().len(), 3, "once");
+    }
 }

@@ -17,12 +17,16 @@
 //! `webhook` of each platform.
 
 pub mod admin;
+mod admin_token;
 mod bootstrap;
+mod cluster;
 mod egress;
 mod identities;
 mod ingress;
+mod key_handover;
 mod keyring;
 mod notices;
+mod readiness;
 mod refusal_log;
 mod relay;
 mod server;
@@ -32,8 +36,10 @@ pub mod telemetry;
 mod upkeep;
 
 pub use admin::{IdentityOptions, OidcIssuer};
+pub use admin_token::AdminToken;
+pub use bootstrap::{ClusterKey, cluster_key};
 pub use egress::EgressTimings;
-pub use keyring::{AdminToken, KeyKeeper, Keyring};
+pub use keyring::{KeyKeeper, Keyring};
 pub use notices::{Away, Notices};
 pub use relay::Subscriber;
 pub use server::{Limits, Options, Server};

@@ -15,7 +15,8 @@ use std::time::Duration;
 /// How long a server that stops waits for its last lines: not for a broken disk.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
-/// Which refusals were written down lately, and which were only counted.
+/// Which refusals were written down lately, and which were only counted. Each node folds its own:
+/// the log of several has a line of each at the most.
 pub(crate) struct RefusalLog {
     records: Arc<dyn Records>,
     metrics: Arc<Metrics>,

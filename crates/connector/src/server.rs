@@ -1,14 +1,17 @@
 //! The wiring: which services there are, what each is given, and how they start and stop.
 
 use crate::admin::{self, Admin, Bearers, IdentityOptions, SelfService};
+use crate::admin_token::AdminToken;
 use crate::bootstrap::{check_key, furnish, oauth_key, recall_standing};
+use crate::cluster::{Cluster, Facts, Presence, Sharing};
 use crate::egress::{Egress, EgressTimings};
 use crate::identities::Identities;
 use crate::ingress::{Bots, Drops, Listeners, RoutedAdmission};
-use crate::keyring::{AdminToken, Keyring};
+use crate::keyring::Keyring;
 use crate::notices::Notices;
+use crate::readiness::Readiness;
 use crate::refusal_log::RefusalLog;
-use crate::relay::{self, Ending, Relay, Sessions, Subscriber};
+use crate::relay::{self, Ending, Others, Relay, Sessions, Subscriber};
 use crate::ssrf_guard::{Guard, no_client};
 use crate::supervise::Lifecycle;
 use crate::telemetry::{Counter, Metrics};
@@ -18,7 +21,6 @@ use angelia_core::error::Result;
 use angelia_core::identity::new_gateway_limits::GatewayLimits;
 use angelia_core::memory::{Memory, MemoryLimits};
 use angelia_core::ports::Ports;
-use angelia_core::secret::Secret;
 use angelia_platforms::Platform;
 use angelia_platforms::webchat::{self, Guides, Hub, Webchat};
 use axum::Router;
@@ -27,11 +29,14 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use ipnet::IpNet;
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How long sockets get to say goodbye when the server stops.
 const GOODBYE: Duration = Duration::from_secs(4);
+/// How long what only one node does may take to stop before others take it.
+const HAND_OVER: Duration = Duration::from_secs(5);
 /// How often a server that stops looks whether calls have ended.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
@@ -71,6 +76,12 @@ pub struct Options {
     pub limits: Limits,
     /// How many gateways tenants make by themselves, and how fast.
     pub gateways: GatewayLimits,
+    /// Whether other processes may use the same store.
+    pub shared_store: bool,
+    /// Whether it takes what only one of them does at a time: bots, and chores for all.
+    pub takes_leases: bool,
+    /// What this process is called among them: no other has that name, and none had before.
+    pub node: String,
 }
 
 /// How much others may make the server hold.
@@ -97,14 +108,16 @@ impl Default for Limits {
 /// The parts that services share. Each takes those that it needs; none keeps this.
 pub(crate) struct Parts {
     pub(crate) ports: Ports,
-    /// What this process is called among those that drain instances and hold leases.
-    pub(crate) node: String,
+    /// This node among others.
+    pub(crate) cluster: Arc<Cluster>,
     pub(crate) life: Arc<Lifecycle>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) keys: Arc<Keyring>,
     pub(crate) bots: Arc<Bots>,
     pub(crate) identities: Arc<Identities>,
     pub(crate) sessions: Arc<Sessions>,
+    /// Which agents are there, on whichever node.
+    pub(crate) presence: Arc<Presence>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) memory: Arc<Memory>,
     pub(crate) wake: Arc<Waker>,
@@ -124,26 +137,40 @@ pub struct Server {
     /// The web chat, if it is offered.
     webchat: Option<Router>,
     guides: Arc<Guides>,
+    /// Hears what comes over the bus for as long as there is a server.
+    _subscriber: Arc<Subscriber>,
     /// How long agents may finish their turns.
     drain: Duration,
 }
 
 impl Server {
     /// Reads what the store knows and gets ready to serve.
-    pub async fn new(ports: Ports, subscriber: &Subscriber, options: Options) -> Result<Arc<Self>> {
+    pub async fn new(ports: Ports, subscriber: &Arc<Subscriber>, options: Options) -> Result<Arc<Self>> {
         check_key(&*ports.records, &options.master_key).await?;
         let oauth_key = oauth_key(&*ports.records, &options.master_key.keys()).await?;
         let bearers = Arc::new(Bearers::new(&options.identity, oauth_key)?);
         furnish(&*ports.records).await?;
+        if options.shared_store {
+            options.admin_token.share(&*ports.records, &options.master_key).await?;
+        }
         recall_standing(&*ports.records, &subscriber.sessions).await?;
         let parts = Parts::new(ports, subscriber, &options).await?;
-        let _ = subscriber.wake.set(Arc::downgrade(&parts.wake));
         let (drops, integrity) = (Arc::<Drops>::default(), Arc::<Integrity>::default());
         let guides = Arc::<Guides>::default();
         let admission = RoutedAdmission::new(&parts, drops.clone(), options.notices.hint.clone());
         let egress = Egress::new(&parts, options.egress, options.notices.clone());
+        let relay = Relay::new(&parts, egress.clone(), &options);
+        relay.hear_signs();
+        let _ = subscriber.others.set(Others {
+            wake: Arc::downgrade(&parts.wake),
+            identities: Arc::downgrade(&parts.identities),
+            egress: Arc::downgrade(&egress),
+            cluster: Arc::downgrade(&parts.cluster),
+            relay: Arc::downgrade(&relay),
+        });
+        parts.tell_of_itself();
         Ok(Arc::new(Self {
-            relay: Relay::new(&parts, egress.clone(), &options),
+            relay,
             self_service: SelfService::new(&parts, bearers.clone(), options.gateways),
             upkeep: Upkeep::new(&parts, integrity.clone()),
             notifier: Notifier::new(&parts, egress.clone(), options.notices.clone()),
@@ -152,6 +179,7 @@ impl Server {
             admin: Admin::new(&parts, options.admin_token, bearers, drops, integrity, options.public_url),
             egress,
             guides,
+            _subscriber: subscriber.clone(),
             drain: options.drain,
             parts,
         }))
@@ -159,8 +187,10 @@ impl Server {
 
     /// Starts what runs beside the sockets: unfinished actions, wakes, upkeep, bots.
     pub async fn start(self: &Arc<Self>) -> Result<()> {
-        let Self { parts: Parts { life, wake, identities, .. }, upkeep, notifier, .. } = &**self;
-        if upkeep.begin_run().await {
+        let Self { parts: Parts { life, wake, identities, cluster, .. }, upkeep, notifier, .. } = &**self;
+        cluster.join().await?;
+        life.supervise("cluster", cluster, Cluster::keep);
+        if !cluster.is_shared() && upkeep.begin_run().await {
             life.supervise("check", upkeep, Upkeep::check);
         }
         life.supervise("clock", upkeep, Upkeep::watch_clock);
@@ -171,11 +201,13 @@ impl Server {
         life.supervise("prune", upkeep, Upkeep::prune_now_and_then);
         life.supervise("tend", upkeep, Upkeep::tend);
         life.supervise("watch logs", &self.relay, Relay::watch_logs);
+        life.supervise("watch rooms", &self.relay, Relay::watch_rooms);
+        life.supervise("presence", &self.parts.presence, Presence::keep_looking);
         life.supervise("notices", notifier, Notifier::watch_waiting);
         life.supervise("losses", notifier, Notifier::watch_losses);
         life.supervise("unanswered", notifier, Notifier::watch_unanswered);
-        life.supervise("key change", &self.admin, admin::resume_key_change);
-        self.listeners.start().await;
+        life.supervise("keys", &self.admin, admin::follow_keys);
+        self.listeners.start();
         Ok(())
     }
 
@@ -190,10 +222,7 @@ impl Server {
         if let Some(webchat) = &self.webchat {
             router = router.merge(webchat.clone());
         }
-        for bot in self.parts.bots.all() {
-            router = router.merge(bot.clone().webhooks(self.listeners.ingress().clone()));
-        }
-        router
+        router.merge(self.listeners.webhooks())
     }
 
     /// The routes that the operator reaches.
@@ -226,9 +255,15 @@ impl Server {
     /// start. Refused it would be lost, or people told so: few providers post a second time, and
     /// a command of Discord has three seconds.
     pub async fn finish_turns(&self) {
-        let Parts { life, sessions, .. } = &self.parts;
+        let Parts { life, sessions, cluster, .. } = &self.parts;
         life.leave();
-        sessions.end_all(Ending::WhenDone);
+        if cluster.is_shared() {
+            // Others read the bots and send by them before any gateway has to dial again.
+            cluster.hand_over(HAND_OVER).await;
+            sessions.end_in_turn(Ending::WhenDone, self.drain / 2).await;
+        } else {
+            sessions.end_all(Ending::WhenDone);
+        }
         let _ = tokio::time::timeout(self.drain, sessions.gone()).await;
     }
 
@@ -248,7 +283,10 @@ impl Server {
         };
         let _ = tokio::time::timeout(GOODBYE, gone).await;
         refusal_log.close().await;
-        self.upkeep.end_run().await;
+        if !self.parts.cluster.is_shared() {
+            self.upkeep.end_run().await;
+        }
+        self.parts.cluster.leave().await;
     }
 }
 
@@ -264,14 +302,39 @@ impl Parts {
         }
         bots.extend(options.platforms.iter().cloned());
         let (metrics, keys) = (Arc::<Metrics>::default(), options.master_key.clone());
-        let identities = Identities::read(ports.records.clone(), keys.clone(), sessions.clone()).await?;
+        let shared = options.shared_store;
+        let bus = subscriber.bus.clone();
+        let told = shared.then(|| bus.clone());
+        let records = ports.records.clone();
+        let identities = Identities::read(records.clone(), keys.clone(), sessions.clone(), told).await?;
+        let cluster = Cluster::new(
+            records,
+            ports.ledger.clone(),
+            bus,
+            options.node.clone(),
+            Sharing { shared, takes: options.takes_leases },
+        );
+        cluster.follow_with(&identities);
+        identities.watch_readers(hub.clone());
+        if shared {
+            hub.is_node(&options.node);
+        }
         let log = ports.log.clone();
+        let presence = Presence::new(log.clone(), sessions.clone(), cluster.clone());
         Ok(Self {
-            node: node_name(),
             life: Lifecycle::new(metrics.clone()),
             bots: Bots::new(bots),
             memory: Arc::new(Memory::new(options.limits.memory)),
-            wake: Waker::new(guard, log, sessions.clone(), identities.clone(), metrics.clone()),
+            wake: Waker::new(
+                guard,
+                log,
+                presence.clone(),
+                cluster.clone(),
+                identities.clone(),
+                metrics.clone(),
+            ),
+            cluster,
+            presence,
             refusal_log: RefusalLog::new(ports.records.clone(), metrics.clone()),
             ports,
             metrics,
@@ -280,6 +343,25 @@ impl Parts {
             sessions,
             hub,
         })
+    }
+
+    /// Has this node tell the others of itself.
+    fn tell_of_itself(&self) {
+        let (sessions, keys, life) = (self.sessions.clone(), self.keys.clone(), self.life.clone());
+        let (identities, store) = (Arc::downgrade(&self.identities), self.ports.upkeep.clone());
+        let cluster = Arc::downgrade(&self.cluster);
+        self.cluster.tell_of_itself(move || {
+            let Some(cluster) = cluster.upgrade() else { return Value::Null };
+            let facts = Facts {
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                sockets: sessions.open() as u64,
+                bus: cluster.bus().is_connected(),
+                feed: identities.upgrade().map_or(0, |identities| identities.known_to()),
+                ready: Readiness::of(&life, &*store, &cluster, &keys).is_ready(),
+                key: keys.facts(cluster.node(), &cluster.seen().there),
+            };
+            serde_json::to_value(facts).unwrap_or_default()
+        });
     }
 
     fn webchat(&self, options: &Options, admission: Arc<RoutedAdmission>, guides: &Arc<Guides>) -> Router {
@@ -295,17 +377,9 @@ impl Parts {
     }
 }
 
-/// A name that no other process has.
-fn node_name() -> String {
-    Secret::mint().expose().chars().take(16).collect()
-}
-
 async fn readyz(State(server): State<Arc<Server>>) -> impl IntoResponse {
-    if server.parts.life.is_leaving() {
-        (StatusCode::SERVICE_UNAVAILABLE, "stopping\n")
-    } else if server.parts.ports.upkeep.healthy() {
-        (StatusCode::OK, "ready\n")
-    } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "the store cannot commit: is the disk full? See: angelia status\n")
-    }
+    let Parts { life, ports, cluster, keys, .. } = &server.parts;
+    let readiness = Readiness::of(life, &*ports.upkeep, cluster, keys);
+    let status = if readiness.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, readiness.line())
 }

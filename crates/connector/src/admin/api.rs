@@ -4,7 +4,9 @@
 use super::Admin;
 use super::endpoint::{Change, Endpoint, Row, Verb, names_in};
 use super::types::*;
-use super::{bots, clients, gateways, inbox, invites, keys, openapi, routes, status, tenants};
+use super::{
+    bots, clients, cluster_status, gateways, inbox, invites, keys, openapi, routes, status, tenants,
+};
 use angelia_core::store::Client;
 use axum::Router;
 use serde_json::{Map, Value};
@@ -29,6 +31,8 @@ macro_rules! endpoints {
 endpoints! {
     /// How the server is doing.
     STATUS: Read "/admin/status", Nothing => Status, status::status;
+    /// Which nodes share the store, what each of them does, and what is wrong.
+    CLUSTER: Read "/admin/cluster", Nothing => ClusterStatus, cluster_status::status;
     /// This document.
     OPENAPI: Read "/admin/openapi.json", Nothing => Map<String, Value>, openapi::show;
     /// Every tenant, and how issuers know it.

@@ -2,6 +2,7 @@
 //! they could not read.
 
 use super::Admin;
+use super::bot_health::Healths;
 use super::types::Nothing;
 use angelia_core::admission::Routes;
 use angelia_core::audit::{Actor, AuditEntry};
@@ -25,6 +26,8 @@ answered! {
     pub struct Bots {
         /// In the order they are configured.
         pub bots: Vec<Bot>,
+        /// Nodes that did not answer how those are that they read.
+        pub not_asked: Vec<String>,
     }
 
     /// A bot, and how it is.
@@ -75,14 +78,16 @@ const MISSED: usize = 20;
 pub(super) async fn list(admin: Arc<Admin>, _: Nothing) -> Result<Bots> {
     let known = admin.identities.snapshot();
     let routes = known.routes();
+    let (healths, not_asked) = Healths::of(&admin).await;
     let mut bots = Vec::new();
     for bot in admin.bots.all() {
-        bots.push(describe(&admin, &**bot, routes).await?);
+        let health = healths.of_bot(&**bot);
+        bots.push(describe(&admin, &**bot, health, routes).await?);
     }
-    Ok(Bots { bots })
+    Ok(Bots { bots, not_asked })
 }
 
-async fn describe(admin: &Admin, bot: &dyn Platform, routes: &Routes) -> Result<Bot> {
+async fn describe(admin: &Admin, bot: &dyn Platform, health: Option<Health>, routes: &Routes) -> Result<Bot> {
     let key = BotKey::new(bot.platform(), bot.id());
     let leads_here = |route_bot: Option<&str>| route_bot.is_none_or(|named| named == bot.id());
     let routes = routes
@@ -93,7 +98,7 @@ async fn describe(admin: &Admin, bot: &dyn Platform, routes: &Routes) -> Result<
         platform: bot.platform().to_owned(),
         id: bot.id().to_owned(),
         name: bot.name().to_owned(),
-        health: bot.health(),
+        health,
         quarantined: admin.ports.records.quarantine(Some(&key), PAGE).await?.len() as u64,
         missed: admin.ports.records.missed(&key, MISSED).await?,
         routes: routes as u64,

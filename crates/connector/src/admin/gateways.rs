@@ -1,6 +1,7 @@
 //! Gateways, from their making to their revocation.
 
 use super::Admin;
+use super::standing_elsewhere::Instances;
 use super::types::Nothing;
 use crate::bootstrap::DEFAULT_TENANT;
 use crate::upkeep::Waker;
@@ -192,7 +193,8 @@ pub(super) fn gateway(admin: &Admin, tenant: Option<&str>, id: &str) -> Result<A
 
 pub(super) async fn list(admin: Arc<Admin>, _: Nothing) -> Result<Gateways> {
     let all = admin.identities.now().all();
-    Ok(Gateways { gateways: all.iter().map(|record| describe(&admin, record)).collect() })
+    let instances = Instances::of(&admin, &all).await?;
+    Ok(Gateways { gateways: all.iter().map(|record| describe_as(&admin, record, &instances)).collect() })
 }
 
 impl ChangeGateway {
@@ -215,7 +217,7 @@ impl ChangeGateway {
 }
 
 pub(super) async fn show(admin: Arc<Admin>, id: String, body: ChangeGateway) -> Result<Gateway> {
-    Ok(describe(&admin, &*gateway(&admin, body.tenant.as_deref(), &id)?))
+    describe(&admin, &gateway(&admin, body.tenant.as_deref(), &id)?).await
 }
 
 pub(super) async fn set(admin: Arc<Admin>, id: String, body: ChangeGateway) -> Result<Gateway> {
@@ -225,7 +227,7 @@ pub(super) async fn set(admin: Arc<Admin>, id: String, body: ChangeGateway) -> R
     let stored = admin.ports.records.change_gateway(tenant, id, change, &Actor::operator()).await?;
     let record = admin.identities.know(&stored).await?;
     admin.wake.start_over(record.instance);
-    Ok(describe(&admin, &record))
+    describe(&admin, &record).await
 }
 
 pub(super) async fn make_default(admin: Arc<Admin>, id: String, body: ChangeGateway) -> Result<Gateway> {
@@ -234,7 +236,7 @@ pub(super) async fn make_default(admin: Arc<Admin>, id: String, body: ChangeGate
     let (tenant, instance) = (&record.tenant, record.instance);
     admin.ports.records.set_default_instance(tenant, instance, &Actor::operator()).await?;
     admin.identities.follow().await?;
-    Ok(describe(&admin, &record))
+    describe(&admin, &record).await
 }
 
 pub(super) async fn rotate(admin: Arc<Admin>, id: String, body: RotateGateway) -> Result<GatewaySecret> {
@@ -263,18 +265,23 @@ pub(super) async fn revoke(admin: Arc<Admin>, id: String, body: ChangeGateway) -
     let stored = admin.ports.records.revoke_gateway(tenant, id, &Actor::operator()).await?;
     let record = admin.identities.know(&stored).await?;
     tracing::info!(tenant = %record.tenant, gateway = %record.gateway_id, "a gateway was revoked");
-    Ok(describe(&admin, &record))
+    describe(&admin, &record).await
 }
 
-fn describe(admin: &Admin, record: &GatewayRecord) -> Gateway {
+async fn describe(admin: &Admin, record: &Arc<GatewayRecord>) -> Result<Gateway> {
+    let instances = Instances::of(admin, std::slice::from_ref(record)).await?;
+    Ok(describe_as(admin, record, &instances))
+}
+
+fn describe_as(admin: &Admin, record: &GatewayRecord, instances: &Instances) -> Gateway {
     let known = admin.identities.now();
-    let standing = admin.sessions.standing(record.instance);
+    let standing = instances.standing(admin, record.instance);
     let fronts = known.fronts(record.instance).into_iter();
     Gateway {
         tenant: record.tenant.clone(),
         gateway_id: record.gateway_id.clone(),
         instance: record.instance_name.clone(),
-        connected: admin.sessions.is_connected(record),
+        connected: instances.is_connected(admin, record),
         idle: standing.idle,
         default: known.is_default(&record.tenant, record.instance),
         wake_url: record.wake_url.clone(),

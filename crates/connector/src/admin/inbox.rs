@@ -2,6 +2,7 @@
 
 use super::Admin;
 use super::gateways::gateway;
+use super::other_nodes;
 use super::types::{Dropped, Nothing, Purged};
 use angelia_core::audit::Actor;
 use angelia_core::clock::UnixMillis;
@@ -51,8 +52,10 @@ answered! {
         pub messages: Vec<ExplainedMessage>,
         /// As an agent wrote it.
         pub actions: Vec<ExplainedAction>,
-        /// Why it reached nobody.
+        /// Why it reached nobody. Each node remembers that of the last messages it dropped.
         pub drops: Vec<Dropped>,
+        /// Nodes that did not answer in time, and may know more of the drops.
+        pub not_asked: Vec<String>,
     }
 
     /// The way of one received message, and what was answered.
@@ -217,10 +220,14 @@ pub(super) async fn purge(admin: Arc<Admin>, selection: Selection) -> Result<Pur
 pub(super) async fn explain(admin: Arc<Admin>, message: String, _: Nothing) -> Result<Explained> {
     let messages = admin.ports.records.explain(&message).await?;
     let actions = admin.ports.records.explain_action(&message).await?;
-    let drops = admin.drops.of(&message);
+    let (drops, not_asked) = other_nodes::drops_of(&admin, &message).await;
     if messages.is_empty() && actions.is_empty() && drops.is_empty() {
+        let silent = match not_asked.as_slice() {
+            [] => String::new(),
+            nodes => format!("; {} did not answer, and may know that it was dropped", nodes.join(", ")),
+        };
         return Err(Error::not_found(format!(
-            "nothing is known of message {message:?}; the journal goes back 72 hours"
+            "nothing is known of message {message:?}; the journal goes back 72 hours{silent}"
         )));
     }
     let mut told = Vec::new();
@@ -229,7 +236,7 @@ pub(super) async fn explain(admin: Arc<Admin>, message: String, _: Nothing) -> R
         message.instance_name = admin.identities.now().shown(message.instance, message.instance_name);
         told.push(ExplainedMessage { message, replies });
     }
-    Ok(Explained { messages: told, actions: with_edits(&admin, actions).await?, drops })
+    Ok(Explained { messages: told, actions: with_edits(&admin, actions).await?, drops, not_asked })
 }
 
 /// What an agent wrote, each with how often it was changed since, and when last.

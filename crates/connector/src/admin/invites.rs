@@ -107,7 +107,10 @@ pub(super) async fn people(admin: Arc<Admin>, of: OfRoom) -> Result<People> {
 pub(super) async fn revoke(admin: Arc<Admin>, revoke: RevokePerson) -> Result<RevokedPerson> {
     let room = revoke.room.unwrap_or_else(|| webchat::private_room(&revoke.user));
     let person = Person { room: room.clone(), user: revoke.user.clone() };
-    admin.ports.records.uninvite(person, &Actor::operator()).await?;
+    let records = admin.ports.records.clone();
+    let void = async move { records.uninvite(person, &Actor::operator()).await };
+    // Other nodes hear of it, and have their readers show their keys.
+    admin.identities.change(void).await?;
     // Whoever else follows the room comes back by themselves.
     admin.hub.close(std::slice::from_ref(&room));
     Ok(RevokedPerson { room, user: revoke.user })

@@ -152,7 +152,11 @@ pub(super) async fn rotate(admin: Arc<Admin>, body: RotateKey) -> Result<Rotated
 
 pub(super) async fn rotate_token(admin: Arc<Admin>, _: Nothing) -> Result<RotatedToken> {
     let _turn = admin.identities.turn().await;
-    admin.token.rotate()?;
+    if admin.cluster.is_shared() {
+        admin.token.rotate_shared(&*admin.ports.records, &admin.keys).await?;
+    } else {
+        admin.token.rotate()?;
+    }
     let entry = AuditEntry::done(&Actor::operator(), "admin-token.rotate", "", "");
     admin.ports.records.audit(entry).await?;
     Ok(RotatedToken { rotated: true })

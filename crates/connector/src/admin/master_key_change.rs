@@ -3,25 +3,30 @@
 //! | step | what is durable after it | a start after it |
 //! |---|---|---|
 //! | stage | the new key in a file beside the old one | throws it away: nothing was changed |
+//! | hand out, among several nodes | the same on each of them (`key_following.rs`) | the same |
 //! | begin | the check under the new key, the old key sealed with the new one | takes the new key, which opens everything |
 //! | adopt | the new key in the place of the old one | goes on with the change |
 //! | rewrap, often | some rows under the new key | goes on with the change |
 //! | retire | nothing under the old key, nor the old key | finds nothing to do |
 //!
 //! From *begin* on everything new is sealed with the new key and both open. Nobody waits
-//! for a change but whoever asked for it (docs/decisions/0031).
+//! for a change but whoever asked for it (docs/decisions/0031). Among several nodes all of them
+//! have the new key before it begins, and all of them seal with it before the old one is
+//! forgotten (docs/decisions/0048).
 
 use super::Admin;
+use super::key_following::nodes_without;
 use super::keys::RotatedKey;
-use crate::supervise::Lifecycle;
+use crate::cluster::KeyFacts;
+use crate::keyring::copy;
 use angelia_core::audit::Actor;
+use angelia_core::clock;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::fail;
 use angelia_core::seal::{KEY_CHECK, KeyId, Keys, MasterKey};
 use angelia_core::secret::Secret;
 use angelia_core::store::{IdentityStore, KeyChange, PageSize, Resealed, Retired, SealStore, SealedValue};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// What the bindings of quarantined updates begin with.
@@ -32,6 +37,11 @@ const PURGE: &str = "; angelia bot quarantine purge throws such updates away";
 const STEP: PageSize = PageSize { count: 100, bytes: 256 * 1024 };
 /// The pause before it is looked again whether somebody still stores what they have sealed.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
+/// How long other nodes may take to have the next key, or to seal with it. They say so with
+/// their next signs of life, twice a second; one that stood still is taken for gone by then.
+const NODES_IN_TIME: Duration = Duration::from_secs(20);
+/// How often they are asked meanwhile.
+const ASK_NODES_EVERY: Duration = Duration::from_millis(100);
 
 /// Everything that is sealed, one step after the other.
 #[derive(Default)]
@@ -70,8 +80,17 @@ pub(super) async fn change_key(admin: &Admin, file: Option<&Path>) -> Result<Rot
         // The check was, when the change began.
         resealed: finished.resealed as u64 + 1,
         old_erased: finished.erased,
-        next_step,
+        next_step: with_others(admin, next_step).await?,
     })
+}
+
+/// What has to be done before the next start of this node, and of the others.
+async fn with_others(admin: &Admin, own: Option<String>) -> Result<Option<String>> {
+    let mut steps: Vec<String> = own.into_iter().collect();
+    for (node, key) in nodes_without(admin, |key| key.to_do.is_none()).await? {
+        steps.extend(key.to_do.map(|to_do| format!("on the node {node}, {to_do}")));
+    }
+    Ok((!steps.is_empty()).then(|| steps.join("; ")))
 }
 
 /// A change has to be finished before the next: the store keeps one key besides the current one.
@@ -111,18 +130,74 @@ async fn begin(admin: &Admin, file: Option<&Path>) -> Result<Option<String>> {
     let change = first_step(admin, &old, &next).await?;
     ring.keeper.stage(&next)?;
     fail::point("key_staged");
-    admin.ports.records.begin_key_change(change, &Actor::operator()).await?;
+    let begun = match hand_out(admin, &next).await {
+        Ok(()) => admin.ports.records.begin_key_change(change, &Actor::operator()).await,
+        Err(error) => Err(error),
+    };
+    ring.hand_out(None);
+    begun?;
     fail::point("key_begun");
-    let (old_id, new_id) = (old.id(), next.id());
-    ring.change_to(next, MasterKey::from_hex(old.to_hex().expose())?);
+    ring.change_to(next, copy(&old)?);
     // From here on there is no way back: the store opens with the new key only.
+    let next_step = adopt(admin);
+    fail::point("key_adopted");
+    Ok(next_step)
+}
+
+/// Puts the key that seals now in its place on disk. Answers what the operator has to do.
+pub(super) fn adopt(admin: &Admin) -> Option<String> {
+    let ring = &admin.keys;
     let next_step = ring.keeper.adopt().unwrap_or_else(|error| {
         tracing::error!(%error, "the new master key is staged, but not in its place; the next start puts it there");
         Some(format!("{error}; the next start tries again"))
     });
-    tracing::info!(old = %old_id, new = %new_id, to_do = next_step.as_deref(), "the master key is a new one");
-    fail::point("key_adopted");
-    Ok(next_step)
+    ring.note_to_do(next_step.clone());
+    let (old, new) = (ring.retiring(), ring.keys().current().id());
+    let old = old.map(tracing::field::display);
+    tracing::info!(old, %new, to_do = next_step.as_deref(), "the master key is a new one");
+    next_step
+}
+
+/// Waits until every other node has the next key: from the beginning of the change on it may
+/// meet what is sealed with it.
+async fn hand_out(admin: &Admin, next: &MasterKey) -> Result<()> {
+    if !admin.cluster.is_shared() {
+        return Ok(());
+    }
+    admin.keys.hand_out(Some(copy(next)?));
+    admin.cluster.look_now();
+    let id = Some(next.id().to_string());
+    let missing = wait_for_nodes(admin, |key| key.has == id).await?;
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Error::conflict(format!(
+        "nothing was changed: within {} s {} not taken the new key over. Look at its log, or stop it, and try again; \
+         see: angelia cluster status",
+        NODES_IN_TIME.as_secs(),
+        in_words(&missing)
+    )))
+}
+
+/// Waits until something holds of every other node; answers those of which it does not, when
+/// time is over.
+async fn wait_for_nodes(admin: &Admin, holds: impl Fn(&KeyFacts) -> bool) -> Result<Vec<(String, KeyFacts)>> {
+    let began = clock::mono();
+    loop {
+        let missing = nodes_without(admin, &holds).await?;
+        if missing.is_empty() || clock::mono().since(began) > NODES_IN_TIME {
+            return Ok(missing);
+        }
+        tokio::time::sleep(ASK_NODES_EVERY).await;
+        go_on(admin)?;
+    }
+}
+
+fn in_words(missing: &[(String, KeyFacts)]) -> String {
+    let why = |key: &KeyFacts| key.trouble.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+    let nodes: Vec<String> = missing.iter().map(|(node, key)| format!("{node}{}", why(key))).collect();
+    let has = if nodes.len() == 1 { "has" } else { "have" };
+    format!("{} {has}", nodes.join(", "))
 }
 
 /// Refuses to begin what could not be finished.
@@ -165,11 +240,12 @@ struct Finished {
     erased: bool,
 }
 
-/// Finishes a change that an earlier process has begun, if there is one.
-pub(crate) async fn resume(admin: Arc<Admin>, _: Arc<Lifecycle>) {
+/// Finishes a change that an earlier process has begun, if there is one. Among several nodes
+/// whoever does the upkeep goes on with it, a little later.
+pub(super) async fn resume(admin: &Admin) {
     let ring = &admin.keys;
     let _turn = ring.rotating.lock().await;
-    if !ring.is_unfinished() {
+    if !ring.is_unfinished() || admin.cluster.is_shared() {
         return;
     }
     let old = ring.retiring();
@@ -177,7 +253,7 @@ pub(crate) async fn resume(admin: Arc<Admin>, _: Arc<Lifecycle>) {
         old = old.map(tracing::field::display),
         "a change of the master key was cut short; finishing it"
     );
-    if let Err(error) = finish(&admin).await {
+    if let Err(error) = finish(admin).await {
         tracing::error!("{}", unfinished(old, error));
     }
 }
@@ -191,15 +267,42 @@ async fn finish(admin: &Admin) -> Result<Finished> {
         while ring.is_awaited() {
             pause(admin).await?;
         }
-        if let Retired::Gone { erased } = admin.ports.records.retire_key(ring.keys().current().head()).await?
-        {
-            fail::point("key_retired");
-            ring.finished();
-            tracing::info!(key = %ring.keys().current().id(), resealed, "the change of the master key is finished");
+        let missing = wait_for_nodes(admin, has_changed(admin)).await?;
+        if !missing.is_empty() {
+            return Err(Error::unavailable(format!("{} not changed to it yet", in_words(&missing))));
+        }
+        if let Some(erased) = retire(admin, resealed).await? {
             return Ok(Finished { resealed, erased });
         }
         pause(admin).await?;
     }
+}
+
+/// Goes on with a change as far as that goes without waiting for anybody.
+pub(super) async fn step(admin: &Admin) -> Result<()> {
+    let resealed = rewrap_all(admin).await?;
+    if !admin.keys.is_awaited() && nodes_without(admin, has_changed(admin)).await?.is_empty() {
+        retire(admin, resealed).await?;
+    }
+    Ok(())
+}
+
+/// Whether a node seals with the key that this one does, and stores nothing else any more.
+fn has_changed(admin: &Admin) -> impl Fn(&KeyFacts) -> bool {
+    let id = admin.keys.keys().current().id().to_string();
+    move |key| key.id == id && key.settled
+}
+
+/// Gives the old key up, unless something that is stored needs it. Answers whether that is
+/// gone from the disk.
+async fn retire(admin: &Admin, resealed: usize) -> Result<Option<bool>> {
+    let ring = &admin.keys;
+    let key = ring.keys().current().clone();
+    let Retired::Gone { erased } = admin.ports.records.retire_key(key.head()).await? else { return Ok(None) };
+    fail::point("key_retired");
+    ring.finished();
+    tracing::info!(key = %key.id(), resealed, "the change of the master key is finished");
+    Ok(Some(erased))
 }
 
 /// One walk over everything. What does not open is left, and told when the rest is done.

@@ -38,7 +38,8 @@ angelia_contract::limits! {
     const PACED_CLIENTS: usize = 4_096, count "clients whose tokens are remembered";
 }
 
-/// How often tokens are asked for.
+/// How often tokens are asked for. Each node counts its own: what it guards is the work of that
+/// node, and nobody guesses a secret of 256 bits, however many nodes they ask.
 pub(crate) struct TokenLimits {
     asked: Mutex<LimitPerAddress>,
     given: Mutex<GcraOf<String>>,

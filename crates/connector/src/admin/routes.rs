@@ -3,9 +3,9 @@
 
 use super::Admin;
 use super::gateways::{check_welcome, gateway};
+use super::other_nodes::{self, HeardPlace};
 use super::types::Nothing;
 use crate::bootstrap::DEFAULT_TENANT;
-use crate::ingress::{Heard, Spot};
 use angelia_core::admission::{self, Allow, Place};
 use angelia_core::audit::Actor;
 use angelia_core::clock::{self, UnixMillis};
@@ -95,6 +95,8 @@ answered! {
     pub struct Unrouted {
         /// The one heard of last first.
         pub unrouted: Vec<UnroutedPlace>,
+        /// Nodes that did not answer in time, and may have heard of more.
+        pub not_asked: Vec<String>,
     }
 
     /// A place that spoke without a route.
@@ -255,18 +257,18 @@ pub(super) fn show(admin: &Admin, route: &admission::Route) -> Route {
 }
 
 pub(super) async fn unrouted(admin: Arc<Admin>, _: Nothing) -> Result<Unrouted> {
+    let (mut heard, not_asked) = other_nodes::unrouted(&admin).await;
     let known = admin.identities.now();
-    let mut heard = admin.drops.unrouted();
     // Somebody may have taken care of it since.
-    heard.retain(|((place, bot), _)| !is_routed(known.routes(), place, bot));
-    let row = |((place, bot), heard): (Spot, Heard)| UnroutedPlace {
+    heard.retain(|it| !is_routed(known.routes(), &it.place, &it.bot));
+    let row = |HeardPlace { place, bot, count, last_at }: HeardPlace| UnroutedPlace {
         add: add_command(&place),
         place,
         bot,
-        count: heard.count,
-        last_at: heard.last_at,
+        count,
+        last_at,
     };
-    Ok(Unrouted { unrouted: heard.into_iter().map(row).collect() })
+    Ok(Unrouted { unrouted: heard.into_iter().map(row).collect(), not_asked })
 }
 
 /// Whether the place, one around it or the whole platform has a route by now.

@@ -1,7 +1,8 @@
 //! The self-service of gateways: how they enrol, declare what they want, and get tokens.
 
 use super::{Bearers, TokenLimits, declare, enroll, provision, token};
-use crate::admin::router::no_store;
+use crate::admin::router::{Everywhere, know_everywhere, no_store};
+use crate::cluster::Cluster;
 use crate::identities::Identities;
 use crate::keyring::Keyring;
 use crate::refusal_log::RefusalLog;
@@ -34,6 +35,8 @@ const AT_ONCE: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Changes of one gateway within [`CHANGES_IN`]: a start makes one for each of
 /// its platforms at the most, and a crash loop starts every half minute.
+/// Each node counts its own: a gateway that goes round them is bounded by their number, and what it
+/// may have in all (its tenant's gateways) by the store.
 const CHANGES: usize = 30;
 const CHANGES_IN: Duration = Duration::from_secs(600);
 /// Gateways whose changes are remembered. Beyond it the one that changed
@@ -55,6 +58,7 @@ pub(crate) struct SelfService {
     /// Most living gateways that a tenant makes.
     pub(super) per_tenant: u64,
     turns: Semaphore,
+    cluster: Arc<Cluster>,
 }
 
 impl SelfService {
@@ -71,6 +75,7 @@ impl SelfService {
             making: Mutex::new(Making::new(limits)),
             per_tenant: limits.per_tenant,
             turns: Semaphore::new(AT_ONCE),
+            cluster: parts.cluster.clone(),
         })
     }
 
@@ -80,6 +85,10 @@ impl SelfService {
             .route("/relay/enroll", post(enroll))
             .route("/relay/provision", post(provision))
             .route("/relay/policy", post(declare))
+            .layer(middleware::from_fn_with_state(
+                Everywhere::of(&self.identities, &self.cluster),
+                know_everywhere,
+            ))
             .route("/oauth/token", post(token))
             .layer(middleware::from_fn(no_store))
             .with_state(self)

@@ -1,9 +1,12 @@
 //! How the server is doing.
 
 use super::Admin;
+use super::bot_health::Healths;
 use super::keys::{Clock, describe_clock};
+use super::standing_elsewhere::Instances;
 use super::types::Nothing;
 use crate::identities::Snapshot;
+use crate::readiness::Readiness;
 use crate::telemetry::Counter;
 use angelia_core::error::Result;
 use angelia_core::identity::GatewayRecord;
@@ -32,7 +35,11 @@ answered! {
         pub disk: Report,
         /// Whether messages are taken in.
         pub ready: bool,
-        /// Sockets open.
+        /// What is not as it should be although they are, in words.
+        pub degraded: Vec<String>,
+        /// What this node is called, where several share the store.
+        pub node: Option<String>,
+        /// Sockets open, on this node.
         pub sockets: u64,
         /// Entries written to sockets since the start.
         pub pushed: u64,
@@ -121,26 +128,30 @@ pub(super) async fn status(admin: Arc<Admin>, _: Nothing) -> Result<Status> {
     let listed = admin.ports.inboxes.inboxes().await?;
     let ambiguous = admin.ports.records.ambiguous_actions(SHOWN).await?;
     let disk = admin.ports.upkeep.disk().await?;
-    let known = admin.identities.now();
+    let known = admin.identities.snapshot();
     let damaged = known.damaged().into_iter().map(|(tenant, gateway_id, error)| {
         let kind = "secret of a gateway".to_owned();
         DamagedGateway { tenant, gateway_id, kind, error }
     });
+    let readiness = Readiness::of(&admin.life, &*admin.ports.upkeep, &admin.cluster, &admin.keys);
     let heavy = admin.memory.heavy().into_iter();
     let of = admin.memory.of_tenant() as u64;
+    let gateways = gateways(&admin, &known, &listed).await?;
     Ok(Status {
         memory: heavy.map(|(tenant, held)| Heavy { tenant, held: held as u64, of }).collect(),
         ambiguous,
-        bots: unwell(&admin),
+        bots: unwell(&admin).await,
         damaged: damaged.collect(),
         clock: describe_clock(&admin),
         database_damage: admin.integrity.damage(),
         disk,
-        ready: admin.ports.upkeep.healthy() && !admin.life.is_leaving(),
+        ready: readiness.is_ready(),
+        degraded: readiness.degraded,
+        node: admin.cluster.is_shared().then(|| admin.cluster.node().to_owned()),
         sockets: admin.sessions.open() as u64,
         pushed: admin.metrics.get(Counter::Pushed),
         settled: admin.metrics.get(Counter::Settled),
-        gateways: gateways(&admin, &known, &listed),
+        gateways,
         // They have no gateway to be shown with; those for whom nothing came are no news.
         awaiting_first: listed
             .iter()
@@ -159,20 +170,21 @@ fn lost(inbox: &ListedInbox) -> u64 {
     inbox.gaps.iter().map(|gap| gap.lost).sum()
 }
 
-fn gateways(admin: &Admin, known: &Snapshot, listed: &[ListedInbox]) -> Vec<GatewayStatus> {
+async fn gateways(admin: &Admin, known: &Snapshot, listed: &[ListedInbox]) -> Result<Vec<GatewayStatus>> {
+    let instances = Instances::of(admin, &known.all()).await?;
     let inboxes: HashMap<_, _> = listed.iter().map(|inbox| (inbox.instance, inbox)).collect();
     let ours = admin.bots.descriptors();
     let served = |platform: &String| ours.iter().any(|known| known.platform == *platform);
     let describe = |record: &Arc<GatewayRecord>| {
         let inbox = inboxes.get(&record.instance);
-        let standing = admin.sessions.standing(record.instance);
+        let standing = instances.standing(admin, record.instance);
         let fronts = known.fronts(record.instance).into_iter();
         let mut not_served: Vec<String> = fronts.map(|(platform, _)| platform).collect();
         not_served.retain(|platform| !served(platform));
         GatewayStatus {
             tenant: record.tenant.clone(),
             gateway_id: record.gateway_id.clone(),
-            connected: admin.sessions.is_connected(record),
+            connected: instances.is_connected(admin, record),
             idle: standing.idle,
             not_served,
             acknowledges: standing.habit.as_str().to_owned(),
@@ -182,13 +194,14 @@ fn gateways(admin: &Admin, known: &Snapshot, listed: &[ListedInbox]) -> Vec<Gate
             lost: inbox.map_or(0, |inbox| lost(inbox)),
         }
     };
-    known.all().iter().map(describe).collect()
+    Ok(known.all().iter().map(describe).collect())
 }
 
 /// The bots that do not hear.
-fn unwell(admin: &Admin) -> Vec<UnwellBot> {
+async fn unwell(admin: &Admin) -> Vec<UnwellBot> {
+    let (healths, _) = Healths::of(admin).await;
     let bots = admin.bots.all().iter().filter_map(|bot| {
-        let Health { state, why, .. } = bot.health().filter(|health| health.state != BotState::Up)?;
+        let Health { state, why, .. } = healths.of_bot(&**bot).filter(|health| !health.state.is_well())?;
         Some(UnwellBot { platform: bot.platform().to_owned(), name: bot.name().to_owned(), state, why })
     });
     bots.collect()

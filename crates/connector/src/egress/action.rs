@@ -25,6 +25,7 @@ use angelia_platforms::{Platform, Reach};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::oneshot;
 
 /// What gateways write behind a text that is not complete yet.
 const GROWS_ON: char = '▉';
@@ -116,6 +117,21 @@ impl OutboundAction {
         Arc::new(Self { origin, bot, target, action, claims, remark, reply, received_at, _held: held })
     }
 
+    /// The same, on a way of its own: whoever waits is answered by that.
+    pub(super) fn hand_on(&self) -> Arc<Self> {
+        Arc::new(Self {
+            origin: self.origin.clone(),
+            bot: self.bot,
+            target: self.target.clone(),
+            action: self.action.clone(),
+            claims: self.claims,
+            remark: self.remark,
+            reply: self.reply.hand_on().unwrap_or_default(),
+            received_at: self.received_at,
+            _held: None,
+        })
+    }
+
     /// The chat as this instance writes to it: what others do there is not waited for.
     pub(super) fn chat(&self, egress: &Egress) -> ChatKey {
         ChatKey::of(egress, self.origin.instance, self.bot, &self.target)
@@ -138,13 +154,19 @@ impl OutboundAction {
         !self.origin.is_revoked(&known) && may() == Some(true)
     }
 
-    /// Brings to hand what is known of the target: after a restart, or among
-    /// very many chats, that may not be there. What stays unknown is not written to.
+    /// The same of what is not in the ledger; the bot has to be this node's, too.
+    pub(super) fn may_call_now(&self, egress: &Egress) -> bool {
+        egress.may_call_now(self.bot) && self.is_allowed(egress)
+    }
+
+    /// Brings to hand what is known of the target: after a restart, or among very many chats, that
+    /// may not be there, and other nodes may know more by now. What stays unknown is not written
+    /// to.
     pub(super) async fn recall(&self, egress: &Egress) -> Result<()> {
         let platform = self.platform(egress);
         match platform.places(&self.target) {
-            Whereabouts::Unknown => platform.recall(&self.target).await,
-            Whereabouts::Places(_) | Whereabouts::Nowhere => Ok(()),
+            Whereabouts::Unknown | Whereabouts::Places(_) => platform.recall(&self.target).await,
+            Whereabouts::Nowhere => Ok(()),
         }
     }
 
@@ -258,24 +280,41 @@ impl OutboundAction {
 #[derive(Default)]
 pub(super) struct Reply(Mutex<Option<Addressee>>);
 
-struct Addressee {
-    mailbox: Arc<Mailbox>,
-    ticket: u64,
-    request_id: String,
+enum Addressee {
+    /// A gateway, by its socket.
+    Gateway { mailbox: Arc<Mailbox>, ticket: u64, request_id: String },
+    /// Another node.
+    Node(oneshot::Sender<ActionResult>),
 }
 
 impl Reply {
     pub(super) fn to(mailbox: Arc<Mailbox>, ticket: u64, request_id: String) -> Self {
-        Self(Mutex::new(Some(Addressee { mailbox, ticket, request_id })))
+        Self(Mutex::new(Some(Addressee::Gateway { mailbox, ticket, request_id })))
+    }
+
+    /// One that is waited for here, to be told to another node.
+    pub(super) fn and_answer() -> (Self, oneshot::Receiver<ActionResult>) {
+        let (answer, answered) = oneshot::channel();
+        (Self(Mutex::new(Some(Addressee::Node(answer)))), answered)
+    }
+
+    /// Has the answer given by somebody else; `None` if nobody waits for it.
+    pub(super) fn hand_on(&self) -> Option<Self> {
+        let addressee = self.0.lock().take()?;
+        Some(Self(Mutex::new(Some(addressee))))
     }
 
     /// Gives the answer; only the first one counts.
     pub(super) fn give(&self, result: ActionResult) {
         let addressee = self.0.lock().take();
-        if let Some(Addressee { mailbox, ticket, request_id }) = addressee {
-            let ok = result.success;
-            let line = ConnectorFrame::OutboundResult { request_id, result }.to_line();
-            mailbox.answer(Answer { ticket, line, ok });
+        match addressee {
+            Some(Addressee::Gateway { mailbox, ticket, request_id }) => {
+                let ok = result.success;
+                let line = ConnectorFrame::OutboundResult { request_id, result }.to_line();
+                mailbox.answer(Answer { ticket, line, ok });
+            }
+            Some(Addressee::Node(answer)) => drop(answer.send(result)),
+            None => {}
         }
     }
 

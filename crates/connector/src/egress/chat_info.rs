@@ -1,8 +1,8 @@
 //! `get_chat_info`: telling of a chat. Not written down, and authorized like
 //! everything else.
 
-use super::Egress;
 use super::action::{OutboundAction, failed, never_sent, perhaps_sent};
+use super::{Egress, asked};
 use angelia_contract::action::ActionResult;
 use angelia_core::egress::ANSWER_WITHIN;
 use angelia_core::error::{Kind, Result};
@@ -10,6 +10,9 @@ use std::sync::Arc;
 
 /// Asks for a chat's name and type, beside whatever happens in the chat.
 pub(super) fn chat_info(egress: &Arc<Egress>, action: Arc<OutboundAction>) {
+    if egress.is_elsewhere(action.bot) {
+        return asked::chat_info(egress, action);
+    }
     let egress = egress.clone();
     tokio::spawn(async move {
         let asked = tokio::time::timeout(ANSWER_WITHIN, ask_chat_info(&egress, &action)).await;
@@ -30,6 +33,9 @@ async fn ask_chat_info(egress: &Arc<Egress>, action: &OutboundAction) {
     }
     if !action.is_allowed(egress) {
         return action.reply.decline(egress);
+    }
+    if !egress.may_call_now(action.bot) {
+        return action.reply.give(never_sent("the bot went to another node"));
     }
     permit.made();
     let told = action.platform(egress).chat_info(&action.target).await;

@@ -6,8 +6,10 @@
 
 use super::Egress;
 use super::action::{OutboundAction, result};
-use super::chats::{ChatKey, FirstPart, Inbox, News};
-use super::perform::{self, CallPermit, Done, InFlight};
+use super::chats::{ChatKey, Ending, FirstPart, Inbox, News};
+use super::in_hand::{InHand, Wait};
+use super::outbox::ActingAs;
+use super::perform::{self, Done, InFlight};
 use super::remark::{self, InDoubt};
 use super::{resume, typing};
 use crate::telemetry::Counter;
@@ -19,50 +21,13 @@ use angelia_core::egress::delivery::{
 };
 use angelia_core::error::Result;
 use angelia_core::ports::{ActionId, ActionOutcome, StoredAction};
-use angelia_platforms::Answer;
 use futures_util::FutureExt;
-use futures_util::future::{AbortHandle, BoxFuture, abortable};
+use futures_util::future::{BoxFuture, abortable};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-
-/// What is held for an action for as long as it is in the queue.
-#[derive(Default)]
-struct InHand {
-    /// Nothing yet of one that an earlier process left.
-    action: Option<Arc<OutboundAction>>,
-    /// As an earlier process left it, until its text is read.
-    stored: Option<Box<StoredAction>>,
-    /// Its number in the ledger.
-    number: Option<ActionId>,
-    waiting: Option<Wait>,
-    permit: Option<CallPermit>,
-    /// What its next call answers with.
-    answer: Option<Answer>,
-    in_flight: Option<InFlight>,
-}
-
-impl InHand {
-    fn of(action: Arc<OutboundAction>) -> Self {
-        Self { action: Some(action), ..Self::default() }
-    }
-
-    /// No call is made now.
-    fn give_leave_back(&mut self) {
-        (self.permit, self.waiting) = (None, None);
-    }
-}
-
-/// A wait for permission; over when it is dropped.
-struct Wait(AbortHandle);
-
-impl Drop for Wait {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
 
 /// The task of one chat.
 pub(super) struct ChatTask {
@@ -103,6 +68,11 @@ impl ChatTask {
         loop {
             self.take_first_parts();
             self.take_news();
+            match inbox.ending() {
+                Some(Ending::CutOff) => return self.in_hand.values().for_each(|it| it.hand_on(&self.egress)),
+                Some(Ending::Closing) => self.begin_nothing_more(),
+                None => {}
+            }
             let idle = self.queue.is_idle() && self.running.is_empty();
             if idle && self.egress.chats.leave(&self.key, &inbox) {
                 return;
@@ -140,8 +110,8 @@ impl ChatTask {
                     arrived.push((self.put(InHand::of(action)), asked));
                     continue;
                 }
-                News::Adopted(stored) => {
-                    Event::Adopted(stored.into_iter().map(|it| self.adopt(it)).collect())
+                News::Adopted { stored, under, untouched } => {
+                    Event::Adopted(stored.into_iter().map(|it| self.adopt(it, under, untouched)).collect())
                 }
             };
             self.arrived(&mut arrived);
@@ -162,11 +132,12 @@ impl ChatTask {
         DeliveryId(self.numbers)
     }
 
-    fn adopt(&mut self, stored: StoredAction) -> (DeliveryId, Left) {
-        let left = resume::left(&self.egress, &stored);
+    fn adopt(&mut self, stored: StoredAction, under: ActingAs, untouched: bool) -> (DeliveryId, Left) {
+        let left = resume::left(&self.egress, &stored, untouched);
         let number = Some(stored.id);
+        let asked_by = self.egress.cluster.is_shared().then_some(stored.instance);
         let stored = Some(Box::new(stored));
-        (self.put(InHand { stored, number, ..InHand::default() }), left)
+        (self.put(InHand { stored, number, under, asked_by, ..InHand::default() }), left)
     }
 
     /// Keeps what came of something that was done, and tells the queue of it.
@@ -180,9 +151,9 @@ impl ChatTask {
         Some(match done {
             Done::Nothing => return None,
             Done::Happened(event) => event,
-            Done::Accepted(numbers, claimed) => {
+            Done::Accepted(numbers, claimed, under) => {
                 for (id, number) in numbers {
-                    self.with(id, |it| it.number = Some(number));
+                    self.with(id, |it| (it.number, it.under) = (Some(number), under));
                 }
                 Event::Accepted(claimed)
             }
@@ -198,10 +169,10 @@ impl ChatTask {
                 self.with(id, |it| it.answer = answer);
                 Event::Opened(id, told)
             }
-            Done::Remarked(id, said, number) => {
+            Done::Remarked(id, said, (number, under)) => {
                 let asked = said.asked(&self.egress);
                 let number = Some(number);
-                let remark = self.put(InHand { number, ..InHand::of(said) });
+                let remark = self.put(InHand { number, under, ..InHand::of(said) });
                 Event::Remarked { id, remark, asked }
             }
             Done::Finished(event, lost) => {
@@ -220,8 +191,8 @@ impl ChatTask {
     /// Tells the queue, and does what it wants done. What is known at once happens
     /// at once, with nothing in between.
     fn happened(&mut self, event: Event) {
-        if self.egress.life.is_stopping() && !std::mem::replace(&mut self.stopping, true) {
-            self.happened(Event::Stopping);
+        if self.egress.life.is_stopping() {
+            self.begin_nothing_more();
         }
         let mut effects = std::mem::take(&mut self.effects);
         let mut next = Some(event);
@@ -234,6 +205,13 @@ impl ChatTask {
             next = self.at_once.pop_front();
         }
         self.effects = effects;
+    }
+
+    /// The server stops, or the bot goes to another node. What was called is written down.
+    fn begin_nothing_more(&mut self) {
+        if !std::mem::replace(&mut self.stopping, true) {
+            self.happened(Event::Stopping);
+        }
     }
 
     /// Has something done, or does it and tells what came of it.
@@ -253,11 +231,15 @@ impl ChatTask {
             }
             Effect::Begin(id) => {
                 self.in_flight(id);
-                let number = self.in_hand.get(&id)?.number?;
+                let number = self.number(id)?;
                 let failed = Done::Happened(Event::Begun(id, Begun::StoreFails));
                 self.start(perform::begin(self.egress.clone(), id, number), failed);
             }
             Effect::Authorize(id) => {
+                let under = self.in_hand.get(&id).map_or(ActingAs::Node, |it| it.under);
+                if !self.egress.may_call(self.key.bot, under) {
+                    return Some(Done::Happened(Event::NotNow(id)));
+                }
                 let allowed = self.action(id).is_some_and(|it| it.is_allowed(&self.egress));
                 return Some(Done::Happened(Event::Authorized(id, allowed)));
             }
@@ -266,21 +248,21 @@ impl ChatTask {
                 let action = self.action(id)?;
                 let it = self.in_hand.get_mut(&id)?;
                 let answer = it.answer.take().filter(|_| way.is_some());
-                let (number, permit) = (it.number?, it.permit.take()?);
-                let call = perform::Call { id, number, action, answer, earlier, within, permit };
+                let (number, under, permit) = (it.number?, it.under, it.permit.take()?);
+                let call = perform::Call { id, number, under, action, answer, earlier, within, permit };
                 let calling = perform::call(self.egress.clone(), self.inbox.clone(), call);
                 self.start(calling, perform::broke_off(id));
             }
             Effect::Pause { id, reach, after } => self.action(id)?.pause(&self.egress, reach, after),
             Effect::Postpone(id) => {
                 self.with(id, InHand::give_leave_back);
-                let number = self.in_hand.get(&id)?.number?;
+                let number = self.number(id)?;
                 let told = Done::Happened(Event::Postponed(id));
                 self.start(perform::postpone(self.egress.clone(), id, number), told);
             }
             Effect::Finish(ends) => self.finish(ends),
             Effect::LeaveOpen { id, outcome, remark } => self.leave_open(id, outcome, remark),
-            Effect::Answer(id, answer) => self.action(id)?.reply.give(result(answer)),
+            Effect::Answer(id, answer) => self.in_hand.get(&id)?.give(&self.egress, &result(answer)),
             Effect::ShowTyping(id) => {
                 let (egress, action) = (self.egress.clone(), self.action(id)?);
                 let shown = async move {
@@ -307,7 +289,8 @@ impl ChatTask {
 
     fn accept(&mut self, ids: Vec<DeliveryId>) {
         let actions: Vec<_> = ids.into_iter().filter_map(|id| Some((id, self.action(id)?))).collect();
-        self.start(perform::accept(self.egress.clone(), actions), perform::not_accepted());
+        let accepting = perform::accept(self.egress.clone(), self.key.clone(), actions);
+        self.start(accepting, perform::not_accepted());
     }
 
     fn read(&mut self, id: DeliveryId) {
@@ -333,8 +316,10 @@ impl ChatTask {
     fn finish(&mut self, ends: Vec<(DeliveryId, ActionOutcome)>) {
         let ids: Vec<DeliveryId> = ends.iter().map(|(id, _)| *id).collect();
         ids.iter().for_each(|id| self.with(*id, InHand::give_leave_back));
-        let number = |id: DeliveryId| self.in_hand.get(&id)?.number;
-        let ends = ends.into_iter().filter_map(|(id, outcome)| Some((id, number(id)?, outcome))).collect();
+        let end = |(id, outcome)| {
+            self.number(id).map(|(number, under)| perform::End { id, number, under, outcome })
+        };
+        let ends = ends.into_iter().filter_map(end).collect();
         let failed = Done::Happened(Event::Finished { ids, durable: false });
         self.start(perform::finish(self.egress.clone(), ends), failed);
     }
@@ -345,22 +330,31 @@ impl ChatTask {
             return self.finish(vec![(id, outcome)]);
         };
         self.with(id, InHand::give_leave_back);
-        let leaving = remark::leave_open(self.egress.clone(), (id, number), outcome, (remark, in_doubt));
+        let leaving = remark::leave_open(self.egress.clone(), id, number, outcome, (remark, in_doubt));
         self.start(leaving, Done::Happened(Event::Finished { ids: vec![id], durable: false }));
     }
 
-    fn in_doubt(&self, id: DeliveryId) -> Option<(ActionId, InDoubt)> {
-        let InHand { action, stored, number, .. } = self.in_hand.get(&id)?;
+    fn in_doubt(&self, id: DeliveryId) -> Option<((ActionId, ActingAs), InDoubt)> {
+        let InHand { action, stored, .. } = self.in_hand.get(&id)?;
         let unread = |stored: &StoredAction| InDoubt::unread(stored, self.key.bot, resume::target(stored));
         let in_doubt = match action {
             Some(action) => Some(InDoubt::of(action)),
             None => stored.as_deref().map(unread),
         };
-        number.zip(in_doubt)
+        self.number(id).zip(in_doubt)
+    }
+
+    /// Its number in the ledger, and as whom that is spoken to.
+    fn number(&self, id: DeliveryId) -> Option<(ActionId, ActingAs)> {
+        let it = self.in_hand.get(&id)?;
+        Some((it.number?, it.under))
     }
 
     fn ended(&mut self, id: DeliveryId, untold: bool) {
         let in_hand = self.in_hand.remove(&id);
+        if let Some(in_hand) = &in_hand {
+            in_hand.hand_on(&self.egress);
+        }
         if untold {
             let action = in_hand.and_then(|it| it.number).map(|it| it.0);
             tracing::error!(action, "the end of an action is not in the ledger");

@@ -3,6 +3,8 @@
 use super::Egress;
 use super::action::{OutboundAction, never_sent};
 use super::chat_task::ChatTask;
+use super::elsewhere;
+use super::outbox::ActingAs;
 use angelia_core::egress::Target;
 use angelia_core::egress::delivery::{DeliveryId, MAX_WAITING};
 use angelia_core::inbox::InstanceId;
@@ -31,8 +33,14 @@ impl ChatKey {
 pub(super) enum News {
     /// A gateway asks for something.
     Asked(Arc<OutboundAction>),
-    /// An earlier process left these, oldest first.
-    Adopted(Vec<StoredAction>),
+    /// These were found in the ledger, oldest first.
+    Adopted {
+        stored: Vec<StoredAction>,
+        /// As whom they are worked on.
+        under: ActingAs,
+        /// Whether nobody worked on them before.
+        untouched: bool,
+    },
 }
 
 /// The provider has the first part of a message.
@@ -44,6 +52,16 @@ pub(super) struct Inbox {
     news: Mutex<VecDeque<News>>,
     first_parts: Mutex<Vec<FirstPart>>,
     told: Notify,
+    ending: Mutex<Option<Ending>>,
+}
+
+/// Why a chat's task ends before it has nothing left to do: its bot goes to another node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// It begins nothing more.
+    Closing,
+    /// It has taken too long.
+    CutOff,
 }
 
 impl Inbox {
@@ -55,6 +73,16 @@ impl Inbox {
     pub(super) fn tell_first_part(&self, first: FirstPart) {
         self.first_parts.lock().push(first);
         self.told.notify_one();
+    }
+
+    fn end(&self, ending: Ending) {
+        *self.ending.lock() = Some(ending);
+        self.told.notify_one();
+    }
+
+    /// Whether the task is to end.
+    pub(super) fn ending(&self) -> Option<Ending> {
+        *self.ending.lock()
     }
 
     /// Resolves when there may be news.
@@ -104,6 +132,23 @@ impl ChatQueues {
         idle
     }
 
+    /// Lets the tasks of a bot's chats end.
+    pub(super) fn close(&self, bot: usize) {
+        let chats = self.chats.lock();
+        chats.iter().filter(|(key, _)| key.bot == bot).for_each(|(_, inbox)| inbox.end(Ending::Closing));
+    }
+
+    /// Whether a bot has chats that have something to do.
+    pub(super) fn is_busy(&self, bot: usize) -> bool {
+        self.chats.lock().keys().any(|key| key.bot == bot)
+    }
+
+    /// Ends the tasks of a bot's chats, whatever they are at.
+    pub(super) fn cut_off(&self, bot: usize) {
+        let mut chats = self.chats.lock();
+        chats.extract_if(|key, _| key.bot == bot).for_each(|(_, inbox)| inbox.end(Ending::CutOff));
+    }
+
     /// Takes a chat out whose task ended by a panic, so that the next action starts another.
     pub(super) fn forget(&self, key: &ChatKey, inbox: &Arc<Inbox>) {
         remove(&mut self.chats.lock(), key, inbox);
@@ -119,18 +164,26 @@ fn remove(chats: &mut HashMap<ChatKey, Arc<Inbox>>, key: &ChatKey, inbox: &Arc<I
 
 /// Takes an action into the queue of its chat.
 pub(super) fn enter(egress: &Arc<Egress>, action: Arc<OutboundAction>) {
-    tell(egress, action.chat(egress), News::Asked(action));
+    let key = action.chat(egress);
+    if egress.is_elsewhere(action.bot) || egress.elsewhere.is_busy(&key) {
+        return elsewhere::enter(egress, key, action);
+    }
+    tell(egress, key, News::Asked(action));
 }
 
-/// Tells a chat's task, and starts it if there is none.
-pub(super) fn tell(egress: &Arc<Egress>, key: ChatKey, news: News) {
+/// Tells a chat's task, and starts it if there is none; `false` if too much waits for it. What is
+/// in the ledger is found again then.
+pub(super) fn tell(egress: &Arc<Egress>, key: ChatKey, news: News) -> bool {
     match egress.chats.tell(&key, news) {
-        Ok(None) => {}
-        Ok(Some(inbox)) => drop(tokio::spawn(ChatTask::new(egress.clone(), key, inbox).run())),
+        Ok(None) => return true,
+        Ok(Some(inbox)) => {
+            tokio::spawn(ChatTask::new(egress.clone(), key, inbox).run());
+            return true;
+        }
         Err(News::Asked(action)) => {
             action.reply.give(never_sent("too much waits for this chat; nothing was sent"));
         }
-        // The next start finds it again.
-        Err(News::Adopted(_)) => {}
+        Err(News::Adopted { .. }) => {}
     }
+    false
 }

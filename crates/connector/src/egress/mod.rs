@@ -5,13 +5,28 @@
 //! accepted and performed in order, chats run in parallel. An action that takes
 //! longer than a gateway waits is answered by its session; it stays in the ledger
 //! and is performed all the same (docs/decisions/0011, 0030).
+//!
+//! Where several nodes share a store, a bot's calls are made by the node that holds the bot
+//! (docs/decisions/0046):
+//!
+//! | Question | File |
+//! |---|---|
+//! | What does the node do that holds a bot? | `outbox.rs` |
+//! | What do the others do? | `elsewhere.rs` |
+//! | How are they asked what is not written down? | `asked.rs` |
+//! | Who goes on with what a node left in the web chat? | `left_behind.rs` |
 
 mod action;
+mod asked;
 mod capability;
 mod chat_info;
 mod chat_task;
 mod chats;
+mod elsewhere;
 mod follow_up;
+mod in_hand;
+mod left_behind;
+mod outbox;
 mod perform;
 mod rate_limit;
 mod react;
@@ -23,6 +38,7 @@ mod typing;
 pub use angelia_core::egress::EgressTimings;
 pub(crate) use target_lookup::LIMITS;
 
+use crate::cluster::Cluster;
 use crate::identities::Identities;
 use crate::ingress::Bots;
 use crate::keyring::Keyring;
@@ -34,6 +50,7 @@ use crate::telemetry::Metrics;
 use action::{Origin, OutboundAction, Reply, failed};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::frame::Outbound;
+use angelia_core::directory::BotKey;
 use angelia_core::egress::{Goal, NO_CAPABILITY, Owner, Refusal, Sender, decide};
 use angelia_core::error::Result;
 use angelia_core::identity::GatewayRecord;
@@ -42,12 +59,14 @@ use angelia_core::ports::{ActionId, Ledger, Upkeep};
 use angelia_core::records::Records;
 use capability::Claims;
 use chats::ChatQueues;
+use elsewhere::Elsewhere;
+use outbox::Outbox;
 use rate_limit::{RateLimit, RefusalLimit};
 use react::Marks;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use target_lookup::{TargetLookup, Waiting};
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, Semaphore};
 
 /// The hints beside an action that are read here; others are not kept.
 const HINTS: [&str; 3] = ["thread_id", "notify", "user_id"];
@@ -58,15 +77,23 @@ pub(crate) struct Egress {
     records: Arc<dyn Records>,
     upkeep: Arc<dyn Upkeep>,
     bots: Arc<Bots>,
+    /// Whose bots are this node's.
+    cluster: Arc<Cluster>,
     identities: Arc<Identities>,
     /// What capabilities are sealed with.
     keys: Arc<Keyring>,
     memory: Arc<Memory>,
     metrics: Arc<Metrics>,
     life: Arc<Lifecycle>,
-    /// As whom this process works, and the last action that others left it.
+    /// As whom a server that is alone works, and the last action that others left it.
     owner: OnceCell<(Owner, ActionId)>,
     chats: ChatQueues,
+    /// One for each bot whose calls only one of several nodes makes, in their order.
+    outboxes: Vec<Option<Outbox>>,
+    /// What other nodes perform.
+    elsewhere: Elsewhere,
+    /// What other nodes ask.
+    asked: Semaphore,
     /// One for each bot, in their order.
     rate_limits: Vec<RateLimit>,
     refusals: Arc<RefusalLimit>,
@@ -81,11 +108,13 @@ pub(crate) struct Egress {
 impl Egress {
     pub(crate) fn new(parts: &Parts, timings: EgressTimings, notices: Notices) -> Arc<Self> {
         let rate_limits = parts.bots.all().iter().map(|bot| RateLimit::new(bot.budget())).collect();
-        Arc::new(Self {
+        let outboxes = (0..parts.bots.all().len()).map(|bot| Outbox::of(parts, bot)).collect();
+        let egress = Arc::new(Self {
             ledger: parts.ports.ledger.clone(),
             records: parts.ports.records.clone(),
             upkeep: parts.ports.upkeep.clone(),
             bots: parts.bots.clone(),
+            cluster: parts.cluster.clone(),
             identities: parts.identities.clone(),
             keys: parts.keys.clone(),
             memory: parts.memory.clone(),
@@ -93,6 +122,9 @@ impl Egress {
             life: parts.life.clone(),
             owner: OnceCell::new(),
             chats: ChatQueues::default(),
+            outboxes,
+            elsewhere: Elsewhere::default(),
+            asked: Semaphore::new(asked::MAX_ASKED),
             rate_limits,
             refusals: Arc::default(),
             marks: Marks::default(),
@@ -100,7 +132,13 @@ impl Egress {
             timings,
             notices,
             in_flight: AtomicUsize::new(0),
-        })
+        });
+        asked::answer_others(&egress);
+        egress
+    }
+
+    fn bot_key(&self, bot: usize) -> BotKey {
+        BotKey::new(self.bots[bot].platform(), self.bots[bot].id())
     }
 
     /// Whether a provider is being called. A server that stops waits for it:
@@ -109,15 +147,15 @@ impl Egress {
         self.in_flight.load(Ordering::Acquire) > 0
     }
 
-    /// As whom this process works on actions: found out once, with the first commit.
+    /// As whom a server that is alone works on actions: found out once, with the first commit.
     async fn owner(&self) -> Result<Owner> {
         self.ownership().await.map(|(owner, _)| owner)
     }
 
-    /// The same, and the last action that others left. One node: all of them are ours.
+    /// The same, and the last action that others left: all of them are ours.
     async fn ownership(&self) -> Result<(Owner, ActionId)> {
         let take = async || {
-            let owner = self.ledger.new_owner().await?;
+            let owner = self.cluster.owner().await?;
             Ok((owner, self.ledger.adopt(owner, None).await?))
         };
         self.owner.get_or_try_init(take).await.copied()
@@ -142,6 +180,8 @@ impl Egress {
             Err(Refusal::Unknown(_) | Refusal::InVault) => target_lookup::ask(self, waits),
             // The same way as for a chat that nobody knows, or asking would tell the two apart.
             Err(Refusal::Declined) if target_lookup::only_tells(&waits) => target_lookup::ask(self, waits),
+            // Another node may have learnt meanwhile where the chat is.
+            Err(Refusal::Declined) if self.cluster.is_shared() => target_lookup::ask(self, waits),
             decided => proceed(self, waits, decided),
         }
     }

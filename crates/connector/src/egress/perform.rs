@@ -2,10 +2,11 @@
 //! provider. Each answers with what came of it; an error stands for what its caller says
 //! comes of a failure.
 
-use super::Egress;
 use super::action::OutboundAction;
-use super::chats::{FirstPart, Inbox};
+use super::chats::{ChatKey, FirstPart, Inbox};
+use super::outbox::ActingAs;
 use super::rate_limit::{Permit, Slot};
+use super::{Egress, elsewhere};
 use crate::telemetry::Counter;
 use angelia_core::clock;
 use angelia_core::egress::delivery::{Begun, Claimed, DeliveryId, Event, Opened, Permission, Text};
@@ -19,6 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+const NOT_NOW: &str = "this node did not know whether the bot is its own";
 const STORE_FAILS: &str = "the connector's store does not commit; nothing was sent";
 
 /// Permission for one call: the tenant's, and the bot's.
@@ -31,30 +33,56 @@ pub(super) struct CallPermit {
 pub(super) enum Done {
     Nothing,
     Happened(Event),
-    Accepted(Vec<(DeliveryId, ActionId)>, Vec<Claimed>),
+    Accepted(Vec<(DeliveryId, ActionId)>, Vec<Claimed>, ActingAs),
     Read(DeliveryId, Option<Arc<OutboundAction>>, Text),
     Permission(DeliveryId, Permission, Option<CallPermit>),
     Opened(DeliveryId, Opened, Option<Answer>),
     /// The ledger has what is said of a message in doubt.
-    Remarked(DeliveryId, Arc<OutboundAction>, ActionId),
+    Remarked(DeliveryId, Arc<OutboundAction>, (ActionId, ActingAs)),
     /// What the ledger knows now, and what it does not want to hear of us.
     Finished(Event, Option<Event>),
 }
 
-/// Makes actions durable.
+/// Makes actions of one chat durable.
 pub(super) async fn accept(
     egress: Arc<Egress>,
+    key: ChatKey,
     actions: Vec<(DeliveryId, Arc<OutboundAction>)>,
 ) -> Result<Done> {
-    let entries = actions.iter().map(|(_, action)| action.entry(&egress)).collect();
-    let accepted = async { egress.ledger.accept(egress.owner().await?, entries).await };
-    let accepted = match accepted.await {
+    let Some(under) = egress.under(key.bot) else { return Ok(hand_on(&egress, &key, &actions)) };
+    let entries = || actions.iter().map(|(_, action)| action.entry(&egress)).collect();
+    let owner = egress.owner_under(under).await?;
+    let accepting = match &egress.outboxes[key.bot] {
+        Some(outbox) => Some(outbox.accepting(owner).await),
+        None => None,
+    };
+    let mut accepted = egress.ledger.accept(owner, entries()).await;
+    if accepted.as_ref().is_err_and(|error| error.kind() == Kind::Conflict) && egress.cluster.is_shared() {
+        // Others believed this node gone. It goes on as somebody else, or has lost the bot.
+        if under != ActingAs::Node {
+            egress.replaced(key.bot, owner);
+            return Ok(hand_on(&egress, &key, &actions));
+        }
+        accepted = egress.ledger.accept(egress.cluster.renew_owner(owner).await?, entries()).await;
+    }
+    let accepted = match accepted {
         Ok(accepted) => accepted,
         Err(error) => return Ok(Done::Happened(Event::NotAccepted(refusal(&egress, actions.len(), &error)))),
     };
+    if let Some(accepting) = accepting {
+        accepting.took(accepted.iter().map(|it| it.id));
+    }
     accepted.iter().for_each(|_| fail::point("action_accepted"));
     let numbers = actions.iter().zip(&accepted).map(|((id, _), accepted)| (*id, accepted.id)).collect();
-    Ok(Done::Accepted(numbers, accepted.iter().map(claimed).collect()))
+    Ok(Done::Accepted(numbers, accepted.iter().map(claimed).collect(), under))
+}
+
+/// Another node has the bot: whoever waits is answered from there, and by nothing that is said here.
+fn hand_on(egress: &Arc<Egress>, key: &ChatKey, actions: &[(DeliveryId, Arc<OutboundAction>)]) -> Done {
+    for (_, action) in actions {
+        elsewhere::enter(egress, key.clone(), action.hand_on());
+    }
+    Done::Happened(Event::NotAccepted(String::new()))
 }
 
 pub(super) fn not_accepted() -> Done {
@@ -62,7 +90,7 @@ pub(super) fn not_accepted() -> Done {
 }
 
 /// Why nothing was written down.
-fn refusal(egress: &Egress, count: usize, error: &Error) -> String {
+pub(super) fn refusal(egress: &Egress, count: usize, error: &Error) -> String {
     match error.kind() {
         // Of this tenant's own making, and its to mend.
         Kind::TooMany => {
@@ -120,16 +148,27 @@ pub(super) async fn open(
 }
 
 /// Tells the ledger that a provider is about to be called.
-pub(super) async fn begin(egress: Arc<Egress>, id: DeliveryId, number: ActionId) -> Result<Done> {
-    let is_ours = egress.ledger.begin(egress.owner().await?, number).await?;
-    let begun = if is_ours { Begun::Ours } else { Begun::NotOurs };
-    Ok(Done::Happened(Event::Begun(id, begun)))
+pub(super) async fn begin(
+    egress: Arc<Egress>,
+    id: DeliveryId,
+    (number, under): (ActionId, ActingAs),
+) -> Result<Done> {
+    let is_ours = egress.ledger.begin(egress.owner_under(under).await?, number).await?;
+    Ok(Done::Happened(if is_ours {
+        Event::Begun(id, Begun::Ours)
+    } else if egress.cluster.is_shared() {
+        // Whoever has it answers.
+        Event::GivenUp(vec![id])
+    } else {
+        Event::Begun(id, Begun::NotOurs)
+    }))
 }
 
 /// A call of the provider.
 pub(super) struct Call {
     pub(super) id: DeliveryId,
     pub(super) number: ActionId,
+    pub(super) under: ActingAs,
     pub(super) action: Arc<OutboundAction>,
     pub(super) answer: Option<Answer>,
     pub(super) earlier: Earlier,
@@ -139,14 +178,17 @@ pub(super) struct Call {
 
 /// Calls the provider.
 pub(super) async fn call(egress: Arc<Egress>, task: Arc<Inbox>, call: Call) -> Result<Done> {
-    let Call { id, number, action, answer, earlier, within, permit: CallPermit { slot, permit } } = call;
+    let Call { id, number, under, action, answer, earlier, within, permit } = call;
+    let CallPermit { slot, permit } = permit;
     permit.made();
     let progress = Arc::new(DeliveryProgress {
         egress: egress.clone(),
         action: action.clone(),
         id,
+        under,
         task,
         withdrawn: AtomicBool::new(false),
+        not_now: AtomicBool::new(false),
     });
     let delivery = Delivery {
         id: number,
@@ -162,6 +204,13 @@ pub(super) async fn call(egress: Arc<Egress>, task: Arc<Inbox>, call: Call) -> R
         Ok(outcome) => outcome,
         Err(_) => Outcome::Unknown { why: "the platform did not answer".into() },
     };
+    let outcome = match outcome {
+        // Not its sender may not, but this node.
+        Outcome::Refused { .. } if progress.not_now.load(Ordering::Acquire) => {
+            Outcome::Later { after: egress.timings.again, reach: Reach::Action, why: NOT_NOW.into() }
+        }
+        outcome => outcome,
+    };
     let withdrawn = progress.withdrawn.load(Ordering::Acquire);
     slot.over(matches!(outcome, Outcome::Refused { .. }) && !platform.is_own() && !withdrawn);
     Ok(Done::Happened(Event::Called { id, outcome, withdrawn }))
@@ -174,23 +223,42 @@ pub(super) fn broke_off(id: DeliveryId) -> Done {
 }
 
 /// Tells the ledger that nothing was written; it need not hear it.
-pub(super) async fn postpone(egress: Arc<Egress>, id: DeliveryId, number: ActionId) -> Result<Done> {
-    egress.ledger.postpone(egress.owner().await?, number).await?;
+pub(super) async fn postpone(
+    egress: Arc<Egress>,
+    id: DeliveryId,
+    (number, under): (ActionId, ActingAs),
+) -> Result<Done> {
+    egress.ledger.postpone(egress.owner_under(under).await?, number).await?;
     Ok(Done::Happened(Event::Postponed(id)))
 }
 
+/// How an action ended, and as whom that is told.
+pub(super) struct End {
+    pub(super) id: DeliveryId,
+    pub(super) number: ActionId,
+    pub(super) under: ActingAs,
+    pub(super) outcome: ActionOutcome,
+}
+
 /// Tells the ledger how actions ended.
-pub(super) async fn finish(
-    egress: Arc<Egress>,
-    ends: Vec<(DeliveryId, ActionId, ActionOutcome)>,
-) -> Result<Done> {
-    let ids: Vec<(DeliveryId, ActionId)> = ends.iter().map(|(id, number, _)| (*id, *number)).collect();
-    let ends = ends.into_iter().map(|(_, number, outcome)| (number, outcome)).collect();
-    let others = egress.ledger.finish(egress.owner().await?, ends).await?;
-    let (lost, ours): (Vec<_>, Vec<_>) = ids.into_iter().partition(|(_, number)| others.contains(number));
-    let event = |ids: Vec<(DeliveryId, ActionId)>| ids.into_iter().map(|(id, _)| id).collect::<Vec<_>>();
-    let lost = (!lost.is_empty()).then(|| Event::Disowned(event(lost)));
-    Ok(Done::Finished(Event::Finished { ids: event(ours), durable: true }, lost))
+pub(super) async fn finish(egress: Arc<Egress>, mut ends: Vec<End>) -> Result<Done> {
+    let (mut ours, mut lost) = (Vec::new(), Vec::new());
+    // Mostly they are all one's.
+    while let Some(under) = ends.first().map(|end| end.under) {
+        let told: Vec<End> = ends.extract_if(.., |end| end.under == under).collect();
+        let outcomes = told.iter().map(|end| (end.number, end.outcome.clone())).collect();
+        let others = egress.ledger.finish(egress.owner_under(under).await?, outcomes).await?;
+        for end in told {
+            if others.contains(&end.number) { lost.push(end.id) } else { ours.push(end.id) }
+        }
+    }
+    let lost = (!lost.is_empty()).then(|| not_ours(&egress, lost));
+    Ok(Done::Finished(Event::Finished { ids: ours, durable: true }, lost))
+}
+
+/// Somebody else works on these. Where nodes share a store, that one answers.
+pub(super) fn not_ours(egress: &Egress, ids: Vec<DeliveryId>) -> Event {
+    if egress.cluster.is_shared() { Event::GivenUp(ids) } else { Event::Disowned(ids) }
 }
 
 /// A provider call that a stopping server waits for, from the note that it is
@@ -215,10 +283,13 @@ struct DeliveryProgress {
     egress: Arc<Egress>,
     action: Arc<OutboundAction>,
     id: DeliveryId,
+    under: ActingAs,
     /// The task of its chat.
     task: Arc<Inbox>,
     /// Whether the platform was told to make no further call.
     withdrawn: AtomicBool,
+    /// The same, because this node does not know whether the bot is its own.
+    not_now: AtomicBool,
 }
 
 impl Progress for DeliveryProgress {
@@ -246,6 +317,10 @@ impl Progress for DeliveryProgress {
     }
 
     fn still_allowed(&self) -> bool {
+        if !self.egress.may_call(self.action.bot, self.under) {
+            self.not_now.store(true, Ordering::Release);
+            return false;
+        }
         let allowed = self.action.is_allowed(&self.egress);
         if !allowed {
             self.withdrawn.store(true, Ordering::Release);

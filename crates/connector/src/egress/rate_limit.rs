@@ -59,6 +59,15 @@ impl RateLimit {
         }
     }
 
+    /// Another node made the calls of this bot until now.
+    pub(super) fn take_over(&self) {
+        let now = clock::mono();
+        self.paces.lock().take_over(now);
+        if let Some(queue) = &self.queue {
+            queue.state.lock().budget.take_over(now);
+        }
+    }
+
     /// The provider wants no call to this chat for a while.
     pub(super) fn pause_chat(&self, chat: &str, pause: Duration) {
         let now = clock::mono();

@@ -2,9 +2,9 @@
 //! begins and ends and wait for the answer, so it is given at once; the mark itself is an
 //! ornament, the first thing to go when calls are short.
 
-use super::Egress;
 use super::action::OutboundAction;
 use super::chat_info::is_refusal;
+use super::{Egress, asked};
 use angelia_contract::action::Action;
 use angelia_core::clock::{self, Mono};
 use parking_lot::Mutex;
@@ -80,6 +80,9 @@ impl Marks {
 /// Shows a mark beside everything else, if there is a call to spare.
 pub(super) fn show(egress: &Arc<Egress>, action: Arc<OutboundAction>) {
     let Action::React { message_id, .. } = &action.action else { return };
+    if egress.is_elsewhere(action.bot) {
+        return asked::tell(egress, &action);
+    }
     let chat = (action.bot, action.platform(egress).chat_key(&action.target));
     let message = (chat, message_id.clone());
     if !egress.marks.enter(&message, action) {
@@ -99,7 +102,7 @@ async fn perform(egress: &Egress, chat: &Chat, action: &OutboundAction) {
     let Some(call) = action.platform(egress).react(&action.target, message_id, emoji, *remove) else {
         return;
     };
-    if egress.marks.is_shut(chat) || action.recall(egress).await.is_err() || !action.is_allowed(egress) {
+    if egress.marks.is_shut(chat) || action.recall(egress).await.is_err() || !action.may_call_now(egress) {
         return;
     }
     let Some(slot) = egress.refusals.slot_at_once(tenant) else { return };

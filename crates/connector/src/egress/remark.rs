@@ -4,7 +4,8 @@
 use super::Egress;
 use super::action::{Origin, OutboundAction, Reply};
 use super::capability::Claims;
-use super::perform::Done;
+use super::outbox::ActingAs;
+use super::perform::{Done, not_ours};
 use angelia_contract::action::{Action, Metadata};
 use angelia_core::clock;
 use angelia_core::directory::BotKey;
@@ -91,17 +92,26 @@ pub(super) fn own_send(target: &Target, content: String, reply_to: Option<String
 /// Tells the ledger that nobody knows whether a message arrived, and what is said of that.
 pub(super) async fn leave_open(
     egress: Arc<Egress>,
-    (id, number): (DeliveryId, ActionId),
+    id: DeliveryId,
+    (number, under): (ActionId, ActingAs),
     outcome: ActionOutcome,
     (remark, in_doubt): (Remark, InDoubt),
 ) -> Result<Done> {
     let language = egress.language(in_doubt.bot, &in_doubt.target).await;
     let said = Arc::new(in_doubt.remark(remark, &egress, language));
-    let left = egress.ledger.leave_open(egress.owner().await?, number, outcome, said.entry(&egress)).await?;
+    let owner = egress.owner_under(under).await?;
+    let accepting = match &egress.outboxes[said.bot] {
+        Some(outbox) => Some(outbox.accepting(owner).await),
+        None => None,
+    };
+    let left = egress.ledger.leave_open(owner, number, outcome, said.entry(&egress)).await?;
+    if let (Some(accepting), LeftOpen::Remarked(number)) = (accepting, left) {
+        accepting.took(std::iter::once(number));
+    }
     Ok(match left {
-        LeftOpen::Remarked(number) => Done::Remarked(id, said, number),
+        LeftOpen::Remarked(number) => Done::Remarked(id, said, (number, under)),
         LeftOpen::Before => Done::Happened(Event::Finished { ids: vec![id], durable: true }),
-        LeftOpen::NotOurs => Done::Happened(Event::Disowned(vec![id])),
+        LeftOpen::NotOurs => Done::Happened(not_ours(&egress, vec![id])),
     })
 }
 

@@ -8,12 +8,15 @@ use super::Egress;
 use super::action::{Origin, OutboundAction, Reply};
 use super::capability::Claims;
 use super::chats::{self, ChatKey, News};
+use super::outbox::ActingAs;
 use super::perform::Done;
 use angelia_contract::action::Action;
 use angelia_core::clock;
 use angelia_core::directory::BotKey;
 use angelia_core::egress::delivery::{Claimed, DeliveryId, Edited, Left, Text};
-use angelia_core::egress::{ActionState, FOLLOW_UP, NO_CAPABILITY, REMARK, Target, is_suspect, remark_on};
+use angelia_core::egress::{
+    ActionState, FOLLOW_UP, NO_CAPABILITY, Owner, REMARK, Target, is_suspect, remark_on,
+};
 use angelia_core::error::Result;
 use angelia_core::memory::HeldBytes;
 use angelia_core::ports::{ActionId, ActionOutcome, StoredAction};
@@ -32,6 +35,10 @@ impl Egress {
     /// Takes up the ledger where the last process left it. A store that does not
     /// commit does not hold up the start: nothing is taken up until it does.
     pub(crate) async fn resume(self: &Arc<Self>) -> Result<()> {
+        if self.cluster.is_shared() {
+            self.work_with_others();
+            return Ok(());
+        }
         if self.owner().await.is_ok() {
             return take_up(self).await;
         }
@@ -44,42 +51,59 @@ impl Egress {
         });
         Ok(())
     }
+
+    /// Keeps the outboxes of the bots that this node holds, and waits for what other nodes do.
+    fn work_with_others(self: &Arc<Self>) {
+        for bot in (0..self.outboxes.len()).filter(|bot| self.outboxes[*bot].is_some()) {
+            self.life.supervise("outbox", self, move |egress, life| egress.keep_outbox(bot, life));
+        }
+        self.life.supervise("answers", self, Self::look_for_answers);
+        self.life.supervise("left behind", self, Self::take_up_left_behind);
+    }
 }
 
 /// Takes up everything that others left. Only when all is read is anything
 /// begun: an edit that a later one overtakes is not.
 async fn take_up(egress: &Arc<Egress>) -> Result<()> {
     let (owner, last) = egress.ownership().await?;
-    let (mut after, mut count, mut found) = (ActionId(0), 0, HashMap::<ChatKey, Vec<StoredAction>>::new());
-    loop {
-        let mut page = egress.ledger.unfinished(owner, after, PAGE).await?;
-        // What came since is in its queue already.
-        page.retain(|stored| stored.id <= last);
-        let Some(newest) = page.last().map(|stored| stored.id) else { break };
-        (after, count) = (newest, count + page.len());
-        sort(egress, page, &mut found).await;
+    let mut found = unfinished(egress, owner, ActionId(0)).await?;
+    // What came since is in its queue already.
+    found.retain(|stored| stored.id <= last);
+    if !found.is_empty() {
+        tracing::info!(count = found.len(), "finishing actions that were under way");
     }
-    if count > 0 {
-        tracing::info!(count, "finishing actions that were under way");
-    }
-    for (key, stored) in found {
-        chats::tell(egress, key, News::Adopted(stored));
+    let (under, untouched) = (ActingAs::Node, false);
+    for (key, stored) in sort(egress, found, under).await {
+        chats::tell(egress, key, News::Adopted { stored, under, untouched });
     }
     Ok(())
 }
 
+/// Actions as they are found in the ledger, oldest first.
+pub(super) type Found = Vec<StoredAction>;
+
+/// What is unfinished of an owner's after `after`, page by page.
+pub(super) async fn unfinished(egress: &Egress, owner: Owner, mut after: ActionId) -> Result<Found> {
+    let mut found = Vec::new();
+    loop {
+        let page = egress.ledger.unfinished(owner, after, PAGE).await?;
+        let is_last = page.len() < PAGE;
+        after = page.last().map_or(after, |stored| stored.id);
+        found.extend(page);
+        if is_last {
+            return Ok(found);
+        }
+    }
+}
+
 /// Sorts what goes on from here by its chat, and ends what does not.
-async fn sort(
-    egress: &Arc<Egress>,
-    page: Vec<StoredAction>,
-    found: &mut HashMap<ChatKey, Vec<StoredAction>>,
-) {
-    let mut ends = Vec::new();
-    for stored in page {
+pub(super) async fn sort(egress: &Egress, found: Found, under: ActingAs) -> HashMap<ChatKey, Found> {
+    let (mut sorted, mut ends) = (HashMap::<ChatKey, Found>::new(), Vec::new());
+    for stored in found {
         match judge(egress, &stored) {
             Ok(bot) => {
                 let key = ChatKey::of(egress, stored.instance, bot, &target(&stored));
-                found.entry(key).or_default().push(stored);
+                sorted.entry(key).or_default().push(stored);
             }
             Err((state, why)) => {
                 let error = Some(why.to_owned());
@@ -88,11 +112,12 @@ async fn sort(
         }
     }
     if !ends.is_empty()
-        && let Ok(owner) = egress.owner().await
+        && let Ok(owner) = egress.owner_under(under).await
     {
-        // Not durable: the next start comes to the same end.
+        // Not durable: whoever finds it next comes to the same end.
         let _ = egress.ledger.finish(owner, ends).await;
     }
+    sorted
 }
 
 pub(super) fn target(stored: &StoredAction) -> Target {
@@ -133,7 +158,7 @@ fn is_outdated(egress: &Egress, stored: &StoredAction) -> bool {
 }
 
 /// What is known of an action before its text is read.
-pub(super) fn left(egress: &Egress, stored: &StoredAction) -> Left {
+pub(super) fn left(egress: &Egress, stored: &StoredAction, untouched: bool) -> Left {
     let edited = |message_id: &String| Edited { message_id: message_id.clone(), target: target(stored) };
     let lasts = stored.uses_until.and_then(|end| u64::try_from(end.0 - clock::wall().0).ok());
     // Where the clock leapt, the worst is assumed: what may be too long ago is not relied on.
@@ -150,6 +175,7 @@ pub(super) fn left(egress: &Egress, stored: &StoredAction) -> Left {
         sending: stored.state == ActionState::Sending,
         begun,
         left: egress.timings.queued_for.saturating_sub(age),
+        untouched,
     }
 }
 

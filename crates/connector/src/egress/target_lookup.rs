@@ -3,9 +3,9 @@
 //! vault. What follows for the same chat waits behind them, so that the chat's
 //! order is kept.
 
-use super::Egress;
-use super::action::{Reply, never_sent};
+use super::action::{Origin, Reply, never_sent};
 use super::follow_up::{self, Found};
+use super::{Egress, asked as other_nodes};
 use super::{decide_for, proceed_as_known};
 use angelia_contract::action::Action;
 use angelia_contract::frame::Outbound;
@@ -83,8 +83,8 @@ impl TargetLookup {
         came
     }
 
-    fn may_look_up(&self, bot: usize, chat: &str, record: &GatewayRecord) -> bool {
-        let gateway = format!("{}/{}", record.tenant, record.gateway_id);
+    fn may_look_up(&self, bot: usize, chat: &str, origin: &Origin) -> bool {
+        let gateway = format!("{}/{}", origin.tenant, origin.gateway_id.as_deref().unwrap_or_default());
         self.lookups.lock().ask(bot, chat, &gateway, clock::mono())
     }
 }
@@ -137,11 +137,14 @@ async fn find_out(egress: &Arc<Egress>, waits: &Waiting) -> Result<Option<Found>
     if only_tells(waits) && !is_named(egress.identities.now().routes(), waits.sender(), &target.chat_id) {
         return recall_alike(egress, waits, &target).await.map(|()| None);
     }
+    if egress.cluster.is_shared() {
+        recall_all(egress, waits, &target).await?;
+    }
     for bot in unknown_to(egress, waits) {
         egress.bots[bot].recall(&target).await?;
     }
     for bot in unknown_to(egress, waits) {
-        look_up(egress, bot, &target, &waits.record).await?;
+        look_up(egress, bot, &target, &Origin::of(&waits.record)).await?;
     }
     Ok(None)
 }
@@ -157,13 +160,19 @@ pub(super) fn only_tells(waits: &Waiting) -> bool {
 /// their own names the chat.
 async fn recall_alike(egress: &Egress, waits: &Waiting, target: &Target) -> Result<()> {
     let answer_at = tokio::time::Instant::now() + TELL_AFTER;
+    recall_all(egress, waits, target).await?;
+    if decide_for(egress, waits).is_err() {
+        tokio::time::sleep_until(answer_at).await;
+    }
+    Ok(())
+}
+
+/// Asks the store what every bot that could know a chat knows of it.
+async fn recall_all(egress: &Egress, waits: &Waiting, target: &Target) -> Result<()> {
     let bots =
         could_know(egress.identities.now().routes(), egress.bots.all(), waits.sender(), &waits.outbound);
     for bot in bots {
         egress.bots[bot].recall(target).await?;
-    }
-    if decide_for(egress, waits).is_err() {
-        tokio::time::sleep_until(answer_at).await;
     }
     Ok(())
 }
@@ -176,17 +185,34 @@ fn unknown_to(egress: &Egress, waits: &Waiting) -> Vec<usize> {
     }
 }
 
+/// Asks the provider, by way of the node that holds the bot.
+async fn look_up(egress: &Egress, bot: usize, target: &Target, origin: &Origin) -> Result<()> {
+    if egress.is_elsewhere(bot) {
+        return other_nodes::look_up(egress, bot, target, origin, LOOK_UP_WITHIN).await;
+    }
+    look_up_here(egress, bot, target, origin).await
+}
+
 /// Asks the provider, if it may be asked. What it could not be asked for is no
 /// answer: the chat may be asked for again soon.
-async fn look_up(egress: &Egress, bot: usize, target: &Target, record: &GatewayRecord) -> Result<()> {
-    let tenant = &record.tenant;
+pub(super) async fn look_up_here(
+    egress: &Egress,
+    bot: usize,
+    target: &Target,
+    origin: &Origin,
+) -> Result<()> {
+    let tenant = &origin.tenant;
     let chat = egress.bots[bot].chat_key(target);
     let Some(slot) = egress.refusals.slot_at_once(tenant) else { return Ok(()) };
-    if !egress.target_lookup.may_look_up(bot, &chat, record) {
+    if !egress.target_lookup.may_look_up(bot, &chat, origin) {
         return Ok(());
     }
     let call = async {
-        egress.rate_limits[bot].turn(tenant).await.made();
+        let permit = egress.rate_limits[bot].turn(tenant).await;
+        if !egress.may_call_now(bot) {
+            return Err(Error::unavailable("the bot went to another node"));
+        }
+        permit.made();
         egress.bots[bot].look_up(target).await
     };
     let told = match tokio::time::timeout(LOOK_UP_WITHIN, call).await {

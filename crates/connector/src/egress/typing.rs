@@ -19,6 +19,9 @@ pub(super) async fn show(egress: &Egress, action: &OutboundAction) {
     if !action.is_allowed(egress) {
         return action.reply.decline(egress);
     }
+    if !egress.may_call_now(action.bot) {
+        return action.reply.give(ActionResult::ok());
+    }
     let Some(slot) = egress.refusals.slot_at_once(tenant) else {
         return action.reply.give(ActionResult::ok());
     };

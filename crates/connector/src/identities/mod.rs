@@ -17,15 +17,18 @@ use angelia_core::error::{Error, Result};
 use angelia_core::identity::GatewayRecord;
 use angelia_core::identity::feed::{self, Fact, News};
 use angelia_core::inbox::InstanceId;
+use angelia_core::ports::{Bus, Control, Hint};
 use angelia_core::records::{Records, look};
 use angelia_core::store::{AccessStore, StoredGateway};
+use angelia_platforms::webchat::Hub;
 use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tokio::sync::MutexGuard;
+use tokio::sync::{MutexGuard, Notify};
 
 /// Lines of the feed that are read at once.
 const PAGE: usize = 500;
@@ -47,8 +50,15 @@ pub(crate) struct Identities {
     making: Mutex<()>,
     /// The last line of the feed that the snapshot knows of.
     read_to: tokio::sync::Mutex<i64>,
+    /// The same, for whoever does not wait until it is read on.
+    known_to: AtomicI64,
     /// Held while the store and the snapshot change together.
     changing: tokio::sync::Mutex<()>,
+    /// Where other nodes hear that something changed.
+    bus: Option<Arc<dyn Bus>>,
+    look: Notify,
+    /// Who reads rooms of the web chat: whose keys are void stops.
+    readers: OnceLock<Arc<Hub>>,
 }
 
 impl Identities {
@@ -58,20 +68,30 @@ impl Identities {
         records: Arc<dyn Records>,
         keys: Arc<Keyring>,
         sessions: Arc<Sessions>,
+        bus: Option<Arc<dyn Bus>>,
     ) -> Result<Arc<Self>> {
         let identities = Self {
+            bus,
+            look: Notify::new(),
+            readers: OnceLock::new(),
             records,
             keys,
             sessions,
             now: ArcSwap::default(),
             making: Mutex::default(),
             read_to: tokio::sync::Mutex::default(),
+            known_to: AtomicI64::default(),
             changing: tokio::sync::Mutex::default(),
         };
         let mut read_to = identities.read_to.lock().await;
         identities.read_anew(&mut read_to).await?;
         drop(read_to);
         Ok(Arc::new(identities))
+    }
+
+    /// Has those looked at who read rooms of the web chat, when keys are void.
+    pub(crate) fn watch_readers(&self, readers: Arc<Hub>) {
+        let _ = self.readers.set(readers);
     }
 
     /// Who is known at this moment.
@@ -98,9 +118,42 @@ impl Identities {
             let changed = change.await;
             // What was refused may have left something all the same.
             let followed = identities.follow().await;
+            identities.tell_others().await;
             changed.and_then(|changed| followed.map(|()| changed))
         });
         task.await.unwrap_or_else(|_| Err(Error::internal("the change broke off")))
+    }
+
+    /// Tells other nodes that something changed. Who does not hear it looks within a second.
+    async fn tell_others(&self) {
+        if let Some(bus) = &self.bus {
+            let id = *self.read_to.lock().await;
+            bus.publish(Hint::Control(Control::Changed { id }));
+        }
+    }
+
+    /// The last line of the feed that is known here.
+    pub(crate) fn known_to(&self) -> i64 {
+        self.known_to.load(Ordering::Relaxed)
+    }
+
+    /// Takes in what the feed tells of up to a line, if that is not known yet.
+    pub(crate) async fn follow_to(&self, line: i64) -> Result<()> {
+        if self.known_to() >= line {
+            return Ok(());
+        }
+        self.follow().await
+    }
+
+    /// Reads everything anew: what did not open may open now.
+    pub(crate) async fn read_again(&self) -> Result<()> {
+        let mut read_to = self.read_to.lock().await;
+        self.read_anew(&mut read_to).await
+    }
+
+    /// Somebody else changed something.
+    pub(crate) fn look_now(&self) {
+        self.look.notify_one();
     }
 
     /// Waits until nothing else changes. Held by what changes something beside the records.
@@ -125,7 +178,7 @@ impl Identities {
                 tracing::error!(%error, "a record of who is known here changed and cannot be read; what was known of it stays");
             }
             self.learn(facts);
-            *read_to = last;
+            self.read_until(&mut read_to, last);
             if is_all {
                 return Ok(());
             }
@@ -142,6 +195,7 @@ impl Identities {
         self.learn([Fact::Gateway(tenant, gateway_id, Some(stored.clone()))]);
         drop(reading);
         self.follow().await?;
+        self.tell_others().await;
         let known = self.now().find(&stored.tenant, &stored.gateway_id);
         known.ok_or_else(|| Error::internal("a gateway that was stored is not known"))
     }
@@ -149,7 +203,11 @@ impl Identities {
     /// Follows the feed now and then, until the server stops.
     pub(crate) async fn keep_following(self: Arc<Self>, life: Arc<Lifecycle>) {
         let mut was_well = true;
-        while life.pause(LOOK_EVERY).await {
+        loop {
+            let told = async { drop(tokio::time::timeout(LOOK_EVERY, self.look.notified()).await) };
+            if life.unless_stopped(told).await.is_none() {
+                return;
+            }
             let followed = self.follow().await;
             match &followed {
                 Err(error) if was_well => {
@@ -174,8 +232,16 @@ impl Identities {
         let mut next = Snapshot::default();
         facts.into_iter().for_each(|fact| next.learn(fact, &keys));
         self.publish(making, next, self.now().all());
-        *read_to = last;
+        if let Some(readers) = self.readers.get() {
+            readers.all_keys_changed();
+        }
+        self.read_until(read_to, last);
         Ok(())
+    }
+
+    fn read_until(&self, read_to: &mut i64, line: i64) {
+        *read_to = line;
+        self.known_to.store(line, Ordering::Relaxed);
     }
 
     /// What some facts make of what is known.
@@ -190,8 +256,14 @@ impl Identities {
         let mut next = Snapshot::clone(&before);
         let mut touched = Vec::new();
         for fact in facts {
-            if let Fact::Gateway(tenant, gateway_id, _) = &fact {
-                touched.extend(before.find(tenant, gateway_id));
+            match &fact {
+                Fact::Gateway(tenant, gateway_id, _) => touched.extend(before.find(tenant, gateway_id)),
+                Fact::Uninvited(room, _) => {
+                    if let Some(readers) = self.readers.get() {
+                        readers.keys_changed(room);
+                    }
+                }
+                _ => {}
             }
             next.learn(fact, &keys);
         }
@@ -228,7 +300,9 @@ impl Identities {
         self.learn([Fact::Fronts(instance, fronts.clone())]);
         let kept = self.records.set_fronts(instance, fronts.into_iter().collect()).await;
         kept.inspect_err(|_| self.learn([Fact::Fronts(instance, before)]))?;
-        self.follow().await
+        self.follow().await?;
+        self.tell_others().await;
+        Ok(())
     }
 
     /// Lets nobody reach a tenant while `removal` takes it; lets them again if that fails.
@@ -245,9 +319,11 @@ impl Identities {
             |route: &Route| Fact::Route(route.place.to_string(), route.bot.clone(), Some(route.clone()));
         let removed = removal.await.inspect_err(|_| self.learn(routes().map(opened)))?;
         // They go whatever else can be read; held, so that nobody learns of them as they were before.
-        let _reading = self.read_to.lock().await;
+        let reading = self.read_to.lock().await;
         let gone = before.of_tenant(tenant);
         self.learn(gone.iter().map(|it| Fact::Gateway(it.tenant.clone(), it.gateway_id.clone(), None)));
+        drop(reading);
+        self.tell_others().await;
         Ok(removed)
     }
 }

@@ -154,6 +154,8 @@ impl Snapshot {
     /// Takes a fact in. What is sealed is opened with `keys`.
     pub(super) fn learn(&mut self, fact: Fact, keys: &Keys) {
         match fact {
+            // Nobody remembers who has keys of rooms: the store is asked.
+            Fact::Uninvited(..) => {}
             Fact::Default(tenant, now) => set(&mut self.defaults, tenant, now),
             Fact::Instance(instance, now) => self.learn_instance(instance, now),
             Fact::Gateway(tenant, id, now) => {

@@ -19,7 +19,9 @@ fn records() -> Arc<MemoryRecords> {
 }
 
 async fn node(records: &Arc<MemoryRecords>) -> Arc<Identities> {
-    Identities::read(records.clone(), Keyring::kept_nowhere(MasterKey::mint()), Arc::default()).await.unwrap()
+    Identities::read(records.clone(), Keyring::kept_nowhere(MasterKey::mint()), Arc::default(), None)
+        .await
+        .unwrap()
 }
 
 fn route(number: usize) -> Route {
@@ -187,7 +189,7 @@ impl Connected {
         };
         records.create_gateway(gateway, &Actor::server()).await.unwrap();
         let sessions = Arc::<Sessions>::default();
-        let node = Identities::read(records.clone(), keys.clone(), sessions.clone()).await.unwrap();
+        let node = Identities::read(records.clone(), keys.clone(), sessions.clone(), None).await.unwrap();
         let (record, mailbox) = (node.now().find("acme", "gw").unwrap(), Arc::<Mailbox>::default());
         let _seat = Box::new(sessions.enter(record, mailbox.clone(), 1).unwrap());
         Self { records, node, keys, mailbox, _seat }

@@ -1,9 +1,10 @@
 //! Who comes in: admission, what it turns away, and the codes that open a place.
 
 use super::drops::{Drops, NoRouteNotices};
+use crate::admin::until_known;
+use crate::cluster::{self, Cluster};
 use crate::identities::Identities;
 use crate::refusal_log::RefusalLog;
-use crate::relay::Sessions;
 use crate::server::Parts;
 use crate::telemetry::Metrics;
 use angelia_core::admission::{Admitted, DropReason, Observed, Route};
@@ -11,6 +12,7 @@ use angelia_core::audit::Actor;
 use angelia_core::clock::{self, Mono, UnixMillis};
 use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Kind, Result};
+use angelia_core::identity::link_tries::{WRONG, WRONG_IN};
 use angelia_core::limit::{SlidingWindow, SlidingWindowOf, WhenCrowded};
 use angelia_core::own_words::{OwnWords, linked};
 use angelia_core::records::Records;
@@ -19,21 +21,17 @@ use angelia_core::store::{AccessStore, BoxFuture, DirectoryStore};
 use angelia_platforms::{Admission, Linking, Presence, Which};
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::time::Duration;
 
-/// Codes a person may get wrong within [`TRIES_IN`]: enough for typing errors,
-/// nothing for guessing.
-const TRIES: usize = 10;
-const TRIES_IN: Duration = Duration::from_secs(600);
-/// People whose tries are remembered. Beyond it whoever tried longest ago is
-/// forgotten: guessing needs far more tries than all of them together have.
+/// People whose tries are remembered here. Beyond it whoever tried longest ago is
+/// forgotten: what counts is what the store counts, for all nodes.
 const PEOPLE: usize = 4_096;
 
 /// Decides for the platforms.
 pub(crate) struct RoutedAdmission {
     records: Arc<dyn Records>,
     identities: Arc<Identities>,
-    sessions: Arc<Sessions>,
+    cluster: Arc<Cluster>,
+    presence: Arc<cluster::Presence>,
     drops: Arc<Drops>,
     hints: Arc<NoRouteNotices>,
     refusal_log: Arc<RefusalLog>,
@@ -49,7 +47,8 @@ impl RoutedAdmission {
             hints: NoRouteNotices::new(records.clone(), parts.bots.clone(), hint),
             records,
             identities: parts.identities.clone(),
-            sessions: parts.sessions.clone(),
+            cluster: parts.cluster.clone(),
+            presence: parts.presence.clone(),
             drops,
             refusal_log: parts.refusal_log.clone(),
             metrics: parts.metrics.clone(),
@@ -64,11 +63,13 @@ impl RoutedAdmission {
         let use_up = async move {
             let taken = |route: &Route| route.bot.is_none() || typed.bot.is_none() || route.bot == typed.bot;
             // The store knows of routes for the same bot only.
-            if identities.now().routes().at(&typed.place.to_string()).iter().any(taken) {
-                return Err(Error::conflict(format!("{} has a route", typed.place)));
+            let (code, place, bot) = (fingerprint(typed.code.expose()), &typed.place, typed.bot.as_deref());
+            if identities.now().routes().at(&place.to_string()).iter().any(taken) {
+                // Their message may have come again, after another node used the code.
+                let before = records.linked_before(code, place, bot, &by).await?;
+                return before.ok_or_else(|| Error::conflict(format!("{place} has a route")));
             }
-            let code = fingerprint(typed.code.expose());
-            records.use_link_code(code, &typed.place, typed.bot.as_deref(), &typed.author, &by).await
+            records.use_link_code(code, place, bot, &typed.author, &by).await
         };
         self.identities.change(use_up).await
     }
@@ -85,12 +86,15 @@ impl Admission for RoutedAdmission {
         self.hints.give(observed, which, reason);
     }
 
-    fn presence(&self, observed: Observed<'_>) -> Option<Presence> {
-        let instance = self.decide(observed).ok()?.instance;
-        Some(match self.sessions.is_live(instance) {
-            true => Presence::Here,
-            false if self.identities.now().awaits_first(instance) => Presence::Awaited,
-            false => Presence::Away,
+    fn presence(&self, observed: Observed<'_>) -> BoxFuture<'_, Option<Presence>> {
+        let admitted = self.decide(observed);
+        Box::pin(async move {
+            let instance = admitted.ok()?.instance;
+            Some(match self.presence.lately(instance).await {
+                true => Presence::Here,
+                false if self.identities.now().awaits_first(instance) => Presence::Awaited,
+                false => Presence::Away,
+            })
         })
     }
 
@@ -100,7 +104,7 @@ impl Admission for RoutedAdmission {
 
     fn moved<'a>(&'a self, bot: &'a BotKey, from: &'a str, to: &'a str) -> BoxFuture<'a, Result<()>> {
         let (records, bot, from, to) = (self.records.clone(), bot.clone(), from.to_owned(), to.to_owned());
-        Box::pin(self.identities.change(async move {
+        let change = async move {
             if let Some(error) = records.move_chat(&bot, &from, &to, &Actor::server()).await? {
                 tracing::error!(
                     %error, chat = from,
@@ -109,7 +113,13 @@ impl Admission for RoutedAdmission {
             }
             tracing::info!(platform = %bot.platform, %from, %to, "a chat has a new id; its routes moved with it");
             Ok(())
-        }))
+        };
+        Box::pin(async move {
+            self.identities.change(change).await?;
+            // The agent goes on with its answer, on whichever node it is.
+            until_known(&self.cluster, self.identities.known_to()).await;
+            Ok(())
+        })
     }
 
     fn link(&self, typed: Linking) -> BoxFuture<'_, Result<String>> {
@@ -138,8 +148,10 @@ impl Admission for RoutedAdmission {
                     self.refusal_log.refused(&by, "route.link", "", &typed.place.to_string(), &error).await;
                     Ok(say(OwnWords::CodeNotGood))
                 }
-                // The store wrote that down itself.
-                Err(error) if error.kind() == Kind::Forbidden => Ok(say(OwnWords::CodeNotGood)),
+                // The store wrote that down itself, or did before.
+                Err(error) if matches!(error.kind(), Kind::Forbidden | Kind::TooMany) => {
+                    Ok(say(OwnWords::CodeNotGood))
+                }
                 Err(error) => {
                     self.tries.forgive(typed.platform, &typed.author, a_try);
                     Err(error)
@@ -151,14 +163,14 @@ impl Admission for RoutedAdmission {
 
 type Person = (&'static str, String);
 
-/// How often each person got a code wrong lately. Beyond so many people whoever tried longest
-/// ago is forgotten.
+/// How often each person got a code wrong lately, as far as this node knows: whoever did so too
+/// often here does not reach the store. Beyond so many people whoever tried longest ago is forgotten.
 #[derive(Debug)]
 struct Tries(Mutex<SlidingWindowOf<Person>>);
 
 impl Default for Tries {
     fn default() -> Self {
-        let of_one = SlidingWindow::new(TRIES, TRIES_IN);
+        let of_one = SlidingWindow::new(WRONG, WRONG_IN);
         Self(Mutex::new(SlidingWindowOf::new(PEOPLE, WhenCrowded::ForgetOne, of_one)))
     }
 }
@@ -178,6 +190,7 @@ impl Tries {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn at(seconds: u64) -> Mono {
         Mono(Duration::from_secs(seconds))
@@ -186,7 +199,7 @@ mod tests {
     #[test]
     fn ten_wrong_codes_in_ten_minutes_and_no_more() {
         let tries = Tries::default();
-        for n in 0..TRIES as u64 {
+        for n in 0..WRONG as u64 {
             assert!(tries.begin("webchat", "ann", at(n)).is_some());
         }
         assert!(tries.begin("webchat", "ann", at(599)).is_none());

@@ -1,5 +1,7 @@
 //! The bots of this server: which there are, and how they listen, from its start to its end.
 
+use super::forward::{OtherNodes, take_forwarded};
+use crate::cluster::Duty;
 use crate::keyring::Keyring;
 use crate::server::{Options, Parts};
 use crate::telemetry::{Counter, Metrics};
@@ -7,10 +9,11 @@ use angelia_contract::descriptor::Descriptor;
 use angelia_core::directory::BotKey;
 use angelia_core::error::Result;
 use angelia_core::lease;
-use angelia_core::ports::{Leases as _, Term, lease_lost};
+use angelia_core::ports::LeaseToken;
 use angelia_core::seal::Sealed;
 use angelia_core::secret::Secret;
-use angelia_platforms::{Admission, Ingress, Platform, Seal, Stop};
+use angelia_platforms::{Admission, HeldLeases, Ingress, Nodes, Platform, Seal, Stop, WrittenUnder};
+use axum::Router;
 use futures_util::FutureExt;
 use parking_lot::Mutex;
 use std::ops::Index;
@@ -66,58 +69,77 @@ impl Index<usize> for Bots {
     }
 }
 
+/// A bot, and what says whether it is this node's to read; nothing of the connector's own.
+type Reader = (Arc<dyn Platform>, Option<Arc<Duty>>);
+
 /// Everybody who listens.
 pub(crate) struct Listeners {
-    bots: Arc<Bots>,
-    /// As whom their leases are held.
-    node: String,
+    bots: Vec<Reader>,
     ingress: Ingress,
+    webhooks: Router,
     tell: watch::Sender<bool>,
     metrics: Arc<Metrics>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
+    /// Whether this node reads bots at all. One that does not never calls a provider.
+    takes: bool,
 }
 
 impl Listeners {
     pub(crate) fn new(parts: &Parts, admission: Arc<dyn Admission>, options: &Options) -> Self {
         let (tell, stop) = Stop::new();
+        let (cluster, shared) = (parts.cluster.clone(), parts.cluster.is_shared());
         let ingress = Ingress {
             ports: parts.ports.clone(),
             admission,
             seal: Arc::new(SealFor(parts.keys.clone())),
             source_flags: options.source_flags,
             public_url: options.public_url.as_str().into(),
-            held: Arc::default(),
+            held: Arc::new(HeldLeases::checked_by(move || cluster.is_current())),
+            under: WrittenUnder::Held,
+            nodes: shared.then(|| Arc::new(OtherNodes(parts.cluster.clone())) as Arc<dyn Nodes>),
             stop,
         };
-        Self {
-            bots: parts.bots.clone(),
-            node: parts.node.clone(),
-            ingress,
-            tell,
-            metrics: parts.metrics.clone(),
-            tasks: Mutex::default(),
+        let mut webhooks = Router::new();
+        for bot in parts.bots.all() {
+            webhooks = webhooks.merge(bot.clone().webhooks(ingress.clone()));
         }
+        if shared {
+            take_forwarded(&parts.cluster, webhooks.clone());
+        }
+        let duty = |bot: &Arc<dyn Platform>| {
+            (!bot.is_own()).then(|| parts.cluster.duty(&lease::of_bot(&key(&**bot))))
+        };
+        let bots = parts.bots.all().iter().map(|bot| (bot.clone(), duty(bot))).collect();
+        let (metrics, tasks) = (parts.metrics.clone(), Mutex::default());
+        Self { bots, ingress, webhooks, tell, metrics, tasks, takes: parts.cluster.takes() }
     }
 
-    /// What bots work with.
-    pub(crate) fn ingress(&self) -> &Ingress {
-        &self.ingress
+    /// What providers post to.
+    pub(crate) fn webhooks(&self) -> Router {
+        self.webhooks.clone()
     }
 
-    /// Lets every bot listen. Their leases are taken first: what comes by webhook is written
-    /// under them too. One that the store does not commit now is taken as soon as it does; on a
-    /// full disk it takes nothing of what is kept back for the operator, and neither could be
-    /// written what the bot reads.
-    pub(crate) async fn start(&self) {
-        for bot in self.bots.all() {
-            let (bot, ingress, node) = (bot.clone(), self.ingress.clone(), self.node.clone());
-            let metrics = self.metrics.clone();
-            let taken = bot.is_own() || is_lease_taken(&*bot, &ingress, &node).await;
-            let listens = tokio::spawn(async move {
-                if taken || take_lease_at_last(&*bot, &ingress, &node).await {
-                    keep(bot, ingress, &metrics).await;
+    /// Lets every bot listen for as long as it is this node's. What is so already is known
+    /// before anything is posted: webhooks are written under leases too.
+    pub(crate) fn start(&self) {
+        for (bot, duty) in &self.bots {
+            let (bot, ingress, metrics) = (bot.clone(), self.ingress.clone(), self.metrics.clone());
+            let everywhere = self.takes && ingress.nodes.is_some() && bot.listens_everywhere();
+            if everywhere {
+                let (bot, ingress, metrics) = (bot.clone(), ingress.clone(), metrics.clone());
+                self.tasks.lock().push(tokio::spawn(async move { keep(bot, ingress, &metrics).await }));
+            }
+            let listens = match duty.clone() {
+                Some(duty) => {
+                    let now = duty.ours().now_or_never();
+                    if let Some(token) = now {
+                        ingress.held.took(&key(&*bot), token);
+                    }
+                    let turns = Turns { bot, ingress, duty, everywhere, metrics };
+                    tokio::spawn(async move { turns.take(now).await })
                 }
-            });
+                None => tokio::spawn(async move { keep(bot, ingress, &metrics).await }),
+            };
             self.tasks.lock().push(listens);
         }
     }
@@ -135,34 +157,84 @@ impl Listeners {
     }
 }
 
-/// Takes the lease under which a bot's streams are read; an error if that is not possible now.
-async fn take_lease(bot: &dyn Platform, ingress: &Ingress, node: &str) -> Result<()> {
-    let key = BotKey::new(bot.platform(), bot.id());
-    let taken = ingress.ports.records.acquire(&lease::of_bot(&key), node, Term::Alone).await?;
-    ingress.held.took(&key, taken.ok_or_else(lease_lost)?.token);
-    Ok(())
+fn key(bot: &dyn Platform) -> BotKey {
+    BotKey::new(bot.platform(), bot.id())
 }
 
-/// The same; why it was not possible is told.
-async fn is_lease_taken(bot: &dyn Platform, ingress: &Ingress, node: &str) -> bool {
-    let taken = take_lease(bot, ingress, node).await;
-    if let Err(error) = &taken {
-        tracing::warn!(platform = bot.platform(), bot = bot.id(), %error, "a bot cannot be read yet; it is tried again");
-    }
-    taken.is_ok()
+/// A bot that is this node's from time to time.
+struct Turns {
+    bot: Arc<dyn Platform>,
+    ingress: Ingress,
+    duty: Arc<Duty>,
+    /// Whether it listens all the time, whoever has it.
+    everywhere: bool,
+    metrics: Arc<Metrics>,
 }
 
-/// The same, however long it takes; `false` if the server stops first. What comes by webhook
-/// meanwhile is refused as while the store does not commit.
-async fn take_lease_at_last(bot: &dyn Platform, ingress: &Ingress, node: &str) -> bool {
-    loop {
-        tokio::select! {
-            () = ingress.stop.wait() => return false,
-            () = tokio::time::sleep(LISTEN_AGAIN) => {}
+impl Turns {
+    /// Lets a bot listen whenever it is this node's to read, until the server stops. `now` is
+    /// what it holds already.
+    async fn take(self, mut now: Option<LeaseToken>) {
+        let Self { bot, ingress, duty, .. } = &self;
+        let key = key(&**bot);
+        loop {
+            let token = match now.take() {
+                Some(token) => token,
+                None => {
+                    self.is_elsewhere(true);
+                    tokio::select! {
+                        () = ingress.stop.wait() => return,
+                        token = duty.ours() => token,
+                    }
+                }
+            };
+            self.is_elsewhere(false);
+            bot.changed_hands();
+            ingress.held.took(&key, token);
+            self.listen().await;
+            ingress.held.lost(&key);
+            bot.changed_hands();
+            duty.stopped();
+            if ingress.stop.is_now() {
+                return;
+            }
+            tracing::info!(
+                platform = bot.platform(),
+                bot = bot.id(),
+                "another node has this bot from now on"
+            );
         }
-        if take_lease(bot, ingress, node).await.is_ok() {
-            tracing::info!(platform = bot.platform(), bot = bot.id(), "a bot can be read now");
-            return true;
+    }
+
+    /// Listens for as long as the bot is this node's.
+    async fn listen(&self) {
+        let Self { bot, ingress, duty, everywhere, metrics } = self;
+        let (tell, stop) = Stop::new();
+        let listening = async {
+            if *everywhere {
+                stop.wait().await;
+            } else {
+                keep(bot.clone(), Ingress { stop: stop.clone(), ..ingress.clone() }, metrics).await;
+            }
+        };
+        let mut listening = std::pin::pin!(listening);
+        tokio::select! {
+            () = &mut listening => {}
+            () = duty.over() => {}
+            () = ingress.stop.wait() => {}
+        }
+        tell.send_replace(true);
+        let _ = tokio::time::timeout(GOODBYE, listening).await;
+    }
+
+    /// Another node has the bot, as far as there are others; or this one.
+    fn is_elsewhere(&self, elsewhere: bool) {
+        let Self { bot, ingress, everywhere, .. } = self;
+        if ingress.nodes.is_some()
+            && !everywhere
+            && let Some(account) = bot.account()
+        {
+            account.is_elsewhere(elsewhere);
         }
     }
 }

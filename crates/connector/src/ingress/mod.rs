@@ -3,8 +3,9 @@
 mod admission;
 mod bots;
 mod drops;
+mod forward;
 
 pub(crate) use admission::RoutedAdmission;
 pub(crate) use bots::{Bots, Listeners};
 pub use drops::Dropped;
-pub(crate) use drops::{Drops, Heard, Spot};
+pub(crate) use drops::{Drops, Heard};

@@ -1,10 +1,14 @@
 //! What is on its way to one socket's task. Small when idle: ten thousand of
 //! them must not be felt. And who hears on the bus what comes into it.
 
+use super::Relay;
 use super::sessions::Sessions;
+use crate::cluster::Cluster;
+use crate::egress::Egress;
+use crate::identities::Identities;
 use crate::upkeep::Waker;
-use angelia_core::inbox::{Entry, Mark, Revisions, Seq};
-use angelia_core::ports::{self as bus, Bus, HintKind};
+use angelia_core::inbox::{Entry, InstanceId, Mark, Revisions, Seq};
+use angelia_core::ports::{self as bus, Bus, Control, HintKind, Topic};
 use angelia_platforms::webchat::Hub;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -160,35 +164,121 @@ impl Mailbox {
 }
 
 /// Listens on the bus and takes what it hears to whoever waits for it. Made before
-/// the store, which publishes, and told of whom to wake after.
-#[derive(Default)]
+/// the store, which publishes, and told of everybody else after.
 pub struct Subscriber {
+    pub(crate) bus: Arc<dyn Bus>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) hub: Arc<Hub>,
-    /// Weak: it reads the store, which publishes to this.
-    pub(crate) wake: OnceLock<Weak<Waker>>,
+    /// Weak: they read the store, which publishes to this.
+    pub(crate) others: OnceLock<Others>,
+}
+
+/// Who else hears what comes over the bus.
+pub(crate) struct Others {
+    pub(crate) wake: Weak<Waker>,
+    pub(crate) identities: Weak<Identities>,
+    pub(crate) egress: Weak<Egress>,
+    pub(crate) cluster: Weak<Cluster>,
+    pub(crate) relay: Weak<Relay>,
 }
 
 impl Subscriber {
     /// One that listens on `bus`.
-    pub fn on(bus: &dyn Bus) -> Arc<Self> {
-        let subscriber = Arc::<Self>::default();
-        let listening = subscriber.clone();
-        bus.subscribe(Arc::new(move |hint| listening.hear(hint)));
+    pub fn on(bus: &Arc<dyn Bus>) -> Arc<Self> {
+        let subscriber = Arc::new(Self {
+            bus: bus.clone(),
+            sessions: Sessions::on(bus.clone()),
+            hub: Hub::on(bus.clone()),
+            others: OnceLock::new(),
+        });
+        let listening = Arc::downgrade(&subscriber);
+        bus.subscribe(Arc::new(move |hint| {
+            if let Some(listening) = listening.upgrade() {
+                listening.hear(hint);
+            }
+        }));
         subscriber
     }
 
     fn hear(&self, hint: bus::Hint) {
         match hint {
             bus::Hint::Log { instance, mark, entry, kind } => {
-                let live = self.sessions.hint(instance, Hint { mark, entry, kind });
-                if !live && let Some(wake) = self.wake.get().and_then(Weak::upgrade) {
-                    wake.waits(instance);
+                if !self.sessions.hint(instance, Hint { mark, entry, kind }) {
+                    self.waits(instance);
+                }
+            }
+            bus::Hint::Reached { instance, mark } => {
+                self.sessions.tell(instance, mark);
+                if !self.sessions.is_live(instance) {
+                    self.waits(instance);
                 }
             }
             bus::Hint::Removed { instance, seqs } => self.sessions.remove(instance, &seqs),
             bus::Hint::Revised { instance, entry } => self.sessions.revise(instance, entry),
             bus::Hint::Line(line) => self.hub.line(&line),
+            bus::Hint::Room { room, event } => self.hub.hear(&room, &event),
+            bus::Hint::Control(control) => self.hear_control(control),
+            bus::Hint::Missed(of) => self.missed(of.as_ref()),
+        }
+    }
+
+    /// One node says something to others.
+    fn hear_control(&self, control: Control) {
+        match control {
+            Control::Claimed { instance, epoch, .. } => self.sessions.claimed_elsewhere(instance, epoch),
+            Control::Left { instance, epoch } => self.sessions.left_elsewhere(instance, epoch),
+            Control::Interrupt { .. } | Control::TookOver { .. } => {
+                if let Some(relay) = self.others.get().and_then(|others| others.relay.upgrade()) {
+                    relay.hear(control);
+                }
+            }
+            Control::Done { .. } | Control::Waiting { .. } => {
+                if let Some(egress) = self.others.get().and_then(|others| others.egress.upgrade()) {
+                    egress.hear(control);
+                }
+            }
+            Control::Changed { .. } => {
+                if let Some(identities) = self.others.get().and_then(|others| others.identities.upgrade()) {
+                    identities.look_now();
+                }
+            }
+            Control::Freed { .. }
+            | Control::Call { .. }
+            | Control::Inquiry { .. }
+            | Control::Answer { .. } => {
+                if let Some(cluster) = self.others.get().and_then(|others| others.cluster.upgrade()) {
+                    cluster.hear(control);
+                }
+            }
+        }
+    }
+
+    /// Hints may have been lost: whoever counts on them looks for themselves.
+    fn missed(&self, of: Option<&Topic>) {
+        let Some(others) = self.others.get() else { return };
+        match of {
+            Some(Topic::Instance(instance)) => self.sessions.look_at(*instance),
+            Some(Topic::Room(room)) => self.hub.missed(Some(room)),
+            None | Some(Topic::Control) => {
+                self.hub.missed(None);
+                self.sessions.look_at_all();
+                if let Some(identities) = others.identities.upgrade() {
+                    identities.look_now();
+                }
+                if let Some(egress) = others.egress.upgrade() {
+                    egress.look_now();
+                }
+                if let Some(cluster) = others.cluster.upgrade() {
+                    cluster.look_now();
+                }
+            }
+        }
+    }
+
+    /// Something waits for an instance that has no socket here.
+    fn waits(&self, instance: InstanceId) {
+        if let Some(wake) = self.others.get().and_then(|others| others.wake.upgrade()) {
+            wake.waits(instance);
         }
     }
 }

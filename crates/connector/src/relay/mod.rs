@@ -7,18 +7,21 @@ mod outgoing;
 mod pending;
 mod session;
 mod sessions;
+mod takeover;
 mod told;
 mod upgrade;
+mod watch_rooms;
 mod websocket;
 
 pub use mailbox::Subscriber;
-pub(crate) use mailbox::{Answer, Ending, Mailbox};
+pub(crate) use mailbox::{Answer, Ending, Mailbox, Others};
 pub(crate) use session::ACK_LIMITS;
 pub(crate) use session::LIMITS as SESSION_LIMITS;
 pub(crate) use sessions::{Sessions, Standing};
 pub(crate) use upgrade::{Caller, identify};
 pub(crate) use upgrade::{LIMITS as UPGRADE_LIMITS, SOCKETS_PER_GATEWAY};
 
+use crate::cluster::Cluster;
 use crate::egress::Egress;
 use crate::identities::Identities;
 use crate::ingress::Bots;
@@ -31,26 +34,34 @@ use angelia_core::clock;
 use angelia_core::identity::GatewayRecord;
 use angelia_core::limit::LogThrottle;
 use angelia_core::memory::Memory;
+use angelia_core::once::Heard;
 use angelia_core::ports::Ports;
+use angelia_core::ports::log::LogState;
 use angelia_platforms::webchat::Hub;
 use axum::Router;
 use axum::routing::get;
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::time::Duration;
 use upgrade::Places;
 
 /// How often the logs of live sockets are looked at. On one node hints come by a call and
 /// none gets lost; this is for what nobody thought of.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
+/// The same while nothing comes over the bus.
+const LOOK_WITHOUT_BUS: Duration = Duration::from_millis(800);
 /// Logs looked at in one read.
 const AT_ONCE: usize = 500;
 
 /// What sockets work with.
 pub(crate) struct Relay {
     ports: Ports,
-    /// What this process is called among those that drain instances.
-    node: String,
+    /// Who else is there.
+    cluster: Arc<Cluster>,
+    /// Interrupts that other nodes were told of, and those that they told of lately.
+    interrupts_said: AtomicU64,
+    interrupts_heard: Mutex<Heard>,
     sessions: Arc<Sessions>,
     /// Who reads the web chat just now.
     hub: Arc<Hub>,
@@ -66,6 +77,8 @@ pub(crate) struct Relay {
     refusal_log: Arc<RefusalLog>,
     metrics: Arc<Metrics>,
     life: Arc<Lifecycle>,
+    /// Sockets that are about to drain their instances.
+    claiming: Arc<AtomicUsize>,
     /// The longest turn: one that takes longer counts as over.
     turn_limit: Duration,
     /// How long turns may go on once the server is about to stop.
@@ -77,7 +90,9 @@ impl Relay {
         let limits = &options.limits;
         Arc::new(Self {
             ports: parts.ports.clone(),
-            node: parts.node.clone(),
+            cluster: parts.cluster.clone(),
+            interrupts_said: AtomicU64::new(0),
+            interrupts_heard: Mutex::default(),
             sessions: parts.sessions.clone(),
             hub: parts.hub.clone(),
             places: Places::new(limits.lasting),
@@ -91,6 +106,7 @@ impl Relay {
             refusal_log: parts.refusal_log.clone(),
             metrics: parts.metrics.clone(),
             life: parts.life.clone(),
+            claiming: Arc::default(),
             turn_limit: options.turn_limit,
             drain: options.drain,
         })
@@ -101,13 +117,20 @@ impl Relay {
         Router::new().route("/relay", get(upgrade::upgrade)).with_state(self)
     }
 
-    /// Tells every live socket how far its log is, again and again: finds what a hint that
-    /// never came would have told.
+    /// Tells live sockets how far their logs are, again and again, and who drains them: finds
+    /// what a hint that never came would have told.
     pub(crate) async fn watch_logs(self: Arc<Self>, life: Arc<Lifecycle>) {
-        while life.pause(LOOK_EVERY).await {
-            for some in self.sessions.live().chunks(AT_ONCE) {
+        loop {
+            let bus_is_up = self.cluster.bus().is_connected();
+            let every = if bus_is_up { LOOK_EVERY } else { LOOK_WITHOUT_BUS };
+            let told = tokio::time::timeout(every, self.sessions.may_have_missed());
+            let Some(told) = life.unless_stopped(told).await else { return };
+            for some in self.sessions.to_look_at(told.is_err()).chunks(AT_ONCE) {
                 // What cannot be read now is looked at the next time.
-                for (instance, mark) in self.ports.log.marks(some.to_vec()).await.unwrap_or_default() {
+                for LogState { instance, mark, epoch, .. } in
+                    self.ports.log.states(some.to_vec()).await.unwrap_or_default()
+                {
+                    self.sessions.claimed_elsewhere(instance, epoch);
                     self.sessions.tell(instance, mark);
                 }
             }

@@ -4,16 +4,22 @@ use super::mailbox::{Ending, Hint, Mailbox};
 use angelia_core::clock::{self, Mono};
 use angelia_core::connections::Takeovers;
 use angelia_core::identity::GatewayRecord;
-use angelia_core::inbox::{AckHabit, Entry, InstanceId, Mark, Seq};
+use angelia_core::inbox::{AckHabit, Entry, Epoch, InstanceId, Mark, Seq};
+use angelia_core::ports::{Bus, Following, Topic};
 use angelia_core::turns::Signs;
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 /// How often a server that stops looks whether sockets are left.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// Sockets that are asked to end at once when a node leaves others, and the pause after them: two
+/// thousand gateways a second dial the others.
+const END_AT_ONCE: usize = 50;
+const END_EVERY: Duration = Duration::from_millis(25);
 
 /// What is known of the gateway behind an instance.
 #[derive(Clone, Debug, Default)]
@@ -48,6 +54,8 @@ struct Live {
     mailbox: Arc<Mailbox>,
     /// Closed once the socket has ended and everything it settled is durable.
     ended: watch::Receiver<()>,
+    /// Under which it drains the log, once it does.
+    epoch: Option<Epoch>,
 }
 
 /// Being the live socket of an instance. Ends when dropped, however that comes about.
@@ -57,6 +65,8 @@ pub(crate) struct Claim {
     mailbox: Arc<Mailbox>,
     /// Closes what [`Live::ended`] waits for.
     _ended: watch::Sender<()>,
+    /// What other nodes say of the instance is heard here.
+    _following: Option<Following>,
 }
 
 impl Drop for Claim {
@@ -86,6 +96,12 @@ struct Slot {
     told: Mark,
     /// Whether the instance is gone: nothing is remembered once its socket is too.
     gone: bool,
+    /// The last claim of another node that was heard of.
+    claimed: Epoch,
+    /// The last socket on another node that is known to have left.
+    left: Epoch,
+    /// The last one whose takeover was counted.
+    taken_over: Epoch,
 }
 
 /// All instances this node knows of.
@@ -93,6 +109,21 @@ struct Slot {
 pub(crate) struct Sessions {
     slots: Mutex<HashMap<InstanceId, Slot>>,
     sockets: Mutex<Sockets>,
+    bus: Option<Arc<dyn Bus>>,
+    /// Instances whose hints may have been lost.
+    missed: Mutex<Missed>,
+    look: Notify,
+    /// A socket on another node has left.
+    left: Notify,
+}
+
+/// Whose hints may have been lost.
+#[derive(Default)]
+enum Missed {
+    #[default]
+    Nobody,
+    Some(BTreeSet<InstanceId>),
+    All,
 }
 
 /// Every open socket, by number.
@@ -112,6 +143,11 @@ struct Sitting {
 }
 
 impl Sessions {
+    /// Those of a node that others may say something to.
+    pub(crate) fn on(bus: Arc<dyn Bus>) -> Arc<Self> {
+        Arc::new(Self { bus: Some(bus), ..Self::default() })
+    }
+
     /// Sets what the store remembers of an instance.
     pub(crate) fn remember(&self, instance: InstanceId, standing: Standing) {
         self.slots.lock().entry(instance).or_default().standing = standing;
@@ -183,7 +219,8 @@ impl Sessions {
     ) -> (Claim, Option<watch::Receiver<()>>) {
         let instance = record.instance;
         let (_ended, ended) = watch::channel(());
-        let live = Live { record, mailbox: mailbox.clone(), ended };
+        let live = Live { record, mailbox: mailbox.clone(), ended, epoch: None };
+        let _following = self.bus.as_ref().map(|bus| Following::new(bus, Topic::Instance(instance)));
         let mut slots = self.slots.lock();
         let slot = slots.entry(instance).or_default();
         slot.told = Mark::default();
@@ -193,7 +230,86 @@ impl Sessions {
             old.mailbox.end(Ending::Replaced);
             old.ended
         });
-        (Claim { sessions: self.clone(), instance, mailbox, _ended }, replaced)
+        (Claim { sessions: self.clone(), instance, mailbox, _ended, _following }, replaced)
+    }
+
+    /// The log of an instance is drained by this socket from now on, unless somebody else claimed
+    /// it while it waited for the one before.
+    pub(crate) fn drains(&self, instance: InstanceId, mailbox: &Arc<Mailbox>, epoch: Epoch) {
+        let mut slots = self.slots.lock();
+        let Some(slot) = slots.get_mut(&instance) else { return };
+        let live = slot.live.as_mut();
+        if let Some(live) = live.filter(|live| Arc::ptr_eq(&live.mailbox, mailbox)) {
+            live.epoch = Some(epoch);
+            if slot.claimed > epoch {
+                live.mailbox.end(Ending::Replaced);
+            }
+        }
+    }
+
+    /// Somebody claimed an instance: a socket that drains it under an older epoch ends.
+    pub(crate) fn claimed_elsewhere(&self, instance: InstanceId, epoch: Epoch) {
+        let mut slots = self.slots.lock();
+        let Some(slot) = slots.get_mut(&instance) else { return };
+        slot.claimed = slot.claimed.max(epoch);
+        let live = slot.live.as_ref();
+        if let Some(live) = live.filter(|live| live.epoch.is_some_and(|ours| ours < epoch)) {
+            live.mailbox.end(Ending::Replaced);
+        }
+    }
+
+    /// A socket that another node had is gone.
+    pub(crate) fn left_elsewhere(&self, instance: InstanceId, epoch: Epoch) {
+        if let Some(slot) = self.slots.lock().get_mut(&instance) {
+            slot.left = slot.left.max(epoch);
+        }
+        self.left.notify_waiters();
+    }
+
+    /// Resolves once the socket that drained an instance before `epoch` is known to be gone.
+    pub(crate) async fn former_left(&self, instance: InstanceId, epoch: Epoch) {
+        loop {
+            let mut told = std::pin::pin!(self.left.notified());
+            told.as_mut().enable();
+            if self.slots.lock().get(&instance).is_none_or(|slot| slot.left.0 + 1 >= epoch.0) {
+                return;
+            }
+            told.await;
+        }
+    }
+
+    /// Hints of an instance may have been lost.
+    pub(crate) fn look_at(&self, instance: InstanceId) {
+        match &mut *self.missed.lock() {
+            Missed::All => {}
+            Missed::Some(some) => drop(some.insert(instance)),
+            nobody @ Missed::Nobody => *nobody = Missed::Some([instance].into()),
+        }
+        self.look.notify_one();
+    }
+
+    /// The same of all.
+    pub(crate) fn look_at_all(&self) {
+        *self.missed.lock() = Missed::All;
+        self.look.notify_one();
+    }
+
+    /// Resolves when hints may have been lost.
+    pub(crate) async fn may_have_missed(&self) {
+        self.look.notified().await;
+    }
+
+    /// The instances with a live socket whose logs have to be looked at; all of them if it
+    /// is `time` to.
+    pub(crate) fn to_look_at(&self, time: bool) -> Vec<InstanceId> {
+        let missed = std::mem::take(&mut *self.missed.lock());
+        let live = self.live();
+        match missed {
+            _ if time => live,
+            Missed::All => live,
+            Missed::Some(some) => live.into_iter().filter(|instance| some.contains(instance)).collect(),
+            Missed::Nobody => Vec::new(),
+        }
     }
 
     /// Ends a claim, unless somebody else has claimed meanwhile.
@@ -219,9 +335,18 @@ impl Sessions {
         }
     }
 
-    /// Counts a takeover between living peers; `true` if it was one too many.
-    pub(crate) fn took_over(&self, instance: InstanceId, now: Mono) -> bool {
-        self.slots.lock().entry(instance).or_default().takeovers.note(now)
+    /// Counts a takeover between living peers, on whichever node the one was that drained under
+    /// `epoch`; `true` if it was one too many. Each counts once, however often it is told.
+    pub(crate) fn took_over(&self, instance: InstanceId, epoch: Option<Epoch>, now: Mono) -> bool {
+        let mut slots = self.slots.lock();
+        let slot = slots.entry(instance).or_default();
+        if let Some(epoch) = epoch {
+            if slot.taken_over >= epoch {
+                return false;
+            }
+            slot.taken_over = epoch;
+        }
+        slot.takeovers.note(now)
     }
 
     /// Whether the live socket of its instance is this gateway's.
@@ -238,6 +363,13 @@ impl Sessions {
     /// The mailbox of an instance's live socket.
     pub(crate) fn mailbox(&self, instance: InstanceId) -> Option<Arc<Mailbox>> {
         self.slots.lock().get(&instance)?.live.as_ref().map(|live| live.mailbox.clone())
+    }
+
+    /// The same, unless that is known to drain under an older epoch: it is being replaced.
+    pub(crate) fn mailbox_since(&self, instance: InstanceId, epoch: Epoch) -> Option<Arc<Mailbox>> {
+        let slots = self.slots.lock();
+        let live = slots.get(&instance)?.live.as_ref()?;
+        live.epoch.is_none_or(|ours| ours >= epoch).then(|| live.mailbox.clone())
     }
 
     /// Hands an entry to the live socket; `false` if there is none.
@@ -290,6 +422,23 @@ impl Sessions {
         }
     }
 
+    /// Asks every socket to end, some after the other: all of them dial another node next.
+    pub(crate) async fn end_in_turn(&self, why: Ending, within: Duration) {
+        let open: Vec<u64> = self.sockets.lock().open.keys().copied().collect();
+        let turns = open.len().div_ceil(END_AT_ONCE).max(1);
+        let pause = END_EVERY.min(within / u32::try_from(turns).unwrap_or(u32::MAX));
+        for some in open.chunks(END_AT_ONCE) {
+            {
+                let sockets = self.sockets.lock();
+                let still_open = some.iter().filter_map(|number| sockets.open.get(number));
+                still_open.for_each(|sitting| sitting.mailbox.end(why));
+            }
+            tokio::time::sleep(pause).await;
+        }
+        // Whoever came in meanwhile.
+        self.end_all(why);
+    }
+
     /// Asks every socket to end.
     pub(crate) fn end_all(&self, why: Ending) {
         for sitting in self.sockets.lock().open.values() {
@@ -321,7 +470,7 @@ mod tests {
     #[test]
     fn an_instance_is_barred_for_itself() {
         let (sessions, at) = (Sessions::default(), |seconds| Mono(Duration::from_secs(seconds)));
-        assert!((0..10).any(|second| sessions.took_over(InstanceId(1), at(second))));
+        assert!((0..10).any(|second| sessions.took_over(InstanceId(1), None, at(second))));
         assert!(sessions.barred(InstanceId(1), at(10)).is_some());
         assert!(sessions.barred(InstanceId(2), at(10)).is_none());
     }
@@ -358,6 +507,22 @@ mod tests {
     }
 
     #[test]
+    fn a_claim_elsewhere_ends_a_socket_that_is_still_at_its_own() {
+        let sessions = Arc::new(Sessions::default());
+        let (id, mailbox) = (InstanceId(1), Arc::new(Mailbox::default()));
+        let (_claim, _) = sessions.claim(record("gw"), mailbox.clone());
+        // It waits for the one before under epoch 5; meanwhile another node claims under 6.
+        sessions.claimed_elsewhere(id, Epoch(6));
+        assert_eq!(mailbox.take().ending, None, "it may be the later one");
+        sessions.drains(id, &mailbox, Epoch(5));
+        assert_eq!(mailbox.take().ending, Some(Ending::Replaced));
+        let next = Arc::new(Mailbox::default());
+        let (_claim, _) = sessions.claim(record("gw"), next.clone());
+        sessions.drains(id, &next, Epoch(7));
+        assert_eq!(next.take().ending, None, "it came after that");
+    }
+
+    #[test]
     fn an_instance_that_is_gone_is_forgotten_with_its_socket() {
         let sessions = Arc::new(Sessions::default());
         sessions.remember(InstanceId(1), Standing { idle: true, ..Standing::default() });
@@ -381,6 +546,26 @@ mod tests {
         assert_eq!(mailbox.take().ending, Some(Ending::Shutdown), "the sterner word counts");
         drop(seat);
         assert_eq!(sessions.open(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn sockets_that_go_to_another_node_go_in_turn() {
+        let sessions = Arc::new(Sessions::default());
+        let sockets: Vec<_> = (0..120)
+            .map(|n| {
+                let mailbox = Arc::new(Mailbox::default());
+                (sessions.enter(record(&format!("gw{n}")), mailbox.clone(), 4).unwrap(), mailbox)
+            })
+            .collect();
+        let told = || sockets.iter().filter(|(_, mailbox)| mailbox.take().ending.is_some()).count();
+        let mut ending = Box::pin(sessions.end_in_turn(Ending::WhenDone, Duration::from_secs(30)));
+        assert!(tokio::time::timeout(Duration::from_millis(1), &mut ending).await.is_err());
+        assert_eq!(told(), END_AT_ONCE);
+        ending.await;
+        assert_eq!(told(), 120);
+        let began = tokio::time::Instant::now();
+        sessions.end_in_turn(Ending::WhenDone, Duration::ZERO).await;
+        assert!(began.elapsed() < END_EVERY, "whoever may not wait does not");
     }
 
     #[test]

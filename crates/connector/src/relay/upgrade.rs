@@ -47,6 +47,9 @@ pub(crate) async fn upgrade(State(relay): State<Arc<Relay>>, mut request: Reques
     if relay.life.is_leaving() {
         return unavailable("the connector is restarting", 1);
     }
+    if !relay.cluster.is_current() {
+        return unavailable("this node has to catch up with the others first", 1);
+    }
     let caller = identify(&relay.identities.now(), headers);
     match caller {
         Caller::Gateway(record) => admit(relay, record, headers, socket),
@@ -108,6 +111,10 @@ fn admit(relay: Arc<Relay>, record: Arc<GatewayRecord>, headers: &HeaderMap, soc
     if let Some(left) = relay.sessions.barred(record.instance, clock::mono()) {
         relay.metrics.count(Counter::UpgradesBarred);
         return unavailable("two processes are using this gateway id", left.as_secs().max(1));
+    }
+    if let Some(seconds) = relay.crowded_for() {
+        relay.metrics.count(Counter::UpgradesCrowded);
+        return unavailable("many gateways come to this node at once; come back in a moment", seconds);
     }
     let place = match relay.places.take(&record.tenant) {
         Ok(place) => place,

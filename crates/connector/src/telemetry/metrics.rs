@@ -1,6 +1,7 @@
 //! What is counted and read off, in Prometheus' text format.
 
 use angelia_core::admission::DropReason;
+use angelia_core::ports::BusStats;
 use angelia_core::space::Report;
 use angelia_platforms::{BotState, Health};
 use prometheus_client::encoding::text::encode_registry;
@@ -72,6 +73,27 @@ pub struct Gauges {
     pub store_damaged: bool,
     /// How the disk is doing, if that is known.
     pub disk: Option<Report>,
+    /// How this node is among others, where several share the store.
+    pub node: Option<NodeGauges>,
+}
+
+/// How a node is among others.
+#[derive(Clone, Debug, Default)]
+pub struct NodeGauges {
+    /// What it is called.
+    pub node: String,
+    /// Whether what it knows is what the others know.
+    pub current: bool,
+    /// How many nodes are there, itself among them.
+    pub nodes: usize,
+    /// How many leases it holds.
+    pub leases: usize,
+    /// Signs of life that it could not give since the start.
+    pub beats_failed: u64,
+    /// Whether it hears the others at once.
+    pub bus_connected: bool,
+    /// What its bus has counted, if there is one.
+    pub bus: Option<BusStats>,
 }
 
 /// How one bot is at the moment.
@@ -179,6 +201,9 @@ impl Metrics {
         for (name, help, value) in now.readings() {
             page.rows(name, help, MetricType::Gauge, [(vec![], value)]);
         }
+        if let Some(node) = &now.node {
+            node.write(&mut page);
+        }
         page.text()
     }
 }
@@ -209,6 +234,56 @@ impl Gauges {
             ]);
         }
         all
+    }
+}
+
+impl NodeGauges {
+    fn write(&self, page: &mut Page) {
+        let labels = [("node", self.node.as_str()), ("version", env!("CARGO_PKG_VERSION"))];
+        let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        page.rows("angelia_node_info", "What this node is called.", MetricType::Gauge, [(labels, 1)]);
+        let gauges = [
+            (
+                "angelia_node_current",
+                "Whether what this node knows is what the others know.",
+                self.current.into(),
+            ),
+            ("angelia_node_leases", "What only one node does, done by this one.", self.leases as u64),
+            ("angelia_cluster_nodes", "Nodes that are there, as this one knows.", self.nodes as u64),
+            (
+                "angelia_bus_connected",
+                "Whether this node hears the others at once.",
+                self.bus_connected.into(),
+            ),
+        ];
+        for (name, help, value) in gauges {
+            page.rows(name, help, MetricType::Gauge, [(vec![], value)]);
+        }
+        let help = "Signs of life that could not be given.";
+        page.rows(
+            "angelia_node_beats_failed_total",
+            help,
+            MetricType::Counter,
+            [(vec![], self.beats_failed)],
+        );
+        let Some(bus) = &self.bus else { return };
+        let counts = [
+            ("sent", bus.sent),
+            ("received", bus.received),
+            ("dropped", bus.dropped),
+            ("forged", bus.forged),
+            ("unreadable", bus.unreadable),
+            ("reconnects", bus.reconnects),
+        ];
+        let counts = counts.map(|(what, count)| (vec![("what".to_owned(), what.to_owned())], count));
+        page.rows(
+            "angelia_bus_counts_total",
+            "What happened on the bus since the start.",
+            MetricType::Counter,
+            counts,
+        );
+        let help = "Hints that wait to be sent over the bus.";
+        page.rows("angelia_bus_waiting", help, MetricType::Gauge, [(vec![], bus.waiting as u64)]);
     }
 }
 
@@ -262,6 +337,22 @@ mod tests {
             "\nangelia_bot_up{platform=\"discord\",bot=\"12\"} 1\n",
             "\nangelia_bot_up{platform=\"telegram\",bot=\"76\"} 0\n",
             "\nangelia_bot_counts_total{platform=\"discord\",bot=\"12\",what=\"resumes\"} 2\n",
+        ] {
+            assert!(text.contains(line), "{line} in {text}");
+        }
+    }
+
+    #[test]
+    fn a_node_among_others_says_which_it_is() {
+        let bus = BusStats { sent: 5, reconnects: 2, ..BusStats::default() };
+        let node = NodeGauges { node: "n1".into(), leases: 3, bus: Some(bus), ..NodeGauges::default() };
+        let text = Metrics::default().render(&Gauges { node: Some(node), ..Gauges::default() }, &[]);
+        for line in [
+            concat!("\nangelia_node_info{node=\"n1\",version=\"", env!("CARGO_PKG_VERSION"), "\"} 1\n"),
+            "\nangelia_node_current 0\n",
+            "\nangelia_node_leases 3\n",
+            "\nangelia_node_beats_failed_total 0\n",
+            "\nangelia_bus_counts_total{what=\"reconnects\"} 2\n",
         ] {
             assert!(text.contains(line), "{line} in {text}");
         }

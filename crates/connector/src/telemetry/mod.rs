@@ -2,4 +2,4 @@
 
 mod metrics;
 
-pub use metrics::{BotReading, Counter, Gauges, Metrics};
+pub use metrics::{BotReading, Counter, Gauges, Metrics, NodeGauges};

@@ -7,6 +7,7 @@ mod wake;
 pub(crate) use notices::Notifier;
 pub(crate) use wake::Waker;
 
+use crate::cluster::{Chore, Cluster};
 use crate::identities::Identities;
 use crate::refusal_log::RefusalLog;
 use crate::server::Parts;
@@ -59,6 +60,7 @@ impl Integrity {
 /// Looks after the store. Its loops run until the server stops.
 pub(crate) struct Upkeep {
     store: Arc<dyn ports::Upkeep>,
+    cluster: Arc<Cluster>,
     identities: Arc<Identities>,
     refusal_log: Arc<RefusalLog>,
     metrics: Arc<Metrics>,
@@ -69,6 +71,7 @@ impl Upkeep {
     pub(crate) fn new(parts: &Parts, integrity: Arc<Integrity>) -> Arc<Self> {
         Arc::new(Self {
             store: parts.ports.upkeep.clone(),
+            cluster: parts.cluster.clone(),
             identities: parts.identities.clone(),
             refusal_log: parts.refusal_log.clone(),
             metrics: parts.metrics.clone(),
@@ -100,7 +103,7 @@ impl Upkeep {
             }
             self.refusal_log.tell().await;
             let now = clock::mono();
-            if now >= prune_at {
+            if now >= prune_at && self.cluster.does(Chore::Upkeep) {
                 prune_at = now + PRUNE_EVERY;
                 // Each of its steps is a commit.
                 let Some(pruned) = life.unless_stopped(self.prune()).await else { return };
@@ -119,7 +122,9 @@ impl Upkeep {
         let mut was_well = true;
         loop {
             // Each of its steps is a commit.
-            let Some(tended) = life.unless_stopped(self.store.tend()).await else { return };
+            let tend =
+                async { if self.cluster.does(Chore::Upkeep) { self.store.tend().await } else { Ok(()) } };
+            let Some(tended) = life.unless_stopped(tend).await else { return };
             if let Err(error) = &tended
                 && was_well
             {

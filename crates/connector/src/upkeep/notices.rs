@@ -1,6 +1,7 @@
 //! What people are told by the connector itself: that their agent is away and the message is
 //! kept, that messages were lost, that an answer does not come.
 
+use crate::cluster::{Chore, Cluster, Presence};
 use crate::egress::Egress;
 use crate::identities::Identities;
 use crate::ingress::Bots;
@@ -8,7 +9,7 @@ use crate::notices::{Away, Notices};
 use crate::relay::Sessions;
 use crate::server::Parts;
 use crate::supervise::Lifecycle;
-use angelia_core::clock;
+use angelia_core::clock::{self, Mono};
 use angelia_core::directory::{BotKey, ChatKind};
 use angelia_core::egress::{Goal, Sender, Target};
 use angelia_core::error::{Error, Kind, Result};
@@ -44,6 +45,8 @@ pub(crate) struct Notifier {
     ports: Ports,
     identities: Arc<Identities>,
     sessions: Arc<Sessions>,
+    presence: Arc<Presence>,
+    cluster: Arc<Cluster>,
     bots: Arc<Bots>,
     egress: Arc<Egress>,
     notices: Notices,
@@ -55,6 +58,8 @@ impl Notifier {
             ports: parts.ports.clone(),
             identities: parts.identities.clone(),
             sessions: parts.sessions.clone(),
+            presence: parts.presence.clone(),
+            cluster: parts.cluster.clone(),
             bots: parts.bots.clone(),
             egress,
             notices,
@@ -66,11 +71,18 @@ impl Notifier {
         if self.notices.away == Away::Never {
             return;
         }
-        // Of which message is not known any more: all that waits may be older.
-        let told = self.told_earlier().await.into_iter().map(|instance| (instance, Seq(i64::MAX)));
-        let mut watch = Watch { notifier: &self, seen: HashMap::new(), told: told.collect() };
+        let mut watch = None;
         while life.pause(self.look_every()).await {
-            if let Err(error) = watch.look().await {
+            if !self.cluster.does(Chore::Notices) {
+                watch = None;
+                continue;
+            }
+            if watch.is_none() {
+                watch = Some(Watch::begin(&self).await);
+            }
+            if let Some(watch) = &mut watch
+                && let Err(error) = watch.look().await
+            {
                 tracing::debug!(%error, "messages that wait could not be looked for");
             }
         }
@@ -79,9 +91,18 @@ impl Notifier {
     /// Tells chats that messages of theirs were dropped because too much waited. Agents see
     /// the same as a gap of their inbox.
     pub(crate) async fn watch_losses(self: Arc<Self>, life: Arc<Lifecycle>) {
-        let mut told: BTreeSet<InstanceId> = self.told_earlier().await.into_iter().collect();
+        let mut told = None;
         while life.pause(self.look_every()).await {
-            if let Err(error) = self.tell_losses(&mut told).await {
+            if !self.cluster.does(Chore::Notices) {
+                told = None;
+                continue;
+            }
+            if told.is_none() {
+                told = Some(self.told_earlier().await.into_iter().collect());
+            }
+            if let Some(told) = &mut told
+                && let Err(error) = self.tell_losses(told).await
+            {
                 tracing::debug!(%error, "who lost messages could not be told");
             }
         }
@@ -109,7 +130,9 @@ impl Notifier {
     /// that a restart forgets nobody.
     pub(crate) async fn watch_unanswered(self: Arc<Self>, life: Arc<Lifecycle>) {
         loop {
-            if let Err(error) = self.tell_unanswered().await {
+            if self.cluster.does(Chore::Notices)
+                && let Err(error) = self.tell_unanswered().await
+            {
                 tracing::debug!(%error, "interactions nobody answered could not be looked for");
             }
             if !life.pause(LOOK_FOR_UNANSWERED).await {
@@ -218,11 +241,19 @@ struct Watch<'a> {
     seen: HashMap<InstanceId, Seq>,
     /// Instances with chats that were told, and the first message that was told of.
     told: HashMap<InstanceId, Seq>,
+    /// Since when agents of other nodes are seen to be gone.
+    absent: HashMap<InstanceId, Mono>,
 }
 
-impl Watch<'_> {
+impl<'a> Watch<'a> {
+    async fn begin(notifier: &'a Notifier) -> Self {
+        // Of which message is not known any more: all that waits may be older.
+        let told = notifier.told_earlier().await.into_iter().map(|instance| (instance, Seq(i64::MAX)));
+        Self { notifier, seen: HashMap::new(), told: told.collect(), absent: HashMap::new() }
+    }
+
     async fn look(&mut self) -> Result<()> {
-        let Notifier { ports, sessions, .. } = self.notifier;
+        let Notifier { ports, presence, .. } = self.notifier;
         let waiting: BTreeSet<InstanceId> = ports.log.waiting().await?.into_iter().collect();
         self.seen.retain(|instance, _| waiting.contains(instance));
         for (instance, of) in self.told.clone() {
@@ -231,8 +262,10 @@ impl Watch<'_> {
                 self.told.remove(&instance);
             }
         }
+        let there = presence.of(&waiting.iter().copied().collect::<Vec<_>>()).await?;
+        self.absent.retain(|instance, _| waiting.contains(instance) && !there.contains(instance));
         for instance in waiting {
-            if !sessions.is_live(instance) && self.is_away(instance) {
+            if !there.contains(&instance) && self.is_away(instance) {
                 self.look_at(instance).await?;
             }
         }
@@ -241,9 +274,15 @@ impl Watch<'_> {
 
     /// Whether its agent is gone for so long that people are told: a line may have waited for
     /// the end of a turn before.
-    fn is_away(&self, instance: InstanceId) -> bool {
-        let left_at = self.notifier.sessions.standing(instance).left_at;
-        left_at.is_none_or(|at| clock::mono().since(at) >= self.notifier.notices.away_after)
+    fn is_away(&mut self, instance: InstanceId) -> bool {
+        let now = clock::mono();
+        let left_at = if self.notifier.cluster.is_shared() {
+            // It may just be on its way from one node to another.
+            Some(*self.absent.entry(instance).or_insert(now))
+        } else {
+            self.notifier.sessions.standing(instance).left_at
+        };
+        left_at.is_none_or(|at| now.since(at) >= self.notifier.notices.away_after)
     }
 
     /// Whether an agent took what was told of: then the next outage is another

@@ -1,7 +1,7 @@
 //! Waking gateways that sleep while something waits for them.
 
+use crate::cluster::{Chore, Cluster, Presence};
 use crate::identities::Identities;
-use crate::relay::Sessions;
 use crate::ssrf_guard::{Guard, GuardError};
 use crate::supervise::Lifecycle;
 use crate::telemetry::{Counter, Metrics};
@@ -20,6 +20,8 @@ const MAX_POKES: usize = 16;
 /// How long to rest when nothing is scheduled.
 const REST: Duration = Duration::from_secs(3_600);
 
+/// How often it is looked for what other nodes appended.
+const LOOK_FOR_OTHERS: Duration = Duration::from_secs(1);
 /// When the store is asked again for whom something waits.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
 
@@ -27,7 +29,8 @@ const ASK_AGAIN: Duration = Duration::from_secs(5);
 pub(crate) struct Waker {
     guard: Guard,
     log: Arc<dyn Log>,
-    sessions: Arc<Sessions>,
+    presence: Arc<Presence>,
+    cluster: Arc<Cluster>,
     identities: Arc<Identities>,
     metrics: Arc<Metrics>,
     sleepers: Mutex<HashMap<InstanceId, WakeSchedule>>,
@@ -39,14 +42,16 @@ impl Waker {
     pub(crate) fn new(
         guard: Guard,
         log: Arc<dyn Log>,
-        sessions: Arc<Sessions>,
+        presence: Arc<Presence>,
+        cluster: Arc<Cluster>,
         identities: Arc<Identities>,
         metrics: Arc<Metrics>,
     ) -> Arc<Self> {
         Arc::new(Self {
             guard,
             log,
-            sessions,
+            presence,
+            cluster,
             identities,
             metrics,
             sleepers: Mutex::default(),
@@ -62,8 +67,12 @@ impl Waker {
 
     /// Something waits, or may wait, for an instance that has no socket.
     pub(crate) fn waits(&self, instance: InstanceId) {
-        self.sleepers.lock().entry(instance).or_insert_with(|| WakeSchedule::start(clock::mono()));
+        self.waits_quietly(instance);
         self.changed.notify_one();
+    }
+
+    fn waits_quietly(&self, instance: InstanceId) {
+        self.sleepers.lock().entry(instance).or_insert_with(|| WakeSchedule::start(clock::mono()));
     }
 
     /// The wake URL changed: what was tried with the old one counts for nothing.
@@ -81,14 +90,12 @@ impl Waker {
     /// Pokes whoever is due, until the server is about to stop: it would let nobody in.
     pub(crate) async fn run(self: Arc<Self>, life: Arc<Lifecycle>) {
         loop {
-            let nobody_sleeps = self.sleepers.lock().is_empty();
-            let rest = if nobody_sleeps {
-                REST
+            let rest = if self.cluster.does(Chore::Wake) {
+                self.look().await
             } else {
-                match self.log.waiting().await {
-                    Ok(waiting) => self.poke_due(&waiting.into_iter().collect(), clock::mono()),
-                    Err(_) => ASK_AGAIN,
-                }
+                // Whoever does it looks for itself.
+                self.sleepers.lock().clear();
+                LOOK_FOR_OTHERS
             };
             // Something changed, or it is time.
             let due = async { drop(tokio::time::timeout(rest, self.changed.notified()).await) };
@@ -98,12 +105,42 @@ impl Waker {
         }
     }
 
+    /// Pokes whoever is due; answers how long to rest.
+    async fn look(self: &Arc<Self>) -> Duration {
+        let shared = self.cluster.is_shared();
+        if self.sleepers.lock().is_empty() && !shared {
+            return REST;
+        }
+        let looked = async || -> Result<(HashSet<InstanceId>, HashSet<InstanceId>)> {
+            let waiting = self.log.waiting().await?;
+            if shared {
+                // What other nodes appended is not heard of here.
+                let new = |instance: &InstanceId| !self.sleepers.lock().contains_key(instance);
+                waiting.iter().copied().filter(new).for_each(|instance| self.waits_quietly(instance));
+            }
+            let sleepers: Vec<InstanceId> = self.sleepers.lock().keys().copied().collect();
+            Ok((waiting.into_iter().collect(), self.presence.of(&sleepers).await?))
+        };
+        match looked().await {
+            Ok((waiting, there)) => {
+                let rest = self.poke_due(&waiting, &there, clock::mono());
+                if shared { rest.min(LOOK_FOR_OTHERS) } else { rest }
+            }
+            Err(_) => ASK_AGAIN,
+        }
+    }
+
     /// Starts the pokes that are due; answers how long to rest.
-    fn poke_due(self: &Arc<Self>, waiting: &HashSet<InstanceId>, now: Mono) -> Duration {
+    fn poke_due(
+        self: &Arc<Self>,
+        waiting: &HashSet<InstanceId>,
+        there: &HashSet<InstanceId>,
+        now: Mono,
+    ) -> Duration {
         let mut rest = REST;
         let known = self.identities.now();
         self.sleepers.lock().retain(|instance, schedule| {
-            let awake = self.sessions.is_live(*instance) || !waiting.contains(instance);
+            let awake = there.contains(instance) || !waiting.contains(instance);
             let record = known.serving(*instance).filter(|record| record.revoked_at.is_none());
             let url = record.and_then(|record| record.wake_url.clone());
             let (Some(url), false) = (url, awake) else { return false };

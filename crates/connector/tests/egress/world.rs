@@ -1,6 +1,7 @@
 //! A server in this process, with a scripted provider and a gateway's socket.
 
 use super::platform::Scripted;
+use super::slow_ledger::SlowLedger;
 use angelia_connector::{
     EgressTimings, IdentityOptions, KeyKeeper, Keyring, Limits, Notices, Options, Server, Subscriber,
     ssrf_guard,
@@ -10,7 +11,7 @@ use angelia_core::audit::Actor;
 use angelia_core::error::Result;
 use angelia_core::identity::new_gateway_limits::GatewayLimits;
 use angelia_core::inbox::Quota;
-use angelia_core::ports::Ports;
+use angelia_core::ports::{Bus, Ports};
 use angelia_core::seal::MasterKey;
 use angelia_core::secret::Secret;
 use angelia_core::store::IdentityStore;
@@ -31,7 +32,7 @@ use tokio::net::TcpListener;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long is waited for something that must not come.
 pub(crate) const A_WHILE: Duration = Duration::from_millis(300);
-const ADMIN_TOKEN: &str = "the admin token of this test";
+pub(crate) const ADMIN_TOKEN: &str = "the admin token of this test";
 
 pub(crate) const QUICK: EgressTimings = EgressTimings {
     queued_for: Duration::from_secs(30),
@@ -49,6 +50,17 @@ pub(crate) struct World {
     pub(crate) disk: Inspect,
     http: reqwest::Client,
     _folder: Option<TempDir>,
+}
+
+/// One of several servers over a store, or the only one.
+pub(crate) struct Node {
+    pub(crate) name: &'static str,
+    pub(crate) shared: bool,
+    pub(crate) timings: EgressTimings,
+    pub(crate) notices: Notices,
+    pub(crate) drain: Duration,
+    /// How late its ledger tells what it accepted.
+    pub(crate) told_after: Duration,
 }
 
 impl World {
@@ -93,10 +105,24 @@ impl World {
         notices: Notices,
         drain: Duration,
     ) -> Self {
-        ssrf_guard::install_tls_provider();
-        let bus = Arc::new(LocalBus::default());
-        let subscriber = Subscriber::on(&*bus);
+        let bus: Arc<dyn Bus> = Arc::new(LocalBus::default());
+        let subscriber = Subscriber::on(&bus);
         let store = Arc::new(Sqlite::open(folder, Quota::default(), bus).unwrap());
+        let node = Node { name: "test", shared: false, timings, notices, drain, told_after: Duration::ZERO };
+        Self::over(folder, &store, &subscriber, platform, node).await
+    }
+
+    /// A server over a store that is open, heard by `subscriber`.
+    pub(crate) async fn over(
+        folder: &Path,
+        store: &Arc<Sqlite>,
+        subscriber: &Arc<Subscriber>,
+        platform: Arc<Scripted>,
+        node: Node,
+    ) -> Self {
+        ssrf_guard::install_tls_provider();
+        let Node { name, shared, timings, notices, drain, told_after } = node;
+        let store = store.clone();
         let everywhere = Route {
             place: "fake:*".parse().unwrap(),
             bot: None,
@@ -107,7 +133,7 @@ impl World {
             while_busy: None,
         };
         // Made by the first start only: a test may have taken it away.
-        if store.gateways().await.unwrap().is_empty() {
+        if store.gateways().await.unwrap().is_empty() && store.routes().await.unwrap().is_empty() {
             store.create_tenant("acme", None, &Actor::server()).await.unwrap();
             store.create_tenant("other", None, &Actor::server()).await.unwrap();
             store.add_route(everywhere, &Actor::server()).await.unwrap();
@@ -132,8 +158,15 @@ impl World {
             notices,
             limits: Limits::default(),
             gateways: GatewayLimits::default(),
+            shared_store: shared,
+            takes_leases: true,
+            node: name.into(),
         };
-        let server = Server::new(Ports::of(&store), &subscriber, options).await.unwrap();
+        let mut ports = Ports::of(&store);
+        if !told_after.is_zero() {
+            ports.ledger = Arc::new(SlowLedger(ports.ledger, told_after));
+        }
+        let server = Server::new(ports, subscriber, options).await.unwrap();
         server.start().await.unwrap();
         let url = serve(server.public_router()).await;
         let admin = serve(server.admin_router()).await;
@@ -220,7 +253,7 @@ impl World {
 }
 
 /// Makes new keys, and keeps them nowhere.
-struct InMemory;
+pub(crate) struct InMemory;
 
 impl KeyKeeper for InMemory {
     fn next(&self, _file: Option<&Path>) -> Result<MasterKey> {
@@ -241,7 +274,7 @@ pub(crate) fn master_key() -> MasterKey {
     MasterKey::from_hex(&"07".repeat(32)).unwrap()
 }
 
-async fn serve(router: axum::Router) -> String {
+pub(crate) async fn serve(router: axum::Router) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { axum::serve(listener, router).await });

@@ -88,6 +88,9 @@ impl Session {
         if !late.is_empty() {
             let _ = self.relay.ports.log.settle_late(self.record.instance, late).await;
         }
+        if let Some(epoch) = self.epoch {
+            self.relay.leave(self.record.instance, epoch).await;
+        }
         if let Some(claim) = self.claim.take() {
             drop(claim);
             // Perhaps something waits for it already.
@@ -135,12 +138,6 @@ impl Session {
         if self.ending != Some(Ending::Replaced) || !self.spoke_after_close || died_reading {
             return;
         }
-        if self.relay.sessions.took_over(self.record.instance, clock::mono()) {
-            tracing::warn!(
-                tenant = %self.record.tenant, gateway = %self.record.gateway_id,
-                "two processes are using this gateway id and keep replacing each other; \
-                 stop one of them, or give it an id of its own (angelia gateway create)"
-            );
-        }
+        self.relay.note_takeover(&self.record, self.epoch);
     }
 }

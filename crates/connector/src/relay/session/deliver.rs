@@ -114,9 +114,12 @@ impl Session {
             return;
         }
         let (relay, instance) = (self.relay.clone(), self.record.instance);
+        let claiming = relay.begin_claim();
         self.jobs.push(Box::pin(async move {
+            let _claiming = claiming;
             let claimed = async {
-                let claimed = relay.ports.log.claim(instance, &relay.node).await?;
+                let claimed = relay.ports.log.claim(instance, relay.cluster.node()).await?;
+                relay.take_over(instance, &claimed).await;
                 Ok((claimed, relay.ports.log.open_turns(instance).await?))
             };
             Done::Claimed(or_later(claimed.await).await)
@@ -125,8 +128,9 @@ impl Session {
 
     pub(super) fn claimed(&mut self, outcome: Result<(Claimed, Vec<OpenTurn>)>) {
         self.claiming = false;
-        if let Ok((Claimed { epoch, mark, usage }, turns)) = outcome {
+        if let Ok((Claimed { epoch, mark, usage, .. }, turns)) = outcome {
             self.epoch = Some(epoch);
+            self.relay.sessions.drains(self.record.instance, &self.mailbox, epoch);
             self.turns.restore(turns, mark.tail, clock::mono());
             self.backlog.claimed(mark, usage.entries);
         }

@@ -362,9 +362,10 @@ impl Session {
     }
 
     /// Nothing new is pushed while nothing can be committed: its acknowledgement
-    /// could not be kept, and the next socket would get it once more.
+    /// could not be kept, and the next socket would get it once more. Nor by a node that stood
+    /// still: it does not know yet who was revoked.
     fn may_push(&self) -> bool {
-        self.relay.ports.upkeep.healthy()
+        self.relay.ports.upkeep.healthy() && self.relay.cluster.is_current()
     }
 
     fn take_mail(&mut self, now: Mono) {
