@@ -61,8 +61,9 @@ pub trait Admission: Send + Sync {
     /// Takes note of an event that reached nobody.
     fn dropped(&self, observed: Observed<'_>, which: Which<'_>, reason: DropReason);
 
-    /// Whether the agent that would get this is there now; `None` if none would.
-    fn presence(&self, observed: Observed<'_>) -> Option<Presence>;
+    /// Whether the agent that would get this is there now, on whichever node; `None` if none would.
+    /// Asked once a second by whoever looks.
+    fn presence(&self, observed: Observed<'_>) -> BoxFuture<'_, Option<Presence>>;
 
     /// Why a message reached nobody, and when, for as long as that is remembered.
     fn why_dropped(&self, which: Which<'_>) -> Option<(DropReason, UnixMillis)>;

@@ -11,6 +11,9 @@ pub mod fuzzing;
 mod ingress;
 mod kit;
 mod manifest;
+mod nodes;
+#[cfg(test)]
+mod nodes_tests;
 mod platform;
 pub mod settings;
 pub mod sms;
@@ -22,10 +25,11 @@ pub(crate) use kit::{arrival_window, health, inbound};
 
 pub use admission::{Admission, Linking, Presence, Which};
 pub use commands::{SlashCommand, SlashOption};
-pub use ingress::{HeldLeases, Ingress, Seal, Stop};
+pub use ingress::{HeldLeases, Ingress, Seal, Stop, WrittenUnder};
 pub use kit::Account;
 pub use kit::health::{BotState, Checkup, Finding, Health, HealthRecord, Verdict};
 pub use manifest::{ALL, Manifest, PLACES, Setup, blocks, section_keys};
+pub use nodes::{Carried, Duty, Forwarded, Nodes};
 pub use platform::{Answer, Delivery, Earlier, Outcome, Platform, Progress, Reach};
 
 /// The limits of this crate that operators are told of, by what they are about.

@@ -134,7 +134,7 @@ pub trait Platform: Bot + Send + Sync {
     fn recall<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             match self.account() {
-                Some(account) => account.directory.find(&target.chat_id).await.map(drop),
+                Some(account) => account.directory.find_now(&target.chat_id).await.map(drop),
                 None => Ok(()),
             }
         })
@@ -158,9 +158,21 @@ pub trait Platform: Bot + Send + Sync {
         Box::pin(async { Err(Error::invalid("nobody waits on this platform")) })
     }
 
-    /// Listens until the ingress says stop, whatever happens to the connection.
-    fn listen(self: Arc<Self>, _ingress: Ingress) -> BoxFuture<'static, ()> {
-        Box::pin(async {})
+    /// Another node makes this bot's calls from now on, or did until now: what is remembered of
+    /// what it wrote may not be so any more.
+    fn changed_hands(&self) {}
+
+    /// Whether its streams are shared out over nodes by itself: then it listens on every node,
+    /// and not only where the bot is.
+    fn listens_everywhere(&self) -> bool {
+        false
+    }
+
+    /// Listens until the ingress says stop, whatever happens to the connection. It may be asked to
+    /// again later: another node may have listened in between.
+    fn listen(self: Arc<Self>, ingress: Ingress) -> BoxFuture<'static, ()> {
+        let stop = ingress.stop.clone();
+        Box::pin(async move { stop.wait().await })
     }
 
     /// What providers push to, below the public URL.

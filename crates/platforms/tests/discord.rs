@@ -20,5 +20,7 @@ mod receive;
 mod send;
 #[path = "discord/spoken.rs"]
 mod spoken;
+#[path = "discord/spread.rs"]
+mod spread;
 #[path = "discord/world.rs"]
 mod world;

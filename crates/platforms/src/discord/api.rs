@@ -3,16 +3,21 @@
 use super::api_error::{ApiError, OutageBackoff, read_error, wait_of};
 use crate::arrival_window::ArrivalWindow;
 use crate::kit::{self, Answer, Client, Provider};
+use crate::nodes::Nodes;
 use crate::platform::Reach;
+use angelia_core::clock;
+use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
+use angelia_core::limit::{Gcra, Rate};
 use angelia_core::secret::Secret;
+use parking_lot::Mutex;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 pub(super) use twilight_http_ratelimiting::Method;
 use twilight_http_ratelimiting::{Endpoint, RateLimitHeaders, RateLimiter};
 
@@ -42,6 +47,11 @@ const PERMIT_AGAIN: Duration = Duration::from_secs(5);
 const CALLS_PER_SECOND: u16 = 45;
 /// Calls that can arrive within a second, whenever they left.
 const ARRIVALS_PER_SECOND: usize = 48;
+/// The same of the node that has a bot, where shards on other nodes make calls as well.
+const CALLS_BESIDE_OTHERS: u16 = 39;
+const ARRIVALS_BESIDE_OTHERS: usize = 40;
+/// Calls in a second of all nodes together that do not have the bot: what their shards ask.
+const CALLS_OF_OTHERS: u32 = 5;
 
 /// One bot's calls.
 pub(super) struct Api {
@@ -49,6 +59,8 @@ pub(super) struct Api {
     authorization: HeaderValue,
     /// Made with the first call: it runs a task, for which there has to be a runtime.
     limiter: OnceLock<RateLimiter>,
+    calls_per_second: u16,
+    others: Others,
     arrivals: ArrivalWindow,
     backoff: OutageBackoff,
     /// Whether Discord does not take the token any more. No call is made then:
@@ -114,15 +126,25 @@ impl Call {
 
 impl Api {
     /// The API at `api_url`, or Discord's own.
-    pub(super) fn new(api_url: Option<&str>, token: &Secret) -> Result<Self> {
+    pub(super) fn new(api_url: Option<&str>, token: &Secret, shared: bool) -> Result<Self> {
         let client = Client::new(&DISCORD, api_url)?;
         let mut authorization = HeaderValue::from_str(&format!("Bot {}", token.expose())).map_err(|_| {
             Error::invalid("the Discord token holds characters that no token has: copy it again")
         })?;
         authorization.set_sensitive(true);
-        let (limiter, backoff) = Default::default();
-        let arrivals = ArrivalWindow::of(ARRIVALS_PER_SECOND);
-        Ok(Self { client, authorization, limiter, arrivals, backoff, revoked: watch::Sender::new(false) })
+        let (limiter, others, backoff) = Default::default();
+        let (calls_per_second, arrivals) = if shared {
+            (CALLS_BESIDE_OTHERS, ARRIVALS_BESIDE_OTHERS)
+        } else {
+            (CALLS_PER_SECOND, ARRIVALS_PER_SECOND)
+        };
+        let (arrivals, revoked) = (ArrivalWindow::of(arrivals), watch::Sender::new(false));
+        Ok(Self { client, authorization, limiter, calls_per_second, others, arrivals, backoff, revoked })
+    }
+
+    /// Other nodes make calls as this bot, too.
+    pub(super) fn among(&self, nodes: Arc<dyn Nodes>, bot: BotKey) {
+        let _ = self.others.nodes.set((nodes, bot));
     }
 
     /// Makes a call and reads its answer.
@@ -154,7 +176,11 @@ impl Api {
         if *self.revoked.borrow() {
             return Err(ApiError::Unauthorized);
         }
-        let permit = self.limiter.get_or_init(|| RateLimiter::new(CALLS_PER_SECOND)).acquire(call.endpoint());
+        if !self.others.turn().await {
+            return Err(ApiError::Limited { after: PERMIT_AGAIN, reach: Reach::Chat });
+        }
+        let limiter = self.limiter.get_or_init(|| RateLimiter::new(self.calls_per_second));
+        let permit = limiter.acquire(call.endpoint());
         let Ok(permit) = timeout(PERMIT_WITHIN, permit).await else {
             return Err(ApiError::Limited { after: PERMIT_AGAIN, reach: Reach::Chat });
         };
@@ -208,6 +234,38 @@ impl Api {
     }
 }
 
+/// What a node that does not have the bot may ask for its shards, among others of the sort.
+#[derive(Default)]
+struct Others {
+    nodes: OnceLock<(Arc<dyn Nodes>, BotKey)>,
+    pace: Mutex<Gcra>,
+}
+
+impl Others {
+    /// Waits until a call may be made; `false` if that takes too long.
+    async fn turn(&self) -> bool {
+        let until = clock::mono() + PERMIT_WITHIN;
+        loop {
+            let Some((nodes, bot)) = self.nodes.get() else { return true };
+            if nodes.has(bot) {
+                return true;
+            }
+            let now = clock::mono();
+            let Err(ready) = self.pace.lock().take(rate_of_one(nodes.count()), now) else { return true };
+            if ready > until {
+                return false;
+            }
+            sleep(ready.since(now)).await;
+        }
+    }
+}
+
+/// How often each of the nodes may call that do not have the bot.
+fn rate_of_one(nodes: usize) -> Rate {
+    let others = u32::try_from(nodes.saturating_sub(1)).unwrap_or(u32::MAX).max(1);
+    Rate { calls: CALLS_OF_OTHERS, per: Duration::from_secs(1) * others, burst: 1 }
+}
+
 /// What an answer says of its bucket.
 fn limits(headers: &HeaderMap) -> Option<RateLimitHeaders> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
@@ -222,6 +280,18 @@ fn limits(headers: &HeaderMap) -> Option<RateLimitHeaders> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nodes_together_stay_below_what_discord_counts() {
+        for nodes in 2..=9 {
+            let rate = rate_of_one(nodes);
+            let second = Duration::from_secs(1);
+            let of_one = u128::from(rate.burst) + second.as_nanos() / rate.cost(1).as_nanos();
+            let of_all = of_one * (nodes as u128 - 1) + ARRIVALS_BESIDE_OTHERS as u128;
+            assert!(of_all <= 50, "{nodes} nodes make {of_all} calls");
+        }
+        assert_eq!(rate_of_one(1), rate_of_one(2), "the others are not seen yet");
+    }
 
     #[test]
     fn messages_of_a_channel_share_a_bucket() {

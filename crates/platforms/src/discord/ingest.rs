@@ -1,9 +1,11 @@
 //! Listening: who the bot is, where to connect, and a task for each shard.
 
 use super::api::Call;
-use super::api_error::{ApiError, LONGEST_WAIT, TOKEN_REFUSED};
-use super::parse::{GatewayBot, StartLimit, User};
+use super::api_error::{ApiError, TOKEN_REFUSED};
+use super::identify::{Identify, no_session_for};
+use super::parse::{GatewayBot, User};
 use super::shard::{Dial, Shard};
+use super::spread::Spread;
 use super::take::Reader;
 use super::{Discord, NAME};
 use crate::ingress::{Ingress, Stop};
@@ -15,23 +17,28 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use twilight_gateway::ShardId;
-use twilight_gateway::queue::InMemoryQueue;
 
 /// First and longest pause while Discord cannot be asked where to connect.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// How soon a shard that failed for a defect of ours is begun again.
-const SHARD_AGAIN: Duration = Duration::from_secs(5);
+pub(super) const SHARD_AGAIN: Duration = Duration::from_secs(5);
 /// Most shards one server runs: 2,500 guilds each.
-const MAX_SHARDS: u32 = 256;
+pub(super) const MAX_SHARDS: u32 = 256;
 
 impl Discord {
     /// Listens until the ingress says stop.
     pub(super) async fn run(self: Arc<Self>, ingress: Ingress) {
+        if let Some(nodes) = &ingress.nodes {
+            self.api.among(nodes.clone(), self.account.key.clone());
+        }
         let stop = ingress.stop.clone();
         let Ok(begun) = stop.unless_halted(self.begin()).await else { return };
         let ended = match begun {
-            Ok(gateway) => Listening::new(self.clone(), ingress, gateway).run().await,
+            Ok(gateway) => match ingress.nodes.clone() {
+                Some(nodes) => Spread::new(self.clone(), ingress, nodes, gateway).run().await,
+                None => Listening::new(self.clone(), ingress, gateway).run().await,
+            },
             Err(why) => Err(why),
         };
         if let Err(why) = ended {
@@ -81,20 +88,17 @@ pub(super) fn wrong_id(own_id: &str, me: &User) -> String {
 struct Listening {
     reader: Reader,
     gateway: GatewayBot,
-    queue: InMemoryQueue,
+    identify: Identify,
     /// How long no session can be begun.
     no_session_for: Option<Duration>,
 }
 
 impl Listening {
     fn new(discord: Arc<Discord>, ingress: Ingress, mut gateway: GatewayBot) -> Self {
-        let StartLimit { total, remaining, reset_after, max_concurrency } = gateway.session_start_limit;
-        let reset_after = Duration::from_millis(reset_after).min(LONGEST_WAIT);
-        // Nobody may identify without a turn: no turns at once would mean as many as one likes.
-        let queue = InMemoryQueue::new(max_concurrency.max(1), remaining, reset_after, total.max(remaining));
+        let identify = Identify::alone(&gateway.session_start_limit);
         gateway.shards = gateway.shards.clamp(1, MAX_SHARDS);
-        let no_session_for = (remaining == 0).then_some(reset_after);
-        Self { reader: Reader { discord, ingress }, gateway, queue, no_session_for }
+        let no_session_for = no_session_for(&gateway.session_start_limit);
+        Self { reader: Reader { discord, ingress }, gateway, identify, no_session_for }
     }
 
     /// Listens until it is time to stop; an error is what an operator has to do something about.
@@ -125,7 +129,7 @@ impl Listening {
                 id: ShardId::new(number, *shards),
                 token: discord.config.token.clone(),
                 gateway_url: discord.config.gateway_url.as_ref().unwrap_or(url).clone(),
-                queue: self.queue.clone(),
+                queue: self.identify.clone(),
             };
             let shard = Shard::new(self.reader.clone(), halted.clone(), dial, &cursors);
             tasks.spawn(shard.run(self.no_session_for));

@@ -11,6 +11,7 @@ mod descriptor;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
+mod identify;
 mod ingest;
 mod interaction;
 mod link;
@@ -23,6 +24,7 @@ mod react;
 mod sanitize;
 mod send;
 mod shard;
+mod spread;
 mod take;
 mod take_interaction;
 pub mod verify;
@@ -100,7 +102,7 @@ impl Discord {
     pub fn new(config: Config, ports: Ports) -> Result<Arc<Self>> {
         let public_key = config.public_key.as_deref().map(PublicKey::parse).transpose()?;
         let account = Account::new(NAME, &config.id, &config.name, HealthRecord::default(), &ports);
-        let api = Api::new(config.api_url.as_deref(), &config.token)?;
+        let api = Api::new(config.api_url.as_deref(), &config.token, ports.shared)?;
         let (shards, pace, nonce, gone) = Default::default();
         let sent = SentMessages::new(REMEMBERED);
         Ok(Arc::new(Self { config, account, public_key, ports, api, shards, pace, nonce, sent, gone }))

@@ -213,7 +213,7 @@ pub(super) struct GatewayBot {
 }
 
 /// How many sessions may still be begun.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize)]
 pub(super) struct StartLimit {
     pub(super) total: u32,
     pub(super) remaining: u32,

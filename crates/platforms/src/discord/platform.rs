@@ -189,6 +189,14 @@ impl Platform for Discord {
         Box::pin(self.registered_commands())
     }
 
+    fn listens_everywhere(&self) -> bool {
+        true
+    }
+
+    fn changed_hands(&self) {
+        self.sent.clear();
+    }
+
     fn listen(self: Arc<Self>, ingress: Ingress) -> BoxFuture<'static, ()> {
         Box::pin(self.run(ingress))
     }

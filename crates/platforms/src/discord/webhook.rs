@@ -25,6 +25,8 @@ use tokio::time::{Instant, timeout_at};
 /// each written as an escape, stays below.
 const MAX_BODY: usize = 1024 * 1024;
 
+/// Interactions are taken wherever they are posted: each comes once, nothing is remembered of
+/// them, and there is no time to ask another node.
 struct Receiver {
     reader: Reader,
     key: PublicKey,
@@ -50,7 +52,7 @@ async fn receive(State(receiver): State<Arc<Receiver>>, request: Request) -> Res
     let signed_at = header(SIGNATURE)
         .zip(header(TIMESTAMP))
         .and_then(|(signature, time)| receiver.key.signed_at(signature, time, &posted.body, clock::wall()));
-    let Some(signed_at) = signed_at else { return refuse(&receiver.reader.discord.account.health) };
+    let Some(signed_at) = signed_at else { return refuse(&receiver.reader.discord.account) };
     // The earlier of the two clocks: the other may be ahead.
     let body: Option<Value> = serde_json::from_slice(&posted.body).ok();
     let language = language(body.as_ref());

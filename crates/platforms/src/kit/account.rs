@@ -51,8 +51,14 @@ impl Account {
         ports: &Ports,
     ) -> Self {
         let key = BotKey::new(platform, id);
-        let directory = Directory::new(key.clone(), ports.records.clone());
+        let directory = Directory::new(key.clone(), ports.records.clone(), ports.shared);
         Self { platform, name: name.into(), key, directory, health, replies: Replies::default() }
+    }
+
+    /// Another node has the bot, or this one has it again.
+    pub fn is_elsewhere(&self, elsewhere: bool) {
+        self.health.is_elsewhere(elsewhere);
+        self.directory.only_here(!elsewhere);
     }
 
     /// Takes note of somebody who wrote, where each person is a chat; answers that if it is

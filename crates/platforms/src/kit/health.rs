@@ -23,9 +23,27 @@ pub enum BotState {
     Down,
     /// It gave up: an operator has to do something first.
     Stopped,
+    /// Another node has it, and knows how it is.
+    Elsewhere,
 }
 
 impl BotState {
+    /// Whether there is nothing to do about it here.
+    pub fn is_well(self) -> bool {
+        matches!(self, Self::Up | Self::Elsewhere)
+    }
+
+    /// How bad it is; of what another node has this one knows nothing.
+    fn gravity(self) -> u8 {
+        match self {
+            Self::Elsewhere => 0,
+            Self::Up => 1,
+            Self::Starting => 2,
+            Self::Down => 3,
+            Self::Stopped => 4,
+        }
+    }
+
     /// It, in a word.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -33,6 +51,7 @@ impl BotState {
             Self::Up => "up",
             Self::Down => "down",
             Self::Stopped => "stopped",
+            Self::Elsewhere => "elsewhere",
         }
     }
 }
@@ -51,6 +70,20 @@ pub struct Health {
     pub why: Option<String>,
     /// What was counted since the start, such as `resumes`.
     pub counts: BTreeMap<Cow<'static, str>, u64>,
+}
+
+impl Health {
+    /// This and what another node knows of the same bot: the worse counts, as each of them may
+    /// read a part of it.
+    pub fn and(self, other: Self) -> Self {
+        let is_worse = other.state.gravity() > self.state.gravity();
+        let (mut joined, better) = if is_worse { (other, self) } else { (self, other) };
+        joined.heard_at = joined.heard_at.max(better.heard_at);
+        for (what, count) in better.counts {
+            *joined.counts.entry(what).or_default() += count;
+        }
+        joined
+    }
 }
 
 /// When silence means that a bot does not hear.
@@ -72,12 +105,15 @@ pub struct HealthRecord {
     silence: Option<Silence>,
     /// Whether it cannot speak, however much it hears.
     mute: AtomicBool,
+    /// Whether another node has the bot.
+    elsewhere: AtomicBool,
 }
 
 impl Default for HealthRecord {
     fn default() -> Self {
         let kept = Health { since: clock::wall(), ..Health::default() };
-        Self { kept: Mutex::new(kept), heard: Mutex::default(), silence: None, mute: AtomicBool::new(false) }
+        let (heard, [mute, elsewhere]) = (Mutex::default(), Default::default());
+        Self { kept: Mutex::new(kept), heard, silence: None, mute, elsewhere }
     }
 }
 
@@ -94,6 +130,9 @@ impl HealthRecord {
 
     fn health_at(&self, now: Mono) -> Health {
         let mut health = self.kept.lock().clone();
+        if self.elsewhere.load(Ordering::Relaxed) {
+            return Health { state: BotState::Elsewhere, why: None, ..health };
+        }
         if health.state == BotState::Up
             && let (Some(Silence { after, provider, next }), Some(silent)) = (self.silence, self.silent(now))
             && silent >= after
@@ -109,6 +148,22 @@ impl HealthRecord {
     fn silent(&self, now: Mono) -> Option<Duration> {
         let heard = *self.heard.lock();
         heard.map(|heard| now.since(heard))
+    }
+
+    /// Another node has the bot, or this one has it again: then it begins anew.
+    pub(crate) fn is_elsewhere(&self, elsewhere: bool) {
+        if self.elsewhere.swap(elsewhere, Ordering::Relaxed) && !elsewhere {
+            self.begin_anew();
+        }
+    }
+
+    /// Nothing was heard yet since the bot came here.
+    pub(crate) fn begin_anew(&self) {
+        let mut health = self.kept.lock();
+        (health.state, health.since, health.why) = (BotState::Starting, clock::wall(), None);
+        drop(health);
+        *self.heard.lock() = None;
+        self.mute.store(false, Ordering::Relaxed);
     }
 
     /// Something was heard.
@@ -276,6 +331,37 @@ mod tests {
         let patient = HealthRecord::default();
         patient.heard();
         assert_eq!(patient.health_at(later(900_000)).state, BotState::Up);
+    }
+
+    #[test]
+    fn what_another_node_has_is_not_down_here() {
+        let health = record();
+        health.heard();
+        health.stopped("a reason");
+        health.is_elsewhere(true);
+        let later = clock::mono() + Duration::from_secs(900);
+        assert_eq!(health.health_at(later).state, BotState::Elsewhere);
+        assert!(health.health_at(later).state.is_well() && health.health_at(later).why.is_none());
+        health.is_elsewhere(false);
+        assert_eq!(health.health_at(later).state, BotState::Starting, "it begins anew");
+        health.heard();
+        assert_eq!(health.health().state, BotState::Up);
+    }
+
+    #[test]
+    fn of_what_several_nodes_know_the_worse_counts() {
+        let [elsewhere, up, down] = [record(), record(), record()];
+        elsewhere.count("refused_signatures");
+        elsewhere.is_elsewhere(true);
+        up.heard();
+        up.count("refused_signatures");
+        down.down("a reason");
+        let both = elsewhere.health().and(up.health());
+        assert_eq!((both.state, both.counts["refused_signatures"]), (BotState::Up, 2));
+        assert_eq!(both.since, up.health().since);
+        let all = both.and(down.health());
+        assert_eq!((all.state, all.why.as_deref()), (BotState::Down, Some("a reason")));
+        assert!(all.heard_at.is_some());
     }
 
     #[test]

@@ -44,7 +44,8 @@ impl Account {
         let intake = Intake { chats, entry: Some(entry), ..Intake::default() };
         let full = self.commit_said(ingress, sighting, intake).await?.full;
         // It is posted again, but not for long: whoever wrote is told.
-        if full && self.replies.may_tell_full(&sighting.author) {
+        let may_tell = || ingress.has(&self.key) && self.replies.may_tell_full(&sighting.author);
+        if full && may_tell() {
             self.tell(bot, &sighting.chat_id, OwnWords::InboxFull.text(sighting.language).to_owned());
         }
         Ok(!full)

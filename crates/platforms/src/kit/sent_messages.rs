@@ -41,6 +41,11 @@ impl<K: Eq + Hash> SentMessages<K> {
         self.0.lock().get(message).is_some()
     }
 
+    /// Nobody knows any more what any message shows: another node may have changed them.
+    pub(crate) fn clear(&self) {
+        self.0.lock().clear();
+    }
+
     /// Nobody knows any more what a message shows.
     pub(crate) fn forget<Q: Eq + Hash + ?Sized>(&self, message: &Q)
     where

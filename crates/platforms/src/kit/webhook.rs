@@ -1,7 +1,9 @@
 //! Webhooks, the edge that providers post to: the raw bytes of a body within bounds,
 //! verified before anybody looks into them, and committed before they are acknowledged.
 
-use super::health::HealthRecord;
+use super::Account;
+use crate::ingress::Ingress;
+use crate::nodes::{Carried, Forwarded};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::request::Parts;
@@ -13,7 +15,7 @@ use futures_util::StreamExt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 /// Memory that the requests of one bot may take while they are read and worked on:
 /// room for thousands of a provider's, and nothing a stranger can exceed. It is
@@ -24,6 +26,12 @@ const MEMORY: usize = 128 * 1024 * 1024;
 const OVERHEAD: usize = 8 * 1024;
 /// How long a provider is let wait for an answer. Few wait longer themselves.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+/// How long the node that has a bot gets to take what was posted at another one. Half of what a
+/// provider waits at most: there has to be time left to do without.
+const FORWARD_WITHIN: Duration = Duration::from_secs(8);
+/// How often whoever waits for that looks whether the bot came to this node: the other one may
+/// be gone.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Where a bot is posted to, below the public URL.
 pub(crate) fn path(platform: &str, name: &str) -> String {
@@ -42,8 +50,14 @@ pub(crate) trait Receiver: Send + Sync + 'static {
     /// What an authentic request says.
     type Message: Send + 'static;
 
-    /// How the bot is.
-    fn health(&self) -> &HealthRecord;
+    /// The headers that [`Receiver::verify`] reads: what is passed on to another node has these.
+    const HEADERS: &'static [&'static str];
+
+    /// The bot.
+    fn account(&self) -> &Account;
+
+    /// What the bot works with.
+    fn ingress(&self) -> &Ingress;
 
     /// Whether a request can be the provider's by what comes before its body. For
     /// strangers nothing is read, however much they send and however slowly.
@@ -53,6 +67,12 @@ pub(crate) trait Receiver: Send + Sync + 'static {
 
     /// What a request says that is the provider's; `None` if it is not.
     fn verify(&self, posted: &Posted) -> Option<Self::Message>;
+
+    /// Whether it can be taken in without what the node remembers that has the bot, should that
+    /// not answer. What cannot is refused: it is posted again, or read back.
+    fn stands_alone(&self, _message: &Self::Message) -> bool {
+        false
+    }
 
     /// Takes it in, and only then answers.
     fn take(self: Arc<Self>, message: Self::Message, posted: Posted)
@@ -70,20 +90,50 @@ pub(crate) fn receive<R: Receiver>(receiver: Arc<R>, hook: Hook) -> MethodRouter
 async fn received<R: Receiver>(receiver: Arc<R>, hook: &Hook, request: Request) -> Response {
     let due = Instant::now() + hook.answer_within;
     if !receiver.is_plausible(&request) {
-        return refuse(receiver.health());
+        return refuse(receiver.account());
     }
     let posted = match hook.read(request).await {
         Ok(posted) => posted,
         Err(status) => return status.into_response(),
     };
-    let Some(message) = receiver.verify(&posted) else { return refuse(receiver.health()) };
+    let Some(message) = receiver.verify(&posted) else { return refuse(receiver.account()) };
+    if is_elsewhere(&*receiver, &posted) {
+        let within = (hook.answer_within / 2).min(FORWARD_WITHIN);
+        if let Some(answer) = forwarded(&*receiver, &posted, within).await {
+            return answer;
+        }
+        if is_elsewhere(&*receiver, &posted) && !receiver.stands_alone(&message) {
+            return StatusCode::SERVICE_UNAVAILABLE.into_response();
+        }
+    }
     let taken = in_time(due, async move { receiver.take(message, posted).await }).await;
     taken.unwrap_or_else(|| StatusCode::SERVICE_UNAVAILABLE.into_response())
 }
 
+/// Whether another node has the bot, and does not have this from it.
+fn is_elsewhere<R: Receiver>(receiver: &R, posted: &Posted) -> bool {
+    let came_by_another = posted.parts.extensions.get::<Forwarded>().is_some();
+    !came_by_another && !receiver.ingress().has(&receiver.account().key)
+}
+
+/// What the node answers that has the bot; `None` if it does not, or this one has it meanwhile.
+async fn forwarded<R: Receiver>(receiver: &R, posted: &Posted, within: Duration) -> Option<Response> {
+    let nodes = receiver.ingress().nodes.as_ref()?;
+    let carried = Carried { parts: &posted.parts, headers: R::HEADERS, body: &posted.body };
+    let comes_here = async {
+        while is_elsewhere(receiver, posted) {
+            sleep(LOOK_EVERY).await;
+        }
+    };
+    tokio::select! {
+        answer = nodes.forward(&receiver.account().key, carried, within) => answer,
+        () = comes_here => None,
+    }
+}
+
 /// The one answer to everything that is not the provider's.
-pub(crate) fn refuse(health: &HealthRecord) -> Response {
-    health.count("refused_signatures");
+pub(crate) fn refuse(account: &Account) -> Response {
+    account.health.count("refused_signatures");
     StatusCode::UNAUTHORIZED.into_response()
 }
 

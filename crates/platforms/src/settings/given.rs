@@ -95,6 +95,39 @@ impl Given<'_> {
         }
     }
 
+    /// The same, or a command that prints it, for what is read once at the start.
+    pub fn secret_or_command(&self) -> Result<SecretRef, BadValue> {
+        let words = match &self.raw {
+            Raw::Toml(DeValue::Table(table)) if table.len() == 1 => {
+                table.iter().find(|(place, _)| place.get_ref() == "command").map(|(_, words)| words.get_ref())
+            }
+            _ => None,
+        };
+        let Some(words) = words else {
+            let or = concat!(
+                "is a secret and must be a reference to one place: write { env = \"NAME\" }, ",
+                "{ file = \"PATH\" } or { command = [\"PROGRAM\", \"ARGUMENT\"] }"
+            );
+            return self.secret().map_err(|_| self.bad(or));
+        };
+        let DeValue::Array(words) = words else { return Err(self.not_a_command()) };
+        let word = |word: &DeValue<'_>| match word {
+            DeValue::String(text) => Ok(text.to_string()),
+            _ => Err(self.not_a_command()),
+        };
+        let words = words.iter().map(|it| word(it.get_ref())).collect::<Result<Vec<_>, _>>()?;
+        match words.first() {
+            Some(program) if !program.is_empty() => Ok(SecretRef::Command(words)),
+            _ => Err(self.not_a_command()),
+        }
+    }
+
+    fn not_a_command(&self) -> BadValue {
+        self.bad(
+            "needs a command as a list of its words, for no shell: { command = [\"PROGRAM\", \"ARGUMENT\"] }",
+        )
+    }
+
     /// The value is no good; `message` continues "`key` …".
     pub fn bad(&self, message: impl Into<String>) -> BadValue {
         BadValue { key: self.key.clone(), message: message.into() }

@@ -6,6 +6,7 @@
 
 mod bot;
 mod given;
+mod secret_command;
 mod secret_ref;
 pub mod values;
 

@@ -1,5 +1,6 @@
 //! Where a secret is kept. The configuration never holds the secret itself.
 
+use super::secret_command;
 use angelia_core::secret::Secret;
 use std::fmt;
 use std::path::PathBuf;
@@ -11,6 +12,8 @@ pub enum SecretRef {
     Env(String),
     /// A file; white space at its end does not count.
     File(PathBuf),
+    /// What a command prints; white space at its end does not count. Its words, for no shell.
+    Command(Vec<String>),
 }
 
 /// Why a secret could not be fetched.
@@ -28,6 +31,14 @@ pub enum SecretRefError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The command did not print it.
+    #[error("the command {command} {why}")]
+    Command {
+        /// The command.
+        command: SecretRef,
+        /// What it did instead.
+        why: String,
+    },
     /// There is nothing in it.
     #[error("the secret at {0} is empty; write it there, or refer to another place")]
     Empty(SecretRef),
@@ -44,7 +55,7 @@ impl SecretRef {
         }
     }
 
-    /// Fetches the secret from this process's environment or from disk.
+    /// Fetches the secret from this process's environment, from disk or from a command.
     pub fn resolve(&self) -> Result<Secret, SecretRefError> {
         self.resolve_with(|name| std::env::var(name).ok())
     }
@@ -52,12 +63,16 @@ impl SecretRef {
     /// The same with another environment.
     pub fn resolve_with(&self, env: impl Fn(&str) -> Option<String>) -> Result<Secret, SecretRefError> {
         let text = match self {
-            Self::Env(name) => env(name).ok_or_else(|| SecretRefError::Unset(name.clone()))?,
+            // In custody first, so that the untrimmed copy is wiped as well.
+            Self::Env(name) => {
+                env(name).map(Secret::new).ok_or_else(|| SecretRefError::Unset(name.clone()))?
+            }
             Self::File(path) => std::fs::read_to_string(path)
+                .map(Secret::new)
                 .map_err(|source| SecretRefError::Unreadable { path: path.clone(), source })?,
+            Self::Command(words) => secret_command::run(words)
+                .map_err(|why| SecretRefError::Command { command: self.clone(), why })?,
         };
-        // In custody first, so that the untrimmed copy is wiped as well.
-        let text = Secret::new(text);
         match text.expose().trim_end() {
             "" => Err(SecretRefError::Empty(self.clone())),
             trimmed => Ok(Secret::new(trimmed)),
@@ -68,11 +83,15 @@ impl SecretRef {
 impl fmt::Display for SecretRef {
     /// The form in which it stands in the configuration file.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (place, text) = match self {
-            Self::Env(name) => ("env", name.clone()),
-            Self::File(path) => ("file", path.display().to_string()),
+        let text = |text: &str| toml::Value::String(text.to_owned());
+        let (place, value) = match self {
+            Self::Env(name) => ("env", text(name)),
+            Self::File(path) => ("file", text(&path.display().to_string())),
+            Self::Command(words) => {
+                ("command", toml::Value::Array(words.iter().map(|it| text(it)).collect()))
+            }
         };
-        write!(f, "{{ {place} = {} }}", toml::Value::String(text))
+        write!(f, "{{ {place} = {value} }}")
     }
 }
 
@@ -106,5 +125,16 @@ mod tests {
     fn it_prints_as_it_is_written() {
         assert_eq!(SecretRef::Env("KEY".into()).to_string(), r#"{ env = "KEY" }"#);
         assert_eq!(SecretRef::File("/run/key".into()).to_string(), r#"{ file = "/run/key" }"#);
+        let command = SecretRef::Command(vec!["vault".into(), "read".into()]);
+        assert_eq!(command.to_string(), r#"{ command = ["vault", "read"] }"#);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_command_is_fetched_without_its_line_end_and_named_when_it_fails() {
+        let command = |words: &[&str]| SecretRef::Command(words.iter().map(|it| (*it).to_owned()).collect());
+        assert!(command(&["echo", "hunter2"]).resolve().unwrap().matches("hunter2"));
+        let error = command(&["false"]).resolve().unwrap_err().to_string();
+        assert!(error.starts_with("the command { command = [\"false\"] } failed"), "{error}");
     }
 }

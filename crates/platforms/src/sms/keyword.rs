@@ -6,22 +6,19 @@
 //! in what it posts. Its list does not say so: such a word that was read
 //! back is a message like any other, and Twilio has heeded it all the same.
 
-use hashlink::LruCache;
-use parking_lot::Mutex;
+use super::Sms;
+use angelia_core::error::Result;
+use angelia_core::store::{NoticeKind, NoticeStore};
 
 /// What ends a subscription: Twilio takes nothing for such a number any more.
 const STOP: [&str; 8] = ["STOP", "STOPALL", "UNSUBSCRIBE", "CANCEL", "END", "QUIT", "REVOKE", "OPTOUT"];
 /// What begins it again.
 const START: [&str; 2] = ["START", "UNSTOP"];
 /// The same, but only from somebody who stopped: everybody else answers a
-/// question with it, and an agent waits for that.
+/// question with it, and an agent waits for that. So who stopped is kept.
 const YES: &str = "YES";
 /// What asks who that is.
 const HELP: [&str; 2] = ["HELP", "INFO"];
-
-/// People remembered to have stopped, and up to as many older ones; some 50 bytes each. Twilio knows them for
-/// good and refuses what is sent to them, so forgetting one costs a refusal.
-const REMEMBERED: usize = 5_000;
 
 /// What somebody tells the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,50 +31,62 @@ pub(super) enum Keyword {
     Help,
 }
 
-/// Who stopped, as far as that was seen.
-#[derive(Debug)]
-pub(super) struct Stopped(Mutex<LruCache<String, ()>>);
+/// What a message tells the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Word {
+    /// This.
+    Says(Keyword),
+    /// That they want messages again, if they had stopped.
+    Yes,
+}
 
-impl Default for Stopped {
-    fn default() -> Self {
-        Self(Mutex::new(LruCache::new(REMEMBERED)))
+/// What a word means that stands alone.
+fn meaning(word: &str) -> Option<Word> {
+    match word.trim().to_ascii_uppercase().as_str() {
+        word if STOP.contains(&word) => Some(Word::Says(Keyword::Stop)),
+        word if START.contains(&word) => Some(Word::Says(Keyword::Start)),
+        YES => Some(Word::Yes),
+        word if HELP.contains(&word) => Some(Word::Says(Keyword::Help)),
+        _ => None,
     }
 }
 
-impl Stopped {
-    /// What somebody tells the network with a message: Twilio says so, or it
-    /// is the word alone. What Twilio says in a way that is not known here hides no word.
-    pub(super) fn keyword(&self, from: &str, body: &str, twilio_says: Option<&str>) -> Option<Keyword> {
-        [twilio_says, Some(body)].into_iter().flatten().find_map(|word| self.meaning(from, word))
+/// What a message means: Twilio says so, or it is the word alone. What Twilio says in a way that
+/// is not known here hides no word.
+fn word(body: &str, twilio_says: Option<&str>) -> Option<Word> {
+    [twilio_says, Some(body)].into_iter().flatten().find_map(meaning)
+}
+
+impl Sms {
+    /// What somebody tells the network with a message.
+    pub(super) async fn keyword(
+        &self,
+        from: &str,
+        body: &str,
+        twilio_says: Option<&str>,
+    ) -> Result<Option<Keyword>> {
+        Ok(match word(body, twilio_says) {
+            Some(Word::Says(keyword)) => Some(keyword),
+            Some(Word::Yes) => self.has_stopped(from).await?.then_some(Keyword::Start),
+            None => None,
+        })
     }
 
-    fn meaning(&self, from: &str, word: &str) -> Option<Keyword> {
-        match word.trim().to_ascii_uppercase().as_str() {
-            word if STOP.contains(&word) => Some(Keyword::Stop),
-            word if START.contains(&word) => Some(Keyword::Start),
-            YES if self.has(from) => Some(Keyword::Start),
-            word if HELP.contains(&word) => Some(Keyword::Help),
-            _ => None,
-        }
-    }
-
-    /// Somebody told the network something, now.
-    pub(super) fn heed(&self, from: &str, keyword: Keyword) {
+    /// Somebody told the network something, now. It is in the store before their message counts
+    /// as read: whoever reads the number next knows it, too.
+    pub(super) async fn heed(&self, from: &str, keyword: Keyword) -> Result<()> {
+        let (records, key) = (&self.ports.records, &self.account.key);
         match keyword {
-            Keyword::Stop => self.stop(from),
-            Keyword::Start => drop(self.0.lock().remove(from)),
-            Keyword::Help => {}
+            Keyword::Stop => records.notice(NoticeKind::Stopped, key, from, None).await.map(drop),
+            Keyword::Start => records.clear_notice(NoticeKind::Stopped, key, from).await,
+            Keyword::Help => Ok(()),
         }
     }
 
-    /// Somebody wants no messages.
-    pub(super) fn stop(&self, person: &str) {
-        self.0.lock().insert(person.to_owned(), ());
-    }
-
-    /// Whether somebody wants no messages, as far as that was seen.
-    fn has(&self, person: &str) -> bool {
-        self.0.lock().get(person).is_some()
+    /// Whether somebody wants no messages, as far as that was seen within a year. Twilio knows it for
+    /// good and refuses what is sent to them, so forgetting one costs a refusal.
+    async fn has_stopped(&self, person: &str) -> Result<bool> {
+        self.ports.records.was_noticed(NoticeKind::Stopped, &self.account.key, person).await
     }
 }
 
@@ -85,44 +94,33 @@ impl Stopped {
 mod tests {
     use super::*;
 
+    fn said(text: &str, twilio_says: Option<&str>) -> Option<Word> {
+        word(text, twilio_says)
+    }
+
     #[test]
     fn words_count_alone_however_they_are_written() {
-        let said = |text: &str| Stopped::default().keyword("+1555", text, None);
         for stop in ["STOP", "stop", " Stop\n", "stopall", "unsubscribe", "cancel", "END", "quit"] {
-            assert_eq!(said(stop), Some(Keyword::Stop), "{stop:?}");
+            assert_eq!(said(stop, None), Some(Word::Says(Keyword::Stop)), "{stop:?}");
         }
-        assert_eq!((said("start"), said("Unstop")), (Some(Keyword::Start), Some(Keyword::Start)));
-        assert_eq!((said("help"), said("INFO")), (Some(Keyword::Help), Some(Keyword::Help)));
-        for chat in ["please stop", "stop it", "/stop", "stop.", "help me", "the end", "", "no"] {
-            assert_eq!(said(chat), None, "{chat:?}");
+        for start in ["start", "Unstop"] {
+            assert_eq!(said(start, None), Some(Word::Says(Keyword::Start)), "{start:?}");
+        }
+        for help in ["help", "INFO"] {
+            assert_eq!(said(help, None), Some(Word::Says(Keyword::Help)), "{help:?}");
+        }
+        assert_eq!(said("Yes ", None), Some(Word::Yes));
+        for chat in ["please stop", "stop it", "/stop", "stop.", "help me", "the end", "", "no", "yes!"] {
+            assert_eq!(said(chat, None), None, "{chat:?}");
         }
     }
 
     #[test]
     fn twilio_knows_better_than_the_text() {
-        let stopped = Stopped::default();
-        assert_eq!(stopped.keyword("+1555", "arrêt", Some("STOP")), Some(Keyword::Stop));
-        assert_eq!(stopped.keyword("+1555", "aide", Some("HELP")), Some(Keyword::Help));
-        assert_eq!(stopped.keyword("+1555", "oui", None), None);
-        assert_eq!(stopped.keyword("+1555", "stop", Some("OPT-OUT")), Some(Keyword::Stop), "a new word");
-        assert_eq!(stopped.keyword("+1555", "oui", Some("NONE")), None);
-    }
-
-    #[test]
-    fn yes_is_an_answer_unless_somebody_stopped() {
-        let stopped = Stopped::default();
-        assert_eq!(stopped.keyword("+1555", "yes", None), None);
-        stopped.heed("+1555", Keyword::Stop);
-        assert_eq!(stopped.keyword("+1666", "yes", None), None, "somebody else");
-        assert_eq!(stopped.keyword("+1555", "Yes ", None), Some(Keyword::Start));
-        stopped.heed("+1555", Keyword::Start);
-        assert_eq!(stopped.keyword("+1555", "yes", None), None, "they started again");
-    }
-
-    #[test]
-    fn memory_is_bounded() {
-        let stopped = Stopped::default();
-        (0..2 * REMEMBERED + 1).for_each(|n| stopped.stop(&n.to_string()));
-        assert!(!stopped.has("0") && stopped.has(&(2 * REMEMBERED).to_string()));
+        assert_eq!(said("arrêt", Some("STOP")), Some(Word::Says(Keyword::Stop)));
+        assert_eq!(said("aide", Some("HELP")), Some(Word::Says(Keyword::Help)));
+        assert_eq!(said("oui", None), None);
+        assert_eq!(said("stop", Some("OPT-OUT")), Some(Word::Says(Keyword::Stop)), "a new word");
+        assert_eq!(said("oui", Some("NONE")), None);
     }
 }

@@ -59,7 +59,7 @@ impl Sms {
         // Whatever becomes of the commit: a code that was used would be found used.
         position.settle(&sighting.message_id);
         let intake = Intake { chats, cursor: Some(position.cursor()), ..Intake::default() };
-        let committed = account.commit(ingress, intake).await;
+        let committed = account.commit(&position.ingress(ingress), intake).await;
         drop(position);
         sighting.dropped(ingress, &account.key, DropReason::Consumed);
         match answer {

@@ -30,11 +30,9 @@ use crate::kit::health::{HealthRecord, Silence};
 use crate::kit::{Account, Position};
 use angelia_core::error::{Error, Result};
 use angelia_core::limit::LogThrottle;
-use angelia_core::ports::Ports;
+use angelia_core::ports::{Ports, Under};
 use angelia_core::secret::Secret;
 use api::Api;
-use hashlink::LruCache;
-use keyword::Stopped;
 use link::Pace;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -73,7 +71,7 @@ pub struct Sms {
     config: Config,
     account: Account,
     api: Api,
-    stopped: Stopped,
+    ports: Ports,
     /// How often people are answered by the connector itself.
     pace: Pace,
     /// Where Twilio reaches this server; known once it listens.
@@ -81,16 +79,11 @@ pub struct Sms {
     /// Whether Twilio refused that address for receipts.
     no_receipts: AtomicBool,
     /// How far messages were read; held while one is settled that reaches nobody.
-    reading: Mutex<Option<Position>>,
+    reading: Mutex<Option<(Option<Under>, Position)>>,
     /// Whether the list was looked at since the start.
     looked: watch::Sender<bool>,
     /// When somebody was told that another number's messages come here.
     elsewhere: parking_lot::Mutex<LogThrottle>,
-    /// The further messages of long texts, each with the first of its text: an action has the id
-    /// of that, and receipts come for each.
-    parts: parking_lot::Mutex<LruCache<String, String>>,
-    /// Held while a receipt is compared with the one before it.
-    noting: Mutex<()>,
     /// Room for receipts that are earlier than their messages.
     early: Arc<Semaphore>,
 }
@@ -104,16 +97,14 @@ impl Sms {
         Ok(Arc::new(Self {
             account: Account::new(NAME, &config.id, &config.name, health, &ports),
             api: Api::new(&config)?,
+            ports,
             config,
-            stopped: Stopped::default(),
             pace: Pace::default(),
             public_url: OnceLock::new(),
             no_receipts: AtomicBool::new(false),
             reading: Mutex::default(),
             looked: watch::Sender::new(false),
             elsewhere: parking_lot::Mutex::new(LogThrottle::hourly()),
-            parts: parking_lot::Mutex::new(LruCache::new(receipt::PARTS)),
-            noting: Mutex::default(),
             early: Arc::new(Semaphore::new(receipt::EARLY)),
         }))
     }

@@ -73,6 +73,8 @@ struct Look {
 impl Sms {
     /// Looks at what was received, at once and from time to time, until it is time to stop.
     pub(super) async fn keep_up(self: &Arc<Self>, ingress: &Ingress) {
+        // What came while another node listened comes before what is posted from now on.
+        self.looked.send_replace(false);
         let mut watch = Watch::new(&ingress.stop, EVERY, AGAIN, EVERY);
         while watch.next(self.look_back(ingress).await).await.is_ok() {}
     }
@@ -149,9 +151,8 @@ impl Sms {
     async fn begin(&self, ingress: &Ingress) -> Result<i64> {
         let position = self.position(ingress).await?;
         if Position::read(&ingress.ports.records.cursors(&self.account.key).await?).is_none() {
-            self.account
-                .commit(ingress, Intake { cursor: Some(position.cursor()), ..Intake::default() })
-                .await?;
+            let intake = Intake { cursor: Some(position.cursor()), ..Intake::default() };
+            self.account.commit(&position.ingress(ingress), intake).await?;
         }
         Ok(position.from())
     }
@@ -164,7 +165,8 @@ impl Sms {
         if after == *position {
             return Ok(());
         }
-        self.account.commit(ingress, Intake { cursor: Some(after.cursor()), ..Intake::default() }).await?;
+        let intake = Intake { cursor: Some(after.cursor()), ..Intake::default() };
+        self.account.commit(&position.ingress(ingress), intake).await?;
         *position = after;
         Ok(())
     }

@@ -4,16 +4,19 @@ use super::Sms;
 use super::parse::Status;
 use angelia_core::error::Result;
 use angelia_core::ports::Ports;
-use angelia_core::store::JournalStore;
+use angelia_core::store::{DirectoryStore, JournalStore};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Receipts that wait for their message to be written down: Twilio may be faster
-/// than our commit. Those of further parts that another process sent wait in vain.
+/// than our commit.
 pub(super) const EARLY: usize = 256;
-/// Further parts remembered, some 100 bytes each: those of a day.
-/// A receipt of an older one is lost.
-pub(super) const PARTS: usize = 5_000;
+/// How often a receipt is compared anew because another came in between, on whichever node: each
+/// that does is further, and there are not more.
+const COMPARED: usize = 8;
+/// What the further messages of long texts are kept under, each with the first of its text: an
+/// action has the id of that, and receipts come for each. Ids are Twilio's own, and no chat is called so.
+const FURTHER: &str = "further parts";
 /// When such a receipt is tried again.
 const AGAIN: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(4), Duration::from_secs(20)];
 
@@ -71,37 +74,43 @@ impl Sms {
 
     /// Notes a receipt if it is news; `false` if the message is not known.
     async fn note(&self, ports: &Ports, status: &Status) -> Result<bool> {
-        // One after the other: what is compared must not change meanwhile.
-        let _noting = self.noting.lock().await;
-        let first = self.parts.lock().get(&status.sid).cloned();
-        if first.is_some() && !FAILED.contains(&status.word.as_str()) {
-            // That a further part arrives does not say that the first one did.
+        let words = status.words();
+        if self.note_for(ports, &status.sid, &words).await? {
             return Ok(true);
         }
-        let sid = first.as_deref().unwrap_or(&status.sid);
-        let known = ports.records.explain_action(sid).await?;
-        let Some(action) = known.first() else { return Ok(false) };
-        let words = status.words();
-        if action.receipt.as_deref().is_none_or(|before| rank(before) < rank(&words)) {
-            ports.ledger.note_receipt(&self.account.key, sid, &words).await?;
+        let first = ports.records.pieces(&self.account.key, FURTHER, &status.sid).await?;
+        let Some(first) = first.first() else { return Ok(false) };
+        // That a further part arrives does not say that the first one did.
+        Ok(!FAILED.contains(&status.word.as_str()) || self.note_for(ports, first, &words).await?)
+    }
+
+    /// The same of the message that an action sent.
+    async fn note_for(&self, ports: &Ports, sid: &str, words: &str) -> Result<bool> {
+        for _ in 0..COMPARED {
+            let known = ports.records.explain_action(sid).await?;
+            let Some(action) = known.first() else { return Ok(false) };
+            let before = action.receipt.as_deref();
+            if before.is_some_and(|before| rank(before) >= rank(words))
+                || ports.ledger.note_receipt(&self.account.key, sid, before, words).await?
+            {
+                return Ok(true);
+            }
         }
-        Ok(true)
+        Ok(false)
+    }
+
+    /// Keeps which text a further message belongs to, for its receipts.
+    pub(super) async fn keep_part(&self, further: &str, first: &str) {
+        let kept = [first.to_owned()];
+        if !self.account.keep_pieces(&*self.ports.records, FURTHER, further, &kept).await {
+            self.account.health.count("receipts_lost");
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hashlink::LruCache;
-
-    #[test]
-    fn parts_know_their_beginning_as_long_as_there_is_room() {
-        let mut parts = LruCache::new(PARTS);
-        for n in 0..=PARTS {
-            parts.insert(format!("SM{n}"), "SM".to_owned());
-        }
-        assert!(parts.get("SM0").is_none() && parts.get("SM1").is_some());
-    }
 
     #[test]
     fn a_message_does_not_go_back() {

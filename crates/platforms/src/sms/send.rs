@@ -1,5 +1,6 @@
 //! An agent's texts, as messages.
 
+use super::keyword::Keyword;
 use super::{Sms, refusal, segments, webhook};
 use crate::kit::{ApiError, ErrorKind, TextInParts, refused};
 use crate::platform::{Delivery, Outcome};
@@ -16,7 +17,7 @@ impl Sms {
                 while let Some(part) = text.next().await {
                     let written = self.write(&target.chat_id, &part).await;
                     if let (Ok(further), Some(first)) = (&written, text.first()) {
-                        self.parts.lock().insert(further.clone(), first.to_owned());
+                        self.keep_part(further, first).await;
                     }
                     text.wrote(written).await;
                 }
@@ -40,7 +41,13 @@ impl Sms {
             self.no_receipts.store(true, Ordering::Relaxed);
             sent = self.api.send([&self.config.id, to], text, None).await;
         }
-        sent.map_err(|error| self.outcome(error, to))
+        if let Err(error) = &sent
+            && error.kind == ErrorKind::Refused(refusal::STOPPED)
+            && let Err(error) = self.heed(to, Keyword::Stop).await
+        {
+            tracing::warn!(bot = %self.config.name, %error, "that somebody stopped could not be written down");
+        }
+        sent.map_err(|error| self.outcome(error))
     }
 
     /// Where receipts go, if Twilio can reach that.
@@ -56,10 +63,9 @@ impl Sms {
     }
 
     /// What a failed call means for the delivery.
-    fn outcome(&self, mut error: ApiError, to: &str) -> Outcome {
+    fn outcome(&self, mut error: ApiError) -> Outcome {
         match error.kind {
             ErrorKind::Limited { .. } => error.why = "Twilio wants a pause".into(),
-            ErrorKind::Refused(refusal::STOPPED) => self.stopped.stop(to),
             ErrorKind::Setup => self.account.health.down(error.why.as_str()),
             _ => {}
         }

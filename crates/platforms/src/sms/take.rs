@@ -9,7 +9,9 @@ use angelia_core::admission::{DropReason, link_command};
 use angelia_core::clock;
 use angelia_core::directory::Chat;
 use angelia_core::error::Result;
+use angelia_core::ports::Under;
 use angelia_core::store::{Appended, Intake, JournalStore, NewEntry, StreamStore};
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use tokio::sync::{MappedMutexGuard, MutexGuard};
 
@@ -24,6 +26,30 @@ pub(super) enum Took {
     Full,
 }
 
+/// How far messages were read, and under which lease that was read.
+pub(super) struct Reading<'a>(MappedMutexGuard<'a, (Option<Under>, Position)>);
+
+impl Reading<'_> {
+    /// What it is written with: under that lease and no later one.
+    pub(super) fn ingress(&self, ingress: &Ingress) -> Ingress {
+        ingress.under(self.0.0.clone())
+    }
+}
+
+impl Deref for Reading<'_> {
+    type Target = Position;
+
+    fn deref(&self) -> &Position {
+        &self.0.1
+    }
+}
+
+impl DerefMut for Reading<'_> {
+    fn deref_mut(&mut self) -> &mut Position {
+        &mut self.0.1
+    }
+}
+
 impl Sms {
     /// Takes one message in.
     pub(super) async fn take(self: &Arc<Self>, ingress: &Ingress, received: &Received) -> Result<Took> {
@@ -36,10 +62,10 @@ impl Sms {
             return Ok(Took::Nothing);
         }
         let sighting = Sighting::of_person(&self.config.id, from, sid);
-        if let Some(keyword) = self.stopped.keyword(from, body, opt_out.as_deref()) {
+        if let Some(keyword) = self.keyword(from, body, opt_out.as_deref()).await? {
             // An old word that is looked at again says nothing new.
             if !self.is_known(ingress, received).await? {
-                self.stopped.heed(from, keyword);
+                self.heed(from, keyword).await?;
                 self.settle(ingress, received, &sighting, DropReason::Keyword).await?;
             }
             return Ok(Took::Nothing);
@@ -57,7 +83,10 @@ impl Sms {
     /// A message is for an agent.
     async fn said(&self, ingress: &Ingress, sighting: &Sighting, entry: NewEntry) -> Result<Took> {
         // Committed with it, so that it is known for longer than the journal is kept.
-        let cursor = Some(self.position(ingress).await?.taking(&sighting.message_id));
+        let (cursor, ingress) = {
+            let mut position = self.position(ingress).await?;
+            (Some(position.taking(&sighting.message_id)), &position.ingress(ingress))
+        };
         let chats = self.learn(&sighting.author).await?;
         let intake = Intake { chats, entry: Some(entry), cursor, ..Intake::default() };
         let taken = self.account.commit_said(ingress, sighting, intake).await?;
@@ -91,7 +120,7 @@ impl Sms {
             _ => self.learn(&received.from).await?,
         };
         let intake = Intake { chats, cursor: Some(after.cursor()), ..Intake::default() };
-        self.account.commit(ingress, intake).await?;
+        self.account.commit(&position.ingress(ingress), intake).await?;
         *position = after;
         drop(position);
         sighting.dropped(ingress, &self.account.key, reason);
@@ -123,16 +152,17 @@ impl Sms {
         }
     }
 
-    /// How far messages were read, held; from the store the first time. A number that
-    /// was never read begins now.
-    pub(super) async fn position(&self, ingress: &Ingress) -> Result<MappedMutexGuard<'_, Position>> {
+    /// How far messages were read, held; from the store the first time under each lease: another
+    /// node may have read on since. A number that was never read begins now.
+    pub(super) async fn position(&self, ingress: &Ingress) -> Result<Reading<'_>> {
+        let under = ingress.lease_of(&self.account.key);
         let mut reading = self.reading.lock().await;
-        if reading.is_none() {
+        if reading.as_ref().is_none_or(|(before, _)| *before != under) {
             let cursors = ingress.ports.records.cursors(&self.account.key).await?;
             let beginning = || Position::beginning(clock::wall().seconds() as i64);
-            *reading = Some(Position::read(&cursors).unwrap_or_else(beginning));
+            *reading = Some((under, Position::read(&cursors).unwrap_or_else(beginning)));
         }
-        Ok(MutexGuard::map(reading, |reading| reading.get_or_insert_default()))
+        Ok(Reading(MutexGuard::map(reading, |reading| reading.get_or_insert_default())))
     }
 
     /// Takes note of who wrote; answers the chat if that is new and has to be committed.

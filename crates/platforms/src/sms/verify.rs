@@ -157,6 +157,12 @@ fn signed<M: Mac + KeyInit>(secret: &Secret, parts: &[&str]) -> String {
     STANDARD.encode(mac.finalize().into_bytes())
 }
 
+/// What Twilio signs a form with.
+#[cfg(test)]
+pub(crate) fn signature_of(secret: &Secret, url: &str, form: &str) -> String {
+    signature(secret, Algorithm::Sha1, &[url, &joined(form.as_bytes())])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,7 +5,7 @@ use super::take::Took;
 use super::verify::{Keys, Signed, is_authentic};
 use super::{NAME, Sms};
 use crate::ingress::Ingress;
-use crate::kit::health::HealthRecord;
+use crate::kit::Account;
 use crate::kit::webhook::{Hook, Posted, Receiver, only, path, receive};
 use angelia_core::admission::link_command;
 use angelia_core::error::Result;
@@ -60,8 +60,14 @@ pub(super) fn status_path(name: &str) -> String {
 impl Receiver for Posts {
     type Message = Fields;
 
-    fn health(&self) -> &HealthRecord {
-        &self.bot.account.health
+    const HEADERS: &'static [&'static str] = &[SIGNATURE, SETTINGS, "content-type"];
+
+    fn account(&self) -> &Account {
+        &self.bot.account
+    }
+
+    fn ingress(&self) -> &Ingress {
+        &self.ingress
     }
 
     fn is_plausible(&self, request: &Request) -> bool {
@@ -84,8 +90,14 @@ impl Receiver for Posts {
         if doubtful || !is_authentic(Keys { auth_token: &config.auth_token, signing_key }, signed) {
             return None;
         }
-        self.health().heard();
+        self.bot.account.health.heard();
         Some(Fields::of(signed.content_type, &posted.body))
+    }
+
+    /// A message needs to be known by how far messages were read; Twilio's list has it, too. A
+    /// receipt comes once, and is nowhere else.
+    fn stands_alone(&self, _fields: &Fields) -> bool {
+        self.kind == Kind::Receipts
     }
 
     async fn take(self: Arc<Self>, fields: Fields, posted: Posted) -> Response {
@@ -109,7 +121,7 @@ impl Posts {
     async fn message(&self, fields: &Fields, raw: &[u8]) -> Result<Took> {
         let (bot, ingress) = (&self.bot, &self.ingress);
         if fields.is_other_channel() {
-            self.health().count("other_channels");
+            self.bot.account.health.count("other_channels");
             return Ok(Took::Nothing);
         }
         match fields.message() {
@@ -120,7 +132,7 @@ impl Posts {
             // A code is kept nowhere.
             Err(why) if fields.body().is_some_and(|body| link_command(body).is_some()) => {
                 tracing::warn!(bot = %bot.config.name, why, "a posted message cannot be read");
-                self.health().count("unreadable");
+                self.bot.account.health.count("unreadable");
                 Ok(Took::Nothing)
             }
             Err(why) => {
@@ -132,7 +144,7 @@ impl Posts {
 
     async fn receipt(&self, fields: &Fields) -> StatusCode {
         let Some(status) = fields.status() else {
-            self.health().count("receipts_unreadable");
+            self.bot.account.health.count("receipts_unreadable");
             return StatusCode::NO_CONTENT;
         };
         match self.bot.receipt(self.ingress.ports.clone(), status).await {

@@ -61,9 +61,19 @@ impl Listener {
     pub(super) async fn run(&self) {
         // Whoever listens first says whom to ask; it is the same for all.
         let _ = self.bot.admission.set(self.ingress.admission.clone());
+        self.begin_anew().await;
         // Whatever ended it, nobody else listens before it is time.
         let _ = self.receive().await;
         self.ingress.stop.wait().await;
+    }
+
+    /// Another node may have read the bot since it was last read here: what was remembered of
+    /// the last update is not known any more.
+    async fn begin_anew(&self) {
+        if self.bot.ports.shared {
+            *self.bot.reading.lock().await = None;
+            *self.bot.settled.lock().await = None;
+        }
     }
 
     /// Waits, each time longer.
@@ -216,7 +226,7 @@ impl Listener {
     }
 
     /// How far the updates were read before, as the store has it.
-    async fn position(&self) -> Result<Option<i64>, Halted> {
+    pub(super) async fn position(&self) -> Result<Option<i64>, Halted> {
         let cursors = || async {
             let cursors = self.ingress.ports.records.cursors(&self.bot.account.key).await;
             cursors.inspect_err(|error| self.fell_silent(&error.to_string()))

@@ -5,6 +5,7 @@ mod api;
 mod check;
 mod commands;
 mod descriptor;
+mod echoes;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -37,6 +38,7 @@ use angelia_core::error::{Error, Result};
 use angelia_core::ports::Ports;
 use angelia_core::secret::Secret;
 use api::Api;
+use echoes::SharedEchoes;
 use moves::Moves;
 use replies::{Answer, Words};
 use send::Floods;
@@ -106,6 +108,8 @@ pub struct Telegram {
     settled: Mutex<Option<(i64, Option<Answer>)>>,
     /// What its messages show, by chat and id.
     sent: SentMessages<(String, String)>,
+    /// What it wrote in channels, for bots on other nodes.
+    echoes: SharedEchoes,
     words: Words,
     floods: Floods,
     moves: Moves,
@@ -128,6 +132,7 @@ impl Telegram {
             reading: Mutex::default(),
             settled: Mutex::default(),
             sent: SentMessages::new(REMEMBERED),
+            echoes: SharedEchoes::default(),
             words: Words::default(),
             floods: Floods::default(),
             moves: Moves::default(),
@@ -147,6 +152,18 @@ fn check_id(config: &Config) -> Result<()> {
          again from @BotFather, or correct `id`",
         config.name, config.id
     )))
+}
+
+/// As if another process had written everything.
+#[cfg(test)]
+pub(crate) fn forget_echoes() {
+    sent_messages::echoes().clear();
+}
+
+/// The secret that Telegram posts with to the bot of a token.
+#[cfg(test)]
+pub(crate) fn webhook_secret_of(token: &str) -> String {
+    verify::webhook_secret(&Secret::new(token)).expose().to_owned()
 }
 
 #[cfg(test)]

@@ -4,33 +4,20 @@
 
 use super::Telegram;
 use angelia_core::error::{Error, Result};
-use hashlink::LruCache;
+use angelia_core::store::DirectoryStore;
 use parking_lot::Mutex as Short;
 use std::sync::{Arc, Weak};
 use tokio::sync::{Mutex, MutexGuard};
-
-/// Messages remembered that were sent by a chat's old id. Agents change what
-/// they have just written, and soon learn the new id.
-const SENT_SINCE: usize = 1_000;
 
 /// From where to where.
 type Move = (String, String);
 
 /// The move under way, if any: there is one at a time.
+#[derive(Default)]
 pub(super) struct Moves {
     turn: Mutex<()>,
     /// Known for as long as whoever makes it holds it.
     now: Short<Weak<Move>>,
-    /// What was sent since a move by the chat's old id: that id, and the
-    /// message's at the new one.
-    sent_since: Short<LruCache<(String, String), ()>>,
-}
-
-impl Default for Moves {
-    fn default() -> Self {
-        let sent_since = Short::new(LruCache::new(SENT_SINCE));
-        Self { turn: Mutex::default(), now: Short::default(), sent_since }
-    }
 }
 
 impl Moves {
@@ -47,20 +34,24 @@ impl Moves {
         let now = self.now.lock().upgrade()?;
         (now.0 == chat_id).then(|| now.1.clone())
     }
-
-    /// A message was sent to where a chat has moved, by the id it had before.
-    pub(super) fn sent(&self, from: &str, message_id: &str) {
-        self.sent_since.lock().insert((from.to_owned(), message_id.to_owned()), ());
-    }
-
-    /// Whether a message is known to be sent so: its id is one of the new chat.
-    /// All others stayed with the old one.
-    pub(super) fn was_sent(&self, from: &str, message_id: &str) -> bool {
-        self.sent_since.lock().contains_key(&(from.to_owned(), message_id.to_owned()))
-    }
 }
 
 impl Telegram {
+    /// A message was sent to where a chat has moved, by the id it had before. All that was kept of
+    /// messages under that id went with the move, so whatever is kept there was sent since.
+    pub(super) async fn sent_since(&self, from: &str, message_id: &str) {
+        let pieces = [message_id.to_owned()];
+        if !self.account.keep_pieces(&*self.ports.records, from, message_id, &pieces).await {
+            tracing::error!(bot = %self.config.name, "a message sent by a chat's old id cannot be changed by it");
+        }
+    }
+
+    /// Whether a message was sent so, by whichever node: its id is one of the new chat. All others
+    /// stayed with the old one.
+    pub(super) async fn was_sent_since(&self, from: &str, message_id: &str) -> Result<bool> {
+        Ok(!self.ports.records.pieces(&self.account.key, from, message_id).await?.is_empty())
+    }
+
     /// A group has a new id: its routes and what is known of it move, durably,
     /// before anything else happens there.
     pub(super) async fn move_chat(&self, from: &str, to: &str) -> Result<()> {
@@ -90,18 +81,5 @@ mod tests {
         drop(moving);
         assert_eq!(moves.of("-5"), None);
         assert!(moves.begin("-6", "-1006").now_or_never().is_some());
-    }
-
-    #[test]
-    fn what_was_sent_since_a_move_is_known_for_a_while() {
-        let moves = Moves::default();
-        moves.sent("-5", "7");
-        assert!(moves.was_sent("-5", "7"));
-        assert!(!moves.was_sent("-5", "8") && !moves.was_sent("-6", "7"));
-        for n in 0..SENT_SINCE {
-            moves.sent("-6", &n.to_string());
-        }
-        assert!(!moves.was_sent("-5", "7") && moves.was_sent("-6", "0"), "the oldest went");
-        assert_eq!(moves.sent_since.lock().len(), SENT_SINCE);
     }
 }

@@ -87,6 +87,10 @@ impl Platform for Telegram {
         Box::pin(self.say_own(target, text))
     }
 
+    fn changed_hands(&self) {
+        self.sent.clear();
+    }
+
     fn listen(self: Arc<Self>, ingress: Ingress) -> BoxFuture<'static, ()> {
         Box::pin(async move { Listener { bot: self, ingress }.run().await })
     }

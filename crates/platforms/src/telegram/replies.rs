@@ -3,7 +3,6 @@
 use super::Telegram;
 use super::api::TELEGRAM;
 use super::send::Written;
-use super::sent_messages::echoes;
 use crate::kit::{ApiError, ErrorKind};
 use angelia_core::clock::{self, Mono};
 use angelia_core::egress::Target;
@@ -146,7 +145,7 @@ impl Telegram {
             return Err(TELEGRAM.limited_for(rest).into());
         }
         let asked = spot.in_topic(json!({ "chat_id": spot.chat(), "text": text }));
-        echoes().note(&spot.chat_id, text, clock::mono());
+        self.about_to_write(&spot.chat_id, text).await;
         let written: Result<Written, ApiError> = self.api.write("sendMessage", &asked, || true).await;
         if let Err(ApiError { kind: ErrorKind::Limited { after, .. }, .. }) = &written {
             self.account.health.count("floods");

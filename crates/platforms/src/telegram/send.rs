@@ -4,7 +4,7 @@ use super::Telegram;
 use super::api;
 use super::locate::Spot;
 use super::render::{self, Part};
-use super::sent_messages::{echoes, print};
+use super::sent_messages::print;
 use crate::kit::{ApiError, ErrorKind, TextInParts, refused};
 use crate::platform::{Delivery, Outcome, Progress, Reach};
 use angelia_contract::action::Action;
@@ -97,7 +97,7 @@ impl Telegram {
                 job.reply_to = None;
                 let began_in = began_in.get_or_insert_with(|| job.spot.chat_id.clone());
                 match text.first() {
-                    None if job.spot.moved => self.moves.sent(&job.target.chat_id, message_id),
+                    None if job.spot.moved => self.sent_since(&job.target.chat_id, message_id).await,
                     None => {}
                     Some(first) => {
                         pieces.push(message_id.clone());
@@ -118,8 +118,11 @@ impl Telegram {
     /// tried again at any point.
     async fn rewrite(&self, job: &mut Job<'_>, message_id: &str, text: &str) -> Result<(), Outcome> {
         // By the old id, only what was sent since the move is a message here.
-        if job.spot.moved && !self.moves.was_sent(&job.target.chat_id, message_id) {
-            return Err(refused(STAYED));
+        if job.spot.moved {
+            let known = self.was_sent_since(&job.target.chat_id, message_id).await;
+            if !known.map_err(|error| store_failed(&error))? {
+                return Err(refused(STAYED));
+            }
         }
         if message_number(message_id).is_none() {
             return Err(refused("there is no such message in this chat"));
@@ -241,7 +244,7 @@ impl Telegram {
         let (spot, may) = (&job.spot, || self.may_still(job));
         let text = if plain { &part.source } else { &part.text };
         let mut asked = json!({ "chat_id": spot.chat(), "text": text });
-        echoes().note(&spot.chat_id, text, clock::mono());
+        self.about_to_write(&spot.chat_id, text).await;
         if !plain && !part.entities.is_empty() {
             asked["entities"] = json!(part.entities);
         }

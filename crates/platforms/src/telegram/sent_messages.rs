@@ -47,6 +47,11 @@ impl Echoes {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn clear(&self) {
+        self.0.lock().clear();
+    }
+
     /// Whether a bot of this server wrote it not long ago.
     pub(super) fn knows(&self, chat_id: &str, text: &str, now: Mono) -> bool {
         let mut texts = self.0.lock();

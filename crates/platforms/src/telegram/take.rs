@@ -6,7 +6,6 @@ use super::commands::{self, Own};
 use super::ingest::Listener;
 use super::parse::{ChatType, MemberChange, Message, Raw, Update};
 use super::replies::Answer;
-use super::sent_messages::echoes;
 use super::{STREAM, Telegram, learn, normalize};
 use crate::inbound;
 use crate::kit::Sighting;
@@ -94,7 +93,7 @@ impl Listener {
         }
         let mut digest = Digest::default();
         digest.intake.chats = self.bot.learn_from(message).await?;
-        if self.bot.is_own(me, message) {
+        if self.bot.is_own(me, message).await? {
             return Ok(digest);
         }
         let sighting = sighting(message, me);
@@ -130,7 +129,8 @@ impl Listener {
     async fn changed(&self, me: &Me, message: &Message) -> Result<Digest> {
         let mut digest = Digest::default();
         digest.intake.chats = self.bot.learn_from(message).await?;
-        if self.bot.is_own(me, message) || commands::may_hold_code(&address::said(me, message.words().0)) {
+        let holds_code = commands::may_hold_code(&address::said(me, message.words().0));
+        if holds_code || self.bot.is_own(me, message).await? {
             return Ok(digest);
         }
         let edited = self.ingress.source_flags.then_some(true);
@@ -236,10 +236,14 @@ impl Listener {
 impl Telegram {
     /// Whether the bot itself wrote it, or another bot of this server: in a
     /// channel everybody writes in the channel's name.
-    fn is_own(&self, me: &Me, message: &Message) -> bool {
-        message.author().is_some_and(|author| author.id == me.id)
-            || self.sent.knows(&(message.chat.id(), message.message_id.to_string()))
-            || message.chat.kind == ChatType::Channel
-                && echoes().knows(&message.chat.id(), message.words().0, clock::mono())
+    async fn is_own(&self, me: &Me, message: &Message) -> Result<bool> {
+        let chat_id = message.chat.id();
+        if message.author().is_some_and(|author| author.id == me.id)
+            || self.sent.knows(&(chat_id.clone(), message.message_id.to_string()))
+        {
+            return Ok(true);
+        }
+        let is_channel = message.chat.kind == ChatType::Channel;
+        Ok(is_channel && self.is_echo(&chat_id, message.words().0).await?)
     }
 }

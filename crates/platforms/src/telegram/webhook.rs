@@ -3,11 +3,10 @@
 use super::api;
 use super::ingest::{KINDS, Listener, backoff};
 use super::parse::Raw;
-use super::{Ingest, NAME, verify};
-use crate::health::HealthRecord;
-use crate::ingress::Halted;
+use super::{NAME, verify};
+use crate::ingress::{Halted, Ingress};
 use crate::kit::webhook::{Hook, Posted, Receiver, path, receive};
-use crate::kit::{ApiError, ErrorKind};
+use crate::kit::{Account, ApiError, ErrorKind};
 use angelia_core::clock;
 use axum::Router;
 use axum::extract::Request;
@@ -47,7 +46,7 @@ pub(super) struct WebhookInfo {
 /// What a bot is posted to.
 pub(super) fn routes(listener: Listener) -> Router {
     let config = &listener.bot.config;
-    if config.ingest != Ingest::Webhook {
+    if config.ingest != super::Ingest::Webhook {
         return Router::new();
     }
     let path = path(NAME, &config.name);
@@ -57,8 +56,14 @@ pub(super) fn routes(listener: Listener) -> Router {
 impl Receiver for Listener {
     type Message = ();
 
-    fn health(&self) -> &HealthRecord {
-        &self.bot.account.health
+    const HEADERS: &'static [&'static str] = &[verify::HEADER];
+
+    fn account(&self) -> &Account {
+        &self.bot.account
+    }
+
+    fn ingress(&self) -> &Ingress {
+        &self.ingress
     }
 
     fn is_plausible(&self, request: &Request) -> bool {
@@ -90,7 +95,7 @@ impl Listener {
             return StatusCode::SERVICE_UNAVAILABLE;
         }
         *last = id;
-        self.health().heard();
+        self.bot.account.health.heard();
         StatusCode::OK
     }
 
@@ -111,9 +116,14 @@ impl Listener {
             ),
             None => error.to_string(),
         };
+        if self.bot.ports.shared {
+            // The one that was taken in last may be posted again: who took it did not say so.
+            let next = self.position().await?;
+            *self.bot.reading.lock().await = next.map(|next| next - 1);
+        }
         loop {
             self.until_answered::<Value>("setWebhook", &asked, tell).await?;
-            self.health().heard();
+            self.bot.account.health.heard();
             self.watch_webhook(&url).await?;
             self.wait(&mut backoff(LONGEST_PAUSE)).await?;
         }
@@ -134,7 +144,7 @@ impl Listener {
                     Some(why) => self.fell_silent(&format!(
                         "Telegram could not post updates here ({why}): look whether {url} is reachable from outside"
                     )),
-                    None => self.health().heard(),
+                    None => self.bot.account.health.heard(),
                 },
                 // Whoever sets it again deals with that.
                 Err(ApiError { kind: ErrorKind::Setup, .. }) => return Ok(()),

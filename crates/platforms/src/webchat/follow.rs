@@ -5,7 +5,7 @@ use super::read::{Look, STREAM_PAGE, Shown};
 use super::routes::{Api, Reading, Refusal, told_of_agent};
 use super::verify::{self, Caller, Fingerprint};
 use crate::admission::Presence;
-use angelia_core::store::{Guest, Line, Lines};
+use angelia_core::store::{BoxFuture, Guest, Line, Lines};
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::sse::{self, Sse};
@@ -36,7 +36,12 @@ struct Reader {
     key: Fingerprint,
     look_again: Interval,
     room: String,
+    /// The last line that was shown: where the next stream begins.
     after: i64,
+    /// Everything up to here was shown, or is not there any more.
+    seen_to: i64,
+    /// How far the room was said to be.
+    told: i64,
     ready: VecDeque<Line>,
     behind: bool,
     held: Held,
@@ -45,7 +50,7 @@ struct Reader {
 }
 
 /// Tells whether the room's agent is there; `None` if there is none.
-type IsPresent = Box<dyn Fn() -> Option<Presence> + Send + Sync>;
+type IsPresent = Box<dyn Fn() -> BoxFuture<'static, Option<Presence>> + Send + Sync>;
 
 /// What a reader was told of the agent.
 struct Agent {
@@ -56,8 +61,8 @@ struct Agent {
 
 impl Agent {
     /// The event to tell, if there is something new.
-    fn news(&mut self) -> Option<sse::Event> {
-        let now = (self.is_present)();
+    async fn news(&mut self) -> Option<sse::Event> {
+        let now = (self.is_present)().await;
         if self.told.replace(now) == Some(now) {
             return None;
         }
@@ -102,7 +107,10 @@ pub(super) async fn follow(
     // A browser that reconnects says where it was.
     let resumed = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
     let (lines, hub, room) = (api.ports.lines.clone(), api.hub.clone(), person.room.clone());
-    let is_present = Box::new(move || api.agent(&person));
+    let is_present: IsPresent = Box::new(move || {
+        let (api, person) = (api.clone(), person.clone());
+        Box::pin(async move { api.agent(&person).await })
+    });
     let reader = Reader {
         after: resumed.unwrap_or(reading.after),
         look: reading.look(),
@@ -124,14 +132,16 @@ impl Reader {
         let (look_again, look) = (every(LOOK_AGAIN), every(LOOK_FOR_AGENT));
         let agent = Agent { is_present, look, told: None };
         let held = Held { hub, told: Vec::new(), look: true };
-        let (after, ready) = (0, VecDeque::new());
+        let ready = VecDeque::new();
         Self {
             lines,
             happenings,
             key,
             look_again,
             room,
-            after,
+            after: 0,
+            seen_to: 0,
+            told: 0,
             ready,
             behind: true,
             held,
@@ -158,8 +168,7 @@ impl Reader {
             if self.behind {
                 // Also at the beginning: the room may have gone before the seat was taken.
                 self.check_key().await?;
-                let page = self.lines.lines(&self.room, self.after, STREAM_PAGE).await.ok()?;
-                (self.ready, self.behind) = (page.items.into(), page.more);
+                self.read_on().await?;
                 continue;
             }
             // Before the first word of the agent, so that whoever comes back knows what is over.
@@ -167,7 +176,7 @@ impl Reader {
                 return Some(news);
             }
             if self.agent.told.is_none()
-                && let Some(news) = self.agent.news()
+                && let Some(news) = self.agent.news().await
             {
                 return Some(news);
             }
@@ -177,22 +186,51 @@ impl Reader {
                     self.check_key().await?;
                     continue;
                 }
-                _ = self.agent.look.tick() => match self.agent.news() {
+                _ = self.agent.look.tick() => match self.agent.news().await {
                     Some(news) => return Some(news),
                     None => continue,
                 },
                 happening = self.happenings.next.recv() => happening,
             };
             match happening {
-                Ok(Happening::Line(line)) if line.id > self.after => self.ready.push_back(line),
-                Ok(Happening::Line(_)) => {}
-                Ok(Happening::LongLine) => self.behind = true,
+                Ok(Happening::Line(line)) => self.hear(line),
+                Ok(Happening::Reached(id)) => self.look_for(id),
                 Ok(Happening::Typing) => return Some(sse::Event::default().event("typing").data("{}")),
                 Ok(Happening::Held) => self.held.look = true,
+                Ok(Happening::Keys) => self.check_key().await?,
                 Err(broadcast::error::RecvError::Lagged(_)) => (self.behind, self.held.look) = (true, true),
                 Err(broadcast::error::RecvError::Closed) => return None,
             }
         }
+    }
+
+    /// Takes a line that was told. Lines of a room are numbered without a gap: one that is not
+    /// the next has others before it, which the store has.
+    fn hear(&mut self, line: Line) {
+        if line.id == self.seen_to + 1 {
+            self.seen_to = line.id;
+            self.ready.push_back(line);
+        } else {
+            self.look_for(line.id);
+        }
+    }
+
+    /// The room is that far: what is missing is read.
+    fn look_for(&mut self, id: i64) {
+        if id > self.seen_to {
+            self.told = self.told.max(id);
+            self.behind = true;
+        }
+    }
+
+    /// Reads what comes after what was shown. `None`, which ends the stream, if it cannot be read.
+    async fn read_on(&mut self) -> Option<()> {
+        let page = self.lines.lines(&self.room, self.after, STREAM_PAGE).await.ok()?;
+        let last = page.items.last().map_or(self.after, |line| line.id);
+        // Of what was told before, all that is there is read by now.
+        self.seen_to = if page.more { last } else { last.max(self.told) };
+        (self.ready, self.behind) = (page.items.into(), page.more);
+        Some(())
     }
 
     /// `None`, which ends the stream, if the key does not open the room any more.
@@ -213,10 +251,9 @@ mod tests {
     use super::*;
     use angelia_core::error::Result;
     use angelia_core::store::{
-        ActionId, BoxFuture, Earlier, LineEdit, LineRevision, NewEntry, NewLine, Page, PageSize, Person,
-        Posted, Revised,
+        ActionId, Earlier, LineEdit, LineRevision, NewEntry, NewLine, Page, PageSize, Person, Posted, Revised,
     };
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     /// Long enough for whatever should happen at once.
     const SOON: Duration = Duration::from_secs(10);
@@ -226,6 +263,32 @@ mod tests {
     struct Room {
         closed: AtomicBool,
         present: AtomicBool,
+        written: parking_lot::Mutex<Vec<Line>>,
+        reads: AtomicUsize,
+    }
+
+    impl Room {
+        /// Writes lines with these numbers, and tells nobody.
+        fn write(&self, ids: impl IntoIterator<Item = i64>) {
+            self.written.lock().extend(ids.into_iter().map(line));
+        }
+    }
+
+    fn line(id: i64) -> Line {
+        Line { id, place: id, room: "lab".into(), text: "x".into(), from_agent: true, ..Line::default() }
+    }
+
+    /// The numbers of the next lines that are shown.
+    async fn shown(reader: &mut Reader, count: usize) -> Vec<i64> {
+        let mut ids = Vec::new();
+        while ids.len() < count {
+            let before = reader.after;
+            assert!(next(reader).await.is_some(), "the key is good");
+            if reader.after != before {
+                ids.push(reader.after);
+            }
+        }
+        ids
     }
 
     fn ann() -> Person {
@@ -240,8 +303,14 @@ mod tests {
             })
         }
 
-        fn lines(&self, _room: &str, _after: i64, _size: PageSize) -> BoxFuture<'_, Result<Page<Line>>> {
-            Box::pin(async { Ok(Page::default()) })
+        fn lines(&self, _room: &str, after: i64, _size: PageSize) -> BoxFuture<'_, Result<Page<Line>>> {
+            self.reads.fetch_add(1, Ordering::Relaxed);
+            let mut items: Vec<Line> =
+                self.written.lock().iter().filter(|line| line.id > after).cloned().collect();
+            // Pages are short here, so that there is more than one.
+            let more = items.len() > 3;
+            items.truncate(3);
+            Box::pin(async move { Ok(Page { items, more }) })
         }
 
         fn post_line(&self, _line: NewLine, _entry: Option<NewEntry>) -> BoxFuture<'_, Result<Posted>> {
@@ -272,6 +341,10 @@ mod tests {
             unreachable!("readers do not write")
         }
 
+        fn reached(&self, _rooms: Vec<String>) -> BoxFuture<'_, Result<Vec<i64>>> {
+            unreachable!("readers are told")
+        }
+
         fn rooms(&self) -> BoxFuture<'_, Result<Vec<String>>> {
             unreachable!("readers know their room")
         }
@@ -283,7 +356,8 @@ mod tests {
         let shown = room.clone();
         let is_present = Box::new(move || {
             let here = shown.present.load(Ordering::Relaxed);
-            Some(if here { Presence::Here } else { Presence::Away })
+            let presence = Some(if here { Presence::Here } else { Presence::Away });
+            Box::pin(async move { presence }) as BoxFuture<'static, Option<Presence>>
         });
         let reader = Reader::new(room.clone(), hub.clone(), seat, [1; 32], "lab".into(), is_present);
         (room, hub, reader)
@@ -357,6 +431,69 @@ mod tests {
         room.closed.store(true, Ordering::Relaxed);
         tokio::time::sleep(Duration::from_millis(5)).await;
         hub.typing("lab");
+        assert!(next(&mut reader).await.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_gap_is_read_from_the_store_and_nothing_is_shown_twice() {
+        let (room, hub, mut reader) = reader();
+        room.write(1..=2);
+        assert_eq!(shown(&mut reader, 2).await, [1, 2]);
+        let reads = room.reads.load(Ordering::Relaxed);
+        room.write(3..=9);
+        hub.line(&line(3));
+        assert_eq!(shown(&mut reader, 1).await, [3]);
+        assert_eq!(room.reads.load(Ordering::Relaxed), reads, "the next one needs no reading");
+        // Of 4 to 8 nobody tells here, or too late.
+        hub.line(&line(9));
+        hub.line(&line(8));
+        hub.line(&line(9));
+        assert_eq!(shown(&mut reader, 6).await, [4, 5, 6, 7, 8, 9]);
+        room.write([10]);
+        hub.line(&line(10));
+        assert_eq!(shown(&mut reader, 1).await, [10]);
+    }
+
+    #[tokio::test]
+    async fn whoever_is_told_how_far_the_room_is_reads_what_is_missing_once() {
+        let (room, hub, mut reader) = reader();
+        assert!(next(&mut reader).await.is_some(), "the agent");
+        room.write(1..=5);
+        hub.reached("lab", 5);
+        assert_eq!(shown(&mut reader, 5).await, [1, 2, 3, 4, 5]);
+        // The last number was given to something that is gone.
+        hub.reached("lab", 6);
+        hub.typing("lab");
+        assert!(next(&mut reader).await.is_some(), "typing");
+        let reads = room.reads.load(Ordering::Relaxed);
+        hub.reached("lab", 6);
+        hub.reached("lab", 2);
+        hub.typing("lab");
+        assert!(next(&mut reader).await.is_some(), "typing");
+        assert_eq!(room.reads.load(Ordering::Relaxed), reads, "nothing is looked for twice");
+        room.write([7]);
+        hub.line(&line(7));
+        assert_eq!(shown(&mut reader, 1).await, [7]);
+    }
+
+    #[tokio::test]
+    async fn whoever_comes_back_goes_on_after_the_last_line_that_was_shown() {
+        let (room, hub, mut reader) = reader();
+        room.write(1..=9);
+        reader.after = 4;
+        hub.line(&line(9));
+        assert_eq!(shown(&mut reader, 5).await, [5, 6, 7, 8, 9]);
+    }
+
+    #[tokio::test]
+    async fn readers_show_their_keys_when_somebodys_are_void() {
+        let (room, hub, mut reader) = reader();
+        assert!(next(&mut reader).await.is_some(), "the agent");
+        hub.keys_changed("lab");
+        hub.typing("lab");
+        assert!(next(&mut reader).await.is_some(), "this one is good");
+        room.closed.store(true, Ordering::Relaxed);
+        hub.keys_changed("lab");
         assert!(next(&mut reader).await.is_none());
     }
 }

@@ -1,14 +1,19 @@
-//! Live readers of rooms. What they miss they read from the store.
+//! Live readers of rooms. What they miss they read from the store (docs/decisions/0047).
 
+use super::held::{AllHeld, HeldHere};
 use super::seats::{Seat, Seats};
+use angelia_core::clock;
 use angelia_core::connections::{Lasting, MAX_STREAMS, MAX_STREAMS_OF_VISITORS};
 use angelia_core::error::{Error, Kind, Result};
+use angelia_core::ports::{Bus, Following, Hint, Topic};
 use angelia_core::store::{Line, Person};
 use parking_lot::Mutex;
-use std::collections::HashMap;
-use std::sync::Arc;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tokio::sync::broadcast;
+use tokio::sync::{Notify, broadcast};
 
 /// Events a slow reader may fall behind before it has to read the store again.
 const BACKLOG: usize = 64;
@@ -30,41 +35,96 @@ angelia_contract::limits! {
 pub(super) enum Happening {
     /// A line was written or edited.
     Line(Line),
-    /// A line was written or edited that is too long to be told: the store has it.
-    LongLine,
+    /// The room is there now: the line is too long to be told, or nobody told of it.
+    Reached(i64),
     /// The agent is writing.
     Typing,
     /// Other lines are held than before.
     Held,
+    /// Somebody's keys are void.
+    Keys,
 }
 
-/// Rooms somebody is reading now, and who does.
-#[derive(Debug)]
+/// What nodes tell each other of a room that is written nowhere.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Told {
+    /// The agent is writing.
+    Typing,
+    /// All that a node holds of the room.
+    Held { node: String, change: u64, message_ids: Vec<String> },
+    /// Whoever holds something of the room is to say so.
+    AskHeld,
+}
+
+/// Rooms somebody is reading now, and who does. What the nodes of a cluster have to tell each
+/// other of rooms goes through here.
 pub struct Hub {
     rooms: Mutex<HashMap<String, broadcast::Sender<Happening>>>,
-    /// By room: the messages that wait until the agent has finished. One is there twice while its
-    /// agent's new socket holds it and the old one is not gone yet.
-    held: Mutex<HashMap<String, Vec<String>>>,
+    held: AllHeld,
     /// By room and user.
     seats: Arc<Seats<(String, String)>>,
+    bus: Option<Arc<dyn Bus>>,
+    /// What this node is called, if there are others.
+    node: OnceLock<String>,
+    /// Rooms of which lines may have been written that nobody told of.
+    missed: Mutex<Missed>,
+    look: Notify,
+}
+
+/// Of which rooms something may have been missed.
+#[derive(Default)]
+enum Missed {
+    #[default]
+    None,
+    Some(BTreeSet<String>),
+    All,
 }
 
 impl Default for Hub {
     fn default() -> Self {
-        let seats = Seats::new(MAX_STREAMS, MAX_STREAMS_OF_VISITORS);
-        Self { rooms: Mutex::default(), held: Mutex::default(), seats }
+        Self::told_on(None)
     }
 }
 
 /// One open stream. Its seat is free again when it is dropped.
-#[derive(Debug)]
 pub(super) struct Stream {
     /// What happens next in the room.
     pub(super) next: broadcast::Receiver<Happening>,
     _seat: Seat<(String, String)>,
+    /// What other nodes say of the room is heard here.
+    _following: Option<Following>,
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_struct("Stream").finish_non_exhaustive()
+    }
 }
 
 impl Hub {
+    /// One whose rooms are told of on `bus`.
+    pub fn on(bus: Arc<dyn Bus>) -> Arc<Self> {
+        Arc::new(Self::told_on(Some(bus)))
+    }
+
+    fn told_on(bus: Option<Arc<dyn Bus>>) -> Self {
+        Self {
+            rooms: Mutex::default(),
+            held: AllHeld::default(),
+            seats: Seats::new(MAX_STREAMS, MAX_STREAMS_OF_VISITORS),
+            bus,
+            node: OnceLock::new(),
+            missed: Mutex::default(),
+            look: Notify::new(),
+        }
+    }
+
+    /// Says what this node is called among others.
+    pub fn is_node(&self, node: &str) {
+        let _ = self.node.set(node.to_owned());
+    }
+
     /// Says how many connections may be streams.
     pub fn bound(&self, lasting: &Lasting) {
         self.seats.bound(lasting.streams, lasting.streams_of_visitors);
@@ -74,11 +134,16 @@ impl Hub {
     pub fn line(&self, line: &Line) {
         self.tell(&line.room, || match line.text.len() {
             0..=MAX_LIVE_TEXT => Happening::Line(line.clone()),
-            _ => Happening::LongLine,
+            _ => Happening::Reached(line.id),
         });
     }
 
-    /// Ends every stream of these rooms: they are gone, or belong to others now.
+    /// Tells the readers of a room how far it is: who has not seen everything reads the store.
+    pub fn reached(&self, room: &str, id: i64) {
+        self.tell(room, || Happening::Reached(id));
+    }
+
+    /// Ends every stream of these rooms on this node: they are gone, or belong to others now.
     /// Whoever still may read follows anew.
     pub fn close<'a>(&self, rooms: impl IntoIterator<Item = &'a String>) {
         let mut read = self.rooms.lock();
@@ -88,35 +153,42 @@ impl Hub {
         }
     }
 
+    /// Somebody's keys of a room are void: its readers show theirs again.
+    pub fn keys_changed(&self, room: &str) {
+        self.tell(room, || Happening::Keys);
+    }
+
+    /// Nobody knows whose are: all readers show theirs again.
+    pub fn all_keys_changed(&self) {
+        for readers in self.rooms.lock().values() {
+            let _ = readers.send(Happening::Keys);
+        }
+    }
+
     /// Tells the readers of a room that the agent is writing.
     pub(super) fn typing(&self, room: &str) {
-        self.tell(room, || Happening::Typing);
+        self.say(room, &Told::Typing);
     }
 
     /// A message of a room waits until the agent has finished. Whoever says so says
     /// [`release`](Self::release) as well, or it waits for ever.
     pub fn hold(&self, room: &str, message_id: &str) {
-        self.held.lock().entry(room.to_owned()).or_default().push(message_id.to_owned());
+        let held = self.held.hold(room, message_id, || self.follow(room));
         self.tell(room, || Happening::Held);
+        self.say_held(room, held);
     }
 
     /// It waits no more.
     pub fn release(&self, room: &str, message_id: &str) {
-        let mut held = self.held.lock();
-        let Some(messages) = held.get_mut(room) else { return };
-        if let Some(at) = messages.iter().position(|held| held == message_id) {
-            messages.remove(at);
+        if let Some(held) = self.held.release(room, message_id) {
+            self.tell(room, || Happening::Held);
+            self.say_held(room, held);
         }
-        if messages.is_empty() {
-            held.remove(room);
-        }
-        drop(held);
-        self.tell(room, || Happening::Held);
     }
 
-    /// The messages of a room that wait until the agent has finished.
+    /// The messages of a room that wait until the agent has finished, on whichever node.
     pub(super) fn held(&self, room: &str) -> Vec<String> {
-        self.held.lock().get(room).cloned().unwrap_or_default()
+        self.held.of(room)
     }
 
     /// Starts reading a person's room, if there is a seat left for them.
@@ -131,12 +203,123 @@ impl Hub {
             let why = format!("you follow this room {most} times already; close one of the streams");
             Error::new(Kind::TooMany, why)
         })?;
+        let _following = self.follow(&person.room);
         let mut rooms = self.rooms.lock();
         // Rooms nobody reads any more go when somebody starts to read.
         rooms.retain(|_, readers| readers.receiver_count() > 0);
+        let is_first = !rooms.contains_key(&person.room);
         let room = rooms.entry(person.room.clone());
         let next = room.or_insert_with(|| broadcast::Sender::new(BACKLOG)).subscribe();
-        Ok(Stream { next, _seat })
+        drop(rooms);
+        if is_first {
+            self.ask_held(&person.room);
+        }
+        Ok(Stream { next, _seat, _following })
+    }
+
+    /// Another node, or this one, tells something of a room.
+    pub fn hear(&self, room: &str, event: &str) {
+        // What a later release says that this one does not know concerns nobody here.
+        let Ok(told) = serde_json::from_str(event) else { return };
+        match told {
+            Told::Typing => self.tell(room, || Happening::Typing),
+            Told::Held { node, change, message_ids } => {
+                if self.node.get().is_some_and(|ours| *ours != node) && self.is_read(room) {
+                    self.held.told(room, &node, HeldHere { change, messages: message_ids });
+                    self.tell(room, || Happening::Held);
+                }
+            }
+            Told::AskHeld => {
+                if let Some(held) = self.held.here(room) {
+                    self.say_held(room, held);
+                }
+            }
+        }
+    }
+
+    /// Something of a room, or of all, may have been said and not heard.
+    pub fn missed(&self, of: Option<&str>) {
+        let rooms = match of {
+            Some(room) if self.is_read(room) => vec![room.to_owned()],
+            Some(_) => return,
+            None => self.read_rooms(),
+        };
+        let now = clock::mono();
+        for room in &rooms {
+            self.held.doubt(room, now);
+            self.ask_held(room);
+        }
+        let mut missed = self.missed.lock();
+        match (&mut *missed, of) {
+            (Missed::All, _) => {}
+            (missed, None) => *missed = Missed::All,
+            (Missed::Some(some), Some(_)) => some.extend(rooms),
+            (none @ Missed::None, Some(_)) => *none = Missed::Some(rooms.into_iter().collect()),
+        }
+        drop(missed);
+        self.look.notify_one();
+    }
+
+    /// Resolves when something may have been said and not heard.
+    pub async fn may_have_missed(&self) {
+        self.look.notified().await;
+    }
+
+    /// The rooms that somebody reads and of which it has to be looked how far they are; all if
+    /// it is `time` to.
+    pub fn to_look_at(&self, time: bool) -> Vec<String> {
+        match std::mem::take(&mut *self.missed.lock()) {
+            _ if time => self.read_rooms(),
+            Missed::All => self.read_rooms(),
+            Missed::Some(some) => some.into_iter().filter(|room| self.is_read(room)).collect(),
+            Missed::None => Vec::new(),
+        }
+    }
+
+    /// Forgets what nodes told of rooms that are not there any more.
+    pub fn forget_gone(&self, is_there: impl Fn(&str) -> bool) {
+        for room in self.held.forget(clock::mono(), is_there, |room| self.is_read(room)) {
+            self.tell(&room, || Happening::Held);
+        }
+    }
+
+    fn follow(&self, room: &str) -> Option<Following> {
+        self.bus.as_ref().map(|bus| Following::new(bus, Topic::Room(room.to_owned())))
+    }
+
+    fn is_read(&self, room: &str) -> bool {
+        self.rooms.lock().get(room).is_some_and(|readers| readers.receiver_count() > 0)
+    }
+
+    fn read_rooms(&self) -> Vec<String> {
+        let rooms = self.rooms.lock();
+        let read = rooms.iter().filter(|(_, readers)| readers.receiver_count() > 0);
+        read.map(|(room, _)| room.clone()).collect()
+    }
+
+    /// Has those answer who hold something of a room.
+    fn ask_held(&self, room: &str) {
+        if self.node.get().is_some() {
+            self.say(room, &Told::AskHeld);
+        }
+    }
+
+    /// Tells other nodes what is held here.
+    fn say_held(&self, room: &str, held: HeldHere) {
+        if let Some(node) = self.node.get().cloned() {
+            let HeldHere { change, messages: message_ids } = held;
+            self.say(room, &Told::Held { node, change, message_ids });
+        }
+    }
+
+    /// Tells all nodes, this one among them.
+    fn say(&self, room: &str, what: &Told) {
+        // Made of texts and numbers: it can be written.
+        let event = serde_json::to_string(what).unwrap_or_default();
+        match &self.bus {
+            Some(bus) => bus.publish(Hint::Room { room: room.to_owned(), event }),
+            None => self.hear(room, &event),
+        }
     }
 
     fn tell(&self, room: &str, happening: impl FnOnce() -> Happening) {
@@ -214,7 +397,7 @@ mod tests {
         assert_eq!((hub.held("lab"), hub.held("den")), (vec!["wp2".to_owned()], vec!["wp3".to_owned()]));
         hub.release("lab", "wp2");
         hub.release("den", "wp3");
-        assert!(hub.held.lock().is_empty());
+        assert!(hub.held.is_empty());
     }
 
     #[tokio::test]
@@ -232,5 +415,114 @@ mod tests {
         assert_eq!(lab.next.recv().await.unwrap_err(), broadcast::error::RecvError::Closed);
         assert!(matches!(den.next.recv().await, Ok(Happening::Typing)));
         assert!(matches!(later.next.recv().await, Ok(Happening::Typing)));
+    }
+
+    /// A bus of several nodes that says what was followed, and loses what it is told to lose.
+    #[derive(Default)]
+    struct Nodes {
+        hubs: Mutex<Vec<std::sync::Weak<Hub>>>,
+        followed: Mutex<Vec<(Topic, bool)>>,
+        loses: std::sync::atomic::AtomicBool,
+    }
+
+    impl Bus for Nodes {
+        fn publish(&self, hint: Hint) {
+            if let Hint::Room { room, event } = hint
+                && !self.loses.load(std::sync::atomic::Ordering::Relaxed)
+            {
+                let hubs: Vec<_> = self.hubs.lock().iter().filter_map(std::sync::Weak::upgrade).collect();
+                hubs.iter().for_each(|hub| hub.hear(&room, &event));
+            }
+        }
+
+        fn subscribe(&self, _listener: angelia_core::ports::Listener) {}
+
+        fn follow(&self, topic: Topic) {
+            self.followed.lock().push((topic, true));
+        }
+
+        fn unfollow(&self, topic: &Topic) {
+            self.followed.lock().push((topic.clone(), false));
+        }
+    }
+
+    impl Nodes {
+        fn two() -> (Arc<Self>, Arc<Hub>, Arc<Hub>) {
+            let nodes = Arc::new(Self::default());
+            let [a, b] = ["a", "b"].map(|name| {
+                let hub = Hub::on(nodes.clone());
+                hub.is_node(name);
+                nodes.hubs.lock().push(Arc::downgrade(&hub));
+                hub
+            });
+            (nodes, a, b)
+        }
+
+        fn lose(&self, loses: bool) {
+            self.loses.store(loses, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+
+    #[tokio::test]
+    async fn typing_and_what_is_held_reach_readers_on_other_nodes() {
+        let (nodes, a, b) = Nodes::two();
+        a.hold("lab", "wp1");
+        let mut reader = b.read(&person("lab", "ann"), false).unwrap();
+        assert_eq!(b.held("lab"), ["wp1"], "asked for");
+        a.typing("lab");
+        a.hold("lab", "wp2");
+        assert_eq!(b.held("lab"), ["wp1", "wp2"]);
+        b.hold("lab", "wp3");
+        a.release("lab", "wp1");
+        assert_eq!(b.held("lab"), ["wp3", "wp2"]);
+        let mut typing = 0;
+        while let Ok(happening) = reader.next.try_recv() {
+            typing += usize::from(matches!(happening, Happening::Typing));
+        }
+        assert_eq!(typing, 1);
+        assert!(a.held("lab") == ["wp2"], "nobody reads there, so nothing is kept of others");
+        drop(reader);
+        a.release("lab", "wp2");
+        b.release("lab", "wp3");
+        let followed = std::mem::take(&mut *nodes.followed.lock());
+        let open = followed.iter().map(|(_, on)| if *on { 1 } else { -1 }).sum::<i32>();
+        assert_eq!(
+            (open, followed.len()),
+            (0, 6),
+            "as long as somebody reads or something is held: {followed:?}"
+        );
+    }
+
+    #[tokio::test]
+    async fn what_was_not_heard_is_asked_for() {
+        let (nodes, a, b) = Nodes::two();
+        let mut reader = b.read(&person("lab", "ann"), false).unwrap();
+        nodes.lose(true);
+        a.hold("lab", "wp1");
+        assert!(b.held("lab").is_empty());
+        nodes.lose(false);
+        b.missed(Some("den"));
+        assert!(b.to_look_at(false).is_empty(), "nobody reads that");
+        b.missed(Some("lab"));
+        assert_eq!(b.held("lab"), ["wp1"]);
+        assert_eq!(b.to_look_at(false), ["lab"]);
+        assert!(b.to_look_at(false).is_empty());
+        b.missed(None);
+        assert_eq!(b.to_look_at(false), ["lab"]);
+        assert_eq!(b.to_look_at(true), ["lab"], "all of them from time to time");
+        b.forget_gone(|node| node != "a");
+        assert!(b.held("lab").is_empty(), "it went with its node");
+        let mut heard = Vec::new();
+        while let Ok(happening) = reader.next.try_recv() {
+            heard.push(happening);
+        }
+        assert!(heard.iter().all(|it| matches!(it, Happening::Held)) && !heard.is_empty(), "{heard:?}");
+    }
+
+    #[test]
+    fn what_a_later_release_says_harms_nobody() {
+        let hub = Hub::default();
+        hub.hear("lab", r#"{"dances":{"who":"ann"}}"#);
+        hub.hear("lab", "not JSON");
     }
 }

@@ -198,6 +198,7 @@ impl Api {
             language,
         };
         let answer = self.admission.link(typed).await?;
+        let again = person.clone();
         let line = NewLine { client_id, ..new_line(person, LINK_SHOWN.into()) };
         let reply = NewLine {
             room: line.room.clone(),
@@ -210,6 +211,13 @@ impl Api {
             ..NewLine::default()
         };
         let posted = self.ports.lines.post_answered(line.clone(), reply).await?;
+        if !posted.new
+            && let Some(client_id) = &line.client_id
+            && let Some(Earlier { message_id, answer }) = self.ports.lines.earlier(&again, client_id).await?
+        {
+            // Sent through another node at the same time: the room has the answer of the first.
+            return Ok(told(&Posted { message_id, ..posted }, None, answer));
+        }
         self.dropped(&line, true, DropReason::Consumed);
         Ok(told(&posted, None, Some(answer)))
     }
@@ -258,9 +266,9 @@ impl Api {
     }
 
     /// Whether the agent of a person's room is there; `None` if there is none for them.
-    pub(super) fn agent(&self, person: &Person) -> Option<Presence> {
+    pub(super) async fn agent(&self, person: &Person) -> Option<Presence> {
         let line = new_line(person.clone(), String::new());
-        observe(&line, true, |observed| self.admission.presence(observed))
+        observe(&line, true, |observed| self.admission.presence(observed)).await
     }
 
     fn dropped(&self, line: &NewLine, addressed: bool, reason: DropReason) {

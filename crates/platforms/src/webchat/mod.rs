@@ -4,6 +4,7 @@ mod address;
 mod descriptor;
 mod follow;
 mod guide;
+mod held;
 mod hub;
 mod ingest;
 mod manifest;

@@ -67,7 +67,8 @@ pub(super) struct Api {
     pub(super) admission: Arc<dyn Admission>,
     pub(super) source_flags: bool,
     pub(super) bot: BotKey,
-    /// One `/link` at a time: a repeated one must find the answer of the first.
+    /// One `/link` at a time on this node: a repeated one must find the answer of the first. Sent
+    /// through two nodes in the same moment, both are told that it worked; the store knows who used it.
     pub(super) linking: Mutex<()>,
     /// The rooms anybody may enter.
     pub(super) doors: OpenDoors,
@@ -175,7 +176,7 @@ pub(super) fn told_of_agent(presence: Presence) -> Value {
 async fn me(State(api): State<Arc<Api>>, headers: HeaderMap) -> Answered {
     let Guest { person, alone, visiting, .. } =
         verify::someone(&*api.ports.lines, verify::key(&headers)?).await?;
-    let agent = api.agent(&person).map(told_of_agent);
+    let agent = api.agent(&person).await.map(told_of_agent);
     let guide = api.guides.of(&person.room).map(|lines| json!({ "lines": lines }));
     let private = person_of(&person.room).is_some();
     let mut me = json!({

@@ -5,7 +5,7 @@ use super::address::is_user;
 use super::normalize::{Meaning, Message};
 use crate::ingress::Ingress;
 use crate::kit::Sighting;
-use angelia_core::admission::DropReason;
+use angelia_core::admission::{DropReason, link_command};
 use angelia_core::error::Result;
 use std::sync::Arc;
 
@@ -18,6 +18,12 @@ pub(super) enum Took {
     NotOurs,
     /// More waits for its agent than is kept: it has to be posted again.
     Full,
+}
+
+/// Whether a link code is in what was decrypted.
+pub(super) fn holds_code(plain: &[u8]) -> bool {
+    let meaning = Message::read(plain).ok().map(|message| message.meaning(false));
+    matches!(meaning, Some(Meaning::Said(event)) if link_command(&event.text).is_some())
 }
 
 impl Wecom {

@@ -1,10 +1,10 @@
 //! What WeCom calls back: it tries the address once, and then posts what people write.
 
-use super::take::Took;
+use super::take::{self, Took};
 use super::verify::Signed;
 use super::{NAME, Wecom, xml};
 use crate::ingress::Ingress;
-use crate::kit::health::HealthRecord;
+use crate::kit::Account;
 use crate::kit::webhook::{Hook, Posted, Receiver, path, receive, refuse};
 use angelia_core::clock;
 use axum::Router;
@@ -48,8 +48,14 @@ impl Receiver for Callbacks {
     /// What was decrypted.
     type Message = Vec<u8>;
 
-    fn health(&self) -> &HealthRecord {
-        &self.app.account.health
+    const HEADERS: &'static [&'static str] = &[];
+
+    fn account(&self) -> &Account {
+        &self.app.account
+    }
+
+    fn ingress(&self) -> &Ingress {
+        &self.ingress
     }
 
     /// Without a signature nothing is read. With an old one it is, to tell a stranger
@@ -63,6 +69,11 @@ impl Receiver for Callbacks {
     fn verify(&self, posted: &Posted) -> Option<Vec<u8>> {
         let envelope = xml::read(&posted.body).ok()?;
         self.open(&signed(&posted.parts.uri)?, envelope.get("Encrypt")?)
+    }
+
+    /// A code is tried once, and who did so knows that. Everything else is known by its id.
+    fn stands_alone(&self, plain: &Vec<u8>) -> bool {
+        !take::holds_code(plain)
     }
 
     async fn take(self: Arc<Self>, plain: Vec<u8>, _posted: Posted) -> Response {
@@ -82,7 +93,7 @@ impl Receiver for Callbacks {
                     bot = %app.config.name,
                     "another app of the company calls back here: give it its own address"
                 );
-                refuse(self.health())
+                refuse(&self.app.account)
             }
             Err(error) => {
                 app.account.not_committed("callback", &error);
@@ -98,10 +109,10 @@ impl Callbacks {
         let told = signed(uri).and_then(|signed| self.open(&signed, signed.echo.as_deref()?));
         match told {
             Some(told) => {
-                self.health().was_told();
+                self.app.account.health.was_told();
                 ([(header::CONTENT_TYPE, "text/plain")], told).into_response()
             }
-            None => refuse(self.health()),
+            None => refuse(&self.app.account),
         }
     }
 

@@ -134,6 +134,8 @@ impl Edge {
             source_flags: false,
             public_url: "http://127.0.0.1".into(),
             held: Arc::default(),
+            under: Default::default(),
+            nodes: None,
             stop: Stop::new().1,
         };
         let router = bot.clone().webhooks(ingress);

@@ -146,7 +146,7 @@ impl World {
         self.running = Some(Running { discord, stop, task });
     }
 
-    fn ingress(&self, stop: Stop) -> Ingress {
+    pub(crate) fn ingress(&self, stop: Stop) -> Ingress {
         Ingress {
             ports: self.ports.clone(),
             admission: self.door.clone(),
@@ -154,6 +154,8 @@ impl World {
             source_flags: false,
             public_url: "http://127.0.0.1".into(),
             held: Arc::default(),
+            under: Default::default(),
+            nodes: None,
             stop,
         }
     }
@@ -165,6 +167,13 @@ impl World {
         let url = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, router).await });
         url
+    }
+
+    /// Has the same bot listen again that was stopped.
+    pub(crate) fn listen_again(&mut self, discord: Arc<Discord>) {
+        let (stop, stopped) = Stop::new();
+        let task = tokio::spawn(discord.clone().listen(self.ingress(stopped)));
+        self.running = Some(Running { discord, stop, task });
     }
 
     /// Stops the bot as a server that ends does.
@@ -257,6 +266,11 @@ impl World {
 
     /// Gives the bot an action; answers what came of it.
     pub(crate) async fn deliver(&self, id: i64, target: Target, action: Action) -> Outcome {
+        self.deliver_by(&self.bot(), id, target, action).await
+    }
+
+    /// The same with another bot.
+    pub(crate) async fn deliver_by(&self, bot: &Discord, id: i64, target: Target, action: Action) -> Outcome {
         let progress = Arc::new(Hand(self.pauses.clone()));
         let delivery = Delivery {
             id: ActionId(id),
@@ -267,7 +281,7 @@ impl World {
             earlier: Earlier::Nothing,
             progress,
         };
-        self.bot().deliver(delivery).await
+        bot.deliver(delivery).await
     }
 }
 
@@ -379,8 +393,8 @@ impl Admission for Door {
         self.dropped.lock().unwrap().push((which.message_id.to_owned(), reason));
     }
 
-    fn presence(&self, _observed: Observed<'_>) -> Option<Presence> {
-        None
+    fn presence(&self, _observed: Observed<'_>) -> BoxFuture<'_, Option<Presence>> {
+        Box::pin(async { None })
     }
 
     fn why_dropped(&self, _which: Which<'_>) -> Option<(DropReason, UnixMillis)> {

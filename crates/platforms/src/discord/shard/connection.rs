@@ -4,6 +4,7 @@
 use super::cursor::{Position, Progress};
 use super::health::ShardStatus;
 use crate::discord::api_error::TOKEN_REFUSED;
+use crate::discord::identify::Identify;
 use angelia_core::limit::doubled;
 use angelia_core::secret::Secret;
 use futures_util::StreamExt;
@@ -12,10 +13,7 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::time::timeout;
 use twilight_gateway::error::ReceiveMessageError;
-use twilight_gateway::queue::InMemoryQueue;
-use twilight_gateway::{
-    CloseFrame, ConfigBuilder, Intents, Message, Session, Shard as Socket, ShardId, ShardState,
-};
+use twilight_gateway::{CloseFrame, ConfigBuilder, Intents, Message, Session, ShardId, ShardState};
 
 /// What has to be heard: guilds and channels, messages everywhere, their text.
 const INTENTS: Intents = Intents::GUILDS
@@ -41,6 +39,9 @@ const MAX_WAKES: u32 = 32;
 /// soon for much longer.
 const MAX_ATTEMPTS: u8 = 5;
 
+/// A connection of twilight's, which makes another one when it ends.
+type Socket = twilight_gateway::Shard<Identify>;
+
 /// What came of waiting for a socket.
 pub(super) enum Next {
     Came(Result<Message, ReceiveMessageError>),
@@ -56,7 +57,7 @@ pub(in crate::discord) struct Dial {
     pub(in crate::discord) id: ShardId,
     pub(in crate::discord) token: Secret,
     pub(in crate::discord) gateway_url: String,
-    pub(in crate::discord) queue: InMemoryQueue,
+    pub(in crate::discord) queue: Identify,
 }
 
 impl Dial {

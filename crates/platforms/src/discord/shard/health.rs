@@ -21,8 +21,14 @@ pub(in crate::discord) struct ShardHealth(Mutex<BTreeMap<u32, Hearing>>);
 
 #[derive(Debug)]
 enum Hearing {
-    Hears { last: Mono },
-    Disconnected { why: String },
+    Hears {
+        last: Mono,
+    },
+    Disconnected {
+        why: String,
+    },
+    /// Another node reads it.
+    Elsewhere,
 }
 
 impl ShardHealth {
@@ -32,9 +38,31 @@ impl ShardHealth {
         *self.0.lock() = (0..count).map(connecting).collect();
     }
 
+    /// So many shards are shared out over nodes.
+    pub(in crate::discord) fn begin_elsewhere(&self, count: u32) {
+        *self.0.lock() = (0..count).map(|shard| (shard, Hearing::Elsewhere)).collect();
+    }
+
+    /// Another node reads a shard from now on.
+    pub(in crate::discord) fn elsewhere(&self, shard: u32) {
+        self.0.lock().insert(shard, Hearing::Elsewhere);
+    }
+
+    /// A shard begins to connect here; answers whether it is the only one.
+    fn begin_one(&self, shard: u32) -> bool {
+        let mut shards = self.0.lock();
+        let is_first = shards.values().all(|hearing| matches!(hearing, Hearing::Elsewhere));
+        shards.insert(shard, Hearing::Disconnected { why: CONNECTING.into() });
+        is_first
+    }
+
     /// How the bot is, as far as the silence of a shard does not say otherwise.
     pub(in crate::discord) fn of(&self, mut health: Health) -> Health {
         let shards = self.0.lock();
+        let is_elsewhere = |hearing: &Hearing| matches!(hearing, Hearing::Elsewhere);
+        if health.state != BotState::Stopped && !shards.is_empty() && shards.values().all(is_elsewhere) {
+            return Health { state: BotState::Elsewhere, why: None, ..health };
+        }
         if health.state == BotState::Up
             && let Some((shard, why, span)) = disconnected(&shards, clock::mono())
         {
@@ -42,6 +70,15 @@ impl ShardHealth {
             health.why = Some(named(&shards, shard, why));
         }
         health
+    }
+}
+
+impl Discord {
+    /// A shard begins to connect that another node had, or nobody.
+    pub(in crate::discord) fn begin_shard(&self, shard: u32) {
+        if self.shards.begin_one(shard) {
+            self.account.health.begin_anew();
+        }
     }
 }
 
@@ -95,6 +132,7 @@ impl ShardStatus {
 /// The first shard that does not hear, why, and for how long beyond what is bearable.
 fn disconnected(shards: &BTreeMap<u32, Hearing>, now: Mono) -> Option<(u32, &str, Duration)> {
     shards.iter().find_map(|(shard, hearing)| match hearing {
+        Hearing::Elsewhere => None,
         Hearing::Disconnected { why } => Some((*shard, why.as_str(), Duration::ZERO)),
         Hearing::Hears { last } => {
             let silent = now.since(*last).checked_sub(SILENT_AFTER)?;
@@ -122,5 +160,27 @@ mod tests {
         shards.insert(0, Hearing::Disconnected { why: "cut".into() });
         assert_eq!(disconnected(&shards, now).unwrap().1, "cut");
         assert_eq!(named(&shards, 0, "cut"), "shard 0: cut");
+    }
+
+    #[test]
+    fn a_shard_that_another_node_reads_is_not_down() {
+        let (shards, up) = (ShardHealth::default(), Health { state: BotState::Up, ..Health::default() });
+        assert_eq!(shards.of(up.clone()).state, BotState::Up);
+        shards.begin_elsewhere(2);
+        assert_eq!(shards.of(up.clone()).state, BotState::Elsewhere);
+        assert!(shards.begin_one(1));
+        let connecting = shards.of(up.clone());
+        assert_eq!(
+            (connecting.state, connecting.why.as_deref()),
+            (BotState::Down, Some("shard 1: it is connecting"))
+        );
+        shards.0.lock().insert(1, Hearing::Hears { last: clock::mono() });
+        assert_eq!(shards.of(up.clone()).state, BotState::Up, "the other one is elsewhere");
+        assert!(!shards.begin_one(0));
+        shards.elsewhere(0);
+        shards.elsewhere(1);
+        assert_eq!(shards.of(up).state, BotState::Elsewhere);
+        let stopped = Health { state: BotState::Stopped, ..Health::default() };
+        assert_eq!(shards.of(stopped).state, BotState::Stopped, "that is worse");
     }
 }

@@ -5,6 +5,7 @@ use super::*;
 use crate::sms::parse::Received;
 use angelia_core::clock;
 use angelia_core::inbox::Epoch;
+use angelia_core::ports::{Leases, Term};
 use angelia_core::store::{IdentityStore, PageSize, Settlement, StreamStore};
 use angelia_engines::inspect::Inspect;
 use serde_json::Value;
@@ -85,19 +86,82 @@ async fn an_old_word_listed_again_tells_the_network_nothing() {
         "an answer to an agent"
     );
     assert_eq!(world.sms.take(&world.ingress, &received("SM2", "stop")).await.unwrap(), Took::Nothing);
-    let has_stopped = |sms: &Sms| sms.stopped.keyword(ANN, "yes", None).is_some();
-    assert!(has_stopped(&world.sms));
+    let has_stopped = async |sms: &Sms| sms.keyword(ANN, "yes", None).await.unwrap().is_some();
+    assert!(has_stopped(&world.sms).await);
     let list = page(&[listed("SM2", "stop", 2), listed("SM1", "yes", 1)], None);
     world.looks_at(&world.sms, &list).await;
-    assert!(has_stopped(&world.sms), "an old yes is no START");
+    assert!(has_stopped(&world.sms).await, "an old yes is no START");
     // However it comes again, and though only the journal knows it.
     let next = world.next_process();
-    next.stopped.stop(ANN);
-    *next.reading.lock().await = Some(crate::sms::Position::beginning(0));
+    *next.reading.lock().await = Some((None, crate::sms::Position::beginning(0)));
     assert_eq!(next.take(&world.ingress, &received("SM1", "yes")).await.unwrap(), Took::Nothing);
-    assert!(has_stopped(&next));
+    assert!(has_stopped(&next).await);
     assert_eq!(world.texts().await, ["yes"]);
     assert_eq!(*world.door.dropped.lock(), [("SM2".to_owned(), DropReason::Keyword)]);
+}
+
+#[tokio::test]
+async fn who_stopped_is_known_to_whoever_reads_the_number_next() {
+    let world = World::new().await;
+    let (one, other) = (&world.sms, world.next_process());
+    let takes = async |sms: &Arc<Sms>, sid: &str, body: &str| {
+        sms.take(&world.ingress, &received(sid, body)).await.unwrap()
+    };
+    assert_eq!(takes(&other, "SM1", "Yes").await, Took::Message, "an answer to an agent");
+    assert_eq!(takes(one, "SM2", "stop").await, Took::Nothing);
+    assert_eq!(takes(&other, "SM3", "YES").await, Took::Nothing, "it is for the network");
+    assert_eq!(takes(one, "SM4", "yes").await, Took::Message, "they started again");
+    // Twilio tells it to whoever sends.
+    world.twilio.answers(400, serde_json::json!({ "code": 21610, "message": "unsubscribed", "status": 400 }));
+    assert!(matches!(world.send("hi").await, Outcome::Refused { .. }));
+    assert_eq!(takes(&other, "SM5", "yes").await, Took::Nothing);
+    assert_eq!(world.texts().await, ["Yes", "yes"]);
+}
+
+#[tokio::test]
+async fn under_a_new_lease_everything_is_known_that_another_node_took_in() {
+    let world = World::new().await;
+    let key = BotKey::new(NAME, OWN);
+    let take_lease = async |node: &str| {
+        let lease = angelia_core::lease::of_bot(&key);
+        let token = world.ingress.ports.records.acquire(&lease, node, Term::Alone).await.unwrap();
+        token.unwrap().token
+    };
+    let elsewhere = Ingress { held: Arc::default(), ..world.ingress.clone() };
+    let other = world.next_process();
+    *world.door.open.lock() = false;
+    world.ingress.held.took(&key, take_lease("here").await);
+    world.sms.take(&world.ingress, &received("SM1", "one")).await.unwrap();
+    elsewhere.held.took(&key, take_lease("there").await);
+    other.take(&elsewhere, &received("SM2", "two")).await.unwrap();
+    // Whoever lost it writes nothing, and nothing of what it knew counts later.
+    assert!(world.sms.take(&world.ingress, &received("SM3", "three")).await.is_err());
+    world.ingress.held.took(&key, take_lease("here").await);
+    for (sid, dropped) in [("SM1", 2), ("SM2", 2), ("SM3", 3)] {
+        world.sms.take(&world.ingress, &received(sid, "again")).await.unwrap();
+        assert_eq!(world.door.dropped.lock().len(), dropped, "{sid}");
+    }
+    let third = world.next_process();
+    for sid in ["SM1", "SM2", "SM3"] {
+        assert!(third.knows(&world.ingress, &received(sid, "")).await.unwrap(), "{sid} is not lost");
+    }
+}
+
+#[tokio::test]
+async fn a_number_that_stopped_is_read_again() {
+    let world = World::new().await;
+    for (round, sid) in ["SM1", "SM2"].into_iter().enumerate() {
+        let (tell, stop) = Stop::new();
+        world.twilio.answers(200, page(&[listed(sid, sid, round as i64)], None));
+        let ingress = Ingress { stop, ..world.ingress.clone() };
+        let listens = tokio::spawn(world.sms.clone().listen(ingress));
+        while world.texts().await.len() <= round {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        tell.send_replace(true);
+        listens.await.unwrap();
+    }
+    assert_eq!(world.texts().await, ["SM1", "SM2"]);
 }
 
 #[tokio::test]
@@ -160,7 +224,7 @@ async fn what_a_full_inbox_refuses_is_read_back_when_there_is_room() {
 async fn what_a_full_inbox_refuses_for_a_day_is_told_and_does_not_hold_up_the_list() {
     let world = World::with(Quota { entries: 1, ..Quota::default() }).await;
     let three_days_ago = clock::wall().0 / 1000 - 3 * 24 * 3600;
-    *world.sms.reading.lock().await = Some(crate::sms::Position::beginning(three_days_ago));
+    *world.sms.reading.lock().await = Some((None, crate::sms::Position::beginning(three_days_ago)));
     assert_eq!(world.sms.take(&world.ingress, &received("SM1", "one")).await.unwrap(), Took::Message);
     let list = page(&[listed("SM3", "three", -60), listed("SM2", "two", -25 * 3600)], None);
     for _ in 0..2 {

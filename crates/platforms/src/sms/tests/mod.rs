@@ -144,6 +144,8 @@ impl World {
             source_flags: false,
             public_url: "https://bots.example.com".into(),
             held: Arc::default(),
+            under: Default::default(),
+            nodes: None,
             stop,
         };
         let config = Config {
@@ -241,8 +243,8 @@ impl Admission for Door {
         self.dropped.lock().push((which.message_id.to_owned(), reason));
     }
 
-    fn presence(&self, _observed: Observed<'_>) -> Option<Presence> {
-        None
+    fn presence(&self, _observed: Observed<'_>) -> BoxFuture<'_, Option<Presence>> {
+        Box::pin(async { None })
     }
 
     fn why_dropped(&self, _which: Which<'_>) -> Option<(DropReason, UnixMillis)> {
