@@ -7,13 +7,13 @@
 
 use crate::config::{Config, SecretRef};
 use angelia_core::error::{Error, Result};
-use angelia_engines::store::sqlite::DATABASE_FILES;
+use angelia_engines::store::sqlite::{DATABASE_FILES, MOVED};
 #[cfg(not(unix))]
 use std::path::Path;
 use std::path::PathBuf;
 
 /// The files of a data directory that hold secrets or people's words.
-const OWN: [&str; 7] = [
+const OWN: [&str; 8] = [
     "master.key",
     "master.key.next",
     "admin-token",
@@ -21,6 +21,7 @@ const OWN: [&str; 7] = [
     DATABASE_FILES[0],
     DATABASE_FILES[1],
     DATABASE_FILES[2],
+    MOVED,
 ];
 
 /// Refuses to go on with files that others can get at; names all of them, each
@@ -42,9 +43,10 @@ pub(crate) fn check(config: &Config, serves: bool) -> Result<()> {
 /// The files that the configuration names.
 fn named(config: &Config, serves: bool) -> Vec<PathBuf> {
     let of_bots = config.bots.iter().flat_map(|bot| bot.secrets()).filter(|_| serves);
-    let secrets = config.keys.master.iter().chain(of_bots).filter_map(|secret| match secret {
+    let own = config.keys.master.iter().chain(&config.store.password);
+    let secrets = own.chain(of_bots).filter_map(|secret| match secret {
         SecretRef::File(path) => Some(path.clone()),
-        SecretRef::Env(_) => None,
+        SecretRef::Env(_) | SecretRef::Command(_) => None,
     });
     let tls = config.server.tls.iter().filter(|_| serves).map(|tls| tls.key.clone());
     secrets.chain(tls).collect()

@@ -9,15 +9,14 @@
 
 use crate::config::{Config, SecretRef};
 use crate::files::{absolute, create_private, write_private};
-use crate::open::has_data;
 use crate::sealed_mark;
 use angelia_connector::KeyKeeper;
 use angelia_core::error::{Error, Result};
 use angelia_core::records::Records;
-use angelia_core::seal::{self, KEY_CHECK, MasterKey};
+use angelia_core::seal::{self, KEY_CHECK, KeyId, MasterKey};
 use angelia_core::secret::Secret;
 use angelia_core::store::IdentityStore;
-use angelia_engines::store::sqlite::{self, DataLock};
+use angelia_engines::store::sqlite::DataLock;
 use parking_lot::Mutex;
 use std::fs;
 use std::io::ErrorKind;
@@ -27,14 +26,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const MASTER_KEY: &str = "master.key";
 const NEXT_KEY: &str = "master.key.next";
 
+/// What there is that a key has to fit.
+pub(crate) struct Kept<'a> {
+    pub(crate) has_data: bool,
+    /// Where it is, for sentences.
+    pub(crate) place: String,
+    /// The key it needs, if that can be told.
+    pub(crate) key_id: &'a dyn Fn() -> Option<String>,
+}
+
 /// The configured key, or the one in the data directory. A key is made only
 /// together with the data: making one beside existing data would lose every
 /// secret in it. Nobody else may make one meanwhile, hence the lock.
-pub(crate) fn master_key(config: &Config, lock: &DataLock) -> Result<MasterKey> {
+pub(crate) fn master_key(config: &Config, lock: &DataLock, kept: &Kept<'_>) -> Result<MasterKey> {
     if let Some(reference) = &config.keys.master {
         let text = reference.resolve().map_err(|e| {
-            if has_data(lock.data_dir()) {
-                lost(lock.data_dir(), &e.to_string())
+            if kept.has_data {
+                lost(kept, &e.to_string())
             } else {
                 Error::invalid(e.to_string()).caused_by(e)
             }
@@ -46,25 +54,25 @@ pub(crate) fn master_key(config: &Config, lock: &DataLock) -> Result<MasterKey> 
         Ok(text) => MasterKey::from_hex(text.expose()).map_err(|e| {
             Error::invalid(format!("{}: {e}; put the right key there", path.display())).caused_by(e)
         }),
-        Err(e) if e.kind() == ErrorKind::NotFound && !has_data(lock.data_dir()) => {
+        Err(e) if e.kind() == ErrorKind::NotFound && !kept.has_data => {
             let key = MasterKey::mint();
             create_private(&path, key.to_hex().expose())?;
             Ok(key)
         }
-        Err(e) => Err(lost(lock.data_dir(), &format!("{}: {e}", path.display()))),
+        Err(e) => Err(lost(kept, &format!("{}: {e}", path.display()))),
     }
 }
 
 /// What to say when there is data, but not its key.
-fn lost(data_dir: &Path, why: &str) -> Error {
-    let needed = match sqlite::key_id(data_dir) {
-        Ok(Some(id)) => format!("its master key, {id},"),
-        _ => "its master key".to_owned(),
+fn lost(kept: &Kept<'_>, why: &str) -> Error {
+    let needed = match (kept.key_id)() {
+        Some(id) => format!("its master key, {id},"),
+        None => "its master key".to_owned(),
     };
     Error::internal(format!(
         "{} holds data, but {needed} cannot be read: {why}. Put the key back, or name it in the \
          configuration under [keys]",
-        data_dir.display()
+        kept.place
     ))
 }
 
@@ -75,26 +83,52 @@ pub(crate) async fn settle(
     key: MasterKey,
     records: &dyn Records,
 ) -> Result<(MasterKey, Box<dyn KeyKeeper>)> {
-    let check = records.note(KEY_CHECK).await?;
+    let check = check_of(&key, records).await?;
+    let is_shared = config.store.is_shared();
     if let Some(reference) = &config.keys.master {
-        refuse_another(&key, check.as_deref(), "point keys.master at that key")?;
-        return Ok((key, Box::new(Configured { reference: reference.clone(), next: Mutex::default() })));
+        let advice = if is_shared {
+            "all nodes need the same key: point keys.master of this one at that key"
+        } else {
+            "point keys.master at that key"
+        };
+        refuse_another(&key, &check, advice)?;
+        return Ok((key, Box::new(Configured::new(reference.clone()))));
     }
     let data_dir = &config.server.data_dir;
-    let key = finish_change(data_dir, key, check.as_deref())?;
+    let key = finish_change(data_dir, key, &check)?;
     let path = absolute(&data_dir.join(MASTER_KEY));
-    let advice = format!("put that key into {}, or point keys.master at it", path.display());
-    refuse_another(&key, check.as_deref(), &advice)?;
+    let path = path.display();
+    let advice = match is_shared {
+        true if sealed_mark::has_sealed(data_dir, &key, records).await? => format!(
+            "the master key was changed while this node was away: copy {MASTER_KEY} from the data directory of a node \
+             that runs to {path}"
+        ),
+        true => format!(
+            "all nodes need the same key: copy {MASTER_KEY} from the data directory of a node that runs to {path}, or \
+             point keys.master of all of them at one key"
+        ),
+        false => format!("put that key into {path}, or point keys.master at it"),
+    };
+    refuse_another(&key, &check, &advice)?;
     let database = sealed_mark::name(records, data_dir, &key).await?;
     sealed_mark::write(data_dir, &key, &database);
     let owed = AtomicBool::new(false);
     Ok((key, Box::new(KeyFiles { folder: data_dir.clone(), database, owed })))
 }
 
+/// What tells which key opens the store. Of several nodes that begin with an empty one the first
+/// has its key count, before any of them seals something else.
+async fn check_of(key: &MasterKey, records: &dyn Records) -> Result<Vec<u8>> {
+    match records.note(KEY_CHECK).await? {
+        Some(check) => Ok(check),
+        None => records.note_once(KEY_CHECK, key.seal(&Secret::new(KEY_CHECK), KEY_CHECK)?).await,
+    }
+}
+
 /// The one of two keys that opens the store, if a change of keys was cut short.
-fn finish_change(data_dir: &Path, key: MasterKey, check: Option<&[u8]>) -> Result<MasterKey> {
+fn finish_change(data_dir: &Path, key: MasterKey, check: &[u8]) -> Result<MasterKey> {
     let Some(next) = staged(data_dir)? else { return Ok(key) };
-    let opens = |key: &MasterKey| check.is_none_or(|sealed| key.open(sealed, KEY_CHECK).is_ok());
+    let opens = |key: &MasterKey| key.open(check, KEY_CHECK).is_ok();
     if !opens(&key) && opens(&next) {
         tracing::warn!(key = %next.id(), "a change of the master key was cut short; finishing it");
         adopt_staged(data_dir)?;
@@ -134,9 +168,12 @@ fn adopt_staged(folder: &Path) -> Result<()> {
 
 /// Refuses a key that is not the one of the data, as after a restore beside the
 /// wrong one, and says what to do.
-fn refuse_another(key: &MasterKey, check: Option<&[u8]>, advice: &str) -> Result<()> {
-    let Some(sealed) = check.filter(|sealed| seal::key_id(sealed) != Some(key.id())) else { return Ok(()) };
-    let Err(error) = key.open(sealed, KEY_CHECK) else { return Ok(()) };
+fn refuse_another(key: &MasterKey, check: &[u8], advice: &str) -> Result<()> {
+    // One of this key that does not open is damaged, which is told elsewhere.
+    if seal::key_id(check) == Some(key.id()) {
+        return Ok(());
+    }
+    let Err(error) = key.open(check, KEY_CHECK) else { return Ok(()) };
     Err(Error::internal(format!("{error}; {advice}")).caused_by(error))
 }
 
@@ -177,6 +214,14 @@ struct Configured {
     reference: SecretRef,
     /// The file of the next key.
     next: Mutex<Option<PathBuf>>,
+    /// The next key, if another node has changed to it.
+    staged: Mutex<Option<KeyId>>,
+}
+
+impl Configured {
+    fn new(reference: SecretRef) -> Self {
+        Self { reference, next: Mutex::default(), staged: Mutex::default() }
+    }
 }
 
 impl KeyKeeper for Configured {
@@ -193,14 +238,23 @@ impl KeyKeeper for Configured {
         Ok(key)
     }
 
-    fn stage(&self, _next: &MasterKey) -> Result<()> {
-        // It was read from the place where it stays.
+    fn stage(&self, next: &MasterKey) -> Result<()> {
+        // It was read from the place where it stays, here or on another node.
+        *self.staged.lock() = Some(next.id());
         Ok(())
     }
 
     fn adopt(&self) -> Result<Option<String>> {
         let file = self.next.lock().take();
-        let Some(file) = file else { return Ok(None) };
+        let staged = self.staged.lock().take();
+        let Some(file) = file else {
+            return Ok(staged.map(|key| {
+                format!(
+                    "before the next start, put the key {key} where keys.master reads it: {}",
+                    self.reference
+                )
+            }));
+        };
         if matches!(&self.reference, SecretRef::File(known) if *known == file) {
             return Ok(None);
         }

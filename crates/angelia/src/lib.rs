@@ -6,6 +6,7 @@ pub mod config;
 pub mod contract_cli;
 mod demo;
 
+mod elsewhere;
 mod file_permissions;
 mod files;
 mod key_files;

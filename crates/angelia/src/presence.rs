@@ -49,6 +49,18 @@ pub(crate) async fn find(data_dir: &Path) -> Result<Holder> {
     }
 }
 
+/// Finds a server that runs, or that is just starting, and takes nothing.
+pub(crate) async fn find_server(data_dir: &Path) -> Result<Option<(String, Secret)>> {
+    let began = clock::mono();
+    loop {
+        let found = server(data_dir)?;
+        if found.is_some() || !sqlite::is_locked(data_dir) || clock::mono().since(began) > PATIENCE {
+            return Ok(found);
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
 /// Where a server takes commands now, and the token it asks for.
 pub(crate) fn server(data_dir: &Path) -> Result<Option<(String, Secret)>> {
     let unreadable = |path: &Path, e: std::io::Error| {
@@ -129,6 +141,24 @@ mod tests {
         drop(announced);
         assert!(server(data_dir).unwrap().is_none() && !data_dir.join(ADMIN_URL).exists());
         drop(lock);
+    }
+
+    #[tokio::test]
+    async fn whoever_only_looks_for_a_server_makes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let data_dir = folder.path().join("data");
+        assert!(find_server(&data_dir).await.unwrap().is_none());
+        assert!(!data_dir.exists());
+        let lock = DataLock::try_take(&data_dir).unwrap().unwrap();
+        fs::write(data_dir.join(ADMIN_TOKEN), "token\n").unwrap();
+        let mut waiting = std::pin::pin!(find_server(&data_dir));
+        assert!(
+            tokio::time::timeout(LOOK_EVERY * 3, &mut waiting).await.is_err(),
+            "one that starts is waited for"
+        );
+        let announced = announce(&data_dir, "http://new").unwrap();
+        assert_eq!(waiting.await.unwrap().unwrap().0, "http://new");
+        drop((announced, lock));
     }
 
     #[tokio::test]

@@ -1,8 +1,10 @@
 //! Asking a server: the running one through its admin API, or, when none
-//! runs, one opened over the data directory just for the question.
+//! runs, one opened over the data directory just for the question. A store that
+//! servers share is never opened for that: they would not hear of what changed.
 
 use crate::bots;
 use crate::config::Config;
+use crate::elsewhere::Elsewhere;
 use crate::files::absolute;
 use crate::open;
 use crate::presence::{self, Holder};
@@ -17,6 +19,7 @@ use axum::http::Request;
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::path::Path;
 use std::time::Duration;
 use tower::ServiceExt;
 
@@ -41,6 +44,12 @@ impl Remote {
     /// `makes` tells whether the question may make a data directory that is not there.
     pub(crate) async fn open(config: &Config, makes: bool) -> Result<Self> {
         let data_dir = &config.server.data_dir;
+        if config.store.is_shared() {
+            return match presence::find_server(data_dir).await? {
+                Some((url, token)) => Self::at(url, token),
+                None => Err(not_opened(data_dir)),
+            };
+        }
         if !makes && !open::has_data(data_dir) && !sqlite::is_locked(data_dir) {
             return Err(Error::unavailable(format!(
                 "no server is running and {} holds no data; start one with: angelia serve",
@@ -51,8 +60,9 @@ impl Remote {
             Holder::Server(url, token) => Self::at(url, token),
             Holder::Us(lock) => {
                 let public_url = config.server.public_url(config.server.listen);
-                let server = open::open(config, lock, public_url, Lasting::default(), bots::mute).await?;
-                Ok(Self::Opened { router: server.admin_router(), token: open::admin_token(data_dir)? })
+                let opened = open::open(config, lock, public_url, Lasting::default(), bots::mute).await?;
+                let router = opened.server.admin_router();
+                Ok(Self::Opened { router, token: open::admin_token(data_dir)? })
             }
         }
     }
@@ -77,9 +87,15 @@ impl Remote {
         presence::server(&config.server.data_dir)?.map(|(url, token)| Self::at(url, token)).transpose()
     }
 
+    /// One that was named.
+    pub(crate) fn elsewhere(server: &Elsewhere) -> Result<Self> {
+        Self::at(server.url.clone(), server.token.clone())
+    }
+
     fn at(url: String, token: Secret) -> Result<Self> {
-        let client = reqwest::Client::builder().no_proxy().build();
-        let client = client.map_err(Error::defect)?;
+        // Whoever answers must not send the token on to somebody else.
+        let client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
+        let client = client.build().map_err(Error::defect)?;
         Ok(Self::Running { client, url, token })
     }
 
@@ -125,6 +141,16 @@ impl Remote {
         };
         read(status, &answer)
     }
+}
+
+/// What to say where a command must not open the store itself.
+fn not_opened(data_dir: &Path) -> Error {
+    Error::unavailable(format!(
+        "no server is running on {}, and the store is in PostgreSQL, where a command does not open it by itself: \
+         a server elsewhere that uses it would not hear of what changed. Start one with: angelia serve, or ask one \
+         that runs with --server URL",
+        absolute(data_dir).display()
+    ))
 }
 
 /// What a server answered.

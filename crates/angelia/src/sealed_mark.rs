@@ -8,10 +8,10 @@
 use crate::files::{absolute, write_private};
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::records::Records;
-use angelia_core::seal::MasterKey;
+use angelia_core::seal::{self, KEY_CHECK, MasterKey};
 use angelia_core::secret::random_hex;
 use angelia_core::store::{DATABASE_ID, IdentityStore};
-use angelia_engines::store::sqlite::{self, DATABASE};
+use angelia_engines::store::sqlite::{self, DATABASE, DatabaseIdentity};
 use std::fs;
 use std::path::Path;
 
@@ -23,6 +23,12 @@ fn read(data_dir: &Path, key: &MasterKey) -> Option<String> {
     let text = fs::read_to_string(data_dir.join(MARK)).ok()?;
     let (key_id, database) = text.trim().split_once(' ')?;
     (key_id == key.id().to_string()).then(|| database.to_owned())
+}
+
+/// Whether a key is known to have sealed secrets of a database.
+pub(crate) async fn has_sealed(data_dir: &Path, key: &MasterKey, records: &dyn Records) -> Result<bool> {
+    let id = records.note(DATABASE_ID).await?.map(|id| String::from_utf8_lossy(&id).into_owned());
+    Ok(id.is_some() && read(data_dir, key) == id)
 }
 
 /// Refuses a database that is not the one the key has sealed secrets of; ask
@@ -46,6 +52,42 @@ pub(crate) fn check(data_dir: &Path, key: &MasterKey) -> Result<()> {
         (None, Some(_)) => Ok(()),
         (Some(other), Some(_)) => Err(lost(data_dir, key, &expected, &format!("is another one, {other}"))),
     }
+}
+
+/// What a database elsewhere says of itself.
+pub(crate) async fn found(records: &dyn Records) -> Result<DatabaseIdentity> {
+    let id = records.note(DATABASE_ID).await?;
+    let check = records.note(KEY_CHECK).await?;
+    Ok(DatabaseIdentity {
+        database_id: id.map(|id| String::from_utf8_lossy(&id).into_owned()),
+        key_id: check.as_deref().and_then(seal::key_id).map(|id| id.to_string()),
+    })
+}
+
+/// [`check`] for a database that is elsewhere: `place` says where.
+pub(crate) fn check_elsewhere(
+    data_dir: &Path,
+    key: &MasterKey,
+    found: &DatabaseIdentity,
+    place: &str,
+) -> Result<()> {
+    let Some(expected) = read(data_dir, key) else { return Ok(()) };
+    let what = match (&found.database_id, &found.key_id) {
+        (Some(id), _) if *id == expected => return Ok(()),
+        (_, None) => "is empty".to_owned(),
+        (_, Some(needs)) if *needs != key.id().to_string() => return Ok(()),
+        (None, Some(_)) => return Ok(()),
+        (Some(other), Some(_)) => format!("is another one, {other}"),
+    };
+    let folder = absolute(data_dir);
+    let folder = folder.display();
+    Err(Error::conflict(format!(
+        "the key {} in {folder} has sealed secrets of the database {expected} before, but {place} {what}. Is \
+         store.url the right one? Point it there, or restore a backup into it (see \"PostgreSQL\" in the manual of \
+         operation). To really begin anew, without any tenant, gateway or message of before: \
+         mv {folder}/master.key {folder}/master.key.old",
+        key.id()
+    )))
 }
 
 /// What was written last may be in the log only.
@@ -75,8 +117,8 @@ pub(crate) async fn name(records: &dyn Records, data_dir: &Path, key: &MasterKey
     }
     // A backup from before it had one gets its old name back.
     let id = read(data_dir, key).unwrap_or_else(random_hex::<8>);
-    records.set_note(DATABASE_ID, id.clone().into_bytes()).await?;
-    Ok(id)
+    let kept = records.note_once(DATABASE_ID, id.into_bytes()).await?;
+    Ok(String::from_utf8_lossy(&kept).into_owned())
 }
 
 /// Notes that a key has sealed secrets of a database. If that fails the server

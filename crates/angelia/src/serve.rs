@@ -3,6 +3,7 @@
 use crate::config::Config;
 use crate::listen::{Door, Misdirected};
 use crate::log::{Visible, colours};
+use crate::open::Opened;
 use crate::presence::{self, Holder};
 use crate::stop_signals::StopSignals;
 use crate::tls::Certificate;
@@ -11,7 +12,7 @@ use angelia_connector::Server;
 use angelia_core::allowed_hosts::Hosts;
 use angelia_core::connections::{Lasting, Shares, share};
 use angelia_core::error::{Error, Result};
-use angelia_engines::store::sqlite;
+use angelia_engines::store::sqlite::{self, DataLock};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -79,6 +80,8 @@ pub(crate) struct Running {
     pub(crate) admin: SocketAddr,
     /// Tells commands where this server is, until it is aborted.
     announcing: JoinHandle<()>,
+    /// Held to the end: one server per data directory.
+    _lock: Option<DataLock>,
 }
 
 impl Running {
@@ -101,7 +104,7 @@ pub(crate) async fn start(config: &Config, public: TcpListener) -> Result<Runnin
     let public_url = config.server.public_url(public_address);
     let shares = shares();
     let lasting = Lasting::of(shares.connections);
-    let server = open::open(config, lock, public_url, lasting, bots::platforms).await?;
+    let Opened { server, lock } = open::open(config, lock, public_url, lasting, bots::platforms).await?;
     let admin = listen::bind(config.server.admin_listen, "server.admin_listen").await?;
     let admin_address = listen::address(&admin)?;
     server.start().await?;
@@ -133,7 +136,7 @@ pub(crate) async fn start(config: &Config, public: TcpListener) -> Result<Runnin
         per_address: shares.admin,
     };
     tokio::spawn(listen::serve(admin, back));
-    Ok(Running { server, public: public_address, admin: admin_address, announcing })
+    Ok(Running { server, public: public_address, admin: admin_address, announcing, _lock: lock })
 }
 
 /// Tells commands where this server is. It serves without that, so where nothing can

@@ -24,6 +24,7 @@ mod platforms {
     mod interactions_loss;
     mod interactions_rotation;
     mod interactions_stage;
+    mod nodes;
     mod relay_hello;
     mod shared_stage;
     mod sms;

@@ -23,7 +23,9 @@ mod relay {
     mod outbound;
     mod pauses;
     mod people;
+    mod postgres;
     mod renewal;
+    mod several_nodes;
     mod story;
     mod supervised;
     mod takeover;

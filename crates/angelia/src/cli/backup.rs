@@ -2,7 +2,7 @@
 //! runs or not, the second while none does.
 
 use super::request::Answer;
-use crate::config::Config;
+use crate::config::{Config, StoreUrl};
 use crate::open;
 use crate::presence::{self, Holder};
 use crate::show::{self, Backup, Compacted};
@@ -17,6 +17,9 @@ use std::time::Duration;
 const QUIET_FOR: Duration = Duration::from_secs(2);
 
 pub(super) fn backup(config: &Config, file: &Path, as_json: bool) -> Result<()> {
+    if let StoreUrl::Postgres(url) = &config.store.url {
+        return Err(Error::invalid(show::backup_elsewhere(config, url, file)));
+    }
     let mut teller = Teller { began: clock::mono(), in_place: std::io::stderr().is_terminal(), tenths: None };
     let made = sqlite::backup(&config.server.data_dir, file, &mut |written, expected| {
         if !as_json {
@@ -61,6 +64,12 @@ impl Teller {
 /// Writes the database anew, while no server runs.
 pub(super) async fn compact(config: &Config, as_json: bool) -> Result<()> {
     let data_dir = &config.server.data_dir;
+    if config.store.is_shared() {
+        return Err(Error::invalid(
+            "the store is in PostgreSQL, which uses again by itself what is free in it (autovacuum); to give \
+             space back to its disk, have its administrator run VACUUM FULL while the server is stopped",
+        ));
+    }
     // Looking must not make a data directory.
     if !open::has_data(data_dir) {
         return Err(Error::not_found(format!("{} holds no data; check server.data_dir", data_dir.display())));

@@ -133,11 +133,13 @@ pub(super) async fn quarantine(remote: &Remote, command: Option<QuarantineComman
 
 /// Lists the bots of the running server, and those it does not have yet; with
 /// no server running, those that are configured.
-pub(super) async fn list(config: &Config, as_json: bool) -> Result<()> {
-    let running = Remote::running(config)?;
-    let served = match &running {
-        Some(remote) => remote.call(api::BOTS.ask(&Nothing {})?).await?.read?.bots,
-        None => Vec::new(),
+pub(super) async fn list(config: &Config, running: Option<Remote>, as_json: bool) -> Result<()> {
+    let (served, not_asked) = match &running {
+        Some(remote) => {
+            let told = remote.call(api::BOTS.ask(&Nothing {})?).await?.read?;
+            (told.bots, told.not_asked)
+        }
+        None => Default::default(),
     };
     let is_served =
         |bot: &&Bot| served.iter().any(|known| known.platform == bot.platform() && known.id == *bot.id);
@@ -145,7 +147,7 @@ pub(super) async fn list(config: &Config, as_json: bool) -> Result<()> {
     let unserved: Vec<ListedBot> =
         unserved.map(|bot| ListedBot::Unserved { bot: named(bot), health: (), served: false }).collect();
     let bots = served.into_iter().map(ListedBot::Served).chain(unserved).collect();
-    Answer::own(&BotList { bots, running: running.is_some() }, show::bots)?.show(as_json)
+    Answer::own(&BotList { bots, running: running.is_some(), not_asked }, show::bots)?.show(as_json)
 }
 
 fn named(bot: &Bot) -> NamedBot {

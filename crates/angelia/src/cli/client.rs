@@ -86,9 +86,16 @@ pub(super) async fn ask(remote: &Remote, command: ClientCommand) -> Result<Answe
     }
 }
 
-pub(super) async fn enroll_token(remote: &Remote, config: &Config, wanted: EnrollToken) -> Result<Answer> {
+pub(super) async fn enroll_token(
+    remote: &Remote,
+    config: Option<&Config>,
+    wanted: EnrollToken,
+) -> Result<Answer> {
     let EnrollToken { tenant, gateway, expires } = wanted;
     let token = MintToken { tenant, gateway, expires_in: expires.map(|expires| expires.as_secs()) };
-    let url = config.server.public_url(config.server.listen);
-    Answer::of(remote, api::MINT_TOKEN.ask(&token), |answer| show::enroll_token(answer, &url)).await
+    let known = config.map(|config| config.server.public_url(config.server.listen));
+    Answer::of(remote, api::MINT_TOKEN.ask(&token), |answer| {
+        show::enroll_token(answer, known.as_ref().unwrap_or(&answer.url))
+    })
+    .await
 }

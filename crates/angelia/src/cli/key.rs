@@ -19,7 +19,11 @@ pub(super) enum KeyCommand {
     /// Backups made before still need the old key: keep a copy of it for as long
     /// as you keep them. With the key file of the data directory a new key is
     /// made and put in its place. With keys.master configured, write the new key
-    /// to a file first and name it; point keys.master at it afterwards.
+    /// to a file first and name it; point keys.master at it afterwards. The server
+    /// reads the file, so with --server it is on its machine.
+    ///
+    /// Several nodes change it together: each has the new key before anybody seals
+    /// with it. The answer names what is left to do on which node.
     #[command(after_help = "Examples:\n  angelia key rotate\n  \
         openssl rand -hex 32 > next.key && angelia key rotate --to next.key")]
     Rotate {

@@ -3,29 +3,36 @@
 mod backup;
 mod bot;
 mod client;
+mod cluster;
 mod gateway;
 mod inbox;
 mod key;
 mod manual;
+mod migrate;
 mod request;
 mod route;
 mod tenant;
 mod watch;
 mod webchat;
 
-use crate::config::{self, Config};
+use crate::config::{self, Config, StoreUrl};
 use crate::contract_cli::{self, ContractCommand};
+use crate::elsewhere::Elsewhere;
+use crate::remote::Remote;
 use crate::tls::Certificate;
 use crate::{demo, limits, serve, show};
 use angelia_core::clock::wall;
 use angelia_core::error::{Error, Result};
+use angelia_engines::store::postgres::{self, DatabaseUrl};
 use bot::BotCommand;
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use client::{ClientCommand, EnrollToken};
+use cluster::ClusterCommand;
 use gateway::GatewayCommand;
 use inbox::InboxCommand;
 use key::{AdminTokenCommand, AuditCommand, ClockCommand, KeyCommand};
+use migrate::Migrate;
 use route::RouteCommand;
 use serde_json::json;
 use std::io::Write;
@@ -47,6 +54,17 @@ pub struct Cli {
     /// Answers in JSON, for scripts.
     #[arg(long, global = true)]
     json: bool,
+    /// Asks the server whose admin API is there, such as http://127.0.0.1:8788, instead of the
+    /// one of the data directory; any node of a cluster answers. The token comes from
+    /// --token-file, or from the environment variable ANGELIA_ADMIN_TOKEN.
+    #[arg(long, global = true, value_name = "URL", help_heading = "Another server")]
+    server: Option<String>,
+    /// The file with the admin token: a copy of admin-token in a data directory.
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Another server")]
+    token_file: Option<PathBuf>,
+    /// Goes without TLS: with --server to another machine, with serve beyond this one.
+    #[arg(long, global = true, help_heading = "Another server")]
+    insecure: bool,
     #[command(subcommand)]
     command: Command,
 }
@@ -64,12 +82,10 @@ enum Command {
         keep: Option<PathBuf>,
     },
     /// Runs the server until it is told to stop.
+    ///
+    /// Listens beyond this machine only with TLS, behind a proxy, or with --insecure.
     #[command(after_help = "Example:\n  angelia serve --config /etc/angelia.toml")]
-    Serve {
-        /// Listens beyond this machine without TLS.
-        #[arg(long)]
-        insecure: bool,
-    },
+    Serve,
     /// Looks at the configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -108,6 +124,9 @@ enum Command {
         #[arg(long)]
         watch: bool,
     },
+    /// Several nodes on one store.
+    #[command(subcommand)]
+    Cluster(ClusterCommand),
     /// Tells which way a message took, and when.
     #[command(
         after_help = "Examples:\n  angelia explain wp7c08…\n  angelia explain b123\n  angelia explain -1002003004005/17"
@@ -147,6 +166,27 @@ enum Command {
     /// since then it gives space back by itself. Needs as much free space as is in use.
     #[command(after_help = "Example:\n  angelia compact")]
     Compact,
+    /// Moves everything from the SQLite file to an empty PostgreSQL database; the server must not run.
+    ///
+    /// Make the database first, owned by a user of its own:
+    ///
+    ///   createuser angelia
+    ///   createdb --owner=angelia --encoding=UTF8 --template=template0 angelia
+    ///
+    /// All of it is moved or nothing: it is one transaction, so it can be interrupted
+    /// and begun again. Rows are counted on both sides, and numbers go on where they
+    /// were. Afterwards angelia.db is called angelia.db.migrated, so that no server
+    /// goes on with it by mistake; nothing in it is changed. The master key stays in
+    /// the data directory, which the server still needs.
+    ///
+    /// A password does not belong on a command line, where others see it: put
+    /// password = { env = "NAME" } or { file = "PATH" } under [store] in angelia.toml.
+    #[command(
+        verbatim_doc_comment,
+        after_help = "Examples:\n  angelia migrate --from sqlite --to postgres://angelia@db.example.org/angelia\n  \
+            angelia migrate      # to what store.url says"
+    )]
+    Migrate(Migrate),
     /// Lists the bounds that others can run into, with their reasons, and what happens beyond them.
     ///
     /// Those that depend on your machine are set in angelia.toml, under [limits].
@@ -228,6 +268,16 @@ fn dispatch(cli: Cli) -> Result<()> {
     if let Command::Config(ConfigCommand::Check) = &cli.command {
         return check_config(cli.config.as_deref());
     }
+    let named = |url: &String| {
+        let env = |name: &str| std::env::var(name).ok();
+        Elsewhere::new(url, cli.token_file.as_deref(), cli.insecure, env)
+    };
+    if let Some(elsewhere) = cli.server.as_ref().map(named).transpose()? {
+        return ask_elsewhere(elsewhere, cli.command, cli.json);
+    }
+    if cli.token_file.is_some() {
+        return Err(Error::invalid("--token-file goes with --server URL"));
+    }
     let config = Config::load(cli.config.as_deref(), config::environment())
         .map_err(|faults| Error::invalid(faults.to_string()))?;
     match cli.command {
@@ -237,19 +287,49 @@ fn dispatch(cli: Cli) -> Result<()> {
         | Command::Man { .. }
         | Command::Config(ConfigCommand::Check) => Ok(()),
         Command::Config(ConfigCommand::Print { .. }) => show::text(&config.print()),
-        Command::Serve { insecure } => runtime()?.block_on(serve::serve(config, insecure)),
+        Command::Serve => runtime()?.block_on(serve::serve(config, cli.insecure)),
         Command::Demo { keep } => runtime()?.block_on(demo::demo(config, keep, cli.json)),
         Command::Backup { file } => backup::backup(&config, &file, cli.json),
+        Command::Migrate(wanted) => runtime()?.block_on(migrate::migrate(&config, &wanted, cli.json)),
         Command::Compact => runtime()?.block_on(backup::compact(&config, cli.json)),
-        Command::Bot(BotCommand::List) => runtime()?.block_on(bot::list(&config, cli.json)),
+        Command::Bot(BotCommand::List) => {
+            runtime()?.block_on(bot::list(&config, Remote::running(&config)?, cli.json))
+        }
         Command::Bot(BotCommand::Commands { command }) => {
             runtime()?.block_on(bot::commands(&config, command, cli.json))
         }
         Command::Bot(BotCommand::Check { name }) => {
             runtime()?.block_on(bot::check(&config, name.as_deref(), cli.json))
         }
-        Command::Status { watch: true } => runtime()?.block_on(watch::watch(&config, cli.json)),
+        Command::Status { watch: true } => {
+            runtime()?.block_on(watch::watch(|| watch::running(&config), cli.json))
+        }
         other => runtime()?.block_on(request::ask(config, other, cli.json)),
+    }
+}
+
+/// Asks a server that was named; nothing of this machine is looked at.
+fn ask_elsewhere(server: Elsewhere, command: Command, as_json: bool) -> Result<()> {
+    let remote = || Remote::elsewhere(&server);
+    match command {
+        Command::Demo { .. }
+        | Command::Serve
+        | Command::Config(_)
+        | Command::Bot(BotCommand::Check { .. } | BotCommand::Commands { .. })
+        | Command::Backup { .. }
+        | Command::Migrate(_)
+        | Command::Compact
+        | Command::Contract(_)
+        | Command::Completions { .. }
+        | Command::Limits { .. }
+        | Command::Man { .. } => Err(Error::invalid(
+            "this command asks no server: run it without --server, where the server or its configuration is",
+        )),
+        Command::Bot(BotCommand::List) => {
+            runtime()?.block_on(bot::list(&Config::default(), Some(remote()?), as_json))
+        }
+        Command::Status { watch: true } => runtime()?.block_on(watch::watch(remote, as_json)),
+        other => runtime()?.block_on(request::ask_of(&remote()?, None, other, as_json)),
     }
 }
 
@@ -257,6 +337,9 @@ fn check_config(path: Option<&Path>) -> Result<()> {
     let config = Config::check(path, config::environment());
     let config = config.map_err(|faults| Error::invalid(faults.to_string()))?;
     config.server.tls.as_ref().map(Certificate::load).transpose()?;
+    if let StoreUrl::Postgres(url) = &config.store.url {
+        postgres::Options::new(DatabaseUrl::clone(url)).check()?;
+    }
     show::text("the configuration is good\n")
 }
 

@@ -6,7 +6,7 @@ use super::gateway::GatewayCommand;
 use super::route::RouteCommand;
 use super::tenant::TenantCommand;
 use super::webchat::WebchatCommand;
-use super::{Command, bot, client, gateway, inbox, key, route, tenant, webchat};
+use super::{Command, bot, client, cluster, gateway, inbox, key, route, tenant, webchat};
 use crate::config::Config;
 use crate::files::absolute;
 use crate::remote::{Remote, Reply};
@@ -60,6 +60,7 @@ impl Answer {
 
 /// Asks, and shows the answer.
 pub(super) async fn ask(config: Config, command: Command, as_json: bool) -> Result<()> {
+    // Before anything is opened for it.
     if let Command::Tenant(command) = &command {
         command.check_terminal()?;
     }
@@ -76,15 +77,28 @@ pub(super) async fn ask(config: Config, command: Command, as_json: bool) -> Resu
     let is_new = !open::has_data(data_dir);
     let remote = match &command {
         // Whoever asks how the server is does not mean one opened for the question.
-        Command::Status { .. } => Remote::find_running(&config).await?,
+        Command::Status { .. } | Command::Cluster(_) => Remote::find_running(&config).await?,
         _ => Remote::open(&config, makes).await?,
     };
     let unheard = hands_out && matches!(remote, Remote::Opened { .. });
-    answer(&config, &remote, command).await?.show(as_json)?;
+    ask_of(&remote, Some(&config), command, as_json).await?;
     if unheard {
         tell_unheard(data_dir, is_new, as_json);
     }
     Ok(())
+}
+
+/// Asks this server, and shows the answer.
+pub(super) async fn ask_of(
+    remote: &Remote,
+    config: Option<&Config>,
+    command: Command,
+    as_json: bool,
+) -> Result<()> {
+    if let Command::Tenant(command) = &command {
+        command.check_terminal()?;
+    }
+    answer(config, remote, command).await?.show(as_json)
 }
 
 /// Says that no server knows of what was made: a link or a secret looks as good
@@ -99,7 +113,7 @@ fn tell_unheard(data_dir: &Path, is_new: bool, as_json: bool) {
     let _ = writeln!(std::io::stderr(), "{note}");
 }
 
-async fn answer(config: &Config, remote: &Remote, command: Command) -> Result<Answer> {
+async fn answer(config: Option<&Config>, remote: &Remote, command: Command) -> Result<Answer> {
     match command {
         Command::Tenant(command) => tenant::ask(remote, command).await,
         Command::Client(command) => client::ask(remote, command).await,
@@ -110,6 +124,7 @@ async fn answer(config: &Config, remote: &Remote, command: Command) -> Result<An
         Command::Inbox(command) => inbox::ask(remote, command).await,
         Command::Webchat(command) => webchat::ask(remote, command).await,
         Command::Status { .. } => Answer::of(remote, api::STATUS.ask(&Nothing {}), show::status).await,
+        Command::Cluster(command) => cluster::ask(remote, command).await,
         Command::Explain { message } => {
             Answer::of(remote, api::EXPLAIN.ask(&message, &Nothing {}), show::story).await
         }
@@ -118,10 +133,11 @@ async fn answer(config: &Config, remote: &Remote, command: Command) -> Result<An
         Command::Key(command) => key::key(remote, command).await,
         Command::AdminToken(command) => key::admin_token(remote, command).await,
         Command::Demo { .. }
-        | Command::Serve { .. }
+        | Command::Serve
         | Command::Config(_)
         | Command::Bot(_)
         | Command::Backup { .. }
+        | Command::Migrate(_)
         | Command::Compact
         | Command::Contract(_)
         | Command::Completions { .. }
@@ -152,7 +168,7 @@ mod tests {
             .unwrap_or_else(|e| panic!("{line}: {e}"));
         let remote =
             Remote::Opened { router: axum::Router::new().fallback(echo), token: Secret::new("token") };
-        let answer = answer(&Config::default(), &remote, cli.command).await.unwrap();
+        let answer = answer(Some(&Config::default()), &remote, cli.command).await.unwrap();
         let value = answer.value;
         (value["asked"].as_str().unwrap().to_owned(), value["body"].clone())
     }
@@ -238,6 +254,7 @@ mod tests {
             ("key rotate --to /k", "POST /admin/key/rotate", json!({ "file": "/k" })),
             ("admin-token rotate", "POST /admin/token/rotate", json!({})),
             ("status", "GET /admin/status", none.clone()),
+            ("cluster status", "GET /admin/cluster", none.clone()),
             ("route list", "GET /admin/routes", none.clone()),
             (
                 "gateway create --tenant a gw",

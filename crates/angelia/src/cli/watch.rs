@@ -20,12 +20,12 @@ const CLEAR: &str = "\x1b[H\x1b[2J";
 ///
 /// Only a running server is looked at: opening the data directory every two
 /// seconds would be in the way of one that wants to start.
-pub(super) async fn watch(config: &Config, as_json: bool) -> Result<()> {
+pub(super) async fn watch(find: impl Fn() -> Result<Remote>, as_json: bool) -> Result<()> {
     let in_place = !as_json && std::io::stdout().is_terminal();
     let mut stop = std::pin::pin!(tokio::signal::ctrl_c());
     loop {
         let status = tokio::select! {
-            status = look(config) => status,
+            status = look(&find) => status,
             _ = &mut stop => return Ok(()),
         };
         let text = if as_json { line(&status) } else { page(&status, in_place) };
@@ -39,10 +39,14 @@ pub(super) async fn watch(config: &Config, as_json: bool) -> Result<()> {
     }
 }
 
-async fn look(config: &Config) -> Result<Reply<Status>> {
+/// The server that runs now.
+pub(super) fn running(config: &Config) -> Result<Remote> {
     let data_dir = config.server.data_dir.display();
-    let remote = Remote::running(config)?
-        .ok_or_else(|| Error::unavailable(format!("no server is running on {data_dir}")))?;
+    Remote::running(config)?.ok_or_else(|| Error::unavailable(format!("no server is running on {data_dir}")))
+}
+
+async fn look(find: impl Fn() -> Result<Remote>) -> Result<Reply<Status>> {
+    let remote = find()?;
     remote.call(api::STATUS.ask(&Nothing {})?).await
 }
 

@@ -4,9 +4,9 @@ use super::human::{format_duration, format_size};
 use super::notices::{ambiguous, away, hint, notice_text, shown_ambiguous, shown_away, shown_hint};
 use super::values::{
     address, at_least_one, connections, directory, drain, duration, endpoint, file, gateways, hosts,
-    inbox_bytes, log_level, loopback, memory, only, pace, public_url, ranges, turn_limit,
+    inbox_bytes, log_level, loopback, memory, pace, public_url, ranges, turn_limit,
 };
-use super::{Config, Tls};
+use super::{Config, Tls, bus_url as bus, store};
 use angelia_platforms::section_keys;
 use angelia_platforms::settings::{BadValue, Given, SectionKey, Shown};
 use std::path::{Path, PathBuf};
@@ -118,21 +118,34 @@ const KEYS: &[OwnKey] = &[
         read: |config, given| file(given).map(|it| tls(config).key = it),
         show: |config| half_of_tls(config, |tls| &tls.key),
     },
-    setting!("keys", "master", keys.master, Given::secret, Shown::bare, or "the key file in data_dir is used"),
+    setting!("keys", "master", keys.master, Given::secret_or_command, Shown::bare, or "the key file in data_dir is used"),
     setting!("relay", "source_flags", relay.source_flags, Given::flag, Shown::bare),
     setting!("relay", "turn_limit", relay.turn_limit, turn_limit, time),
+    setting!("store", "url", store.url, store::url, store::shown_url),
     OwnKey {
         section: "store",
-        name: "url",
-        read: |_, given| only(given, "sqlite", "a SQLite file in data_dir"),
-        show: |_| Shown::quoted("sqlite"),
+        name: "password",
+        read: |config, given| given.secret().map(|it| config.store.password = Some(it)),
+        show: |config| store::shown_password(&config.store),
+    },
+    setting!("store", "unsafe_fsync_off", store.unsafe_fsync_off, Given::flag, Shown::bare),
+    setting!("bus", "url", bus.url, bus::url, bus::shown_url),
+    OwnKey {
+        section: "bus",
+        name: "password",
+        read: |config, given| given.secret().map(|it| config.bus.password = Some(it)),
+        show: |config| bus::shown_password(&config.bus),
     },
     OwnKey {
         section: "bus",
-        name: "url",
-        read: |_, given| only(given, "local", "a bus inside one process"),
-        show: |_| Shown::quoted("local"),
+        name: "ca",
+        read: |config, given| file(given).map(|it| config.bus.ca = Some(it)),
+        show: |config| match &config.bus.ca {
+            Some(ca) => path(ca),
+            None => Shown::unset("what the system trusts is trusted"),
+        },
     },
+    setting!("cluster", "bots", cluster.bots, Given::flag, Shown::bare),
     setting!("identity", "builtin", identity.builtin, Given::flag, Shown::bare),
     setting!("identity", "portal.account_url", identity.portal, endpoint, Shown::quoted, or
         "no portal is asked whose token a caller holds"),

@@ -206,7 +206,14 @@ impl Loader {
     /// Whether a secret is kept in that variable, so that it is not a setting.
     fn refers_to(&self, variable: &str) -> bool {
         let of_bots = self.config.bots.iter().flat_map(|bot| bot.secrets());
-        let mut secrets = self.config.keys.master.iter().chain(of_bots);
+        let own = self
+            .config
+            .keys
+            .master
+            .iter()
+            .chain(&self.config.store.password)
+            .chain(&self.config.bus.password);
+        let mut secrets = own.chain(of_bots);
         secrets.any(|secret| matches!(secret, SecretRef::Env(name) if name == variable))
     }
 
@@ -241,6 +248,12 @@ impl Loader {
             let message =
                 "is missing: TLS needs a certificate and its key, cert = \"FILE\" and key = \"FILE\"";
             self.fault(Origin::Whole, BadValue { key, message: message.into() });
+        }
+        if let Some(problem) = self.config.store.fault() {
+            self.fault(Origin::Whole, problem);
+        }
+        if let Some(problem) = self.config.bus.fault(self.config.store.is_shared()) {
+            self.fault(Origin::Whole, problem);
         }
         if let Err(problem) = check_webhooks(&self.config.bots, &self.config.server) {
             self.fault(Origin::Whole, problem);

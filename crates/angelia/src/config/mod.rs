@@ -4,6 +4,7 @@
 //! reported, so that one run of `angelia config check` is enough.
 
 mod bots;
+mod bus_url;
 mod fault;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
@@ -13,6 +14,7 @@ mod keys;
 mod lists;
 mod load;
 mod notices;
+mod store;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -20,8 +22,10 @@ mod values;
 pub(crate) use human::parse_duration;
 
 pub use angelia_platforms::settings::{BadValue, Bot, SecretRef, SecretRefError};
+pub use bus_url::{Bus, BusUrl};
 pub use fault::{ConfigErrors, Fault, Origin, Problem};
 pub use load::environment;
+pub use store::{Store, StoreUrl};
 
 use angelia_connector::{IdentityOptions, Notices};
 use angelia_core::connections::MAX_PER_ADDRESS;
@@ -61,6 +65,12 @@ pub struct Config {
     pub keys: Keys,
     /// What the relay says, and how long it waits.
     pub relay: Relay,
+    /// Where everything is kept.
+    pub store: Store,
+    /// What nodes hear each other by.
+    pub bus: Bus,
+    /// What this server does among others on the same store.
+    pub cluster: Cluster,
     /// Who may enroll and provision, and for which tenant.
     pub identity: IdentityOptions,
     /// The bots whose credentials the server holds.
@@ -162,6 +172,19 @@ pub struct Relay {
 impl Default for Relay {
     fn default() -> Self {
         Self { source_flags: false, turn_limit: TURN_LIMIT }
+    }
+}
+
+/// What a server does among others on the same store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cluster {
+    /// Whether it reads bots and makes their calls, and does what one does for all.
+    pub bots: bool,
+}
+
+impl Default for Cluster {
+    fn default() -> Self {
+        Self { bots: true }
     }
 }
 

@@ -245,14 +245,6 @@ fn range(given: &Given<'_>, text: &str) -> Result<IpNet, BadValue> {
     Ok(range)
 }
 
-pub(super) fn only(given: &Given<'_>, word: &str, what: &str) -> Result<(), BadValue> {
-    match given.text()? {
-        text if text == word => Ok(()),
-        // Not repeated: a database URL holds its password.
-        _ => Err(given.bad(format!("can only be {word:?} in this release, which is {what}"))),
-    }
-}
-
 pub(super) fn log_level(given: &Given<'_>) -> Result<String, BadValue> {
     let text = given.text()?;
     let is_level = |word: &str| {

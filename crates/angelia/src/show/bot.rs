@@ -26,6 +26,8 @@ pub(crate) struct NamedBot {
 pub(crate) struct BotList {
     pub(crate) bots: Vec<ListedBot>,
     pub(crate) running: bool,
+    /// Nodes that did not tell how those are that they read.
+    pub(crate) not_asked: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -94,7 +96,7 @@ impl ListedBot {
 }
 
 pub(crate) fn bots(answer: &BotList) -> String {
-    let BotList { bots, running } = answer;
+    let BotList { bots, running, not_asked } = answer;
     if bots.is_empty() {
         return NO_BOT.into();
     }
@@ -113,6 +115,12 @@ pub(crate) fn bots(answer: &BotList) -> String {
         for remark in remarks(bot, *running) {
             let _ = writeln!(text, "{platform}:{name}: {remark}");
         }
+    }
+    if !not_asked.is_empty() {
+        let nodes: Vec<String> = not_asked.iter().map(|node| harmless(node)).collect();
+        let nodes = nodes.join(", ");
+        let _ =
+            writeln!(text, "{nodes} did not answer in time: how the bots are that it reads is not known.");
     }
     if !running {
         text.push_str(
@@ -271,7 +279,7 @@ mod tests {
             read::<Vec<Bot>>(served).into_iter().map(ListedBot::Served).collect();
         let telegram = named("telegram", "76", "telegram");
         listed.push(ListedBot::Unserved { bot: telegram, health: (), served: false });
-        let mut answer = BotList { running: true, bots: listed };
+        let mut answer = BotList { running: true, bots: listed, not_asked: vec!["node-2".into()] };
         let text = bots(&answer);
         for line in [
             "webchat   webchat   webchat  built in\n",
@@ -283,6 +291,7 @@ mod tests {
             "discord:main: may have missed messages somewhere, ",
             "discord:main: and 1 more stretch; ",
             "discord:main: no route leads here",
+            "\nnode-2 did not answer in time: how the bots are",
             "telegram:telegram: is configured since the server was started; restart",
         ] {
             assert!(text.contains(line), "{line:?} in {text}");
@@ -291,7 +300,7 @@ mod tests {
         answer.running = false;
         let text = bots(&answer);
         assert!(text.contains("76       not running\n") && text.contains("angelia serve"), "{text}");
-        assert!(bots(&BotList { running: true, bots: vec![] }).contains("[[bots]]"));
+        assert!(bots(&BotList { running: true, bots: vec![], not_asked: vec![] }).contains("[[bots]]"));
     }
 
     #[test]

@@ -25,7 +25,20 @@ pub(crate) fn story(answer: &Explained) -> String {
         let _ = writeln!(text, "written by the agent in chat {}", harmless(&reply.action.chat_id));
         written(&mut text, reply, reply.action.accepted_at);
     }
+    text.push_str(&not_asked(&answer.not_asked));
     text
+}
+
+/// That other nodes may know more.
+pub(super) fn not_asked(nodes: &[String]) -> String {
+    let nodes: Vec<String> = nodes.iter().map(|node| harmless(node)).collect();
+    match nodes.as_slice() {
+        [] => String::new(),
+        nodes => format!(
+            "{} did not answer in time: each node remembers by itself what it dropped.\n",
+            nodes.join(", ")
+        ),
+    }
 }
 
 fn received(text: &mut String, explained: &ExplainedMessage) {

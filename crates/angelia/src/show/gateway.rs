@@ -65,6 +65,16 @@ pub(crate) fn status(answer: &Status) -> String {
         "{ready}, {} sockets, {} pushed, {} settled\n",
         answer.sockets, answer.pushed, answer.settled
     );
+    if let Some(node) = &answer.node {
+        let _ = writeln!(
+            text,
+            "node {}: sockets and figures are its own; see: angelia cluster status",
+            harmless(node)
+        );
+    }
+    for what in &answer.degraded {
+        let _ = writeln!(text, "DEGRADED: {}", harmless(what));
+    }
     text.push_str(&disk(&answer.disk));
     let cells = answer.gateways.iter().map(|row| {
         let counts = [row.waiting, row.dead, row.lost].map(|count| count.to_string());

@@ -47,7 +47,8 @@ pub(crate) fn rotated_key(answer: &RotatedKey) -> String {
     );
     if !answer.old_erased {
         text.push_str(
-            "Something is reading the database: values under the old key go from its log when that is done.\n",
+            "Values under the old key may still be in the log of the database: SQLite's goes once nobody reads the \
+             database any more, PostgreSQL's when it has been vacuumed and its log written over.\n",
         );
     }
     if let Some(step) = &answer.next_step {
@@ -145,7 +146,10 @@ mod tests {
         answer["next_step"] = "point keys.master there".into();
         answer["old_erased"] = false.into();
         let more = rotated_key(&read(answer));
-        assert!(more.contains("To do: point keys.master there") && more.contains("from its log"), "{more}");
+        assert!(
+            more.contains("To do: point keys.master there") && more.contains("the log of the database"),
+            "{more}"
+        );
     }
 
     #[test]

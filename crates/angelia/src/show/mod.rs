@@ -2,19 +2,23 @@
 
 mod bot;
 mod clock;
+mod cluster;
 mod explain;
 mod gateway;
 mod inbox;
 mod key;
+mod migrate;
 mod place;
 mod tenant;
 
 pub(crate) use bot::*;
 pub(crate) use clock::*;
+pub(crate) use cluster::*;
 pub(crate) use explain::*;
 pub(crate) use gateway::*;
 pub(crate) use inbox::*;
 pub(crate) use key::*;
+pub(crate) use migrate::*;
 pub(crate) use place::*;
 pub(crate) use tenant::*;
 

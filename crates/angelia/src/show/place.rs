@@ -1,5 +1,6 @@
 //! Routes, and people in the web chat.
 
+use super::explain::not_asked;
 use super::{harmless, moment, perhaps, table};
 use angelia_connector::admin::types::{
     Invitation, People, RemovedRoute, RevokedPerson, Route, RouteCode, Routes, Unrouted,
@@ -43,6 +44,7 @@ pub(crate) fn unrouted(answer: &Unrouted) -> String {
     for row in &answer.unrouted {
         let _ = writeln!(text, "  {}", harmless(&row.add));
     }
+    text.push_str(&not_asked(&answer.not_asked));
     text
 }
 

@@ -38,7 +38,7 @@ async fn strangers_do_not_blind_the_audit_log() {
     assert_eq!(lines(&fixture, "admin.enter").await.len(), 1, "and so has the admin API");
     assert_eq!(fixture.connector.counter(REFUSED).await, 102, "all are counted");
 
-    fixture.connector.process().terminate(Duration::from_secs(10)).await;
+    fixture.connector.stop(Duration::from_secs(10)).await;
     fixture.connector.restart().await;
     let swallowed = lines(&fixture, "audit.swallowed").await;
     assert_eq!(swallowed.len(), 1, "{swallowed:?}");
@@ -53,7 +53,7 @@ async fn the_same_refusal_again_and_again_is_one_line_and_a_number() {
         assert!(Socket::dial(&fixture.connector.url(), &thief).await.is_err());
     }
     assert_eq!(lines(&fixture, "gateway.dial").await.len(), 1);
-    fixture.connector.process().terminate(Duration::from_secs(10)).await;
+    fixture.connector.stop(Duration::from_secs(10)).await;
     fixture.connector.restart().await;
     let told = lines(&fixture, "gateway.dial").await;
     assert_eq!(told.len(), 2, "{told:?}");

@@ -42,7 +42,7 @@ async fn no_secret_is_seen_where_it_does_not_belong() {
     operator(&fixture, &mut birds).await;
     // The log may still hold what was written last; the store folds it in when it closes.
     see_files(&fixture, &mut birds, "running");
-    fixture.connector.process().terminate(Duration::from_secs(10)).await;
+    fixture.connector.stop(Duration::from_secs(10)).await;
     see_files(&fixture, &mut birds, "stopped");
     let log = std::fs::read(fixture.folder.path().join("angelia.log")).unwrap();
     birds.see("log", log);

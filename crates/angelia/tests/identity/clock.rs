@@ -42,7 +42,7 @@ impl World {
 
     /// Stops the server and starts it again with another clock.
     async fn restart(&mut self, seconds: i64) {
-        self.connector.process().terminate(STOP).await;
+        self.connector.stop(STOP).await;
         clock::set(self.folder.path(), seconds);
         self.connector.restart_with(&borrowed(&variables(self.folder.path()))).await;
     }
@@ -135,7 +135,7 @@ async fn far_ahead_for_a_start_nothing_is_pruned_until_the_operator_says_so() {
     assert_eq!(shown["leap"], "402 days ahead");
     assert_eq!(world.connector.counter("angelia_clock_leapt").await, 1);
     world.wait_for_log(WARNED, 1).await;
-    let log = world.connector.process().log_text();
+    let log = world.connector.log_text();
     assert_eq!(log.matches(WARNED).count(), 1, "{log}");
     assert!(log.contains("angelia clock accept"), "{log}");
 
@@ -163,7 +163,7 @@ async fn a_jump_of_a_running_server_is_noticed_and_ends_with_it() {
     }
     // Whoever asks may know of it before the log does.
     world.wait_for_log("the clock is trusted again", 2).await;
-    let log = world.connector.process().log_text();
+    let log = world.connector.log_text();
     assert_eq!(log.matches(WARNED).count(), 2, "{log}");
     // Not mended before a restart, it is remembered; mended, it is over.
     clock::set(world.folder.path(), 20 * DAY);
@@ -181,13 +181,13 @@ async fn a_jump_of_a_running_server_is_noticed_and_ends_with_it() {
 async fn a_killed_server_looks_through_its_database() {
     let mut world = World::start(0).await;
     let looked = "looking through the database";
-    assert!(!world.connector.process().log_text().contains(looked));
-    world.connector.process().kill().await;
+    assert!(!world.connector.log_text().contains(looked));
+    world.connector.kill().await;
     world.connector.restart().await;
     world.connector.process().wait_for_log("the database is sound", SOON).await;
     assert_eq!(world.connector.counter("angelia_store_damaged").await, 0);
-    world.connector.process().terminate(STOP).await;
+    world.connector.stop(STOP).await;
     world.connector.restart().await;
     assert_eq!(world.inbox().await, (1, 0));
-    assert!(!world.connector.process().log_text().contains(looked));
+    assert!(!world.connector.log_text().contains(looked));
 }

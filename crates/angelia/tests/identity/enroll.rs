@@ -151,7 +151,7 @@ async fn a_revocation_is_felt_within_a_second_and_remembered() {
     assert_eq!(fixture.provision(&bearer, &body).await.0, 403, "it does not provision itself back in");
     let renamed = json!({ "gatewayId": "gw-new", "instanceId": "inst" });
     assert_eq!(fixture.provision(&bearer, &renamed).await.0, 403, "nor under another id");
-    fixture.connector.process().terminate(Duration::from_secs(10)).await;
+    fixture.connector.stop(Duration::from_secs(10)).await;
     fixture.connector.restart().await;
     let mut late = Socket::dial(&fixture.connector.url(), &gateway).await.unwrap();
     let told = late.next(Duration::from_secs(8)).await;

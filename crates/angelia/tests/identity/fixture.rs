@@ -86,7 +86,7 @@ impl Fixture {
 
     /// Stops the server and starts it again: from now on it knows what the store knows.
     pub(crate) async fn restart(&mut self) {
-        self.connector.process().terminate(Duration::from_secs(10)).await;
+        self.connector.stop(Duration::from_secs(10)).await;
         self.connector.restart().await;
     }
 

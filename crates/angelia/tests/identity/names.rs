@@ -35,7 +35,7 @@ async fn other_names_are_sent_elsewhere() {
     assert!(words.contains("server.admin_listen"), "{words}");
     let metrics = asked(&admin, "/metrics", "localhost").await.1;
     assert!(metrics.lines().any(|line| line == "angelia_http_misdirected_total 5"), "{metrics}");
-    let log = std::fs::read_to_string(fixture.folder.path().join("angelia.log")).unwrap();
+    let log = fixture.connector.whole_log();
     let told: Vec<_> = log.lines().filter(|line| line.contains("requests for another host name")).collect();
     assert_eq!(told.len(), 2, "once at each address: {told:?}");
     assert!(told[0].contains("evil.example") && told[0].contains("server.hosts"), "{told:?}");

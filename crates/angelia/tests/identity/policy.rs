@@ -36,7 +36,7 @@ async fn a_policy_is_enforced_at_once_and_survives_a_restart() {
     let free = json!({ "platform": "webchat", "requireAddress": false });
     assert_eq!(declare(&fixture, free).await, 200);
     assert_eq!(say(&fixture, &ann, "plain").await, None);
-    fixture.connector.process().terminate(std::time::Duration::from_secs(10)).await;
+    fixture.connector.stop(std::time::Duration::from_secs(10)).await;
     fixture.connector.restart().await;
     assert_eq!(say(&fixture, &ann, "plain").await, None, "it was kept");
     let gated = json!({ "platform": "webchat", "requireAddress": true });

@@ -94,7 +94,7 @@ async fn after_a_day_there_is_a_new_secret_and_the_old_one_still_works() {
     let mut fixture = Fixture::new().await;
     let bearer = fixture.bearer("acme").await;
     let first = fixture.provision(&bearer, &ask("gw", "discord")).await.1;
-    fixture.connector.process().terminate(Duration::from_secs(10)).await;
+    fixture.connector.stop(Duration::from_secs(10)).await;
     let a_day_ago = |secret: &mut SecretRow| secret.created_at = secret.created_at.before(A_DAY);
     Inspect::of(&fixture.folder.path().join("data")).rewrite(|_| true, a_day_ago);
     fixture.connector.restart().await;

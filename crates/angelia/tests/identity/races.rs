@@ -6,6 +6,7 @@ use angelia_core::records::rows::GatewayRow;
 use angelia_engines::inspect::Inspect;
 use angelia_testkit::process::until;
 use angelia_testkit::socket::now;
+use angelia_testkit::two_nodes;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -115,7 +116,10 @@ async fn an_operator_is_not_kept_waiting_by_those_who_provision() {
             tokio::spawn(async move {
                 while !over.load(Ordering::Relaxed) {
                     let body = json!({ "gatewayId": format!("gw-{number}") });
-                    assert_eq!(fixture.provision(&evil, &body).await.0, 200, "they wait their turn");
+                    let status = fixture.provision(&evil, &body).await.0;
+                    // In PostgreSQL a turn takes longer, and nobody waits for it without an end.
+                    let told_to_come_back = two_nodes::are_asked_for() && status == 503;
+                    assert!(status == 200 || told_to_come_back, "they wait their turn: {status}");
                     provisioned.fetch_add(1, Ordering::Relaxed);
                 }
             })

@@ -46,7 +46,7 @@ async fn a_leaked_secret_is_void_at_once_and_its_sockets_end() {
     }
     for restarted in [false, true] {
         if restarted {
-            fixture.connector.process().terminate(Duration::from_secs(10)).await;
+            fixture.connector.stop(Duration::from_secs(10)).await;
             fixture.connector.restart().await;
         }
         assert_eq!(dial(&fixture, &first).await, 401, "the one of an earlier rotation");

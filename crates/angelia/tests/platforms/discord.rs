@@ -121,7 +121,7 @@ async fn a_killed_server_resumes_where_it_was() {
     let mut entries = HashMap::from([("0".to_owned(), first["bufferId"].clone())]);
     for round in 1..4 {
         world.fake.say_many(&thread, &ann, &format!("{round}-{{n}}"), 25).await;
-        world.connector.process().kill().await;
+        world.connector.kill().await;
         world.fake.say(&thread, &ann, &format!("{round}-down")).await;
         world.connector.restart().await;
         socket = world.socket().await;
@@ -148,7 +148,7 @@ async fn a_killed_server_resumes_where_it_was() {
         }
         assert_eq!(got, expected);
     }
-    let (status, _) = world.connector.process().terminate(Duration::from_secs(20)).await;
+    let status = world.connector.stop(Duration::from_secs(20)).await;
     assert!(status.success(), "{status}");
     let closes = world.fake.state().await["gateway"]["client_closes"].clone();
     assert_eq!(closes.as_array().and_then(|closes| closes.last()), Some(&json!(4000)), "{closes}");

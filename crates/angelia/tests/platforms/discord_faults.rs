@@ -291,7 +291,7 @@ async fn what_nobody_can_read_is_put_aside_and_the_rest_goes_on() {
     assert!(shown["raw"].as_str().unwrap().contains("spoiled-words"), "{shown:#}");
     assert_eq!(stage.bot().await["quarantined"], 1);
     let disk = Inspect::of(&stage.folder().join("data"));
-    let log = std::fs::read_to_string(stage.folder().join("angelia.log")).unwrap();
+    let log = stage.log();
     assert!(disk.holds(b"MESSAGE_CREATE"), "what it was is there");
     assert!(!disk.holds(b"spoiled-words") && !log.contains("spoiled-words"), "readable");
 

@@ -191,7 +191,7 @@ async fn twelve_kills_and_a_long_outage_lose_nothing() {
     let agent = LogAgent::start(&stage);
     let corners = corners(&stage).await;
     let ropes = corners[3].chat.clone();
-    stage.connector.process().kill().await;
+    stage.connector.kill().await;
     let stage = Arc::new(stage);
     let written = Arc::new(AtomicU64::new(0));
     let mut people = JoinSet::new();

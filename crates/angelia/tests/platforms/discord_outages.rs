@@ -64,7 +64,7 @@ async fn a_connector_killed_while_it_sends_does_not_say_it_twice() {
         discord.until_messages(quay, SOON, |all| own(all) == before + whole).await;
         let repeated = discord.count("/rest/nonces_repeated").await;
         drop(agent);
-        stage.connector.process().kill().await;
+        stage.connector.kill().await;
         stage.connector.restart().await;
         let discord = &stage.discord;
         let again = |state: &Value| state["rest"]["nonces_repeated"] == repeated + whole as u64;
@@ -113,13 +113,14 @@ async fn a_bot_that_was_thrown_out_does_not_knock() {
 async fn every_shard_has_a_session_of_its_own() {
     let mut stage = Stage::listening(json!({ "heartbeat_interval": 1000, "identify_seconds": 0 })).await;
     let mut chats = vec![stage.discord.dm(&stage.ann).await];
-    for number in 0..2 {
-        let guild = stage.discord.make("guild", json!({ "name": "g", "shard": [number, 2] })).await;
+    for number in 0..3 {
+        let guild = stage.discord.make("guild", json!({ "name": "g", "shard": [number, 3] })).await;
         stage.route("acme", &["--allow", "any", "--free"], &format!("discord:{guild}")).await;
         chats.push(stage.discord.channel(&guild, "quay").await);
     }
-    // One session becomes two, which both have to read back, and those are resumed.
-    for (round, shards) in [("one", 1), ("two", 2), ("again two", 2)] {
+    // One session becomes three, which all have to read back, and those are resumed. Nodes of a
+    // cluster would go on with one if Discord wanted two.
+    for (round, shards) in [("one", 1), ("three", 3), ("again three", 3)] {
         let all = |state: &Value| {
             let sessions = state["gateway"]["sessions"].as_array().into_iter().flatten();
             sessions.filter(|session| session["connected"] == true).count() == shards
@@ -131,12 +132,12 @@ async fn every_shard_has_a_session_of_its_own() {
         stage.until_waiting(0).await;
         drop(agent);
         stage.stop().await;
-        stage.discord.set(json!({ "shards": 2 })).await;
+        stage.discord.set(json!({ "shards": 3 })).await;
         say_in(&stage, &chats, &format!("{round}, down")).await;
         stage.connector.restart().await;
         hear_from(&mut stage.agent().await, &chats, &format!("{round}, down")).await;
     }
-    assert_eq!(stage.discord.count("/gateway/identifies").await, 3, "one, and then two");
+    assert_eq!(stage.discord.count("/gateway/identifies").await, 4, "one, and then three");
     let bot = stage.bot().await;
     assert_eq!(bot["missed"], json!([]), "{bot:#}");
 }

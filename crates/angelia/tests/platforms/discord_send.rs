@@ -82,7 +82,8 @@ async fn replies_survive_what_they_answer_and_mention_nobody() {
     let trigger = discord.mention(quay, ann, "are you there").await;
     agent.takes("are you there").await;
     assert_eq!(agent.ask(json!({ "op": "typing", "chat_id": quay })).await["success"], true);
-    assert_eq!(discord.state().await["rest"]["typing"][quay], 1);
+    // It is answered at once, and shown a moment later.
+    discord.until_state(SOON, |state| state["rest"]["typing"][quay] == 1).await;
     discord.delete(quay, &trigger).await;
     let content = format!("@everyone <@{ann}> yes");
     let send = json!({ "op": "send", "chat_id": quay, "content": content, "reply_to": trigger });

@@ -167,7 +167,7 @@ impl Stage {
 
     /// Stops the connector as an init system does.
     pub(crate) async fn stop(&mut self) {
-        let (status, _) = self.connector.process().terminate(Duration::from_secs(15)).await;
+        let status = self.connector.stop(Duration::from_secs(15)).await;
         assert!(status.success(), "{status}");
     }
 
@@ -188,7 +188,7 @@ impl Stage {
 
     /// Everything all runs of the connector wrote.
     pub(crate) fn log(&self) -> String {
-        std::fs::read_to_string(self.folder.path().join("angelia.log")).unwrap_or_default()
+        self.connector.whole_log()
     }
 
     /// The calls of a kind after number `since`.

@@ -198,7 +198,8 @@ impl Agent {
         let mut messages: BTreeMap<usize, String> = BTreeMap::new();
         self.read_until(Instant::now() + SOON, |request, result| {
             let number = request.strip_prefix('s').unwrap().parse().unwrap();
-            messages.insert(number, result["message_id"].as_str().unwrap().to_owned());
+            let message = result["message_id"].as_str().unwrap_or_else(|| panic!("{request}: {result}"));
+            messages.insert(number, message.to_owned());
             messages.len() == chats.len()
         })
         .await;

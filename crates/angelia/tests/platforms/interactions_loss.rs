@@ -19,13 +19,13 @@ const A_WHILE: Duration = Duration::from_millis(500);
 impl Stage {
     /// Starts so that it ends itself when it passes this point for the first time.
     async fn let_die_at(&mut self, point: &str) {
-        self.connector.process().kill().await;
+        self.connector.kill().await;
         self.connector.restart_with(&[("ANGELIA_FAIL", &format!("{point}@1"))]).await;
     }
 
     /// Waits until it has ended itself, and starts it again.
     async fn died(&mut self) {
-        let status = self.connector.process().wait(SOON).await.expect("the point was passed");
+        let status = self.connector.died(SOON).await.expect("the point was passed");
         assert_eq!(status.signal(), Some(SIGABRT), "{status}");
         self.connector.restart().await;
     }
@@ -135,7 +135,7 @@ async fn a_death_on_the_way_out_leaves_one_answer_in_its_place() {
         stage.hang_after("/webhooks/.*").await;
         peer.tell(send(&stage.quay, how, Some(&asked.id), true)).await;
         stage.until_said_once(how).await;
-        stage.connector.process().kill().await;
+        stage.connector.kill().await;
         stage.discord.order("fault/clear", json!({})).await;
         stage.connector.restart().await;
         let settled = |state: &str| state == "sent" || state == "ambiguous";

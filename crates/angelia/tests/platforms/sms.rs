@@ -159,7 +159,7 @@ async fn what_came_while_the_server_was_down_is_read_back_once() {
     let mut socket = stage.join().await;
     assert_eq!(heard(&mut socket).await["text"], "before");
 
-    stage.connector.process().terminate(SOON).await;
+    stage.connector.stop(SOON).await;
     for text in ["one", "two", "stop", "three"] {
         stage.twilio.text(ANN, text).await;
     }

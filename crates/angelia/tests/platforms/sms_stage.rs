@@ -106,7 +106,7 @@ impl Stage {
 
     /// What the server logged.
     pub(super) fn log(&self) -> String {
-        std::fs::read_to_string(self.folder.join("angelia.log")).unwrap()
+        self.connector.whole_log()
     }
 
     /// What every test ends with: nothing panicked, and neither the token nor

@@ -270,7 +270,8 @@ async fn a_bot_tells_what_it_can_do_and_shows_chats() {
     assert_eq!(info["chat_info"], json!({"name": "Ann", "type": "dm"}), "looked up: {info}");
     let typing = json!({"op": "typing", "chat_id": id(ann), "metadata": {}});
     assert_eq!(socket.ask(typing).await["success"], true);
-    assert_eq!(telegram.actions(ann).await[0]["action"], "typing");
+    // It is answered at once, and shown a moment later.
+    assert_eq!(telegram.first_actions(ann, SOON).await[0]["action"], "typing");
     let nobody = socket.ask(json!({"op": "send", "chat_id": "999", "content": "x", "metadata": {}})).await;
     assert_eq!(nobody["code"], "egress_declined", "{nobody}");
     telegram.assert_no_violations().await;

@@ -22,7 +22,7 @@ async fn a_killed_server_goes_on_where_it_was() {
         world.telegram.say_many(ann, ann, &text, 60).await;
         expected.extend((0..60).map(|n| format!("round {round} message {n}")));
         tokio::time::sleep(Duration::from_millis(40 * round)).await;
-        world.connector.process().kill().await;
+        world.connector.kill().await;
         world.connector.restart().await;
     }
     let mut socket = world.join().await;
@@ -265,7 +265,7 @@ async fn a_webhook_gives_the_same_and_takes_nothing_from_strangers() {
         assert!(Instant::now() < deadline, "what was taken still waits");
         tokio::time::sleep(POLL).await;
     }
-    world.connector.process().kill().await;
+    world.connector.kill().await;
     world.telegram.say(ann, ann, "while it was away").await;
     world.connector.restart().await;
     let mut socket = world.join().await;
@@ -290,15 +290,13 @@ async fn a_server_killed_within_a_batch_goes_on_where_it_was() {
     world.until_health("up", |bot| bot["state"] == "up").await;
     let mut expected = Vec::new();
     for point in ["before_append@1", "intake_committed@1"] {
-        world.connector.process().kill().await;
+        world.connector.kill().await;
         let text = format!("{point} message {{n}}");
         world.telegram.say_many(ann, ann, &text, 60).await;
         expected.extend((0..60).map(|n| format!("{point} message {n}")));
-        let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_angelia"));
-        let config = world.connector.process().log_path().with_file_name("angelia.toml");
-        command.arg("--config").arg(config).arg("serve").env("ANGELIA_FAIL", point);
-        let ended = angelia_testkit::process::output(point, command, SOON).await;
-        assert!(!ended.status.success(), "{point}: it ended by itself");
+        world.connector.respawn(&[("ANGELIA_FAIL", point)]);
+        let ended = world.connector.died(SOON).await.expect("it ended by itself");
+        assert!(!ended.success(), "{point}: {ended}");
         let pending = world.telegram.state().await["pending"].clone();
         assert_eq!(pending, 60, "{point}: nothing was confirmed");
         world.connector.restart().await;

@@ -30,7 +30,7 @@ impl Stage {
     async fn until_tried(&self, times: usize) {
         let deadline = Instant::now() + SOON;
         let tries = || {
-            let log = std::fs::read_to_string(self.folder.join("angelia.log")).unwrap();
+            let log = self.connector.whole_log();
             log.matches("updates wait to be committed").count()
         };
         while tries() < times {
@@ -83,7 +83,7 @@ async fn start_is_greeted_and_codes_give_chats_away() {
     telegram.say(ann, ann, "and I").await;
     assert_eq!(whence(&heard(&mut socket).await).0, "and I");
     assert_eq!(stage.waiting().await, 0);
-    let log = std::fs::read_to_string(stage.folder.join("angelia.log")).unwrap();
+    let log = stage.connector.whole_log();
     assert!(!log.contains(&code) && !log.contains(&spare), "a code in the log");
     stage.close().await;
 }

@@ -68,7 +68,7 @@ async fn kills_and_an_outage_during_two_thousand_messages_lose_none() {
     let places = places(&stage.telegram).await;
     let agent = agent(&stage);
     // From here on the process is killed and started by hand, without waiting for it.
-    stage.connector.process().kill().await;
+    stage.connector.kill().await;
     let (telegram, folder) = (&stage.telegram, &stage.folder);
     let mut server = serve(folder);
 

@@ -67,13 +67,16 @@ async fn a_move_that_only_a_refusal_tells_of() {
     assert!(stage.route_of(group).await.is_none());
 
     // Durable, and the lines about it change nothing any more.
-    stage.connector.process().kill().await;
+    stage.connector.kill().await;
     stage.connector.restart().await;
     let telegram = &stage.telegram;
     telegram.foreign_poller(false).await;
     let mut socket = stage.join().await;
     telegram.say(supergroup, ann, &stage.to_bot("after")).await;
     assert_eq!(whence(&heard(&mut socket).await).0, "after");
+    // What was sent by the old id before is known to whoever has the bot now.
+    assert_eq!(sent(&socket.ask(edit(group, answer, "the best answer")).await), answer);
+    assert_eq!(telegram.bot_texts(supergroup).await, ["the best answer"]);
     let late = json!({ "op": "send", "chat_id": group.to_string(), "content": "a late answer" });
     sent(&socket.ask(late).await);
     telegram.wait_for_text(supergroup, "a late answer", SOON).await;

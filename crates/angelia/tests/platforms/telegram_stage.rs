@@ -165,7 +165,7 @@ impl Stage {
     /// nothing panicked, and the token is nowhere in the log.
     pub(crate) async fn close(&self) {
         self.telegram.assert_no_violations().await;
-        let log = std::fs::read_to_string(self.folder.join("angelia.log")).unwrap();
+        let log = self.connector.whole_log();
         assert!(!log.contains("panicked"), "see {}", self.folder.display());
         assert!(!log.contains("hunter2"), "the token is in {}", self.folder.display());
     }

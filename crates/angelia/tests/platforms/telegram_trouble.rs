@@ -48,7 +48,7 @@ async fn a_webhook_of_before_goes_and_what_waited_stays() {
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
     let nowhere = json!({ "url": "http://127.0.0.1:9/" });
     stage.until_bot("up").await;
-    stage.connector.process().terminate(SOON).await;
+    stage.connector.stop(SOON).await;
     let calls = stage.telegram.log().await.len();
     assert!(http.post(&set).json(&nowhere).send().await.unwrap().status().is_success());
     stage.telegram.say(ann, ann, "before").await;
@@ -130,7 +130,7 @@ async fn whatever_telegram_answers_the_next_message_comes() {
     telegram.wait_for_state("the faults are met", SOON, |state| state["faults"] == 0).await;
     stage.until_bot("up").await;
     assert_eq!(socket.next(Duration::from_millis(200)).await, Next::Silence, "each came once");
-    let log = std::fs::read_to_string(stage.folder.join("angelia.log")).unwrap();
+    let log = stage.connector.whole_log();
     assert!(!log.contains("bot stopped"), "only Telegram's own word stops it");
     // What failed may have been too much at once: less is asked for, then as much as before.
     let calls = telegram.log().await;

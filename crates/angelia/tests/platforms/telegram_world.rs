@@ -95,7 +95,7 @@ impl World {
 
     /// Everything the server wrote so far.
     pub(crate) fn log(&mut self) -> String {
-        self.connector.process().log_text()
+        self.connector.log_text()
     }
 }
 

@@ -86,7 +86,7 @@ async fn nobody_is_written_to_who_did_not_write_first() {
     assert_eq!(written.len(), 2, "{written:?}");
 
     // Who wrote is known after a restart too.
-    stage.connector.process().terminate(SOON).await;
+    stage.connector.stop(SOON).await;
     stage.connector.restart().await;
     let mut acme = stage.join(&stage.gateway).await;
     assert_eq!(send(&mut acme, "Ann", "again").await["success"], true);
@@ -173,7 +173,7 @@ async fn tokens_end_and_wecom_fails() {
     assert_eq!(stage.bot().await["health"]["state"], "up");
 
     // Nor is it well with a token that is good for nothing.
-    stage.connector.process().terminate(SOON).await;
+    stage.connector.stop(SOON).await;
     stage.wecom.fault(&json!({ "method": "agent/get", "errcode": 60020, "times": 99 })).await;
     stage.connector.restart().await;
     let stopped = async || while stage.bot().await["health"]["state"] != "stopped" {};
@@ -185,7 +185,7 @@ async fn tokens_end_and_wecom_fails() {
 async fn what_a_full_inbox_cannot_take_is_refused_and_whoever_wrote_is_told() {
     let mut stage = Stage::new("full").await;
     stage.route("acme", "wecom:main", &["--allow", "any"]).await;
-    stage.connector.process().terminate(SOON).await;
+    stage.connector.stop(SOON).await;
     stage.connector.restart_with(&[("ANGELIA_INBOX__MAX_ENTRIES", "2")]).await;
     for text in ["one", "two"] {
         stage.wecom.say("Ann", text).await;

@@ -27,7 +27,7 @@ fn config(folder: &Path, more: &str) -> PathBuf {
 }
 
 /// A bot of each platform at an address where nobody is.
-fn unreachable_bots(folder: &Path) -> String {
+pub(crate) fn unreachable_bots(folder: &Path) -> String {
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let token = folder.join("token");
     std::fs::write(&token, format!("{TOKEN}\n")).unwrap();

@@ -45,7 +45,7 @@ async fn two_tenants(world: &mut World) {
             world.post_as(invited["key"].as_str().unwrap(), room, &json!({ "text": "hello" })).await;
         }
     }
-    world.connector.process().terminate(SOON).await;
+    world.connector.stop(SOON).await;
     assert_eq!(bury_all_but(Seq(2), &data(world)).await, 4);
 }
 

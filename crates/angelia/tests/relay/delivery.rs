@@ -289,8 +289,8 @@ async fn message_text_and_secrets_are_never_logged() {
     socket.ask(json!({"op": "send", "chat_id": "web-lab", "content": "canary-agent-7d1f"})).await;
     socket.send_text("canary-broken-7d1f\n{\"type\":\"canary-type-7d1f\"}\n".into()).await;
     world.until_waiting(0).await;
-    world.connector.process().terminate(Duration::from_secs(10)).await;
-    let log = world.connector.process().log_text();
+    world.connector.stop(Duration::from_secs(10)).await;
+    let log = world.connector.log_text();
     assert!(log.contains("ready"), "there is a log to look into");
     for canary in ["canary-", &world.key, &world.gateway.secret] {
         assert!(!log.contains(canary), "{canary} is in the log");

@@ -48,7 +48,7 @@ impl Home {
 
 /// A command that must fail; its exit code and what it said. A server that
 /// starts all the same is ended.
-fn refused(config: &Path, args: &[&str]) -> (i32, String) {
+pub(crate) fn refused(config: &Path, args: &[&str]) -> (i32, String) {
     let mut command = Command::new(binary());
     command.arg("--config").arg(config).args(args).stdin(Stdio::null()).stdout(Stdio::null());
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();

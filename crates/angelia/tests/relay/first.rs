@@ -102,7 +102,7 @@ async fn an_operator_sees_what_waits_for_a_first_gateway() {
     let removed = world.connector.command(&["tenant", "remove", "new", "--confirm", "new"]).await;
     assert_eq!((&removed["waiting"], &removed["gateways"]), (&json!(1), &json!(0)), "{removed}");
     assert_eq!(world.waiting().await, 0);
-    let log = std::fs::read_to_string(world.folder.path().join("angelia.log")).unwrap();
+    let log = world.connector.whole_log();
     assert!(
         !log.contains("ERROR") && !log.contains("WARN"),
         "nobody is to be woken, and that is no fault: {log}"

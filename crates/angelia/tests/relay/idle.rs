@@ -75,8 +75,8 @@ async fn nothing_is_pushed_twice_on_one_socket_that_slept() {
 async fn a_socket_without_a_hello_is_told_as_well() {
     let mut world = World::new().await;
     let mut socket = Socket::dial(&world.connector.url(), &world.gateway).await.unwrap();
-    let stop = world.connector.process().terminate(Duration::from_secs(10));
-    let (closed, (status, _)) = tokio::join!(socket.next(Duration::from_secs(5)), stop);
+    let stop = world.connector.stop(Duration::from_secs(10));
+    let (closed, status) = tokio::join!(socket.next(Duration::from_secs(5)), stop);
     assert!(matches!(closed, Next::Closed(1001, _)), "{closed:?}");
     assert!(status.success(), "{status}");
 }
@@ -96,7 +96,7 @@ async fn requests_under_way_are_answered_before_the_close() {
     socket.send_text(batch).await;
     let first = socket.frame().await;
     assert_eq!(first["type"], "outbound_result");
-    let stop = world.connector.process().terminate(Duration::from_secs(10));
+    let stop = world.connector.stop(Duration::from_secs(10));
     let rest = async {
         let mut results = vec![first["requestId"].clone()];
         loop {
@@ -116,8 +116,8 @@ async fn requests_under_way_are_answered_before_the_close() {
 async fn a_stopping_server_closes_with_1001() {
     let mut world = World::new().await;
     let mut socket = world.join().await;
-    let stop = world.connector.process().terminate(Duration::from_secs(10));
-    let (closed, (status, _)) = tokio::join!(socket.next(Duration::from_secs(5)), stop);
+    let stop = world.connector.stop(Duration::from_secs(10));
+    let (closed, status) = tokio::join!(socket.next(Duration::from_secs(5)), stop);
     assert!(matches!(closed, Next::Closed(1001, _)), "{closed:?}");
     assert!(status.success(), "{status}");
 }
@@ -136,7 +136,7 @@ async fn a_sleeping_gateway_is_poked_and_only_through_the_guard() {
             let config = folder.path().join("angelia.toml");
             let text = std::fs::read_to_string(&config).unwrap().replace(lines, "");
             std::fs::write(&config, text).unwrap();
-            connector.process().terminate(Duration::from_secs(10)).await;
+            connector.stop(Duration::from_secs(10)).await;
             connector.restart().await;
         }
         let person = connector.command(&["webchat", "invite", "--room", "lab", "--user", "ann"]).await;

@@ -60,7 +60,7 @@ async fn the_master_key_changes_under_traffic() {
     let actions = audit["audit"].as_array().unwrap().iter().map(|line| &line["action"]);
     assert_eq!(actions.collect::<Vec<_>>(), ["key.rotate"; 3]);
 
-    world.connector.process().terminate(SOON).await;
+    world.connector.stop(SOON).await;
     let newest = std::fs::read_to_string(&key_file).unwrap();
     std::fs::write(&key_file, first).unwrap();
     let (_, error) = refused(&config(&world), &["serve"]);
@@ -163,7 +163,7 @@ const POINTS: [(&str, bool, bool); 6] = [
 async fn a_change_of_keys_that_is_cut_short_is_finished_by_the_next_start() {
     let mut world = World::new().await;
     let config = config(&world);
-    world.connector.process().terminate(SOON).await;
+    world.connector.stop(SOON).await;
     fill(&data(&world), 350).await;
     for (point, changes, is_left) in POINTS {
         let before = checked(&config)["key_id"].clone();
@@ -192,7 +192,7 @@ async fn a_change_of_keys_that_is_cut_short_is_finished_by_the_next_start() {
         assert_eq!(checked(&config)["key_id"], between["key_id"], "{point}");
         let rotated = world.connector.command(&["key", "rotate"]).await;
         assert_eq!(rotated["old_key_id"], between["key_id"], "and it can be changed again");
-        world.connector.process().terminate(SOON).await;
+        world.connector.stop(SOON).await;
     }
 }
 
@@ -201,7 +201,7 @@ async fn a_change_of_keys_that_is_cut_short_is_finished_by_the_next_start() {
 async fn the_command_again_finishes_and_a_backup_in_between_needs_the_new_key_only() {
     let mut world = World::new().await;
     let config = config(&world);
-    world.connector.process().terminate(SOON).await;
+    world.connector.stop(SOON).await;
     fill(&data(&world), 350).await;
     let before = checked(&config);
     let mut rotate = Command::new(binary());
@@ -264,7 +264,7 @@ fn a_configured_key_whose_change_was_cut_short_is_asked_for_by_name() {
 async fn a_server_that_stops_does_not_wait_for_a_change_and_the_next_one_finishes_it() {
     let mut world = World::new().await;
     let config = config(&world);
-    world.connector.process().terminate(SOON).await;
+    world.connector.stop(SOON).await;
     fill(&data(&world), 5_000).await;
     world.connector.restart().await;
     let rotating = tokio::task::spawn_blocking({
@@ -277,7 +277,7 @@ async fn a_server_that_stops_does_not_wait_for_a_change_and_the_next_one_finishe
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let began = clock::mono();
-    world.connector.process().terminate(SOON).await;
+    world.connector.stop(SOON).await;
     assert!(clock::mono().since(began) < Duration::from_secs(5), "it stops at the next step");
     assert_eq!(rotating.await.unwrap().0, 5, "nobody was left to answer");
     let between = checked(&config);
@@ -295,7 +295,7 @@ const MANY: usize = 4_000;
 async fn posts_and_gateways_go_on_while_thousands_of_values_are_wrapped_anew() {
     let mut world = World::new().await;
     let config = config(&world);
-    world.connector.process().terminate(SOON).await;
+    world.connector.stop(SOON).await;
     fill(&data(&world), MANY).await;
     world.connector.restart().await;
 
@@ -319,7 +319,7 @@ async fn posts_and_gateways_go_on_while_thousands_of_values_are_wrapped_anew() {
 
     // What was sealed in its course opens at the next start as well.
     assert_eq!(checked(&config)["retiring_key_id"], Value::Null);
-    world.connector.process().terminate(SOON).await;
+    world.connector.stop(SOON).await;
     world.connector.restart().await;
     for gateway in &made {
         Socket::join(&world.connector.url(), &credentials(gateway)).await;

@@ -100,7 +100,7 @@ async fn a_code_gives_a_room_to_its_tenant_once() {
     assert_eq!(links[4], ("webchat:lab", "done"));
     assert!(audit.to_string().contains("person webchat:ann"), "{audit}");
 
-    world.connector.process().terminate(Duration::from_secs(10)).await;
+    world.connector.stop(Duration::from_secs(10)).await;
     let disk = Inspect::of(&world.folder.path().join("data"));
     let log = std::fs::read_to_string(world.folder.path().join("angelia.log")).unwrap();
     assert!(disk.holds(b"webchat:den"), "where it was typed is there");

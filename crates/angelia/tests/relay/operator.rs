@@ -106,7 +106,7 @@ async fn a_backup_made_under_traffic_restores() {
     let (code, error) = refused(&config(&world), &["backup", file.to_str().unwrap()]);
     assert!(code == 4 && error.contains("exists already"), "{code} {error}");
 
-    world.connector.process().terminate(SOON).await;
+    world.connector.stop(SOON).await;
     for name in DATABASE_FILES {
         let _ = std::fs::remove_file(data(&world).join(name));
     }
@@ -116,7 +116,7 @@ async fn a_backup_made_under_traffic_restores() {
     assert_eq!(taken[..before.len()], before, "everything acknowledged before it began, in order");
 
     // Another key beside the restored data: refused, with the name of the right one.
-    world.connector.process().terminate(SOON).await;
+    world.connector.stop(SOON).await;
     std::fs::write(data(&world).join("master.key"), "0".repeat(64)).unwrap();
     let (_, error) = refused(&config(&world), &["serve"]);
     assert!(error.contains(made["key_id"].as_str().unwrap()), "{made} {error}");
@@ -150,7 +150,7 @@ async fn a_watch_outlives_a_restart_of_the_server() {
     command.arg("--config").arg(config(&world)).args(["status", "--watch"]);
     let mut watch = Process::spawn("watch", command, world.folder.path().join("watch.log"));
     watch.wait_for_log("ready, ", SOON).await;
-    world.connector.process().terminate(SOON).await;
+    world.connector.stop(SOON).await;
     watch.wait_for_log("trying again", SOON).await;
     let log = watch.log_path().to_owned();
     let told = || std::fs::read_to_string(&log).unwrap();

@@ -16,7 +16,7 @@ async fn a_damaged_secret_is_named_and_only_its_gateway_stays_out() {
     let mut world = World::new().await;
     let config = world.folder.path().join("angelia.toml");
     let hurt = world.connector.gateway("acme", "gw-hurt").await;
-    world.connector.process().terminate(SOON).await;
+    world.connector.stop(SOON).await;
     let disk = Inspect::of(&world.folder.path().join("data"));
     let flip = |secret: &mut SecretRow| *secret.sealed.last_mut().unwrap() ^= 1;
     disk.rewrite(|secret: &SecretRow| secret.gateway_id == "gw-hurt", flip);
@@ -25,7 +25,7 @@ async fn a_damaged_secret_is_named_and_only_its_gateway_stays_out() {
     let (code, error) = refused(&config, &["key", "check"]);
     assert!(code == 1 && error.contains("secret of a gateway acme/gw-hurt"), "{code} {error}");
     world.connector.restart().await;
-    assert!(world.connector.process().log_text().contains("gw-hurt"), "the log names it");
+    assert!(world.connector.log_text().contains("gw-hurt"), "the log names it");
     world.post("hello").await;
     assert_eq!(world.join().await.take_text().await, "hello", "the others work");
     let status = world.connector.command(&["status"]).await;

@@ -100,7 +100,7 @@ async fn a_made_up_acknowledgement_is_of_nothing_that_is_in_flight() {
 
 #[tokio::test]
 async fn two_processes_with_one_id_are_turned_away_for_a_while() {
-    let mut world = World::new().await;
+    let world = World::new().await;
     let mut live = world.join().await;
     for _ in 0..3 {
         let next = world.join().await;
@@ -113,7 +113,7 @@ async fn two_processes_with_one_id_are_turned_away_for_a_while() {
     assert_eq!(refused.status, 503);
     let retry: u64 = refused.headers["retry-after"].to_str().unwrap().parse().unwrap();
     assert!((30..=60).contains(&retry), "{retry}");
-    assert!(world.connector.process().log_text().contains("two processes"), "the operator is told");
+    assert!(world.connector.log_text().contains("two processes"), "the operator is told");
     world.post("to the one that stays").await;
     assert_eq!(live.take_text().await, "to the one that stays");
 }

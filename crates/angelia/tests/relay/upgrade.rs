@@ -87,7 +87,7 @@ async fn a_rotated_secret_stays_good_for_a_day() {
             assert!(Socket::dial(&world.connector.url(), secret).await.is_ok());
         }
     }
-    world.connector.process().terminate(Duration::from_secs(10)).await;
+    world.connector.stop(Duration::from_secs(10)).await;
     let long_ago = |secret: &mut SecretRow| secret.valid_until = Some(UnixMillis(1));
     Inspect::of(&world.folder.path().join("data")).rewrite(|secret| secret.valid_until.is_some(), long_ago);
     world.connector.restart().await;

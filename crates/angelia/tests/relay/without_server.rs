@@ -92,10 +92,10 @@ async fn a_server_that_stops_takes_its_address_along() {
     let config = world.folder.path().join("angelia.toml");
     let url = world.folder.path().join("data/admin-url");
     assert!(url.exists());
-    world.connector.process().terminate(SOON).await;
+    world.connector.stop(SOON).await;
     assert!(!url.exists());
     world.connector.restart().await;
-    world.connector.process().kill().await;
+    world.connector.kill().await;
     assert!(url.exists(), "one that is killed cannot");
     assert!(done(&config, &["gateway", "list"]).contains("gw"), "and nobody goes by it");
     assert!(!url.exists());

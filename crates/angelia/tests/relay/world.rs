@@ -31,7 +31,7 @@ pub(crate) fn binary() -> &'static Path {
 impl World {
     /// Stops the server, adds lines to its configuration and starts it again.
     pub(crate) async fn restart_with(&mut self, lines: &str) {
-        self.connector.process().terminate(Duration::from_secs(10)).await;
+        self.connector.stop(Duration::from_secs(10)).await;
         let path = self.folder.path().join("angelia.toml");
         let config = std::fs::read_to_string(&path).unwrap() + lines;
         std::fs::write(&path, config).unwrap();
@@ -39,9 +39,14 @@ impl World {
     }
 
     pub(crate) async fn new() -> Self {
+        Self::with("").await
+    }
+
+    /// The same, with more lines of configuration.
+    pub(crate) async fn with(lines: &str) -> Self {
         angelia_connector::ssrf_guard::install_tls_provider();
         let folder = tempfile::tempdir().unwrap();
-        let connector = Connector::start(binary(), folder.path()).await;
+        let connector = Connector::start_with(binary(), folder.path(), lines).await;
         let made = connector.command(&["gateway", "create", "gw"]).await;
         let gateway = credentials(&made);
         let invited = connector.command(&["webchat", "invite", "--room", "lab", "--user", "ann"]).await;

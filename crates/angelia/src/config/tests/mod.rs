@@ -1,5 +1,6 @@
 mod bots;
 mod names;
+mod store;
 mod tables;
 
 use super::*;
@@ -255,9 +256,9 @@ admin_listen = "0.0.0.0:8788"
 behind_proxy = "yes"
 hosts = ["https://relay.example.org"]
 [store]
-url = "postgres://u:hunter2@db/x"
+url = "postgres://u:hunter2@db:x/y"
 [bus]
-url = "redis://x"
+url = "amqp://u:hunter2@x"
 [inbox]
 max_age = "a week"
 max_entries = 0
@@ -279,8 +280,8 @@ level = "info"
         (3, "`server.admin_listen` must be a loopback address, not 0.0.0.0:8788"),
         (4, "`server.behind_proxy` needs true or false, not a text"),
         (5, "`server.hosts` holds something else than the name or address of a host"),
-        (7, "`store.url` can only be \"sqlite\" in this release"),
-        (9, "`bus.url` can only be \"local\" in this release"),
+        (7, "`store.url` is not a URL of PostgreSQL (invalid value for option `port`)"),
+        (9, "`bus.url` can be \"local\", which is one node, or a URL of Redis"),
         (11, "`inbox.max_age` is not a time: \"a week\""),
         (12, "`inbox.max_entries` must be at least 1"),
         (13, "`inbox.max_bytes` must be at least 1MiB"),
@@ -324,6 +325,16 @@ fn a_secret_given_openly_is_refused_and_not_repeated() {
         assert!(told.starts_with(":2: `keys.master` is a secret and must be a reference"), "{told}");
         assert!(!told.contains("hunter2"), "{told}");
     }
+    for text in ["\"vault hunter2\"", "[]", "[7]", "[\"\"]"] {
+        let told =
+            faults(load("secret", &format!("[keys]\nmaster = {{ command = {text} }}"), &[])).join("\n");
+        assert!(told.starts_with(":2: `keys.master` needs a command as a list of its words"), "{told}");
+        assert!(!told.contains("hunter2"), "{told}");
+    }
+    let config = load("secret", "[keys]\nmaster = { command = [\"vault\", \"read\"] }", &[]).unwrap();
+    assert_eq!(config.keys.master, Some(SecretRef::Command(vec!["vault".into(), "read".into()])));
+    let told = faults(load("secret", "[store]\npassword = { command = [\"vault\"] }", &[])).join("\n");
+    assert!(told.contains("write { env = \"NAME\" } or"), "only what is read once: {told}");
     let told = faults(from(None, &[("ANGELIA_KEYS__MASTER", "hunter2")])).join("\n");
     assert!(told.contains("must be a reference") && !told.contains("hunter2"), "{told}");
 }
