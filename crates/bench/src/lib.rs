@@ -15,6 +15,7 @@
 //! Like the test kit it panics when the server does not start or refuses to be set up.
 
 pub mod anchor;
+pub mod hop;
 pub mod report;
 pub mod run;
 pub mod stage;
@@ -24,3 +25,4 @@ mod gateway;
 mod load;
 mod poster;
 mod receipts;
+mod telegram;

@@ -16,7 +16,7 @@ const LAST: Duration = Duration::from_secs(20);
 /// Time for the last acknowledgements to be committed: they belong to what is measured.
 const SETTLE: Duration = Duration::from_millis(300);
 /// What people write, after the number and the moment.
-const WORDS: &str = "The quick brown fox jumps over the lazy dog, and the dog, which had been \
+pub(crate) const WORDS: &str = "The quick brown fox jumps over the lazy dog, and the dog, which had been \
     asleep in the shade since noon, does not so much as lift its head to see who it was, because it \
     has seen foxes before and expects to see more of them; the afternoon is long, and warm.";
 
@@ -76,11 +76,16 @@ pub(crate) async fn load(
         let plan = Plan { work, pace, begun, until: begun + time, number, count };
         writer.work(plan, receipts)
     });
-    let begun_count: u64 = try_join_all(working).await?.into_iter().sum();
-    let waited = tokio::time::timeout(LAST, arrived(receipts, begun_count)).await;
+    let count = try_join_all(working).await?.into_iter().sum();
+    rest(receipts, begun, count).await
+}
+
+/// Waits until everything has arrived of a load in which so many began.
+pub(crate) async fn rest(receipts: &Receipts, begun: Instant, count: u64) -> Result<Done, Fault> {
+    let waited = tokio::time::timeout(LAST, arrived(receipts, count)).await;
     waited.unwrap_or_else(|_| {
-        let missing = begun_count.saturating_sub(receipts.count()?);
-        Err(Fault::Lost { missing, begun: begun_count })
+        let missing = count.saturating_sub(receipts.count()?);
+        Err(Fault::Lost { missing, begun: count })
     })?;
     sleep(SETTLE).await;
     let (times, last) = receipts.take();

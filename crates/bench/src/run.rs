@@ -102,7 +102,7 @@ pub async fn run(stage: &Stage, folder: &Path, plan: &Plan, tell: impl Fn(&str))
     let meters = Meters::new(server.process().id());
     let receipts = Arc::new(Receipts::new());
     tell(&format!("{} sockets dial", stage.rooms.len()));
-    let mut writers = writers(&url, &stage.rooms, plan.at_once, &receipts).await?;
+    let mut writers = writers(&url, &url, &stage.rooms, plan.at_once, &receipts).await?;
     sleep(CALM).await;
     let idle_memory = mebibytes(meters.server.look().rss);
 
@@ -128,22 +128,23 @@ pub async fn run(stage: &Stage, folder: &Path, plan: &Plan, tell: impl Fn(&str))
     Ok(Run { loads, idle_memory, peak_memory, others: spent.others() })
 }
 
-/// Dials for all gateways and shares them out among so many writers.
-async fn writers(
-    url: &str,
+/// Dials `relay` for all gateways and shares them out among so many writers, who post to `chat`.
+pub(crate) async fn writers(
+    relay: &str,
+    chat: &str,
     rooms: &[Room],
     count: usize,
     receipts: &Arc<Receipts>,
 ) -> Result<Vec<Writer>, Fault> {
     let dials = iter(rooms).map(|room| async move {
-        let gateway = Gateway::connect(url, room, receipts.clone()).await?;
+        let gateway = Gateway::connect(relay, room, receipts.clone()).await?;
         Ok(Seat { gateway, room: room.clone(), posted: 0 })
     });
     let seats: Vec<Seat> = dials.buffered(DIALS).try_collect().await?;
     let count = count.min(seats.len());
     let mut writers = Vec::new();
     for _ in 0..count {
-        writers.push(Writer { seats: Vec::new(), poster: Poster::connect(url).await? });
+        writers.push(Writer { seats: Vec::new(), poster: Poster::connect(chat).await? });
     }
     for (number, seat) in seats.into_iter().enumerate() {
         writers[number % count].seats.push(seat);

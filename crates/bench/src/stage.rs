@@ -51,14 +51,7 @@ impl Stage {
     /// When the server does not start, or refuses one.
     pub async fn set(binary: &Path, folder: &Path, gateways: usize) -> Self {
         let mut server = Connector::start(binary, folder).await;
-        let client = http_client();
-        let tenants = iter(0..gateways.div_ceil(GATEWAYS_EACH)).map(|number| {
-            let (server, client) = (&server, &client);
-            async move { server.admin(client, "tenants", &json!({ "tenant": tenant(number) })).await }
-        });
-        tenants.buffered(AT_ONCE).for_each(async |_| {}).await;
-        let rooms = iter(0..gateways).map(|number| room(&server, &client, number));
-        let rooms = rooms.buffered(AT_ONCE).collect().await;
+        let rooms = furnish(&server, gateways).await;
         server.process().terminate(STOP).await;
         Self { binary: binary.to_owned(), folder: folder.to_owned(), rooms }
     }
@@ -78,6 +71,23 @@ impl Stage {
     }
 }
 
+/// Makes so many gateways, each with a room.
+pub(crate) async fn furnish(server: &Connector, gateways: usize) -> Vec<Room> {
+    let client = http_client();
+    let tenants = iter(0..gateways.div_ceil(GATEWAYS_EACH)).map(|number| {
+        let client = &client;
+        async move { server.admin(client, "tenants", &json!({ "tenant": tenant(number) })).await }
+    });
+    tenants.buffered(AT_ONCE).for_each(async |_| {}).await;
+    let rooms = iter(0..gateways).map(|number| room(server, &client, number));
+    rooms.buffered(AT_ONCE).collect().await
+}
+
+/// Whose a gateway is.
+pub(crate) fn tenant_of(gateway: usize) -> String {
+    tenant(gateway / GATEWAYS_EACH)
+}
+
 fn tenant(number: usize) -> String {
     format!("tenant-{number}")
 }
@@ -87,7 +97,7 @@ async fn room(server: &Connector, client: &reqwest::Client, number: usize) -> Ro
     let text = |value: &Value, field: &str| {
         value[field].as_str().unwrap_or_else(|| panic!("no {field} in {value}")).to_owned()
     };
-    let made = json!({ "tenant": tenant(number / GATEWAYS_EACH), "gateway_id": id });
+    let made = json!({ "tenant": tenant_of(number), "gateway_id": id });
     let made = server.admin(client, "gateways", &made).await;
     let invited = json!({ "room": name, "user": "ann", "gateway": id });
     let invited = server.admin(client, "webchat/invites", &invited).await;
