@@ -236,6 +236,38 @@ async fn shards_are_read_where_their_leases_are_and_go_on_where_they_were() {
 }
 
 #[tokio::test]
+async fn a_node_that_learns_late_that_it_lost_a_shard_takes_nothing_away_from_the_next() {
+    const LINES: usize = 400;
+    let world = World::new(json!({"shards": 1})).await;
+    let (bot, ann) = (world.key(), world.fake.user("ann").await);
+    let dm = world.fake.dm(&ann).await;
+    let (a, b) = (Running::start(&world, "a"), Running::start(&world, "b"));
+    a.take_bot(&bot).await;
+    let lost = a.node.take(&of_shard(&bot, 0, 1)).await;
+    a.until("it hears", |node| node.count("identifies") == 1 && node.state() == BotState::Up).await;
+    world.fake.say(&dm, &ann, "first").await;
+    events(&world, 1).await;
+
+    // What it reads now is refused, so it reads no further, and frames wait in its socket.
+    assert!(world.ports.records.release(&lost).await.unwrap());
+    let next = b.node.records.acquire(&lost.name, "b", HOUR).await.unwrap().unwrap();
+    world.fake.say_many(&dm, &ann, "line {n}", LINES).await;
+    a.until("it is refused", |node| node.state() == BotState::Down).await;
+    b.node.given(&next.name).token.send_replace(Some(next.token));
+    b.until("it is resumed", |node| node.count("resumes") == 1).await;
+    a.node.given(&lost.name).token.send_replace(None);
+    a.until("it stops", |node| node.node.given(&lost.name).working.load(Ordering::SeqCst) == 0).await;
+
+    let expected = ["first".to_owned()].into_iter().chain((0..LINES).map(|line| format!("line {line}")));
+    assert_eq!(events(&world, LINES + 1).await, expected.collect::<Vec<_>>());
+    let [identifies, resumes] = ["/gateway/identifies", "/gateway/resumes"];
+    let counts = (world.fake.count(identifies).await, world.fake.count(resumes).await);
+    assert_eq!(counts, (1, 1), "sessions that were begun, and resumed");
+    a.stop().await;
+    b.stop().await;
+}
+
+#[tokio::test]
 async fn all_nodes_agree_how_many_shards_there_are() {
     let world = World::new(json!({"shards": 2, "identify_seconds": 0})).await;
     let bot = world.key();

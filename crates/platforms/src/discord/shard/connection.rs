@@ -273,8 +273,25 @@ impl Connection {
         if matches!(self.socket.state(), ShardState::Disconnected { .. }) {
             return true;
         }
-        self.socket.close(CloseFrame::RESUME);
-        let closed = async { while let Some(Ok(Message::Text(_))) = self.socket.next().await {} };
+        let socket = &mut self.socket;
+        socket.close(CloseFrame::RESUME);
+        let mut is_closing = false;
+        // A socket that is gone makes another one, which would take the session away from whoever
+        // resumed it, and have Discord forget what they have not read. It is left before it speaks.
+        let closed = poll_fn(|context| {
+            loop {
+                let polled = socket.poll_next_unpin(context);
+                match (is_up(socket), polled) {
+                    (true, _) if is_closing => return Poll::Ready(()),
+                    (is_up, Poll::Ready(Some(Ok(Message::Text(_))))) => is_closing |= !is_up,
+                    (is_up, Poll::Pending) => {
+                        is_closing |= !is_up;
+                        return Poll::Pending;
+                    }
+                    (_, Poll::Ready(_)) => return Poll::Ready(()),
+                }
+            }
+        });
         timeout(CLOSE_WITHIN, closed).await.is_ok()
     }
 }
