@@ -44,7 +44,8 @@ pub trait Duty: Send + Sync {
     /// [`Duty::stopped`].
     fn ours(&self) -> BoxFuture<'_, LeaseToken>;
 
-    /// Resolves when its work has to stop.
+    /// Resolves when its work has to stop. Polled before the work itself, it keeps a node that
+    /// stood still from going on with it.
     fn over(&self) -> BoxFuture<'_, ()>;
 
     /// Nothing of it goes on here any more.

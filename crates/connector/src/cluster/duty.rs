@@ -1,10 +1,13 @@
 //! Something that only one node does at a time: reading a bot, waking gateways, upkeep. What is
 //! known of it is [`Duties`]'; here is how somebody waits for it.
 
+use angelia_core::clock;
 use angelia_core::cluster::Duties;
 use angelia_core::ports::LeaseToken;
 use parking_lot::Mutex;
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use tokio::sync::watch;
 
 /// What a node knows of what is its own to do, and who is told when that changes.
@@ -49,7 +52,7 @@ impl Duty {
         let mut told = self.book.changed.subscribe();
         loop {
             // Nobody else has to hear that somebody began.
-            if let Some(token) = self.book.duties.lock().begin(&self.name) {
+            if let Some(token) = self.book.duties.lock().begin(&self.name, clock::mono()) {
                 return token;
             }
             // It cannot fail: the sender is here.
@@ -57,11 +60,19 @@ impl Duty {
         }
     }
 
-    /// Resolves when its work has to stop.
+    /// Resolves when its work has to stop. The clock is looked at whenever this is polled: work that
+    /// polls it first does nothing on a node that stood still and was not told yet what it lost.
     pub(crate) async fn over(&self) {
+        let is_over = || self.book.read(|duties| duties.is_over(&self.name, clock::mono()));
         let mut told = self.book.changed.subscribe();
-        while !self.book.read(|duties| duties.is_over(&self.name)) {
-            let _ = told.changed().await;
+        loop {
+            // Whoever looks again when its time is over is told by the book.
+            let by_the_clock = poll_fn(|_| if is_over() { Poll::Ready(()) } else { Poll::Pending });
+            tokio::select! {
+                biased;
+                () = by_the_clock => return,
+                _ = told.changed() => {}
+            }
         }
     }
 
@@ -74,8 +85,26 @@ impl Duty {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use angelia_core::cluster::{Beat, TERM};
     use angelia_core::ports::Lease;
     use futures_util::FutureExt;
+
+    #[test]
+    fn whoever_looks_sees_that_its_time_is_over_although_nobody_told_it() {
+        let book = Book::new(Duties::default());
+        book.change(|duties| duties.add("bot"));
+        let lease = Lease { name: "bot".into(), node: "a".into(), token: LeaseToken(3), until: None };
+        let began = clock::mono();
+        book.change(|duties| duties.learn(&Beat { held: vec![lease], ..Beat::default() }, began));
+        let duty = Duty::new("bot", &book);
+        assert!(duty.ours().now_or_never().is_some());
+        let mut over = Box::pin(duty.over());
+        assert!(over.as_mut().now_or_never().is_none());
+        // Fixed pause: a term is what it takes.
+        std::thread::sleep(TERM);
+        assert!(duty.ours().now_or_never().is_none(), "nor does anything begin");
+        assert!(over.now_or_never().is_some());
+    }
 
     #[test]
     fn who_waits_is_told() {

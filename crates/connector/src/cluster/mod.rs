@@ -331,6 +331,8 @@ impl Cluster {
             if life.unless_stopped(next).await.is_none() {
                 return;
             }
+            // One that stood still stops before it asks what it lost: the store may not answer.
+            self.book.change(|duties| duties.pass_time(clock::mono()));
             let mut sign = std::pin::pin!(self.give_sign());
             let given = loop {
                 let until = self.book.read(Duties::held_until).unwrap_or_default();

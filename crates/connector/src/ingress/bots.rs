@@ -219,9 +219,10 @@ impl Turns {
         };
         let mut listening = std::pin::pin!(listening);
         tokio::select! {
-            () = &mut listening => {}
+            biased;
             () = duty.over() => {}
             () = ingress.stop.wait() => {}
+            () = &mut listening => {}
         }
         tell.send_replace(true);
         let _ = tokio::time::timeout(GOODBYE, listening).await;

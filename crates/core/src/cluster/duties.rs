@@ -106,16 +106,29 @@ impl Duties {
 
     /// Somebody begins to work on what is this node's; `None` if it is not. The token goes along
     /// with what is written.
-    pub fn begin(&mut self, name: &str) -> Option<LeaseToken> {
+    pub fn begin(&mut self, name: &str, now: Mono) -> Option<LeaseToken> {
+        if self.is_past(now) {
+            return None;
+        }
         let duty = self.all.get_mut(name)?;
         let Stand::Ours(lease) = &duty.stand else { return None };
         duty.working += 1;
         Some(lease.token)
     }
 
-    /// Whether work has to stop.
-    pub fn is_over(&self, name: &str) -> bool {
-        !self.all.get(name).is_some_and(|duty| matches!(duty.stand, Stand::Ours(_)))
+    /// Whether work has to stop, also by the node's own clock.
+    pub fn is_over(&self, name: &str, now: Mono) -> bool {
+        self.is_past(now) || !self.is_ours(name)
+    }
+
+    /// Whether it is this node's, as far as it was told.
+    fn is_ours(&self, name: &str) -> bool {
+        self.all.get(name).is_some_and(|duty| matches!(duty.stand, Stand::Ours(_)))
+    }
+
+    /// Whether what was held is not any more: no sign of life was answered in time.
+    fn is_past(&self, now: Mono) -> bool {
+        self.held_until.is_some_and(|until| now >= until)
     }
 
     /// Whoever [began](Self::begin) has stopped: nothing of it goes on here.
@@ -131,7 +144,7 @@ impl Duties {
     /// The token of what is this node's at this moment, also by its own clock: a node that stood
     /// still knows that it does not know.
     pub fn token(&self, name: &str, now: Mono) -> Option<LeaseToken> {
-        if self.held_until.is_some_and(|until| now >= until) {
+        if self.is_past(now) {
             return None;
         }
         match &self.all.get(name)?.stand {
@@ -155,7 +168,7 @@ impl Duties {
 
     /// Those of them that it does not hold.
     pub fn missing(&self) -> Vec<String> {
-        self.wanted().into_iter().filter(|name| self.is_over(name)).collect()
+        self.wanted().into_iter().filter(|name| !self.is_ours(name)).collect()
     }
 
     /// Leases whose work has stopped.
@@ -217,7 +230,7 @@ impl Duties {
 
     /// What is held is lost once its time is over and no sign of life was answered.
     pub fn pass_time(&mut self, now: Mono) {
-        if self.held_until.is_some_and(|until| now >= until) {
+        if self.is_past(now) {
             self.all.values_mut().for_each(Duty::lose);
         }
     }
@@ -261,9 +274,9 @@ mod tests {
     #[test]
     fn what_is_lost_is_not_wanted_again_before_its_work_has_stopped() {
         let mut duties = holding(3);
-        assert_eq!((duties.begin("bot"), duties.is_over("bot")), (Some(LeaseToken(3)), false));
+        assert_eq!((duties.begin("bot", at(1)), duties.is_over("bot", at(1))), (Some(LeaseToken(3)), false));
         duties.learn(&answered(Vec::new()), at(1));
-        assert!(duties.is_over("bot") && duties.is_at_work() && duties.wanted().is_empty());
+        assert!(duties.is_over("bot", at(1)) && duties.is_at_work() && duties.wanted().is_empty());
         assert_eq!(duties.token("bot", at(1)), None, "nothing is written meanwhile");
         duties.stopped("bot");
         assert_eq!((duties.wanted(), duties.is_at_work()), (vec!["bot".to_owned()], false));
@@ -272,11 +285,11 @@ mod tests {
     #[test]
     fn what_ends_is_held_until_everybody_has_stopped() {
         let mut duties = holding(3);
-        assert!(duties.begin("bot").is_some() && duties.begin("bot").is_some());
+        assert!(duties.begin("bot", at(1)).is_some() && duties.begin("bot", at(1)).is_some());
         duties.learn(&Beat { give_up: Some("bot".into()), ..answered(vec![lease(3)]) }, at(1));
         assert!(
-            duties.is_over("bot")
-                && duties.begin("bot").is_none()
+            duties.is_over("bot", at(1))
+                && duties.begin("bot", at(1)).is_none()
                 && duties.wanted().is_empty()
         );
         duties.stopped("bot");
@@ -303,9 +316,9 @@ mod tests {
     #[test]
     fn what_is_not_to_be_done_any_more_is_given_back_and_forgotten() {
         let mut duties = holding(3);
-        assert!(duties.begin("bot").is_some());
+        assert!(duties.begin("bot", at(1)).is_some());
         duties.remove("bot");
-        assert!(duties.is_over("bot") && duties.wanted().is_empty() && duties.held() == [lease(3)]);
+        assert!(duties.is_over("bot", at(1)) && duties.wanted().is_empty() && duties.held() == [lease(3)]);
         duties.learn(&answered(vec![lease(3)]), at(1));
         duties.stopped("bot");
         assert_eq!(duties.to_give_back(), [lease(3)]);
@@ -320,7 +333,7 @@ mod tests {
     #[test]
     fn one_that_is_wanted_again_before_it_was_given_back_is() {
         let mut duties = holding(3);
-        duties.begin("bot");
+        duties.begin("bot", at(1));
         duties.remove("bot");
         duties.add("bot");
         duties.stopped("bot");
@@ -331,14 +344,15 @@ mod tests {
     #[test]
     fn by_its_own_clock_a_node_holds_nothing_past_the_term() {
         let mut duties = holding(3);
-        duties.begin("bot");
+        duties.begin("bot", at(1));
         let end = at(0) + TERM;
         assert!(duties.token("bot", end.before(Duration::from_millis(1))).is_some());
         assert_eq!(duties.token("bot", end), None, "although nobody told it");
+        assert!(duties.is_over("bot", end) && duties.begin("bot", end).is_none());
         duties.pass_time(end);
-        assert!(duties.is_over("bot"));
+        assert!(duties.is_over("bot", at(1)));
         duties.learn(&answered(vec![lease(3)]), at(9));
-        assert!(duties.is_over("bot"), "work that was told to stop stops");
+        assert!(duties.is_over("bot", at(1)), "work that was told to stop stops");
     }
 
     #[test]

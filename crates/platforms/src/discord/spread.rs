@@ -239,9 +239,10 @@ impl ShardTurns {
         };
         let mut reading = std::pin::pin!(reading);
         tokio::select! {
-            ended = &mut reading => return ended,
+            biased;
             () = self.duty.over() => {}
             () = self.halt.wait() => {}
+            ended = &mut reading => return ended,
         }
         tell.send_replace(true);
         timeout(GOODBYE, reading).await.ok().flatten()

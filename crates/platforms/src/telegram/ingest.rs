@@ -110,7 +110,7 @@ impl Listener {
     ) -> Result<T, Halted> {
         let mut backoff = backoff(LONGEST_PAUSE);
         loop {
-            match self.bot.api.call(method, body).await {
+            match self.ingress.stop.unless_halted(self.bot.api.call(method, body)).await? {
                 Ok(answer) => return Ok(answer),
                 Err(ApiError { kind: ErrorKind::Setup, .. }) => self.until_known().await?,
                 Err(error) => {

@@ -198,9 +198,9 @@ impl World {
     fn work(&mut self, node: &mut Process, bot: usize) -> Result<(), Violation> {
         let name = lease_of(bot);
         let work = node.work[bot].take();
-        let over = node.duties.is_over(&name);
+        let over = node.duties.is_over(&name, self.now);
         node.work[bot] = match work {
-            None => match node.duties.begin(&name) {
+            None => match node.duties.begin(&name, self.now) {
                 Some(token) => Some(Work::Reading { token, next: self.store.position(bot) }),
                 None => None,
             },
