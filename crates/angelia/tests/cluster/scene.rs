@@ -24,8 +24,8 @@ use tokio::time::{Instant, sleep};
 pub(crate) const NODES: usize = 3;
 /// How long a published gateway may take to be there, on a busy machine.
 const HERMES: Duration = Duration::from_secs(90);
-/// How long the last message may take when all is well again.
-const SETTLED: Duration = Duration::from_secs(90);
+/// How long nothing may arrive when all is well again before the rest is taken for lost.
+const SETTLED: Duration = Duration::from_secs(60);
 
 /// What was said in a chat and accepted, so far.
 pub(crate) type Said = Arc<Mutex<Vec<String>>>;
@@ -202,18 +202,25 @@ impl Scene {
     /// Waits until everything has arrived and no more answers come.
     pub(crate) async fn settle(&self) {
         let began = Instant::now();
-        let all_there = || {
-            let (said, arrived) = self.progress();
+        let (mut last, mut moved) = (self.progress().1, began);
+        let is_known = || {
             let texts = self.model.texts().join("\n");
             let known = |it: &Published| it.said.lock().iter().all(|text| texts.contains(text));
-            said == arrived && self.published.iter().all(known)
+            self.published.iter().all(known)
         };
-        while !all_there() && began.elapsed() < SETTLED {
+        while moved.elapsed() < SETTLED {
+            let (said, arrived) = self.progress();
+            if said == arrived && is_known() {
+                break;
+            }
+            if arrived != last {
+                (last, moved) = (arrived, Instant::now());
+            }
             sleep(Duration::from_millis(200)).await;
         }
         let (said, arrived) = self.progress();
         println!("cluster: {arrived} of {said} are there {} ms after it", began.elapsed().as_millis());
-        let mut last = self.answered();
+        let (began, mut last) = (Instant::now(), self.answered());
         while began.elapsed() < SETTLED {
             // Fixed pause: answers that go on come at least every second to each chat.
             sleep(Duration::from_secs(3)).await;
