@@ -68,3 +68,19 @@ async fn a_node_cut_off_from_redis_alone_hears_within_a_second() {
     stage.cluster.node(1).to_bus.as_ref().unwrap().heal();
     until_short(&stage, &mut socket).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_node_cut_off_from_redis_appends_is_pushed_by_the_others_within_a_second() {
+    let mut stage = Stage::on(setup("cut-bus-there").proxied().start(2).await).await;
+    let mut socket = stage.join(1).await;
+    timed("a hop", AT_ONCE, hop(&stage, &mut socket, "before")).await;
+    stage.cluster.node(0).to_bus.as_ref().unwrap().cut();
+    // Fixed pause: the others learn of it with a sign of life.
+    tokio::time::sleep(std::time::Duration::from_millis(1_500)).await;
+    for number in 0..3 {
+        let text = format!("cut {number}");
+        timed("a hop from a node without Redis", SECOND + BUSY, hop(&stage, &mut socket, &text)).await;
+    }
+    stage.cluster.node(0).to_bus.as_ref().unwrap().heal();
+    until_short(&stage, &mut socket).await;
+}

@@ -77,6 +77,25 @@ async fn what_an_agent_asks_for_is_done_by_the_node_with_the_bot() {
 }
 
 #[tokio::test]
+async fn a_node_that_has_nothing_to_do_with_an_answer_hears_nothing_of_it() {
+    const RECEIVED: &str = "angelia_bus_counts_total{what=\"received\"}";
+    const ANSWERS: u64 = 40;
+    let mut apart = Apart::new("replies-idle").await;
+    apart.stage.cluster.add().await;
+    let idle = apart.stage.cluster.len() - 1;
+    let before = apart.stage.cluster[idle].counter(RECEIVED).await;
+    for number in 0..ANSWERS {
+        let typing = apart.action("typing", "");
+        apart.agent.ask(typing).await;
+        assert_eq!(apart.send(&format!("line {number}")).await["success"], true);
+    }
+    let heard = apart.stage.cluster[idle].counter(RECEIVED).await - before;
+    println!("cluster: an idle node hears {heard} messages of {ANSWERS} answers");
+    // Of leases and of who is known all nodes hear.
+    assert!(heard < ANSWERS / 4, "{heard}");
+}
+
+#[tokio::test]
 async fn replies_go_on_without_redis() {
     let mut apart = Apart::new("replies-deaf").await;
     apart.stage.without_redis().await;

@@ -1,6 +1,5 @@
-//! Asking the node that has something: a question goes to all over the bus, and whoever it is
-//! for answers. It may get lost, as may the answer: whoever asks waits for a while and then goes
-//! on without.
+//! Asking the node that has something, over the bus. A question may get lost, as may the answer:
+//! whoever asks waits for a while and then goes on without.
 
 use angelia_core::directory::BotKey;
 use angelia_core::ports::{BoxFuture, Bus, Control, Hint};

@@ -243,7 +243,7 @@ impl Egress {
     /// Looks in the ledger how actions ended whose answers did not come.
     pub(super) async fn look_for_answers(self: Arc<Self>, life: Arc<Lifecycle>) {
         loop {
-            let every = if self.cluster.bus().is_connected() { LOOK_EVERY } else { LOOK_DEAF };
+            let every = if self.cluster.hears_all() { LOOK_EVERY } else { LOOK_DEAF };
             let next = async { drop(tokio::time::timeout(every, self.elsewhere.look.notified()).await) };
             if life.unless_stopped(next).await.is_none() {
                 return;

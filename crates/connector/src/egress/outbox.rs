@@ -15,7 +15,7 @@ use angelia_core::directory::BotKey;
 use angelia_core::egress::{InHand, Owner};
 use angelia_core::error::Result;
 use angelia_core::lease;
-use angelia_core::ports::{ActionId, LeaseToken};
+use angelia_core::ports::{ActionId, Following, LeaseToken, Topic};
 use parking_lot::Mutex;
 use std::future::Future;
 use std::sync::Arc;
@@ -167,6 +167,7 @@ impl Egress {
         let Some(outbox) = &self.outboxes[bot] else { return };
         while let Some(token) = life.unless_stopped(outbox.duty.ours()).await {
             let _at_work = AtWork(outbox.duty.clone());
+            let _following = Following::new(self.cluster.bus(), Topic::Bot(outbox.key.clone()));
             let over = async {
                 tokio::select! {
                     () = outbox.duty.over() => {}
@@ -235,7 +236,7 @@ impl Egress {
     ) {
         let Some((owner, token)) = *outbox.open.lock() else { return };
         loop {
-            let every = if self.cluster.bus().is_connected() { LOOK_EVERY } else { LOOK_DEAF };
+            let every = if self.cluster.hears_all() { LOOK_EVERY } else { LOOK_DEAF };
             tokio::select! {
                 () = outbox.look.notified() => {}
                 () = tokio::time::sleep(every) => {}

@@ -20,7 +20,7 @@ impl Relay {
                 return;
             }
             self.hub.forget_gone(|node| self.cluster.is_there(node));
-            let may_miss = failed || !self.cluster.bus().is_connected();
+            let may_miss = failed || !self.cluster.hears_all();
             let now = clock::mono();
             let is_time = now.since(looked) >= if may_miss { LOOK_WITHOUT_BUS } else { LOOK_EVERY };
             if is_time {

@@ -34,6 +34,10 @@ pub enum Topic {
     Instance(InstanceId),
     /// A room of the web chat: every node with a reader follows it.
     Room(String),
+    /// What is asked of a bot: the node that holds it follows it.
+    Bot(BotKey),
+    /// What is answered to a node: that one follows it.
+    Node(String),
     /// What nodes say to each other. All follow it, always.
     Control,
 }
@@ -151,7 +155,7 @@ pub enum Control {
         /// The number.
         id: i64,
     },
-    /// Actions wait in the ledger for the node that holds this bot.
+    /// Actions wait in the ledger for the node that holds this bot. The bot's topic.
     Waiting {
         /// The bot.
         bot: BotKey,
@@ -161,7 +165,7 @@ pub enum Control {
         /// Its name.
         lease: String,
     },
-    /// Something is asked of the node that holds a bot.
+    /// Something is asked of the node that holds a bot. The bot's topic.
     Call {
         /// The bot.
         bot: BotKey,
@@ -181,7 +185,7 @@ pub enum Control {
         /// What, as JSON text.
         body: String,
     },
-    /// The answer to a call, or to an inquiry.
+    /// The answer to a call, or to an inquiry. The topic of whoever asked.
     Answer {
         /// Who asked.
         node: String,
@@ -220,21 +224,20 @@ impl Hint {
 }
 
 impl Control {
-    /// Where it is said: what concerns one instance only where its socket is.
+    /// Where it is said: what concerns one instance only where its socket is, and what
+    /// concerns a bot only where that is held.
     pub fn topic(&self) -> Topic {
         match self {
             Self::Claimed { instance, .. }
             | Self::Left { instance, .. }
             | Self::Interrupt { instance, .. }
             | Self::Done { instance, .. } => Topic::Instance(*instance),
+            Self::Waiting { bot } | Self::Call { bot, .. } => Topic::Bot(bot.clone()),
+            Self::Answer { node, .. } => Topic::Node(node.clone()),
             // Every node turns away whoever has taken a socket too often.
-            Self::TookOver { .. }
-            | Self::Changed { .. }
-            | Self::Waiting { .. }
-            | Self::Freed { .. }
-            | Self::Call { .. }
-            | Self::Inquiry { .. }
-            | Self::Answer { .. } => Topic::Control,
+            Self::TookOver { .. } | Self::Changed { .. } | Self::Freed { .. } | Self::Inquiry { .. } => {
+                Topic::Control
+            }
         }
     }
 }

@@ -5,6 +5,7 @@
 //! one each: ten thousand of them are followed with [`SLOTS`] commands, and are still
 //! spread over the nodes of the cluster.
 
+use angelia_core::directory::BotKey;
 use angelia_core::inbox::InstanceId;
 use angelia_core::ports::Topic;
 
@@ -24,6 +25,11 @@ impl Channel {
         let (slot, rest) = match topic {
             Topic::Instance(id) => (spread(&id.0.to_be_bytes()), format!("i{}", id.0)),
             Topic::Room(room) => (spread(room.as_bytes()), format!("r{room}")),
+            Topic::Bot(BotKey { platform, bot }) => {
+                let name = format!("{platform}/{bot}");
+                (spread(name.as_bytes()), format!("b{name}"))
+            }
+            Topic::Node(node) => (spread(node.as_bytes()), format!("n{node}")),
             Topic::Control => (0, "c".to_owned()),
         };
         Self { name: format!("{{{prefix}.{slot}}}{rest}"), slot }
@@ -37,6 +43,11 @@ pub(super) fn topic(prefix: &str, channel: &[u8]) -> Option<Topic> {
     match rest.split_at_checked(1)? {
         ("i", id) => id.parse().ok().map(|id| Topic::Instance(InstanceId(id))),
         ("r", room) => Some(Topic::Room(room.to_owned())),
+        ("b", bot) => {
+            let (platform, bot) = bot.split_once('/')?;
+            Some(Topic::Bot(BotKey::new(platform, bot)))
+        }
+        ("n", node) => Some(Topic::Node(node.to_owned())),
         ("c", "") => Some(Topic::Control),
         _ => None,
     }
@@ -64,12 +75,14 @@ mod tests {
     fn a_channel_tells_its_topic() {
         let rooms = ["acme/lobby", "", "{odd}", "ü", "i42"].map(|room| Topic::Room(room.into()));
         let instances = [0, 1, -1, i64::MAX].map(|id| Topic::Instance(InstanceId(id)));
-        for of in rooms.into_iter().chain(instances).chain([Topic::Control]) {
+        let bots = [("wecom", "ww1/7"), ("discord", "")].map(|(on, bot)| Topic::Bot(BotKey::new(on, bot)));
+        let others = [Topic::Node("a-1".into()), Topic::Control];
+        for of in rooms.into_iter().chain(instances).chain(bots).chain(others) {
             let channel = Channel::of("abc", &of);
             assert_eq!(topic("abc", channel.name.as_bytes()), Some(of), "{channel:?}");
             assert!(channel.slot < SLOTS);
         }
-        for foreign in ["", "{abc.1}", "{abd.1}i1", "i1", "{abc.1}x", "{abc.1}i", "{abc.1}cc"] {
+        for foreign in ["", "{abc.1}", "{abd.1}i1", "i1", "{abc.1}x", "{abc.1}i", "{abc.1}cc", "{abc.1}bx"] {
             assert_eq!(topic("abc", foreign.as_bytes()), None, "{foreign}");
         }
     }

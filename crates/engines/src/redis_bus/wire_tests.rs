@@ -70,8 +70,11 @@ fn said() -> impl Strategy<Value = Said> {
     })
 }
 
+fn bot() -> impl Strategy<Value = BotKey> {
+    (text(), text()).prop_map(|(platform, bot)| BotKey::new(&platform, &bot))
+}
+
 fn control() -> impl Strategy<Value = Control> {
-    let bot = || (text(), text()).prop_map(|(platform, bot)| BotKey::new(&platform, &bot));
     prop_oneof![
         (instance(), any::<i64>(), text()).prop_map(|(instance, epoch, node)| Control::Claimed {
             instance,
@@ -112,7 +115,13 @@ fn control() -> impl Strategy<Value = Control> {
 }
 
 fn topic() -> impl Strategy<Value = Topic> {
-    prop_oneof![instance().prop_map(Topic::Instance), text().prop_map(Topic::Room), Just(Topic::Control)]
+    prop_oneof![
+        instance().prop_map(Topic::Instance),
+        text().prop_map(Topic::Room),
+        bot().prop_map(Topic::Bot),
+        text().prop_map(Topic::Node),
+        Just(Topic::Control)
+    ]
 }
 
 fn hint() -> impl Strategy<Value = Hint> {
