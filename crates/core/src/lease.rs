@@ -10,7 +10,8 @@ use crate::directory::BotKey;
 use crate::error::{Error, Result};
 use crate::ports::BoxFuture;
 use crate::records::rows::LeaseRow;
-use crate::records::{Change, Records, View, change, look};
+use crate::records::{Change, Changed, Records, Rule, View, change, look};
+use std::ops::Deref;
 use std::time::Duration;
 
 /// Which holder it is: larger than every earlier one of the same lease.
@@ -81,6 +82,14 @@ pub trait Leases: Records {
         change(self, Change::to("give back a lease"), move |view| release(view, &lease))
     }
 
+    /// Gives several back at once; those that another one has are left alone.
+    fn release_all(&self, leases: &[Lease]) -> BoxFuture<'_, Result<()>> {
+        let leases = leases.to_vec();
+        change(self, Change::to("give back leases"), move |view| {
+            leases.iter().try_for_each(|lease| release(view, lease).map(drop))
+        })
+    }
+
     /// Who holds a lease.
     fn holder(&self, name: &str) -> BoxFuture<'_, Result<Option<Lease>>> {
         let name = name.to_owned();
@@ -89,6 +98,42 @@ pub trait Leases: Records {
 }
 
 impl<R: Records + ?Sized> Leases for R {}
+
+/// Records that are changed under a lease: a change is refused once another node has it.
+pub struct Fenced<R> {
+    records: R,
+    under: Under,
+}
+
+impl<R> Fenced<R> {
+    /// These, for whoever holds this.
+    pub fn new(records: R, under: Under) -> Self {
+        Self { records, under }
+    }
+}
+
+impl<R: Deref<Target: Records> + Send + Sync> Records for Fenced<R> {
+    fn change(&self, change: Change, mut rule: Rule) -> BoxFuture<'_, Result<()>> {
+        let Under { lease, token } = self.under.clone();
+        let fenced = move |view: &mut View<'_>| {
+            let row = view.get::<LeaseRow>((&lease,))?;
+            if row.is_some_and(|row| LeaseToken(row.token) == token && !row.released) {
+                rule(view)
+            } else {
+                Err(lease_lost())
+            }
+        };
+        self.records.change(change, Box::new(fenced))
+    }
+
+    fn look(&self, what: &'static str, rule: Rule) -> BoxFuture<'_, Result<()>> {
+        self.records.look(what, rule)
+    }
+
+    fn changed(&self, after: i64, limit: usize) -> BoxFuture<'_, Result<Vec<Changed>>> {
+        self.records.changed(after, limit)
+    }
+}
 
 /// The lease of whoever reads the streams of a bot, and makes its calls.
 pub fn of_bot(bot: &BotKey) -> String {

@@ -29,9 +29,11 @@ use angelia_core::clock::{self, Mono, UnixMillis};
 use angelia_core::cluster::{BEAT_EVERY, Duties, Nodes as _, Sign, TERM};
 use angelia_core::directory::BotKey;
 use angelia_core::egress::Owner;
-use angelia_core::error::Result;
-use angelia_core::lease;
-use angelia_core::ports::{Bus, Control, Hint, Lease, LeaseToken, Leases as _, Ledger, Term};
+use angelia_core::error::{Error, Result};
+use angelia_core::lease::{self, Fenced, Under};
+use angelia_core::ports::{
+    Bus, Control, Following, Hint, Lease, LeaseToken, Leases as _, Ledger, Term, Topic,
+};
 use angelia_core::records::Records;
 use angelia_core::records::rows::NodeRow;
 use parking_lot::{Mutex, RwLock};
@@ -44,6 +46,8 @@ use tokio::sync::{Mutex as AsyncMutex, Notify};
 
 /// How soon a store that does not commit is asked for the leases of a server that is alone.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
+/// Between two signs of life, however many are wanted.
+const LEAST_PAUSE: Duration = Duration::from_millis(10);
 /// How often a node that hands over looks whether work has stopped.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -70,6 +74,8 @@ pub(crate) struct Cluster {
     signs: Signs,
     /// Who hears what other nodes say with their signs of life.
     listener: OnceLock<Box<dyn Fn(Control) + Send + Sync>>,
+    /// Answers to what it asks come by this.
+    _answers: Option<Following>,
     /// Somebody wants a sign of life given now.
     look: Notify,
     /// Signs of life that could not be given.
@@ -77,8 +83,9 @@ pub(crate) struct Cluster {
     came_at: UnixMillis,
 }
 
-/// What one node does for all of them. Nothing goes wrong if two do it for a moment: what they
-/// come to is in the store, once.
+/// What one node does for all of them. What is written for it is refused once another node does it
+/// ([`Cluster::records_for`]). Waking writes nothing, and upkeep drops only what is past its time by
+/// the store's clock: there two nodes come to the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Chore {
     /// Waking gateways for which something waits.
@@ -126,6 +133,7 @@ impl Cluster {
         Sharing { shared, takes }: Sharing,
     ) -> Arc<Self> {
         let mut duties = Duties::default();
+        let _answers = shared.then(|| Following::new(&bus, Topic::Node(node.clone())));
         Chore::ALL.iter().filter(|_| shared).for_each(|chore| duties.add(chore.lease()));
         Arc::new(Self {
             records,
@@ -143,6 +151,7 @@ impl Cluster {
             facts: OnceLock::new(),
             signs: Signs::default(),
             listener: OnceLock::new(),
+            _answers,
             look: Notify::new(),
             failed: AtomicU64::new(0),
             came_at: clock::wall(),
@@ -262,6 +271,14 @@ impl Cluster {
         self.failed.load(Ordering::Relaxed)
     }
 
+    /// Whether what any node says comes here at once: this one is connected to the bus, and so, by
+    /// their own word, are all the others. Who counts on it looks more often while it is not so.
+    pub(crate) fn hears_all(&self) -> bool {
+        let seen = self.seen.read();
+        let mut others = seen.there.iter().filter(|row| row.node != self.node);
+        self.bus.is_connected() && others.all(|row| Facts::of(row).bus)
+    }
+
     /// Whether a node is there, as far as is known.
     pub(crate) fn is_there(&self, node: &str) -> bool {
         node == self.node || self.seen.read().there.iter().any(|it| it.node == node)
@@ -298,6 +315,16 @@ impl Cluster {
         !self.shared || self.holds(chore.lease()).is_some()
     }
 
+    /// The records, for what is written as a chore: refused once another node does it.
+    pub(crate) fn records_for(&self, chore: Chore) -> Result<Arc<dyn Records>> {
+        if !self.shared {
+            return Ok(self.records.clone());
+        }
+        let token = self.holds(chore.lease()).ok_or_else(lease::lease_lost)?;
+        let under = Under { lease: chore.lease().to_owned(), token };
+        Ok(Arc::new(Fenced::new(self.records.clone(), under)))
+    }
+
     /// Hears what another node says.
     pub(crate) fn hear(&self, control: Control) {
         match control {
@@ -327,8 +354,7 @@ impl Cluster {
             return self.keep_alone(&life).await;
         }
         loop {
-            let next = async { drop(tokio::time::timeout(BEAT_EVERY, self.look.notified()).await) };
-            if life.unless_stopped(next).await.is_none() {
+            if life.unless_stopped(self.next_sign()).await.is_none() {
                 return;
             }
             // One that stood still stops before it asks what it lost: the store may not answer.
@@ -349,6 +375,16 @@ impl Cluster {
                 self.book.change(|duties| duties.pass_time(clock::mono()));
             }
         }
+    }
+
+    /// Resolves when the next sign of life is due: soon, sooner if somebody wants one, and when what
+    /// is held ends.
+    async fn next_sign(&self) {
+        tokio::time::sleep(LEAST_PAUSE).await;
+        let until = self.book.read(Duties::held_until).unwrap_or_default();
+        let left = Some(until.since(clock::mono())).filter(|left| !left.is_zero());
+        let pause = left.map_or(BEAT_EVERY, |left| left.min(BEAT_EVERY));
+        let _ = tokio::time::timeout(pause, self.look.notified()).await;
     }
 
     async fn keep_alone(&self, life: &Lifecycle) {
@@ -378,20 +414,19 @@ impl Cluster {
 
     async fn give_sign(&self) -> Result<()> {
         let owner = self.owner().await?.0;
-        for lease in self.book.read(Duties::to_give_back) {
-            self.records.release(&lease).await?;
-            self.book.change(|duties| duties.gave_back(&lease.name));
-            self.bus.publish(Hint::Control(Control::Freed { lease: lease.name }));
-        }
+        let now = clock::mono();
         let (held, mut wanted) = self.book.read(|duties| (duties.held(), duties.wanted()));
+        let (offered, unwanted) = self.book.read(|duties| (duties.offered(now), duties.unwanted(now)));
         if !self.takes {
             wanted.clear();
         }
         let facts = self.facts.get().map_or_else(|| json!({}), |facts| facts());
         let facts = self.signs.with(facts, clock::mono()).to_string();
-        let sign = Sign { node: self.node.clone(), owner, facts, held, wanted };
+        let sign = Sign { node: self.node.clone(), owner, facts, held, wanted, offered, unwanted };
         let began = clock::mono();
-        let beat = self.records.beat(sign).await?;
+        // One that hangs on a connection of which nothing is heard is not waited for.
+        let beat = tokio::time::timeout(TERM, self.records.beat(sign)).await;
+        let beat = beat.map_err(|_| Error::unavailable("the store did not answer in time"))??;
         // A node that stood still knows what it lost before it believes that it holds anything.
         self.book.change(|duties| duties.learn(&beat, began));
         if let Some(lease) = &beat.give_up {
@@ -405,6 +440,20 @@ impl Cluster {
             identities.follow().await?;
         }
         *self.current_until.lock() = began + TERM;
+        self.give_back().await
+    }
+
+    /// Gives back leases whose work has stopped.
+    async fn give_back(&self) -> Result<()> {
+        let stopped = self.book.read(Duties::to_give_back);
+        if stopped.is_empty() {
+            return Ok(());
+        }
+        self.records.release_all(&stopped).await?;
+        for Lease { name: lease, .. } in stopped {
+            self.book.change(|duties| duties.gave_back(&lease));
+            self.bus.publish(Hint::Control(Control::Freed { lease }));
+        }
         Ok(())
     }
 

@@ -91,7 +91,7 @@ impl Relay {
 
     async fn hear_interrupt(&self, instance: InstanceId, epoch: Epoch, interrupt: Interrupt, said: &Said) {
         let Ok(now) = self.store_time().await else { return };
-        if !self.interrupts_heard.lock().counts(said, now) {
+        if !self.interrupts_heard.lock().counts(instance, said, now) {
             return;
         }
         let mailbox = self.sessions.mailbox_since(instance, epoch);

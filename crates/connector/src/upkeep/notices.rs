@@ -16,6 +16,7 @@ use angelia_core::error::{Error, Kind, Result};
 use angelia_core::inbox::{InstanceId, Seq};
 use angelia_core::own_words::OwnWords;
 use angelia_core::ports::Ports;
+use angelia_core::records::Records;
 use angelia_core::store::{NoticeKind, NoticeStore, Overdue, Untold, VaultStore};
 use angelia_core::vault::{Capability, CapabilityId, Deferral, NOTICE_BEFORE, Use, Way};
 use futures_util::stream::{self, StreamExt};
@@ -114,12 +115,12 @@ impl Notifier {
             if self.tell_once(NoticeKind::Lost, bot, &untold, OwnWords::Lost).await? {
                 told.insert(untold.instance);
             }
-            self.ports.records.told(&untold).await?;
+            self.written()?.told(&untold).await?;
         }
         // An inbox that was emptied since is another story: the next loss is told again.
         for instance in told.clone() {
             if self.ports.log.usage(instance).await?.entries == 0 {
-                self.ports.records.end_notices(instance).await?;
+                self.written()?.end_notices(instance).await?;
                 told.remove(&instance);
             }
         }
@@ -165,7 +166,7 @@ impl Notifier {
 
     async fn tell_one(&self, capability: &Capability) -> Result<()> {
         // An answer that is accepted from here on is a message of its own.
-        if !self.ports.records.begin_notice(capability.id).await? {
+        if !self.written()?.begin_notice(capability.id).await? {
             return Ok(());
         }
         let way = match capability.deferral {
@@ -196,7 +197,7 @@ impl Notifier {
                 Ok(()) => {}
             }
         }
-        self.ports.records.end_notice(capability.id).await
+        self.written()?.end_notice(capability.id).await
     }
 
     /// Tells a chat something through the bot at a position, on behalf of its instance. Only the
@@ -211,7 +212,7 @@ impl Notifier {
         let Untold { instance, platform, bot, chat_id, thread_id, message_id } = of;
         let tenant = self.identities.now().tenant_of(*instance);
         let (Some(tenant), Some(at)) = (tenant, at) else { return Ok(false) };
-        if !self.ports.records.notice(kind, &BotKey::new(platform, bot), chat_id, Some(*instance)).await? {
+        if !self.written()?.notice(kind, &BotKey::new(platform, bot), chat_id, Some(*instance)).await? {
             return Ok(false);
         }
         let target = Target { chat_id: chat_id.clone(), thread_id: thread_id.clone() };
@@ -220,6 +221,11 @@ impl Notifier {
         let text = self.notices.text(words, language).to_owned();
         self.egress.say(owner, Goal { bot: at, target }, text, message_id.clone());
         Ok(true)
+    }
+
+    /// Where is written who was told, for as long as that is this node's to do.
+    fn written(&self) -> Result<Arc<dyn Records>> {
+        self.cluster.records_for(Chore::Notices)
     }
 
     /// Instances whose chats an earlier process told something.
@@ -258,7 +264,7 @@ impl<'a> Watch<'a> {
         self.seen.retain(|instance, _| waiting.contains(instance));
         for (instance, of) in self.told.clone() {
             if !waiting.contains(&instance) || self.was_here_since(instance, of).await? {
-                ports.records.end_notices(instance).await?;
+                self.notifier.written()?.end_notices(instance).await?;
                 self.told.remove(&instance);
             }
         }

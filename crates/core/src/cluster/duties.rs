@@ -4,7 +4,24 @@
 use super::{Beat, TERM};
 use crate::clock::Mono;
 use crate::lease::{Lease, LeaseToken};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// How long what no other node took is not given up again: each time its work stands still for a
+/// moment.
+const UNWANTED_FOR: Duration = Duration::from_secs(300);
+
+/// How long others may take what was given up for them: its work has to stop first.
+const OFFERED_FOR: Duration = Duration::from_secs(10);
+
+/// What became of something that this node gave up so that others have it.
+#[derive(Clone, Copy, Debug)]
+enum GivenUp {
+    /// It was offered then.
+    Offered(Mono),
+    /// None of them took it, so it came back then.
+    Unwanted(Mono),
+}
 
 /// Whose something is just now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +94,10 @@ pub struct Duties {
     held_until: Option<Mono>,
     /// Whether the node leaves: it takes nothing more.
     leaving: bool,
+    /// What became of what it gave up for others.
+    given_up: BTreeMap<String, GivenUp>,
+    /// The nodes there were when that began. A new one may want everything.
+    others: BTreeSet<String>,
 }
 
 impl Duties {
@@ -97,6 +118,7 @@ impl Duties {
 
     fn tidy(&mut self) {
         self.all.retain(|_, duty| !duty.is_done_with());
+        self.given_up.retain(|name, _| self.all.contains_key(name));
     }
 
     /// Whether it is among them.
@@ -171,6 +193,18 @@ impl Duties {
         self.wanted().into_iter().filter(|name| !self.is_ours(name)).collect()
     }
 
+    /// What was given up for others lately, and came back because none of them took it.
+    pub fn unwanted(&self, now: Mono) -> Vec<String> {
+        let is_unwanted = |it: &GivenUp| matches!(it, GivenUp::Unwanted(at) if now.since(*at) < UNWANTED_FOR);
+        self.given_up.iter().filter(|(_, it)| is_unwanted(it)).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// What was given up for others just now: they come first.
+    pub fn offered(&self, now: Mono) -> Vec<String> {
+        let is_offered = |it: &GivenUp| matches!(it, GivenUp::Offered(at) if now.since(*at) < OFFERED_FOR);
+        self.given_up.iter().filter(|(_, it)| is_offered(it)).map(|(name, _)| name.clone()).collect()
+    }
+
     /// Leases whose work has stopped.
     pub fn to_give_back(&self) -> Vec<Lease> {
         let stopped = |duty: &Duty| match &duty.stand {
@@ -202,24 +236,37 @@ impl Duties {
     /// A sign of life that was begun at that time was answered. What is held is held for the term
     /// from its beginning: the store counted it from later on.
     pub fn learn(&mut self, beat: &Beat, began: Mono) {
+        let others: BTreeSet<String> = beat.nodes.iter().map(|row| row.node.clone()).collect();
+        if !others.is_subset(&self.others) {
+            self.given_up.clear();
+        }
+        self.others = others;
         for (name, duty) in &mut self.all {
             match beat.held.iter().find(|lease| lease.name == *name) {
                 Some(lease) if duty.lease().is_none_or(|ours| ours.token == lease.token) => {
                     if duty.stand == Stand::Elsewhere {
                         duty.stand = Stand::Ours(lease.clone());
+                        if let Some(GivenUp::Offered(at)) = self.given_up.remove(name)
+                            && began.since(at) < OFFERED_FOR
+                        {
+                            self.given_up.insert(name.clone(), GivenUp::Unwanted(began));
+                        }
                     }
                 }
                 _ => duty.lose(),
             }
-            if duty.retired {
+            if duty.retired || self.leaving {
                 // It was taken just when that was said.
                 duty.end();
             }
         }
         self.tidy();
         self.held_until = Some(began + TERM);
-        if let Some(duty) = beat.give_up.as_ref().and_then(|name| self.all.get_mut(name)) {
+        if let Some(name) = &beat.give_up
+            && let Some(duty) = self.all.get_mut(name)
+        {
             duty.end();
+            self.given_up.insert(name.clone(), GivenUp::Offered(began));
         }
     }
 
@@ -250,7 +297,8 @@ impl Duties {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
+    use crate::clock::UnixMillis;
+    use crate::records::rows::NodeRow;
 
     fn lease(token: i64) -> Lease {
         Lease { name: "bot".into(), node: "a".into(), token: LeaseToken(token), until: None }
@@ -363,5 +411,47 @@ mod tests {
         duties.take(lease(1));
         duties.pass_time(at(1_000_000));
         assert_eq!(duties.token("bot", at(1_000_000)), Some(LeaseToken(1)));
+    }
+
+    #[test]
+    fn what_nobody_else_takes_is_not_given_up_again_and_again() {
+        let row = |node: &str| NodeRow {
+            node: node.into(),
+            owner: 0,
+            started_at: UnixMillis(0),
+            until: UnixMillis(0),
+            takes: true,
+            facts: String::new(),
+        };
+        let beat = |held: Vec<Lease>, give_up: Option<&str>, nodes: &[&str]| Beat {
+            held,
+            give_up: give_up.map(str::to_owned),
+            nodes: nodes.iter().map(|node| row(node)).collect(),
+            ..Beat::default()
+        };
+        let mut duties = Duties::default();
+        duties.add("bot");
+        duties.learn(&beat(vec![lease(3)], Some("bot"), &["a", "b"]), at(1));
+        assert!(duties.unwanted(at(1)).is_empty() && duties.to_give_back() == [lease(3)]);
+        assert_eq!(
+            (duties.offered(at(2)), duties.offered(at(1) + OFFERED_FOR)),
+            (vec!["bot".into()], vec![])
+        );
+        duties.gave_back("bot");
+        duties.learn(&beat(vec![lease(4)], None, &["a", "b"]), at(3));
+        assert_eq!(duties.unwanted(at(4)), ["bot"], "it came back");
+        assert!(duties.unwanted(at(3) + UNWANTED_FOR).is_empty(), "by then somebody may want it");
+        duties.learn(&beat(vec![lease(4)], None, &["a", "b", "c"]), at(5));
+        assert!(duties.unwanted(at(5)).is_empty(), "whoever is new may");
+    }
+
+    #[test]
+    fn whoever_leaves_begins_nothing_with_what_it_was_given_meanwhile() {
+        let mut duties = Duties::default();
+        duties.add("bot");
+        duties.leave();
+        duties.learn(&answered(vec![lease(3)]), at(1));
+        assert!(duties.begin("bot", at(1)).is_none());
+        assert_eq!(duties.to_give_back(), [lease(3)]);
     }
 }

@@ -45,6 +45,10 @@ pub struct Sign {
     pub held: Vec<Lease>,
     /// What it would hold, by name.
     pub wanted: Vec<String>,
+    /// What it gave up for others just now: they come first.
+    pub offered: Vec<String>,
+    /// What it gave up for others before, and none of them took: it stays.
+    pub unwanted: Vec<String>,
 }
 
 /// What a node learns with a sign of life.
@@ -132,11 +136,12 @@ fn beat(view: &mut View<'_>, sign: &Sign) -> Result<Beat> {
             // It never was anybody's, and this node did not see it any earlier.
             None => Some(since(started_at, now)),
         };
-        if free.is_some_and(|free| held.len() < share || free >= PATIENCE) {
+        let at_once = held.len() < share && !sign.offered.contains(name);
+        if free.is_some_and(|free| at_once || free >= PATIENCE) {
             held.extend(lease::acquire(view, name, &sign.node, Term::For(TERM))?);
         }
     }
-    let give_up = give_up(&sign.node, &held, &nodes, &leases, now);
+    let give_up = give_up(sign, held.len(), &nodes, &leases, now);
     Ok(Beat { held, give_up, nodes, gone })
 }
 
@@ -155,14 +160,16 @@ fn since(then: UnixMillis, now: UnixMillis) -> Duration {
 }
 
 /// A lease that another node should have: whoever has least has two fewer than this one,
-/// which has most. The last by name, so that all agree on it.
+/// which has most. The last by name, so that it is the same one until it is given up; never one
+/// that was only just taken, or that nobody else wants.
 fn give_up(
-    me: &str,
-    held: &[Lease],
+    sign: &Sign,
+    held: usize,
     nodes: &[NodeRow],
     leases: &[LeaseRow],
     now: UnixMillis,
 ) -> Option<String> {
+    let me = sign.node.as_str();
     let mut counts: BTreeMap<&str, usize> = nodes
         .iter()
         .filter(|node| node.takes && node.started_at.after(SETTLED) <= now)
@@ -176,8 +183,9 @@ fn give_up(
     counts.remove(me);
     let least = counts.values().min()?;
     let most = counts.values().max()?;
-    let is_mine_to_give = held.len() >= *most && held.len() >= least + 2;
-    is_mine_to_give.then(|| held.iter().map(|lease| lease.name.clone()).max()).flatten()
+    let is_mine_to_give = held >= *most && held >= least + 2;
+    let names = sign.held.iter().map(|lease| &lease.name).filter(|name| !sign.unwanted.contains(name));
+    names.max().filter(|_| is_mine_to_give).cloned()
 }
 
 fn leave(view: &mut View<'_>, node: &str) -> Result<()> {

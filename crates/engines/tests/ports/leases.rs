@@ -1,7 +1,10 @@
 //! What every keeper of leases must do: one holder at a time, each with a larger token.
 
-use angelia_core::ports::{LeaseToken, Leases, Term};
+use angelia_core::directory::BotKey;
+use angelia_core::lease::{Fenced, lease_lost};
+use angelia_core::ports::{LeaseToken, Leases, Term, Under};
 use angelia_core::records::Records;
+use angelia_core::store::{NoticeKind, NoticeStore};
 use futures_util::future::join_all;
 use std::time::Duration;
 
@@ -48,9 +51,24 @@ async fn who_is_alone_takes_what_a_process_before_it_held(records: &(impl Record
     assert_eq!(after.token, LeaseToken(2), "what the one before has on its way is told from it");
 }
 
+async fn what_is_written_under_a_lease_is_refused_once_another_has_it(records: &(impl Records + ?Sized)) {
+    let bot = BotKey::new("telegram", "7");
+    let first = records.acquire("notices", "a", OVER).await.unwrap().unwrap();
+    let fenced = Fenced::new(records, Under { lease: first.name.clone(), token: first.token });
+    assert!(fenced.notice(NoticeKind::Away, &bot, "1", None).await.unwrap());
+    let second = records.acquire("notices", "b", HOUR).await.unwrap().unwrap();
+    let refused = fenced.notice(NoticeKind::Away, &bot, "2", None).await.unwrap_err();
+    assert_eq!(refused.to_string(), lease_lost().to_string());
+    assert!(records.notice(NoticeKind::Away, &bot, "2", None).await.unwrap(), "nothing was written");
+    let given_back = Fenced::new(records, Under { lease: second.name.clone(), token: second.token });
+    assert!(records.release(&second).await.unwrap());
+    assert!(given_back.notice(NoticeKind::Away, &bot, "3", None).await.is_err());
+}
+
 on_every_engine!(
     there_is_one_holder_at_a_time,
     what_is_given_back_is_free_at_once,
     one_that_is_over_is_whoevers_comes_first,
     who_is_alone_takes_what_a_process_before_it_held,
+    what_is_written_under_a_lease_is_refused_once_another_has_it,
 );

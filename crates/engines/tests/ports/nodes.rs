@@ -16,6 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 struct Node {
     name: &'static str,
     wanted: Vec<String>,
+    unwanted: Vec<String>,
     last: Beat,
 }
 
@@ -25,7 +26,8 @@ impl Node {
     }
 
     fn wanting(name: &'static str, wanted: &[&str]) -> Self {
-        Self { name, wanted: wanted.iter().map(|it| (*it).to_owned()).collect(), last: Beat::default() }
+        let wanted = wanted.iter().map(|it| (*it).to_owned()).collect();
+        Self { name, wanted, unwanted: Vec::new(), last: Beat::default() }
     }
 
     async fn beat(&mut self, records: &(impl Records + ?Sized)) -> Vec<&str> {
@@ -35,6 +37,8 @@ impl Node {
             facts: "{}".into(),
             held: self.last.held.clone(),
             wanted: self.wanted.clone(),
+            offered: Vec::new(),
+            unwanted: self.unwanted.clone(),
         };
         self.last = records.beat(sign).await.unwrap();
         self.held()
@@ -167,4 +171,23 @@ async fn who_has_most_gives_to_who_has_least_but_not_to_a_newcomer() {
         }
     }
     assert_eq!((moved, a.held().len(), b.held().len()), (3, 3, 3));
+}
+
+#[tokio::test]
+async fn what_the_others_do_not_want_is_kept() {
+    let records = in_memory();
+    let (mut a, mut b) = (Node::new("a"), Node::wanting("b", &["wake"]));
+    a.beat(&records).await;
+    for _ in 0..30 {
+        pass(Duration::from_millis(500));
+        a.beat(&records).await;
+        b.beat(&records).await;
+    }
+    assert_eq!(a.last.give_up.as_deref(), Some("wake"), "the last by name");
+    a.unwanted = vec!["wake".into()];
+    a.beat(&records).await;
+    assert_eq!(a.last.give_up.as_deref(), Some("notices"), "the next one");
+    a.unwanted = a.wanted.clone();
+    a.beat(&records).await;
+    assert_eq!(a.last.give_up, None);
 }

@@ -65,13 +65,15 @@ impl Process {
     }
 
     /// The sign that it gives now.
-    pub(super) fn sign(&self) -> Sign {
+    pub(super) fn sign(&self, now: Mono) -> Sign {
         Sign {
             node: self.name.clone(),
             owner: 1,
             facts: String::new(),
             held: self.duties.held(),
             wanted: self.duties.wanted(),
+            offered: self.duties.offered(now),
+            unwanted: self.duties.unwanted(now),
         }
     }
 }

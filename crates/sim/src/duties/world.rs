@@ -11,7 +11,7 @@ use std::time::Duration;
 
 const NODES: usize = 4;
 /// How long everything is well before it is judged: longer than leases need to be shared out.
-const SETTLES_FOR: Duration = Duration::from_secs(120);
+const SETTLES_FOR: Duration = Duration::from_secs(420);
 /// How much time passes with each thing that happens, at the most.
 const TICK: usize = 60;
 
@@ -191,7 +191,7 @@ impl World {
         }
         let fails = self.faulty && self.dice.percent(3);
         let at = self.now + self.delay();
-        node.flight = Some(Flight::There { sign: node.sign(), began: self.now, at, fails });
+        node.flight = Some(Flight::There { sign: node.sign(self.now), began: self.now, at, fails });
     }
 
     /// Goes on with one bot.
