@@ -60,14 +60,15 @@ impl Egress {
             if missing.heirs.len() >= MAX_HEIRS {
                 break;
             }
-            missing.heirs.insert(self.take_up_of(*whose).await?);
+            missing.heirs.extend(self.take_up_of(*whose).await?);
         }
         missing.before = gone;
         Ok(())
     }
 
-    /// Takes up what one left, as somebody who has nothing else.
-    async fn take_up_of(self: &Arc<Self>, whose: Owner) -> Result<Owner> {
+    /// Takes up what one left, as somebody who has nothing else. `None` if not all of it is in hand:
+    /// the rest is taken up from that one.
+    async fn take_up_of(self: &Arc<Self>, whose: Owner) -> Result<Option<Owner>> {
         let heir = self.ledger.new_owner().await?;
         self.ledger.adopt(heir, Some(whose)).await?;
         let found = resume::unfinished(self, heir, ActionId(0)).await?;
@@ -75,9 +76,10 @@ impl Egress {
             tracing::info!(count = found.len(), "finishing actions that another node left");
         }
         let under = ActingAs::Heir(heir);
+        let mut all = true;
         for (key, stored) in resume::sort(self, found, under).await {
-            chats::tell(self, key, News::Adopted { stored, under, untouched: false });
+            all &= chats::tell(self, key, News::Adopted { stored, under, untouched: false });
         }
-        Ok(heir)
+        Ok(all.then_some(heir))
     }
 }

@@ -107,7 +107,7 @@ impl Mailbox {
         self.put(|mail| {
             let full = mail.hints.len() >= MAX_FRESH || mail.hint_bytes >= MAX_FRESH_BYTES;
             if full || mail.told.is_some() {
-                mail.told = Some(hint.mark);
+                mail.told = Some(mail.told.unwrap_or_default().newest(hint.mark));
             } else {
                 mail.hint_bytes += hint.entry.body.len();
                 mail.hints.push_back(hint);
@@ -119,8 +119,8 @@ impl Mailbox {
     pub(crate) fn tell(&self, mark: Mark) {
         self.put(|mail| {
             // What is in line says so itself.
-            if mail.hints.back().is_none_or(|hint| hint.mark != mark) {
-                mail.told = Some(mark);
+            if mail.hints.back().is_none_or(|hint| hint.mark.newest(mark) != hint.mark) {
+                mail.told = Some(mail.told.unwrap_or_default().newest(mark));
             }
         });
     }
@@ -259,6 +259,13 @@ impl Subscriber {
         match of {
             Some(Topic::Instance(instance)) => self.sessions.look_at(*instance),
             Some(Topic::Room(room)) => self.hub.missed(Some(room)),
+            Some(Topic::Bot(_)) => {
+                if let Some(egress) = others.egress.upgrade() {
+                    egress.look_now();
+                }
+            }
+            // Whoever waits for an answer that got lost goes on without.
+            Some(Topic::Node(_)) => {}
             None | Some(Topic::Control) => {
                 self.hub.missed(None);
                 self.sessions.look_at_all();

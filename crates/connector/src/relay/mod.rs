@@ -120,20 +120,31 @@ impl Relay {
     /// Tells live sockets how far their logs are, again and again, and who drains them: finds
     /// what a hint that never came would have told.
     pub(crate) async fn watch_logs(self: Arc<Self>, life: Arc<Lifecycle>) {
+        let (mut looked, mut failed) = (clock::mono(), false);
         loop {
-            let bus_is_up = self.cluster.bus().is_connected();
-            let every = if bus_is_up { LOOK_EVERY } else { LOOK_WITHOUT_BUS };
-            let told = tokio::time::timeout(every, self.sessions.may_have_missed());
-            let Some(told) = life.unless_stopped(told).await else { return };
-            for some in self.sessions.to_look_at(told.is_err()).chunks(AT_ONCE) {
-                // What cannot be read now is looked at the next time.
-                for LogState { instance, mark, epoch, .. } in
-                    self.ports.log.states(some.to_vec()).await.unwrap_or_default()
-                {
+            let missed = tokio::time::timeout(LOOK_WITHOUT_BUS, self.sessions.may_have_missed());
+            if life.unless_stopped(missed).await.is_none() {
+                return;
+            }
+            let may_miss = failed || !self.cluster.hears_all();
+            let every = if may_miss { LOOK_WITHOUT_BUS } else { LOOK_EVERY };
+            let is_time = clock::mono().since(looked) >= every;
+            if is_time {
+                looked = clock::mono();
+            }
+            let mut all = true;
+            for some in self.sessions.to_look_at(is_time).chunks(AT_ONCE) {
+                let Ok(states) = self.ports.log.states(some.to_vec()).await else {
+                    all = false;
+                    continue;
+                };
+                for LogState { instance, mark, epoch, .. } in states {
                     self.sessions.claimed_elsewhere(instance, epoch);
                     self.sessions.tell(instance, mark);
                 }
             }
+            // Those that could not be looked at are looked at with all the others.
+            failed = !all || failed && !is_time;
         }
     }
 

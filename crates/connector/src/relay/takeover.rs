@@ -19,11 +19,18 @@ const FORMER_LEAVES_WITHIN: Duration = Duration::from_secs(4);
 
 /// How often is looked whether its node is gone.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How soon a store is told again that a socket is gone.
+const LEAVE_AGAIN: Duration = Duration::from_secs(1);
 /// Claims under way on a node among others beyond which gateways are told to come back: when
 /// another node goes, all of its gateways come at once, and those that are here must go on.
 const MAX_CLAIMING: usize = 1_000;
 /// For how long, at the most; each for another while.
 const COME_BACK_WITHIN: u64 = 5;
+
+/// In how many seconds somebody may come back who is one too many beside so many claims.
+fn come_back_in(claiming: usize, chance: u64) -> Option<u64> {
+    (claiming >= MAX_CLAIMING).then(|| 1 + chance % COME_BACK_WITHIN)
+}
 
 /// A claim that is under way.
 pub(super) struct Claiming(Arc<AtomicUsize>);
@@ -43,8 +50,8 @@ impl Relay {
 
     /// In how many seconds a gateway may come that would be one too many now.
     pub(super) fn crowded_for(&self) -> Option<u64> {
-        let crowded = self.cluster.is_shared() && self.claiming.load(Ordering::Relaxed) >= MAX_CLAIMING;
-        crowded.then(|| 1 + u64::from_ne_bytes(random_bytes()) % COME_BACK_WITHIN)
+        let claiming = Some(self.claiming.load(Ordering::Relaxed)).filter(|_| self.cluster.is_shared())?;
+        come_back_in(claiming, u64::from_ne_bytes(random_bytes()))
     }
 
     /// An instance was claimed: whoever drained it on another node ends, and is waited for.
@@ -74,10 +81,23 @@ impl Relay {
     }
 
     /// A socket that drained an instance is gone, and everything it settled is durable.
-    pub(super) async fn leave(&self, instance: InstanceId, epoch: Epoch) {
+    pub(super) async fn leave(self: &Arc<Self>, instance: InstanceId, epoch: Epoch) {
         if self.cluster.is_shared() {
-            let _ = self.ports.log.leave(instance, epoch).await;
+            if self.ports.log.leave(instance, epoch).await.is_err() {
+                let relay = self.clone();
+                tokio::spawn(async move { relay.leave_later(instance, epoch).await });
+            }
             self.cluster.bus().publish(Hint::Control(Control::Left { instance, epoch }));
+        }
+    }
+
+    /// A store that could not write down that a socket is gone is told until it can: its agent would
+    /// be taken for present, and neither woken nor told of.
+    async fn leave_later(&self, instance: InstanceId, epoch: Epoch) {
+        while self.life.pause(LEAVE_AGAIN).await {
+            if self.ports.log.leave(instance, epoch).await.is_ok() {
+                return;
+            }
         }
     }
 
@@ -114,5 +134,18 @@ impl Relay {
                  its sockets are turned away here as well"
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_herd_is_told_to_come_back_each_at_another_time() {
+        assert_eq!(come_back_in(MAX_CLAIMING - 1, 7), None);
+        let seconds: Vec<u64> = (0..100).filter_map(|chance| come_back_in(MAX_CLAIMING, chance)).collect();
+        assert_eq!(seconds.len(), 100);
+        assert_eq!((seconds.iter().min(), seconds.iter().max()), (Some(&1), Some(&COME_BACK_WITHIN)));
     }
 }

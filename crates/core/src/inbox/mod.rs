@@ -78,6 +78,14 @@ pub struct Mark {
     pub redrives: u64,
 }
 
+impl Mark {
+    /// What both tell: of two that come in any order neither takes anything back.
+    #[must_use]
+    pub fn newest(self, other: Self) -> Self {
+        Self { tail: self.tail.max(other.tail), redrives: self.redrives.max(other.redrives) }
+    }
+}
+
 /// The store's own number of an instance; unique over all tenants.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,

@@ -88,6 +88,8 @@ impl Session {
         if !late.is_empty() {
             let _ = self.relay.ports.log.settle_late(self.record.instance, late).await;
         }
+        // A claim that was under way is the store's word that this node has the agent.
+        self.work_while(|it| it.claiming).await;
         if let Some(epoch) = self.epoch {
             self.relay.leave(self.record.instance, epoch).await;
         }
