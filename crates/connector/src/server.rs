@@ -17,15 +17,16 @@ use crate::supervise::Lifecycle;
 use crate::telemetry::{Counter, Metrics};
 use crate::upkeep::{Integrity, Notifier, Upkeep, Waker};
 use angelia_core::connections::Lasting;
-use angelia_core::error::Result;
+use angelia_core::error::{Error, Result};
 use angelia_core::identity::new_gateway_limits::GatewayLimits;
 use angelia_core::memory::{Memory, MemoryLimits};
 use angelia_core::ports::Ports;
 use angelia_platforms::Platform;
 use angelia_platforms::webchat::{self, Guides, Hub, Webchat};
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
+use axum::middleware::{self, Next};
 use axum::response::IntoResponse;
 use axum::routing::get;
 use ipnet::IpNet;
@@ -37,6 +38,10 @@ use std::time::Duration;
 const GOODBYE: Duration = Duration::from_secs(4);
 /// How long what only one node does may take to stop before others take it.
 const HAND_OVER: Duration = Duration::from_secs(5);
+/// How soon whoever is turned away by a node that has to catch up may come back.
+const CATCH_UP: Duration = Duration::from_secs(1);
+/// Where is decided by who is known here; the page of the web chat is the same for everybody.
+const DECIDING: [&str; 3] = ["/chat/api/", "/relay/", "/oauth/"];
 /// How often a server that stops looks whether calls have ended.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
@@ -218,11 +223,29 @@ impl Server {
             .route("/readyz", get(readyz))
             .with_state(self.clone())
             .merge(self.relay.clone().router())
-            .merge(self.self_service.clone().router());
+            .merge(self.if_current(self.self_service.clone().router()));
         if let Some(webchat) = &self.webchat {
-            router = router.merge(webchat.clone());
+            router = router.merge(self.if_current(webchat.clone()));
         }
         router.merge(self.listeners.webhooks())
+    }
+
+    /// Routes that decide by who is known here, and by routes and keys: closed while what is known
+    /// here may not be what the others know.
+    fn if_current(&self, routes: Router) -> Router {
+        let cluster = self.parts.cluster.clone();
+        routes.route_layer(middleware::from_fn(move |request: Request, next: Next| {
+            let path = request.uri().path();
+            let closed = !cluster.is_current() && DECIDING.iter().any(|begins| path.starts_with(begins));
+            async move {
+                if closed {
+                    let why = "this node has to catch up with the others first";
+                    let refusal = Error::unavailable(why).retry_in(CATCH_UP);
+                    return admin::answer::<()>(StatusCode::OK, Err(refusal));
+                }
+                next.run(request).await
+            }
+        }))
     }
 
     /// The routes that the operator reaches.

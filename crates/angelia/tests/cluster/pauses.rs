@@ -2,6 +2,7 @@
 
 use super::stage::{AT_ONCE, BEYOND_THE_LEASE, BUSY, SECOND, SOON, Stage, dial, end_of, setup, until};
 use angelia_testkit::socket::Socket;
+use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 #[tokio::test]
@@ -47,6 +48,13 @@ async fn a_node_that_does_not_reach_the_store_admits_nobody() {
     })
     .await;
     println!("cluster: a node without its store admits nobody after {} ms", closed.as_millis());
+    for path in ["/oauth/token", "/relay/policy", "/chat/api/rooms/lab/messages"] {
+        let post = stage.http.post(format!("{}{path}", stage.cluster[1].url()));
+        let answer = post.bearer_auth(&stage.key).json(&json!({ "text": "?" })).send().await.unwrap();
+        assert_eq!((answer.status().as_u16(), answer.headers()["retry-after"].as_bytes()), (503, &b"1"[..]));
+    }
+    let page = stage.http.get(format!("{}/chat", stage.cluster[1].url())).send().await.unwrap();
+    assert_eq!(page.status(), 200, "it is the same for everybody");
     assert_eq!(dial(&stage.cluster[0].url(), &stage.gateway).await, 101, "the other goes on");
     stage.cluster.node(1).to_store.as_ref().unwrap().heal();
     let open =

@@ -40,5 +40,5 @@ pub use oauth::LIMITS as TOKEN_LIMITS;
 use oauth::{TokenLimits, token};
 pub(crate) use other_nodes::until_known;
 use policy::declare;
-pub(crate) use router::{Admin, router};
+pub(crate) use router::{Admin, answer, router};
 pub(crate) use self_service::SelfService;

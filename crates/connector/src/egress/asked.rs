@@ -18,8 +18,9 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// How long another node gets to tell what a chat is.
-const TOLD_WITHIN: Duration = Duration::from_secs(5);
+/// How long another node gets to tell what a chat is. Where that is may have been looked up before:
+/// both together take five seconds at the most.
+const TOLD_WITHIN: Duration = Duration::from_secs(3);
 /// Questions of other nodes that are answered at one time. Further ones are not: each may make a
 /// provider be called.
 pub(super) const MAX_ASKED: usize = 1_024;

@@ -29,10 +29,15 @@ angelia_contract::limits! {
 }
 /// How long a provider gets to tell where a chat is. Gateways wait 30 s.
 const LOOK_UP_WITHIN: Duration = Duration::from_secs(10);
+/// How long it may take to find out where a chat is that is only to be told of, where another node
+/// may have to be asked then: both together within five seconds.
+const FOUND_WITHIN: Duration = Duration::from_secs(2);
 
 /// When somebody is told that they may not know of a chat. Looking for one that
 /// is not there takes longer than finding one that is, by less than this.
 const TELL_AFTER: Duration = Duration::from_millis(25);
+
+const NOT_IN_TIME: &str = "the platform did not tell in time";
 
 /// A chat as one instance names it.
 type Asked = (InstanceId, String);
@@ -114,7 +119,14 @@ pub(super) fn ask(egress: &Arc<Egress>, waits: Waiting) {
     tokio::spawn(async move {
         while let Some(came) = egress.target_lookup.next(&asked) {
             for waits in came {
-                match AssertUnwindSafe(find_out(&egress, &waits)).catch_unwind().await {
+                let within = if only_tells(&waits) && egress.cluster.is_shared() {
+                    FOUND_WITHIN
+                } else {
+                    Duration::MAX
+                };
+                let found = tokio::time::timeout(within, find_out(&egress, &waits));
+                let found = AssertUnwindSafe(found).catch_unwind().await;
+                match found.map(|found| found.unwrap_or_else(|_| Err(Error::unavailable(NOT_IN_TIME)))) {
                     Ok(Ok(None)) => proceed_as_known(&egress, waits),
                     Ok(Ok(Some(found))) => follow_up::perform(&egress, waits, found),
                     // It is not known yet whose the chat is: nothing was sent, and it may be asked again.
@@ -217,7 +229,7 @@ pub(super) async fn look_up_here(
     };
     let told = match tokio::time::timeout(LOOK_UP_WITHIN, call).await {
         Ok(told) => told,
-        Err(_) => Err(Error::unavailable("the platform did not tell in time")),
+        Err(_) => Err(Error::unavailable(NOT_IN_TIME)),
     };
     slot.over(matches!(told, Ok(false)));
     if told.is_err() {
