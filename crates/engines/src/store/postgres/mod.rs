@@ -66,8 +66,8 @@ const KEYS_AT_ONCE: usize = 2;
 /// Threads that talk to the database.
 const THREADS: usize = 2;
 /// A transaction in which nothing happens for so long is undone by the server: a node that
-/// stands still must not hold up the others.
-const STAND_STILL: &str = "5s";
+/// stands still must not hold up the others, whose signs of life are due within a term.
+const STAND_STILL: &str = "2s";
 
 /// The store that nodes share.
 pub type Postgres = Store<PostgresEngine>;

@@ -235,7 +235,10 @@ impl Shared {
 /// Whether the server says itself that nothing came of it. One that breaks off, or a pooler that
 /// lost its server, may have done it all the same.
 pub(super) fn is_certain(error: &tokio_postgres::Error) -> bool {
-    error.as_db_error().is_some_and(|said| said.parsed_severity() == Some(Severity::Error))
+    // A connection that failed (08), or a server that was interrupted (57), says nothing of it.
+    let tells = |code: &SqlState| !["08", "57"].iter().any(|class| code.code().starts_with(class));
+    let is_error = |severity| severity == Some(Severity::Error);
+    error.as_db_error().is_some_and(|said| is_error(said.parsed_severity()) && tells(said.code()))
 }
 
 fn is(failure: &Failure, codes: &[SqlState]) -> bool {

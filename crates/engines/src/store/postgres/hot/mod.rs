@@ -253,6 +253,9 @@ pub(super) async fn run(
     let there = parts.each_ref().map(|(there, ..)| *there);
     let accepts = there[2];
     let mut sent = vec![plain(client, begin), ask(client, LOCK, vec![numbers(&columns.instances)])];
+    if let Some(leases) = learnt.leases() {
+        sent.push(ask(client, take_in::SHARE, leases));
+    }
     if !columns.owners.is_empty() {
         sent.push(ask(client, SHARE_OWNERS, vec![numbers(&columns.owners)]));
     }

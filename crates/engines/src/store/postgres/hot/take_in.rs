@@ -169,11 +169,16 @@ pub(super) struct Columns<'a> {
 }
 
 impl Columns<'_> {
+    /// The leases that stay as they are until the end. Taken before owners are: whoever takes a
+    /// bot over has its lease, and then changes its owner.
+    pub(super) fn leases(&self) -> Option<Vec<Given<'_>>> {
+        (!self.leases.is_empty()).then(|| vec![texts(&self.leases)])
+    }
+
     /// The statements that there is something for, in their order, and what they are given.
     pub(super) fn statements(&self) -> Vec<(&str, Vec<Given<'_>>)> {
         let mut statements: Vec<(&str, Vec<Given<'_>>)> = Vec::new();
         if !self.leases.is_empty() {
-            statements.push((SHARE, vec![texts(&self.leases)]));
             statements.push((FENCE, vec![texts(&self.leases), numbers(&self.tokens)]));
         }
         if !self.kinds.is_empty() {
