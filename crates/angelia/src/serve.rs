@@ -53,7 +53,7 @@ pub(crate) async fn serve(config: Config, insecure: bool) -> Result<()> {
     supervisor::ready(&running.public);
     signals.next().await?;
     let drain = config.server.drain;
-    supervisor::stopping(drain);
+    supervisor::stopping(drain, config.store.is_shared());
     tracing::info!(
         ?drain,
         "stopping: each socket is closed once its agent has finished, so that gateways dial again"

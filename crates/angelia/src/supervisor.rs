@@ -15,14 +15,15 @@ pub(crate) fn ready(listen: &dyn std::fmt::Display) {
 /// What a stop takes beyond the time that agents get: sockets say goodbye, calls end.
 const GOODBYE: Duration = Duration::from_secs(15);
 
-/// How long a stop takes at the most.
-pub(crate) fn stop_takes(drain: Duration) -> Duration {
-    drain + GOODBYE
+/// How long a stop takes at the most. A node among others sends its gateways on in turn, for half
+/// the time that each of them gets.
+pub(crate) fn stop_takes(drain: Duration, among_others: bool) -> Duration {
+    GOODBYE + drain + if among_others { drain / 2 } else { Duration::ZERO }
 }
 
 /// Says that the server is on its way down, and how long that may take.
-pub(crate) fn stopping(drain: Duration) {
-    let within = stop_takes(drain).as_micros();
+pub(crate) fn stopping(drain: Duration, among_others: bool) {
+    let within = stop_takes(drain, among_others).as_micros();
     tell(&format!(
         "STOPPING=1\nEXTEND_TIMEOUT_USEC={within}\n\
          STATUS=Closing sockets as agents finish, so that gateways dial again"

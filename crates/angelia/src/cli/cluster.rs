@@ -13,7 +13,7 @@ pub(super) enum ClusterCommand {
     /// Shows which nodes there are, what each of them does, and what is wrong.
     ///
     /// Any node answers. LAST SIGN is when a node said last that it is there, which
-    /// it does twice a second; after four seconds of silence the others do what it
+    /// it does twice a second; after three seconds of silence the others do what it
     /// did. BUS says whether it hears the others at once, by Redis, or within a
     /// second, by the database. BEHIND counts changes of who is known here that
     /// others know of and it does not yet.

@@ -167,7 +167,7 @@ fn the_unit_gives_a_stop_the_time_it_takes() {
     let unit = std::fs::read_to_string(unit).unwrap();
     let timeout = unit.lines().find_map(|line| line.strip_prefix("TimeoutStopSec=")).unwrap();
     let timeout = crate::config::parse_duration(timeout).unwrap();
-    assert!(timeout >= crate::supervisor::stop_takes(Config::default().server.drain), "{timeout:?}");
+    assert!(timeout >= crate::supervisor::stop_takes(Config::default().server.drain, false), "{timeout:?}");
 }
 
 #[test]
