@@ -47,7 +47,7 @@ async fn what_waits_when_a_route_moves_is_not_written() {
         let mut reigns: Vec<Reign> = Vec::new();
         // Discord counts five messages in five seconds: the second comes into a
         // window that the first has used up, and gets one of its own.
-        for (tenant, seconds) in [("acme", 2), ("bolt", 4), ("acme", 2), ("bolt", 4)] {
+        for (tenant, seconds) in [("acme", 2), ("bolt", 5), ("acme", 2), ("bolt", 5)] {
             let from = wall();
             for chat in &contested {
                 stage.route(tenant, None, &chat.places[0]).await;
