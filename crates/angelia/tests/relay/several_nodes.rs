@@ -12,8 +12,9 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tempfile::TempDir;
+use tokio::time::Instant;
 
 const SOON: Duration = Duration::from_secs(30);
 
