@@ -157,7 +157,7 @@ impl Model {
 
     /// The new text of every turn so far, in the order of arrival.
     pub fn texts(&self) -> Vec<String> {
-        self.turns().into_iter().map(|turn| turn.new_text).collect()
+        locked(&self.shared.turns).iter().map(|turn| turn.new_text.clone()).collect()
     }
 
     /// How often `text` arrived as something new, alone or merged with others.

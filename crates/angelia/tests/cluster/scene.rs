@@ -311,14 +311,14 @@ fn agent(gateway: &Credentials, urls: &[String], log: &Path) -> Process {
 /// What is wrong with what a published gateway's model heard: everything has to come, in order, and
 /// nobody else's.
 fn heard(model: &Model, published: &Published) -> Vec<String> {
-    let said = published.said.lock();
-    let lost: Vec<&String> = said.iter().filter(|text| model.arrivals(text) == 0).collect();
+    let (said, heard) = (published.said.lock(), model.texts().join("\n"));
     let texts: Vec<&str> = said.iter().map(String::as_str).collect();
-    let mut faults = Vec::new();
-    if !lost.is_empty() {
-        faults.push(format!("lost on the way to a published gateway: {lost:?}"));
-    } else if model.order_of(&texts) != texts {
-        faults.push(format!("out of order at a published gateway: {:?}", model.order_of(&texts)));
+    let first: Vec<Option<usize>> = texts.iter().map(|text| heard.find(text)).collect();
+    let mut faults: Vec<String> = Vec::new();
+    let lost = texts.iter().zip(&first).filter(|(_, at)| at.is_none());
+    faults.extend(lost.map(|(text, _)| format!("{text} was lost on the way to a published gateway")));
+    if !first.is_sorted() {
+        faults.push("lines are out of order at a published gateway".into());
     }
     let own = |text: &str| !text.starts_with("echo:") || texts.iter().any(|said| text.contains(said));
     let foreign = published.room.reader.answers().into_iter().filter(|text| !own(text));

@@ -273,7 +273,7 @@ async fn a_bot_tells_what_it_can_do_and_shows_chats() {
     let again = async {
         loop {
             assert_eq!(socket.ask(typing.clone()).await["success"], true);
-            tokio::time::sleep(Duration::from_millis(500)).await;
+            tokio::time::sleep(Duration::from_millis(300)).await;
         }
     };
     tokio::select! {
