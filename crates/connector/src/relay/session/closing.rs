@@ -16,6 +16,8 @@ use std::time::Duration;
 const PARTING: Duration = Duration::from_secs(1);
 /// How long a replaced socket's acknowledgements still count.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long a socket that is gone waits for its claim: a takeover takes four seconds at the most.
+const CLAIMED_WITHIN: Duration = Duration::from_secs(6);
 
 impl Session {
     /// Starts to end the socket, unless it is ending for a reason as good: nothing new is
@@ -88,8 +90,7 @@ impl Session {
         if !late.is_empty() {
             let _ = self.relay.ports.log.settle_late(self.record.instance, late).await;
         }
-        // A claim that was under way is the store's word that this node has the agent.
-        self.work_while(|it| it.claiming).await;
+        self.end_claim().await;
         if let Some(epoch) = self.epoch {
             self.relay.leave(self.record.instance, epoch).await;
         }
@@ -97,6 +98,15 @@ impl Session {
             drop(claim);
             // Perhaps something waits for it already.
             self.relay.wake.waits(self.record.instance);
+        }
+    }
+
+    /// Among several nodes a claim that is under way would be the store's word that this one has the
+    /// agent. It is not made again.
+    async fn end_claim(&mut self) {
+        if self.relay.cluster.is_shared() {
+            self.phase = Phase::Over;
+            let _ = tokio::time::timeout(CLAIMED_WITHIN, self.work_while(|it| it.claiming)).await;
         }
     }
 
