@@ -194,6 +194,10 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            // What the test may have failed of; the folder of the log may go with it.
+            eprintln!("{}{}", self.name, self.end_of_log());
+        }
         // A frozen group needs no thaw: SIGKILL ends stopped processes too. The
         // group outlives its leader while helpers of it run.
         let _ = kill_process_group(self.group, Signal::KILL);

@@ -135,7 +135,15 @@ fn merged(all: impl Iterator<Item = HeardPlace>) -> Vec<HeardPlace> {
 /// Waits until the other nodes know of a line of the change feed, so that a change counts everywhere
 /// once it is answered. Who does not say so in time reads of it with its next sign of life.
 pub(crate) async fn until_known(cluster: &Cluster, line: i64) {
-    let (_, silent) = ask(cluster, Question::Know(line)).await;
+    if !cluster.is_shared() {
+        return;
+    }
+    // As the store knows: one that came a moment ago has given no sign yet that was seen here.
+    let others = match tokio::time::timeout(PATIENCE, cluster.others_now()).await {
+        Ok(Ok(others)) => others,
+        _ => others_seen(cluster),
+    };
+    let (_, silent) = ask_these(cluster, others, Question::Know(line)).await;
     if !silent.is_empty() && cluster.bus().is_connected() {
         tracing::info!(line, ?silent, "not all nodes said in time that they know of a change");
     }
@@ -145,8 +153,15 @@ async fn ask(cluster: &Cluster, question: Question) -> (Vec<Answer>, Vec<String>
     if !cluster.is_shared() {
         return (Vec::new(), Vec::new());
     }
+    ask_these(cluster, others_seen(cluster), question).await
+}
+
+fn others_seen(cluster: &Cluster) -> Vec<String> {
     let nodes = cluster.seen().there.into_iter().map(|row| row.node);
-    let others: Vec<String> = nodes.filter(|node| node != cluster.node()).collect();
+    nodes.filter(|node| node != cluster.node()).collect()
+}
+
+async fn ask_these(cluster: &Cluster, others: Vec<String>, question: Question) -> (Vec<Answer>, Vec<String>) {
     let answers = cluster.calls().ask_all(&json!(question), others.len(), PATIENCE).await;
     let answers: Vec<Answer> = answers.into_iter().filter_map(|it| serde_json::from_value(it).ok()).collect();
     let has_answered = |node: &String| answers.iter().any(|answer| answer.node == *node);

@@ -249,6 +249,13 @@ impl Cluster {
         self.seen.read().clone()
     }
 
+    /// The nodes beside this one, as the store knows at this moment.
+    pub(crate) async fn others_now(&self) -> Result<Vec<String>> {
+        let (now, rows) = self.records.nodes().await?;
+        let others = rows.into_iter().filter(|row| row.is_there(now) && row.node != self.node);
+        Ok(others.map(|row| row.node).collect())
+    }
+
     /// When this node came.
     pub(crate) fn started_at(&self) -> UnixMillis {
         self.came_at
