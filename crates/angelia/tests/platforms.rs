@@ -25,6 +25,7 @@ mod platforms {
     mod interactions_rotation;
     mod interactions_stage;
     mod nodes;
+    mod prompts;
     mod relay_hello;
     mod shared_stage;
     mod sms;

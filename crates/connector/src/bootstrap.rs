@@ -2,7 +2,7 @@
 
 use crate::keyring::Keyring;
 use crate::relay::{Sessions, Standing};
-use angelia_core::admission::{Allow, Route};
+use angelia_core::admission::{Allow, Route, RouteOptions};
 use angelia_core::audit::Actor;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::identity::instances::waits_for_first;
@@ -57,6 +57,7 @@ fn web_chat_for_everybody() -> Result<Route> {
         allow: Allow::Any,
         free: true,
         while_busy: None,
+        options: RouteOptions::default(),
     })
 }
 

@@ -43,6 +43,7 @@ pub mod notices;
 pub mod once;
 pub mod own_words;
 pub mod ports;
+pub mod prompts;
 pub mod quarantine;
 pub mod records;
 pub mod rooms;

@@ -31,6 +31,8 @@ mod store {
     pub(crate) mod people;
     #[path = "../postgres/posts.rs"]
     mod posts;
+    #[path = "../store/prompts.rs"]
+    mod prompts;
     #[path = "../store/seals.rs"]
     mod seals;
     #[path = "../postgres/statements.rs"]

@@ -19,6 +19,7 @@ mod store {
     mod notices;
     pub(crate) mod open;
     mod people;
+    mod prompts;
     mod seals;
     mod space;
     mod sqlite_only;

@@ -252,7 +252,7 @@ struct Door(InstanceId);
 
 impl Admission for Door {
     fn decide(&self, _observed: Observed<'_>) -> Result<Admitted, DropReason> {
-        Ok(Admitted { tenant: "acme".into(), instance: self.0, while_busy: None })
+        Ok(Admitted::to("acme", self.0))
     }
 
     fn dropped(&self, _observed: Observed<'_>, _which: Which<'_>, _reason: DropReason) {}

@@ -10,7 +10,8 @@ Prints one line of JSON with its control address, then does what it is told by P
   /webhook  {"secret", "told"}: serves aiogram's webhook handler with one secret, sets it with another
   /seen     what the handlers were given: [{"kind", "event"}]
 
-Whoever writes "echo …" gets it back as a reply.
+Whoever writes "echo …" gets it back as a reply, and whoever writes "ask …" with two buttons, "Yes" and
+"No". The press of a button is answered with its data, which then stands below the message instead of them.
 """
 
 import asyncio
@@ -23,18 +24,26 @@ from aiogram.client.session.aiohttp import AiohttpSession
 from aiogram.client.telegram import TelegramAPIServer
 from aiogram.exceptions import AiogramError
 from aiogram.types import TelegramObject
+from aiogram.utils.keyboard import InlineKeyboardBuilder
 from aiogram.webhook.aiohttp_server import SimpleRequestHandler
 from aiohttp import web
 
 SEEN = []
 TASKS = {}
-KINDS = ("message", "edited_message", "channel_post", "edited_channel_post", "my_chat_member")
+KINDS = ("message", "edited_message", "channel_post", "edited_channel_post", "my_chat_member", "callback_query")
 
 
 def plain(value):
     if isinstance(value, TelegramObject):
         return value.model_dump(mode="json", exclude_none=True, by_alias=True)
     return [plain(item) for item in value] if isinstance(value, list) else value
+
+
+def yes_or_no():
+    buttons = InlineKeyboardBuilder()
+    buttons.button(text="Yes", callback_data="said yes")
+    buttons.button(text="No", callback_data="said no")
+    return buttons.as_markup()
 
 
 def dispatcher():
@@ -45,6 +54,11 @@ def dispatcher():
             SEEN.append({"kind": kind, "event": plain(event)})
             if kind == "message" and (event.text or "").startswith("echo "):
                 await event.reply(event.text.removeprefix("echo "))
+            if kind == "message" and (event.text or "").startswith("ask "):
+                await event.answer(event.text.removeprefix("ask "), reply_markup=yes_or_no())
+            if kind == "callback_query":
+                await event.answer(event.data)
+                await event.message.edit_text(f"{event.message.text}\n{event.data}")
 
         getattr(made, kind).register(handler)
 

@@ -219,6 +219,21 @@ impl FakeTelegram {
         self.ask("delete", &json!({ "chat": chat, "message": message })).await;
     }
 
+    /// A person presses the button with this label below a message of the bot; returns the id of
+    /// the callback query.
+    pub async fn press(&self, chat: i64, message: i64, from: i64, label: &str) -> String {
+        self.press_with(&json!({ "chat": chat, "message": message, "from": from, "label": label })).await
+    }
+
+    /// The same with any data, on a button or not: a modified client sends what it likes.
+    pub async fn press_data(&self, chat: i64, message: i64, from: i64, data: &str) -> String {
+        self.press_with(&json!({ "chat": chat, "message": message, "from": from, "data": data })).await
+    }
+
+    async fn press_with(&self, ask: &Value) -> String {
+        text(&self.ask("press", ask).await["id"]).to_owned()
+    }
+
     /// Puts any update in the queue, also one that nobody can read; returns its id.
     pub async fn inject(&self, update: &Value) -> i64 {
         number(&self.ask("update", &json!({ "update": update })).await["update_id"])
@@ -335,6 +350,13 @@ impl FakeTelegram {
             assert!(Instant::now() < deadline, "nothing was shown in {chat} within {limit:?}");
             sleep(POLL).await;
         }
+    }
+
+    /// What the bot answered to a press, by its callback query's id: `text` (null for none) and
+    /// `show_alert`. `None` as long as it did not.
+    pub async fn press_answer(&self, id: &str) -> Option<Value> {
+        let answer = self.read(&format!("press_answer?id={id}")).await;
+        (!answer.is_null()).then_some(answer)
     }
 
     /// Every request to the API: `method`, `chat_id`, `chats` (all it names),

@@ -6,8 +6,10 @@ use crate::remote::Remote;
 use crate::show;
 use angelia_connector::admin::api;
 use angelia_connector::admin::types::{AddRoute, MakeCode, Nothing, RemoveRoute};
+use angelia_core::admission::Approve;
 use angelia_core::error::Result;
 use angelia_core::turns::WhileBusy;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
@@ -43,6 +45,10 @@ pub(super) enum RouteCommand {
         /// What becomes of messages while the agent is busy; without it, what its gateway says.
         #[arg(long, value_name = "MODE", value_parser = while_busy())]
         while_busy: Option<WhileBusy>,
+        /// Who gives the agent leave, where it asks with buttons: turn, the person in whose turn it
+        /// asks; any, everybody who may speak there.
+        #[arg(long, value_name = "turn|any", value_parser = approve())]
+        approve: Option<Approve>,
     },
     /// Lists the routes.
     #[command(after_help = "Examples:\n  angelia route list\n  angelia route list --unrouted")]
@@ -92,12 +98,18 @@ impl Terms {
     }
 }
 
+/// Who may approve, as an option.
+fn approve() -> impl TypedValueParser<Value = Approve> {
+    PossibleValuesParser::new(["turn", "any"])
+        .map(|word| if word == "any" { Approve::Any } else { Approve::Turn })
+}
+
 pub(super) async fn ask(remote: &Remote, command: RouteCommand) -> Result<Answer> {
     match command {
-        RouteCommand::Add { place, terms, bot, while_busy } => {
+        RouteCommand::Add { place, terms, bot, while_busy, approve } => {
             let allow = terms.allow();
             let Terms { tenant, gateway, free, .. } = terms;
-            let route = AddRoute { place, tenant, bot, gateway, allow, free, while_busy };
+            let route = AddRoute { place, tenant, bot, gateway, allow, free, while_busy, approve };
             Answer::of(remote, api::ADD_ROUTE.ask(&route), show::added_route).await
         }
         RouteCommand::List { unrouted: false } => {

@@ -6,7 +6,7 @@ use super::gateways::{check_welcome, gateway};
 use super::other_nodes::{self, HeardPlace};
 use super::types::Nothing;
 use crate::bootstrap::DEFAULT_TENANT;
-use angelia_core::admission::{self, Allow, Place};
+use angelia_core::admission::{self, Allow, Approve, Place, RouteOptions};
 use angelia_core::audit::Actor;
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::error::{Error, Result};
@@ -36,6 +36,8 @@ asked! {
         pub free: bool,
         /// What becomes of messages while the agent is busy; if not said, what its gateway says.
         pub while_busy: Option<WhileBusy>,
+        /// Who gives the agent leave to do something; if not said, the person in whose turn it asks.
+        pub approve: Option<Approve>,
     }
 
     /// A route to be taken away.
@@ -89,6 +91,8 @@ answered! {
         pub free: bool,
         /// What becomes of messages while the agent is busy; `null` for what its gateway says.
         pub while_busy: Option<WhileBusy>,
+        /// Who gives the agent leave to do something.
+        pub approve: Approve,
     }
 
     /// The last places that spoke without a route.
@@ -146,6 +150,7 @@ pub(super) async fn add(admin: Arc<Admin>, body: AddRoute) -> Result<Route> {
     let mut route = route(&admin, place, Some(&body.tenant), body.gateway.as_deref(), allow, body.free)?;
     route.bot = body.bot.filter(|bot| !bot.is_empty());
     route.while_busy = body.while_busy;
+    route.options.approve = body.approve.unwrap_or_default();
     let shown = show(&admin, &route);
     store_route(&admin, route).await?;
     Ok(shown)
@@ -229,6 +234,7 @@ pub(super) fn route(
         allow,
         free,
         while_busy: None,
+        options: RouteOptions::default(),
     })
 }
 
@@ -253,6 +259,7 @@ pub(super) fn show(admin: &Admin, route: &admission::Route) -> Route {
         allow,
         free: route.free,
         while_busy: route.while_busy,
+        approve: route.options.approve,
     }
 }
 

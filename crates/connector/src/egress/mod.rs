@@ -28,6 +28,7 @@ mod in_hand;
 mod left_behind;
 mod outbox;
 mod perform;
+mod prompt;
 mod rate_limit;
 mod react;
 mod remark;
@@ -224,7 +225,7 @@ fn proceed(egress: &Arc<Egress>, waits: Waiting, decided: Result<Goal, Refusal>)
     }
     let action = OutboundAction::new(origin, goal, outbound.action, Claims::Fitting, reply, Some(held));
     match action.action {
-        Action::Send { .. } | Action::Edit { .. } => chats::enter(egress, action),
+        Action::Send { .. } | Action::Edit { .. } | Action::Prompt { .. } => chats::enter(egress, action),
         Action::Typing { .. } => {
             // Ornaments: a gateway that waits for one does not work meanwhile.
             action.reply.give(ActionResult::ok());

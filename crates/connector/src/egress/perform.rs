@@ -6,7 +6,7 @@ use super::action::OutboundAction;
 use super::chats::{ChatKey, FirstPart, Inbox};
 use super::outbox::ActingAs;
 use super::rate_limit::{Permit, Slot};
-use super::{Egress, elsewhere};
+use super::{Egress, elsewhere, prompt};
 use crate::telemetry::Counter;
 use angelia_core::clock;
 use angelia_core::egress::delivery::{Begun, Claimed, DeliveryId, Event, Opened, Permission, Text};
@@ -180,6 +180,10 @@ pub(super) struct Call {
 pub(super) async fn call(egress: Arc<Egress>, task: Arc<Inbox>, call: Call) -> Result<Done> {
     let Call { id, number, under, action, answer, earlier, within, permit } = call;
     let CallPermit { slot, permit } = permit;
+    if let Err(outcome) = prompt::write_down(&egress, &action, number).await {
+        slot.over(false);
+        return Ok(Done::Happened(Event::Called { id, outcome, withdrawn: false }));
+    }
     permit.made();
     let progress = Arc::new(DeliveryProgress {
         egress: egress.clone(),

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::relay::Mailbox;
-use angelia_core::admission::Allow;
+use angelia_core::admission::{Allow, RouteOptions};
 use angelia_core::audit::Actor;
 use angelia_core::clock::UnixMillis;
 use angelia_core::ports::BoxFuture;
@@ -33,6 +33,7 @@ fn route(number: usize) -> Route {
         allow: Allow::Any,
         free: false,
         while_busy: None,
+        options: RouteOptions::default(),
     }
 }
 

@@ -5,7 +5,7 @@
 //! from a list; it shares no code with what it judges.
 
 use angelia_contract::frame::{GatewayFrame, Outbound};
-use angelia_core::admission::{Allow, Route, Routes};
+use angelia_core::admission::{Allow, Route, RouteOptions, Routes};
 use angelia_core::egress::{Bot, Goal, Refusal, Sender, Target, Whereabouts, decide};
 use angelia_core::inbox::{InstanceId, Quota};
 use angelia_core::ports::Ports;
@@ -324,6 +324,7 @@ fn routes(list: &List) -> Routes {
         allow: Allow::Any,
         free: false,
         while_busy: None,
+        options: RouteOptions::default(),
     };
     Routes::new(list.iter().map(route).collect())
 }

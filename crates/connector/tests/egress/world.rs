@@ -6,7 +6,7 @@ use angelia_connector::{
     EgressTimings, IdentityOptions, KeyKeeper, Keyring, Limits, Notices, Options, Server, Subscriber,
     ssrf_guard,
 };
-use angelia_core::admission::{Allow, Route};
+use angelia_core::admission::{Allow, Route, RouteOptions};
 use angelia_core::audit::Actor;
 use angelia_core::error::Result;
 use angelia_core::identity::new_gateway_limits::GatewayLimits;
@@ -131,6 +131,7 @@ impl World {
             allow: Allow::Any,
             free: true,
             while_busy: None,
+            options: RouteOptions::default(),
         };
         // Made by the first start only: a test may have taken it away.
         if store.gateways().await.unwrap().is_empty() && store.routes().await.unwrap().is_empty() {

@@ -12,7 +12,7 @@ mod route;
 pub use own_commands::{is_stop, link_command};
 pub use place::{Grammar, Place, Places, direct};
 pub use reason::DropReason;
-pub use route::{Allow, Route, Routes, fronts};
+pub use route::{Allow, Approve, Route, RouteOptions, Routes, fronts};
 
 use crate::inbox::InstanceId;
 use crate::turns::WhileBusy;
@@ -75,6 +75,18 @@ pub struct Admitted {
     pub instance: InstanceId,
     /// What its route says becomes of it while the agent is busy.
     pub while_busy: Option<WhileBusy>,
+    /// Whether its route names the instance: no other of the tenant has a say there.
+    pub named: bool,
+    /// What else its route says.
+    pub options: RouteOptions,
+}
+
+impl Admitted {
+    /// Whoever gets what a route without further words gives to an instance.
+    pub fn to(tenant: &str, instance: InstanceId) -> Self {
+        let (tenant, options) = (tenant.to_owned(), RouteOptions::default());
+        Self { tenant, instance, while_busy: None, named: false, options }
+    }
 }
 
 /// What admission has to know of a tenant's instances.
@@ -102,7 +114,13 @@ pub fn admit(routes: &Routes, known: &impl Known, observed: Observed<'_>) -> Res
     }
     let instance = receiver(route, known, observed).ok_or(DropReason::NoInstance)?;
     is_wanted(route, known, instance, observed)?;
-    Ok(Admitted { tenant: route.tenant.clone(), instance, while_busy: route.while_busy })
+    Ok(Admitted {
+        tenant: route.tenant.clone(),
+        instance,
+        while_busy: route.while_busy,
+        named: route.instance.is_some(),
+        options: route.options.clone(),
+    })
 }
 
 /// The one instance an event is for. A rule that binds a person to an instance

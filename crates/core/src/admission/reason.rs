@@ -1,5 +1,6 @@
 //! Why an event reached nobody.
 
+use crate::own_words::OwnWords;
 use crate::words::words;
 
 words! {
@@ -22,5 +23,19 @@ words! {
         Keyword = "carrier_keyword",
         /// More waits for its agent than is kept; whoever sent it was told, or sends it again.
         InboxFull = "inbox_full",
+    }
+}
+
+impl DropReason {
+    /// What to say to somebody whose command or press reaches nobody. Names nobody.
+    pub fn own_words(self) -> OwnWords {
+        match self {
+            Self::NoRoute => OwnWords::NobodyAnswersHere,
+            Self::AuthorNotAllowed => OwnWords::YouMayNot,
+            Self::NoInstance => OwnWords::AgentNotSetUp,
+            Self::InboxFull => OwnWords::TryAgain,
+            Self::BotNotAllowed => OwnWords::NoBots,
+            Self::NotAddressed | Self::Keyword | Self::Consumed => OwnWords::NotUnderstood,
+        }
     }
 }

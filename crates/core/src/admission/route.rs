@@ -4,6 +4,9 @@ use super::Place;
 use crate::inbox::InstanceId;
 use crate::turns::WhileBusy;
 use rpds::HashTrieMapSync;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Who may speak in a place.
@@ -25,6 +28,35 @@ impl Allow {
     }
 }
 
+/// Who gives an agent leave to do something, where several people speak.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Approve {
+    /// The person in whose turn it asks.
+    #[default]
+    Turn,
+    /// Anybody who may speak there.
+    Any,
+}
+
+/// What a route says beyond whose place it is. A word of a later release is passed over.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct RouteOptions {
+    /// Who gives the agent leave.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
+    pub approve: Approve,
+}
+
+fn or_default<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(given: D) -> Result<T, D::Error> {
+    let given = serde_json::Value::deserialize(given)?;
+    Ok(serde_json::from_value(given).unwrap_or_default())
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 /// One route; unique per (platform, bot, place).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
@@ -42,6 +74,8 @@ pub struct Route {
     pub free: bool,
     /// What becomes of a message while the agent is busy; `None` if its gateway says so.
     pub while_busy: Option<WhileBusy>,
+    /// What else it says.
+    pub options: RouteOptions,
 }
 
 /// Whether an instance that declared `front` as (platform, bot) fronts this
@@ -154,6 +188,7 @@ mod tests {
             allow: Allow::Any,
             free: false,
             while_busy: None,
+            options: RouteOptions::default(),
         }
     }
 

@@ -43,6 +43,7 @@ fn route(place: &str) -> Route {
         allow: Allow::Any,
         free: false,
         while_busy: None,
+        options: RouteOptions::default(),
     }
 }
 

@@ -57,7 +57,7 @@ pub fn authorize(routes: &Routes, sender: Sender<'_>, platform: &str, bot: &str,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admission::{Allow, Route};
+    use crate::admission::{Allow, Route, RouteOptions};
 
     #[test]
     fn only_the_tenant_and_instance_of_the_route_may_write() {
@@ -69,6 +69,7 @@ mod tests {
             allow: Allow::Any,
             free: true,
             while_busy: None,
+            options: RouteOptions::default(),
         };
         let routes =
             Routes::new(vec![route("webchat:*", "default", None), route("webchat:lab", "acme", Some(7))]);

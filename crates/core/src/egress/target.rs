@@ -2,6 +2,7 @@
 
 use super::{Sender, authorize};
 use crate::admission::{Route, Routes};
+use crate::prompts;
 use angelia_contract::action::{Action, Metadata};
 use angelia_contract::frame::Outbound;
 use serde_json::Value;
@@ -179,12 +180,16 @@ fn usable(action: &Action) -> Result<Target, Refusal> {
     let unusable = |why: String| Err(Refusal::Unusable(why));
     match action {
         Action::Unreadable { reason, .. } => unusable(format!("this action cannot be read: {reason}")),
-        Action::Send { content, .. } | Action::Edit { content, .. } | Action::FollowUp { content, .. }
+        Action::Send { content, .. }
+        | Action::Edit { content, .. }
+        | Action::Prompt { content, .. }
+        | Action::FollowUp { content, .. }
             if content.len() > MAX_CONTENT =>
         {
             unusable(format!("the text is longer than {MAX_CONTENT} bytes"))
         }
         Action::FollowUp { .. } => Err(Refusal::InVault),
+        Action::Prompt { .. } if let Err(why) = prompts::usable(action) => unusable(why.to_owned()),
         _ => Target::of(action).ok_or_else(|| Refusal::Unusable("this action names no chat".into())),
     }
 }

@@ -1,7 +1,7 @@
 //! Codes that make a route where somebody types them, once.
 
 use super::{link_tries, routes, tenants};
-use crate::admission::{Allow, Place, Route};
+use crate::admission::{Allow, Place, Route, RouteOptions};
 use crate::audit::{Actor, AuditEntry};
 use crate::error::{Error, Result};
 use crate::records::View;
@@ -50,6 +50,7 @@ pub fn use_up(
         allow,
         free: code.free,
         while_busy: None,
+        options: RouteOptions::default(),
     };
     routes::add(view, &route, "route.link", by)?;
     view.delete(&code);

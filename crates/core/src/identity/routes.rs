@@ -1,7 +1,7 @@
 //! Routes as records: adding, moving and removing them. Finding one is `admission/route.rs`.
 
 use super::tenants;
-use crate::admission::{Allow, Place, Route};
+use crate::admission::{Allow, Approve, Place, Route};
 use crate::audit::{Actor, AuditEntry};
 use crate::directory::BotKey;
 use crate::error::{Error, Result};
@@ -21,7 +21,8 @@ pub fn add(view: &mut View<'_>, route: &Route, action: &'static str, by: &Actor)
         Allow::People(people) => format!("allow {}", people.join(",")),
     };
     let busy = row.while_busy.map(|mode| format!(", while_busy {}", mode.as_str()));
-    let terms = allowed + busy.as_deref().unwrap_or_default();
+    let approve = (row.options.approve == Approve::Any).then_some(", approve any");
+    let terms = allowed + busy.as_deref().unwrap_or_default() + approve.unwrap_or_default();
     view.put(&row);
     view.audit(&AuditEntry::done(by, action, &row.tenant, &place.to_string()).with(terms));
     Ok(())

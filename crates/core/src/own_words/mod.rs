@@ -145,6 +145,16 @@ own_words! {
         English: "I do not understand this kind of request.",
         German: "Diese Art von Anfrage verstehe ich nicht.",
     }
+    /// A question of the agent was answered, or waits no longer.
+    PromptOver {
+        English: "This question is not open any more: it was answered, or it waited too long.",
+        German: "Diese Frage ist nicht mehr offen: Sie wurde beantwortet oder hat zu lange gewartet.",
+    }
+    /// Only whoever asked the agent for something approves it.
+    PromptNotYours {
+        English: "Only the person whose request this is can decide it.",
+        German: "Darüber kann nur entscheiden, wer darum gebeten hat.",
+    }
     /// No tenant has the place.
     NobodyAnswersHere {
         English: "Nobody answers here: no agent is connected to this place.",
@@ -241,6 +251,11 @@ pub fn linked(tenant: &str, language: Language) -> String {
         Language::English => format!("Linked: this chat belongs to {tenant} now."),
         Language::German => format!("Verbunden: Dieser Chat gehört jetzt zu {tenant}."),
     }
+}
+
+/// What a question shows once somebody has answered it.
+pub fn chosen(label: &str, by: &str) -> String {
+    format!("→ {label} ({by})")
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use crate::directory::{BotKey, Chat};
 use crate::error::Result;
 use crate::inbox::{CancellableWrite, InstanceId};
 use crate::lease::Under;
+use crate::prompts::Press;
 use crate::seal::Sealed;
 use crate::vault::NewCapability;
 
@@ -59,6 +60,9 @@ pub struct Intake {
     /// Whether the entry is still wanted when it is written. If it is not, everything
     /// but the entry and its capability is: the stream was read all the same.
     pub patience: Option<CancellableWrite>,
+    /// The question that its entry answers. If it is not open any more, everything but the entry
+    /// is written.
+    pub press: Option<Press>,
     /// What a message that may still wait says now.
     pub revision: Option<Revision>,
     /// Messages that were deleted; those that still wait are taken out.
@@ -83,6 +87,9 @@ pub struct Taken {
     pub no_instance: bool,
     /// Whether nobody wanted its entry any more: everything else was written.
     pub given_up: bool,
+    /// Whether the question that its entry answers was not open any more: everything but the entry
+    /// was written.
+    pub not_open: bool,
     /// Whether its entry was refused because the inbox is full: nothing was written.
     pub full: bool,
 }

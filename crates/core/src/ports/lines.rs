@@ -6,9 +6,10 @@ use super::{ActionId, BoxFuture};
 use crate::admission::DropReason;
 use crate::clock::UnixMillis;
 use crate::error::Result;
+use crate::prompts::{Choice, Press};
 use crate::store::{Page, PageSize};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// The name under which the connector itself writes. Agents do not change its lines.
 pub const CONNECTOR: &str = "angelia";
@@ -86,8 +87,24 @@ pub struct NewLine {
     pub files: Vec<Unrelayed>,
     /// Why no agent gets it.
     pub undelivered: Option<DropReason>,
+    /// The buttons below it.
+    pub buttons: Option<Box<Buttons>>,
     /// When it was written.
     pub at: UnixMillis,
+}
+
+/// The buttons of a question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Buttons {
+    /// The question. Nobody is shown it: it counts what all agents do.
+    pub prompt: ActionId,
+    /// What stands on them.
+    pub choices: Vec<Choice>,
+}
+
+#[allow(clippy::ref_option, reason = "it is what serde hands over")]
+fn choices<S: Serializer>(buttons: &Option<Box<Buttons>>, to: S) -> std::result::Result<S::Ok, S::Error> {
+    buttons.as_ref().map(|buttons| &buttons.choices).serialize(to)
 }
 
 /// A line as it stands. One without text and files is gone: it is told of once more
@@ -119,6 +136,9 @@ pub struct Line {
     /// Why no agent got it.
     #[serde(skip)]
     pub undelivered: Option<DropReason>,
+    /// The buttons below it, while nobody has pressed one.
+    #[serde(serialize_with = "choices", skip_serializing_if = "Option::is_none")]
+    pub buttons: Option<Box<Buttons>>,
     /// When it was written.
     pub at: UnixMillis,
     /// Whether it was edited.
@@ -149,6 +169,23 @@ pub struct LineRevision {
     pub text: String,
     /// What it says to the agent, if it is admitted to one as it is now.
     pub entry: Option<Revision>,
+}
+
+/// A person's answer to a question.
+#[derive(Clone, Debug)]
+pub struct LineAnswer {
+    /// The room.
+    pub room: String,
+    /// The line that asks.
+    pub message_id: String,
+    /// Who answers.
+    pub author: String,
+    /// What the line shows from now on.
+    pub text: String,
+    /// What is noted of the question.
+    pub press: Press,
+    /// What carries the answer to whoever asked.
+    pub entry: NewEntry,
 }
 
 /// What became of a post.
@@ -192,6 +229,12 @@ pub trait Lines: Send + Sync {
     /// Not found without such a line, forbidden if somebody else wrote it, unavailable
     /// if what waits would outgrow a full inbox.
     fn revise_line(&self, revision: LineRevision) -> BoxFuture<'_, Result<Revised>>;
+
+    /// Answers a question: its line shows the answer and no buttons any more, and in the same
+    /// commit whoever asked gets it. `false`, and nothing is written, if it is not open any more.
+    /// Unauthorized if nobody of that name is in the room any more, unavailable if the inbox is
+    /// full, not found if nobody serves whoever asked.
+    fn answer_line(&self, answer: LineAnswer) -> BoxFuture<'_, Result<bool>>;
 
     /// A line of a room.
     fn line(&self, room: &str, message_id: &str) -> BoxFuture<'_, Result<Option<Line>>>;

@@ -21,8 +21,8 @@ pub use ledger::{
     owner_replaced,
 };
 pub use lines::{
-    CONNECTOR, Earlier, Guest, Invited, Line, LineEdit, LineRevision, Lines, NewLine, Person, Posted,
-    Unrelayed,
+    Buttons, CONNECTOR, Earlier, Guest, Invited, Line, LineAnswer, LineEdit, LineRevision, Lines, NewLine,
+    Person, Posted, Unrelayed,
 };
 pub use upkeep::{Checked, ClockStore, ForgottenGateway, Pruned, Upkeep};
 

@@ -85,6 +85,11 @@ pub fn may_revise(line: Option<&Line>, author: &str, in_room: bool) -> Result<()
     if in_room { Ok(()) } else { Err(not_in_room()) }
 }
 
+/// Whether a person may answer a question: as long as they have a key of the room.
+pub fn may_answer(in_room: bool) -> Result<()> {
+    if in_room { Ok(()) } else { Err(not_in_room()) }
+}
+
 /// Whether an agent may still say something: `owed` says whether its action and its instance
 /// are there.
 pub fn can_say(owed: bool) -> Result<()> {
@@ -131,6 +136,7 @@ pub fn continued(first: &Line, message_id: String, text: String, at: UnixMillis)
         client_id: None,
         files: Vec::new(),
         undelivered: None,
+        buttons: None,
         at,
     }
 }
@@ -151,6 +157,11 @@ impl Line {
     /// Whether agents may change it: not what people or the connector itself wrote.
     pub fn is_agents(&self) -> bool {
         self.from_agent && self.author != CONNECTOR
+    }
+
+    /// The same line with nothing left to press.
+    pub fn answered(self) -> Self {
+        Self { buttons: None, ..self }
     }
 
     /// The same line, saying something else, under its next number.
@@ -176,6 +187,7 @@ mod tests {
             client_id: None,
             files: Vec::new(),
             undelivered: None,
+            buttons: None,
             at: UnixMillis(0),
             edited: false,
         }

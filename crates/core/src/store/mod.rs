@@ -18,10 +18,10 @@ pub use crate::journal::{ActionTrace, Edits, JournalStore, MessageTrace};
 pub use crate::notices::{NoticeKind, NoticeStore, Untold};
 pub use crate::ports::log::{Appended, Log, NewEntry, Returned, Revised, Revision, Settlement, Withdrawal};
 pub use crate::ports::{
-    Accepted, ActionId, ActionOutcome, BoxFuture, CONNECTOR, Checked, ClockStore, Cursor, Earlier,
-    ForgottenGateway, Gap, Guest, Inboxes, Ingest, Intake, Invited, Line, LineEdit, LineRevision, Lines,
-    Listed, ListedInbox, NewAction, NewLine, NewQuarantined, Overdue, Person, Posted, Pruned, StoredAction,
-    Taken, Traffic, Unrelayed, Upkeep,
+    Accepted, ActionId, ActionOutcome, BoxFuture, Buttons, CONNECTOR, Checked, ClockStore, Cursor, Earlier,
+    ForgottenGateway, Gap, Guest, Inboxes, Ingest, Intake, Invited, Line, LineAnswer, LineEdit, LineRevision,
+    Lines, Listed, ListedInbox, NewAction, NewLine, NewQuarantined, Overdue, Person, Posted, Pruned,
+    StoredAction, Taken, Traffic, Unrelayed, Upkeep,
 };
 pub use crate::quarantine::{Missed, Quarantined, StreamStore};
 pub use crate::rooms::RoomStore;

@@ -150,6 +150,15 @@ impl Turns {
         self.open.get(conversation)
     }
 
+    /// The people in whose turns something is asked in a chat.
+    pub fn people_in(&self, chat_id: &str) -> Vec<String> {
+        let here = self.open.values().filter(|turn| *turn.row.conversation.chat_id == *chat_id);
+        let mut people: Vec<String> = here.filter_map(|turn| turn.row.author.clone()).collect();
+        people.sort_unstable();
+        people.dedup();
+        people
+    }
+
     fn peer_for(&self, platform: &str, as_newer: bool) -> Peer {
         let reacts = self.signs_on(platform).reacts;
         let relayed = as_newer && self.peer.generation == Generation::Older;

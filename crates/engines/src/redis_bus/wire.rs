@@ -7,7 +7,7 @@
 use angelia_core::admission::DropReason;
 use angelia_core::clock::UnixMillis;
 use angelia_core::inbox::{Entry, EntryKind, InstanceId, Mark, Seq};
-use angelia_core::ports::{Control, Hint, HintKind, Line, Topic, Unrelayed};
+use angelia_core::ports::{Buttons, Control, Hint, HintKind, Line, Topic, Unrelayed};
 use angelia_core::turns::WhileBusy;
 use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
@@ -119,6 +119,8 @@ struct LineHeader<'a> {
     client_id: Option<Cow<'a, str>>,
     files: Cow<'a, [Unrelayed]>,
     undelivered: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    buttons: Option<Cow<'a, Buttons>>,
     at: UnixMillis,
     edited: bool,
 }
@@ -261,6 +263,7 @@ impl<'a> LineHeader<'a> {
             client_id: line.client_id.as_deref().map(Cow::Borrowed),
             files: Cow::Borrowed(&line.files),
             undelivered: line.undelivered.map(|why| Cow::Borrowed(why.as_str())),
+            buttons: line.buttons.as_deref().map(Cow::Borrowed),
             at: line.at,
             edited: line.edited,
         }
@@ -283,6 +286,7 @@ impl<'a> LineHeader<'a> {
             client_id: self.client_id.map(Cow::into_owned),
             files: self.files.into_owned(),
             undelivered,
+            buttons: self.buttons.map(|buttons| Box::new(buttons.into_owned())),
             at: self.at,
             edited: self.edited,
         })

@@ -4,6 +4,7 @@ use super::*;
 use angelia_core::directory::BotKey;
 use angelia_core::inbox::Epoch;
 use angelia_core::ports::{ActionId, Said};
+use angelia_core::prompts::Choice;
 use proptest::prelude::*;
 
 const KEY: [u8; 32] = [7; 32];
@@ -45,7 +46,11 @@ fn line() -> impl Strategy<Value = Line> {
     let numbers = (any::<i64>(), any::<i64>(), any::<i64>(), any::<bool>(), any::<bool>());
     let texts = (text(), text(), text(), text(), prop::option::of(text()), prop::option::of(text()));
     let why = prop::option::of(0..DropReason::ALL.len());
-    (numbers, texts, files, why).prop_map(|(numbers, texts, files, why)| Line {
+    let choice = (text(), text()).prop_map(|(id, label)| Choice { id, label, style: None });
+    let buttons = (any::<i64>(), prop::collection::vec(choice, 1..3))
+        .prop_map(|(prompt, choices)| Box::new(Buttons { prompt: ActionId(prompt), choices }));
+    let buttons = prop::option::of(buttons);
+    (numbers, texts, files, why, buttons).prop_map(|(numbers, texts, files, why, buttons)| Line {
         id: numbers.0,
         place: numbers.1,
         room: texts.0,
@@ -57,6 +62,7 @@ fn line() -> impl Strategy<Value = Line> {
         client_id: texts.5,
         files,
         undelivered: why.map(|at| DropReason::ALL[at]),
+        buttons,
         at: UnixMillis(numbers.2),
         edited: numbers.4,
     })

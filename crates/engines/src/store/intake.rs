@@ -14,6 +14,7 @@ use angelia_core::inbox::refusal::{self, Arrival};
 use angelia_core::inbox::{CONVERSATION_REFRESH, Entry, InstanceId, Mark, Seq};
 use angelia_core::lease;
 use angelia_core::ports::{Hint, HintKind, LeaseToken, Under};
+use angelia_core::prompts::{self, Press};
 use angelia_core::quarantine;
 use angelia_core::store::{
     Appended, BoxFuture, Cursor, Ingest, Intake, NewEntry, NewQuarantined, Taken, Traffic,
@@ -111,16 +112,31 @@ fn take_in(txn: &mut dyn Txn, bot: &BotKey, intake: &Intake) -> Sql<Taken> {
         withdraw(txn, withdrawal)?;
     }
     if let Some(entry) = intake.entry.as_ref().filter(|_| !given_up) {
-        if takes_messages(txn, entry.instance)? {
-            taken.appended = Some(append_with(txn, bot, entry, intake.capability.as_ref())?)
-        } else {
+        if !takes_messages(txn, entry.instance)? {
             taken.no_instance = true
+        } else if !answers(txn, intake.press.as_ref())? {
+            taken.not_open = true
+        } else {
+            taken.appended = Some(append_with(txn, bot, entry, intake.capability.as_ref())?)
         }
     }
     if let Some(cursor) = &intake.cursor {
         advance(txn, bot, cursor)?;
     }
     Ok(taken)
+}
+
+/// Whether an entry answers no question, or one that is open, which it closes. Its instance is
+/// locked, so of two presses one comes after the other.
+pub(super) fn answers(txn: &mut dyn Txn, press: Option<&Press>) -> Sql<bool> {
+    let Some(press) = press else { return Ok(true) };
+    let mut answered = false;
+    let ran = records::run(txn, &mut |view| {
+        answered = prompts::answer(view, press)?;
+        Ok(())
+    })?;
+    ran.map_err(|error| Failure::of_rule(&error))?;
+    Ok(answered)
 }
 
 /// Puts into quarantine what could not be read. That rule refuses nothing.

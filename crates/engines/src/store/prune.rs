@@ -14,6 +14,7 @@ use angelia_core::identity::link_tries::LINK_TRIES_FOR;
 use angelia_core::identity::{TOMBSTONE_FOR, gateways};
 use angelia_core::inbox::{CONVERSATIONS_FOR, GAPS_FOR, InstanceId, SEEN_FOR, Seq, TURNS_FOR, outcome};
 use angelia_core::notices::NOTICES_FOR;
+use angelia_core::prompts::PROMPTS_FOR;
 use angelia_core::quarantine::QUARANTINE_FOR;
 use angelia_core::records::{FEED_FOR, FEED_KEPT};
 use angelia_core::store::{ForgottenGateway, Pruned};
@@ -119,6 +120,7 @@ fn prune_small(txn: &mut dyn Txn) -> Sql<bool> {
         ("link_tries", "at", LINK_TRIES_FOR),
         ("gaps", "lost_at", GAPS_FOR),
         ("turns", "opened_at", TURNS_FOR),
+        ("prompts", "asked_at", PROMPTS_FOR),
     ] {
         let Some(old) = old(txn, stamp, kept_for) else { return Ok(false) };
         txn.execute(&format!("DELETE FROM {table} WHERE {old}"), &[])?;

@@ -79,9 +79,17 @@ pub(super) fn forget_instance(txn: &mut dyn Txn, instance: InstanceId) -> Sql<()
         txn.store(&tenant, 0, waiting.iter().map(|(_, bytes)| bytes).sum());
     }
     txn.forgot_instance(instance);
-    for table in
-        ["gaps", "untold_gaps", "fronts", "policies", "conversations", "notices", "capabilities", "turns"]
-    {
+    for table in [
+        "gaps",
+        "untold_gaps",
+        "fronts",
+        "policies",
+        "conversations",
+        "notices",
+        "capabilities",
+        "turns",
+        "prompts",
+    ] {
         txn.execute(&format!("DELETE FROM {table} WHERE instance = $1"), values![instance])?;
     }
     txn.count_none(instance)?;

@@ -1,7 +1,7 @@
 //! Chats that get another id: what goes along, what stays, and where the old id leads.
 
 use super::directory::knows;
-use angelia_core::admission::{Allow, Route};
+use angelia_core::admission::{Allow, Route, RouteOptions};
 use angelia_core::audit::Actor;
 use angelia_core::clock::UnixMillis;
 use angelia_core::directory::{BotKey, Chat, ChatKind, KnownChat};
@@ -41,6 +41,7 @@ pub(crate) async fn routed(records: &(impl Records + ?Sized), routes: &[(&str, O
             allow: Allow::People(vec!["ann".into()]),
             free: true,
             while_busy: None,
+            options: RouteOptions::default(),
         };
         records.add_route(route, &by()).await.unwrap();
     }

@@ -2,7 +2,7 @@
 //! what it wrote itself, and nobody comes between what it read and what it writes.
 
 use super::vault::{capability, keep};
-use angelia_core::admission::{Allow, Policy, Route};
+use angelia_core::admission::{Allow, Policy, Route, RouteOptions};
 use angelia_core::audit::{Actor, AuditEntry, AuditLine};
 use angelia_core::clock::UnixMillis;
 use angelia_core::error::{Error, Kind};
@@ -172,6 +172,7 @@ async fn every_change_is_fed(records: &(impl Records + ?Sized)) {
         allow,
         free: true,
         while_busy: Some(WhileBusy::Collect),
+        options: RouteOptions::default(),
     };
     records.add_route(route.clone(), &by()).await.unwrap();
     fed("a route", &[("routes", r#"["discord:1",""]"#)]).await;

@@ -140,10 +140,45 @@ async fn a_node_of_the_release_before_may_serve_where_nothing_was_taken_away() {
     let url = angelia_services::Postgres::shared().unwrap().fresh_database().unwrap();
     drop(open(&url).await.unwrap());
     // A newer node added something.
-    psql(&url, "INSERT INTO schema_version VALUES (2, 1); ALTER TABLE notes ADD COLUMN newer TEXT").unwrap();
+    psql(&url, "INSERT INTO schema_version VALUES (3, 1); ALTER TABLE notes ADD COLUMN newer TEXT").unwrap();
     drop(open(&url).await.unwrap());
     // A later one took something away.
-    psql(&url, "INSERT INTO schema_version VALUES (3, 2)").unwrap();
+    psql(&url, "INSERT INTO schema_version VALUES (4, 3)").unwrap();
     let told = refused(&url).await;
-    assert!(told.contains("schema version 3") && told.contains("newer angelia"), "{told}");
+    assert!(told.contains("schema version 4") && told.contains("newer angelia"), "{told}");
+}
+
+/// What tables, columns and indexes a database has.
+fn shape(url: &str) -> String {
+    let columns = "SELECT table_name, ordinal_position, column_name, data_type, collation_name, is_nullable,
+            column_default
+        FROM information_schema.columns WHERE table_schema = 'public' ORDER BY 1, 2";
+    let indexes = "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1";
+    psql(url, columns).unwrap() + &psql(url, indexes).unwrap()
+}
+
+#[tokio::test]
+async fn a_database_of_an_older_release_is_brought_here_while_that_serves() {
+    let server = angelia_services::Postgres::shared().unwrap();
+    let (old, new) = (server.fresh_database().unwrap(), server.fresh_database().unwrap());
+    let version = "CREATE TABLE schema_version (version BIGINT NOT NULL, serves_from BIGINT NOT NULL);
+        INSERT INTO schema_version VALUES (1, 1)";
+    psql(&old, &format!("{}; {version}", include_str!("release-1.sql"))).unwrap();
+    // What a node of that release writes, before and after.
+    let route = |place: &str| {
+        let columns = "INSERT INTO routes (place, bot, tenant, instance, allow, free, while_busy)";
+        psql(&old, &format!("{columns} VALUES ('{place}', '', 'acme', NULL, NULL, 0, NULL)")).unwrap()
+    };
+    route("webchat:lab");
+    // Nodes that start together do it once.
+    let (one, other) = tokio::join!(open(&old), open(&old));
+    let (_one, _other) = (one.unwrap(), other.unwrap());
+    route("webchat:den");
+    let options = psql(&old, "SELECT DISTINCT options FROM routes").unwrap();
+    assert_eq!(options.trim(), "{}", "nothing was said of them");
+    drop(open(&new).await.unwrap());
+    assert_eq!(shape(&old), shape(&new), "the way there leads to the same");
+    drop(open(&old).await.unwrap());
+    let versions = psql(&old, "SELECT count(*) FROM schema_version").unwrap();
+    assert_eq!(versions.trim(), "2");
 }

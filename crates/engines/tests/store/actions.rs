@@ -32,7 +32,7 @@ async fn action(opened: &Opened, op: &str) -> NewAction {
     }
 }
 
-async fn accept(opened: &Opened, op: &str) -> ActionId {
+pub(super) async fn accept(opened: &Opened, op: &str) -> ActionId {
     let accepted = opened.store.accept(ME, vec![action(opened, op).await]).await;
     accepted.unwrap()[0].id
 }
@@ -56,6 +56,7 @@ fn said(id: &str) -> NewLine {
         client_id: None,
         files: Vec::new(),
         undelivered: None,
+        buttons: None,
         at: clock::wall(),
     }
 }

@@ -1,7 +1,7 @@
 //! Who is known, what lets somebody in, and what is written down about it.
 
 use super::open::{Opened, entry};
-use angelia_core::admission::{Allow, Place, Policy, Route};
+use angelia_core::admission::{Allow, Place, Policy, Route, RouteOptions};
 use angelia_core::audit::{Actor, AuditEntry};
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::error::Kind;
@@ -269,6 +269,7 @@ async fn a_tombstone_is_kept_for_ninety_days() {
         allow: Allow::Any,
         free: false,
         while_busy: None,
+        options: RouteOptions::default(),
     };
     opened.store.add_route(route, &by()).await.unwrap();
     assert_eq!(opened.store.prune().await.unwrap().forgotten, [("acme".to_owned(), "old".to_owned())]);

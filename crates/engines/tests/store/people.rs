@@ -1,7 +1,7 @@
 use super::identity::{by, gateway};
 use super::open::{ME, Opened, entry};
 use angelia_core::Kind;
-use angelia_core::admission::{Allow, DropReason, Route};
+use angelia_core::admission::{Allow, DropReason, Route, RouteOptions};
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::inbox::{EntryKind, Epoch, InstanceId, Quota, Seq, SettledBy, WhenFull};
 use angelia_core::store::{
@@ -34,6 +34,7 @@ async fn a_place_has_one_route() {
         allow,
         free: true,
         while_busy: None,
+        options: RouteOptions::default(),
     };
     let mine = route("acme", Allow::People(vec!["ann".into(), "bob".into()]));
     opened.store.add_route(mine.clone(), &by()).await.unwrap();
@@ -165,6 +166,7 @@ pub(crate) fn line(id: &str, client_id: Option<&str>) -> NewLine {
         client_id: client_id.map(str::to_owned),
         files: Vec::new(),
         undelivered: None,
+        buttons: None,
         at: clock::wall(),
     }
 }

@@ -85,6 +85,7 @@ async fn nobody_new_reads_what_a_removed_tenant_said() {
         client_id: None,
         files: Vec::new(),
         undelivered: None,
+        buttons: None,
         at: clock::wall(),
     };
     opened.store.post_line(line("m1"), None).await.unwrap();

@@ -94,6 +94,14 @@ impl Call {
         Self { body: Some(body), ..self }
     }
 
+    /// With one more field in its body.
+    pub(super) fn with(mut self, field: &str, value: Value) -> Self {
+        if let Some(Value::Object(body)) = &mut self.body {
+            body.insert(field.to_owned(), value);
+        }
+        self
+    }
+
     /// One that another credential than the bot's own lets through. It is part of the
     /// path, which therefore nobody prints, and `then` follows it.
     pub(super) fn lent(self, credential: Secret, then: &'static str) -> Self {

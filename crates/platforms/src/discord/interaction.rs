@@ -1,10 +1,11 @@
 //! A command, a press or a form, as Discord sends it, and what it says.
 
 use super::address;
-use super::parse::{Channel, Id, Member, Message, Object, User, unreadable};
+use super::parse::{Channel, Id, Member, Message, User, unreadable};
 use crate::kit::Lenient;
 use angelia_contract::event::PromptResponse;
 use angelia_core::own_words::Language;
+use angelia_core::prompts::Button;
 use angelia_core::secret::Secret;
 use angelia_core::vault::Deferral;
 use serde::{Deserialize, Deserializer};
@@ -65,10 +66,17 @@ pub(super) struct Interaction {
     #[serde(default)]
     data: Value,
     /// The message that shows what was pressed.
-    message: Lenient<Object>,
+    pub(super) message: Lenient<Pressed>,
     /// The message it would be, had the person written it.
     #[serde(skip)]
     pub(super) said: Message,
+}
+
+/// A message with buttons.
+#[derive(Clone, Deserialize)]
+pub(super) struct Pressed {
+    pub(super) id: Id,
+    pub(super) content: Lenient<String>,
 }
 
 #[derive(Clone, Deserialize)]
@@ -148,6 +156,11 @@ impl Interaction {
             prompt_message_id: self.message.as_ref().map(|message| message.id.0.clone()),
             ..PromptResponse::default()
         })
+    }
+
+    /// The button that was pressed, if it is one of the connector's own.
+    pub(super) fn button(&self) -> Option<Button> {
+        self.data["custom_id"].as_str().filter(|_| self.kind == COMPONENT).and_then(Button::read)
     }
 
     /// Prompt and option of a callback token.

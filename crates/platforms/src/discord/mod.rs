@@ -20,6 +20,7 @@ mod normalize;
 mod parse;
 mod pieces;
 mod platform;
+mod press;
 mod react;
 mod sanitize;
 mod send;

@@ -5,7 +5,7 @@ use super::api_error::{ApiError, code};
 use super::descriptor::MAX_MESSAGE_CHARS;
 use super::pieces::{Pieces, nonce, parts};
 use super::platform::NONCE_LIFE;
-use super::{Discord, address};
+use super::{Discord, address, press};
 use crate::ingress::STORE_AGAIN;
 use crate::kit::refused;
 use crate::platform::{Delivery, Earlier, Outcome, Progress, Reach};
@@ -13,10 +13,11 @@ use angelia_contract::action::Action;
 use angelia_core::clock::{self, Mono};
 use angelia_core::error::{Error, Result};
 use angelia_core::fail;
+use angelia_core::prompts::{self, Choice};
 use angelia_core::secret::random_hex;
 use angelia_core::store::{ActionId, DirectoryStore};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 /// How long the further messages of a text are tried for, once the first is out:
@@ -55,6 +56,9 @@ impl Discord {
         let done = match (action, &answer) {
             (Action::Send { content, .. }, Some(answer)) => work.answer(&content, answer).await,
             (Action::Send { content, reply_to, .. }, None) => work.send(&content, reply_to.as_deref()).await,
+            (Action::Prompt { content, reply_to, options, .. }, _) => {
+                work.ask(&content, reply_to.as_deref(), &prompts::choices(&options)).await
+            }
             (Action::Edit { message_id, content, .. }, _) => work.edit(&message_id, &content).await,
             (other, _) => Err(refused(format!("Discord has no {:?} here", other.op()))),
         };
@@ -92,7 +96,7 @@ impl Work<'_> {
         let mut parts = parts(text).into_iter();
         let first = parts.next().ok_or_else(|| refused("there is no text to send"))?;
         fail::point("action_sending");
-        let message_id = self.post_first(&first, reply_to).await?;
+        let message_id = self.post_first(&first, reply_to, None).await?;
         self.discord.sent.note(&*message_id, &first);
         self.progress.first_part(&message_id);
         let mut pieces = self.pieces_so_far(&message_id, parts.len()).await;
@@ -100,6 +104,16 @@ impl Work<'_> {
             pieces.show(pieces.len() + 1, &text).await?;
         }
         Ok(message_id)
+    }
+
+    /// Posts a question with its buttons.
+    async fn ask(&self, text: &str, reply_to: Option<&str>, choices: &[Choice]) -> Result<String, Outcome> {
+        let [text] = &parts(text)[..] else {
+            return Err(refused("the question is too long for one message with buttons"));
+        };
+        fail::point("action_sending");
+        let buttons = press::components(self.id, choices);
+        Ok(self.post_first(text, reply_to, Some(&buttons)).await?)
     }
 
     /// The further pieces that an earlier attempt at this text has posted. Where the
@@ -114,14 +128,23 @@ impl Work<'_> {
         Pieces::new(self, first, ids)
     }
 
-    async fn post_first(&self, text: &str, reply_to: Option<&str>) -> Result<String, ApiError> {
-        let mut answer = self.call(self.post_with_own_nonce(text, reply_to)).await;
+    async fn post_first(
+        &self,
+        text: &str,
+        reply_to: Option<&str>,
+        buttons: Option<&Value>,
+    ) -> Result<String, ApiError> {
+        let post = |reply_to| {
+            let post = self.post_with_own_nonce(text, reply_to);
+            buttons.into_iter().fold(post, |post, buttons| post.with("components", buttons.clone()))
+        };
+        let mut answer = self.call(post(reply_to)).await;
         let about_reference =
             |failure: &ApiError| failure.is(code::INVALID_FORM) || failure.is(code::CANNOT_READ_ANSWERED);
         if reply_to.is_some() && answer.as_ref().is_err_and(about_reference) {
             // What is said is worth more than what it refers to.
             self.may_go_on().await?;
-            answer = self.call(self.post_with_own_nonce(text, None)).await;
+            answer = self.call(post(None)).await;
         }
         posted(&answer?).map(|posted| posted.id)
     }

@@ -33,7 +33,7 @@ pub(super) struct Considered {
 }
 
 impl Considered {
-    fn at_once(reply: Reply) -> Self {
+    pub(super) fn at_once(reply: Reply) -> Self {
         Self { heard: None, reply }
     }
 
@@ -92,6 +92,9 @@ impl Reader {
         if link_command(&text).is_some() {
             self.dropped(&sighting, DropReason::Consumed);
             return Ok(Considered::at_once(Reply::Words(OwnWords::LinkInWriting)));
+        }
+        if let Some(button) = interaction.button() {
+            return self.pressed(interaction, button, (&spot, told), sighting).await;
         }
         let admitted = match self.admit(&sighting) {
             Ok(admitted) => admitted,
@@ -156,7 +159,7 @@ impl Reader {
 pub(super) const EPHEMERAL: u64 = 1 << 6;
 
 /// What Discord is told within its three seconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reply {
     /// It asked whether anybody is here.
     Pong,
@@ -166,26 +169,22 @@ pub(super) enum Reply {
     Deferred(Deferral),
     /// This is the answer, for the person's eyes only.
     Words(OwnWords),
+    /// The question shows this from now on, and no buttons.
+    Chosen(String),
 }
 
 impl Reply {
     /// What to say to somebody whose interaction reaches nobody. Names nobody.
     pub(super) fn refusal(reason: DropReason) -> Self {
-        Self::Words(match reason {
-            DropReason::NoRoute => OwnWords::NobodyAnswersHere,
-            DropReason::AuthorNotAllowed => OwnWords::YouMayNot,
-            DropReason::NoInstance => OwnWords::AgentNotSetUp,
-            DropReason::InboxFull => OwnWords::TryAgain,
-            DropReason::BotNotAllowed => OwnWords::NoBots,
-            DropReason::NotAddressed | DropReason::Keyword | DropReason::Consumed => OwnWords::NotUnderstood,
-        })
+        Self::Words(reason.own_words())
     }
 
     /// What it is once the store has told what became of what was taken in.
     pub(super) fn after(self, taken: Taken) -> Self {
         match self {
-            Self::Deferred(_) if taken.given_up => Self::Words(OwnWords::TryAgain),
-            Self::Deferred(_) if taken.no_instance => Self::refusal(DropReason::NoInstance),
+            Self::Deferred(_) | Self::Chosen(_) if taken.given_up => Self::Words(OwnWords::TryAgain),
+            Self::Deferred(_) | Self::Chosen(_) if taken.no_instance => Self::refusal(DropReason::NoInstance),
+            Self::Chosen(_) if taken.not_open => Self::Words(OwnWords::PromptOver),
             other => other,
         }
     }
@@ -194,10 +193,10 @@ impl Reply {
     /// nobody keeps.
     pub(super) fn late(self, patience: Option<&CancellableWrite>) -> Self {
         match (self, patience) {
-            (Self::Deferred(_), Some(patience)) if !patience.give_up() => {
+            (Self::Deferred(_) | Self::Chosen(_), Some(patience)) if !patience.give_up() => {
                 Self::Words(OwnWords::MayHaveArrived)
             }
-            (Self::Deferred(_), _) => Self::Words(OwnWords::TryAgain),
+            (Self::Deferred(_) | Self::Chosen(_), _) => Self::Words(OwnWords::TryAgain),
             (other, _) => other,
         }
     }
@@ -212,6 +211,10 @@ impl Reply {
             }),
             Self::Deferred(Deferral::Message) => json!({ "type": 5 }),
             Self::Deferred(Deferral::Update) => json!({ "type": 6 }),
+            Self::Chosen(content) => json!({
+                "type": 7,
+                "data": { "content": content, "components": [], "allowed_mentions": { "parse": [] } },
+            }),
             Self::NoChoices => json!({ "type": 8, "data": { "choices": [] } }),
         }
     }
@@ -223,19 +226,24 @@ mod tests {
 
     #[test]
     fn a_deferral_is_only_said_for_what_is_kept() {
-        let deferred = Reply::Deferred(Deferral::Message);
-        assert_eq!(deferred.after(Taken::default()), deferred);
+        let deferred = || Reply::Deferred(Deferral::Message);
+        assert_eq!(deferred().after(Taken::default()), deferred());
         let given_up = Taken { given_up: true, ..Taken::default() };
-        assert_eq!(deferred.after(given_up), Reply::Words(OwnWords::TryAgain));
+        assert_eq!(deferred().after(given_up), Reply::Words(OwnWords::TryAgain));
         let gone = Taken { no_instance: true, ..Taken::default() };
-        assert_eq!(deferred.after(gone), Reply::refusal(DropReason::NoInstance));
+        assert_eq!(deferred().after(gone), Reply::refusal(DropReason::NoInstance));
         assert_eq!(Reply::Words(OwnWords::NotUnderstood).after(gone), Reply::Words(OwnWords::NotUnderstood));
         let (waits, begun) = (CancellableWrite::default(), CancellableWrite::default());
         begun.begin();
-        assert_eq!(deferred.late(Some(&waits)), Reply::Words(OwnWords::TryAgain));
+        assert_eq!(deferred().late(Some(&waits)), Reply::Words(OwnWords::TryAgain));
         assert!(!waits.begin(), "and it is not written later");
-        assert_eq!(deferred.late(Some(&begun)), Reply::Words(OwnWords::MayHaveArrived));
+        assert_eq!(deferred().late(Some(&begun)), Reply::Words(OwnWords::MayHaveArrived));
         assert_eq!(Reply::Words(OwnWords::NotUnderstood).late(None), Reply::Words(OwnWords::NotUnderstood));
+        let chosen = || Reply::Chosen("→ Yes".into());
+        assert_eq!(chosen().after(Taken::default()), chosen());
+        let over = Taken { not_open: true, ..Taken::default() };
+        assert_eq!(chosen().after(over), Reply::Words(OwnWords::PromptOver));
+        assert_eq!(chosen().after(gone), Reply::refusal(DropReason::NoInstance));
     }
 
     #[test]
@@ -245,6 +253,7 @@ mod tests {
             (Reply::Words(OwnWords::TryAgain), 4),
             (Reply::Deferred(Deferral::Message), 5),
             (Reply::Deferred(Deferral::Update), 6),
+            (Reply::Chosen("→ Yes".into()), 7),
             (Reply::NoChoices, 8),
         ] {
             assert_eq!(reply.body(Language::English)["type"], kind);

@@ -16,6 +16,7 @@ use angelia_core::error::{Error, Kind, Result};
 use angelia_core::inbox::WhenFull;
 use angelia_core::own_words::OwnWords;
 use angelia_core::ports::Ports;
+use angelia_core::prompts::Press;
 use angelia_core::records::Records;
 use angelia_core::secret::Secret;
 use angelia_core::store::{DirectoryStore, Intake, NewEntry, NewQuarantined, Taken};
@@ -39,6 +40,13 @@ pub struct Account {
     pub(crate) health: HealthRecord,
     /// What the connector itself says to people.
     pub(crate) replies: Replies,
+}
+
+/// What somebody said, for the instance it is for.
+pub(crate) struct Said {
+    pub(crate) entry: NewEntry,
+    /// If it answers a question that is open: that, and the entry that carries it.
+    pub(crate) press: Option<(Press, NewEntry)>,
 }
 
 impl Account {
@@ -80,18 +88,19 @@ impl Account {
 
     /// What an event makes for the instance it is admitted to; or why nobody gets it. A full
     /// inbox refuses it: its provider brings it again.
-    pub(crate) fn admit(
+    pub(crate) async fn admit(
         &self,
         ingress: &Ingress,
         sighting: &Sighting,
         event: &Event,
-    ) -> Result<Result<NewEntry, DropReason>> {
+    ) -> Result<Result<Said, DropReason>> {
         let admitted = match sighting.decide(ingress, &self.key) {
             Ok(admitted) => admitted,
             Err(reason) => return Ok(Err(reason)),
         };
+        let press = self.as_press(ingress, sighting, &admitted, event).await?;
         let entry = inbound::entry(&self.key, event, admitted, clock::wall())?;
-        Ok(Ok(NewEntry { when_full: WhenFull::Refuse, ..entry }))
+        Ok(Ok(Said { entry: NewEntry { when_full: WhenFull::Refuse, ..entry }, press }))
     }
 
     /// Commits one thing that was received; what it taught is forgotten if that fails.
@@ -110,9 +119,17 @@ impl Account {
         &self,
         ingress: &Ingress,
         sighting: &Sighting,
+        Said { entry, press }: Said,
         intake: Intake,
     ) -> Result<Taken> {
-        let taken = self.commit(ingress, intake).await?;
+        let mut taken = Taken { not_open: true, ..Taken::default() };
+        if let Some((press, entry)) = press {
+            let (press, entry) = (Some(press), Some(entry));
+            taken = self.commit(ingress, Intake { press, entry, ..intake.clone() }).await?;
+        }
+        if taken.not_open {
+            taken = self.commit(ingress, Intake { entry: Some(entry), ..intake }).await?;
+        }
         if taken.full {
             self.health.count("refused_full");
             sighting.dropped(ingress, &self.key, DropReason::InboxFull);

@@ -32,8 +32,8 @@ impl Account {
             }
             return Ok(true);
         }
-        let entry = match self.admit(ingress, sighting, event)? {
-            Ok(entry) => entry,
+        let said = match self.admit(ingress, sighting, event).await? {
+            Ok(said) => said,
             Err(reason) => {
                 self.meet(ingress, &sighting.author).await?;
                 sighting.dropped(ingress, &self.key, reason);
@@ -41,8 +41,8 @@ impl Account {
             }
         };
         let chats = self.learn_person(&sighting.author).await?;
-        let intake = Intake { chats, entry: Some(entry), ..Intake::default() };
-        let full = self.commit_said(ingress, sighting, intake).await?.full;
+        let intake = Intake { chats, ..Intake::default() };
+        let full = self.commit_said(ingress, sighting, said, intake).await?.full;
         // It is posted again, but not for long: whoever wrote is told.
         let may_tell = || ingress.has(&self.key) && self.replies.may_tell_full(&sighting.author);
         if full && may_tell() {

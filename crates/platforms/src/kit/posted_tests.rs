@@ -79,7 +79,7 @@ struct Door {
 impl Admission for Door {
     fn decide(&self, _observed: Observed<'_>) -> Result<Admitted, DropReason> {
         let admitted =
-            Admitted { tenant: "acme".into(), instance: self.instance, while_busy: Some(WhileBusy::Collect) };
+            Admitted { while_busy: Some(WhileBusy::Collect), ..Admitted::to("acme", self.instance) };
         if *self.open.lock() { Ok(admitted) } else { Err(DropReason::NoRoute) }
     }
 

@@ -2,17 +2,17 @@
 
 use super::keyword::Keyword;
 use super::{Sms, refusal, segments, webhook};
-use crate::kit::{ApiError, ErrorKind, TextInParts, refused};
+use crate::kit::{ApiError, ErrorKind, TextInParts, in_words, refused};
 use crate::platform::{Delivery, Outcome};
 use angelia_contract::action::Action;
 use std::sync::atomic::Ordering;
 
 impl Sms {
-    /// Performs a `send`.
+    /// Performs a `send`, or a `prompt` as a text.
     pub(super) async fn perform(&self, delivery: Delivery) -> Outcome {
         let Delivery { target, action, progress, .. } = delivery;
-        match action {
-            Action::Send { content, .. } => {
+        match (in_words(&action), action) {
+            (Some(content), _) => {
                 let mut text = TextInParts::new(segments::parts(&content), &*progress);
                 while let Some(part) = text.next().await {
                     let written = self.write(&target.chat_id, &part).await;
@@ -23,8 +23,8 @@ impl Sms {
                 }
                 text.outcome()
             }
-            Action::Edit { .. } => refused("a text message cannot be changed; send a new one"),
-            other => refused(format!("SMS has no {:?}", other.op())),
+            (None, Action::Edit { .. }) => refused("a text message cannot be changed; send a new one"),
+            (None, other) => refused(format!("SMS has no {:?}", other.op())),
         }
     }
 

@@ -4,13 +4,13 @@ use super::address::is_reachable;
 use super::parse::Received;
 use super::{NAME, Sms, normalize};
 use crate::ingress::Ingress;
-use crate::kit::{Position, Sighting};
+use crate::kit::{Position, Said, Sighting};
 use angelia_core::admission::{DropReason, link_command};
 use angelia_core::clock;
 use angelia_core::directory::Chat;
 use angelia_core::error::Result;
 use angelia_core::ports::Under;
-use angelia_core::store::{Appended, Intake, JournalStore, NewEntry, StreamStore};
+use angelia_core::store::{Appended, Intake, JournalStore, StreamStore};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use tokio::sync::{MappedMutexGuard, MutexGuard};
@@ -74,22 +74,22 @@ impl Sms {
             return self.link(ingress, &sighting, code).await.map(|()| Took::Nothing);
         }
         let event = normalize::event(received, ingress.source_flags);
-        match self.account.admit(ingress, &sighting, &event)? {
-            Ok(entry) => self.said(ingress, &sighting, entry).await,
+        match self.account.admit(ingress, &sighting, &event).await? {
+            Ok(said) => self.said(ingress, &sighting, said).await,
             Err(reason) => self.settle(ingress, received, &sighting, reason).await.map(|()| Took::Nothing),
         }
     }
 
     /// A message is for an agent.
-    async fn said(&self, ingress: &Ingress, sighting: &Sighting, entry: NewEntry) -> Result<Took> {
+    async fn said(&self, ingress: &Ingress, sighting: &Sighting, said: Said) -> Result<Took> {
         // Committed with it, so that it is known for longer than the journal is kept.
         let (cursor, ingress) = {
             let mut position = self.position(ingress).await?;
             (Some(position.taking(&sighting.message_id)), &position.ingress(ingress))
         };
         let chats = self.learn(&sighting.author).await?;
-        let intake = Intake { chats, entry: Some(entry), cursor, ..Intake::default() };
-        let taken = self.account.commit_said(ingress, sighting, intake).await?;
+        let intake = Intake { chats, cursor, ..Intake::default() };
+        let taken = self.account.commit_said(ingress, sighting, said, intake).await?;
         if taken.full {
             return Ok(Took::Full);
         }

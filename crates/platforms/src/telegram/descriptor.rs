@@ -19,7 +19,9 @@ pub fn descriptor() -> Descriptor {
         emoji: "✈️".into(),
         platform_hint: "A Telegram chat. Markdown is shown; files that people send cannot be fetched.".into(),
         pii_safe: true,
-        supported_ops: ["send", "edit", "typing", "get_chat_info", "react"].map(String::from).to_vec(),
+        supported_ops: ["send", "edit", "typing", "get_chat_info", "react", "prompt"]
+            .map(String::from)
+            .to_vec(),
         ..Descriptor::default()
     }
 }

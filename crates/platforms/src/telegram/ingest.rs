@@ -20,8 +20,8 @@ use std::time::Duration;
 
 /// The updates that are asked for; others are not for us, and Telegram keeps
 /// the last choice for good.
-pub(super) const KINDS: [&str; 5] =
-    ["message", "edited_message", "channel_post", "edited_channel_post", "my_chat_member"];
+pub(super) const KINDS: [&str; 6] =
+    ["message", "edited_message", "channel_post", "edited_channel_post", "my_chat_member", "callback_query"];
 
 /// How long Telegram holds a question for updates when there are none.
 const HELD_FOR: Duration = Duration::from_secs(30);

@@ -18,6 +18,7 @@ mod moves;
 mod normalize;
 mod parse;
 mod platform;
+mod press;
 mod react;
 pub mod render;
 mod replies;

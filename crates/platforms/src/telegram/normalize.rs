@@ -48,7 +48,7 @@ pub(super) fn event(
     })
 }
 
-fn source(message: &Message, chat_topic: Option<String>, edited: Option<bool>) -> Source {
+pub(super) fn source(message: &Message, chat_topic: Option<String>, edited: Option<bool>) -> Source {
     let topic = message.topic();
     let (author, user_name) = (message.author(), message.author_name());
     // A channel speaks for itself: its posts are one conversation, with no person in it.

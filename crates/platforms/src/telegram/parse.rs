@@ -39,6 +39,24 @@ pub(super) struct Update {
     pub(super) channel_post: Option<Message>,
     pub(super) edited_channel_post: Option<Message>,
     pub(super) my_chat_member: Option<MemberChange>,
+    pub(super) callback_query: Option<Callback>,
+}
+
+/// Somebody pressed a button.
+#[derive(Debug, Deserialize)]
+pub(super) struct Callback {
+    pub(super) id: String,
+    pub(super) from: Sender,
+    /// The message that the button is below, as it came: it is shown again.
+    pub(super) message: Lenient<Value>,
+    pub(super) data: Lenient<String>,
+}
+
+impl Callback {
+    /// The language of whoever pressed.
+    pub(super) fn language(&self) -> Language {
+        self.from.language_code.as_deref().map(Language::of_tag).unwrap_or_default()
+    }
 }
 
 /// The bot's own place in a chat has changed.

@@ -3,6 +3,7 @@
 use super::Telegram;
 use super::api;
 use super::locate::Spot;
+use super::press;
 use super::render::{self, Part};
 use super::sent_messages::print;
 use crate::kit::{ApiError, ErrorKind, TextInParts, refused};
@@ -12,6 +13,7 @@ use angelia_core::clock::{self, Mono};
 use angelia_core::egress::Target;
 use angelia_core::error::Error;
 use angelia_core::fail;
+use angelia_core::prompts;
 use angelia_core::store::DirectoryStore;
 use parking_lot::Mutex;
 use serde::Deserialize;
@@ -25,6 +27,7 @@ const SAME_FLOOD: Duration = Duration::from_secs(5);
 /// have pauses of their own.
 const SAME_END: Duration = Duration::from_secs(2);
 
+const TOO_LONG_TO_ASK: &str = "the question is too long for one message with buttons";
 const STAYED: &str = "the message stayed in the group that this supergroup was before; send a new one";
 
 /// What Telegram answers to a message it took.
@@ -44,6 +47,8 @@ struct Job<'a> {
     edits: bool,
     /// What the next message answers.
     reply_to: Option<i64>,
+    /// The buttons below it.
+    keyboard: Option<Value>,
     /// Whether the next call is granted. The first is, with the delivery.
     granted: bool,
 }
@@ -64,19 +69,27 @@ impl Job<'_> {
 impl Telegram {
     /// Performs a `send` or `edit`.
     pub(super) async fn perform(&self, delivery: Delivery) -> Outcome {
-        let Delivery { target, action, progress, .. } = delivery;
+        let Delivery { id, target, action, progress, .. } = delivery;
         let spot = match self.spot(&target).await {
             Ok(Some(spot)) => spot,
             Ok(None) => return refused("this is not a chat"),
             Err(error) => return store_failed(&error),
         };
         let edits = matches!(action, Action::Edit { .. });
-        let mut job =
-            Job { progress: &*progress, target: &target, spot, edits, reply_to: None, granted: true };
+        let (progress, target) = (&*progress, &target);
+        let mut job = Job { progress, target, spot, edits, reply_to: None, keyboard: None, granted: true };
         match action {
             Action::Send { content, reply_to, .. } => {
                 // What is no message id cannot be answered; the text counts more.
                 job.reply_to = reply_to.as_deref().and_then(message_number);
+                self.say(&mut job, &content).await
+            }
+            Action::Prompt { content, reply_to, options, .. } => {
+                if render::render(&content).len() > 1 {
+                    return refused(TOO_LONG_TO_ASK);
+                }
+                job.reply_to = reply_to.as_deref().and_then(message_number);
+                job.keyboard = Some(press::keyboard(id, &prompts::choices(&options)));
                 self.say(&mut job, &content).await
             }
             Action::Edit { message_id, content, .. } => {
@@ -260,6 +273,9 @@ impl Telegram {
             // What is answered may be deleted by now.
             asked["reply_parameters"] =
                 json!({ "message_id": message_id, "allow_sending_without_reply": true });
+        }
+        if let Some(keyboard) = &job.keyboard {
+            asked["reply_markup"] = keyboard.clone();
         }
         let written: Written = self.api.write("sendMessage", &spot.in_topic(asked), may).await?;
         Ok(written.message_id.to_string())

@@ -5,6 +5,7 @@ use super::address::{self, Me};
 use super::commands::{self, Own};
 use super::ingest::Listener;
 use super::parse::{ChatType, MemberChange, Message, Raw, Update};
+use super::press::Pressed;
 use super::replies::Answer;
 use super::{STREAM, Telegram, learn, normalize};
 use crate::inbound;
@@ -27,10 +28,12 @@ struct Digest {
     dropped: Option<DropReason>,
     /// What the connector itself has to do about it, apart from other updates.
     own: Option<Own>,
+    /// Who is told what came of a press.
+    pressed: Option<Pressed>,
 }
 
 /// A message, as far as admission cares.
-fn sighting(message: &Message, me: &Me) -> Sighting {
+pub(super) fn sighting(message: &Message, me: &Me) -> Sighting {
     let (chat_id, private) = (message.chat.id(), message.chat.is_private());
     let thread_id = message.topic().map(|topic| topic.to_string());
     let topic = thread_id.as_ref().map(|thread| format!("{chat_id}/{thread}"));
@@ -77,6 +80,10 @@ impl Listener {
     async fn read(&self, me: &Me, update: Update) -> Result<Digest> {
         let said = update.message.or(update.channel_post);
         let changed = update.edited_message.or(update.edited_channel_post);
+        if let Some(callback) = update.callback_query {
+            let (intake, sighting, pressed) = self.pressed(me, callback).await?;
+            return Ok(Digest { intake, sighting, pressed: Some(pressed), ..Digest::default() });
+        }
         match (said, changed, update.my_chat_member) {
             (Some(message), ..) => self.said(me, &message).await,
             (_, Some(message), _) => self.changed(me, &message).await,
@@ -205,6 +212,9 @@ impl Listener {
         let intakes = batch.iter().map(|digest| digest.intake.clone()).collect();
         let taken = self.ingress.take_in(&self.bot.account.key, intakes).await?;
         for (digest, taken) in batch.iter().zip(taken) {
+            if let Some(pressed) = &digest.pressed {
+                self.bot.tell_presser(pressed.clone().after(taken));
+            }
             let reason = if taken.no_instance { Some(DropReason::NoInstance) } else { digest.dropped };
             if let (Some(sighting), Some(reason)) = (&digest.sighting, reason) {
                 sighting.dropped(&self.ingress, &self.bot.account.key, reason);

@@ -251,7 +251,8 @@ mod tests {
     use super::*;
     use angelia_core::error::Result;
     use angelia_core::store::{
-        ActionId, Earlier, LineEdit, LineRevision, NewEntry, NewLine, Page, PageSize, Person, Posted, Revised,
+        ActionId, Earlier, LineAnswer, LineEdit, LineRevision, NewEntry, NewLine, Page, PageSize, Person,
+        Posted, Revised,
     };
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -326,6 +327,10 @@ mod tests {
         }
 
         fn revise_line(&self, _revision: LineRevision) -> BoxFuture<'_, Result<Revised>> {
+            unreachable!("readers do not write")
+        }
+
+        fn answer_line(&self, _answer: LineAnswer) -> BoxFuture<'_, Result<bool>> {
             unreachable!("readers do not write")
         }
 

@@ -234,7 +234,7 @@ impl Api {
 
     /// Everybody is heard in measure, whatever they do, and strangers less: each
     /// line costs a commit.
-    fn check_pace(&self, caller: &Caller) -> Result<()> {
+    pub(super) fn check_pace(&self, caller: &Caller) -> Result<()> {
         let Person { room, user } = &caller.guest.person;
         let now = clock::mono();
         if caller.guest.visiting {
@@ -248,7 +248,7 @@ impl Api {
 
     /// Strangers not at all while much waits: an inbox is bounded, and what they say
     /// must leave room for the others.
-    async fn hold_back(
+    pub(super) async fn hold_back(
         &self,
         visiting: bool,
         decided: &Result<Admitted, DropReason>,
@@ -261,7 +261,7 @@ impl Api {
         Ok(())
     }
 
-    fn decide(&self, line: &NewLine, addressed: bool) -> Result<Admitted, DropReason> {
+    pub(super) fn decide(&self, line: &NewLine, addressed: bool) -> Result<Admitted, DropReason> {
         observe(line, addressed, |observed| self.admission.decide(observed))
     }
 
@@ -271,7 +271,7 @@ impl Api {
         observe(&line, true, |observed| self.admission.presence(observed)).await
     }
 
-    fn dropped(&self, line: &NewLine, addressed: bool, reason: DropReason) {
+    pub(super) fn dropped(&self, line: &NewLine, addressed: bool, reason: DropReason) {
         let which = Which { chat_id: &chat_id(&line.room), thread_id: None, message_id: &line.message_id };
         observe(line, addressed, |observed| self.admission.dropped(observed, which, reason));
     }
@@ -306,7 +306,7 @@ fn observe<T>(line: &NewLine, addressed: bool, ask: impl FnOnce(Observed<'_>) ->
 }
 
 /// A line that somebody writes now.
-fn new_line(person: Person, text: String) -> NewLine {
+pub(super) fn new_line(person: Person, text: String) -> NewLine {
     let message_id = format!("wp{}", random_hex::<12>());
     let Person { room, user: author } = person;
     NewLine { room, message_id, author, text, at: clock::wall(), ..NewLine::default() }

@@ -11,6 +11,7 @@ mod manifest;
 mod normalize;
 mod open_rooms;
 mod page;
+mod press;
 mod read;
 mod render;
 mod room;

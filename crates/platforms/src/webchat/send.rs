@@ -16,9 +16,10 @@ use angelia_core::egress::{Bot, Dedupe, Target, Whereabouts};
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::identity::check_name;
 use angelia_core::ports::Ports;
+use angelia_core::prompts;
 use angelia_core::rooms::part_id;
 use angelia_core::secret::{fingerprint, hex, random_hex};
-use angelia_core::store::{ActionId, LineEdit, NewLine};
+use angelia_core::store::{ActionId, Buttons, LineEdit, NewLine};
 use angelia_core::vault::Way;
 use angelia_core::{clock, fail};
 use futures_util::future::BoxFuture;
@@ -26,6 +27,8 @@ use std::sync::Arc;
 
 /// Under which name the store keeps what the ids of agents' lines are made with.
 const LINE_KEY: &str = "line key";
+
+const TOO_LONG_TO_ASK: &str = "the question is too long for one message with buttons";
 
 /// The web chat as a platform to write to.
 pub struct Webchat {
@@ -46,13 +49,22 @@ impl Webchat {
         let Delivery { id, received_at, target, action, .. } = delivery;
         let Some(room) = room(&target).map(str::to_owned) else { return Ok(refused("this is not a chat")) };
         match action {
-            Action::Send { content, mut reply_to, .. } => {
+            Action::Send { .. } | Action::Prompt { .. } => {
                 let key =
                     self.line_key.get(&*self.ports.records, &self.key, LINE_KEY, random_hex::<16>).await?;
-                let (message_id, parts) = (line_id(key, id, received_at), parts(&content));
+                let (message_id, parts) = (line_id(key, id, received_at), parts(action.content()));
                 if parts.is_empty() {
                     return Ok(refused("there is no text to send"));
                 }
+                let (mut reply_to, mut buttons) = match action {
+                    Action::Prompt { .. } if parts.len() > 1 => return Ok(refused(TOO_LONG_TO_ASK)),
+                    Action::Prompt { reply_to, options, .. } => {
+                        let choices = prompts::choices(&options);
+                        (reply_to, Some(Box::new(Buttons { prompt: id, choices })))
+                    }
+                    Action::Send { reply_to, .. } => (reply_to, None),
+                    _ => (None, None),
+                };
                 let at = clock::wall();
                 let lines = parts.into_iter().enumerate().map(|(index, text)| NewLine {
                     room: room.clone(),
@@ -62,6 +74,7 @@ impl Webchat {
                     text,
                     // The first of them answers.
                     reply_to: reply_to.take(),
+                    buttons: buttons.take(),
                     at,
                     ..NewLine::default()
                 });

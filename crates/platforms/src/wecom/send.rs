@@ -4,7 +4,7 @@ use super::Wecom;
 use super::address::user_of;
 use super::api::WECOM;
 use super::descriptor::MAX_BYTES;
-use crate::kit::{ApiError, ErrorKind, TextInParts, cut, refused};
+use crate::kit::{ApiError, ErrorKind, TextInParts, cut, in_words, refused};
 use crate::platform::{Delivery, Outcome};
 use angelia_contract::action::Action;
 use angelia_contract::length::Unit;
@@ -43,12 +43,12 @@ struct Sent {
 }
 
 impl Wecom {
-    /// Performs a `send`; there is nothing else.
+    /// Performs a `send`, or a `prompt` as a text; there is nothing else.
     pub(super) async fn perform(&self, delivery: Delivery) -> Outcome {
         let Delivery { id, target, action, progress, .. } = delivery;
         let Some(user) = user_of(&target) else { return refused("this is not a chat") };
-        match action {
-            Action::Send { content, .. } => {
+        match (in_words(&action), action) {
+            (Some(content), _) => {
                 let unnamed = format!("wecom-{}", id.0);
                 let mut text = TextInParts::new(parts(&content), &*progress);
                 while let Some(part) = text.next().await {
@@ -59,8 +59,8 @@ impl Wecom {
                 }
                 text.outcome()
             }
-            Action::Edit { .. } => refused("WeCom's messages cannot be changed; send a new one"),
-            other => refused(format!("WeCom has no {:?}", other.op())),
+            (None, Action::Edit { .. }) => refused("WeCom's messages cannot be changed; send a new one"),
+            (None, other) => refused(format!("WeCom has no {:?}", other.op())),
         }
     }
 

@@ -2,7 +2,9 @@
 
 use angelia_contract::action::Action;
 use angelia_contract::event::Event;
-use angelia_core::admission::{Admitted, Allow, DropReason, Known, Observed, Policy, Route, Routes, admit};
+use angelia_core::admission::{
+    Admitted, Allow, DropReason, Known, Observed, Policy, Route, RouteOptions, Routes, admit,
+};
 use angelia_core::audit::Actor;
 use angelia_core::clock::UnixMillis;
 use angelia_core::directory::BotKey;
@@ -385,6 +387,7 @@ impl Admission for Door {
             allow: Allow::Any,
             free: false,
             while_busy: None,
+            options: RouteOptions::default(),
         };
         admit(&Routes::new(vec![route]), &self, observed)
     }

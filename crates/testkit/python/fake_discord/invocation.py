@@ -84,7 +84,7 @@ class Invocations:
         """A button, or the entries of a string select, of a message that has it."""
         values = ask.get("values")
         kinds = (ComponentType.BUTTON,) if values is None else SELECT_TYPES
-        found = _find_component(message.components, types=kinds, custom_id=ask["custom_id"], label=None)
+        found = _find_component(message.components, types=kinds, custom_id=ask.get("custom_id"), label=ask.get("label"))
         data = {"custom_id": found["custom_id"], "component_type": found["type"], "id": found.get("id", 1)}
         if values is not None:
             offered = {option["value"] for option in found.get("options") or []}

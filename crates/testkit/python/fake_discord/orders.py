@@ -3,7 +3,7 @@
 Doing (POST); each answers with the interaction as /_fake/interactions shows it
   /_fake/slash         {channel, user, name: "word" or "group word", options?: {name: value}, …}
                        a value is plain, or {"user"|"channel"|"role": id}, or {"attachment": {filename, …}}
-  /_fake/press         {channel, user, message, custom_id, values?, …}
+  /_fake/press         {channel, user, message, custom_id | label, values?, …}
   /_fake/modal         {channel, user, custom_id, fields: {custom_id: text}, message?, …}
   /_fake/autocomplete  {channel, user, name, option, value?, options?, …}
   each also takes      via?: http|gateway  (http where there is an endpoint, as on Discord)

@@ -21,6 +21,8 @@ not while that is down). POST unless said otherwise; what is refused is a 400 wi
                  text is the number within the count; a file's bytes are {content: base64}; update_id is
                  null where the bot may not see it; in a channel it is a post
   edit           {chat, message, text, entities?}: a person edits; delete {chat, message}: deletes
+  press          {chat, message, from, label or data} → {id, update_id}: a person presses a button of the
+                 bot's; data need not be on any button; after a delete the bot gets an InaccessibleMessage
   migrate        {chat, id?, new_first?, member_updates?} → {chat, update_ids}
   block, kick    {chat, from?}: the bot is out; welcome {chat, from?}: it is back
   update         {update}: any update, also an unreadable one; gets an id unless it has one
@@ -34,6 +36,7 @@ not while that is down). POST unless said otherwise; what is refused is a 400 wi
   GET state      confirmed offset, pending, polls, counts by method and status, 429s, 409s, violations
   GET messages?chat=[&all=1]   as they stand: id, text, entities, edits, reactions, reply_to, thread, raw
   GET actions?chat=            what "typing…" was shown
+  GET press_answer?id=         {text, show_alert} that the bot answered to a press; null until then
   GET log[?after=]             every API request: method, chat_id, chats (all it names), thread, status
 """
 

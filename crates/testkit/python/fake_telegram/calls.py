@@ -5,7 +5,7 @@ import json
 import re
 import urllib.parse
 
-from . import text
+from . import buttons, text
 from .refusal import Refusal, bad
 from .webhook import Webhook
 
@@ -43,7 +43,7 @@ def boolean(given, name):
     return str(given.get(name, "")).lower() in ("true", "1", "yes", "y", "t")
 
 
-def structured(given, name):
+def structured(given, name, called=None):
     """Lists and objects come as such in JSON bodies and as JSON texts in forms."""
     value = given.get(name)
     if not isinstance(value, str) or value == "":
@@ -51,7 +51,7 @@ def structured(given, name):
     try:
         return json.loads(value)
     except ValueError:
-        raise bad(f"can't parse {name} JSON object") from None
+        raise bad(f"can't parse {called or name} JSON object") from None
 
 
 class Calls:
@@ -59,6 +59,7 @@ class Calls:
         self.world = world
         self.limits = limits
         self.webhook = Webhook(world, self.call)
+        self.presses = buttons.Presses(world)
         self.polling = None
         self.foreign_poller = False
 
@@ -194,7 +195,7 @@ class Calls:
         words, entities, sent = self.words(given)
         thread, content = self.thread(chat, given)
         reply_to = self.reply_target(chat, given)
-        content |= {"text": words} | ({"entities": entities} if entities else {})
+        content |= {"text": words} | ({"entities": entities} if entities else {}) | self.keyboard(given)
         preview = structured(given, "link_preview_options")
         if preview and any(entity["type"] in ("url", "text_link") for entity in entities):
             content["link_preview_options"] = preview
@@ -207,6 +208,9 @@ class Calls:
             raise bad("this stand-in takes entities, not a parse_mode")
         sent = structured(given, "entities") or []
         return *text.prepared(given.get("text"), sent), sent
+
+    def keyboard(self, given):
+        return buttons.keyboard(structured(given, "reply_markup", "reply keyboard markup"))
 
     def thread(self, chat, given):
         """The topic a message goes to, or the chain of replies it joins."""
@@ -236,6 +240,19 @@ class Calls:
         return target
 
     async def do_editmessagetext(self, given):
+        stored = self.editable(given)
+        words, entities, sent = self.words(given)
+        content = {"text": words} | ({"entities": entities} if entities else {}) | self.keyboard(given)
+        # Without a keyboard in it, an edit takes the old one away.
+        raw = self.edit(stored, ("text", "entities", "reply_markup"), content)
+        stored.sent_entities = sent
+        return raw
+
+    async def do_editmessagereplymarkup(self, given):
+        return self.edit(self.editable(given), ("reply_markup",), self.keyboard(given))
+
+    def editable(self, given):
+        """The bot's message that an edit is about."""
         chat = self.world.reachable(given.get("chat_id"))
         self.limits.spend(chat.id, chat.private)
         stored = chat.standing(integer(given, "message_id", 0))
@@ -243,16 +260,23 @@ class Calls:
             raise bad("message to edit not found")
         if not stored.by_bot:
             raise bad("message can't be edited")
-        words, entities, sent = self.words(given)
-        if words == stored.raw["text"] and entities == stored.raw.get("entities", []):
+        return stored
+
+    def edit(self, stored, fields, content):
+        """Puts something in the place of these fields, which has to be something else."""
+        if content == {name: stored.raw[name] for name in fields if name in stored.raw}:
             raise bad(NOT_MODIFIED)
-        stored.raw = {**stored.raw, "text": words, "edit_date": self.world.now()}
-        stored.raw.pop("entities", None)
-        if entities:
-            stored.raw["entities"] = entities
+        kept = {name: value for name, value in stored.raw.items() if name not in fields}
+        stored.raw = {**kept, **content, "edit_date": self.world.now()}
         stored.edits += 1
-        stored.sent_entities = sent
         return stored.raw
+
+    async def do_answercallbackquery(self, given):
+        if given.get("url"):
+            raise bad("this stand-in has no games, whose buttons alone open addresses")
+        number, words = str(given.get("callback_query_id", "")), str(given.get("text", ""))
+        self.presses.answer(number, words, boolean(given, "show_alert"))
+        return True
 
     async def do_deletemessage(self, given):
         chat = self.world.reachable(given.get("chat_id"))

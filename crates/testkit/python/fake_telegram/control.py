@@ -5,7 +5,7 @@ import json
 
 from aiohttp import web
 
-from . import media, text
+from . import buttons, media, text
 from .calls import TERMINATED
 from .refusal import Refusal, Violation, bad
 from .world import Stored
@@ -172,6 +172,18 @@ class Control:
         self.world.find(ask["chat"]).messages[ask["message"]].deleted = True
         return {}
 
+    def on_press(self, ask):
+        """A person presses a button, by its label or with any data: clients can be modified."""
+        chat = self.world.find(ask["chat"])
+        stored, user = chat.messages[ask["message"]], self.world.user(ask["from"])
+        if not stored.by_bot or chat.migrated_to:
+            raise bad("there are no buttons to press")
+        if chat.private and user["id"] != chat.id:
+            raise bad("nobody else is in a private chat")
+        chat.members.setdefault(user["id"], "member")
+        data = ask["data"] if "data" in ask else buttons.data_of(stored.raw, ask["label"])
+        return self.calls.presses.press(chat, stored, user, data)
+
     def on_update(self, ask):
         """Any update at all, also one that nobody can read."""
         return {"update_id": self.world.queue({"update_id": self.world.next_update, **ask["update"]})}
@@ -251,6 +263,10 @@ class Control:
 
     def on_actions(self, ask):
         return self.world.find(int(ask["chat"])).actions
+
+    def on_press_answer(self, ask):
+        """What the bot answered to a press, nothing as long as it did not."""
+        return self.calls.presses.made[ask["id"]]["answer"]
 
     def on_log(self, ask):
         return self.front.log[int(ask.get("after", 0)) :]

@@ -13,6 +13,7 @@ use angelia_contract::line::{LineError, MAX_GATEWAY_LINE};
 use angelia_core::clock::{self, Mono};
 use angelia_core::fail;
 use angelia_core::inbox::Seq;
+use angelia_core::prompts;
 use bytes::{Bytes, BytesMut};
 use std::time::Duration;
 
@@ -258,7 +259,7 @@ impl Session {
         }
     }
 
-    fn asked(&mut self, outbound: Outbound, now: Mono) {
+    fn asked(&mut self, mut outbound: Outbound, now: Mono) {
         self.relay.metrics.count(Counter::Outbound);
         if !self.serves() {
             let result = ActionResult::network("the connector is closing this connection; try again");
@@ -278,6 +279,10 @@ impl Session {
         let final_in = final_in(&outbound.action);
         let ticket = self.pending.open(outbound.request_id.clone(), final_in, now);
         self.turns.acts(&outbound.action, outbound.platform.as_deref(), ticket, now);
+        if let Action::Prompt { chat_id, .. } = &outbound.action {
+            let people = self.turns.people_in(chat_id);
+            prompts::note_asked_of(&mut outbound.action, &people);
+        }
         self.relay.egress.submit(&self.record, &self.mailbox, ticket, outbound, held);
     }
 

@@ -3,6 +3,7 @@
 mod directory;
 mod journal;
 mod lease;
+mod prompt;
 mod seals;
 mod tries;
 mod vault;
@@ -10,10 +11,11 @@ mod vault;
 pub use directory::{ChatRow, CursorRow, MintedRow, MissedRow, NoticeRow, PieceRow, QuarantineRow};
 pub use journal::{JournalRow, LedgerRow};
 pub use lease::{LeaseRow, NodeRow};
+pub use prompt::PromptRow;
 pub use seals::{SealedCapabilityRow, SealedSecretRow, SealedTenantRow, SealedUpdateRow};
 pub use tries::{LinkTriesRow, Times};
 
-use crate::admission::{Allow, Place, Policy, Route};
+use crate::admission::{Allow, Place, Policy, Route, RouteOptions};
 use crate::audit::{AuditEntry, AuditLine, Sort};
 use crate::clock::UnixMillis;
 use crate::identity::Subject;
@@ -25,7 +27,7 @@ use crate::turns::WhileBusy;
 use crate::vault::Capability;
 
 /// Every table of records. What engines write and search is made of these.
-pub const TABLES: [&Table; 36] = [
+pub const TABLES: [&Table; 37] = [
     NoteRow::TABLE,
     TenantRow::TABLE,
     RemovalRow::TABLE,
@@ -60,6 +62,7 @@ pub const TABLES: [&Table; 36] = [
     SealedUpdateRow::TABLE,
     SealedCapabilityRow::TABLE,
     Capability::TABLE,
+    PromptRow::TABLE,
     JournalRow::TABLE,
     LedgerRow::TABLE,
 ];
@@ -74,6 +77,9 @@ field!(AckHabit as String, |habit| habit.as_str().to_owned(), |text| Some(
 // A word of a later release must not make the whole record unreadable.
 field!(WhileBusy as String, |mode| mode.as_str().to_owned(), |text| Some(
     WhileBusy::parse(&text).unwrap_or_default()
+));
+field!(RouteOptions as String, |options| serde_json::json!(options).to_string(), |text| Some(
+    serde_json::from_str(&text).unwrap_or_default()
 ));
 field!(Allow as Option<String>, stored_allow, |text| match text {
     None => Some(Allow::Any),
@@ -276,6 +282,8 @@ record! {
         free: bool,
         /// What becomes of messages while the agent is busy.
         while_busy: Option<WhileBusy>,
+        /// What else it says.
+        options: RouteOptions,
     }
 }
 
@@ -389,14 +397,15 @@ impl AuditRow {
 }
 
 impl From<Route> for RouteRow {
-    fn from(Route { place, bot, tenant, instance, allow, free, while_busy }: Route) -> Self {
-        Self { place, bot: bot.unwrap_or_default(), tenant, instance, allow, free, while_busy }
+    fn from(Route { place, bot, tenant, instance, allow, free, while_busy, options }: Route) -> Self {
+        Self { place, bot: bot.unwrap_or_default(), tenant, instance, allow, free, while_busy, options }
     }
 }
 
 impl From<RouteRow> for Route {
-    fn from(RouteRow { place, bot, tenant, instance, allow, free, while_busy }: RouteRow) -> Self {
-        Self { place, bot: (!bot.is_empty()).then_some(bot), tenant, instance, allow, free, while_busy }
+    fn from(RouteRow { place, bot, tenant, instance, allow, free, while_busy, options }: RouteRow) -> Self {
+        let bot = (!bot.is_empty()).then_some(bot);
+        Self { place, bot, tenant, instance, allow, free, while_busy, options }
     }
 }
 

@@ -7,9 +7,12 @@ use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
 /// The version of `schema.sql`.
-const SCHEMA_VERSION: i64 = 1;
+const SCHEMA_VERSION: i64 = 2;
 /// The oldest version whose nodes may serve with it.
 const SERVES_FROM: i64 = 1;
+
+/// What leads from each older version to the next, the first from 1 to 2.
+const STEPS: [&str; 1] = [include_str!("migrations/2-prompts.sql")];
 
 /// Held while the schema changes, so that nodes that start together do it once. Ends with the
 /// transaction.
@@ -40,12 +43,13 @@ pub(in crate::store) async fn ensure(client: &Client) -> Result<()> {
     let number = |at: usize| found.as_ref().map_or(Ok(0), |row| row.try_get::<_, i64>(at)).map_err(failed);
     match (number(0)?, number(1)?) {
         (SCHEMA_VERSION, _) => Ok(()),
-        (0, _) => {
-            let make = format!(
-                "{}; INSERT INTO schema_version VALUES ({SCHEMA_VERSION}, {SERVES_FROM})",
-                include_str!("schema.sql")
-            );
-            client.batch_execute(&make).await.map_err(failed)
+        (0, _) => apply(client, include_str!("schema.sql"), SCHEMA_VERSION).await,
+        (older @ 1..SCHEMA_VERSION, _) => {
+            for (step, to) in STEPS.into_iter().zip(2..).skip_while(|(_, to)| *to <= older) {
+                tracing::info!(from = to - 1, to, "bringing the database to a newer schema");
+                apply(client, step, to).await?;
+            }
+            Ok(())
         }
         // Another node was updated before this one, and took nothing away that this one uses.
         (newer, serves_from) if newer > SCHEMA_VERSION && serves_from <= SCHEMA_VERSION => {
@@ -64,6 +68,11 @@ pub(in crate::store) async fn ensure(client: &Client) -> Result<()> {
             ),
         )),
     }
+}
+
+async fn apply(client: &Client, step: &str, version: i64) -> Result<()> {
+    let step = format!("{step}; INSERT INTO schema_version VALUES ({version}, {SERVES_FROM})");
+    client.batch_execute(&step).await.map_err(failed)
 }
 
 fn failed(error: tokio_postgres::Error) -> Error {

@@ -159,6 +159,8 @@ CREATE TABLE routes (
     free     BIGINT NOT NULL DEFAULT 0,
     -- What becomes of messages while the agent is busy; NULL: what its gateway says.
     while_busy TEXT COLLATE "C",
+    -- What else it says, as a JSON object.
+    options TEXT COLLATE "C" NOT NULL DEFAULT '{}',
     PRIMARY KEY (place, bot)
 );
 CREATE INDEX routes_by_instance ON routes (instance) WHERE instance IS NOT NULL;
@@ -252,6 +254,30 @@ CREATE TABLE turns (
     opened_at   BIGINT NOT NULL,
     PRIMARY KEY (instance, chat_id, session_key)
 );
+
+-- Questions of agents with buttons, by the action that asked each. A press goes to the instance.
+CREATE TABLE prompts (
+    action     BIGINT PRIMARY KEY,
+    tenant     TEXT COLLATE "C" NOT NULL,
+    instance   BIGINT NOT NULL,
+    platform   TEXT COLLATE "C" NOT NULL,
+    bot        TEXT COLLATE "C" NOT NULL,
+    -- The chat that was written to: a thread has an id of its own.
+    chat_id    TEXT COLLATE "C" NOT NULL,
+    prompt_id  TEXT COLLATE "C" NOT NULL,
+    kind       TEXT COLLATE "C" NOT NULL,
+    -- A JSON array of the buttons, and one of those in whose turns it was asked.
+    choices    TEXT COLLATE "C" NOT NULL,
+    asked_of   TEXT COLLATE "C" NOT NULL,
+    asked_at   BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL,
+    -- What was chosen, by whom and when; NULL while it is open.
+    chosen     TEXT COLLATE "C",
+    chosen_by  TEXT COLLATE "C",
+    chosen_at  BIGINT
+);
+CREATE INDEX prompts_by_instance ON prompts (instance, action);
+CREATE INDEX prompts_by_chat ON prompts (platform, bot, chat_id);
 
 -- Entries that went because an inbox was over its quota: one row per chat.
 CREATE TABLE gaps (
@@ -518,7 +544,9 @@ CREATE TABLE webchat_lines (
     -- What should have come with it, as JSON.
     files      TEXT COLLATE "C" NOT NULL DEFAULT '[]',
     -- Why no agent got it.
-    undelivered TEXT COLLATE "C"
+    undelivered TEXT COLLATE "C",
+    -- The buttons below it while nobody has pressed one, as JSON.
+    buttons    TEXT COLLATE "C"
 );
 CREATE INDEX webchat_lines_by_room ON webchat_lines (room, seq);
 CREATE UNIQUE INDEX webchat_lines_once ON webchat_lines (room, author, client_id) WHERE client_id IS NOT NULL;

@@ -165,6 +165,8 @@ CREATE TABLE routes (
     free     INTEGER NOT NULL DEFAULT 0,
     -- What becomes of messages while the agent is busy; NULL: what its gateway says.
     while_busy TEXT,
+    -- What else it says, as a JSON object.
+    options TEXT NOT NULL DEFAULT '{}',
     PRIMARY KEY (place, bot)
 ) WITHOUT ROWID;
 CREATE INDEX routes_by_instance ON routes (instance) WHERE instance IS NOT NULL;
@@ -256,6 +258,30 @@ CREATE TABLE turns (
     opened_at   INTEGER NOT NULL,
     PRIMARY KEY (instance, chat_id, session_key)
 ) WITHOUT ROWID;
+
+-- Questions of agents with buttons, by the action that asked each. A press goes to the instance.
+CREATE TABLE prompts (
+    action     INTEGER PRIMARY KEY,
+    tenant     TEXT NOT NULL,
+    instance   INTEGER NOT NULL,
+    platform   TEXT NOT NULL,
+    bot        TEXT NOT NULL,
+    -- The chat that was written to: a thread has an id of its own.
+    chat_id    TEXT NOT NULL,
+    prompt_id  TEXT NOT NULL,
+    kind       TEXT NOT NULL,
+    -- A JSON array of the buttons, and one of those in whose turns it was asked.
+    choices    TEXT NOT NULL,
+    asked_of   TEXT NOT NULL,
+    asked_at   INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    -- What was chosen, by whom and when; NULL while it is open.
+    chosen     TEXT,
+    chosen_by  TEXT,
+    chosen_at  INTEGER
+);
+CREATE INDEX prompts_by_instance ON prompts (instance, action);
+CREATE INDEX prompts_by_chat ON prompts (platform, bot, chat_id);
 
 -- Entries that went because an inbox was over its quota: one row per chat.
 CREATE TABLE gaps (
@@ -515,7 +541,9 @@ CREATE TABLE webchat_lines (
     -- What should have come with it, as JSON.
     files      TEXT NOT NULL DEFAULT '[]',
     -- Why no agent got it.
-    undelivered TEXT
+    undelivered TEXT,
+    -- The buttons below it while nobody has pressed one, as JSON.
+    buttons    TEXT
 );
 CREATE INDEX webchat_lines_by_room ON webchat_lines (room, seq);
 CREATE UNIQUE INDEX webchat_lines_once ON webchat_lines (room, author, client_id) WHERE client_id IS NOT NULL;

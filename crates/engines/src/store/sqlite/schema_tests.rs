@@ -115,7 +115,7 @@ fn long_tables_are_searched_by_an_index() {
 const MOVES: [&str; 3] = ["chats", "notices", "pieces"];
 /// What tells of the past, or works only where it came from: a capability
 /// answers in the chat it was given for, under the id it had there.
-const STAYS: [&str; 9] = [
+const STAYS: [&str; 10] = [
     "actions",
     "capabilities",
     "conversations",
@@ -123,6 +123,7 @@ const STAYS: [&str; 9] = [
     "inbox",
     "journal",
     "missed",
+    "prompts",
     "untold_gaps",
     "turns",
 ];

@@ -12,14 +12,14 @@ use super::{inbox, intake, ledger};
 use angelia_core::admission::DropReason;
 use angelia_core::clock::UnixMillis;
 use angelia_core::error::Result;
-use angelia_core::inbox::SEEN_FOR;
+use angelia_core::inbox::{SEEN_FOR, refusal};
 use angelia_core::rooms::{self, Post, Posting};
 use angelia_core::store::{
-    ActionId, BoxFuture, CONNECTOR, Earlier, Guest, Line, LineEdit, LineRevision, Lines, NewEntry, NewLine,
-    Page, PageSize, Person, Posted, Revised,
+    ActionId, BoxFuture, Buttons, CONNECTOR, Earlier, Guest, Line, LineAnswer, LineEdit, LineRevision, Lines,
+    NewEntry, NewLine, Page, PageSize, Person, Posted, Revised,
 };
 
-const LINE_COLUMNS: &str = "seq, room, message_id, author, from_agent, text, reply_to, at, edited, place, client_id, files, undelivered";
+const LINE_COLUMNS: &str = "seq, room, message_id, author, from_agent, text, reply_to, at, edited, place, client_id, files, undelivered, buttons";
 
 impl<E: Engine> Lines for Store<E> {
     fn post_line(&self, line: NewLine, entry: Option<NewEntry>) -> BoxFuture<'_, Result<Posted>> {
@@ -60,6 +60,13 @@ impl<E: Engine> Lines for Store<E> {
         };
         let bytes = revision.text.len() + revision.entry.as_ref().map_or(0, |entry| entry.body.len());
         self.0.write(owner, bytes, "revise a line", move |txn| revise(txn, &revision))
+    }
+
+    fn answer_line(&self, answer: LineAnswer) -> BoxFuture<'_, Result<bool>> {
+        angelia_core::fail::point("before_append");
+        let owner = Owner::Tenant(answer.entry.tenant.as_str().into());
+        let bytes = answer.text.len() + answer.entry.body.len();
+        self.0.write(owner, bytes, "answer a question", move |txn| self::answer(txn, &answer))
     }
 
     fn line(&self, room: &str, message_id: &str) -> BoxFuture<'_, Result<Option<Line>>> {
@@ -235,6 +242,30 @@ fn revise(txn: &mut dyn Txn, revision: &LineRevision) -> Sql<Result<Revised>> {
     }
 }
 
+/// Answers a question that is open, and has its line show that.
+fn answer(txn: &mut dyn Txn, answer: &LineAnswer) -> Sql<Result<bool>> {
+    let LineAnswer { room, message_id, author, text, press, entry } = answer;
+    txn.lock(entry.instance)?;
+    txn.lock_room(room)?;
+    if let Err(refused) = rooms::may_answer(people::is_in_room(txn, room, author)?) {
+        return Ok(Err(refused));
+    }
+    if !intake::takes_messages(txn, entry.instance)? {
+        return Ok(Err(refusal::instance_gone()));
+    }
+    if let Err(full) = intake::has_room(txn, entry)? {
+        return Ok(Err(full));
+    }
+    let Some(line) = line(txn, room, message_id)? else { return Ok(Ok(false)) };
+    if !intake::answers(txn, Some(press))? {
+        return Ok(Ok(false));
+    }
+    reword(txn, line.answered(), text)?;
+    room_size::bound(txn, room, 0, text.len())?;
+    intake::append(txn, entry)?;
+    Ok(Ok(true))
+}
+
 /// The first post with the same client id, and when it was, if this one repeats it.
 fn earlier_post(txn: &mut dyn Txn, line: &NewLine) -> Sql<Option<(String, UnixMillis)>> {
     let Some(client_id) = &line.client_id else { return Ok(None) };
@@ -256,8 +287,8 @@ fn reword(txn: &mut dyn Txn, line: Line, text: &str) -> Sql<Line> {
     let number = txn.next_line_number(&line.room)?;
     let line = line.reworded(number, text);
     txn.execute(
-        "UPDATE webchat_lines SET seq = $1, text = $2, edited = $3 WHERE message_id = $4",
-        values![line.id, line.text, line.edited, line.message_id],
+        "UPDATE webchat_lines SET seq = $1, text = $2, edited = $3, buttons = $4 WHERE message_id = $5",
+        values![line.id, line.text, line.edited, kept(line.buttons.as_deref()), line.message_id],
     )?;
     txn.line(line.clone());
     Ok(line)
@@ -269,8 +300,8 @@ fn insert(txn: &mut dyn Txn, new: &NewLine) -> Sql<()> {
     let inserted = txn.execute(
         "INSERT INTO webchat_lines
              (id, seq, place, room, message_id, author, from_agent, text, reply_to, client_id, at, files,
-              undelivered)
-         VALUES ($1, $2, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (message_id) DO NOTHING",
+              undelivered, buttons)
+         VALUES ($1, $2, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) ON CONFLICT (message_id) DO NOTHING",
         values![
             id,
             seq,
@@ -283,7 +314,8 @@ fn insert(txn: &mut dyn Txn, new: &NewLine) -> Sql<()> {
             new.client_id,
             new.at,
             files(new),
-            new.undelivered.map(DropReason::as_str)
+            new.undelivered.map(DropReason::as_str),
+            kept(new.buttons.as_deref())
         ],
     )?;
     if inserted == 0 {
@@ -308,9 +340,15 @@ pub(super) fn written(new: &NewLine, number: i64) -> Line {
         client_id: new.client_id.clone(),
         files: new.files.clone(),
         undelivered: new.undelivered,
+        buttons: new.buttons.clone(),
         at: new.at,
         edited: false,
     }
+}
+
+/// The buttons of a line, as they are kept.
+fn kept(buttons: Option<&Buttons>) -> Option<String> {
+    buttons.and_then(|buttons| serde_json::to_string(buttons).ok())
 }
 
 /// What should have come with a line, as it is kept.
@@ -360,6 +398,7 @@ fn read(row: Row<'_>) -> Sql<Line> {
         client_id: row.get(10)?,
         files: serde_json::from_str(&row.get::<String>(11)?).unwrap_or_default(),
         undelivered: row.get::<Option<String>>(12)?.and_then(|word| DropReason::parse(&word)),
+        buttons: row.get::<Option<String>>(13)?.and_then(|text| serde_json::from_str(&text).ok()),
     })
 }
 

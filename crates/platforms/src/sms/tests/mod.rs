@@ -232,11 +232,7 @@ impl Admission for Door {
     fn decide(&self, observed: Observed<'_>) -> Result<Admitted, DropReason> {
         assert_eq!((observed.platform, observed.bot, observed.private), (NAME, OWN, true));
         assert_eq!(observed.places, [&format!("{OWN}/{}", observed.author), OWN, "*"]);
-        if *self.open.lock() {
-            Ok(Admitted { tenant: "acme".into(), instance: self.instance, while_busy: None })
-        } else {
-            Err(DropReason::NoRoute)
-        }
+        if *self.open.lock() { Ok(Admitted::to("acme", self.instance)) } else { Err(DropReason::NoRoute) }
     }
 
     fn dropped(&self, _observed: Observed<'_>, which: Which<'_>, reason: DropReason) {

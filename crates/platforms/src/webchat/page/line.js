@@ -32,6 +32,7 @@ export function drawLine(item, room) {
     quote: make("button.quote", { type: "button", hidden: true, "data-act": "jump", tabIndex: -1 }),
     text: make("div.text", { id: `${id}-text`, "data-testid": "text" }),
     files: make("ul.files", { hidden: true, "aria-label": "Files" }),
+    choices: make("div.choices", { hidden: true, role: "group", "aria-label": "Your answer" }),
     state: make("div.state", { hidden: true }),
     acts: make(
       "div.acts",
@@ -40,7 +41,7 @@ export function drawLine(item, room) {
       act("story", "What happened", "M12 7v5l3 2M21 12a9 9 0 1 1-18 0 9 9 0 0 1 18 0"),
     ),
   };
-  const said = make("div.said", {}, part.quote, part.text, part.files);
+  const said = make("div.said", {}, part.quote, part.text, part.files, part.choices);
   const head = make("div.head", {}, part.author, " ", part.time);
   const card = make("div.card", {}, part.face, make("div.column", {}, head, said, part.state), part.acts);
   const element = make(
@@ -105,6 +106,7 @@ export function fillLine(element, item, room) {
   }
   if (before.text !== item.text || before.html !== item.html) words(part.text, item);
   if (before.files?.length !== item.files?.length) files(part.files, item.files ?? []);
+  if (!sameChoices(before.buttons, item.buttons)) choices(element, item.buttons ?? []);
   quote(element, room);
   const same = ["state", "why", "edited", "held"].every((key) => before[key] === item[key]);
   if (!same) state(element, item, room);
@@ -128,6 +130,20 @@ function words(element, { from_agent, text, html }) {
 function files(list, all) {
   list.hidden = !all.length;
   list.replaceChildren(...all.map((file) => make("li", { "data-testid": "file" }, fileWords(file))));
+}
+
+const sameChoices = (one, other) => JSON.stringify(one ?? []) === JSON.stringify(other ?? []);
+
+/** The buttons of a question, while nobody has pressed one. */
+function choices(element, all) {
+  const place = element.parts.choices;
+  const focused = place.contains(document.activeElement);
+  const button = ({ label, style }, option) =>
+    make("button.choice", { type: "button", "data-act": "press", "data-option": option, "data-style": style }, label);
+  place.hidden = !all.length;
+  place.replaceChildren(...all.map(button));
+  // Whoever pressed is still at the line that shows what was chosen.
+  if (focused) element.focus({ preventScroll: true });
 }
 
 function quote({ parts: { quote: button }, item, above }, room) {

@@ -207,9 +207,10 @@ export class Lines {
   #clicked(event) {
     const element = event.target.closest(".line");
     if (!element || event.target.closest("a")) return;
-    const act = event.target.closest("[data-act]")?.dataset.act;
+    const button = event.target.closest("[data-act]");
+    const act = button?.dataset.act;
     if (act === "jump") this.jump(element.item.reply_to);
-    else if (act) this.on[act](element.item);
+    else if (act) this.on[act](element.item, button);
     // Marking text is reading, not choosing.
     else if (getSelection().isCollapsed) this.on.select(element.item);
   }

@@ -181,6 +181,12 @@ export class Room extends EventTarget {
     await ask(inRoom(this.name, "interrupt"), { key: this.key, method: "POST" });
   }
 
+  /** Answers a question by one of its buttons. */
+  press(messageId, option) {
+    const path = inRoom(this.name, `messages/${encodeURIComponent(messageId)}/press`);
+    return ask(path, { key: this.key, method: "POST", body: { option } });
+  }
+
   story(messageId) {
     return ask(inRoom(this.name, `messages/${encodeURIComponent(messageId)}/story`), { key: this.key });
   }

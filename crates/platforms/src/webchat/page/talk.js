@@ -52,6 +52,7 @@ export class Talk {
         discard: ({ client_id }) => this.#room.outbox.discard(client_id),
         // What is held goes by itself as soon as the agent has stopped.
         hurry: () => by("stop").disabled || this.#stop(),
+        press: (item, button) => this.#press(item, button),
         seen: () => this.look(),
         lost: () => this.composer.focus(),
         empty: (empty) => this.#empty(empty),
@@ -258,6 +259,22 @@ export class Talk {
     write(stop, stopping ? "Stopping…" : "Stop");
     if (focused && (stop.hidden || stop.disabled)) this.composer.focus();
     write(by("typing"), typing ? "The agent is at work" : "");
+  }
+
+  /** Answers a question of the agent. The line itself shows what was chosen, to everybody. */
+  async #press({ message_id }, button) {
+    const group = [...button.parentElement.children];
+    for (const one of group) one.disabled = true;
+    button.setAttribute("aria-busy", "true");
+    try {
+      await this.#room.press(message_id, Number(button.dataset.option));
+      this.work.asked();
+    } catch (error) {
+      for (const one of group) one.disabled = false;
+      button.removeAttribute("aria-busy");
+      button.focus();
+      this.composer.tell(`Not answered: ${error.message}`);
+    }
   }
 
   async #stop() {

@@ -14,6 +14,7 @@ use std::sync::LazyLock;
 pub(super) fn is_usual(intakes: &[Intake]) -> bool {
     let usual = |intake: &Intake| {
         intake.capability.is_none()
+            && intake.press.is_none()
             && intake.revision.is_none()
             && intake.withdrawals.is_empty()
             && intake.quarantined.is_none()

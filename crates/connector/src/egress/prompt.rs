@@ -1,0 +1,27 @@
+//! `prompt`: a question is written down before it is shown, so that its press is understood,
+//! whoever gets it and whenever that is.
+
+use super::Egress;
+use super::action::OutboundAction;
+use angelia_core::ports::ActionId;
+use angelia_core::prompts::{NewPrompt, PromptStore};
+use angelia_platforms::{Outcome, Reach};
+
+const NOT_KEPT: &str = "the connector's store does not commit; the question was not shown";
+
+/// Keeps the question that an action asks, if it asks one; else what becomes of the action.
+pub(super) async fn write_down(
+    egress: &Egress,
+    action: &OutboundAction,
+    number: ActionId,
+) -> Result<(), Outcome> {
+    let whose = (&*action.origin.tenant, action.origin.instance);
+    let place = (egress.bot_key(action.bot), action.platform(egress).chat_key(&action.target));
+    let Some(asked) = NewPrompt::of(&action.action, number, whose, place) else { return Ok(()) };
+    let asked = asked.map_err(|why| Outcome::Refused { why: why.to_owned() })?;
+    egress.records.ask(asked).await.map_err(|_| Outcome::Later {
+        after: egress.timings.again,
+        reach: Reach::Action,
+        why: NOT_KEPT.to_owned(),
+    })
+}
