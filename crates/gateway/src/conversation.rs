@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use angelia_contract::{ActionResult, Descriptor, Source};
+use angelia_contract::{Action, ActionResult, Descriptor, Source};
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use crate::chat::Chat;
 use crate::error::CallError;
 use crate::handle::GatewayHandle;
+use crate::question::{Chosen, Question};
 use crate::stream::ReplyStream;
 
 /// Where an event came from, and the way to answer it; cheap to clone.
@@ -38,6 +40,28 @@ impl Conversation {
     /// Shows that an answer is being written; repeat it every few seconds.
     pub async fn typing(&self) -> Result<(), CallError> {
         self.gateway.typing(&self.chat).await
+    }
+
+    /// Asks with buttons and waits for the press; `None` if nobody answered in time.
+    ///
+    /// Refused where the platform has no buttons: ask
+    /// [`Descriptor::offers`](angelia_contract::Descriptor::offers) for `prompt` first, and ask in
+    /// words then. A press that comes when nobody waits any more is an event like any other.
+    pub async fn ask(&self, question: Question) -> Result<Option<Chosen>, CallError> {
+        let Question { kind, text, options, within } = question;
+        let mut waiting = self.gateway.shared.questions.open();
+        let action = Action::Prompt {
+            chat_id: self.chat.chat_id.clone(),
+            prompt_kind: kind.to_owned(),
+            prompt_id: waiting.id.clone(),
+            content: text,
+            options,
+            timeout_s: Some(within.as_secs_f64()),
+            reply_to: self.message_id.as_deref().map(str::to_owned),
+            metadata: self.chat.metadata(),
+        };
+        self.gateway.perform(&self.chat, action).await?;
+        Ok(timeout(within, &mut waiting.chosen).await.ok().and_then(Result::ok))
     }
 
     /// Answers the interaction this conversation began with, if it did.

@@ -83,6 +83,12 @@ impl<A: Agent> Dispatcher<A> {
         ack: Option<Ack>,
         awaited: bool,
     ) -> Result<(), Flooded> {
+        // A press answers the turn that waits for it, and begins none.
+        let questions = &self.floor.shared.questions;
+        if event.prompt_response.as_ref().is_some_and(|it| questions.answer(it, &event.source)) {
+            ack.iter().for_each(Ack::release);
+            return Ok(());
+        }
         let key = session_key(&event.source, &self.floor.shared.settings.keys, Rules::Newer);
         let fingerprint = fingerprint(&event);
         let work = Work::Event { event: Box::new(event), bot_id };

@@ -14,6 +14,7 @@ use crate::builder::Settings;
 use crate::calls::Calls;
 use crate::connection::{Link, Outgoing, Want, Wire};
 use crate::error::CallError;
+use crate::question::Questions;
 
 /// What a gateway has counted since it was built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,6 +58,7 @@ pub(crate) struct Shared {
     pub(crate) link: watch::Sender<Link>,
     pub(crate) want: watch::Sender<Want>,
     pub(crate) calls: Calls,
+    pub(crate) questions: Questions,
     pub(crate) counters: Counters,
     announced: Mutex<Announced>,
 }
@@ -68,6 +70,7 @@ impl Shared {
             link: watch::Sender::new(Link::Down),
             want: watch::Sender::new(Want::Run),
             calls: Calls::new(),
+            questions: Questions::new(),
             counters: Counters::default(),
             announced: Mutex::default(),
         })

@@ -14,5 +14,6 @@ mod handshake;
 mod idle;
 mod interrupts;
 mod passthrough;
+mod questions;
 mod streams;
 mod support;
