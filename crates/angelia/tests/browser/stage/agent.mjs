@@ -71,6 +71,14 @@ export class Agent {
     return this.#act({ op: 'edit', chat_id: event.source.chat_id, message_id, content, metadata: {} });
   }
 
+  /** Asks something with buttons in the chat of `event`, which may be of any kind. */
+  async ask(event, content, options, prompt_kind = 'approval') {
+    const { chat_id } = event.source;
+    const prompt_id = `${randomUUID().slice(0, 6)}.${randomUUID().slice(0, 8)}`;
+    await this.#act({ op: 'prompt', chat_id, prompt_kind, prompt_id, content, options, metadata: {} });
+    return prompt_id;
+  }
+
   type(event) {
     return this.#act({ op: 'typing', chat_id: event.source.chat_id, metadata: {} });
   }
