@@ -2,7 +2,8 @@
 //! instances. The journal and the ledger are long, so they are read by what names a message.
 
 use crate::clock::UnixMillis;
-use crate::egress::ActionState;
+use crate::directory::BotKey;
+use crate::egress::{ActionState, REMARK};
 use crate::error::Result;
 use crate::inbox::{InstanceId, Seq};
 use crate::ports::{ActionId, BoxFuture};
@@ -112,6 +113,17 @@ pub trait JournalStore: Records {
         look(self, "read the ledger", move |view| actions(view, &message))
     }
 
+    /// The instance whose message this is; `None` if it is nobody's, or not known any more.
+    fn sender(
+        &self,
+        bot: &BotKey,
+        chat_id: &str,
+        message_id: &str,
+    ) -> BoxFuture<'_, Result<Option<InstanceId>>> {
+        let (bot, chat_id, message_id) = (bot.clone(), chat_id.to_owned(), message_id.to_owned());
+        look(self, "read the ledger", move |view| sender(view, &bot, &chat_id, &message_id))
+    }
+
     /// The changes of a message of a chat.
     fn edits(&self, chat_id: &str, message_id: &str) -> BoxFuture<'_, Result<Edits>> {
         let (chat_id, message_id) = (chat_id.to_owned(), message_id.to_owned());
@@ -207,6 +219,16 @@ fn actions(view: &mut View<'_>, message: &str) -> Result<Vec<ActionTrace>> {
         found.truncate(MOST_ACTIONS);
     }
     Ok(found.into_iter().map(ActionTrace::from).collect())
+}
+
+/// Who had a message written: the first action that has its id, which is none of those that change it.
+fn sender(view: &mut View<'_>, bot: &BotKey, chat: &str, message: &str) -> Result<Option<InstanceId>> {
+    let found = of_chat(view, (chat, message), ActionId(0), MOST_ACTIONS)?;
+    let wrote = |row: &&LedgerRow| {
+        let is_new = !["edit", "delete", REMARK].contains(&row.op.as_str());
+        is_new && row.gateway_id.is_some() && row.platform == *bot.platform && row.bot == *bot.bot
+    };
+    Ok(found.iter().find(wrote).filter(|row| row.state == ActionState::Sent.as_str()).map(|row| row.instance))
 }
 
 /// How often a message of a chat was changed.

@@ -37,6 +37,11 @@ impl Conversation {
         self.gateway.edit(&self.chat, message_id, text).await
     }
 
+    /// Takes back a message sent before.
+    pub async fn delete(&self, message_id: &str) -> Result<(), CallError> {
+        self.gateway.delete(&self.chat, message_id).await
+    }
+
     /// Shows that an answer is being written; repeat it every few seconds.
     pub async fn typing(&self) -> Result<(), CallError> {
         self.gateway.typing(&self.chat).await
@@ -50,6 +55,11 @@ impl Conversation {
     pub async fn ask(&self, question: Question) -> Result<Option<Chosen>, CallError> {
         let Question { kind, text, options, within } = question;
         let mut waiting = self.gateway.shared.questions.open();
+        let mut metadata = self.chat.metadata();
+        // Whose turn this is: an approval is theirs to give.
+        if let Some(person) = &self.source.user_id {
+            metadata.insert("user_id".to_owned(), person.clone().into());
+        }
         let action = Action::Prompt {
             chat_id: self.chat.chat_id.clone(),
             prompt_kind: kind.to_owned(),
@@ -58,7 +68,7 @@ impl Conversation {
             options,
             timeout_s: Some(within.as_secs_f64()),
             reply_to: self.message_id.as_deref().map(str::to_owned),
-            metadata: self.chat.metadata(),
+            metadata,
         };
         self.gateway.perform(&self.chat, action).await?;
         Ok(timeout(within, &mut waiting.chosen).await.ok().and_then(Result::ok))

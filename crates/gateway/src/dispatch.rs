@@ -83,14 +83,16 @@ impl<A: Agent> Dispatcher<A> {
         ack: Option<Ack>,
         awaited: bool,
     ) -> Result<(), Flooded> {
-        // A press answers the turn that waits for it, and begins none.
+        let fingerprint = fingerprint(&event);
+        // A press answers the turn that waits for it, and begins none. It may come again, if its
+        // acknowledgement does not get through.
         let questions = &self.floor.shared.questions;
         if event.prompt_response.as_ref().is_some_and(|it| questions.answer(it, &event.source)) {
             ack.iter().for_each(Ack::release);
+            self.floor.lanes().handled(fingerprint);
             return Ok(());
         }
         let key = session_key(&event.source, &self.floor.shared.settings.keys, Rules::Newer);
-        let fingerprint = fingerprint(&event);
         let work = Work::Event { event: Box::new(event), bot_id };
         self.admit(key, InboundItem { work, ack, awaited, fingerprint })
     }

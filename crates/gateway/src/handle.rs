@@ -62,6 +62,18 @@ impl GatewayHandle {
         self.perform(chat, action).await
     }
 
+    /// Takes back a message this gateway sent.
+    ///
+    /// Refused where the platform cannot, and for what others sent.
+    pub async fn delete(&self, chat: &Chat, message_id: &str) -> Result<(), CallError> {
+        let action = Action::Delete {
+            chat_id: chat.chat_id.clone(),
+            message_id: message_id.to_owned(),
+            metadata: chat.metadata(),
+        };
+        self.perform(chat, action).await.map(drop)
+    }
+
     /// Shows that an answer is being written; repeat it every few seconds.
     pub async fn typing(&self, chat: &Chat) -> Result<(), CallError> {
         let action =

@@ -292,7 +292,6 @@ async fn by_sms_a_number_is_the_press() {
     let mut agent = stage.join().await;
     stage.twilio.text(ANN, "clean up").await;
     heard(&mut agent).await;
-    // Before there is a question, a number is what it is.
     ask(&mut agent, ANN, "approval").await;
     stage.twilio.wait_for_text(ANN, QUESTION, SOON).await;
     stage.twilio.text(ANN, "2").await;

@@ -22,6 +22,7 @@ mod capability;
 mod chat_info;
 mod chat_task;
 mod chats;
+mod delete;
 mod elsewhere;
 mod follow_up;
 mod in_hand;
@@ -225,7 +226,9 @@ fn proceed(egress: &Arc<Egress>, waits: Waiting, decided: Result<Goal, Refusal>)
     }
     let action = OutboundAction::new(origin, goal, outbound.action, Claims::Fitting, reply, Some(held));
     match action.action {
-        Action::Send { .. } | Action::Edit { .. } | Action::Prompt { .. } => chats::enter(egress, action),
+        Action::Send { .. } | Action::Edit { .. } | Action::Prompt { .. } | Action::Delete { .. } => {
+            chats::enter(egress, action)
+        }
         Action::Typing { .. } => {
             // Ornaments: a gateway that waits for one does not work meanwhile.
             action.reply.give(ActionResult::ok());

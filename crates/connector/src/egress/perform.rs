@@ -6,8 +6,9 @@ use super::action::OutboundAction;
 use super::chats::{ChatKey, FirstPart, Inbox};
 use super::outbox::ActingAs;
 use super::rate_limit::{Permit, Slot};
-use super::{Egress, elsewhere, prompt};
+use super::{Egress, delete, elsewhere, prompt};
 use crate::telemetry::Counter;
+use angelia_contract::action::Action;
 use angelia_core::clock;
 use angelia_core::egress::delivery::{Begun, Claimed, DeliveryId, Event, Opened, Permission, Text};
 use angelia_core::error::{Error, Kind, Result};
@@ -180,11 +181,6 @@ pub(super) struct Call {
 pub(super) async fn call(egress: Arc<Egress>, task: Arc<Inbox>, call: Call) -> Result<Done> {
     let Call { id, number, under, action, answer, earlier, within, permit } = call;
     let CallPermit { slot, permit } = permit;
-    if let Err(outcome) = prompt::write_down(&egress, &action, number).await {
-        slot.over(false);
-        return Ok(Done::Happened(Event::Called { id, outcome, withdrawn: false }));
-    }
-    permit.made();
     let progress = Arc::new(DeliveryProgress {
         egress: egress.clone(),
         action: action.clone(),
@@ -204,10 +200,17 @@ pub(super) async fn call(egress: Arc<Egress>, task: Arc<Inbox>, call: Call) -> R
         progress: progress.clone(),
     };
     let platform = action.platform(&egress);
-    let outcome = match tokio::time::timeout(within, platform.deliver(delivery)).await {
-        Ok(outcome) => outcome,
-        Err(_) => Outcome::Unknown { why: "the platform did not answer".into() },
+    let outcome = match prepare(&egress, &action, number, &*progress).await {
+        Err(outcome) => outcome,
+        Ok(()) => {
+            permit.made();
+            match tokio::time::timeout(within, platform.deliver(delivery)).await {
+                Ok(outcome) => outcome,
+                Err(_) => Outcome::Unknown { why: "the platform did not answer".into() },
+            }
+        }
     };
+    prompt::took(&egress, &action, number, &outcome).await;
     let outcome = match outcome {
         // Not its sender may not, but this node.
         Outcome::Refused { .. } if progress.not_now.load(Ordering::Acquire) => {
@@ -218,6 +221,23 @@ pub(super) async fn call(egress: Arc<Egress>, task: Arc<Inbox>, call: Call) -> R
     let withdrawn = progress.withdrawn.load(Ordering::Acquire);
     slot.over(matches!(outcome, Outcome::Refused { .. }) && !platform.is_own() && !withdrawn);
     Ok(Done::Happened(Event::Called { id, outcome, withdrawn }))
+}
+
+/// What some actions need before their call, which takes a while: whether that may still be made is
+/// asked again then.
+async fn prepare(
+    egress: &Egress,
+    action: &OutboundAction,
+    number: ActionId,
+    progress: &dyn Progress,
+) -> Result<(), Outcome> {
+    if !matches!(action.action, Action::Prompt { .. } | Action::Delete { .. }) {
+        return Ok(());
+    }
+    delete::check(egress, action).await?;
+    prompt::write_down(egress, action, number).await?;
+    let refused = || Outcome::Refused { why: "the sender may not write there any more".into() };
+    progress.still_allowed().then_some(()).ok_or_else(refused)
 }
 
 /// A call that ended by a panic.

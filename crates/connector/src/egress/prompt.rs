@@ -3,6 +3,7 @@
 
 use super::Egress;
 use super::action::OutboundAction;
+use angelia_contract::action::Action;
 use angelia_core::ports::ActionId;
 use angelia_core::prompts::{NewPrompt, PromptStore};
 use angelia_platforms::{Outcome, Reach};
@@ -15,6 +16,9 @@ pub(super) async fn write_down(
     action: &OutboundAction,
     number: ActionId,
 ) -> Result<(), Outcome> {
+    if !is_asked(action) {
+        return Ok(());
+    }
     let whose = (&*action.origin.tenant, action.origin.instance);
     let place = (egress.bot_key(action.bot), action.platform(egress).chat_key(&action.target));
     let Some(asked) = NewPrompt::of(&action.action, number, whose, place) else { return Ok(()) };
@@ -24,4 +28,16 @@ pub(super) async fn write_down(
         reach: Reach::Action,
         why: NOT_KEPT.to_owned(),
     })
+}
+
+/// A question that its platform did not take is not open: what people say next is no answer to it.
+pub(super) async fn took(egress: &Egress, action: &OutboundAction, number: ActionId, outcome: &Outcome) {
+    if is_asked(action) && matches!(outcome, Outcome::Refused { .. }) {
+        // If that fails, it ends by itself.
+        let _ = egress.records.unask(number).await;
+    }
+}
+
+fn is_asked(action: &OutboundAction) -> bool {
+    matches!(action.action, Action::Prompt { .. })
 }

@@ -147,6 +147,8 @@ async fn the_thread_is_checked_and_lies_grant_nothing() {
     assert_eq!((platform.calls(), world.ledger()), (vec![], vec![]));
     let own = with(send("x-lab", "f"), json!({ "thread_id": "x-lab/t", "scope_id": "den" }));
     assert_eq!(agent.asked(own).await["success"], true);
-    let offered = agent.asked(json!({"op": "delete", "chat_id": "x-lab", "message_id": "m1"})).await;
+    let offered = agent.asked(json!({"op": "task_card", "chat_id": "x-lab", "card_id": "c1"})).await;
     assert!(error(&offered).contains("does not offer"), "{offered}");
+    let others = agent.asked(json!({"op": "delete", "chat_id": "x-lab", "message_id": "m99"})).await;
+    assert!(error(&others).contains("no such message of yours"), "{others}");
 }

@@ -60,8 +60,8 @@ pub struct Intake {
     /// Whether the entry is still wanted when it is written. If it is not, everything
     /// but the entry and its capability is: the stream was read all the same.
     pub patience: Option<CancellableWrite>,
-    /// The question that its entry answers. If it is not open any more, everything but the entry
-    /// is written.
+    /// The question that its entry answers. If it is not open any more, or was answered so by the same
+    /// person before, everything but the entry is written.
     pub press: Option<Press>,
     /// What a message that may still wait says now.
     pub revision: Option<Revision>,

@@ -180,8 +180,8 @@ pub struct LineAnswer {
     pub message_id: String,
     /// Who answers.
     pub author: String,
-    /// What the line shows from now on.
-    pub text: String,
+    /// What the line shows below the question from now on.
+    pub shown: String,
     /// What is noted of the question.
     pub press: Press,
     /// What carries the answer to whoever asked.
@@ -231,7 +231,8 @@ pub trait Lines: Send + Sync {
     fn revise_line(&self, revision: LineRevision) -> BoxFuture<'_, Result<Revised>>;
 
     /// Answers a question: its line shows the answer and no buttons any more, and in the same
-    /// commit whoever asked gets it. `false`, and nothing is written, if it is not open any more.
+    /// commit whoever asked gets it. `false`, and nothing is written, if it is not open any more; the
+    /// same answer of the same person once more changes nothing and is `true`.
     /// Unauthorized if nobody of that name is in the room any more, unavailable if the inbox is
     /// full, not found if nobody serves whoever asked.
     fn answer_line(&self, answer: LineAnswer) -> BoxFuture<'_, Result<bool>>;

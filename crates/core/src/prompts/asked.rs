@@ -11,10 +11,12 @@ use serde_json::Value;
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// Most buttons of one question. Discord shows five rows of five.
+/// Most buttons of one question: five rows of five, which every platform with buttons shows.
 pub const MAX_CHOICES: usize = 25;
-/// Longest label, in characters. Discord shows eighty.
+/// Longest label, in characters: as much as the narrowest platform shows.
 pub const MAX_LABEL: usize = 80;
+/// What a button may look like.
+const STYLES: [&str; 3] = ["primary", "success", "danger"];
 /// Longest id of a question or an option, as gateways may write them.
 const MAX_ID: usize = 32;
 /// The hint that says of whom something is asked. Gateways write there who spoke last in the chat;
@@ -88,7 +90,9 @@ impl NewPrompt {
             return None;
         };
         let asked_of = match metadata.get(ASKED_OF) {
-            Some(Value::String(people)) => people.split_whitespace().map(str::to_owned).collect(),
+            Some(Value::String(people)) if people.len() <= MAX_ASKED_OF => {
+                people.split_whitespace().map(str::to_owned).collect()
+            }
             Some(Value::Number(person)) => vec![person.to_string()],
             _ => Vec::new(),
         };
@@ -150,7 +154,8 @@ pub fn choices(options: &[PromptOption]) -> Vec<Choice> {
     let choice = |option: &PromptOption| {
         let label = option.label.split_whitespace().collect::<Vec<_>>().join(" ");
         let label = if label.is_empty() { option.id.clone() } else { label };
-        Choice { id: option.id.clone(), label: cut(&label), style: option.style.clone() }
+        let style = option.style.clone().filter(|style| STYLES.contains(&style.as_str()));
+        Choice { id: option.id.clone(), label: cut(&label), style }
     };
     options.iter().map(choice).collect()
 }

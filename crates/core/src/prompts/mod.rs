@@ -67,14 +67,35 @@ pub struct Prompt {
     pub asked_of: Vec<String>,
     /// Until when it can be answered.
     pub expires_at: UnixMillis,
-    /// Whether it was.
-    pub answered: bool,
+    /// What was answered.
+    pub answered: Option<Given>,
+}
+
+/// An answer that was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Given {
+    /// What was chosen.
+    pub option_id: String,
+    /// By whom.
+    pub by: String,
+}
+
+/// What became of an answer when it was to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answered {
+    /// It is the answer.
+    Now,
+    /// The same person had chosen the same before, and whoever asked has it: nobody told them, or
+    /// they press again.
+    Before,
+    /// The question is not open any more.
+    Not,
 }
 
 impl Prompt {
     /// Whether a press can still answer it.
     pub fn is_open(&self, now: UnixMillis) -> bool {
-        !self.answered && now < self.expires_at
+        self.answered.is_none() && now < self.expires_at
     }
 }
 
@@ -91,7 +112,7 @@ impl From<PromptRow> for Prompt {
             choices: row.choices.0,
             asked_of: row.asked_of.0,
             expires_at: row.expires_at,
-            answered: row.chosen.is_some(),
+            answered: row.chosen.zip(row.chosen_by).map(|(option_id, by)| Given { option_id, by }),
         }
     }
 }
@@ -102,6 +123,16 @@ pub trait PromptStore: Records {
     /// Writes down a question that is about to be shown; again, if showing it is tried again.
     fn ask(&self, new: NewPrompt) -> BoxFuture<'_, Result<()>> {
         change(self, Change::to("keep a question").of(new.instance), move |view| ask(view, &new))
+    }
+
+    /// Forgets a question that was certainly not shown.
+    fn unask(&self, number: ActionId) -> BoxFuture<'_, Result<()>> {
+        change(self, Change::to("forget a question"), move |view| {
+            if let Some(row) = view.get::<PromptRow>((number.0,))?.filter(|row| row.chosen.is_none()) {
+                view.delete(&row);
+            }
+            Ok(())
+        })
     }
 
     /// A question; `None` if it is forgotten.
@@ -162,16 +193,19 @@ fn ask(view: &mut View<'_>, new: &NewPrompt) -> Result<()> {
     Ok(())
 }
 
-/// Answers a question, if it still can be; `false` if somebody was first, or it is over.
-pub fn answer(view: &mut View<'_>, press: &Press) -> Result<bool> {
-    let Some(mut row) = view.get::<PromptRow>((press.number.0,))? else { return Ok(false) };
-    let now = view.now();
-    if row.chosen.is_some() || now >= row.expires_at {
-        return Ok(false);
+/// Answers a question, if it still can be.
+pub fn answer(view: &mut View<'_>, press: &Press) -> Result<Answered> {
+    let Some(mut row) = view.get::<PromptRow>((press.number.0,))? else { return Ok(Answered::Not) };
+    let (chosen, by) = (Some(press.option_id.clone()), Some(press.by.clone()));
+    if row.chosen.is_some() {
+        let same = row.chosen == chosen && row.chosen_by == by;
+        return Ok(if same { Answered::Before } else { Answered::Not });
     }
-    row.chosen = Some(press.option_id.clone());
-    row.chosen_by = Some(press.by.clone());
-    row.chosen_at = Some(now);
+    let now = view.now();
+    if now >= row.expires_at {
+        return Ok(Answered::Not);
+    }
+    (row.chosen, row.chosen_by, row.chosen_at) = (chosen, by, Some(now));
     view.replace(&row);
-    Ok(true)
+    Ok(Answered::Now)
 }

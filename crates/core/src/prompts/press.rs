@@ -1,6 +1,6 @@
 //! A press: what a button carries, who may press it, and what that comes to.
 
-use super::{Prompt, PromptKind};
+use super::{Choice, Prompt, PromptKind};
 use crate::admission::{Admitted, Approve, DropReason};
 use crate::clock::UnixMillis;
 use crate::own_words::OwnWords;
@@ -96,10 +96,13 @@ pub fn judge(prompt: Option<&Prompt>, option: usize, by: Presser<'_>, now: UnixM
         prompt.chat_id == by.chat_id && prompt.tenant == to.tenant && may_answer
     };
     let asked = prompt.filter(is_its);
-    let Some(prompt) = asked.filter(|prompt| prompt.is_open(now)) else {
-        return Verdict::Say(OwnWords::PromptOver);
+    let chosen = asked.and_then(|prompt| Some((prompt, prompt.choices.get(option)?)));
+    // Whoever presses the same once more is shown that it counted.
+    let again = |prompt: &Prompt, choice: &Choice| {
+        prompt.answered.as_ref().is_some_and(|it| it.option_id == choice.id && it.by == by.person)
     };
-    let Some(choice) = prompt.choices.get(option) else { return Verdict::Say(OwnWords::PromptOver) };
+    let open = chosen.filter(|(prompt, choice)| prompt.is_open(now) || again(prompt, choice));
+    let Some((prompt, choice)) = open else { return Verdict::Say(OwnWords::PromptOver) };
     let is_theirs =
         by.private || to.options.approve == Approve::Any || prompt.asked_of.iter().any(|it| it == by.person);
     if prompt.kind == PromptKind::Approval && !is_theirs {
@@ -124,9 +127,12 @@ pub fn judge(prompt: Option<&Prompt>, option: usize, by: Presser<'_>, now: UnixM
 pub fn picked(said: &str, labels: impl IntoIterator<Item = impl AsRef<str>>) -> Option<usize> {
     let said = said.trim().trim_end_matches(['.', ')', '!']).trim_end();
     let labels: Vec<_> = labels.into_iter().collect();
-    if let Ok(number) = said.parse::<usize>() {
-        return number.checked_sub(1).filter(|at| *at < labels.len());
+    let is_said = |label: &str| label.to_lowercase() == said.to_lowercase();
+    let by_words = labels.iter().position(|label| is_said(label.as_ref()));
+    let by_number = said.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+    match (by_number.filter(|at| *at < labels.len()), by_words) {
+        // A number that is also what another one says means neither for certain.
+        (Some(number), Some(words)) if number != words => None,
+        (number, words) => number.or(words),
     }
-    let is_said = |label: &&str| label.to_lowercase() == said.to_lowercase();
-    labels.iter().map(AsRef::as_ref).enumerate().find(|(_, label)| is_said(label)).map(|(at, _)| at)
 }

@@ -33,7 +33,7 @@ fn prompt(more: Value) -> Prompt {
         choices: new.choices,
         asked_of: new.asked_of,
         expires_at: UnixMillis(1_000),
-        answered: false,
+        answered: None,
     }
 }
 
@@ -114,6 +114,7 @@ fn a_number_or_the_words_of_an_option_are_its_press() {
     for other in ["0", "3", "-1", "one", "1 please", "", "18446744073709551616"] {
         assert_eq!(means(other), None, "{other:?}");
     }
+    assert_eq!((picked("2", ["10", "5", "2"]), picked("2024", ["2023", "2024"])), (None, Some(1)));
     let choices = choices(&[]);
     assert_eq!(numbered("Which?\n", &choices), "Which?\n");
     let text = numbered("Which?", &prompt(json!({})).choices);
@@ -180,7 +181,13 @@ fn a_press_goes_to_whoever_asked_and_nobody_else() {
     assert!(over(None, 0, &case(), 0), "it is forgotten");
     assert!(over(Some(&asked), 2, &case(), 0), "there is no such button");
     assert!(over(Some(&asked), 0, &case(), 1_000), "it waited too long");
-    assert!(over(Some(&Prompt { answered: true, ..asked.clone() }), 0, &case(), 0));
+    let given = |option: &str, by: &str| {
+        let answered = Some(Given { option_id: option.into(), by: by.into() });
+        Prompt { answered, ..asked.clone() }
+    };
+    assert!(over(Some(&given("once", "82")), 0, &case(), 0), "somebody else was first");
+    assert!(over(Some(&given("deny", "81")), 0, &case(), 0), "it was answered otherwise");
+    assert!(!over(Some(&given("once", "81")), 0, &case(), 5_000), "by the same press, or the same person");
     assert!(over(Some(&asked), 0, &Case { chat: "8", ..case() }, 0), "somewhere else");
     let other = Case { to: Admitted::to("bolt", InstanceId(9)), ..case() };
     assert!(over(Some(&asked), 0, &other, 0), "the chat is another tenant's by now");

@@ -85,6 +85,11 @@ pub fn may_revise(line: Option<&Line>, author: &str, in_room: bool) -> Result<()
     if in_room { Ok(()) } else { Err(not_in_room()) }
 }
 
+/// What the line of a question shows once it is answered.
+pub fn answered_text(question: &str, shown: &str) -> String {
+    format!("{question}\n\n{shown}")
+}
+
 /// Whether a person may answer a question: as long as they have a key of the room.
 pub fn may_answer(in_room: bool) -> Result<()> {
     if in_room { Ok(()) } else { Err(not_in_room()) }

@@ -150,10 +150,14 @@ impl Turns {
         self.open.get(conversation)
     }
 
-    /// The people in whose turns something is asked in a chat.
-    pub fn people_in(&self, chat_id: &str) -> Vec<String> {
-        let here = self.open.values().filter(|turn| *turn.row.conversation.chat_id == *chat_id);
-        let mut people: Vec<String> = here.filter_map(|turn| turn.row.author.clone()).collect();
+    /// The people in whose turns something is asked in a chat, or in a thread of it.
+    pub fn people_in(&self, chat_id: &str, thread_id: Option<&str>) -> Vec<String> {
+        let here = self
+            .open
+            .values()
+            .map(|turn| &turn.row)
+            .filter(|row| *row.conversation.chat_id == *chat_id && row.thread_id.as_deref() == thread_id);
+        let mut people: Vec<String> = here.filter_map(|row| row.author.clone()).collect();
         people.sort_unstable();
         people.dedup();
         people

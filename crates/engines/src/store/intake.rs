@@ -14,7 +14,7 @@ use angelia_core::inbox::refusal::{self, Arrival};
 use angelia_core::inbox::{CONVERSATION_REFRESH, Entry, InstanceId, Mark, Seq};
 use angelia_core::lease;
 use angelia_core::ports::{Hint, HintKind, LeaseToken, Under};
-use angelia_core::prompts::{self, Press};
+use angelia_core::prompts::{self, Answered, Press};
 use angelia_core::quarantine;
 use angelia_core::store::{
     Appended, BoxFuture, Cursor, Ingest, Intake, NewEntry, NewQuarantined, Taken, Traffic,
@@ -112,12 +112,23 @@ fn take_in(txn: &mut dyn Txn, bot: &BotKey, intake: &Intake) -> Sql<Taken> {
         withdraw(txn, withdrawal)?;
     }
     if let Some(entry) = intake.entry.as_ref().filter(|_| !given_up) {
-        if !takes_messages(txn, entry.instance)? {
-            taken.no_instance = true
-        } else if !answers(txn, intake.press.as_ref())? {
-            taken.not_open = true
+        if takes_messages(txn, entry.instance)? {
+            // What came before answers nothing again, and no question that was asked since.
+            let press = intake.press.as_ref();
+            let seen = if press.is_some() { seen(txn, entry)? } else { None };
+            match (seen, press) {
+                (Some(seq), _) => taken.appended = Some(Appended::Seen(seq)),
+                (None, press) => match answer(txn, press)? {
+                    Answered::Now => {
+                        let capability = intake.capability.as_ref();
+                        taken.appended = Some(append_with(txn, bot, entry, capability)?);
+                    }
+                    Answered::Before => {}
+                    Answered::Not => taken.not_open = true,
+                },
+            }
         } else {
-            taken.appended = Some(append_with(txn, bot, entry, intake.capability.as_ref())?)
+            taken.no_instance = true
         }
     }
     if let Some(cursor) = &intake.cursor {
@@ -126,11 +137,11 @@ fn take_in(txn: &mut dyn Txn, bot: &BotKey, intake: &Intake) -> Sql<Taken> {
     Ok(taken)
 }
 
-/// Whether an entry answers no question, or one that is open, which it closes. Its instance is
-/// locked, so of two presses one comes after the other.
-pub(super) fn answers(txn: &mut dyn Txn, press: Option<&Press>) -> Sql<bool> {
-    let Some(press) = press else { return Ok(true) };
-    let mut answered = false;
+/// Answers the question that an entry answers, if it answers one. Its instance is locked, so of two
+/// presses one comes after the other.
+pub(super) fn answer(txn: &mut dyn Txn, press: Option<&Press>) -> Sql<Answered> {
+    let Some(press) = press else { return Ok(Answered::Now) };
+    let mut answered = Answered::Not;
     let ran = records::run(txn, &mut |view| {
         answered = prompts::answer(view, press)?;
         Ok(())

@@ -15,9 +15,10 @@ fn question() -> Question {
 /// The question that a gateway asks: the request, and what it calls it.
 async fn asked(peer: &mut Peer) -> (Outbound, String) {
     let outbound = peer.outbound().await;
-    let Action::Prompt { prompt_id, prompt_kind, options, .. } = &outbound.action else {
+    let Action::Prompt { prompt_id, prompt_kind, options, metadata, .. } = &outbound.action else {
         panic!("{outbound:?}");
     };
+    assert_eq!(metadata["user_id"], "42", "whose turn it is");
     assert_eq!(
         (prompt_kind.as_str(), options.len(), options[1].style.as_deref()),
         ("approval", 2, Some("danger"))
@@ -54,6 +55,9 @@ async fn a_press_answers_the_turn_that_waits_for_it() {
     peer.event(press(&id, "p1"), "b2").await;
     assert_eq!(peer.ack().await, "b2");
     assert_eq!(soon(answers.recv()).await.unwrap(), r#"Some("deny")"#);
+    // Its acknowledgement did not get through.
+    peer.event(press(&id, "p1"), "b2").await;
+    assert_eq!(peer.ack().await, "b2");
     // Nobody waits for it any more: it is an event like any other.
     peer.event(press(&id, "p2"), "b3").await;
     assert_eq!(soon(answers.recv()).await.unwrap(), "late deny");

@@ -19,7 +19,7 @@ pub fn descriptor() -> Descriptor {
         emoji: "🎮".into(),
         platform_hint: "A Discord server or direct message. Discord's own Markdown is shown; tables are not."
             .into(),
-        supported_ops: ["send", "edit", "typing", "follow_up", "get_chat_info", "react", "prompt"]
+        supported_ops: ["send", "edit", "typing", "follow_up", "get_chat_info", "react", "prompt", "delete"]
             .map(String::from)
             .to_vec(),
         ..Descriptor::default()

@@ -74,6 +74,7 @@ impl Platform for Discord {
 
     fn dedupe(&self, action: &Action, way: Option<Way>) -> Dedupe {
         match (action, way) {
+            (Action::Delete { .. }, _) => Dedupe::Yes,
             // One that may post further pieces leans on their nonces.
             (Action::Edit { content, .. }, _) if pieces::parts(content).len() <= 1 => Dedupe::Yes,
             // The same in the same place, for as long as that is there. What is said behind

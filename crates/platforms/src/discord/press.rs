@@ -63,7 +63,7 @@ impl Reader {
         sighting: Sighting,
     ) -> Result<Considered, IngestError> {
         let key = &self.discord.account.key;
-        let prompt = self.ingress.ports.records.prompt(button.number).await.map_err(never)?;
+        let prompt = self.ingress.ports.records.prompt(button.number).await?;
         let prompt = prompt.filter(|prompt| prompt.bot == *key);
         let admitted = self.admit(&sighting);
         let presser = Presser {
@@ -98,6 +98,8 @@ impl Reader {
         heard.intake.press = Some(press);
         heard.intake.patience = Some(CancellableWrite::default());
         heard.is_for(entry, sighting);
+        // Whoever asked in a thread is not therefore whom it was begun with.
+        heard.intake.engaged = None;
         Ok(Considered { heard: Some(heard), reply })
     }
 }

@@ -59,6 +59,7 @@ impl Discord {
             (Action::Prompt { content, reply_to, options, .. }, _) => {
                 work.ask(&content, reply_to.as_deref(), &prompts::choices(&options)).await
             }
+            (Action::Delete { message_id, .. }, _) => work.delete(&message_id).await,
             (Action::Edit { message_id, content, .. }, _) => work.edit(&message_id, &content).await,
             (other, _) => Err(refused(format!("Discord has no {:?} here", other.op()))),
         };
@@ -170,6 +171,24 @@ impl Work<'_> {
             pieces.show(part, text).await?;
         }
         pieces.truncate(parts.len() - 1).await?;
+        Ok(message_id.to_owned())
+    }
+
+    /// Takes a message and its further pieces away. One that is gone is all that was wanted.
+    async fn delete(&self, message_id: &str) -> Result<String, Outcome> {
+        if address::snowflake(message_id).is_none() {
+            return Err(refused("there is no such message of yours in this chat"));
+        }
+        let Discord { ports, account, sent, .. } = self.discord;
+        let known = ports.records.pieces(&account.key, self.channel, message_id).await;
+        let mut pieces = Pieces::new(self, message_id, known.map_err(|error| store_failed(&error))?);
+        fail::point("action_sending");
+        sent.forget(message_id);
+        match self.call(Call::new(Method::Delete, self.message_path(message_id))).await {
+            Err(lost) if lost.is(code::UNKNOWN_MESSAGE) => {}
+            done => drop(done?),
+        }
+        pieces.truncate(0).await?;
         Ok(message_id.to_owned())
     }
 

@@ -122,13 +122,21 @@ impl Account {
         Said { entry, press }: Said,
         intake: Intake,
     ) -> Result<Taken> {
-        let mut taken = Taken { not_open: true, ..Taken::default() };
+        let mut taken = Taken::default();
         if let Some((press, entry)) = press {
-            let (press, entry) = (Some(press), Some(entry));
-            taken = self.commit(ingress, Intake { press, entry, ..intake.clone() }).await?;
+            // Without how far was read: if it answers nothing, the words themselves come after it.
+            let answer = Intake {
+                press: Some(press),
+                entry: Some(entry),
+                chats: intake.chats.clone(),
+                ..Intake::default()
+            };
+            taken = self.commit(ingress, answer).await?;
         }
-        if taken.not_open {
-            taken = self.commit(ingress, Intake { entry: Some(entry), ..intake }).await?;
+        match (taken.full, taken.appended) {
+            (true, _) => {}
+            (false, Some(_)) => drop(self.commit(ingress, intake).await?),
+            (false, None) => taken = self.commit(ingress, Intake { entry: Some(entry), ..intake }).await?,
         }
         if taken.full {
             self.health.count("refused_full");

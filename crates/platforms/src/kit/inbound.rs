@@ -37,7 +37,9 @@ pub(crate) fn entry(
     admitted: Admitted,
     received_at: UnixMillis,
 ) -> Result<NewEntry> {
-    let kind = if is_stop(&event.text) { EntryKind::Stop } else { EntryKind::Message };
+    // An option may be called `stop`, and stops nothing by that.
+    let stops = event.prompt_response.is_none() && is_stop(&event.text);
+    let kind = if stops { EntryKind::Stop } else { EntryKind::Message };
     let body = serde_json::to_vec(event).map_err(|_| Error::internal("the event could not be written"))?;
     Ok(NewEntry {
         tenant: admitted.tenant,

@@ -151,6 +151,11 @@ pub(super) fn is_gone(why: &str) -> bool {
     why.to_ascii_lowercase().contains("message to edit not found")
 }
 
+/// Whether a refusal says that the message to be deleted is not there any more.
+pub(super) fn was_deleted(why: &str) -> bool {
+    why.to_ascii_lowercase().contains("message to delete not found")
+}
+
 /// What a call failed for; a refusal with what can be done about it.
 pub(super) fn explained(failure: String) -> String {
     let Some(why) = failure.strip_prefix(REFUSED) else { return failure };

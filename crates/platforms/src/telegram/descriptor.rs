@@ -19,7 +19,7 @@ pub fn descriptor() -> Descriptor {
         emoji: "✈️".into(),
         platform_hint: "A Telegram chat. Markdown is shown; files that people send cannot be fetched.".into(),
         pii_safe: true,
-        supported_ops: ["send", "edit", "typing", "get_chat_info", "react", "prompt"]
+        supported_ops: ["send", "edit", "typing", "get_chat_info", "react", "prompt", "delete"]
             .map(String::from)
             .to_vec(),
         ..Descriptor::default()

@@ -28,6 +28,7 @@ impl Platform for Telegram {
     fn dedupe(&self, action: &Action, _way: Option<Way>) -> Dedupe {
         match action {
             Action::Edit { content, .. } if fits_one(content) => Dedupe::Yes,
+            Action::Delete { .. } => Dedupe::Yes,
             _ => Dedupe::No,
         }
     }

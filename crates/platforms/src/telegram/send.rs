@@ -75,7 +75,7 @@ impl Telegram {
             Ok(None) => return refused("this is not a chat"),
             Err(error) => return store_failed(&error),
         };
-        let edits = matches!(action, Action::Edit { .. });
+        let edits = matches!(action, Action::Edit { .. } | Action::Delete { .. });
         let (progress, target) = (&*progress, &target);
         let mut job = Job { progress, target, spot, edits, reply_to: None, keyboard: None, granted: true };
         match action {
@@ -94,6 +94,10 @@ impl Telegram {
             }
             Action::Edit { message_id, content, .. } => {
                 let done = self.rewrite(&mut job, &message_id, &content).await;
+                done.map_or_else(|outcome| outcome, |()| Outcome::Sent { message_id, recorded: false })
+            }
+            Action::Delete { message_id, .. } => {
+                let done = self.delete(&mut job, &message_id).await;
                 done.map_or_else(|outcome| outcome, |()| Outcome::Sent { message_id, recorded: false })
             }
             other => refused(format!("Telegram has no {:?} here", other.op())),
@@ -130,16 +134,7 @@ impl Telegram {
     /// last what is too much. What is done already is not done again, so the whole can be
     /// tried again at any point.
     async fn rewrite(&self, job: &mut Job<'_>, message_id: &str, text: &str) -> Result<(), Outcome> {
-        // By the old id, only what was sent since the move is a message here.
-        if job.spot.moved {
-            let known = self.was_sent_since(&job.target.chat_id, message_id).await;
-            if !known.map_err(|error| store_failed(&error))? {
-                return Err(refused(STAYED));
-            }
-        }
-        if message_number(message_id).is_none() {
-            return Err(refused("there is no such message in this chat"));
-        }
+        self.is_here(job, message_id).await?;
         let parts = render::render(text);
         let Some((first, rest)) = parts.split_first() else {
             return Err(refused("there is no text to show"));
@@ -195,6 +190,43 @@ impl Telegram {
             }
             Err((ErrorKind::Moved(to), _)) => self.follow(job, &to.to_string()).await,
             Err((_, error)) => Err(self.outcome(error, &job.spot)),
+        }
+    }
+
+    /// Takes a message and its further pieces away. One that is gone is all that was wanted; one that
+    /// Telegram keeps, because it is too old, stays, and its sender is told.
+    async fn delete(&self, job: &mut Job<'_>, message_id: &str) -> Result<(), Outcome> {
+        self.is_here(job, message_id).await?;
+        let kept = self.ports.records.pieces(&self.account.key, &job.spot.chat_id, message_id).await;
+        let mut pieces = kept.map_err(|error| store_failed(&error))?;
+        fail::point("action_sending");
+        job.turn().await?;
+        let asked = json!({ "chat_id": job.spot.chat(), "message_id": message_number(message_id) });
+        match self.api.write::<Value>("deleteMessage", &asked, || self.may_still(job)).await {
+            Err(error) if !api::words(&error).is_some_and(api::was_deleted) => {
+                return Err(self.outcome(error, &job.spot));
+            }
+            _ => self.sent.forget(&(job.spot.chat_id.clone(), message_id.to_owned())),
+        }
+        while let Some(piece) = pieces.pop() {
+            self.remove(job, &piece).await?;
+            self.keep_pieces(job, message_id, &pieces).await;
+        }
+        Ok(())
+    }
+
+    /// Refuses a message that there cannot be in the chat. By the old id of a chat that moved, only
+    /// what was sent since is one.
+    async fn is_here(&self, job: &Job<'_>, message_id: &str) -> Result<(), Outcome> {
+        if job.spot.moved {
+            let known = self.was_sent_since(&job.target.chat_id, message_id).await;
+            if !known.map_err(|error| store_failed(&error))? {
+                return Err(refused(STAYED));
+            }
+        }
+        match message_number(message_id) {
+            Some(_) => Ok(()),
+            None => Err(refused("there is no such message in this chat")),
         }
     }
 

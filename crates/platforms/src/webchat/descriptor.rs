@@ -18,7 +18,7 @@ pub fn descriptor() -> Descriptor {
         len_unit: LenUnit::Chars,
         emoji: "💬".into(),
         platform_hint: "A chat room on a web page. Markdown is shown.".into(),
-        supported_ops: ["send", "edit", "typing", "get_chat_info", "react", "prompt"]
+        supported_ops: ["send", "edit", "typing", "get_chat_info", "react", "prompt", "delete"]
             .map(String::from)
             .to_vec(),
         ..Descriptor::default()

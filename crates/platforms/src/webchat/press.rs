@@ -61,9 +61,9 @@ pub(super) async fn press(
         };
     let entry =
         api.press_entry(&said, to, PromptResponse { prompt_message_id: Some(id.clone()), ..response })?;
-    let text = format!("{}\n\n{}", question.text, own_words::chosen(&label, &said.author));
+    let shown = own_words::chosen(&label, &said.author);
     let NewLine { room, message_id, author, .. } = said;
-    let answer = LineAnswer { room, message_id: id, author, text, press, entry };
+    let answer = LineAnswer { room, message_id: id, author, shown, press, entry };
     match api.ports.lines.answer_line(answer).await {
         Ok(true) => Ok(Answer(StatusCode::ACCEPTED, json!({ "message_id": message_id, "chosen": label }))),
         Ok(false) => Err(over().into()),

@@ -82,8 +82,13 @@ impl Webchat {
                 self.ports.lines.say_lines(lines.collect(), id).await?;
                 Ok(Outcome::Sent { message_id, recorded: true })
             }
-            Action::Edit { message_id, content, .. } => {
-                let parts = parts(&content);
+            Action::Edit { .. } | Action::Delete { .. } => {
+                // A line without a text is gone.
+                let (message_id, parts) = match action {
+                    Action::Edit { message_id, content, .. } => (message_id, parts(&content)),
+                    Action::Delete { message_id, .. } => (message_id, vec![String::new()]),
+                    _ => return Ok(refused("this is not a change")),
+                };
                 if parts.is_empty() {
                     return Ok(refused("there is no text to show"));
                 }

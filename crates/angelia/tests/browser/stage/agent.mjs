@@ -71,11 +71,16 @@ export class Agent {
     return this.#act({ op: 'edit', chat_id: event.source.chat_id, message_id, content, metadata: {} });
   }
 
+  /** Takes a message back. */
+  delete(event, message_id) {
+    return this.#act({ op: 'delete', chat_id: event.source.chat_id, message_id, metadata: {} });
+  }
+
   /** Asks something with buttons in the chat of `event`, which may be of any kind. */
   async ask(event, content, options, prompt_kind = 'approval') {
-    const { chat_id } = event.source;
+    const { chat_id, user_id } = event.source;
     const prompt_id = `${randomUUID().slice(0, 6)}.${randomUUID().slice(0, 8)}`;
-    await this.#act({ op: 'prompt', chat_id, prompt_kind, prompt_id, content, options, metadata: {} });
+    await this.#act({ op: 'prompt', chat_id, prompt_kind, prompt_id, content, options, metadata: { user_id } });
     return prompt_id;
   }
 

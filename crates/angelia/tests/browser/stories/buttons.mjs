@@ -1,4 +1,4 @@
-// Questions of the agent with buttons.
+// Questions of the agent with buttons, and what it takes back.
 
 import assert from 'node:assert/strict';
 import { PHONE, barriers } from '../stage/browser.mjs';
@@ -37,7 +37,7 @@ story('a press reaches the agent, and the question shows what was chosen', async
   const { room, agent, chat, event, prompt } = await asked(stage);
   assert.deepEqual(await buttons(chat).allInnerTexts(), OPTIONS.map(({ label }) => label));
   assert.deepEqual(await barriers(chat.page), []);
-  await shoot(chat.page, 'buttons');
+  await shoot(chat, 'buttons.png');
   await chat.page.reload();
   await button(chat, 'Allow Once').click();
   const { prompt_response: pressed, source } = await agent.next();
@@ -51,7 +51,7 @@ story('a press reaches the agent, and the question shows what was chosen', async
   await chat.saying(QUESTION).getByText('→ Allow Once (ann)').waitFor();
   assert.equal(await buttons(chat).count(), 0);
   assert.equal(agent.inbound.length, 0, 'once');
-  const lines = await room.api.read();
+  const lines = await room.api.lines();
   assert.ok(!JSON.stringify(lines).includes('"prompt"'), 'no number of ours is shown');
 });
 
@@ -74,17 +74,33 @@ story('an approval is for whoever asked, and a question for everybody', async (s
 });
 
 story('buttons are pressed by keyboard, and by thumb on a phone in the dark', async (stage) => {
-  const { agent, chat } = await asked(stage, { ...PHONE, colorScheme: 'dark' });
+  const { agent, chat } = await asked(stage, { viewport: PHONE, colorScheme: 'dark' });
   for (const one of await buttons(chat).all()) {
     const { height } = await one.boundingBox();
     assert.ok(height >= THUMB, `${height} px`);
   }
   assert.deepEqual(await barriers(chat.page), []);
-  await shoot(chat.page, 'buttons-phone');
+  await shoot(chat, 'buttons-phone.png');
   await button(chat, 'Allow Session').focus();
   await chat.page.keyboard.press('Enter');
   assert.equal((await agent.next()).prompt_response.option_id, 'session');
   await gone(chat);
   const focused = await chat.page.evaluate(() => document.activeElement.className);
   assert.match(focused, /line/, 'whoever pressed is still at the line');
+});
+
+story('what the agent takes back is gone, for those who come later as well', async (stage) => {
+  const room = await stage.room();
+  const agent = await stage.agent(room.gateway);
+  const chat = await (await stage.open(room.link)).ready();
+  await chat.say('Tell me a secret');
+  const event = await agent.begin();
+  const secret = await agent.send(event, 'The key is under the mat.');
+  await chat.saying('The key is under the mat.').waitFor();
+  await agent.delete(event, secret);
+  await until('it to go', async () => (await chat.saying('under the mat').count()) === 0);
+  await assert.rejects(agent.delete(event, event.message_id), /no such message of yours/);
+  await agent.finish(event, 'Forget it.');
+  await chat.page.reload();
+  await chat.shows('Tell me a secret', 'Forget it.');
 });

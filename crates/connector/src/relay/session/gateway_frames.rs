@@ -11,6 +11,7 @@ use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::frame::{FrameError, GatewayFrame, Glimpse, Hello, Outbound, glimpse};
 use angelia_contract::line::{LineError, MAX_GATEWAY_LINE};
 use angelia_core::clock::{self, Mono};
+use angelia_core::egress::Target;
 use angelia_core::fail;
 use angelia_core::inbox::Seq;
 use angelia_core::prompts;
@@ -279,8 +280,10 @@ impl Session {
         let final_in = final_in(&outbound.action);
         let ticket = self.pending.open(outbound.request_id.clone(), final_in, now);
         self.turns.acts(&outbound.action, outbound.platform.as_deref(), ticket, now);
-        if let Action::Prompt { chat_id, .. } = &outbound.action {
-            let people = self.turns.people_in(chat_id);
+        if matches!(outbound.action, Action::Prompt { .. })
+            && let Some(target) = Target::of(&outbound.action)
+        {
+            let people = self.turns.people_in(&target.chat_id, target.thread_id.as_deref());
             prompts::note_asked_of(&mut outbound.action, &people);
         }
         self.relay.egress.submit(&self.record, &self.mailbox, ticket, outbound, held);

@@ -60,6 +60,10 @@ record! {
         /// Its number in the ledger.
         id: ActionId,
     } foreign {
+        /// Whoever asked for it.
+        instance: InstanceId,
+        /// The gateway that did; `None` for what the connector says itself.
+        gateway_id: Option<String>,
         /// The platform written to.
         platform: String,
         /// The bot that wrote.

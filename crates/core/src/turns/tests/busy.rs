@@ -183,3 +183,13 @@ fn what_was_told_to_end_in_words_may_be_gone_without_a_mark() {
     assert!(is_open_at(&mut turns, at(18_999)));
     assert!(!is_open_at(&mut turns, at(19_000)));
 }
+
+#[test]
+fn whose_turns_are_open_in_a_chat_is_known_thread_by_thread() {
+    let mut turns = one_open(NEWER);
+    let bob = Line { thread_id: Some("7".into()), ..line(2, "bob", "hi") };
+    turns.pushed(&bob, at(10));
+    assert_eq!(turns.people_in("c", None), ["ann"]);
+    assert_eq!(turns.people_in("c", Some("7")), ["bob"]);
+    assert!(turns.people_in("c", Some("8")).is_empty() && turns.people_in("d", None).is_empty());
+}

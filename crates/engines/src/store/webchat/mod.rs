@@ -13,6 +13,7 @@ use angelia_core::admission::DropReason;
 use angelia_core::clock::UnixMillis;
 use angelia_core::error::Result;
 use angelia_core::inbox::{SEEN_FOR, refusal};
+use angelia_core::prompts::Answered;
 use angelia_core::rooms::{self, Post, Posting};
 use angelia_core::store::{
     ActionId, BoxFuture, Buttons, CONNECTOR, Earlier, Guest, Line, LineAnswer, LineEdit, LineRevision, Lines,
@@ -65,7 +66,7 @@ impl<E: Engine> Lines for Store<E> {
     fn answer_line(&self, answer: LineAnswer) -> BoxFuture<'_, Result<bool>> {
         angelia_core::fail::point("before_append");
         let owner = Owner::Tenant(answer.entry.tenant.as_str().into());
-        let bytes = answer.text.len() + answer.entry.body.len();
+        let bytes = answer.shown.len() + answer.entry.body.len();
         self.0.write(owner, bytes, "answer a question", move |txn| self::answer(txn, &answer))
     }
 
@@ -244,7 +245,7 @@ fn revise(txn: &mut dyn Txn, revision: &LineRevision) -> Sql<Result<Revised>> {
 
 /// Answers a question that is open, and has its line show that.
 fn answer(txn: &mut dyn Txn, answer: &LineAnswer) -> Sql<Result<bool>> {
-    let LineAnswer { room, message_id, author, text, press, entry } = answer;
+    let LineAnswer { room, message_id, author, shown, press, entry } = answer;
     txn.lock(entry.instance)?;
     txn.lock_room(room)?;
     if let Err(refused) = rooms::may_answer(people::is_in_room(txn, room, author)?) {
@@ -256,12 +257,20 @@ fn answer(txn: &mut dyn Txn, answer: &LineAnswer) -> Sql<Result<bool>> {
     if let Err(full) = intake::has_room(txn, entry)? {
         return Ok(Err(full));
     }
+    let asks = |line: &Line| line.buttons.as_ref().is_some_and(|buttons| buttons.prompt == press.number);
     let Some(line) = line(txn, room, message_id)? else { return Ok(Ok(false)) };
-    if !intake::answers(txn, Some(press))? {
-        return Ok(Ok(false));
+    let is_asked = asks(&line);
+    match intake::answer(txn, Some(press))? {
+        Answered::Now => {}
+        Answered::Before => return Ok(Ok(true)),
+        Answered::Not => return Ok(Ok(false)),
     }
-    reword(txn, line.answered(), text)?;
-    room_size::bound(txn, room, 0, text.len())?;
+    // An agent that took its question back meanwhile hears the answer all the same.
+    if is_asked {
+        let text = rooms::answered_text(&line.text, shown);
+        reword(txn, line.answered(), &text)?;
+        room_size::bound(txn, room, 0, text.len())?;
+    }
     intake::append(txn, entry)?;
     Ok(Ok(true))
 }
@@ -285,6 +294,8 @@ pub(super) fn line(db: &mut dyn Db, room: &str, message_id: &str) -> Sql<Option<
 /// Has a line say something else, under the next number of its room.
 fn reword(txn: &mut dyn Txn, line: Line, text: &str) -> Sql<Line> {
     let number = txn.next_line_number(&line.room)?;
+    // There is nothing to press below what is gone.
+    let line = if text.is_empty() { line.answered() } else { line };
     let line = line.reworded(number, text);
     txn.execute(
         "UPDATE webchat_lines SET seq = $1, text = $2, edited = $3, buttons = $4 WHERE message_id = $5",

@@ -239,7 +239,7 @@ export class Lines {
     element.scrollIntoView({ block: "nearest" });
   }
 
-  /** One line at a time can be reached by Tab, with its buttons. */
+  /** One line at a time can be reached by Tab, with its buttons; what asks something always can. */
   #makeCurrent(element) {
     if (!element || element === this.#current) return;
     this.#current?.reach(false);

@@ -264,15 +264,16 @@ export class Talk {
   /** Answers a question of the agent. The line itself shows what was chosen, to everybody. */
   async #press({ message_id }, button) {
     const group = [...button.parentElement.children];
-    for (const one of group) one.disabled = true;
-    button.setAttribute("aria-busy", "true");
+    if (button.ariaDisabled) return;
+    // Not disabled altogether: whoever pressed by key would lose their place.
+    for (const one of group) one.ariaDisabled = "true";
+    button.ariaBusy = "true";
     try {
       await this.#room.press(message_id, Number(button.dataset.option));
       this.work.asked();
     } catch (error) {
-      for (const one of group) one.disabled = false;
-      button.removeAttribute("aria-busy");
-      button.focus();
+      for (const one of group) one.ariaDisabled = null;
+      button.ariaBusy = null;
       this.composer.tell(`Not answered: ${error.message}`);
     }
   }
