@@ -144,6 +144,24 @@ async fn the_line_of_a_question_shows_its_answer() {
     assert!(!opened.store.answer_line(answer("bob")).await.unwrap());
 }
 
+#[tokio::test]
+async fn buttons_count_for_what_a_room_keeps() {
+    let opened = Opened::new().with_ann_in(&["lab"]).await;
+    let choice = |id: usize| Choice { id: format!("c{id}"), label: "🦀".repeat(80), style: None };
+    let choices: Vec<Choice> = (0..25).map(choice).collect();
+    let question = |number: usize| {
+        let buttons = Some(Box::new(Buttons { prompt: ActionId(5), choices: choices.clone() }));
+        NewLine { author: "agent".into(), from_agent: true, buttons, ..line(&format!("q{number}"), None) }
+    };
+    let action = accept(&opened, "send").await;
+    opened.store.say_lines((0..1_200).map(question).collect(), action).await.unwrap();
+    let kept: i64 = opened.number("SELECT count(*) FROM webchat_lines");
+    assert!((500..1_100).contains(&kept), "{kept} of them are within 8 MiB");
+    let page =
+        opened.store.lines("lab", 0, PageSize { bytes: 100_000, ..PageSize::of(1_000) }).await.unwrap();
+    assert!(page.len() < 50, "{} lines in one page", page.len());
+}
+
 /// Numbers by chance, the same for a seed each time.
 struct Dice(u64);
 

@@ -308,6 +308,7 @@ fn reword(txn: &mut dyn Txn, line: Line, text: &str) -> Sql<Line> {
 fn insert(txn: &mut dyn Txn, new: &NewLine) -> Sql<()> {
     txn.lock_room(&new.room)?;
     let (id, seq) = (txn.next_line_id()?, txn.next_line_number(&new.room)?);
+    let buttons = kept(new.buttons.as_deref());
     let inserted = txn.execute(
         "INSERT INTO webchat_lines
              (id, seq, place, room, message_id, author, from_agent, text, reply_to, client_id, at, files,
@@ -326,13 +327,14 @@ fn insert(txn: &mut dyn Txn, new: &NewLine) -> Sql<()> {
             new.at,
             files(new),
             new.undelivered.map(DropReason::as_str),
-            kept(new.buttons.as_deref())
+            buttons
         ],
     )?;
     if inserted == 0 {
         return Ok(());
     }
-    room_size::bound(txn, &new.room, 1, new.text.len())?;
+    let bytes = new.text.len() + buttons.map_or(0, |buttons| buttons.len());
+    room_size::bound(txn, &new.room, 1, bytes)?;
     txn.line(written(new, seq));
     Ok(())
 }
@@ -413,7 +415,7 @@ fn read(row: Row<'_>) -> Sql<Line> {
     })
 }
 
-/// What people and agents wrote of a line: its text, and the names of its files.
+/// What people and agents wrote of a line: its text, the names of its files, and its buttons.
 fn written_bytes(row: &Row<'_>) -> Sql<usize> {
-    Ok(row.length(5)? + row.length(11)?)
+    Ok(row.length(5)? + row.length(11)? + row.length(13)?)
 }
