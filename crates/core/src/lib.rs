@@ -68,6 +68,7 @@ pub const LIMITS: &[angelia_contract::limit::Group] = &[
     ("Relay sockets", inbox::BACKLOG_LIMITS),
     ("Relay sockets", turns::LIMITS),
     ("What agents send", egress::delivery::LIMITS),
+    ("What agents send", prompts::LIMITS),
     ("Disk", space::LIMITS),
     ("Disk", inbox::LIMITS),
     ("Time and the audit log", clock::LIMITS),

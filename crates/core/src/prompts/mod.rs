@@ -34,12 +34,15 @@ use std::time::Duration;
 /// How long a question can be answered, where its gateway says nothing: that is how long gateways
 /// themselves wait.
 pub const OPEN_FOR: Duration = Duration::from_secs(3_600);
-/// The longest that a gateway may ask for.
-pub const OPEN_AT_MOST: Duration = Duration::from_secs(24 * 3_600);
+angelia_contract::limits! {
+    /// A question that waits longer is asked anew. A longer time that a gateway asks for is cut to this.
+    pub const OPEN_AT_MOST: Duration = Duration::from_secs(24 * 3_600), time "in which a question with buttons can be answered";
+    /// Far more than anybody has to answer. The oldest goes, and its buttons do nothing any more.
+    pub const KEPT_PER_INSTANCE: usize = 200, count "questions with buttons kept for a gateway";
+}
+
 /// How long a question is remembered after it was asked, so that a late press is understood.
 pub const PROMPTS_FOR: Duration = Duration::from_secs(3 * 24 * 3_600);
-/// Questions of one instance that are kept: the oldest goes, and its buttons do nothing any more.
-pub const KEPT_PER_INSTANCE: usize = 200;
 
 const OF_INSTANCE: &[&str] = &["instance"];
 const OF_CHAT: &[&str] = &["platform", "bot", "chat_id"];
