@@ -546,7 +546,11 @@ CREATE TABLE webchat_lines (
     -- Why no agent got it.
     undelivered TEXT COLLATE "C",
     -- The buttons below it while nobody has pressed one, as JSON.
-    buttons    TEXT COLLATE "C"
+    buttons    TEXT COLLATE "C",
+    -- What its readers see as reactions to it, as a JSON array.
+    marks      TEXT COLLATE "C" NOT NULL DEFAULT '[]',
+    -- The thread of the room it was said in: the id of the line that opened it.
+    thread     TEXT COLLATE "C"
 );
 CREATE INDEX webchat_lines_by_room ON webchat_lines (room, seq);
 CREATE UNIQUE INDEX webchat_lines_once ON webchat_lines (room, author, client_id) WHERE client_id IS NOT NULL;

@@ -543,7 +543,11 @@ CREATE TABLE webchat_lines (
     -- Why no agent got it.
     undelivered TEXT,
     -- The buttons below it while nobody has pressed one, as JSON.
-    buttons    TEXT
+    buttons    TEXT,
+    -- What its readers see as reactions to it, as a JSON array.
+    marks      TEXT NOT NULL DEFAULT '[]',
+    -- The thread of the room it was said in: the id of the line that opened it.
+    thread     TEXT
 );
 CREATE INDEX webchat_lines_by_room ON webchat_lines (room, seq);
 CREATE UNIQUE INDEX webchat_lines_once ON webchat_lines (room, author, client_id) WHERE client_id IS NOT NULL;
